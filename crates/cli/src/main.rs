@@ -1,0 +1,2 @@
+//! The `voxalign` program.
+fn main() {}

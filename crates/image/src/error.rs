@@ -1,0 +1,83 @@
+//! The errors of this crate.
+
+use thiserror::Error;
+
+/// What can be wrong with geometry, sizes or transforms.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// An axis has no voxels.
+    #[error("the image size {dims:?} has an axis without voxels; every axis needs at least 1")]
+    EmptyAxis {
+        /// Sizes along x, y, z.
+        dims: [usize; 3],
+    },
+    /// The number of voxels does not fit the address space.
+    #[error("the image size {dims:?} has more voxels than this machine can address")]
+    TooLarge {
+        /// Sizes along x, y, z.
+        dims: [usize; 3],
+    },
+    /// The affine has a NaN or infinite entry.
+    #[error("the index-to-world affine has an entry that is not a number: {rows:?}")]
+    NotFinite {
+        /// The affine's rows.
+        rows: [[f64; 4]; 3],
+    },
+    /// A matrix cannot be inverted.
+    #[error(
+        "the matrix {rows:?} cannot be inverted (determinant {determinant:e}); \
+         a voxel axis of zero length or two parallel axes are the usual causes"
+    )]
+    Singular {
+        /// The affine's rows.
+        rows: [[f64; 4]; 3],
+        /// Its determinant.
+        determinant: f64,
+    },
+    /// Data and grid disagree.
+    #[error("the grid has {expected} values, the data {found}")]
+    LengthMismatch {
+        /// What the grid asks for.
+        expected: usize,
+        /// What was given.
+        found: usize,
+    },
+    /// Two grids that must agree do not.
+    #[error("the grids differ: {first} against {second}")]
+    GridMismatch {
+        /// The first grid, in words.
+        first: String,
+        /// The second grid, in words.
+        second: String,
+    },
+    /// A displacement field could not be inverted to the asked accuracy.
+    #[error(
+        "the displacement field could not be inverted: after {iterations} iterations \
+         {unconverged} voxels are still off by up to {largest:.3} mm; the field probably folds"
+    )]
+    NotInvertible {
+        /// Iterations made.
+        iterations: usize,
+        /// Voxels over the tolerance.
+        unconverged: usize,
+        /// The largest error, mm.
+        largest: f64,
+    },
+    /// A transform that is not linear was used where a matrix is needed.
+    #[error("the transform is not affine: it holds a displacement field")]
+    NotAffine,
+    /// The point set's columns differ in length.
+    #[error("the column {name:?} has {found} values for {expected} points")]
+    ColumnLength {
+        /// Column name.
+        name: String,
+        /// Number of points.
+        expected: usize,
+        /// Values in the column.
+        found: usize,
+    },
+}
+
+/// Result with [`ImageError`].
+pub type Result<T> = std::result::Result<T, ImageError>;

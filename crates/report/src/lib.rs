@@ -1,0 +1,1 @@
+//! voxalign: report.
