@@ -1,0 +1,104 @@
+//! The CPU backend: threads of a pool of its own, and SIMD chosen at run time.
+
+mod memory;
+pub(crate) mod simd;
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::error::{ComputeError, Result};
+
+pub use memory::CpuBuffer;
+pub use simd::Simd;
+
+/// A CPU device: a pool of threads and a SIMD level. Neither changes the bits of a result.
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    pool: Arc<rayon::ThreadPool>,
+    simd: Simd,
+}
+
+impl Cpu {
+    /// A device with `threads` threads, by default as many as the machine gives this process, and
+    /// the best SIMD level of the processor.
+    ///
+    /// # Errors
+    /// If `threads` is zero, or the threads cannot be started.
+    pub fn new(threads: Option<usize>) -> Result<Self> {
+        let threads = match threads {
+            Some(0) => return Err(ComputeError::argument("threads", 0, "at least 1")),
+            Some(n) => n,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("voxalign-{i}"))
+            .build()
+            .map_err(|e| ComputeError::Backend {
+                device: "cpu".into(),
+                message: format!("{threads} threads could not be started: {e}"),
+            })?;
+        Ok(Self { pool: Arc::new(pool), simd: Simd::detect() })
+    }
+
+    /// The same device at another SIMD level.
+    ///
+    /// # Errors
+    /// If the processor has not that level.
+    pub fn with_simd(self, simd: Simd) -> Result<Self> {
+        Ok(Self { simd: simd.check()?, ..self })
+    }
+
+    /// The number of threads.
+    pub fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// The SIMD level.
+    pub fn simd(&self) -> Simd {
+        self.simd
+    }
+
+    /// Runs `f` in the pool of this device: parallel iterators inside it use its threads.
+    pub fn install<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(f)
+    }
+
+    /// Calls `f` for every task below `tasks`, in any order, on all threads.
+    pub(crate) fn tasks(&self, tasks: usize, f: impl Fn(usize) + Send + Sync) {
+        if tasks <= 1 || self.threads() == 1 {
+            (0..tasks).for_each(f);
+        } else {
+            self.install(|| (0..tasks).into_par_iter().for_each(f));
+        }
+    }
+
+    /// The results of `f` for every task below `tasks`, in the order of the tasks.
+    pub(crate) fn collect<R: Send>(
+        &self,
+        tasks: usize,
+        f: impl Fn(usize) -> R + Send + Sync,
+    ) -> Vec<R> {
+        if tasks <= 1 || self.threads() == 1 {
+            (0..tasks).map(f).collect()
+        } else {
+            self.install(|| (0..tasks).into_par_iter().map(f).collect())
+        }
+    }
+
+    /// Calls `f` with the number and the content of every chunk of `data`, on all threads. The
+    /// last chunk may be shorter.
+    pub(crate) fn chunks_mut<T: Send>(
+        &self,
+        data: &mut [T],
+        chunk: usize,
+        f: impl Fn(usize, &mut [T]) + Send + Sync,
+    ) {
+        if data.len() <= chunk || self.threads() == 1 {
+            data.chunks_mut(chunk).enumerate().for_each(|(i, c)| f(i, c));
+        } else {
+            self.install(|| data.par_chunks_mut(chunk).enumerate().for_each(|(i, c)| f(i, c)));
+        }
+    }
+}

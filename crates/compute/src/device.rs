@@ -1,0 +1,108 @@
+//! Devices: where buffers live and operators run.
+
+use std::fmt::Debug;
+
+use crate::error::Result;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A number that a buffer can hold. All bits zero is the value zero.
+pub trait Element:
+    sealed::Sealed + Copy + Default + PartialEq + Debug + Send + Sync + 'static
+{
+}
+
+macro_rules! elements {
+    ($($t:ty),*) => {$(
+        impl sealed::Sealed for $t {}
+        impl Element for $t {}
+    )*};
+}
+elements!(f32, f64, u8, u16, i16, u32, i32, u64, i64);
+
+/// Elements in the memory of a device.
+pub trait DeviceBuffer<T: Element>: Send + Sync {
+    /// The number of elements.
+    fn len(&self) -> usize;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The memory of a device, in bytes, where known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryInfo {
+    /// All of it.
+    pub total: Option<u64>,
+    /// What can be had now.
+    pub free: Option<u64>,
+}
+
+/// The memory of a device: making, filling and reading buffers.
+///
+/// A handle is cheap to clone; clones mean the same device.
+pub trait Memory: Clone + Send + Sync + 'static {
+    /// A buffer in the memory of this device.
+    type Buffer<T: Element>: DeviceBuffer<T>;
+
+    /// The name of the device, for reports and messages.
+    fn name(&self) -> String;
+
+    /// A buffer of `len` zeros.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`](crate::ComputeError::OutOfMemory) with the size asked for.
+    fn alloc<T: Element>(&self, len: usize) -> Result<Self::Buffer<T>>;
+
+    /// A buffer with a copy of `data`.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc).
+    fn upload<T: Element>(&self, data: &[T]) -> Result<Self::Buffer<T>>;
+
+    /// A buffer with the content of `data`; on the CPU without a copy.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc).
+    fn upload_vec<T: Element>(&self, data: Vec<T>) -> Result<Self::Buffer<T>>;
+
+    /// The elements of `buffer`, once all that was asked of the device before is done.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`](crate::ComputeError::OutOfMemory), or what failed on the device before.
+    fn download<T: Element>(&self, buffer: &Self::Buffer<T>) -> Result<Vec<T>>;
+
+    /// Copies the elements of `buffer` to `out`, of the same length.
+    ///
+    /// # Errors
+    /// [`Length`](crate::ComputeError::Length), or what failed on the device before.
+    fn download_into<T: Element>(&self, buffer: &Self::Buffer<T>, out: &mut [T]) -> Result<()>;
+
+    /// Turns the buffer into host memory; on the CPU without a copy.
+    ///
+    /// # Errors
+    /// As [`download`](Self::download).
+    #[allow(clippy::wrong_self_convention)] // `self` is the device, the buffer is what is turned
+    fn into_host<T: Element>(&self, buffer: Self::Buffer<T>) -> Result<Vec<T>>;
+
+    /// Copies `from` to `to`, of the same length.
+    ///
+    /// # Errors
+    /// [`Length`](crate::ComputeError::Length).
+    fn copy<T: Element>(&self, from: &Self::Buffer<T>, to: &mut Self::Buffer<T>) -> Result<()>;
+
+    /// Waits until all that was asked of the device is done.
+    ///
+    /// # Errors
+    /// What failed on the device since the last wait.
+    fn synchronize(&self) -> Result<()>;
+
+    /// How much memory there is.
+    fn memory(&self) -> MemoryInfo;
+}
+
+/// A device with all families of operators. Algorithms are generic over it.
+pub trait Device: Memory {}

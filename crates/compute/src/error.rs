@@ -1,0 +1,107 @@
+//! What can go wrong on a device.
+
+use crate::Dims;
+
+/// The result of a device operation.
+pub type Result<T> = std::result::Result<T, ComputeError>;
+
+/// An operation that could not be done. Nothing of the output is to be relied on afterwards.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ComputeError {
+    /// A buffer has another length than its sizes say.
+    #[error("{what}: expected {expected} elements, found {found}")]
+    Length {
+        /// The argument.
+        what: &'static str,
+        /// The length that the other arguments ask for.
+        expected: usize,
+        /// The length that was given.
+        found: usize,
+    },
+    /// A grid without voxels, or one whose number of voxels does not fit the machine.
+    #[error(
+        "{what}: sizes {dims:?} do not make a grid; each must be at least 1 and their product must fit in memory"
+    )]
+    Dims {
+        /// The argument.
+        what: &'static str,
+        /// The sizes that were given.
+        dims: Dims,
+    },
+    /// An argument whose value has no meaning for the operation.
+    #[error("{what} is {value}, but must be {expected}")]
+    Argument {
+        /// The argument.
+        what: &'static str,
+        /// The value that was given.
+        value: String,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+    /// The device has not the memory that was asked for.
+    #[error(
+        "{device}: out of memory: {bytes} bytes were asked for{}; use a smaller grid or free buffers first",
+        free_text(.free)
+    )]
+    OutOfMemory {
+        /// The device.
+        device: String,
+        /// The size of the request, in bytes (saturated if it does not fit).
+        bytes: u64,
+        /// The memory that was free, in bytes, if the device knows.
+        free: Option<u64>,
+    },
+    /// The device cannot do what was asked for.
+    #[error("{device}: {what} is not supported; {remedy}")]
+    Unsupported {
+        /// The device.
+        device: String,
+        /// What was asked for.
+        what: String,
+        /// What to do instead.
+        remedy: &'static str,
+    },
+    /// The device or its driver failed.
+    #[error("{device}: {message}")]
+    Backend {
+        /// The device.
+        device: String,
+        /// What the device or its driver said.
+        message: String,
+    },
+}
+
+fn free_text(free: &Option<u64>) -> String {
+    free.map_or_else(String::new, |bytes| format!(", {bytes} are free"))
+}
+
+impl ComputeError {
+    /// An argument whose value has no meaning.
+    pub fn argument(
+        what: &'static str,
+        value: impl std::fmt::Display,
+        expected: &'static str,
+    ) -> Self {
+        Self::Argument { what, value: value.to_string(), expected }
+    }
+}
+
+/// Checks that a buffer has the length that the other arguments ask for.
+///
+/// # Errors
+/// [`ComputeError::Length`] if it has not.
+pub fn check_len(what: &'static str, expected: usize, found: usize) -> Result<()> {
+    if expected == found { Ok(()) } else { Err(ComputeError::Length { what, expected, found }) }
+}
+
+/// The number of voxels of a grid.
+///
+/// # Errors
+/// [`ComputeError::Dims`] if a size is zero or the product does not fit.
+pub fn voxels(what: &'static str, dims: Dims) -> Result<usize> {
+    dims.iter()
+        .try_fold(1usize, |n, &d| n.checked_mul(d))
+        .filter(|&n| n > 0 && n <= isize::MAX as usize / 32)
+        .ok_or(ComputeError::Dims { what, dims })
+}
