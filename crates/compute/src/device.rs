@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use crate::error::Result;
+use crate::ops;
 
 mod sealed {
     pub trait Sealed {}
@@ -105,4 +106,4 @@ pub trait Memory: Clone + Send + Sync + 'static {
 }
 
 /// A device with all families of operators. Algorithms are generic over it.
-pub trait Device: Memory {}
+pub trait Device: Memory + ops::Filter {}

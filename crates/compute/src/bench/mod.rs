@@ -1,1 +1,129 @@
 //! Measurements of the operators on the machine at hand, beside its own copy bandwidth.
+//!
+//! Each family has a file that adds its operators to a [`Bench`]; [`run`] goes through all of
+//! them. Times are medians of several warm runs on buffers that are already on the device.
+
+mod filter;
+
+use std::time::{Duration, Instant};
+
+use crate::Dims;
+use crate::device::Device;
+use crate::error::{Result, voxels};
+
+/// The time of one operator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measurement {
+    /// The family of operators.
+    pub family: &'static str,
+    /// The operator and its variant.
+    pub operator: String,
+    /// The sizes of the output.
+    pub dims: Dims,
+    /// The bytes that have to be moved: each input read once, each output written once.
+    pub bytes: u64,
+    /// The median time, in seconds.
+    pub seconds: f64,
+    /// `bytes` over `seconds`, in 10^9 bytes a second.
+    pub gb_per_s: f64,
+    /// The part of the copy bandwidth of the device, measured in the same run, that this is.
+    pub of_copy: f64,
+}
+
+impl Measurement {
+    /// Nanoseconds for each voxel of the output.
+    pub fn ns_per_voxel(&self) -> f64 {
+        self.seconds * 1e9 / self.dims.iter().product::<usize>() as f64
+    }
+}
+
+/// A run of measurements on a device.
+#[derive(Debug)]
+pub struct Bench<'a, D: Device> {
+    device: &'a D,
+    dims: Dims,
+    copy_gb_per_s: f64,
+    results: Vec<Measurement>,
+}
+
+impl<'a, D: Device> Bench<'a, D> {
+    /// Starts a run on grids of `dims`, by measuring the copy bandwidth.
+    ///
+    /// # Errors
+    /// If the device has not the memory.
+    pub fn new(device: &'a D, dims: Dims) -> Result<Self> {
+        let n = voxels("dims", dims)?;
+        let mut bench = Self { device, dims, copy_gb_per_s: f64::NAN, results: Vec::new() };
+        let from = bench.image()?;
+        let mut to = device.alloc::<f32>(n)?;
+        bench.measure("memory", "copy", 8 * n, || device.copy(&from, &mut to))?;
+        if let Some(copy) = bench.results.first_mut() {
+            bench.copy_gb_per_s = copy.gb_per_s;
+            copy.of_copy = 1.0;
+        }
+        Ok(bench)
+    }
+
+    /// An image of the grid of the run: smooth, without symmetries.
+    ///
+    /// # Errors
+    /// If the device has not the memory.
+    pub fn image(&self) -> Result<D::Buffer<f32>> {
+        let [nx, ny, nz] = self.dims;
+        let mut data = Vec::new();
+        for z in 0..nz {
+            for y in 0..ny {
+                let (y, z) = (y as f32 * 0.13, z as f32 * 0.07);
+                data.extend((0..nx).map(|x| 100.0 * ((x as f32 * 0.11 + y).sin() + (y + z).cos())));
+            }
+        }
+        self.device.upload_vec(data)
+    }
+
+    /// Measures `f`, which moves `bytes` bytes.
+    ///
+    /// # Errors
+    /// What `f` returns.
+    pub fn measure(
+        &mut self,
+        family: &'static str,
+        operator: impl Into<String>,
+        bytes: usize,
+        mut f: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        f()?;
+        self.device.synchronize()?;
+        let start = Instant::now();
+        let mut times = Vec::new();
+        while times.len() < 5 || (times.len() < 50 && start.elapsed() < Duration::from_millis(300))
+        {
+            let start = Instant::now();
+            f()?;
+            self.device.synchronize()?;
+            times.push(start.elapsed().as_secs_f64());
+        }
+        times.sort_by(f64::total_cmp);
+        let seconds = times[times.len() / 2];
+        let gb_per_s = bytes as f64 / seconds * 1e-9;
+        self.results.push(Measurement {
+            family,
+            operator: operator.into(),
+            dims: self.dims,
+            bytes: bytes as u64,
+            seconds,
+            gb_per_s,
+            of_copy: gb_per_s / self.copy_gb_per_s,
+        });
+        Ok(())
+    }
+}
+
+/// Measures the operators of all families on grids of `dims`.
+///
+/// # Errors
+/// If the device has not the memory, or fails.
+pub fn run<D: Device>(device: &D, dims: Dims) -> Result<Vec<Measurement>> {
+    let mut bench = Bench::new(device, dims)?;
+    filter::run(&mut bench)?;
+    Ok(bench.results)
+}

@@ -1,5 +1,9 @@
 //! The CPU backend: threads of a pool of its own, and SIMD chosen at run time.
 
+mod filter;
+pub mod histogram;
+pub(crate) mod lanes;
+mod lines;
 mod memory;
 pub(crate) mod simd;
 
@@ -7,6 +11,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::device::Device;
 use crate::error::{ComputeError, Result};
 
 pub use memory::CpuBuffer;
@@ -18,6 +23,8 @@ pub struct Cpu {
     pool: Arc<rayon::ThreadPool>,
     simd: Simd,
 }
+
+impl Device for Cpu {}
 
 impl Cpu {
     /// A device with `threads` threads, by default as many as the machine gives this process, and

@@ -1,1 +1,7 @@
 //! The families of operators: traits with the mathematics in their docs, one file a family.
+
+pub mod filter;
+pub mod histogram;
+
+pub use filter::Filter;
+pub use histogram::Histogram;

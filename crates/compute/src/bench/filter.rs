@@ -1,0 +1,29 @@
+//! Measurements of the filters.
+
+use super::Bench;
+use crate::device::Device;
+use crate::error::{Result, voxels};
+use crate::ops::filter::Method;
+
+pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
+    let (device, dims) = (bench.device, bench.dims);
+    let n = voxels("dims", dims)?;
+    let src = bench.image()?;
+    let mut out = device.alloc(n)?;
+    for (method, sigma) in [(Method::Recursive, 2.0), (Method::Recursive, 8.0), (Method::Fir, 1.0)]
+    {
+        bench.measure("filter", format!("gaussian {method:?} sigma {sigma}"), 8 * n, || {
+            device.gaussian(&src, dims, [sigma; 3], method, &mut out)
+        })?;
+    }
+    for axis in 0..3 {
+        let mut sigma = [0.0; 3];
+        sigma[axis] = 4.0;
+        bench.measure("filter", format!("gaussian Recursive axis {axis}"), 8 * n, || {
+            device.gaussian(&src, dims, sigma, Method::Recursive, &mut out)
+        })?;
+    }
+    bench.measure("filter", "box mean radius 4", 8 * n, || {
+        device.box_mean(&src, dims, [4; 3], &mut out)
+    })
+}

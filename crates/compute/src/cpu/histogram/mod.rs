@@ -1,0 +1,259 @@
+//! The `histogram` family on the CPU.
+
+mod joint;
+mod sampler;
+mod sums;
+
+use crate::cpu::Cpu;
+use crate::device::DeviceBuffer;
+use crate::error::{ComputeError, Result};
+use crate::ops::histogram::{
+    BinnedSums, Histogram, MovingView, ParzenBins, SampleLayout, Scheme, Terms,
+};
+use crate::{AffineMap, Dims};
+use sampler::{Moving, PerMap};
+
+/// Chunks that a set of samples is cut into: fixed, so that sums do not depend on the threads.
+const CHUNKS: usize = 64;
+/// From this many maps on, the maps rather than the chunks are shared among the threads.
+const MANY_MAPS: usize = 4;
+
+/// The samples of a fixed image, in the memory of the CPU.
+#[derive(Debug, Clone)]
+pub struct CpuSamples {
+    layout: SampleLayout,
+    /// Ranges of runs with about equally many samples.
+    chunks: Vec<std::ops::Range<usize>>,
+}
+
+impl CpuSamples {
+    /// The grouped samples.
+    #[must_use]
+    pub fn layout(&self) -> &SampleLayout {
+        &self.layout
+    }
+
+    fn new(layout: SampleLayout) -> Self {
+        let target = layout.len.div_ceil(CHUNKS).max(4096);
+        let mut chunks = Vec::new();
+        let mut first = 0;
+        let mut filled = 0;
+        for (i, run) in layout.runs.iter().enumerate() {
+            filled += run.len as usize;
+            if filled >= target {
+                chunks.push(first..i + 1);
+                first = i + 1;
+                filled = 0;
+            }
+        }
+        if first < layout.runs.len() {
+            chunks.push(first..layout.runs.len());
+        }
+        Self { layout, chunks }
+    }
+}
+
+impl Cpu {
+    /// `f(map, chunk)` for all maps and chunks, folded over the chunks of a map in their order.
+    fn map_chunks<R: Send>(
+        &self,
+        maps: usize,
+        chunks: usize,
+        f: impl Fn(usize, usize) -> R + Send + Sync,
+        zero: impl Fn() -> R + Send + Sync,
+        add: impl Fn(&mut R, R) + Send + Sync,
+    ) -> Vec<R> {
+        if maps >= MANY_MAPS {
+            self.collect(maps, |m| {
+                let mut total = zero();
+                for c in 0..chunks {
+                    add(&mut total, f(m, c));
+                }
+                total
+            })
+        } else {
+            (0..maps)
+                .map(|m| {
+                    let mut total = zero();
+                    for part in self.collect(chunks, |c| f(m, c)) {
+                        add(&mut total, part);
+                    }
+                    total
+                })
+                .collect()
+        }
+    }
+}
+
+fn check(moving: &MovingView<'_, Cpu>, maps: &[AffineMap]) -> Result<()> {
+    let dims: Dims = moving.dims;
+    let count = dims
+        .iter()
+        .try_fold(1usize, |n, &d| n.checked_mul(d))
+        .filter(|&n| n <= i32::MAX as usize && dims[0] >= 2 && dims[1] >= 2 && dims[2] >= 1)
+        .ok_or(ComputeError::Dims { what: "moving image", dims })?;
+    for (what, buffer) in [("moving image", Some(moving.values)), ("moving mask", moving.mask)] {
+        if let Some(found) = buffer.map(DeviceBuffer::len).filter(|&n| n != count) {
+            return Err(ComputeError::Length { what, expected: count, found });
+        }
+    }
+    if maps.iter().flatten().flatten().any(|v| !v.is_finite()) {
+        return Err(ComputeError::argument("map", "not finite", "twelve finite numbers"));
+    }
+    if moving.border.iter().any(|b| !(b.is_finite() && *b >= 0.0)) {
+        return Err(ComputeError::argument(
+            "border width",
+            format!("{:?}", moving.border),
+            "finite and not negative",
+        ));
+    }
+    Ok(())
+}
+
+impl Histogram for Cpu {
+    type Samples = CpuSamples;
+
+    fn prepare_samples(&self, layout: SampleLayout) -> Result<CpuSamples> {
+        Ok(CpuSamples::new(layout))
+    }
+
+    fn binned_sums(
+        &self,
+        terms: Terms,
+        scheme: Scheme,
+        samples: &CpuSamples,
+        moving: &MovingView<'_, Cpu>,
+        maps: &[AffineMap],
+        gradient: bool,
+    ) -> Result<Vec<BinnedSums>> {
+        check(moving, maps)?;
+        if terms == Terms::Moments && samples.layout.values.is_none() {
+            return Err(ComputeError::argument("samples", "without values", "samples with values"));
+        }
+        let moving = Moving::new(moving);
+        let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();
+        let size = samples.layout.bins * terms.count();
+        let zero = || vec![0.0f64; size * if gradient { 13 } else { 1 }];
+        let totals = self.map_chunks(
+            maps.len(),
+            samples.chunks.len(),
+            |m, c| {
+                let mut out = zero();
+                let runs = &samples.layout.runs[samples.chunks[c].clone()];
+                match scheme {
+                    Scheme::ConflictFree => sums::chunk(
+                        self.simd(),
+                        terms,
+                        &samples.layout,
+                        runs,
+                        &moving,
+                        &maps[m],
+                        gradient,
+                        &mut out,
+                    ),
+                    Scheme::Direct => sums::direct(
+                        terms,
+                        &samples.layout,
+                        runs,
+                        &moving,
+                        &maps[m],
+                        gradient,
+                        &mut out,
+                    ),
+                }
+                out
+            },
+            zero,
+            |total, part| total.iter_mut().zip(&part).for_each(|(t, p)| *t += p),
+        );
+        Ok(totals
+            .into_iter()
+            .map(|mut sums| {
+                let gradient = gradient.then(|| sums.split_off(size));
+                BinnedSums { sums, gradient }
+            })
+            .collect())
+    }
+
+    fn joint_histogram(
+        &self,
+        samples: &CpuSamples,
+        moving: &MovingView<'_, Cpu>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
+    ) -> Result<Vec<Vec<f64>>> {
+        check(moving, maps)?;
+        columns.check()?;
+        let moving = Moving::new(moving);
+        let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();
+        let zero = || vec![0.0f64; samples.layout.bins * columns.count];
+        Ok(self.map_chunks(
+            maps.len(),
+            samples.chunks.len(),
+            |m, c| {
+                let mut out = zero();
+                let runs = &samples.layout.runs[samples.chunks[c].clone()];
+                joint::histogram(
+                    self.simd(),
+                    &samples.layout,
+                    runs,
+                    &moving,
+                    &maps[m],
+                    columns,
+                    &mut out,
+                );
+                out
+            },
+            zero,
+            |total, part| total.iter_mut().zip(&part).for_each(|(t, p)| *t += p),
+        ))
+    }
+
+    fn joint_gradient(
+        &self,
+        samples: &CpuSamples,
+        moving: &MovingView<'_, Cpu>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
+        tables: &[Vec<f64>],
+    ) -> Result<Vec<[f64; 12]>> {
+        check(moving, maps)?;
+        columns.check()?;
+        if tables.len() != maps.len() {
+            return Err(ComputeError::Length {
+                what: "tables",
+                expected: maps.len(),
+                found: tables.len(),
+            });
+        }
+        let expected = samples.layout.bins * columns.count;
+        if let Some(found) = tables.iter().map(Vec::len).find(|&n| n != expected) {
+            return Err(ComputeError::Length { what: "table", expected, found });
+        }
+        let moving = Moving::new(moving);
+        let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();
+        let tables: Vec<Vec<f32>> =
+            tables.iter().map(|t| t.iter().map(|&v| v as f32).collect()).collect();
+        Ok(self.map_chunks(
+            maps.len(),
+            samples.chunks.len(),
+            |m, c| {
+                let mut out = [0.0; 12];
+                let runs = &samples.layout.runs[samples.chunks[c].clone()];
+                joint::gradient(
+                    self.simd(),
+                    &samples.layout,
+                    runs,
+                    &moving,
+                    &maps[m],
+                    columns,
+                    &tables[m],
+                    &mut out,
+                );
+                out
+            },
+            || [0.0; 12],
+            |total, part| total.iter_mut().zip(&part).for_each(|(t, p)| *t += p),
+        ))
+    }
+}

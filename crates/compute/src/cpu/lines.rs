@@ -1,0 +1,191 @@
+//! Filtering all lines of a volume along an axis.
+//!
+//! Lines are filtered sixteen at a time: sample `i` of all sixteen is one [`Lanes`], so that a
+//! recursion along the line is vector arithmetic across lines, for every axis alike. Lines along
+//! x are sixteen rows, transposed; lines along y and z are runs of x, copied in panels so that
+//! memory is read and written in long pieces.
+
+use super::simd::kernel;
+use super::{Cpu, Simd};
+use crate::Dims;
+
+/// The number of lines that are filtered at once.
+pub(crate) const LANES: usize = 16;
+
+/// One sample of each of the lines that are filtered at once.
+pub(crate) type Lanes = [f32; LANES];
+
+/// Columns of a panel, in groups of [`LANES`].
+const PANEL: usize = 4;
+
+/// A filter of lines.
+pub(crate) trait LineFilter: Sync {
+    /// Filters the sixteen lines in place. `scratch` holds anything, and is grown as needed.
+    fn run(&self, simd: Simd, lines: &mut [Lanes], scratch: &mut Vec<Lanes>);
+}
+
+/// Filters `src`, or else `out` in place, along x, y and z, by those filters that are there. Both
+/// have the sizes `dims`. Without filters this is a copy.
+pub(crate) fn filter_axes<F: LineFilter>(
+    cpu: &Cpu,
+    src: Option<&[f32]>,
+    dims: Dims,
+    filters: [Option<F>; 3],
+    out: &mut [f32],
+) {
+    let [fx, fy, fz] = &filters;
+    let [nx, ny, nz] = dims;
+    let slice = nx * ny;
+    // Whole slices are tasks where there are enough: x and y are then filtered while the slice
+    // is in the cache. How the work is split does not change the result.
+    if (fx.is_some() || fy.is_some()) && nz >= 2 * cpu.threads() {
+        cpu.chunks_mut(out, slice, |z, out| {
+            let mut work = Work::default();
+            let src = src.map(|s| &s[z * slice..][..slice]);
+            match (fx, src) {
+                (Some(f), _) => filter_rows(cpu.simd(), src, nx, f, out, &mut work),
+                (None, Some(src)) => out.copy_from_slice(src),
+                (None, None) => {}
+            }
+            if let Some(f) = fy {
+                let columns = Columns::new(out, nx, ny);
+                for first in (0..nx).step_by(PANEL * LANES) {
+                    columns.filter(cpu.simd(), first, f, &mut work);
+                }
+            }
+        });
+    } else {
+        match (fx, src) {
+            (Some(f), _) => {
+                let rows = (slice * nz / nx).div_ceil(4 * cpu.threads()).next_multiple_of(LANES);
+                cpu.chunks_mut(out, rows * nx, |i, out| {
+                    let src = src.map(|s| &s[i * rows * nx..][..out.len()]);
+                    filter_rows(cpu.simd(), src, nx, f, out, &mut Work::default());
+                });
+            }
+            (None, Some(src)) => cpu.copy_slice(src, out),
+            (None, None) => {}
+        }
+        if let Some(f) = fy {
+            for slice in out.chunks_mut(slice) {
+                filter_columns(cpu, nx, ny, f, slice);
+            }
+        }
+    }
+    if let Some(f) = fz {
+        filter_columns(cpu, slice, nz, f, out);
+    }
+}
+
+/// Memory that a thread works in.
+#[derive(Default)]
+struct Work {
+    lines: Vec<Lanes>,
+    scratch: Vec<Lanes>,
+}
+
+/// Filters rows of `nx` samples; from `src`, or else in place.
+fn filter_rows<F: LineFilter>(
+    simd: Simd,
+    src: Option<&[f32]>,
+    nx: usize,
+    filter: &F,
+    out: &mut [f32],
+    work: &mut Work,
+) {
+    work.lines.resize(nx, [0.0; LANES]);
+    for (i, rows) in out.chunks_mut(LANES * nx).enumerate() {
+        let from = src.map_or(&*rows, |s| &s[i * LANES * nx..][..rows.len()]);
+        load_rows(simd, from, nx, &mut work.lines);
+        filter.run(simd, &mut work.lines, &mut work.scratch);
+        store_rows(simd, &work.lines, nx, rows);
+    }
+}
+
+kernel! {
+    /// Transposes up to sixteen rows into lines; the lanes beyond the rows keep what they had.
+    fn load_rows(rows: &[f32], nx: usize, lines: &mut [Lanes]) {
+        for (lane, row) in rows.chunks_exact(nx).enumerate() {
+            for (line, &v) in lines.iter_mut().zip(row) {
+                line[lane] = v;
+            }
+        }
+    }
+}
+
+kernel! {
+    /// Transposes lines back into up to sixteen rows.
+    fn store_rows(lines: &[Lanes], nx: usize, rows: &mut [f32]) {
+        for (lane, row) in rows.chunks_exact_mut(nx).enumerate() {
+            for (v, line) in row.iter_mut().zip(lines) {
+                *v = line[lane];
+            }
+        }
+    }
+}
+
+/// Filters the columns of `n` rows of `width` samples, on all threads.
+fn filter_columns<F: LineFilter>(cpu: &Cpu, width: usize, n: usize, filter: &F, data: &mut [f32]) {
+    let columns = Columns::new(data, width, n);
+    let panels = width.div_ceil(PANEL * LANES);
+    // A few panels a task, so that the memory they work in is not made anew for each.
+    let per_task = panels.div_ceil(8 * cpu.threads());
+    cpu.tasks(panels.div_ceil(per_task), |task| {
+        let mut work = Work::default();
+        for panel in (task * per_task..panels).take(per_task) {
+            columns.filter(cpu.simd(), panel * PANEL * LANES, filter, &mut work);
+        }
+    });
+}
+
+/// The columns of `n` rows of `width` samples, which threads filter in disjoint panels.
+struct Columns<'a> {
+    start: *mut f32,
+    width: usize,
+    n: usize,
+    data: std::marker::PhantomData<&'a mut [f32]>,
+}
+
+// SAFETY: the pointer stands for a `&mut [f32]`, which may be sent and shared; panels are disjoint.
+unsafe impl Send for Columns<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Columns<'_> {}
+
+impl<'a> Columns<'a> {
+    fn new(data: &'a mut [f32], width: usize, n: usize) -> Self {
+        assert_eq!(data.len(), width * n, "columns");
+        Self { start: data.as_mut_ptr(), width, n, data: std::marker::PhantomData }
+    }
+
+    /// Filters the columns from `first`, a multiple of `PANEL * LANES`, to the end of that panel.
+    /// No two threads may filter the same panel at the same time.
+    fn filter<F: LineFilter>(&self, simd: Simd, first: usize, filter: &F, work: &mut Work) {
+        let (n, width) = (self.n, PANEL * LANES);
+        assert!(first < self.width && first.is_multiple_of(width), "panel");
+        let used = width.min(self.width - first);
+        work.lines.resize(PANEL * n, [0.0; LANES]);
+        let piece = |i: usize| {
+            // SAFETY: row i < n, columns first..first + used <= width: inside the data. Only this
+            // call touches this panel, and the pieces do not outlive it.
+            unsafe { std::slice::from_raw_parts_mut(self.start.add(i * self.width + first), used) }
+        };
+        for i in 0..n {
+            for (group, values) in piece(i).chunks(LANES).enumerate() {
+                let lanes = &mut work.lines[group * n + i];
+                match values.try_into() {
+                    Ok(all) => *lanes = all,
+                    Err(_) => lanes[..values.len()].copy_from_slice(values),
+                }
+            }
+        }
+        for lines in work.lines.chunks_mut(n).take(used.div_ceil(LANES)) {
+            filter.run(simd, lines, &mut work.scratch);
+        }
+        for i in 0..n {
+            for (group, values) in piece(i).chunks_mut(LANES).enumerate() {
+                let lanes = &work.lines[group * n + i];
+                values.copy_from_slice(&lanes[..values.len()]);
+            }
+        }
+    }
+}

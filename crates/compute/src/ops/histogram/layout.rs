@@ -1,0 +1,331 @@
+//! The samples of a fixed image, grouped for conflict-free sums.
+
+use crate::Dims;
+use crate::error::{ComputeError, Result};
+
+/// Equal bins over a range of values; values beyond it fall into the outermost bins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Binning {
+    /// Lower end of the first bin.
+    pub low: f32,
+    /// Upper end of the last bin.
+    pub high: f32,
+    /// Number of bins, at least 1.
+    pub bins: usize,
+}
+
+impl Binning {
+    /// The bin of a value.
+    #[must_use]
+    pub fn bin(&self, value: f32) -> usize {
+        let span = self.high - self.low;
+        if span <= 0.0 || self.bins <= 1 {
+            return 0;
+        }
+        let position = (value - self.low) * (self.bins as f32 / span);
+        (position.max(0.0) as usize).min(self.bins - 1)
+    }
+}
+
+/// A run of samples of one bin within one tile of the image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// Index of the tile's first voxel.
+    pub origin: [u32; 3],
+    /// Bin of all its samples.
+    pub bin: u32,
+    /// Number of its first sample.
+    pub start: usize,
+    /// Number of samples.
+    pub len: u32,
+}
+
+/// How samples are grouped.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LayoutOptions {
+    /// The bins of the fixed image.
+    pub binning: Binning,
+    /// The most samples of a run: the workload limit of section 5.1 of Li et al. (2015). It keeps
+    /// work balanced and bounds the rounding of single-precision sums.
+    pub workload: usize,
+    /// Whether the values of the samples are kept beside their bins.
+    pub keep_values: bool,
+}
+
+/// The samples of a fixed image, grouped by tile and then by bin.
+///
+/// Tiles keep neighbouring samples near each other in the moving image; within a tile the samples
+/// of a bin follow each other, in the order of the image. A counting sort, once an image and
+/// binning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampleLayout {
+    pub(crate) runs: Vec<Run>,
+    pub(crate) local: Vec<u32>,
+    pub(crate) values: Option<Vec<f32>>,
+    pub(crate) weights: Option<Vec<f32>>,
+    pub(crate) bins: usize,
+    pub(crate) len: usize,
+    pub(crate) total_weight: f64,
+}
+
+/// Bits of each local coordinate in [`SampleLayout`]'s packed form.
+pub(crate) const LOCAL_BITS: u32 = 10;
+
+fn tile_sizes(dims: Dims) -> [usize; 3] {
+    if dims[2] == 1 { [512, 512, 1] } else { [64, 64, 64] }
+}
+
+impl SampleLayout {
+    /// The samples of an image: all voxels with a weight above 0.
+    ///
+    /// `values` has `dims` voxels; `weights`, where given, as many. Every sample's value must be
+    /// finite.
+    ///
+    /// # Errors
+    /// Lengths that disagree, no bins, no workload, sizes over 2^32.
+    pub fn new(
+        values: &[f32],
+        dims: Dims,
+        weights: Option<&[f32]>,
+        options: &LayoutOptions,
+    ) -> Result<Self> {
+        let count = dims
+            .iter()
+            .try_fold(1usize, |n, &d| n.checked_mul(d))
+            .filter(|&n| n > 0 && dims.iter().all(|&d| d <= u32::MAX as usize))
+            .ok_or(ComputeError::Dims { what: "fixed image", dims })?;
+        let check = |what, found| {
+            if found == count {
+                Ok(())
+            } else {
+                Err(ComputeError::Length { what, expected: count, found })
+            }
+        };
+        check("fixed image", values.len())?;
+        if let Some(w) = weights {
+            check("fixed weights", w.len())?;
+        }
+        let bins = options.binning.bins;
+        if bins == 0 || bins > 1 << 20 {
+            return Err(ComputeError::argument("bins", bins, "between 1 and 1048576"));
+        }
+        if options.workload == 0 || options.workload > 1 << 20 {
+            return Err(ComputeError::argument(
+                "workload",
+                options.workload,
+                "between 1 and 1048576",
+            ));
+        }
+        let selected = weights.map_or(count, |w| w.iter().filter(|&&v| v > 0.0).count());
+        let mut layout = Self {
+            runs: Vec::new(),
+            local: Vec::with_capacity(selected + 16),
+            values: options.keep_values.then(|| Vec::with_capacity(selected + 16)),
+            weights: weights.map(|_| Vec::with_capacity(selected + 16)),
+            bins,
+            len: selected,
+            total_weight: weights.map_or(count as f64, |w| {
+                w.iter().filter(|&&v| v > 0.0).map(|&v| f64::from(v)).sum()
+            }),
+        };
+        let tile = tile_sizes(dims);
+        let mut scratch = Scratch::default();
+        for tz in (0..dims[2]).step_by(tile[2]) {
+            for ty in (0..dims[1]).step_by(tile[1]) {
+                for tx in (0..dims[0]).step_by(tile[0]) {
+                    let origin = [tx, ty, tz];
+                    layout.add_tile(values, dims, weights, options, origin, tile, &mut scratch);
+                }
+            }
+        }
+        // Kernels read whole vectors: the tail past the last sample must be there.
+        layout.local.resize(selected + 16, 0);
+        if let Some(v) = &mut layout.values {
+            v.resize(selected + 16, 0.0);
+        }
+        if let Some(w) = &mut layout.weights {
+            w.resize(selected + 16, 0.0);
+        }
+        Ok(layout)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn add_tile(
+        &mut self,
+        values: &[f32],
+        dims: Dims,
+        weights: Option<&[f32]>,
+        options: &LayoutOptions,
+        origin: [usize; 3],
+        tile: [usize; 3],
+        scratch: &mut Scratch,
+    ) {
+        let end: [usize; 3] = std::array::from_fn(|a| (origin[a] + tile[a]).min(dims[a]));
+        let Scratch { bins, counts } = scratch;
+        bins.clear();
+        counts.clear();
+        counts.resize(options.binning.bins, 0);
+        for z in origin[2]..end[2] {
+            for y in origin[1]..end[1] {
+                for x in origin[0]..end[0] {
+                    let i = (z * dims[1] + y) * dims[0] + x;
+                    if weights.is_some_and(|w| w[i] <= 0.0 || w[i].is_nan()) {
+                        continue;
+                    }
+                    let bin = options.binning.bin(values[i]) as u32;
+                    counts[bin as usize] += 1;
+                    let local = (x - origin[0]) as u32
+                        | ((y - origin[1]) as u32) << LOCAL_BITS
+                        | ((z - origin[2]) as u32) << (2 * LOCAL_BITS);
+                    bins.push((bin, local));
+                }
+            }
+        }
+        let base = self.local.len();
+        let mut start = base;
+        for (bin, count) in counts.iter_mut().enumerate() {
+            let total = *count;
+            let mut left = total;
+            *count = start - base;
+            while left > 0 {
+                let len = left.min(options.workload);
+                self.runs.push(Run {
+                    origin: origin.map(|o| o as u32),
+                    bin: bin as u32,
+                    start,
+                    len: len as u32,
+                });
+                start += len;
+                left -= len;
+            }
+        }
+        let grown = base + bins.len();
+        self.local.resize(grown, 0);
+        for store in [&mut self.values, &mut self.weights].into_iter().flatten() {
+            store.resize(grown, 0.0);
+        }
+        for &(bin, local) in bins.iter() {
+            let at = base + counts[bin as usize];
+            counts[bin as usize] += 1;
+            self.local[at] = local;
+            if self.values.is_some() || self.weights.is_some() {
+                let mask = (1 << LOCAL_BITS) - 1;
+                let x = origin[0] + (local & mask) as usize;
+                let y = origin[1] + (local >> LOCAL_BITS & mask) as usize;
+                let z = origin[2] + (local >> (2 * LOCAL_BITS) & mask) as usize;
+                let i = (z * dims[1] + y) * dims[0] + x;
+                if let Some(v) = &mut self.values {
+                    v[at] = values[i];
+                }
+                if let (Some(store), Some(w)) = (&mut self.weights, weights) {
+                    store[at] = w[i];
+                }
+            }
+        }
+    }
+
+    /// The runs, tile by tile, bin by bin.
+    #[must_use]
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Number of samples.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Number of bins.
+    #[must_use]
+    pub fn bins(&self) -> usize {
+        self.bins
+    }
+
+    /// Sum of the samples' weights.
+    #[must_use]
+    pub fn total_weight(&self) -> f64 {
+        self.total_weight
+    }
+
+    /// Every sample's index, bin, value (0 where not kept) and weight, in the order of the layout.
+    pub fn samples(&self) -> impl Iterator<Item = ([u32; 3], u32, f32, f32)> + '_ {
+        self.runs.iter().flat_map(move |run| {
+            (run.start..run.start + run.len as usize).map(move |i| {
+                let mask = (1 << LOCAL_BITS) - 1;
+                let p = self.local[i];
+                let index = [
+                    run.origin[0] + (p & mask),
+                    run.origin[1] + (p >> LOCAL_BITS & mask),
+                    run.origin[2] + (p >> (2 * LOCAL_BITS) & mask),
+                ];
+                let value = self.values.as_ref().map_or(0.0, |v| v[i]);
+                let weight = self.weights.as_ref().map_or(1.0, |w| w[i]);
+                (index, run.bin, value, weight)
+            })
+        })
+    }
+}
+
+#[derive(Default)]
+struct Scratch {
+    bins: Vec<(u32, u32)>,
+    counts: Vec<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(bins: usize, workload: usize) -> LayoutOptions {
+        let binning = Binning { low: 0.0, high: 1.0, bins };
+        LayoutOptions { binning, workload, keep_values: true }
+    }
+
+    #[test]
+    fn every_voxel_once_in_its_bin() {
+        for dims in [[1, 1, 1], [70, 3, 65], [130, 65, 2], [600, 5, 1]] {
+            let n: usize = dims.iter().product();
+            let values: Vec<f32> = (0..n).map(|i| ((i * 7919) % 101) as f32 / 100.0).collect();
+            let weights: Vec<f32> = (0..n).map(|i| (i % 5) as f32).collect();
+            let o = options(8, 50);
+            let layout = SampleLayout::new(&values, dims, Some(&weights), &o).unwrap();
+            let mut seen = vec![false; n];
+            for (p, bin, value, weight) in layout.samples() {
+                let i = (p[2] as usize * dims[1] + p[1] as usize) * dims[0] + p[0] as usize;
+                assert!(!seen[i]);
+                seen[i] = true;
+                assert_eq!(bin as usize, o.binning.bin(values[i]));
+                assert_eq!((value, weight), (values[i], weights[i]));
+            }
+            for i in 0..n {
+                assert_eq!(seen[i], weights[i] > 0.0);
+            }
+            assert!(layout.runs().iter().all(|r| r.len >= 1 && r.len <= 50));
+            assert_eq!(layout.len(), seen.iter().filter(|&&s| s).count());
+        }
+    }
+
+    #[test]
+    fn bad_arguments() {
+        let v = [0.0f32; 8];
+        assert!(SampleLayout::new(&v, [2, 2, 3], None, &options(4, 4)).is_err());
+        assert!(SampleLayout::new(&v, [2, 2, 2], Some(&v[..7]), &options(4, 4)).is_err());
+        assert!(SampleLayout::new(&v, [2, 2, 2], None, &options(0, 4)).is_err());
+        assert!(SampleLayout::new(&v, [2, 2, 2], None, &options(4, 0)).is_err());
+        assert!(SampleLayout::new(&[], [0, 2, 2], None, &options(4, 4)).is_err());
+    }
+
+    #[test]
+    fn outliers_fall_into_the_outer_bins() {
+        let b = Binning { low: 0.0, high: 10.0, bins: 5 };
+        assert_eq!([-5.0, 0.0, 1.9, 2.0, 9.9, 10.0, 1e30].map(|v| b.bin(v)), [0, 0, 0, 1, 4, 4, 4]);
+        assert_eq!(Binning { low: 1.0, high: 1.0, bins: 5 }.bin(1.0), 0);
+    }
+}
