@@ -1,0 +1,35 @@
+//! The errors of this crate.
+
+use thiserror::Error;
+
+/// What can go wrong while a report is made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// An image of the report is not on the grid of the fixed image.
+    #[error(
+        "the report compares voxel by voxel, but the {role} image is on another grid than the \
+         fixed image ({found} against {fixed}); resample it onto the fixed grid first"
+    )]
+    OtherGrid {
+        /// Which image, such as `moving (after)`.
+        role: &'static str,
+        /// Its grid, in words.
+        found: String,
+        /// The grid of the fixed image, in words.
+        fixed: String,
+    },
+    /// A picture could not be compressed.
+    #[error("a picture of {width}x{height} pixels could not be written as PNG")]
+    Png {
+        /// Its width.
+        width: usize,
+        /// Its height.
+        height: usize,
+        /// What the encoder said.
+        source: png::EncodingError,
+    },
+}
+
+/// Result with [`ReportError`].
+pub type Result<T> = std::result::Result<T, ReportError>;

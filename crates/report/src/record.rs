@@ -1,0 +1,251 @@
+//! The record of a run: the JSON sidecar of a result.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
+use voxalign_register::Verdict;
+use voxalign_register::linear::StageRecord;
+
+/// The version of the layout of [`RunRecord`]; it grows when a field changes its meaning or goes.
+pub const RECORD_FORMAT: u32 = 1;
+
+/// All that is worth keeping of a run: what `result.json` holds.
+///
+/// Fields are written in the order given here and the keys of maps in alphabetical order, so that
+/// two records of the same run differ only where the runs differ. Numbers that are not finite are
+/// written as `null`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunRecord {
+    /// Version of this layout: [`RECORD_FORMAT`].
+    pub format: u32,
+    /// The program, such as `voxalign affine`.
+    pub program: String,
+    /// Its version.
+    pub version: String,
+    /// The command with its arguments, as it was given.
+    pub command: Vec<String>,
+    /// When the run began: RFC 3339, UTC, such as `2026-01-31T12:00:00Z`.
+    pub date: String,
+    /// The machine.
+    pub host: HostRecord,
+    /// The files that were read.
+    pub inputs: Vec<InputRecord>,
+    /// All parameters, also those left at their default.
+    pub parameters: serde_json::Value,
+    /// The transform that was found.
+    pub transform: TransformRecord,
+    /// The stages of the search, coarse to fine.
+    pub stages: Vec<StageRecord>,
+    /// Named numbers: `cost_before`, `cost_after`, `overlap`, `ncc_before`, `ncc_after`,
+    /// `mi_after`, `label_overlap_before`, ... A report shows `x_before` and `x_after` as a pair.
+    pub figures: BTreeMap<String, f64>,
+    /// Wall time of each part in seconds: `read`, `register`, `resample`, `write`, `report`,
+    /// `total`.
+    pub timings: BTreeMap<String, f64>,
+    /// The most memory that the process held, bytes, where the system tells.
+    pub peak_memory_bytes: Option<u64>,
+    /// The files that were written.
+    pub outputs: Vec<OutputRecord>,
+    /// Whether the result can be used, and why.
+    pub verdict: Verdict,
+}
+
+impl Default for RunRecord {
+    fn default() -> Self {
+        Self {
+            format: RECORD_FORMAT,
+            program: String::new(),
+            version: String::new(),
+            command: Vec::new(),
+            date: String::new(),
+            host: HostRecord::default(),
+            inputs: Vec::new(),
+            parameters: serde_json::Value::Null,
+            transform: TransformRecord::default(),
+            stages: Vec::new(),
+            figures: BTreeMap::new(),
+            timings: BTreeMap::new(),
+            peak_memory_bytes: None,
+            outputs: Vec::new(),
+            verdict: Verdict::default(),
+        }
+    }
+}
+
+impl RunRecord {
+    /// The record as indented JSON with a newline at its end.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // All keys are strings and no field's serialiser fails, so there is always a text.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+/// The machine that a run was made on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct HostRecord {
+    /// Threads used.
+    pub threads: usize,
+    /// The vector instructions used, such as `avx2`.
+    pub simd: String,
+    /// The device, such as `cpu` or the name of a GPU.
+    pub device: String,
+}
+
+/// A file that was read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputRecord {
+    /// What it was read as: `fixed`, `moving`, `fixed_mask`, ...
+    pub role: String,
+    /// Its path as given.
+    pub path: String,
+    /// The SHA-256 of its bytes, lower-case hexadecimal.
+    pub sha256: String,
+    /// Its geometry, where it is an image.
+    pub grid: Option<GridRecord>,
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputRecord {
+    /// What it holds: `transform`, `resampled`, `report`, ...
+    pub role: String,
+    /// Its path.
+    pub path: String,
+}
+
+/// The geometry of an image.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GridRecord {
+    /// Voxels along each axis.
+    pub dims: [usize; 3],
+    /// Distance of neighbouring voxel centres along each axis, mm.
+    pub spacing_mm: [f64; 3],
+    /// To which side each axis runs, such as `RAS`.
+    pub orientation: String,
+    /// Rows of the 4x4 matrix from voxel index to world (RAS+ mm).
+    pub index_to_world: [[f64; 4]; 4],
+}
+
+impl From<&Grid> for GridRecord {
+    fn from(grid: &Grid) -> Self {
+        Self {
+            dims: grid.dims(),
+            spacing_mm: grid.spacing(),
+            orientation: grid.orientation(),
+            index_to_world: rows_of(grid.to_world()),
+        }
+    }
+}
+
+/// An affine transform and its parts.
+///
+/// The parts are those of [`AffineParameters`]: `x -> R S K (x - centre) + centre + translation`
+/// with `R = Rz Ry Rx`, scales `S` and upper triangular shears `K`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TransformRecord {
+    /// The space whose points go in.
+    pub from: String,
+    /// The space whose points come out.
+    pub to: String,
+    /// Rows of the 4x4 matrix, fixed world to moving world, RAS+ mm.
+    pub matrix: [[f64; 4]; 4],
+    /// The point about which the parts are given, in the fixed world, mm.
+    pub centre_mm: [f64; 3],
+    /// By how much the centre moves along x, y and z, mm.
+    pub translation_mm: [f64; 3],
+    /// Angles about the x, y and z axes, degrees.
+    pub rotation_degrees: [f64; 3],
+    /// The angle of the rotation as a whole, degrees.
+    pub rotation_total_degrees: f64,
+    /// Factors along the x, y and z axes; a reflection has a negative third factor.
+    pub scale: [f64; 3],
+    /// Shears xy, xz and yz.
+    pub shear: [f64; 3],
+    /// The factor by which volumes grow from the fixed to the moving world.
+    pub determinant: f64,
+}
+
+impl TransformRecord {
+    /// The record of a transform from fixed to moving world, with its parts about `centre` (a
+    /// point of the fixed world, best the middle of what is aligned).
+    #[must_use]
+    pub fn new(transform: &Affine, centre: Vector3<f64>) -> Self {
+        let parts = AffineParameters::from_affine(transform, centre);
+        let degrees = parts.rotation.map(f64::to_degrees);
+        Self {
+            from: "fixed world (RAS+ mm)".to_owned(),
+            to: "moving world (RAS+ mm)".to_owned(),
+            matrix: rows_of(transform),
+            centre_mm: centre.into(),
+            translation_mm: parts.translation.into(),
+            rotation_degrees: degrees.into(),
+            rotation_total_degrees: parts.angle().to_degrees(),
+            scale: parts.scale.into(),
+            shear: parts.shear.into(),
+            determinant: transform.determinant(),
+        }
+    }
+}
+
+impl Default for TransformRecord {
+    fn default() -> Self {
+        Self::new(&Affine::identity(), Vector3::zeros())
+    }
+}
+
+/// The rows of the 4x4 matrix of a map.
+fn rows_of(affine: &Affine) -> [[f64; 4]; 4] {
+    let [x, y, z] = affine.rows();
+    [x, y, z, [0.0, 0.0, 0.0, 1.0]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_deterministic_and_says_nothing_untrue() {
+        let mut record = RunRecord { program: "voxalign affine".into(), ..RunRecord::default() };
+        record.figures.insert("overlap".into(), 0.5);
+        record.figures.insert("cost_before".into(), f64::NAN);
+        let text = record.to_json();
+        assert_eq!(text, record.clone().to_json());
+        assert!(text.ends_with("}\n"));
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["format"], RECORD_FORMAT);
+        assert!(value["figures"]["cost_before"].is_null());
+        assert_eq!(value["transform"]["matrix"][3][3], 1.0);
+        assert_eq!(value["verdict"]["good"], false);
+        assert!(text.find("cost_before").unwrap() < text.find("\"overlap\"").unwrap());
+    }
+
+    #[test]
+    fn parts_of_a_known_transform() {
+        let centre = Vector3::new(10.0, -20.0, 30.0);
+        let parts = AffineParameters {
+            translation: Vector3::new(1.0, 2.0, 3.0),
+            rotation: Vector3::new(0.0, 0.0, 30f64.to_radians()),
+            scale: Vector3::new(1.1, 1.0, 0.9),
+            ..AffineParameters::identity(centre)
+        };
+        let record = TransformRecord::new(&parts.to_affine(), centre);
+        assert!((record.rotation_degrees[2] - 30.0).abs() < 1e-9);
+        assert!((record.rotation_total_degrees - 30.0).abs() < 1e-9);
+        assert!((record.translation_mm[1] - 2.0).abs() < 1e-9);
+        assert!((record.determinant - 0.99).abs() < 1e-9);
+        let back: TransformRecord =
+            serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
+        assert_eq!(back, record);
+    }
+
+    #[test]
+    fn grid_facts() {
+        let grid = Grid::axis_aligned([3, 4, 5], [1.0, 2.0, 3.0]).unwrap();
+        let record = GridRecord::from(&grid);
+        assert_eq!(record.orientation, "RAS");
+        assert_eq!(record.index_to_world[2], [0.0, 0.0, 3.0, 0.0]);
+    }
+}
