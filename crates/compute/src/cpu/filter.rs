@@ -1,7 +1,7 @@
 //! Gaussian and box filters on the CPU.
 
-use super::lines::{LANES, Lanes, LineFilter, filter_axes};
-use super::simd::kernel;
+use super::lines::{LineFilter, filter_axes};
+use super::simd::{LANES, Lanes, kernel};
 use super::{Cpu, CpuBuffer, Simd};
 use crate::Dims;
 use crate::device::DeviceBuffer;
@@ -76,63 +76,52 @@ impl LineFilter for Gaussian {
     }
 }
 
-/// The running state of a recursion over some of the lanes.
-const PART: usize = 8;
-type Part = [f64; PART];
-
-#[inline(always)]
-fn part(lanes: &Lanes, start: usize) -> Part {
-    std::array::from_fn(|l| f64::from(lanes[start + l]))
-}
-
 kernel! {
     /// Both parts of the recursion, in `f64`; the causal one is kept in `causal`.
-    fn recursive(lines: &mut [Lanes], causal: &mut [Lanes], r: &Recursion) {
-        let steady = r.steady();
-        let (Some(first), Some(last)) = (lines.first().copied(), lines.last().copied()) else {
+    fn recursive<V>(v, lines: &mut [Lanes], causal: &mut [Lanes], r: &Recursion) {
+        let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
             return;
         };
-        for start in (0..LANES).step_by(PART) {
-            let [a0, a1, a2, a3] = r.forward;
-            let [d1, d2, d3, d4] = r.feedback;
-            let mut x = [part(&first, start); 3];
-            let mut y = [part(&first, start).map(|v| v * steady[0]); 4];
-            for (out, line) in causal.iter_mut().zip(lines.iter()) {
-                let now = part(line, start);
-                let new: Part = std::array::from_fn(|l| {
-                    let input = (a0 * now[l] + a1 * x[0][l]) + (a2 * x[1][l] + a3 * x[2][l]);
-                    let older = (input - d4 * y[3][l]) - (d3 * y[2][l] + d2 * y[1][l]);
-                    older - d1 * y[0][l]
-                });
-                for l in 0..PART {
-                    out[start + l] = new[l] as f32;
-                }
-                x = [now, x[0], x[1]];
-                y = [new, y[0], y[1], y[2]];
-            }
-            let [b1, b2, b3, b4] = r.backward;
-            let mut x = [part(&last, start); 4];
-            let mut y = [part(&last, start).map(|v| v * steady[1]); 4];
-            for (line, causal) in lines.iter_mut().zip(causal.iter()).rev() {
-                let now = part(line, start);
-                let new: Part = std::array::from_fn(|l| {
-                    let input = (b1 * x[0][l] + b2 * x[1][l]) + (b3 * x[2][l] + b4 * x[3][l]);
-                    let older = (input - d4 * y[3][l]) - (d3 * y[2][l] + d2 * y[1][l]);
-                    older - d1 * y[0][l]
-                });
-                for l in 0..PART {
-                    line[start + l] = (f64::from(causal[start + l]) + new[l]) as f32;
-                }
-                x = [now, x[0], x[1], x[2]];
-                y = [new, y[0], y[1], y[2]];
-            }
+        let (first, last) = (v.widen(v.load(first)), v.widen(v.load(last)));
+        let steady = r.steady();
+        let (a, b, d) = (
+            [0, 1, 2, 3].map(|k| v.splat_wide(r.forward[k])),
+            [0, 1, 2, 3].map(|k| v.splat_wide(r.backward[k])),
+            [0, 1, 2, 3].map(|k| v.splat_wide(r.feedback[k])),
+        );
+        // The newest first. The sums are arranged for a short way from the newest output on.
+        let mut x = [first; 3];
+        let mut y = [v.mul_wide(first, v.splat_wide(steady[0])); 4];
+        for (out, line) in causal.iter_mut().zip(lines.iter()) {
+            let now = v.widen(v.load(line));
+            let recent = v.add_wide(v.mul_wide(a[0], now), v.mul_wide(a[1], x[0]));
+            let older = v.add_wide(v.mul_wide(a[2], x[1]), v.mul_wide(a[3], x[2]));
+            let input = v.sub_wide(v.add_wide(recent, older), v.mul_wide(d[3], y[3]));
+            let output = v.add_wide(v.mul_wide(d[2], y[2]), v.mul_wide(d[1], y[1]));
+            let new = v.sub_wide(v.sub_wide(input, output), v.mul_wide(d[0], y[0]));
+            v.store(v.narrow(new), out);
+            x = [now, x[0], x[1]];
+            y = [new, y[0], y[1], y[2]];
+        }
+        let mut x = [last; 4];
+        let mut y = [v.mul_wide(last, v.splat_wide(steady[1])); 4];
+        for (line, causal) in lines.iter_mut().zip(causal.iter()).rev() {
+            let now = v.widen(v.load(line));
+            let recent = v.add_wide(v.mul_wide(b[0], x[0]), v.mul_wide(b[1], x[1]));
+            let older = v.add_wide(v.mul_wide(b[2], x[2]), v.mul_wide(b[3], x[3]));
+            let input = v.sub_wide(v.add_wide(recent, older), v.mul_wide(d[3], y[3]));
+            let output = v.add_wide(v.mul_wide(d[2], y[2]), v.mul_wide(d[1], y[1]));
+            let new = v.sub_wide(v.sub_wide(input, output), v.mul_wide(d[0], y[0]));
+            v.store(v.add(v.load(causal), v.narrow(new)), line);
+            x = [now, x[0], x[1], x[2]];
+            y = [new, y[0], y[1], y[2]];
         }
     }
 }
 
 kernel! {
     /// A symmetric weighted mean over neighbours; `padded` gets the lines with repeated ends.
-    fn fir(lines: &mut [Lanes], padded: &mut Vec<Lanes>, weights: &[f32]) {
+    fn fir<V>(v, lines: &mut [Lanes], padded: &mut Vec<Lanes>, weights: &[f32]) {
         let (Some(first), Some(last)) = (lines.first().copied(), lines.last().copied()) else {
             return;
         };
@@ -142,14 +131,13 @@ kernel! {
         padded.extend_from_slice(lines);
         padded.resize(lines.len() + 2 * radius, last);
         for (line, window) in lines.iter_mut().zip(padded.windows(2 * radius + 1)) {
-            let mut sum = window[radius].map(|v| v * weights[0]);
-            for k in (1..=radius).rev() {
-                let (before, after, w) = (&window[radius - k], &window[radius + k], weights[k]);
-                for l in 0..LANES {
-                    sum[l] += w * (before[l] + after[l]);
-                }
+            let (before, rest) = window.split_at(radius);
+            let (centre, after) = rest.split_at(1);
+            let mut sum = v.mul(v.splat(weights[0]), v.load(&centre[0]));
+            for ((a, b), &w) in before.iter().rev().zip(after).zip(&weights[1..]) {
+                sum = v.add(sum, v.mul(v.splat(w), v.add(v.load(a), v.load(b))));
             }
-            *line = sum;
+            v.store(sum, line);
         }
     }
 }
@@ -167,31 +155,20 @@ impl LineFilter for BoxMean {
 
 kernel! {
     /// Running means of `from` over windows of `radius` to each side.
-    fn box_mean(lines: &mut [Lanes], from: &[Lanes], radius: usize) {
+    fn box_mean<V>(v, lines: &mut [Lanes], from: &[Lanes], radius: usize) {
         let n = lines.len();
-        let mut sum = [0f64; LANES];
+        let mut sum = v.splat_wide(0.0);
         for line in &from[..radius.min(n)] {
-            for l in 0..LANES {
-                sum[l] += f64::from(line[l]);
-            }
+            sum = v.add_wide(sum, v.widen(v.load(line)));
         }
         for (i, line) in lines.iter_mut().enumerate() {
             if let Some(new) = i.checked_add(radius).and_then(|j| from.get(j)) {
-                for l in 0..LANES {
-                    sum[l] += f64::from(new[l]);
-                }
+                sum = v.add_wide(sum, v.widen(v.load(new)));
             }
-            let first = i.saturating_sub(radius);
-            let count = radius.saturating_add(i + 1).min(n) - first;
-            let scale = 1.0 / count as f64;
-            for l in 0..LANES {
-                line[l] = (sum[l] * scale) as f32;
-            }
+            let count = radius.saturating_add(i + 1).min(n) - i.saturating_sub(radius);
+            v.store(v.narrow(v.mul_wide(sum, v.splat_wide(1.0 / count as f64))), line);
             if i >= radius {
-                let old = &from[i - radius];
-                for l in 0..LANES {
-                    sum[l] -= f64::from(old[l]);
-                }
+                sum = v.sub_wide(sum, v.widen(v.load(&from[i - radius])));
             }
         }
     }

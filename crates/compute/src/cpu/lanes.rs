@@ -308,14 +308,10 @@ mod x86 {
                 let high = _mm512_extracti64x4_epi64::<1>(i);
                 let a = _mm512_castpd_ps(_mm512_i32gather_pd::<4>(low, p.cast()));
                 let b = _mm512_castpd_ps(_mm512_i32gather_pd::<4>(high, p.cast()));
-                let even = _mm512_setr_epi32(
-                    0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
-                );
+                let even =
+                    _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
                 let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
-                (
-                    Self(_mm512_permutex2var_ps(a, even, b)),
-                    Self(_mm512_permutex2var_ps(a, odd, b)),
-                )
+                (Self(_mm512_permutex2var_ps(a, even, b)), Self(_mm512_permutex2var_ps(a, odd, b)))
             }
         }
         #[inline(always)]
@@ -334,9 +330,9 @@ mod x86 {
         unsafe fn sum(self) -> f64 {
             unsafe {
                 let low = _mm512_cvtps_pd(_mm512_castps512_ps256(self.0));
-                let high = _mm512_cvtps_pd(_mm512_castps512_ps256(
-                    _mm512_shuffle_f32x4::<0b1110>(self.0, self.0),
-                ));
+                let high = _mm512_cvtps_pd(_mm512_castps512_ps256(_mm512_shuffle_f32x4::<0b1110>(
+                    self.0, self.0,
+                )));
                 let s = _mm512_add_pd(low, high);
                 let a = _mm256_add_pd(_mm512_castpd512_pd256(s), _mm512_extractf64x4_pd::<1>(s));
                 let b = _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd::<1>(a));
@@ -397,19 +393,13 @@ mod x86 {
         #[inline(always)]
         unsafe fn le(self, o: Self) -> Self::Mask {
             unsafe {
-                (
-                    _mm256_cmp_ps::<_CMP_LE_OQ>(self.0, o.0),
-                    _mm256_cmp_ps::<_CMP_LE_OQ>(self.1, o.1),
-                )
+                (_mm256_cmp_ps::<_CMP_LE_OQ>(self.0, o.0), _mm256_cmp_ps::<_CMP_LE_OQ>(self.1, o.1))
             }
         }
         #[inline(always)]
         unsafe fn lt(self, o: Self) -> Self::Mask {
             unsafe {
-                (
-                    _mm256_cmp_ps::<_CMP_LT_OQ>(self.0, o.0),
-                    _mm256_cmp_ps::<_CMP_LT_OQ>(self.1, o.1),
-                )
+                (_mm256_cmp_ps::<_CMP_LT_OQ>(self.0, o.0), _mm256_cmp_ps::<_CMP_LT_OQ>(self.1, o.1))
             }
         }
         #[inline(always)]
@@ -450,9 +440,7 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn int_load(p: *const u32) -> Self::Int {
-            unsafe {
-                (_mm256_loadu_si256(p.cast()), _mm256_loadu_si256(p.add(8).cast()))
-            }
+            unsafe { (_mm256_loadu_si256(p.cast()), _mm256_loadu_si256(p.add(8).cast())) }
         }
         #[inline(always)]
         unsafe fn int_add(a: Self::Int, b: Self::Int) -> Self::Int {
@@ -479,9 +467,7 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn gather(p: *const f32, i: Self::Int) -> Self {
-            unsafe {
-                Self(_mm256_i32gather_ps::<4>(p, i.0), _mm256_i32gather_ps::<4>(p, i.1))
-            }
+            unsafe { Self(_mm256_i32gather_ps::<4>(p, i.0), _mm256_i32gather_ps::<4>(p, i.1)) }
         }
         #[inline(always)]
         unsafe fn gather_pair(p: *const f32, i: Self::Int) -> (Self, Self) {

@@ -5,15 +5,9 @@
 //! x are sixteen rows, transposed; lines along y and z are runs of x, copied in panels so that
 //! memory is read and written in long pieces.
 
-use super::simd::kernel;
+use super::simd::{LANES, Lanes, kernel};
 use super::{Cpu, Simd};
 use crate::Dims;
-
-/// The number of lines that are filtered at once.
-pub(crate) const LANES: usize = 16;
-
-/// One sample of each of the lines that are filtered at once.
-pub(crate) type Lanes = [f32; LANES];
 
 /// Columns of a panel, in groups of [`LANES`].
 const PANEL: usize = 4;
@@ -104,10 +98,25 @@ fn filter_rows<F: LineFilter>(
 
 kernel! {
     /// Transposes up to sixteen rows into lines; the lanes beyond the rows keep what they had.
-    fn load_rows(rows: &[f32], nx: usize, lines: &mut [Lanes]) {
+    fn load_rows<V>(v, rows: &[f32], nx: usize, lines: &mut [Lanes]) {
+        let mut done = 0;
+        if rows.len() == LANES * nx {
+            let (blocks, _) = lines.as_chunks_mut::<LANES>();
+            for (block, lines) in blocks.iter_mut().enumerate() {
+                let mut square = [v.splat(0.0); LANES];
+                for (lane, row) in square.iter_mut().zip(rows.chunks_exact(nx)) {
+                    *lane = v.load(&row.as_chunks().0[block]);
+                }
+                let square = v.transpose(square);
+                for (line, value) in lines.iter_mut().zip(square) {
+                    v.store(value, line);
+                }
+            }
+            done = blocks.len() * LANES;
+        }
         for (lane, row) in rows.chunks_exact(nx).enumerate() {
-            for (line, &v) in lines.iter_mut().zip(row) {
-                line[lane] = v;
+            for (line, &value) in lines[done..].iter_mut().zip(&row[done..]) {
+                line[lane] = value;
             }
         }
     }
@@ -115,10 +124,25 @@ kernel! {
 
 kernel! {
     /// Transposes lines back into up to sixteen rows.
-    fn store_rows(lines: &[Lanes], nx: usize, rows: &mut [f32]) {
+    fn store_rows<V>(v, lines: &[Lanes], nx: usize, rows: &mut [f32]) {
+        let mut done = 0;
+        if rows.len() == LANES * nx {
+            let (blocks, _) = lines.as_chunks::<LANES>();
+            for (block, lines) in blocks.iter().enumerate() {
+                let mut square = [v.splat(0.0); LANES];
+                for (value, line) in square.iter_mut().zip(lines) {
+                    *value = v.load(line);
+                }
+                let square = v.transpose(square);
+                for (value, row) in square.into_iter().zip(rows.chunks_exact_mut(nx)) {
+                    v.store(value, &mut row.as_chunks_mut().0[block]);
+                }
+            }
+            done = blocks.len() * LANES;
+        }
         for (lane, row) in rows.chunks_exact_mut(nx).enumerate() {
-            for (v, line) in row.iter_mut().zip(lines) {
-                *v = line[lane];
+            for (value, line) in row[done..].iter_mut().zip(&lines[done..]) {
+                *value = line[lane];
             }
         }
     }

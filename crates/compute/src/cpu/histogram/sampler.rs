@@ -1,8 +1,8 @@
 //! Sampling the moving image at sixteen mapped samples at once.
 
 use crate::AffineMap;
-use crate::cpu::lanes::{LANES, Lanes};
 use crate::cpu::Cpu;
+use crate::cpu::lanes::{LANES, Lanes};
 use crate::ops::histogram::{MovingView, Run, SampleLayout};
 
 /// The moving image, ready for the kernels.

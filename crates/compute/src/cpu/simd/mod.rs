@@ -1,5 +1,19 @@
 //! The instruction set that the kernels are compiled for, chosen at run time.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+mod vectors;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx512::Avx512;
+pub(crate) use portable::Portable;
+pub(crate) use vectors::{LANES, Lanes, Vectors};
+
 use crate::error::{ComputeError, Result};
 
 /// A SIMD level. All levels give the same bits; they differ in speed alone.
@@ -65,44 +79,53 @@ impl Simd {
 }
 
 /// Defines a kernel: a function whose body is compiled once for each SIMD level, and which takes
-/// the level as its first argument. The body is plain Rust over arrays of a fixed number of lanes
-/// that the compiler vectorises; as Rust never contracts or reorders floating-point operations, all
-/// levels give the same bits.
+/// the level as its first argument. In the body, `V` and `v` are the vectors of the level; plain
+/// loops over arrays are vectorised by the compiler for the level, too. As Rust never contracts or
+/// reorders floating-point operations, all levels give the same bits.
 ///
 /// The level must be available on this processor, which [`Cpu`](super::Cpu) has checked.
 macro_rules! kernel {
     (
         $(#[$meta:meta])*
-        $vis:vis fn $name:ident $([$($gen:tt)*] [$($par:tt)*])? (
-            $($arg:ident: $ty:ty),* $(,)?
+        $vis:vis fn $name:ident <$vectors:ident $(, const $c:ident: $ct:ty)*> (
+            $v:ident $(, $arg:ident: $ty:ty)* $(,)?
         ) $(-> $ret:ty)? $body:block
     ) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]
-        $vis fn $name $(<$($gen)*>)? (simd: $crate::cpu::Simd, $($arg: $ty),*) $(-> $ret)? {
+        $vis fn $name <$(const $c: $ct),*> (simd: $crate::cpu::Simd, $($arg: $ty),*) $(-> $ret)? {
             #[inline(always)]
-            fn body $(<$($gen)*>)? ($($arg: $ty),*) $(-> $ret)? $body
+            #[allow(clippy::needless_range_loop)]
+            fn body <$vectors: $crate::cpu::simd::Vectors $(, const $c: $ct)*> (
+                $v: $vectors $(, $arg: $ty)*
+            ) $(-> $ret)? $body
 
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2")]
-            fn avx2 $(<$($gen)*>)? ($($arg: $ty),*) $(-> $ret)? {
-                body $(::<$($par)*>)? ($($arg),*)
+            fn avx2 <$(const $c: $ct),*> ($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: this function is only called where there is AVX2.
+                let level = unsafe { $crate::cpu::simd::Avx2::new() };
+                body::<$crate::cpu::simd::Avx2, $($c),*>(level $(, $arg)*)
             }
 
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
-            fn avx512 $(<$($gen)*>)? ($($arg: $ty),*) $(-> $ret)? {
-                body $(::<$($par)*>)? ($($arg),*)
+            fn avx512 <$(const $c: $ct),*> ($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: this function is only called where there is AVX-512.
+                let level = unsafe { $crate::cpu::simd::Avx512::new() };
+                body::<$crate::cpu::simd::Avx512, $($c),*>(level $(, $arg)*)
             }
 
             match simd {
                 // SAFETY: a `Cpu` only carries a level that this processor has.
                 #[cfg(target_arch = "x86_64")]
-                $crate::cpu::Simd::Avx2 => unsafe { avx2 $(::<$($par)*>)? ($($arg),*) },
+                $crate::cpu::Simd::Avx2 => unsafe { avx2::<$($c),*>($($arg),*) },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
-                $crate::cpu::Simd::Avx512 => unsafe { avx512 $(::<$($par)*>)? ($($arg),*) },
-                _ => body $(::<$($par)*>)? ($($arg),*),
+                $crate::cpu::Simd::Avx512 => unsafe { avx512::<$($c),*>($($arg),*) },
+                _ => body::<$crate::cpu::simd::Portable, $($c),*>(
+                    $crate::cpu::simd::Portable $(, $arg)*
+                ),
             }
         }
     };

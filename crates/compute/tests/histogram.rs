@@ -1,0 +1,3 @@
+#![allow(missing_docs)]
+#[path = "conformance/histogram.rs"]
+mod histogram;
