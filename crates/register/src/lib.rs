@@ -1,1 +1,15 @@
-//! voxalign: register.
+//! Registration of one pair of images.
+//!
+//! A registration is made of orthogonal parts: a similarity ([`metric`]), a transform model with
+//! its schedule of scales ([`linear`]) and an optimiser ([`optimize`]). What a registration says of
+//! itself at the end is its [`verdict`].
+
+pub mod compare;
+pub mod error;
+pub mod linear;
+pub mod progress;
+pub mod verdict;
+
+pub use error::{RegisterError, Result};
+pub use progress::{Event, Progress, Silent};
+pub use verdict::{Check, Verdict};

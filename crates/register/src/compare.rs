@@ -1,0 +1,69 @@
+//! Comparing images, label maps and landmarks: how good an alignment is.
+//!
+//! All scores are plain sums in `f64` in the order of the voxels, so that they are the same on
+//! every machine and can serve as the reference for faster ones.
+
+mod intensity;
+mod landmarks;
+mod overlap;
+
+pub use intensity::{ImageScores, compare_images};
+pub use landmarks::{LandmarkScores, compare_landmarks};
+pub use overlap::{LabelScore, OverlapRule, OverlapScores, compare_labels, labels_of};
+
+use thiserror::Error;
+use voxalign_image::{Grid, ImageError};
+
+/// Why two things cannot be compared.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// Two images that must lie on one grid do not.
+    #[error("{0}; resample one onto the other first, for instance by `voxalign apply`")]
+    Grids(ImageError),
+    /// No voxel is left to compare.
+    #[error("no voxel is left to compare: {why}")]
+    Nothing {
+        /// What took them away.
+        why: &'static str,
+    },
+    /// Two point sets of different sizes.
+    #[error("{first} points cannot be compared with {second}: point i belongs to point i")]
+    PointCounts {
+        /// Points of the first set.
+        first: usize,
+        /// Points of the second set.
+        second: usize,
+    },
+    /// A point set without points, or with one that is not a number.
+    #[error("the points cannot be compared: {why}")]
+    Points {
+        /// What is wrong.
+        why: String,
+    },
+    /// Too few histogram bins.
+    #[error("{bins} histogram bins are too few; at least 2 are needed")]
+    Bins {
+        /// What was asked for.
+        bins: usize,
+    },
+}
+
+/// Two grids count as one where all corners agree to this part of the smallest spacing.
+const GRID_TOLERANCE: f64 = 0.01;
+
+/// Checks that two grids are the same, to a hundredth of a voxel.
+///
+/// # Errors
+/// [`CompareError::Grids`], with both grids in words.
+pub fn same_grid(first: &Grid, second: &Grid) -> Result<(), CompareError> {
+    let spacing = first.spacing();
+    let smallest = spacing.iter().fold(f64::MAX, |a, &b| a.min(b));
+    if first.approx_eq(second, GRID_TOLERANCE * smallest) {
+        return Ok(());
+    }
+    Err(CompareError::Grids(ImageError::GridMismatch {
+        first: first.to_string(),
+        second: second.to_string(),
+    }))
+}

@@ -1,0 +1,188 @@
+//! Scores of two images on one grid.
+
+use super::{CompareError, same_grid};
+use serde::Serialize;
+use voxalign_image::Volume;
+
+/// How alike two images are.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ImageScores {
+    /// Voxels compared: those in the mask where both images are finite.
+    pub voxels: usize,
+    /// Voxels of the mask left out because one of the images is NaN or infinite there.
+    pub not_finite: usize,
+    /// Root mean square of the difference, in the images' unit (Li et al. 2015, eq. 5).
+    pub rms: f64,
+    /// Normalised cross correlation, -1 to 1; `None` where one image is constant.
+    pub ncc: Option<f64>,
+    /// Mutual information in nats.
+    pub mi: f64,
+    /// Normalised mutual information, (H(F) + H(M)) / H(F, M), 1 to 2; `None` where both images
+    /// are constant.
+    pub nmi: Option<f64>,
+    /// Bins of each axis of the joint histogram.
+    pub bins: usize,
+}
+
+/// Compares two images on one grid, where `mask` is above 0 (everywhere without one).
+///
+/// Voxels that are NaN or infinite in one of the images are left out: an image resampled with NaN
+/// outside its field of view is compared over the overlap only. The histogram has `bins` bins of
+/// equal width from the smallest to the largest value of each image.
+///
+/// # Errors
+/// [`CompareError::Grids`], [`CompareError::Bins`], and [`CompareError::Nothing`] where no voxel
+/// is left.
+pub fn compare_images(
+    fixed: &Volume<f32>,
+    warped: &Volume<f32>,
+    mask: Option<&Volume<f32>>,
+    bins: usize,
+) -> Result<ImageScores, CompareError> {
+    same_grid(fixed.grid(), warped.grid())?;
+    if let Some(mask) = mask {
+        same_grid(fixed.grid(), mask.grid())?;
+    }
+    if bins < 2 {
+        return Err(CompareError::Bins { bins });
+    }
+    let inside = |i: usize| mask.is_none_or(|m| m.data()[i] > 0.0);
+    let all = || {
+        let pairs = fixed.data().iter().zip(warped.data()).enumerate();
+        pairs.filter(|&(i, _)| inside(i)).map(|(_, (&f, &w))| (f64::from(f), f64::from(w)))
+    };
+    let pairs = || all().filter(|(f, w)| f.is_finite() && w.is_finite());
+
+    let voxels = pairs().count();
+    let not_finite = all().count() - voxels;
+    if voxels == 0 {
+        let why = if not_finite > 0 {
+            "all are NaN or infinite in one of the images"
+        } else {
+            "the mask has no voxel above 0"
+        };
+        return Err(CompareError::Nothing { why });
+    }
+    let n = voxels as f64;
+    let mut sums = [0.0; 3];
+    let mut ranges = [[f64::MAX, f64::MIN]; 2];
+    for (f, w) in pairs() {
+        sums[0] += f;
+        sums[1] += w;
+        sums[2] += (f - w) * (f - w);
+        for (range, value) in ranges.iter_mut().zip([f, w]) {
+            *range = [range[0].min(value), range[1].max(value)];
+        }
+    }
+    let (mean_f, mean_w) = (sums[0] / n, sums[1] / n);
+    let mut moments = [0.0; 3];
+    let mut joint = vec![0u64; bins * bins];
+    let bin = |value: f64, range: [f64; 2]| {
+        let width = range[1] - range[0];
+        let part = if width > 0.0 { (value - range[0]) / width } else { 0.0 };
+        ((part * bins as f64) as usize).min(bins - 1)
+    };
+    for (f, w) in pairs() {
+        let (df, dw) = (f - mean_f, w - mean_w);
+        moments[0] += df * df;
+        moments[1] += dw * dw;
+        moments[2] += df * dw;
+        joint[bin(w, ranges[1]) * bins + bin(f, ranges[0])] += 1;
+    }
+    let size = (moments[0] * moments[1]).sqrt();
+    let constant = |r: [f64; 2]| r[0] >= r[1];
+    let ncc = (size > 0.0 && !constant(ranges[0]) && !constant(ranges[1]))
+        .then(|| (moments[2] / size).clamp(-1.0, 1.0));
+    let (h_f, h_w, h_joint) = entropies(&joint, bins);
+    Ok(ImageScores {
+        voxels,
+        not_finite,
+        rms: (sums[2] / n).sqrt(),
+        ncc,
+        mi: (h_f + h_w - h_joint).max(0.0),
+        nmi: (h_joint > 0.0).then(|| (h_f + h_w) / h_joint),
+        bins,
+    })
+}
+
+/// Entropies, in nats, of the columns, of the rows and of the whole of a joint histogram.
+fn entropies(joint: &[u64], bins: usize) -> (f64, f64, f64) {
+    let total = joint.iter().sum::<u64>() as f64;
+    let entropy = |counts: &mut dyn Iterator<Item = u64>| {
+        counts
+            .filter(|&c| c > 0)
+            .map(|c| {
+                let p = c as f64 / total;
+                -p * p.ln()
+            })
+            .sum::<f64>()
+    };
+    let columns = entropy(&mut (0..bins).map(|f| (0..bins).map(|w| joint[w * bins + f]).sum()));
+    let rows = entropy(&mut (0..bins).map(|w| joint[w * bins..(w + 1) * bins].iter().sum()));
+    (columns, rows, entropy(&mut joint.iter().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_image::Grid;
+
+    fn grid(n: usize) -> Grid {
+        Grid::axis_aligned([n, 1, 1], [1.0; 3]).unwrap()
+    }
+
+    fn volume(values: &[f32]) -> Volume<f32> {
+        Volume::new(grid(values.len()), values.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn known_scores() {
+        let f = volume(&[0.0, 1.0, 2.0, 3.0]);
+        let same = compare_images(&f, &f, None, 4).unwrap();
+        assert_eq!((same.voxels, same.rms, same.ncc), (4, 0.0, Some(1.0)));
+        assert!((same.mi - 4f64.ln()).abs() < 1e-12);
+        assert!((same.nmi.unwrap() - 2.0).abs() < 1e-12);
+
+        let w = volume(&[3.0, 2.0, 1.0, 0.0]);
+        let turned = compare_images(&f, &w, None, 4).unwrap();
+        assert!((turned.rms - 5f64.sqrt()).abs() < 1e-12);
+        assert!((turned.ncc.unwrap() + 1.0).abs() < 1e-12);
+        assert!((turned.mi - 4f64.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn independent_images_share_nothing() {
+        let f = volume(&[0.0, 0.0, 1.0, 1.0]);
+        let w = volume(&[0.0, 1.0, 0.0, 1.0]);
+        let s = compare_images(&f, &w, None, 2).unwrap();
+        assert!(s.mi.abs() < 1e-12 && (s.nmi.unwrap() - 1.0).abs() < 1e-12);
+        assert!(s.ncc.unwrap().abs() < 1e-12);
+    }
+
+    #[test]
+    fn masks_and_nan_take_voxels_out() {
+        let f = volume(&[1.0, 2.0, 3.0, 9.0]);
+        let w = volume(&[1.0, f32::NAN, 4.0, 0.0]);
+        let mask = volume(&[1.0, 1.0, 0.5, 0.0]);
+        let s = compare_images(&f, &w, Some(&mask), 8).unwrap();
+        assert_eq!((s.voxels, s.not_finite), (2, 1));
+        assert!((s.rms - 0.5f64.sqrt()).abs() < 1e-12);
+        let none = compare_images(&f, &w, Some(&volume(&[0.0; 4])), 8);
+        assert!(matches!(none, Err(CompareError::Nothing { .. })));
+    }
+
+    #[test]
+    fn constant_images_have_no_correlation() {
+        let s = compare_images(&volume(&[2.0; 3]), &volume(&[2.0; 3]), None, 8).unwrap();
+        assert_eq!((s.ncc, s.nmi, s.mi, s.rms), (None, None, 0.0, 0.0));
+    }
+
+    #[test]
+    fn other_grids_are_refused() {
+        let other = Volume::filled(Grid::axis_aligned([4, 1, 1], [2.0; 3]).unwrap(), 0.0);
+        let e = compare_images(&volume(&[0.0; 4]), &other, None, 8).unwrap_err();
+        assert!(e.to_string().contains("grids differ"), "{e}");
+        let f = volume(&[0.0; 4]);
+        assert!(matches!(compare_images(&f, &f, None, 1), Err(CompareError::Bins { bins: 1 })));
+    }
+}

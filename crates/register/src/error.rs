@@ -1,0 +1,105 @@
+//! The errors of this crate.
+
+use thiserror::Error;
+use voxalign_compute::error::ComputeError;
+use voxalign_image::ImageError;
+
+/// What can go wrong in a registration.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// Geometry that cannot be used.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// An operator failed.
+    #[error(transparent)]
+    Compute(#[from] ComputeError),
+    /// An option has a value that cannot be used.
+    #[error("the option {option} cannot be {value}: {remedy}")]
+    Option {
+        /// Name of the option as on the command line, such as `--bins`.
+        option: &'static str,
+        /// What was given.
+        value: String,
+        /// What would do.
+        remedy: String,
+    },
+    /// An image holds one value everywhere (inside its mask).
+    #[error(
+        "the {role} image is constant ({value} everywhere{within}), so there is nothing to align; \
+         check that it is the image meant"
+    )]
+    Constant {
+        /// `fixed` or `moving`.
+        role: &'static str,
+        /// The value.
+        value: f32,
+        /// ` inside its mask` where there is one, else nothing.
+        within: &'static str,
+    },
+    /// An image holds values that are not numbers.
+    #[error(
+        "the {role} image has {count} voxels that are NaN or infinite; replace them first, \
+         for instance by `voxalign convert --replace-nan 0`"
+    )]
+    NotFinite {
+        /// `fixed` or `moving`.
+        role: &'static str,
+        /// How many.
+        count: usize,
+    },
+    /// A mask or weight selects nothing.
+    #[error("the {role} selects no voxel; it needs some above 0")]
+    EmptyMask {
+        /// Which mask.
+        role: &'static str,
+    },
+    /// Two images that must share a grid do not.
+    #[error("the {role} is on another grid than its image: {mask} against {image}")]
+    MaskGrid {
+        /// Which mask.
+        role: &'static str,
+        /// Its grid in words.
+        mask: String,
+        /// The image's grid in words.
+        image: String,
+    },
+    /// One image is flat, the other has depth.
+    #[error(
+        "the fixed image has {fixed} dimensions and the moving image {moving}; \
+         both must be 2D or both 3D"
+    )]
+    Dimensions {
+        /// 2 or 3.
+        fixed: usize,
+        /// 2 or 3.
+        moving: usize,
+    },
+    /// The two images do not overlap where the search starts.
+    #[error(
+        "the images do not overlap under the start transform ({start}); \
+         use --init centre or --init moments, or --search full"
+    )]
+    NoOverlap {
+        /// The start in words.
+        start: String,
+    },
+    /// The images are too small for a registration.
+    #[error(
+        "the {role} image has only {samples} voxels that count; a registration needs at least {needed}"
+    )]
+    TooFew {
+        /// `fixed` or `moving`.
+        role: &'static str,
+        /// Voxels.
+        samples: usize,
+        /// Voxels needed.
+        needed: usize,
+    },
+    /// The run was stopped by the caller.
+    #[error("the registration was stopped before it ended")]
+    Stopped,
+}
+
+/// Result with [`RegisterError`].
+pub type Result<T> = std::result::Result<T, RegisterError>;

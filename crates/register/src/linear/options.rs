@@ -1,0 +1,141 @@
+//! The options of an affine registration.
+
+use serde::{Deserialize, Serialize};
+use voxalign_image::{Affine, Volume};
+
+/// The similarity, as a cost that is minimised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Cost {
+    /// Correlation ratio: 1 - eta(moving | fixed).
+    #[default]
+    Cr,
+    /// Mutual information: -MI in nats.
+    Mi,
+    /// Normalised mutual information: -(H(F) + H(M)) / H(F, M).
+    Nmi,
+    /// Normalised cross correlation: 1 - NCC^2 ... sign-aware: 1 - NCC.
+    Ncc,
+    /// Mean squared difference divided by the fixed image's variance.
+    Ssd,
+}
+
+impl Cost {
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Cost::Cr => "cr",
+            Cost::Mi => "mi",
+            Cost::Nmi => "nmi",
+            Cost::Ncc => "ncc",
+            Cost::Ssd => "ssd",
+        }
+    }
+}
+
+/// Where the search starts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Init {
+    /// The headers are taken as they are.
+    Header,
+    /// The centres of the two images meet.
+    Centre,
+    /// The centres of mass of the two images meet, and with [`Search::None`] or [`Search::Local`]
+    /// their principal axes too where that lowers the cost.
+    #[default]
+    Moments,
+    /// The identity in world space. (The same map as `Header`; kept apart because a full search
+    /// after `Header` may still move by the centres, after `Identity` it may not.)
+    Identity,
+    /// A given transform, fixed world to moving world.
+    Given(Affine),
+}
+
+/// How far the search looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Search {
+    /// All rotations in the range of angles, then refinement.
+    #[default]
+    Full,
+    /// Only refinement from the start, over all scales.
+    Local,
+    /// No search: the start is scored and reported as it is.
+    None,
+}
+
+/// The rotations that a full search looks at, radians about the x, y and z axes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SearchRange {
+    /// Smallest and largest angle about each axis.
+    pub angles: [[f64; 2]; 3],
+    /// Step of the coarse search.
+    pub coarse: f64,
+    /// Step of the fine search.
+    pub fine: f64,
+}
+
+impl Default for SearchRange {
+    fn default() -> Self {
+        Self {
+            angles: [[-std::f64::consts::PI, std::f64::consts::PI]; 3],
+            coarse: 60f64.to_radians(),
+            fine: 18f64.to_radians(),
+        }
+    }
+}
+
+/// What an affine registration can be told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AffineOptions {
+    /// Degrees of freedom: 6, 7, 9 or 12; for 2D images 3, 4 or 6. (For 2D images the 3D values
+    /// 6, 7, 9 and 12 are taken as 3, 4, 6 and 6.)
+    pub dof: usize,
+    /// The similarity.
+    pub cost: Cost,
+    /// Number of histogram bins at full resolution; `None` for the default of the similarity.
+    pub bins: Option<usize>,
+    /// Where the search starts.
+    pub init: Init,
+    /// How far it looks.
+    pub search: Search,
+    /// The rotations it looks at.
+    pub range: SearchRange,
+    /// Width of the border of the overlap, mm, over which voxels count less (0: no border
+    /// weighting).
+    pub apodise: f64,
+    /// The stages' sample spacing in mm, coarse to fine; `None` for 8, 4, 2, 1 (adapted to the
+    /// field of view for images much smaller or larger than a head).
+    pub levels: Option<Vec<f64>>,
+}
+
+impl Default for AffineOptions {
+    fn default() -> Self {
+        Self {
+            dof: 12,
+            cost: Cost::default(),
+            bins: None,
+            init: Init::default(),
+            search: Search::default(),
+            range: SearchRange::default(),
+            apodise: 4.0,
+            levels: None,
+        }
+    }
+}
+
+/// The images of an affine registration.
+#[derive(Debug, Clone, Copy)]
+pub struct AffineInput<'a> {
+    /// The image that stays.
+    pub fixed: &'a Volume<f32>,
+    /// The image that is to be moved onto it.
+    pub moving: &'a Volume<f32>,
+    /// Voxels of the fixed image that count (above 0), on its grid.
+    pub fixed_mask: Option<&'a Volume<f32>>,
+    /// Voxels of the moving image that count (above 0), on its grid.
+    pub moving_mask: Option<&'a Volume<f32>>,
+    /// How much each voxel of the fixed image counts (not negative), on its grid.
+    pub fixed_weight: Option<&'a Volume<f32>>,
+}

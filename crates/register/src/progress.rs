@@ -1,0 +1,56 @@
+//! What a running registration tells.
+
+/// A message from a running registration.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A stage begins.
+    StageStart {
+        /// Its number, from 0.
+        index: usize,
+        /// How many there will be.
+        count: usize,
+        /// Its name, such as `8 mm`.
+        name: &'a str,
+    },
+    /// Some of a stage's work is done.
+    Step {
+        /// Part of the stage done, 0 to 1.
+        done: f64,
+        /// Cost evaluations in this stage so far.
+        evaluations: usize,
+        /// The best cost of this stage so far.
+        best: f64,
+        /// What is being done, such as `60 degree search`.
+        what: &'a str,
+    },
+    /// A stage ended.
+    StageEnd {
+        /// Its name.
+        name: &'a str,
+        /// Cost evaluations made.
+        evaluations: usize,
+        /// The best cost.
+        best: f64,
+        /// Wall time, seconds.
+        seconds: f64,
+    },
+}
+
+/// A listener to a running registration.
+pub trait Progress: Sync {
+    /// Takes a message; called from the thread that runs the registration.
+    fn event(&self, event: &Event<'_>);
+    /// Whether the registration should stop as soon as it can.
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+/// A listener that does nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn event(&self, _: &Event<'_>) {}
+}
