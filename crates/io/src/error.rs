@@ -1,0 +1,176 @@
+//! The errors of this crate.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use voxalign_image::ImageError;
+
+/// What can go wrong with a file. Every message names the file, the cause and the remedy.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum IoError {
+    /// The operating system refused.
+    #[error("'{}': cannot {action}: {source}; {remedy}", .path.display())]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What helps.
+        remedy: &'static str,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The content breaks the rules of its format.
+    #[error("'{}': {problem}; {remedy}", .path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with the value.
+        problem: String,
+        /// What helps.
+        remedy: String,
+    },
+    /// The content is valid but not read or written here.
+    #[error("'{}': {what}; {remedy}", .path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// What is not supported.
+        what: String,
+        /// What helps.
+        remedy: String,
+    },
+    /// The name's extension says nothing about the format.
+    #[error("'{}': the extension is not known for {purpose}; use one of {known}", .path.display())]
+    UnknownExtension {
+        /// The file.
+        path: PathBuf,
+        /// What the file is for.
+        purpose: &'static str,
+        /// The known ones.
+        known: &'static str,
+    },
+    /// The file ends before its data do.
+    #[error(
+        "'{}': the file ends early: {expected} bytes are needed, {found} are there; \
+         copy or download it again", .path.display()
+    )]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that the header asks for.
+        expected: u64,
+        /// Bytes found.
+        found: u64,
+    },
+    /// The image has more than three axes where one volume is needed.
+    #[error(
+        "'{}': one 3D volume is needed, the file has sizes {dims:?} ({volumes} volumes); extract \
+         one first, for example with `fslroi in.nii.gz out.nii.gz 0 1` or nibabel's \
+         `img.slicer[..., 0]`", .path.display()
+    )]
+    SeveralVolumes {
+        /// The file.
+        path: PathBuf,
+        /// Sizes of all axes.
+        dims: Vec<usize>,
+        /// Number of volumes.
+        volumes: usize,
+    },
+    /// A value of a label image is not a label.
+    #[error(
+        "'{}': voxel {index:?} has the value {value}, which is not a whole number within 32 bits; \
+         a label map is needed here, not an intensity image", .path.display()
+    )]
+    NotALabel {
+        /// The file.
+        path: PathBuf,
+        /// The voxel.
+        index: [usize; 3],
+        /// Its value.
+        value: f64,
+    },
+    /// A transform file is relative to images that were not given.
+    #[error(
+        "'{}': {format} transforms are relative to their images: the {missing} image is needed too",
+        .path.display()
+    )]
+    GeometryNeeded {
+        /// The file.
+        path: PathBuf,
+        /// The format.
+        format: &'static str,
+        /// Which image is missing.
+        missing: &'static str,
+    },
+    /// Geometry, sizes or the transform are not valid.
+    #[error("'{}': {source}", .path.display())]
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: Box<ImageError>,
+    },
+    /// The data do not fit into memory.
+    #[error(
+        "'{}': {bytes} bytes of memory are needed and could not be had; use a machine with more \
+         memory or a downsampled image", .path.display()
+    )]
+    OutOfMemory {
+        /// The file.
+        path: PathBuf,
+        /// Bytes asked for.
+        bytes: u64,
+    },
+}
+
+/// Result with [`IoError`].
+pub type Result<T> = std::result::Result<T, IoError>;
+
+impl IoError {
+    pub(crate) fn malformed(
+        path: &Path,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        IoError::Malformed { path: path.into(), problem: problem.into(), remedy: remedy.into() }
+    }
+
+    pub(crate) fn unsupported(
+        path: &Path,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        IoError::Unsupported { path: path.into(), what: what.into(), remedy: remedy.into() }
+    }
+
+    pub(crate) fn image(path: &Path, source: ImageError) -> Self {
+        IoError::Image { path: path.into(), source: Box::new(source) }
+    }
+
+    /// A failed system call while reading.
+    pub(crate) fn reading(path: &Path, source: io::Error) -> Self {
+        let remedy = match source.kind() {
+            io::ErrorKind::NotFound => "check the path",
+            io::ErrorKind::PermissionDenied => "check the permissions of the file and its folder",
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+                "the compressed data are damaged: copy or download the file again"
+            }
+            io::ErrorKind::UnexpectedEof => "the file is cut short: copy or download it again",
+            _ => "check that the file can be read",
+        };
+        IoError::System { action: "read", path: path.into(), remedy, source }
+    }
+
+    /// A failed system call while writing.
+    pub(crate) fn writing(path: &Path, source: io::Error) -> Self {
+        let remedy = match source.kind() {
+            io::ErrorKind::NotFound => "create the folder first",
+            io::ErrorKind::PermissionDenied => "check the permissions of the folder",
+            io::ErrorKind::StorageFull => "free some space",
+            _ => "check that the folder can be written",
+        };
+        IoError::System { action: "write", path: path.into(), remedy, source }
+    }
+}

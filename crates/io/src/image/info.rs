@@ -1,0 +1,133 @@
+//! What a header says.
+
+use super::options::{ByteOrder, Compression, DataType, Format};
+use std::fmt;
+use std::path::PathBuf;
+use voxalign_image::Grid;
+
+/// Where the geometry of an image comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GridSource {
+    /// NIfTI's sform.
+    Sform,
+    /// NIfTI's qform.
+    Qform,
+    /// The directions, spacing and origin of NRRD or MetaImage.
+    Directions,
+    /// The origin field that SPM keeps in ANALYZE headers, with axes to the left, to the front
+    /// and up.
+    SpmOrigin,
+    /// The file gives spacing at most; the rest is assumed, as [`ImageInfo::oddities`] says.
+    Assumed,
+}
+
+impl fmt::Display for GridSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            GridSource::Sform => "sform",
+            GridSource::Qform => "qform",
+            GridSource::Directions => "directions",
+            GridSource::SpmOrigin => "SPM origin",
+            GridSource::Assumed => "assumed",
+        })
+    }
+}
+
+/// A NIfTI header extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extension {
+    /// Its registered code (4 AFNI, 6 comment, 32 CIFTI …).
+    pub code: i32,
+    /// Its size with its own header, bytes.
+    pub size: usize,
+}
+
+/// What the header of an image says.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ImageInfo {
+    /// The header's file.
+    pub path: PathBuf,
+    /// The file that holds the values; the same for formats of one file.
+    pub data_path: PathBuf,
+    /// The format.
+    pub format: Format,
+    /// The format with its version in words, such as `NIfTI-1` or `ANALYZE 7.5`.
+    pub format_name: String,
+    /// Sizes of all axes.
+    pub dims: Vec<usize>,
+    /// The stored type.
+    pub data_type: DataType,
+    /// The order of bytes.
+    pub byte_order: ByteOrder,
+    /// How the values are packed.
+    pub compression: Compression,
+    /// Factor from stored to true values.
+    pub slope: f64,
+    /// Summand from stored to true values.
+    pub intercept: f64,
+    /// The geometry that is used (of the first three axes).
+    pub grid: Grid,
+    /// Where it comes from.
+    pub grid_source: GridSource,
+    /// NIfTI's code of the qform; 0 means not set.
+    pub qform_code: i32,
+    /// NIfTI's code of the sform; 0 means not set.
+    pub sform_code: i32,
+    /// The grid by the qform, where it is set and valid.
+    pub qform: Option<Grid>,
+    /// The grid by the sform, where it is set and valid.
+    pub sform: Option<Grid>,
+    /// The largest distance in mm between the corners of the two, where both are set.
+    pub form_difference_mm: Option<f64>,
+    /// NIfTI's intent code and name, such as `1007 (vector)`; empty for none.
+    pub intent: String,
+    /// Free text of the header.
+    pub description: String,
+    /// NIfTI extensions.
+    pub extensions: Vec<Extension>,
+    /// Everything unusual, a sentence each.
+    pub oddities: Vec<String>,
+}
+
+impl ImageInfo {
+    /// Number of volumes: the product of the axes after the third.
+    #[must_use]
+    pub fn volumes(&self) -> usize {
+        self.dims.iter().skip(3).product()
+    }
+}
+
+impl ImageInfo {
+    /// Adds what is unusual about the grid to the oddities.
+    pub(crate) fn describe_grid(&mut self) {
+        let grid = &self.grid;
+        let mut found = Vec::new();
+        let oblique = grid.obliqueness().to_degrees();
+        if oblique > 0.1 {
+            found.push(format!("the voxel axes are oblique: {oblique:.2} degrees off the world's"));
+        }
+        let skew = grid.skewness().to_degrees();
+        if skew > 0.05 {
+            found.push(format!("the voxel axes are skewed: {skew:.2} degrees off a right angle"));
+        }
+        if !grid.is_right_handed() {
+            let code = grid.orientation();
+            found.push(format!("the voxel axes are left-handed ({code}, one axis is flipped)"));
+        }
+        let spacing = grid.spacing();
+        let used: Vec<f64> = (0..3).filter(|&a| grid.dims()[a] > 1).map(|a| spacing[a]).collect();
+        let low = used.iter().fold(f64::MAX, |a, &b| a.min(b));
+        let high = used.iter().fold(0.0, |a: f64, &b| a.max(b));
+        if high > 1.5 * low {
+            found.push(format!("the voxels are anisotropic: {low:.4} to {high:.4} mm"));
+        }
+        if high > 50.0 || (high > 0.0 && low < 1e-4) {
+            found.push(format!("a spacing of {low:e} to {high:e} mm is unusual; is the unit mm?"));
+        }
+        if self.data_type == DataType::F64 {
+            found.push("64-bit floats are rounded to 32 bits".into());
+        }
+        self.oddities.extend(found);
+    }
+}

@@ -1,0 +1,146 @@
+//! Images: NIfTI-1 and -2, ANALYZE 7.5, NRRD and MetaImage.
+//!
+//! The headers are parsed here because no crate covers what is needed: both byte orders, header
+//! and data in separate files, several candidate geometries, and memory bounded by the file's size.
+//!
+//! Values are scaled (`slope * stored + intercept`) and read as 32-bit floats, x fastest. The
+//! geometry that the file gives is taken as it is, oblique or flipped; everything unusual about it
+//! is put in words in [`ImageInfo::oddities`].
+
+mod convert;
+mod decode;
+mod info;
+mod metaimage;
+mod nifti;
+mod nrrd;
+mod options;
+mod text;
+mod write;
+
+pub use info::{Extension, GridSource, ImageInfo};
+pub use options::{ByteOrder, Compression, DataType, Format, WriteOptions};
+
+pub(crate) use decode::{Plan, floats as decode_floats};
+pub(crate) use nifti::{VectorHeader, with_header as nifti_with_header, write_vectors};
+
+use crate::error::{IoError, Result};
+use crate::source::Source;
+use std::path::Path;
+use voxalign_image::{LabelMap, Volume};
+
+/// What the header says; no voxel is read.
+///
+/// # Errors
+/// A missing, empty, cut or malformed file; an unknown format; a geometry that is not one.
+pub fn read_info(path: impl AsRef<Path>) -> Result<ImageInfo> {
+    Ok(plan(&Source::open(path.as_ref())?)?.info)
+}
+
+/// A volume with scaled values.
+///
+/// A 2D image gets depth 1; further axes must have size 1. Integers beyond 2^24 and 64-bit floats
+/// are rounded to 32-bit floats.
+///
+/// # Errors
+/// As [`read_info`]; several volumes; a file shorter than its header says; too little memory.
+pub fn read_volume(path: impl AsRef<Path>) -> Result<Volume<f32>> {
+    Ok(read_volume_with_info(path)?.0)
+}
+
+/// A volume and what the header says.
+///
+/// # Errors
+/// As [`read_volume`].
+pub fn read_volume_with_info(path: impl AsRef<Path>) -> Result<(Volume<f32>, ImageInfo)> {
+    volume_of(&Source::open(path.as_ref())?)
+}
+
+/// A label map.
+///
+/// # Errors
+/// As [`read_volume`]; a value that is not a whole number within 32 bits.
+pub fn read_labels(path: impl AsRef<Path>) -> Result<LabelMap> {
+    labels_of(&Source::open(path.as_ref())?)
+}
+
+/// As [`read_info`], from the bytes of a file; `name` gives the format and appears in messages.
+///
+/// # Errors
+/// As [`read_info`].
+pub fn read_info_from_bytes(name: impl AsRef<Path>, bytes: &[u8]) -> Result<ImageInfo> {
+    Ok(plan(&Source::memory(name.as_ref(), bytes))?.info)
+}
+
+/// As [`read_volume_with_info`], from the bytes of a file; the data must be in the same file.
+///
+/// # Errors
+/// As [`read_volume`].
+pub fn read_volume_from_bytes(
+    name: impl AsRef<Path>,
+    bytes: &[u8],
+) -> Result<(Volume<f32>, ImageInfo)> {
+    volume_of(&Source::memory(name.as_ref(), bytes))
+}
+
+/// As [`read_labels`], from the bytes of a file; the data must be in the same file.
+///
+/// # Errors
+/// As [`read_labels`].
+pub fn read_labels_from_bytes(name: impl AsRef<Path>, bytes: &[u8]) -> Result<LabelMap> {
+    labels_of(&Source::memory(name.as_ref(), bytes))
+}
+
+/// Writes a volume in the format that the extension names: `.nii`, `.nii.gz`, `.hdr`/`.img`
+/// (and `.hdr.gz`/`.img.gz`) for NIfTI, `.mha`, `.mhd`, `.nrrd`, `.nhdr`.
+///
+/// NIfTI files are version 1 unless an axis has more than 32767 voxels. Integer types get rounded
+/// and clamped values.
+///
+/// # Errors
+/// An unknown extension; a folder that cannot be written; a full disk.
+pub fn write_volume(
+    path: impl AsRef<Path>,
+    volume: &Volume<f32>,
+    options: &WriteOptions,
+) -> Result<()> {
+    write::volume(path.as_ref(), volume, options)
+}
+
+/// Writes a label map with the smallest type that holds its labels, of unsigned 8 bits, signed 16
+/// bits, unsigned 16 bits and signed 32 bits; `options.data_type` is not used.
+///
+/// # Errors
+/// As [`write_volume`].
+pub fn write_labels(
+    path: impl AsRef<Path>,
+    labels: &LabelMap,
+    options: &WriteOptions,
+) -> Result<()> {
+    write::labels(path.as_ref(), labels, options)
+}
+
+fn volume_of(source: &Source<'_>) -> Result<(Volume<f32>, ImageInfo)> {
+    let plan = plan(source)?;
+    plan.one_volume()?;
+    let data = decode::floats(&plan, source)?;
+    let volume =
+        Volume::new(plan.info.grid.clone(), data).map_err(|e| IoError::image(source.path(), e))?;
+    Ok((volume, plan.info))
+}
+
+fn labels_of(source: &Source<'_>) -> Result<LabelMap> {
+    let plan = plan(source)?;
+    plan.one_volume()?;
+    let data = decode::labels(&plan, source)?;
+    Volume::new(plan.info.grid, data).map_err(|e| IoError::image(source.path(), e))
+}
+
+/// Parses the header, by the file's extension and its first bytes.
+pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
+    let format = Format::from_path(source.path())?;
+    match format {
+        Format::Nifti | Format::NiftiPair => nifti::plan(source),
+        Format::MetaImage | Format::MetaImageHeader => metaimage::plan(source),
+        Format::Nrrd | Format::NrrdHeader => nrrd::plan(source),
+    }
+}

@@ -1,0 +1,124 @@
+//! Writing NIfTI files.
+
+use super::geometry;
+use super::header::{NiftiHeader, Version, code_of};
+use crate::atomic::Pending;
+use crate::error::Result;
+use crate::gzip::GzipWriter;
+use crate::image::options::{ByteOrder, DataType, Format, WriteOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use voxalign_image::Grid;
+
+/// Version 1 where its 16-bit sizes suffice.
+fn version(grid: &Grid) -> Version {
+    if grid.dims().iter().all(|&d| d <= i16::MAX as usize) { Version::One } else { Version::Two }
+}
+
+fn header(grid: &Grid, data_type: DataType, single: bool, version: Version) -> NiftiHeader {
+    let dims = grid.dims();
+    let mut header = NiftiHeader {
+        version,
+        single,
+        order: ByteOrder::Little,
+        dim: [3, dims[0] as i64, dims[1] as i64, dims[2] as i64, 1, 1, 1, 1],
+        datatype: code_of(data_type),
+        bitpix: data_type.size() as i32 * 8,
+        pixdim: [1.0; 8],
+        vox_offset: if single { version.size() as f64 } else { 0.0 },
+        slope: 1.0,
+        intercept: 0.0,
+        units: 2,
+        description: String::new(),
+        qform_code: 0,
+        sform_code: 0,
+        quaternion: [0.0; 3],
+        offset: [0.0; 3],
+        rows: [[0.0; 4]; 3],
+        intent_code: 0,
+        intent_name: String::new(),
+        orient: 0,
+        spm_origin: [0; 3],
+    };
+    geometry::set(&mut header, grid);
+    header
+}
+
+/// Writes one file, compressed where its name ends in `.gz`.
+fn file(
+    path: &Path,
+    level: u32,
+    f: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<Pending> {
+    let packed = path.to_string_lossy().to_ascii_lowercase().ends_with(".gz");
+    Pending::write(path, |sink| {
+        if !packed {
+            return f(sink);
+        }
+        let mut writer = GzipWriter::new(sink, level)?;
+        f(&mut writer)?;
+        writer.finish().map(|_| ())
+    })
+}
+
+/// Writes a scalar image whose values `values` writes.
+pub(crate) fn volume(
+    path: &Path,
+    grid: &Grid,
+    data_type: DataType,
+    options: &WriteOptions,
+    values: &dyn Fn(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    let single = Format::from_path(path)? == Format::Nifti;
+    let mut header = header(grid, data_type, single, version(grid));
+    header.description = options.description.clone().unwrap_or_default();
+    write(path, &header, options.compression_level, values)
+}
+
+fn write(
+    path: &Path,
+    header: &NiftiHeader,
+    level: u32,
+    values: &dyn Fn(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    let bytes = header.to_bytes();
+    if header.single {
+        let all = file(path, level, |w| {
+            w.write_all(&bytes)?;
+            values(w)
+        })?;
+        return all.commit();
+    }
+    let (header_path, image_path) = names(path);
+    let image = file(&image_path, level, values)?;
+    let head = file(&header_path, level, |w| w.write_all(&bytes))?;
+    image.commit()?;
+    head.commit()
+}
+
+/// The two names of a pair, from either.
+fn names(path: &Path) -> (PathBuf, PathBuf) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let lower = name.to_ascii_lowercase();
+    let (plain, gz) = match lower.strip_suffix(".gz") {
+        Some(_) => (&name[..name.len() - 3], ".gz"),
+        None => (&name[..], ""),
+    };
+    let stem = plain.rsplit_once('.').map_or(plain, |(s, _)| s);
+    let with = |kind: &str| path.with_file_name(format!("{stem}.{kind}{gz}"));
+    (with("hdr"), with("img"))
+}
+
+/// Writes a field of vectors: five axes with the components last, intent 1007.
+pub(crate) fn write_vectors(
+    path: &Path,
+    grid: &Grid,
+    components: usize,
+    values: &dyn Fn(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    let mut header = header(grid, DataType::F32, true, version(grid));
+    header.dim[0] = 5;
+    header.dim[5] = components as i64;
+    header.intent_code = 1007;
+    write(path, &header, WriteOptions::default().compression_level, values)
+}

@@ -1,0 +1,195 @@
+//! NRRD files: `.nrrd` and `.nhdr` with its data file.
+
+mod geometry;
+mod write;
+
+pub(crate) use write::write;
+
+use super::decode::{Plan, Start};
+use super::info::ImageInfo;
+use super::options::{ByteOrder, Compression, DataType, Format};
+use super::text;
+use crate::error::{IoError, Result};
+use crate::source::Source;
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+
+/// The fields of a header, by lower-case names without blanks, and the header's length.
+struct Fields {
+    values: HashMap<String, String>,
+    length: usize,
+}
+
+impl Fields {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+}
+
+fn fields(head: &[u8]) -> std::result::Result<Fields, String> {
+    if !head.starts_with(b"NRRD0") {
+        return Err("it does not begin with 'NRRD0'".into());
+    }
+    let mut values = HashMap::new();
+    let mut at = 0;
+    let mut first = true;
+    while at < head.len() {
+        let end = head[at..].iter().position(|&b| b == b'\n').unwrap_or(head.len() - at);
+        let line = String::from_utf8_lossy(&head[at..at + end]);
+        at = (at + end + 1).min(head.len());
+        let line = line.trim_end();
+        if std::mem::take(&mut first) || line.starts_with('#') {
+            continue;
+        }
+        if line.is_empty() {
+            return Ok(Fields { values, length: at });
+        }
+        if line.contains(":=") {
+            continue;
+        }
+        let Some((key, value)) = line.split_once(':') else {
+            return Err(format!("the line '{}' is not 'field: value'", text::shorten(line)));
+        };
+        let key = key.trim().to_ascii_lowercase().replace(' ', "");
+        values.insert(key, value.trim().to_string());
+    }
+    if values.contains_key("datafile") {
+        return Ok(Fields { values, length: at });
+    }
+    Err("the empty line that ends the header is missing".into())
+}
+
+/// Parses the header.
+pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
+    let path = source.path();
+    let wrong = |problem: String| {
+        IoError::malformed(path, problem, "check that this is a complete NRRD file")
+    };
+    let (head, _) = source.head(text::LARGEST_HEADER)?;
+    let fields = fields(&head).map_err(&wrong)?;
+    let field = |name: &str| {
+        fields.get(name).ok_or_else(|| wrong(format!("the field '{name}' is missing")))
+    };
+    let sizes = text::sizes(field("sizes")?).map_err(|e| wrong(format!("sizes: {e}")))?;
+    if field("dimension")?.parse() != Ok(sizes.len()) || sizes.len() > text::LARGEST_AXES {
+        return Err(wrong(format!(
+            "the dimension is {} and there are {} sizes",
+            text::shorten(field("dimension")?),
+            sizes.len()
+        )));
+    }
+    let name = field("type")?;
+    let data_type = text::type_of(name).ok_or_else(|| {
+        IoError::unsupported(
+            path,
+            format!("the type '{}' is not read", text::shorten(name)),
+            "convert the image to floats or integers",
+        )
+    })?;
+    let compression = encoding(field("encoding")?, path)?;
+    let mut oddities = Vec::new();
+    let byte_order = match fields.get("endian") {
+        Some("big") => ByteOrder::Big,
+        Some("little") => ByteOrder::Little,
+        Some(other) => return Err(wrong(format!("endian is '{}'", text::shorten(other)))),
+        None => {
+            if data_type.size() > 1 && compression != Compression::Text {
+                oddities.push("the byte order is not given; little-endian is assumed".into());
+            }
+            ByteOrder::Little
+        }
+    };
+    let place = geometry::find(&fields, &sizes, &mut oddities).map_err(|problem| {
+        IoError::malformed(path, problem, "correct the geometry in the header first")
+    })?;
+    let (data_path, mut start) = data_place(&fields, path)?;
+    let mut skip = 0;
+    match fields.get("byteskip").map(str::parse::<i64>) {
+        None => {}
+        Some(Ok(-1)) if compression == Compression::None => start = Start::AtEnd,
+        Some(Ok(n)) if n >= 0 => skip = n as u64,
+        Some(_) => return Err(wrong("the byte skip is neither -1 nor a number of bytes".into())),
+    }
+    let mut info = ImageInfo {
+        path: path.into(),
+        data_path,
+        format: Format::from_path(path)?,
+        format_name: "NRRD".into(),
+        dims: place.dims,
+        data_type: if compression == Compression::Text { DataType::F64 } else { data_type },
+        byte_order,
+        compression,
+        slope: 1.0,
+        intercept: 0.0,
+        grid: place.grid,
+        grid_source: place.source,
+        qform_code: 0,
+        sform_code: 0,
+        qform: None,
+        sform: None,
+        form_difference_mm: None,
+        intent: String::new(),
+        description: fields.get("content").unwrap_or_default().to_string(),
+        extensions: Vec::new(),
+        oddities,
+    };
+    info.data_type = data_type;
+    info.describe_grid();
+    Ok(Plan { info, start, skip })
+}
+
+fn encoding(name: &str, path: &Path) -> Result<Compression> {
+    match name.to_ascii_lowercase().as_str() {
+        "raw" => Ok(Compression::None),
+        "gz" | "gzip" => Ok(Compression::Gzip),
+        "txt" | "text" | "ascii" => Ok(Compression::Text),
+        other => Err(IoError::unsupported(
+            path,
+            format!("the encoding '{}' is not read", text::shorten(other)),
+            "convert the file to raw or gzip encoding",
+        )),
+    }
+}
+
+/// The file of the values and where they begin in it.
+fn data_place(fields: &Fields, path: &Path) -> Result<(PathBuf, Start)> {
+    let lines = match fields.get("lineskip").map(str::parse::<usize>) {
+        None => 0,
+        Some(Ok(n)) if n <= 100_000 => n,
+        Some(_) => {
+            return Err(IoError::malformed(
+                path,
+                "the line skip is no count",
+                "correct the header",
+            ));
+        }
+    };
+    let Some(name) = fields.get("datafile") else {
+        let mut at = fields.length as u64;
+        if lines > 0 {
+            at += line_end(&Source::open(path)?, at, lines)?;
+        }
+        return Ok((path.into(), Start::Stored(at)));
+    };
+    if name.is_empty() || name.starts_with("LIST") || name.contains('%') {
+        return Err(IoError::unsupported(
+            path,
+            format!("values in several files ('{}') are not read", text::shorten(name)),
+            "write the image as one file first",
+        ));
+    }
+    let data = text::beside(path, name);
+    let at = if lines > 0 { line_end(&Source::open(&data)?, 0, lines)? } else { 0 };
+    Ok((data, Start::Stored(at)))
+}
+
+/// Bytes of the next lines of a file.
+fn line_end(source: &Source<'_>, from: u64, lines: usize) -> Result<u64> {
+    let mut reader = source.raw(from)?;
+    let mut total = 0;
+    for _ in 0..lines {
+        total += reader.skip_until(b'\n').map_err(|e| IoError::reading(source.path(), e))? as u64;
+    }
+    Ok(total)
+}

@@ -1,0 +1,223 @@
+//! Formats, data types and how to write.
+
+use crate::error::{IoError, Result};
+use std::fmt;
+use std::path::Path;
+
+/// Extensions of images, for messages.
+pub(crate) const KNOWN: &str =
+    ".nii, .nii.gz, .hdr, .img, .hdr.gz, .img.gz, .mha, .mhd, .nrrd, .nhdr";
+
+/// An image file format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// NIfTI in one file: `.nii`, `.nii.gz`.
+    Nifti,
+    /// NIfTI or ANALYZE 7.5 as a pair: `.hdr` and `.img`, both possibly `.gz`.
+    NiftiPair,
+    /// MetaImage in one file: `.mha`.
+    MetaImage,
+    /// MetaImage with separate data: `.mhd`.
+    MetaImageHeader,
+    /// NRRD in one file: `.nrrd`.
+    Nrrd,
+    /// NRRD with separate data: `.nhdr`.
+    NrrdHeader,
+}
+
+impl Format {
+    /// The format that a file's name says.
+    ///
+    /// # Errors
+    /// [`IoError::UnknownExtension`], naming the known ones.
+    pub fn from_path(path: impl AsRef<Path>) -> Result<Format> {
+        let path = path.as_ref();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let plain = name.strip_suffix(".gz").unwrap_or(&name);
+        let format = match plain.rsplit_once('.').map(|(_, e)| e) {
+            Some("nii") => Some(Format::Nifti),
+            Some("hdr" | "img") => Some(Format::NiftiPair),
+            Some("mha") => Some(Format::MetaImage),
+            Some("mhd") => Some(Format::MetaImageHeader),
+            Some("nrrd") => Some(Format::Nrrd),
+            Some("nhdr") => Some(Format::NrrdHeader),
+            _ => None,
+        };
+        let gz_is_usual = matches!(format, Some(Format::Nifti | Format::NiftiPair));
+        match format {
+            Some(f) if gz_is_usual || plain.len() == name.len() => Ok(f),
+            _ => Err(IoError::UnknownExtension {
+                path: path.into(),
+                purpose: "an image",
+                known: KNOWN,
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Nifti => "NIfTI",
+            Format::NiftiPair => "NIfTI or ANALYZE pair",
+            Format::MetaImage | Format::MetaImageHeader => "MetaImage",
+            Format::Nrrd | Format::NrrdHeader => "NRRD",
+        })
+    }
+}
+
+/// The type in which values are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum DataType {
+    /// Unsigned 8-bit integers.
+    U8,
+    /// Signed 8-bit integers.
+    I8,
+    /// Unsigned 16-bit integers.
+    U16,
+    /// Signed 16-bit integers.
+    I16,
+    /// Unsigned 32-bit integers.
+    U32,
+    /// Signed 32-bit integers.
+    I32,
+    /// Unsigned 64-bit integers.
+    U64,
+    /// Signed 64-bit integers.
+    I64,
+    /// 32-bit floats.
+    #[default]
+    F32,
+    /// 64-bit floats.
+    F64,
+}
+
+impl DataType {
+    /// All types.
+    pub const ALL: [DataType; 10] = [
+        DataType::U8,
+        DataType::I8,
+        DataType::U16,
+        DataType::I16,
+        DataType::U32,
+        DataType::I32,
+        DataType::U64,
+        DataType::I64,
+        DataType::F32,
+        DataType::F64,
+    ];
+
+    /// Bytes of one value.
+    #[must_use]
+    pub fn size(self) -> usize {
+        match self {
+            DataType::U8 | DataType::I8 => 1,
+            DataType::U16 | DataType::I16 => 2,
+            DataType::U32 | DataType::I32 | DataType::F32 => 4,
+            DataType::U64 | DataType::I64 | DataType::F64 => 8,
+        }
+    }
+
+    /// Whether values are whole numbers.
+    #[must_use]
+    pub fn is_integer(self) -> bool {
+        !matches!(self, DataType::F32 | DataType::F64)
+    }
+
+    /// Short name: `u8`, `f32`, …
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            DataType::U8 => "u8",
+            DataType::I8 => "i8",
+            DataType::U16 => "u16",
+            DataType::I16 => "i16",
+            DataType::U32 => "u32",
+            DataType::I32 => "i32",
+            DataType::U64 => "u64",
+            DataType::I64 => "i64",
+            DataType::F32 => "f32",
+            DataType::F64 => "f64",
+        }
+    }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for DataType {
+    type Err = String;
+
+    fn from_str(name: &str) -> std::result::Result<Self, String> {
+        DataType::ALL.into_iter().find(|t| t.name() == name).ok_or_else(|| {
+            let known: Vec<_> = DataType::ALL.iter().map(|t| t.name()).collect();
+            format!("unknown data type '{name}'; use one of {}", known.join(", "))
+        })
+    }
+}
+
+/// The order of the bytes of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ByteOrder {
+    /// Least significant first.
+    Little,
+    /// Most significant first.
+    Big,
+}
+
+impl ByteOrder {
+    /// The order of this machine.
+    pub const NATIVE: ByteOrder =
+        if cfg!(target_endian = "little") { ByteOrder::Little } else { ByteOrder::Big };
+}
+
+impl fmt::Display for ByteOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == ByteOrder::Little { "little-endian" } else { "big-endian" })
+    }
+}
+
+/// How the values are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// As they are.
+    None,
+    /// gzip.
+    Gzip,
+    /// zlib (MetaImage).
+    Zlib,
+    /// Numbers as text (NRRD).
+    Text,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Compression::None => "none",
+            Compression::Gzip => "gzip",
+            Compression::Zlib => "zlib",
+            Compression::Text => "text",
+        })
+    }
+}
+
+/// How to write an image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WriteOptions {
+    /// The stored type; integers get rounded and clamped values.
+    pub data_type: DataType,
+    /// Free text; NIfTI keeps the first 79 bytes.
+    pub description: Option<String>,
+    /// From 1 (fast) to 9 (small), for the formats and extensions that are compressed: `.gz`,
+    /// `.nrrd`, `.nhdr`, `.mha` and `.mhd`; 0 leaves NRRD and MetaImage uncompressed.
+    pub compression_level: u32,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self { data_type: DataType::F32, description: None, compression_level: 3 }
+    }
+}

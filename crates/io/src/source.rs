@@ -1,0 +1,128 @@
+//! The bytes of an input: a file or memory, packed or not.
+//!
+//! Files are read in pieces rather than mapped: values are converted while they are read, so a
+//! mapping would save nothing, and a mapped file that another program cuts short kills the process.
+
+use crate::error::{IoError, Result};
+use crate::gzip::GzipReader;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Size of read buffers, bytes.
+const BUFFER: usize = 1 << 18;
+
+/// Where bytes come from.
+#[derive(Debug)]
+pub(crate) struct Source<'a> {
+    path: PathBuf,
+    length: u64,
+    memory: Option<&'a [u8]>,
+}
+
+/// A stream of the bytes of a source, decompressed.
+pub(crate) struct Stream<'a> {
+    /// The bytes.
+    pub(crate) reader: Box<dyn Read + 'a>,
+    /// Whether they come out of gzip.
+    pub(crate) gzip: bool,
+}
+
+impl<'a> Source<'a> {
+    /// A file; missing, empty files and folders are errors.
+    pub(crate) fn open(path: &Path) -> Result<Source<'static>> {
+        let meta = std::fs::metadata(path).map_err(|e| IoError::reading(path, e))?;
+        if meta.is_dir() {
+            return Err(IoError::malformed(path, "this is a folder", "name a file in it"));
+        }
+        if meta.len() == 0 {
+            return Err(IoError::malformed(path, "the file is empty", "copy or download it again"));
+        }
+        Ok(Source { path: path.into(), length: meta.len(), memory: None })
+    }
+
+    /// Bytes in memory under a name.
+    pub(crate) fn memory(name: &Path, bytes: &'a [u8]) -> Source<'a> {
+        Source { path: name.into(), length: bytes.len() as u64, memory: Some(bytes) }
+    }
+
+    /// The name of the file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Length as stored, bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether these bytes are in memory, where other files cannot be looked up.
+    pub(crate) fn is_memory(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// The bytes as stored from an offset.
+    pub(crate) fn raw(&self, offset: u64) -> Result<Box<dyn BufRead + 'a>> {
+        if let Some(bytes) = self.memory {
+            let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+            return Ok(Box::new(&bytes[start..]));
+        }
+        let fail = |e| IoError::reading(&self.path, e);
+        let mut file = File::open(&self.path).map_err(fail)?;
+        if offset > 0 {
+            file.seek(SeekFrom::Start(offset)).map_err(fail)?;
+        }
+        Ok(Box::new(BufReader::with_capacity(BUFFER, file)))
+    }
+
+    /// The bytes from the start, unpacked where they begin as gzip does.
+    pub(crate) fn stream(&self) -> Result<Stream<'a>> {
+        let mut raw = self.raw(0)?;
+        let start = raw.fill_buf().map_err(|e| IoError::reading(&self.path, e))?;
+        if start.starts_with(&[0x1f, 0x8b]) {
+            Ok(Stream { reader: Box::new(GzipReader::new(raw)), gzip: true })
+        } else {
+            Ok(Stream { reader: Box::new(raw), gzip: false })
+        }
+    }
+
+    /// At most `limit` unpacked bytes from the start.
+    pub(crate) fn head(&self, limit: usize) -> Result<(Vec<u8>, bool)> {
+        let stream = self.stream()?;
+        let mut bytes = Vec::new();
+        stream
+            .reader
+            .take(limit as u64)
+            .read_to_end(&mut bytes)
+            .map_err(|e| IoError::reading(&self.path, e))?;
+        Ok((bytes, stream.gzip))
+    }
+
+    /// All bytes of a small file.
+    pub(crate) fn read_all(&self, limit: u64) -> Result<Vec<u8>> {
+        if self.length > limit {
+            return Err(IoError::malformed(
+                &self.path,
+                format!("the file has {} bytes, too many for its kind", self.length),
+                "check that it is the file you mean",
+            ));
+        }
+        let mut bytes = Vec::new();
+        self.raw(0)?.read_to_end(&mut bytes).map_err(|e| IoError::reading(&self.path, e))?;
+        Ok(bytes)
+    }
+}
+
+/// Reads until the buffer is full or the input ends; returns the number of bytes read.
+pub(crate) fn read_full(reader: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match reader.read(&mut buffer[done..]) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}

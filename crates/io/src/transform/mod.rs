@@ -1,0 +1,163 @@
+//! Transforms: ITK text, ANTs/ITK MATLAB files, FSL matrices and NIfTI displacement fields.
+//!
+//! All are parsed here: their formats are a page each, and the conventions at the border (LPS
+//! world, centres, FSL's scaled voxels) are the point of this module.
+//!
+//! A [`Transform`] maps fixed world to moving world, as ITK transforms do; FSL matrices map moving
+//! to fixed coordinates of their own kind and are inverted and converted with the two grids.
+
+mod fsl;
+mod itk;
+mod itk_text;
+mod matlab;
+mod nifti_field;
+
+use crate::atomic;
+use crate::error::{IoError, Result};
+use crate::source::Source;
+use std::fmt;
+use std::path::Path;
+use voxalign_image::{Grid, Transform};
+
+/// The images that a transform is between, for formats that are relative to them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Geometry<'a> {
+    /// The fixed (reference) image's grid: needed for FSL, and to write anything but a single
+    /// displacement field as a field.
+    pub fixed: Option<&'a Grid>,
+    /// The moving (input) image's grid: needed for FSL.
+    pub moving: Option<&'a Grid>,
+}
+
+/// A transform file format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TransformFormat {
+    /// ITK's text format: `.tfm`, `.txt`.
+    ItkText,
+    /// ITK's MATLAB format, as ANTs writes: `.mat`.
+    ItkMatlab,
+    /// FLIRT's 4x4 matrix: `.fsl`, `.fslmat`, `.flirt`; files called `.mat` are recognised when
+    /// read.
+    Fsl,
+    /// NIfTI field of displacements in LPS mm, as ITK and ANTs write: `.nii`, `.nii.gz`.
+    NiftiField,
+}
+
+/// Extensions of transforms, for messages.
+const KNOWN: &str = ".tfm or .txt (ITK text), .mat (ITK/ANTs), .fsl (FLIRT matrix), .nii or .nii.gz \
+                     (displacement field)";
+
+impl TransformFormat {
+    /// The format in which a file of this name is written.
+    ///
+    /// # Errors
+    /// [`IoError::UnknownExtension`], naming the known ones.
+    pub fn from_path(path: impl AsRef<Path>) -> Result<TransformFormat> {
+        let path = path.as_ref();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let ends = |list: &[&str]| list.iter().any(|e| name.ends_with(e));
+        if ends(&[".tfm", ".txt"]) {
+            Ok(TransformFormat::ItkText)
+        } else if ends(&[".fsl", ".fslmat", ".flirt", ".fsl.mat"]) {
+            Ok(TransformFormat::Fsl)
+        } else if ends(&[".mat"]) {
+            Ok(TransformFormat::ItkMatlab)
+        } else if ends(&[".nii", ".nii.gz"]) {
+            Ok(TransformFormat::NiftiField)
+        } else {
+            Err(IoError::UnknownExtension {
+                path: path.into(),
+                purpose: "a transform",
+                known: KNOWN,
+            })
+        }
+    }
+}
+
+impl fmt::Display for TransformFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TransformFormat::ItkText => "ITK text",
+            TransformFormat::ItkMatlab => "ITK MATLAB",
+            TransformFormat::Fsl => "FSL matrix",
+            TransformFormat::NiftiField => "NIfTI displacement field",
+        })
+    }
+}
+
+/// Reads a transform, fixed world to moving world; the format is seen from the content.
+///
+/// # Errors
+/// A missing or malformed file; a kind of transform that is not read here; an FSL matrix without
+/// both grids.
+pub fn read(path: impl AsRef<Path>, geometry: &Geometry<'_>) -> Result<Transform> {
+    read_source(&Source::open(path.as_ref())?, geometry)
+}
+
+/// As [`read`], from the bytes of a file; `name` appears in messages.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_from_bytes(
+    name: impl AsRef<Path>,
+    bytes: &[u8],
+    geometry: &Geometry<'_>,
+) -> Result<Transform> {
+    read_source(&Source::memory(name.as_ref(), bytes), geometry)
+}
+
+/// Writes a transform in the format that the extension names: see [`TransformFormat`].
+///
+/// # Errors
+/// An unknown extension; a transform that the format cannot hold; missing grids; a folder that
+/// cannot be written.
+pub fn write(path: impl AsRef<Path>, transform: &Transform, geometry: &Geometry<'_>) -> Result<()> {
+    let format = TransformFormat::from_path(path.as_ref())?;
+    write_as(path, transform, geometry, format)
+}
+
+/// Writes a transform in a given format, whatever the extension.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_as(
+    path: impl AsRef<Path>,
+    transform: &Transform,
+    geometry: &Geometry<'_>,
+    format: TransformFormat,
+) -> Result<()> {
+    let path = path.as_ref();
+    let bytes = match format {
+        TransformFormat::ItkText => itk_text::format(path, transform)?.into_bytes(),
+        TransformFormat::ItkMatlab => matlab::format(path, transform)?,
+        TransformFormat::Fsl => fsl::format(path, transform, geometry)?.into_bytes(),
+        TransformFormat::NiftiField => return nifti_field::write(path, transform, geometry),
+    };
+    atomic::write_file(path, |w| w.write_all(&bytes))
+}
+
+/// Largest size of a file of parameters, bytes.
+const LARGEST_TEXT: u64 = 1 << 24;
+
+fn read_source(source: &Source<'_>, geometry: &Geometry<'_>) -> Result<Transform> {
+    let path = source.path();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    if [".nii", ".nii.gz", ".hdr", ".img", ".hdr.gz", ".img.gz"].iter().any(|e| name.ends_with(e)) {
+        return nifti_field::read(source);
+    }
+    let bytes = source.read_all(LARGEST_TEXT)?;
+    if bytes.starts_with(b"\x89HDF") {
+        return Err(IoError::unsupported(
+            path,
+            "this is an ITK HDF5 transform, which is not read",
+            "convert it with ANTs' `CompositeTransformUtil --disassemble` to .mat and .nii.gz",
+        ));
+    }
+    if bytes.starts_with(b"#Insight Transform File") {
+        return itk_text::parse(path, &bytes);
+    }
+    if matlab::recognised(&bytes) {
+        return matlab::parse(path, &bytes);
+    }
+    fsl::parse(path, &bytes, geometry)
+}

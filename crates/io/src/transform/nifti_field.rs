@@ -1,0 +1,156 @@
+//! Displacement fields in NIfTI as ITK and ANTs write them: five axes x, y, z, 1 and the
+//! components, intent 1007, vectors in LPS millimetres.
+
+use super::Geometry;
+use crate::error::{IoError, Result};
+use crate::image::{Plan, VectorHeader, decode_floats, nifti_with_header, write_vectors};
+use crate::source::Source;
+use std::io::Write;
+use std::path::Path;
+use voxalign_image::{Displacement, Grid, Transform, VectorField};
+
+/// NIfTI's intent code of vectors.
+const VECTOR: i32 = 1007;
+
+pub(crate) fn read(source: &Source<'_>) -> Result<Transform> {
+    let VectorHeader { header, plan } = nifti_with_header(source)?;
+    check(&header.intent_name, header.intent_code, &plan, source.path())?;
+    let components = plan.info.dims.get(4).copied().unwrap_or(1);
+    let mut data = decode_floats(&plan, source)?;
+    let grid = plan.info.grid;
+    let n = grid.len();
+    if components == 2 {
+        // A plane's field leaves the third coordinate alone.
+        data.resize(3 * n, 0.0);
+    }
+    data.iter_mut().take(2 * n).for_each(|v| *v = -*v);
+    if let Some(i) = data.iter().position(|v| !v.is_finite()) {
+        return Err(IoError::malformed(
+            source.path(),
+            format!("component {} of voxel {} is not a finite number", i / n, i % n),
+            "the field is damaged: compute it again",
+        ));
+    }
+    let field = VectorField::new(grid, data).map_err(|e| IoError::image(source.path(), e))?;
+    Ok(Transform::Displacement(Displacement::new(field)))
+}
+
+fn check(name: &str, intent: i32, plan: &Plan, path: &Path) -> Result<()> {
+    let dims = &plan.info.dims;
+    let remedy = "displacement fields are read as ITK and ANTs write them: sizes x, y, z, 1, 3 \
+                  and intent 1007, vectors in LPS mm";
+    if name.starts_with("NREG") {
+        let what = "this is a NiftyReg transform, whose vectors are in another convention";
+        return Err(IoError::unsupported(path, what, remedy));
+    }
+    if (2006..=2018).contains(&intent) || (dims.len() == 4 && dims[3] == 3) {
+        let what = "this seems to be an FSL warp, whose vectors are in FSL coordinates";
+        return Err(IoError::unsupported(path, what, remedy));
+    }
+    if intent != VECTOR {
+        let what = format!("the intent is {intent}, so this is no field of vectors");
+        return Err(IoError::malformed(path, what, remedy));
+    }
+    let good = dims.len() == 5 && dims[3] == 1 && (dims[4] == 3 || (dims[4] == 2 && dims[2] == 1));
+    if !good {
+        let what = format!("a field with the sizes {dims:?} is not read");
+        return Err(IoError::malformed(path, what, remedy));
+    }
+    Ok(())
+}
+
+pub(crate) fn write(path: &Path, transform: &Transform, geometry: &Geometry<'_>) -> Result<()> {
+    if let Transform::Displacement(d) = transform {
+        return write_field(path, d.field());
+    }
+    let Some(fixed) = geometry.fixed else {
+        return Err(IoError::GeometryNeeded {
+            path: path.into(),
+            format: "Displacement field",
+            missing: "fixed",
+        });
+    };
+    write_field(path, &sampled(transform, fixed))
+}
+
+/// The displacements of a transform at the voxels of a grid.
+fn sampled(transform: &Transform, grid: &Grid) -> VectorField {
+    match transform.to_affine() {
+        Ok(a) => VectorField::from_world_fn(grid.clone(), |p| a.apply(p) - p),
+        Err(_) => VectorField::from_world_fn(grid.clone(), |p| transform.apply(p) - p),
+    }
+}
+
+fn write_field(path: &Path, field: &VectorField) -> Result<()> {
+    let n = field.grid().len();
+    let values = |w: &mut dyn Write| {
+        let mut bytes = Vec::new();
+        for (c, component) in field.data().chunks(n).enumerate() {
+            let sign = if c < 2 { -1.0 } else { 1.0 };
+            for piece in component.chunks(1 << 16) {
+                bytes.clear();
+                bytes.extend(piece.iter().flat_map(|v| (sign * v).to_le_bytes()));
+                w.write_all(&bytes)?;
+            }
+        }
+        Ok(())
+    };
+    write_vectors(path, field.grid(), 3, &values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform;
+    use nalgebra::Vector3;
+    use voxalign_image::Affine;
+
+    fn grid() -> Grid {
+        let r = nalgebra::Rotation3::from_euler_angles(0.3, 0.2, -0.1);
+        let m = r.matrix() * nalgebra::Matrix3::from_diagonal(&Vector3::new(-1.0, 1.5, 3.0));
+        Grid::new([6, 7, 8], Affine::new(m, Vector3::new(3.0, 4.0, 5.0))).unwrap()
+    }
+
+    #[test]
+    fn fields_round_trip() {
+        let folder = tempfile::tempdir().unwrap();
+        let field = VectorField::from_world_fn(grid(), |p| p * 0.1 + Vector3::new(1.0, 2.0, 3.0));
+        let t = Transform::Displacement(Displacement::new(field.clone()));
+        for name in ["w.nii.gz", "w.nii"] {
+            let path = folder.path().join(name);
+            transform::write(&path, &t, &Geometry::default()).unwrap();
+            let Transform::Displacement(d) = transform::read(&path, &Geometry::default()).unwrap()
+            else {
+                panic!("no field");
+            };
+            assert_eq!(d.field().data(), field.data());
+            assert!(d.field().grid().approx_eq(field.grid(), 1e-5));
+        }
+    }
+
+    #[test]
+    fn other_transforms_are_sampled_on_the_fixed_grid() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w.nii.gz");
+        let a = Affine::from_rows([[1.1, 0., 0., 2.], [0., 0.9, 0.1, 3.], [0., 0., 1., 4.]]);
+        let t = Transform::Affine(a);
+        let none = transform::write(&path, &t, &Geometry::default()).unwrap_err();
+        assert!(none.to_string().contains("fixed"));
+        let g = grid();
+        let geometry = Geometry { fixed: Some(&g), moving: None };
+        transform::write(&path, &t, &geometry).unwrap();
+        let back = transform::read(&path, &geometry).unwrap();
+        let p = g.index_to_world(Vector3::new(2.5, 3.0, 4.5));
+        assert!((back.apply(p) - t.apply(p)).norm() < 1e-4);
+    }
+
+    #[test]
+    fn scalar_images_are_no_fields() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("i.nii");
+        let image = voxalign_image::Volume::filled(grid(), 1.0);
+        crate::image::write_volume(&path, &image, &Default::default()).unwrap();
+        let message = transform::read(&path, &Geometry::default()).unwrap_err().to_string();
+        assert!(message.contains("intent"), "{message}");
+    }
+}
