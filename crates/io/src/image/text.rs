@@ -39,10 +39,11 @@ pub(crate) fn shorten(text: &str) -> String {
     }
 }
 
-/// Whether a map in LPS becomes one in RAS, or the other way round, along each world axis.
+/// The index-to-world map of a grid in LPS as one in RAS, or the other way round.
 pub(crate) fn flip_lps(affine: &Affine) -> Affine {
     let flip = Matrix3::from_diagonal(&Vector3::new(-1.0, -1.0, 1.0));
-    Affine::new(flip * affine.matrix, flip * affine.offset)
+    // Adding zero makes a negative zero positive.
+    Affine::new((flip * affine.matrix).add_scalar(0.0), (flip * affine.offset).add_scalar(0.0))
 }
 
 /// A grid of up to three axes from their world vectors; a missing third axis is put at a right
@@ -69,7 +70,9 @@ pub(crate) fn grid(
             matrix.set_column(2, &normal.normalize());
         }
     }
-    Grid::new(dims, Affine::new(matrix, origin)).map_err(|e| e.to_string())
+    // Adding zero makes a negative zero positive.
+    Grid::new(dims, Affine::new(matrix.add_scalar(0.0), origin.add_scalar(0.0)))
+        .map_err(|e| e.to_string())
 }
 
 /// A type by its name in C or NRRD.
@@ -113,7 +116,7 @@ pub(crate) fn lps_axes(grid: &Grid) -> ([Vector3<f64>; 3], Vector3<f64>) {
     (std::array::from_fn(|a| lps.matrix.column(a).into_owned()), lps.offset)
 }
 
-/// The largest of the usual sizes: whether a count of volumes hides in the axes after the third.
+/// Sizes of at least three axes: a 2D image has depth 1.
 pub(crate) fn with_depth(mut dims: Vec<usize>) -> Vec<usize> {
     dims.resize(dims.len().max(3), 1);
     dims

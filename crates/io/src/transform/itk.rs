@@ -19,23 +19,15 @@ pub(crate) const KNOWN: &str = "AffineTransform, MatrixOffsetTransformBase, Eule
     ScaleTransform, TranslationTransform, IdentityTransform, CompositeTransform, and in 2D \
     Euler2DTransform, Rigid2DTransform, Similarity2DTransform";
 
-/// What a record is.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Kind {
-    /// One transform.
-    One(Transform),
-    /// The mark that the records after it are one.
-    Composite,
-}
-
 /// LPS to RAS and back: the map changes its world on both sides.
 pub(crate) fn swap_lps(affine: &Affine) -> Affine {
     let d = Matrix3::from_diagonal(&Vector3::new(-1.0, -1.0, 1.0));
-    Affine::new(d * affine.matrix * d, d * affine.offset)
+    // Adding zero makes a negative zero positive.
+    Affine::new((d * affine.matrix * d).add_scalar(0.0), (d * affine.offset).add_scalar(0.0))
 }
 
 fn swap(v: Vector3<f64>) -> Vector3<f64> {
-    Vector3::new(-v[0], -v[1], v[2])
+    Vector3::new(0.0 - v[0], 0.0 - v[1], v[2])
 }
 
 /// The rotation by a quaternion in LPS as one in RAS: the half turn about z conjugates it.
@@ -43,8 +35,9 @@ fn swap_rotation(q: UnitQuaternion<f64>) -> UnitQuaternion<f64> {
     UnitQuaternion::new_unchecked(Quaternion::new(q.w, -q.i, -q.j, q.k))
 }
 
-/// The transform of a record; otherwise what is wrong.
-pub(crate) fn parse(record: &Record) -> Result<Kind, String> {
+/// The transform of a record, `None` for the mark that the records after it are one; otherwise
+/// what is wrong.
+pub(crate) fn parse(record: &Record) -> Result<Option<Transform>, String> {
     let mut words = record.class.split('_');
     let class = words.next().unwrap_or_default();
     let precision = words.next().unwrap_or("double");
@@ -89,7 +82,7 @@ pub(crate) fn parse(record: &Record) -> Result<Kind, String> {
         }
     };
     let one = match (class, planar) {
-        ("CompositeTransform", _) => return Ok(Kind::Composite),
+        ("CompositeTransform", _) => return Ok(None),
         ("IdentityTransform", _) => Transform::identity(),
         ("TranslationTransform", _) => {
             need(n)?;
@@ -153,7 +146,7 @@ pub(crate) fn parse(record: &Record) -> Result<Kind, String> {
         }
         _ => return Err(format!("the transform {} is not read here", record.class)),
     };
-    Ok(Kind::One(one))
+    Ok(Some(one))
 }
 
 /// The rotation by the vector part of a unit quaternion.
@@ -170,12 +163,12 @@ pub(crate) fn combine(records: &[Record]) -> Result<Transform, String> {
     for (i, record) in records.iter().enumerate() {
         kinds.push(parse(record).map_err(|e| format!("transform {i}: {e}"))?);
     }
-    let composite = matches!(kinds.first(), Some(Kind::Composite));
+    let composite = matches!(kinds.first(), Some(None));
     let mut parts = Vec::new();
     for kind in kinds.into_iter().skip(usize::from(composite)) {
         match kind {
-            Kind::One(t) => parts.push(t),
-            Kind::Composite => return Err("a composite within a composite is not read".into()),
+            Some(t) => parts.push(t),
+            None => return Err("a composite within a composite is not read".into()),
         }
     }
     match (composite, parts.len()) {
@@ -269,10 +262,7 @@ mod tests {
     }
 
     fn one(class: &str, parameters: &[f64], fixed: &[f64]) -> Transform {
-        match parse(&record(class, parameters, fixed)).unwrap() {
-            Kind::One(t) => t,
-            Kind::Composite => panic!("composite"),
-        }
+        parse(&record(class, parameters, fixed)).unwrap().unwrap()
     }
 
     fn near(a: Vector3<f64>, b: [f64; 3]) {

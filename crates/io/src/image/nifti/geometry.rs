@@ -243,7 +243,7 @@ fn assumed(
         )
     });
     let matrix = axes * Matrix3::from_diagonal(&Vector3::from(spacing));
-    let grid = Grid::new(dims, Affine::new(matrix, -(matrix * middle)));
+    let grid = Grid::new(dims, Affine::new(matrix, Vector3::zeros() - matrix * middle));
     let source = if spm { GridSource::SpmOrigin } else { GridSource::Assumed };
     grid.map(|g| (g, source)).map_err(|e| e.to_string())
 }

@@ -49,7 +49,12 @@ pub(crate) fn with_header(source: &Source<'_>) -> Result<VectorHeader> {
         found.plan.info.data_path = image;
         return Ok(found);
     }
-    parse(source, format)
+    let mut found = parse(source, format)?;
+    if format == Format::NiftiPair {
+        // In memory there is the header only.
+        found.plan.info.data_path = source.path().with_extension("img");
+    }
+    Ok(found)
 }
 
 /// The header and the image file of a pair, from the name of either.

@@ -20,7 +20,7 @@ pub(super) fn find(
 ) -> Result<Geometry, String> {
     let signs = signs(fields, oddities)?;
     let directions = match fields.get("spacedirections") {
-        Some(text) => Some(vectors(text)?),
+        Some(text) => Some(parse_vectors(text)?),
         None => None,
     };
     let known = directions.is_some();
@@ -51,7 +51,7 @@ pub(super) fn find(
         oddities.push(format!("beside space there are axes of the sizes {further:?}"));
     }
     let origin = match fields.get("spaceorigin") {
-        Some(text) => match vectors_of(text)?.first() {
+        Some(text) => match parse_vectors(text)?.first() {
             Some(Some(v)) => *v,
             _ => return Err(format!("the space origin is '{}'", text::shorten(text))),
         },
@@ -62,10 +62,6 @@ pub(super) fn find(
     let mut dims = text::with_depth(dims);
     dims.extend(further);
     Ok(Geometry { grid, source, dims })
-}
-
-fn vectors_of(text: &str) -> Result<Vec<Option<Vector3<f64>>>, String> {
-    vectors(text)
 }
 
 /// Factors that turn a file's world axes into RAS.
@@ -118,7 +114,7 @@ fn unit_factor(fields: &Fields, oddities: &mut Vec<String>) -> f64 {
 }
 
 /// Vectors in parentheses of two or three components, or `none`.
-fn vectors(text: &str) -> Result<Vec<Option<Vector3<f64>>>, String> {
+fn parse_vectors(text: &str) -> Result<Vec<Option<Vector3<f64>>>, String> {
     let mut out = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {

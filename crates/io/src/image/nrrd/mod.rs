@@ -7,7 +7,7 @@ pub(crate) use write::write;
 
 use super::decode::{Plan, Start};
 use super::info::ImageInfo;
-use super::options::{ByteOrder, Compression, DataType, Format};
+use super::options::{ByteOrder, Compression, Format};
 use super::text;
 use crate::error::{IoError, Result};
 use crate::source::Source;
@@ -117,7 +117,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         format: Format::from_path(path)?,
         format_name: "NRRD".into(),
         dims: place.dims,
-        data_type: if compression == Compression::Text { DataType::F64 } else { data_type },
+        data_type,
         byte_order,
         compression,
         slope: 1.0,
@@ -134,7 +134,6 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         extensions: Vec::new(),
         oddities,
     };
-    info.data_type = data_type;
     info.describe_grid();
     Ok(Plan { info, start, skip })
 }

@@ -1,0 +1,306 @@
+//! Damaged and hostile files give one clear error: no panic, and no memory beyond the file's worth.
+
+use proptest::prelude::*;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use voxalign_image::{Affine, Grid, Transform, Volume};
+use voxalign_io::image::{
+    DataType, WriteOptions, read_info, read_info_from_bytes, read_labels_from_bytes, read_volume,
+    read_volume_from_bytes, write_volume,
+};
+use voxalign_io::points::{PointConvention, read_points_from_bytes};
+use voxalign_io::transform::{self, Geometry};
+
+/// The largest single request for memory.
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+
+struct Watching;
+
+// SAFETY: every call is passed on unchanged to the system's allocator.
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watching = Watching;
+
+/// Buffers and small files need less than this at once.
+const BOUND: usize = 64 << 20;
+
+const NAMES: [&str; 5] = ["a.nii", "a.nii.gz", "a.nrrd", "a.mha", "a.hdr"];
+
+fn sample(name: &str, level: u32) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    let grid = Grid::axis_aligned([5, 4, 3], [1.0, 2.0, 3.0]).unwrap();
+    let volume = Volume::from_fn(grid, |x, y, z| (x + y * z) as f32);
+    let options = WriteOptions { compression_level: level, ..WriteOptions::default() };
+    write_volume(&path, &volume, &options).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+/// Reads in every way; errors have to name the file.
+fn read_all(name: &str, bytes: &[u8]) {
+    let results = [
+        read_info_from_bytes(name, bytes).err(),
+        read_volume_from_bytes(name, bytes).err(),
+        read_labels_from_bytes(name, bytes).err(),
+        transform::read_from_bytes(name, bytes, &Geometry::default()).err(),
+    ];
+    for error in results.into_iter().flatten() {
+        let message = error.to_string();
+        assert!(message.contains(name) && message.len() < 1000, "{message}");
+    }
+    assert!(LARGEST.load(Ordering::Relaxed) < BOUND);
+}
+
+#[test]
+fn every_cut_is_an_error() {
+    for name in NAMES {
+        for level in [0, 3] {
+            let bytes = sample(name, level);
+            for n in 0..bytes.len() {
+                read_all(name, &bytes[..n]);
+                assert!(read_volume_from_bytes(name, &bytes[..n]).is_err(), "{name} {n}");
+            }
+        }
+    }
+}
+
+fn message(name: &str, bytes: &[u8]) -> String {
+    let error = read_volume_from_bytes(name, bytes).unwrap_err().to_string();
+    assert!(error.contains(name), "{error}");
+    error
+}
+
+/// A NIfTI-1 file with some bytes changed.
+fn nifti(changes: &[(usize, &[u8])]) -> Vec<u8> {
+    let mut bytes = sample("a.nii", 0);
+    for (at, new) in changes {
+        bytes[*at..at + new.len()].copy_from_slice(new);
+    }
+    bytes
+}
+
+#[test]
+fn claims_beyond_the_file_allocate_nothing() {
+    let big = 30_000i16.to_le_bytes();
+    let huge = nifti(&[(42, &big), (44, &big), (46, &big)]);
+    assert!(message("a.nii", &huge).contains("108000000000352 bytes are needed"));
+    let mut packed = voxalign_io::gzip::GzipWriter::new(Vec::new(), 1).unwrap();
+    std::io::Write::write_all(&mut packed, &huge).unwrap();
+    assert!(message("a.nii.gz", &packed.finish().unwrap()).contains("ends early"));
+    let nrrd = |sizes: &str| {
+        format!("NRRD0004\ntype: float\ndimension: 3\nsizes: {sizes}\nencoding: gzip\n\n")
+    };
+    assert!(message("a.nrrd", nrrd("100000 100000 100").as_bytes()).contains("ends early"));
+    let overflow = nrrd("4294967296 4294967296 4294967296");
+    assert!(message("a.nrrd", overflow.as_bytes()).contains("more voxels"));
+    assert!(LARGEST.load(Ordering::Relaxed) < BOUND);
+}
+
+#[test]
+fn one_clear_error_each() {
+    let f = |v: f32| v.to_le_bytes();
+    let zero = [0u8; 2];
+    let cases: Vec<(Vec<u8>, &str)> = vec![
+        (vec![], "0 bytes"),
+        (nifti(&[(0, &[1, 2, 3, 4])]), "348"),
+        (nifti(&[(344, b"abcd")]), "magic"),
+        (nifti(&[(344, b"ni1\0")]), "pair"),
+        (nifti(&[(40, &[9, 0])]), "number of axes"),
+        (nifti(&[(42, &(-5i16).to_le_bytes())]), "size of axis 1 is -5"),
+        (nifti(&[(44, &zero)]), "size of axis 2 is 0"),
+        (nifti(&[(70, &128i16.to_le_bytes())]), "RGB"),
+        (nifti(&[(70, &1536i16.to_le_bytes())]), "128-bit"),
+        (nifti(&[(70, &32i16.to_le_bytes())]), "complex"),
+        (nifti(&[(108, &f(f32::NAN))]), "vox_offset"),
+        (nifti(&[(108, &f(100.0))]), "within the header"),
+        (nifti(&[(108, &f(1e9))]), "ends early"),
+        (nifti(&[(252, &zero), (280, &f(f32::NAN))]), "sform"),
+        (nifti(&[(252, &zero), (254, &zero), (80, &f(0.0))]), "pixdim[1]"),
+        (nifti(&[(254, &zero), (84, &f(f32::INFINITY))]), "pixdim[2]"),
+        (nifti(&[(254, &zero), (256, &f(f32::NAN))]), "quaternion"),
+    ];
+    for (bytes, part) in cases {
+        let error = message("a.nii", &bytes);
+        assert!(error.contains(part), "'{part}' is not in: {error}");
+    }
+    let four = nifti(&[(40, &[4, 0]), (46, &1i16.to_le_bytes()), (48, &3i16.to_le_bytes())]);
+    assert!(message("a.nii", &four).contains("[5, 4, 1, 3]"));
+    for (text, part) in [
+        ("NRRD0004\n\n", "sizes"),
+        ("NRRD0004\ntype: float\ndimension: 2\nsizes: 3\nencoding: raw\n\n", "dimension"),
+        ("NRRD0004\ntype: float\ndimension: 2\nsizes: 3 -3\nencoding: raw\n\n", "'-3'"),
+        ("NRRD0004\ntype: block\ndimension: 2\nsizes: 3 3\nencoding: raw\n\n", "block"),
+        ("NRRD0004\ntype: float\ndimension: 2\nsizes: 3 3\nencoding: bzip2\n\n", "bzip2"),
+        (
+            "NRRD0004\ntype: float\ndimension: 2\nsizes: 3 3\nencoding: raw\nspace: x\n\n",
+            "space 'x'",
+        ),
+        (
+            "NRRD0004\ntype: float\ndimension: 2\nsizes: 3 3\nencoding: raw\n\
+             space directions: (1,0) (nan,1)\n\n",
+            "'nan'",
+        ),
+    ] {
+        let error = message("a.nrrd", text.as_bytes());
+        assert!(error.contains(part), "'{part}' is not in: {error}");
+    }
+    let meta = |lines: &str| {
+        format!("NDims = 2\nDimSize = 3 3\nElementType = MET_UCHAR\n{lines}\n").into_bytes()
+    };
+    for (lines, part) in [
+        ("", "ElementDataFile"),
+        ("ElementSpacing = 1 0\nElementDataFile = LOCAL", "no distance"),
+        ("TransformMatrix = 1 0 0\nElementDataFile = LOCAL", "TransformMatrix"),
+        ("TransformMatrix = 0 0 0 0\nElementDataFile = LOCAL", "spacing along axis 0"),
+        ("ElementDataFile = LIST", "several files"),
+        ("ElementDataFile = other.raw", "other.raw"),
+        ("ElementDataFile = LOCAL", "ends early"),
+        ("ObjectType = Tube\nElementDataFile = LOCAL", "Tube"),
+    ] {
+        let error = message("a.mha", &meta(lines));
+        assert!(error.contains(part), "'{part}' is not in: {error}");
+    }
+}
+
+#[test]
+fn files_that_are_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |path: &Path, part: &str| {
+        let error = read_volume(path).unwrap_err().to_string();
+        assert!(error.contains(part), "'{part}' is not in: {error}");
+        assert!(error.contains(path.file_name().unwrap().to_str().unwrap()), "{error}");
+    };
+    check(&folder.path().join("none.nii"), "check the path");
+    check(folder.path(), "folder");
+    let put = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    check(&put("empty.nii.gz", b""), "empty");
+    check(&put("image.xyz", b"abc"), ".nii.gz");
+    check(&put("alone.hdr", &sample("a.hdr", 0)), "alone.img");
+    check(&put("other.img", b"abc"), "other.hdr");
+    check(
+        &put(
+            "d.mhd",
+            b"NDims = 2\nDimSize = 2 2\nElementType = MET_UCHAR\n\
+        ElementDataFile = gone.raw\n",
+        ),
+        "gone.raw",
+    );
+    let name = folder.path().join("image.jpg");
+    let volume = Volume::filled(Grid::axis_aligned([2, 2, 2], [1.0; 3]).unwrap(), 0.0);
+    let error = write_volume(&name, &volume, &WriteOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("image.jpg") && error.contains(".nrrd"), "{error}");
+    assert!(read_info(&name).is_err());
+    assert!("f16".parse::<DataType>().unwrap_err().contains("f32"));
+}
+
+#[test]
+fn damaged_checksums_are_noticed() {
+    let mut bytes = sample("a.nii.gz", 3);
+    let n = bytes.len();
+    bytes[n - 6] ^= 0x40;
+    assert!(message("a.nii.gz", &bytes).contains("damaged"));
+    let mut bytes = sample("a.mha", 3);
+    let n = bytes.len();
+    bytes[n - 2] ^= 0x40;
+    assert!(message("a.mha", &bytes).contains("a.mha"));
+}
+
+/// Bytes of a valid file with a few of them changed, and perhaps cut or extended.
+fn mutated(files: Vec<Vec<u8>>) -> impl Strategy<Value = (usize, Vec<u8>)> {
+    let change = (any::<prop::sample::Index>(), any::<u8>());
+    let n = files.len();
+    (
+        0..n,
+        prop::collection::vec(change, 0..12),
+        prop::option::of(any::<prop::sample::Index>()),
+        any::<bool>(),
+    )
+        .prop_map(move |(which, changes, cut, head)| {
+            let mut bytes = files[which].clone();
+            let range = if head { bytes.len().min(400) } else { bytes.len() };
+            for (at, value) in changes {
+                bytes[at.index(range)] = value;
+            }
+            if let Some(cut) = cut {
+                bytes.truncate(cut.index(bytes.len()));
+            }
+            (which, bytes)
+        })
+}
+
+/// Number of changed files; more by the environment variable `PROPTEST_CASES`.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(4000)
+}
+
+fn images() -> Vec<Vec<u8>> {
+    NAMES.iter().flat_map(|n| [sample(n, 0), sample(n, 3)]).collect()
+}
+
+fn transforms() -> Vec<Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
+    let grid = Grid::axis_aligned([5, 4, 3], [1.0, 2.0, 3.0]).unwrap();
+    let geometry = Geometry { fixed: Some(&grid), moving: Some(&grid) };
+    let rows = [[1., 0.1, 0., 4.], [0., 0.9, 0., 5.], [0., 0., 1.1, 6.]];
+    let affine = Transform::Affine(Affine::from_rows(rows));
+    let both = Transform::Composite(vec![affine.clone(), affine]);
+    ["a.tfm", "a.mat", "a.fsl", "a.nii"]
+        .iter()
+        .map(|name| {
+            let path = folder.path().join(name);
+            transform::write(&path, &both, &geometry).unwrap();
+            std::fs::read(path).unwrap()
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
+
+    #[test]
+    fn changed_images((which, bytes) in mutated(images())) {
+        read_all(NAMES[which / 2], &bytes);
+    }
+
+    #[test]
+    fn changed_transforms((which, bytes) in mutated(transforms())) {
+        let grid = Grid::axis_aligned([5, 4, 3], [1.0, 2.0, 3.0]).unwrap();
+        let geometry = Geometry { fixed: Some(&grid), moving: Some(&grid) };
+        let name = ["a.tfm", "a.mat", "a.mat", "a.nii"][which];
+        if let Err(e) = transform::read_from_bytes(name, &bytes, &geometry) {
+            let message = e.to_string();
+            prop_assert!(message.contains(name) && message.len() < 1500, "{}", message);
+        }
+        prop_assert!(LARGEST.load(Ordering::Relaxed) < BOUND);
+    }
+
+    #[test]
+    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..600), which in 0..NAMES.len()) {
+        read_all(NAMES[which], &bytes);
+        let _ = read_points_from_bytes("p.csv", &bytes, PointConvention::Lps);
+    }
+
+    #[test]
+    fn any_points(text in "[xyzXYZ,\"\n0-9.e-]{0,80}") {
+        let _ = read_points_from_bytes("p.csv", text.as_bytes(), PointConvention::Ras);
+        let text = format!("x,y,z\n{text}");
+        let _ = read_points_from_bytes("p.csv", text.as_bytes(), PointConvention::Ras);
+    }
+}
