@@ -7,6 +7,8 @@
 pub mod compare;
 pub mod error;
 pub mod linear;
+pub mod metric;
+pub mod optimize;
 pub mod progress;
 pub mod verdict;
 

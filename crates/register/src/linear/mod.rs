@@ -1,8 +1,20 @@
 //! Rigid, similarity and affine registration: a multi-resolution global search.
+//!
+//! [`register_affine`] runs the four stages of FLIRT (Jenkinson and Smith 2001, 2002), as described
+//! in section 2.2 of Li et al. (2015): at 8 mm all rotations in steps of 60 degrees with a local
+//! search each, then in steps of 18 degrees with one evaluation each, the best local minima refined
+//! with 7 degrees of freedom; at 4 mm the best three with their neighbours; at 2 mm 7, 9 and 12
+//! degrees of freedom; at 1 mm 12.
 
+mod model;
 pub mod options;
+mod pyramid;
+mod register;
 pub mod result;
+mod search;
+mod verdict;
 
-pub use options::{AffineOptions, Cost, Init, Search, SearchRange};
+pub use options::{AffineInput, AffineOptions, Cost, Init, Search, SearchRange};
+pub use register::register_affine;
 pub use result::{AffineResult, StageRecord, TracePoint};
-pub use options::AffineInput;
+pub use verdict::field_overlap;

@@ -14,7 +14,7 @@ pub enum Cost {
     Mi,
     /// Normalised mutual information: -(H(F) + H(M)) / H(F, M).
     Nmi,
-    /// Normalised cross correlation: 1 - NCC^2 ... sign-aware: 1 - NCC.
+    /// Normalised cross correlation: 1 - NCC.
     Ncc,
     /// Mean squared difference divided by the fixed image's variance.
     Ssd,
@@ -37,7 +37,7 @@ impl Cost {
 /// Where the search starts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Init {
-    /// The headers are taken as they are.
+    /// The headers are taken as they are: the identity in world space. (In 2D: within the plane.)
     Header,
     /// The centres of the two images meet.
     Centre,
@@ -45,8 +45,8 @@ pub enum Init {
     /// their principal axes too where that lowers the cost.
     #[default]
     Moments,
-    /// The identity in world space. (The same map as `Header`; kept apart because a full search
-    /// after `Header` may still move by the centres, after `Identity` it may not.)
+    /// The headers' orientations and origins are ignored: first voxel on first voxel and axis on
+    /// axis, in mm. For images whose headers are wrong.
     Identity,
     /// A given transform, fixed world to moving world.
     Given(Affine),
@@ -89,8 +89,8 @@ impl Default for SearchRange {
 /// What an affine registration can be told.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AffineOptions {
-    /// Degrees of freedom: 6, 7, 9 or 12; for 2D images 3, 4 or 6. (For 2D images the 3D values
-    /// 6, 7, 9 and 12 are taken as 3, 4, 6 and 6.)
+    /// Degrees of freedom: 6, 7, 9 or 12; for 2D images 3, 4 or 6. (For 2D images 7 is taken
+    /// as 4, 9 and 12 as 6.)
     pub dof: usize,
     /// The similarity.
     pub cost: Cost,

@@ -1,0 +1,355 @@
+//! The registration: start, stages, verdict.
+
+use super::model::{Freedom, Model, Pose};
+use super::options::{AffineInput, AffineOptions, Cost, Init, Search};
+use super::pyramid::{self, Moments, Scaled, moments};
+use super::result::AffineResult;
+use super::search::{Candidate, Stage, angle, apart, display, distinct, global, perturbed};
+use super::verdict::{Findings, field_overlap, judge};
+use crate::error::{RegisterError, Result};
+use crate::metric::level::LevelImages;
+use crate::metric::{Level, LevelSettings};
+use crate::progress::{Event, Progress};
+use std::time::Instant;
+use voxalign_compute::Device;
+use voxalign_compute::ops::histogram::Scheme;
+use voxalign_image::{Affine, Grid, Matrix3, Vector3};
+
+/// Bins at full resolution where none are given.
+fn default_bins(cost: Cost) -> usize {
+    match cost {
+        Cost::Cr => 256,
+        Cost::Mi | Cost::Nmi => 64,
+        Cost::Ncc | Cost::Ssd => 1,
+    }
+}
+
+/// The stages have a quarter, a half, and all of the bins (64, 128, 256, 256 in section 4.3 of Li
+/// et al. 2015).
+fn bins_of_stage(cost: Cost, full: usize, stages_to_go: usize) -> usize {
+    match cost {
+        Cost::Ncc | Cost::Ssd => 1,
+        _ => (full >> stages_to_go.saturating_sub(1).min(2)).max(full.min(16)),
+    }
+}
+
+fn option(option: &'static str, value: impl ToString, remedy: &str) -> RegisterError {
+    RegisterError::Option { option, value: value.to_string(), remedy: remedy.to_owned() }
+}
+
+/// The freedom that the degrees of freedom stand for.
+fn freedom_of(dof: usize, flat: bool) -> Result<Freedom> {
+    match (dof, flat) {
+        (3, true) | (6, false) => Ok(Freedom::Rigid),
+        (4 | 7, true) | (7, false) => Ok(Freedom::Similarity),
+        (9, false) => Ok(Freedom::Scales),
+        (6 | 9 | 12, true) | (12, false) => Ok(Freedom::Affine),
+        (_, true) => Err(option("--dof", dof, "2D images take 3, 4 or 6")),
+        (_, false) => Err(option("--dof", dof, "3D images take 6, 7, 9 or 12")),
+    }
+}
+
+fn check(options: &AffineOptions) -> Result<()> {
+    if let Some(bins) = options.bins.filter(|b| !(4..=4096).contains(b)) {
+        return Err(option("--bins", bins, "between 4 and 4096"));
+    }
+    if !(options.apodise >= 0.0 && options.apodise.is_finite()) {
+        return Err(option("--apodise", options.apodise, "a length in mm, 0 or more"));
+    }
+    if let Some(levels) = &options.levels {
+        let good = |l: &&f64| l.is_finite() && **l > 0.0;
+        if levels.is_empty() || levels.iter().filter(good).count() != levels.len() {
+            return Err(option("--levels", format!("{levels:?}"), "lengths in mm above 0"));
+        }
+    }
+    let r = &options.range;
+    let pi = std::f64::consts::PI + 1e-9;
+    if r.angles.iter().any(|[a, b]| !(a <= b && *a >= -pi && *b <= pi)) {
+        let degrees = r.angles.map(|a| a.map(f64::to_degrees));
+        let remedy = "from -180 to 180 degrees, the smaller first";
+        return Err(option("--search-angles", format!("{degrees:?}"), remedy));
+    }
+    for step in [r.coarse, r.fine] {
+        let degrees = step.to_degrees();
+        if !(degrees >= 4.999 && step <= pi) {
+            return Err(option("--search-steps", degrees, "from 5 to 180 degrees"));
+        }
+    }
+    Ok(())
+}
+
+/// The freedoms that a stage opens one after the other.
+fn sequence(largest: Freedom) -> Vec<Freedom> {
+    let all = [Freedom::Rigid, Freedom::Similarity, Freedom::Scales, Freedom::Affine];
+    let end = all.iter().position(|f| *f == largest).unwrap_or(3);
+    if end == 0 { vec![Freedom::Rigid] } else { all[1..=end].to_vec() }
+}
+
+/// Registers the moving image to the fixed image by an affine map.
+///
+/// The result maps fixed world to moving world (RAS+ mm). It has the same bits for any number of
+/// threads. Method: the four-stage search of FLIRT (Jenkinson and Smith 2001, 2002) as described by
+/// Li et al. (2015), with derivatives instead of Powell's method.
+///
+/// # Errors
+/// Options out of range, images that are constant, not finite, too small, of different dimension or
+/// without overlap at the start, masks on other grids; memory that runs out; a stop asked for by
+/// the listener.
+pub fn register_affine<D: Device>(
+    device: &D,
+    input: &AffineInput<'_>,
+    options: &AffineOptions,
+    progress: &dyn Progress,
+) -> Result<AffineResult> {
+    check(options)?;
+    let flat = input.fixed.grid().is_2d();
+    let largest = freedom_of(options.dof, flat)?;
+    let (fixed_grid, moving_grid) = (input.fixed.grid(), input.moving.grid());
+    let levels =
+        options.levels.clone().unwrap_or_else(|| pyramid::default_levels(fixed_grid, moving_grid));
+    let levels = pyramid::usable_levels(&levels, fixed_grid, moving_grid);
+    let mut images = pyramid::build(device, input, &levels, options.cost == Cost::Ssd)?;
+    let (fixed_moments, moving_moments) = match images.first() {
+        Some((f, m)) => (moments(f), moments(m)),
+        None => return Err(option("--levels", "none", "at least one stage")),
+    };
+    let model = Model {
+        centre: fixed_moments.centre,
+        frame: if flat { orthonormal(fixed_grid) } else { Matrix3::identity() },
+        radius: fixed_moments.radius,
+        flat,
+    };
+    let start_map = start(&options.init, fixed_grid, moving_grid, &fixed_moments, &moving_moments)?;
+    let start_pose = model.from_affine(&start_map);
+    if options.search != Search::Full && !matches!(options.init, Init::Moments) {
+        let overlap = field_overlap(fixed_grid, moving_grid, &start_map);
+        if overlap <= 0.0 {
+            return Err(RegisterError::NoOverlap { start: describe(&options.init) });
+        }
+    }
+
+    let full_bins = options.bins.unwrap_or_else(|| default_bins(options.cost));
+    let count = levels.len();
+    let mut candidates = vec![Candidate { pose: start_pose, cost: f64::INFINITY }];
+    let mut stages = Vec::with_capacity(count);
+    let mut rivals: Vec<Candidate> = Vec::new();
+    let mut cost_before = f64::INFINITY;
+    let mut final_overlap = 0.0;
+    for (index, &spacing) in levels.iter().enumerate() {
+        let began = Instant::now();
+        let name = format!("{} mm", display(spacing));
+        progress.event(&Event::StageStart { index, count, name: &name });
+        let (fixed, moving) = images.remove(0);
+        let settings = LevelSettings {
+            cost: options.cost,
+            bins: bins_of_stage(options.cost, full_bins, count - 1 - index),
+            border: options.apodise,
+            scheme: Scheme::ConflictFree,
+        };
+        let level = Level::new(device, level_images(fixed, moving), settings)?;
+        let mut stage = Stage::new(&level, &model, spacing, progress);
+        let entered = candidates.len();
+        stage.part("start", 0.0, 0.0);
+        let at_start = stage.costs(&[start_pose])?[0].cost;
+        let mut opened = Vec::new();
+        if options.search == Search::None {
+            candidates = stage.costs(&[start_pose])?;
+        } else {
+            let common = if largest == Freedom::Rigid { largest } else { Freedom::Similarity };
+            let scaling = common == Freedom::Similarity;
+            let last = index + 1 == count;
+            if index == 0 {
+                candidates = if options.search == Search::Full {
+                    opened.push(model.parameters(if scaling {
+                        Freedom::TranslationScale
+                    } else {
+                        Freedom::Translation
+                    }));
+                    global(&mut stage, &start_pose, options, scaling)?
+                } else {
+                    let axes = matches!(options.init, Init::Moments) && !flat;
+                    let poses = if axes {
+                        principal_starts(&start_pose, &fixed_moments, &moving_moments)
+                    } else {
+                        vec![start_pose]
+                    };
+                    stage.part("refinement", 0.0, 1.0);
+                    let refined = stage.refine(&poses, common, 0.02)?;
+                    distinct(refined, &model, spacing, 1)
+                };
+                opened.push(model.parameters(common));
+            }
+            if options.search == Search::Full && (index == 1 || (last && index == 0)) {
+                stage.part("candidates and their neighbours", 0.0, 0.8);
+                let poses: Vec<Pose> =
+                    candidates.iter().flat_map(|c| perturbed(&c.pose, flat, scaling)).collect();
+                let refined = stage.refine(&poses, common, 0.01)?;
+                rivals = distinct(refined, &model, 2.0 * spacing, 3);
+                candidates = rivals.iter().take(1).copied().collect();
+                opened.push(model.parameters(common));
+            } else if options.search == Search::Local && index == 1 {
+                let poses: Vec<Pose> = candidates.iter().map(|c| c.pose).collect();
+                stage.part("refinement", 0.0, 0.8);
+                candidates = stage.refine(&poses, common, 0.01)?;
+                opened.push(model.parameters(common));
+            }
+            let freedoms = match index {
+                _ if (last && index < 2) || index == 2 => sequence(largest),
+                0 | 1 => Vec::new(),
+                _ => vec![largest],
+            };
+            stage.part("refinement", 0.8, 1.0);
+            for freedom in freedoms {
+                let poses: Vec<Pose> = candidates.iter().map(|c| c.pose).collect();
+                candidates = stage.refine(&poses, freedom, if last { 0.005 } else { 0.01 })?;
+                opened.push(model.parameters(freedom));
+            }
+        }
+        let best = candidates[0];
+        if index + 1 == count {
+            cost_before = at_start;
+            let found = level.evaluate(&[model.to_affine(&best.pose)], false)?;
+            final_overlap = found[0].overlap;
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        let numbers = [entered, candidates.len()];
+        stages.push(stage.record(opened, numbers, at_start, best.cost, seconds));
+    }
+
+    let best = candidates[0];
+    let transform = model.to_affine(&best.pose);
+    let rival = rivals
+        .iter()
+        .skip(1)
+        .find(|r| {
+            apart(&r.pose, &rivals[0].pose, &model) > 0.3 * model.radius
+                || angle(&r.pose.rotation, &rivals[0].pose.rotation) > 0.35
+        })
+        .map(|r| (rivals[0].cost, r.cost));
+    let verdict = judge(&Findings {
+        cost: options.cost,
+        cost_before,
+        cost_after: best.cost,
+        sampled_overlap: final_overlap,
+        field_overlap: field_overlap(fixed_grid, moving_grid, &transform),
+        transform,
+        model,
+        rival,
+        searched: options.search != Search::None,
+        corners: fixed_grid.corners(),
+    });
+    Ok(AffineResult {
+        transform,
+        start: start_map,
+        cost_before,
+        cost_after: best.cost,
+        overlap: field_overlap(fixed_grid, moving_grid, &transform),
+        stages,
+        verdict,
+    })
+}
+
+fn level_images(fixed: Scaled, moving: Scaled) -> LevelImages {
+    LevelImages {
+        fixed_grid: fixed.grid,
+        fixed: fixed.values,
+        fixed_weight: fixed.weight,
+        moving_grid: moving.grid,
+        moving: moving.values,
+        moving_mask: moving.weight,
+    }
+}
+
+fn describe(init: &Init) -> String {
+    match init {
+        Init::Header => "the headers as they are",
+        Init::Centre => "the image centres laid on each other",
+        Init::Moments => "the centres of mass laid on each other",
+        Init::Identity => "the voxel grids laid on each other",
+        Init::Given(_) => "the given transform",
+    }
+    .to_owned()
+}
+
+/// The axes of a grid made orthonormal and right-handed.
+fn orthonormal(grid: &Grid) -> Matrix3<f64> {
+    *voxalign_image::transform::nearest_rotation(&grid.direction()).matrix()
+}
+
+/// The start transform, fixed world to moving world.
+fn start(
+    init: &Init,
+    fixed: &Grid,
+    moving: &Grid,
+    fixed_moments: &Moments,
+    moving_moments: &Moments,
+) -> Result<Affine> {
+    let plane = if fixed.is_2d() { plane_to_plane(fixed, moving) } else { Matrix3::identity() };
+    Ok(match init {
+        Init::Given(a) => {
+            a.inverse()?;
+            *a
+        }
+        Init::Header => {
+            let t = Affine::about(plane, fixed.centre(), Vector3::zeros());
+            if fixed.is_2d() {
+                // Only what lies in the plane is the header's: the slices are laid on each other.
+                let normal = moving.direction().column(2).into_owned();
+                let off = (moving.centre() - t.apply(fixed.centre())).dot(&normal);
+                Affine::new(t.matrix, t.offset + normal * off)
+            } else {
+                t
+            }
+        }
+        Init::Centre => Affine::about(plane, fixed.centre(), moving.centre() - fixed.centre()),
+        Init::Moments => {
+            let shift = moving_moments.centre - fixed_moments.centre;
+            Affine::about(plane, fixed_moments.centre, shift)
+        }
+        Init::Identity => grids_laid(fixed, moving),
+    })
+}
+
+/// The smallest rotation that lays the plane of a flat fixed image onto that of the moving one.
+fn plane_to_plane(fixed: &Grid, moving: &Grid) -> Matrix3<f64> {
+    let a = fixed.direction().column(2).into_owned();
+    let mut b = moving.direction().column(2).into_owned();
+    if a.dot(&b) < 0.0 {
+        b = -b;
+    }
+    nalgebra::Rotation3::rotation_between(&a, &b).map_or_else(Matrix3::identity, |r| *r.matrix())
+}
+
+/// The headers' orientations and origins ignored: first voxel on first voxel and axis on axis, in
+/// mm. Where one grid is left-handed and the other is not, the fixed x axis is read backwards, so
+/// that nothing is mirrored.
+fn grids_laid(fixed: &Grid, moving: &Grid) -> Affine {
+    let mut axes = fixed.direction();
+    let mut origin = fixed.origin();
+    if fixed.is_right_handed() != moving.is_right_handed() {
+        let length = fixed.spacing()[0] * (fixed.dims()[0] as f64 - 1.0);
+        origin += axes.column(0) * length;
+        axes.column_mut(0).neg_mut();
+    }
+    let inverse = axes.try_inverse().unwrap_or_else(Matrix3::identity);
+    let matrix = moving.direction() * inverse;
+    Affine::new(matrix, moving.origin() - matrix * origin)
+}
+
+/// The start and the four ways in which principal axes can be laid on each other without a
+/// reflection.
+fn principal_starts(start: &Pose, fixed: &Moments, moving: &Moments) -> Vec<Pose> {
+    let mut poses = vec![*start];
+    for signs in [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]] {
+        let mut axes = moving.axes;
+        axes.column_mut(0).scale_mut(signs[0]);
+        axes.column_mut(1).scale_mut(signs[1]);
+        let mut rotation = axes * fixed.axes.transpose();
+        if rotation.determinant() < 0.0 {
+            axes.column_mut(2).neg_mut();
+            rotation = axes * fixed.axes.transpose();
+        }
+        poses.push(Pose { rotation, ..*start });
+    }
+    poses
+}

@@ -1,0 +1,389 @@
+//! The multi-resolution search (Jenkinson and Smith 2001; section 2.2 of Li et al. 2015).
+
+use super::model::{Freedom, Model, Pose};
+use super::options::{AffineOptions, SearchRange};
+use super::result::{StageRecord, TracePoint};
+use crate::error::{RegisterError, Result};
+use crate::metric::Level;
+use crate::optimize::{Bfgs, BfgsSettings};
+use crate::progress::{Event, Progress};
+use voxalign_compute::Device;
+use voxalign_image::{Affine, Matrix3, Vector3};
+
+/// Local minima of the fine rotation search that are refined.
+const REFINED: usize = 8;
+/// Candidates handed from the first stage to the second (the paper's three).
+const HANDED_ON: usize = 3;
+/// Most transforms evaluated at once: bounds memory.
+const BATCH: usize = 256;
+/// Perturbations of the second stage.
+const TURN: f64 = 9.0;
+const ZOOMS: [f64; 4] = [-0.2, -0.1, 0.1, 0.2];
+
+/// A pose with its cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate {
+    pub(super) pose: Pose,
+    pub(super) cost: f64,
+}
+
+/// The work of one stage.
+pub(super) struct Stage<'a, D: Device> {
+    level: &'a Level<D>,
+    model: &'a Model,
+    progress: &'a dyn Progress,
+    spacing: f64,
+    evaluations: usize,
+    best: f64,
+    trace: Vec<TracePoint>,
+    /// Part of the stage that was done before what is being done now, and the part that that is.
+    done: (f64, f64),
+    what: &'static str,
+}
+
+impl<'a, D: Device> Stage<'a, D> {
+    pub(super) fn new(
+        level: &'a Level<D>,
+        model: &'a Model,
+        spacing: f64,
+        progress: &'a dyn Progress,
+    ) -> Self {
+        Self {
+            level,
+            model,
+            progress,
+            spacing,
+            evaluations: 0,
+            best: f64::INFINITY,
+            trace: Vec::new(),
+            done: (0.0, 1.0),
+            what: "",
+        }
+    }
+
+    /// Names the next part of the work and how much of the stage it is.
+    pub(super) fn part(&mut self, what: &'static str, from: f64, to: f64) {
+        self.what = what;
+        self.done = (from, to - from);
+    }
+
+    fn count(&mut self, costs: impl Iterator<Item = f64>, part: f64) -> Result<()> {
+        for cost in costs {
+            self.evaluations += 1;
+            if cost < self.best {
+                self.best = cost;
+                self.trace.push(TracePoint { evaluation: self.evaluations, cost });
+            }
+        }
+        self.progress.event(&Event::Step {
+            done: (self.done.0 + self.done.1 * part).clamp(0.0, 1.0),
+            evaluations: self.evaluations,
+            best: self.best,
+            what: self.what,
+        });
+        if self.progress.stop() { Err(RegisterError::Stopped) } else { Ok(()) }
+    }
+
+    /// The costs of poses, without derivatives.
+    pub(super) fn costs(&mut self, poses: &[Pose]) -> Result<Vec<Candidate>> {
+        let mut found = Vec::with_capacity(poses.len());
+        for (i, batch) in poses.chunks(BATCH).enumerate() {
+            let maps: Vec<Affine> = batch.iter().map(|p| self.model.to_affine(p)).collect();
+            let costs = self.level.evaluate(&maps, false)?;
+            let done = ((i + 1) * BATCH) as f64 / poses.len() as f64;
+            self.count(costs.iter().map(|e| e.cost), done.min(1.0))?;
+            found.extend(
+                batch.iter().zip(&costs).map(|(&pose, e)| Candidate { pose, cost: e.cost }),
+            );
+        }
+        Ok(found)
+    }
+
+    /// Refines many poses side by side: every round evaluates one point of each search together.
+    pub(super) fn refine(
+        &mut self,
+        poses: &[Pose],
+        freedom: Freedom,
+        accuracy: f64,
+    ) -> Result<Vec<Candidate>> {
+        let settings = BfgsSettings {
+            first_step: 0.5 * self.spacing,
+            longest_step: 4.0 * self.spacing,
+            tolerance: accuracy * self.spacing,
+            improvement: 1e-3 * accuracy,
+            evaluations: 60,
+        };
+        let zeros = vec![0.0; self.model.parameters(freedom)];
+        let mut searches: Vec<Bfgs> = poses.iter().map(|_| Bfgs::new(&zeros, settings)).collect();
+        loop {
+            let asked: Vec<(usize, Vec<f64>)> = searches
+                .iter()
+                .enumerate()
+                .filter_map(|(i, s)| s.ask().map(|q| (i, q.to_vec())))
+                .collect();
+            if asked.is_empty() {
+                break;
+            }
+            for batch in asked.chunks(BATCH) {
+                let maps: Vec<Affine> = batch
+                    .iter()
+                    .map(|(i, q)| self.model.to_affine(&self.model.moved(&poses[*i], freedom, q)))
+                    .collect();
+                let costs = self.level.evaluate(&maps, true)?;
+                let finished = 1.0 - asked.len() as f64 / searches.len() as f64;
+                self.count(costs.iter().map(|e| e.cost), finished)?;
+                for ((i, q), e) in batch.iter().zip(&costs) {
+                    let rows = e.gradient.unwrap_or([0.0; 12]);
+                    let g = self.model.gradient(&poses[*i], freedom, q, &rows);
+                    searches[*i].tell(e.cost, &g);
+                }
+            }
+        }
+        Ok(poses
+            .iter()
+            .zip(&searches)
+            .map(|(pose, s)| {
+                let (q, cost) = s.best();
+                Candidate { pose: self.model.moved(pose, freedom, q), cost }
+            })
+            .collect())
+    }
+
+    /// The record of the stage.
+    pub(super) fn record(
+        self,
+        dof: Vec<usize>,
+        candidates: [usize; 2],
+        cost_start: f64,
+        cost_end: f64,
+        seconds: f64,
+    ) -> StageRecord {
+        let name = format!("{} mm", display(self.spacing));
+        self.progress.event(&Event::StageEnd {
+            name: &name,
+            evaluations: self.evaluations,
+            best: cost_end,
+            seconds,
+        });
+        StageRecord {
+            name,
+            spacing: self.level.fixed_grid().spacing(),
+            samples: self.level.samples(),
+            bins: self.level.settings().bins,
+            dof,
+            candidates,
+            evaluations: self.evaluations,
+            cost_start,
+            cost_end,
+            seconds,
+            trace: self.trace,
+        }
+    }
+}
+
+/// A length without needless digits.
+pub(super) fn display(v: f64) -> String {
+    let text = format!("{v:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// All rotations of the range at a step, each once (three Euler angles name most rotations twice),
+/// the identity first.
+pub(super) fn rotations(range: &SearchRange, step: f64, flat: bool) -> Vec<Matrix3<f64>> {
+    let angles = |a: usize| -> Vec<f64> {
+        let [low, high] = range.angles[a];
+        let full = high - low >= 2.0 * std::f64::consts::PI - 1e-9;
+        let count = ((high - low) / step + 1e-6).floor() as usize;
+        let count = if full { count.max(1) } else { count + 1 };
+        // A range that is no multiple of the step is covered evenly about its middle.
+        let start = if full { low } else { 0.5 * (low + high) - 0.5 * step * (count - 1) as f64 };
+        (0..count).map(|i| start + step * i as f64).collect()
+    };
+    let mut found: Vec<Matrix3<f64>> = vec![Matrix3::identity()];
+    let mut seen = std::collections::HashSet::new();
+    let key = |m: &Matrix3<f64>| -> [i32; 9] {
+        std::array::from_fn(|i| (m[(i / 3, i % 3)] * 200.0).round() as i32)
+    };
+    seen.insert(key(&found[0]));
+    let (xs, ys) = if flat { (vec![0.0], vec![0.0]) } else { (angles(0), angles(1)) };
+    for &z in &angles(2) {
+        for &y in &ys {
+            for &x in &xs {
+                let m = *nalgebra::Rotation3::from_euler_angles(x, y, z).matrix();
+                if seen.insert(key(&m)) {
+                    found.push(m);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Angle between two rotations, radians.
+pub(super) fn angle(a: &Matrix3<f64>, b: &Matrix3<f64>) -> f64 {
+    (((a.transpose() * b).trace() - 1.0) / 2.0).clamp(-1.0, 1.0).acos()
+}
+
+/// The global search of the first stage: coarse rotations with a local search each, fine rotations
+/// evaluated once from the coarse ones' neighbours, the best local minima refined. Returns distinct
+/// candidates, best first.
+pub(super) fn global<D: Device>(
+    stage: &mut Stage<'_, D>,
+    start: &Pose,
+    options: &AffineOptions,
+    scaling: bool,
+) -> Result<Vec<Candidate>> {
+    let flat = stage.model.flat;
+    let local = if scaling { Freedom::TranslationScale } else { Freedom::Translation };
+    let coarse: Vec<Pose> = rotations(&options.range, options.range.coarse, flat)
+        .iter()
+        .map(|r| Pose { rotation: r * start.rotation, ..*start })
+        .collect();
+    stage.part("coarse rotations", 0.0, 0.45);
+    let coarse = stage.refine(&coarse, local, 0.05)?;
+    stage.part("fine rotations", 0.45, 0.8);
+    let width = options.range.coarse / 2.0;
+    let fine: Vec<Pose> = rotations(&options.range, options.range.fine, flat)
+        .iter()
+        .map(|r| {
+            let rotation = r * start.rotation;
+            let mut weight = 0.0;
+            let mut translation = Vector3::zeros();
+            let mut log_scale = Vector3::zeros();
+            for c in &coarse {
+                let a = angle(&c.pose.rotation, &rotation) / width;
+                let w = (-a * a).exp();
+                weight += w;
+                translation += c.pose.translation * w;
+                log_scale += c.pose.log_scale * w;
+            }
+            Pose {
+                rotation,
+                translation: translation / weight,
+                log_scale: log_scale / weight,
+                shear: start.shear,
+            }
+        })
+        .collect();
+    let mut all = stage.costs(&fine)?;
+    all.extend(coarse.iter().copied());
+    all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    let apart = 1.6 * options.range.fine;
+    let mut picked: Vec<Candidate> = Vec::new();
+    for c in &all {
+        if picked.len() >= REFINED {
+            break;
+        }
+        if picked.iter().all(|p| angle(&p.pose.rotation, &c.pose.rotation) > apart) {
+            picked.push(*c);
+        }
+    }
+    if !picked.iter().any(|p| angle(&p.pose.rotation, &start.rotation) < 1e-3) {
+        // The start itself is always among the candidates: coarse results keep their order.
+        picked.push(coarse[0]);
+    }
+    stage.part("best rotations", 0.8, 1.0);
+    let poses: Vec<Pose> = picked.iter().map(|c| c.pose).collect();
+    let freedom = if scaling { Freedom::Similarity } else { Freedom::Rigid };
+    let refined = stage.refine(&poses, freedom, 0.02)?;
+    Ok(distinct(refined, stage.model, stage.spacing, HANDED_ON))
+}
+
+/// The best candidates that are not the same place, best first.
+pub(super) fn distinct(
+    mut candidates: Vec<Candidate>,
+    model: &Model,
+    spacing: f64,
+    most: usize,
+) -> Vec<Candidate> {
+    candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    let mut kept: Vec<Candidate> = Vec::new();
+    for c in candidates {
+        if kept.len() >= most {
+            break;
+        }
+        if kept.iter().all(|k| apart(&k.pose, &c.pose, model) > spacing) {
+            kept.push(c);
+        }
+    }
+    kept
+}
+
+/// How far two poses are apart, mm at the model's radius.
+pub(super) fn apart(a: &Pose, b: &Pose, model: &Model) -> f64 {
+    let turn = angle(&a.rotation, &b.rotation) * model.radius;
+    let zoom = (a.log_scale - b.log_scale).norm() * model.radius;
+    ((a.translation - b.translation).norm_squared() + turn * turn + zoom * zoom).sqrt()
+}
+
+/// A candidate and its neighbours: turned by 9 degrees about each axis, zoomed by 0.1 and 0.2.
+pub(super) fn perturbed(pose: &Pose, flat: bool, scaling: bool) -> Vec<Pose> {
+    let mut poses = vec![*pose];
+    for axis in if flat { 2..3 } else { 0..3 } {
+        for sign in [-1.0, 1.0] {
+            let mut turn = Vector3::zeros();
+            turn[axis] = sign * TURN.to_radians();
+            let rotation = nalgebra::Rotation3::new(turn).matrix() * pose.rotation;
+            poses.push(Pose { rotation, ..*pose });
+        }
+    }
+    if scaling {
+        for zoom in ZOOMS {
+            let mut p = *pose;
+            for a in 0..if flat { 2 } else { 3 } {
+                p.log_scale[a] += (1.0f64 + zoom).ln();
+            }
+            poses.push(p);
+        }
+    }
+    poses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rotation_once() {
+        let range = SearchRange::default();
+        assert_eq!(rotations(&range, 60f64.to_radians(), false).len(), 108);
+        assert_eq!(rotations(&range, 60f64.to_radians(), true).len(), 6);
+        assert_eq!(rotations(&range, 18f64.to_radians(), true).len(), 20);
+        let fine = rotations(&range, 18f64.to_radians(), false);
+        assert!(fine.len() > 3500 && fine.len() < 4100, "{}", fine.len());
+        // Every rotation has one of them near.
+        let mut state = 1u64;
+        for _ in 0..200 {
+            let mut next = || {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                (state >> 33) as f64 / (1u64 << 31) as f64 * 6.3
+            };
+            let r = *nalgebra::Rotation3::from_euler_angles(next(), next(), next()).matrix();
+            let near = fine.iter().map(|f| angle(f, &r)).fold(f64::MAX, f64::min);
+            assert!(near < 17f64.to_radians(), "{}", near.to_degrees());
+        }
+    }
+
+    #[test]
+    fn a_narrow_range_is_kept() {
+        let ten = 10f64.to_radians();
+        let range = SearchRange { angles: [[-ten, ten], [0.0, 0.0], [-ten, ten]], ..range_of(18.) };
+        for r in rotations(&range, 18f64.to_radians(), false) {
+            assert!(angle(&r, &Matrix3::identity()) < 15f64.to_radians());
+        }
+        let n = rotations(&range, 18f64.to_radians(), false).len();
+        assert_eq!(n, 5); // identity and two by two
+    }
+
+    fn range_of(fine: f64) -> SearchRange {
+        SearchRange { fine: fine.to_radians(), ..SearchRange::default() }
+    }
+
+    #[test]
+    fn perturbations_as_in_the_paper() {
+        let pose = Pose::at(Vector3::zeros());
+        assert_eq!(perturbed(&pose, false, true).len(), 11);
+        assert_eq!(perturbed(&pose, false, false).len(), 7);
+        assert_eq!(perturbed(&pose, true, true).len(), 7);
+    }
+}

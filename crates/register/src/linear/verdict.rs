@@ -1,0 +1,162 @@
+//! The verdict on an affine registration.
+
+use super::model::Model;
+use super::options::Cost;
+use crate::verdict::{Check, Verdict};
+use voxalign_image::{Affine, Grid, Transform, Vector3};
+
+/// What is known of a result.
+pub(super) struct Findings {
+    pub(super) cost: Cost,
+    pub(super) cost_before: f64,
+    pub(super) cost_after: f64,
+    /// Weighted samples that overlap, as a part of the smaller image.
+    pub(super) sampled_overlap: f64,
+    pub(super) field_overlap: f64,
+    pub(super) transform: Affine,
+    pub(super) model: Model,
+    /// Costs of the best candidate and of the best one elsewhere.
+    pub(super) rival: Option<(f64, f64)>,
+    pub(super) searched: bool,
+    pub(super) corners: [Vector3<f64>; 8],
+}
+
+/// Smallest part of the smaller field of view that must overlap.
+const OVERLAP: f64 = 0.3;
+/// Range of the factors by which lengths may change.
+const LENGTHS: (f64, f64) = (0.5, 2.0);
+/// Largest inverse-consistency error, mm.
+const INVERSE: f64 = 1e-3;
+
+/// The cost above which the images tell nothing of each other, and what similarity it stands for.
+fn limit(cost: Cost) -> f64 {
+    match cost {
+        Cost::Cr => 0.9,
+        Cost::Mi => -0.05,
+        Cost::Nmi => -1.01,
+        Cost::Ncc => 0.7,
+        Cost::Ssd => 1.9,
+    }
+}
+
+/// The part of the smaller field of view (by volume, in 2D by area) that lies within the other
+/// under a transform, 0 to 1.
+#[must_use]
+pub fn field_overlap(fixed: &Grid, moving: &Grid, transform: &Affine) -> f64 {
+    const STEPS: usize = 24;
+    let flat = fixed.is_2d();
+    let to_moving = fixed.to_world().then(transform).then(moving.to_index());
+    let dims = fixed.dims();
+    let steps = [STEPS, STEPS, if flat { 1 } else { STEPS }];
+    let mut inside = 0usize;
+    for k in 0..steps[2] {
+        for j in 0..steps[1] {
+            for i in 0..steps[0] {
+                let at =
+                    |n: usize, s: usize, i: usize| (i as f64 + 0.5) / s as f64 * n as f64 - 0.5;
+                let p = Vector3::new(
+                    at(dims[0], steps[0], i),
+                    at(dims[1], steps[1], j),
+                    at(dims[2], steps[2], k),
+                );
+                let mut q = to_moving.apply(p);
+                if flat {
+                    q[2] = 0.0;
+                }
+                inside += usize::from(moving.contains_index(q));
+            }
+        }
+    }
+    let part = inside as f64 / (steps[0] * steps[1] * steps[2]) as f64;
+    let size = |g: &Grid| {
+        let e = g.extent();
+        e[0] * e[1] * if flat { 1.0 } else { e[2] }
+    };
+    let moving_here = size(moving) / transform.determinant().abs().max(1e-12);
+    (part * size(fixed) / size(fixed).min(moving_here)).min(1.0)
+}
+
+/// Checks everything and sums it up.
+pub(super) fn judge(f: &Findings) -> Verdict {
+    let mut checks = Vec::new();
+    let mut add = |name: &str, value: f64, asked: String, passed: bool| {
+        checks.push(Check { name: name.to_owned(), value, asked, passed });
+    };
+    let limit = limit(f.cost);
+    add(
+        "cost after registration",
+        f.cost_after,
+        format!("below {limit} for {}", f.cost.name()),
+        f.cost_after < limit,
+    );
+    if f.searched {
+        let change = f.cost_after - f.cost_before;
+        add("change of the cost", change, "at most 0".to_owned(), change <= 1e-9);
+    }
+    add(
+        "overlap of the fields of view",
+        f.field_overlap,
+        format!("at least {OVERLAP}"),
+        f.field_overlap >= OVERLAP,
+    );
+    let stretch = f.transform.matrix.svd(false, false).singular_values;
+    let used = if f.model.flat { 2 } else { 3 };
+    let mut lengths: Vec<f64> = stretch.iter().copied().collect();
+    // In 2D the direction across the slice keeps its length and is not of interest.
+    lengths.sort_by(|a, b| (b.ln().abs()).total_cmp(&a.ln().abs()));
+    for (name, value) in [
+        ("largest factor of lengths", lengths.iter().take(used).copied().fold(1.0, f64::max)),
+        ("smallest factor of lengths", lengths.iter().take(used).copied().fold(1.0, f64::min)),
+    ] {
+        let passed = value >= LENGTHS.0 && value <= LENGTHS.1;
+        add(name, value, format!("between {} and {}", LENGTHS.0, LENGTHS.1), passed);
+    }
+    let determinant = f.transform.determinant();
+    add("determinant", determinant, "above 0 (no reflection)".to_owned(), determinant > 0.0);
+    let transform = Transform::Affine(f.transform);
+    let error = transform
+        .inverse()
+        .map_or(f64::INFINITY, |i| transform.inverse_consistency(&i, &f.corners).largest);
+    add(
+        "inverse-consistency error at the corners, mm",
+        error,
+        format!("at most {INVERSE}"),
+        error <= INVERSE,
+    );
+    let mut remarks = Vec::new();
+    if let Some((best, other)) = f.rival {
+        let gap = other - best;
+        if gap < 0.05 * (limit - best).abs() {
+            remarks.push(format!(
+                "another alignment, far from this one, was nearly as good (cost {other:.4} against \
+                 {best:.4} at the second stage); look at the pictures"
+            ));
+        }
+    }
+    if f.sampled_overlap < 0.5 {
+        remarks.push(format!(
+            "only {:.0} % of the smaller image's samples overlap",
+            f.sampled_overlap * 100.0
+        ));
+    }
+    Verdict::new(checks, remarks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlap_by_hand() {
+        let g = Grid::axis_aligned([20, 20, 20], [2.0; 3]).unwrap();
+        assert!((field_overlap(&g, &g, &Affine::identity()) - 1.0).abs() < 1e-9);
+        let half = Affine::translation(Vector3::new(20.0, 0.0, 0.0));
+        assert!((field_overlap(&g, &g, &half) - 0.5).abs() < 0.05);
+        let off = Affine::translation(Vector3::new(50.0, 0.0, 0.0));
+        assert_eq!(field_overlap(&g, &g, &off), 0.0);
+        let small = Grid::axis_aligned([10, 10, 10], [2.0; 3]).unwrap();
+        assert!((field_overlap(&g, &small, &Affine::identity()) - 1.0).abs() < 0.1);
+        let slice = Grid::axis_aligned([20, 20, 1], [2.0, 2.0, 5.0]).unwrap();
+        assert!((field_overlap(&slice, &slice, &half) - 0.5).abs() < 0.05);
+    }
+}

@@ -1,0 +1,234 @@
+//! The costs as functions of sums, and their derivatives in these sums.
+//!
+//! All costs are minimised. Each function returns the cost and its derivative in every sum it was
+//! given; the chain rule with the derivatives of the sums gives the derivative in the map.
+
+/// A cost and its derivative in every sum.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostAndSlopes {
+    /// The cost.
+    pub cost: f64,
+    /// Its derivative in each of the sums.
+    pub slopes: Vec<f64>,
+}
+
+/// Variance of the moving image below which it counts as constant. (Images are normalised to a
+/// variance of 1 before.)
+const FLAT: f64 = 1e-9;
+
+/// Correlation ratio: `1 - eta = (sum_i N_i var_i) / (N var)`, with the sums `N_i`, `S1_i`, `S2_i`
+/// of every bin (eqs. 2 to 4 of Li et al. 2015). Between 0 (the fixed image tells the moving one)
+/// and 1 (it tells nothing); 1 where the overlap is empty or the moving image constant in it.
+#[must_use]
+pub fn correlation_ratio(sums: &[f64]) -> CostAndSlopes {
+    let (mut n, mut s1, mut s2) = (0.0, 0.0, 0.0);
+    let mut within = 0.0;
+    for bin in sums.chunks_exact(3) {
+        n += bin[0];
+        s1 += bin[1];
+        s2 += bin[2];
+        if bin[0] > 0.0 {
+            within += bin[2] - bin[1] * bin[1] / bin[0];
+        }
+    }
+    let total = if n > 0.0 { s2 - s1 * s1 / n } else { 0.0 };
+    if total <= FLAT * n || n <= 0.0 {
+        return CostAndSlopes { cost: 1.0, slopes: vec![0.0; sums.len()] };
+    }
+    let cost = within / total;
+    let mean = s1 / n;
+    let mut slopes = Vec::with_capacity(sums.len());
+    for bin in sums.chunks_exact(3) {
+        let m = if bin[0] > 0.0 { bin[1] / bin[0] } else { 0.0 };
+        slopes.push((m * m - cost * mean * mean) / total);
+        slopes.push(-2.0 * (m - cost * mean) / total);
+        slopes.push((1.0 - cost) / total);
+    }
+    CostAndSlopes { cost, slopes }
+}
+
+/// Mean squared difference, `sum w (x - y)^2 / sum w`, from the moments
+/// `1, x, y, x^2, y^2, x y`. In units of the fixed image's variance, as images are normalised.
+#[must_use]
+pub fn squared_difference(m: &[f64]) -> CostAndSlopes {
+    let n = m[0];
+    if n <= 0.0 {
+        return CostAndSlopes { cost: 4.0, slopes: vec![0.0; 6] };
+    }
+    let cost = (m[3] + m[4] - 2.0 * m[5]) / n;
+    CostAndSlopes { cost, slopes: vec![-cost / n, 0.0, 0.0, 1.0 / n, 1.0 / n, -2.0 / n] }
+}
+
+/// Normalised cross correlation: `1 - cov(x, y) / sqrt(var x var y)`, between 0 and 2, from the
+/// moments `1, x, y, x^2, y^2, x y`; 1 where one of the images is constant in the overlap.
+#[must_use]
+pub fn cross_correlation(m: &[f64]) -> CostAndSlopes {
+    let n = m[0];
+    let flat = CostAndSlopes { cost: 1.0, slopes: vec![0.0; 6] };
+    if n <= 0.0 {
+        return flat;
+    }
+    let (mx, my) = (m[1] / n, m[2] / n);
+    let vx = m[3] - m[1] * mx;
+    let vy = m[4] - m[2] * my;
+    let c = m[5] - m[1] * my;
+    if vx <= FLAT * n || vy <= FLAT * n {
+        return flat;
+    }
+    let root = (vx * vy).sqrt();
+    let r = c / root;
+    // d r = dc / root - r / 2 (dvx / vx + dvy / vy)
+    let (a, b) = (r / (2.0 * vx), r / (2.0 * vy));
+    let slopes = vec![
+        -(mx * my / root - a * mx * mx - b * my * my),
+        -(-my / root + 2.0 * a * mx),
+        -(-mx / root + 2.0 * b * my),
+        a,
+        b,
+        -1.0 / root,
+    ];
+    CostAndSlopes { cost: 1.0 - r, slopes }
+}
+
+/// Entropies of a joint histogram with `columns` columns: of the rows, the columns and jointly,
+/// in nats.
+#[must_use]
+pub fn entropies(joint: &[f64], columns: usize) -> [f64; 3] {
+    let (rows, cols, n) = marginals(joint, columns);
+    if n <= 0.0 {
+        return [0.0; 3];
+    }
+    let h = |p: &[f64]| -> f64 {
+        p.iter().filter(|&&v| v > 0.0).map(|&v| -(v / n) * (v / n).ln()).sum()
+    };
+    [h(&rows), h(&cols), h(joint)]
+}
+
+fn marginals(joint: &[f64], columns: usize) -> (Vec<f64>, Vec<f64>, f64) {
+    let mut rows = Vec::with_capacity(joint.len() / columns.max(1));
+    let mut cols = vec![0.0; columns];
+    for row in joint.chunks_exact(columns) {
+        rows.push(row.iter().sum());
+        for (c, v) in cols.iter_mut().zip(row) {
+            *c += v;
+        }
+    }
+    let n = rows.iter().sum();
+    (rows, cols, n)
+}
+
+/// Mutual information, `-(H(F) + H(M) - H(F, M))` in nats, from a joint histogram.
+#[must_use]
+pub fn mutual_information(joint: &[f64], columns: usize) -> CostAndSlopes {
+    information(joint, columns, |[hf, hm, hj]| (-(hf + hm - hj), [-1.0, -1.0, 1.0]))
+}
+
+/// Normalised mutual information (Studholme et al. 1999), `-(H(F) + H(M)) / H(F, M)`, between -2
+/// and -1, from a joint histogram.
+#[must_use]
+pub fn normalised_mutual_information(joint: &[f64], columns: usize) -> CostAndSlopes {
+    information(joint, columns, |[hf, hm, hj]| {
+        if hj <= 1e-12 {
+            return (-1.0, [0.0; 3]);
+        }
+        let nmi = (hf + hm) / hj;
+        (-nmi, [-1.0 / hj, -1.0 / hj, nmi / hj])
+    })
+}
+
+/// A function of the three entropies, given with its derivatives in them.
+fn information(
+    joint: &[f64],
+    columns: usize,
+    f: impl FnOnce([f64; 3]) -> (f64, [f64; 3]),
+) -> CostAndSlopes {
+    let (rows, cols, n) = marginals(joint, columns);
+    let h = entropies(joint, columns);
+    let (cost, [df, dm, dj]) = f(h);
+    if n <= 0.0 {
+        return CostAndSlopes { cost, slopes: vec![0.0; joint.len()] };
+    }
+    // d H / d h_ab = -(ln p + H) / n for each of the three distributions.
+    let slope = |v: f64, entropy: f64| if v > 0.0 { -((v / n).ln() + entropy) / n } else { 0.0 };
+    let of_rows: Vec<f64> = rows.iter().map(|&v| df * slope(v, h[0])).collect();
+    let of_cols: Vec<f64> = cols.iter().map(|&v| dm * slope(v, h[1])).collect();
+    let mut slopes = Vec::with_capacity(joint.len());
+    for (row, r) in joint.chunks_exact(columns).zip(&of_rows) {
+        for (&v, c) in row.iter().zip(&of_cols) {
+            // An empty entry has no derivative; the windows make its neighbours' count.
+            slopes.push(r + c + dj * slope(v, h[2]));
+        }
+    }
+    CostAndSlopes { cost, slopes }
+}
+
+/// Overlap, as a part of the smaller image, below which an alignment is made costlier.
+pub const OVERLAP_WANTED: f64 = 0.5;
+
+/// What is added to a cost for a small overlap, and its derivative: `(1 - f / wanted)^2` below the
+/// wanted overlap. It keeps the search from sliding the images off each other, where few samples
+/// agree by chance; it is zero, and so is its derivative, at and above the wanted overlap.
+#[must_use]
+pub fn overlap_term(fraction: f64) -> (f64, f64) {
+    let lack = 1.0 - fraction / OVERLAP_WANTED;
+    if lack > 0.0 { (lack * lack, -2.0 * lack / OVERLAP_WANTED) } else { (0.0, 0.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taylor(f: impl Fn(&[f64]) -> CostAndSlopes, at: &[f64]) {
+        let base = f(at);
+        assert_eq!(base.slopes.len(), at.len());
+        for i in 0..at.len() {
+            let h = 1e-5 * at[i].abs().max(1e-2);
+            let mut up = at.to_vec();
+            up[i] += h;
+            let mut down = at.to_vec();
+            down[i] -= h;
+            let slope = (f(&up).cost - f(&down).cost) / (2.0 * h);
+            let error = (slope - base.slopes[i]).abs();
+            assert!(error < 1e-6 * (1.0 + slope.abs()), "{i}: {slope} {}", base.slopes[i]);
+        }
+    }
+
+    #[test]
+    fn slopes_are_derivatives() {
+        taylor(correlation_ratio, &[10., 3., 12., 20., -8., 30., 5., 4., 6., 0.5, 0.1, 0.3]);
+        let m = [30.0, 4.0, -3.0, 40.0, 35.0, 20.0];
+        taylor(squared_difference, &m);
+        taylor(cross_correlation, &m);
+        let joint = [4.0, 1.0, 0.5, 2.0, 8.0, 1.0, 0.3, 2.0, 5.0, 1.0, 1.5, 2.5];
+        taylor(|j| mutual_information(j, 4), &joint);
+        taylor(|j| normalised_mutual_information(j, 4), &joint);
+    }
+
+    #[test]
+    fn extremes() {
+        // y is a function of the bin: the ratio is 0. The same mean in every bin: 1.
+        let exact = correlation_ratio(&[2.0, 2.0, 2.0, 3.0, 6.0, 12.0]);
+        assert!(exact.cost.abs() < 1e-12);
+        let none = correlation_ratio(&[2.0, 0.0, 2.0, 4.0, 0.0, 9.0]);
+        assert!((none.cost - 1.0).abs() < 1e-12);
+        assert_eq!(correlation_ratio(&[0.0; 6]).cost, 1.0);
+        assert_eq!(correlation_ratio(&[5.0, 5.0, 5.0]).cost, 1.0);
+        let same = [3.0, 6.0, 6.0, 14.0, 14.0, 14.0];
+        assert!(squared_difference(&same).cost.abs() < 1e-12);
+        assert!(cross_correlation(&same).cost.abs() < 1e-12);
+        let identity = [1.0, 0.0, 0.0, 1.0];
+        assert!((mutual_information(&identity, 2).cost + 2f64.ln()).abs() < 1e-12);
+        assert!((normalised_mutual_information(&identity, 2).cost + 2.0).abs() < 1e-12);
+        assert!((normalised_mutual_information(&[1.0; 4], 2).cost + 1.0).abs() < 1e-12);
+        assert_eq!(mutual_information(&[0.0; 4], 2).cost, 0.0);
+    }
+
+    #[test]
+    fn overlap_term_is_smooth() {
+        assert_eq!(overlap_term(0.8), (0.0, 0.0));
+        assert_eq!(overlap_term(0.0).0, 1.0);
+        let h = 1e-6;
+        let slope = (overlap_term(0.2 + h).0 - overlap_term(0.2 - h).0) / (2.0 * h);
+        assert!((slope - overlap_term(0.2).1).abs() < 1e-6);
+    }
+}

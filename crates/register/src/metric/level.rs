@@ -1,0 +1,366 @@
+//! Two images at one scale, ready to be compared under affine maps.
+
+use super::cost::{self, CostAndSlopes};
+use super::range::robust_range;
+use crate::error::Result;
+use crate::linear::Cost;
+use voxalign_compute::ops::histogram::{
+    Binning, LayoutOptions, MovingView, ParzenBins, SampleLayout, Scheme, Terms,
+};
+use voxalign_compute::{AffineMap, Device};
+use voxalign_image::{Affine, Grid};
+
+/// Most samples of a run: bounds the rounding of single-precision sums and balances the work.
+pub const WORKLOAD: usize = 2048;
+/// Quantiles that the histogram bins of an image span.
+const QUANTILES: (f64, f64) = (0.002, 0.998);
+
+/// How two images are compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LevelSettings {
+    /// The similarity.
+    pub cost: Cost,
+    /// Bins of the fixed image, and of the moving image for joint histograms.
+    pub bins: usize,
+    /// Width of the border weighting, mm.
+    pub border: f64,
+    /// How binned sums are made.
+    pub scheme: Scheme,
+}
+
+/// The range of the values that count.
+fn range_of(values: &[f32], weight: Option<&[f32]>) -> (f32, f32) {
+    let range = match weight {
+        Some(w) => {
+            let counted: Vec<f32> =
+                values.iter().zip(w).filter(|(_, w)| **w > 0.0).map(|(v, _)| *v).collect();
+            robust_range(&counted, QUANTILES.0, QUANTILES.1)
+        }
+        None => robust_range(values, QUANTILES.0, QUANTILES.1),
+    };
+    range.unwrap_or((0.0, 1.0))
+}
+
+/// The images of a level on the host: values normalised to the same scale, on their grids.
+#[derive(Debug)]
+pub struct LevelImages {
+    /// Grid of the fixed image.
+    pub fixed_grid: Grid,
+    /// Its values.
+    pub fixed: Vec<f32>,
+    /// Its weights (mask and weight together), 0 where a voxel does not count.
+    pub fixed_weight: Option<Vec<f32>>,
+    /// Grid of the moving image.
+    pub moving_grid: Grid,
+    /// Its values.
+    pub moving: Vec<f32>,
+    /// Its mask, between 0 and 1.
+    pub moving_mask: Option<Vec<f32>>,
+}
+
+/// The cost of one transform.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// The cost, with the term for small overlaps.
+    pub cost: f64,
+    /// Its derivative in the rows of the world transform (3x4, row by row).
+    pub gradient: Option<[f64; 12]>,
+    /// Overlap as a part of the smaller image.
+    pub overlap: f64,
+}
+
+/// Two images at one scale on a device.
+pub struct Level<D: Device> {
+    device: D,
+    settings: LevelSettings,
+    fixed_grid: Grid,
+    moving_grid: Grid,
+    samples: D::Samples,
+    sample_count: usize,
+    moving: D::Buffer<f32>,
+    mask: Option<D::Buffer<f32>>,
+    columns: ParzenBins,
+    /// Sum of weights that a full overlap of the smaller image has.
+    full_weight: f64,
+}
+
+impl<D: Device> Level<D> {
+    /// Groups the samples of the fixed image and brings both images to the device.
+    ///
+    /// # Errors
+    /// If memory is short, or sizes and buffers disagree.
+    pub fn new(device: &D, images: LevelImages, settings: LevelSettings) -> Result<Self> {
+        let (low, high) = range_of(&images.fixed, images.fixed_weight.as_deref());
+        let binned = !matches!(settings.cost, Cost::Ncc | Cost::Ssd);
+        let binning = Binning { low, high, bins: if binned { settings.bins } else { 1 } };
+        let options = LayoutOptions { binning, workload: WORKLOAD, keep_values: !binned };
+        let layout = SampleLayout::new(
+            &images.fixed,
+            images.fixed_grid.dims(),
+            images.fixed_weight.as_deref(),
+            &options,
+        )?;
+        drop(images.fixed);
+        drop(images.fixed_weight);
+        let sample_count = layout.len();
+        let mean_weight = layout.total_weight() / sample_count.max(1) as f64;
+        let moving_volume = images.moving_grid.voxel_volume()
+            * images
+                .moving_mask
+                .as_ref()
+                .map_or(images.moving.len() as f64, |m| m.iter().map(|&v| f64::from(v)).sum());
+        let mut in_fixed_voxels = moving_volume / images.fixed_grid.voxel_volume();
+        if images.fixed_grid.is_2d() {
+            // Slices have no thickness that matters: areas are compared.
+            let area = |g: &Grid| g.spacing()[0] * g.spacing()[1];
+            in_fixed_voxels = images
+                .moving_mask
+                .as_ref()
+                .map_or(images.moving.len() as f64, |m| m.iter().map(|&v| f64::from(v)).sum())
+                * area(&images.moving_grid)
+                / area(&images.fixed_grid);
+        }
+        let full_weight = (sample_count as f64).min(in_fixed_voxels) * mean_weight;
+        let (low, high) = range_of(&images.moving, images.moving_mask.as_deref());
+        let high = if high > low { high } else { low + 1.0 };
+        let columns = ParzenBins { low, high, count: settings.bins + 2 * ParzenBins::MARGIN };
+        let mask = images.moving_mask.map(|m| device.upload_vec(m)).transpose()?;
+        Ok(Self {
+            device: device.clone(),
+            settings,
+            samples: device.prepare_samples(layout)?,
+            sample_count,
+            moving: device.upload_vec(images.moving)?,
+            mask,
+            columns,
+            full_weight: full_weight.max(f64::MIN_POSITIVE),
+            fixed_grid: images.fixed_grid,
+            moving_grid: images.moving_grid,
+        })
+    }
+
+    /// Grid of the fixed image at this scale.
+    #[must_use]
+    pub fn fixed_grid(&self) -> &Grid {
+        &self.fixed_grid
+    }
+
+    /// Grid of the moving image at this scale.
+    #[must_use]
+    pub fn moving_grid(&self) -> &Grid {
+        &self.moving_grid
+    }
+
+    /// Number of samples of the fixed image.
+    #[must_use]
+    pub fn samples(&self) -> usize {
+        self.sample_count
+    }
+
+    /// How the images are compared.
+    #[must_use]
+    pub fn settings(&self) -> &LevelSettings {
+        &self.settings
+    }
+
+    /// Fixed index to moving index under a world transform.
+    fn index_map(&self, transform: &Affine) -> AffineMap {
+        self.fixed_grid.to_world().then(transform).then(self.moving_grid.to_index()).rows()
+    }
+
+    /// The costs of several transforms (fixed world to moving world), evaluated together.
+    ///
+    /// # Errors
+    /// What the operators report.
+    pub fn evaluate(&self, transforms: &[Affine], gradient: bool) -> Result<Vec<Evaluation>> {
+        let maps: Vec<AffineMap> = transforms.iter().map(|t| self.index_map(t)).collect();
+        let spacing = self.moving_grid.spacing();
+        let view = MovingView {
+            values: &self.moving,
+            mask: self.mask.as_ref(),
+            dims: self.moving_grid.dims(),
+            border: std::array::from_fn(|a| self.settings.border / spacing[a]),
+        };
+        match self.settings.cost {
+            Cost::Cr => self.binned(&view, &maps, gradient, Terms::Ratio, cost::correlation_ratio),
+            Cost::Ssd => {
+                self.binned(&view, &maps, gradient, Terms::Moments, cost::squared_difference)
+            }
+            Cost::Ncc => {
+                self.binned(&view, &maps, gradient, Terms::Moments, cost::cross_correlation)
+            }
+            Cost::Mi => self.joint(&view, &maps, gradient, cost::mutual_information),
+            Cost::Nmi => self.joint(&view, &maps, gradient, cost::normalised_mutual_information),
+        }
+    }
+
+    fn binned(
+        &self,
+        view: &MovingView<'_, D>,
+        maps: &[AffineMap],
+        gradient: bool,
+        terms: Terms,
+        f: impl Fn(&[f64]) -> CostAndSlopes,
+    ) -> Result<Vec<Evaluation>> {
+        let scheme = self.settings.scheme;
+        let all = self.device.binned_sums(terms, scheme, &self.samples, view, maps, gradient)?;
+        let count = terms.count();
+        Ok(all
+            .iter()
+            .map(|of_map| {
+                let mut found = f(&of_map.sums);
+                let weight: f64 = of_map.sums.iter().step_by(count).sum();
+                let overlap = weight / self.full_weight;
+                let (lack, slope) = cost::overlap_term(overlap);
+                for s in found.slopes.iter_mut().step_by(count) {
+                    *s += slope / self.full_weight;
+                }
+                let gradient = of_map.gradient.as_ref().map(|g| {
+                    let mut total = [0.0; 12];
+                    for (slope, row) in found.slopes.iter().zip(g.chunks_exact(12)) {
+                        for (t, v) in total.iter_mut().zip(row) {
+                            *t += slope * v;
+                        }
+                    }
+                    self.to_world(&total)
+                });
+                Evaluation { cost: found.cost + lack, gradient, overlap }
+            })
+            .collect())
+    }
+
+    fn joint(
+        &self,
+        view: &MovingView<'_, D>,
+        maps: &[AffineMap],
+        gradient: bool,
+        f: impl Fn(&[f64], usize) -> CostAndSlopes,
+    ) -> Result<Vec<Evaluation>> {
+        let columns = &self.columns;
+        let joints = self.device.joint_histogram(&self.samples, view, columns, maps)?;
+        let mut evaluations = Vec::with_capacity(maps.len());
+        let mut tables = Vec::with_capacity(maps.len());
+        for joint in &joints {
+            let mut found = f(joint, columns.count);
+            let overlap = joint.iter().sum::<f64>() / self.full_weight;
+            let (lack, slope) = cost::overlap_term(overlap);
+            found.slopes.iter_mut().for_each(|s| *s += slope / self.full_weight);
+            evaluations.push(Evaluation { cost: found.cost + lack, gradient: None, overlap });
+            tables.push(found.slopes);
+        }
+        if gradient {
+            let all = self.device.joint_gradient(&self.samples, view, columns, maps, &tables)?;
+            for (e, g) in evaluations.iter_mut().zip(all) {
+                e.gradient = Some(self.to_world(&g));
+            }
+        }
+        Ok(evaluations)
+    }
+
+    /// Carries a derivative in the index map to one in the world transform: the index map is
+    /// `V T U` with `U` fixed index to world and `V` moving world to index, so that
+    /// `dC/dT = V^T (dC/dA) U^T` (with `U` homogeneous).
+    fn to_world(&self, of_map: &[f64; 12]) -> [f64; 12] {
+        let v = &self.moving_grid.to_index().matrix;
+        let u = self.fixed_grid.to_world();
+        let g = nalgebra::Matrix3x4::from_row_slice(of_map);
+        let left = v.transpose() * g;
+        let mut out = [0.0; 12];
+        for r in 0..3 {
+            for c in 0..3 {
+                out[4 * r + c] = (0..3).map(|k| left[(r, k)] * u.matrix[(c, k)]).sum::<f64>()
+                    + left[(r, 3)] * u.offset[c];
+            }
+            out[4 * r + 3] = left[(r, 3)];
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_compute::cpu::Cpu;
+    use voxalign_image::{Matrix3, Vector3};
+
+    fn images(masks: bool) -> LevelImages {
+        let r = nalgebra::Rotation3::from_euler_angles(0.2, -0.1, 0.3);
+        let scale = Matrix3::from_diagonal(&Vector3::new(-1.5, 2.0, 2.5));
+        let to_world = Affine::new(r.matrix() * scale, Vector3::new(20.0, -30.0, -25.0));
+        let fixed_grid = Grid::new([30, 28, 20], to_world).unwrap();
+        let shifted = Affine::new(scale * 1.1, Vector3::new(18.0, -28.0, -22.0));
+        let moving_grid = Grid::new([27, 25, 19], shifted).unwrap();
+        let value = |w: Vector3<f64>, phase: f64| {
+            ((w[0] * 0.15 + phase).sin() + (w[1] * 0.12).cos() * (w[2] * 0.17 + phase).sin()) as f32
+        };
+        let make = |g: &Grid, phase: f64| {
+            voxalign_image::Volume::from_fn(g.clone(), |x, y, z| {
+                value(g.index_to_world(Vector3::new(x as f64, y as f64, z as f64)), phase)
+            })
+            .into_parts()
+            .1
+        };
+        let ramp = |n: usize| Some((0..n).map(|i| (i % 7) as f32 / 6.0).collect::<Vec<_>>());
+        let smooth = voxalign_image::Volume::from_fn(moving_grid.clone(), |x, y, z| {
+            ((x + y + z) as f32 / 60.0).min(1.0)
+        });
+        LevelImages {
+            fixed: make(&fixed_grid, 0.3),
+            fixed_weight: if masks { ramp(fixed_grid.len()) } else { None },
+            moving: make(&moving_grid, 0.7),
+            moving_mask: masks.then(|| smooth.into_parts().1),
+            fixed_grid,
+            moving_grid,
+        }
+    }
+
+    /// Taylor test: `cost(T + h d) = cost(T) + h g.d + O(h^2)` for every similarity.
+    #[test]
+    fn gradients_are_derivatives() {
+        let device = Cpu::new(Some(1)).unwrap();
+        let t = Affine::from_rows([
+            [1.05, 0.08, -0.03, 1.0],
+            [-0.06, 0.97, 0.05, -2.0],
+            [0.04, -0.02, 1.02, 1.5],
+        ]);
+        for cost in [Cost::Cr, Cost::Mi, Cost::Nmi, Cost::Ncc, Cost::Ssd] {
+            for masks in [false, true] {
+                let settings =
+                    LevelSettings { cost, bins: 24, border: 6.0, scheme: Scheme::default() };
+                let level = Level::new(&device, images(masks), settings).unwrap();
+                let at = level.evaluate(&[t], true).unwrap().remove(0);
+                let g = at.gradient.unwrap();
+                for e in 0..12 {
+                    let h = if e % 4 == 3 { 2e-2 } else { 1e-3 };
+                    let moved = |s: f64| {
+                        let mut rows = t.rows();
+                        rows[e / 4][e % 4] += s;
+                        level.evaluate(&[Affine::from_rows(rows)], false).unwrap()[0].cost
+                    };
+                    let slope = (moved(h) - moved(-h)) / (2.0 * h);
+                    let scale = if e % 4 == 3 { 0.01 } else { 0.3 };
+                    assert!(
+                        (slope - g[e]).abs() < 0.03 * (slope.abs() + scale),
+                        "{cost:?} masks {masks} entry {e}: {slope} against {}",
+                        g[e]
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_schemes_agree() {
+        let device = Cpu::new(Some(1)).unwrap();
+        let cost = |scheme, t: Affine| {
+            let settings = LevelSettings { cost: Cost::Cr, bins: 64, border: 4.0, scheme };
+            let level = Level::new(&device, images(false), settings).unwrap();
+            level.evaluate(&[t], false).unwrap()[0].cost
+        };
+        for shift in [0.0, 3.0, 9.0] {
+            let t = Affine::translation(Vector3::new(shift, -shift, 0.5 * shift));
+            let (a, b) = (cost(Scheme::ConflictFree, t), cost(Scheme::Direct, t));
+            assert!((a - b).abs() < 1e-5, "{a} {b}");
+        }
+    }
+}
