@@ -106,4 +106,4 @@ pub trait Memory: Clone + Send + Sync + 'static {
 }
 
 /// A device with all families of operators. Algorithms are generic over it.
-pub trait Device: Memory + ops::Filter {}
+pub trait Device: Memory + ops::Filter + ops::Resample + ops::Histogram {}

@@ -4,6 +4,7 @@
 //! them. Times are medians of several warm runs on buffers that are already on the device.
 
 mod filter;
+mod resample;
 
 use std::time::{Duration, Instant};
 
@@ -125,5 +126,6 @@ impl<'a, D: Device> Bench<'a, D> {
 pub fn run<D: Device>(device: &D, dims: Dims) -> Result<Vec<Measurement>> {
     let mut bench = Bench::new(device, dims)?;
     filter::run(&mut bench)?;
+    resample::run(&mut bench)?;
     Ok(bench.results)
 }

@@ -5,6 +5,7 @@ pub mod histogram;
 pub(crate) mod lanes;
 mod lines;
 mod memory;
+mod resample;
 pub(crate) mod simd;
 
 use std::sync::Arc;
@@ -106,6 +107,28 @@ impl Cpu {
             data.chunks_mut(chunk).enumerate().for_each(|(i, c)| f(i, c));
         } else {
             self.install(|| data.par_chunks_mut(chunk).enumerate().for_each(|(i, c)| f(i, c)));
+        }
+    }
+
+    /// As [`chunks_mut`](Self::chunks_mut), over the three components of a field at once.
+    pub(crate) fn chunks_mut_3<T: Send>(
+        &self,
+        data: &mut [T],
+        chunk: usize,
+        f: impl Fn(usize, [&mut [T]; 3]) + Send + Sync,
+    ) {
+        let n = data.len() / 3;
+        let (x, rest) = data.split_at_mut(n);
+        let (y, z) = rest.split_at_mut(n);
+        if n <= chunk || self.threads() == 1 {
+            let yz = y.chunks_mut(chunk).zip(z.chunks_mut(chunk));
+            x.chunks_mut(chunk).zip(yz).enumerate().for_each(|(i, (x, (y, z)))| f(i, [x, y, z]));
+        } else {
+            self.install(|| {
+                let yz = y.par_chunks_mut(chunk).zip(z.par_chunks_mut(chunk));
+                let xyz = x.par_chunks_mut(chunk).zip(yz).enumerate();
+                xyz.for_each(|(i, (x, (y, z)))| f(i, [x, y, z]));
+            });
         }
     }
 }

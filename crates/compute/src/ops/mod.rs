@@ -2,6 +2,8 @@
 
 pub mod filter;
 pub mod histogram;
+pub mod resample;
 
 pub use filter::Filter;
 pub use histogram::Histogram;
+pub use resample::Resample;

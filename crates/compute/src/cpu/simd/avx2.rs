@@ -30,16 +30,41 @@ macro_rules! has {
 /// The same for both halves.
 macro_rules! both {
     ($i:ident => $value:expr) => {{
-        let half = |$i: usize| has!($value);
-        [half(0), half(1)]
+        // No closures: they would be compiled without the instructions.
+        [
+            {
+                let $i = 0;
+                has!($value)
+            },
+            {
+                let $i = 1;
+                has!($value)
+            },
+        ]
     }};
 }
 
 /// The same for the four quarters of sixteen `f64`.
 macro_rules! four {
     ($i:ident => $value:expr) => {{
-        let part = |$i: usize| has!($value);
-        [part(0), part(1), part(2), part(3)]
+        [
+            {
+                let $i = 0;
+                has!($value)
+            },
+            {
+                let $i = 1;
+                has!($value)
+            },
+            {
+                let $i = 2;
+                has!($value)
+            },
+            {
+                let $i = 3;
+                has!($value)
+            },
+        ]
     }};
 }
 
@@ -178,12 +203,10 @@ impl Vectors for Avx2 {
                 // Lanes 0 1 4 5 | 2 3 6 7, then pairs of pairs in order.
                 let even = _mm256_shuffle_ps::<0b10_00_10_00>(low, high);
                 let odd = _mm256_shuffle_ps::<0b11_01_11_01>(low, high);
-                let order = |v| {
-                    let v = _mm256_castps_pd(v);
-                    _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(v))
-                };
-                out[0][i] = order(even);
-                out[1][i] = order(odd);
+                let even = _mm256_permute4x64_pd::<0b11_01_10_00>(_mm256_castps_pd(even));
+                let odd = _mm256_permute4x64_pd::<0b11_01_10_00>(_mm256_castps_pd(odd));
+                out[0][i] = _mm256_castpd_ps(even);
+                out[1][i] = _mm256_castpd_ps(odd);
             }
             out
         }
@@ -238,8 +261,11 @@ impl Vectors for Avx2 {
         let mut out = rows;
         for i in 0..2 {
             for j in 0..2 {
-                // SAFETY: `self` proves that the processor has the instructions.
-                let block = unsafe { transpose8(std::array::from_fn(|r| rows[8 * i + r][j])) };
+                let mut block = [rows[0][0]; 8];
+                for (r, row) in block.iter_mut().enumerate() {
+                    *row = rows[8 * i + r][j];
+                }
+                let block = has!(transpose8(block));
                 for (c, column) in block.into_iter().enumerate() {
                     out[8 * j + c][i] = column;
                 }

@@ -80,7 +80,8 @@ impl Simd {
 
 /// Defines a kernel: a function whose body is compiled once for each SIMD level, and which takes
 /// the level as its first argument. In the body, `V` and `v` are the vectors of the level; plain
-/// loops over arrays are vectorised by the compiler for the level, too. As Rust never contracts or
+/// loops over arrays are vectorised by the compiler for the level, too. A closure that uses `v` is
+/// compiled without the instructions of the level, and slow: write a function that is always inlined. As Rust never contracts or
 /// reorders floating-point operations, all levels give the same bits.
 ///
 /// The level must be available on this processor, which [`Cpu`](super::Cpu) has checked.

@@ -1,0 +1,195 @@
+//! Warping of scalar images.
+
+use super::position::{BLOCK, Geometry};
+use super::sample::{CUBIC, LINEAR, NEAREST, sample};
+use crate::Dims;
+use crate::cpu::Cpu;
+use crate::cpu::simd::{LANES, Vectors, kernel};
+
+/// The voxels of a task, roughly.
+const TASK: usize = 1 << 14;
+
+/// The number of whole rows of a task.
+pub(super) fn task_rows(out_dims: Dims) -> usize {
+    TASK.div_ceil(out_dims[0])
+}
+
+/// A displacement field over the output: its x, y and z components.
+pub(super) type Field<'a> = [&'a [f32]; 3];
+
+/// The components of a field.
+pub(super) fn components(field: &[f32]) -> Field<'_> {
+    let n = field.len() / 3;
+    [&field[..n], &field[n..2 * n], &field[2 * n..]]
+}
+
+/// The rows of the output that a task makes.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    /// The number of the first row, counted over all slices.
+    pub(super) first: usize,
+    /// The sizes of the whole output.
+    pub(super) dims: Dims,
+}
+
+impl Rows {
+    /// y and z of a row of the task.
+    pub(super) fn at(&self, row: usize) -> (usize, usize) {
+        let row = self.first + row;
+        (row % self.dims[1], row / self.dims[1])
+    }
+}
+
+/// Warps `src` by the map and the field, if there is one. All lengths have been checked.
+pub(super) fn warp(
+    cpu: &Cpu,
+    src: &[f32],
+    geometry: &Geometry,
+    field: Option<Field<'_>>,
+    dims: Dims,
+    kind: u8,
+    outside: f32,
+    out: &mut [f32],
+) {
+    // A cell needs two voxels along x.
+    let twice;
+    let src = if let [only] = src {
+        twice = [*only; 2];
+        &twice[..]
+    } else {
+        src
+    };
+    let rows = task_rows(dims);
+    let simd = cpu.simd();
+    cpu.chunks_mut(out, rows * dims[0], |task, out| {
+        let rows = Rows { first: task * rows, dims };
+        match (field, kind) {
+            (None, NEAREST) => affine::<NEAREST>(simd, src, geometry, rows, outside, out),
+            (None, LINEAR) => affine::<LINEAR>(simd, src, geometry, rows, outside, out),
+            (None, _) => affine::<CUBIC>(simd, src, geometry, rows, outside, out),
+            (Some(f), NEAREST) => by_field::<NEAREST>(simd, src, geometry, f, rows, outside, out),
+            (Some(f), LINEAR) => by_field::<LINEAR>(simd, src, geometry, f, rows, outside, out),
+            (Some(f), _) => by_field::<CUBIC>(simd, src, geometry, f, rows, outside, out),
+        }
+    });
+}
+
+kernel! {
+    fn affine<V, const KIND: u8>(
+        v,
+        src: &[f32],
+        geometry: &Geometry,
+        rows: Rows,
+        outside: f32,
+        out: &mut [f32],
+    ) {
+        let nx = rows.dims[0];
+        for (i, out) in out.chunks_mut(nx).enumerate() {
+            let (y, z) = rows.at(i);
+            let row = geometry.row(y, z);
+            let inside = geometry.inside(&row, nx);
+            out[..inside.start].fill(outside);
+            out[inside.end..].fill(outside);
+            let mut x = inside.start;
+            for block in out[inside].chunks_mut(BLOCK) {
+                let frame = geometry.frame_inside(&row, x, block.len());
+                x += block.len();
+                let mut first = 0;
+                let (groups, rest) = block.as_chunks_mut::<LANES>();
+                for group in groups {
+                    let p = frame.along(v, first);
+                    v.store(sample::<V, KIND, false>(v, src, geometry, &frame, p), group);
+                    first += LANES;
+                }
+                if !rest.is_empty() {
+                    let mut group = [0.0; LANES];
+                    let p = frame.along(v, first);
+                    v.store(sample::<V, KIND, false>(v, src, geometry, &frame, p), &mut group);
+                    rest.copy_from_slice(&group[..rest.len()]);
+                }
+            }
+        }
+    }
+}
+
+/// Sixteen displacements from voxel `at` on; beyond `count` of them they are zero.
+#[inline(always)]
+pub(super) fn displacement<V: Vectors>(
+    v: V,
+    field: &Field<'_>,
+    at: usize,
+    count: usize,
+) -> [V::F; 3] {
+    let mut u = [v.splat(0.0); 3];
+    for a in 0..3 {
+        let from = &field[a][at..at + count];
+        u[a] = match from.first_chunk::<LANES>() {
+            Some(all) => v.load(all),
+            None => {
+                let mut some = [0.0; LANES];
+                some[..count].copy_from_slice(from);
+                v.load(&some)
+            }
+        };
+    }
+    u
+}
+
+/// Positions moved by the linear part of the map of a displacement.
+#[inline(always)]
+pub(super) fn moved<V: Vectors>(
+    v: V,
+    linear: &[[f32; 3]; 3],
+    p: [V::F; 3],
+    u: [V::F; 3],
+) -> [V::F; 3] {
+    let mut q = p;
+    for a in 0..3 {
+        q[a] = v.add(p[a], row(v, &linear[a], u));
+    }
+    q
+}
+
+/// The product of a row of a matrix and vectors.
+#[inline(always)]
+pub(super) fn row<V: Vectors>(v: V, m: &[f32; 3], u: [V::F; 3]) -> V::F {
+    let xy = v.add(v.mul(v.splat(m[0]), u[0]), v.mul(v.splat(m[1]), u[1]));
+    v.add(xy, v.mul(v.splat(m[2]), u[2]))
+}
+
+kernel! {
+    fn by_field<V, const KIND: u8>(
+        v,
+        src: &[f32],
+        geometry: &Geometry,
+        field: Field<'_>,
+        rows: Rows,
+        outside: f32,
+        out: &mut [f32],
+    ) {
+        let nx = rows.dims[0];
+        let (fill, linear) = (v.splat(outside), geometry.linear());
+        for (i, out) in out.chunks_mut(nx).enumerate() {
+            let (y, z) = rows.at(i);
+            let row = geometry.row(y, z);
+            for (b, block) in out.chunks_mut(BLOCK).enumerate() {
+                let frame = geometry.frame_near(&row, b * BLOCK);
+                for (g, group) in block.chunks_mut(LANES).enumerate() {
+                    let at = (rows.first + i) * nx + b * BLOCK + g * LANES;
+                    let u = displacement(v, &field, at, group.len());
+                    let p = moved(v, &linear, frame.along(v, g * LANES), u);
+                    let value = sample::<V, KIND, true>(v, src, geometry, &frame, p);
+                    let value = v.select(frame.inside(v, p), value, fill);
+                    match <&mut [f32; LANES]>::try_from(&mut *group) {
+                        Ok(all) => v.store(value, all),
+                        Err(_) => {
+                            let mut some = [0.0; LANES];
+                            v.store(value, &mut some);
+                            group.copy_from_slice(&some[..group.len()]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
