@@ -5,7 +5,13 @@
 //! record and its images that opens offline in any browser.
 
 pub mod affine;
+mod chart;
+mod edges;
 pub mod error;
+mod html;
+mod intensity;
+mod picture;
+mod plane;
 pub mod record;
 
 pub use affine::AffineReport;

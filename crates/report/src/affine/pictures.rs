@@ -1,0 +1,335 @@
+//! The pictures of the report.
+
+use super::AffineReport;
+use crate::edges::{edges, outlines};
+use crate::error::Result;
+use crate::html::{escape, number};
+use crate::intensity::{BINS, Joint, Lattice, Transfer, Window};
+use crate::picture::{Picture, diverging, grey_and, grey_index, sequential};
+use crate::plane::{Plane, planes};
+use std::fmt::Write as _;
+use voxalign_image::{Grid, LabelMap, Vector3, Volume};
+
+/// Colour of the edges of the fixed image.
+const EDGE: [u8; 3] = [255, 170, 20];
+/// Colours of the outlines of the fixed image's regions, the moving image's, and of both.
+const OUTLINES: [[u8; 3]; 3] = [[60, 190, 255], [255, 140, 0], [255, 255, 255]];
+/// Squares along the longer side of a checkerboard.
+const SQUARES: usize = 10;
+
+/// All that the figures are drawn from.
+pub(super) struct Studio<'a> {
+    report: &'a AffineReport<'a>,
+    pub(super) planes: Vec<Plane>,
+    drawn: Vec<Drawn>,
+    fixed_window: Window,
+    moving_window: Window,
+    transfer: Transfer,
+    joints: [Joint; 2],
+    difference_scale: f32,
+}
+
+/// The values of the images on one plane.
+struct Drawn {
+    fixed: Vec<f32>,
+    moving: [Vec<f32>; 2],
+}
+
+impl<'a> Studio<'a> {
+    pub(super) fn new(report: &'a AffineReport<'a>) -> Self {
+        let grid = report.fixed.grid();
+        let lattice = Lattice::new(grid.dims());
+        let fixed = lattice.values(report.fixed);
+        let before = lattice.values(report.before);
+        let after = lattice.values(report.after);
+        let fixed_window = Window::robust(&fixed);
+        let both: Vec<f32> = before.iter().chain(&after).copied().collect();
+        let moving_window = Window::robust(&both);
+        let joints = [&before, &after]
+            .map(|moving| Joint::new((&fixed, fixed_window), (moving, moving_window)));
+        let transfer = joints[1].transfer();
+        let planes = planes(grid, lattice.centre_of_mass(report.fixed, fixed_window));
+        let draw = |plane: &Plane| Drawn {
+            fixed: plane.draw(report.fixed, fixed_window.low),
+            moving: [report.before, report.after]
+                .map(|image: &Volume<f32>| plane.draw(image, moving_window.low)),
+        };
+        let drawn = planes.iter().map(draw).collect();
+        let difference_scale = fixed_window.range() / 2.0;
+        Self {
+            report,
+            planes,
+            drawn,
+            fixed_window,
+            moving_window,
+            transfer,
+            joints,
+            difference_scale,
+        }
+    }
+
+    /// How the grid lies, where the slices are and how the pictures are turned, in words.
+    pub(super) fn convention(&self) -> String {
+        let grid = self.report.fixed.grid();
+        let mut text = "All pictures follow the <strong>radiological convention</strong>: \
+                        the patient\u{2019}s right (R) is on the left of the picture, the front \
+                        (A) on the left of sagittal slices. "
+            .to_owned();
+        let tilt = grid.obliqueness().to_degrees();
+        if tilt > 0.5 {
+            let _ = write!(
+                text,
+                "The fixed image is oblique: its voxel axes are tilted by up to {tilt:.1}\u{b0} \
+                 against the world axes. Slices follow the voxel axes and the letters name the \
+                 nearest direction. "
+            );
+        }
+        text.push_str(
+            "All slices are those of the fixed grid through the centre of mass of the fixed \
+             image, in true proportion: ",
+        );
+        let places: Vec<_> = self
+            .planes
+            .iter()
+            .map(|plane| format!("{} {}", plane.name, place(grid, plane)))
+            .collect();
+        text + &places.join(", ") + "."
+    }
+
+    /// Rows of pictures, one column a plane. `draw` gives the picture of row and plane.
+    fn grid(
+        &self,
+        id: &str,
+        rows: &[&str],
+        draw: impl Fn(usize, &Plane, &Drawn) -> Picture,
+    ) -> Result<String> {
+        let one = self.planes.len() == 1;
+        let widths: Vec<String> = if one {
+            rows.iter().map(|_| "minmax(0,1fr)".to_owned()).collect()
+        } else {
+            self.planes.iter().map(|p| format!("minmax(0,{}fr)", p.width())).collect()
+        };
+        let class = if one { "planes one" } else { "planes" };
+        let mut out =
+            format!("<div class=\"{class}\" style=\"grid-template-columns:{}\">", widths.join(" "));
+        for (row, name) in rows.iter().enumerate() {
+            if !one {
+                let _ = write!(out, "<p class=\"row\">{}</p>", escape(name));
+            }
+            for (plane, drawn) in self.planes.iter().zip(&self.drawn) {
+                let picture = draw(row, plane, drawn);
+                if one {
+                    let _ = write!(out, "<div><p class=\"row\">{}</p>", escape(name));
+                }
+                let id = format!("{id}-{row}-{}", plane.name);
+                let alt = format!("{name}, {} slice, {}", plane.name, sides(plane));
+                out += &frame(&id, &alt, plane, &picture.data_uri()?);
+                if one {
+                    out.push_str("</div>");
+                }
+            }
+        }
+        out.push_str("</div>");
+        Ok(out)
+    }
+
+    /// Fixed, moving before, moving after.
+    pub(super) fn slices(&self) -> Result<String> {
+        let rows = ["Fixed", "Moving, before", "Moving, after"];
+        self.grid("slice", &rows, |row, plane, drawn| match row {
+            0 => self.grey(plane, &drawn.fixed, self.fixed_window),
+            _ => self.grey(plane, &drawn.moving[row - 1], self.moving_window),
+        })
+    }
+
+    fn grey(&self, plane: &Plane, values: &[f32], window: Window) -> Picture {
+        let values = values.iter().map(|&v| window.unit(v));
+        Picture::grey(plane.width(), plane.height(), values)
+    }
+
+    /// Squares of the fixed and the moving image in turn.
+    pub(super) fn checkerboards(&self) -> Result<String> {
+        let longest = self.planes.iter().map(|p| p.width().max(p.height())).max().unwrap_or(1);
+        let square = longest.div_ceil(SQUARES).max(1);
+        self.grid("checker", &["Before", "After"], |row, plane, drawn| {
+            let width = plane.width();
+            let values = drawn.fixed.iter().zip(&drawn.moving[row]).enumerate();
+            let values = values.map(|(i, (&f, &m))| {
+                if (i % width / square + i / width / square).is_multiple_of(2) {
+                    self.fixed_window.unit(f)
+                } else {
+                    self.moving_window.unit(m)
+                }
+            });
+            Picture::grey(width, plane.height(), values)
+        })
+    }
+
+    /// The edges of the fixed image over the moving one.
+    pub(super) fn edge_overlays(&self) -> Result<String> {
+        let lines: Vec<Vec<bool>> = self
+            .planes
+            .iter()
+            .zip(&self.drawn)
+            .map(|(plane, drawn)| {
+                let unit: Vec<f32> =
+                    drawn.fixed.iter().map(|&v| self.fixed_window.unit(v)).collect();
+                edges(&unit, plane.width(), plane.height())
+            })
+            .collect();
+        self.grid("edge", &["Before", "After"], |row, plane, drawn| {
+            let at = self.planes.iter().position(|p| p == plane).unwrap_or(0);
+            let pixels = drawn.moving[row].iter().zip(&lines[at]);
+            let pixels = pixels
+                .map(
+                    |(&v, &edge)| {
+                        if edge { 255 } else { grey_index(self.moving_window.unit(v) * 0.85, 1) }
+                    },
+                )
+                .collect();
+            self.coloured(plane, pixels, grey_and(&[EDGE]))
+        })
+    }
+
+    fn coloured(&self, plane: &Plane, pixels: Vec<u8>, palette: Vec<[u8; 3]>) -> Picture {
+        Picture { width: plane.width(), height: plane.height(), pixels, palette: Some(palette) }
+    }
+
+    /// Fixed minus moving, the moving intensities mapped onto those of the fixed image.
+    pub(super) fn differences(&self) -> Result<String> {
+        self.grid("difference", &["Before", "After"], |row, plane, drawn| {
+            let pixels = drawn.fixed.iter().zip(&drawn.moving[row]);
+            let window = self.fixed_window;
+            let pixels = pixels
+                .map(|(&f, &m)| {
+                    let difference = f.clamp(window.low, window.high) - self.transfer.apply(m);
+                    let t = (difference / self.difference_scale).clamp(-1.0, 1.0);
+                    (128.0 + 127.0 * t).round() as u8
+                })
+                .collect();
+            self.coloured(plane, pixels, diverging())
+        })
+    }
+
+    /// The difference that has full colour.
+    pub(super) fn difference_scale(&self) -> String {
+        number(f64::from(self.difference_scale))
+    }
+
+    /// Outlines of the regions of both images over the fixed image; `None` without regions.
+    pub(super) fn label_outlines(&self) -> Option<Result<String>> {
+        let maps = [self.report.before_labels, self.report.after_labels];
+        let fixed = self.report.fixed_labels?;
+        let rows: Vec<(&str, &LabelMap)> = ["Before", "After"]
+            .into_iter()
+            .zip(maps)
+            .filter_map(|(name, map)| Some((name, map?)))
+            .collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let names: Vec<&str> = rows.iter().map(|r| r.0).collect();
+        Some(self.grid("label", &names, |row, plane, drawn| {
+            let width = plane.width();
+            let ours = outlines(&plane.labels(fixed), width);
+            let theirs = outlines(&plane.labels(rows[row].1), width);
+            let pixels = drawn.fixed.iter().zip(ours.iter().zip(&theirs));
+            let pixels = pixels
+                .map(|(&v, lines)| match lines {
+                    (true, false) => 253,
+                    (false, true) => 254,
+                    (true, true) => 255,
+                    _ => grey_index(self.fixed_window.unit(v) * 0.7, 3),
+                })
+                .collect();
+            self.coloured(plane, pixels, grey_and(&OUTLINES))
+        }))
+    }
+
+    /// How often each pair of intensities occurs, before and after.
+    pub(super) fn histograms(&self) -> Result<String> {
+        let most = self.joints.iter().map(Joint::typical_peak).max().unwrap_or(1);
+        let scale = f64::from(most).ln_1p();
+        let mut out = "<div class=\"histograms\">".to_owned();
+        for (joint, name) in self.joints.iter().zip(["Before", "After"]) {
+            let rows = joint.counts.chunks_exact(BINS).rev().flatten();
+            let level = |&n: &u32| match n {
+                0 => 0,
+                n => (30.0 + 225.0 * (f64::from(n).ln_1p() / scale).min(1.0)).round() as u8,
+            };
+            let picture = Picture {
+                width: BINS,
+                height: BINS,
+                pixels: rows.map(level).collect(),
+                palette: Some(sequential()),
+            };
+            let window = |w: Window| [w.low, w.high].map(|v| number(f64::from(v)));
+            let [fixed_low, fixed_high] = window(self.fixed_window);
+            let [moving_low, moving_high] = window(self.moving_window);
+            let _ = write!(
+                out,
+                "<div class=\"histogram\"><p class=\"row\">{name}</p>\
+                 <div class=\"ylabel\"><span>{moving_high}</span><b>moving intensity</b>\
+                 <span>{moving_low}</span></div>\
+                 <img id=\"histogram-{}\" width=\"{BINS}\" height=\"{BINS}\" src=\"{}\" \
+                 alt=\"Joint histogram {}: fixed intensity to the right, moving intensity up\">\
+                 <div class=\"xlabel\"><span>{fixed_low}</span><b>fixed intensity</b>\
+                 <span>{fixed_high}</span></div></div>",
+                name.to_lowercase(),
+                picture.data_uri()?,
+                name.to_lowercase(),
+            );
+        }
+        out.push_str("</div>");
+        Ok(out)
+    }
+}
+
+/// A picture with letters at its sides.
+fn frame(id: &str, alt: &str, plane: &Plane, source: &str) -> String {
+    let [left, right, top, bottom] = plane.letters;
+    format!(
+        "<div class=\"pic\" data-plane=\"{}\"><img id=\"{}\" alt=\"{}\" width=\"{}\" \
+         height=\"{}\" src=\"{source}\"><i class=\"l\">{left}</i><i class=\"r\">{right}</i>\
+         <i class=\"t\">{top}</i><i class=\"b\">{bottom}</i></div>",
+        plane.name,
+        escape(id),
+        escape(alt),
+        plane.width(),
+        plane.height(),
+    )
+}
+
+/// What is on which side of a picture, in words.
+fn sides(plane: &Plane) -> String {
+    let word = |letter| match letter {
+        'R' => "right",
+        'L' => "left",
+        'A' => "front",
+        'P' => "back",
+        'S' => "top",
+        _ => "bottom",
+    };
+    let [left, _, top, _] = plane.letters;
+    format!("the patient's {} on the left and {} above", word(left), word(top))
+}
+
+/// Where a plane lies, in words.
+fn place(grid: &Grid, plane: &Plane) -> String {
+    let mut index = Vector3::from_fn(|a, _| (grid.dims()[a] as f64 - 1.0) / 2.0);
+    index[plane.axis] = plane.slice as f64;
+    let world = match plane.name {
+        "sagittal" => 0,
+        "coronal" => 1,
+        _ => 2,
+    };
+    let position = grid.index_to_world(index)[world];
+    let letters = [['L', 'R'], ['P', 'A'], ['I', 'S']][world];
+    format!(
+        "at {}\u{a0}{:.1}\u{a0}mm (slice {} of {})",
+        letters[usize::from(position >= 0.0)],
+        position.abs(),
+        plane.slice + 1,
+        grid.dims()[plane.axis]
+    )
+}

@@ -1,0 +1,383 @@
+//! What was done and how it ended, in words and tables.
+
+use crate::html::{bytes, escape, fixed, number, seconds, shell, table, thousands, title};
+use crate::record::{RunRecord, TransformRecord};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// The verdict with its checks and remarks.
+pub(super) fn verdict(record: &RunRecord) -> String {
+    let verdict = &record.verdict;
+    let failed = verdict.checks.iter().filter(|c| !c.passed).count();
+    let (class, symbol, word, line) = if verdict.good {
+        let line = match verdict.checks.len() {
+            0 => "Nothing was checked.".to_owned(),
+            1 => "The one check passed.".to_owned(),
+            n => format!("All {n} checks passed."),
+        };
+        ("good", "\u{2713}", "Good", line + " The pictures below show whether the eye agrees.")
+    } else {
+        let line = match (failed, verdict.checks.len()) {
+            (0, _) => "The result was not accepted.".to_owned(),
+            (n, all) => format!("{n} of {all} checks failed."),
+        };
+        ("bad", "\u{2717}", "Bad", line + " Do not use the result before the cause is found.")
+    };
+    let mut out = format!(
+        "<section id=\"verdict\" class=\"verdict {class}\"><div class=\"headline\">\
+         <span class=\"symbol\" aria-hidden=\"true\">{symbol}</span><div><h2>Verdict: {word}</h2>\
+         <p>{line}</p></div></div>"
+    );
+    if !verdict.checks.is_empty() {
+        let rows: Vec<_> = verdict
+            .checks
+            .iter()
+            .map(|check| {
+                let (class, mark) = if check.passed {
+                    ("pass", "\u{2713} passed")
+                } else {
+                    ("fail", "\u{2717} failed")
+                };
+                vec![
+                    escape(&title(&check.name)),
+                    number(check.value),
+                    escape(&check.asked),
+                    format!("<span class=\"{class}\">{mark}</span>"),
+                ]
+            })
+            .collect();
+        out += &table("checks", &["Check", "#Found", "Asked for", "Outcome"], &rows);
+    }
+    if !verdict.remarks.is_empty() {
+        out.push_str("<p class=\"remarks\">Also look at:</p><ul>");
+        for remark in &verdict.remarks {
+            let _ = write!(out, "<li>{}</li>", escape(remark));
+        }
+        out.push_str("</ul>");
+    }
+    out + "</section>"
+}
+
+/// The most telling numbers, large.
+pub(super) fn highlights(record: &RunRecord) -> String {
+    let mut cards: Vec<(String, String, String)> = Vec::new();
+    for name in ["label_overlap", "overlap", "cost", "ncc", "mi", "nmi"] {
+        let (before, after) = pair(record, name);
+        let plain = record.figures.get(name).copied();
+        if let Some(value) = after.or(plain) {
+            let note = match before {
+                Some(before) => format!("before: {}", number(before)),
+                None if name == "overlap" => "of the fields of view".to_owned(),
+                None => String::new(),
+            };
+            cards.push((title(name), number(value), note));
+        }
+    }
+    cards.truncate(4);
+    if let Some(&value) = record.timings.get("register") {
+        let threads = match record.host.threads {
+            0 => String::new(),
+            1 => "1 thread".to_owned(),
+            n => format!("{n} threads"),
+        };
+        cards.push(("Registration".to_owned(), seconds(value), threads));
+    }
+    if let Some(value) = record.peak_memory_bytes {
+        cards.push(("Peak memory".to_owned(), bytes(value), String::new()));
+    }
+    if cards.is_empty() {
+        return String::new();
+    }
+    let mut out =
+        "<section id=\"highlights\" class=\"cards\" aria-label=\"Key figures\">".to_owned();
+    for (name, value, note) in cards {
+        let _ = write!(
+            out,
+            "<div class=\"card\"><span>{name}</span><strong>{value}</strong><small>{note}</small></div>"
+        );
+    }
+    out + "</section>"
+}
+
+/// `x_before` and `x_after`.
+fn pair(record: &RunRecord, name: &str) -> (Option<f64>, Option<f64>) {
+    let get = |when: &str| record.figures.get(&format!("{name}_{when}")).copied();
+    (get("before"), get("after"))
+}
+
+/// What the transform does, in words.
+pub(super) fn transform(record: &TransformRecord) -> String {
+    let [tx, ty, tz] = record.translation_mm;
+    let [rx, ry, rz] = record.rotation_degrees;
+    let [sx, sy, sz] = record.scale;
+    let [kxy, kxz, kyz] = record.shear;
+    let [cx, cy, cz] = record.centre_mm;
+    let distance = (tx * tx + ty * ty + tz * tz).sqrt();
+    let way = |value: f64, positive: &str, negative: &str| {
+        format!(
+            "{}\u{a0}mm {}",
+            fixed(value.abs(), 2),
+            if value < 0.0 { negative } else { positive }
+        )
+    };
+    let change = (record.determinant.abs() - 1.0) * 100.0;
+    let volume = if change.abs() < 0.005 {
+        "volumes stay as they are".to_owned()
+    } else {
+        format!(
+            "the moving anatomy is {}\u{a0}% {} by volume",
+            fixed(change.abs(), 2),
+            if change > 0.0 { "larger" } else { "smaller" }
+        )
+    };
+    let mut rows = vec![
+        vec![
+            "Translation".to_owned(),
+            format!("{}\u{a0}mm", fixed(distance, 2)),
+            format!(
+                "{}, {}, {}",
+                way(tx, "to the right", "to the left"),
+                way(ty, "to the front", "to the back"),
+                way(tz, "up", "down")
+            ),
+        ],
+        vec![
+            "Rotation".to_owned(),
+            format!("{}\u{b0}", fixed(record.rotation_total_degrees, 2)),
+            format!(
+                "x (pitch) {}\u{b0}, y (roll) {}\u{b0}, z (yaw) {}\u{b0}, applied in this order",
+                fixed(rx, 2),
+                fixed(ry, 2),
+                fixed(rz, 2)
+            ),
+        ],
+        vec![
+            "Scale".to_owned(),
+            format!("\u{d7}\u{a0}{}", fixed(record.determinant.abs().cbrt(), 4)),
+            format!("x {}, y {}, z {}; {volume}", fixed(sx, 4), fixed(sy, 4), fixed(sz, 4)),
+        ],
+        vec![
+            "Shear".to_owned(),
+            fixed(kxy.abs().max(kxz.abs()).max(kyz.abs()), 4),
+            format!("xy {}, xz {}, yz {}", fixed(kxy, 4), fixed(kxz, 4), fixed(kyz, 4)),
+        ],
+    ];
+    if record.determinant < 0.0 {
+        rows.push(vec![
+            "Reflection".to_owned(),
+            "<span class=\"fail\">\u{2717} yes</span>".to_owned(),
+            "left and right are exchanged; this is almost never wanted".to_owned(),
+        ]);
+    }
+    let mut out = format!(
+        "<section id=\"transform\"><h2>What was done</h2><p>The transform maps each point of the \
+         <strong>{}</strong> to the matching point of the <strong>{}</strong>: seen from the fixed \
+         image, the same anatomy is found in the moving image shifted, turned and scaled as below. \
+         Images are resampled in this direction; points and surfaces of the moving image reach the \
+         fixed space by the inverse.</p>",
+        escape(&record.from),
+        escape(&record.to)
+    );
+    out += &table("parts", &["Part", "In all", "In detail"], &rows);
+    let _ = write!(
+        out,
+        "<p class=\"note\">Parts are about the centre ({}, {}, {})\u{a0}mm; shears act first, then \
+         scales, then rotations, then the translation.</p>\
+         <details open><summary>Matrix, fixed world to moving world, RAS+ mm</summary>\
+         <div class=\"code\"><button type=\"button\" class=\"copy\" hidden>Copy</button>\
+         <pre id=\"matrix\">{}</pre></div></details></section>",
+        fixed(cx, 1),
+        fixed(cy, 1),
+        fixed(cz, 1),
+        matrix(&record.matrix)
+    );
+    out
+}
+
+/// A matrix as aligned text that programs can read.
+fn matrix(rows: &[[f64; 4]; 4]) -> String {
+    let line = |row: &[f64; 4]| {
+        let words: Vec<_> = row.iter().map(|v| format!("{:>14.8}", v + 0.0)).collect();
+        words.join(" ")
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// All figures, those of before and after side by side.
+pub(super) fn figures(record: &RunRecord) -> String {
+    let stem = |name: &str| {
+        let stem = name.strip_suffix("_before").or_else(|| name.strip_suffix("_after"));
+        stem.unwrap_or(name).to_owned()
+    };
+    let names: BTreeSet<String> = record.figures.keys().map(|name| stem(name)).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let cell = |value: Option<f64>| value.map_or("\u{2013}".to_owned(), number);
+    let rows: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let (before, after) = pair(record, name);
+            let after = after.or_else(|| record.figures.get(name).copied());
+            vec![escape(&title(name)), cell(before), cell(after)]
+        })
+        .collect();
+    let head = ["Figure", "#Before", "#After"];
+    format!("<section id=\"figures\"><h2>Figures</h2>{}</section>", table("", &head, &rows))
+}
+
+/// The stages, one a row.
+pub(super) fn stages(record: &RunRecord) -> String {
+    let rows: Vec<_> = record
+        .stages
+        .iter()
+        .map(|stage| {
+            let [x, y, z] = stage.spacing;
+            let dof: Vec<_> = stage.dof.iter().map(ToString::to_string).collect();
+            let spacing = if (x - y).abs() + (y - z).abs() < 1e-6 {
+                number(x)
+            } else {
+                format!("{} \u{d7} {} \u{d7} {}", number(x), number(y), number(z))
+            };
+            vec![
+                escape(&stage.name),
+                spacing,
+                thousands(stage.samples as f64),
+                stage.bins.to_string(),
+                dof.join(", "),
+                format!("{} \u{2192} {}", stage.candidates[0], stage.candidates[1]),
+                thousands(stage.evaluations as f64),
+                fixed(stage.cost_start, 5),
+                fixed(stage.cost_end, 5),
+                seconds(stage.seconds),
+            ]
+        })
+        .collect();
+    let head = [
+        "Stage",
+        "#Spacing, mm",
+        "#Samples",
+        "#Bins",
+        "#Degrees of freedom",
+        "#Candidates",
+        "#Evaluations",
+        "#Cost, start",
+        "#Cost, end",
+        "#Time",
+    ];
+    table("stages", &head, &rows)
+}
+
+/// Where the time went.
+pub(super) fn timings(record: &RunRecord) -> String {
+    const ORDER: [&str; 6] = ["read", "register", "resample", "write", "report", "total"];
+    let place = |name: &str| {
+        ORDER.iter().position(|o| *o == name).map_or(4, |p| if p > 3 { p + 1 } else { p })
+    };
+    let mut parts: Vec<_> = record.timings.iter().collect();
+    parts.sort_by_key(|(name, _)| (place(name), (*name).clone()));
+    let sum: f64 = parts.iter().filter(|p| p.0 != "total" && p.1.is_finite()).map(|p| p.1).sum();
+    let whole = record.timings.get("total").copied().filter(|t| *t > 0.0).unwrap_or(sum);
+    let rows: Vec<_> = parts
+        .into_iter()
+        .map(|(name, &value)| {
+            let part = if whole > 0.0 && value.is_finite() { value / whole * 100.0 } else { 0.0 };
+            vec![
+                escape(&title(name)),
+                seconds(value),
+                format!(
+                    "<span class=\"bar\" style=\"width:{:.1}%\"></span>",
+                    part.clamp(0.0, 100.0)
+                ),
+            ]
+        })
+        .collect();
+    table("timings", &["Part", "#Wall time", "Share"], &rows)
+}
+
+/// The machine, the version and the date.
+pub(super) fn facts(record: &RunRecord) -> String {
+    let mut rows = vec![
+        vec!["Program".to_owned(), escape(&format!("{} {}", record.program, record.version))],
+        vec!["Date".to_owned(), escape(&record.date)],
+        vec!["Device".to_owned(), escape(&record.host.device)],
+        vec!["Threads".to_owned(), record.host.threads.to_string()],
+        vec!["Vector instructions".to_owned(), escape(&record.host.simd)],
+    ];
+    if let Some(size) = record.peak_memory_bytes {
+        rows.push(vec!["Peak memory".to_owned(), bytes(size)]);
+    }
+    table("facts", &["Fact", "Value"], &rows)
+}
+
+/// The files read and written.
+pub(super) fn files(record: &RunRecord) -> String {
+    let inputs: Vec<_> = record
+        .inputs
+        .iter()
+        .map(|input| {
+            let geometry = input.grid.as_ref().map_or("\u{2013}".to_owned(), |grid| {
+                let [x, y, z] = grid.dims;
+                let spacing = grid.spacing_mm.map(number).join(" \u{d7} ");
+                format!(
+                    "{x} \u{d7} {y} \u{d7} {z} voxels<br>{spacing} mm, {}",
+                    escape(&grid.orientation)
+                )
+            });
+            vec![
+                escape(&title(&input.role)),
+                format!("<code class=\"path\">{}</code>", escape(&input.path)),
+                geometry,
+                format!("<code class=\"sum\">{}</code>", escape(&input.sha256)),
+            ]
+        })
+        .collect();
+    let outputs: Vec<_> = record
+        .outputs
+        .iter()
+        .map(|output| {
+            vec![
+                escape(&title(&output.role)),
+                format!("<code class=\"path\">{}</code>", escape(&output.path)),
+            ]
+        })
+        .collect();
+    let mut out = "<h3>Read</h3>".to_owned();
+    out += &table("inputs", &["Role", "Path", "Geometry", "SHA-256"], &inputs);
+    if !outputs.is_empty() {
+        out += "<h3>Written</h3>";
+        out += &table("outputs", &["Role", "Path"], &outputs);
+    }
+    out
+}
+
+/// The parameters, one a row where they are a map.
+pub(super) fn parameters(record: &RunRecord) -> String {
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Null => "\u{2013}".to_owned(),
+        other => other.to_string(),
+    };
+    match &record.parameters {
+        serde_json::Value::Object(map) if !map.is_empty() => {
+            let rows: Vec<_> = map
+                .iter()
+                .map(|(name, value)| {
+                    vec![escape(name), format!("<code>{}</code>", escape(&text(value)))]
+                })
+                .collect();
+            table("parameters", &["Parameter", "Value"], &rows)
+        }
+        serde_json::Value::Object(_) | serde_json::Value::Null => "<p>None.</p>".to_owned(),
+        other => format!("<pre>{}</pre>", escape(&format!("{other:#}"))),
+    }
+}
+
+/// The command, ready to be pasted.
+pub(super) fn command(record: &RunRecord) -> String {
+    format!(
+        "<div class=\"code\"><button type=\"button\" class=\"copy\" hidden>Copy</button>\
+         <pre id=\"command\">{}</pre></div>",
+        escape(&shell(&record.command))
+    )
+}

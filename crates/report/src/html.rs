@@ -1,0 +1,194 @@
+//! Text for HTML: escaping, numbers, command lines.
+
+use std::fmt::Write as _;
+
+/// Text that is safe in HTML, also within quoted attributes. Control characters other than line
+/// breaks and tabs, which HTML does not allow, become the replacement character.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A number with a fixed count of decimals and a typographic minus; never `-0`.
+pub(crate) fn fixed(value: f64, decimals: usize) -> String {
+    if !value.is_finite() {
+        return "n/a".to_owned();
+    }
+    let text = format!("{value:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(digits) if digits.bytes().all(|b| b == b'0' || b == b'.') => digits.to_owned(),
+        Some(digits) => format!("\u{2212}{digits}"),
+        None => text,
+    }
+}
+
+/// A number with about four significant digits.
+pub(crate) fn number(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() || value == 0.0 {
+        return fixed(value, 0);
+    }
+    if value.fract() == 0.0 && size < 1e7 {
+        return thousands(value);
+    }
+    if !(1e-4..1e7).contains(&size) {
+        return format!("{value:.2e}").replace('-', "\u{2212}");
+    }
+    let decimals = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
+    fixed(value, decimals)
+}
+
+/// A whole number with thin spaces between the thousands.
+pub(crate) fn thousands(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut out = String::new();
+    if value < 0.0 && digits != "0" {
+        out.push('\u{2212}');
+    }
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && digits.len() > 4 && (digits.len() - i).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A time in words.
+pub(crate) fn seconds(value: f64) -> String {
+    if !value.is_finite() {
+        "n/a".to_owned()
+    } else if value < 0.9995 {
+        format!("{} ms", fixed(value * 1e3, if value < 0.01 { 2 } else { 0 }))
+    } else if value < 120.0 {
+        format!("{} s", fixed(value, 2))
+    } else {
+        format!("{} min", fixed(value / 60.0, 1))
+    }
+}
+
+/// A size of memory in words.
+pub(crate) fn bytes(value: u64) -> String {
+    let mib = value as f64 / f64::from(1u32 << 20);
+    if mib < 1024.0 {
+        format!("{} MiB", fixed(mib, if mib < 10.0 { 1 } else { 0 }))
+    } else {
+        format!("{} GiB", fixed(mib / 1024.0, 2))
+    }
+}
+
+/// A command as one would type it into a POSIX shell.
+pub(crate) fn shell(command: &[String]) -> String {
+    let mut out = String::new();
+    for word in command {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            out.push_str(word);
+        } else {
+            let _ = write!(out, "'{}'", word.replace('\'', r"'\''"));
+        }
+    }
+    out
+}
+
+/// A field name as a heading: `ncc_after` becomes `NCC after`.
+pub(crate) fn title(name: &str) -> String {
+    const ACRONYMS: [&str; 10] =
+        ["ncc", "lncc", "mi", "nmi", "cr", "ssd", "mse", "rmse", "psnr", "cpu"];
+    let mut words: Vec<String> = Vec::new();
+    for word in name.split(['_', ' ']).filter(|w| !w.is_empty()) {
+        if ACRONYMS.contains(&word) {
+            words.push(word.to_uppercase());
+        } else if words.is_empty() {
+            let mut letters = word.chars();
+            let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+            words.push(first + letters.as_str());
+        } else {
+            words.push(word.to_owned());
+        }
+    }
+    words.join(" ")
+}
+
+/// A table from its headings and rows. Cells are HTML and must be escaped already; headings are
+/// text. A heading that begins with `#` marks a column of numbers.
+pub(crate) fn table(class: &str, headings: &[&str], rows: &[Vec<String>]) -> String {
+    let mut out = format!("<div class=\"scroll\"><table class=\"{class}\"><thead><tr>");
+    let numeric = |i: usize| headings.get(i).is_some_and(|h| h.starts_with('#'));
+    for (i, heading) in headings.iter().enumerate() {
+        let class = if numeric(i) { " class=\"n\"" } else { "" };
+        let _ = write!(
+            out,
+            "<th scope=\"col\"{class}>{}</th>",
+            escape(heading.trim_start_matches('#'))
+        );
+    }
+    out.push_str("</tr></thead><tbody>");
+    for row in rows {
+        out.push_str("<tr>");
+        for (i, cell) in row.iter().enumerate() {
+            let class = if numeric(i) { " class=\"n\"" } else { "" };
+            let (tag, scope) = if i == 0 { ("th", " scope=\"row\"") } else { ("td", "") };
+            let _ = write!(out, "<{tag}{scope}{class}>{cell}</{tag}>");
+        }
+        out.push_str("</tr>");
+    }
+    out.push_str("</tbody></table></div>");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_escapes_the_escaping() {
+        assert_eq!(escape("<a href='x'>&\"\u{0}"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;\u{fffd}");
+        assert_eq!(escape("Grö\n\tße"), "Grö\n\tße");
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(fixed(-0.001, 2), "0.00");
+        assert_eq!(fixed(-1.5, 1), "\u{2212}1.5");
+        assert_eq!(fixed(f64::NAN, 1), "n/a");
+        assert_eq!(number(0.0), "0");
+        assert_eq!(number(0.123_456), "0.1235");
+        assert_eq!(number(12.345_6), "12.35");
+        assert_eq!(number(1e-9), "1.00e\u{2212}9");
+        assert_eq!(number(f64::INFINITY), "n/a");
+        assert_eq!(thousands(1_234_567.0), "1\u{202f}234\u{202f}567");
+        assert_eq!(thousands(-1234.0), "\u{2212}1234");
+        assert_eq!(seconds(0.25), "250 ms");
+        assert_eq!(seconds(180.0), "3.0 min");
+        assert_eq!(bytes(5 << 30), "5.00 GiB");
+    }
+
+    #[test]
+    fn commands_can_be_pasted() {
+        let words = ["voxalign", "affine", "a b.nii", "it's", ""].map(str::to_owned);
+        assert_eq!(shell(&words), r"voxalign affine 'a b.nii' 'it'\''s' ''");
+    }
+
+    #[test]
+    fn titles() {
+        assert_eq!(title("label_overlap"), "Label overlap");
+        assert_eq!(title("ncc"), "NCC");
+        assert_eq!(title("overlap of the fields of view"), "Overlap of the fields of view");
+    }
+}

@@ -1,0 +1,318 @@
+//! The whole report, also in a real browser.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use voxalign_image::{Affine, AffineParameters, Grid, LabelMap, Matrix3, Vector3, Volume};
+use voxalign_register::linear::{StageRecord, TracePoint};
+use voxalign_register::{Check, Verdict};
+use voxalign_report::{AffineReport, InputRecord, RunRecord, TransformRecord, affine};
+
+/// The names that Chromium goes by.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+/// Set to `1` where a missing browser is a failure.
+const REQUIRE: &str = "VOXALIGN_REQUIRE_CHROMIUM";
+
+/// A head of nested ellipsoids, moved by a transform.
+fn head(grid: &Grid, moved: &Affine) -> (Volume<f32>, LabelMap) {
+    let mut values = Vec::new();
+    let mut labels = Vec::new();
+    let [nx, ny, nz] = grid.dims();
+    for (z, y, x) in
+        (0..nz).flat_map(|z| (0..ny).flat_map(move |y| (0..nx).map(move |x| (z, y, x))))
+    {
+        let world = grid.index_to_world(Vector3::new(x as f64, y as f64, z as f64));
+        let p = moved.apply(world) - grid.centre();
+        let radius = |a: f64, b: f64, c: f64| (p[0] / a).hypot(p[1] / b).hypot(p[2] / c);
+        let (value, label) = match () {
+            () if (p - Vector3::new(12.0, 20.0, 8.0)).norm() < 8.0 => (40.0, 3),
+            () if radius(28.0, 36.0, 24.0) < 1.0 => (100.0, 2),
+            () if radius(42.0, 54.0, 38.0) < 1.0 => (70.0, 1),
+            () => (0.0, 0),
+        };
+        values.push(value + ((x * 7 + y * 13 + z * 5) % 11) as f32 * 0.3);
+        labels.push(label);
+    }
+    let volume = Volume::new(grid.clone(), values).unwrap();
+    (volume, LabelMap::new(grid.clone(), labels).unwrap())
+}
+
+fn stage(name: &str, count: usize) -> StageRecord {
+    let cost = |i: usize| 0.3 + 0.5 / (1.0 + i as f64 * 0.1);
+    StageRecord {
+        name: name.into(),
+        spacing: [8.0; 3],
+        samples: 12_345,
+        bins: 32,
+        dof: vec![6, 12],
+        candidates: [24, 4],
+        evaluations: count,
+        cost_start: cost(0),
+        cost_end: cost(count),
+        seconds: 0.25,
+        trace: (0..count).map(|i| TracePoint { evaluation: i, cost: cost(i) }).collect(),
+    }
+}
+
+fn record(grid: &Grid, transform: &Affine, good: bool) -> RunRecord {
+    let check = |name: &str, value, asked: &str, passed| Check {
+        name: name.into(),
+        value,
+        asked: asked.into(),
+        passed,
+    };
+    let input = |role: &str| InputRecord {
+        role: role.into(),
+        path: format!("/data/<{role}> & \"friends\".nii.gz"),
+        sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
+        grid: Some(grid.into()),
+    };
+    RunRecord {
+        program: "voxalign affine".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        command: ["voxalign", "affine", "<script>alert(1)</script>", "a b"].map(Into::into).into(),
+        date: "2026-01-31T12:00:00Z".into(),
+        inputs: vec![input("fixed"), input("moving")],
+        parameters: serde_json::json!({"cost": "cr", "dof": 12, "note": "</script><b>"}),
+        transform: TransformRecord::new(transform, grid.centre()),
+        stages: vec![stage("8 mm", 300), stage("4 mm", 80), stage("2 mm", 40)],
+        figures: [("cost_before", 0.8), ("cost_after", 0.3), ("overlap", 0.97)]
+            .map(|(k, v)| (k.to_owned(), v))
+            .into(),
+        timings: [("read", 0.1), ("register", 1.5)].map(|(k, v)| (k.to_owned(), v)).into(),
+        verdict: Verdict::new(
+            vec![
+                check("overlap of the fields of view", 0.97, "at least 0.3", true),
+                check("volume factor", 1.04, "between 0.4 and 2.5", good),
+            ],
+            vec!["<i>remark</i>".into()],
+        ),
+        ..RunRecord::default()
+    }
+}
+
+/// The whole report on the head over a grid.
+fn report(grid: &Grid, labels: bool, good: bool) -> String {
+    let parts = AffineParameters {
+        translation: Vector3::new(9.0, -6.0, 5.0),
+        rotation: Vector3::new(0.05, -0.1, 0.3),
+        ..AffineParameters::identity(grid.centre())
+    };
+    let transform = parts.to_affine();
+    let (fixed, fixed_labels) = head(grid, &Affine::identity());
+    let (before, before_labels) = head(grid, &transform);
+    let (after, after_labels) = head(grid, &Affine::translation(Vector3::new(0.4, 0.3, 0.0)));
+    let record = record(grid, &transform, good);
+    affine::render(&AffineReport {
+        record: &record,
+        fixed: &fixed,
+        before: &before,
+        after: &after,
+        fixed_labels: labels.then_some(&fixed_labels),
+        before_labels: labels.then_some(&before_labels),
+        after_labels: labels.then_some(&after_labels),
+    })
+    .unwrap()
+}
+
+fn oblique() -> Grid {
+    let tilt = AffineParameters {
+        rotation: Vector3::new(0.1, 0.05, -0.15),
+        ..AffineParameters::identity(Vector3::zeros())
+    };
+    let matrix =
+        tilt.to_affine().matrix * Matrix3::new(0.0, 0.0, 1.0, -1.5, 0.0, 0.0, 0.0, -2.5, 0.0);
+    Grid::new([80, 40, 96], Affine::new(matrix, Vector3::new(-40.0, 60.0, 50.0))).unwrap()
+}
+
+#[test]
+fn nothing_of_the_input_becomes_markup_and_nothing_is_loaded() {
+    let page = report(&oblique(), true, true);
+    assert!(!page.contains("<script>alert") && !page.contains("<i>remark"));
+    assert_eq!(page.matches("<script").count(), 1);
+    assert_eq!(page.matches("</script>").count(), 1);
+    for outside in ["http://", "https://", "src=\"/", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert_eq!(page.matches("<img ").count(), page.matches(" alt=\"").count());
+    assert_eq!(page.matches("<figure id=\"").count(), page.matches("<figcaption>").count());
+    for id in ["slices", "checkerboard", "edges", "difference", "labels", "histogram", "cost"] {
+        assert!(page.contains(&format!("<figure id=\"fig-{id}\"")), "{id}");
+    }
+    assert!(page.contains("oblique") && page.contains("radiological"));
+    assert!(page.contains("Verdict: Good"));
+    assert!(report(&oblique(), false, false).contains("Verdict: Bad"));
+}
+
+#[test]
+fn the_same_bytes_every_time() {
+    assert_eq!(report(&oblique(), true, true), report(&oblique(), true, true));
+}
+
+#[test]
+fn odd_images_make_a_report_too() {
+    let record = RunRecord::default();
+    type Image = (&'static str, [usize; 3], fn(usize) -> f32);
+    let images: [Image; 6] = [
+        ("constant", [20, 30, 25], |_| 7.0),
+        ("zero", [20, 30, 25], |_| 0.0),
+        ("nan", [20, 30, 25], |_| f32::NAN),
+        ("huge", [9, 9, 9], |i| if i.is_multiple_of(2) { f32::MAX } else { f32::MIN }),
+        ("one voxel", [1, 1, 1], |_| 1.0),
+        ("a line", [1, 50, 1], |i| i as f32),
+    ];
+    for (name, dims, value) in images {
+        let grid = Grid::axis_aligned(dims, [1.0, 2.0, 0.5]).unwrap();
+        let mut i = 0;
+        let image = Volume::from_fn(grid, |_, _, _| {
+            i += 1;
+            value(i)
+        });
+        let page = affine::render(&AffineReport {
+            record: &record,
+            fixed: &image,
+            before: &image,
+            after: &image,
+            fixed_labels: None,
+            before_labels: None,
+            after_labels: None,
+        })
+        .unwrap();
+        assert!(!page.contains("NaN") && !page.contains("inf<"), "{name}");
+        assert!(page.contains("There were no stages"));
+    }
+}
+
+#[test]
+fn another_grid_is_an_error() {
+    let grid = Grid::axis_aligned([4, 4, 4], [1.0; 3]).unwrap();
+    let image = Volume::filled(grid.clone(), 0.0);
+    let moved = grid.moved(&Affine::translation(Vector3::x())).unwrap();
+    let other = Volume::filled(moved, 0.0);
+    let error = affine::render(&AffineReport {
+        record: &RunRecord::default(),
+        fixed: &image,
+        before: &image,
+        after: &other,
+        fixed_labels: None,
+        before_labels: None,
+        after_labels: None,
+    })
+    .unwrap_err()
+    .to_string();
+    assert!(error.contains("moving (after)") && error.contains("resample"), "{error}");
+}
+
+#[test]
+fn a_whole_head_is_quick_and_small() {
+    let grid = Grid::axis_aligned([182, 218, 182], [1.0; 3]).unwrap();
+    let noise = |seed: usize| {
+        Volume::from_fn(grid.clone(), |x, y, z| {
+            let hash = (x * 73 + y * 179 + z * 283 + seed).wrapping_mul(2_654_435_761) >> 7;
+            (hash % 200) as f32 + if x > 60 { 800.0 } else { 0.0 }
+        })
+    };
+    let (fixed, before, after) = (noise(0), noise(5), noise(11));
+    let record = record(&grid, &Affine::identity(), true);
+    let start = std::time::Instant::now();
+    let page = affine::render(&AffineReport {
+        record: &record,
+        fixed: &fixed,
+        before: &before,
+        after: &after,
+        fixed_labels: None,
+        before_labels: None,
+        after_labels: None,
+    })
+    .unwrap();
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{seconds:.3} s, {} bytes", page.len());
+    assert!(page.len() < 4_000_000, "{}", page.len());
+    // Ten times the time on a quiet machine: this fails where whole images are walked again and
+    // again, not where the machine is busy.
+    assert!(seconds < 2.0, "{seconds}");
+}
+
+#[test]
+fn every_figure_is_drawn_in_a_browser() {
+    let Some(browser) = browser() else {
+        assert!(std::env::var_os(REQUIRE).is_none_or(|v| v != "1"), "no chromium, but {REQUIRE}=1");
+        println!("skipped: no chromium");
+        return;
+    };
+    let flat = Grid::axis_aligned([120, 140, 1], [1.0; 3]).unwrap();
+    let cases = [
+        ("volume", oblique(), true, 1280),
+        ("narrow", oblique(), false, 420),
+        ("flat", flat, true, 1280),
+    ];
+    for (name, grid, good, width) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let page = folder.path().join(format!("{name}.html"));
+        std::fs::write(&page, report(&grid, good, good)).unwrap();
+        let dom = dump(&browser, &page, folder.path());
+        let attribute = |key: &str| {
+            let from = dom.split(&format!("{key}=\"")).nth(1).unwrap_or_default();
+            from.split('"').next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(attribute("data-figures"), attribute("data-figures-ok"), "{name}");
+        let count = attribute("data-figures");
+        assert!(!count.is_empty(), "{name}: the script did not run");
+        let expected = page_images(&grid, good);
+        assert_eq!(count, expected.to_string(), "{name}");
+        let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}.png"));
+        screenshot(&browser, &page, folder.path(), &target, width);
+        assert!(std::fs::metadata(&target).unwrap().len() > 20_000, "{}", target.display());
+        println!("screenshot: {}", target.display());
+    }
+}
+
+/// How many pictures the page has with its comparison.
+fn page_images(grid: &Grid, labels: bool) -> usize {
+    let planes = if grid.is_2d() { 1 } else { 3 };
+    planes * (3 + 2 * 3 + if labels { 2 } else { 0 } + 2) + 2
+}
+
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .flat_map(|folder| BROWSERS.map(|name| folder.join(name)))
+        .find(|file| file.is_file())
+}
+
+/// Chromium without a window, which neither updates itself nor talks to anyone.
+fn quiet(browser: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(browser);
+    command.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--hide-scrollbars",
+        "--virtual-time-budget=4000",
+    ]);
+    command.arg(format!("--user-data-dir={}", folder.join("profile").display()));
+    command
+}
+
+fn dump(browser: &Path, page: &Path, folder: &Path) -> String {
+    let url = format!("file://{}", page.display());
+    let output = quiet(browser, folder).args(["--dump-dom", &url]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn screenshot(browser: &Path, page: &Path, folder: &Path, target: &Path, width: usize) {
+    let output = quiet(browser, folder)
+        .arg(format!("--window-size={width},7000"))
+        .arg(format!("--screenshot={}", target.display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
