@@ -14,7 +14,7 @@ use tempfile::TempPath;
 /// # Errors
 /// [`IoError::System`] where the folder is missing or not writable, the disk is full, or `f` fails.
 pub fn write_file(path: &Path, f: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    Pending::write(path, f)?.commit()
+    Pending::write(path, |w| f(w))?.commit()
 }
 
 /// A complete file that still has its temporary name, for outputs that are made of several files
@@ -28,7 +28,7 @@ pub(crate) struct Pending {
 impl Pending {
     pub(crate) fn write(
         path: &Path,
-        f: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        f: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     ) -> Result<Self> {
         if path.is_dir() {
             return Err(IoError::malformed(path, "this is a folder", "name a file to write"));

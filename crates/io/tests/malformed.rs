@@ -1,5 +1,7 @@
 //! Damaged and hostile files give one clear error: no panic, and no memory beyond the file's worth.
 
+#![allow(clippy::unwrap_used)]
+
 use proptest::prelude::*;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;

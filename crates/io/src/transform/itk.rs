@@ -82,7 +82,11 @@ pub(crate) fn parse(record: &Record) -> Result<Option<Transform>, String> {
         }
     };
     let one = match (class, planar) {
-        ("CompositeTransform", _) => return Ok(None),
+        ("CompositeTransform", _) => {
+            // Some programs write the parameters of one part in the place of all.
+            need(0)?;
+            return Ok(None);
+        }
         ("IdentityTransform", _) => Transform::identity(),
         ("TranslationTransform", _) => {
             need(n)?;
@@ -172,7 +176,8 @@ pub(crate) fn combine(records: &[Record]) -> Result<Transform, String> {
         }
     }
     match (composite, parts.len()) {
-        (_, 0) if !composite => Err("the file lists no transform".into()),
+        (true, 0) => Err("the file has a CompositeTransform without its parts".into()),
+        (false, 0) => Err("the file lists no transform".into()),
         (false, 1) => Ok(parts.swap_remove(0)),
         (false, n) => Err(format!(
             "the file lists {n} transforms without a CompositeTransform that says they form one"
@@ -218,6 +223,7 @@ pub(crate) fn records(transform: &Transform) -> Result<Vec<Record>, String> {
             one("Similarity3DTransform", p, vector(swap(t.rigid.centre)))
         }
         Transform::Affine(a) => affine(a),
+        Transform::Composite(parts) if parts.is_empty() => affine(&Affine::identity()),
         Transform::Composite(parts) => {
             let mut out = vec![one("CompositeTransform", Vec::new(), Vec::new())];
             let mut flat = Vec::new();
@@ -292,7 +298,11 @@ mod tests {
         let t = combine(&[head.clone(), shift.clone(), double.clone()]).unwrap();
         near(t.apply(Vector3::new(0., 0., 5.)), [0., 0., 11.]);
         assert!(combine(&[shift, double]).unwrap_err().contains("without a CompositeTransform"));
-        assert_eq!(combine(&[head]).unwrap(), Transform::Composite(vec![]));
+        assert!(combine(&[head]).unwrap_err().contains("without its parts"));
+        let odd = record("CompositeTransform_double_3_3", &[2., 2., 2.], &[0.; 3]);
+        assert!(combine(&[odd]).unwrap_err().contains("3 parameters"));
+        let none = combine(&records(&Transform::Composite(vec![])).unwrap()).unwrap();
+        assert_eq!(none, Transform::identity());
         assert!(combine(&[]).is_err());
     }
 

@@ -7,7 +7,7 @@ use crate::image::options::{DataType, Format, WriteOptions};
 use crate::image::text;
 use crate::image::write::Values;
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use voxalign_image::Grid;
 
@@ -29,10 +29,16 @@ pub(crate) fn write(
         packed.finish().map(|_| ())
     };
     if Format::from_path(path)? == Format::MetaImage {
-        let head = header(grid, data_type, options, "LOCAL", None);
+        let head = |length| header(grid, data_type, options, "LOCAL", length);
         let all = Pending::write(path, |w| {
-            w.write_all(head.as_bytes())?;
-            data(w)
+            // The header gives the packed length, which is known at the end; its text keeps its
+            // size.
+            let start = head(0);
+            w.write_all(start.as_bytes())?;
+            data(w)?;
+            let length = w.stream_position()? - start.len() as u64;
+            w.seek(SeekFrom::Start(0))?;
+            w.write_all(head(length).as_bytes())
         })?;
         return all.commit();
     }
@@ -45,7 +51,7 @@ pub(crate) fn write(
         length = counter.count;
         Ok(())
     })?;
-    let head = header(grid, data_type, options, &name, Some(length));
+    let head = header(grid, data_type, options, &name, length);
     let head = Pending::write(path, |w| w.write_all(head.as_bytes()))?;
     values.commit()?;
     head.commit()
@@ -74,7 +80,7 @@ fn header(
     data_type: DataType,
     options: &WriteOptions,
     data_file: &str,
-    packed_length: Option<u64>,
+    packed_length: u64,
 ) -> String {
     let packed = options.compression_level > 0;
     let dims = grid.dims();
@@ -93,8 +99,8 @@ fn header(
     line("BinaryData", "True");
     line("BinaryDataByteOrderMSB", "False");
     line("CompressedData", if packed { "True" } else { "False" });
-    if let Some(length) = packed_length.filter(|_| packed) {
-        line("CompressedDataSize", &length.to_string());
+    if packed {
+        line("CompressedDataSize", &format!("{packed_length:020}"));
     }
     let directions: Vec<f64> =
         (0..3).flat_map(|a| (axes[a] / spacing[a]).iter().copied().collect::<Vec<_>>()).collect();

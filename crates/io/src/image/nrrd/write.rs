@@ -39,7 +39,7 @@ pub(crate) fn write(
     let data_path = path.with_extension(if level == 0 { "raw" } else { "raw.gz" });
     let name = data_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let head = header(grid, data_type, options, Some(&name));
-    let values = Pending::write(&data_path, data)?;
+    let values = Pending::write(&data_path, |w| data(w))?;
     let head = Pending::write(path, |w| w.write_all(head.as_bytes()))?;
     values.commit()?;
     head.commit()
