@@ -1,2 +1,67 @@
-//! The `voxalign` program.
-fn main() {}
+//! The `voxalign` program: parses, dispatches and prints; the work is done by the libraries.
+
+mod args;
+mod chain;
+mod commands;
+mod config;
+mod failure;
+mod files;
+mod interrupt;
+mod output;
+mod progress;
+mod resample;
+
+use clap::Parser;
+use failure::{Failure, Outcome};
+use std::panic;
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+
+/// What the last panic said, for the one sentence that is printed instead of a trace.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+fn main() -> ExitCode {
+    panic::set_hook(Box::new(|info| {
+        let payload = info.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let what = text.and_then(|t| t.lines().next()).unwrap_or("no message");
+        let place = info.location().map_or_else(String::new, |l| format!(" at {l}"));
+        *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("{what}{place}"));
+    }));
+    ExitCode::from(guarded(|| {
+        // Clap prints its own messages and ends with code 2, or 0 for --help and --version.
+        let cli = args::Cli::parse();
+        interrupt::listen();
+        commands::run(cli.command)
+    }))
+}
+
+/// Runs a command and gives the exit code; a panic becomes one sentence and the code 3.
+fn guarded(command: impl FnOnce() -> Result<Outcome, Failure>) -> u8 {
+    let result = panic::catch_unwind(panic::AssertUnwindSafe(command)).unwrap_or_else(|_| {
+        let said = PANIC.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Err(Failure::Internal(said.unwrap_or_else(|| "no message".to_owned())))
+    });
+    match result {
+        Ok(outcome) => outcome.code(),
+        Err(failure) => {
+            output::error(&failure.to_string());
+            failure.code()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_has_its_code() {
+        assert_eq!(guarded(|| Ok(Outcome::Good)), 0);
+        assert_eq!(guarded(|| Ok(Outcome::Bad)), 1);
+        assert_eq!(guarded(|| Err(Failure::input("x"))), 2);
+        assert_eq!(guarded(|| panic!("the sky fell")), 3);
+        assert_eq!(guarded(|| Err(Failure::Stopped)), 130);
+    }
+}

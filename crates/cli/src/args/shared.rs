@@ -1,0 +1,192 @@
+//! Options that several commands share: one name, one meaning.
+
+use super::values::{Angles, CostName, InitChoice, Levels, SearchName, Steps, not_negative};
+use crate::failure::Failure;
+use crate::files;
+use crate::progress::Talk;
+use clap::{Args, ValueEnum};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use voxalign_compute::cpu::Cpu;
+use voxalign_image::Grid;
+use voxalign_io::points::PointConvention;
+use voxalign_io::transform::Geometry;
+use voxalign_register::linear::{AffineOptions, SearchRange};
+
+/// How a command runs and what it says.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Running")]
+pub(crate) struct RunArgs {
+    /// Threads to use; the result does not depend on it [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Print errors only
+    #[arg(short, long, overrides_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Print every step
+    #[arg(short, long, overrides_with = "quiet")]
+    pub(crate) verbose: bool,
+}
+
+impl RunArgs {
+    /// How much is said.
+    pub(crate) fn talk(&self) -> Talk {
+        match (self.quiet, self.verbose) {
+            (true, _) => Talk::Quiet,
+            (_, true) => Talk::Verbose,
+            _ => Talk::Normal,
+        }
+    }
+
+    /// The device.
+    pub(crate) fn cpu(&self) -> Result<Cpu, Failure> {
+        Ok(Cpu::new(self.threads.map(NonZeroUsize::get))?)
+    }
+}
+
+/// The form of a result.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct JsonArgs {
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The images that transform files are relative to.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Geometry of transform files")]
+pub(crate) struct GeometryArgs {
+    /// The fixed (reference) image of the transform: FSL matrices need it, and displacement
+    /// fields are written on its grid
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) fixed_geometry: Option<PathBuf>,
+    /// The moving (input) image of the transform: FSL matrices need it
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) moving_geometry: Option<PathBuf>,
+}
+
+/// The grids that transform files are relative to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Grids {
+    pub(crate) fixed: Option<Grid>,
+    pub(crate) moving: Option<Grid>,
+}
+
+impl Grids {
+    /// As the io room takes them.
+    pub(crate) fn geometry(&self) -> Geometry<'_> {
+        Geometry { fixed: self.fixed.as_ref(), moving: self.moving.as_ref() }
+    }
+}
+
+impl GeometryArgs {
+    /// Reads the grids that were named.
+    pub(crate) fn grids(&self) -> Result<Grids, Failure> {
+        let grid = |path: &Option<PathBuf>, option: &str| {
+            let read = path.as_ref().map(|p| files::grid(p).map_err(|e| e.at(option)));
+            read.transpose()
+        };
+        Ok(Grids {
+            fixed: grid(&self.fixed_geometry, "--fixed-geometry")?,
+            moving: grid(&self.moving_geometry, "--moving-geometry")?,
+        })
+    }
+
+    /// The files that were named.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.fixed_geometry.iter().chain(&self.moving_geometry)
+    }
+}
+
+/// The world that the coordinates of a point file are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum PointConventionName {
+    /// x to the right, y to the front, z up, as everywhere in this program
+    #[default]
+    Ras,
+    /// x to the left, y to the back, z up, as ITK, ANTs and DICOM
+    Lps,
+}
+
+impl From<PointConventionName> for PointConvention {
+    fn from(name: PointConventionName) -> Self {
+        match name {
+            PointConventionName::Ras => PointConvention::Ras,
+            PointConventionName::Lps => PointConvention::Lps,
+        }
+    }
+}
+
+/// The method of an affine registration.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Method")]
+pub(crate) struct MethodArgs {
+    /// Degrees of freedom: 6 rigid, 7 with one scale, 9 with three, 12 affine; for 2D images 3
+    /// rigid, 4 with one scale, 6 affine [default: 12, and 6 for 2D images]
+    #[arg(long, value_name = "N")]
+    pub(crate) dof: Option<usize>,
+    /// Similarity of the images [default: cr]
+    #[arg(long, value_enum)]
+    pub(crate) cost: Option<CostName>,
+    /// Histogram bins at the finest level, for cr, mi and nmi [default: that of the cost]
+    #[arg(long, value_name = "N")]
+    pub(crate) bins: Option<usize>,
+    /// Start: `header` takes the headers as they are, `centre` lets the middles of the images
+    /// meet, `moments` their centres of mass, `identity` keeps the world spaces together, FILE is
+    /// a transform file from fixed to moving [default: moments]
+    #[arg(long, value_name = "header|centre|moments|identity|FILE")]
+    pub(crate) init: Option<InitChoice>,
+    /// `full` looks at all rotations in the range of --search-angles, `local` refines the start,
+    /// `none` scores the start [default: full]
+    #[arg(long, value_enum)]
+    pub(crate) search: Option<SearchName>,
+    /// Rotations about x, y and z that a full search looks at, degrees: one number A for -A:A
+    /// about every axis, or three, each a number A or a range MIN:MAX, such as `30,30,-180:180`
+    /// [default: 180]
+    #[arg(long, value_name = "DEGREES", allow_hyphen_values = true)]
+    pub(crate) search_angles: Option<Angles>,
+    /// Steps of the coarse and of the fine rotation search, degrees [default: 60,18]
+    #[arg(long, value_name = "COARSE,FINE")]
+    pub(crate) search_steps: Option<Steps>,
+    /// Sample spacing of every level, coarse to fine, mm [default: 8,4,2,1, adapted to images
+    /// much smaller or larger than a head]
+    #[arg(long, value_name = "MM,MM,...")]
+    pub(crate) levels: Option<Levels>,
+    /// Width of the border of the overlap over which voxels count less, mm; 0 for none
+    /// [default: 4]
+    #[arg(long, value_name = "MM", value_parser = not_negative)]
+    pub(crate) apodise: Option<f64>,
+}
+
+impl MethodArgs {
+    /// The library's options; a start from a file is read with the grids of the two images.
+    pub(crate) fn options(&self, geometry: &Geometry<'_>) -> Result<AffineOptions, Failure> {
+        let default = AffineOptions::default();
+        let flat = geometry.fixed.is_some_and(Grid::is_2d);
+        let dof = self.dof.unwrap_or(if flat { 6 } else { default.dof });
+        let known: &[usize] = if flat { &[3, 4, 6] } else { &[6, 7, 9, 12] };
+        if !known.contains(&dof) {
+            let (kind, list) = if flat { ("2D", "3, 4 or 6") } else { ("3D", "6, 7, 9 or 12") };
+            return Err(Failure::input(format!("--dof {dof}: {kind} images take {list}")));
+        }
+        let range = SearchRange::default();
+        let steps = self.search_steps.map_or([range.coarse, range.fine], Steps::radians);
+        Ok(AffineOptions {
+            dof,
+            cost: self.cost.map_or(default.cost, Into::into),
+            bins: self.bins,
+            init: match &self.init {
+                Some(choice) => choice.load(geometry).map_err(|e| e.at("--init"))?,
+                None => default.init,
+            },
+            search: self.search.map_or(default.search, Into::into),
+            range: SearchRange {
+                angles: self.search_angles.map_or(range.angles, Angles::radians),
+                coarse: steps[0],
+                fine: steps[1],
+            },
+            apodise: self.apodise.unwrap_or(default.apodise),
+            levels: self.levels.as_ref().map(|l| l.0.clone()),
+        })
+    }
+}

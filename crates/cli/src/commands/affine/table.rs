@@ -1,0 +1,59 @@
+//! The short table at the end of a registration.
+
+use super::job::Scores;
+use crate::output::{self, Table};
+use std::collections::BTreeMap;
+use std::path::Path;
+use voxalign_register::linear::{AffineOptions, AffineResult};
+
+/// Prints what came out.
+pub(super) fn print(
+    options: &AffineOptions,
+    result: &AffineResult,
+    (before, after): (&Scores, &Scores),
+    timings: &BTreeMap<String, f64>,
+    folder: &Path,
+) {
+    let mut table = Table::new(["", "before", "after"]);
+    let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"));
+    table.row([
+        format!("cost ({}), start and end of the search", options.cost.name()),
+        number(Some(result.cost_before)),
+        number(Some(result.cost_after)),
+    ]);
+    let mut pair = |name: String, value: &dyn Fn(&Scores) -> Option<f64>| {
+        let (b, a) = (value(before), value(after));
+        if b.is_some() || a.is_some() {
+            table.row([name, number(b), number(a)]);
+        }
+    };
+    let mi = |s: &Scores| s.images.as_ref().map(|i| i.mi);
+    pair("mutual information, nats".into(), &mi);
+    if let Some(labels) = &after.labels {
+        let of = |s: &Scores| s.labels.as_ref().and_then(|l| l.mean_dice);
+        pair(format!("mean Dice of {} labels", labels.counted), &of);
+    }
+    output::line("");
+    table.print();
+
+    let mut times = Table::new(["part", "evaluations", "seconds"]);
+    for stage in &result.stages {
+        let name = format!("stage {}", stage.name);
+        times.row([name, stage.evaluations.to_string(), format!("{:.2}", stage.seconds)]);
+    }
+    for part in ["read", "register", "resample", "write", "report", "total"] {
+        if let Some(seconds) = timings.get(part) {
+            let name = if part == "register" { "register (all stages)" } else { part };
+            times.row([name.to_owned(), String::new(), format!("{seconds:.2}")]);
+        }
+    }
+    output::line("");
+    times.print();
+
+    output::line("");
+    for remark in &result.verdict.remarks {
+        output::line(&format!("remark: {remark}"));
+    }
+    output::line(&format!("verdict: {}", result.verdict.summary()));
+    output::line(&format!("written to {}", folder.display()));
+}

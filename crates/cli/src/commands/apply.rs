@@ -1,0 +1,225 @@
+//! `voxalign apply`: carries an image, a label map or points through transforms.
+
+use crate::args::{
+    GeometryArgs, Grids, Interpolation, Outside, PointConventionName, RunArgs, TransformArg,
+};
+use crate::chain;
+use crate::failure::{Failure, Outcome};
+use crate::files::{self, Kind};
+use crate::interrupt;
+use crate::output;
+use crate::progress::Talk;
+use crate::resample::{self, Source};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use voxalign_io::image::{self, DataType, ImageInfo};
+use voxalign_io::points;
+
+/// Arguments of `voxalign apply`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  voxalign apply -i moving.nii.gz -r fixed.nii.gz -t out/affine.tfm -o warped.nii.gz
+  voxalign apply -i labels.nii.gz -r fixed.nii.gz -t out/affine.tfm -o warped_labels.nii.gz \\
+      --interpolation label
+  voxalign apply -i atlas.nii.gz -r person.nii.gz -t inverse:out/affine.tfm -o atlas_on_person.nii.gz
+  voxalign apply -i moving_points.csv -t out/affine.tfm -o fixed_points.csv
+
+Several -t are composed first, so that the image is interpolated once. A fixed point goes through
+the first -t, then the next: the order of ANTs' command line (`-t warp -t affine`).
+Points that belong to the moving image are carried to the fixed one, by the inverse; with
+`--points-from fixed` they go the other way, as in antsApplyTransformsToPoints.
+An older file of the output's name is replaced.")]
+pub(crate) struct ApplyArgs {
+    /// An image, a label map (with --interpolation label or nearest) or a list of points (.csv)
+    #[arg(short, long, value_name = "FILE")]
+    input: PathBuf,
+    /// The image on whose grid the result lies; not for points
+    #[arg(short, long, value_name = "IMAGE")]
+    reference: Option<PathBuf>,
+    /// A transform: FILE, or inverse:FILE (or ANTs' [FILE,1]) for its inverse; a fixed point goes
+    /// through the first -t, then the next
+    #[arg(short, long = "transform", value_name = "FILE", required = true)]
+    transforms: Vec<TransformArg>,
+    /// The result
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// How values between voxels are found [default: linear]
+    #[arg(long, value_enum)]
+    interpolation: Option<Interpolation>,
+    /// Value outside the moving image, or `nan` [default: 0]
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    outside: Option<Outside>,
+    /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; not for label
+    /// maps [default: f32, and that of the input with --interpolation nearest]
+    #[arg(long, value_name = "TYPE")]
+    data_type: Option<DataType>,
+    /// The image that the points belong to [default: moving]
+    #[arg(long, value_enum)]
+    points_from: Option<Side>,
+    /// The world that the coordinates of points are in, read and written [default: ras]
+    #[arg(long, value_enum)]
+    point_convention: Option<PointConventionName>,
+    #[command(flatten)]
+    geometry: GeometryArgs,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// One of the two images of a transform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Side {
+    /// Points of the fixed image are carried to the moving one
+    Fixed,
+    /// Points of the moving image are carried to the fixed one
+    Moving,
+}
+
+/// Carries the input.
+pub(crate) fn run(args: &ApplyArgs) -> Result<Outcome, Failure> {
+    let transforms = args.transforms.iter().map(|t| &t.path);
+    let inputs = std::iter::once(&args.input)
+        .chain(&args.reference)
+        .chain(transforms)
+        .chain(args.geometry.paths());
+    files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
+    let (from, to) = (files::kind(&args.input)?, files::kind(&args.output)?);
+    if from != to {
+        return Err(Failure::input(format!(
+            "'{}' and '{}' are of different kinds; an image gives an image, points give points",
+            args.input.display(),
+            args.output.display()
+        )));
+    }
+    match from {
+        Kind::Points => apply_to_points(args),
+        Kind::Image => apply_to_image(args),
+        Kind::Transform => Err(Failure::input(format!(
+            "'{}' is a transform; use `voxalign compose` to join transforms",
+            args.input.display()
+        ))),
+    }
+}
+
+fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
+    let unused = [
+        ("--reference", args.reference.is_some()),
+        ("--interpolation", args.interpolation.is_some()),
+        ("--outside", args.outside.is_some()),
+        ("--data-type", args.data_type.is_some()),
+    ];
+    refuse(&unused, "is for images, but the input is a list of points")?;
+    let convention = args.point_convention.unwrap_or_default().into();
+    let set = points::read_points(&args.input, convention)?;
+    let chain = chain::load(&args.transforms, &args.geometry.grids()?, &Grids::default())?;
+    let side = args.points_from.unwrap_or(Side::Moving);
+    let map = if side == Side::Fixed { chain } else { chain.inverse()? };
+    points::write_points(&args.output, &set.map(|p| map.apply(*p)), convention)?;
+    if args.run.talk() > Talk::Quiet {
+        let way = match side {
+            Side::Fixed => "from the fixed to the moving image",
+            Side::Moving => "from the moving to the fixed image (by the inverse)",
+        };
+        output::line(&format!("{} points carried {way}", set.len()));
+    }
+    Ok(Outcome::Good)
+}
+
+fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
+    let unused = [
+        ("--points-from", args.points_from.is_some()),
+        ("--point-convention", args.point_convention.is_some()),
+    ];
+    refuse(&unused, "is for points, but the input is an image")?;
+    let Some(reference) = &args.reference else {
+        return Err(Failure::input(
+            "-r REFERENCE is missing: the image on whose grid the result lies",
+        ));
+    };
+    let reference = files::grid(reference).map_err(|e| e.at("--reference"))?;
+    let info = image::read_info(&args.input)?;
+    if files::is_field(&info) {
+        return Err(Failure::input(format!(
+            "'{}' is a displacement field; use `voxalign compose` to join transforms",
+            args.input.display()
+        )));
+    }
+    let usual = Grids { fixed: Some(reference.clone()), moving: Some(info.grid.clone()) };
+    let transform = chain::load(&args.transforms, &args.geometry.grids()?, &usual)?;
+    let interpolation = args.interpolation.unwrap_or(Interpolation::Linear);
+    let cpu = args.run.cpu()?;
+    let is_labels = interpolation == Interpolation::Label;
+    if is_labels {
+        refuse(
+            &[("--data-type", args.data_type.is_some())],
+            "is not for label maps; they get the smallest type that holds their labels",
+        )?;
+        let outside = label_outside(args.outside)?;
+        let map = files::labels(&args.input)?;
+        let warped = resample::labels(&cpu, &map, &reference, &transform, interpolation, outside)?;
+        interrupt::check()?;
+        image::write_labels(&args.output, &warped, &files::write_options(DataType::I32))?;
+    } else {
+        let moving = files::image(&args.input, args.run.talk())?;
+        let outside = args.outside.map_or(0.0, |Outside(v)| v);
+        let data_type = data_type(args, &info, interpolation)?;
+        if outside.is_nan() && data_type.is_integer() {
+            return Err(Failure::input(format!(
+                "--outside nan cannot be stored as {data_type}; add --data-type f32"
+            )));
+        }
+        let warped =
+            Source::new(&cpu, moving)?.onto(&reference, &transform, interpolation, outside)?;
+        interrupt::check()?;
+        image::write_volume(&args.output, &warped, &files::write_options(data_type))?;
+    }
+    if args.run.talk() == Talk::Verbose {
+        output::line(&format!("result: {reference}"));
+    }
+    Ok(Outcome::Good)
+}
+
+/// The type to store, and a refusal where values would not survive it.
+fn data_type(
+    args: &ApplyArgs,
+    info: &ImageInfo,
+    interpolation: Interpolation,
+) -> Result<DataType, Failure> {
+    if let Some(given) = args.data_type {
+        return Ok(given);
+    }
+    let unscaled = info.slope == 1.0 && info.intercept == 0.0;
+    let exact = matches!(
+        info.data_type,
+        DataType::U8 | DataType::I8 | DataType::U16 | DataType::I16 | DataType::F32
+    );
+    if interpolation != Interpolation::Nearest {
+        return Ok(DataType::F32);
+    }
+    if !unscaled || exact || info.data_type == DataType::F64 {
+        return Ok(if unscaled && exact { info.data_type } else { DataType::F32 });
+    }
+    Err(Failure::input(format!(
+        "'{}' holds {} values, which may not fit 32-bit floats exactly; if it is a label map use \
+         --interpolation label, else say --data-type f32",
+        args.input.display(),
+        info.data_type
+    )))
+}
+
+/// The label outside the moving map.
+fn label_outside(outside: Option<Outside>) -> Result<i32, Failure> {
+    let Some(Outside(value)) = outside else { return Ok(0) };
+    if value.fract() == 0.0 && value.abs() <= 16_777_216.0 {
+        return Ok(value as i32);
+    }
+    Err(Failure::input(format!("--outside {value}: a label is a whole number")))
+}
+
+/// Options that would be ignored are errors.
+fn refuse(options: &[(&str, bool)], why: &str) -> Result<(), Failure> {
+    match options.iter().find(|(_, given)| *given) {
+        Some((name, _)) => Err(Failure::input(format!("{name} {why}; leave it out"))),
+        None => Ok(()),
+    }
+}

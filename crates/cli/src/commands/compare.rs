@@ -1,0 +1,155 @@
+//! `voxalign compare`: scores how well two images, label maps or point lists agree.
+
+use crate::args::{JsonArgs, PointConventionName};
+use crate::failure::{Failure, Outcome};
+use crate::files;
+use crate::output::{self, Table};
+use crate::progress::Talk;
+use clap::Args;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use voxalign_image::PointSet;
+use voxalign_io::points;
+use voxalign_register::compare::{
+    ImageScores, LandmarkScores, OverlapRule, OverlapScores, compare_images, compare_labels,
+    compare_landmarks,
+};
+
+/// Arguments of `voxalign compare`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    arg_required_else_help = true,
+    override_usage = "voxalign compare [OPTIONS] <FIXED> <WARPED>\n       \
+                      voxalign compare [OPTIONS] --points <A.csv> <B.csv>",
+    after_help = "\
+Examples:
+  voxalign compare fixed.nii.gz out/warped.nii.gz --mask brain.nii.gz
+  voxalign compare fixed_labels.nii.gz warped_labels.nii.gz --labels --min-voxels 50
+  voxalign compare --points fixed.csv carried.csv --json
+
+Images: root mean square of the difference, normalised cross correlation, mutual information in
+nats and normalised mutual information, over the voxels where both are finite. Label maps: Dice
+and change of volume for every label, and the mean Dice without background. Points: distances in
+mm; point i of one list belongs to point i of the other."
+)]
+pub(crate) struct CompareArgs {
+    /// The fixed image or label map
+    #[arg(value_name = "FIXED", requires = "warped", required_unless_present = "points")]
+    fixed: Option<PathBuf>,
+    /// The other, on the same grid
+    #[arg(value_name = "WARPED")]
+    warped: Option<PathBuf>,
+    /// FIXED and WARPED are label maps
+    #[arg(long, requires = "fixed")]
+    labels: bool,
+    /// Compare only where this image is above 0
+    #[arg(long, value_name = "IMAGE", requires = "fixed")]
+    mask: Option<PathBuf>,
+    /// Bins of each axis of the joint histogram
+    #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "labels")]
+    bins: usize,
+    /// In the mean Dice, leave out labels with fewer voxels in one of the maps; with 0, a label
+    /// that one map lacks counts as 0
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "labels")]
+    min_voxels: usize,
+    /// In the mean Dice, leave out labels below this
+    #[arg(long, value_name = "LABEL", requires = "labels", allow_hyphen_values = true)]
+    smallest_label: Option<i32>,
+    /// Two lists of corresponding points, CSV with world coordinates in mm
+    #[arg(long, num_args = 2, value_names = ["A.csv", "B.csv"])]
+    points: Option<Vec<PathBuf>>,
+    /// The world that the coordinates are in
+    #[arg(long, value_enum, default_value_t, requires = "points")]
+    point_convention: PointConventionName,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// All scores that were asked for.
+#[derive(Debug, Default, Serialize)]
+struct Scores {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    images: Option<ImageScores>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<OverlapScores>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    landmarks: Option<LandmarkScores>,
+}
+
+/// Compares and prints.
+pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
+    let talk = Talk::Normal;
+    let mut scores = Scores::default();
+    if let (Some(fixed), Some(warped)) = (&args.fixed, &args.warped) {
+        let mask = args.mask.as_ref().map(|p| files::image(p, talk).map_err(|e| e.at("--mask")));
+        let mask = mask.transpose()?;
+        let mask = mask.as_ref();
+        if args.labels {
+            let rule = OverlapRule {
+                min_voxels: args.min_voxels,
+                smallest_label: args.smallest_label,
+                only: None,
+            };
+            let (fixed, warped) = (files::labels(fixed)?, files::labels(warped)?);
+            scores.labels = Some(compare_labels(&fixed, &warped, mask, &rule)?);
+        } else {
+            let (fixed, warped) = (files::image(fixed, talk)?, files::image(warped, talk)?);
+            scores.images = Some(compare_images(&fixed, &warped, mask, args.bins)?);
+        }
+    }
+    if let Some([a, b]) = args.points.as_deref() {
+        let read = |path: &Path| -> Result<PointSet, Failure> {
+            Ok(points::read_points(path, args.point_convention.into())?)
+        };
+        scores.landmarks = Some(compare_landmarks(&read(a)?, &read(b)?)?);
+    }
+    if args.json.json {
+        output::json(&scores)?;
+    } else {
+        print(&scores);
+    }
+    Ok(Outcome::Good)
+}
+
+fn print(scores: &Scores) {
+    let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"));
+    if let Some(s) = &scores.images {
+        let mut table = Table::default();
+        table.row(["voxels compared", &s.voxels.to_string()]);
+        if s.not_finite > 0 {
+            table.row(["voxels left out (NaN or infinite)", &s.not_finite.to_string()]);
+        }
+        table.row(["root mean square of the difference", &format!("{:.6}", s.rms)]);
+        table.row(["normalised cross correlation", &number(s.ncc)]);
+        table.row(["mutual information, nats", &number(Some(s.mi))]);
+        table.row(["normalised mutual information", &number(s.nmi)]);
+        table.print();
+    }
+    if let Some(s) = &scores.labels {
+        let headings = ["label", "Dice", "fixed mm³", "warped mm³", "change of volume"];
+        let mut table = Table::new(headings);
+        for l in &s.labels {
+            let change = l.volume_change.map(|c| format!("{:+.1} %", c * 100.0));
+            table.row([
+                format!("{}{}", l.label, if l.counted { "" } else { " (not counted)" }),
+                format!("{:.4}", l.dice),
+                format!("{:.1}", l.volume_fixed),
+                format!("{:.1}", l.volume_warped),
+                change.unwrap_or_else(|| "-".to_owned()),
+            ]);
+        }
+        table.gap();
+        table.row([format!("mean of {} labels", s.counted), number(s.mean_dice)]);
+        table.print();
+    }
+    if let Some(s) = &scores.landmarks {
+        let mut table = Table::default();
+        let mm = |v: f64| format!("{v:.4} mm");
+        table.row(["points", &s.count.to_string()]);
+        table.row(["mean distance", &mm(s.mean)]);
+        table.row(["median", &mm(s.median)]);
+        table.row(["95th percentile", &mm(s.p95)]);
+        table.row(["largest", &mm(s.max)]);
+        table.print();
+    }
+}

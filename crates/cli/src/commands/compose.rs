@@ -1,0 +1,43 @@
+//! `voxalign compose`: writes several transforms as one.
+
+use crate::args::{GeometryArgs, Grids, TransformArg};
+use crate::chain;
+use crate::failure::{Failure, Outcome};
+use crate::files;
+use clap::Args;
+use std::path::PathBuf;
+use voxalign_io::transform;
+
+/// Arguments of `voxalign compose`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  voxalign compose -t warp.nii.gz -t affine.mat -o both.nii.gz --fixed-geometry fixed.nii.gz
+  voxalign compose -t a.tfm -t inverse:b.tfm -o ab.tfm
+
+A fixed point goes through the first -t, then the next: the order of ANTs' command line. Affine
+transforms become one matrix; with a displacement field among them the result is a field on the
+grid of --fixed-geometry. An older file of the output's name is replaced.")]
+pub(crate) struct ComposeArgs {
+    /// A transform: FILE, or inverse:FILE (or ANTs' [FILE,1]) for its inverse; a fixed point goes
+    /// through the first -t, then the next
+    #[arg(short, long = "transform", value_name = "FILE", required = true)]
+    transforms: Vec<TransformArg>,
+    /// File for the result; its name says the format: .tfm or .txt (ITK text), .mat (ITK/ANTs),
+    /// .fsl or .fsl.mat (FSL), .nii.gz (displacement field)
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    geometry: GeometryArgs,
+}
+
+/// Writes the composition.
+pub(crate) fn run(args: &ComposeArgs) -> Result<Outcome, Failure> {
+    let transforms = args.transforms.iter().map(|t| &t.path);
+    let inputs = transforms.chain(args.geometry.paths());
+    files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
+    let grids = args.geometry.grids()?;
+    let whole = chain::load(&args.transforms, &grids, &Grids::default())?;
+    transform::write(&args.output, &whole, &grids.geometry())?;
+    Ok(Outcome::Good)
+}

@@ -1,0 +1,159 @@
+//! `voxalign convert`: the same content in another format.
+
+use crate::args::{GeometryArgs, PointConventionName};
+use crate::chain;
+use crate::failure::{Failure, Outcome};
+use crate::files::{self, Kind};
+use crate::output;
+use crate::progress::Talk;
+use clap::Args;
+use std::path::PathBuf;
+use voxalign_io::image::{self, DataType, ImageInfo};
+use voxalign_io::{points, transform};
+
+/// Arguments of `voxalign convert`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  voxalign convert brain.hdr brain.nii.gz
+  voxalign convert ct.nrrd ct.nii.gz --data-type i16
+  voxalign convert perfusion.nii.gz clean.nii.gz --replace-nan 0
+  voxalign convert flirt.mat affine.tfm --fixed-geometry ref.nii.gz --moving-geometry in.nii.gz
+  voxalign convert affine.tfm field.nii.gz --fixed-geometry ref.nii.gz
+  voxalign convert ras.csv lps.csv --points-to lps
+
+The names say the formats. Images: .nii, .nii.gz, .hdr/.img, .mha, .mhd, .nrrd, .nhdr. Transforms:
+.tfm and .txt (ITK text), .mat (ITK/ANTs; FSL's is recognised when read), .fsl and .fsl.mat (FSL),
+.nii and .nii.gz (displacement field). An older file of the output's name is replaced.")]
+pub(crate) struct ConvertArgs {
+    /// The file to convert
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// The file to write
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+    /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; integer types
+    /// get rounded and clamped values [default: as the input, f32 where it is scaled]
+    #[arg(long, value_name = "TYPE")]
+    data_type: Option<DataType>,
+    /// Value for voxels that are NaN or infinite
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    replace_nan: Option<f32>,
+    /// The world that the coordinates of the input are in [default: ras]
+    #[arg(long, value_enum)]
+    points_from: Option<PointConventionName>,
+    /// The world that the coordinates of the output are in [default: ras]
+    #[arg(long, value_enum)]
+    points_to: Option<PointConventionName>,
+    #[command(flatten)]
+    geometry: GeometryArgs,
+}
+
+/// Converts the file.
+pub(crate) fn run(args: &ConvertArgs) -> Result<Outcome, Failure> {
+    let inputs = std::iter::once(&args.input).chain(args.geometry.paths());
+    files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
+    let from = files::kind(&args.input)?;
+    let to = files::kind(&args.output)?;
+    match (from, to) {
+        (Kind::Points, Kind::Points) => convert_points(args),
+        (Kind::Transform, Kind::Transform | Kind::Image) => convert_transform(args),
+        (Kind::Image, Kind::Transform | Kind::Image) => {
+            let info = image::read_info(&args.input)?;
+            match (files::is_field(&info), to) {
+                (true, _) => convert_transform(args),
+                (false, Kind::Image) => convert_image(args, &info),
+                (false, _) => Err(mismatch(args)),
+            }
+        }
+        _ => Err(mismatch(args)),
+    }
+}
+
+fn mismatch(args: &ConvertArgs) -> Failure {
+    Failure::input(format!(
+        "'{}' cannot become '{}': an image becomes an image, a transform a transform, points \
+         points",
+        args.input.display(),
+        args.output.display()
+    ))
+}
+
+/// Refuses options that are for another kind of file.
+fn only(args: &ConvertArgs, kind: Kind) -> Result<(), Failure> {
+    let options = [
+        ("--data-type", args.data_type.is_some(), Kind::Image),
+        ("--replace-nan", args.replace_nan.is_some(), Kind::Image),
+        ("--points-from", args.points_from.is_some(), Kind::Points),
+        ("--points-to", args.points_to.is_some(), Kind::Points),
+        ("--fixed-geometry", args.geometry.fixed_geometry.is_some(), Kind::Transform),
+        ("--moving-geometry", args.geometry.moving_geometry.is_some(), Kind::Transform),
+    ];
+    let name = |kind| match kind {
+        Kind::Image => "images",
+        Kind::Points => "points",
+        Kind::Transform => "transforms",
+    };
+    match options.iter().find(|(_, given, of)| *given && *of != kind) {
+        Some((option, _, of)) => Err(Failure::input(format!(
+            "{option} is for {}, but '{}' holds {}; leave it out",
+            name(*of),
+            args.input.display(),
+            name(kind)
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn convert_points(args: &ConvertArgs) -> Result<Outcome, Failure> {
+    only(args, Kind::Points)?;
+    let set = points::read_points(&args.input, args.points_from.unwrap_or_default().into())?;
+    points::write_points(&args.output, &set, args.points_to.unwrap_or_default().into())?;
+    Ok(Outcome::Good)
+}
+
+fn convert_transform(args: &ConvertArgs) -> Result<Outcome, Failure> {
+    only(args, Kind::Transform)?;
+    let grids = args.geometry.grids()?;
+    let read = chain::read(&args.input, &grids.geometry())?;
+    transform::write(&args.output, &read.simplified(), &grids.geometry())?;
+    Ok(Outcome::Good)
+}
+
+fn convert_image(args: &ConvertArgs, info: &ImageInfo) -> Result<Outcome, Failure> {
+    only(args, Kind::Image)?;
+    let unscaled = info.slope == 1.0 && info.intercept == 0.0;
+    let wide = info.data_type.size() >= 4 && info.data_type.is_integer();
+    if unscaled && wide && args.data_type.is_none() && args.replace_nan.is_none() {
+        // Values that 32-bit floats would round.
+        if let Ok(map) = image::read_labels(&args.input) {
+            image::write_labels(&args.output, &map, &files::write_options(DataType::I32))?;
+            return Ok(Outcome::Good);
+        }
+    }
+    let mut volume = files::image(&args.input, Talk::Normal)?;
+    if let Some(value) = args.replace_nan {
+        volume.data_mut().iter_mut().filter(|v| !v.is_finite()).for_each(|v| *v = value);
+    }
+    let data_type = args.data_type.unwrap_or(match info.data_type {
+        kept if unscaled && !wide && kept != DataType::F64 => kept,
+        _ => DataType::F32,
+    });
+    let not_finite = volume.data().iter().filter(|v| !v.is_finite()).count();
+    if data_type.is_integer() && not_finite > 0 {
+        return Err(Failure::input(format!(
+            "'{}' has {not_finite} voxels that are NaN or infinite, which {data_type} cannot hold; \
+             add --replace-nan 0",
+            args.input.display()
+        )));
+    }
+    if args.data_type.is_none() && data_type != info.data_type {
+        output::warning(&format!(
+            "the values are stored as {data_type}, in the file they were {}{}",
+            info.data_type,
+            if unscaled { "" } else { " with a scale" }
+        ));
+    }
+    image::write_volume(&args.output, &volume, &files::write_options(data_type))?;
+    Ok(Outcome::Good)
+}

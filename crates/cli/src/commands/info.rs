@@ -1,0 +1,271 @@
+//! `voxalign info`: shows what a file holds and what is odd about it.
+
+use crate::args::{GeometryArgs, JsonArgs, PointConventionName};
+use crate::chain;
+use crate::failure::{Failure, Outcome};
+use crate::files::{self, Kind};
+use crate::output::{self, Table};
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use voxalign_image::{Affine, AffineParameters, Grid, Transform, Vector3};
+use voxalign_io::image::{self, ImageInfo};
+use voxalign_io::points;
+
+/// Arguments of `voxalign info`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  voxalign info t1.nii.gz
+  voxalign info out/affine.tfm --json
+  voxalign info out/affine.fsl.mat --fixed-geometry fixed.nii.gz --moving-geometry moving.nii.gz
+  voxalign info landmarks.csv")]
+pub(crate) struct InfoArgs {
+    /// An image, a transform or a list of points (.csv)
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Read the header only, not the voxels
+    #[arg(long)]
+    header_only: bool,
+    /// The world that the coordinates of points are in
+    #[arg(long, value_enum, default_value_t)]
+    point_convention: PointConventionName,
+    #[command(flatten)]
+    geometry: GeometryArgs,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// Facts in order, for people and programs alike.
+#[derive(Debug, Default)]
+struct Facts(Vec<(String, Value)>);
+
+impl Facts {
+    fn put(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.push((name.to_owned(), value.into()));
+    }
+
+    fn print(&self) {
+        let mut table = Table::default();
+        for (name, value) in &self.0 {
+            let name = name.replace('_', " ");
+            match value {
+                Value::Null => {}
+                Value::Array(rows) if rows.iter().any(Value::is_array) => {
+                    for (i, row) in rows.iter().enumerate() {
+                        let label = if i == 0 { name.as_str() } else { "" };
+                        table.row([label.to_owned(), text(row)]);
+                    }
+                }
+                Value::Array(lines) if lines.iter().any(Value::is_string) => {
+                    for (i, line) in lines.iter().enumerate() {
+                        let label = if i == 0 { name.as_str() } else { "" };
+                        table.row([label.to_owned(), text(line)]);
+                    }
+                }
+                _ => table.row([name, text(value)]),
+            }
+        }
+        table.print_left();
+    }
+
+    fn json(self) -> Value {
+        Value::Object(self.0.into_iter().collect())
+    }
+}
+
+/// A value for people.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(s) => s.clone(),
+        Value::Bool(b) => (if *b { "yes" } else { "no" }).to_owned(),
+        Value::Number(n) => match n.as_f64() {
+            Some(v) if n.is_f64() => number(v),
+            _ => n.to_string(),
+        },
+        Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join("  "),
+        other => other.to_string(),
+    }
+}
+
+/// A number without noise in its last digits.
+fn number(value: f64) -> String {
+    let short = format!("{value:.6}");
+    let short = short.trim_end_matches('0').trim_end_matches('.');
+    match short {
+        "-0" => "0".to_owned(),
+        _ => short.to_owned(),
+    }
+}
+
+/// Shows the file.
+pub(crate) fn run(args: &InfoArgs) -> Result<Outcome, Failure> {
+    let facts = match files::kind(&args.file)? {
+        Kind::Points => about_points(args)?,
+        Kind::Transform => about_transform(args)?,
+        Kind::Image => {
+            let info = image::read_info(&args.file)?;
+            if files::is_field(&info) { about_transform(args)? } else { about_image(args, &info)? }
+        }
+    };
+    if args.json.json {
+        output::json(&facts.json())?;
+    } else {
+        facts.print();
+    }
+    Ok(Outcome::Good)
+}
+
+fn about_grid(facts: &mut Facts, grid: &Grid) {
+    let degrees = |r: f64| r.to_degrees();
+    facts.put("spacing_mm", grid.spacing().to_vec());
+    facts.put("extent_mm", grid.extent().to_vec());
+    facts.put("orientation", grid.orientation());
+    facts.put("handedness", if grid.is_right_handed() { "right" } else { "left" });
+    facts.put("obliqueness_degrees", degrees(grid.obliqueness()));
+    facts.put("skewness_degrees", degrees(grid.skewness()));
+    facts.put("origin_mm", grid.origin().as_slice().to_vec());
+    facts.put("centre_mm", grid.centre().as_slice().to_vec());
+    facts.put("index_to_world", json!(grid.to_world().rows()));
+}
+
+fn about_image(args: &InfoArgs, info: &ImageInfo) -> Result<Facts, Failure> {
+    let mut facts = Facts::default();
+    facts.put("file", args.file.display().to_string());
+    facts.put("kind", "image");
+    facts.put("format", info.format_name.clone());
+    if info.data_path != info.path {
+        facts.put("data_file", info.data_path.display().to_string());
+    }
+    facts.put("dims", info.dims.clone());
+    facts.put("volumes", info.volumes());
+    facts.put("data_type", info.data_type.to_string());
+    facts.put("byte_order", info.byte_order.to_string());
+    facts.put("compression", info.compression.to_string());
+    facts.put("slope", info.slope);
+    facts.put("intercept", info.intercept);
+    about_grid(&mut facts, &info.grid);
+    facts.put("geometry_from", info.grid_source.to_string());
+    facts.put("qform_code", info.qform_code);
+    facts.put("sform_code", info.sform_code);
+    facts.put("qform_sform_difference_mm", info.form_difference_mm);
+    let some = |s: &str| if s.is_empty() { Value::Null } else { s.into() };
+    facts.put("intent", some(&info.intent));
+    facts.put("description", some(&info.description));
+    let mut odd = info.oddities.clone();
+    if !args.header_only && info.volumes() == 1 {
+        about_values(&mut facts, &mut odd, args)?;
+    }
+    if info.volumes() > 1 {
+        odd.push("several volumes: registration takes one; the values were not read".to_owned());
+    }
+    facts.put("odd", odd);
+    Ok(facts)
+}
+
+fn about_values(facts: &mut Facts, odd: &mut Vec<String>, args: &InfoArgs) -> Result<(), Failure> {
+    let volume = image::read_volume(&args.file)?;
+    let finite = || volume.data().iter().filter(|v| v.is_finite()).map(|&v| f64::from(v));
+    let count = finite().count();
+    let not_finite = volume.data().len() - count;
+    facts.put("voxels_not_finite", not_finite);
+    if not_finite > 0 {
+        odd.push(format!(
+            "{not_finite} voxels are NaN or infinite; `voxalign convert --replace-nan 0` \
+             replaces them"
+        ));
+    }
+    if count == 0 {
+        return Ok(());
+    }
+    let (low, high) = finite().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
+    facts.put("smallest_value", low);
+    facts.put("largest_value", high);
+    facts.put("mean_value", finite().sum::<f64>() / count as f64);
+    if low >= high {
+        odd.push(format!("the image is constant: {low} everywhere"));
+    }
+    Ok(())
+}
+
+fn about_transform(args: &InfoArgs) -> Result<Facts, Failure> {
+    let grids = args.geometry.grids()?;
+    let transform = chain::read(&args.file, &grids.geometry())?.simplified();
+    let mut facts = Facts::default();
+    facts.put("file", args.file.display().to_string());
+    facts.put("kind", "transform");
+    facts.put("direction", "fixed world to moving world, RAS+ mm");
+    match &transform {
+        Transform::Displacement(d) => {
+            let field = d.field();
+            facts.put("model", "displacement field");
+            facts.put("dims", field.grid().dims().to_vec());
+            about_grid(&mut facts, field.grid());
+            let n = field.grid().len();
+            let norms = || (0..n).map(|i| field.get(i).norm());
+            facts.put("mean_displacement_mm", norms().sum::<f64>() / n as f64);
+            facts.put("largest_displacement_mm", norms().fold(0.0, f64::max));
+        }
+        Transform::Composite(parts) => {
+            facts.put("model", format!("{} transforms, one after the other", parts.len()));
+        }
+        _ => {
+            let centre = grids.fixed.as_ref().map_or_else(Vector3::zeros, Grid::centre);
+            about_affine(&mut facts, &transform.to_affine()?, centre);
+        }
+    }
+    Ok(facts)
+}
+
+fn about_affine(facts: &mut Facts, affine: &Affine, centre: Vector3<f64>) {
+    let parts = AffineParameters::from_affine(affine, centre);
+    let list = |v: Vector3<f64>| v.as_slice().to_vec();
+    facts.put("model", "affine");
+    facts.put("matrix", json!(affine.rows()));
+    facts.put("parts_about_mm", list(centre));
+    facts.put("translation_mm", list(parts.translation));
+    facts.put("rotation_degrees", list(parts.rotation.map(f64::to_degrees)));
+    facts.put("rotation_total_degrees", parts.angle().to_degrees());
+    facts.put("scale", list(parts.scale));
+    facts.put("shear", list(parts.shear));
+    facts.put("determinant", affine.determinant());
+    let mut odd = Vec::new();
+    if affine.determinant() < 0.0 {
+        odd.push("the transform mirrors".to_owned());
+    }
+    if affine.inverse().is_err() {
+        odd.push("the transform has no inverse".to_owned());
+    }
+    facts.put("odd", odd);
+}
+
+fn about_points(args: &InfoArgs) -> Result<Facts, Failure> {
+    let set = points::read_points(&args.file, args.point_convention.into())?;
+    let mut facts = Facts::default();
+    facts.put("file", args.file.display().to_string());
+    facts.put("kind", "points");
+    facts.put("points", set.len());
+    let columns: Vec<_> = set.columns().iter().map(|(name, _)| name.clone()).collect();
+    facts.put("further_columns", columns);
+    if !set.is_empty() {
+        let fold = |f: fn(f64, f64) -> f64, start: f64| -> Vec<f64> {
+            (0..3).map(|a| set.points().iter().map(|p| p[a]).fold(start, f)).collect()
+        };
+        facts.put("smallest_mm", fold(f64::min, f64::MAX));
+        facts.put("largest_mm", fold(f64::max, f64::MIN));
+    }
+    Ok(facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(number(2.0), "2");
+        assert_eq!(number(-1e-12), "0");
+        assert_eq!(number(0.1 + 0.2), "0.3");
+        assert_eq!(text(&json!([1.5, 2.0])), "1.5  2");
+    }
+}

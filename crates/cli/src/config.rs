@@ -1,0 +1,171 @@
+//! Options from a TOML file.
+//!
+//! The file's keys are the long names of the options. They are turned into arguments and put
+//! before those of the command line, so that there is one parser and one set of checks, and the
+//! command line wins.
+
+use crate::failure::Failure;
+use clap::Command;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// What a file says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Config {
+    /// Arguments for the options.
+    pub(crate) arguments: Vec<OsString>,
+    /// Values of the positional arguments, by name.
+    pub(crate) positionals: Vec<(String, PathBuf)>,
+}
+
+/// Reads the options of `command` from a file.
+pub(crate) fn read(path: &Path, command: &Command) -> Result<Config, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        Failure::input(format!("'{}': cannot read: {e}; check the path", path.display()))
+    })?;
+    parse(&text, command).map_err(|e| e.at(&format!("'{}'", path.display())))
+}
+
+fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+        let line =
+            e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
+        Failure::input(format!("line {line} is no TOML: {}", e.message()))
+    })?;
+    let mut config = Config { arguments: Vec::new(), positionals: Vec::new() };
+    for (key, value) in &table {
+        let argument = command.get_arguments().find(|a| name_of(a) == Some(key.as_str()));
+        let Some(argument) = argument.filter(|_| !is_reserved(key)) else {
+            return Err(Failure::input(unknown(key, command)));
+        };
+        let bad =
+            |asked: &str| Failure::input(format!("the value of {key} is not usable: give {asked}"));
+        if argument.is_positional() {
+            let text = value.as_str().ok_or_else(|| bad("a path in quotes"))?;
+            config.positionals.push((key.clone(), text.into()));
+        } else if argument.get_action().takes_values() {
+            let text = scalar(value).ok_or_else(|| bad("a text, a number or a list of them"))?;
+            config.arguments.push(format!("--{key}={text}").into());
+        } else {
+            match value.as_bool() {
+                Some(true) => config.arguments.push(format!("--{key}").into()),
+                // `report = false` is `--no-report`; a switch that is off is nothing to say.
+                Some(false) => {
+                    let opposite = format!("no-{key}");
+                    let named = |a: &clap::Arg| a.get_long() == Some(opposite.as_str());
+                    if command.get_arguments().any(named) {
+                        config.arguments.push(format!("--{opposite}").into());
+                    }
+                }
+                None => return Err(bad("true or false")),
+            }
+        }
+    }
+    Ok(config)
+}
+
+/// The key of an argument.
+fn name_of(argument: &clap::Arg) -> Option<&str> {
+    match argument.get_long() {
+        Some(long) => Some(long),
+        None => argument.is_positional().then(|| argument.get_id().as_str()),
+    }
+}
+
+/// Options that only make sense on the command line.
+fn is_reserved(key: &str) -> bool {
+    ["config", "help", "version"].contains(&key)
+}
+
+/// A value as it would be typed: lists with commas, ranges within lists with colons.
+fn scalar(value: &toml::Value) -> Option<String> {
+    let list = |values: &[toml::Value], join: &str, part: fn(&toml::Value) -> Option<String>| {
+        Some(values.iter().map(part).collect::<Option<Vec<_>>>()?.join(join))
+    };
+    fn plain(value: &toml::Value) -> Option<String> {
+        match value {
+            toml::Value::String(s) => Some(s.clone()),
+            toml::Value::Integer(i) => Some(i.to_string()),
+            toml::Value::Float(f) => Some(f.to_string()),
+            _ => None,
+        }
+    }
+    fn range(value: &toml::Value) -> Option<String> {
+        match value {
+            toml::Value::Array(ends) => {
+                Some(ends.iter().map(plain).collect::<Option<Vec<_>>>()?.join(":"))
+            }
+            _ => plain(value),
+        }
+    }
+    match value {
+        toml::Value::Array(values) => list(values, ",", range),
+        _ => plain(value),
+    }
+}
+
+/// Names the key that is not known, and the nearest known one.
+fn unknown(key: &str, command: &Command) -> String {
+    let usual = key.replace('_', "-").to_lowercase();
+    let nearest = command
+        .get_arguments()
+        .filter_map(name_of)
+        .filter(|name| !is_reserved(name))
+        .map(|name| (strsim::jaro_winkler(&usual, name), name))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let hint = match nearest {
+        Some((likeness, name)) if likeness > 0.7 => format!("did you mean '{name}'?"),
+        _ => format!("`voxalign {} --help` lists the options", command.get_name()),
+    };
+    format!("unknown key '{key}'; {hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Arg, ArgAction};
+
+    fn command() -> Command {
+        let switch = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+        Command::new("affine")
+            .arg(Arg::new("fixed"))
+            .arg(Arg::new("dof").long("dof"))
+            .arg(Arg::new("fixed-mask").long("fixed-mask"))
+            .arg(Arg::new("search-angles").long("search-angles"))
+            .arg(Arg::new("levels").long("levels"))
+            .arg(Arg::new("config").long("config"))
+            .arg(switch("quiet"))
+            .arg(switch("report"))
+            .arg(switch("no-report"))
+    }
+
+    #[test]
+    fn every_kind_of_value() {
+        let text = "fixed = 'a.nii'\ndof = 6\nlevels = [8, 4.5]\nreport = false\nquiet = false\n\
+                    search-angles = [30, [-90, 90], '0:5']";
+        let config = parse(text, &command()).unwrap();
+        let mut arguments: Vec<_> =
+            config.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        arguments.sort();
+        assert_eq!(
+            arguments,
+            ["--dof=6", "--levels=8,4.5", "--no-report", "--search-angles=30,-90:90,0:5"]
+        );
+        assert_eq!(config.positionals, [("fixed".to_owned(), PathBuf::from("a.nii"))]);
+    }
+
+    #[test]
+    fn bad_files_say_why() {
+        let said = |text: &str| parse(text, &command()).unwrap_err().to_string();
+        assert_eq!(
+            said("fixed_mask = 'm'"),
+            "unknown key 'fixed_mask'; did you mean 'fixed-mask'?"
+        );
+        assert!(said("zzz = 1").contains("--help"), "{}", said("zzz = 1"));
+        assert!(said("config = 'x'").contains("unknown key 'config'"));
+        assert!(said("dof = 6\ndof = ").contains("line 2"), "{}", said("dof = 6\ndof = "));
+        assert!(said("quiet = 3").contains("true or false"));
+        assert!(said("dof = {a = 1}").contains("give a text"));
+        assert!(said("[affine]\ndof = 6").contains("unknown key 'affine'"));
+    }
+}

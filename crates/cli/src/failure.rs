@@ -1,0 +1,104 @@
+//! How a command ends.
+
+use thiserror::Error;
+use voxalign_compute::ComputeError;
+use voxalign_image::ImageError;
+use voxalign_io::IoError;
+use voxalign_register::RegisterError;
+use voxalign_register::compare::CompareError;
+
+/// A command that did its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The result is good, or there was nothing to judge.
+    Good,
+    /// The result is written, but its verdict is bad.
+    Bad,
+}
+
+impl Outcome {
+    /// The exit code.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Outcome::Good => 0,
+            Outcome::Bad => 1,
+        }
+    }
+}
+
+/// A command that did not do its work.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    /// Bad input or options.
+    #[error("{0}")]
+    Input(String),
+    /// A defect of the program or of the machine.
+    #[error("internal error: {0}; please report this, with the command that led to it")]
+    Internal(String),
+    /// The user stopped it.
+    #[error("stopped; nothing was written")]
+    Stopped,
+}
+
+impl Failure {
+    /// Bad input, with what is wrong and what helps.
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Failure::Input(message.into())
+    }
+
+    /// The exit code; 130 is the custom for an interrupt.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::Input(_) => 2,
+            Failure::Internal(_) => 3,
+            Failure::Stopped => 130,
+        }
+    }
+
+    /// The same with a prefix that says where, such as an option's name.
+    pub(crate) fn at(self, place: &str) -> Self {
+        match self {
+            Failure::Input(message) => Failure::Input(format!("{place}: {message}")),
+            other => other,
+        }
+    }
+}
+
+impl From<IoError> for Failure {
+    fn from(error: IoError) -> Self {
+        Failure::Input(error.to_string())
+    }
+}
+
+impl From<ImageError> for Failure {
+    fn from(error: ImageError) -> Self {
+        Failure::Input(error.to_string())
+    }
+}
+
+impl From<CompareError> for Failure {
+    fn from(error: CompareError) -> Self {
+        Failure::Input(error.to_string())
+    }
+}
+
+impl From<ComputeError> for Failure {
+    fn from(error: ComputeError) -> Self {
+        match error {
+            ComputeError::Length { .. } | ComputeError::Backend { .. } => {
+                Failure::Internal(error.to_string())
+            }
+            _ => Failure::Input(error.to_string()),
+        }
+    }
+}
+
+impl From<RegisterError> for Failure {
+    fn from(error: RegisterError) -> Self {
+        match error {
+            RegisterError::Stopped => Failure::Stopped,
+            RegisterError::Compute(error) => error.into(),
+            _ => Failure::Input(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What a running registration shows: a bar for a person, plain lines for a log.
+
+use crate::interrupt;
+use crate::output;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
+use voxalign_register::{Event, Progress};
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Talk {
+    /// Errors only.
+    Quiet,
+    /// Stages and results.
+    Normal,
+    /// Every step.
+    Verbose,
+}
+
+/// A listener that prints.
+pub(crate) struct Printer {
+    talk: Talk,
+    bar: Option<ProgressBar>,
+    stage: Mutex<Stage>,
+}
+
+#[derive(Default)]
+struct Stage {
+    index: usize,
+    count: usize,
+    name: String,
+    what: String,
+}
+
+/// Positions of the bar within one stage.
+const TICKS: u64 = 1000;
+
+impl Printer {
+    /// A bar where standard error is a terminal, else lines.
+    pub(crate) fn new(talk: Talk) -> Self {
+        let watched = talk != Talk::Quiet && std::io::stderr().is_terminal();
+        let bar = watched.then(|| {
+            let bar = ProgressBar::new(TICKS);
+            let style = ProgressStyle::with_template("{prefix:<8} {bar:30} {percent:>3} %  {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        Self { talk, bar, stage: Mutex::default() }
+    }
+
+    /// A line that does not disturb the bar.
+    pub(crate) fn say(&self, at: Talk, text: &str) {
+        if self.talk < at {
+            return;
+        }
+        match &self.bar {
+            Some(bar) => bar.suspend(|| output::note(text)),
+            None => output::note(text),
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Printer {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Progress for Printer {
+    fn event(&self, event: &Event<'_>) {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        match *event {
+            Event::StageStart { index, count, name } => {
+                *stage = Stage { index, count, name: name.to_owned(), what: String::new() };
+                if let Some(bar) = &self.bar {
+                    bar.set_length(TICKS * count.max(1) as u64);
+                    bar.set_position(TICKS * index as u64);
+                    bar.set_prefix(name.to_owned());
+                }
+                self.say(Talk::Verbose, &format!("stage {} of {count}: {name}", index + 1));
+            }
+            Event::Step { done, evaluations, best, what } => {
+                if let Some(bar) = &self.bar {
+                    let part = (done.clamp(0.0, 1.0) * TICKS as f64) as u64;
+                    bar.set_position(TICKS * stage.index as u64 + part);
+                    bar.set_message(format!(
+                        "{what}: {evaluations} evaluations, best cost {best:.5}"
+                    ));
+                }
+                if stage.what != what {
+                    what.clone_into(&mut stage.what);
+                    let line = format!(
+                        "  {}: {what} ({evaluations} evaluations so far, best cost {best:.5})",
+                        stage.name
+                    );
+                    self.say(Talk::Verbose, &line);
+                }
+            }
+            Event::StageEnd { name, evaluations, best, seconds } => {
+                let line = format!(
+                    "stage {} of {}: {name}: {evaluations} evaluations, best cost {best:.5}, \
+                     {seconds:.2} s",
+                    stage.index + 1,
+                    stage.count
+                );
+                self.say(if self.bar.is_some() { Talk::Verbose } else { Talk::Normal }, &line);
+            }
+            _ => {}
+        }
+    }
+
+    fn stop(&self) -> bool {
+        interrupt::requested()
+    }
+}

@@ -1,0 +1,171 @@
+//! Bad input to a registration: one clear message, exit code 2, and nothing left behind.
+
+mod common;
+use common::{Place, Run, grid, head};
+use std::fs;
+use voxalign_image::{Affine, Vector3, Volume};
+
+/// A place with a good pair.
+fn place() -> Place {
+    let place = Place::new();
+    place.pair();
+    place
+}
+
+/// Runs a registration that must be refused, and checks that nothing is left.
+#[track_caller]
+fn refused(place: &Place, arguments: &str, parts: &[&str]) -> Run {
+    let before = place.names();
+    let run = place.line(&format!("affine {arguments} -o new/out --no-report"));
+    let run = run.expect(2).says(parts);
+    assert_eq!(place.names(), before, "something is left");
+    let errors = run.err.lines().filter(|l| l.starts_with("voxalign: error:")).count();
+    assert_eq!(errors, 1, "{}", run.err);
+    run
+}
+
+#[test]
+fn files_that_are_no_images() {
+    let place = place();
+    refused(&place, "none.nii.gz moving.nii.gz", &["none.nii.gz", "check the path"]);
+    refused(&place, "fixed.nii.gz none.nii.gz", &["none.nii.gz"]);
+    place.write("text.nii", "this is no image");
+    refused(&place, "text.nii moving.nii.gz", &["text.nii"]);
+    place.write("picture.jpg", "");
+    refused(&place, "picture.jpg moving.nii.gz", &["picture.jpg", ".nii.gz"]);
+    let whole = fs::read(place.path("fixed.nii.gz")).unwrap();
+    fs::write(place.path("cut.nii.gz"), &whole[..whole.len() / 2]).unwrap();
+    refused(&place, "cut.nii.gz moving.nii.gz", &["cut.nii.gz"]);
+}
+
+#[test]
+fn arguments_that_are_missing() {
+    let place = place();
+    place.line("affine fixed.nii.gz moving.nii.gz").expect(2).says(&["-o DIR"]);
+    place.line("affine fixed.nii.gz -o out").expect(2).says(&["MOVING"]);
+    place.line("affine --quiet -o out").expect(2).says(&["FIXED"]);
+    assert!(!place.path("out").exists());
+}
+
+#[test]
+fn images_that_cannot_be_registered() {
+    let place = place();
+    let small = grid([20, 20, 20], 4.0);
+    place.image("constant.nii.gz", &Volume::filled(small.clone(), 3.0));
+    refused(&place, "constant.nii.gz moving.nii.gz", &["fixed image is constant (3"]);
+    refused(&place, "fixed.nii.gz constant.nii.gz", &["moving image is constant"]);
+    let mut holes = head(&small, &Affine::identity());
+    holes.data_mut()[7] = f32::NAN;
+    place.image("holes.nii.gz", &holes);
+    refused(&place, "fixed.nii.gz holes.nii.gz", &["1 voxels", "--replace-nan"]);
+    place.image("flat.nii.gz", &head(&grid([40, 40, 1], 4.0), &Affine::identity()));
+    refused(&place, "flat.nii.gz moving.nii.gz", &["2D", "3D"]);
+}
+
+#[test]
+fn a_4d_image_is_refused() {
+    let place = place();
+    // A NIfTI header whose fourth axis is 2, with data for both volumes.
+    let (x, y, z) = (4i16, 4i16, 4i16);
+    let mut bytes = vec![0u8; 352 + 2 * 64];
+    bytes[0..4].copy_from_slice(&348i32.to_le_bytes());
+    for (i, n) in [4i16, x, y, z, 2, 1, 1, 1].iter().enumerate() {
+        bytes[40 + 2 * i..42 + 2 * i].copy_from_slice(&n.to_le_bytes());
+    }
+    bytes[70..72].copy_from_slice(&2i16.to_le_bytes());
+    bytes[72..74].copy_from_slice(&8i16.to_le_bytes());
+    for i in 0..8 {
+        bytes[76 + 4 * i..80 + 4 * i].copy_from_slice(&1f32.to_le_bytes());
+    }
+    bytes[108..112].copy_from_slice(&352f32.to_le_bytes());
+    bytes[344..348].copy_from_slice(b"n+1\0");
+    fs::write(place.path("four.nii"), &bytes).unwrap();
+    refused(&place, "four.nii moving.nii.gz", &["four.nii", "2 volumes"]);
+    let info = place.line("info four.nii").expect(0);
+    assert!(info.out.contains("several volumes"), "{}", info.out);
+}
+
+#[test]
+fn images_far_apart_need_a_start() {
+    let place = place();
+    let far = Affine::translation(Vector3::new(900.0, 0.0, 0.0));
+    let there = grid([40, 40, 40], 4.0).moved(&far).unwrap();
+    place.image("far.nii.gz", &head(&there, &far.inverse().unwrap()));
+    let arguments = "fixed.nii.gz far.nii.gz --init header --search local";
+    refused(&place, arguments, &["do not overlap", "--init centre"]);
+}
+
+#[test]
+fn masks_and_labels() {
+    let place = place();
+    place.image("mask.nii.gz", &Volume::filled(grid([10, 10, 10], 4.0), 1.0));
+    let pair = "fixed.nii.gz moving.nii.gz";
+    refused(&place, &format!("{pair} --fixed-mask mask.nii.gz"), &["mask", "10x10x10"]);
+    refused(&place, &format!("{pair} --moving-mask mask.nii.gz"), &["mask", "10x10x10"]);
+    refused(&place, &format!("{pair} --fixed-weight mask.nii.gz"), &["weight", "10x10x10"]);
+    refused(&place, &format!("{pair} --fixed-mask none.nii"), &["--fixed-mask", "none.nii"]);
+    let empty = Volume::filled(grid([40, 44, 40], 4.0), 0.0);
+    place.image("empty.nii.gz", &empty);
+    refused(&place, &format!("{pair} --fixed-mask empty.nii.gz"), &["selects no voxel"]);
+    let one = format!("{pair} --fixed-labels fixed_labels.nii.gz");
+    refused(&place, &one, &["--moving-labels", "both or neither"]);
+    let swapped = "--fixed-labels moving_labels.nii.gz --moving-labels fixed_labels.nii.gz";
+    refused(&place, &format!("{pair} {swapped}"), &["--fixed-labels", "grids differ"]);
+    let intensities = "--fixed-labels fixed.nii.gz --moving-labels moving.nii.gz";
+    refused(&place, &format!("{pair} {intensities}"), &["not a whole number"]);
+}
+
+#[test]
+fn options_out_of_range() {
+    let place = place();
+    let pair = "fixed.nii.gz moving.nii.gz";
+    refused(&place, &format!("{pair} --dof 5"), &["--dof 5", "6, 7, 9 or 12"]);
+    refused(&place, &format!("{pair} --bins 1"), &["--bins"]);
+    refused(&place, &format!("{pair} --interpolation label"), &["label maps"]);
+    place.write("bad.tfm", "no transform");
+    refused(&place, &format!("{pair} --init bad.tfm"), &["--init", "bad.tfm"]);
+}
+
+#[test]
+fn configuration_files() {
+    let place = place();
+    let pair = "fixed.nii.gz moving.nii.gz";
+    let with = |text: &str, parts: &[&str]| {
+        place.write("job.toml", text);
+        refused(&place, &format!("{pair} --config job.toml"), parts);
+    };
+    with("doff = 6", &["job.toml", "unknown key 'doff'", "did you mean 'dof'"]);
+    with("fixed_mask = 'a'", &["unknown key 'fixed_mask'", "'fixed-mask'"]);
+    with("cost = 'xx'", &["job.toml", "xx", "nmi"]);
+    with("dof = 5", &["--dof 5"]);
+    with("dof = ", &["job.toml", "line 1"]);
+    with("quiet = 1", &["quiet", "true or false"]);
+    refused(&place, &format!("{pair} --config none.toml"), &["none.toml"]);
+}
+
+#[test]
+fn places_that_cannot_be_written() {
+    let place = place();
+    place.write("file", "");
+    let run = place.line("affine fixed.nii.gz moving.nii.gz -o file/out --no-report");
+    run.expect(2).says(&["file/out", "cannot write"]);
+    assert_eq!(fs::read(place.path("file")).unwrap(), b"");
+}
+
+#[test]
+fn inputs_are_not_overwritten() {
+    let place = place();
+    fs::create_dir(place.path("out")).unwrap();
+    fs::copy(place.path("moving.nii.gz"), place.path("out/warped.nii.gz")).unwrap();
+    let before = fs::read(place.path("out/warped.nii.gz")).unwrap();
+    let run = place.line("affine fixed.nii.gz out/../out/warped.nii.gz -o out");
+    run.expect(2).says(&["input and an output"]);
+    assert_eq!(fs::read(place.path("out/warped.nii.gz")).unwrap(), before);
+    place.write("t.tfm", "");
+    place
+        .line("apply -i moving.nii.gz -r fixed.nii.gz -t t.tfm -o ./moving.nii.gz")
+        .expect(2)
+        .says(&["input and an output"]);
+    place.line("invert -t t.tfm -o ./t.tfm").expect(2).says(&["input and an output"]);
+    place.line("convert fixed.nii.gz fixed.nii.gz").expect(2).says(&["input and an output"]);
+}

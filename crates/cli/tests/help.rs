@@ -1,0 +1,63 @@
+//! Help, versions, and what clap refuses.
+
+mod common;
+use common::Place;
+
+const COMMANDS: [&str; 9] =
+    ["affine", "demo", "apply", "invert", "compose", "compare", "info", "convert", "bench"];
+
+#[test]
+fn every_command_has_help() {
+    let place = Place::new();
+    let top = place.line("--help").expect(0);
+    assert!(top.out.contains("Exit codes: 0 done"), "{}", top.out);
+    for command in COMMANDS {
+        assert!(top.out.contains(&format!("\n  {command}")), "{command}");
+        let help = place.run(&[command, "--help"]).expect(0);
+        assert!(help.out.contains("Usage: voxalign"), "{}", help.out);
+        assert!(help.err.is_empty(), "{}", help.err);
+        let short = place.run(&[command, "-h"]).expect(0);
+        assert!(short.out.len() <= help.out.len());
+    }
+    for command in ["affine", "apply", "invert", "compose", "compare", "info", "convert"] {
+        let help = place.run(&[command, "--help"]);
+        assert!(help.out.contains("Examples:"), "{command}");
+    }
+}
+
+#[test]
+fn the_help_of_affine_has_units_and_defaults() {
+    let help = Place::new().line("affine --help").expect(0).out;
+    for word in ["mm", "degrees", "[default: 60,18]", "affine.fsl.mat", "--config", "Exit codes"] {
+        assert!(help.contains(word), "{word} is not in\n{help}");
+    }
+}
+
+#[test]
+fn versions() {
+    let place = Place::new();
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(place.line("--version").expect(0).out.contains(version));
+    assert!(place.line("affine --version").expect(0).out.contains(version));
+}
+
+#[test]
+fn bad_command_lines_end_with_2() {
+    let place = Place::new();
+    place.run(&[]).expect(2).says(&["Usage"]);
+    place.line("afine").expect(2).says(&["unrecognized subcommand", "affine"]);
+    place.line("affine a b -o c --doff 6").expect(2).says(&["--doff", "--dof"]);
+    place.line("affine a b -o c --cost xx").expect(2).says(&["xx", "cr", "nmi"]);
+    place.line("affine a b -o c --threads 0").expect(2).says(&["--threads"]);
+    place.line("affine a b -o c --apodise -1").expect(2).says(&["--apodise"]);
+    place.line("affine a b -o c --search-angles 200").expect(2).says(&["-180 to 180"]);
+    place.line("affine a b -o c --search-steps 60").expect(2).says(&["60,18"]);
+    place.line("affine a b -o c --levels 1,2").expect(2).says(&["coarse to fine"]);
+    place.line("affine a b -o c --init nowhere.tfm").expect(2).says(&["moments", "file"]);
+    place.line("affine a b c -o d").expect(2).says(&["unexpected argument 'c'"]);
+    place.line("apply -i a.nii -o b.nii").expect(2).says(&["--transform"]);
+    place.line("compare a.nii").expect(2).says(&["WARPED"]);
+    place.line("compare --points a.csv").expect(2).says(&["2 values"]);
+    place.line("bench --size 0").expect(2).says(&["160x192x160"]);
+    assert!(place.names().is_empty(), "{:?}", place.names());
+}
