@@ -6,12 +6,13 @@ use voxalign_register::linear::StageRecord;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = 12.0;
+const LEFT: f64 = 84.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 52.0;
-/// Room between the panels of two stages.
-const GAP: f64 = 14.0;
+/// Room between the panels of two stages, with the numbers of the right one's axis.
+const GAP: f64 = 64.0;
+/// The least range of a panel's axis, as part of the range of all stages together.
+const LEAST_RANGE: f64 = 0.05;
 /// Most points that are drawn of one curve.
 const POINTS: usize = 400;
 /// Colours that there are in the style sheet (`--s0`, `--s1`, ...).
@@ -65,105 +66,109 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
         .collect()
 }
 
-/// The chart: a panel for each stage side by side on one axis of costs. `None` where no stage has
-/// a cost to draw.
+/// The chart: a panel for each stage side by side, each with its own axis of costs (costs of
+/// different stages are taken at different resolutions). `None` where no stage has a cost to draw.
 pub(crate) fn costs(stages: &[StageRecord], cost: &str) -> Option<String> {
     let curves: Vec<_> = stages.iter().map(curve).collect();
-    let all = || curves.iter().flatten().map(|p| p.1);
-    let (mut low, mut high) =
-        (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
-    if low > high {
-        return None;
-    }
-    let margin = ((high - low) * 0.06).max(high.abs().max(low.abs()) * 1e-3).max(1e-9);
-    (low, high) = (low - margin, high + margin);
-    let bottom = HEIGHT - BOTTOM;
-    let count = stages.len() as f64;
-    let panel = ((WIDTH - LEFT - RIGHT - GAP * (count - 1.0)) / count).max(1.0);
-    let y_of = |cost: f64| TOP + (high - cost) / (high - low) * (bottom - TOP);
+    let (low, high) = range(curves.iter().flatten())?;
+    let least = ((high - low) * LEAST_RANGE).max(high.abs().max(low.abs()) * 1e-4).max(1e-12);
+    let panel = (WIDTH - LEFT + GAP) / stages.len() as f64 - GAP;
+    let panel = panel.max(GAP / 2.0);
+    let width = LEFT + stages.len() as f64 * (panel + GAP) - GAP + 4.0;
+    let middle = (TOP + HEIGHT - BOTTOM) / 2.0;
     let mut svg = format!(
-        "<svg class=\"chart\" id=\"svg-cost\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
-         aria-label=\"Cost over evaluations, one panel for each of {} stages\">",
-        stages.len()
+        "<svg class=\"chart\" id=\"svg-cost\" viewBox=\"0 0 {width:.0} {HEIGHT}\" role=\"img\" \
+         aria-label=\"Cost over evaluations, one panel for each stage\">\
+         <text class=\"label\" x=\"14\" y=\"{middle}\" text-anchor=\"middle\" \
+         transform=\"rotate(-90 14 {middle})\">{} (lower is better)</text>\
+         <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">\
+         cost evaluations within each stage</text>",
+        escape(cost),
+        (LEFT + width) / 2.0,
+        HEIGHT - 8.0
     );
+    for (i, (stage, points)) in stages.iter().zip(&curves).enumerate() {
+        let left = LEFT + i as f64 * (panel + GAP);
+        let _ = write!(
+            svg,
+            "<g class=\"stage s{}\"><title>{}: {} evaluations, cost {} to {}, {}</title>",
+            i % COLOURS,
+            escape(&stage.name),
+            thousands(stage.evaluations as f64),
+            number(stage.cost_start),
+            number(stage.cost_end),
+            seconds(stage.seconds),
+        );
+        draw_panel(&mut svg, stage, points, least, (left, panel));
+        svg.push_str("</g>");
+    }
+    svg.push_str("</svg>");
+    Some(svg)
+}
+
+/// Lowest and highest cost.
+fn range<'a>(points: impl Iterator<Item = &'a (f64, f64)>) -> Option<(f64, f64)> {
+    points.fold(None, |range, &(_, cost)| match range {
+        None => Some((cost, cost)),
+        Some((low, high)) => Some((cost.min(low), cost.max(high))),
+    })
+}
+
+/// One stage's panel with its axes and its curve.
+fn draw_panel(
+    svg: &mut String,
+    stage: &StageRecord,
+    points: &[(f64, f64)],
+    least: f64,
+    (left, width): (f64, f64),
+) {
+    let bottom = HEIGHT - BOTTOM;
+    let centre = left + width / 2.0;
+    let evaluations = points.last().map_or(0.0, |p| p.0).max(stage.evaluations as f64).max(1.0);
+    let room = ((width + GAP) / 8.5) as usize;
+    let name: String = stage.name.chars().take(room.max(3)).collect();
+    let _ = write!(
+        svg,
+        "<rect class=\"panel\" x=\"{left:.1}\" y=\"{TOP}\" width=\"{width:.1}\" \
+         height=\"{:.1}\"/>\
+         <text class=\"name\" x=\"{centre:.1}\" y=\"18\" text-anchor=\"middle\">{}</text>\
+         <text class=\"tick\" x=\"{centre:.1}\" y=\"34\" text-anchor=\"middle\">{}</text>\
+         <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">0</text>\
+         <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+        bottom - TOP,
+        escape(&name),
+        seconds(stage.seconds),
+        left,
+        bottom + 16.0,
+        left + width,
+        bottom + 16.0,
+        thousands(evaluations),
+    );
+    let (Some((low, high)), Some(first), Some(end)) =
+        (range(points.iter()), points.first(), points.last())
+    else {
+        return;
+    };
+    // The curve sits low in a range that is widened, so that a small gain looks small.
+    let high = high.max(low + least);
+    let margin = (high - low) * 0.06;
+    let (low, high) = (low - margin, high + margin);
+    let y_of = |cost: f64| TOP + (high - cost) / (high - low) * (bottom - TOP);
+    let x_of = |evaluation: f64| left + 5.0 + evaluation / evaluations * (width - 10.0).max(1.0);
     let marks = ticks(low, high);
     let decimals = decimals_for(&marks);
     for mark in &marks {
         let y = y_of(*mark);
         let _ = write!(
             svg,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+            "<line class=\"grid\" x1=\"{left:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
              <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            WIDTH - RIGHT,
-            LEFT - 8.0,
+            left + width,
+            left - 6.0,
             y + 4.0,
             if mark.abs() < 1e6 { fixed(*mark, decimals) } else { number(*mark) }
         );
     }
-    let middle = (TOP + bottom) / 2.0;
-    let _ = write!(
-        svg,
-        "<text class=\"label\" x=\"16\" y=\"{middle}\" text-anchor=\"middle\" \
-         transform=\"rotate(-90 16 {middle})\">{} (lower is better)</text>\
-         <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">\
-         cost evaluations within each stage</text>",
-        escape(cost),
-        LEFT + (WIDTH - LEFT - RIGHT) / 2.0,
-        HEIGHT - 8.0
-    );
-    for (i, (stage, points)) in stages.iter().zip(&curves).enumerate() {
-        let left = LEFT + i as f64 * (panel + GAP);
-        stage_panel(&mut svg, i, stage, points, (left, panel, bottom), y_of);
-    }
-    svg.push_str("</svg>");
-    Some(svg)
-}
-
-/// One stage's panel with its curve.
-fn stage_panel(
-    svg: &mut String,
-    index: usize,
-    stage: &StageRecord,
-    points: &[(f64, f64)],
-    (left, width, bottom): (f64, f64, f64),
-    y_of: impl Fn(f64) -> f64,
-) {
-    let colour = index % COLOURS;
-    let last = points.last().map_or(0.0, |p| p.0).max(stage.evaluations as f64).max(1.0);
-    let x_of = |evaluation: f64| left + 4.0 + evaluation / last * (width - 10.0);
-    let name: String =
-        if width < 60.0 { stage.name.chars().take(6).collect() } else { stage.name.clone() };
-    let _ = write!(
-        svg,
-        "<g class=\"stage s{colour}\"><title>{}: {} evaluations, cost {} to {}, {}</title>\
-         <rect class=\"panel\" x=\"{left:.1}\" y=\"{TOP}\" width=\"{width:.1}\" height=\"{:.1}\"/>\
-         <text class=\"name\" x=\"{:.1}\" y=\"20\" text-anchor=\"middle\">{}</text>\
-         <text class=\"tick\" x=\"{:.1}\" y=\"36\" text-anchor=\"middle\">{}</text>",
-        escape(&stage.name),
-        stage.evaluations,
-        number(stage.cost_start),
-        number(stage.cost_end),
-        seconds(stage.seconds),
-        bottom - TOP,
-        left + width / 2.0,
-        escape(&name),
-        left + width / 2.0,
-        seconds(stage.seconds),
-    );
-    let _ = write!(
-        svg,
-        "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">0</text>\
-         <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-        left + 2.0,
-        bottom + 16.0,
-        left + width - 2.0,
-        bottom + 16.0,
-        thousands(last)
-    );
-    let (Some(first), Some(end)) = (points.first(), points.last()) else {
-        svg.push_str("</g>");
-        return;
-    };
     let mut path = format!("M{:.1} {:.1}", x_of(first.0), y_of(first.1));
     for point in &points[1..] {
         let _ = write!(path, "H{:.1}V{:.1}", x_of(point.0), y_of(point.1));
@@ -181,7 +186,6 @@ fn stage_panel(
             thousands(point.0)
         );
     }
-    svg.push_str("</g>");
 }
 
 /// How many decimals tell neighbouring ticks apart.

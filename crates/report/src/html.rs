@@ -110,6 +110,12 @@ pub(crate) fn shell(command: &[String]) -> String {
 pub(crate) fn title(name: &str) -> String {
     const ACRONYMS: [&str; 10] =
         ["ncc", "lncc", "mi", "nmi", "cr", "ssd", "mse", "rmse", "psnr", "cpu"];
+    const UNITS: [&str; 5] = ["mm", "degrees", "seconds", "percent", "nats"];
+    if let Some((stem, unit)) = name.rsplit_once('_')
+        && UNITS.contains(&unit)
+    {
+        return format!("{}, {unit}", title(stem));
+    }
     let mut words: Vec<String> = Vec::new();
     for word in name.split(['_', ' ']).filter(|w| !w.is_empty()) {
         if ACRONYMS.contains(&word) {
@@ -189,6 +195,7 @@ mod tests {
     fn titles() {
         assert_eq!(title("label_overlap"), "Label overlap");
         assert_eq!(title("ncc"), "NCC");
+        assert_eq!(title("inverse_consistency_mm"), "Inverse consistency, mm");
         assert_eq!(title("overlap of the fields of view"), "Overlap of the fields of view");
     }
 }

@@ -54,9 +54,9 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
         "fig-slices",
         "Slices",
         &format!("<p class=\"convention\">{}</p>{}", studio.convention(), studio.slices()?),
-        "<b>How to read it:</b> the rows show the same slices of the fixed image, of the moving \
-         image where it was, and of the moving image as aligned. Good alignment: the last row has \
-         the first row\u{2019}s outline, size and position, whatever its contrast.",
+        "<b>How to read it:</b> the same slices of the fixed image, of the moving image where it \
+         was, and of the moving image as aligned. Good alignment: the last has the outline, size \
+         and position of the first, whatever its contrast.",
     );
     page += &figure(
         "fig-checkerboard",
@@ -215,8 +215,8 @@ fn search(record: &RunRecord) -> String {
         &(chart + &table),
         "<b>How to read it:</b> the lowest cost so far of the candidate that led in the end, stage \
          by stage from coarse to fine. A good search falls steeply at first and ends flat in each \
-         stage. Costs of different stages are taken at different resolutions: compare them within \
-         a stage. A curve that still falls at the end of the last stage may not have converged.",
+         stage. Costs of different stages are taken at different resolutions, so each has its own \
+         axis. A curve that still falls at the end of the last stage may not have converged.",
     )
 }
 

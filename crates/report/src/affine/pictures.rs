@@ -71,10 +71,17 @@ impl<'a> Studio<'a> {
     /// How the grid lies, where the slices are and how the pictures are turned, in words.
     pub(super) fn convention(&self) -> String {
         let grid = self.report.fixed.grid();
-        let mut text = "All pictures follow the <strong>radiological convention</strong>: \
-                        the patient\u{2019}s right (R) is on the left of the picture, the front \
-                        (A) on the left of sagittal slices. "
-            .to_owned();
+        let mut text =
+            "All pictures follow the <strong>radiological convention</strong>: ".to_owned();
+        let names: Vec<_> = self.planes.iter().map(|plane| plane.name).collect();
+        text.push_str(match names.as_slice() {
+            ["sagittal"] => "the front (A) is on the left of the picture. ",
+            [_] => "the patient\u{2019}s right (R) is on the left of the picture. ",
+            _ => {
+                "the patient\u{2019}s right (R) is on the left of the picture, the front (A) on \
+                 the left of sagittal slices. "
+            }
+        });
         let tilt = grid.obliqueness().to_degrees();
         if tilt > 0.5 {
             let _ = write!(
