@@ -9,7 +9,7 @@ use voxalign_image::{Grid, LabelMap, Volume};
 /// Longest side of a picture of a volume, pixels: at least and at most.
 const PIXELS_3D: [f64; 2] = [256.0, 400.0];
 /// Longest side of the picture of an image of one slice, pixels: at least and at most.
-const PIXELS_2D: [f64; 2] = [320.0, 900.0];
+const PIXELS_2D: [f64; 2] = [320.0, 640.0];
 /// A plane is left out when its picture would be thinner than this part of the longest side.
 const THINNEST: f64 = 0.04;
 
@@ -289,10 +289,10 @@ mod tests {
         let grid = Grid::axis_aligned([4000, 2000, 1], [0.1, 0.1, 1.0]).unwrap();
         let image = Volume::from_fn(grid.clone(), |x, y, _| ((x + y) % 2) as f32);
         let plane = &planes(&grid, [0; 3])[0];
-        assert_eq!((plane.width(), plane.height()), (900, 450));
+        assert_eq!((plane.width(), plane.height()), (640, 320));
         let picture = plane.draw(&image, 0.0);
         assert!(picture.iter().all(|v| (v - 0.5).abs() < 0.05));
-        assert_eq!(plane.labels(&image.map(|_| 7)), vec![7; 900 * 450]);
+        assert_eq!(plane.labels(&image.map(|_| 7)), vec![7; 640 * 320]);
     }
 
     #[test]
