@@ -108,8 +108,8 @@ pub(crate) fn shell(command: &[String]) -> String {
 
 /// A field name as a heading: `ncc_after` becomes `NCC after`.
 pub(crate) fn title(name: &str) -> String {
-    const ACRONYMS: [&str; 10] =
-        ["ncc", "lncc", "mi", "nmi", "cr", "ssd", "mse", "rmse", "psnr", "cpu"];
+    const ACRONYMS: [&str; 11] =
+        ["ncc", "lncc", "mi", "nmi", "cr", "ssd", "mse", "rmse", "rms", "psnr", "cpu"];
     const UNITS: [&str; 5] = ["mm", "degrees", "seconds", "percent", "nats"];
     if let Some((stem, unit)) = name.rsplit_once('_')
         && UNITS.contains(&unit)

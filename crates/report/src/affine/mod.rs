@@ -5,7 +5,7 @@ mod words;
 
 use crate::chart;
 use crate::error::{ReportError, Result};
-use crate::html::escape;
+use crate::html::{escape, title};
 use crate::record::RunRecord;
 use pictures::Studio;
 use voxalign_image::{Grid, LabelMap, Volume};
@@ -139,13 +139,15 @@ fn head(record: &RunRecord) -> String {
     let (fixed, moving) = (role("fixed"), role("moving"));
     let program = escape(&format!("{} {}", record.program, record.version));
     let date = escape(&record.date);
+    let kind = record.program.split_whitespace().last();
+    let kind = kind.filter(|k| ["rigid", "similarity"].contains(k)).unwrap_or("affine");
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; \
          style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\
-         <title>{moving} onto {fixed}: affine registration</title><style>{}</style></head><body>\
-         <div class=\"page\"><header><h1>Affine registration</h1>\
+         <title>{moving} onto {fixed}: {} registration</title><style>{}</style></head><body>\
+         <div class=\"page\"><header><h1>{} registration</h1>\
          <p>{moving} onto {fixed}</p><p>{program}{}{date}</p></header>\
          <nav aria-label=\"Sections\"><a href=\"#verdict\">Verdict</a>\
          <a href=\"#transform\">Transform</a>\
@@ -154,7 +156,9 @@ fn head(record: &RunRecord) -> String {
          <a href=\"#fig-edges\">Edges</a><a href=\"#fig-difference\">Difference</a>\
          <a href=\"#fig-histogram\">Histograms</a><a href=\"#fig-cost\">Cost</a>\
          <a href=\"#details\">Details</a></nav><main>",
+        kind,
         include_str!("style.css"),
+        title(kind),
         if date.is_empty() { "" } else { " \u{b7} " },
     )
 }
