@@ -7,7 +7,7 @@ use std::path::Path;
 use tempfile::TempPath;
 
 /// Writes a file so that its name never shows an incomplete one: `f` writes to a temporary name
-/// in the same folder, which is flushed to the disk and renamed. Where `f` fails, or the program
+/// in the same folder, which is renamed when all is written. Where `f` fails, or the program
 /// is interrupted by a panic, nothing is left; an existing file is replaced only by a complete
 /// one.
 ///

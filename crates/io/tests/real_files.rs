@@ -2,7 +2,7 @@
 //! 2.5 (MetaImage, NRRD) read them. The files are found through `VOXALIGN_TEST_DATA` or in
 //! `shared/data` beside the workspace.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};
 use voxalign_image::Vector3;

@@ -1,6 +1,6 @@
 //! Transforms of other programs.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use nalgebra::{Matrix3, Rotation3};
 use std::path::{Path, PathBuf};

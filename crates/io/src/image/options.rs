@@ -218,6 +218,6 @@ pub struct WriteOptions {
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        Self { data_type: DataType::F32, description: None, compression_level: 3 }
+        Self { data_type: DataType::F32, description: None, compression_level: 2 }
     }
 }

@@ -119,7 +119,7 @@ pub fn write(path: impl AsRef<Path>, transform: &Transform, geometry: &Geometry<
 /// Writes a transform in a given format, whatever the extension.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_as(
     path: impl AsRef<Path>,
     transform: &Transform,
@@ -144,6 +144,13 @@ fn read_source(source: &Source<'_>, geometry: &Geometry<'_>) -> Result<Transform
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     if [".nii", ".nii.gz", ".hdr", ".img", ".hdr.gz", ".img.gz"].iter().any(|e| name.ends_with(e)) {
         return nifti_field::read(source);
+    }
+    if crate::image::Format::from_path(path).is_ok() {
+        return Err(IoError::unsupported(
+            path,
+            "displacement fields are read from NIfTI files only",
+            "convert it with SimpleITK: WriteImage(ReadImage(\"in.mha\"), \"out.nii.gz\")",
+        ));
     }
     let bytes = source.read_all(LARGEST_TEXT)?;
     if bytes.starts_with(b"\x89HDF") {

@@ -148,7 +148,14 @@ fn parse(source: &Source<'_>, format: Format) -> Result<VectorHeader> {
         oddities,
     };
     info.describe_grid();
-    Ok(VectorHeader { plan: Plan { info, start: Start::Unpacked(start), skip: 0 }, header })
+    let mut plan = Plan { info, start: Start::Unpacked(start), skip: 0 };
+    if single && !gzip {
+        let rest = source.length().saturating_sub(start.saturating_add(plan.size()?.1));
+        if rest > 0 {
+            plan.info.oddities.push(format!("{rest} bytes follow the values; they are ignored"));
+        }
+    }
+    Ok(VectorHeader { plan, header })
 }
 
 fn dims(

@@ -103,7 +103,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
     let place = geometry::find(&fields, &sizes, &mut oddities).map_err(|problem| {
         IoError::malformed(path, problem, "correct the geometry in the header first")
     })?;
-    let (data_path, mut start) = data_place(&fields, path)?;
+    let (data_path, mut start) = data_place(&fields, source)?;
     let mut skip = 0;
     match fields.get("byteskip").map(str::parse::<i64>) {
         None => {}
@@ -152,7 +152,8 @@ fn encoding(name: &str, path: &Path) -> Result<Compression> {
 }
 
 /// The file of the values and where they begin in it.
-fn data_place(fields: &Fields, path: &Path) -> Result<(PathBuf, Start)> {
+fn data_place(fields: &Fields, source: &Source<'_>) -> Result<(PathBuf, Start)> {
+    let path = source.path();
     let lines = match fields.get("lineskip").map(str::parse::<usize>) {
         None => 0,
         Some(Ok(n)) if n <= 100_000 => n,
@@ -167,7 +168,7 @@ fn data_place(fields: &Fields, path: &Path) -> Result<(PathBuf, Start)> {
     let Some(name) = fields.get("datafile") else {
         let mut at = fields.length as u64;
         if lines > 0 {
-            at += line_end(&Source::open(path)?, at, lines)?;
+            at += line_end(source, at, lines)?;
         }
         return Ok((path.into(), Start::Stored(at)));
     };
@@ -179,7 +180,9 @@ fn data_place(fields: &Fields, path: &Path) -> Result<(PathBuf, Start)> {
         ));
     }
     let data = text::beside(path, name);
-    let at = if lines > 0 { line_end(&Source::open(&data)?, 0, lines)? } else { 0 };
+    // Bytes in memory have no files beside them.
+    let on_disk = lines > 0 && !source.is_memory();
+    let at = if on_disk { line_end(&Source::open(&data)?, 0, lines)? } else { 0 };
     Ok((data, Start::Stored(at)))
 }
 
