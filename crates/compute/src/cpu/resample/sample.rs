@@ -93,38 +93,100 @@ fn cubic<V: Vectors>(
     frame: &Frame,
     cells: &Cells<V>,
 ) -> V::F {
-    let mut weights = [[[0f32; LANES]; 4]; 3];
+    let mut weights = [[v.splat(0.0); 4]; 3];
     let mut cell = [[0i32; LANES]; 3];
-    let mut index = [0i32; LANES];
-    v.store_int(cells.index, &mut index);
     for a in 0..3 {
         v.store_int(cells.local[a], &mut cell[a]);
         let f = cells.fraction[a];
         let g = v.sub(v.splat(1.0), f);
-        v.store(outer(v, g), &mut weights[a][0]);
-        v.store(inner(v, f, g), &mut weights[a][1]);
-        v.store(inner(v, g, f), &mut weights[a][2]);
-        v.store(outer(v, f), &mut weights[a][3]);
+        weights[a] = [outer(v, g), inner(v, f, g), inner(v, g, f), outer(v, f)];
     }
-    let [_, sy, sz] = geometry.strides.map(|s| s as usize);
+    let mut along_x = [[0f32; LANES]; 4];
+    for t in 0..4 {
+        v.store(weights[0][t], &mut along_x[t]);
+    }
+    let mut index = [0i32; LANES];
+    v.store_int(cells.index, &mut index);
+    let [_, sy, sz] = geometry.strides;
+    let (sy, sz) = (sy as usize, sz as usize);
     let mut out: Lanes = [0.0; LANES];
-    for l in 0..LANES {
-        let c = [0, 1, 2].map(|a| cell[a][l] + frame.base[a]);
-        let w = [0, 1, 2].map(|a| [0, 1, 2, 3].map(|t: usize| weights[a][t][l]));
-        let interior = |a: usize| c[a] >= 1 && c[a] + 2 < geometry.dims[a] as i32;
-        out[l] = if interior(0) && interior(1) && interior(2) {
-            let start = index[l] as usize - 1 - sy - sz;
-            spline(w, |y, z| {
-                let row = &src[start + y * sy + z * sz..];
-                row.first_chunk::<4>().copied().unwrap_or_default()
-            })
+    for group in 0..4 {
+        let mut w = [[v.splat(0.0); 4]; 2];
+        for t in 0..4 {
+            w[0][t] = v.spread_four(weights[1][t], group);
+            w[1][t] = v.spread_four(weights[2][t], group);
+        }
+        // Four cells at a time; if one of them is at the border, all are collected first.
+        let (mut start, mut at) = ([0usize; 4], [[0i32; 3]; 4]);
+        let mut interior = true;
+        for k in 0..4 {
+            let l = 4 * group + k;
+            for a in 0..3 {
+                at[k][a] = cell[a][l] + frame.base[a];
+                interior &= at[k][a] >= 1 && at[k][a] + 2 < geometry.dims[a] as i32;
+            }
+            start[k] = (index[l] as usize).wrapping_sub(1 + sy + sz);
+        }
+        let sum = if interior {
+            rows(v, src, start, sy, sz, &w)
         } else {
-            let at =
-                [0, 1, 2].map(|a| [0, 1, 2, 3].map(|t| mirror(c[a] + t - 1, geometry.dims[a])));
-            spline(w, |y, z| at[0].map(|x| src[x + at[1][y] * sy + at[2][z] * sz]))
+            let collected = collect(src, geometry, &at);
+            rows(v, &collected, [0, 64, 128, 192], 4, 16, &w)
         };
+        let mut part: Lanes = [0.0; LANES];
+        v.store(sum, &mut part);
+        for k in 0..4 {
+            let l = 4 * group + k;
+            let near = part[4 * k] * along_x[0][l] + part[4 * k + 1] * along_x[1][l];
+            let far = part[4 * k + 2] * along_x[2][l] + part[4 * k + 3] * along_x[3][l];
+            out[l] = near + far;
+        }
     }
     v.load(&out)
+}
+
+/// The coefficients around four cells, mirrored at the border.
+#[inline(never)]
+fn collect(src: &[f32], geometry: &Geometry, cells: &[[i32; 3]; 4]) -> [f32; 256] {
+    let mut out = [0f32; 256];
+    for (cell, out) in cells.iter().zip(out.as_chunks_mut::<4>().0.chunks_exact_mut(16)) {
+        let mut at = [[0usize; 4]; 3];
+        for a in 0..3 {
+            for t in 0..4 {
+                let i = mirror(cell[a] + t as i32 - 1, geometry.dims[a]);
+                at[a][t] = i * geometry.strides[a] as usize;
+            }
+        }
+        for (t, row) in out.iter_mut().enumerate() {
+            let start = at[1][t % 4] + at[2][t / 4];
+            for (value, x) in row.iter_mut().zip(at[0]) {
+                *value = src[start + x];
+            }
+        }
+    }
+    out
+}
+
+/// Sums over 4 x 4 rows of 4 coefficients, weighted along y and z, for four cells at once.
+#[inline(always)]
+fn rows<V: Vectors>(
+    v: V,
+    src: &[f32],
+    start: [usize; 4],
+    sy: usize,
+    sz: usize,
+    w: &[[V::F; 4]; 2],
+) -> V::F {
+    let mut sum = v.splat(0.0);
+    for z in 0..4 {
+        let mut plane = v.splat(0.0);
+        for y in 0..4 {
+            let row = v.gather_fours(&src[y * sy + z * sz..], start);
+            plane = v.add(plane, v.mul(w[0][y], row));
+        }
+        sum = v.add(sum, v.mul(w[1][z], plane));
+    }
+    sum
 }
 
 /// The weight of the farther neighbour: t³ / 6.
@@ -140,31 +202,9 @@ fn inner<V: Vectors>(v: V, t: V::F, u: V::F) -> V::F {
     v.sub(v.splat(2.0 / 3.0), half)
 }
 
-/// The weighted sum of 4 x 4 rows of 4 coefficients.
-#[inline(always)]
-fn spline(w: [[f32; 4]; 3], row: impl Fn(usize, usize) -> [f32; 4]) -> f32 {
-    let mut sum = [0f32; 4];
-    for z in 0..4 {
-        let mut plane = [0f32; 4];
-        for y in 0..4 {
-            let row = row(y, z);
-            for x in 0..4 {
-                plane[x] += w[1][y] * row[x];
-            }
-        }
-        for x in 0..4 {
-            sum[x] += w[2][z] * plane[x];
-        }
-    }
-    (sum[0] * w[0][0] + sum[1] * w[0][1]) + (sum[2] * w[0][2] + sum[3] * w[0][3])
-}
-
-/// The voxel that stands for voxel `i` of an axis of `n`, mirrored at the first and the last.
+/// The voxel that stands for voxel `i` of an axis of `n`, mirrored at the first and the last; `i`
+/// is at most one before or after them.
 fn mirror(i: i32, n: usize) -> usize {
     let last = n as i32 - 1;
-    if last == 0 {
-        return 0;
-    }
-    let i = i.rem_euclid(2 * last);
-    i.min(2 * last - i) as usize
+    i.abs().min(2 * last - i.abs()).max(0) as usize
 }

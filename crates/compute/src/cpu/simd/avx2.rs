@@ -211,6 +211,32 @@ impl Vectors for Avx2 {
             out
         }
     }
+    #[inline(always)]
+    fn gather_fours(self, from: &[f32], index: [usize; 4]) -> Self::F {
+        assert!(from.len() >= 4, "gather fours");
+        let last = from.len() - 4;
+        let [a, b, c, d] =
+            [index[0].min(last), index[1].min(last), index[2].min(last), index[3].min(last)];
+        // SAFETY: there are four readable numbers from each of the indices on, as none is above
+        // `last`, and `self` proves the instructions.
+        unsafe {
+            let start = from.as_ptr();
+            [
+                _mm256_loadu2_m128(start.add(b), start.add(a)),
+                _mm256_loadu2_m128(start.add(d), start.add(c)),
+            ]
+        }
+    }
+    #[inline(always)]
+    fn spread_four(self, a: Self::F, group: usize) -> Self::F {
+        has!({
+            let half = if group < 2 { a[0] } else { a[1] };
+            let first = _mm256_set1_epi32(4 * (group % 2) as i32);
+            let low = _mm256_add_epi32(first, _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
+            let high = _mm256_add_epi32(first, _mm256_setr_epi32(2, 2, 2, 2, 3, 3, 3, 3));
+            [_mm256_permutevar8x32_ps(half, low), _mm256_permutevar8x32_ps(half, high)]
+        })
+    }
 
     #[inline(always)]
     fn splat_wide(self, value: f64) -> Self::D {

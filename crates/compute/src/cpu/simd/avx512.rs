@@ -156,6 +156,30 @@ impl Vectors for Avx512 {
             [_mm512_permutex2var_ps(low, even, high), _mm512_permutex2var_ps(low, odd, high)]
         }
     }
+    #[inline(always)]
+    fn gather_fours(self, from: &[f32], index: [usize; 4]) -> Self::F {
+        assert!(from.len() >= 4, "gather fours");
+        let last = from.len() - 4;
+        let [a, b, c, d] =
+            [index[0].min(last), index[1].min(last), index[2].min(last), index[3].min(last)];
+        // SAFETY: there are four readable numbers from each of the indices on, as none is above
+        // `last`, and `self` proves the instructions.
+        unsafe {
+            let start = from.as_ptr();
+            let out = _mm512_castps128_ps512(_mm_loadu_ps(start.add(a)));
+            let out = _mm512_insertf32x4::<1>(out, _mm_loadu_ps(start.add(b)));
+            let out = _mm512_insertf32x4::<2>(out, _mm_loadu_ps(start.add(c)));
+            _mm512_insertf32x4::<3>(out, _mm_loadu_ps(start.add(d)))
+        }
+    }
+    #[inline(always)]
+    fn spread_four(self, a: Self::F, group: usize) -> Self::F {
+        has!({
+            let order = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+            let order = _mm512_add_epi32(order, _mm512_set1_epi32(4 * group as i32));
+            _mm512_permutexvar_ps(order, a)
+        })
+    }
 
     #[inline(always)]
     fn splat_wide(self, value: f64) -> Self::D {

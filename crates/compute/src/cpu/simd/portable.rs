@@ -133,6 +133,15 @@ impl Vectors for Portable {
         }
         out
     }
+    #[inline(always)]
+    fn gather_fours(self, from: &[f32], index: [usize; 4]) -> Lanes {
+        let last = from.len() - 4;
+        lanes!(l => from[index[l / 4].min(last) + l % 4])
+    }
+    #[inline(always)]
+    fn spread_four(self, a: Lanes, group: usize) -> Lanes {
+        lanes!(l => a[4 * group + l / 4])
+    }
 
     #[inline(always)]
     fn splat_wide(self, value: f64) -> Self::D {

@@ -1,0 +1,168 @@
+//! The filters against sums over all voxels of each line, in `f64`.
+
+use voxalign_compute::ops::filter::{Method, SIGMA_NONE};
+use voxalign_compute::{Device, Dims};
+
+use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
+
+on_cpus!(gaussian, gaussian_of_constant, gaussian_impulse, box_mean, errors; same bits: bits);
+
+/// `data` filtered along an axis: `weight(i, j)` is that of voxel `j` in voxel `i`, before the
+/// weights of each voxel are divided by their sum; `j` goes beyond the ends, where the nearest
+/// voxel stands for it if `reach` is above zero.
+fn along(
+    data: &[f64],
+    dims: Dims,
+    axis: usize,
+    reach: i64,
+    weight: impl Fn(i64, i64) -> f64,
+) -> Vec<f64> {
+    let n = dims[axis] as i64;
+    indices(dims)
+        .map(|at| {
+            let (mut sum, mut total) = (0.0, 0.0);
+            for j in -reach..n + reach {
+                let mut from = at;
+                from[axis] = j.clamp(0, n - 1) as usize;
+                let w = weight(at[axis] as i64, j);
+                sum += w * data[offset(dims, from)];
+                total += w;
+            }
+            sum / total
+        })
+        .collect()
+}
+
+fn gaussian_reference(src: &[f32], dims: Dims, sigma: [f64; 3]) -> Vec<f64> {
+    let mut data: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
+    for axis in 0..3 {
+        if dims[axis] > 1 && sigma[axis] >= SIGMA_NONE {
+            let reach = (8.0 * sigma[axis]).ceil() as i64;
+            data = along(&data, dims, axis, reach, |i, j| {
+                (-0.5 * ((i - j) as f64 / sigma[axis]).powi(2)).exp()
+            });
+        }
+    }
+    data
+}
+
+const SIGMAS: [[f64; 3]; 5] =
+    [[0.5, 0.6, 0.3], [1.0, 1.0, 1.0], [2.5, 0.0, 4.0], [0.0, 3.0, 0.7], [9.0, 0.1, 17.0]];
+
+fn smoothed<D: Device>(
+    device: &D,
+    src: &[f32],
+    dims: Dims,
+    sigma: [f64; 3],
+    method: Method,
+) -> Vec<f32> {
+    let buffer = device.upload(src).unwrap();
+    let mut out = device.alloc(src.len()).unwrap();
+    device.gaussian(&buffer, dims, sigma, method, &mut out).unwrap();
+    device.into_host(out).unwrap()
+}
+
+fn gaussian<D: Device>(device: &D) {
+    for dims in SIZES {
+        let src = Random::new(1).image(dims);
+        for sigma in SIGMAS {
+            let expected = gaussian_reference(&src, dims, sigma);
+            for (method, tolerance) in [(Method::Fir, 1e-3), (Method::Recursive, 0.4)] {
+                let found = smoothed(device, &src, dims, sigma, method);
+                // Of a range of 250.
+                assert_close(
+                    &format!("{method:?} {dims:?} {sigma:?}"),
+                    &found,
+                    &expected,
+                    tolerance,
+                );
+            }
+        }
+    }
+}
+
+fn gaussian_of_constant<D: Device>(device: &D) {
+    for dims in SIZES {
+        for sigma in [[0.5; 3], [3.0; 3], [40.0, 0.0, 100.0]] {
+            for method in [Method::Fir, Method::Recursive] {
+                let found = smoothed(device, &vec![100.0; len(dims)], dims, sigma, method);
+                assert_close("constant", &found, &vec![100.0; len(dims)], 1e-4);
+            }
+        }
+    }
+}
+
+/// The recursive filter is within 1 % of the peak of the Gaussian for every width from 0.7 on.
+fn gaussian_impulse<D: Device>(device: &D) {
+    let dims = [257, 1, 1];
+    let mut src = vec![0.0; 257];
+    src[128] = 1.0;
+    for sigma in [0.7, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0] {
+        let expected = gaussian_reference(&src, dims, [sigma; 3]);
+        let found = smoothed(device, &src, dims, [sigma; 3], Method::Recursive);
+        assert_close(&format!("impulse {sigma}"), &found, &expected, 0.001 * expected[128]);
+    }
+}
+
+fn box_mean<D: Device>(device: &D) {
+    for dims in SIZES {
+        let src = Random::new(2).image(dims);
+        for radius in [[1, 1, 1], [2, 0, 3], [0, 40, 1], [7, 3, usize::MAX]] {
+            let mut expected: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
+            for axis in 0..3 {
+                let r = i64::try_from(radius[axis]).unwrap_or(i64::MAX);
+                expected =
+                    along(
+                        &expected,
+                        dims,
+                        axis,
+                        0,
+                        |i, j| {
+                            if (i - j).abs() <= r { 1.0 } else { 0.0 }
+                        },
+                    );
+            }
+            let buffer = device.upload(&src).unwrap();
+            let mut out = device.alloc(src.len()).unwrap();
+            device.box_mean(&buffer, dims, radius, &mut out).unwrap();
+            let found = device.into_host(out).unwrap();
+            assert_close(&format!("box {dims:?} {radius:?}"), &found, &expected, 1e-4);
+        }
+    }
+}
+
+fn errors<D: Device>(device: &D) {
+    let src = device.alloc::<f32>(24).unwrap();
+    let mut out = device.alloc::<f32>(24).unwrap();
+    let mut short = device.alloc::<f32>(23).unwrap();
+    let dims = [4, 3, 2];
+    for method in [Method::Fir, Method::Recursive] {
+        assert!(device.gaussian(&src, [4, 3, 3], [1.0; 3], method, &mut out).is_err());
+        assert!(device.gaussian(&src, [4, 0, 3], [1.0; 3], method, &mut out).is_err());
+        assert!(device.gaussian(&src, [usize::MAX; 3], [1.0; 3], method, &mut out).is_err());
+        assert!(device.gaussian(&src, dims, [1.0; 3], method, &mut short).is_err());
+        for bad in [-1.0, f64::NAN, f64::INFINITY] {
+            assert!(device.gaussian(&src, dims, [0.0, bad, 1.0], method, &mut out).is_err());
+        }
+    }
+    assert!(device.box_mean(&src, dims, [1; 3], &mut short).is_err());
+    assert!(device.box_mean(&short, dims, [1; 3], &mut out).is_err());
+}
+
+fn bits<D: Device>(device: &D) -> Results {
+    let mut results = Results::new();
+    for dims in SIZES {
+        let src = Random::new(3).image(dims);
+        for sigma in SIGMAS {
+            for method in [Method::Fir, Method::Recursive] {
+                let name = format!("gaussian {method:?} {dims:?} {sigma:?}");
+                results.push((name, smoothed(device, &src, dims, sigma, method)));
+            }
+        }
+        let buffer = device.upload(&src).unwrap();
+        let mut out = device.alloc(src.len()).unwrap();
+        device.box_mean(&buffer, dims, [2, 3, 1], &mut out).unwrap();
+        results.push((format!("box {dims:?}"), device.into_host(out).unwrap()));
+    }
+    results
+}

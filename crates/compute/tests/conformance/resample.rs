@@ -1,0 +1,568 @@
+//! Resampling against interpolation at each point by itself, in `f64`.
+
+use voxalign_compute::ops::filter::Method;
+use voxalign_compute::ops::resample::{
+    Interpolation, LabelRule, antialias_sigma, downsampled_dims, grid_map,
+};
+use voxalign_compute::{AffineMap, Device, Dims, IDENTITY};
+
+use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
+
+on_cpus!(
+    affine, by_field, exact_at_voxels, constants_stay, far_positions, composition, fields_on_other_grids,
+    labels, prefilter, resizing, errors;
+    same bits: bits
+);
+
+const KINDS: [Interpolation; 3] =
+    [Interpolation::Nearest, Interpolation::Linear, Interpolation::Cubic];
+
+const OUTSIDE: f32 = -7.0;
+
+/// Maps from a grid of any size to one of `dims`, with positions inside and outside.
+fn maps(dims: Dims) -> Vec<AffineMap> {
+    let mut random = Random::new(11);
+    let mut maps = vec![IDENTITY];
+    // Turned, scaled, sheared and flipped; about the middle of the source.
+    for size in [0.2, 0.05, 0.8] {
+        let mut map = [[0.0; 4]; 3];
+        for (a, row) in map.iter_mut().enumerate() {
+            for (b, m) in row[..3].iter_mut().enumerate() {
+                *m = if a == b { 1.0 } else { 0.0 } + random.between(-size, size);
+            }
+            row[3] = random.between(-0.4, 0.4) * dims[a] as f64 * size;
+        }
+        maps.push(map);
+    }
+    maps[3][0][0] *= -1.0;
+    maps[3][0][3] += dims[0] as f64;
+    // In the plane only, for flat images.
+    maps.push([[0.8, 0.3, 0.0, 0.7], [-0.3, 0.9, 0.0, 1.6], [0.0, 0.0, 1.0, 0.0]]);
+    // Large steps.
+    maps.push([[3.7, 0.0, 0.1, 0.3], [0.1, -4.1, 0.0, 9.0], [0.0, 0.2, 2.3, -0.2]]);
+    maps
+}
+
+fn position(map: &AffineMap, p: [f64; 3]) -> [f64; 3] {
+    map.map(|[x, y, z, offset]| x * p[0] + y * p[1] + z * p[2] + offset)
+}
+
+/// Whether a position is so near to a place where the value jumps that rounding decides.
+fn is_at_jump(p: [f64; 3], dims: Dims, kind: Interpolation) -> bool {
+    const NEAR: f64 = 1e-4;
+    (0..3).any(|a| {
+        let at_edge = (p[a] + 0.5).abs() < NEAR || (p[a] - dims[a] as f64 + 0.5).abs() < NEAR;
+        at_edge
+            || (kind == Interpolation::Nearest
+                && ((p[a] + 0.5) - (p[a] + 0.5).round()).abs() < NEAR)
+    })
+}
+
+fn is_inside(p: [f64; 3], dims: Dims) -> bool {
+    (0..3).all(|a| p[a] >= -0.5 && p[a] <= dims[a] as f64 - 0.5)
+}
+
+fn cubic_weight(t: f64) -> f64 {
+    let t = t.abs();
+    if t < 1.0 {
+        2.0 / 3.0 - 0.5 * t * t * (2.0 - t)
+    } else if t < 2.0 {
+        (2.0 - t).powi(3) / 6.0
+    } else {
+        0.0
+    }
+}
+
+fn mirrored(i: i64, n: usize) -> usize {
+    let last = n as i64 - 1;
+    if last == 0 {
+        return 0;
+    }
+    let i = i.rem_euclid(2 * last);
+    i.min(2 * last - i) as usize
+}
+
+/// The value of `src` (cubic: of the spline with these coefficients) at a position inside.
+fn value(src: &[f64], dims: Dims, p: [f64; 3], kind: Interpolation) -> f64 {
+    let p = [0, 1, 2].map(|a| p[a].clamp(0.0, dims[a] as f64 - 1.0));
+    let (reach, weight): (i64, &dyn Fn(f64) -> f64) = match kind {
+        Interpolation::Nearest => {
+            let at = p.map(|p| (p + 0.5).floor() as usize);
+            let at = [0, 1, 2].map(|a| at[a].min(dims[a] - 1));
+            return src[offset(dims, at)];
+        }
+        Interpolation::Linear => (1, &|t| (1.0 - t.abs()).max(0.0)),
+        _ => (2, &cubic_weight),
+    };
+    let cell = p.map(|p| p.floor() as i64);
+    let mut sum = 0.0;
+    for dz in 1 - reach..=reach {
+        for dy in 1 - reach..=reach {
+            for dx in 1 - reach..=reach {
+                let d = [dx, dy, dz];
+                let at = [0, 1, 2].map(|a| mirrored(cell[a] + d[a], dims[a]));
+                let w: f64 = (0..3).map(|a| weight(p[a] - (cell[a] + d[a]) as f64)).product();
+                sum += w * src[offset(dims, at)];
+            }
+        }
+    }
+    sum
+}
+
+/// Spline coefficients by solving for them, a line at a time.
+fn coefficients(src: &[f32], dims: Dims) -> Vec<f64> {
+    let mut data: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
+    for axis in (0..3).filter(|&a| dims[a] > 1) {
+        let n = dims[axis];
+        for first in indices(dims).filter(|at| at[axis] == 0) {
+            let place = |i: usize| {
+                let mut at = first;
+                at[axis] = i;
+                offset(dims, at)
+            };
+            let samples: Vec<f64> = (0..n).map(|i| data[place(i)]).collect();
+            // Gauss-Seidel on c[i] * 4/6 + (c[i-1] + c[i+1]) / 6 = s[i], mirrored.
+            let mut c = samples.clone();
+            for _ in 0..80 {
+                for i in 0..n {
+                    let (a, b) = (mirrored(i as i64 - 1, n), mirrored(i as i64 + 1, n));
+                    c[i] = (6.0 * samples[i] - c[a] - c[b]) / 4.0;
+                }
+            }
+            for (i, c) in c.into_iter().enumerate() {
+                data[place(i)] = c;
+            }
+        }
+    }
+    data
+}
+
+/// Compares, except where rounding decides.
+fn check(name: &str, found: &[f32], expected: &[Option<f64>], tolerance: f64) {
+    let (found, expected): (Vec<f32>, Vec<f64>) =
+        found.iter().zip(expected).filter_map(|(&f, e)| e.map(|e| (f, e))).unzip();
+    assert_close(name, &found, &expected, tolerance);
+}
+
+/// What is expected at a position, unless rounding decides.
+fn expected(src: &[f64], dims: Dims, p: [f64; 3], kind: Interpolation) -> Option<f64> {
+    if is_at_jump(p, dims, kind) {
+        None
+    } else if is_inside(p, dims) {
+        Some(value(src, dims, p, kind))
+    } else {
+        Some(f64::from(OUTSIDE))
+    }
+}
+
+/// The source of each kind for the reference.
+fn source(src: &[f32], dims: Dims, kind: Interpolation) -> Vec<f64> {
+    match kind {
+        Interpolation::Cubic => coefficients(src, dims),
+        _ => src.iter().map(|&v| f64::from(v)).collect(),
+    }
+}
+
+/// Sizes of source and output.
+fn pairs() -> Vec<(Dims, Dims)> {
+    let mut pairs: Vec<(Dims, Dims)> = SIZES.iter().map(|&dims| (dims, dims)).collect();
+    pairs.extend([
+        ([37, 23, 11], [150, 7, 5]),
+        ([4, 3, 2], [70, 5, 3]),
+        ([64, 30, 1], [31, 67, 1]),
+    ]);
+    pairs
+}
+
+fn warped<D: Device>(
+    device: &D,
+    src: &[f32],
+    dims: Dims,
+    map: &AffineMap,
+    field: Option<&[f32]>,
+    out_dims: Dims,
+    kind: Interpolation,
+) -> Vec<f32> {
+    let src = device.upload(src).unwrap();
+    let mut out = device.alloc(len(out_dims)).unwrap();
+    match field {
+        None => device.warp_affine(&src, dims, map, out_dims, kind, OUTSIDE, &mut out).unwrap(),
+        Some(field) => {
+            let field = device.upload(field).unwrap();
+            device.warp_field(&src, dims, map, &field, out_dims, kind, OUTSIDE, &mut out).unwrap();
+        }
+    }
+    device.into_host(out).unwrap()
+}
+
+fn affine<D: Device>(device: &D) {
+    for (dims, out_dims) in pairs() {
+        let src = Random::new(4).image(dims);
+        for map in maps(dims) {
+            for kind in KINDS {
+                let reference = source(&src, dims, kind);
+                let expected: Vec<_> = indices(out_dims)
+                    .map(|i| expected(&reference, dims, position(&map, i.map(|i| i as f64)), kind))
+                    .collect();
+                let found = warped(device, &src, dims, &map, None, out_dims, kind);
+                let name = format!("{kind:?} {dims:?} -> {out_dims:?} by {map:?}");
+                check(&name, &found, &expected, 0.01);
+            }
+        }
+    }
+}
+
+/// Displacements of a few voxels.
+fn field(dims: Dims, size: f64) -> Vec<f32> {
+    let mut random = Random::new(5);
+    (0..3 * len(dims)).map(|_| random.between(-size, size) as f32).collect()
+}
+
+fn displaced(field: &[f32], dims: Dims, at: [usize; 3]) -> [f64; 3] {
+    let i = offset(dims, at);
+    [0, 1, 2].map(|a| at[a] as f64 + f64::from(field[a * len(dims) + i]))
+}
+
+fn by_field<D: Device>(device: &D) {
+    for (dims, out_dims) in pairs() {
+        let src = Random::new(6).image(dims);
+        let mut field = field(out_dims, 2.0);
+        if dims[2] == 1 {
+            field[2 * len(out_dims)..].fill(0.0);
+        }
+        for map in maps(dims) {
+            for kind in KINDS {
+                let reference = source(&src, dims, kind);
+                let expected: Vec<_> = indices(out_dims)
+                    .map(|i| {
+                        let p = position(&map, displaced(&field, out_dims, i));
+                        expected(&reference, dims, p, kind)
+                    })
+                    .collect();
+                let found = warped(device, &src, dims, &map, Some(&field), out_dims, kind);
+                let name = format!("{kind:?} {dims:?} -> {out_dims:?} by a field and {map:?}");
+                check(&name, &found, &expected, 0.01);
+            }
+        }
+    }
+}
+
+/// At integer positions the values of the voxels come back, whatever the neighbours are.
+fn exact_at_voxels<D: Device>(device: &D) {
+    for dims in SIZES {
+        let src: Vec<f32> = Random::new(7).image(dims).iter().map(|v| v * 1.234e-3).collect();
+        let zero = vec![0.0; 3 * len(dims)];
+        for kind in [Interpolation::Nearest, Interpolation::Linear] {
+            assert_eq!(warped(device, &src, dims, &IDENTITY, None, dims, kind), src, "{dims:?}");
+            assert_eq!(warped(device, &src, dims, &IDENTITY, Some(&zero), dims, kind), src);
+        }
+        let flip = [0, 1, 2].map(|a| {
+            let mut row = [0.0; 4];
+            row[a] = -1.0;
+            row[3] = dims[a] as f64 - 1.0;
+            row
+        });
+        let mut turned = src.clone();
+        turned.reverse();
+        assert_eq!(warped(device, &src, dims, &flip, None, dims, Interpolation::Linear), turned);
+    }
+}
+
+/// Constants stay exactly, and so the mask of the inside is exact.
+fn constants_stay<D: Device>(device: &D) {
+    for dims in SIZES {
+        for map in maps(dims) {
+            let src = vec![0.1; len(dims)];
+            let field = field(dims, 0.7);
+            for field in [None, Some(&field[..])] {
+                let found = warped(device, &src, dims, &map, field, dims, Interpolation::Linear);
+                assert!(found.iter().all(|&v| v == 0.1 || v == OUTSIDE), "{dims:?} {map:?}");
+            }
+        }
+    }
+}
+
+/// Positions far away, huge or not numbers are outside, and nothing is read there.
+fn far_positions<D: Device>(device: &D) {
+    let dims = [9, 8, 7];
+    let src = Random::new(8).image(dims);
+    for far in [1e3, 1e9, 1e30, 1e300, -1e3, -1e9, -1e30, -1e300] {
+        for axis in 0..3 {
+            let mut map = IDENTITY;
+            map[axis][3] = far;
+            for kind in KINDS {
+                let found = warped(device, &src, dims, &map, None, dims, kind);
+                assert!(found.iter().all(|&v| v == OUTSIDE));
+                let zero = vec![0.0; 3 * len(dims)];
+                let found = warped(device, &src, dims, &map, Some(&zero), dims, kind);
+                assert!(found.iter().all(|&v| v == OUTSIDE));
+            }
+            let mut map = IDENTITY;
+            map[axis][axis] = far;
+            for kind in KINDS {
+                let found = warped(device, &src, dims, &map, None, dims, kind);
+                for (i, &v) in indices(dims).zip(&found) {
+                    let here = src[offset(dims, i)];
+                    assert!(if i[axis] == 0 {
+                        kind == Interpolation::Cubic || v == here
+                    } else {
+                        v == OUTSIDE
+                    });
+                }
+            }
+        }
+    }
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e30, f32::MAX, f32::MIN] {
+        for axis in 0..3 {
+            let mut field = vec![0.0; 3 * len(dims)];
+            field[axis * len(dims)..(axis + 1) * len(dims)].fill(bad);
+            for kind in KINDS {
+                let found = warped(device, &src, dims, &IDENTITY, Some(&field), dims, kind);
+                assert!(found.iter().all(|&v| v == OUTSIDE), "{bad} {kind:?}");
+            }
+            let outer = device.upload(&vec![1.0; 3 * len(dims)]).unwrap();
+            let inner = device.upload(&field).unwrap();
+            let mut out = device.alloc(3 * len(dims)).unwrap();
+            device.compose_fields(&outer, dims, &IDENTITY, &inner, dims, &mut out).unwrap();
+        }
+    }
+}
+
+/// The displacement of a field at a position, that of the nearest point of the grid outside.
+fn field_at(field: &[f64], dims: Dims, p: [f64; 3]) -> [f64; 3] {
+    let n = len(dims);
+    [0, 1, 2].map(|a| value(&field[a * n..(a + 1) * n], dims, p, Interpolation::Linear))
+}
+
+fn inverse(m: &AffineMap, u: [f64; 3]) -> [f64; 3] {
+    // Cramer's rule.
+    let det = |m: [[f64; 3]; 3]| {
+        m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1])
+            - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0])
+            + m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0])
+    };
+    let linear = m.map(|r| [r[0], r[1], r[2]]);
+    [0, 1, 2].map(|c| {
+        let mut replaced = linear;
+        for r in 0..3 {
+            replaced[r][c] = u[r];
+        }
+        det(replaced) / det(linear)
+    })
+}
+
+fn composition<D: Device>(device: &D) {
+    for (outer_dims, dims) in pairs() {
+        let (outer, inner) = (field(outer_dims, 3.0), field(dims, 1.5));
+        let wide: Vec<f64> = outer.iter().map(|&v| f64::from(v)).collect();
+        for map in maps(outer_dims) {
+            let mut expected = vec![0.0; inner.len()];
+            for (i, at) in indices(dims).enumerate() {
+                let p = displaced(&inner, dims, at);
+                let u = inverse(&map, field_at(&wide, outer_dims, position(&map, p)));
+                for a in 0..3 {
+                    expected[a * len(dims) + i] = p[a] - at[a] as f64 + u[a];
+                }
+            }
+            let (outer, inner) = (device.upload(&outer).unwrap(), device.upload(&inner).unwrap());
+            let mut out = device.alloc(3 * len(dims)).unwrap();
+            device.compose_fields(&outer, outer_dims, &map, &inner, dims, &mut out).unwrap();
+            let out = device.into_host(out).unwrap();
+            assert_close(&format!("{outer_dims:?} after {dims:?}"), &out, &expected, 1e-3);
+        }
+    }
+}
+
+fn fields_on_other_grids<D: Device>(device: &D) {
+    for (src_dims, dims) in pairs() {
+        let src = field(src_dims, 3.0);
+        let wide: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
+        for map in maps(src_dims).into_iter().chain([grid_map(src_dims, dims)]) {
+            let mut expected = vec![0.0; 3 * len(dims)];
+            for (i, at) in indices(dims).enumerate() {
+                let p = position(&map, at.map(|i| i as f64));
+                let u = inverse(&map, field_at(&wide, src_dims, p));
+                for a in 0..3 {
+                    expected[a * len(dims) + i] = u[a];
+                }
+            }
+            let src = device.upload(&src).unwrap();
+            let mut out = device.alloc(3 * len(dims)).unwrap();
+            device.resample_field(&src, src_dims, &map, dims, &mut out).unwrap();
+            let out = device.into_host(out).unwrap();
+            assert_close(&format!("{src_dims:?} on {dims:?}"), &out, &expected, 1e-3);
+        }
+    }
+}
+
+fn label_image(dims: Dims) -> Vec<i32> {
+    let mut random = Random::new(9);
+    (0..len(dims)).map(|_| [3, -1, 70_000, 8][(4.0 * random.unit()) as usize]).collect()
+}
+
+/// The labels by falling weight; ties in the order of the labels.
+fn ranked(src: &[i32], dims: Dims, p: [f64; 3]) -> Vec<(f64, i32)> {
+    let mut labels = src.to_vec();
+    labels.sort_unstable();
+    labels.dedup();
+    let mut ranked: Vec<(f64, i32)> = labels
+        .into_iter()
+        .map(|label| {
+            let mask: Vec<f64> = src.iter().map(|&l| if l == label { 1.0 } else { 0.0 }).collect();
+            (value(&mask, dims, p, Interpolation::Linear), label)
+        })
+        .collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    ranked
+}
+
+fn labels<D: Device>(device: &D) {
+    const NONE: i32 = i32::MIN;
+    for (dims, out_dims) in pairs().into_iter().filter(|(dims, _)| len(*dims) < 1000) {
+        let src = label_image(dims);
+        let buffer = device.upload(&src).unwrap();
+        let some = field(out_dims, 0.4);
+        for map in maps(dims) {
+            for (rule, field) in [
+                (LabelRule::Nearest, None),
+                (LabelRule::Nearest, Some(&some)),
+                (LabelRule::Majority, None),
+                (LabelRule::Majority, Some(&some)),
+            ] {
+                let mut out = device.alloc(len(out_dims)).unwrap();
+                let uploaded = field.map(|f| device.upload(f).unwrap());
+                device
+                    .warp_labels(
+                        &buffer,
+                        dims,
+                        &map,
+                        uploaded.as_ref(),
+                        out_dims,
+                        rule,
+                        NONE,
+                        &mut out,
+                    )
+                    .unwrap();
+                let out = device.into_host(out).unwrap();
+                for (at, &found) in indices(out_dims).zip(&out) {
+                    let p = field.map_or(at.map(|i| i as f64), |f| displaced(f, out_dims, at));
+                    let p = position(&map, p);
+                    if is_at_jump(p, dims, Interpolation::Nearest) {
+                        continue;
+                    }
+                    if !is_inside(p, dims) {
+                        assert_eq!(found, NONE);
+                    } else if rule == LabelRule::Nearest {
+                        let mask: Vec<f64> = src.iter().map(|&l| f64::from(l)).collect();
+                        assert_eq!(f64::from(found), value(&mask, dims, p, Interpolation::Nearest));
+                    } else {
+                        let ranked = ranked(&src, dims, p);
+                        let best = ranked[0];
+                        if ranked.len() == 1 || best.0 - ranked[1].0 > 1e-4 {
+                            assert_eq!(found, best.1, "{dims:?} {map:?} at {at:?}: {ranked:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    // Half-way between two labels the smaller is taken, whichever comes first.
+    for src in [[5, 2], [2, 5]] {
+        let buffer = device.upload(&src).unwrap();
+        let mut out = device.alloc(1).unwrap();
+        let half = [[1.0, 0.0, 0.0, 0.5], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]];
+        let rule = LabelRule::Majority;
+        device.warp_labels(&buffer, [2, 1, 1], &half, None, [1; 3], rule, NONE, &mut out).unwrap();
+        assert_eq!(device.into_host(out).unwrap(), [2]);
+    }
+}
+
+fn prefilter<D: Device>(device: &D) {
+    for dims in SIZES {
+        let src = Random::new(10).image(dims);
+        let mut data = device.upload(&src).unwrap();
+        device.bspline_prefilter(&mut data, dims).unwrap();
+        let found = device.into_host(data).unwrap();
+        assert_close(&format!("{dims:?}"), &found, &coefficients(&src, dims), 2e-3);
+        let kind = Interpolation::CubicCoefficients;
+        let again = warped(device, &found, dims, &IDENTITY, None, dims, kind);
+        let src: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
+        assert_close(&format!("{dims:?} through the voxels"), &again, &src, 1e-3);
+    }
+}
+
+fn resizing<D: Device>(device: &D) {
+    for dims in SIZES {
+        let src = device.upload(&Random::new(12).image(dims)).unwrap();
+        for factors in [[2, 2, 2], [1, 3, 1], [2, 1, 5]] {
+            let out_dims = downsampled_dims(dims, factors);
+            let map = grid_map(dims, out_dims);
+            let mut smooth = device.alloc(len(dims)).unwrap();
+            let sigma = antialias_sigma(&map);
+            device.gaussian(&src, dims, sigma, Method::Recursive, &mut smooth).unwrap();
+            let smooth = device.into_host(smooth).unwrap();
+            let expected =
+                warped(device, &smooth, dims, &map, None, out_dims, Interpolation::Linear);
+            let mut out = device.alloc(len(out_dims)).unwrap();
+            device.resize(&src, dims, &map, out_dims, OUTSIDE, &mut out).unwrap();
+            let out = device.into_host(out).unwrap();
+            assert_eq!(out, expected);
+            assert!(out.iter().all(|&v| v != OUTSIDE), "the field of view is the same");
+        }
+    }
+}
+
+fn errors<D: Device>(device: &D) {
+    let dims = [4, 3, 2];
+    let kind = Interpolation::Linear;
+    let src = device.alloc::<f32>(24).unwrap();
+    let short = device.alloc::<f32>(23).unwrap();
+    let mut out = device.alloc::<f32>(24).unwrap();
+    let mut out_3 = device.alloc::<f32>(72).unwrap();
+    let field = device.alloc::<f32>(72).unwrap();
+    let mut bad = IDENTITY;
+    bad[1][2] = f64::NAN;
+    assert!(device.warp_affine(&src, dims, &bad, dims, kind, 0.0, &mut out).is_err());
+    assert!(device.warp_affine(&short, dims, &IDENTITY, dims, kind, 0.0, &mut out).is_err());
+    assert!(device.warp_affine(&src, dims, &IDENTITY, [4, 3, 3], kind, 0.0, &mut out).is_err());
+    assert!(device.warp_affine(&src, [0, 3, 2], &IDENTITY, dims, kind, 0.0, &mut out).is_err());
+    let huge = [1 << 20, 1 << 20, 1 << 20];
+    assert!(device.warp_affine(&src, huge, &IDENTITY, dims, kind, 0.0, &mut out).is_err());
+    assert!(device.warp_field(&src, dims, &IDENTITY, &src, dims, kind, 0.0, &mut out).is_err());
+    assert!(device.warp_field(&src, dims, &bad, &field, dims, kind, 0.0, &mut out).is_err());
+    assert!(device.bspline_prefilter(&mut out, [4, 3, 3]).is_err());
+    let flat = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0]];
+    assert!(device.compose_fields(&field, dims, &flat, &field, dims, &mut out_3).is_err());
+    assert!(device.compose_fields(&field, dims, &IDENTITY, &src, dims, &mut out_3).is_err());
+    assert!(device.resample_field(&field, dims, &flat, dims, &mut out_3).is_err());
+    assert!(device.resample_field(&field, dims, &IDENTITY, dims, &mut out).is_err());
+    assert!(device.resize(&src, dims, &bad, dims, 0.0, &mut out).is_err());
+}
+
+fn bits<D: Device>(device: &D) -> Results {
+    let mut results = Results::new();
+    for (dims, out_dims) in pairs() {
+        let src = Random::new(13).image(dims);
+        let u = field(out_dims, 2.0);
+        for map in maps(dims) {
+            for kind in KINDS {
+                for field in [None, Some(&u[..])] {
+                    let name = format!("{kind:?} {dims:?} {out_dims:?} {map:?}");
+                    results.push((name, warped(device, &src, dims, &map, field, out_dims, kind)));
+                }
+            }
+            let outer = device.upload(&field(dims, 1.0)).unwrap();
+            let inner = device.upload(&u).unwrap();
+            let mut out = device.alloc(3 * len(out_dims)).unwrap();
+            device.compose_fields(&outer, dims, &map, &inner, out_dims, &mut out).unwrap();
+            results.push((format!("compose {dims:?}"), device.into_host(out).unwrap()));
+            let labels = device.upload(&label_image(dims)).unwrap();
+            let mut out = device.alloc(len(out_dims)).unwrap();
+            let rule = LabelRule::Majority;
+            device.warp_labels(&labels, dims, &map, None, out_dims, rule, 0, &mut out).unwrap();
+            let out = device.into_host(out).unwrap();
+            results.push((format!("labels {dims:?}"), out.iter().map(|&l| l as f32).collect()));
+        }
+    }
+    results
+}
