@@ -161,6 +161,8 @@ pub(crate) struct Staging {
     /// Folders made for it, outermost first.
     made: Vec<PathBuf>,
     names: Vec<String>,
+    /// Files of an older result that this one does not have.
+    stale: Vec<String>,
 }
 
 impl Staging {
@@ -185,7 +187,13 @@ impl Staging {
             Ok(())
         });
         // From here on, dropping the staging takes the made folders away again.
-        let mut staging = Self { hidden: None, folder: folder.to_owned(), made, names: Vec::new() };
+        let mut staging = Self {
+            hidden: None,
+            folder: folder.to_owned(),
+            made,
+            names: Vec::new(),
+            stale: Vec::new(),
+        };
         result.map_err(fail)?;
         let hidden = tempfile::Builder::new().prefix(".voxalign-").tempdir_in(folder);
         let hidden = hidden.map_err(fail)?;
@@ -203,6 +211,12 @@ impl Staging {
         Ok(hidden.path().join(name))
     }
 
+    /// Says that this result has no file of this name: one of an older result goes, so that the
+    /// folder never holds a mixture.
+    pub(crate) fn without(&mut self, name: &str) {
+        self.stale.push(name.to_owned());
+    }
+
     /// The path that a file will have in the end.
     pub(crate) fn final_path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
@@ -216,6 +230,10 @@ impl Staging {
             std::fs::rename(hidden.path().join(name), &to).map_err(|e| {
                 Failure::input(format!("cannot write '{}': {e}; check the folder", to.display()))
             })?;
+        }
+        for name in &self.stale {
+            // What is not there need not go.
+            let _ = std::fs::remove_file(self.folder.join(name));
         }
         self.made.clear();
         Ok(())

@@ -213,7 +213,7 @@ fn an_interrupt_leaves_nothing() {
     let before = place.names();
     let mut child = place
         .command(&["affine", "fixed.nii.gz", "moving.nii.gz", "-o", "out", "--threads", "1"])
-        .args(["--search-steps", "60,3", "--quiet"])
+        .args(["--search-steps", "60,5", "--quiet"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

@@ -31,7 +31,7 @@ fn files_that_are_no_images() {
     refused(&place, "fixed.nii.gz none.nii.gz", &["none.nii.gz"]);
     place.write("text.nii", "this is no image");
     refused(&place, "text.nii moving.nii.gz", &["text.nii"]);
-    place.write("picture.jpg", "");
+    place.write("picture.jpg", "JFIF and so on");
     refused(&place, "picture.jpg moving.nii.gz", &["picture.jpg", ".nii.gz"]);
     let whole = fs::read(place.path("fixed.nii.gz")).unwrap();
     fs::write(place.path("cut.nii.gz"), &whole[..whole.len() / 2]).unwrap();

@@ -154,7 +154,7 @@ pub(crate) struct MethodArgs {
     pub(crate) levels: Option<Levels>,
     /// Width of the border of the overlap over which voxels count less, mm; 0 for none
     /// [default: 4]
-    #[arg(long, value_name = "MM", value_parser = not_negative)]
+    #[arg(long, value_name = "MM", value_parser = not_negative, allow_hyphen_values = true)]
     pub(crate) apodise: Option<f64>,
 }
 

@@ -180,12 +180,14 @@ impl FromStr for Steps {
     fn from_str(text: &str) -> Result<Self, String> {
         let steps = text.split(',').map(positive).collect::<Result<Vec<_>, _>>()?;
         match steps[..] {
-            [coarse, fine] if fine >= 1.0 && fine <= coarse && coarse <= 180.0 => {
+            [coarse, fine] if fine >= 5.0 && fine <= coarse && coarse <= 180.0 => {
                 Ok(Steps([coarse, fine]))
             }
-            [_, _] => Err("the fine step must be at least 1 degree and the coarse one between it \
+            [_, _] => {
+                Err("the fine step must be at least 5 degrees and the coarse one between it \
                            and 180"
-                .into()),
+                    .into())
+            }
             _ => Err("give two steps in degrees, coarse and fine, such as 60,18".into()),
         }
     }
@@ -308,7 +310,7 @@ mod tests {
     #[test]
     fn steps_and_levels() {
         assert!("60,18".parse::<Steps>().is_ok());
-        for bad in ["60", "18,60", "60,0.1", "0,0", "a,b", "200,18"] {
+        for bad in ["60", "18,60", "60,4", "0,0", "a,b", "200,18"] {
             assert!(bad.parse::<Steps>().is_err(), "{bad}");
         }
         assert_eq!("8,4".parse(), Ok(Levels(vec![8.0, 4.0])));

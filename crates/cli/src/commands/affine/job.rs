@@ -155,6 +155,8 @@ impl Job<'_> {
             .map_err(|e| Failure::Internal(e.to_string()))?;
             write_text(&staging.path(REPORT)?, &html)?;
             clock.lap("report");
+        } else {
+            staging.without(REPORT);
         }
         clock.total();
         record.timings = clock.laps();

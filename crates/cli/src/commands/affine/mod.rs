@@ -27,7 +27,7 @@ Examples:
       every option from a file: keys are the long option names, `fixed` and `moving` the
       images; the command line wins; paths are relative to the current folder
 
-Written to DIR (older files of these names are replaced):
+Written to DIR (older files of these names are replaced or, with --no-report, removed):
   affine.tfm      the transform, fixed to moving world, for ITK and ANTs
   affine.fsl.mat  the same for FSL
   warped.nii.gz   the moving image on the grid of the fixed one

@@ -1,0 +1,53 @@
+//! `demo` and `bench`: the real pair that comes with the program.
+
+mod common;
+use common::{Place, names};
+
+#[test]
+fn the_demo_finds_the_way_back() {
+    let place = Place::new();
+    let run = place.line("demo --threads 2").expect(0);
+    for part in ["ICBM 152", "25, -40 and 60 degrees", "mean Dice of 2 labels", "verdict: good"] {
+        assert!(run.out.contains(part), "{part} is not in\n{}", run.out);
+    }
+    let out = place.path("voxalign-demo");
+    let expected =
+        ["affine.fsl.mat", "affine.tfm", "inputs", "report.html", "result.json", "warped.nii.gz"];
+    assert_eq!(names(&out), expected);
+    let text = std::fs::read_to_string(out.join("result.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let figure = |name: &str| record["figures"][name].as_f64().unwrap();
+    // With the headers as they were before they were moved, Dice is 0.69.
+    assert!(figure("label_overlap_after") > 0.67, "{}", figure("label_overlap_after"));
+    assert!(figure("label_overlap_before") < 0.4);
+
+    // It can be run again over its own results.
+    place.line("demo --quiet --no-report").expect(0);
+    assert!(!out.join("report.html").exists(), "the report is that of another run");
+
+    // And by the inverse the fixed labels come onto the moving image.
+    place
+        .line(
+            "apply -i voxalign-demo/inputs/fixed_labels.nii.gz \
+             -r voxalign-demo/inputs/moving.nii.gz -t inverse:voxalign-demo/affine.tfm \
+             -o l.nii.gz --interpolation label",
+        )
+        .expect(0);
+    let line = "compare voxalign-demo/inputs/moving_labels.nii.gz l.nii.gz --labels --json \
+                --smallest-label 2";
+    let dice = place.line(line).expect(0).json()["labels"]["mean_dice"].as_f64().unwrap();
+    assert!(dice > 0.65, "{dice}");
+}
+
+#[test]
+fn bench_measures() {
+    let place = Place::new();
+    let json = place.line("bench --size 24x20x16 --operators-only --json").expect(0).json();
+    let operators = json["operators"].as_array().unwrap();
+    assert!(operators.len() > 1);
+    assert!(operators.iter().all(|o| o["gb_per_s"].as_f64().unwrap() > 0.0));
+    assert!(json["affine"].is_null());
+    let run = place.line("bench --affine-only").expect(0);
+    assert!(run.out.contains("whole command"), "{}", run.out);
+    assert!(place.names().is_empty());
+}

@@ -1,0 +1,100 @@
+//! `info` and `convert`.
+
+mod common;
+use common::{Place, grid, head};
+use voxalign_image::{Affine, Volume};
+use voxalign_io::image::{DataType, read_info, read_labels, read_volume};
+
+#[test]
+fn info_of_an_image() {
+    let place = Place::new();
+    place.image("a.nii.gz", &head(&grid([20, 24, 18], 4.0), &Affine::identity()));
+    let run = place.line("info a.nii.gz").expect(0);
+    for part in ["20  24  18", "spacing mm", "4  4  4", "RAS", "f32", "gzip", "largest value"] {
+        assert!(run.out.contains(part), "{part} is not in\n{}", run.out);
+    }
+    let json = place.line("info a.nii.gz --json").expect(0).json();
+    assert_eq!(json["dims"], serde_json::json!([20, 24, 18]));
+    assert_eq!(json["voxels_not_finite"], 0);
+    assert_eq!(json["odd"], serde_json::json!([]));
+    let header = place.line("info a.nii.gz --json --header-only").expect(0).json();
+    assert!(header.get("mean_value").is_none());
+}
+
+#[test]
+fn info_says_what_is_odd() {
+    let place = Place::new();
+    let mut image = Volume::filled(grid([4, 4, 4], 1.0), 2.0);
+    place.image("constant.nii", &image);
+    assert!(place.line("info constant.nii").expect(0).out.contains("constant"));
+    image.data_mut()[3] = f32::NAN;
+    place.image("nan.nii", &image);
+    assert!(place.line("info nan.nii").expect(0).out.contains("--replace-nan"));
+    place.line("info none.nii").expect(2).says(&["none.nii"]);
+    place.line("info folder").expect(2).says(&["neither image", "transform", "points"]);
+}
+
+#[test]
+fn info_of_points() {
+    let place = Place::new();
+    place.write("p.csv", "name,x,y,z\nnose,1,2,3\near,-4,5,6\n");
+    let json = place.line("info p.csv --json").expect(0).json();
+    assert_eq!(json["points"], 2);
+    assert_eq!(json["smallest_mm"], serde_json::json!([-4.0, 2.0, 3.0]));
+    assert_eq!(json["further_columns"], serde_json::json!(["name"]));
+}
+
+#[test]
+fn every_image_format() {
+    let place = Place::new();
+    let turned = grid([9, 8, 7], 2.0).moved(&common::motion()).unwrap();
+    let image = Volume::from_fn(turned, |x, y, z| (x + 10 * y + 100 * z) as f32);
+    place.image_as("a.nii.gz", &image, DataType::I16);
+    for name in ["b.nii", "b.hdr", "b.mha", "b.mhd", "b.nrrd", "b.nhdr"] {
+        place.run(&["convert", "a.nii.gz", name]).expect(0);
+        let back = read_volume(place.path(name)).unwrap();
+        assert_eq!(back.data(), image.data(), "{name}");
+        assert!(back.grid().approx_eq(image.grid(), 1e-3), "{name}");
+        assert_eq!(read_info(place.path(name)).unwrap().data_type, DataType::I16, "{name}");
+    }
+}
+
+#[test]
+fn types_and_nan() {
+    let place = Place::new();
+    let mut image = Volume::filled(grid([4, 4, 4], 1.0), 2.6);
+    image.data_mut()[5] = f32::NAN;
+    image.data_mut()[6] = 300.0;
+    place.image("a.nii", &image);
+    place.line("convert a.nii b.nii --data-type u8").expect(2).says(&["NaN", "--replace-nan 0"]);
+    assert!(!place.path("b.nii").exists());
+    place.line("convert a.nii b.nii --data-type u8 --replace-nan 7").expect(0);
+    let b = read_volume(place.path("b.nii")).unwrap();
+    assert_eq!((b.data()[0], b.data()[5], b.data()[6]), (3.0, 7.0, 255.0));
+    // Labels that 32-bit floats cannot hold stay as they are.
+    let labels = Volume::filled(grid([2, 2, 2], 1.0), 16_777_217);
+    place.labels("l.nii", &labels);
+    place.line("convert l.nii m.nii.gz").expect(0);
+    assert_eq!(read_labels(place.path("m.nii.gz")).unwrap().data(), labels.data());
+}
+
+#[test]
+fn points_between_conventions() {
+    let place = Place::new();
+    place.write("p.csv", "x,y,z,name\n1,2,3,nose\n");
+    place.line("convert p.csv q.csv --points-to lps").expect(0);
+    let text = std::fs::read_to_string(place.path("q.csv")).unwrap();
+    assert!(text.contains("-1,-2,3,nose"), "{text}");
+    place.line("convert p.csv q.csv --replace-nan 0").expect(2).says(&["is for images"]);
+}
+
+#[test]
+fn conversions_that_make_no_sense() {
+    let place = Place::new();
+    place.image("a.nii", &Volume::filled(grid([4, 4, 4], 1.0), 2.0));
+    place.line("convert a.nii a.csv").expect(2).says(&["cannot become"]);
+    place.line("convert a.nii a.tfm").expect(2).says(&["cannot become"]);
+    place.line("convert a.nii a.jpg").expect(2).says(&["a.jpg"]);
+    place.line("convert a.nii folder/b.nii").expect(2).says(&["create it first"]);
+    assert_eq!(place.names(), ["a.nii"]);
+}

@@ -1,0 +1,146 @@
+//! `invert`, `compose`, and transforms in `convert` and `info`.
+
+mod common;
+use common::{Place, grid, motion};
+use voxalign_image::{Affine, Displacement, Transform, Vector3, VectorField};
+use voxalign_io::transform::{Geometry, read, write};
+
+const GEOMETRY: &str = "--fixed-geometry fixed.nii.gz --moving-geometry moving.nii.gz";
+
+fn saved(place: &Place, name: &str, affine: Affine) {
+    write(place.path(name), &Transform::Affine(affine), &Geometry::default()).unwrap();
+}
+
+fn loaded(place: &Place, name: &str) -> Affine {
+    read(place.path(name), &Geometry::default()).unwrap().to_affine().unwrap()
+}
+
+fn distance(a: &Affine, b: &Affine) -> f64 {
+    let points = [
+        Vector3::new(80.0, -60.0, 70.0),
+        Vector3::new(-80.0, 60.0, 0.0),
+        Vector3::new(0.0, 0.0, -90.0),
+        Vector3::zeros(),
+    ];
+    a.largest_distance(b, &points)
+}
+
+#[test]
+fn an_inverse_undoes() {
+    let place = Place::new();
+    saved(&place, "t.tfm", motion());
+    place.line("invert -t t.tfm -o i.mat").expect(0);
+    let whole = motion().then(&loaded(&place, "i.mat"));
+    assert!(distance(&whole, &Affine::identity()) < 1e-3);
+    place.line("compose -t t.tfm -t i.mat -o same.txt").expect(0);
+    assert!(distance(&loaded(&place, "same.txt"), &Affine::identity()) < 1e-3);
+}
+
+#[test]
+fn composition_has_the_order_of_apply() {
+    let place = Place::new();
+    let other = Affine::translation(Vector3::new(10.0, 0.0, -4.0));
+    saved(&place, "a.tfm", motion());
+    saved(&place, "b.tfm", other);
+    place.line("compose -t a.tfm -t b.tfm -o ab.tfm").expect(0);
+    assert!(distance(&loaded(&place, "ab.tfm"), &motion().then(&other)) < 1e-6);
+    place.line("compose -t inverse:b.tfm -t a.tfm -o c.tfm").expect(0);
+    let expected = other.inverse().unwrap().then(&motion());
+    assert!(distance(&loaded(&place, "c.tfm"), &expected) < 1e-6);
+}
+
+#[test]
+fn every_format_holds_the_same_affine() {
+    let place = Place::new();
+    place.pair();
+    saved(&place, "t.tfm", motion());
+    for name in ["t.txt", "t.mat", "t.fsl", "t.fsl.mat"] {
+        place.line(&format!("convert t.tfm {name} {GEOMETRY}")).expect(0);
+        place.line(&format!("convert {name} back.tfm {GEOMETRY}")).expect(0);
+        let off = distance(&loaded(&place, "back.tfm"), &motion());
+        assert!(off < 1e-3, "{name}: {off}");
+    }
+    // The inverse of an FSL matrix is between the images the other way round.
+    place.line(&format!("invert -t t.fsl.mat -o i.fsl.mat {GEOMETRY}")).expect(0);
+    place
+        .line(
+            "convert i.fsl.mat i.tfm --fixed-geometry moving.nii.gz --moving-geometry fixed.nii.gz",
+        )
+        .expect(0);
+    let whole = motion().then(&loaded(&place, "i.tfm"));
+    assert!(distance(&whole, &Affine::identity()) < 1e-3);
+}
+
+#[test]
+fn fields() {
+    let place = Place::new();
+    place.pair();
+    let field = VectorField::from_world_fn(grid([40, 44, 40], 4.0), |w| {
+        Vector3::new((w[1] / 30.0).sin(), (w[2] / 35.0).cos(), (w[0] / 40.0).sin()) * 3.0
+    });
+    let field = Transform::Displacement(Displacement::new(field));
+    write(place.path("warp.nii.gz"), &field, &Geometry::default()).unwrap();
+    place.line("invert -t warp.nii.gz -o inverse.nii.gz").expect(0);
+    let inverse = read(place.path("inverse.nii.gz"), &Geometry::default()).unwrap();
+    let points: Vec<_> = (0..50).map(|i| Vector3::repeat(f64::from(i) - 25.0)).collect();
+    let consistency = field.inverse_consistency(&inverse, &points);
+    assert!(consistency.largest < 0.1, "{consistency:?}");
+
+    let info = place.line("info warp.nii.gz --json").expect(0).json();
+    assert_eq!(info["model"], "displacement field");
+    assert!(info["largest_displacement_mm"].as_f64().unwrap() > 3.0);
+
+    // A field and an affine make a field, which needs a grid and a format that can hold it.
+    saved(&place, "t.tfm", motion());
+    let compose = "compose -t warp.nii.gz -t t.tfm";
+    place.line(&format!("{compose} -o both.tfm")).expect(2).says(&["both.tfm"]);
+    place.line(&format!("{compose} -o both.nii.gz")).expect(2).says(&["both.nii.gz"]);
+    place.line(&format!("{compose} -o both.nii.gz --fixed-geometry fixed.nii.gz")).expect(0);
+    let both = read(place.path("both.nii.gz"), &Geometry::default()).unwrap();
+    let p = Vector3::new(10.0, -20.0, 15.0);
+    assert!((both.apply(p) - motion().apply(field.apply(p))).norm() < 0.1);
+    // An affine as a field.
+    place.line("convert t.tfm t.nii.gz --fixed-geometry fixed.nii.gz").expect(0);
+    let as_field = read(place.path("t.nii.gz"), &Geometry::default()).unwrap();
+    assert!((as_field.apply(p) - motion().apply(p)).norm() < 1e-3);
+}
+
+#[test]
+fn info_tells_the_parts() {
+    let place = Place::new();
+    place.pair();
+    saved(&place, "t.tfm", Affine::translation(Vector3::new(1.5, -2.0, 3.0)));
+    let info = place.line("info t.tfm").expect(0);
+    for part in ["affine", "translation mm", "1.5  -2  3", "rotation degrees", "determinant"] {
+        assert!(info.out.contains(part), "{part} is not in\n{}", info.out);
+    }
+    let json = place.line("info t.tfm --json").expect(0).json();
+    assert_eq!(json["translation_mm"], serde_json::json!([1.5, -2.0, 3.0]));
+    let mirror = Affine::new(
+        voxalign_image::Matrix3::from_diagonal(&Vector3::new(-1.0, 1.0, 1.0)),
+        Vector3::zeros(),
+    );
+    saved(&place, "m.tfm", mirror);
+    assert!(place.line("info m.tfm").expect(0).out.contains("mirrors"));
+}
+
+#[test]
+fn bad_transforms() {
+    let place = Place::new();
+    place.pair();
+    saved(&place, "t.tfm", motion());
+    place.write("bad.tfm", "nothing");
+    place.line("invert -t bad.tfm -o i.tfm").expect(2).says(&["bad.tfm"]);
+    place.line("invert -t none.tfm -o i.tfm").expect(2).says(&["none.tfm", "check the path"]);
+    place.line("invert -t t.tfm -o i.xyz").expect(2).says(&["i.xyz", ".tfm"]);
+    place.line("convert t.tfm t.fsl").expect(2).says(&["image is needed"]);
+    place.line(&format!("convert t.tfm t.fsl.mat {GEOMETRY}")).expect(0);
+    place.line("info t.fsl.mat").expect(2).says(&["--fixed-geometry"]);
+    place.line("convert t.tfm t.csv").expect(2).says(&["a transform a transform"]);
+    place.line("convert t.tfm i.tfm --data-type u8").expect(2).says(&["--data-type is for images"]);
+    // A NIfTI file that is no field is no transform.
+    place.line("invert -t fixed.nii.gz -o i.tfm").expect(2).says(&["fixed.nii.gz"]);
+    for name in ["i.tfm", "i.xyz", "t.fsl", "t.csv"] {
+        assert!(!place.path(name).exists(), "{name} is left");
+    }
+}
