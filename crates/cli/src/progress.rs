@@ -42,7 +42,8 @@ impl Printer {
         let watched = talk != Talk::Quiet && std::io::stderr().is_terminal();
         let bar = watched.then(|| {
             let bar = ProgressBar::new(TICKS);
-            let style = ProgressStyle::with_template("{prefix:<8} {bar:30} {percent:>3} %  {msg}");
+            let style =
+                ProgressStyle::with_template("{prefix:<8} {bar:16} {percent:>3} %  {wide_msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
@@ -92,7 +93,7 @@ impl Progress for Printer {
                     let part = (done.clamp(0.0, 1.0) * TICKS as f64) as u64;
                     bar.set_position(TICKS * stage.index as u64 + part);
                     bar.set_message(format!(
-                        "{what}: {evaluations} evaluations, best cost {best:.5}"
+                        "best cost {best:.5}, {evaluations} evaluations, {what}"
                     ));
                 }
                 if stage.what != what {

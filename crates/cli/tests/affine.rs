@@ -1,5 +1,7 @@
 //! A registration from files to files.
 
+#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
+
 mod common;
 use common::{Place, names};
 use serde_json::Value;
@@ -227,4 +229,29 @@ fn an_interrupt_leaves_nothing() {
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(130), "{status}");
     assert_eq!(place.names(), before);
+}
+
+/// The file in docs/ names every option, and gives the defaults: with it and without it the result
+/// is the same.
+#[test]
+fn the_documented_configuration_is_complete_and_the_default() {
+    let text = include_str!("../../../docs/affine.toml");
+    let place = Place::new();
+    place.pair();
+    let help = place.line("affine --help").expect(0).out;
+    let options = help.lines().filter_map(|l| {
+        let rest = l.trim_start().strip_prefix("-o, ").unwrap_or(l.trim_start());
+        let rest = rest.strip_prefix("-q, ").or(rest.strip_prefix("-v, ")).unwrap_or(rest);
+        rest.strip_prefix("--")?.split([' ', ',']).next()
+    });
+    for option in options.filter(|o| !["config", "help", "version"].contains(o)) {
+        assert!(text.contains(&format!("{option} = ")), "{option} is not in docs/affine.toml");
+    }
+    place.write("defaults.toml", text);
+    place.line("affine fixed.nii.gz moving.nii.gz -o a --no-report").expect(0);
+    place.line("affine fixed.nii.gz moving.nii.gz -o b --config defaults.toml").expect(0);
+    assert_eq!(record(&place, "a")["parameters"], record(&place, "b")["parameters"]);
+    assert_eq!(names(&place.path("b")), FILES);
+    let bytes = |folder: &str| fs::read(place.path(folder).join("affine.tfm")).unwrap();
+    assert_eq!(bytes("a"), bytes("b"));
 }

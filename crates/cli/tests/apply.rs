@@ -1,5 +1,7 @@
 //! Images, label maps and points through transforms.
 
+#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
+
 mod common;
 use common::{Place, grid, head, regions};
 use voxalign_image::{Affine, Displacement, Grid, Transform, Vector3, VectorField, Volume};

@@ -1,5 +1,7 @@
 //! Bad input to a registration: one clear message, exit code 2, and nothing left behind.
 
+#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
+
 mod common;
 use common::{Place, Run, grid, head};
 use std::fs;

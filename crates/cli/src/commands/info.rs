@@ -51,6 +51,9 @@ impl Facts {
             let name = name.replace('_', " ");
             match value {
                 Value::Null => {}
+                Value::Array(list) if list.is_empty() => {
+                    table.row([name, "none".to_owned()]);
+                }
                 Value::Array(rows) if rows.iter().any(Value::is_array) => {
                     for (i, row) in rows.iter().enumerate() {
                         let label = if i == 0 { name.as_str() } else { "" };
