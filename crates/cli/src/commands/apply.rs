@@ -37,7 +37,7 @@ pub(crate) struct ApplyArgs {
     /// The image on whose grid the result lies; not for points
     #[arg(short, long, value_name = "IMAGE")]
     reference: Option<PathBuf>,
-    /// A transform: FILE, or inverse:FILE (or ANTs' [FILE,1]) for its inverse; a fixed point goes
+    /// A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes
     /// through the first -t, then the next
     #[arg(short, long = "transform", value_name = "FILE", required = true)]
     transforms: Vec<TransformArg>,

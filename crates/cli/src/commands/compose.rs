@@ -19,7 +19,7 @@ A fixed point goes through the first -t, then the next: the order of ANTs' comma
 transforms become one matrix; with a displacement field among them the result is a field on the
 grid of --fixed-geometry. An older file of the output's name is replaced.")]
 pub(crate) struct ComposeArgs {
-    /// A transform: FILE, or inverse:FILE (or ANTs' [FILE,1]) for its inverse; a fixed point goes
+    /// A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes
     /// through the first -t, then the next
     #[arg(short, long = "transform", value_name = "FILE", required = true)]
     transforms: Vec<TransformArg>,

@@ -94,7 +94,7 @@ pub(crate) struct OutputArgs {
     /// Value of warped.nii.gz outside the moving image, or `nan` [default: 0]
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) outside: Option<Outside>,
-    /// Write report.html [default]
+    /// Write report.html (the default)
     #[arg(long, overrides_with = "no_report")]
     report: bool,
     /// Do not write report.html
