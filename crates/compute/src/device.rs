@@ -106,4 +106,7 @@ pub trait Memory: Clone + Send + Sync + 'static {
 }
 
 /// A device with all families of operators. Algorithms are generic over it.
-pub trait Device: Memory + ops::Filter + ops::Resample + ops::Histogram {}
+pub trait Device:
+    Memory + ops::Elementwise + ops::Reduce + ops::Resample + ops::Filter + ops::Histogram
+{
+}

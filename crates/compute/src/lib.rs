@@ -7,6 +7,9 @@
 //! Every operator gives the same bits for any number of threads, over runs, and on every SIMD level
 //! of a backend. Every error names what was wrong; no bad input reaches a panic.
 
+// Loops over axes and lanes index several small arrays at once.
+#![allow(clippy::needless_range_loop)]
+
 pub mod bench;
 pub mod cpu;
 pub mod device;

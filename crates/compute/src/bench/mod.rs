@@ -3,7 +3,9 @@
 //! Each family has a file that adds its operators to a [`Bench`]; [`run`] goes through all of
 //! them. Times are medians of several warm runs on buffers that are already on the device.
 
+mod elementwise;
 mod filter;
+mod reduce;
 mod resample;
 
 use std::time::{Duration, Instant};
@@ -125,7 +127,9 @@ impl<'a, D: Device> Bench<'a, D> {
 /// If the device has not the memory, or fails.
 pub fn run<D: Device>(device: &D, dims: Dims) -> Result<Vec<Measurement>> {
     let mut bench = Bench::new(device, dims)?;
+    elementwise::run(&mut bench)?;
     filter::run(&mut bench)?;
+    reduce::run(&mut bench)?;
     resample::run(&mut bench)?;
     Ok(bench.results)
 }

@@ -1,10 +1,12 @@
 //! The CPU backend: threads of a pool of its own, and SIMD chosen at run time.
 
+mod elementwise;
 mod filter;
 pub mod histogram;
 pub(crate) mod lanes;
 mod lines;
 mod memory;
+mod reduce;
 mod resample;
 pub(crate) mod simd;
 

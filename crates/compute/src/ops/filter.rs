@@ -149,7 +149,7 @@ mod tests {
     fn impulse_response_is_near_the_gaussian() {
         for sigma in [0.7, 1.0, 1.7, 3.0, 10.0, 40.0, 150.0] {
             let r = Recursion::gaussian(sigma);
-            let n = (8.0 * sigma) as usize + 8;
+            let n = (16.0 * sigma) as usize + 8;
             let mut h: Vec<f64> = Vec::new();
             for i in 0..n {
                 let mut v = if i < 4 { r.forward[i] } else { 0.0 };

@@ -1,9 +1,14 @@
 //! The families of operators: traits with the mathematics in their docs, one file a family.
 
+pub mod elementwise;
+pub mod expression;
 pub mod filter;
 pub mod histogram;
+pub mod reduce;
 pub mod resample;
 
+pub use elementwise::Elementwise;
 pub use filter::Filter;
 pub use histogram::Histogram;
+pub use reduce::Reduce;
 pub use resample::Resample;

@@ -12,7 +12,6 @@
 //! positions each interpolation gives the exact value of the voxel (cubic: to rounding), and a
 //! constant stays exactly that constant (cubic: to rounding).
 
-use crate::device::Memory;
 use crate::error::{ComputeError, Result, voxels};
 use crate::{AffineMap, Dims};
 

@@ -3,6 +3,9 @@
 //! The checks of a family are functions over any device; `on_cpus` makes tests of them, each run
 //! at every SIMD level that the machine has. Another backend runs the same functions.
 
+// A check that does not hold is a panic.
+#![allow(clippy::unwrap_used, clippy::needless_range_loop, clippy::float_cmp)]
+
 /// Makes tests of checks, on every CPU of [`support::cpus`]; and of functions that give results,
 /// which must have the same bits for every SIMD level and any number of threads.
 macro_rules! on_cpus {
@@ -30,6 +33,8 @@ macro_rules! on_cpus {
     };
 }
 
+mod elementwise;
 mod filter;
+mod reduce;
 mod resample;
 mod support;

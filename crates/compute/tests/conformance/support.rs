@@ -1,7 +1,7 @@
 //! Test images, comparisons, and the devices to test.
 
 use voxalign_compute::cpu::{Cpu, Simd};
-use voxalign_compute::{Device, Dims, Memory};
+use voxalign_compute::{Device, Dims};
 
 /// Sizes that are odd, tiny, flat, and not powers of two.
 pub const SIZES: [Dims; 12] = [

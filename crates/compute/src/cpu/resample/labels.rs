@@ -8,6 +8,7 @@ use crate::cpu::simd::{LANES, kernel};
 use crate::ops::resample::LabelRule;
 
 /// Warps labels by the map and the field, if there is one. All lengths have been checked.
+#[allow(clippy::too_many_arguments)]
 pub(super) fn warp(
     cpu: &Cpu,
     src: &[i32],

@@ -41,6 +41,7 @@ impl Rows {
 }
 
 /// Warps `src` by the map and the field, if there is one. All lengths have been checked.
+#[allow(clippy::too_many_arguments)]
 pub(super) fn warp(
     cpu: &Cpu,
     src: &[f32],

@@ -256,11 +256,6 @@ impl Vectors for Avx2 {
         both!(i => _mm256_set_m128(_mm256_cvtpd_ps(a[2 * i + 1]), _mm256_cvtpd_ps(a[2 * i])))
     }
     #[inline(always)]
-    fn load_wide(self, from: &[f64; LANES]) -> Self::D {
-        // SAFETY: `from` is sixteen readable numbers, and `self` proves the instructions.
-        four!(i => _mm256_loadu_pd(from.as_ptr().add(4 * i)))
-    }
-    #[inline(always)]
     fn store_wide(self, value: Self::D, to: &mut [f64; LANES]) {
         // SAFETY: `to` is sixteen writable numbers, and `self` proves the instructions.
         unsafe {

@@ -200,11 +200,6 @@ impl Vectors for Avx512 {
         ))
     }
     #[inline(always)]
-    fn load_wide(self, from: &[f64; LANES]) -> Self::D {
-        // SAFETY: `from` is sixteen readable numbers, and `self` proves the instructions.
-        unsafe { [_mm512_loadu_pd(from.as_ptr()), _mm512_loadu_pd(from.as_ptr().add(8))] }
-    }
-    #[inline(always)]
     fn store_wide(self, value: Self::D, to: &mut [f64; LANES]) {
         // SAFETY: `to` is sixteen writable numbers, and `self` proves the instructions.
         unsafe {

@@ -96,7 +96,6 @@ macro_rules! kernel {
         #[allow(clippy::too_many_arguments)]
         $vis fn $name <$(const $c: $ct),*> (simd: $crate::cpu::Simd, $($arg: $ty),*) $(-> $ret)? {
             #[inline(always)]
-            #[allow(clippy::needless_range_loop)]
             fn body <$vectors: $crate::cpu::simd::Vectors $(, const $c: $ct)*> (
                 $v: $vectors $(, $arg: $ty)*
             ) $(-> $ret)? $body

@@ -156,10 +156,6 @@ impl Vectors for Portable {
         lanes!(l => a[l] as f32)
     }
     #[inline(always)]
-    fn load_wide(self, from: &[f64; LANES]) -> Self::D {
-        *from
-    }
-    #[inline(always)]
     fn store_wide(self, value: Self::D, to: &mut [f64; LANES]) {
         *to = value;
     }

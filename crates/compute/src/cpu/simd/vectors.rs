@@ -86,8 +86,6 @@ pub(crate) trait Vectors: Copy {
     fn widen(self, a: Self::F) -> Self::D;
     /// Each lane rounded to `f32`.
     fn narrow(self, a: Self::D) -> Self::F;
-    /// From memory.
-    fn load_wide(self, from: &[f64; LANES]) -> Self::D;
     /// To memory.
     fn store_wide(self, value: Self::D, to: &mut [f64; LANES]);
     /// a + b
