@@ -119,7 +119,7 @@ impl Default for AffineOptions {
             init: Init::default(),
             search: Search::default(),
             range: SearchRange::default(),
-            apodise: 4.0,
+            apodise: 2.0,
             levels: None,
         }
     }

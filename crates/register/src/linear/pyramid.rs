@@ -1,6 +1,6 @@
 //! The images at the scales of a registration.
 
-use super::options::AffineInput;
+use super::options::{AffineInput, Cost};
 use crate::error::{RegisterError, Result};
 use crate::metric::range::{mean_and_deviation, robust_range};
 use voxalign_compute::ops::filter::Method;
@@ -145,13 +145,16 @@ fn moving_mask(input: &AffineInput<'_>) -> Result<Option<Vec<f32>>> {
     Ok(Some(inside))
 }
 
-/// Both images at all levels (given coarse to fine), coarse to fine. With `same_scale` the moving
-/// image is normalised by the fixed one's numbers (for differences of intensities).
+/// Both images at all levels (given coarse to fine), coarse to fine.
+///
+/// For differences of intensities the moving image is normalised by the fixed one's numbers. For
+/// the correlation ratio the fixed image is not smoothed: its values only name bins, and smoothing
+/// makes values between two tissues name a third, which costs accuracy at the coarse stages.
 pub(super) fn build<D: Device>(
     device: &D,
     input: &AffineInput<'_>,
     levels: &[f64],
-    same_scale: bool,
+    cost: Cost,
 ) -> Result<Vec<(Scaled, Scaled)>> {
     let flat = |g: &Grid| if g.is_2d() { 2 } else { 3 };
     let (fixed_dims, moving_dims) = (flat(input.fixed.grid()), flat(input.moving.grid()));
@@ -172,9 +175,10 @@ pub(super) fn build<D: Device>(
     let mask = moving_mask(input)?;
     let (fixed, normal) = normalised("fixed", input.fixed, weight.as_deref(), None)?;
     let (moving, _) =
-        normalised("moving", input.moving, mask.as_deref(), same_scale.then_some(normal))?;
-    let fixed = one(device, input.fixed.grid(), fixed, weight, levels)?;
-    let moving = one(device, input.moving.grid(), moving, mask, levels)?;
+        normalised("moving", input.moving, mask.as_deref(), (cost == Cost::Ssd).then_some(normal))?;
+    let fixed_sigma = if cost == Cost::Cr { 0.0 } else { SIGMA_OF_SPACING };
+    let fixed = one(device, input.fixed.grid(), fixed, weight, levels, fixed_sigma)?;
+    let moving = one(device, input.moving.grid(), moving, mask, levels, SIGMA_OF_SPACING)?;
     Ok(fixed.into_iter().zip(moving).collect())
 }
 
@@ -185,6 +189,7 @@ fn one<D: Device>(
     values: Vec<f32>,
     weight: Option<Vec<f32>>,
     levels: &[f64],
+    sigma_of_spacing: f64,
 ) -> Result<Vec<Scaled>> {
     let background = robust_range(&values, 0.01, 0.99).map_or(0.0, |r| r.0);
     let mut scaled: Vec<Scaled> = Vec::with_capacity(levels.len());
@@ -197,7 +202,7 @@ fn one<D: Device>(
         let wanted: [f64; 3] = std::array::from_fn(|a| if keep(a) { spacing[a] } else { level });
         let sigma: [f64; 3] = std::array::from_fn(|a| {
             let blur = (level * level - spacing[a] * spacing[a]).max(0.0).sqrt();
-            if keep(a) { 0.0 } else { SIGMA_OF_SPACING * blur / spacing[a] }
+            if keep(a) { 0.0 } else { sigma_of_spacing * blur / spacing[a] }
         });
         let next = if (0..3).all(keep) {
             let (values, weight) = match (first.take(), scaled.last()) {

@@ -108,7 +108,7 @@ pub fn register_affine<D: Device>(
     let levels =
         options.levels.clone().unwrap_or_else(|| pyramid::default_levels(fixed_grid, moving_grid));
     let levels = pyramid::usable_levels(&levels, fixed_grid, moving_grid);
-    let mut images = pyramid::build(device, input, &levels, options.cost == Cost::Ssd)?;
+    let mut images = pyramid::build(device, input, &levels, options.cost)?;
     let (fixed_moments, moving_moments) = match images.first() {
         Some((f, m)) => (moments(f), moments(m)),
         None => return Err(option("--levels", "none", "at least one stage")),

@@ -25,6 +25,9 @@ pub(super) struct Findings {
 const OVERLAP: f64 = 0.3;
 /// Range of the factors by which lengths may change.
 const LENGTHS: (f64, f64) = (0.5, 2.0);
+/// Smallest lead over the best alignment far from the result: below it, noise decides which of the
+/// two wins.
+const LEAD: f64 = 0.03;
 /// Largest inverse-consistency error, mm.
 const INVERSE: f64 = 1e-3;
 
@@ -123,16 +126,17 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         format!("at most {INVERSE}"),
         error <= INVERSE,
     );
-    let mut remarks = Vec::new();
     if let Some((best, other)) = f.rival {
-        let gap = other - best;
-        if gap < 0.05 * (limit - best).abs() {
-            remarks.push(format!(
-                "another alignment, far from this one, was nearly as good (cost {other:.4} against \
-                 {best:.4} at the second stage); look at the pictures"
-            ));
-        }
+        // What the winner has over the runner-up, as a part of what it has over no alignment.
+        let lead = (other - best) / (limit - best).max(1e-9);
+        add(
+            "lead over the best alignment elsewhere",
+            lead,
+            format!("at least {LEAD}"),
+            lead >= LEAD,
+        );
     }
+    let mut remarks = Vec::new();
     if f.sampled_overlap < 0.5 {
         remarks.push(format!(
             "only {:.0} % of the smaller image's samples overlap",
