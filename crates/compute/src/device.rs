@@ -107,6 +107,12 @@ pub trait Memory: Clone + Send + Sync + 'static {
 
 /// A device with all families of operators. Algorithms are generic over it.
 pub trait Device:
-    Memory + ops::Elementwise + ops::Reduce + ops::Resample + ops::Filter + ops::Histogram
+    Memory
+    + ops::Elementwise
+    + ops::Reduce
+    + ops::Resample
+    + ops::Stencil
+    + ops::Filter
+    + ops::Histogram
 {
 }

@@ -7,6 +7,7 @@ mod elementwise;
 mod filter;
 mod reduce;
 mod resample;
+mod stencil;
 
 use std::time::{Duration, Instant};
 
@@ -131,5 +132,6 @@ pub fn run<D: Device>(device: &D, dims: Dims) -> Result<Vec<Measurement>> {
     filter::run(&mut bench)?;
     reduce::run(&mut bench)?;
     resample::run(&mut bench)?;
+    stencil::run(&mut bench)?;
     Ok(bench.results)
 }

@@ -6,9 +6,11 @@ pub mod filter;
 pub mod histogram;
 pub mod reduce;
 pub mod resample;
+pub mod stencil;
 
 pub use elementwise::Elementwise;
 pub use filter::Filter;
 pub use histogram::Histogram;
 pub use reduce::Reduce;
 pub use resample::Resample;
+pub use stencil::Stencil;

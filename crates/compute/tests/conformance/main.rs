@@ -37,4 +37,5 @@ mod elementwise;
 mod filter;
 mod reduce;
 mod resample;
+mod stencil;
 mod support;
