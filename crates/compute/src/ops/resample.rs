@@ -8,7 +8,7 @@
 //! image of depth 1, which is met at `−½ ≤ z ≤ ½`.
 //!
 //! Positions are exact to 10⁻³ voxel; along the rows of the output they are computed in `f32` as
-//! differences from points, 64 voxels apart or nearer, that were computed in `f64`. At integer
+//! differences from points, 256 voxels apart or nearer, that were computed in `f64`. At integer
 //! positions each interpolation gives the exact value of the voxel (cubic: to rounding), and a
 //! constant stays exactly that constant (cubic: to rounding).
 

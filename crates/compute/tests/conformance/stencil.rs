@@ -81,7 +81,7 @@ fn determinant_of_linear_maps<D: Device>(device: &D) {
         .flat_map(|a| indices(dims).map(move |i| [0.5, -0.25, -2.0][a] * i[a] as f32))
         .collect();
     let found = determinants(device, &field, dims);
-    assert!(found.iter().all(|&v| v == 1.5 * 0.75 * -1.0));
+    assert!(found.iter().all(|&v| v == -(1.5 * 0.75)));
 }
 
 fn errors<D: Device>(device: &D) {

@@ -4,7 +4,7 @@ use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_compute::{Device, Dims};
 
 /// Sizes that are odd, tiny, flat, and not powers of two.
-pub const SIZES: [Dims; 12] = [
+pub(crate) const SIZES: [Dims; 12] = [
     [1, 1, 1],
     [2, 1, 1],
     [1, 2, 1],
@@ -20,7 +20,7 @@ pub const SIZES: [Dims; 12] = [
 ];
 
 /// Every SIMD level of this machine with one thread, and the best one with more.
-pub fn cpus() -> Vec<Cpu> {
+pub(crate) fn cpus() -> Vec<Cpu> {
     let cpu = |threads, simd| Cpu::new(Some(threads)).unwrap().with_simd(simd).unwrap();
     let mut cpus: Vec<Cpu> = Simd::available().into_iter().map(|simd| cpu(1, simd)).collect();
     cpus.extend([2, 5].map(|threads| cpu(threads, Simd::detect())));
@@ -28,10 +28,10 @@ pub fn cpus() -> Vec<Cpu> {
 }
 
 /// The results of an operator: for each case its name and its values.
-pub type Results = Vec<(String, Vec<f32>)>;
+pub(crate) type Results = Vec<(String, Vec<f32>)>;
 
 /// Asserts that two devices gave the same bits.
-pub fn assert_same_bits(device: &impl Device, expected: &Results, found: &Results) {
+pub(crate) fn assert_same_bits(device: &impl Device, expected: &Results, found: &Results) {
     assert_eq!(expected.len(), found.len());
     for ((name, a), (_, b)) in expected.iter().zip(found) {
         let different = a.iter().zip(b).position(|(a, b)| a.to_bits() != b.to_bits());
@@ -45,45 +45,45 @@ pub fn assert_same_bits(device: &impl Device, expected: &Results, found: &Result
 }
 
 /// A sequence of numbers that looks random, the same for the same seed.
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03)
     }
 
     /// From 0 to 1.
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let x = self.0 ^ (self.0 >> 29);
         (x.wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    pub fn between(&mut self, low: f64, high: f64) -> f64 {
+    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
 
-    pub fn image(&mut self, dims: Dims) -> Vec<f32> {
+    pub(crate) fn image(&mut self, dims: Dims) -> Vec<f32> {
         (0..len(dims)).map(|_| self.between(-50.0, 200.0) as f32).collect()
     }
 }
 
-pub fn len(dims: Dims) -> usize {
+pub(crate) fn len(dims: Dims) -> usize {
     dims.iter().product()
 }
 
-pub fn indices(dims: Dims) -> impl Iterator<Item = [usize; 3]> {
+pub(crate) fn indices(dims: Dims) -> impl Iterator<Item = [usize; 3]> {
     let [nx, ny, nz] = dims;
     (0..nz).flat_map(move |z| (0..ny).flat_map(move |y| (0..nx).map(move |x| [x, y, z])))
 }
 
-pub fn offset(dims: Dims, [x, y, z]: [usize; 3]) -> usize {
+pub(crate) fn offset(dims: Dims, [x, y, z]: [usize; 3]) -> usize {
     x + dims[0] * (y + dims[1] * z)
 }
 
 /// Asserts that values are within `tolerance` of the expected ones.
-pub fn assert_close(name: &str, found: &[f32], expected: &[f64], tolerance: f64) {
+pub(crate) fn assert_close(name: &str, found: &[f32], expected: &[f64], tolerance: f64) {
     assert_eq!(found.len(), expected.len(), "{name}: length");
     for (i, (&f, &e)) in found.iter().zip(expected).enumerate() {
         assert!(

@@ -8,7 +8,7 @@ use crate::ops::resample::{check_map, check_source};
 use crate::{AffineMap, Dims};
 
 /// Positions along a row are differences from exact points this many voxels apart.
-pub(super) const BLOCK: usize = 4 * LANES;
+pub(super) const BLOCK: usize = 16 * LANES;
 
 /// The numbers of the lanes.
 pub(super) const LANE: Lanes =
@@ -69,14 +69,15 @@ impl Geometry {
             if is_inside(at(0)) && is_inside(at(n - 1)) {
                 continue;
             }
-            // The voxels before the interval, then those to its end.
-            let (before, within): (&dyn Fn(f64) -> bool, &dyn Fn(f64) -> bool) = if step >= 0.0 {
-                (&|p| p < low, &|p| p <= high)
-            } else {
-                (&|p| p > high, &|p| p >= low)
-            };
-            range.start = range.start.max(first(n, |x| !before(at(x))));
-            range.end = range.end.min(first(n, |x| !within(at(x))));
+            // A guess by division, made exact by a few steps.
+            let (enter, leave) = if step >= 0.0 { (low, high) } else { (high, low) };
+            let before = |x: usize| if step >= 0.0 { at(x) < low } else { at(x) > high };
+            // Written so that a position that is not a number is beyond.
+            let beyond = |x: usize| !(if step >= 0.0 { at(x) <= high } else { at(x) >= low });
+            let start = ((enter - row[a]) / step) as usize;
+            range.start = range.start.max(first(start, n, |x| !before(x)));
+            let end = ((leave - row[a]) / step) as usize;
+            range.end = range.end.min(first(end, n, beyond));
         }
         if range.start < range.end { range } else { 0..0 }
     }
@@ -115,18 +116,18 @@ impl Geometry {
     }
 }
 
-/// The first number below `n` for which `is` holds, or `n`; once it holds, it holds for all after.
-fn first(n: usize, is: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, n);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if is(middle) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
+/// The first number below `n` for which `is` holds, or `n`, looked for from `guess` on; once it
+/// holds, it holds for all after.
+#[inline(always)]
+fn first(guess: usize, n: usize, is: impl Fn(usize) -> bool) -> usize {
+    let mut x = guess.min(n);
+    while x > 0 && is(x - 1) {
+        x -= 1;
     }
-    low
+    while x < n && !is(x) {
+        x += 1;
+    }
+    x
 }
 
 /// A voxel of the source, `base`, from which positions are counted, so that they are small and

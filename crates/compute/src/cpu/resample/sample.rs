@@ -177,11 +177,15 @@ fn rows<V: Vectors>(
     sz: usize,
     w: &[[V::F; 4]; 2],
 ) -> V::F {
+    let furthest = start[0].max(start[1]).max(start[2].max(start[3]));
+    assert!(furthest < src.len() && 3 * (sy + sz) + 4 <= src.len() - furthest, "spline");
     let mut sum = v.splat(0.0);
     for z in 0..4 {
         let mut plane = v.splat(0.0);
         for y in 0..4 {
-            let row = v.gather_fours(&src[y * sy + z * sz..], start);
+            // SAFETY: the last of the 4 x 4 rows from the furthest of the starts on ends inside
+            // `src`, as was checked just now.
+            let row = unsafe { v.gather_fours(src.as_ptr().add(y * sy + z * sz), start) };
             plane = v.add(plane, v.mul(w[0][y], row));
         }
         sum = v.add(sum, v.mul(w[1][z], plane));

@@ -1,6 +1,6 @@
 //! Warping of scalar images.
 
-use super::position::{BLOCK, Geometry};
+use super::position::{BLOCK, Frame, Geometry};
 use super::sample::{CUBIC, LINEAR, NEAREST, sample};
 use crate::Dims;
 use crate::cpu::Cpu;
@@ -60,7 +60,9 @@ pub(super) fn warp(
     } else {
         src
     };
-    let rows = task_rows(dims);
+    // Where there are enough slices, a task is some of them.
+    let slices = (dims[2] / (4 * cpu.threads())).clamp(1, TILE);
+    let rows = if slices > 1 { slices * dims[1] } else { task_rows(dims).min(dims[1]) };
     let simd = cpu.simd();
     cpu.chunks_mut(out, rows * dims[0], |task, out| {
         let rows = Rows { first: task * rows, dims };
@@ -75,6 +77,21 @@ pub(super) fn warp(
     });
 }
 
+/// The rows of a tile along y, and the slices of a task along z: neighbours share most of the
+/// cells of the source, whichever way the map turns.
+const TILE: usize = 8;
+
+/// The voxels of a row that are made before going on to the next row of the tile.
+const PIECE: usize = 4 * LANES;
+
+/// A part of a row of the output that is inside the source.
+struct Part {
+    frame: Frame,
+    /// Where the part is in the output of the task.
+    start: usize,
+    len: usize,
+}
+
 kernel! {
     fn affine<V, const KIND: u8>(
         v,
@@ -84,32 +101,70 @@ kernel! {
         outside: f32,
         out: &mut [f32],
     ) {
-        let nx = rows.dims[0];
-        for (i, out) in out.chunks_mut(nx).enumerate() {
-            let (y, z) = rows.at(i);
-            let row = geometry.row(y, z);
-            let inside = geometry.inside(&row, nx);
-            out[..inside.start].fill(outside);
-            out[inside.end..].fill(outside);
-            let mut x = inside.start;
-            for block in out[inside].chunks_mut(BLOCK) {
-                let frame = geometry.frame_inside(&row, x, block.len());
-                x += block.len();
-                let mut first = 0;
-                let (groups, rest) = block.as_chunks_mut::<LANES>();
-                for group in groups {
-                    let p = frame.along(v, first);
-                    v.store(sample::<V, KIND, false>(v, src, geometry, &frame, p), group);
-                    first += LANES;
+        let [nx, ny, _] = rows.dims;
+        // Whole slices, or some rows of one slice.
+        let count = out.len() / nx;
+        let (height, slices) = if count > ny { (ny, count / ny) } else { (count, 1) };
+        let mut lines = Vec::with_capacity(TILE * slices);
+        let mut parts: Vec<Part> = Vec::with_capacity(TILE * slices);
+        for first_row in (0..height).step_by(TILE) {
+            lines.clear();
+            for slice in 0..slices {
+                for i in first_row..height.min(first_row + TILE) {
+                    let i = slice * ny + i;
+                    let (y, z) = rows.at(i);
+                    let row = geometry.row(y, z);
+                    let inside = geometry.inside(&row, nx);
+                    let out = &mut out[i * nx..][..nx];
+                    out[..inside.start].fill(outside);
+                    out[inside.end..].fill(outside);
+                    lines.push((row, i * nx, inside));
                 }
-                if !rest.is_empty() {
-                    let mut group = [0.0; LANES];
-                    let p = frame.along(v, first);
-                    v.store(sample::<V, KIND, false>(v, src, geometry, &frame, p), &mut group);
-                    rest.copy_from_slice(&group[..rest.len()]);
+            }
+            for first in (0..nx).step_by(BLOCK) {
+                parts.clear();
+                for (row, start, inside) in &lines {
+                    let x = inside.start.max(first);
+                    let len = inside.end.min(first + BLOCK).saturating_sub(x);
+                    if len > 0 {
+                        let frame = geometry.frame_inside(row, x, len);
+                        parts.push(Part { frame, start: start + x, len });
+                    }
+                }
+                for piece in (0..BLOCK.min(nx)).step_by(PIECE) {
+                    for part in &parts {
+                        let len = part.len.saturating_sub(piece).min(PIECE);
+                        let out = &mut out[part.start + part.len.min(piece)..][..len];
+                        affine_piece::<V, KIND>(v, src, geometry, &part.frame, piece, out);
+                    }
                 }
             }
         }
+    }
+}
+
+/// The voxels of a part of a row from `first` on.
+#[inline(always)]
+fn affine_piece<V: Vectors, const KIND: u8>(
+    v: V,
+    src: &[f32],
+    geometry: &Geometry,
+    frame: &Frame,
+    first: usize,
+    out: &mut [f32],
+) {
+    let mut first = first;
+    let (groups, rest) = out.as_chunks_mut::<LANES>();
+    for group in groups {
+        let p = frame.along(v, first);
+        v.store(sample::<V, KIND, false>(v, src, geometry, frame, p), group);
+        first += LANES;
+    }
+    if !rest.is_empty() {
+        let mut group = [0.0; LANES];
+        let p = frame.along(v, first);
+        v.store(sample::<V, KIND, false>(v, src, geometry, frame, p), &mut group);
+        rest.copy_from_slice(&group[..rest.len()]);
     }
 }
 

@@ -74,9 +74,11 @@ pub(crate) trait Vectors: Copy {
     /// `from[i]` and `from[i + 1]` for every lane i of `index`, where an index outside stands for
     /// the last pair. `from` has at least two elements and at most `i32::MAX`.
     fn gather_pairs(self, from: &[f32], index: Self::I) -> [Self::F; 2];
-    /// Four runs of four: lane `4 l + t` is `from[index[l] + t]`, where an index without four
-    /// elements from it on stands for the last that has. `from` has at least four elements.
-    fn gather_fours(self, from: &[f32], index: [usize; 4]) -> Self::F;
+    /// Four runs of four: lane `4 l + t` is `from[index[l] + t]`.
+    ///
+    /// # Safety
+    /// The runs are inside the memory that `from` points to.
+    unsafe fn gather_fours(self, from: *const f32, index: [usize; 4]) -> Self::F;
     /// Four lanes, each four times: lane `4 l + t` is lane `4 group + l` of `a`. `group` is below 4.
     fn spread_four(self, a: Self::F, group: usize) -> Self::F;
 
