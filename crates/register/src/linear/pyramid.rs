@@ -222,12 +222,26 @@ fn one<D: Device>(
                 (None, Some(s)) => (s.values.clone(), s.weight.clone()),
                 (None, None) => continue,
             };
-            let values = shrink(device, source_grid, values, &target, sigma, background)?;
-            let weight =
-                weight.map(|w| shrink(device, source_grid, w, &target, sigma, 0.0)).transpose()?;
-            let weight = weight.map(|w| {
-                w.into_iter().map(|v| if v < 1e-3 { 0.0 } else { v }).collect::<Vec<f32>>()
-            });
+            let to = Shrink { grid: source_grid, target: &target, sigma };
+            let (values, weight) = match weight {
+                None => (to.apply(device, values, background)?, None),
+                Some(weight) => {
+                    // What does not count must not blur into what does: the smoothed product of
+                    // value and weight over the smoothed weight (normalised convolution, Knutsson
+                    // and Westin 1993).
+                    let product =
+                        values.iter().zip(&weight).map(|(v, w)| (v - background) * w).collect();
+                    let product = to.apply(device, product, 0.0)?;
+                    let weight = to.apply(device, weight, 0.0)?;
+                    let counted = |w: f32| if w < 1e-3 { 0.0 } else { w };
+                    let values = product
+                        .iter()
+                        .zip(&weight)
+                        .map(|(p, &w)| background + if counted(w) > 0.0 { p / w } else { 0.0 })
+                        .collect();
+                    (values, Some(weight.into_iter().map(counted).collect()))
+                }
+            };
             Scaled { grid: target, values, weight }
         };
         scaled.push(next);
@@ -236,31 +250,33 @@ fn one<D: Device>(
     Ok(scaled)
 }
 
-/// Smooths and resamples.
-fn shrink<D: Device>(
-    device: &D,
-    grid: &Grid,
-    values: Vec<f32>,
-    target: &Grid,
+/// Smoothing and resampling onto a coarser grid.
+struct Shrink<'a> {
+    grid: &'a Grid,
+    target: &'a Grid,
+    /// Voxels of the finer grid.
     sigma: [f64; 3],
-    outside: f32,
-) -> Result<Vec<f32>> {
-    let source = device.upload_vec(values)?;
-    let mut smooth = device.alloc::<f32>(grid.len())?;
-    device.gaussian(&source, grid.dims(), sigma, Method::Recursive, &mut smooth)?;
-    drop(source);
-    let mut out = device.alloc::<f32>(target.len())?;
-    let map = target.to_world().then(grid.to_index()).rows();
-    device.warp_affine(
-        &smooth,
-        grid.dims(),
-        &map,
-        target.dims(),
-        Interpolation::Linear,
-        outside,
-        &mut out,
-    )?;
-    Ok(Memory::into_host(device, out)?)
+}
+
+impl Shrink<'_> {
+    fn apply<D: Device>(&self, device: &D, values: Vec<f32>, outside: f32) -> Result<Vec<f32>> {
+        let dims = self.grid.dims();
+        let source = device.upload_vec(values)?;
+        let mut smooth = device.alloc::<f32>(self.grid.len())?;
+        device.gaussian(&source, dims, self.sigma, Method::Recursive, &mut smooth)?;
+        drop(source);
+        let mut out = device.alloc::<f32>(self.target.len())?;
+        device.warp_affine(
+            &smooth,
+            dims,
+            &self.target.to_world().then(self.grid.to_index()).rows(),
+            self.target.dims(),
+            Interpolation::Linear,
+            outside,
+            &mut out,
+        )?;
+        Ok(Memory::into_host(device, out)?)
+    }
 }
 
 /// Centre of mass (world mm), root-mean-square distance from it, and principal axes (columns, by

@@ -15,6 +15,9 @@ use voxalign_compute::Device;
 use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3};
 
+/// Alignments apart from each other that are compared with all freedom at the second stage.
+const RIVALS: usize = 4;
+
 /// Bins at full resolution where none are given.
 fn default_bins(cost: Cost) -> usize {
     match cost {
@@ -165,7 +168,7 @@ pub fn register_affine<D: Device>(
                     } else {
                         Freedom::Translation
                     }));
-                    global(&mut stage, &start_pose, options, scaling)?
+                    global(&mut stage, &start_pose, options, scaling, largest)?
                 } else {
                     let axes = matches!(options.init, Init::Moments) && !flat;
                     let poses = if axes {
@@ -178,15 +181,26 @@ pub fn register_affine<D: Device>(
                     distinct(refined, &model, spacing, 1)
                 };
                 opened.push(model.parameters(common));
+                if options.search == Search::Full && largest != common {
+                    opened.push(model.parameters(largest));
+                }
             }
             if options.search == Search::Full && (index == 1 || (last && index == 0)) {
-                stage.part("candidates and their neighbours", 0.0, 0.8);
+                stage.part("candidates and their neighbours", 0.0, 0.6);
                 let poses: Vec<Pose> =
                     candidates.iter().flat_map(|c| perturbed(&c.pose, flat, scaling)).collect();
-                let refined = stage.refine(&poses, common, 0.01)?;
-                rivals = distinct(refined, &model, 2.0 * spacing, 3);
-                candidates = rivals.iter().take(1).copied().collect();
+                let refined = stage.refine(&poses, common, 0.02)?;
                 opened.push(model.parameters(common));
+                rivals = distinct(refined, &model, 2.0 * spacing, RIVALS);
+                if largest != common {
+                    // A wrong orientation can be ahead as long as the right one lacks freedom.
+                    stage.part("candidates with all freedom", 0.6, 0.8);
+                    let poses: Vec<Pose> = rivals.iter().map(|c| c.pose).collect();
+                    let free = stage.refine(&poses, largest, 0.02)?;
+                    rivals = distinct(free, &model, 2.0 * spacing, RIVALS);
+                    opened.push(model.parameters(largest));
+                }
+                candidates = rivals.iter().take(1).copied().collect();
             } else if options.search == Search::Local && index == 1 {
                 let poses: Vec<Pose> = candidates.iter().map(|c| c.pose).collect();
                 stage.part("refinement", 0.0, 0.8);

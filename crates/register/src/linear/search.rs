@@ -11,9 +11,10 @@ use voxalign_compute::Device;
 use voxalign_image::{Affine, Matrix3, Vector3};
 
 /// Local minima of the fine rotation search that are refined.
-const REFINED: usize = 8;
-/// Candidates handed from the first stage to the second (the paper's three).
-const HANDED_ON: usize = 3;
+const REFINED: usize = 24;
+/// Candidates handed from the first stage to the second. (The paper has three; a head and its
+/// mirror-like orientations fill three places at once.)
+const HANDED_ON: usize = 5;
 /// Most transforms evaluated at once: bounds memory.
 const BATCH: usize = 256;
 /// Perturbations of the second stage.
@@ -232,6 +233,7 @@ pub(super) fn global<D: Device>(
     start: &Pose,
     options: &AffineOptions,
     scaling: bool,
+    largest: Freedom,
 ) -> Result<Vec<Candidate>> {
     let flat = stage.model.flat;
     let local = if scaling { Freedom::TranslationScale } else { Freedom::Translation };
@@ -282,11 +284,19 @@ pub(super) fn global<D: Device>(
         // The start itself is always among the candidates: coarse results keep their order.
         picked.push(coarse[0]);
     }
-    stage.part("best rotations", 0.8, 1.0);
+    stage.part("best rotations", 0.8, 0.9);
     let poses: Vec<Pose> = picked.iter().map(|c| c.pose).collect();
     let freedom = if scaling { Freedom::Similarity } else { Freedom::Rigid };
     let refined = stage.refine(&poses, freedom, 0.02)?;
-    Ok(distinct(refined, stage.model, stage.spacing, HANDED_ON))
+    let refined = distinct(refined, stage.model, stage.spacing, REFINED);
+    if largest == freedom {
+        return Ok(refined.into_iter().take(HANDED_ON).collect());
+    }
+    // A wrong orientation can be ahead as long as the right one lacks freedom.
+    stage.part("best rotations with all freedom", 0.9, 1.0);
+    let poses: Vec<Pose> = refined.iter().map(|c| c.pose).collect();
+    let free = stage.refine(&poses, largest, 0.05)?;
+    Ok(distinct(free, stage.model, stage.spacing, HANDED_ON))
 }
 
 /// The best candidates that are not the same place, best first.

@@ -1,0 +1,201 @@
+//! Shared by the end-to-end tests: data, noise, resampling.
+#![allow(dead_code)]
+
+use std::path::PathBuf;
+use voxalign_compute::Memory;
+use voxalign_compute::cpu::Cpu;
+use voxalign_compute::ops::Resample;
+use voxalign_compute::ops::resample::Interpolation;
+use voxalign_image::{Affine, Grid, LabelMap, Matrix3, Vector3, Volume};
+use voxalign_register::Silent;
+use voxalign_register::linear::{AffineInput, AffineOptions, AffineResult, register_affine};
+
+fn workspace() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// An image that ships with the project.
+pub fn shipped(name: &str) -> Volume<f32> {
+    voxalign_io::image::read_volume(workspace().join("data").join(name)).unwrap()
+}
+
+/// The folder of real images beside the checkout, or `None` (and a line that says so) without it.
+pub fn real_data(test: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("VOXALIGN_TEST_DATA")
+        .map_or_else(|| workspace().join("../shared/data"), PathBuf::from);
+    if folder.is_dir() {
+        Some(folder)
+    } else {
+        println!("skipped: {test} needs real images; set VOXALIGN_TEST_DATA to their folder");
+        None
+    }
+}
+
+pub fn volume(path: PathBuf) -> Volume<f32> {
+    voxalign_io::image::read_volume(path).unwrap()
+}
+
+pub fn labels(path: PathBuf) -> LabelMap {
+    voxalign_io::image::read_labels(path).unwrap()
+}
+
+pub fn register(
+    fixed: &Volume<f32>,
+    moving: &Volume<f32>,
+    options: &AffineOptions,
+) -> AffineResult {
+    let device = Cpu::new(None).unwrap();
+    register_affine(&device, &input(fixed, moving), options, &Silent).unwrap()
+}
+
+pub fn input<'a>(fixed: &'a Volume<f32>, moving: &'a Volume<f32>) -> AffineInput<'a> {
+    AffineInput { fixed, moving, fixed_mask: None, moving_mask: None, fixed_weight: None }
+}
+
+/// The image on another grid: `out(p) = image(transform(p))`.
+pub fn resample(
+    image: &Volume<f32>,
+    transform: &Affine,
+    grid: Grid,
+    interpolation: Interpolation,
+) -> Volume<f32> {
+    let device = Cpu::new(None).unwrap();
+    let map = grid.to_world().then(transform).then(image.grid().to_index()).rows();
+    let source = device.upload(image.data()).unwrap();
+    let mut out = device.alloc::<f32>(grid.len()).unwrap();
+    device
+        .warp_affine(&source, image.dims(), &map, grid.dims(), interpolation, 0.0, &mut out)
+        .unwrap();
+    Volume::new(grid, device.into_host(out).unwrap()).unwrap()
+}
+
+/// A small generator of random numbers (xorshift), so that every machine sees the same cases.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        let mut r = Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        for _ in 0..16 {
+            r.unit();
+        }
+        r
+    }
+
+    /// Between 0 and 1.
+    pub fn unit(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Between -1 and 1.
+    pub fn sign(&mut self) -> f64 {
+        2.0 * self.unit() - 1.0
+    }
+
+    pub fn gauss(&mut self) -> f64 {
+        let a = self.unit().max(1e-12);
+        (-2.0 * a.ln()).sqrt() * (2.0 * std::f64::consts::PI * self.unit()).cos()
+    }
+}
+
+/// A random affine map about a centre: rotation up to 40 degrees about any axis, scales 0.85 to
+/// 1.15, shears up to 0.05, translation up to 30 mm an axis.
+pub fn random_affine(random: &mut Random, centre: Vector3<f64>) -> Affine {
+    let axis = Vector3::new(random.gauss(), random.gauss(), random.gauss()).normalize();
+    let turn = nalgebra::Rotation3::new(axis * random.sign() * 40f64.to_radians());
+    let scale = Vector3::from_fn(|_, _| 1.0 + 0.15 * random.sign());
+    let k = Vector3::from_fn(|_, _| 0.05 * random.sign());
+    let shear = Matrix3::new(1.0, k[0], k[1], 0.0, 1.0, k[2], 0.0, 0.0, 1.0);
+    let translation = Vector3::from_fn(|_, _| 30.0 * random.sign());
+    Affine::about(turn.matrix() * Matrix3::from_diagonal(&scale) * shear, centre, translation)
+}
+
+/// Adds 3 % noise (of the 98th percentile) and multiplies by a smooth bias field of +-20 %.
+pub fn spoil(image: &mut Volume<f32>, random: &mut Random) {
+    let mut sorted = image.data().to_vec();
+    sorted.sort_by(f32::total_cmp);
+    let level = f64::from(sorted[sorted.len() * 98 / 100]);
+    let dims = image.dims();
+    let phase = [random.unit() * 6.3, random.unit() * 6.3, random.unit() * 6.3];
+    for (i, v) in image.data_mut().iter_mut().enumerate() {
+        let p = [i % dims[0], i / dims[0] % dims[1], i / (dims[0] * dims[1])];
+        let bias: f64 =
+            (0..3).map(|a| (3.0 * p[a] as f64 / dims[a] as f64 + phase[a]).sin()).sum::<f64>()
+                / 3.0;
+        let noise = 0.03 * level * random.gauss();
+        *v = (f64::from(*v) * (1.0 + 0.2 * bias) + noise) as f32;
+    }
+}
+
+/// Mean and largest distance of two maps over the voxels of an image above a tenth of its 98th
+/// percentile.
+pub fn error_inside(image: &Volume<f32>, a: &Affine, b: &Affine) -> (f64, f64) {
+    let mut sorted = image.data().to_vec();
+    sorted.sort_by(f32::total_cmp);
+    let limit = 0.1 * sorted[sorted.len() * 98 / 100];
+    let dims = image.dims();
+    let (mut sum, mut n, mut largest) = (0.0, 0, 0.0f64);
+    for (i, &v) in image.data().iter().enumerate().step_by(7) {
+        if v > limit {
+            let p = Vector3::new(
+                (i % dims[0]) as f64,
+                (i / dims[0] % dims[1]) as f64,
+                (i / (dims[0] * dims[1])) as f64,
+            );
+            let w = image.grid().index_to_world(p);
+            let d = (a.apply(w) - b.apply(w)).norm();
+            sum += d;
+            n += 1;
+            largest = largest.max(d);
+        }
+    }
+    (sum / f64::from(n), largest)
+}
+
+/// A grid that holds the whole image under any transform of the tests.
+pub fn padded(grid: &Grid, mm: f64) -> Grid {
+    let spacing = grid.spacing();
+    let pad: [usize; 3] = std::array::from_fn(|a| (mm / spacing[a]).ceil() as usize);
+    let dims: [usize; 3] = std::array::from_fn(|a| grid.dims()[a] + 2 * pad[a]);
+    let first = Vector3::from_fn(|a, _| -(pad[a] as f64));
+    Grid::new(dims, Affine::new(grid.to_world().matrix, grid.index_to_world(first))).unwrap()
+}
+
+/// Mean Dice over the labels of 4 and above with more than 50 voxels in both maps; the moving map
+/// is resampled by nearest neighbour.
+pub fn dice(fixed: &LabelMap, moving: &LabelMap, transform: &Affine) -> f64 {
+    const MOST: usize = 4096;
+    let mut counts = vec![[0u32; 4]; MOST];
+    for &l in moving.data() {
+        counts[l as usize][1] += 1;
+    }
+    let map = fixed.grid().to_world().then(transform).then(moving.grid().to_index());
+    let dims = fixed.dims();
+    for (i, &l) in fixed.data().iter().enumerate() {
+        let p = Vector3::new(
+            (i % dims[0]) as f64,
+            (i / dims[0] % dims[1]) as f64,
+            (i / (dims[0] * dims[1])) as f64,
+        );
+        let q = map.apply(p).map(f64::round);
+        let inside = (0..3).all(|a| q[a] >= 0.0 && q[a] < moving.dims()[a] as f64);
+        let w = if inside {
+            moving.get(q[0] as usize, q[1] as usize, q[2] as usize).copied().unwrap_or(0)
+        } else {
+            0
+        };
+        counts[l as usize][0] += 1;
+        counts[w as usize][2] += 1;
+        if l == w {
+            counts[l as usize][3] += 1;
+        }
+    }
+    let scores: Vec<f64> = counts[4..]
+        .iter()
+        .filter(|c| c[0] > 50 && c[1] > 50)
+        .map(|c| 2.0 * f64::from(c[3]) / f64::from(c[0] + c[2]))
+        .collect();
+    scores.iter().sum::<f64>() / scores.len() as f64
+}

@@ -1,0 +1,280 @@
+//! End to end on the images that ship with the project.
+
+mod common;
+
+use common::*;
+use voxalign_compute::cpu::{Cpu, Simd};
+use voxalign_compute::ops::resample::Interpolation;
+use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
+use voxalign_register::linear::{AffineOptions, Cost, Init, Search, SearchRange, register_affine};
+use voxalign_register::{RegisterError, Silent};
+
+/// Thirty random affine maps of a real head, with noise and bias, are all recovered.
+#[test]
+fn known_transforms_are_recovered() {
+    let head = shipped("colin27_t1.nii.gz");
+    let mut worst = 0.0f64;
+    for case in 0..30 {
+        let mut random = Random::new(case + 1);
+        let truth = random_affine(&mut random, head.grid().centre());
+        let grid = padded(head.grid(), 60.0);
+        let mut moving = resample(&head, &truth.inverse().unwrap(), grid, Interpolation::Linear);
+        spoil(&mut moving, &mut random);
+        let result = register(&head, &moving, &AffineOptions::default());
+        let (mean, largest) = error_inside(&head, &result.transform, &truth);
+        println!("case {case}: mean {mean:.3} mm, largest {largest:.3} mm");
+        assert!(mean < 0.5, "case {case}: {mean} mm");
+        assert!(result.verdict.good, "case {case}: {}", result.verdict.summary());
+        worst = worst.max(mean);
+    }
+    println!("worst mean error of 30: {worst:.3} mm");
+}
+
+/// Two real brains: the same bits for any number of threads, on every SIMD level and in every run.
+#[test]
+fn the_same_bits() {
+    let fixed = shipped("icbm152_t1.nii.gz");
+    let moving = shipped("colin27_brain.nii.gz");
+    for cost in [Cost::Cr, Cost::Nmi, Cost::Ncc] {
+        let options = AffineOptions { cost, ..AffineOptions::default() };
+        let run = |threads: usize, simd: Simd| {
+            let device = Cpu::new(Some(threads)).unwrap().with_simd(simd).unwrap();
+            let r = register_affine(&device, &input(&fixed, &moving), &options, &Silent).unwrap();
+            let evaluations: Vec<usize> = r.stages.iter().map(|s| s.evaluations).collect();
+            (r.transform.rows(), r.cost_after.to_bits(), evaluations)
+        };
+        let first = run(2, Simd::detect());
+        for threads in [1, 2, 4] {
+            assert_eq!(run(threads, Simd::detect()), first, "{cost:?}, {threads} threads");
+        }
+        for simd in Simd::available() {
+            if simd != Simd::detect() && cost == Cost::Cr {
+                assert_eq!(run(2, simd), first, "{simd:?}");
+            }
+        }
+    }
+}
+
+/// Every start and every way of searching ends at the same place.
+#[test]
+fn starts_and_searches_agree() {
+    let fixed = shipped("icbm152_t1.nii.gz");
+    let moving = shipped("colin27_brain.nii.gz");
+    let reference = register(&fixed, &moving, &AffineOptions::default());
+    let near = |t: &Affine| error_inside(&fixed, t, &reference.transform).0;
+    for init in [
+        Init::Header,
+        Init::Centre,
+        Init::Moments,
+        Init::Given(Affine::translation(Vector3::new(5.0, -9.0, 12.0))),
+    ] {
+        for search in [Search::Full, Search::Local] {
+            let options = AffineOptions { init: init.clone(), search, ..AffineOptions::default() };
+            let result = register(&fixed, &moving, &options);
+            let d = near(&result.transform);
+            assert!(d < 0.1, "{init:?} {search:?}: {d} mm");
+        }
+    }
+    // Without search the start is what comes out.
+    let start = Affine::translation(Vector3::new(3.0, 0.0, 0.0));
+    let options = AffineOptions {
+        init: Init::Given(start),
+        search: Search::None,
+        ..AffineOptions::default()
+    };
+    let result = register(&fixed, &moving, &options);
+    assert!((result.transform.matrix - start.matrix).norm() < 1e-12);
+    assert!((result.transform.offset - start.offset).norm() < 1e-9);
+    // A narrow range of angles does not find a brain that lies on its head; the verdict says so,
+    // and the full range finds it.
+    let turn = Affine::new(
+        *nalgebra::Rotation3::new(Vector3::new(2.6, 0.3, 0.4)).matrix(),
+        Vector3::new(40.0, 0.0, -30.0),
+    );
+    let turned = moving.clone().with_grid(moving.grid().moved(&turn).unwrap()).unwrap();
+    let full = register(&fixed, &turned, &AffineOptions::default());
+    assert!(near(&full.transform.then(&turn.inverse().unwrap())) < 0.1);
+    let a = 20f64.to_radians();
+    let options = AffineOptions {
+        range: SearchRange { angles: [[-a, a]; 3], ..SearchRange::default() },
+        ..AffineOptions::default()
+    };
+    let narrow = register(&fixed, &turned, &options);
+    assert!(near(&narrow.transform.then(&turn.inverse().unwrap())) > 5.0);
+}
+
+/// Degrees of freedom do what they say.
+#[test]
+fn degrees_of_freedom() {
+    let fixed = shipped("icbm152_t1.nii.gz");
+    let moving = shipped("colin27_brain.nii.gz");
+    let mut last = f64::INFINITY;
+    for dof in [6, 7, 9, 12] {
+        let options = AffineOptions { dof, ..AffineOptions::default() };
+        let r = register(&fixed, &moving, &options);
+        let m = r.transform.matrix;
+        let gram = m.transpose() * m;
+        let off = gram[(0, 1)].abs() + gram[(0, 2)].abs() + gram[(1, 2)].abs();
+        if dof == 6 {
+            assert!((gram - Matrix3::identity()).norm() < 1e-9);
+        }
+        if dof == 7 {
+            assert!((gram - Matrix3::identity() * gram[(0, 0)]).norm() < 1e-9);
+        }
+        if dof == 9 {
+            assert!(off < 1e-9);
+        }
+        assert!(r.cost_after < last + 1e-4, "{dof}: {} after {last}", r.cost_after);
+        last = r.cost_after;
+    }
+    for dof in [0, 3, 8, 13] {
+        let options = AffineOptions { dof, ..AffineOptions::default() };
+        let device = Cpu::new(Some(1)).unwrap();
+        let e = register_affine(&device, &input(&fixed, &moving), &options, &Silent).unwrap_err();
+        assert!(e.to_string().contains("--dof"), "{e}");
+    }
+}
+
+/// Masks take away what would mislead.
+#[test]
+fn masks_and_weights() {
+    let fixed = shipped("icbm152_t1.nii.gz");
+    let moving = shipped("colin27_brain.nii.gz");
+    let clean = register(&fixed, &moving, &AffineOptions::default());
+    // A bright block where no anatomy is, in each image.
+    let spoil = |v: &Volume<f32>, x0: usize| {
+        let [nx, ny, nz] = v.dims();
+        let inside = |x: usize, y: usize, z: usize| {
+            (x0..x0 + 15).contains(&x) && (5..ny - 70).contains(&y) && (5..nz / 2).contains(&z)
+        };
+        let image = Volume::from_fn(v.grid().clone(), |x, y, z| {
+            if inside(x, y, z) { 600.0 } else { v.data()[(z * ny + y) * nx + x] }
+        });
+        let mask =
+            Volume::from_fn(v.grid().clone(), |x, y, z| if inside(x, y, z) { 0.0 } else { 1.0 });
+        (image, mask)
+    };
+    let (bad_fixed, fixed_mask) = spoil(&fixed, 4);
+    let (bad_moving, moving_mask) = spoil(&moving, 60);
+    let device = Cpu::new(None).unwrap();
+    let run = |f: Option<&Volume<f32>>, w: Option<&Volume<f32>>, m: Option<&Volume<f32>>| {
+        let input = voxalign_register::linear::AffineInput {
+            fixed: &bad_fixed,
+            moving: &bad_moving,
+            fixed_mask: f,
+            moving_mask: m,
+            fixed_weight: w,
+        };
+        let r = register_affine(&device, &input, &AffineOptions::default(), &Silent).unwrap();
+        error_inside(&fixed, &r.transform, &clean.transform).0
+    };
+    let without = run(None, None, None);
+    let with = run(Some(&fixed_mask), None, Some(&moving_mask));
+    let weighted = run(None, Some(&fixed_mask), Some(&moving_mask));
+    println!("error without masks {without:.2} mm, with {with:.2} mm");
+    assert!(with < 2.0 && with < 0.5 * without, "{with} {without}");
+    assert!((with - weighted).abs() < 1e-9);
+}
+
+/// Flat images: 3, 4 and 6 degrees of freedom, on flipped, transposed and tilted grids.
+#[test]
+fn flat_images() {
+    let brain = shipped("colin27_brain.nii.gz");
+    let [nx, ny, _] = brain.dims();
+    let slice = |z: usize| {
+        let plane = brain.data()[z * nx * ny..(z + 1) * nx * ny].to_vec();
+        let origin = brain.grid().index_to_world(Vector3::new(0.0, 0.0, z as f64));
+        let grid =
+            Grid::new([nx, ny, 1], Affine::new(brain.grid().to_world().matrix, origin)).unwrap();
+        Volume::new(grid, plane).unwrap()
+    };
+    let fixed = slice(45);
+    let turn = nalgebra::Rotation3::new(Vector3::new(0.0, 0.0, 0.9));
+    for (dof, linear) in [
+        (3, *turn.matrix()),
+        (4, turn.matrix() * Matrix3::from_diagonal(&Vector3::new(1.1, 1.1, 1.0))),
+        (6, turn.matrix() * Matrix3::new(1.1, 0.06, 0.0, 0.0, 0.92, 0.0, 0.0, 0.0, 1.0)),
+    ] {
+        let truth = Affine::about(linear, fixed.grid().centre(), Vector3::new(12.0, -9.0, 0.0));
+        let mut grid = padded(fixed.grid(), 40.0);
+        let centre = grid.dims()[2] / 2;
+        let origin = grid.index_to_world(Vector3::new(0.0, 0.0, centre as f64));
+        let dims = [grid.dims()[0], grid.dims()[1], 1];
+        grid = Grid::new(dims, Affine::new(grid.to_world().matrix, origin)).unwrap();
+        let moving = resample(&fixed, &truth.inverse().unwrap(), grid, Interpolation::Linear);
+        let options = AffineOptions { dof, ..AffineOptions::default() };
+        let plain = register(&fixed, &moving, &options);
+        let (mean, _) = error_inside(&fixed, &plain.transform, &truth);
+        assert!(mean < 0.2, "{dof}: {mean} mm");
+        assert!(plain.verdict.good, "{}", plain.verdict.summary());
+        // The same slices stored with x and y exchanged and x backwards.
+        let [mx, my, _] = moving.dims();
+        let m = moving.grid().to_world();
+        let exchanged = Matrix3::from_columns(&[
+            m.matrix.column(1).into_owned(),
+            -m.matrix.column(0).into_owned(),
+            m.matrix.column(2).into_owned(),
+        ]);
+        let origin = moving.grid().index_to_world(Vector3::new((mx - 1) as f64, 0.0, 0.0));
+        let other = Grid::new([my, mx, 1], Affine::new(exchanged, origin)).unwrap();
+        let stored = Volume::from_fn(other, |x, y, _| *moving.get(mx - 1 - y, x, 0).unwrap());
+        let again = register(&fixed, &stored, &options);
+        let (d, _) = error_inside(&fixed, &again.transform, &plain.transform);
+        assert!(d < 0.2, "{dof} exchanged: {d} mm");
+        // Both headers tilted in space: the transform is tilted with them.
+        let tilt = Affine::new(
+            *nalgebra::Rotation3::new(Vector3::new(0.4, -0.7, 0.2)).matrix(),
+            Vector3::new(10.0, 20.0, 30.0),
+        );
+        let tilted = |v: &Volume<f32>| v.clone().with_grid(v.grid().moved(&tilt).unwrap()).unwrap();
+        let (f, m) = (tilted(&fixed), tilted(&moving));
+        let oblique = register(&f, &m, &options);
+        let back = tilt.then(&oblique.transform).then(&tilt.inverse().unwrap());
+        let (d, _) = error_inside(&fixed, &back, &plain.transform);
+        assert!(d < 0.2, "{dof} tilted: {d} mm");
+    }
+    let e = {
+        let device = Cpu::new(Some(1)).unwrap();
+        register_affine(&device, &input(&fixed, &brain), &AffineOptions::default(), &Silent)
+            .unwrap_err()
+    };
+    assert!(matches!(e, RegisterError::Dimensions { fixed: 2, moving: 3 }));
+}
+
+/// Input that cannot be registered is an error that says why.
+#[test]
+fn bad_input() {
+    let brain = shipped("icbm152_t1.nii.gz");
+    let device = Cpu::new(Some(1)).unwrap();
+    let run = |f: &Volume<f32>, m: &Volume<f32>, o: &AffineOptions| {
+        register_affine(&device, &input(f, m), o, &Silent).unwrap_err()
+    };
+    let default = AffineOptions::default();
+    let constant = Volume::filled(brain.grid().clone(), 7.0);
+    assert!(matches!(run(&constant, &brain, &default), RegisterError::Constant { .. }));
+    assert!(matches!(run(&brain, &constant, &default), RegisterError::Constant { .. }));
+    let mut nan = brain.clone();
+    nan.data_mut()[5] = f32::NAN;
+    assert!(matches!(run(&brain, &nan, &default), RegisterError::NotFinite { count: 1, .. }));
+    let far = brain
+        .clone()
+        .with_grid(brain.grid().moved(&Affine::translation(Vector3::new(900.0, 0.0, 0.0))).unwrap())
+        .unwrap();
+    let options = AffineOptions { init: Init::Header, search: Search::Local, ..default.clone() };
+    assert!(matches!(run(&brain, &far, &options), RegisterError::NoOverlap { .. }));
+    let bins = AffineOptions { bins: Some(1), ..default.clone() };
+    assert!(run(&brain, &brain, &bins).to_string().contains("--bins"));
+    let border = AffineOptions { apodise: -1.0, ..default.clone() };
+    assert!(run(&brain, &brain, &border).to_string().contains("--apodise"));
+    let levels = AffineOptions { levels: Some(vec![]), ..default.clone() };
+    assert!(run(&brain, &brain, &levels).to_string().contains("--levels"));
+    let zeros = Volume::filled(brain.grid().clone(), 0.0);
+    let mut with_mask = input(&brain, &brain);
+    with_mask.fixed_mask = Some(&zeros);
+    let e = register_affine(&device, &with_mask, &default, &Silent).unwrap_err();
+    assert!(matches!(e, RegisterError::EmptyMask { .. }));
+    let small = Volume::filled(Grid::axis_aligned([4, 4, 4], [1.0; 3]).unwrap(), 1.0);
+    with_mask.fixed_mask = Some(&small);
+    let e = register_affine(&device, &with_mask, &default, &Silent).unwrap_err();
+    assert!(matches!(e, RegisterError::MaskGrid { .. }));
+}
