@@ -1,16 +1,16 @@
-//! Resampling against interpolation at each point by itself, in `f64`.
+//! Resampling of images against interpolation at each point by itself, in `f64`.
 
 use voxalign_compute::ops::filter::Method;
-use voxalign_compute::ops::resample::{
-    Interpolation, LabelRule, antialias_sigma, downsampled_dims, grid_map,
-};
+use voxalign_compute::ops::resample::{Interpolation, antialias_sigma, downsampled_dims, grid_map};
 use voxalign_compute::{AffineMap, Device, Dims, IDENTITY};
 
 use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
 
+mod fields;
+mod labels;
+
 on_cpus!(
-    affine, by_field, exact_at_voxels, constants_stay, far_positions, composition, fields_on_other_grids,
-    labels, prefilter, resizing, errors;
+    affine, by_field, exact_at_voxels, constants_stay, far_positions, prefilter, resizing, errors;
     same bits: bits
 );
 
@@ -328,155 +328,6 @@ fn far_positions<D: Device>(device: &D) {
     }
 }
 
-/// The displacement of a field at a position, that of the nearest point of the grid outside.
-fn field_at(field: &[f64], dims: Dims, p: [f64; 3]) -> [f64; 3] {
-    let n = len(dims);
-    [0, 1, 2].map(|a| value(&field[a * n..(a + 1) * n], dims, p, Interpolation::Linear))
-}
-
-fn inverse(m: &AffineMap, u: [f64; 3]) -> [f64; 3] {
-    // Cramer's rule.
-    let det = |m: [[f64; 3]; 3]| {
-        m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1])
-            - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0])
-            + m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0])
-    };
-    let linear = m.map(|r| [r[0], r[1], r[2]]);
-    [0, 1, 2].map(|c| {
-        let mut replaced = linear;
-        for r in 0..3 {
-            replaced[r][c] = u[r];
-        }
-        det(replaced) / det(linear)
-    })
-}
-
-fn composition<D: Device>(device: &D) {
-    for (outer_dims, dims) in pairs() {
-        let (outer, inner) = (field(outer_dims, 3.0), field(dims, 1.5));
-        let wide: Vec<f64> = outer.iter().map(|&v| f64::from(v)).collect();
-        for map in maps(outer_dims) {
-            let mut expected = vec![0.0; inner.len()];
-            for (i, at) in indices(dims).enumerate() {
-                let p = displaced(&inner, dims, at);
-                let u = inverse(&map, field_at(&wide, outer_dims, position(&map, p)));
-                for a in 0..3 {
-                    expected[a * len(dims) + i] = p[a] - at[a] as f64 + u[a];
-                }
-            }
-            let (outer, inner) = (device.upload(&outer).unwrap(), device.upload(&inner).unwrap());
-            let mut out = device.alloc(3 * len(dims)).unwrap();
-            device.compose_fields(&outer, outer_dims, &map, &inner, dims, &mut out).unwrap();
-            let out = device.into_host(out).unwrap();
-            assert_close(&format!("{outer_dims:?} after {dims:?}"), &out, &expected, 1e-3);
-        }
-    }
-}
-
-fn fields_on_other_grids<D: Device>(device: &D) {
-    for (src_dims, dims) in pairs() {
-        let src = field(src_dims, 3.0);
-        let wide: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
-        for map in maps(src_dims).into_iter().chain([grid_map(src_dims, dims)]) {
-            let mut expected = vec![0.0; 3 * len(dims)];
-            for (i, at) in indices(dims).enumerate() {
-                let p = position(&map, at.map(|i| i as f64));
-                let u = inverse(&map, field_at(&wide, src_dims, p));
-                for a in 0..3 {
-                    expected[a * len(dims) + i] = u[a];
-                }
-            }
-            let src = device.upload(&src).unwrap();
-            let mut out = device.alloc(3 * len(dims)).unwrap();
-            device.resample_field(&src, src_dims, &map, dims, &mut out).unwrap();
-            let out = device.into_host(out).unwrap();
-            assert_close(&format!("{src_dims:?} on {dims:?}"), &out, &expected, 1e-3);
-        }
-    }
-}
-
-fn label_image(dims: Dims) -> Vec<i32> {
-    let mut random = Random::new(9);
-    (0..len(dims)).map(|_| [3, -1, 70_000, 8][(4.0 * random.unit()) as usize]).collect()
-}
-
-/// The labels by falling weight; ties in the order of the labels.
-fn ranked(src: &[i32], dims: Dims, p: [f64; 3]) -> Vec<(f64, i32)> {
-    let mut labels = src.to_vec();
-    labels.sort_unstable();
-    labels.dedup();
-    let mut ranked: Vec<(f64, i32)> = labels
-        .into_iter()
-        .map(|label| {
-            let mask: Vec<f64> = src.iter().map(|&l| if l == label { 1.0 } else { 0.0 }).collect();
-            (value(&mask, dims, p, Interpolation::Linear), label)
-        })
-        .collect();
-    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-    ranked
-}
-
-fn labels<D: Device>(device: &D) {
-    const NONE: i32 = i32::MIN;
-    for (dims, out_dims) in pairs().into_iter().filter(|(dims, _)| len(*dims) < 1000) {
-        let src = label_image(dims);
-        let buffer = device.upload(&src).unwrap();
-        let some = field(out_dims, 0.4);
-        for map in maps(dims) {
-            for (rule, field) in [
-                (LabelRule::Nearest, None),
-                (LabelRule::Nearest, Some(&some)),
-                (LabelRule::Majority, None),
-                (LabelRule::Majority, Some(&some)),
-            ] {
-                let mut out = device.alloc(len(out_dims)).unwrap();
-                let uploaded = field.map(|f| device.upload(f).unwrap());
-                device
-                    .warp_labels(
-                        &buffer,
-                        dims,
-                        &map,
-                        uploaded.as_ref(),
-                        out_dims,
-                        rule,
-                        NONE,
-                        &mut out,
-                    )
-                    .unwrap();
-                let out = device.into_host(out).unwrap();
-                for (at, &found) in indices(out_dims).zip(&out) {
-                    let p = field.map_or(at.map(|i| i as f64), |f| displaced(f, out_dims, at));
-                    let p = position(&map, p);
-                    if is_at_jump(p, dims, Interpolation::Nearest) {
-                        continue;
-                    }
-                    if !is_inside(p, dims) {
-                        assert_eq!(found, NONE);
-                    } else if rule == LabelRule::Nearest {
-                        let mask: Vec<f64> = src.iter().map(|&l| f64::from(l)).collect();
-                        assert_eq!(f64::from(found), value(&mask, dims, p, Interpolation::Nearest));
-                    } else {
-                        let ranked = ranked(&src, dims, p);
-                        let best = ranked[0];
-                        if ranked.len() == 1 || best.0 - ranked[1].0 > 1e-4 {
-                            assert_eq!(found, best.1, "{dims:?} {map:?} at {at:?}: {ranked:?}");
-                        }
-                    }
-                }
-            }
-        }
-    }
-    // Half-way between two labels the smaller is taken, whichever comes first.
-    for src in [[5, 2], [2, 5]] {
-        let buffer = device.upload(&src).unwrap();
-        let mut out = device.alloc(1).unwrap();
-        let half = [[1.0, 0.0, 0.0, 0.5], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]];
-        let rule = LabelRule::Majority;
-        device.warp_labels(&buffer, [2, 1, 1], &half, None, [1; 3], rule, NONE, &mut out).unwrap();
-        assert_eq!(device.into_host(out).unwrap(), [2]);
-    }
-}
-
 fn prefilter<D: Device>(device: &D) {
     for dims in SIZES {
         let src = Random::new(10).image(dims);
@@ -518,7 +369,6 @@ fn errors<D: Device>(device: &D) {
     let src = device.alloc::<f32>(24).unwrap();
     let short = device.alloc::<f32>(23).unwrap();
     let mut out = device.alloc::<f32>(24).unwrap();
-    let mut out_3 = device.alloc::<f32>(72).unwrap();
     let field = device.alloc::<f32>(72).unwrap();
     let mut bad = IDENTITY;
     bad[1][2] = f64::NAN;
@@ -531,11 +381,6 @@ fn errors<D: Device>(device: &D) {
     assert!(device.warp_field(&src, dims, &IDENTITY, &src, dims, kind, 0.0, &mut out).is_err());
     assert!(device.warp_field(&src, dims, &bad, &field, dims, kind, 0.0, &mut out).is_err());
     assert!(device.bspline_prefilter(&mut out, [4, 3, 3]).is_err());
-    let flat = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0]];
-    assert!(device.compose_fields(&field, dims, &flat, &field, dims, &mut out_3).is_err());
-    assert!(device.compose_fields(&field, dims, &IDENTITY, &src, dims, &mut out_3).is_err());
-    assert!(device.resample_field(&field, dims, &flat, dims, &mut out_3).is_err());
-    assert!(device.resample_field(&field, dims, &IDENTITY, dims, &mut out).is_err());
     assert!(device.resize(&src, dims, &bad, dims, 0.0, &mut out).is_err());
 }
 
@@ -551,17 +396,6 @@ fn bits<D: Device>(device: &D) -> Results {
                     results.push((name, warped(device, &src, dims, &map, field, out_dims, kind)));
                 }
             }
-            let outer = device.upload(&field(dims, 1.0)).unwrap();
-            let inner = device.upload(&u).unwrap();
-            let mut out = device.alloc(3 * len(out_dims)).unwrap();
-            device.compose_fields(&outer, dims, &map, &inner, out_dims, &mut out).unwrap();
-            results.push((format!("compose {dims:?}"), device.into_host(out).unwrap()));
-            let labels = device.upload(&label_image(dims)).unwrap();
-            let mut out = device.alloc(len(out_dims)).unwrap();
-            let rule = LabelRule::Majority;
-            device.warp_labels(&labels, dims, &map, None, out_dims, rule, 0, &mut out).unwrap();
-            let out = device.into_host(out).unwrap();
-            results.push((format!("labels {dims:?}"), out.iter().map(|&l| l as f32).collect()));
         }
     }
     results
