@@ -5,6 +5,7 @@
 
 mod elementwise;
 mod filter;
+mod histogram;
 mod reduce;
 mod resample;
 mod stencil;
@@ -130,6 +131,7 @@ pub fn run<D: Device>(device: &D, dims: Dims) -> Result<Vec<Measurement>> {
     let mut bench = Bench::new(device, dims)?;
     elementwise::run(&mut bench)?;
     filter::run(&mut bench)?;
+    histogram::run(&mut bench)?;
     reduce::run(&mut bench)?;
     resample::run(&mut bench)?;
     stencil::run(&mut bench)?;

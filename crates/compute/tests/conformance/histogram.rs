@@ -5,7 +5,9 @@ use voxalign_compute::ops::Histogram;
 use voxalign_compute::ops::histogram::{
     BinnedSums, Binning, LayoutOptions, MovingView, ParzenBins, SampleLayout, Scheme, Terms,
 };
-use voxalign_compute::{AffineMap, Dims, Memory};
+use voxalign_compute::{AffineMap, Dims};
+
+on_cpus!(binned_sums_match, gradients_match, joint_matches, bad_input_is_an_error; same bits:);
 
 /// A smooth image with structure at several scales and some noise.
 fn image(dims: Dims, seed: u64) -> Vec<f32> {
@@ -318,17 +320,6 @@ fn bad_input_is_an_error<D: Histogram>(device: &D) {
         let few = ParzenBins { count: 4, ..COLUMNS };
         assert!(device.joint_histogram(samples, view, &few, &maps).is_err());
     });
-}
-
-#[test]
-fn cpu() {
-    for simd in Simd::available() {
-        let device = Cpu::new(Some(2)).unwrap().with_simd(simd).unwrap();
-        binned_sums_match(&device);
-        gradients_match(&device);
-        joint_matches(&device);
-        bad_input_is_an_error(&device);
-    }
 }
 
 /// Any number of threads, any SIMD level, one map or many at once: the same bits.

@@ -35,6 +35,7 @@ macro_rules! on_cpus {
 
 mod elementwise;
 mod filter;
+mod histogram;
 mod reduce;
 mod resample;
 mod stencil;

@@ -5,7 +5,7 @@ use voxalign_image::{Affine, Matrix3, Vector3};
 /// What a search may change. Lengths are in mm: a unit of any parameter moves the head by about a
 /// millimetre, so that one optimiser setting serves all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Freedom {
+pub(super) enum Freedom {
     /// Translation only.
     Translation,
     /// Translation and one scale: the paper's local search at the coarse rotations. (It calls the
@@ -24,34 +24,34 @@ pub enum Freedom {
 
 /// What stays the same during a registration.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Model {
+pub(super) struct Model {
     /// Centre of the linear part, fixed world mm.
-    pub centre: Vector3<f64>,
+    pub(super) centre: Vector3<f64>,
     /// Axes of rotation, scales and shears as columns: the world's in 3D, the image's in 2D.
-    pub frame: Matrix3<f64>,
+    pub(super) frame: Matrix3<f64>,
     /// Typical distance of the object from the centre, mm.
-    pub radius: f64,
+    pub(super) radius: f64,
     /// Whether the images are flat.
-    pub flat: bool,
+    pub(super) flat: bool,
 }
 
 /// A transform in the terms of a [`Model`]: `x -> F R S K F' (x - c) + c + t`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pose {
+pub(super) struct Pose {
     /// Rotation `R` in the model's frame (may hold the reflection of a given start).
-    pub rotation: Matrix3<f64>,
+    pub(super) rotation: Matrix3<f64>,
     /// Translation of the centre, world mm.
-    pub translation: Vector3<f64>,
+    pub(super) translation: Vector3<f64>,
     /// Logarithms of the scales `S`.
-    pub log_scale: Vector3<f64>,
+    pub(super) log_scale: Vector3<f64>,
     /// Shears xy, xz, yz of `K`.
-    pub shear: Vector3<f64>,
+    pub(super) shear: Vector3<f64>,
 }
 
+#[cfg(test)]
 impl Pose {
     /// A translation.
-    #[must_use]
-    pub fn at(translation: Vector3<f64>) -> Self {
+    pub(super) fn at(translation: Vector3<f64>) -> Self {
         Self {
             rotation: Matrix3::identity(),
             translation,
@@ -68,7 +68,7 @@ fn rotation(v: Vector3<f64>) -> Matrix3<f64> {
 impl Model {
     /// Number of parameters of a freedom.
     #[must_use]
-    pub fn parameters(&self, freedom: Freedom) -> usize {
+    pub(super) fn parameters(&self, freedom: Freedom) -> usize {
         match (freedom, self.flat) {
             (Freedom::Translation, false) => 3,
             (Freedom::Translation, true) => 2,
@@ -86,7 +86,7 @@ impl Model {
 
     /// The affine map of a pose.
     #[must_use]
-    pub fn to_affine(&self, pose: &Pose) -> Affine {
+    pub(super) fn affine(&self, pose: &Pose) -> Affine {
         let k = pose.shear;
         let shear = Matrix3::new(1.0, k[0], k[1], 0.0, 1.0, k[2], 0.0, 0.0, 1.0);
         let scale = Matrix3::from_diagonal(&pose.log_scale.map(f64::exp));
@@ -94,9 +94,9 @@ impl Model {
         Affine::about(linear, self.centre, pose.translation)
     }
 
-    /// The pose of an affine map (the inverse of [`Model::to_affine`]).
+    /// The pose of an affine map (the inverse of [`Model::affine`]).
     #[must_use]
-    pub fn from_affine(&self, affine: &Affine) -> Pose {
+    pub(super) fn pose_of(&self, affine: &Affine) -> Pose {
         let translation = affine.apply(self.centre) - self.centre;
         let inner = self.frame.transpose() * affine.matrix * self.frame;
         let qr = inner.qr();
@@ -118,7 +118,7 @@ impl Model {
 
     /// A pose moved by parameters: rotations turn it further, all else is added.
     #[must_use]
-    pub fn moved(&self, pose: &Pose, freedom: Freedom, q: &[f64]) -> Pose {
+    pub(super) fn moved(&self, pose: &Pose, freedom: Freedom, q: &[f64]) -> Pose {
         let mut new = *pose;
         let mut rest = q.iter().copied();
         let mut next = || rest.next().unwrap_or(0.0);
@@ -163,7 +163,7 @@ impl Model {
     /// Carries a derivative in the rows of the affine map to one in the parameters at `q`, by
     /// central differences of the (smooth, cheap) map from parameters to rows.
     #[must_use]
-    pub fn gradient(
+    pub(super) fn gradient(
         &self,
         pose: &Pose,
         freedom: Freedom,
@@ -175,9 +175,9 @@ impl Model {
         (0..q.len())
             .map(|i| {
                 at[i] = q[i] + H;
-                let up = self.to_affine(&self.moved(pose, freedom, &at)).rows();
+                let up = self.affine(&self.moved(pose, freedom, &at)).rows();
                 at[i] = q[i] - H;
-                let down = self.to_affine(&self.moved(pose, freedom, &at)).rows();
+                let down = self.affine(&self.moved(pose, freedom, &at)).rows();
                 at[i] = q[i];
                 let mut sum = 0.0;
                 for r in 0..3 {
@@ -211,8 +211,8 @@ mod tests {
             let n = m.parameters(Freedom::Affine);
             let q: Vec<f64> = (0..n).map(|i| (i as f64 * 1.7).sin() * 8.0).collect();
             let pose = m.moved(&Pose::at(Vector3::new(1.0, 2.0, 3.0)), Freedom::Affine, &q);
-            let affine = m.to_affine(&pose);
-            let back = m.to_affine(&m.from_affine(&affine));
+            let affine = m.affine(&pose);
+            let back = m.affine(&m.pose_of(&affine));
             assert!((back.matrix - affine.matrix).norm() < 1e-9);
             assert!((back.offset - affine.offset).norm() < 1e-9);
         }
@@ -223,7 +223,7 @@ mod tests {
         let m = model(true);
         for freedom in [Freedom::Rigid, Freedom::Similarity, Freedom::Scales, Freedom::Affine] {
             let q = vec![5.0; m.parameters(freedom)];
-            let t = m.to_affine(&m.moved(&Pose::at(Vector3::zeros()), freedom, &q));
+            let t = m.affine(&m.moved(&Pose::at(Vector3::zeros()), freedom, &q));
             let normal = m.frame.column(2).into_owned();
             let point = m.centre + m.frame.column(0) * 7.0 - m.frame.column(1) * 3.0;
             assert!((t.apply(point) - m.centre).dot(&normal).abs() < 1e-9);
@@ -237,7 +237,7 @@ mod tests {
         for i in 0..12 {
             let mut q = [0.0; 12];
             q[i] = 1.0;
-            let t = m.to_affine(&m.moved(&base, Freedom::Affine, &q));
+            let t = m.affine(&m.moved(&base, Freedom::Affine, &q));
             let far = [Vector3::x(), Vector3::y(), Vector3::z()]
                 .map(|d| m.centre + d * m.radius)
                 .iter()
@@ -253,7 +253,7 @@ mod tests {
         let base = Pose::at(Vector3::new(3.0, 1.0, 0.0));
         let of_rows: [f64; 12] = std::array::from_fn(|i| (i as f64).cos());
         let f = |q: &[f64]| -> f64 {
-            let rows = m.to_affine(&m.moved(&base, Freedom::Affine, q)).rows();
+            let rows = m.affine(&m.moved(&base, Freedom::Affine, q)).rows();
             rows.iter().flatten().zip(&of_rows).map(|(a, b)| a * b).sum()
         };
         let q: Vec<f64> = (0..12).map(|i| i as f64 * 0.5 - 2.0).collect();

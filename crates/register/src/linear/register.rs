@@ -123,7 +123,7 @@ pub fn register_affine<D: Device>(
         flat,
     };
     let start_map = start(&options.init, fixed_grid, moving_grid, &fixed_moments, &moving_moments)?;
-    let start_pose = model.from_affine(&start_map);
+    let start_pose = model.pose_of(&start_map);
     if options.search != Search::Full && !matches!(options.init, Init::Moments) {
         let overlap = field_overlap(fixed_grid, moving_grid, &start_map);
         if overlap <= 0.0 {
@@ -222,7 +222,7 @@ pub fn register_affine<D: Device>(
         let best = candidates[0];
         if index + 1 == count {
             cost_before = at_start;
-            let found = level.evaluate(&[model.to_affine(&best.pose)], false)?;
+            let found = level.evaluate(&[model.affine(&best.pose)], false)?;
             final_overlap = found[0].overlap;
         }
         let seconds = began.elapsed().as_secs_f64();
@@ -231,7 +231,7 @@ pub fn register_affine<D: Device>(
     }
 
     let best = candidates[0];
-    let transform = model.to_affine(&best.pose);
+    let transform = model.affine(&best.pose);
     let rival = rivals
         .iter()
         .skip(1)

@@ -89,7 +89,7 @@ impl<'a, D: Device> Stage<'a, D> {
     pub(super) fn costs(&mut self, poses: &[Pose]) -> Result<Vec<Candidate>> {
         let mut found = Vec::with_capacity(poses.len());
         for (i, batch) in poses.chunks(BATCH).enumerate() {
-            let maps: Vec<Affine> = batch.iter().map(|p| self.model.to_affine(p)).collect();
+            let maps: Vec<Affine> = batch.iter().map(|p| self.model.affine(p)).collect();
             let costs = self.level.evaluate(&maps, false)?;
             let done = ((i + 1) * BATCH) as f64 / poses.len() as f64;
             self.count(costs.iter().map(|e| e.cost), done.min(1.0))?;
@@ -111,7 +111,7 @@ impl<'a, D: Device> Stage<'a, D> {
             first_step: 0.5 * self.spacing,
             longest_step: 4.0 * self.spacing,
             tolerance: accuracy * self.spacing,
-            improvement: 1e-3 * accuracy,
+            improvement: 3e-4 * accuracy,
             evaluations: 60,
         };
         let zeros = vec![0.0; self.model.parameters(freedom)];
@@ -128,7 +128,7 @@ impl<'a, D: Device> Stage<'a, D> {
             for batch in asked.chunks(BATCH) {
                 let maps: Vec<Affine> = batch
                     .iter()
-                    .map(|(i, q)| self.model.to_affine(&self.model.moved(&poses[*i], freedom, q)))
+                    .map(|(i, q)| self.model.affine(&self.model.moved(&poses[*i], freedom, q)))
                     .collect();
                 let costs = self.level.evaluate(&maps, true)?;
                 let finished = 1.0 - asked.len() as f64 / searches.len() as f64;

@@ -349,6 +349,27 @@ mod tests {
         }
     }
 
+    /// The fast cost is that of the formula as written down.
+    #[test]
+    fn the_reference_agrees() {
+        let device = Cpu::new(Some(2)).unwrap();
+        let source = images(false);
+        let volume = |g: &Grid, v: &[f32]| voxalign_image::Volume::new(g.clone(), v.to_vec());
+        let fixed = volume(&source.fixed_grid, &source.fixed).unwrap();
+        let moving = volume(&source.moving_grid, &source.moving).unwrap();
+        let range = range_of(&source.fixed, None);
+        let settings =
+            LevelSettings { cost: Cost::Cr, bins: 64, border: 0.0, scheme: Scheme::ConflictFree };
+        let level = Level::new(&device, source, settings).unwrap();
+        for k in 0..5 {
+            let k = f64::from(k);
+            let t = Affine::translation(Vector3::new(1.237 * k, 0.71 * k, -0.53 * k));
+            let naive = super::super::reference::correlation_ratio(&fixed, &moving, &t, range, 64);
+            let fast = level.evaluate(&[t], false).unwrap()[0].cost;
+            assert!((naive - fast).abs() < 2e-4, "{naive} {fast}");
+        }
+    }
+
     #[test]
     fn the_schemes_agree() {
         let device = Cpu::new(Some(1)).unwrap();

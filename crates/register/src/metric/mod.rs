@@ -6,5 +6,6 @@
 pub mod cost;
 pub mod level;
 pub mod range;
+pub mod reference;
 
 pub use level::{Evaluation, Level, LevelSettings};

@@ -1,5 +1,5 @@
 //! Shared by the end-to-end tests: data, noise, resampling.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::PathBuf;
 use voxalign_compute::Memory;

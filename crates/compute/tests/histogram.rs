@@ -1,3 +1,0 @@
-#![allow(missing_docs)]
-#[path = "conformance/histogram.rs"]
-mod histogram;
