@@ -70,17 +70,13 @@ impl<V: Vectors> Linear<V> {
     #[inline(always)]
     pub(super) fn sample(&self, v: V, src: &[f32], geometry: &Geometry) -> V::F {
         let [_, sy, sz] = geometry.strides;
-        let near = self.row(v, src, 0);
-        let near = self.between(v, 1, near, self.row(v, src, sy as usize));
-        let far = self.row(v, src, sz as usize);
-        let far = self.between(v, 1, far, self.row(v, src, (sy + sz) as usize));
+        let (sy, sz) = (sy as usize, sz as usize);
+        let rows = v.gather_cells(src, self.index, [0, sy, sz, sy + sz]);
+        let near = self.between(v, 0, rows[0][0], rows[0][1]);
+        let near = self.between(v, 1, near, self.between(v, 0, rows[1][0], rows[1][1]));
+        let far = self.between(v, 0, rows[2][0], rows[2][1]);
+        let far = self.between(v, 1, far, self.between(v, 0, rows[3][0], rows[3][1]));
         self.between(v, 2, near, far)
-    }
-
-    #[inline(always)]
-    fn row(&self, v: V, src: &[f32], offset: usize) -> V::F {
-        let [a, b] = v.gather_pairs(&src[offset..], self.index);
-        self.between(v, 0, a, b)
     }
 }
 

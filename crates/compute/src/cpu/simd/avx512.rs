@@ -148,12 +148,27 @@ impl Vectors for Avx512 {
             let index = _mm512_min_epu32(index, _mm512_set1_epi32((from.len() - 2) as i32));
             let low = _mm512_castsi512_si256(index);
             let high = _mm512_extracti64x4_epi64::<1>(index);
-            let low = _mm512_i32gather_pd::<4>(low, from.as_ptr().cast());
-            let high = _mm512_i32gather_pd::<4>(high, from.as_ptr().cast());
-            let (low, high) = (_mm512_castpd_ps(low), _mm512_castpd_ps(high));
-            let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-            let odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-            [_mm512_permutex2var_ps(low, even, high), _mm512_permutex2var_ps(low, odd, high)]
+            pairs(from.as_ptr(), low, high)
+        }
+    }
+    #[inline(always)]
+    fn gather_cells(self, from: &[f32], index: Self::I, offsets: [usize; 4]) -> [[Self::F; 2]; 4] {
+        let [a, b, c, d] = offsets;
+        assert!(from.len() <= i32::MAX as usize && a <= d && b <= d && c <= d, "gather cells");
+        assert!(d < from.len() && from.len() - d >= 2, "gather cells");
+        // SAFETY: the unsigned minimum makes every index at most two below the end after the largest
+        // of the offsets is added, and positive as an `i32`. Gathers do not ask for alignment.
+        unsafe {
+            let last = _mm512_set1_epi32((from.len() - d - 2) as i32);
+            let index = _mm512_min_epu32(index, last);
+            let low = _mm512_castsi512_si256(index);
+            let high = _mm512_extracti64x4_epi64::<1>(index);
+            [
+                pairs(from.as_ptr().add(a), low, high),
+                pairs(from.as_ptr().add(b), low, high),
+                pairs(from.as_ptr().add(c), low, high),
+                pairs(from.as_ptr().add(d), low, high),
+            ]
         }
     }
     #[inline(always)]
@@ -245,4 +260,23 @@ impl Vectors for Avx512 {
             a
         })
     }
+}
+
+/// `from[i]` and `from[i + 1]` for sixteen indices.
+///
+/// # Safety
+/// The indices and those after them are inside the memory that `from` points to.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn pairs(from: *const f32, low: __m256i, high: __m256i) -> [__m512; 2] {
+    // SAFETY: the caller vouches for the indices.
+    let (low, high) = unsafe {
+        (
+            _mm512_castpd_ps(_mm512_i32gather_pd::<4>(low, from.cast())),
+            _mm512_castpd_ps(_mm512_i32gather_pd::<4>(high, from.cast())),
+        )
+    };
+    let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    let odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    [_mm512_permutex2var_ps(low, even, high), _mm512_permutex2var_ps(low, odd, high)]
 }

@@ -74,6 +74,19 @@ pub(crate) trait Vectors: Copy {
     /// `from[i]` and `from[i + 1]` for every lane i of `index`, where an index outside stands for
     /// the last pair. `from` has at least two elements and at most `i32::MAX`.
     fn gather_pairs(self, from: &[f32], index: Self::I) -> [Self::F; 2];
+    /// As [`gather_pairs`](Self::gather_pairs), from each of four places: for the one at `offset`,
+    /// from `i + offset`. The last offset is the largest, and an index outside stands for the last
+    /// pair that all four have. `from` has at least two elements more than the last offset.
+    #[inline(always)]
+    fn gather_cells(self, from: &[f32], index: Self::I, offsets: [usize; 4]) -> [[Self::F; 2]; 4] {
+        let end = from.len() - offsets[3];
+        [
+            self.gather_pairs(&from[offsets[0]..][..end], index),
+            self.gather_pairs(&from[offsets[1]..][..end], index),
+            self.gather_pairs(&from[offsets[2]..][..end], index),
+            self.gather_pairs(&from[offsets[3]..][..end], index),
+        ]
+    }
     /// Four runs of four: lane `4 l + t` is `from[index[l] + t]`.
     ///
     /// # Safety
