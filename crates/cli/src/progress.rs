@@ -105,9 +105,9 @@ impl Progress for Printer {
                     self.say(Talk::Verbose, &line);
                 }
             }
-            Event::StageEnd { name, evaluations, best, seconds } => {
+            Event::StageEnd { name, evaluations, start, best, seconds } => {
                 let line = format!(
-                    "stage {} of {}: {name}: {evaluations} evaluations, best cost {best:.5}, \
+                    "stage {} of {}: {name}: {evaluations} evaluations, cost {start:.5} -> {best:.5}, \
                      {seconds:.2} s",
                     stage.index + 1,
                     stage.count

@@ -30,6 +30,8 @@ pub enum Event<'a> {
         name: &'a str,
         /// Cost evaluations made.
         evaluations: usize,
+        /// The cost of the start transform at this stage's resolution.
+        start: f64,
         /// The best cost.
         best: f64,
         /// Wall time, seconds.

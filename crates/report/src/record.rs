@@ -36,7 +36,8 @@ pub struct RunRecord {
     pub transform: TransformRecord,
     /// The stages of the search, coarse to fine.
     pub stages: Vec<StageRecord>,
-    /// Named numbers: `cost_before`, `cost_after`, `overlap`, `ncc_before`, `ncc_after`,
+    /// Named numbers: `cost_before` (under the headers), `cost_start` (of the search),
+    /// `cost_after`, `overlap`, `ncc_before`, `ncc_after`,
     /// `mi_after`, `label_overlap_before`, ... A report shows `x_before` and `x_after` as a pair.
     pub figures: BTreeMap<String, f64>,
     /// Wall time of each part in seconds: `read`, `register`, `resample`, `write`, `report`,

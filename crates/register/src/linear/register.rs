@@ -124,6 +124,7 @@ pub fn register_affine<D: Device>(
     };
     let start_map = start(&options.init, fixed_grid, moving_grid, &fixed_moments, &moving_moments)?;
     let start_pose = model.pose_of(&start_map);
+    let headers = start(&Init::Header, fixed_grid, moving_grid, &fixed_moments, &moving_moments)?;
     if options.search != Search::Full && !matches!(options.init, Init::Moments) {
         let overlap = field_overlap(fixed_grid, moving_grid, &start_map);
         if overlap <= 0.0 {
@@ -137,6 +138,7 @@ pub fn register_affine<D: Device>(
     let mut stages = Vec::with_capacity(count);
     let mut rivals: Vec<Candidate> = Vec::new();
     let mut cost_before = f64::INFINITY;
+    let mut cost_start = f64::INFINITY;
     let mut final_overlap = 0.0;
     for (index, &spacing) in levels.iter().enumerate() {
         let began = Instant::now();
@@ -221,9 +223,10 @@ pub fn register_affine<D: Device>(
         }
         let best = candidates[0];
         if index + 1 == count {
-            cost_before = at_start;
-            let found = level.evaluate(&[model.affine(&best.pose)], false)?;
+            cost_start = at_start;
+            let found = level.evaluate(&[model.affine(&best.pose), headers], false)?;
             final_overlap = found[0].overlap;
+            cost_before = found[1].cost;
         }
         let seconds = began.elapsed().as_secs_f64();
         let numbers = [entered, candidates.len()];
@@ -242,7 +245,7 @@ pub fn register_affine<D: Device>(
         .map(|r| (rivals[0].cost, r.cost));
     let verdict = judge(&Findings {
         cost: options.cost,
-        cost_before,
+        cost_start,
         cost_after: best.cost,
         sampled_overlap: final_overlap,
         field_overlap: field_overlap(fixed_grid, moving_grid, &transform),
@@ -256,6 +259,7 @@ pub fn register_affine<D: Device>(
         transform,
         start: start_map,
         cost_before,
+        cost_start,
         cost_after: best.cost,
         overlap: field_overlap(fixed_grid, moving_grid, &transform),
         stages,

@@ -1,11 +1,11 @@
 //! What an affine registration gives.
 
 use crate::verdict::Verdict;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use voxalign_image::Affine;
 
 /// A cost on the way.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TracePoint {
     /// Evaluations of this stage so far.
     pub evaluation: usize,
@@ -14,7 +14,7 @@ pub struct TracePoint {
 }
 
 /// What happened in one stage.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageRecord {
     /// Name, such as `8 mm`.
     pub name: String,
@@ -47,8 +47,10 @@ pub struct AffineResult {
     pub transform: Affine,
     /// Where the search started, fixed world to moving world.
     pub start: Affine,
-    /// Cost at the finest stage of the start transform.
+    /// Cost at the finest stage under the headers alone.
     pub cost_before: f64,
+    /// Cost at the finest stage of the start transform.
+    pub cost_start: f64,
     /// Cost at the finest stage of the result.
     pub cost_after: f64,
     /// The part of the smaller field of view that overlaps the other under the result, 0 to 1.

@@ -163,6 +163,7 @@ impl<'a, D: Device> Stage<'a, D> {
         self.progress.event(&Event::StageEnd {
             name: &name,
             evaluations: self.evaluations,
+            start: cost_start,
             best: cost_end,
             seconds,
         });

@@ -8,7 +8,7 @@ use voxalign_image::{Affine, Grid, Transform, Vector3};
 /// What is known of a result.
 pub(super) struct Findings {
     pub(super) cost: Cost,
-    pub(super) cost_before: f64,
+    pub(super) cost_start: f64,
     pub(super) cost_after: f64,
     /// Weighted samples that overlap, as a part of the smaller image.
     pub(super) sampled_overlap: f64,
@@ -93,8 +93,13 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         f.cost_after < limit,
     );
     if f.searched {
-        let change = f.cost_after - f.cost_before;
-        add("change of the cost", change, "at most 0".to_owned(), change <= 1e-9);
+        let change = f.cost_after - f.cost_start;
+        add(
+            "change of the cost from the start of the search",
+            change,
+            "at most 0".to_owned(),
+            change <= 1e-9,
+        );
     }
     add(
         "overlap of the fields of view",

@@ -143,6 +143,7 @@ impl Job<'_> {
         record.outputs = self.outputs(&staging);
         if self.output_options.wants_report() {
             record.timings = clock.laps();
+            record.peak_memory_bytes = record::peak_memory();
             let html = render(&AffineReport {
                 record: &record,
                 fixed: &inputs.fixed,
@@ -312,6 +313,7 @@ impl Inputs {
 fn figures(result: &AffineResult, before: &Scores, after: &Scores) -> BTreeMap<String, f64> {
     let mut figures = BTreeMap::from([
         ("cost_before".to_owned(), result.cost_before),
+        ("cost_start".to_owned(), result.cost_start),
         ("cost_after".to_owned(), result.cost_after),
         ("overlap".to_owned(), result.overlap),
     ]);

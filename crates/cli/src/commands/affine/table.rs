@@ -14,10 +14,10 @@ pub(super) fn print(
     timings: &BTreeMap<String, f64>,
     folder: &Path,
 ) {
-    let mut table = Table::new(["", "before", "after"]);
+    let mut table = Table::new(["", "before (headers)", "after"]);
     let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"));
     table.row([
-        format!("cost ({}), start and end of the search", options.cost.name()),
+        format!("cost ({})", options.cost.name()),
         number(Some(result.cost_before)),
         number(Some(result.cost_after)),
     ]);
