@@ -27,7 +27,7 @@ const OVERLAP: f64 = 0.3;
 const LENGTHS: (f64, f64) = (0.5, 2.0);
 /// Smallest lead over the best alignment far from the result: below it, noise decides which of the
 /// two wins.
-const LEAD: f64 = 0.03;
+const LEAD: f64 = 0.05;
 /// Largest inverse-consistency error, mm.
 const INVERSE: f64 = 1e-3;
 
@@ -132,8 +132,13 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         error <= INVERSE,
     );
     if let Some((best, other)) = f.rival {
-        // What the winner has over the runner-up, as a part of what it has over no alignment.
-        let lead = (other - best) / (limit - best).max(1e-9);
+        // What the winner has over the runner-up: of costs that are 0 for a perfect match, the part
+        // of the other's cost that it saves; of informations, as a part of what it has over none.
+        let whole = match f.cost {
+            Cost::Cr | Cost::Ncc | Cost::Ssd => other,
+            Cost::Mi | Cost::Nmi => limit - best,
+        };
+        let lead = (other - best) / whole.max(1e-9);
         add(
             "lead over the best alignment elsewhere",
             lead,
