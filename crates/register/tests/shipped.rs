@@ -72,7 +72,11 @@ fn starts_and_searches_agree() {
             let options = AffineOptions { init: init.clone(), search, ..AffineOptions::default() };
             let result = register(&fixed, &moving, &options);
             let d = near(&result.transform);
-            assert!(d < 0.1, "{init:?} {search:?}: {d} mm");
+            let gain = result.cost_after - reference.cost_after;
+            println!("{init:?} {search:?}: {d:.3} mm, cost {gain:+.6}");
+            // Two people's brains: within some tenths of a millimetre many maps are equally good.
+            assert!(gain.abs() < 1e-4, "{init:?} {search:?}: cost {gain:+}");
+            assert!(d < 0.5, "{init:?} {search:?}: {d} mm");
         }
     }
     // Without search the start is what comes out.
