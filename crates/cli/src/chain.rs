@@ -32,9 +32,15 @@ pub(crate) fn load(
             )));
         }
         let grids = if chain.len() == 1 {
+            // The file of an inverse goes the other way than the chain.
+            let (fixed, moving) = if link.inverse {
+                (&usual.moving, &usual.fixed)
+            } else {
+                (&usual.fixed, &usual.moving)
+            };
             Grids {
-                fixed: given.fixed.clone().or_else(|| usual.fixed.clone()),
-                moving: given.moving.clone().or_else(|| usual.moving.clone()),
+                fixed: given.fixed.clone().or_else(|| fixed.clone()),
+                moving: given.moving.clone().or_else(|| moving.clone()),
             }
         } else {
             given.clone()

@@ -78,7 +78,7 @@ pub enum RegisterError {
     /// The two images do not overlap where the search starts.
     #[error(
         "the images do not overlap under the start transform ({start}); \
-         use --init centre or --init moments, or --search full"
+         use --init centre or --init moments"
     )]
     NoOverlap {
         /// The start in words.

@@ -89,8 +89,8 @@ fn starts_and_searches_agree() {
     let result = register(&fixed, &moving, &options);
     assert!((result.transform.matrix - start.matrix).norm() < 1e-12);
     assert!((result.transform.offset - start.offset).norm() < 1e-9);
-    // A narrow range of angles does not find a brain that lies on its head; the verdict says so,
-    // and the full range finds it.
+    // A narrow range of angles does not find a brain that lies on its head; a remark says what was
+    // not looked at, and the full range finds it.
     let turn = Affine::new(
         *nalgebra::Rotation3::new(Vector3::new(2.6, 0.3, 0.4)).matrix(),
         Vector3::new(40.0, 0.0, -30.0),
@@ -105,6 +105,8 @@ fn starts_and_searches_agree() {
     };
     let narrow = register(&fixed, &turned, &options);
     assert!(near(&narrow.transform.then(&turn.inverse().unwrap())) > 5.0);
+    assert!(narrow.verdict.remarks.iter().any(|r| r.contains("angles")), "{:?}", narrow.verdict);
+    assert!(full.verdict.remarks.is_empty(), "{:?}", full.verdict);
 }
 
 /// Degrees of freedom do what they say.
@@ -236,6 +238,27 @@ fn flat_images() {
         let back = tilt.then(&oblique.transform).then(&tilt.inverse().unwrap());
         let (d, _) = error_inside(&fixed, &back, &plain.transform);
         assert!(d < 0.2, "{dof} tilted: {d} mm");
+        // Only the moving slice tilted: the transform leads from plane to plane.
+        let one = register(&fixed, &m, &options);
+        let back = one.transform.then(&tilt.inverse().unwrap());
+        let (d, _) = error_inside(&fixed, &back, &plain.transform);
+        assert!(d < 0.2, "{dof} one tilted: {d} mm");
+        // Left-handed storage (x backwards) of the tilted fixed slice.
+        let [fx, _, _] = f.dims();
+        let w = f.grid().to_world();
+        let mirrored = Matrix3::from_columns(&[
+            -w.matrix.column(0).into_owned(),
+            w.matrix.column(1).into_owned(),
+            w.matrix.column(2).into_owned(),
+        ]);
+        let origin = f.grid().index_to_world(Vector3::new((fx - 1) as f64, 0.0, 0.0));
+        let grid = Grid::new(f.dims(), Affine::new(mirrored, origin)).unwrap();
+        let left = Volume::from_fn(grid, |x, y, _| *f.get(fx - 1 - x, y, 0).unwrap());
+        assert!(!left.grid().is_right_handed());
+        let handed = register(&left, &m, &options);
+        let back = tilt.then(&handed.transform).then(&tilt.inverse().unwrap());
+        let (d, _) = error_inside(&fixed, &back, &plain.transform);
+        assert!(d < 0.2, "{dof} left-handed: {d} mm");
     }
     let e = {
         let device = Cpu::new(Some(1)).unwrap();
@@ -243,6 +266,67 @@ fn flat_images() {
             .unwrap_err()
     };
     assert!(matches!(e, RegisterError::Dimensions { fixed: 2, moving: 3 }));
+}
+
+/// A slab of a few slices is not a slice, and is not stretched to fill the overlap.
+#[test]
+fn thin_slabs() {
+    let fixed = shipped("colin27_t1.nii.gz");
+    let [nx, ny, _] = fixed.dims();
+    for slices in [3, 8] {
+        let origin = fixed.grid().index_to_world(Vector3::new(0.0, 0.0, 42.0));
+        let grid = Grid::new([nx, ny, slices], Affine::new(fixed.grid().to_world().matrix, origin))
+            .unwrap();
+        let slab = Volume::from_fn(grid, |x, y, z| *fixed.get(x, y, z + 42).unwrap());
+        let options =
+            AffineOptions { init: Init::Header, search: Search::Local, ..AffineOptions::default() };
+        let result = register(&fixed, &slab, &options);
+        let (mean, _) = error_inside(&slab, &result.transform, &Affine::identity());
+        println!("{slices} slices: {mean:.3} mm, {}", result.verdict.summary());
+        assert!(mean < 0.5, "{slices} slices: {mean} mm");
+        let overlap = voxalign_register::linear::field_overlap(
+            fixed.grid(),
+            slab.grid(),
+            &Affine::identity(),
+        );
+        assert!(overlap > 0.99, "{overlap}");
+    }
+}
+
+/// Only the proportions of weights count.
+#[test]
+fn small_weights() {
+    let fixed = shipped("icbm152_t1.nii.gz");
+    let moving = shipped("colin27_brain.nii.gz");
+    let ramp = |scale: f32| {
+        Volume::from_fn(fixed.grid().clone(), |x, _, _| scale * (0.5 + x as f32 / 200.0))
+    };
+    let device = Cpu::new(None).unwrap();
+    let run = |weight: &Volume<f32>| {
+        let mut input = input(&fixed, &moving);
+        input.fixed_weight = Some(weight);
+        register_affine(&device, &input, &AffineOptions::default(), &Silent).unwrap().transform
+    };
+    let (one, tiny) = (run(&ramp(1.0)), run(&ramp(1e-6)));
+    let (mean, _) = error_inside(&fixed, &one, &tiny);
+    assert!(mean < 0.01, "{mean}");
+}
+
+/// `Init::Identity` lays the voxel grids on each other, whatever the headers say.
+#[test]
+fn headers_can_be_ignored() {
+    let fixed = shipped("colin27_brain.nii.gz");
+    let turn = Affine::new(
+        *nalgebra::Rotation3::new(Vector3::new(0.4, 1.3, -0.8)).matrix(),
+        Vector3::new(300.0, -200.0, 500.0),
+    );
+    let moving = fixed.clone().with_grid(fixed.grid().moved(&turn).unwrap()).unwrap();
+    let options =
+        AffineOptions { init: Init::Identity, search: Search::None, ..AffineOptions::default() };
+    let result = register(&fixed, &moving, &options);
+    assert!((result.transform.matrix - turn.matrix).norm() < 1e-9);
+    assert!((result.transform.offset - turn.offset).norm() < 1e-6);
+    assert!(result.cost_after < 1e-5, "{}", result.cost_after);
 }
 
 /// Input that cannot be registered is an error that says why.
@@ -264,8 +348,10 @@ fn bad_input() {
         .clone()
         .with_grid(brain.grid().moved(&Affine::translation(Vector3::new(900.0, 0.0, 0.0))).unwrap())
         .unwrap();
-    let options = AffineOptions { init: Init::Header, search: Search::Local, ..default.clone() };
-    assert!(matches!(run(&brain, &far, &options), RegisterError::NoOverlap { .. }));
+    for search in [Search::Full, Search::Local, Search::None] {
+        let options = AffineOptions { init: Init::Header, search, ..default.clone() };
+        assert!(matches!(run(&brain, &far, &options), RegisterError::NoOverlap { .. }));
+    }
     let bins = AffineOptions { bins: Some(1), ..default.clone() };
     assert!(run(&brain, &brain, &bins).to_string().contains("--bins"));
     let border = AffineOptions { apodise: -1.0, ..default.clone() };

@@ -11,7 +11,7 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_image::Grid;
 use voxalign_io::points::PointConvention;
 use voxalign_io::transform::Geometry;
-use voxalign_register::linear::{AffineOptions, SearchRange};
+use voxalign_register::linear::{AffineOptions, Cost, Search, SearchRange};
 
 /// How a command runs and what it says.
 #[derive(Debug, Clone, Args)]
@@ -40,7 +40,17 @@ impl RunArgs {
 
     /// The device.
     pub(crate) fn cpu(&self) -> Result<Cpu, Failure> {
-        Ok(Cpu::new(self.threads.map(NonZeroUsize::get))?)
+        const MOST: usize = 1024;
+        let threads = self.threads.map(NonZeroUsize::get);
+        if let Some(n) = threads.filter(|&n| n > MOST) {
+            return Err(Failure::input(format!("--threads {n}: at most {MOST}")));
+        }
+        let cpu = Cpu::new(threads)?;
+        // What is not the device's, such as the compression of files, runs in the global pool. It
+        // can be built once only; a second command of the same process keeps the first one's.
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(cpu.threads());
+        pool.build_global().ok();
+        Ok(cpu)
     }
 }
 
@@ -132,8 +142,8 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "N")]
     pub(crate) bins: Option<usize>,
     /// Start: `header` takes the headers as they are, `centre` lets the middles of the images
-    /// meet, `moments` their centres of mass, `identity` keeps the world spaces together, FILE is
-    /// a transform file from fixed to moving [default: moments]
+    /// meet, `moments` their centres of mass, `identity` ignores the headers (first voxel on first
+    /// voxel, axis on axis), FILE is a transform file from fixed to moving [default: moments]
     #[arg(long, value_name = "header|centre|moments|identity|FILE")]
     pub(crate) init: Option<InitChoice>,
     /// `full` looks at all rotations in the range of --search-angles, `local` refines the start,
@@ -153,7 +163,7 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "MM,MM,...")]
     pub(crate) levels: Option<Levels>,
     /// Width of the border of the overlap over which voxels count less, mm; 0 for none
-    /// [default: 4]
+    /// [default: 2]
     #[arg(long, value_name = "MM", value_parser = not_negative, allow_hyphen_values = true)]
     pub(crate) apodise: Option<f64>,
 }
@@ -169,17 +179,35 @@ impl MethodArgs {
             let (kind, list) = if flat { ("2D", "3, 4 or 6") } else { ("3D", "6, 7, 9 or 12") };
             return Err(Failure::input(format!("--dof {dof}: {kind} images take {list}")));
         }
+        let search = self.search.map_or(default.search, Into::into);
+        let cost = self.cost.map_or(default.cost, Into::into);
+        if search != Search::Full && (self.search_angles.is_some() || self.search_steps.is_some()) {
+            return Err(Failure::input(
+                "--search-angles and --search-steps are for --search full; leave them out",
+            ));
+        }
+        if search == Search::None && self.dof.is_some() {
+            return Err(Failure::input(
+                "--dof is for --search full or local; with none the start is scored as it is",
+            ));
+        }
+        if matches!(cost, Cost::Ncc | Cost::Ssd) && self.bins.is_some() {
+            return Err(Failure::input(format!(
+                "--bins is for cr, mi and nmi; {} has no histogram",
+                cost.name()
+            )));
+        }
         let range = SearchRange::default();
         let steps = self.search_steps.map_or([range.coarse, range.fine], Steps::radians);
         Ok(AffineOptions {
             dof,
-            cost: self.cost.map_or(default.cost, Into::into),
+            cost,
             bins: self.bins,
             init: match &self.init {
                 Some(choice) => choice.load(geometry).map_err(|e| e.at("--init"))?,
                 None => default.init,
             },
-            search: self.search.map_or(default.search, Into::into),
+            search,
             range: SearchRange {
                 angles: self.search_angles.map_or(range.angles, Angles::radians),
                 coarse: steps[0],

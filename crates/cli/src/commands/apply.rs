@@ -148,7 +148,15 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
     let transform = chain::load(&args.transforms, &args.geometry.grids()?, &usual)?;
     let interpolation = args.interpolation.unwrap_or(Interpolation::Linear);
     let cpu = args.run.cpu()?;
-    let is_labels = interpolation == Interpolation::Label;
+    // Whole numbers too wide for an image in memory are a label map with `nearest` as well.
+    let unscaled = info.slope == 1.0 && info.intercept == 0.0;
+    let wide =
+        matches!(info.data_type, DataType::I32 | DataType::U32 | DataType::I64 | DataType::U64);
+    let is_labels = interpolation == Interpolation::Label
+        || (interpolation == Interpolation::Nearest
+            && wide
+            && unscaled
+            && args.data_type.is_none());
     if is_labels {
         refuse(
             &[("--data-type", args.data_type.is_some())],
@@ -163,9 +171,9 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
         let moving = files::image(&args.input, args.run.talk())?;
         let outside = args.outside.map_or(0.0, |Outside(v)| v);
         let data_type = data_type(args, &info, interpolation)?;
-        if outside.is_nan() && data_type.is_integer() {
+        if !fits(outside, data_type) {
             return Err(Failure::input(format!(
-                "--outside nan cannot be stored as {data_type}; add --data-type f32"
+                "--outside {outside} cannot be stored as {data_type}; add --data-type f32"
             )));
         }
         let warped =
@@ -205,6 +213,21 @@ fn data_type(
         args.input.display(),
         info.data_type
     )))
+}
+
+/// Whether a value survives being stored.
+fn fits(value: f32, data_type: DataType) -> bool {
+    let (low, high) = match data_type {
+        DataType::U8 => (0.0, f64::from(u8::MAX)),
+        DataType::I8 => (f64::from(i8::MIN), f64::from(i8::MAX)),
+        DataType::U16 => (0.0, f64::from(u16::MAX)),
+        DataType::I16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
+        DataType::U32 | DataType::U64 => (0.0, f64::from(u32::MAX)),
+        DataType::I32 | DataType::I64 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        _ => return true,
+    };
+    let value = f64::from(value);
+    value.fract() == 0.0 && value >= low && value <= high
 }
 
 /// The label outside the moving map.

@@ -46,8 +46,9 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "IMAGE", requires = "fixed")]
     mask: Option<PathBuf>,
     /// Bins of each axis of the joint histogram
-    #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "labels")]
-    bins: usize,
+    #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "labels",
+        value_parser = clap::value_parser!(u16).range(2..=4096))]
+    bins: u16,
     /// In the mean Dice, leave out labels with fewer voxels in one of the maps; with 0, a label
     /// that one map lacks counts as 0
     #[arg(long, value_name = "N", default_value_t = 0, requires = "labels")]
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
             scores.labels = Some(compare_labels(&fixed, &warped, mask, &rule)?);
         } else {
             let (fixed, warped) = (files::image(fixed, talk)?, files::image(warped, talk)?);
-            scores.images = Some(compare_images(&fixed, &warped, mask, args.bins)?);
+            scores.images = Some(compare_images(&fixed, &warped, mask, usize::from(args.bins))?);
         }
     }
     if let Some([a, b]) = args.points.as_deref() {

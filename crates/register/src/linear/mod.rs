@@ -3,7 +3,7 @@
 //! [`register_affine`] runs the four stages of FLIRT (Jenkinson and Smith 2001, 2002), as described
 //! in section 2.2 of Li et al. (2015): at 8 mm all rotations in steps of 60 degrees with a local
 //! search each, then in steps of 18 degrees with one evaluation each, the best local minima refined
-//! with 7 degrees of freedom; at 4 mm the best three with their neighbours; at 2 mm 7, 9 and 12
+//! with 7 degrees of freedom; at 4 mm the best of them with their neighbours; at 2 mm 7, 9 and 12
 //! degrees of freedom; at 1 mm 12.
 
 mod model;

@@ -27,15 +27,20 @@ pub(super) enum Freedom {
 pub(super) struct Model {
     /// Centre of the linear part, fixed world mm.
     pub(super) centre: Vector3<f64>,
-    /// Axes of rotation, scales and shears as columns: the world's in 3D, the image's in 2D.
+    /// Axes of scales and shears in the fixed world, as columns: the world's in 3D, those of the
+    /// slice in 2D.
     pub(super) frame: Matrix3<f64>,
+    /// Axes of rotation and translation in the moving world, as columns: the world's in 3D, those
+    /// of the moving slice in 2D.
+    pub(super) target: Matrix3<f64>,
     /// Typical distance of the object from the centre, mm.
     pub(super) radius: f64,
     /// Whether the images are flat.
     pub(super) flat: bool,
 }
 
-/// A transform in the terms of a [`Model`]: `x -> F R S K F' (x - c) + c + t`.
+/// A transform in the terms of a [`Model`]: `x -> G R S K F' (x - c) + c + t` with the frames `F` of
+/// the fixed and `G` of the moving world.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Pose {
     /// Rotation `R` in the model's frame (may hold the reflection of a given start).
@@ -90,7 +95,7 @@ impl Model {
         let k = pose.shear;
         let shear = Matrix3::new(1.0, k[0], k[1], 0.0, 1.0, k[2], 0.0, 0.0, 1.0);
         let scale = Matrix3::from_diagonal(&pose.log_scale.map(f64::exp));
-        let linear = self.frame * (pose.rotation * scale * shear) * self.frame.transpose();
+        let linear = self.target * (pose.rotation * scale * shear) * self.frame.transpose();
         Affine::about(linear, self.centre, pose.translation)
     }
 
@@ -98,7 +103,7 @@ impl Model {
     #[must_use]
     pub(super) fn pose_of(&self, affine: &Affine) -> Pose {
         let translation = affine.apply(self.centre) - self.centre;
-        let inner = self.frame.transpose() * affine.matrix * self.frame;
+        let inner = self.target.transpose() * affine.matrix * self.frame;
         let qr = inner.qr();
         let (mut q, mut r) = (qr.q(), qr.r());
         for i in 0..3 {
@@ -125,7 +130,7 @@ impl Model {
         let axes = if self.flat { 2 } else { 3 };
         for a in 0..axes {
             let step = next();
-            new.translation += self.frame.column(a) * step;
+            new.translation += self.target.column(a) * step;
         }
         if matches!(
             freedom,
@@ -196,9 +201,11 @@ mod tests {
     use super::*;
 
     fn model(flat: bool) -> Model {
+        let frame = |turn: Vector3<f64>| if flat { rotation(turn) } else { Matrix3::identity() };
         Model {
             centre: Vector3::new(10.0, -20.0, 30.0),
-            frame: if flat { rotation(Vector3::new(0.3, 0.1, -0.2)) } else { Matrix3::identity() },
+            frame: frame(Vector3::new(0.3, 0.1, -0.2)),
+            target: frame(Vector3::new(-0.5, 0.2, 0.9)),
             radius: 60.0,
             flat,
         }
@@ -219,12 +226,12 @@ mod tests {
     }
 
     #[test]
-    fn flat_models_stay_in_their_plane() {
+    fn flat_models_stay_in_their_planes() {
         let m = model(true);
         for freedom in [Freedom::Rigid, Freedom::Similarity, Freedom::Scales, Freedom::Affine] {
             let q = vec![5.0; m.parameters(freedom)];
             let t = m.affine(&m.moved(&Pose::at(Vector3::zeros()), freedom, &q));
-            let normal = m.frame.column(2).into_owned();
+            let normal = m.target.column(2).into_owned();
             let point = m.centre + m.frame.column(0) * 7.0 - m.frame.column(1) * 3.0;
             assert!((t.apply(point) - m.centre).dot(&normal).abs() < 1e-9);
         }

@@ -41,8 +41,8 @@ pub enum Init {
     Header,
     /// The centres of the two images meet.
     Centre,
-    /// The centres of mass of the two images meet, and with [`Search::None`] or [`Search::Local`]
-    /// their principal axes too where that lowers the cost.
+    /// The centres of mass of the two images meet, and with [`Search::Local`] in 3D their principal
+    /// axes too where that lowers the cost.
     #[default]
     Moments,
     /// The headers' orientations and origins are ignored: first voxel on first voxel and axis on
@@ -83,6 +83,15 @@ impl Default for SearchRange {
             coarse: 60f64.to_radians(),
             fine: 18f64.to_radians(),
         }
+    }
+}
+
+impl SearchRange {
+    /// Whether all rotations are looked at (in the plane for flat images).
+    #[must_use]
+    pub fn is_full(&self, flat: bool) -> bool {
+        let all = 2.0 * std::f64::consts::PI - 1e-9;
+        self.angles.iter().skip(if flat { 2 } else { 0 }).all(|[a, b]| b - a >= all)
     }
 }
 

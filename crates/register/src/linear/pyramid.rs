@@ -93,7 +93,8 @@ fn normalised(
 }
 
 fn mask_on(image: &Volume<f32>, mask: &Volume<f32>, role: &'static str) -> Result<()> {
-    if !mask.grid().approx_eq(image.grid(), 1e-2) {
+    let voxel = image.grid().spacing().iter().copied().fold(f64::MAX, f64::min);
+    if !mask.grid().approx_eq(image.grid(), 0.01 * voxel) {
         return Err(RegisterError::MaskGrid {
             role,
             mask: mask.grid().to_string(),
@@ -127,12 +128,14 @@ fn fixed_weight(input: &AffineInput<'_>) -> Result<Option<Vec<f32>>> {
             Some(m.data().iter().zip(w.data()).map(|(m, w)| inside(m) * w).collect())
         }
     };
-    match weight {
-        Some(w) if w.iter().all(|&v| v <= 0.0) => {
-            Err(RegisterError::EmptyMask { role: "fixed mask or weight" })
-        }
-        weight => Ok(weight),
+    // Only the proportions of weights count.
+    let Some(mut weight) = weight else { return Ok(None) };
+    let largest = weight.iter().copied().fold(0.0, f32::max);
+    if largest <= 0.0 {
+        return Err(RegisterError::EmptyMask { role: "fixed mask or weight" });
     }
+    weight.iter_mut().for_each(|v| *v /= largest);
+    Ok(Some(weight))
 }
 
 fn moving_mask(input: &AffineInput<'_>) -> Result<Option<Vec<f32>>> {
@@ -213,10 +216,15 @@ fn one<D: Device>(
             Scaled { grid: source_grid.clone(), values, weight }
         } else {
             let mut target = source_grid.with_spacing(wanted)?;
-            // Cells of interpolation need two voxels along x and y.
-            if target.dims()[0] < 2 || target.dims()[1] < 2 {
-                target = source_grid.clone();
+            // Cells of interpolation need two voxels; a thin slab is not a slice.
+            let thin = |a: usize| target.dims()[a] < 2 && dims[a] > 1;
+            let wanted: [f64; 3] =
+                std::array::from_fn(|a| if thin(a) { spacing[a] } else { wanted[a] });
+            if (0..3).any(thin) {
+                target = source_grid.with_spacing(wanted)?;
             }
+            let sigma: [f64; 3] =
+                std::array::from_fn(|a| if wanted[a] > spacing[a] { sigma[a] } else { 0.0 });
             let (values, weight) = match (first.take(), scaled.last()) {
                 (Some(own), _) => own,
                 (None, Some(s)) => (s.values.clone(), s.weight.clone()),

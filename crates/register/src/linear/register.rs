@@ -53,8 +53,9 @@ fn freedom_of(dof: usize, flat: bool) -> Result<Freedom> {
 }
 
 fn check(options: &AffineOptions) -> Result<()> {
-    if let Some(bins) = options.bins.filter(|b| !(4..=4096).contains(b)) {
-        return Err(option("--bins", bins, "between 4 and 4096"));
+    let most = if matches!(options.cost, Cost::Mi | Cost::Nmi) { 512 } else { 4096 };
+    if let Some(bins) = options.bins.filter(|b| !(4..=most).contains(b)) {
+        return Err(option("--bins", bins, &format!("between 4 and {most}")));
     }
     if !(options.apodise >= 0.0 && options.apodise.is_finite()) {
         return Err(option("--apodise", options.apodise, "a length in mm, 0 or more"));
@@ -118,14 +119,15 @@ pub fn register_affine<D: Device>(
     };
     let model = Model {
         centre: fixed_moments.centre,
-        frame: if flat { orthonormal(fixed_grid) } else { Matrix3::identity() },
+        frame: if flat { slice_frame(fixed_grid) } else { Matrix3::identity() },
+        target: if flat { slice_frame(moving_grid) } else { Matrix3::identity() },
         radius: fixed_moments.radius,
         flat,
     };
     let start_map = start(&options.init, fixed_grid, moving_grid, &fixed_moments, &moving_moments)?;
     let start_pose = model.pose_of(&start_map);
     let headers = start(&Init::Header, fixed_grid, moving_grid, &fixed_moments, &moving_moments)?;
-    if options.search != Search::Full && !matches!(options.init, Init::Moments) {
+    if !matches!(options.init, Init::Moments) {
         let overlap = field_overlap(fixed_grid, moving_grid, &start_map);
         if overlap <= 0.0 {
             return Err(RegisterError::NoOverlap { start: describe(&options.init) });
@@ -221,6 +223,11 @@ pub fn register_affine<D: Device>(
                 opened.push(model.parameters(freedom));
             }
         }
+        if index + 1 == count && options.search != Search::None && at_start < candidates[0].cost {
+            // The result is never worse than the start.
+            let refined = stage.refine(&[start_pose], largest, 0.005)?;
+            candidates = distinct([refined, candidates].concat(), &model, 0.0, 1);
+        }
         let best = candidates[0];
         if index + 1 == count {
             cost_start = at_start;
@@ -253,6 +260,14 @@ pub fn register_affine<D: Device>(
         model,
         rival,
         searched: options.search != Search::None,
+        compared: match options.search {
+            Search::Full if options.range.is_full(flat) => None,
+            Search::Full => Some("only rotations within the given angles were compared"),
+            Search::Local => Some("alignments far from the start were not compared (local search)"),
+            Search::None => Some("no other alignment was compared (no search)"),
+        },
+        samples: stages.last().map_or(0, |s| s.samples),
+        bins: stages.last().map_or(1, |s| s.bins),
         corners: fixed_grid.corners(),
     });
     Ok(AffineResult {
@@ -289,9 +304,13 @@ fn describe(init: &Init) -> String {
     .to_owned()
 }
 
-/// The axes of a grid made orthonormal and right-handed.
-fn orthonormal(grid: &Grid) -> Matrix3<f64> {
-    *voxalign_image::transform::nearest_rotation(&grid.direction()).matrix()
+/// A right-handed orthonormal frame whose first two axes span a slice.
+fn slice_frame(grid: &Grid) -> Matrix3<f64> {
+    let axes = grid.direction();
+    let x = axes.column(0).into_owned();
+    let y = axes.column(1).into_owned();
+    let y = (y - x * x.dot(&y)).normalize();
+    Matrix3::from_columns(&[x, y, x.cross(&y)])
 }
 
 /// The start transform, fixed world to moving world.
@@ -312,7 +331,7 @@ fn start(
             let t = Affine::about(plane, fixed.centre(), Vector3::zeros());
             if fixed.is_2d() {
                 // Only what lies in the plane is the header's: the slices are laid on each other.
-                let normal = moving.direction().column(2).into_owned();
+                let normal = slice_frame(moving).column(2).into_owned();
                 let off = (moving.centre() - t.apply(fixed.centre())).dot(&normal);
                 Affine::new(t.matrix, t.offset + normal * off)
             } else {
@@ -330,8 +349,8 @@ fn start(
 
 /// The smallest rotation that lays the plane of a flat fixed image onto that of the moving one.
 fn plane_to_plane(fixed: &Grid, moving: &Grid) -> Matrix3<f64> {
-    let a = fixed.direction().column(2).into_owned();
-    let mut b = moving.direction().column(2).into_owned();
+    let a = slice_frame(fixed).column(2).into_owned();
+    let mut b = slice_frame(moving).column(2).into_owned();
     if a.dot(&b) < 0.0 {
         b = -b;
     }

@@ -9,7 +9,7 @@ use voxalign_image::Affine;
 pub struct TracePoint {
     /// Evaluations of this stage so far.
     pub evaluation: usize,
-    /// The best cost of the candidate that led in the end, so far.
+    /// The best cost of any candidate so far.
     pub cost: f64,
 }
 

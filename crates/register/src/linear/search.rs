@@ -195,10 +195,13 @@ pub(super) fn rotations(range: &SearchRange, step: f64, flat: bool) -> Vec<Matri
     let angles = |a: usize| -> Vec<f64> {
         let [low, high] = range.angles[a];
         let full = high - low >= 2.0 * std::f64::consts::PI - 1e-9;
-        let count = ((high - low) / step + 1e-6).floor() as usize;
-        let count = if full { count.max(1) } else { count + 1 };
+        if full {
+            let count = ((high - low) / step - 1e-6).ceil().max(1.0);
+            return (0..count as usize).map(|i| low + (high - low) / count * i as f64).collect();
+        }
         // A range that is no multiple of the step is covered evenly about its middle.
-        let start = if full { low } else { 0.5 * (low + high) - 0.5 * step * (count - 1) as f64 };
+        let count = ((high - low) / step + 1e-6).floor() as usize + 1;
+        let start = 0.5 * (low + high) - 0.5 * step * (count - 1) as f64;
         (0..count).map(|i| start + step * i as f64).collect()
     };
     let mut found: Vec<Matrix3<f64>> = vec![Matrix3::identity()];

@@ -15,9 +15,14 @@ pub(super) struct Findings {
     pub(super) field_overlap: f64,
     pub(super) transform: Affine,
     pub(super) model: Model,
+    /// What other alignments were looked at, where not all were.
+    pub(super) compared: Option<&'static str>,
     /// Costs of the best candidate and of the best one elsewhere.
     pub(super) rival: Option<(f64, f64)>,
     pub(super) searched: bool,
+    /// Samples and bins of the last stage.
+    pub(super) samples: usize,
+    pub(super) bins: usize,
     pub(super) corners: [Vector3<f64>; 8],
 }
 
@@ -31,12 +36,17 @@ const LEAD: f64 = 0.05;
 /// Largest inverse-consistency error, mm.
 const INVERSE: f64 = 1e-3;
 
-/// The cost above which the images tell nothing of each other, and what similarity it stands for.
-fn limit(cost: Cost) -> f64 {
+/// The cost above which the images tell nothing of each other: few samples in many bins agree by
+/// chance, by about `bins / n` in the correlation ratio and `(bins - 1)^2 / 2 n` in the mutual
+/// information (Miller 1955).
+fn limit(cost: Cost, samples: usize, bins: usize) -> f64 {
+    let (n, bins) = (samples.max(1) as f64, bins as f64);
+    let chance = (bins - 1.0) * (bins - 1.0) / (2.0 * n);
     match cost {
-        Cost::Cr => 0.9,
-        Cost::Mi => -0.05,
-        Cost::Nmi => -1.01,
+        Cost::Cr => 0.9 - bins / n,
+        Cost::Mi => -0.05 - chance,
+        // In units of the joint entropy, which is at most that of all samples apart.
+        Cost::Nmi => -1.01 - chance / n.ln().max(1.0),
         Cost::Ncc => 0.7,
         Cost::Ssd => 1.9,
     }
@@ -48,8 +58,20 @@ fn limit(cost: Cost) -> f64 {
 pub fn field_overlap(fixed: &Grid, moving: &Grid, transform: &Affine) -> f64 {
     const STEPS: usize = 24;
     let flat = fixed.is_2d();
+    let size = |g: &Grid| {
+        let e = g.extent();
+        e[0] * e[1] * if flat { 1.0 } else { e[2] }
+    };
+    // Points of the smaller one are looked up in the other.
     let to_moving = fixed.to_world().then(transform).then(moving.to_index());
-    let dims = fixed.dims();
+    let moving_here = size(moving) / transform.determinant().abs().max(1e-12);
+    let Ok(to_fixed) = to_moving.inverse() else { return 0.0 };
+    let (from, to, map) = if moving_here < size(fixed) {
+        (moving, fixed, to_fixed)
+    } else {
+        (fixed, moving, to_moving)
+    };
+    let dims = from.dims();
     let steps = [STEPS, STEPS, if flat { 1 } else { STEPS }];
     let mut inside = 0usize;
     for k in 0..steps[2] {
@@ -62,21 +84,15 @@ pub fn field_overlap(fixed: &Grid, moving: &Grid, transform: &Affine) -> f64 {
                     at(dims[1], steps[1], j),
                     at(dims[2], steps[2], k),
                 );
-                let mut q = to_moving.apply(p);
+                let mut q = map.apply(p);
                 if flat {
                     q[2] = 0.0;
                 }
-                inside += usize::from(moving.contains_index(q));
+                inside += usize::from(to.contains_index(q));
             }
         }
     }
-    let part = inside as f64 / (steps[0] * steps[1] * steps[2]) as f64;
-    let size = |g: &Grid| {
-        let e = g.extent();
-        e[0] * e[1] * if flat { 1.0 } else { e[2] }
-    };
-    let moving_here = size(moving) / transform.determinant().abs().max(1e-12);
-    (part * size(fixed) / size(fixed).min(moving_here)).min(1.0)
+    inside as f64 / (steps[0] * steps[1] * steps[2]) as f64
 }
 
 /// Checks everything and sums it up.
@@ -85,11 +101,11 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     let mut add = |name: &str, value: f64, asked: String, passed: bool| {
         checks.push(Check { name: name.to_owned(), value, asked, passed });
     };
-    let limit = limit(f.cost);
+    let limit = limit(f.cost, f.samples, f.bins);
     add(
         "cost after registration",
         f.cost_after,
-        format!("below {limit} for {}", f.cost.name()),
+        format!("below {limit:.4} for {}", f.cost.name()),
         f.cost_after < limit,
     );
     if f.searched {
@@ -146,7 +162,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
             lead >= LEAD,
         );
     }
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<String> = f.compared.map(str::to_owned).into_iter().collect();
     if f.sampled_overlap < 0.5 {
         remarks.push(format!(
             "only {:.0} % of the smaller image's samples overlap",

@@ -22,10 +22,21 @@ pub struct LevelSettings {
     pub cost: Cost,
     /// Bins of the fixed image, and of the moving image for joint histograms.
     pub bins: usize,
-    /// Width of the border weighting, mm.
+    /// Width of the border weighting, mm; at most a twentieth of the moving image's extent.
     pub border: f64,
     /// How binned sums are made.
     pub scheme: Scheme,
+}
+
+/// Largest part of the extent of the moving image that the border weighting takes at either side.
+const BORDER_PART: f64 = 0.05;
+
+/// The width of the border weighting along each axis, voxels.
+fn border_of(moving: &Grid, border: f64) -> [f64; 3] {
+    let spacing = moving.spacing();
+    std::array::from_fn(|a| {
+        (border / spacing[a]).min(BORDER_PART * (moving.dims()[a] as f64 - 1.0))
+    })
 }
 
 /// The range of the values that count.
@@ -80,6 +91,8 @@ pub struct Level<D: Device> {
     moving: D::Buffer<f32>,
     mask: Option<D::Buffer<f32>>,
     columns: ParzenBins,
+    /// Width of the border weighting along each axis of the moving image, voxels.
+    border: [f64; 3],
     /// Sum of weights that a full overlap of the smaller image has.
     full_weight: f64,
 }
@@ -104,22 +117,30 @@ impl<D: Device> Level<D> {
         drop(images.fixed_weight);
         let sample_count = layout.len();
         let mean_weight = layout.total_weight() / sample_count.max(1) as f64;
-        let moving_volume = images.moving_grid.voxel_volume()
-            * images
-                .moving_mask
-                .as_ref()
-                .map_or(images.moving.len() as f64, |m| m.iter().map(|&v| f64::from(v)).sum());
-        let mut in_fixed_voxels = moving_volume / images.fixed_grid.voxel_volume();
-        if images.fixed_grid.is_2d() {
-            // Slices have no thickness that matters: areas are compared.
-            let area = |g: &Grid| g.spacing()[0] * g.spacing()[1];
-            in_fixed_voxels = images
-                .moving_mask
-                .as_ref()
-                .map_or(images.moving.len() as f64, |m| m.iter().map(|&v| f64::from(v)).sum())
-                * area(&images.moving_grid)
-                / area(&images.fixed_grid);
-        }
+        let border = border_of(&images.moving_grid, settings.border);
+        // What the moving image can give at most: its extent between voxel centres less what the
+        // border weighting takes, and less what its mask takes.
+        let dims = images.moving_grid.dims();
+        let counted: f64 = (0..3)
+            .map(|a| {
+                let length = dims[a] as f64 - 1.0;
+                match border[a] {
+                    _ if dims[a] == 1 => 1.0,
+                    b if 2.0 * b <= length => length - b,
+                    b => length * length / (4.0 * b),
+                }
+            })
+            .product();
+        let masked = images.moving_mask.as_ref().map_or(1.0, |m| {
+            m.iter().map(|&v| f64::from(v)).sum::<f64>() / images.moving.len() as f64
+        });
+        // Slices have no thickness that matters: areas are compared.
+        let size = |g: &Grid| {
+            let s = g.spacing();
+            s[0] * s[1] * if images.fixed_grid.is_2d() { 1.0 } else { s[2] }
+        };
+        let in_fixed_voxels =
+            counted * masked * size(&images.moving_grid) / size(&images.fixed_grid);
         let full_weight = (sample_count as f64).min(in_fixed_voxels) * mean_weight;
         let (low, high) = range_of(&images.moving, images.moving_mask.as_deref());
         let high = if high > low { high } else { low + 1.0 };
@@ -134,6 +155,7 @@ impl<D: Device> Level<D> {
             mask,
             columns,
             full_weight: full_weight.max(f64::MIN_POSITIVE),
+            border,
             fixed_grid: images.fixed_grid,
             moving_grid: images.moving_grid,
         })
@@ -174,12 +196,11 @@ impl<D: Device> Level<D> {
     /// What the operators report.
     pub fn evaluate(&self, transforms: &[Affine], gradient: bool) -> Result<Vec<Evaluation>> {
         let maps: Vec<AffineMap> = transforms.iter().map(|t| self.index_map(t)).collect();
-        let spacing = self.moving_grid.spacing();
         let view = MovingView {
             values: &self.moving,
             mask: self.mask.as_ref(),
             dims: self.moving_grid.dims(),
-            border: std::array::from_fn(|a| self.settings.border / spacing[a]),
+            border: self.border,
         };
         match self.settings.cost {
             Cost::Cr => self.binned(&view, &maps, gradient, Terms::Ratio, cost::correlation_ratio),

@@ -39,8 +39,10 @@ pub struct Bfgs {
     /// long with its value.
     short: f64,
     long: Option<f64>,
-    /// Best trial of this line search.
+    /// The point asked for.
     trial: DVector<f64>,
+    /// The best trial of this line search that is low enough, with its value and gradient.
+    fallback: Option<(DVector<f64>, f64, DVector<f64>)>,
     trials: usize,
     evaluations: usize,
     small: usize,
@@ -61,6 +63,7 @@ impl Bfgs {
         Self {
             settings,
             trial: x.clone(),
+            fallback: None,
             x,
             f: f64::INFINITY,
             g: DVector::zeros(n),
@@ -117,6 +120,7 @@ impl Bfgs {
             self.line_search(f, g);
         }
         if self.evaluations >= self.settings.evaluations {
+            self.fall_back();
             self.done = true;
         }
     }
@@ -139,6 +143,7 @@ impl Bfgs {
         self.step = if self.scaled { 1f64.min(limit) } else { self.settings.first_step / length };
         self.short = 0.0;
         self.long = None;
+        self.fallback = None;
         self.trials = 0;
         self.trial = &self.x + &self.direction * self.step;
     }
@@ -156,6 +161,9 @@ impl Bfgs {
         }
         if enough {
             // Still going down steeply: go on, remembering this point as the one to beat.
+            if self.fallback.as_ref().is_none_or(|(_, best, _)| f < *best) {
+                self.fallback = Some((self.trial.clone(), f, g));
+            }
             self.short = self.step;
             let next = match self.long {
                 Some(long) => 0.5 * (self.step + long),
@@ -176,11 +184,30 @@ impl Bfgs {
             self.step = guess.clamp(self.short + 0.1 * width, self.short + 0.6 * width);
             let too_short = (old - self.short) * length < self.settings.tolerance;
             if too_short || self.trials >= MOST_TRIALS {
-                self.done = true;
+                if self.fall_back() {
+                    self.begin_line_search();
+                } else {
+                    self.done = true;
+                }
                 return;
             }
         }
         self.trial = &self.x + &self.direction * self.step;
+    }
+
+    /// Takes the best trial of a line search that did not end well; false where there is none.
+    fn fall_back(&mut self) -> bool {
+        match self.fallback.take() {
+            Some((x, f, g)) if f < self.f => {
+                self.x = x;
+                self.f = f;
+                self.g = g;
+                self.inverse.fill_with_identity();
+                self.scaled = false;
+                true
+            }
+            _ => false,
+        }
     }
 
     fn accept(&mut self, f: f64, g: DVector<f64>) {
@@ -255,6 +282,12 @@ mod tests {
             (f, x.iter().zip(scales).map(|(v, s)| 2.0 * s * v).collect())
         });
         assert!(search.best().1 < 1e-10, "{:?}", search.best());
+    }
+
+    #[test]
+    fn what_was_gained_before_a_jump_is_kept() {
+        let search = run(&[0.0], |x| (if x[0] < 0.99 { -x[0] } else { 5.0 }, vec![-1.0]));
+        assert!(search.best().1 < -0.9, "{:?}", search.best());
     }
 
     #[test]

@@ -15,7 +15,8 @@ use voxalign_image::{Grid, LabelMap, Transform, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_register::compare::{
-    ImageScores, OverlapRule, OverlapScores, compare_images, compare_labels, same_grid,
+    CompareError, ImageScores, OverlapRule, OverlapScores, compare_images, compare_labels,
+    same_grid,
 };
 use voxalign_register::linear::{AffineInput, AffineOptions, AffineResult, register_affine};
 use voxalign_report::affine::{AffineReport, render};
@@ -235,7 +236,11 @@ impl Job<'_> {
         let mut image = source.onto(grid, transform, interpolation, f32::NAN)?;
         // Where the images do not overlap at all there are no scores.
         let mask = inputs.fixed_mask.as_ref();
-        let images = compare_images(&inputs.fixed, &image, mask, SCORE_BINS).ok();
+        let images = match compare_images(&inputs.fixed, &image, mask, SCORE_BINS) {
+            Ok(scores) => Some(scores),
+            Err(CompareError::Nothing { .. }) => None,
+            Err(e) => return Err(e.into()),
+        };
         image.data_mut().iter_mut().filter(|v| v.is_nan()).for_each(|v| *v = outside);
         let labels = inputs.moving_labels.as_ref();
         let labels = labels

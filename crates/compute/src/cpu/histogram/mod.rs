@@ -15,6 +15,10 @@ use sampler::{Moving, PerMap};
 
 /// Chunks that a set of samples is cut into: fixed, so that sums do not depend on the threads.
 const CHUNKS: usize = 64;
+/// Chunks whose tables are held at once.
+const AT_ONCE: usize = 32;
+/// Maps that share one pass over the samples.
+const GROUP: usize = 4;
 /// From this many maps on, the maps rather than the chunks are shared among the threads.
 const MANY_MAPS: usize = 4;
 
@@ -64,19 +68,30 @@ impl Cpu {
         add: impl Fn(&mut R, R) + Send + Sync,
     ) -> Vec<R> {
         if maps >= MANY_MAPS {
-            self.collect(maps, |m| {
-                let mut total = zero();
+            // One pass over the samples for several maps: a chunk is still in the cache when the
+            // next map takes it.
+            let groups = maps.div_ceil(GROUP);
+            let of_groups = self.collect(groups, |g| {
+                let members = g * GROUP..maps.min((g + 1) * GROUP);
+                let mut totals: Vec<R> = members.clone().map(|_| zero()).collect();
                 for c in 0..chunks {
-                    add(&mut total, f(m, c));
+                    for (m, total) in members.clone().zip(&mut totals) {
+                        add(total, f(m, c));
+                    }
                 }
-                total
-            })
+                totals
+            });
+            of_groups.into_iter().flatten().collect()
         } else {
             (0..maps)
                 .map(|m| {
                     let mut total = zero();
-                    for part in self.collect(chunks, |c| f(m, c)) {
-                        add(&mut total, part);
+                    // Some chunks at a time: their tables may be large.
+                    for first in (0..chunks).step_by(AT_ONCE) {
+                        let count = AT_ONCE.min(chunks - first);
+                        for part in self.collect(count, |c| f(m, first + c)) {
+                            add(&mut total, part);
+                        }
                     }
                     total
                 })

@@ -9,7 +9,7 @@ use crate::ops::histogram::{MovingView, Run, SampleLayout};
 pub(super) struct Moving<'a> {
     values: &'a [f32],
     mask: Option<&'a [f32]>,
-    /// Largest index along each axis as a number; huge for a flat z axis, which never ends.
+    /// Largest index along each axis as a number; 0 for a flat z axis, whose third coordinate is 0.
     pub(super) last: [f32; 3],
     /// Largest index of the lower corner of a cell.
     cell: [i32; 3],

@@ -102,10 +102,14 @@ impl ParzenBins {
     }
 
     /// # Errors
-    /// For too few columns, or an empty range.
+    /// For too few or too many columns, or an empty range.
     pub fn check(&self) -> Result<()> {
-        if self.count < 2 + 2 * Self::MARGIN {
-            return Err(ComputeError::argument("Parzen columns", self.count, "at least 6"));
+        if self.count < 2 + 2 * Self::MARGIN || self.count > 1 << 16 {
+            return Err(ComputeError::argument(
+                "Parzen columns",
+                self.count,
+                "between 6 and 65536",
+            ));
         }
         let span = self.high - self.low;
         if !(span > 0.0 && span.is_finite()) {
