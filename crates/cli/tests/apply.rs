@@ -37,6 +37,49 @@ fn points(place: &Place, name: &str) -> Vec<Vec<f64>> {
     rows.map(|l| l.split(',').take(3).map(|v| v.parse().unwrap()).collect()).collect()
 }
 
+/// An inverse reads the matrix of FSL with the geometry the other way round, and gives what the
+/// same transform in ITK's form gives. The grids differ in size, spacing and handedness.
+#[test]
+fn an_inverse_of_an_fsl_matrix() {
+    let place = Place::new();
+    let fixed = Grid::new(
+        [30, 26, 22],
+        Affine::from_rows([[-2.0, 0., 0., 30.], [0., 2.0, 0., -25.], [0., 0., 2.0, -20.]]),
+    )
+    .unwrap();
+    let moving = Grid::axis_aligned([40, 36, 28], [1.5, 1.6, 1.8]).unwrap();
+    let image =
+        |g: &Grid| Volume::from_fn(g.clone(), |x, y, z| ((x * 7 + y * 3 + z * 5) % 97) as f32);
+    let options = voxalign_io::image::WriteOptions::default();
+    for (name, grid) in [("f.nii.gz", &fixed), ("m.nii.gz", &moving)] {
+        voxalign_io::image::write_volume(place.path(name), &image(grid), &options).unwrap();
+    }
+    let t = Transform::Affine(Affine::from_rows([
+        [1.0, 0.1, 0.0, 25.0],
+        [-0.1, 1.1, 0.0, 27.0],
+        [0.0, 0.05, 0.9, 21.0],
+    ]));
+    save(&place, "t.tfm", &t);
+    let geometry = Geometry { fixed: Some(&fixed), moving: Some(&moving) };
+    write(place.path("t.fsl.mat"), &t, &geometry).unwrap();
+    for file in ["t.tfm", "t.fsl.mat"] {
+        place
+            .line(&format!("apply -i m.nii.gz -r f.nii.gz -t {file} -o there-{file}.nii"))
+            .expect(0);
+        place
+            .line(&format!("apply -i f.nii.gz -r m.nii.gz -t inverse:{file} -o back-{file}.nii"))
+            .expect(0);
+    }
+    for way in ["there", "back"] {
+        let read = |f: &str| read_volume(place.path(&format!("{way}-{f}.nii"))).unwrap();
+        let (itk, fsl) = (read("t.tfm"), read("t.fsl.mat"));
+        assert!(itk.data().iter().any(|&v| v > 0.0));
+        let largest =
+            itk.data().iter().zip(fsl.data()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(largest < 0.05, "{way}: {largest}");
+    }
+}
+
 #[test]
 fn a_fixed_point_goes_through_the_first_transform_first() {
     let place = Place::new();

@@ -96,6 +96,19 @@ pub enum RegisterError {
         /// Voxels needed.
         needed: usize,
     },
+    /// The image is one voxel thick along another axis than the last.
+    #[error(
+        "the {role} image of {dims:?} voxels is one voxel thick along {axis}; a 2D image has its \
+         flat axis last, so store it with the axes in another order"
+    )]
+    FlatAxis {
+        /// `fixed` or `moving`.
+        role: &'static str,
+        /// `x` or `y`.
+        axis: char,
+        /// Sizes along x, y, z.
+        dims: [usize; 3],
+    },
     /// The run was stopped by the caller.
     #[error("the registration was stopped before it ended")]
     Stopped,

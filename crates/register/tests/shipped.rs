@@ -358,6 +358,10 @@ fn bad_input() {
     assert!(run(&brain, &brain, &border).to_string().contains("--apodise"));
     let levels = AffineOptions { levels: Some(vec![]), ..default.clone() };
     assert!(run(&brain, &brain, &levels).to_string().contains("--levels"));
+    let column = Volume::from_fn(Grid::axis_aligned([1, 30, 30], [1.0; 3]).unwrap(), |_, y, z| {
+        (y * z) as f32
+    });
+    assert!(matches!(run(&column, &brain, &default), RegisterError::FlatAxis { axis: 'x', .. }));
     let zeros = Volume::filled(brain.grid().clone(), 0.0);
     let mut with_mask = input(&brain, &brain);
     with_mask.fixed_mask = Some(&zeros);
