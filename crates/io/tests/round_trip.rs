@@ -25,7 +25,12 @@ fn image(grid: Grid) -> Volume<f32> {
 }
 
 fn options(data_type: DataType, compression_level: u32) -> WriteOptions {
-    WriteOptions { data_type, description: Some("words é".into()), compression_level }
+    WriteOptions {
+        data_type,
+        description: Some("words é".into()),
+        compression_level,
+        ..WriteOptions::default()
+    }
 }
 
 fn check(path: &Path, volume: &Volume<f32>) {

@@ -236,3 +236,24 @@ fn lists_without_a_composite_are_errors() {
         assert!(error.contains(name), "{error}");
     }
 }
+
+/// A map in the plane as a transform of two dimensions, which is read as the same map.
+#[test]
+fn transforms_of_two_dimensions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.tfm");
+    let mut rows = [[0.9, -0.2, 0.0, 3.5], [0.1, 1.1, 0.0, -7.0], [0.0, 0.0, 1.0, 0.0]];
+    let map = Transform::Affine(Affine::from_rows(rows));
+    assert!(transform::write_itk_2d(&path, &map).unwrap());
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("Parameters: 0.9 -0.2 0.1 1.1 -3.5 7.0\n"), "{text}");
+    assert_eq!(read(&path, &Geometry::default()).unwrap(), map);
+    std::fs::remove_file(&path).unwrap();
+    for (row, column) in [(0, 2), (1, 2), (2, 0), (2, 1), (2, 2), (2, 3)] {
+        let kept = rows[row][column];
+        rows[row][column] += 1e-5;
+        let map = Transform::Affine(Affine::from_rows(rows));
+        assert!(!transform::write_itk_2d(&path, &map).unwrap() && !path.exists());
+        rows[row][column] = kept;
+    }
+}

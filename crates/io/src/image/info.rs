@@ -56,6 +56,8 @@ pub struct ImageInfo {
     pub format_name: String,
     /// Sizes of all axes.
     pub dims: Vec<usize>,
+    /// How many axes the file has; `dims` are at least three, filled up with ones.
+    pub dimensions: usize,
     /// The stored type.
     pub data_type: DataType,
     /// The order of bytes.

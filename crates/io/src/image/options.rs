@@ -8,6 +8,11 @@ use std::path::Path;
 pub(crate) const KNOWN: &str =
     ".nii, .nii.gz, .hdr, .img, .hdr.gz, .img.gz, .mha, .mhd, .nrrd, .nhdr";
 
+/// The same where the file is of a format that other programs convert.
+const KNOWN_AND_FOREIGN: &str = ".nii, .nii.gz, .hdr, .img, .hdr.gz, .img.gz, .mha, .mhd, .nrrd, .nhdr; DICOM, MGH and MINC \
+     files are not read yet: convert them with dcm2niix (a DICOM series), mri_convert (.mgz) or \
+     mnc2nii (.mnc) first";
+
 /// An image file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
@@ -46,11 +51,12 @@ impl Format {
         let gz_is_usual = matches!(format, Some(Format::Nifti | Format::NiftiPair));
         match format {
             Some(f) if gz_is_usual || plain.len() == name.len() => Ok(f),
-            _ => Err(IoError::UnknownExtension {
-                path: path.into(),
-                purpose: "an image",
-                known: KNOWN,
-            }),
+            _ => {
+                let ends = |list: &[&str]| list.iter().any(|e| plain.ends_with(e));
+                let foreign = ends(&[".dcm", ".mgz", ".mgh", ".mnc"]) || path.is_dir();
+                let known = if foreign { KNOWN_AND_FOREIGN } else { KNOWN };
+                Err(IoError::UnknownExtension { path: path.into(), purpose: "an image", known })
+            }
         }
     }
 }
@@ -214,10 +220,13 @@ pub struct WriteOptions {
     /// From 1 (fast) to 9 (small), for the formats and extensions that are compressed: `.gz`,
     /// `.nrrd`, `.nhdr`, `.mha` and `.mhd`; 0 leaves NRRD and MetaImage uncompressed.
     pub compression_level: u32,
+    /// 2 writes a single slice as an image of two dimensions where the format is NIfTI; otherwise
+    /// images have three.
+    pub dimensions: usize,
 }
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        Self { data_type: DataType::F32, description: None, compression_level: 2 }
+        Self { data_type: DataType::F32, description: None, compression_level: 2, dimensions: 3 }
     }
 }

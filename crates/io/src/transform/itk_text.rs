@@ -64,6 +64,10 @@ pub(crate) fn format(path: &Path, transform: &Transform) -> Result<String> {
     let records = itk::records(transform).map_err(|what| {
         IoError::unsupported(path, what, "write it as .nii.gz (a displacement field)")
     })?;
+    Ok(format_records(&records))
+}
+
+pub(crate) fn format_records(records: &[Record]) -> String {
     let mut out = String::from("#Insight Transform File V1.0\n");
     for (i, record) in records.iter().enumerate() {
         let join = |v: &[f64]| v.iter().map(|x| format!("{x:?}")).collect::<Vec<_>>().join(" ");
@@ -73,7 +77,7 @@ pub(crate) fn format(path: &Path, transform: &Transform) -> Result<String> {
             let _ = writeln!(out, "FixedParameters: {}", join(&record.fixed));
         }
     }
-    Ok(out)
+    out
 }
 
 #[cfg(test)]

@@ -136,6 +136,22 @@ pub fn write_as(
     atomic::write_file(path, |w| w.write_all(&bytes))
 }
 
+/// Writes a transform that keeps the x-y plane as ITK text for images of two dimensions, which is
+/// what ITK and ANTs need for such images; gives whether it is one, and writes nothing else.
+///
+/// Read again, the file gives the same map: the third axis is neither moved nor scaled (to 1e-6).
+///
+/// # Errors
+/// A folder that cannot be written.
+pub fn write_itk_2d(path: impl AsRef<Path>, transform: &Transform) -> Result<bool> {
+    let path = path.as_ref();
+    let affine = transform.to_affine().ok();
+    let Some(record) = affine.as_ref().and_then(itk::record_2d) else { return Ok(false) };
+    let text = itk_text::format_records(&[record]);
+    atomic::write_file(path, |w| w.write_all(text.as_bytes()))?;
+    Ok(true)
+}
+
 /// Largest size of a file of parameters, bytes.
 const LARGEST_TEXT: u64 = 1 << 24;
 

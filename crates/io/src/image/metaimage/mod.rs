@@ -86,6 +86,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
             "convert the image to floats or integers",
         )
     })?;
+    let dimensions = sizes.len();
     let mut dims = text::with_depth(sizes);
     let channels = match fields.get(&["ElementNumberOfChannels"]) {
         Some(c) => text::sizes(c).map_err(&wrong)?.first().copied().unwrap_or(1),
@@ -120,6 +121,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         format: Format::from_path(path)?,
         format_name: "MetaImage".into(),
         dims,
+        dimensions,
         data_type,
         byte_order: order,
         compression,

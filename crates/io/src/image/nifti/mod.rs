@@ -130,6 +130,7 @@ fn parse(source: &Source<'_>, format: Format) -> Result<VectorHeader> {
         format,
         format_name: header.version.name().into(),
         dims,
+        dimensions: header.dim[0] as usize,
         data_type,
         byte_order: header.order,
         compression: if gzip { Compression::Gzip } else { Compression::None },

@@ -72,6 +72,9 @@ pub(crate) fn volume(
     let single = Format::from_path(path)? == Format::Nifti;
     let mut header = header(grid, data_type, single, version(grid));
     header.description = options.description.clone().unwrap_or_default();
+    if options.dimensions == 2 && grid.dims()[2] == 1 {
+        header.dim[0] = 2;
+    }
     write(path, &header, options.compression_level, values)
 }
 

@@ -11,6 +11,8 @@ pub(super) struct Geometry {
     pub(super) grid: Grid,
     pub(super) source: GridSource,
     pub(super) dims: Vec<usize>,
+    /// How many axes the file has.
+    pub(super) dimensions: usize,
 }
 
 pub(super) fn find(
@@ -59,9 +61,10 @@ pub(super) fn find(
     };
     let grid = text::grid(&dims, &axes, signs.component_mul(&origin) * factor)?;
     let source = if known { GridSource::Directions } else { GridSource::Assumed };
+    let dimensions = dims.len() + further.len();
     let mut dims = text::with_depth(dims);
     dims.extend(further);
-    Ok(Geometry { grid, source, dims })
+    Ok(Geometry { grid, source, dims, dimensions })
 }
 
 /// Factors that turn a file's world axes into RAS.

@@ -117,6 +117,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         format: Format::from_path(path)?,
         format_name: "NRRD".into(),
         dims: place.dims,
+        dimensions: place.dimensions,
         data_type,
         byte_order,
         compression,
