@@ -32,9 +32,15 @@ pub(crate) enum Failure {
     /// Bad input or options.
     #[error("{0}")]
     Input(String),
+    /// Options that do not parse; clap has said why.
+    #[error("the options are not valid")]
+    Usage,
     /// A defect of the program or of the machine.
     #[error("internal error: {0}; please report this, with the command that led to it")]
     Internal(String),
+    /// Standard output took no more.
+    #[error("cannot write to standard output: {0}")]
+    Output(String),
     /// The user stopped it.
     #[error("stopped; nothing was written")]
     Stopped,
@@ -49,8 +55,8 @@ impl Failure {
     /// The exit code; 130 is the custom for an interrupt.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::Input(_) => 2,
-            Failure::Internal(_) => 3,
+            Failure::Input(_) | Failure::Usage => 2,
+            Failure::Internal(_) | Failure::Output(_) => 3,
             Failure::Stopped => 130,
         }
     }

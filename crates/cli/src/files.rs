@@ -5,6 +5,7 @@ use crate::interrupt;
 use crate::output;
 use crate::progress::Talk;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use voxalign_image::{Grid, LabelMap, Volume};
 use voxalign_io::image::{self, DataType, ImageInfo, WriteOptions};
@@ -24,8 +25,13 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Failure> {
     if name.ends_with(".csv") {
         return Ok(Kind::Points);
     }
-    if image::Format::from_path(path).is_ok() {
+    let format = image::Format::from_path(path);
+    if format.is_ok() {
         return Ok(Kind::Image);
+    }
+    if path.is_dir() || [".dcm", ".mgz", ".mgh", ".mnc"].iter().any(|e| name.ends_with(e)) {
+        // The message says what converts it.
+        format?;
     }
     if [".tfm", ".txt", ".mat", ".fsl", ".fslmat", ".flirt", ".h5"]
         .iter()
@@ -77,13 +83,56 @@ pub(crate) fn grid(path: &Path) -> Result<Grid, Failure> {
     Ok(image::read_info(path)?.grid)
 }
 
-/// How images are written.
-pub(crate) fn write_options(data_type: DataType) -> WriteOptions {
+/// How images are written; `dimensions` is that of the file whose grid they have.
+pub(crate) fn write_options(data_type: DataType, dimensions: usize) -> WriteOptions {
     WriteOptions {
         data_type,
+        dimensions,
         description: Some(format!("voxalign {}", env!("CARGO_PKG_VERSION"))),
         ..WriteOptions::default()
     }
+}
+
+/// Warns where values will not be stored as they are.
+pub(crate) fn warn_of_rounding(values: &[f32], data_type: DataType, talk: Talk) {
+    let (clamped, rounded) = changed(values, data_type);
+    if talk > Talk::Quiet && clamped + rounded > 0 {
+        output::warning(&format!(
+            "stored as {data_type}, {clamped} voxels are clamped to its range and {rounded} \
+             rounded to whole numbers"
+        ));
+    }
+}
+
+/// How many values an integer type clamps, and how many it rounds by more than 1e-6.
+fn changed(values: &[f32], data_type: DataType) -> (usize, usize) {
+    let Some((low, high)) = range(data_type) else { return (0, 0) };
+    let (mut clamped, mut rounded) = (0, 0);
+    for value in values.iter().map(|&v| f64::from(v)) {
+        let whole = value.round_ties_even();
+        // What is not a number is out of every range.
+        if !(low..=high).contains(&whole) {
+            clamped += 1;
+        } else if (whole - value).abs() > 1e-6 {
+            rounded += 1;
+        }
+    }
+    (clamped, rounded)
+}
+
+/// The smallest and the largest value of an integer type.
+fn range(data_type: DataType) -> Option<(f64, f64)> {
+    Some(match data_type {
+        DataType::U8 => (0.0, f64::from(u8::MAX)),
+        DataType::I8 => (f64::from(i8::MIN), f64::from(i8::MAX)),
+        DataType::U16 => (0.0, f64::from(u16::MAX)),
+        DataType::I16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
+        DataType::U32 => (0.0, f64::from(u32::MAX)),
+        DataType::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        DataType::U64 => (0.0, u64::MAX as f64),
+        DataType::I64 => (i64::MIN as f64, i64::MAX as f64),
+        DataType::F32 | DataType::F64 => return None,
+    })
 }
 
 /// Checks that writing `output` would not overwrite one of the inputs, whatever the paths look
@@ -195,7 +244,8 @@ impl Staging {
             stale: Vec::new(),
         };
         result.map_err(fail)?;
-        let hidden = tempfile::Builder::new().prefix(".voxalign-").tempdir_in(folder);
+        let hidden =
+            tempfile::Builder::new().prefix(HIDDEN).rand_bytes(HIDDEN_LETTERS).tempdir_in(folder);
         let hidden = hidden.map_err(fail)?;
         interrupt::set_staging(Some(hidden.path().to_owned()));
         staging.hidden = Some(hidden);
@@ -236,7 +286,30 @@ impl Staging {
             let _ = std::fs::remove_file(self.folder.join(name));
         }
         self.made.clear();
+        drop(hidden);
+        remove_abandoned(&self.folder, SystemTime::now());
         Ok(())
+    }
+}
+
+/// What the names of the hidden folders begin with; a few letters and digits follow.
+const HIDDEN: &str = ".voxalign-";
+const HIDDEN_LETTERS: usize = 6;
+
+/// Removes hidden folders that killed runs left more than an hour ago.
+fn remove_abandoned(folder: &Path, now: SystemTime) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|n| n.strip_prefix(HIDDEN)).unwrap_or_default();
+        let ours = rest.len() == HIDDEN_LETTERS && rest.bytes().all(|b| b.is_ascii_alphanumeric());
+        // The metadata of a link are its own: it counts as no folder.
+        let Ok(metadata) = entry.metadata() else { continue };
+        let age = metadata.modified().ok().and_then(|t| now.duration_since(t).ok());
+        if ours && metadata.is_dir() && age.is_some_and(|a| a > Duration::from_secs(3600)) {
+            // Another user's folder stays.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -290,7 +363,7 @@ mod tests {
         let grid = Grid::axis_aligned([4, 4, 4], [-1.0, 1.0, 3.0]).unwrap().moved(&turn).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.nii");
-        image::write_volume(&path, &Volume::filled(grid, 0.0), &write_options(DataType::U8))
+        image::write_volume(&path, &Volume::filled(grid, 0.0), &write_options(DataType::U8, 3))
             .unwrap();
         let oddities = image::read_info(&path).unwrap().oddities;
         assert!(oddities.len() >= 3, "{oddities:?}");
@@ -322,5 +395,29 @@ mod tests {
             std::fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names.len(), 2, "{names:?}");
         assert!(Staging::new(&out.join("a")).is_err());
+    }
+
+    #[test]
+    fn what_a_killed_run_left_goes_after_an_hour() {
+        let root = tempfile::tempdir().unwrap();
+        for name in [".voxalign-aB3xYz", ".voxalign-mine", ".voxalign-a.b.c.", "voxalign-aB3xYz"] {
+            std::fs::create_dir(root.path().join(name)).unwrap();
+        }
+        std::fs::write(root.path().join(".voxalign-123456"), b"a file").unwrap();
+        std::fs::write(root.path().join(".voxalign-aB3xYz/warped.nii.gz"), b"x").unwrap();
+        let count = || std::fs::read_dir(root.path()).unwrap().count();
+        remove_abandoned(root.path(), SystemTime::now());
+        assert_eq!(count(), 5);
+        remove_abandoned(root.path(), SystemTime::now() + Duration::from_secs(3700));
+        assert_eq!(count(), 4);
+        assert!(!root.path().join(".voxalign-aB3xYz").exists());
+    }
+
+    #[test]
+    fn changed_values_are_counted() {
+        let values = [0.0, 1.5, -1.0, 300.0, 255.4, f32::NAN, 7.0, -0.4];
+        assert_eq!(changed(&values, DataType::U8), (3, 3));
+        assert_eq!(changed(&values, DataType::I16), (1, 3));
+        assert_eq!(changed(&values, DataType::F32), (0, 0));
     }
 }

@@ -30,8 +30,15 @@ fn main() -> ExitCode {
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("{what}{place}"));
     }));
     ExitCode::from(guarded(|| {
-        // Clap prints its own messages and ends with code 2, or 0 for --help and --version.
-        let cli = args::Cli::parse();
+        let cli = match args::Cli::try_parse() {
+            Ok(cli) => cli,
+            Err(message) => {
+                output::clap(&message);
+                // Help and version, or an error whose message is shown.
+                let shown = !message.use_stderr();
+                return if shown { Ok(Outcome::Good) } else { Err(Failure::Usage) };
+            }
+        };
         interrupt::listen();
         commands::run(cli.command)
     }))
@@ -43,8 +50,9 @@ fn guarded(command: impl FnOnce() -> Result<Outcome, Failure>) -> u8 {
         let said = PANIC.lock().unwrap_or_else(PoisonError::into_inner).take();
         Err(Failure::Internal(said.unwrap_or_else(|| "no message".to_owned())))
     });
-    match result {
+    match result.and_then(|outcome| output::finish().map(|()| outcome)) {
         Ok(outcome) => outcome.code(),
+        Err(Failure::Usage) => Failure::Usage.code(),
         Err(failure) => {
             output::error(&failure.to_string());
             failure.code()

@@ -1,14 +1,45 @@
 //! All that the program prints: results to standard output, messages to standard error.
 //!
-//! A reader that closes the pipe early (`voxalign info x | head -1`) is no error.
+//! A reader that closes the pipe early (`voxalign info x | head -1`) is no error; a full disk is.
 
 use crate::failure::Failure;
 use serde::Serialize;
 use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+/// The first error of standard output.
+static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// A line of the result.
 pub(crate) fn line(text: &str) {
-    let _ = writeln!(io::stdout().lock(), "{text}");
+    keep(writeln!(io::stdout().lock(), "{text}"));
+}
+
+/// Remembers the first error.
+fn keep(result: io::Result<()>) {
+    if let Err(error) = result {
+        FAILED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// Shows what clap has to say, to standard output for `--help` and `--version`.
+pub(crate) fn clap(message: &clap::Error) {
+    let shown = message.print();
+    if !message.use_stderr() {
+        keep(shown);
+    }
+}
+
+/// Whether all lines got out.
+///
+/// # Errors
+/// [`Failure::Output`], but not for a pipe that its reader closed.
+pub(crate) fn finish() -> Result<(), Failure> {
+    keep(io::stdout().flush());
+    match FAILED.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Output(e.to_string())),
+        _ => Ok(()),
+    }
 }
 
 /// A line about the work.

@@ -7,7 +7,7 @@ use common::{Place, names};
 use serde_json::Value;
 use std::fs;
 use voxalign_image::{Affine, Vector3};
-use voxalign_io::image::read_volume;
+use voxalign_io::image::{WriteOptions, read_info, read_volume, write_volume};
 use voxalign_io::transform::{Geometry, read};
 
 const FILES: [&str; 5] =
@@ -128,6 +128,7 @@ fn options_reach_the_registration() {
     assert_eq!(parameters["search"], "local");
     assert_eq!(parameters["levels_mm"], serde_json::json!([8.0, 4.0]));
     assert_eq!(parameters["outside"], -5.0);
+    assert_eq!(parameters["search_steps_degrees"][0], 60.0);
     let roles: Vec<_> =
         record["inputs"].as_array().unwrap().iter().map(|i| i["role"].clone()).collect();
     assert_eq!(roles, ["fixed", "moving", "config"]);
@@ -185,6 +186,26 @@ fn a_2d_pair() {
     let off = found.largest_distance(&turn, &points);
     assert!(off < 0.7, "{off}");
     place.line("affine a.nii.gz b.nii.gz -o no --dof 12").expect(2).says(&["3, 4 or 6"]);
+
+    // A file of three dimensions keeps them; one of two gives results of two.
+    let tfm = |folder: &str| fs::read_to_string(place.path(folder).join("affine.tfm")).unwrap();
+    let dimensions = |name: &str| read_info(place.path(name)).unwrap().dimensions;
+    assert!(tfm("out").contains("double_3_3") && dimensions("out/warped.nii.gz") == 3);
+    let options = WriteOptions { dimensions: 2, ..WriteOptions::default() };
+    let slice = read_volume(place.path("a.nii.gz")).unwrap();
+    write_volume(place.path("a2.nii.gz"), &slice, &options).unwrap();
+    assert_eq!(dimensions("a2.nii.gz"), 2);
+    place.line("affine a2.nii.gz b.nii.gz -o flat --dof 3").expect(0);
+    assert!(tfm("flat").contains("AffineTransform_double_2_2"), "{}", tfm("flat"));
+    let again = read(place.path("flat/affine.tfm"), &Geometry::default()).unwrap();
+    assert!(again.to_affine().unwrap().largest_distance(&found, &points) < 1e-9);
+    assert_eq!(dimensions("flat/warped.nii.gz"), 2);
+    place.line("apply -i b.nii.gz -r a2.nii.gz -t flat/affine.tfm -o w.nii.gz").expect(0);
+    assert_eq!(dimensions("w.nii.gz"), 2);
+    let values = |name: &str| read_volume(place.path(name)).unwrap().into_parts().1;
+    assert_eq!(values("w.nii.gz"), values("out/warped.nii.gz"));
+    place.line("convert a2.nii.gz c.nii").expect(0);
+    assert_eq!(dimensions("c.nii"), 2);
 }
 
 /// Two images without a common anatomy: the verdict is bad, the results are there.
@@ -202,6 +223,9 @@ fn a_bad_verdict_is_exit_code_1() {
     assert!(run.out.contains("verdict: bad"), "{}", run.out);
     assert_eq!(names(&place.path("out")), FILES);
     assert_eq!(record(&place, "out")["verdict"]["good"], false);
+    let run = place.line("affine fixed.nii.gz noise.nii.gz -o out --quiet").expect(1);
+    assert!(run.err.starts_with("verdict: bad: ") && run.err.lines().count() == 1, "{}", run.err);
+    assert!(run.out.is_empty(), "{}", run.out);
 }
 
 /// An interrupt during the search leaves nothing.

@@ -98,3 +98,47 @@ fn conversions_that_make_no_sense() {
     place.line("convert a.nii folder/b.nii").expect(2).says(&["create it first"]);
     assert_eq!(place.names(), ["a.nii"]);
 }
+
+/// A full disk behind standard output is an error, a closed pipe is none.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_standard_output_does_not_take() {
+    use std::process::Stdio;
+    let place = Place::new();
+    place.image("a.nii", &head(&grid([9, 8, 7], 9.0), &Affine::identity()));
+    for line in [&["info", "a.nii"][..], &["info", "a.nii", "--json"], &["--help"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = place.command(line).stdout(full).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(3), "{line:?}: {said}");
+        assert!(said.contains("standard output") && said.lines().count() == 1, "{said}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = place.command(line).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line:?}");
+        assert!(output.stderr.is_empty(), "{line:?}");
+    }
+}
+
+#[test]
+fn whole_numbers_that_lose_something_are_said() {
+    let place = Place::new();
+    place.image("a.nii", &head(&grid([9, 8, 7], 9.0), &Affine::identity()));
+    place.line("convert a.nii b.nii --data-type u8").expect(0).says(&["stored as u8", "rounded"]);
+    let run = place.line("convert b.nii c.nii --data-type i16").expect(0);
+    assert!(run.err.is_empty(), "{}", run.err);
+}
+
+#[test]
+fn what_other_programs_convert_is_said() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("series")).unwrap();
+    for name in ["series", "scan.mgz", "scan.mnc", "slice.dcm"] {
+        if name != "series" {
+            place.write(name, "x");
+        }
+        let hint = ["dcm2niix", name];
+        place.line(&format!("info {name}")).expect(2).says(&hint);
+        place.line(&format!("affine {name} {name} -o out")).expect(2).says(&hint);
+    }
+}

@@ -136,7 +136,8 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
             "-r REFERENCE is missing: the image on whose grid the result lies",
         ));
     };
-    let reference = files::grid(reference).map_err(|e| e.at("--reference"))?;
+    let reference = image::read_info(reference).map_err(|e| Failure::from(e).at("--reference"))?;
+    let (reference, dimensions) = (reference.grid, reference.dimensions);
     let info = image::read_info(&args.input)?;
     if files::is_field(&info) {
         return Err(Failure::input(format!(
@@ -166,7 +167,8 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
         let map = files::labels(&args.input)?;
         let warped = resample::labels(&cpu, &map, &reference, &transform, interpolation, outside)?;
         interrupt::check()?;
-        image::write_labels(&args.output, &warped, &files::write_options(DataType::I32))?;
+        let options = files::write_options(DataType::I32, dimensions);
+        image::write_labels(&args.output, &warped, &options)?;
     } else {
         let moving = files::image(&args.input, args.run.talk())?;
         let outside = args.outside.map_or(0.0, |Outside(v)| v);
@@ -179,7 +181,8 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
         let warped =
             Source::new(&cpu, moving)?.onto(&reference, &transform, interpolation, outside)?;
         interrupt::check()?;
-        image::write_volume(&args.output, &warped, &files::write_options(data_type))?;
+        files::warn_of_rounding(warped.data(), data_type, args.run.talk());
+        image::write_volume(&args.output, &warped, &files::write_options(data_type, dimensions))?;
     }
     if args.run.talk() == Talk::Verbose {
         output::line(&format!("result: {reference}"));

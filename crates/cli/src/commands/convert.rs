@@ -127,7 +127,11 @@ fn convert_image(args: &ConvertArgs, info: &ImageInfo) -> Result<Outcome, Failur
     if unscaled && wide && args.data_type.is_none() && args.replace_nan.is_none() {
         // Values that 32-bit floats would round.
         if let Ok(map) = image::read_labels(&args.input) {
-            image::write_labels(&args.output, &map, &files::write_options(DataType::I32))?;
+            image::write_labels(
+                &args.output,
+                &map,
+                &files::write_options(DataType::I32, info.dimensions),
+            )?;
             return Ok(Outcome::Good);
         }
     }
@@ -154,6 +158,8 @@ fn convert_image(args: &ConvertArgs, info: &ImageInfo) -> Result<Outcome, Failur
             if unscaled { "" } else { " with a scale" }
         ));
     }
-    image::write_volume(&args.output, &volume, &files::write_options(data_type))?;
+    files::warn_of_rounding(volume.data(), data_type, Talk::Normal);
+    let options = files::write_options(data_type, info.dimensions);
+    image::write_volume(&args.output, &volume, &options)?;
     Ok(Outcome::Good)
 }

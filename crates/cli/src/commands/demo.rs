@@ -69,7 +69,7 @@ impl Pair {
     /// Writes the pair into a folder, which is made where it is not there.
     pub(crate) fn write(&self, folder: &Path) -> Result<Paths, Failure> {
         let mut staging = Staging::new(folder)?;
-        let bytes = files::write_options(DataType::U8);
+        let bytes = files::write_options(DataType::U8, 3);
         image::write_volume(staging.path("fixed.nii.gz")?, &self.fixed, &bytes)?;
         image::write_volume(staging.path("moving.nii.gz")?, &self.moving, &bytes)?;
         image::write_labels(staging.path("fixed_labels.nii.gz")?, &self.fixed_labels, &bytes)?;

@@ -6,6 +6,7 @@ use super::table;
 use crate::args::{Interpolation, MethodArgs, Outside, RunArgs};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Staging};
+use crate::output;
 use crate::progress::{Printer, Talk};
 use crate::resample::{self, Source};
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,6 +170,8 @@ impl Job<'_> {
         if self.run.talk() > Talk::Quiet {
             let scores = (&before.scores, &after.scores);
             table::print(&options, &result, scores, &record.timings, &self.output);
+        } else if !result.verdict.good {
+            output::note(&format!("verdict: {}", result.verdict.summary()));
         }
         Ok(if result.verdict.good { Outcome::Good } else { Outcome::Bad })
     }
@@ -261,9 +264,14 @@ impl Job<'_> {
         geometry: &Geometry<'_>,
     ) -> Result<(), Failure> {
         let transform = Transform::Affine(result.transform);
-        transform::write(staging.path(TRANSFORM)?, &transform, geometry)?;
+        // Tools for images of two dimensions take transforms of two dimensions only.
+        let dimensions = image::read_info(&self.paths.fixed)?.dimensions;
+        let path = staging.path(TRANSFORM)?;
+        if dimensions != 2 || !transform::write_itk_2d(&path, &transform)? {
+            transform::write(&path, &transform, geometry)?;
+        }
         transform::write(staging.path(TRANSFORM_FSL)?, &transform, geometry)?;
-        let options = files::write_options(DataType::F32);
+        let options = files::write_options(DataType::F32, dimensions);
         image::write_volume(staging.path(WARPED)?, warped, &options)?;
         Ok(())
     }

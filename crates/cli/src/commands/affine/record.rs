@@ -109,7 +109,8 @@ fn parameters(job: &Job<'_>, options: &AffineOptions) -> serde_json::Value {
         Search::Local => "local",
         Search::None => "none",
     };
-    let degrees = |r: f64| r.to_degrees();
+    // Without the noise of the way to radians and back.
+    let degrees = |r: f64| (r.to_degrees() * 1e9).round() / 1e9;
     json!({
         "dof": options.dof,
         "cost": options.cost.name(),
