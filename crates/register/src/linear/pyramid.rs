@@ -167,11 +167,8 @@ pub(super) fn build<D: Device>(
     for (role, image) in [("fixed", input.fixed), ("moving", input.moving)] {
         let [x, y, _] = image.dims();
         if x < 2 || y < 2 {
-            return Err(RegisterError::TooFew {
-                role,
-                samples: image.grid().len(),
-                needed: FEWEST,
-            });
+            let axis = if x < 2 { 'x' } else { 'y' };
+            return Err(RegisterError::FlatAxis { role, axis, dims: image.dims() });
         }
     }
     let weight = fixed_weight(input)?;

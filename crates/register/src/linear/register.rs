@@ -4,7 +4,7 @@ use super::model::{Freedom, Model, Pose};
 use super::options::{AffineInput, AffineOptions, Cost, Init, Search};
 use super::pyramid::{self, Moments, Scaled, moments};
 use super::result::AffineResult;
-use super::search::{Candidate, Stage, angle, apart, display, distinct, global, perturbed};
+use super::search::{Candidate, ELSEWHERE, Stage, display, distinct, global, perturbed};
 use super::verdict::{Findings, field_overlap, judge};
 use crate::error::{RegisterError, Result};
 use crate::metric::level::LevelImages;
@@ -17,6 +17,9 @@ use voxalign_image::{Affine, Grid, Matrix3, Vector3};
 
 /// Alignments apart from each other that are compared with all freedom at the second stage.
 const RIVALS: usize = 4;
+
+/// Alignments that compete once more at the third stage.
+const FINALISTS: usize = 3;
 
 /// Bins at full resolution where none are given.
 fn default_bins(cost: Cost) -> usize {
@@ -127,6 +130,7 @@ pub fn register_affine<D: Device>(
     let start_map = start(&options.init, fixed_grid, moving_grid, &fixed_moments, &moving_moments)?;
     let start_pose = model.pose_of(&start_map);
     let headers = start(&Init::Header, fixed_grid, moving_grid, &fixed_moments, &moving_moments)?;
+    let headers_pose = model.pose_of(&headers);
     if !matches!(options.init, Init::Moments) {
         let overlap = field_overlap(fixed_grid, moving_grid, &start_map);
         if overlap <= 0.0 {
@@ -136,6 +140,8 @@ pub fn register_affine<D: Device>(
 
     let full_bins = options.bins.unwrap_or_else(|| default_bins(options.cost));
     let count = levels.len();
+    // Poses further apart than this (mm at the model's radius) are other alignments.
+    let elsewhere = ELSEWHERE * model.radius;
     let mut candidates = vec![Candidate { pose: start_pose, cost: f64::INFINITY }];
     let mut stages = Vec::with_capacity(count);
     let mut rivals: Vec<Candidate> = Vec::new();
@@ -191,20 +197,23 @@ pub fn register_affine<D: Device>(
             }
             if options.search == Search::Full && (index == 1 || (last && index == 0)) {
                 stage.part("candidates and their neighbours", 0.0, 0.6);
-                let poses: Vec<Pose> =
+                let mut poses: Vec<Pose> =
                     candidates.iter().flat_map(|c| perturbed(&c.pose, flat, scaling)).collect();
+                poses.extend([start_pose, headers_pose]);
                 let refined = stage.refine(&poses, common, 0.02)?;
                 opened.push(model.parameters(common));
-                rivals = distinct(refined, &model, 2.0 * spacing, RIVALS);
+                rivals = distinct(refined, &model, elsewhere, RIVALS);
                 if largest != common {
                     // A wrong orientation can be ahead as long as the right one lacks freedom.
                     stage.part("candidates with all freedom", 0.6, 0.8);
                     let poses: Vec<Pose> = rivals.iter().map(|c| c.pose).collect();
                     let free = stage.refine(&poses, largest, 0.02)?;
-                    rivals = distinct(free, &model, 2.0 * spacing, RIVALS);
+                    rivals = distinct(free, &model, elsewhere, RIVALS);
                     opened.push(model.parameters(largest));
                 }
-                candidates = rivals.iter().take(1).copied().collect();
+                // The next stage sees more: the best of them compete there once more.
+                let kept = if last { 1 } else { FINALISTS };
+                candidates = rivals.iter().take(kept).copied().collect();
             } else if options.search == Search::Local && index == 1 {
                 let poses: Vec<Pose> = candidates.iter().map(|c| c.pose).collect();
                 stage.part("refinement", 0.0, 0.8);
@@ -217,24 +226,33 @@ pub fn register_affine<D: Device>(
                 _ => vec![largest],
             };
             stage.part("refinement", 0.8, 1.0);
+            let finals: Vec<Candidate> =
+                if freedoms.is_empty() { Vec::new() } else { candidates.split_off(1) };
             for freedom in freedoms {
                 let poses: Vec<Pose> = candidates.iter().map(|c| c.pose).collect();
                 candidates = stage.refine(&poses, freedom, if last { 0.005 } else { 0.01 })?;
                 opened.push(model.parameters(freedom));
             }
+            if !finals.is_empty() {
+                let poses: Vec<Pose> = finals.iter().map(|c| c.pose).collect();
+                let refined = stage.refine(&poses, largest, 0.01)?;
+                rivals = distinct([candidates, refined].concat(), &model, elsewhere, RIVALS);
+                candidates = rivals.iter().take(1).copied().collect();
+            }
         }
-        if index + 1 == count && options.search != Search::None && at_start < candidates[0].cost {
-            // The result is never worse than the start.
-            let refined = stage.refine(&[start_pose], largest, 0.005)?;
-            candidates = distinct([refined, candidates].concat(), &model, 0.0, 1);
-        }
-        let best = candidates[0];
         if index + 1 == count {
             cost_start = at_start;
-            let found = level.evaluate(&[model.affine(&best.pose), headers], false)?;
-            final_overlap = found[0].overlap;
-            cost_before = found[1].cost;
+            cost_before = level.evaluate(&[headers], false)?[0].cost;
+            for (pose, cost) in [(start_pose, cost_start), (headers_pose, cost_before)] {
+                // The result is never worse than the start and the headers.
+                if options.search != Search::None && cost < candidates[0].cost {
+                    let refined = stage.refine(&[pose], largest, 0.005)?;
+                    candidates = distinct([refined, candidates].concat(), &model, 0.0, 1);
+                }
+            }
+            final_overlap = level.evaluate(&[model.affine(&candidates[0].pose)], false)?[0].overlap;
         }
+        let best = candidates[0];
         let seconds = began.elapsed().as_secs_f64();
         let numbers = [entered, candidates.len()];
         stages.push(stage.record(opened, numbers, at_start, best.cost, seconds));
@@ -242,16 +260,13 @@ pub fn register_affine<D: Device>(
 
     let best = candidates[0];
     let transform = model.affine(&best.pose);
-    let rival = rivals
-        .iter()
-        .skip(1)
-        .find(|r| {
-            apart(&r.pose, &rivals[0].pose, &model) > 0.3 * model.radius
-                || angle(&r.pose.rotation, &rivals[0].pose.rotation) > 0.35
-        })
-        .map(|r| (rivals[0].cost, r.cost));
+    // A full search that knows of no other alignment at all leads by everything.
+    let rival = (options.search == Search::Full)
+        .then(|| rivals.first().map(|best| (best.cost, rivals.get(1).map(|r| r.cost))))
+        .flatten();
     let verdict = judge(&Findings {
         cost: options.cost,
+        cost_before,
         cost_start,
         cost_after: best.cost,
         sampled_overlap: final_overlap,

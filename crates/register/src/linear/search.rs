@@ -10,11 +10,15 @@ use crate::progress::{Event, Progress};
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Matrix3, Vector3};
 
-/// Local minima of the fine rotation search that are refined.
+/// Results of the fine rotation search that are refined, and how many of them are its local minima
+/// at most.
 const REFINED: usize = 24;
+const MINIMA: usize = 14;
 /// Candidates handed from the first stage to the second. (The paper has three; a head and its
 /// mirror-like orientations fill three places at once.)
 const HANDED_ON: usize = 5;
+/// How far apart two alignments are, as a part of the object's radius, that are not the same one.
+pub(super) const ELSEWHERE: f64 = 0.3;
 /// Most transforms evaluated at once: bounds memory.
 const BATCH: usize = 256;
 /// Perturbations of the second stage.
@@ -274,16 +278,7 @@ pub(super) fn global<D: Device>(
     let mut all = stage.costs(&fine)?;
     all.extend(coarse.iter().copied());
     all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-    let apart = 1.6 * options.range.fine;
-    let mut picked: Vec<Candidate> = Vec::new();
-    for c in &all {
-        if picked.len() >= REFINED {
-            break;
-        }
-        if picked.iter().all(|p| angle(&p.pose.rotation, &c.pose.rotation) > apart) {
-            picked.push(*c);
-        }
-    }
+    let mut picked = pick(&all, 1.6 * options.range.fine);
     if !picked.iter().any(|p| angle(&p.pose.rotation, &start.rotation) < 1e-3) {
         // The start itself is always among the candidates: coarse results keep their order.
         picked.push(coarse[0]);
@@ -292,15 +287,42 @@ pub(super) fn global<D: Device>(
     let poses: Vec<Pose> = picked.iter().map(|c| c.pose).collect();
     let freedom = if scaling { Freedom::Similarity } else { Freedom::Rigid };
     let refined = stage.refine(&poses, freedom, 0.02)?;
+    let elsewhere = ELSEWHERE * stage.model.radius;
     let refined = distinct(refined, stage.model, stage.spacing, REFINED);
     if largest == freedom {
-        return Ok(refined.into_iter().take(HANDED_ON).collect());
+        return Ok(distinct(refined, stage.model, elsewhere, HANDED_ON));
     }
     // A wrong orientation can be ahead as long as the right one lacks freedom.
     stage.part("best rotations with all freedom", 0.9, 1.0);
     let poses: Vec<Pose> = refined.iter().map(|c| c.pose).collect();
     let free = stage.refine(&poses, largest, 0.05)?;
-    Ok(distinct(free, stage.model, stage.spacing, HANDED_ON))
+    Ok(distinct(free, stage.model, elsewhere, HANDED_ON))
+}
+
+/// Candidates for refinement, from all that were evaluated, best first: local minima (nothing
+/// better within `apart` radians), and the best of the rest that are as far from those picked.
+fn pick(all: &[Candidate], apart: f64) -> Vec<Candidate> {
+    // Close in angle is a large trace of one rotation's transpose times the other.
+    let close = 1.0 + 2.0 * apart.cos();
+    let near = |a: &Candidate, b: &Candidate| a.pose.rotation.dot(&b.pose.rotation) > close;
+    let mut picked: Vec<Candidate> = Vec::new();
+    for (i, c) in all.iter().enumerate() {
+        if picked.len() >= MINIMA {
+            break;
+        }
+        if !all[..i].iter().any(|better| near(better, c)) {
+            picked.push(*c);
+        }
+    }
+    for c in all {
+        if picked.len() >= REFINED {
+            break;
+        }
+        if !picked.iter().any(|p| near(p, c)) {
+            picked.push(*c);
+        }
+    }
+    picked
 }
 
 /// The best candidates that are not the same place, best first.

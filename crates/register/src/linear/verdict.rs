@@ -8,6 +8,7 @@ use voxalign_image::{Affine, Grid, Transform, Vector3};
 /// What is known of a result.
 pub(super) struct Findings {
     pub(super) cost: Cost,
+    pub(super) cost_before: f64,
     pub(super) cost_start: f64,
     pub(super) cost_after: f64,
     /// Weighted samples that overlap, as a part of the smaller image.
@@ -17,8 +18,8 @@ pub(super) struct Findings {
     pub(super) model: Model,
     /// What other alignments were looked at, where not all were.
     pub(super) compared: Option<&'static str>,
-    /// Costs of the best candidate and of the best one elsewhere.
-    pub(super) rival: Option<(f64, f64)>,
+    /// Costs of the best candidate and, if there is one, of the best one elsewhere.
+    pub(super) rival: Option<(f64, Option<f64>)>,
     pub(super) searched: bool,
     /// Samples and bins of the last stage.
     pub(super) samples: usize,
@@ -30,25 +31,29 @@ pub(super) struct Findings {
 const OVERLAP: f64 = 0.3;
 /// Range of the factors by which lengths may change.
 const LENGTHS: (f64, f64) = (0.5, 2.0);
+/// Range of the factor by which volumes may change.
+const VOLUMES: (f64, f64) = (0.5, 1.8);
 /// Smallest lead over the best alignment far from the result: below it, noise decides which of the
 /// two wins.
 const LEAD: f64 = 0.05;
 /// Largest inverse-consistency error, mm.
 const INVERSE: f64 = 1e-3;
 
-/// The cost above which the images tell nothing of each other: few samples in many bins agree by
+/// The cost above which the images tell too little of each other. Matching pairs of heads, brains
+/// and lungs end well below it, also across modalities; different parts of the body above it. Few
+/// samples in many bins agree by
 /// chance, by about `bins / n` in the correlation ratio and `(bins - 1)^2 / 2 n` in the mutual
 /// information (Miller 1955).
 fn limit(cost: Cost, samples: usize, bins: usize) -> f64 {
     let (n, bins) = (samples.max(1) as f64, bins as f64);
     let chance = (bins - 1.0) * (bins - 1.0) / (2.0 * n);
     match cost {
-        Cost::Cr => 0.9 - bins / n,
-        Cost::Mi => -0.05 - chance,
+        Cost::Cr => 0.55 - bins / n,
+        Cost::Mi => -0.15 - chance,
         // In units of the joint entropy, which is at most that of all samples apart.
-        Cost::Nmi => -1.01 - chance / n.ln().max(1.0),
-        Cost::Ncc => 0.7,
-        Cost::Ssd => 1.9,
+        Cost::Nmi => -1.09 - chance / n.ln().max(1.0),
+        Cost::Ncc => 0.5,
+        Cost::Ssd => 1.2,
     }
 }
 
@@ -109,13 +114,11 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         f.cost_after < limit,
     );
     if f.searched {
-        let change = f.cost_after - f.cost_start;
-        add(
-            "change of the cost from the start of the search",
-            change,
-            "at most 0".to_owned(),
-            change <= 1e-9,
-        );
+        for (from, before) in [("the headers", f.cost_before), ("the start", f.cost_start)] {
+            let change = f.cost_after - before;
+            let name = format!("change of the cost from {from}");
+            add(&name, change, "at most 0".to_owned(), change <= 1e-9);
+        }
     }
     add(
         "overlap of the fields of view",
@@ -136,7 +139,12 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         add(name, value, format!("between {} and {}", LENGTHS.0, LENGTHS.1), passed);
     }
     let determinant = f.transform.determinant();
-    add("determinant", determinant, "above 0 (no reflection)".to_owned(), determinant > 0.0);
+    add(
+        "factor of volumes (determinant; negative for a reflection)",
+        determinant,
+        format!("between {} and {}", VOLUMES.0, VOLUMES.1),
+        determinant >= VOLUMES.0 && determinant <= VOLUMES.1,
+    );
     let transform = Transform::Affine(f.transform);
     let error = transform
         .inverse()
@@ -150,11 +158,11 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     if let Some((best, other)) = f.rival {
         // What the winner has over the runner-up: of costs that are 0 for a perfect match, the part
         // of the other's cost that it saves; of informations, as a part of what it has over none.
-        let whole = match f.cost {
+        let whole = |other: f64| match f.cost {
             Cost::Cr | Cost::Ncc | Cost::Ssd => other,
             Cost::Mi | Cost::Nmi => limit - best,
         };
-        let lead = (other - best) / whole.max(1e-9);
+        let lead = other.map_or(1.0, |other| ((other - best) / whole(other).max(1e-9)).min(1.0));
         add(
             "lead over the best alignment elsewhere",
             lead,
@@ -165,7 +173,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     let mut remarks: Vec<String> = f.compared.map(str::to_owned).into_iter().collect();
     if f.sampled_overlap < 0.5 {
         remarks.push(format!(
-            "only {:.0} % of the smaller image's samples overlap",
+            "only {:.0} % of the smaller image's voxels count towards the cost",
             f.sampled_overlap * 100.0
         ));
     }
