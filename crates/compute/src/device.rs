@@ -103,6 +103,19 @@ pub trait Memory: Clone + Send + Sync + 'static {
 
     /// How much memory there is.
     fn memory(&self) -> MemoryInfo;
+
+    /// The seconds that the device takes for the work that `f` asks of it. Waits for the work, and
+    /// counts neither the wait nor what was asked for before.
+    ///
+    /// # Errors
+    /// What `f` returns, or what failed on the device.
+    fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+        self.synchronize()?;
+        let start = std::time::Instant::now();
+        f()?;
+        self.synchronize()?;
+        Ok(start.elapsed().as_secs_f64())
+    }
 }
 
 /// A device with all families of operators. Algorithms are generic over it.

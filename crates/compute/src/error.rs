@@ -52,6 +52,14 @@ pub enum ComputeError {
         /// The memory that was free, in bytes, if the device knows.
         free: Option<u64>,
     },
+    /// A backend that cannot be used on this machine.
+    #[error("{backend} cannot be used: {reason}")]
+    Unavailable {
+        /// The backend.
+        backend: &'static str,
+        /// What is missing, and how to get it.
+        reason: String,
+    },
     /// The device cannot do what was asked for.
     #[error("{device}: {what} is not supported; {remedy}")]
     Unsupported {

@@ -1,7 +1,8 @@
 //! Compute devices, their buffers, and the operators that registration is made of.
 //!
 //! The crate is a matrix. A row is a family of operators: the trait and its mathematics are in
-//! [`ops`], one file a family. A column is a backend: [`cpu`] needs nothing installed. Algorithms
+//! [`ops`], one file a family. A column is a backend: [`cpu`] needs nothing installed, [`cuda`] a
+//! GPU with its driver. Algorithms
 //! are generic over [`device::Device`], so that data stays on the device from upload to result.
 //!
 //! Every operator gives the same bits for any number of threads, over runs, and on every SIMD level
@@ -12,6 +13,7 @@
 
 pub mod bench;
 pub mod cpu;
+pub mod cuda;
 pub mod device;
 pub mod error;
 pub mod ops;

@@ -7,7 +7,7 @@ use voxalign_compute::ops::elementwise::{
 
 use crate::support::{Random, Results};
 
-on_cpus!(expressions, in_place, without_inputs, many_inputs, errors; same bits: bits);
+on_devices!(;expressions, in_place, without_inputs, many_inputs, errors; same bits: bits);
 
 const LENGTHS: [usize; 10] = [1, 2, 15, 16, 17, 1000, 1024, 1025, 2064, 70_001];
 const PARAMS: [f32; 2] = [0.5, -3.0];

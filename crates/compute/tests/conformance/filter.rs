@@ -5,7 +5,7 @@ use voxalign_compute::{Device, Dims};
 
 use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
 
-on_cpus!(gaussian, gaussian_of_constant, gaussian_impulse, box_mean, errors; same bits: bits);
+on_devices!(;gaussian, gaussian_of_constant, gaussian_impulse, box_mean, errors; same bits: bits);
 
 /// `data` filtered along an axis: `weight(i, j)` is that of voxel `j` in voxel `i`, before the
 /// weights of each voxel are divided by their sum; `j` goes beyond the ends, where the nearest

@@ -7,7 +7,7 @@ use voxalign_compute::ops::histogram::{
 };
 use voxalign_compute::{AffineMap, Dims};
 
-on_cpus!(binned_sums_match, gradients_match, joint_matches, bad_input_is_an_error; same bits:);
+on_devices!(;binned_sums_match, gradients_match, joint_matches, bad_input_is_an_error; same bits:);
 
 /// A smooth image with structure at several scales and some noise.
 fn image(dims: Dims, seed: u64) -> Vec<f32> {

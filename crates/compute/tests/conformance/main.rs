@@ -6,10 +6,18 @@
 // A check that does not hold is a panic.
 #![allow(clippy::unwrap_used, clippy::needless_range_loop, clippy::float_cmp)]
 
-/// Makes tests of checks, on every CPU of [`support::cpus`]; and of functions that give results,
-/// which must have the same bits for every SIMD level and any number of threads.
-macro_rules! on_cpus {
-    ($($check:ident),* $(,)?; same bits: $($results:ident),* $(,)?) => {
+/// Makes tests of checks on all devices: on every CPU of [`support::cpus`]; on a GPU, if the
+/// environment variable `VOXALIGN_TEST_DEVICE` names one (`cuda`, `cuda:1`); and with the kernels of
+/// the GPU emulated on the host, in one test that fails if a kernel of the given files has not run.
+///
+/// Functions that give results must give the same bits for every SIMD level and any number of
+/// threads of the CPU, and at every run on a GPU.
+macro_rules! on_devices {
+    (
+        $($file:literal),* $(,)?;
+        $($check:ident),* $(,)?;
+        same bits: $($results:ident),* $(,)?
+    ) => {
         mod cpu {
             $(
                 #[test]
@@ -30,7 +38,63 @@ macro_rules! on_cpus {
                 }
             )*
         }
+        mod cuda {
+            $(
+                #[test]
+                fn $check() {
+                    if let Some(cuda) = crate::support::gpu() {
+                        super::$check(&cuda);
+                    }
+                }
+            )*
+            $(
+                #[test]
+                fn $results() {
+                    if let Some(cuda) = crate::support::gpu() {
+                        let expected = super::$results(&cuda);
+                        for _ in 0..2 {
+                            let found = super::$results(&cuda);
+                            crate::support::assert_same_bits(&cuda, &expected, &found);
+                        }
+                    }
+                }
+            )*
+        }
+        mod emulated {
+            #[test]
+            fn all_kernels() {
+                let files: &[(&str, &str)] =
+                    &[$(($file, include_str!(concat!("../../src/cuda/kernels/", $file)))),*];
+                if files.is_empty() {
+                    return;
+                }
+                let Some(cuda) = crate::support::emulated() else { return };
+                $(super::$check(&cuda);)*
+                $(
+                    let expected = super::$results(&cuda);
+                    crate::support::assert_same_bits(&cuda, &expected, &super::$results(&cuda));
+                )*
+                crate::support::assert_all_ran(&cuda, files);
+            }
+        }
     };
+}
+
+/// The files of kernels, each in the list of one family below.
+const KERNEL_FILES: &[&str] = &[];
+
+/// A new file of kernels has to be in a list, where a test fails unless all of its kernels ran.
+#[test]
+fn every_file_of_kernels_is_in_a_list() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cuda/kernels");
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        eprintln!("skipped: the sources are not on this machine");
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(!name.ends_with(".cu") || KERNEL_FILES.contains(&name.as_str()), "{name}");
+    }
 }
 
 mod elementwise;

@@ -7,7 +7,7 @@ use voxalign_compute::ops::reduce::Reduction::{
 
 use crate::support::{Random, Results};
 
-on_cpus!(all_at_once, not_numbers, no_elements, errors; same bits: bits);
+on_devices!(;all_at_once, not_numbers, no_elements, errors; same bits: bits);
 
 const ALL: [Reduction; 13] = [
     Sum(0),

@@ -4,7 +4,7 @@ use voxalign_compute::{Device, Dims};
 
 use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
 
-on_cpus!(gradient, determinant, determinant_of_linear_maps, errors; same bits: bits);
+on_devices!(;gradient, determinant, determinant_of_linear_maps, errors; same bits: bits);
 
 /// The derivative along an axis.
 fn derivative(data: &[f32], dims: Dims, axis: usize, h: f64) -> Vec<f64> {

@@ -1,6 +1,7 @@
 //! Test images, comparisons, and the devices to test.
 
 use voxalign_compute::cpu::{Cpu, Simd};
+use voxalign_compute::cuda::Cuda;
 use voxalign_compute::{Device, Dims};
 
 /// Sizes that are odd, tiny, flat, and not powers of two.
@@ -25,6 +26,48 @@ pub(crate) fn cpus() -> Vec<Cpu> {
     let mut cpus: Vec<Cpu> = Simd::available().into_iter().map(|simd| cpu(1, simd)).collect();
     cpus.extend([2, 5].map(|threads| cpu(threads, Simd::detect())));
     cpus
+}
+
+/// The GPU that the environment names, if it does.
+pub(crate) fn gpu() -> Option<Cuda> {
+    let name = std::env::var("VOXALIGN_TEST_DEVICE").unwrap_or_default();
+    let ordinal = match name.as_str() {
+        "cuda" => 0,
+        _ => match name.strip_prefix("cuda:") {
+            Some(number) => number.parse().unwrap(),
+            None => {
+                eprintln!("skipped: VOXALIGN_TEST_DEVICE names no GPU");
+                return None;
+            }
+        },
+    };
+    // One device for all tests: they run at the same time, as programs' threads do.
+    static DEVICE: std::sync::OnceLock<Cuda> = std::sync::OnceLock::new();
+    Some(DEVICE.get_or_init(|| Cuda::new(ordinal).unwrap()).clone())
+}
+
+/// The kernels of the GPU on the host, with a record of its own of what ran.
+pub(crate) fn emulated() -> Option<Cuda> {
+    match Cuda::emulated() {
+        Ok(cuda) => Some(cuda),
+        Err(e) => {
+            eprintln!("skipped: {e}");
+            None
+        }
+    }
+}
+
+/// Fails if a kernel of the files has not run on the device.
+pub(crate) fn assert_all_ran(cuda: &Cuda, files: &[(&str, &str)]) {
+    let ran = cuda.launched();
+    for (file, text) in files {
+        assert!(crate::KERNEL_FILES.contains(file), "{file} is not in the list of all files");
+        for line in text.lines() {
+            let Some(rest) = line.trim_start().strip_prefix("KERNEL(") else { continue };
+            let name = rest.split(',').next().unwrap_or_default().trim();
+            assert!(ran.contains(name), "{file}: no check has run the kernel {name}");
+        }
+    }
 }
 
 /// The results of an operator: for each case its name and its values.

@@ -1,0 +1,108 @@
+//! Compiled kernels on disk, so that only the first run on a machine compiles them.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::program::fnv;
+
+/// First bytes of a file of the cache.
+const MAGIC: &[u8; 8] = b"vxkrn\x001\n";
+
+/// A folder of compiled kernels.
+///
+/// A file holds the whole key that its image was made from (text, options, GPU, version of the
+/// compiler) and a checksum: a file that is damaged, or that belongs to another key of the same
+/// number, counts as none. The folder is `VOXALIGN_KERNEL_CACHE`, or `voxalign/kernels` in the
+/// user's cache folder; without one, or where it cannot be written, kernels are compiled by every
+/// process.
+#[derive(Debug, Clone)]
+pub(super) struct KernelCache {
+    folder: Option<PathBuf>,
+}
+
+impl KernelCache {
+    /// The cache of the user.
+    pub(super) fn new() -> Self {
+        let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let folder = set("VOXALIGN_KERNEL_CACHE").or_else(|| {
+            let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|h| h.join(".cache")));
+            base.map(|b| b.join("voxalign").join("kernels"))
+        });
+        Self { folder }
+    }
+
+    #[cfg(test)]
+    fn at(folder: PathBuf) -> Self {
+        Self { folder: Some(folder) }
+    }
+
+    /// The folder, where there is one.
+    pub(super) fn folder(&self) -> Option<&PathBuf> {
+        self.folder.as_ref()
+    }
+
+    fn path(&self, key: &str) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(format!("{:016x}.bin", fnv(key.as_bytes()))))
+    }
+
+    /// The image that was stored for a key.
+    pub(super) fn load(&self, key: &str) -> Option<Vec<u8>> {
+        let file = std::fs::read(self.path(key)?).ok()?;
+        let rest = file.strip_prefix(MAGIC)?;
+        let (length, rest) = rest.split_first_chunk::<8>()?;
+        let (sum, rest) = rest.split_first_chunk::<8>()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (stored, image) = rest.split_at_checked(length)?;
+        let good = stored == key.as_bytes() && fnv(image) == u64::from_le_bytes(*sum);
+        good.then(|| image.to_vec())
+    }
+
+    /// Stores an image. A cache that cannot be written is as good as none.
+    pub(super) fn store(&self, key: &str, image: &[u8]) {
+        let Some(path) = self.path(key) else { return };
+        let Some(folder) = path.parent() else { return };
+        let temporary = path.with_extension(format!("{}.part", std::process::id()));
+        let write = || -> std::io::Result<()> {
+            std::fs::create_dir_all(folder)?;
+            let mut file = std::fs::File::create(&temporary)?;
+            file.write_all(MAGIC)?;
+            file.write_all(&(key.len() as u64).to_le_bytes())?;
+            file.write_all(&fnv(image).to_le_bytes())?;
+            file.write_all(key.as_bytes())?;
+            file.write_all(image)?;
+            drop(file);
+            std::fs::rename(&temporary, &path)
+        };
+        if write().is_err() {
+            let _ = std::fs::remove_file(&temporary);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_and_foreign_files_count_as_none() {
+        let folder = std::env::temp_dir().join(format!("voxalign-cache-{}", std::process::id()));
+        let cache = KernelCache::at(folder.clone());
+        assert_eq!(cache.load("key"), None);
+        cache.store("key", b"image");
+        assert_eq!(cache.load("key").as_deref(), Some(&b"image"[..]));
+        let path = cache.path("key").unwrap();
+        assert_eq!(KernelCache { folder: None }.load("key"), None);
+        let whole = std::fs::read(&path).unwrap();
+        for cut in 0..whole.len() {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            assert_eq!(cache.load("key"), None, "cut at {cut}");
+        }
+        for i in 0..whole.len() {
+            let mut other = whole.clone();
+            other[i] ^= 1;
+            std::fs::write(&path, &other).unwrap();
+            assert_eq!(cache.load("key"), None, "byte {i} changed");
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,195 @@
+//! Kernels on the host: compiled by the C++ compiler against a small emulation of the GPU.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::{c_char, c_int};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::cache::KernelCache;
+use super::program::{Arg, EMULATION, Program, Shape};
+use crate::error::{ComputeError, Result};
+
+/// The name of the device in messages.
+pub(super) const NAME: &str = "cuda (emulated on the host)";
+
+/// Options of the host's compiler.
+const OPTIONS: [&str; 9] =
+    ["-std=c++17", "-O1", "-fPIC", "-shared", "-ffp-contract=off", "-w", "-x", "c++", "-"];
+
+/// As `emulation.h` has it.
+#[repr(C)]
+struct Parameter {
+    value: *const std::ffi::c_void,
+    bytes: u64,
+}
+
+/// As `emulation.h` has it.
+#[repr(C)]
+struct Launch {
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared_bytes: u32,
+    parameters: u32,
+    parameter: *const Parameter,
+    message: *mut c_char,
+    message_bytes: u64,
+}
+
+type Entry = unsafe extern "C" fn(*const Launch) -> c_int;
+
+/// A host that stands for a GPU.
+#[derive(Debug)]
+pub(super) struct Emulated {
+    compiler: String,
+    version: String,
+    cache: KernelCache,
+    modules: Mutex<HashMap<u64, Arc<libloading::Library>>>,
+    launched: Mutex<BTreeSet<String>>,
+    allocations: Mutex<BTreeMap<u64, Vec<u64>>>,
+}
+
+fn backend(message: impl Into<String>) -> ComputeError {
+    ComputeError::Backend { device: NAME.into(), message: message.into() }
+}
+
+/// The first C++ compiler that is there, and what it says of its version.
+fn compiler() -> Option<(String, String)> {
+    let named = std::env::var("CXX").ok();
+    named.into_iter().chain(["c++", "g++", "clang++"].map(str::to_owned)).find_map(|name| {
+        let out = Command::new(&name).arg("--version").output().ok()?;
+        out.status.success().then(|| (name, String::from_utf8_lossy(&out.stdout).into_owned()))
+    })
+}
+
+impl Emulated {
+    pub(super) fn new() -> Result<Self> {
+        let (compiler, version) = compiler().ok_or_else(|| ComputeError::Unsupported {
+            device: NAME.into(),
+            what: "running kernels on the host without a C++ compiler".into(),
+            remedy: "install one (such as the package g++), or name one in the variable CXX",
+        })?;
+        Ok(Self {
+            compiler,
+            version,
+            cache: KernelCache::new(),
+            modules: Mutex::default(),
+            launched: Mutex::default(),
+            allocations: Mutex::default(),
+        })
+    }
+
+    /// The kernels that were launched so far.
+    pub(super) fn launched(&self) -> BTreeSet<String> {
+        self.launched.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Memory whose content is not zero: what is read before it is written shows.
+    pub(super) fn alloc(&self, bytes: usize) -> u64 {
+        // As on the GPU every buffer is aligned to 256 bytes.
+        let words = vec![0xcdcd_cdcd_cdcd_cdcd_u64; bytes.div_ceil(8) + 32];
+        let address = (words.as_ptr() as u64).next_multiple_of(256);
+        self.allocations.lock().unwrap_or_else(PoisonError::into_inner).insert(address, words);
+        address
+    }
+
+    pub(super) fn free(&self, address: u64) {
+        self.allocations.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
+    }
+
+    fn module(&self, program: &Program) -> Result<Arc<libloading::Library>> {
+        // Held while compiling: a program is compiled once.
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = modules.get(&program.key()) {
+            return Ok(Arc::clone(module));
+        }
+        let text = format!("{EMULATION}\n{}", program.text());
+        let key = format!("emulated\n{}\n{OPTIONS:?}\n{text}", self.version);
+        let image = match self.cache.load(&key) {
+            Some(image) => image,
+            None => {
+                let image = self.compile(program, &text)?;
+                self.cache.store(&key, &image);
+                image
+            }
+        };
+        // A library is loaded from a file; the file is gone again once it is loaded.
+        let path = temporary();
+        std::fs::write(&path, image).map_err(|e| backend(format!("{}: {e}", path.display())))?;
+        // SAFETY: the library was compiled from our own text and runs nothing when loaded.
+        let library = unsafe { libloading::Library::new(&path) };
+        let _ = std::fs::remove_file(&path);
+        let library = Arc::new(library.map_err(|e| backend(format!("{}: {e}", program.name())))?);
+        modules.insert(program.key(), Arc::clone(&library));
+        Ok(library)
+    }
+
+    fn compile(&self, program: &Program, text: &str) -> Result<Vec<u8>> {
+        let path = temporary();
+        let failed = |e: std::io::Error| backend(format!("{}: {e}", self.compiler));
+        let mut child = Command::new(&self.compiler)
+            .args(OPTIONS)
+            .arg("-o")
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        if let Some(mut input) = child.stdin.take() {
+            // What the compiler does not take it says itself.
+            let _ = input.write_all(text.as_bytes());
+        }
+        let out = child.wait_with_output().map_err(failed)?;
+        if !out.status.success() {
+            let said = String::from_utf8_lossy(&out.stderr);
+            return Err(backend(format!("kernels {} do not compile:\n{said}", program.name())));
+        }
+        let image = std::fs::read(&path).map_err(failed);
+        let _ = std::fs::remove_file(&path);
+        image
+    }
+
+    /// # Safety
+    /// The parameters must be those of the kernel.
+    pub(super) unsafe fn launch(
+        &self,
+        program: &Program,
+        kernel: &str,
+        shape: Shape,
+        args: &[Arg],
+    ) -> Result<()> {
+        let module = self.module(program)?;
+        // SAFETY: kernels are compiled to functions of this type.
+        let entry = unsafe { module.get::<Entry>(kernel.as_bytes()) }
+            .map_err(|e| backend(format!("kernel {kernel} of {}: {e}", program.name())))?;
+        let parameters: Vec<Parameter> =
+            args.iter().map(|a| Parameter { value: a.pointer(), bytes: a.extent }).collect();
+        let mut message = vec![0u8; 512];
+        let launch = Launch {
+            grid: shape.grid,
+            block: shape.block,
+            shared_bytes: shape.shared,
+            parameters: parameters.len() as u32,
+            parameter: parameters.as_ptr(),
+            message: message.as_mut_ptr().cast(),
+            message_bytes: message.len() as u64,
+        };
+        self.launched.lock().unwrap_or_else(PoisonError::into_inner).insert(kernel.to_owned());
+        // SAFETY: the pointers outlive the call; the parameters are the caller's care.
+        if unsafe { entry(&launch) } == 0 {
+            return Ok(());
+        }
+        let end = message.iter().position(|&b| b == 0).unwrap_or(message.len());
+        Err(backend(String::from_utf8_lossy(&message[..end])))
+    }
+}
+
+/// A name for a file that no other process uses.
+fn temporary() -> PathBuf {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let n = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("voxalign-{}-{n}.so", std::process::id()))
+}

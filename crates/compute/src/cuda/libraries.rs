@@ -1,0 +1,88 @@
+//! Finding the libraries of CUDA at run time.
+//!
+//! The driver is loaded by `cudarc`. NVRTC and cuFFT come with a toolkit, of any version and in
+//! many places (a package of the system, a wheel of Python, a module of a cluster); they are looked
+//! for in all the usual ones.
+
+use std::path::PathBuf;
+
+/// Majors of toolkits that are looked for, newest first.
+const MAJORS: [u32; 2] = [13, 12];
+
+/// Opens a library of the toolkit by its stem, such as `nvrtc`; or says where it was looked for.
+pub(super) fn open(stem: &str, majors: &[u32]) -> Result<libloading::Library, Vec<String>> {
+    let mut names = Vec::new();
+    for major in majors {
+        names.push(format!("lib{stem}.so.{major}"));
+    }
+    names.push(format!("lib{stem}.so"));
+    let mut tried = Vec::new();
+    for folder in std::iter::once(None).chain(folders().into_iter().map(Some)) {
+        for name in &names {
+            let path = folder.as_ref().map_or_else(|| PathBuf::from(name), |f| f.join(name));
+            if folder.is_some() && !path.exists() {
+                continue;
+            }
+            // SAFETY: a library of the CUDA toolkit, whose loading has no other effects.
+            if let Ok(library) = unsafe { libloading::Library::new(&path) } {
+                return Ok(library);
+            }
+            tried.push(path.display().to_string());
+        }
+    }
+    Err(tried)
+}
+
+/// Opens NVRTC.
+pub(super) fn open_nvrtc() -> Result<libloading::Library, Vec<String>> {
+    open("nvrtc", &MAJORS)
+}
+
+/// Folders where a toolkit may be, beside those that the system searches.
+fn folders() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for variable in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CONDA_PREFIX", "VIRTUAL_ENV"] {
+        if let Some(base) = std::env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from)
+        {
+            found.extend([
+                base.join("lib64"),
+                base.join("lib"),
+                base.join("targets/x86_64-linux/lib"),
+            ]);
+            found.extend(wheels(&base.join("lib")));
+        }
+    }
+    found.push("/usr/local/cuda/lib64".into());
+    for folder in ["/usr/local", "/opt"] {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut toolkits: Vec<PathBuf> = entries
+            .filter(|e| e.file_name().to_string_lossy().starts_with("cuda"))
+            .flat_map(|e| [e.path().join("lib64"), e.path().join("targets/x86_64-linux/lib")])
+            .collect();
+        toolkits.sort();
+        toolkits.reverse();
+        found.extend(toolkits);
+    }
+    if let Some(home) = std::env::var_os("HOME").map(PathBuf::from) {
+        found.extend(wheels(&home.join(".local/lib")));
+    }
+    found.extend(wheels(std::path::Path::new("/usr/local/lib")));
+    found
+}
+
+/// Folders of NVIDIA's Python wheels below `lib`: `lib/python3.*/site-packages/nvidia/*/lib`.
+fn wheels(lib: &std::path::Path) -> Vec<PathBuf> {
+    let list = |p: PathBuf| std::fs::read_dir(p).into_iter().flatten().flatten().map(|e| e.path());
+    let mut found = Vec::new();
+    for python in list(lib.to_owned()) {
+        if !python.file_name().is_some_and(|n| n.to_string_lossy().starts_with("python3")) {
+            continue;
+        }
+        for packages in ["site-packages", "dist-packages"] {
+            for package in list(python.join(packages).join("nvidia")) {
+                found.push(package.join("lib"));
+            }
+        }
+    }
+    found
+}

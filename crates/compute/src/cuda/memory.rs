@@ -1,0 +1,233 @@
+//! Buffers in the memory of a GPU.
+
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+
+use super::{Cuda, Target};
+use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo};
+use crate::error::{ComputeError, Result, check_len};
+
+/// Elements in the memory of a GPU. Given back to the pool when dropped, after the work that was
+/// asked for before.
+#[derive(Debug)]
+pub struct CudaBuffer<T: Element> {
+    device: Cuda,
+    address: u64,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> CudaBuffer<T> {
+    pub(super) fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        (self.len * size_of::<T>()) as u64
+    }
+}
+
+impl<T: Element> DeviceBuffer<T> for CudaBuffer<T> {
+    fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl<T: Element> Drop for CudaBuffer<T> {
+    fn drop(&mut self) {
+        let inner = &self.device.0;
+        inner.live.fetch_sub(self.bytes(), Ordering::Relaxed);
+        match &inner.target {
+            Target::Gpu(gpu) => gpu.free(self.address),
+            Target::Emulated(emulated) => emulated.free(self.address),
+        }
+    }
+}
+
+/// The bytes of elements.
+fn bytes_of<T: Element>(data: &[T]) -> &[u8] {
+    // SAFETY: elements are numbers, without padding; any byte may be read.
+    unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), size_of_val(data)) }
+}
+
+/// The bytes of elements, to be written.
+fn bytes_of_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
+    // SAFETY: elements are numbers for which all bits are valid.
+    unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast(), size_of_val(data)) }
+}
+
+impl Cuda {
+    /// A buffer whose content is anything; to be written before it is read.
+    pub(crate) fn alloc_unset<T: Element>(&self, len: usize) -> Result<CudaBuffer<T>> {
+        let inner = &self.0;
+        let bytes = len
+            .checked_mul(size_of::<T>())
+            .filter(|&b| b <= isize::MAX as usize)
+            .ok_or_else(|| ComputeError::OutOfMemory {
+                device: self.name(),
+                bytes: u64::MAX,
+                free: self.memory().free,
+            })?;
+        let address = match &inner.target {
+            Target::Gpu(gpu) => gpu.alloc(bytes)?,
+            Target::Emulated(emulated) => emulated.alloc(bytes),
+        };
+        let live = inner.live.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        inner.peak.fetch_max(live, Ordering::Relaxed);
+        inner.allocations.fetch_add(1, Ordering::Relaxed);
+        Ok(CudaBuffer { device: self.clone(), address, len, element: PhantomData })
+    }
+
+    /// Copies `data` into a buffer from element `first` on.
+    pub(crate) fn write<T: Element>(
+        &self,
+        data: &[T],
+        buffer: &mut CudaBuffer<T>,
+        first: usize,
+    ) -> Result<()> {
+        let end = first.saturating_add(data.len());
+        if end > buffer.len {
+            return check_len("written part of a buffer", buffer.len, end);
+        }
+        let to = buffer.address + (first * size_of::<T>()) as u64;
+        match &self.0.target {
+            Target::Gpu(gpu) => gpu.upload(bytes_of(data), to),
+            Target::Emulated(_) => {
+                // SAFETY: the emulated buffer is host memory of at least that length, and it is
+                // borrowed for change.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(data.as_ptr(), to as *mut T, data.len());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Copies elements of a buffer, from `first` on, to `out`, and waits for them.
+    pub(crate) fn read<T: Element>(
+        &self,
+        buffer: &CudaBuffer<T>,
+        first: usize,
+        out: &mut [T],
+    ) -> Result<()> {
+        let end = first.saturating_add(out.len());
+        if end > buffer.len {
+            return check_len("read part of a buffer", buffer.len, end);
+        }
+        let from = buffer.address + (first * size_of::<T>()) as u64;
+        match &self.0.target {
+            Target::Gpu(gpu) => gpu.download(from, bytes_of_mut(out)),
+            Target::Emulated(_) => {
+                // SAFETY: as in `write`.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(from as *const T, out.as_mut_ptr(), out.len());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Sets all elements to zero.
+    pub(crate) fn zero<T: Element>(&self, buffer: &mut CudaBuffer<T>) -> Result<()> {
+        let bytes = buffer.bytes() as usize;
+        match &self.0.target {
+            _ if bytes == 0 => Ok(()),
+            Target::Gpu(gpu) => gpu.zero(buffer.address, bytes),
+            Target::Emulated(_) => {
+                // SAFETY: the emulated buffer is host memory of that length, borrowed for change.
+                unsafe { std::ptr::write_bytes(buffer.address as *mut u8, 0, bytes) };
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Memory for Cuda {
+    type Buffer<T: Element> = CudaBuffer<T>;
+
+    fn name(&self) -> String {
+        match &self.0.target {
+            Target::Gpu(gpu) => gpu.name(),
+            Target::Emulated(_) => super::emulated::NAME.into(),
+        }
+    }
+
+    fn alloc<T: Element>(&self, len: usize) -> Result<CudaBuffer<T>> {
+        let mut buffer = self.alloc_unset(len)?;
+        self.zero(&mut buffer)?;
+        Ok(buffer)
+    }
+
+    fn upload<T: Element>(&self, data: &[T]) -> Result<CudaBuffer<T>> {
+        let mut buffer = self.alloc_unset(data.len())?;
+        self.write(data, &mut buffer, 0)?;
+        Ok(buffer)
+    }
+
+    fn upload_vec<T: Element>(&self, data: Vec<T>) -> Result<CudaBuffer<T>> {
+        self.upload(&data)
+    }
+
+    fn download<T: Element>(&self, buffer: &CudaBuffer<T>) -> Result<Vec<T>> {
+        let mut out = vec![T::default(); buffer.len];
+        self.read(buffer, 0, &mut out)?;
+        Ok(out)
+    }
+
+    fn download_into<T: Element>(&self, buffer: &CudaBuffer<T>, out: &mut [T]) -> Result<()> {
+        check_len("output", buffer.len, out.len())?;
+        self.read(buffer, 0, out)
+    }
+
+    fn into_host<T: Element>(&self, buffer: CudaBuffer<T>) -> Result<Vec<T>> {
+        self.download(&buffer)
+    }
+
+    fn copy<T: Element>(&self, from: &CudaBuffer<T>, to: &mut CudaBuffer<T>) -> Result<()> {
+        check_len("output", from.len, to.len)?;
+        let bytes = from.bytes() as usize;
+        match &self.0.target {
+            _ if bytes == 0 => Ok(()),
+            Target::Gpu(gpu) => gpu.copy(from.address, to.address, bytes),
+            Target::Emulated(_) => {
+                // SAFETY: both are host memory of that length; one is borrowed for change, so they
+                // are two.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(
+                        from.address as *const u8,
+                        to.address as *mut u8,
+                        bytes,
+                    );
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        match &self.0.target {
+            Target::Gpu(gpu) => gpu.synchronize(),
+            Target::Emulated(_) => Ok(()),
+        }
+    }
+
+    fn memory(&self) -> MemoryInfo {
+        match &self.0.target {
+            Target::Gpu(gpu) => {
+                MemoryInfo { total: Some(gpu.info().memory), free: gpu.free_memory() }
+            }
+            Target::Emulated(_) => MemoryInfo::default(),
+        }
+    }
+
+    fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+        match &self.0.target {
+            Target::Gpu(gpu) => gpu.seconds(f),
+            Target::Emulated(_) => {
+                let start = std::time::Instant::now();
+                f()?;
+                Ok(start.elapsed().as_secs_f64())
+            }
+        }
+    }
+}

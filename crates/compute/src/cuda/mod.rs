@@ -1,0 +1,320 @@
+//! The CUDA backend: one GPU, or the host in its place for tests.
+//!
+//! Nothing of CUDA is needed to build it. The driver and the compiler library NVRTC are looked for
+//! when a [`Cuda`] is made; where they are missing the error says so in words, and how to get them.
+//! Kernels are CUDA C++ files in `kernels/`, compiled for the GPU at hand and kept on disk.
+//!
+//! Work is put into one stream, in the order in which it is asked for; nothing waits for the device
+//! but what brings data to the host, and [`Memory::synchronize`](crate::Memory::synchronize).
+//! Memory comes from a stream-ordered pool that keeps what is freed.
+//!
+//! [`Cuda::emulated`] runs the same kernels, launched by the same code, on the host: blocks one
+//! after the other, threads as fibres, with every access checked. It is slow; it is how kernels
+//! are tested on machines without a GPU.
+
+mod cache;
+mod elementwise;
+mod emulated;
+mod filter;
+mod gpu;
+mod histogram;
+mod libraries;
+mod memory;
+mod nvrtc;
+mod program;
+mod reduce;
+mod resample;
+mod stencil;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::device::{Device, Memory};
+use crate::error::{ComputeError, Result};
+
+pub use gpu::GpuInfo;
+pub use memory::CudaBuffer;
+#[allow(unused_imports)] // for operators that pass structures
+pub(crate) use program::{Arg, Plain, Program, Shape};
+
+/// Where kernels run.
+#[derive(Debug)]
+enum Target {
+    Gpu(gpu::Gpu),
+    Emulated(emulated::Emulated),
+}
+
+/// A GPU, or the host in its place. A handle is cheap to clone; clones mean the same device.
+#[derive(Debug, Clone)]
+pub struct Cuda(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    target: Target,
+    live: AtomicU64,
+    peak: AtomicU64,
+    allocations: AtomicU64,
+}
+
+/// What the memory pool of a device has given out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PoolStatistics {
+    /// Bytes of the buffers that there are now.
+    pub live: u64,
+    /// The most bytes that there were at once.
+    pub peak: u64,
+    /// How many buffers were made.
+    pub allocations: u64,
+    /// Bytes that the pool holds of the GPU, where there is one. In a steady state this does not
+    /// change: what is freed is given out again.
+    pub reserved: Option<u64>,
+}
+
+/// The GPUs of this machine that CUDA can use, or in words why it can use none.
+///
+/// # Errors
+/// [`ComputeError::Unavailable`] with what is missing or too old, and how to get it.
+pub fn gpus() -> Result<Vec<GpuInfo>> {
+    let count = gpu::count().map_err(unavailable)?;
+    let list = (0..count).map(|i| gpu::Gpu::new(i).map(|g| g.info().clone()));
+    list.collect::<std::result::Result<_, _>>().map_err(unavailable)
+}
+
+fn unavailable(reason: String) -> ComputeError {
+    ComputeError::Unavailable { backend: "cuda", reason }
+}
+
+impl Device for Cuda {}
+
+impl Cuda {
+    /// The GPU of a number, counted from 0 as the driver does.
+    ///
+    /// # Errors
+    /// [`ComputeError::Unavailable`] if there is no such GPU, driver or compiler library, or one of
+    /// them is too old.
+    pub fn new(ordinal: usize) -> Result<Self> {
+        gpu::Gpu::new(ordinal).map(|g| Self::on(Target::Gpu(g))).map_err(unavailable)
+    }
+
+    /// The host in place of a GPU, for tests of the kernels.
+    ///
+    /// # Errors
+    /// If there is no C++ compiler.
+    pub fn emulated() -> Result<Self> {
+        emulated::Emulated::new().map(|e| Self::on(Target::Emulated(e)))
+    }
+
+    fn on(target: Target) -> Self {
+        let zero = AtomicU64::default;
+        Self(Arc::new(Inner { target, live: zero(), peak: zero(), allocations: zero() }))
+    }
+
+    /// What is known of the GPU; nothing for an emulated one.
+    #[must_use]
+    pub fn info(&self) -> Option<&GpuInfo> {
+        match &self.0.target {
+            Target::Gpu(gpu) => Some(gpu.info()),
+            Target::Emulated(_) => None,
+        }
+    }
+
+    /// Whether the host stands for the GPU.
+    #[must_use]
+    pub fn is_emulated(&self) -> bool {
+        matches!(self.0.target, Target::Emulated(_))
+    }
+
+    /// What the memory pool has given out.
+    #[must_use]
+    pub fn pool(&self) -> PoolStatistics {
+        PoolStatistics {
+            live: self.0.live.load(Ordering::Relaxed),
+            peak: self.0.peak.load(Ordering::Relaxed),
+            allocations: self.0.allocations.load(Ordering::Relaxed),
+            reserved: match &self.0.target {
+                Target::Gpu(gpu) => gpu.reserved(),
+                Target::Emulated(_) => None,
+            },
+        }
+    }
+
+    /// The names of the kernels that an emulated device has run.
+    #[must_use]
+    pub fn launched(&self) -> BTreeSet<String> {
+        match &self.0.target {
+            Target::Gpu(_) => BTreeSet::new(),
+            Target::Emulated(emulated) => emulated.launched(),
+        }
+    }
+
+    /// The multiprocessors; a few for an emulated device.
+    pub(crate) fn multiprocessors(&self) -> usize {
+        self.info().map_or(4, |i| i.multiprocessors)
+    }
+
+    /// The shared memory that a block can have, bytes.
+    pub(crate) fn shared_memory(&self) -> usize {
+        self.info().map_or(96 << 10, |i| i.shared_memory)
+    }
+
+    /// How many blocks of a kernel fit on a multiprocessor at once.
+    #[allow(dead_code)] // used by the operators that size their grids to the device
+    pub(crate) fn occupancy(
+        &self,
+        program: &Program,
+        kernel: &str,
+        threads: u32,
+        shared: u32,
+    ) -> Result<usize> {
+        match &self.0.target {
+            Target::Gpu(gpu) => gpu.occupancy(program, kernel, threads, shared),
+            Target::Emulated(_) => Ok(1),
+        }
+    }
+
+    /// The CUDA stream that work is put into, for libraries of CUDA; none on an emulated device.
+    #[allow(dead_code)] // used by libraries of CUDA
+    pub(crate) fn stream(&self) -> Option<*mut std::ffi::c_void> {
+        match &self.0.target {
+            Target::Gpu(gpu) => gpu.bind().ok().map(|()| gpu.stream()),
+            Target::Emulated(_) => None,
+        }
+    }
+
+    /// The error of an operator that this backend has not.
+    fn unsupported(&self, what: &str) -> ComputeError {
+        ComputeError::Unsupported {
+            device: self.name(),
+            what: what.into(),
+            remedy: "use the device cpu for it",
+        }
+    }
+
+    /// Puts a kernel into the stream.
+    ///
+    /// # Safety
+    /// The parameters must be those of the kernel in number, order and type, and with them it must
+    /// not read or write outside of the buffers.
+    pub(crate) unsafe fn launch(
+        &self,
+        program: &Program,
+        kernel: &str,
+        shape: Shape,
+        args: &[Arg],
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match &self.0.target {
+                Target::Gpu(gpu) => gpu.launch(program, kernel, shape, args),
+                Target::Emulated(emulated) => emulated.launch(program, kernel, shape, args),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Memory;
+
+    const TEXT: &str = r#"#include "prelude.cuh"
+KERNEL(block_sums, 256, IN(float) a, OUT(float) b, u32 n) {
+    SHARED(float, scratch, 32);
+    u64 i = global_thread();
+    float sum = block_sum(i < n ? a[i] : 0.0f, scratch);
+    if (threadIdx.x == 0) b[blockIdx.x] = sum;
+}
+KERNEL(reversed, 256, IN(u32) a, OUT(u32) b) {
+    DYNAMIC_SHARED(u32, all);
+    all[threadIdx.x] = a[global_thread()];
+    __syncthreads();
+    b[global_thread()] = all[blockDim.x - 1 - threadIdx.x];
+}
+KERNEL(beyond, 32, OUT(u32) b, u32 at) { b[at + threadIdx.x] = 1; }
+KERNEL(stuck, 64, OUT(u32) b) {
+    if (threadIdx.x == 3) __syncthreads();
+    else __syncwarp();
+    b[threadIdx.x] = 1;
+}
+"#;
+
+    fn emulated() -> Option<Cuda> {
+        match Cuda::emulated() {
+            Ok(cuda) => Some(cuda),
+            Err(e) => {
+                eprintln!("skipped: {e}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn the_emulation_runs_kernels_and_finds_their_faults() {
+        let Some(cuda) = emulated() else { return };
+        let program = Program::new("test", TEXT);
+        assert_eq!(
+            program.kernels().collect::<Vec<_>>(),
+            ["block_sums", "reversed", "beyond", "stuck"]
+        );
+        let data: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+        let a = cuda.upload(&data).unwrap();
+        let mut b = cuda.alloc::<f32>(4).unwrap();
+        let launch = |kernel: &str, shape: Shape, args: &[Arg]| {
+            // SAFETY: the parameters are those of the kernels above; faults are what is tested.
+            unsafe { cuda.launch(&program, kernel, shape, args) }
+        };
+        launch(
+            "block_sums",
+            Shape::blocks(4, 256),
+            &[(&a).into(), (&mut b).into(), 1000u32.into()],
+        )
+        .unwrap();
+        let sums = cuda.download(&b).unwrap();
+        assert_eq!(sums.iter().sum::<f32>(), 499_500.0);
+        assert_eq!(sums[0], (0..256).sum::<i32>() as f32);
+        let counts = cuda.upload(&(0..64u32).collect::<Vec<_>>()).unwrap();
+        let mut turned = cuda.alloc::<u32>(64).unwrap();
+        let shape = Shape::blocks(2, 32).with_shared(128);
+        launch("reversed", shape, &[(&counts).into(), (&mut turned).into()]).unwrap();
+        let turned = cuda.download(&turned).unwrap();
+        assert!((0..64).all(|i| turned[i as usize] == (31 - i % 32) + i / 32 * 32));
+
+        let mut small = cuda.alloc::<u32>(40).unwrap();
+        let beyond = launch("beyond", Shape::blocks(1, 32), &[(&mut small).into(), 10u32.into()]);
+        let message = beyond.unwrap_err().to_string();
+        assert!(message.contains("beyond") && message.contains("index 4"), "{message}");
+        let stuck = launch("stuck", Shape::blocks(1, 64), &[(&mut small).into()]);
+        assert!(stuck.unwrap_err().to_string().contains("for ever"));
+        let wrong = launch(
+            "reversed",
+            Shape::blocks(1, 32).with_shared(64),
+            &[(&counts).into(), (&mut small).into()],
+        );
+        assert!(wrong.unwrap_err().to_string().contains("outside"));
+        let missing = launch("reversed", shape, &[(&counts).into()]);
+        assert!(missing.unwrap_err().to_string().contains("parameters"));
+        assert!(cuda.launched().contains("block_sums"));
+    }
+
+    #[test]
+    fn the_pool_counts() {
+        let Some(cuda) = emulated() else { return };
+        let a = cuda.alloc::<f64>(100).unwrap();
+        let b = cuda.alloc::<u8>(7).unwrap();
+        assert_eq!(cuda.pool().live, 807);
+        drop(a);
+        assert_eq!(cuda.pool().live, 7);
+        assert_eq!((cuda.pool().peak, cuda.pool().allocations), (807, 2));
+        drop(b);
+        assert!(cuda.alloc::<f64>(usize::MAX / 4).is_err());
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        match gpus() {
+            Ok(list) => assert!(list.iter().all(|g| g.memory > 0)),
+            Err(e) => assert!(e.to_string().starts_with("cuda cannot be used: "), "{e}"),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The text of kernels, and what is passed to them.
+
+use std::ffi::c_void;
+
+use super::CudaBuffer;
+use crate::device::Element;
+
+/// Headers that kernel files may include.
+const HEADERS: &[(&str, &str)] = &[("prelude.cuh", include_str!("kernels/prelude.cuh"))];
+
+/// What the emulation puts before a program.
+pub(super) const EMULATION: &str = include_str!("kernels/emulation.h");
+
+/// Kernels that are compiled together.
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
+    name: String,
+    /// The whole text, headers included.
+    text: String,
+    /// A number that tells programs apart within a process and, with the text beside it, on disk.
+    key: u64,
+}
+
+impl Program {
+    /// A program of a file in `kernels/`; its headers are put in place of their includes.
+    pub(crate) fn new(name: impl Into<String>, text: &str) -> Self {
+        let mut flat = String::with_capacity(2 * text.len());
+        let mut seen = Vec::new();
+        include(text, &mut seen, &mut flat);
+        let key = fnv(flat.as_bytes());
+        Self { name: name.into(), text: flat, key }
+    }
+
+    /// The same with macros defined before it, as `("BINS", 64)`.
+    pub(crate) fn with(&self, macros: &[(&str, i64)]) -> Self {
+        use std::fmt::Write;
+        let (mut text, mut name) = (String::new(), self.name.clone());
+        for (macro_name, value) in macros {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "#define {macro_name} {value}");
+            let _ = write!(name, " {macro_name}={value}");
+        }
+        text.push_str(&self.text);
+        Self { name, key: fnv(text.as_bytes()), text }
+    }
+
+    /// What it is called in messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text that is compiled.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Tells programs apart.
+    pub(crate) fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// The names of the kernels in it.
+    pub(crate) fn kernels(&self) -> impl Iterator<Item = &str> {
+        self.text.lines().filter_map(|line| {
+            let rest = line.trim_start().strip_prefix("KERNEL(")?;
+            rest.split(',').next().map(str::trim)
+        })
+    }
+}
+
+fn include(text: &str, seen: &mut Vec<&'static str>, out: &mut String) {
+    for line in text.lines() {
+        let header = line
+            .trim()
+            .strip_prefix("#include \"")
+            .and_then(|rest| rest.strip_suffix('"'))
+            .and_then(|name| HEADERS.iter().find(|(header, _)| *header == name));
+        match header {
+            Some((name, _)) if seen.contains(name) => {}
+            Some((name, body)) => {
+                seen.push(name);
+                include(body, seen, out);
+            }
+            None if line.trim() == "#pragma once" => {}
+            None => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+}
+
+/// A number for a text: FNV-1a.
+pub(super) fn fnv(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// A parameter of a kernel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arg {
+    /// The value, as bytes of the machine.
+    value: [u64; 16],
+    /// For a pointer the bytes from it to the end of its buffer; the emulation checks them.
+    pub(super) extent: u64,
+}
+
+impl Arg {
+    /// A pointer that points nowhere, for a buffer that is not there.
+    pub(crate) const NULL: Self = Self { value: [0; 16], extent: 0 };
+
+    /// The buffer from element `first` on.
+    pub(crate) fn from_element<T: Element>(buffer: &CudaBuffer<T>, first: usize) -> Self {
+        let skipped = (first * size_of::<T>()) as u64;
+        let mut arg = Self::NULL;
+        arg.value[0] = buffer.address() + skipped;
+        arg.extent = buffer.bytes().saturating_sub(skipped);
+        arg
+    }
+
+    /// A buffer, or null where there is none.
+    pub(crate) fn optional<T: Element>(buffer: Option<&CudaBuffer<T>>) -> Self {
+        buffer.map_or(Self::NULL, Self::from)
+    }
+
+    /// A structure that is passed by value, of at most 128 bytes, `repr(C)` and without padding.
+    pub(crate) fn of<T: Plain>(value: T) -> Self {
+        const { assert!(size_of::<T>() <= 128, "at most 128 bytes are passed by value") };
+        let mut arg = Self::NULL;
+        // SAFETY: `Plain` types have no padding and nothing to drop, the source is a value of that
+        // size, the target is large enough and of no smaller alignment than bytes need.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                (&raw const value).cast::<u8>(),
+                arg.value.as_mut_ptr().cast::<u8>(),
+                size_of::<T>(),
+            );
+        }
+        arg
+    }
+
+    pub(super) fn pointer(&self) -> *mut c_void {
+        self.value.as_ptr().cast_mut().cast()
+    }
+}
+
+/// A value that is nothing but its bytes.
+///
+/// # Safety
+/// No padding, no pointers, `Copy`; for structures `repr(C)` with the layout that C++ gives the
+/// structure of the same fields.
+pub(crate) unsafe trait Plain: Copy {}
+
+macro_rules! plain {
+    ($($t:ty),*) => {$(
+        // SAFETY: numbers are their bytes.
+        unsafe impl Plain for $t {}
+        impl From<$t> for Arg {
+            fn from(value: $t) -> Self {
+                Self::of(value)
+            }
+        }
+    )*};
+}
+plain!(f32, f64, u8, u16, i16, u32, i32, u64, i64);
+
+// SAFETY: arrays of plain values have no padding between them.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+impl<T: Element> From<&CudaBuffer<T>> for Arg {
+    fn from(buffer: &CudaBuffer<T>) -> Self {
+        Self::from_element(buffer, 0)
+    }
+}
+
+impl<T: Element> From<&mut CudaBuffer<T>> for Arg {
+    fn from(buffer: &mut CudaBuffer<T>) -> Self {
+        Self::from_element(buffer, 0)
+    }
+}
+
+/// Blocks, threads and dynamic shared memory of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Blocks along x, y and z.
+    pub(crate) grid: [u32; 3],
+    /// Threads of a block along x, y and z.
+    pub(crate) block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub(crate) shared: u32,
+}
+
+impl Shape {
+    /// Blocks of `threads` threads in one dimension, enough of them for `items` items.
+    pub(crate) fn covering(items: usize, threads: u32) -> Self {
+        let blocks = items.div_ceil(threads as usize).clamp(1, i32::MAX as usize);
+        Self { grid: [blocks as u32, 1, 1], block: [threads, 1, 1], shared: 0 }
+    }
+
+    /// `blocks` blocks of `threads` threads in one dimension.
+    pub(crate) fn blocks(blocks: usize, threads: u32) -> Self {
+        Self {
+            grid: [blocks.clamp(1, i32::MAX as usize) as u32, 1, 1],
+            block: [threads, 1, 1],
+            shared: 0,
+        }
+    }
+
+    /// The same with `bytes` of dynamic shared memory.
+    pub(crate) fn with_shared(self, bytes: usize) -> Self {
+        Self { shared: bytes as u32, ..self }
+    }
+}
