@@ -284,7 +284,7 @@ KERNEL(stuck, 64, OUT(u32) b) {
         let beyond = launch("beyond", Shape::blocks(1, 32), &[(&mut small).into(), 10u32.into()]);
         let message = beyond.unwrap_err().to_string();
         assert!(message.contains("beyond") && message.contains("index 4"), "{message}");
-        let stuck = launch("stuck", Shape::blocks(1, 64), &[(&mut small).into()]);
+        let stuck = launch("stuck", Shape::blocks(1, 32), &[(&mut small).into()]);
         assert!(stuck.unwrap_err().to_string().contains("for ever"));
         let wrong = launch(
             "reversed",
