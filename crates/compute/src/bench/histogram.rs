@@ -4,9 +4,8 @@ use super::Bench;
 use crate::AffineMap;
 use crate::device::Device;
 use crate::error::{Result, voxels};
-use crate::ops::histogram::{
-    Binning, LayoutOptions, MovingView, ParzenBins, SampleLayout, Scheme, Terms,
-};
+use crate::ops::histogram::{Binning, LayoutOptions, MovingView, ParzenBins, Scheme, Terms};
+use crate::ops::reduce::Reduction;
 
 /// Counts as bytes: four for the place of a sample and four for the value of the moving image.
 const BYTES: usize = 8;
@@ -18,8 +17,8 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     }
     let n = voxels("dims", dims)?;
     let moving = bench.image()?;
-    let fixed = device.download(&moving)?;
-    let (low, high) = fixed.iter().fold((f32::MAX, f32::MIN), |(a, b), &v| (a.min(v), b.max(v)));
+    let range = device.reduce(&[&moving], &[Reduction::Min(0), Reduction::Max(0)])?;
+    let (low, high) = (range[0] as f32, range[1] as f32);
     let high = if high > low { high } else { low + 1.0 };
     // A small turn about the middle, so that rows of the fixed image cross those of the moving one.
     let (c, s) = (0.1f64.cos(), 0.1f64.sin());
@@ -33,11 +32,15 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let samples = |bins: usize| {
         let binning = Binning { low, high, bins };
         let options = LayoutOptions { binning, workload: 2048, keep_values: true };
-        device.prepare_samples(SampleLayout::new(&fixed, dims, None, &options)?)
+        device.group_samples(&moving, dims, None, &options)
     };
     bench
         .measure("histogram", "group samples, 256 bins", BYTES * n, || samples(256).map(|_| ()))?;
+    bench.measure("histogram", "count values, 2048 bins", 4 * n, || {
+        device.value_counts(&moving, None, low, high, 2048).map(|_| ())
+    })?;
     let of_256 = samples(256)?;
+    let ones = |_: usize, sums: &[f64]| vec![1.0; sums.len()];
     for (scheme, terms, gradient, name) in [
         (Scheme::ConflictFree, Terms::Ratio, false, "correlation ratio conflict_free"),
         (Scheme::ConflictFree, Terms::Ratio, true, "correlation ratio conflict_free, gradient"),
@@ -46,7 +49,12 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
         (Scheme::ConflictFree, Terms::Moments, true, "moments, gradient"),
     ] {
         bench.measure("histogram", name, BYTES * n, || {
-            device.binned_sums(terms, scheme, &of_256, &view, &[map], gradient).map(|_| ())
+            if gradient {
+                let found = device.binned_gradient(terms, scheme, &of_256, &view, &[map], &ones);
+                found.map(|_| ())
+            } else {
+                device.binned_sums(terms, scheme, &of_256, &view, &[map]).map(|_| ())
+            }
         })?;
     }
     let of_64 = samples(64)?;

@@ -34,6 +34,7 @@ use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
 
 pub use gpu::GpuInfo;
+pub use histogram::CudaSamples;
 pub use memory::CudaBuffer;
 #[allow(unused_imports)] // for operators that pass structures
 pub(crate) use program::{Arg, Plain, Program, Shape};

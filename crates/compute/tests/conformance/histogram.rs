@@ -3,11 +3,19 @@
 use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_compute::ops::Histogram;
 use voxalign_compute::ops::histogram::{
-    BinnedSums, Binning, LayoutOptions, MovingView, ParzenBins, SampleLayout, Scheme, Terms,
+    Binning, LayoutOptions, MovingView, ParzenBins, SampleLayout, SampleSet, Scheme, Terms,
 };
 use voxalign_compute::{AffineMap, Dims};
 
-on_devices!(;binned_sums_match, gradients_match, joint_matches, bad_input_is_an_error; same bits:);
+on_devices!(;
+    samples_are_grouped,
+    values_are_counted,
+    binned_sums_match,
+    gradients_match,
+    joint_matches,
+    bad_input_is_an_error;
+    same bits:
+);
 
 /// A smooth image with structure at several scales and some noise.
 fn image(dims: Dims, seed: u64) -> Vec<f32> {
@@ -43,6 +51,7 @@ struct Case {
 
 const BINS: usize = 7;
 const BINNING: Binning = Binning { low: -1.5, high: 1.5, bins: BINS };
+const OPTIONS: LayoutOptions = LayoutOptions { binning: BINNING, workload: 100, keep_values: true };
 const COLUMNS: ParzenBins = ParzenBins { low: -1.4, high: 1.3, count: 12 };
 
 fn cases() -> Vec<Case> {
@@ -187,10 +196,10 @@ fn with_device<D: Histogram, R>(
     case: &Case,
     f: impl FnOnce(&D::Samples, &MovingView<'_, D>) -> R,
 ) -> R {
-    let options = LayoutOptions { binning: BINNING, workload: 100, keep_values: true };
-    let layout =
-        SampleLayout::new(&case.fixed, case.fixed_dims, case.weights.as_deref(), &options).unwrap();
-    let samples = device.prepare_samples(layout).unwrap();
+    let fixed = device.upload(&case.fixed).unwrap();
+    let weights = case.weights.as_ref().map(|w| device.upload(w).unwrap());
+    let samples =
+        device.group_samples(&fixed, case.fixed_dims, weights.as_ref(), &OPTIONS).unwrap();
     let values = device.upload(&case.moving).unwrap();
     let mask = case.mask.as_ref().map(|m| device.upload(m).unwrap());
     let view = MovingView {
@@ -210,21 +219,106 @@ fn close(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
     }
 }
 
+fn samples_are_grouped<D: Histogram>(device: &D) {
+    for case in cases() {
+        let weights = case.weights.as_deref();
+        let expected = SampleLayout::new(&case.fixed, case.fixed_dims, weights, &OPTIONS).unwrap();
+        with_device(device, &case, |samples, _| {
+            assert_eq!(samples.len(), expected.len());
+            assert_eq!(samples.is_empty(), expected.is_empty());
+            assert_eq!(samples.bins(), BINS);
+            let (found, expected) = (samples.total_weight(), expected.total_weight());
+            assert!((found - expected).abs() <= 1e-9 * expected, "{found} {expected}");
+        });
+    }
+    assert!(device.batch() > 0);
+    let values = device.upload(&[0.5f32; 8]).unwrap();
+    let short = device.upload(&[0.5f32; 7]).unwrap();
+    let none = device.upload(&[0.0f32; 8]).unwrap();
+    let group = |dims, weights, options| device.group_samples(&values, dims, weights, &options);
+    assert_eq!(group([2, 2, 2], Some(&none), OPTIONS).unwrap().len(), 0);
+    assert!(group([2, 2, 3], None, OPTIONS).is_err());
+    assert!(group([2, 2, 2], Some(&short), OPTIONS).is_err());
+    assert!(group([2, 2, 2], None, LayoutOptions { workload: 0, ..OPTIONS }).is_err());
+    let binning = Binning { bins: 0, ..BINNING };
+    assert!(group([2, 2, 2], None, LayoutOptions { binning, ..OPTIONS }).is_err());
+}
+
+fn values_are_counted<D: Histogram>(device: &D) {
+    let mut values = image([83, 71, 29], 4);
+    let n = values.len();
+    values[5] = f32::NAN;
+    values[7] = f32::INFINITY;
+    values[11] = f32::NEG_INFINITY;
+    values[13] = -3.0e38;
+    values[17] = 3.0e38;
+    // Ends of bins and of the range.
+    (0..=8u8).for_each(|i| values[20 + usize::from(i)] = f32::from(i) * 0.25 - 1.0);
+    let weights: Vec<f32> =
+        (0..n).map(|i| if i % 97 == 0 { f32::NAN } else { (i % 5) as f32 - 1.0 }).collect();
+    let buffer = device.upload(&values).unwrap();
+    let of_weights = device.upload(&weights).unwrap();
+    for (low, high) in
+        [(-1.0, 1.0), (-0.37, 0.731), (-3.0e38, 3.0e38), (0.1, 0.100_001), (5.0, 6.0)]
+    {
+        for bins in [1, 7, 8, 2048, 65536] {
+            for weighted in [false, true] {
+                let mut expected = (0, 0, vec![0u64; bins]);
+                for (&v, &w) in values.iter().zip(&weights) {
+                    let counts = v.is_finite() && (!weighted || w > 0.0);
+                    if !counts {
+                        continue;
+                    }
+                    if v < low {
+                        expected.0 += 1;
+                    } else if v > high {
+                        expected.1 += 1;
+                    } else {
+                        let (v, low, high) = (f64::from(v), f64::from(low), f64::from(high));
+                        let bin = ((v - low) * (bins as f64 / (high - low))) as usize;
+                        expected.2[bin.min(bins - 1)] += 1;
+                    }
+                }
+                let weights = weighted.then_some(&of_weights);
+                let found = device.value_counts(&buffer, weights, low, high, bins).unwrap();
+                assert_eq!(found.total(), expected.0 + expected.1 + expected.2.iter().sum::<u64>());
+                assert_eq!((found.below, found.above, found.counts), expected, "{low} {high}");
+            }
+        }
+    }
+    let empty = device.alloc::<f32>(0).unwrap();
+    assert_eq!(device.value_counts(&empty, None, 0.0, 1.0, 3).unwrap().total(), 0);
+    assert!(device.value_counts(&buffer, Some(&empty), 0.0, 1.0, 3).is_err());
+    for (low, high, bins) in [(1.0, 1.0, 3), (f32::NAN, 1.0, 3), (0.0, 1.0, 0), (0.0, 1.0, 1 << 17)]
+    {
+        assert!(device.value_counts(&buffer, None, low, high, bins).is_err());
+    }
+}
+
 fn binned_sums_match<D: Histogram>(device: &D) {
     for case in cases() {
         with_device(device, &case, |samples, view| {
             for terms in [Terms::Ratio, Terms::Moments] {
                 let expected = naive_sums(&case, terms, &case.map);
                 for scheme in [Scheme::ConflictFree, Scheme::Direct] {
-                    for gradient in [false, true] {
-                        let found = device
-                            .binned_sums(terms, scheme, samples, view, &[case.map], gradient)
-                            .unwrap();
-                        let what = format!("{terms:?} {scheme:?} {:?}", case.fixed_dims);
-                        close(&found[0].sums, &expected, 2e-5, &what);
-                        assert_eq!(found[0].gradient.is_some(), gradient);
+                    let what = format!("{terms:?} {scheme:?} {:?}", case.fixed_dims);
+                    let maps = [case.map; 2];
+                    let found = device.binned_sums(terms, scheme, samples, view, &maps).unwrap();
+                    assert_eq!(found.len(), 2);
+                    found.iter().for_each(|sums| close(sums, &expected, 2e-5, &what));
+                    let zeros = |_: usize, sums: &[f64]| vec![0.0; sums.len()];
+                    let found = device
+                        .binned_gradient(terms, scheme, samples, view, &maps, &zeros)
+                        .unwrap();
+                    assert_eq!(found.len(), 2);
+                    for (sums, gradient) in &found {
+                        close(sums, &expected, 2e-5, &what);
+                        assert_eq!(*gradient, [0.0; 12]);
                     }
                 }
+                let none =
+                    device.binned_sums(terms, Scheme::ConflictFree, samples, view, &[]).unwrap();
+                assert!(none.is_empty());
             }
         });
     }
@@ -235,13 +329,19 @@ fn gradients_match<D: Histogram>(device: &D) {
     for case in cases() {
         with_device(device, &case, |samples, view| {
             for terms in [Terms::Ratio, Terms::Moments] {
-                let get = |scheme| -> BinnedSums {
-                    device.binned_sums(terms, scheme, samples, view, &[case.map], true).unwrap()[0]
-                        .clone()
+                // The derivative of every sum by itself: one map a sum.
+                let size = BINS * terms.count();
+                let maps = vec![case.map; size];
+                let get = |scheme| -> Vec<f64> {
+                    let one = |i: usize, sums: &[f64]| -> Vec<f64> {
+                        (0..sums.len()).map(|k| f64::from(u8::from(k == i))).collect()
+                    };
+                    let found =
+                        device.binned_gradient(terms, scheme, samples, view, &maps, &one).unwrap();
+                    found.iter().flat_map(|(_, gradient)| *gradient).collect()
                 };
-                let fast = get(Scheme::ConflictFree).gradient.unwrap();
-                let direct = get(Scheme::Direct).gradient.unwrap();
-                close(&fast, &direct, 1e-5, "fast against direct");
+                let fast = get(Scheme::ConflictFree);
+                close(&fast, &get(Scheme::Direct), 1e-5, "fast against direct");
                 let mut expected = vec![0.0; fast.len()];
                 for e in 0..12 {
                     let h = 1e-7;
@@ -264,6 +364,17 @@ fn gradients_match<D: Histogram>(device: &D) {
                 // Without border weighting a sum jumps where a sample leaves the image, which
                 // neither sees: the steps above are too small for that.
                 close(&fast, &expected, 2e-4, "gradient");
+                // A function of all sums, whose slopes are known from the sums only.
+                let scheme = Scheme::ConflictFree;
+                let half_squares = |_: usize, sums: &[f64]| sums.to_vec();
+                let found = device
+                    .binned_gradient(terms, scheme, samples, view, &maps[..1], &half_squares)
+                    .unwrap();
+                let mut total = [0.0; 12];
+                for (sum, row) in found[0].0.iter().zip(fast.chunks(12)) {
+                    total.iter_mut().zip(row).for_each(|(t, v)| *t += sum * v);
+                }
+                close(&found[0].1, &total, 1e-4, "all slopes");
             }
         });
     }
@@ -305,7 +416,7 @@ fn bad_input_is_an_error<D: Histogram>(device: &D) {
         let mut map = case.map;
         map[1][2] = f64::NAN;
         let sums = |view: &MovingView<'_, D>, map: &AffineMap| {
-            device.binned_sums(Terms::Ratio, Scheme::ConflictFree, samples, view, &[*map], false)
+            device.binned_sums(Terms::Ratio, Scheme::ConflictFree, samples, view, &[*map])
         };
         assert!(sums(view, &map).is_err());
         let wrong = MovingView { dims: [29, 21, 12], ..*view };
@@ -314,6 +425,10 @@ fn bad_input_is_an_error<D: Histogram>(device: &D) {
         assert!(sums(&thin, &case.map).is_err());
         let border = MovingView { border: [f64::NAN; 3], ..*view };
         assert!(sums(&border, &case.map).is_err());
+        let few = |_: usize, _: &[f64]| vec![1.0; 2];
+        let scheme = Scheme::ConflictFree;
+        let found = device.binned_gradient(Terms::Ratio, scheme, samples, view, &[case.map], &few);
+        assert!(found.is_err());
         let maps = [case.map];
         assert!(device.joint_gradient(samples, view, &COLUMNS, &maps, &[]).is_err());
         assert!(device.joint_gradient(samples, view, &COLUMNS, &maps, &[vec![0.0; 3]]).is_err());
@@ -341,11 +456,15 @@ fn the_same_bits() {
             let maps = vec![case.map; maps];
             let table = vec![naive_joint(&case, &case.map); maps.len()];
             let scheme = Scheme::ConflictFree;
-            let ratio = device.binned_sums(Terms::Ratio, scheme, samples, view, &maps, true);
-            let moments = device.binned_sums(Terms::Moments, scheme, samples, view, &maps, true);
+            let squares = |_: usize, sums: &[f64]| sums.to_vec();
+            let binned = |terms| {
+                let found = device.binned_gradient(terms, scheme, samples, view, &maps, &squares);
+                found.unwrap().swap_remove(0)
+            };
+            let (ratio, moments) = (binned(Terms::Ratio), binned(Terms::Moments));
             let joint = device.joint_histogram(samples, view, &COLUMNS, &maps).unwrap();
             let gradient = device.joint_gradient(samples, view, &COLUMNS, &maps, &table).unwrap();
-            (ratio.unwrap()[0].clone(), moments.unwrap()[0].clone(), joint[0].clone(), gradient[0])
+            (ratio, moments, joint[0].clone(), gradient[0])
         })
     };
     let first = all(&Cpu::new(Some(1)).unwrap(), 1);

@@ -5,7 +5,7 @@ use super::range::robust_range;
 use crate::error::Result;
 use crate::linear::Cost;
 use voxalign_compute::ops::histogram::{
-    Binning, LayoutOptions, MovingView, ParzenBins, SampleLayout, Scheme, Terms,
+    Binning, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme, Terms,
 };
 use voxalign_compute::{AffineMap, Device};
 use voxalign_image::{Affine, Grid};
@@ -107,16 +107,14 @@ impl<D: Device> Level<D> {
         let binned = !matches!(settings.cost, Cost::Ncc | Cost::Ssd);
         let binning = Binning { low, high, bins: if binned { settings.bins } else { 1 } };
         let options = LayoutOptions { binning, workload: WORKLOAD, keep_values: !binned };
-        let layout = SampleLayout::new(
-            &images.fixed,
-            images.fixed_grid.dims(),
-            images.fixed_weight.as_deref(),
-            &options,
-        )?;
-        drop(images.fixed);
-        drop(images.fixed_weight);
-        let sample_count = layout.len();
-        let mean_weight = layout.total_weight() / sample_count.max(1) as f64;
+        let fixed = device.upload_vec(images.fixed)?;
+        let weight = images.fixed_weight.map(|w| device.upload_vec(w)).transpose()?;
+        let dims = images.fixed_grid.dims();
+        let samples = device.group_samples(&fixed, dims, weight.as_ref(), &options)?;
+        drop(fixed);
+        drop(weight);
+        let sample_count = samples.len();
+        let mean_weight = samples.total_weight() / sample_count.max(1) as f64;
         let border = border_of(&images.moving_grid, settings.border);
         // What the moving image can give at most: its extent between voxel centres less what the
         // border weighting takes, and less what its mask takes.
@@ -149,7 +147,7 @@ impl<D: Device> Level<D> {
         Ok(Self {
             device: device.clone(),
             settings,
-            samples: device.prepare_samples(layout)?,
+            samples,
             sample_count,
             moving: device.upload_vec(images.moving)?,
             mask,
@@ -221,33 +219,34 @@ impl<D: Device> Level<D> {
         maps: &[AffineMap],
         gradient: bool,
         terms: Terms,
-        f: impl Fn(&[f64]) -> CostAndSlopes,
+        f: impl Fn(&[f64]) -> CostAndSlopes + Sync,
     ) -> Result<Vec<Evaluation>> {
         let scheme = self.settings.scheme;
-        let all = self.device.binned_sums(terms, scheme, &self.samples, view, maps, gradient)?;
         let count = terms.count();
-        Ok(all
-            .iter()
-            .map(|of_map| {
-                let mut found = f(&of_map.sums);
-                let weight: f64 = of_map.sums.iter().step_by(count).sum();
-                let overlap = weight / self.full_weight;
-                let (lack, slope) = cost::overlap_term(overlap);
-                for s in found.slopes.iter_mut().step_by(count) {
-                    *s += slope / self.full_weight;
-                }
-                let gradient = of_map.gradient.as_ref().map(|g| {
-                    let mut total = [0.0; 12];
-                    for (slope, row) in found.slopes.iter().zip(g.chunks_exact(12)) {
-                        for (t, v) in total.iter_mut().zip(row) {
-                            *t += slope * v;
-                        }
-                    }
-                    self.to_world(&total)
-                });
-                Evaluation { cost: found.cost + lack, gradient, overlap }
-            })
-            .collect())
+        let (samples, full) = (&self.samples, self.full_weight);
+        // The cost of some sums, with the term for small overlaps, its slopes and the overlap.
+        let with_overlap = |sums: &[f64]| {
+            let mut found = f(sums);
+            let overlap = sums.iter().step_by(count).sum::<f64>() / full;
+            let (lack, slope) = cost::overlap_term(overlap);
+            found.cost += lack;
+            if slope != 0.0 {
+                found.slopes.iter_mut().step_by(count).for_each(|s| *s += slope / full);
+            }
+            (found, overlap)
+        };
+        let evaluation = |sums: &[f64], gradient: Option<&[f64; 12]>| {
+            let (found, overlap) = with_overlap(sums);
+            Evaluation { cost: found.cost, gradient: gradient.map(|g| self.to_world(g)), overlap }
+        };
+        if gradient {
+            let slopes = |_: usize, sums: &[f64]| with_overlap(sums).0.slopes;
+            let all = self.device.binned_gradient(terms, scheme, samples, view, maps, &slopes)?;
+            Ok(all.iter().map(|(sums, g)| evaluation(sums, Some(g))).collect())
+        } else {
+            let all = self.device.binned_sums(terms, scheme, samples, view, maps)?;
+            Ok(all.iter().map(|sums| evaluation(sums, None)).collect())
+        }
     }
 
     fn joint(

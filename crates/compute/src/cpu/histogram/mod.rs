@@ -1,14 +1,16 @@
 //! The `histogram` family on the CPU.
 
+mod counts;
 mod joint;
 mod sampler;
 mod sums;
 
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, CpuBuffer};
 use crate::device::DeviceBuffer;
-use crate::error::{ComputeError, Result};
+use crate::error::{ComputeError, Result, check_len};
 use crate::ops::histogram::{
-    BinnedSums, Histogram, MovingView, ParzenBins, SampleLayout, Scheme, Terms,
+    Histogram, LayoutOptions, MovingView, ParzenBins, SampleLayout, SampleSet, Scheme,
+    SumsAndGradient, Terms, ValueCounts,
 };
 use crate::{AffineMap, Dims};
 use sampler::{Moving, PerMap};
@@ -57,7 +59,62 @@ impl CpuSamples {
     }
 }
 
+impl SampleSet for CpuSamples {
+    fn len(&self) -> usize {
+        self.layout.len()
+    }
+
+    fn bins(&self) -> usize {
+        self.layout.bins()
+    }
+
+    fn total_weight(&self) -> f64 {
+        self.layout.total_weight()
+    }
+}
+
 impl Cpu {
+    /// The binned sums of every map, followed by their derivatives (`bins x terms x 12`) where
+    /// `gradient` is set.
+    fn binned(
+        &self,
+        terms: Terms,
+        scheme: Scheme,
+        samples: &CpuSamples,
+        moving: &MovingView<'_, Cpu>,
+        maps: &[AffineMap],
+        gradient: bool,
+    ) -> Result<Vec<Vec<f64>>> {
+        check(moving, maps)?;
+        if terms == Terms::Moments && samples.layout.values.is_none() {
+            return Err(ComputeError::argument("samples", "without values", "samples with values"));
+        }
+        let moving = Moving::new(moving);
+        let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();
+        let size = samples.layout.bins * terms.count();
+        let zero = || vec![0.0f64; size * if gradient { 13 } else { 1 }];
+        let (simd, layout) = (self.simd(), &samples.layout);
+        Ok(self.map_chunks(
+            maps.len(),
+            samples.chunks.len(),
+            |m, c| {
+                let mut out = zero();
+                let (runs, map) = (&layout.runs[samples.chunks[c].clone()], &maps[m]);
+                match scheme {
+                    Scheme::ConflictFree => {
+                        sums::chunk(simd, terms, layout, runs, &moving, map, gradient, &mut out);
+                    }
+                    Scheme::Direct => {
+                        sums::direct(terms, layout, runs, &moving, map, gradient, &mut out);
+                    }
+                }
+                out
+            },
+            zero,
+            |total, part| total.iter_mut().zip(&part).for_each(|(t, p)| *t += p),
+        ))
+    }
+
     /// `f(map, chunk)` for all maps and chunks, folded over the chunks of a map in their order.
     fn map_chunks<R: Send>(
         &self,
@@ -128,8 +185,26 @@ fn check(moving: &MovingView<'_, Cpu>, maps: &[AffineMap]) -> Result<()> {
 impl Histogram for Cpu {
     type Samples = CpuSamples;
 
-    fn prepare_samples(&self, layout: SampleLayout) -> Result<CpuSamples> {
-        Ok(CpuSamples::new(layout))
+    fn group_samples(
+        &self,
+        values: &CpuBuffer<f32>,
+        dims: Dims,
+        weights: Option<&CpuBuffer<f32>>,
+        options: &LayoutOptions,
+    ) -> Result<CpuSamples> {
+        let weights = weights.map(CpuBuffer::as_slice);
+        Ok(CpuSamples::new(SampleLayout::new(values.as_slice(), dims, weights, options)?))
+    }
+
+    fn value_counts(
+        &self,
+        values: &CpuBuffer<f32>,
+        weights: Option<&CpuBuffer<f32>>,
+        low: f32,
+        high: f32,
+        bins: usize,
+    ) -> Result<ValueCounts> {
+        counts::value_counts(self, values, weights, low, high, bins)
     }
 
     fn binned_sums(
@@ -139,55 +214,36 @@ impl Histogram for Cpu {
         samples: &CpuSamples,
         moving: &MovingView<'_, Cpu>,
         maps: &[AffineMap],
-        gradient: bool,
-    ) -> Result<Vec<BinnedSums>> {
-        check(moving, maps)?;
-        if terms == Terms::Moments && samples.layout.values.is_none() {
-            return Err(ComputeError::argument("samples", "without values", "samples with values"));
-        }
-        let moving = Moving::new(moving);
-        let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();
+    ) -> Result<Vec<Vec<f64>>> {
+        self.binned(terms, scheme, samples, moving, maps, false)
+    }
+
+    fn binned_gradient(
+        &self,
+        terms: Terms,
+        scheme: Scheme,
+        samples: &CpuSamples,
+        moving: &MovingView<'_, Cpu>,
+        maps: &[AffineMap],
+        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+    ) -> Result<Vec<SumsAndGradient>> {
+        let mut all = self.binned(terms, scheme, samples, moving, maps, true)?;
         let size = samples.layout.bins * terms.count();
-        let zero = || vec![0.0f64; size * if gradient { 13 } else { 1 }];
-        let totals = self.map_chunks(
-            maps.len(),
-            samples.chunks.len(),
-            |m, c| {
-                let mut out = zero();
-                let runs = &samples.layout.runs[samples.chunks[c].clone()];
-                match scheme {
-                    Scheme::ConflictFree => sums::chunk(
-                        self.simd(),
-                        terms,
-                        &samples.layout,
-                        runs,
-                        &moving,
-                        &maps[m],
-                        gradient,
-                        &mut out,
-                    ),
-                    Scheme::Direct => sums::direct(
-                        terms,
-                        &samples.layout,
-                        runs,
-                        &moving,
-                        &maps[m],
-                        gradient,
-                        &mut out,
-                    ),
+        // One pass gave the derivative of every sum; here they are put together.
+        let gradients = self.collect(all.len(), |m| {
+            let (sums, derivatives) = all[m].split_at(size);
+            let slopes = slopes(m, sums);
+            check_len("slopes", size, slopes.len())?;
+            let mut total = [0.0; 12];
+            for (slope, row) in slopes.iter().zip(derivatives.chunks_exact(12)) {
+                for (t, v) in total.iter_mut().zip(row) {
+                    *t += slope * v;
                 }
-                out
-            },
-            zero,
-            |total, part| total.iter_mut().zip(&part).for_each(|(t, p)| *t += p),
-        );
-        Ok(totals
-            .into_iter()
-            .map(|mut sums| {
-                let gradient = gradient.then(|| sums.split_off(size));
-                BinnedSums { sums, gradient }
-            })
-            .collect())
+            }
+            Ok(total)
+        });
+        all.iter_mut().for_each(|sums| sums.truncate(size));
+        all.into_iter().zip(gradients).map(|(sums, gradient)| Ok((sums, gradient?))).collect()
     }
 
     fn joint_histogram(

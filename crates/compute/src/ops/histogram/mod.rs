@@ -25,7 +25,7 @@ mod layout;
 pub use layout::{Binning, LayoutOptions, Run, SampleLayout};
 
 use crate::device::Memory;
-use crate::error::{ComputeError, Result};
+use crate::error::{ComputeError, Result, check_len};
 use crate::{AffineMap, Dims};
 
 /// The moving image as the operators see it.
@@ -71,15 +71,6 @@ pub enum Scheme {
     Direct,
 }
 
-/// The sums of one map.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BinnedSums {
-    /// `bins x terms`, bin slowest.
-    pub sums: Vec<f64>,
-    /// Their derivatives, `bins x terms x 12`: in the rows of the affine map, x first.
-    pub gradient: Option<Vec<f64>>,
-}
-
 /// The columns of a joint histogram: Parzen windows over the values of the moving image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ParzenBins {
@@ -119,18 +110,113 @@ impl ParzenBins {
     }
 }
 
+/// How many values fall into each of some bins, and how many beyond them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueCounts {
+    /// Values below the lowest bin.
+    pub below: u64,
+    /// Values above the highest bin.
+    pub above: u64,
+    /// Values in each bin.
+    pub counts: Vec<u64>,
+}
+
+impl ValueCounts {
+    /// All values that were counted.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.below + self.above + self.counts.iter().sum::<u64>()
+    }
+}
+
+/// The most bins of [`Histogram::value_counts`].
+pub const MAX_VALUE_BINS: usize = 1 << 16;
+
+/// Checks the arguments of [`Histogram::value_counts`], given the numbers of values and weights.
+///
+/// # Errors
+/// As [`Histogram::value_counts`].
+pub fn check_value_counts(
+    values: usize,
+    weights: Option<usize>,
+    low: f32,
+    high: f32,
+    bins: usize,
+) -> Result<()> {
+    if let Some(found) = weights {
+        check_len("weights", values, found)?;
+    }
+    if bins == 0 || bins > MAX_VALUE_BINS {
+        return Err(ComputeError::argument("bins", bins, "between 1 and 65536"));
+    }
+    if !(low.is_finite() && high.is_finite() && low < high) {
+        let found = format!("{low} to {high}");
+        return Err(ComputeError::argument("range of values", found, "finite and not empty"));
+    }
+    Ok(())
+}
+
+/// The samples of a fixed image in the memory of a device.
+pub trait SampleSet: Send + Sync {
+    /// Number of samples.
+    fn len(&self) -> usize;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Number of bins.
+    fn bins(&self) -> usize;
+    /// Sum of the samples' weights; without weights their number.
+    fn total_weight(&self) -> f64;
+}
+
+/// The sums of one map (`bins x terms`, bin slowest), and the derivative of a function of them in
+/// the map's twelve entries (row by row, x first).
+pub type SumsAndGradient = (Vec<f64>, [f64; 12]);
+
 /// Histogram-like sums over the overlap of two images. See the [module](self) for the mathematics.
 pub trait Histogram: Memory {
     /// The samples of a fixed image in the memory of the device.
-    type Samples: Send + Sync;
+    type Samples: SampleSet;
 
-    /// Brings samples to the device.
+    /// How many maps this device likes to be given at once: fewer leave it idle, more need more
+    /// memory. Only a hint; every operator takes any number.
+    fn batch(&self) -> usize {
+        256
+    }
+
+    /// Groups the samples of a fixed image that is on the device: all voxels whose weight (if
+    /// given) is above 0. `values` has `dims` voxels, `weights` as many; the values of samples must
+    /// be finite. The samples are those of [`SampleLayout::new`]; their order is the device's own.
     ///
     /// # Errors
-    /// If memory is short.
-    fn prepare_samples(&self, layout: SampleLayout) -> Result<Self::Samples>;
+    /// Lengths that disagree, no bins, no workload, sizes over 2^32, memory that runs out.
+    fn group_samples(
+        &self,
+        values: &Self::Buffer<f32>,
+        dims: Dims,
+        weights: Option<&Self::Buffer<f32>>,
+        options: &LayoutOptions,
+    ) -> Result<Self::Samples>;
 
-    /// Binned sums of every map, with their derivatives where `gradient` is set.
+    /// Counts the finite values whose weight (if given) is above 0, in `bins` equal bins over
+    /// `low..=high`: value `v` belongs to bin `(f64(v) - f64(low)) * (bins / (f64(high) -
+    /// f64(low)))`, rounded down, at most `bins - 1`. Values below `low` and above `high` are
+    /// counted apart.
+    ///
+    /// # Errors
+    /// Weights of another number than the values, a range that is empty or not finite, no bins or
+    /// more than [`MAX_VALUE_BINS`].
+    fn value_counts(
+        &self,
+        values: &Self::Buffer<f32>,
+        weights: Option<&Self::Buffer<f32>>,
+        low: f32,
+        high: f32,
+        bins: usize,
+    ) -> Result<ValueCounts>;
+
+    /// Binned sums of every map: `bins x terms` each, bin slowest.
     ///
     /// # Errors
     /// Buffers whose length is not that of their sizes, sizes below 2 along x or y, maps that are
@@ -142,8 +228,23 @@ pub trait Histogram: Memory {
         samples: &Self::Samples,
         moving: &MovingView<'_, Self>,
         maps: &[AffineMap],
-        gradient: bool,
-    ) -> Result<Vec<BinnedSums>>;
+    ) -> Result<Vec<Vec<f64>>>;
+
+    /// Binned sums of every map, and the derivative, in the map's twelve entries, of a function of
+    /// these sums. `slopes(i, sums)` gives the derivative of that function in each of the sums of
+    /// map `i` (`bins x terms` numbers); it may be called from any thread, once for every map.
+    ///
+    /// # Errors
+    /// As [`Histogram::binned_sums`], and slopes of another number than the sums.
+    fn binned_gradient(
+        &self,
+        terms: Terms,
+        scheme: Scheme,
+        samples: &Self::Samples,
+        moving: &MovingView<'_, Self>,
+        maps: &[AffineMap],
+        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+    ) -> Result<Vec<SumsAndGradient>>;
 
     /// Joint histograms of every map: `bins x columns`, bin slowest, sums of weights.
     ///
