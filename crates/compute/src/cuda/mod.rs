@@ -111,6 +111,32 @@ impl Cuda {
         Self(Arc::new(Inner { target, live: zero(), peak: zero(), allocations: zero() }))
     }
 
+    /// Another stream of work on the same device: what is asked of the one and of the other handle
+    /// may run at the same time. A buffer belongs to the stream of the handle that made it; before
+    /// it is used through another handle, and before it is dropped after such use, one has to
+    /// [wait](Self::wait_for) for the other. Each handle counts its own buffers.
+    ///
+    /// # Errors
+    /// What failed on the device before.
+    pub fn fork(&self) -> Result<Self> {
+        match &self.0.target {
+            Target::Gpu(gpu) => gpu.fork().map(|g| Self::on(Target::Gpu(g))),
+            Target::Emulated(_) => Ok(self.clone()),
+        }
+    }
+
+    /// Lets the stream of this handle wait for all that was asked of another handle's so far. The
+    /// caller does not wait.
+    ///
+    /// # Errors
+    /// What failed on the device before.
+    pub fn wait_for(&self, other: &Self) -> Result<()> {
+        match (&self.0.target, &other.0.target) {
+            (Target::Gpu(gpu), Target::Gpu(other)) => gpu.wait_for(other),
+            _ => Ok(()), // the host does one thing after the other
+        }
+    }
+
     /// What is known of the GPU; nothing for an emulated one.
     #[must_use]
     pub fn info(&self) -> Option<&GpuInfo> {
@@ -341,6 +367,14 @@ KERNEL(stuck, 64, OUT(u32) b) {
             assert!(e.unwrap_err().to_string().contains("bad"));
             let seconds = cuda.seconds(&mut || cuda.alloc::<f32>(1 << 24).map(|_| ())).unwrap();
             assert!(seconds > 0.0 && seconds < 0.1, "{seconds}");
+            let other = cuda.fork().unwrap();
+            let a = cuda.upload(&vec![1.5f32; 1 << 22]).unwrap();
+            other.wait_for(&cuda).unwrap();
+            let mut b = other.alloc::<f32>(1 << 22).unwrap();
+            other.copy(&a, &mut b).unwrap();
+            cuda.wait_for(&other).unwrap();
+            drop(a);
+            assert!(other.into_host(b).unwrap().iter().all(|&v| v == 1.5));
             eprintln!("{:?} {:?} {seconds}", cuda.info(), cuda.pool());
         } else {
             eprintln!("skipped: VOXALIGN_TEST_DEVICE names no GPU");

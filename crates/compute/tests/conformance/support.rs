@@ -51,6 +51,8 @@ pub(crate) fn emulated() -> Option<Cuda> {
     match Cuda::emulated() {
         Ok(cuda) => Some(cuda),
         Err(e) => {
+            let required = std::env::var_os("VOXALIGN_REQUIRE_EMULATION").is_some();
+            assert!(!required, "the kernels of the GPU cannot be tested: {e}");
             eprintln!("skipped: {e}");
             None
         }
