@@ -11,6 +11,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Instant;
 use voxalign_compute::Memory;
 use voxalign_compute::bench::{self, Measurement};
@@ -216,10 +217,10 @@ fn fast_evaluation(
     let (moving_grid, moving) = moving.into_parts();
     let images = LevelImages {
         fixed_grid,
-        fixed,
+        fixed: Arc::new(cpu.upload_vec(fixed)?),
         fixed_weight: None,
         moving_grid,
-        moving,
+        moving: Arc::new(cpu.upload_vec(moving)?),
         moving_mask: None,
     };
     let settings =
