@@ -13,6 +13,7 @@ mod prepare;
 mod pyramid;
 mod register;
 pub mod result;
+mod rotations;
 mod search;
 mod verdict;
 

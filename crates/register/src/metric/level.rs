@@ -4,9 +4,9 @@ use super::cost::{self, CostAndSlopes};
 use super::range::robust_range_on;
 use crate::error::Result;
 use crate::linear::Cost;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use voxalign_compute::ops::histogram::{
-    Binning, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme, Terms,
+    Binning, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme, SumsAndGradient, Terms,
 };
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::{AffineMap, Device, DeviceBuffer};
@@ -173,6 +173,12 @@ impl<D: Device> Level<D> {
         self.sample_count
     }
 
+    /// How many transforms the device likes to be given at once.
+    #[must_use]
+    pub fn batch(&self) -> usize {
+        self.device.batch().max(1)
+    }
+
     /// How the images are compared.
     #[must_use]
     pub fn settings(&self) -> &LevelSettings {
@@ -231,17 +237,32 @@ impl<D: Device> Level<D> {
             }
             (found, overlap)
         };
-        let evaluation = |sums: &[f64], gradient: Option<&[f64; 12]>| {
-            let (found, overlap) = with_overlap(sums);
-            Evaluation { cost: found.cost, gradient: gradient.map(|g| self.to_world(g)), overlap }
-        };
         if gradient {
-            let slopes = |_: usize, sums: &[f64]| with_overlap(sums).0.slopes;
+            // Cost and overlap of every map, known once its slopes are.
+            let known: Vec<OnceLock<(f64, f64)>> = maps.iter().map(|_| OnceLock::new()).collect();
+            let slopes = |i: usize, sums: &[f64]| {
+                let (found, overlap) = with_overlap(sums);
+                if let Some(place) = known.get(i) {
+                    place.get_or_init(|| (found.cost, overlap));
+                }
+                found.slopes
+            };
             let all = self.device.binned_gradient(terms, scheme, samples, view, maps, &slopes)?;
-            Ok(all.iter().map(|(sums, g)| evaluation(sums, Some(g))).collect())
+            let evaluation = |((sums, g), known): (&SumsAndGradient, &OnceLock<_>)| {
+                let (cost, overlap) = *known.get_or_init(|| {
+                    let (found, overlap) = with_overlap(sums);
+                    (found.cost, overlap)
+                });
+                Evaluation { cost, gradient: Some(self.to_world(g)), overlap }
+            };
+            Ok(all.iter().zip(&known).map(evaluation).collect())
         } else {
             let all = self.device.binned_sums(terms, scheme, samples, view, maps)?;
-            Ok(all.iter().map(|sums| evaluation(sums, None)).collect())
+            let evaluation = |sums: &Vec<f64>| {
+                let (found, overlap) = with_overlap(sums);
+                Evaluation { cost: found.cost, gradient: None, overlap }
+            };
+            Ok(all.iter().map(evaluation).collect())
         }
     }
 
