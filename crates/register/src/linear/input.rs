@@ -3,6 +3,7 @@
 use super::options::AffineInput;
 use crate::error::{RegisterError, Result};
 use voxalign_compute::error::check_len;
+use voxalign_compute::ops::elementwise::Expr;
 use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_image::{Grid, Volume};
 
@@ -64,6 +65,59 @@ impl<D: Device> DeviceInput<D> {
         len("moving image", moving, Some(&self.moving))?;
         len("moving mask", moving, self.moving_mask.as_ref())?;
         Ok(())
+    }
+}
+
+/// The images of a registration, which may be changed where they are its own.
+pub(super) enum Source<'a, D: Device> {
+    Own(Box<DeviceInput<D>>),
+    Lent(&'a DeviceInput<D>),
+}
+
+impl<'a, D: Device> Source<'a, D> {
+    pub(super) fn input(&self) -> &DeviceInput<D> {
+        match self {
+            Self::Own(input) => input,
+            Self::Lent(input) => input,
+        }
+    }
+
+    /// The values of both images.
+    pub(super) fn values(self) -> [Values<'a, D>; 2] {
+        match self {
+            Self::Own(input) => [Values::Own(input.fixed), Values::Own(input.moving)],
+            Self::Lent(input) => [Values::Lent(&input.fixed), Values::Lent(&input.moving)],
+        }
+    }
+}
+
+/// The values of an image, which may be changed where they are the registration's own.
+pub(super) enum Values<'a, D: Device> {
+    Own(D::Buffer<f32>),
+    Lent(&'a D::Buffer<f32>),
+}
+
+impl<D: Device> Values<'_, D> {
+    pub(super) fn get(&self) -> &D::Buffer<f32> {
+        match self {
+            Self::Own(values) => values,
+            Self::Lent(values) => values,
+        }
+    }
+
+    /// An expression of each value, in place where that may be.
+    pub(super) fn map(self, device: &D, expr: &Expr, params: &[f32]) -> Result<D::Buffer<f32>> {
+        Ok(match self {
+            Self::Own(mut values) => {
+                device.eval_in_place(expr, &mut values, &[], params, None)?;
+                values
+            }
+            Self::Lent(values) => {
+                let mut out = device.alloc::<f32>(values.len())?;
+                device.eval(expr, &[values], params, None, &mut out)?;
+                out
+            }
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Images as they were read, checked and brought to one scale; all on the device.
 
-use super::input::DeviceInput;
+use super::input::{DeviceInput, Values};
 use crate::error::{RegisterError, Result};
 use crate::metric::range::{masked, robust_range_within};
 use voxalign_compute::ops::elementwise::{param, select, x};
@@ -81,16 +81,16 @@ fn summary<D: Device>(
 }
 
 /// Checks an image and brings its values to mean 0 and deviation 1 under `normal`, which is taken
-/// from the image itself where `None`. Returns the copy and what it was divided by.
+/// from the image itself where `None`. Returns them and what it was divided by.
 pub(super) fn normalised<D: Device>(
     device: &D,
     role: &'static str,
-    image: &D::Buffer<f32>,
+    image: Values<'_, D>,
     weight: Option<&D::Buffer<f32>>,
     normal: Option<Normal>,
 ) -> Result<(Normalised<D>, Normal)> {
     let all = device.reduce(
-        &[image],
+        &[image.get()],
         &[
             Reduction::CountNonFinite(0),
             Reduction::Sum(0),
@@ -103,7 +103,7 @@ pub(super) fn normalised<D: Device>(
         return Err(RegisterError::NotFinite { role, count: all[0] as usize });
     }
     let all = [all[1], all[2], all[3], all[4]];
-    let seen = summary(device, image, weight, &all)?;
+    let seen = summary(device, image.get(), weight, &all)?;
     if seen.count < FEWEST {
         return Err(RegisterError::TooFew { role, samples: seen.count, needed: FEWEST });
     }
@@ -115,9 +115,8 @@ pub(super) fn normalised<D: Device>(
     }
     let normal = normal.unwrap_or(own);
     let (mean, deviation) = (normal.mean as f32, normal.deviation as f32);
-    let mut values = device.alloc::<f32>(image.len())?;
     let scaled = (x(0) - param(0)) / param(1);
-    device.eval(&scaled, &[image], &[mean, deviation], None, &mut values)?;
+    let values = image.map(device, &scaled, &[mean, deviation])?;
     // The smallest and the largest value go the same way as all others.
     let ends = [all[2], all[3]].map(|v| (v as f32 - mean) / deviation);
     let (low, high) = BACKGROUND;

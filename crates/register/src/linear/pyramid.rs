@@ -1,6 +1,6 @@
 //! The images at the scales of a registration.
 
-use super::input::DeviceInput;
+use super::input::Source;
 use super::options::Cost;
 use super::prepare::{fixed_weight, moving_mask, normalised};
 use crate::error::{RegisterError, Result};
@@ -79,10 +79,11 @@ pub(super) fn usable_levels(levels: &[f64], fixed: &Grid, moving: &Grid) -> Vec<
 /// makes values between two tissues name a third, which costs accuracy at the coarse stages.
 pub(super) fn build<D: Device>(
     device: &D,
-    input: &DeviceInput<D>,
+    source: Source<'_, D>,
     levels: &[f64],
     cost: Cost,
 ) -> Result<Vec<(Scaled<D>, Scaled<D>)>> {
+    let input = source.input();
     let flat = |g: &Grid| if g.is_2d() { 2 } else { 3 };
     let (fixed_dims, moving_dims) = (flat(&input.fixed_grid), flat(&input.moving_grid));
     if fixed_dims != moving_dims {
@@ -98,18 +99,20 @@ pub(super) fn build<D: Device>(
     input.check()?;
     let weight = fixed_weight(device, input)?;
     let mask = moving_mask(device, input)?;
-    let (fixed, normal) = normalised(device, "fixed", &input.fixed, weight.as_ref(), None)?;
+    let (fixed_grid, moving_grid) = (input.fixed_grid.clone(), input.moving_grid.clone());
+    let [fixed, moving] = source.values();
+    let (fixed, normal) = normalised(device, "fixed", fixed, weight.as_ref(), None)?;
     let given = (cost == Cost::Ssd).then_some(normal);
-    let (moving, _) = normalised(device, "moving", &input.moving, mask.as_ref(), given)?;
-    let scaled = |grid: &Grid, values, weight: Option<_>| Scaled {
-        grid: grid.clone(),
+    let (moving, _) = normalised(device, "moving", moving, mask.as_ref(), given)?;
+    let scaled = |grid: Grid, values, weight: Option<_>| Scaled {
+        grid,
         values: Arc::new(values),
         weight: weight.map(Arc::new),
     };
     let fixed_sigma = if cost == Cost::Cr { 0.0 } else { SIGMA_OF_SPACING };
-    let finest = scaled(&input.fixed_grid, fixed.values, weight);
+    let finest = scaled(fixed_grid, fixed.values, weight);
     let fixed = one(device, finest, fixed.background, levels, fixed_sigma)?;
-    let finest = scaled(&input.moving_grid, moving.values, mask);
+    let finest = scaled(moving_grid, moving.values, mask);
     let moving = one(device, finest, moving.background, levels, SIGMA_OF_SPACING)?;
     Ok(fixed.into_iter().zip(moving).collect())
 }

@@ -1,6 +1,6 @@
 //! The registration: start, stages, verdict.
 
-use super::input::DeviceInput;
+use super::input::{DeviceInput, Source};
 use super::model::{Freedom, Model, Pose};
 use super::options::{AffineInput, AffineOptions, Cost, Init, Search};
 use super::pyramid::{self, Moments, Scaled, moments};
@@ -110,10 +110,8 @@ pub fn register_affine<D: Device>(
     progress: &dyn Progress,
 ) -> Result<AffineResult> {
     check(options)?;
-    let input = DeviceInput::upload(device, input)?;
-    let scales = Scales::new(device, &input, options)?;
-    // The images as they were read are not needed any more.
-    drop(input);
+    let input = Box::new(DeviceInput::upload(device, input)?);
+    let scales = Scales::new(device, Source::Own(input), options)?;
     register_scales(device, scales, options, progress)
 }
 
@@ -128,7 +126,7 @@ pub fn register_affine_on_device<D: Device>(
     progress: &dyn Progress,
 ) -> Result<AffineResult> {
     check(options)?;
-    let scales = Scales::new(device, input, options)?;
+    let scales = Scales::new(device, Source::Lent(input), options)?;
     register_scales(device, scales, options, progress)
 }
 
@@ -142,13 +140,14 @@ struct Scales<D: Device> {
 }
 
 impl<D: Device> Scales<D> {
-    fn new(device: &D, input: &DeviceInput<D>, options: &AffineOptions) -> Result<Self> {
+    fn new(device: &D, source: Source<'_, D>, options: &AffineOptions) -> Result<Self> {
+        let input = source.input();
         let (fixed_grid, moving_grid) = (input.fixed_grid.clone(), input.moving_grid.clone());
         freedom_of(options.dof, fixed_grid.is_2d())?;
         let wanted = options.levels.clone();
         let levels = wanted.unwrap_or_else(|| pyramid::default_levels(&fixed_grid, &moving_grid));
         let levels = pyramid::usable_levels(&levels, &fixed_grid, &moving_grid);
-        let images = pyramid::build(device, input, &levels, options.cost)?;
+        let images = pyramid::build(device, source, &levels, options.cost)?;
         Ok(Self { fixed_grid, moving_grid, levels, images })
     }
 }
