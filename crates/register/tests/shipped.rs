@@ -307,9 +307,9 @@ fn small_weights() {
         input.fixed_weight = Some(weight);
         register_affine(&device, &input, &AffineOptions::default(), &Silent).unwrap().transform
     };
-    let (one, tiny) = (run(&ramp(1.0)), run(&ramp(1e-6)));
-    let (mean, _) = error_inside(&fixed, &one, &tiny);
-    assert!(mean < 0.01, "{mean}");
+    // A power of two: not even rounding differs.
+    let (one, tiny) = (run(&ramp(1.0)), run(&ramp(2f32.powi(-20))));
+    assert_eq!(one.rows(), tiny.rows());
 }
 
 /// `Init::Identity` lays the voxel grids on each other, whatever the headers say.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Instant;
 use voxalign_compute::Memory;
 use voxalign_compute::bench::{self, Measurement};
@@ -18,7 +19,10 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::Volume;
 use voxalign_io::image::read_volume;
-use voxalign_register::linear::{AffineOptions, AffineResult, Cost};
+use voxalign_register::Silent;
+use voxalign_register::linear::{
+    AffineInput, AffineOptions, AffineResult, Cost, DeviceInput, register_affine_on_device,
+};
 use voxalign_register::metric::level::LevelImages;
 use voxalign_register::metric::range::robust_range;
 use voxalign_register::metric::reference::correlation_ratio;
@@ -129,6 +133,8 @@ struct AffineTimes {
     naive_search: f64,
     registration_cold: f64,
     registration_warm: f64,
+    /// Of images that are in the memory of the device already.
+    registration_on_device: f64,
     command_cold: f64,
     command_warm: f64,
     verdict_good: bool,
@@ -176,6 +182,7 @@ fn affine(cpu: &Cpu, files: Option<&[PathBuf]>) -> Result<AffineTimes, Failure> 
     };
     let (registration_cold, result) = register()?;
     let (registration_warm, _) = register()?;
+    let registration_on_device = on_device(cpu, &fixed, &moving, &options)?;
     let folder = tempfile::tempdir().map_err(|e| Failure::input(format!("no folder: {e}")))?;
     let command = || {
         interrupt::check()?;
@@ -199,10 +206,33 @@ fn affine(cpu: &Cpu, files: Option<&[PathBuf]>) -> Result<AffineTimes, Failure> 
         evaluations: result.stages.iter().map(|s| s.evaluations).sum(),
         registration_cold,
         registration_warm,
+        registration_on_device,
         command_cold: command()?,
         command_warm: command()?,
         verdict_good: result.verdict.good,
     })
+}
+
+/// Median seconds of the registration of images that are on the device.
+fn on_device(
+    cpu: &Cpu,
+    fixed: &Volume<f32>,
+    moving: &Volume<f32>,
+    options: &AffineOptions,
+) -> Result<f64, Failure> {
+    let images =
+        AffineInput { fixed, moving, fixed_mask: None, moving_mask: None, fixed_weight: None };
+    let images = DeviceInput::upload(cpu, &images)?;
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        interrupt::check()?;
+        let start = Instant::now();
+        let result = register_affine_on_device(cpu, &images, options, &Silent)?;
+        std::hint::black_box(result);
+        times.push(start.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
 }
 
 /// Median seconds of one evaluation at full resolution, without and with its derivative.
@@ -216,10 +246,10 @@ fn fast_evaluation(
     let (moving_grid, moving) = moving.into_parts();
     let images = LevelImages {
         fixed_grid,
-        fixed,
+        fixed: Arc::new(cpu.upload_vec(fixed)?),
         fixed_weight: None,
         moving_grid,
-        moving,
+        moving: Arc::new(cpu.upload_vec(moving)?),
         moving_mask: None,
     };
     let settings =
@@ -284,6 +314,11 @@ fn print(results: &Results) {
             format!("registration alone, {} evaluations", a.evaluations),
             seconds(a.registration_cold),
             seconds(a.registration_warm),
+        ]);
+        table.row([
+            "registration alone, images on the device".to_owned(),
+            String::new(),
+            seconds(a.registration_on_device),
         ]);
         table.row(["whole command".to_owned(), seconds(a.command_cold), seconds(a.command_warm)]);
         output::line("");
