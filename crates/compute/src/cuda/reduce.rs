@@ -142,21 +142,24 @@ fn program(terms: &[Reduction], inputs: usize) -> Arc<Program> {
 }
 
 /// What a thread keeps of a number, how it adds the element, and its part as a double.
-/// `a0` and `d0` are the element of input 0 as a float and as a double.
+/// `a0` is the element of input 0.
 fn term(t: usize, r: Reduction) -> [String; 3] {
     let [a, b] = r.inputs();
     let float = |value: &str| format!("float t{t} = {value};");
     let wide = format!("double t{t} = 0.0;");
     let (begin, add) = match r {
-        Reduction::Sum(_) => (wide, format!("t{t} += d{a};")),
-        Reduction::SumAbs(_) => (wide, format!("t{t} += fabs(d{a});")),
+        Reduction::Sum(_) => (wide, format!("t{t} += (double)a{a};")),
+        Reduction::SumAbs(_) => (wide, format!("t{t} += fabs((double)a{a});")),
         // The product of two floats is exact: nothing is lost by the fused operation.
         Reduction::SumSquares(_) | Reduction::Dot(..) => {
-            (wide, format!("t{t} = fma(d{a}, d{b}, t{t});"))
+            (wide, format!("t{t} = fma((double)a{a}, (double)a{b}, t{t});"))
         }
-        Reduction::SumSquaredDifference(..) => {
-            (wide, format!("{{ const double e = d{a} - d{b}; t{t} = fma(e, e, t{t}); }}"))
-        }
+        Reduction::SumSquaredDifference(..) => (
+            wide,
+            format!(
+                "const double e{t} = (double)a{a} - (double)a{b}; t{t} = fma(e{t}, e{t}, t{t});"
+            ),
+        ),
         Reduction::Min(_) => (float("INFINITY_F"), format!("t{t} = fminf(t{t}, a{a});")),
         Reduction::Max(_) => (float("-INFINITY_F"), format!("t{t} = fmaxf(t{t}, a{a});")),
         Reduction::MaxAbs(_) => (float("0.0f"), format!("t{t} = fmaxf(t{t}, fabsf(a{a}));")),
@@ -203,12 +206,13 @@ fn macros(terms: &[Reduction], inputs: usize) -> String {
     define("MAXIMA", format!("{maxima}u"));
     define("FOURS", format!("{fours}u"));
     define("BLOCKS", format!("{BLOCKS}u"));
+    // All blocks at once on the largest GPUs, or half of them where parts need more registers.
+    define("RESIDENT", if terms.len() <= 12 { "4" } else { "2" }.to_owned());
     define("INPUTS", list(&|k| format!("IN(float) x{k}")));
     define("BEGIN", all(0, " "));
     define("QUADS", format!("float4 {};", list(&|k| format!("q{k}[FOURS]"))));
     define("LOAD(g, i)", each(0..inputs, " ", &|k| format!("q{k}[g] = load4(x{k}, i);")));
-    let values =
-        each(0..inputs, " ", &|k| format!("const float a{k} = v{k}; const double d{k} = a{k};"));
+    let values = each(0..inputs, " ", &|k| format!("const float a{k} = v{k};"));
     define(
         &format!("ADD({})", list(&|k| format!("v{k}"))),
         format!("{{ {values} {} }}", all(1, " ")),

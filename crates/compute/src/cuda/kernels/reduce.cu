@@ -5,6 +5,7 @@
 //   MINIMA, MAXIMA        bits of those that are minima, and maxima; the others are sums
 //   FOURS                 how many times four elements a thread loads at once
 //   BLOCKS                the most blocks of a launch
+//   RESIDENT              how many blocks shall fit on a multiprocessor
 //   INPUTS                the parameters for the inputs
 //   BEGIN                 declares a thread's part of each number
 //   QUADS                 declares room for FOURS times four elements of each input
@@ -24,9 +25,11 @@
 // The parts of the blocks, and how many have left theirs. Launches come one after the other in one
 // stream, and the last block of each leaves the count at zero for the next.
 #ifdef VOXALIGN_EMULATION
+#define BOUNDS THREADS
 static thread_local double partials[TERMS * BLOCKS];
 static thread_local u32 finished;
 #else
+#define BOUNDS THREADS, RESIDENT
 __device__ double partials[TERMS * BLOCKS];
 __device__ u32 finished;
 #endif
@@ -68,18 +71,19 @@ DEVICE double join_block(const double* part, SHARED_POINTER(double) scratch) {
     return v;
 }
 
-KERNEL(reduce, THREADS, INPUTS, OUT(double) out, Places places, u64 n) {
+KERNEL(reduce, BOUNDS, INPUTS, OUT(double) out, Places places, u64 n) {
     SHARED(double, scratch, TERMS * WARPS);
     SHARED(u32, is_last, 1);
     BEGIN
     // Which elements a thread adds, and in which order, does not depend on how many it loads at
     // once: a number is the same whichever others are made with it.
-    const u64 fours = n / 4, threads = global_threads();
+    // The distance is that of the largest grid: in a smaller one each thread has four at most.
+    const u64 fours = n / 4, step = BLOCKS * THREADS;
     u64 i = global_thread();
-    for (; i + (FOURS - 1) * threads < fours; i += FOURS * threads) {
+    for (; i + (FOURS - 1) * step < fours; i += FOURS * step) {
         QUADS
 #pragma unroll
-        for (u32 g = 0; g < FOURS; ++g) { LOAD(g, i + g * threads) }
+        for (u32 g = 0; g < FOURS; ++g) { LOAD(g, i + g * step) }
 #pragma unroll
         for (u32 g = 0; g < FOURS; ++g) { ADD_QUAD(g) }
     }
@@ -87,10 +91,10 @@ KERNEL(reduce, THREADS, INPUTS, OUT(double) out, Places places, u64 n) {
         QUADS
 #pragma unroll
         for (u32 g = 0; g < FOURS; ++g)
-            if (i + g * threads < fours) { LOAD(g, i + g * threads) }
+            if (i + g * step < fours) { LOAD(g, i + g * step) }
 #pragma unroll
         for (u32 g = 0; g < FOURS; ++g)
-            if (i + g * threads < fours) { ADD_QUAD(g) }
+            if (i + g * step < fours) { ADD_QUAD(g) }
     }
     const u64 rest = 4 * fours + global_thread();
     if (rest < n) { ADD_ELEMENT(rest) }
