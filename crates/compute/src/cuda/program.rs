@@ -6,7 +6,10 @@ use super::CudaBuffer;
 use crate::device::Element;
 
 /// Headers that kernel files may include.
-const HEADERS: &[(&str, &str)] = &[("prelude.cuh", include_str!("kernels/prelude.cuh"))];
+const HEADERS: &[(&str, &str)] = &[
+    ("prelude.cuh", include_str!("kernels/prelude.cuh")),
+    ("functions.cuh", include_str!("kernels/functions.cuh")),
+];
 
 /// What the emulation puts before a program.
 pub(super) const EMULATION: &str = include_str!("kernels/emulation.h");
@@ -138,6 +141,11 @@ impl Arg {
             );
         }
         arg
+    }
+
+    /// The address, where the parameter is a pointer.
+    pub(crate) fn address(&self) -> u64 {
+        self.value[0]
     }
 
     pub(super) fn pointer(&self) -> *mut c_void {

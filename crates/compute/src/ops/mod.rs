@@ -3,7 +3,9 @@
 pub mod elementwise;
 pub mod expression;
 pub mod filter;
+pub(crate) mod functions;
 pub mod histogram;
+pub(crate) mod linear;
 pub mod reduce;
 pub mod resample;
 pub mod stencil;

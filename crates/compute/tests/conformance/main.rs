@@ -9,11 +9,13 @@
 /// Makes tests of checks on all devices: on every CPU of [`support::cpus`]; on a GPU, if the
 /// environment variable `VOXALIGN_TEST_DEVICE` names one (`cuda`, `cuda:1`); and with the kernels of
 /// the GPU emulated on the host, in one test that fails if a kernel of the given files has not run.
+/// A family whose kernels are written as they are needed, and that has no files, says `generated`.
 ///
 /// Functions that give results must give the same bits for every SIMD level and any number of
 /// threads of the CPU, and at every run on a GPU.
 macro_rules! on_devices {
     (
+        $($generated:ident)?
         $($file:literal),* $(,)?;
         $($check:ident),* $(,)?;
         same bits: $($results:ident),* $(,)?
@@ -65,7 +67,8 @@ macro_rules! on_devices {
             fn all_kernels() {
                 let files: &[(&str, &str)] =
                     &[$(($file, include_str!(concat!("../../src/cuda/kernels/", $file)))),*];
-                if files.is_empty() {
+                let generated: &[&str] = &[$(stringify!($generated))?];
+                if files.is_empty() && generated.is_empty() {
                     return;
                 }
                 let Some(cuda) = crate::support::emulated() else { return };
@@ -74,6 +77,7 @@ macro_rules! on_devices {
                     let expected = super::$results(&cuda);
                     crate::support::assert_same_bits(&cuda, &expected, &super::$results(&cuda));
                 )*
+                assert!(!cuda.launched().is_empty(), "no kernel has run");
                 crate::support::assert_all_ran(&cuda, files);
             }
         }
@@ -81,7 +85,7 @@ macro_rules! on_devices {
 }
 
 /// The files of kernels, each in the list of one family below.
-const KERNEL_FILES: &[&str] = &[];
+const KERNEL_FILES: &[&str] = &["reduce.cu"];
 
 /// A new file of kernels has to be in a list, where a test fails unless all of its kernels ran.
 #[test]
