@@ -2,18 +2,17 @@
 
 use super::job::{Job, Paths};
 use crate::args::Interpolation;
+use crate::device::Machine;
 use crate::failure::Failure;
 use clap::ValueEnum;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use voxalign_compute::Memory;
-use voxalign_compute::cpu::Cpu;
 use voxalign_image::Grid;
 use voxalign_io::checksum::sha256_file;
 use voxalign_register::linear::{AffineOptions, AffineResult, Init, Search};
-use voxalign_report::{GridRecord, HostRecord, InputRecord, RunRecord, TransformRecord};
+use voxalign_report::{GridRecord, InputRecord, RunRecord, TransformRecord};
 
 /// The times of the parts of a run.
 pub(super) struct Clock {
@@ -68,7 +67,7 @@ pub(super) fn record(
     options: &AffineOptions,
     result: &AffineResult,
     inputs: Vec<InputRecord>,
-    cpu: &Cpu,
+    machine: &Machine,
 ) -> RunRecord {
     let command = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
     RunRecord {
@@ -76,11 +75,7 @@ pub(super) fn record(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command,
         date: date(SystemTime::now()),
-        host: HostRecord {
-            threads: cpu.threads(),
-            simd: format!("{:?}", cpu.simd()).to_lowercase(),
-            device: cpu.name(),
-        },
+        host: machine.record(),
         inputs,
         parameters: parameters(job, options),
         stages: result.stages.clone(),
