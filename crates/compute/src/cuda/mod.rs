@@ -25,6 +25,7 @@ mod program;
 mod reduce;
 mod resample;
 mod stencil;
+mod tiles;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

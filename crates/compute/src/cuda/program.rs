@@ -9,6 +9,7 @@ use crate::device::Element;
 const HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("kernels/prelude.cuh")),
     ("functions.cuh", include_str!("kernels/functions.cuh")),
+    ("interpolate.cuh", include_str!("kernels/interpolate.cuh")),
 ];
 
 /// What the emulation puts before a program.

@@ -66,7 +66,7 @@ macro_rules! on_devices {
             #[test]
             fn all_kernels() {
                 let files: &[(&str, &str)] =
-                    &[$(($file, include_str!(concat!("../../src/cuda/kernels/", $file)))),*];
+                    &[$(($file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cuda/kernels/", $file)))),*];
                 let generated: &[&str] = &[$(stringify!($generated))?];
                 if files.is_empty() && generated.is_empty() {
                     return;
@@ -85,7 +85,7 @@ macro_rules! on_devices {
 }
 
 /// The files of kernels, each in the list of one family below.
-const KERNEL_FILES: &[&str] = &["reduce.cu"];
+const KERNEL_FILES: &[&str] = &["fields.cu", "labels.cu", "reduce.cu", "resample.cu", "spline.cu", "stencil.cu"];
 
 /// A new file of kernels has to be in a list, where a test fails unless all of its kernels ran.
 #[test]

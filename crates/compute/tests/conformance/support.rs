@@ -89,6 +89,16 @@ pub(crate) fn assert_same_bits(device: &impl Device, expected: &Results, found: 
     }
 }
 
+/// Asserts that a device gives the bits that one thread of the CPU gives.
+pub(crate) fn assert_bits_of_cpu<D: Device>(
+    device: &D,
+    of_cpu: impl Fn(&Cpu) -> Results,
+    of_device: impl Fn(&D) -> Results,
+) {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    assert_same_bits(device, &of_cpu(&cpu), &of_device(device));
+}
+
 /// A sequence of numbers that looks random, the same for the same seed.
 pub(crate) struct Random(u64);
 
