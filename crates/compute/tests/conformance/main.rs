@@ -85,7 +85,7 @@ macro_rules! on_devices {
 }
 
 /// The files of kernels, each in the list of one family below.
-const KERNEL_FILES: &[&str] = &["fields.cu", "labels.cu", "reduce.cu", "resample.cu", "spline.cu", "stencil.cu"];
+const KERNEL_FILES: &[&str] = &["fields.cu", "labels.cu", "reduce.cu", "resample.cu", "sort.cu", "spline.cu", "stencil.cu"];
 
 /// A new file of kernels has to be in a list, where a test fails unless all of its kernels ran.
 #[test]
@@ -106,5 +106,6 @@ mod filter;
 mod histogram;
 mod reduce;
 mod resample;
+mod sort;
 mod stencil;
 mod support;
