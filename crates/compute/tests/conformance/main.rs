@@ -85,7 +85,7 @@ macro_rules! on_devices {
 }
 
 /// The files of kernels, each in the list of one family below.
-const KERNEL_FILES: &[&str] = &["fields.cu", "labels.cu", "reduce.cu", "resample.cu", "sort.cu", "spline.cu", "stencil.cu"];
+const KERNEL_FILES: &[&str] = &["fields.cu", "filter.cu", "labels.cu", "recursive.cu", "reduce.cu", "resample.cu", "sort.cu", "spline.cu", "stencil.cu"];
 
 /// A new file of kernels has to be in a list, where a test fails unless all of its kernels ran.
 #[test]
@@ -101,6 +101,8 @@ fn every_file_of_kernels_is_in_a_list() {
     }
 }
 
+    ($($t:tt)*) => {};
+}
 mod elementwise;
 mod filter;
 mod histogram;
