@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress::Talk;
 use std::str::FromStr;
+use std::time::Instant;
 use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_compute::cuda::{self, Cuda, GpuInfo};
 use voxalign_compute::{ComputeError, Memory};
@@ -98,6 +99,8 @@ pub(crate) struct Machine {
     pub(crate) threads: usize,
     /// Why `auto` took the CPU although a GPU would have served.
     pub(crate) fallback: Option<String>,
+    /// What starting the device took.
+    pub(crate) seconds: f64,
 }
 
 impl Machine {
@@ -107,6 +110,7 @@ impl Machine {
         auto: Auto,
         threads: Option<usize>,
     ) -> Result<Self, Failure> {
+        let start = Instant::now();
         let (choice, asked) = match given {
             Some(choice) => (choice, format!("--device {choice}")),
             None => {
@@ -143,7 +147,7 @@ impl Machine {
         // What is not the device's, such as the compression of files, runs in the global pool. It
         // can be built once only; a second command of the same process keeps the first one's.
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().ok();
-        Ok(Self { device, threads, fallback })
+        Ok(Self { device, threads, fallback, seconds: start.elapsed().as_secs_f64() })
     }
 
     /// The name of the device.

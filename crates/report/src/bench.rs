@@ -65,13 +65,15 @@ pub fn render(report: &BenchReport<'_>) -> String {
         escape(&report.program),
         device = escape(&report.host.device),
     );
+    if !report.families.is_empty() {
+        page += "<p class=\"note\">A bar is as long as the part of the copy bandwidth of the device \
+                 that the operator reaches, both measured in the same run; the line is the copy. An \
+                 operator counts each input read once and each output written once.</p>";
+    }
     for family in report.families.iter().filter(|f| !f.bars.is_empty()) {
         let _ = write!(
             page,
-            "<figure><h2>{}</h2><div class=\"scroll\">{}</div><figcaption>Length: the part of the \
-             copy bandwidth of the device, measured in the same run. Every operator counts each \
-             input read once and each output written once; the line is the copy.</figcaption>\
-             </figure>",
+            "<figure><h2>{}</h2><div class=\"scroll\">{}</div></figure>",
             escape(&title(&family.name)),
             bars(family)
         );

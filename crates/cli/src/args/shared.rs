@@ -17,10 +17,12 @@ use voxalign_register::linear::{AffineOptions, Cost, Search, SearchRange};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct RunArgs {
-    /// Where to compute: `cpu`, `cuda` (the first GPU that can be used), `cuda:N`, or `auto`:
-    /// for affine and demo `cuda` where there is a usable GPU, else `cpu`; for apply and bench
-    /// always `cpu`, as starting a GPU takes longer than their work. The environment variable
-    /// VOXALIGN_DEVICE sets the default; `voxalign devices` lists what there is [default: auto]
+    /// Where to compute [default: VOXALIGN_DEVICE, else auto]
+    ///
+    /// `cpu`, `cuda` (the first GPU that can be used), `cuda:N`, or `auto`: for affine and demo
+    /// `cuda` where there is a usable GPU, else `cpu`; for apply and bench always `cpu`, as
+    /// starting a GPU takes longer than their work. The environment variable VOXALIGN_DEVICE sets
+    /// the default; `voxalign devices` lists what there is.
     #[arg(long, value_name = "auto|cpu|cuda|cuda:N")]
     pub(crate) device: Option<DeviceChoice>,
     /// Threads to use; the result does not depend on it. With a GPU they do the work beside it

@@ -233,10 +233,14 @@ fn print(devices: &Devices) {
     }
     output::line("");
     let auto = &devices.auto;
-    output::line(&format!(
-        "--device auto is {} for affine and demo, {} for apply and bench",
-        auto.affine, auto.apply
-    ));
+    output::line(&if auto.affine == auto.apply {
+        format!("--device auto is {}", auto.affine)
+    } else {
+        format!(
+            "--device auto is {} for affine and demo, {} for apply and bench",
+            auto.affine, auto.apply
+        )
+    });
     if let Some(choice) = &devices.environment {
         output::line(&format!("{}={choice} is the default here", device::VARIABLE));
     }

@@ -180,3 +180,28 @@ pub fn run<D: Device>(device: &D, settings: &Settings) -> Result<Vec<Measurement
     stencil::run(&mut bench)?;
     Ok(bench.results)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::Cpu;
+
+    #[test]
+    fn the_largest_copy_is_the_bandwidth() {
+        let cpu = Cpu::new(Some(1)).unwrap();
+        let dims = [8, 4, 4];
+        let mut bench = Bench::new(&cpu, &Settings { dims, copy_bytes: 1500 }).unwrap();
+        let calls = std::cell::Cell::new(0);
+        let count = || {
+            calls.set(calls.get() + 1);
+            Ok(())
+        };
+        bench.measure("memory", "nothing", 1024, count).unwrap();
+        let [small, large, nothing] = &bench.results[..] else { panic!("{:?}", bench.results) };
+        assert_eq!((small.dims, large.dims, nothing.dims), (dims, [8, 4, 12], dims));
+        assert_eq!((small.bytes, large.bytes, large.of_copy), (1024, 3072, 1.0));
+        assert!((small.of_copy - small.gb_per_s / large.gb_per_s).abs() < 1e-12);
+        assert!(calls.get() >= 2 + 5 * LONGEST_BATCH, "{}", calls.get());
+        assert_eq!(Bench::new(&cpu, &Settings::new(dims)).unwrap().results.len(), 1);
+    }
+}

@@ -4,7 +4,7 @@ use super::OutputArgs;
 use super::record::{self, Clock};
 use super::table;
 use crate::args::{Interpolation, MethodArgs, Outside, RunArgs};
-use crate::device::{Auto, Machine, on_device};
+use crate::device::{Machine, on_device};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Staging};
 use crate::output;
@@ -73,6 +73,7 @@ pub(crate) struct Job<'a> {
     pub(crate) method: &'a MethodArgs,
     pub(crate) output_options: &'a OutputArgs,
     pub(crate) run: &'a RunArgs,
+    pub(crate) machine: &'a Machine,
 }
 
 /// What was read.
@@ -104,7 +105,6 @@ struct Resampled {
 impl Job<'_> {
     /// Does it all and prints the table.
     pub(crate) fn run(&self) -> Result<Outcome, Failure> {
-        let mut clock = Clock::start();
         for name in [TRANSFORM, TRANSFORM_FSL, WARPED, RECORD, REPORT] {
             self.check_output(name)?;
         }
@@ -114,20 +114,14 @@ impl Job<'_> {
                  nearest, linear or cubic",
             ));
         }
-        let machine = self.run.machine(Auto::Gpu)?;
-        if machine.gpu().is_some() {
-            clock.lap("device");
-        }
-        on_device!(&machine.device, |device| self.run_on(device, &machine, clock))
+        on_device!(&self.machine.device, |device| self.run_on(device))
     }
 
-    /// Does all that follows the choice of the device.
-    fn run_on<D: Device>(
-        &self,
-        device: &D,
-        machine: &Machine,
-        mut clock: Clock,
-    ) -> Result<Outcome, Failure> {
+    fn run_on<D: Device>(&self, device: &D) -> Result<Outcome, Failure> {
+        let mut clock = Clock::start();
+        if self.machine.gpu().is_some() {
+            clock.add("device", self.machine.seconds);
+        }
         let mut inputs = self.read()?;
         let grids = [inputs.fixed.grid().clone(), inputs.moving.grid().clone()];
         let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
@@ -153,7 +147,7 @@ impl Job<'_> {
         self.write(&mut staging, &result, &after.image, &geometry)?;
         clock.lap("write");
 
-        let mut record = record::record(self, &options, &result, input_records, machine);
+        let mut record = record::record(self, &options, &result, input_records);
         record.transform = record::transform(&result, inputs.fixed.grid());
         record.figures = figures(&result, &before.scores, &after.scores);
         record.outputs = self.outputs(&staging);

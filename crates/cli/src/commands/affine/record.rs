@@ -2,7 +2,6 @@
 
 use super::job::{Job, Paths};
 use crate::args::Interpolation;
-use crate::device::Machine;
 use crate::failure::Failure;
 use clap::ValueEnum;
 use serde_json::json;
@@ -18,13 +17,21 @@ use voxalign_report::{GridRecord, InputRecord, RunRecord, TransformRecord};
 pub(super) struct Clock {
     start: Instant,
     last: Instant,
+    /// Seconds of what was done before.
+    before: f64,
     laps: BTreeMap<String, f64>,
 }
 
 impl Clock {
     pub(super) fn start() -> Self {
         let now = Instant::now();
-        Self { start: now, last: now, laps: BTreeMap::new() }
+        Self { start: now, last: now, before: 0.0, laps: BTreeMap::new() }
+    }
+
+    /// Counts a part that was done before.
+    pub(super) fn add(&mut self, name: &str, seconds: f64) {
+        self.laps.insert(name.to_owned(), seconds);
+        self.before += seconds;
     }
 
     /// Ends a part.
@@ -36,7 +43,7 @@ impl Clock {
 
     /// Ends the run.
     pub(super) fn total(&mut self) {
-        self.laps.insert("total".to_owned(), self.start.elapsed().as_secs_f64());
+        self.laps.insert("total".to_owned(), self.before + self.start.elapsed().as_secs_f64());
     }
 
     /// The parts so far, seconds.
@@ -67,7 +74,6 @@ pub(super) fn record(
     options: &AffineOptions,
     result: &AffineResult,
     inputs: Vec<InputRecord>,
-    machine: &Machine,
 ) -> RunRecord {
     let command = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
     RunRecord {
@@ -75,7 +81,7 @@ pub(super) fn record(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command,
         date: date(SystemTime::now()),
-        host: machine.record(),
+        host: job.machine.record(),
         inputs,
         parameters: parameters(job, options),
         stages: result.stages.clone(),
