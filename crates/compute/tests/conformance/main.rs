@@ -101,8 +101,6 @@ fn every_file_of_kernels_is_in_a_list() {
     }
 }
 
-    ($($t:tt)*) => {};
-}
 mod elementwise;
 mod filter;
 mod histogram;
