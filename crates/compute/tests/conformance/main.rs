@@ -85,7 +85,17 @@ macro_rules! on_devices {
 }
 
 /// The files of kernels, each in the list of one family below.
-const KERNEL_FILES: &[&str] = &["fields.cu", "filter.cu", "labels.cu", "recursive.cu", "reduce.cu", "resample.cu", "sort.cu", "spline.cu", "stencil.cu"];
+const KERNEL_FILES: &[&str] = &[
+    "fields.cu",
+    "filter.cu",
+    "labels.cu",
+    "recursive.cu",
+    "reduce.cu",
+    "resample.cu",
+    "sort.cu",
+    "spline.cu",
+    "stencil.cu",
+];
 
 /// A new file of kernels has to be in a list, where a test fails unless all of its kernels ran.
 #[test]
