@@ -5,6 +5,7 @@
 
 mod elementwise;
 mod filter;
+mod fourier;
 mod histogram;
 mod reduce;
 mod resample;
@@ -131,6 +132,7 @@ pub fn run<D: Device>(device: &D, dims: Dims) -> Result<Vec<Measurement>> {
     let mut bench = Bench::new(device, dims)?;
     elementwise::run(&mut bench)?;
     filter::run(&mut bench)?;
+    fourier::run(&mut bench)?;
     histogram::run(&mut bench)?;
     reduce::run(&mut bench)?;
     resample::run(&mut bench)?;

@@ -3,6 +3,7 @@
 pub mod elementwise;
 pub mod expression;
 pub mod filter;
+pub mod fourier;
 pub mod histogram;
 pub mod reduce;
 pub mod resample;
@@ -10,6 +11,7 @@ pub mod stencil;
 
 pub use elementwise::Elementwise;
 pub use filter::Filter;
+pub use fourier::Fourier;
 pub use histogram::Histogram;
 pub use reduce::Reduce;
 pub use resample::Resample;
