@@ -6,6 +6,7 @@
 
 mod elementwise;
 mod filter;
+mod fourier;
 mod histogram;
 mod reduce;
 mod resample;
@@ -168,8 +169,8 @@ impl<'a, D: Device> Bench<'a, D> {
 }
 
 /// The families that are measured.
-pub const FAMILIES: [&str; 7] =
-    ["elementwise", "filter", "histogram", "reduce", "resample", "sort", "stencil"];
+pub const FAMILIES: [&str; 8] =
+    ["elementwise", "filter", "fourier", "histogram", "reduce", "resample", "sort", "stencil"];
 
 /// Measures the operators of the families on images of one size.
 ///
@@ -180,6 +181,7 @@ pub fn run<D: Device>(device: &D, settings: &Settings) -> Result<Vec<Measurement
     let of: [fn(&mut Bench<'_, D>) -> Result<()>; FAMILIES.len()] = [
         elementwise::run,
         filter::run,
+        fourier::run,
         histogram::run,
         reduce::run,
         resample::run,

@@ -13,9 +13,11 @@
 //! are tested on machines without a GPU.
 
 mod cache;
+mod cufft;
 mod elementwise;
 mod emulated;
 mod filter;
+mod fourier;
 mod gpu;
 mod histogram;
 mod libraries;
@@ -54,10 +56,22 @@ pub struct Cuda(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    plans: cufft::Plans,
     target: Target,
     live: AtomicU64,
     peak: AtomicU64,
     allocations: AtomicU64,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Plans need the context, which ends with the target.
+        if let Target::Gpu(gpu) = &self.target
+            && gpu.bind().is_ok()
+        {
+            self.plans.clear();
+        }
+    }
 }
 
 /// What the memory pool of a device has given out.
@@ -135,7 +149,8 @@ impl Cuda {
 
     fn on(target: Target) -> Self {
         let zero = AtomicU64::default;
-        Self(Arc::new(Inner { target, live: zero(), peak: zero(), allocations: zero() }))
+        let plans = cufft::Plans::default();
+        Self(Arc::new(Inner { plans, target, live: zero(), peak: zero(), allocations: zero() }))
     }
 
     /// Another stream of work on the same device: what is asked of the one and of the other handle
@@ -228,7 +243,6 @@ impl Cuda {
     }
 
     /// The CUDA stream that work is put into, for libraries of CUDA; none on an emulated device.
-    #[allow(dead_code)] // used by libraries of CUDA
     pub(crate) fn stream(&self) -> Option<*mut std::ffi::c_void> {
         match &self.0.target {
             Target::Gpu(gpu) => gpu.bind().ok().map(|()| gpu.stream()),

@@ -88,6 +88,7 @@ macro_rules! on_devices {
 const KERNEL_FILES: &[&str] = &[
     "fields.cu",
     "filter.cu",
+    "fourier.cu",
     "labels.cu",
     "recursive.cu",
     "reduce.cu",
@@ -113,6 +114,7 @@ fn every_file_of_kernels_is_in_a_list() {
 
 mod elementwise;
 mod filter;
+mod fourier;
 mod histogram;
 mod reduce;
 mod resample;
