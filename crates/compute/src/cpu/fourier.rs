@@ -3,6 +3,7 @@
 //! Rows are transformed from real to complex numbers, then the columns along y and z, in panels of
 //! neighbouring columns that are copied to working memory: rows of the panel are long pieces.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -24,41 +25,41 @@ const PANEL: usize = 16;
 /// Numbers of a task, roughly.
 const TASK: usize = 1 << 14;
 /// How many lengths are planned before the plans are forgotten.
-const MOST_PLANS: usize = 256;
+const MOST_PLANS: usize = 64;
 
 /// Plans are the same for all devices: they depend on the length and the processor alone.
 struct Planners {
     real: RealFftPlanner<f32>,
     complex: FftPlanner<f32>,
-    made: usize,
+    lengths: BTreeSet<usize>,
 }
 
 static PLANNERS: LazyLock<Mutex<Planners>> = LazyLock::new(|| Mutex::new(Planners::new()));
 
 impl Planners {
     fn new() -> Self {
-        Self { real: RealFftPlanner::new(), complex: FftPlanner::new(), made: 0 }
+        Self { real: RealFftPlanner::new(), complex: FftPlanner::new(), lengths: BTreeSet::new() }
     }
 
-    fn with<R>(f: impl FnOnce(&mut Self) -> R) -> R {
+    fn with<R>(n: usize, f: impl FnOnce(&mut Self) -> R) -> R {
         let mut planners = PLANNERS.lock().unwrap_or_else(PoisonError::into_inner);
-        planners.made += 1;
-        if planners.made % MOST_PLANS == 0 {
+        if planners.lengths.len() >= MOST_PLANS && !planners.lengths.contains(&n) {
             *planners = Self::new();
         }
+        planners.lengths.insert(n);
         f(&mut planners)
     }
 
     fn to_complex(n: usize) -> Arc<dyn RealToComplex<f32>> {
-        Self::with(|p| p.real.plan_fft_forward(n))
+        Self::with(n, |p| p.real.plan_fft_forward(n))
     }
 
     fn to_real(n: usize) -> Arc<dyn ComplexToReal<f32>> {
-        Self::with(|p| p.real.plan_fft_inverse(n))
+        Self::with(n, |p| p.real.plan_fft_inverse(n))
     }
 
     fn complex(n: usize, inverse: bool) -> Arc<dyn Fft<f32>> {
-        Self::with(|p| match inverse {
+        Self::with(n, |p| match inverse {
             false => p.complex.plan_fft_forward(n),
             true => p.complex.plan_fft_inverse(n),
         })
