@@ -8,6 +8,7 @@ mod filter;
 mod histogram;
 mod reduce;
 mod resample;
+mod sort;
 mod stencil;
 
 use std::time::{Duration, Instant};
@@ -134,6 +135,7 @@ pub fn run<D: Device>(device: &D, dims: Dims) -> Result<Vec<Measurement>> {
     histogram::run(&mut bench)?;
     reduce::run(&mut bench)?;
     resample::run(&mut bench)?;
+    sort::run(&mut bench)?;
     stencil::run(&mut bench)?;
     Ok(bench.results)
 }

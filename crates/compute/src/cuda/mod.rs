@@ -24,6 +24,7 @@ mod nvrtc;
 mod program;
 mod reduce;
 mod resample;
+mod sort;
 mod stencil;
 
 use std::collections::BTreeSet;

@@ -6,6 +6,7 @@ pub mod filter;
 pub mod histogram;
 pub mod reduce;
 pub mod resample;
+pub mod sort;
 pub mod stencil;
 
 pub use elementwise::Elementwise;
@@ -13,4 +14,5 @@ pub use filter::Filter;
 pub use histogram::Histogram;
 pub use reduce::Reduce;
 pub use resample::Resample;
+pub use sort::{Sort, SortKey};
 pub use stencil::Stencil;
