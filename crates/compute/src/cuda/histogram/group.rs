@@ -215,18 +215,20 @@ pub(super) fn group(
     }
     samples.bin_entries = cuda.alloc_unset(total_entries)?;
     if total_entries > 0 {
+        let lanes = tiles.next_power_of_two().min(32);
         // SAFETY: the parameters are the kernel's; it writes as many entries as were counted.
         unsafe {
             cuda.launch(
                 &SAMPLES,
                 "list_entries",
-                Shape::covering(bins * 32, 256),
+                Shape::covering(bins * lanes, 256),
                 &[
                     Arg::of(tiling),
                     (&samples.tile_ranks).into(),
                     (&samples.rank_bin).into(),
                     (&samples.bin_first).into(),
                     (bins as u32).into(),
+                    (lanes as u32).into(),
                     (&mut samples.bin_entries).into(),
                 ],
             )?;
