@@ -7,6 +7,8 @@ use voxalign_compute::ops::histogram::{
 };
 use voxalign_compute::{AffineMap, Dims};
 
+use crate::support::Results;
+
 on_devices!("samples.cu", "histogram.cu", "joint.cu";
     samples_are_grouped,
     values_are_counted,
@@ -15,7 +17,7 @@ on_devices!("samples.cu", "histogram.cu", "joint.cu";
     joint_matches,
     several_tiles_match,
     bad_input_is_an_error;
-    same bits:
+    same bits: bits
 );
 
 /// A smooth image with structure at several scales and some noise.
@@ -530,6 +532,37 @@ fn bad_input_is_an_error<D: Histogram>(device: &D) {
         let few = ParzenBins { count: 4, ..COLUMNS };
         assert!(device.joint_histogram(samples, view, &few, &maps).is_err());
     });
+}
+
+/// The halves of numbers, as bits.
+fn halves(numbers: &[f64]) -> Vec<f32> {
+    let bits = numbers.iter().map(|v| v.to_bits());
+    bits.flat_map(|b| [b as u32, (b >> 32) as u32]).map(f32::from_bits).collect()
+}
+
+fn bits<D: Histogram>(device: &D) -> Results {
+    let mut results = Results::new();
+    for case in [&cases()[3], &cases()[7]] {
+        with_device(device, case, |samples, view| {
+            let mut add = |name: &str, numbers: &[f64]| {
+                results.push((format!("{name} {:?}", case.fixed_dims), halves(numbers)));
+            };
+            let maps = [case.map];
+            let squares = |_: usize, sums: &[f64]| sums.to_vec();
+            for terms in [Terms::Ratio, Terms::Moments] {
+                let scheme = Scheme::ConflictFree;
+                let found =
+                    device.binned_gradient(terms, scheme, samples, view, &maps, &squares).unwrap();
+                add("sums", &found[0].0);
+                add("gradient", &found[0].1);
+            }
+            let joint = device.joint_histogram(samples, view, &COLUMNS, &maps).unwrap();
+            let gradient = device.joint_gradient(samples, view, &COLUMNS, &maps, &joint).unwrap();
+            add("joint", &joint[0]);
+            add("joint gradient", &gradient[0]);
+        });
+    }
+    results
 }
 
 /// Any number of threads, any SIMD level, one map or many at once: the same bits.
