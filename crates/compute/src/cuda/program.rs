@@ -10,6 +10,7 @@ const HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("kernels/prelude.cuh")),
     ("functions.cuh", include_str!("kernels/functions.cuh")),
     ("interpolate.cuh", include_str!("kernels/interpolate.cuh")),
+    ("sampler.cuh", include_str!("kernels/sampler.cuh")),
 ];
 
 /// What the emulation puts before a program.

@@ -1,7 +1,7 @@
 //! The samples of a fixed image, grouped for conflict-free sums.
 
 use crate::Dims;
-use crate::error::{ComputeError, Result};
+use crate::error::{ComputeError, Result, check_len};
 
 /// Equal bins over a range of values; values beyond it fall into the outermost bins.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,6 +50,31 @@ pub struct LayoutOptions {
     pub workload: usize,
     /// Whether the values of the samples are kept beside their bins.
     pub keep_values: bool,
+}
+
+impl LayoutOptions {
+    /// Checks the arguments of a grouping, given the numbers of values and weights; the number of
+    /// voxels.
+    ///
+    /// # Errors
+    /// As [`SampleLayout::new`].
+    pub fn check(&self, values: usize, dims: Dims, weights: Option<usize>) -> Result<usize> {
+        let count = dims
+            .iter()
+            .try_fold(1usize, |n, &d| n.checked_mul(d))
+            .filter(|&n| n > 0 && dims.iter().all(|&d| d <= u32::MAX as usize))
+            .ok_or(ComputeError::Dims { what: "fixed image", dims })?;
+        check_len("fixed image", count, values)?;
+        if let Some(found) = weights {
+            check_len("fixed weights", count, found)?;
+        }
+        for (what, value) in [("bins", self.binning.bins), ("workload", self.workload)] {
+            if value == 0 || value > 1 << 20 {
+                return Err(ComputeError::argument(what, value, "between 1 and 1048576"));
+            }
+        }
+        Ok(count)
+    }
 }
 
 /// The samples of a fixed image, grouped by tile and then by bin.
@@ -101,33 +126,8 @@ impl SampleLayout {
         options: &LayoutOptions,
         collect: &dyn Fn(usize, TileOf<'_>) -> Vec<Tile>,
     ) -> Result<Self> {
-        let count = dims
-            .iter()
-            .try_fold(1usize, |n, &d| n.checked_mul(d))
-            .filter(|&n| n > 0 && dims.iter().all(|&d| d <= u32::MAX as usize))
-            .ok_or(ComputeError::Dims { what: "fixed image", dims })?;
-        let check = |what, found| {
-            if found == count {
-                Ok(())
-            } else {
-                Err(ComputeError::Length { what, expected: count, found })
-            }
-        };
-        check("fixed image", values.len())?;
-        if let Some(w) = weights {
-            check("fixed weights", w.len())?;
-        }
+        options.check(values.len(), dims, weights.map(<[f32]>::len))?;
         let bins = options.binning.bins;
-        if bins == 0 || bins > 1 << 20 {
-            return Err(ComputeError::argument("bins", bins, "between 1 and 1048576"));
-        }
-        if options.workload == 0 || options.workload > 1 << 20 {
-            return Err(ComputeError::argument(
-                "workload",
-                options.workload,
-                "between 1 and 1048576",
-            ));
-        }
         let size = tile_sizes(dims);
         let tiles: [usize; 3] = std::array::from_fn(|a| dims[a].div_ceil(size[a]));
         let image = Image { values, dims, weights, options };

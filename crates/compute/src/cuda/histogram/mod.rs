@@ -1,0 +1,116 @@
+//! Histogram-like sums on the GPU.
+//!
+//! The samples of the fixed image are grouped on the device: tiles of 2^14 voxels, sorted by bin. A
+//! block of threads takes one tile under one map. It brings the part of the moving image that the
+//! tile's samples can fall on to shared memory, with whole lines, and samples it there; where that
+//! does not fit, it reads the image itself, with the same result. Every thread takes a few dozen
+//! samples that follow each other, almost always of one bin, and sums in registers: no two threads
+//! meet in a bin. Partial sums have places of their own and are added in a fixed order, in double
+//! precision; the joint histograms are counted in fixed point. All results are the same at every run.
+
+mod counts;
+mod group;
+mod joint;
+mod sampler;
+mod sums;
+
+use super::{Cuda, CudaBuffer};
+use crate::error::Result;
+use crate::ops::Histogram;
+use crate::ops::histogram::{
+    LayoutOptions, MovingView, ParzenBins, Scheme, SumsAndGradient, Terms, ValueCounts,
+};
+use crate::{AffineMap, Dims};
+
+pub use group::CudaSamples;
+
+/// Bytes of partial results that are held at once; more maps are taken in turns.
+const SCRATCH: usize = 512 << 20;
+/// The most blocks along the second axis of a grid.
+const MOST_MAPS: usize = 65535;
+
+/// How many maps are taken at once, each of which needs `bytes` of partial results.
+fn at_once(bytes: usize) -> usize {
+    (SCRATCH / bytes.max(1)).clamp(1, MOST_MAPS)
+}
+
+impl Histogram for Cuda {
+    type Samples = CudaSamples;
+
+    fn batch(&self) -> usize {
+        4096
+    }
+
+    fn group_samples(
+        &self,
+        values: &CudaBuffer<f32>,
+        dims: Dims,
+        weights: Option<&CudaBuffer<f32>>,
+        options: &LayoutOptions,
+    ) -> Result<CudaSamples> {
+        group::group(self, values, dims, weights, options)
+    }
+
+    fn value_counts(
+        &self,
+        values: &CudaBuffer<f32>,
+        weights: Option<&CudaBuffer<f32>>,
+        low: f32,
+        high: f32,
+        bins: usize,
+    ) -> Result<ValueCounts> {
+        counts::value_counts(self, values, weights, low, high, bins)
+    }
+
+    fn binned_sums(
+        &self,
+        terms: Terms,
+        scheme: Scheme,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        maps: &[AffineMap],
+    ) -> Result<Vec<Vec<f64>>> {
+        match scheme {
+            Scheme::ConflictFree => sums::sums(self, terms, false, samples, moving, maps),
+            Scheme::Direct => sums::sums(self, terms, true, samples, moving, maps),
+        }
+    }
+
+    fn binned_gradient(
+        &self,
+        terms: Terms,
+        scheme: Scheme,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        maps: &[AffineMap],
+        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+    ) -> Result<Vec<SumsAndGradient>> {
+        match scheme {
+            Scheme::ConflictFree => {
+                sums::gradient(self, terms, false, samples, moving, maps, slopes)
+            }
+            Scheme::Direct => sums::gradient(self, terms, true, samples, moving, maps, slopes),
+        }
+    }
+
+    fn joint_histogram(
+        &self,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
+    ) -> Result<Vec<Vec<f64>>> {
+        joint::histogram(self, samples, moving, columns, maps)
+    }
+
+    fn joint_gradient(
+        &self,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
+        tables: &[Vec<f64>],
+    ) -> Result<Vec<[f64; 12]>> {
+        joint::gradient(self, samples, moving, columns, maps, tables)
+    }
+}
