@@ -216,13 +216,16 @@ impl<'a, D: Device> Bench<'a, D> {
 pub const FAMILIES: [&str; 8] =
     ["elementwise", "filter", "fourier", "histogram", "reduce", "resample", "sort", "stencil"];
 
+/// The measurements of a family.
+type Run<D> = for<'a, 'b> fn(&'a mut Bench<'b, D>) -> Result<()>;
+
 /// Measures the operators of the families on images of one size.
 ///
 /// # Errors
 /// If the device has not the memory, or fails.
 pub fn run<D: Device>(device: &D, settings: &Settings) -> Result<Vec<Measurement>> {
     let mut bench = Bench::new(device, settings)?;
-    let of: [fn(&mut Bench<'_, D>) -> Result<()>; FAMILIES.len()] = [
+    let of: [Run<D>; FAMILIES.len()] = [
         elementwise::run,
         filter::run,
         fourier::run,

@@ -110,6 +110,11 @@ struct Module {
     functions: Mutex<HashMap<String, Function>>,
 }
 
+// SAFETY: handles of the driver may be used from any thread that has made the context current.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
 #[derive(Clone, Copy)]
 struct Function {
     handle: sys::CUfunction,
@@ -381,31 +386,23 @@ impl Gpu {
             return Ok(());
         }
         // Two pinned buffers take turns: one is filled while the other is copied.
-        let mut pair = [self.staging()?, self.staging()?];
-        let mut result = Ok(());
-        for (i, piece) in data.chunks(STAGING).enumerate() {
+        let pair = [self.staging()?, self.staging()?];
+        let step = |i: usize, piece: &[u8]| -> Result<()> {
             let staging = &pair[i % 2];
-            let step = || -> Result<()> {
-                // SAFETY: the event and the pinned memory are ours; the copy before from this
-                // memory is waited for; the piece fits; the target has room for all of the data.
-                unsafe {
-                    self.checked(sys::cuEventSynchronize(staging.event), "upload")?;
-                    let target =
-                        std::slice::from_raw_parts_mut(staging.address.cast::<u8>(), piece.len());
-                    parallel_copy(piece, target);
-                    let at = to + (i * STAGING) as u64;
-                    let code =
-                        sys::cuMemcpyHtoDAsync_v2(at, staging.address, piece.len(), self.stream);
-                    self.checked(code, "upload")?;
-                    self.checked(sys::cuEventRecord(staging.event, self.stream), "upload")
-                }
-            };
-            result = step();
-            if result.is_err() {
-                break;
+            // SAFETY: the event and the pinned memory are ours; the copy before from this memory is
+            // waited for; the piece fits; the target has room for all of the data.
+            unsafe {
+                self.checked(sys::cuEventSynchronize(staging.event), "upload")?;
+                let target =
+                    std::slice::from_raw_parts_mut(staging.address.cast::<u8>(), piece.len());
+                parallel_copy(piece, target);
+                let at = to + (i * STAGING) as u64;
+                let code = sys::cuMemcpyHtoDAsync_v2(at, staging.address, piece.len(), self.stream);
+                self.checked(code, "upload")?;
+                self.checked(sys::cuEventRecord(staging.event, self.stream), "upload")
             }
-        }
-        pair.reverse();
+        };
+        let result = data.chunks(STAGING).enumerate().try_for_each(|(i, piece)| step(i, piece));
         lock(&self.staging).extend(pair);
         result
     }

@@ -394,7 +394,7 @@ KERNEL(stuck, 64, OUT(u32) b) {
             }
             let message = cuda.alloc::<f64>(1 << 45).unwrap_err().to_string();
             assert!(message.contains("out of memory") && message.contains("free"), "{message}");
-            let more = u64::try_from(cuda.memory().free.unwrap()).unwrap() / 4;
+            let more = cuda.memory().free.unwrap() / 4;
             let first = cuda.alloc_unset::<f32>((more / 2) as usize).unwrap();
             let message = cuda.alloc_unset::<f32>(more as usize).unwrap_err().to_string();
             assert!(message.contains("out of memory"), "{message}");

@@ -65,6 +65,7 @@ impl Program {
     }
 
     /// The names of the kernels in it.
+    #[cfg(test)]
     pub(crate) fn kernels(&self) -> impl Iterator<Item = &str> {
         self.text.lines().filter_map(|line| {
             let rest = line.trim_start().strip_prefix("KERNEL(")?;

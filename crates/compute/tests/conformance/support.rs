@@ -1,5 +1,8 @@
 //! Test images, comparisons, and the devices to test.
 
+// A check that is skipped says so.
+#![allow(clippy::print_stderr)]
+
 use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_compute::cuda::Cuda;
 use voxalign_compute::{Device, Dims};

@@ -1,0 +1,119 @@
+//! The same registration on other devices gives the same answer.
+
+// A test that is skipped says so.
+#![allow(clippy::print_stderr)]
+
+mod common;
+
+use common::*;
+use voxalign_compute::cpu::Cpu;
+use voxalign_compute::cuda::Cuda;
+use voxalign_image::Volume;
+use voxalign_register::Silent;
+use voxalign_register::linear::{AffineOptions, AffineResult, Cost, Search, register_affine};
+
+/// How far a device may be from the CPU anywhere in the head, mm.
+const AGREEMENT: f64 = 0.05;
+
+/// The GPU that the environment names, if it does.
+fn gpu(test: &str) -> Option<Cuda> {
+    if std::env::var("VOXALIGN_TEST_DEVICE").is_ok_and(|d| d.starts_with("cuda")) {
+        return Some(Cuda::new(0).unwrap());
+    }
+    eprintln!("skipped: {test} needs a GPU; set VOXALIGN_TEST_DEVICE to cuda");
+    None
+}
+
+/// Registers on the GPU three times and on the CPU once; fails unless the GPU gives the same bits
+/// every time and the CPU's answer.
+fn compare(
+    cuda: &Cuda,
+    name: &str,
+    fixed: &Volume<f32>,
+    moving: &Volume<f32>,
+    options: &AffineOptions,
+) {
+    let expected = register(fixed, moving, options);
+    let run = || register_affine(cuda, &input(fixed, moving), options, &Silent).unwrap();
+    let found = run();
+    let bits = |r: &AffineResult| {
+        let evaluations: Vec<usize> = r.stages.iter().map(|s| s.evaluations).collect();
+        (r.transform.rows(), r.cost_after.to_bits(), evaluations)
+    };
+    for _ in 0..2 {
+        assert_eq!(bits(&run()), bits(&found), "{name}: other bits in another run");
+    }
+    let (mean, largest) = error_inside(fixed, &found.transform, &expected.transform);
+    println!(
+        "{name}: GPU and CPU differ by {mean:.4} mm on average, {largest:.4} mm at most; costs {:.6} and {:.6}",
+        found.cost_after, expected.cost_after
+    );
+    assert!(largest <= AGREEMENT, "{name}: {largest} mm");
+    assert_eq!(found.verdict.good, expected.verdict.good, "{name}");
+}
+
+#[test]
+fn a_gpu_agrees_on_shipped_images() {
+    let Some(cuda) = gpu("a_gpu_agrees_on_shipped_images") else { return };
+    let brains = ["icbm152_t1.nii.gz", "colin27_brain.nii.gz"].map(shipped);
+    for cost in [Cost::Cr, Cost::Nmi, Cost::Mi, Cost::Ncc, Cost::Ssd] {
+        let options = AffineOptions { cost, ..AffineOptions::default() };
+        compare(&cuda, &format!("shipped, {cost:?}"), &brains[0], &brains[1], &options);
+    }
+    let rigid = AffineOptions { dof: 6, ..AffineOptions::default() };
+    compare(&cuda, "shipped, rigid", &brains[1], &brains[0], &rigid);
+}
+
+#[test]
+fn a_gpu_agrees_on_real_images() {
+    let Some(cuda) = gpu("a_gpu_agrees_on_real_images") else { return };
+    let Some(data) = real_data("a_gpu_agrees_on_real_images") else { return };
+    let folder = data.join("brains_oasis_miccai2012");
+    for (f, m) in [
+        ("1000", "1001"),
+        ("1003", "1006"),
+        ("1007", "1128"),
+        ("1008", "1113"),
+        ("1116", "1122"),
+        ("1003", "1023"),
+        ("1004", "1024"),
+    ] {
+        let [fixed, moving] = [f, m].map(|id| volume(folder.join(format!("{id}_SS.nii.gz"))));
+        compare(&cuda, &format!("{f}<-{m}"), &fixed, &moving, &AffineOptions::default());
+    }
+    let [f, m] = ["1000", "1001"].map(|id| folder.join(format!("{id}_fullhead_2mm.nii.gz")));
+    if f.exists() && m.exists() {
+        compare(&cuda, "full heads", &volume(f), &volume(m), &AffineOptions::default());
+    }
+}
+
+/// The whole path of a registration through the kernels of the GPU, on the host: a short one, on
+/// voxels of 12 mm, so that the answers may differ by as much more as the voxels are larger.
+#[test]
+fn the_emulated_gpu_agrees() {
+    let cuda = match Cuda::emulated() {
+        Ok(cuda) => cuda,
+        Err(e) => {
+            let required = std::env::var_os("VOXALIGN_REQUIRE_EMULATION").is_some();
+            assert!(!required, "the kernels of the GPU cannot be tested: {e}");
+            eprintln!("skipped: {e}");
+            return;
+        }
+    };
+    let cpu = Cpu::new(None).unwrap();
+    let fixed = shipped("icbm152_t1.nii.gz");
+    let moving = shipped("colin27_brain.nii.gz");
+    for cost in [Cost::Cr, Cost::Nmi, Cost::Ncc] {
+        let options = AffineOptions {
+            cost,
+            search: Search::Local,
+            levels: Some(vec![16.0, 12.0]),
+            ..AffineOptions::default()
+        };
+        let input = input(&fixed, &moving);
+        let expected = register_affine(&cpu, &input, &options, &Silent).unwrap();
+        let found = register_affine(&cuda, &input, &options, &Silent).unwrap();
+        let (_, largest) = error_inside(&fixed, &found.transform, &expected.transform);
+        assert!(largest <= 12.0 * AGREEMENT, "{cost:?}: {largest} mm");
+    }
+}
