@@ -6,7 +6,10 @@ use super::CudaBuffer;
 use crate::device::Element;
 
 /// Headers that kernel files may include.
-const HEADERS: &[(&str, &str)] = &[("prelude.cuh", include_str!("kernels/prelude.cuh"))];
+const HEADERS: &[(&str, &str)] = &[
+    ("prelude.cuh", include_str!("kernels/prelude.cuh")),
+    ("ungrouped.cuh", include_str!("kernels/ungrouped.cuh")),
+];
 
 /// What the emulation puts before a program.
 pub(super) const EMULATION: &str = include_str!("kernels/emulation.h");
