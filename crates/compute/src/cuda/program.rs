@@ -8,6 +8,7 @@ use crate::device::Element;
 /// Headers that kernel files may include.
 const HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("kernels/prelude.cuh")),
+    ("sampler.cuh", include_str!("kernels/sampler.cuh")),
     ("ungrouped.cuh", include_str!("kernels/ungrouped.cuh")),
 ];
 

@@ -81,7 +81,7 @@ macro_rules! on_devices {
 }
 
 /// The files of kernels, each in the list of one family below.
-const KERNEL_FILES: &[&str] = &[];
+const KERNEL_FILES: &[&str] = &["samples.cu", "schemes.cu", "baselines.cu", "ungrouped.cu"];
 
 /// A new file of kernels has to be in a list, where a test fails unless all of its kernels ran.
 #[test]
@@ -102,5 +102,6 @@ mod filter;
 mod histogram;
 mod reduce;
 mod resample;
+mod schemes;
 mod stencil;
 mod support;

@@ -6,11 +6,11 @@ mod sampler;
 mod sums;
 
 use crate::cpu::{Cpu, CpuBuffer};
-use crate::device::{DeviceBuffer, Memory};
+use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len};
 use crate::ops::histogram::{
     Histogram, LayoutOptions, MovingView, ParzenBins, SampleLayout, SampleSet, Scheme,
-    SumsAndGradient, Terms, ValueCounts, unsupported_scheme,
+    SumsAndGradient, Terms, ValueCounts, check_moving, check_tables, unsupported_scheme,
 };
 use crate::{AffineMap, Dims};
 use sampler::{Moving, PerMap};
@@ -85,7 +85,7 @@ impl Cpu {
         maps: &[AffineMap],
         gradient: bool,
     ) -> Result<Vec<Vec<f64>>> {
-        check(moving, maps)?;
+        check_moving(moving, maps)?;
         if !scheme.on_cpu() {
             return Err(unsupported_scheme(&self.name(), scheme));
         }
@@ -160,31 +160,6 @@ impl Cpu {
     }
 }
 
-fn check(moving: &MovingView<'_, Cpu>, maps: &[AffineMap]) -> Result<()> {
-    let dims: Dims = moving.dims;
-    let count = dims
-        .iter()
-        .try_fold(1usize, |n, &d| n.checked_mul(d))
-        .filter(|&n| n <= i32::MAX as usize && dims[0] >= 2 && dims[1] >= 2 && dims[2] >= 1)
-        .ok_or(ComputeError::Dims { what: "moving image", dims })?;
-    for (what, buffer) in [("moving image", Some(moving.values)), ("moving mask", moving.mask)] {
-        if let Some(found) = buffer.map(DeviceBuffer::len).filter(|&n| n != count) {
-            return Err(ComputeError::Length { what, expected: count, found });
-        }
-    }
-    if maps.iter().flatten().flatten().any(|v| !v.is_finite()) {
-        return Err(ComputeError::argument("map", "not finite", "twelve finite numbers"));
-    }
-    if moving.border.iter().any(|b| !(b.is_finite() && *b >= 0.0)) {
-        return Err(ComputeError::argument(
-            "border width",
-            format!("{:?}", moving.border),
-            "finite and not negative",
-        ));
-    }
-    Ok(())
-}
-
 impl Histogram for Cpu {
     type Samples = CpuSamples;
 
@@ -256,7 +231,7 @@ impl Histogram for Cpu {
         columns: &ParzenBins,
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
-        check(moving, maps)?;
+        check_moving(moving, maps)?;
         columns.check()?;
         let moving = Moving::new(moving);
         let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();
@@ -291,19 +266,9 @@ impl Histogram for Cpu {
         maps: &[AffineMap],
         tables: &[Vec<f64>],
     ) -> Result<Vec<[f64; 12]>> {
-        check(moving, maps)?;
+        check_moving(moving, maps)?;
         columns.check()?;
-        if tables.len() != maps.len() {
-            return Err(ComputeError::Length {
-                what: "tables",
-                expected: maps.len(),
-                found: tables.len(),
-            });
-        }
-        let expected = samples.layout.bins * columns.count;
-        if let Some(found) = tables.iter().map(Vec::len).find(|&n| n != expected) {
-            return Err(ComputeError::Length { what: "table", expected, found });
-        }
+        check_tables(samples.layout.bins, columns, maps, tables)?;
         let moving = Moving::new(moving);
         let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();
         let tables: Vec<Vec<f32>> =

@@ -110,7 +110,9 @@ pub(super) fn joint(
             JointScheme::VetterCrowded => baseline.sorted(&of_maps, some.len(), true)?,
         };
         let joint = cuda.download(&joint)?;
-        out.extend(joint.chunks_exact(cells).map(|h| h.iter().map(|&v| v as f64 / units).collect()));
+        out.extend(
+            joint.chunks_exact(cells).map(|h| h.iter().map(|&v| v as f64 / units).collect()),
+        );
     }
     Ok(out)
 }
@@ -118,7 +120,7 @@ pub(super) fn joint(
 impl Baseline<'_> {
     fn args(&self, maps: &CudaBuffer<f32>) -> Vec<Arg> {
         let mut args = self.samples.args(self.target, maps);
-        args.extend([Arg::of(self.columns), (self.rows as u32).into()]);
+        args.extend::<[Arg; 2]>([Arg::of(self.columns), (self.rows as u32).into()]);
         args
     }
 
@@ -146,7 +148,11 @@ impl Baseline<'_> {
         let shared = at_once * warps * self.row_bytes();
         let mut joint = self.cuda.alloc(maps * self.cells())?;
         let mut args = self.args(of_maps);
-        args.extend([(at_once as u32).into(), (self.share() as u32).into(), (&mut joint).into()]);
+        args.extend::<[Arg; 3]>([
+            (at_once as u32).into(),
+            (self.share() as u32).into(),
+            (&mut joint).into(),
+        ]);
         let shape = Shape {
             grid: [self.blocks as u32, maps as u32, self.rows.div_ceil(at_once) as u32],
             ..Shape::blocks(1, self.threads as u32).with_shared(shared)
@@ -208,7 +214,7 @@ impl Baseline<'_> {
         }
         let slots = if crowded { Some(self.crowded_columns()?) } else { None };
         let mut args = self.args(of_maps);
-        args.extend([(&sorted.order).into(), (&items.list).into()]);
+        args.extend::<[Arg; 2]>([(&sorted.order).into(), (&items.list).into()]);
         args.extend(slots.as_ref().map(Arg::from));
         args.push((&mut joint).into());
         let shape = Shape {
@@ -247,12 +253,7 @@ impl Baseline<'_> {
                 self.program,
                 "crowded_columns",
                 Shape::blocks(1, 32),
-                &[
-                    (&met).into(),
-                    columns.into(),
-                    (looked_at as u32).into(),
-                    (&mut slots).into(),
-                ],
+                &[(&met).into(), columns.into(), (looked_at as u32).into(), (&mut slots).into()],
             )?;
         }
         Ok(slots)

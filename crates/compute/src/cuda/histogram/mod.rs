@@ -1,100 +1,188 @@
 //! Histogram-like sums on the GPU.
+//!
+//! The samples of the fixed image are grouped on the device: tiles of 2^14 voxels, sorted by bin. A
+//! block of threads takes one tile under one map. It brings the part of the moving image that the
+//! tile's samples can fall on to shared memory, with whole lines, and samples it there; where that
+//! does not fit, it reads the image itself, with the same result. Every thread takes a few dozen
+//! samples that follow each other, almost always of one bin, and sums in registers: no two threads
+//! meet in a bin. Partial sums have places of their own and are added in a fixed order, in double
+//! precision; the joint histograms are counted in fixed point. All results are the same at every run.
+
+mod baselines;
+mod counts;
+mod group;
+mod joint;
+mod sampler;
+mod schemes;
+mod sums;
+mod ungrouped;
 
 use super::{Cuda, CudaBuffer};
-use crate::error::Result;
+use crate::device::Memory;
+use crate::error::{ComputeError, Result};
 use crate::ops::Histogram;
 use crate::ops::histogram::{
-    LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme, SumsAndGradient, Terms, ValueCounts,
+    JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme, SchemeSettings,
+    SumsAndGradient, Terms, ValueCounts, check_moving, unsupported_joint,
 };
 use crate::{AffineMap, Dims};
 
-/// The samples of a fixed image in the memory of a GPU.
-#[derive(Debug)]
-pub struct CudaSamples {
-    len: usize,
-    bins: usize,
-    total_weight: f64,
-}
+pub use group::CudaSamples;
+use ungrouped::{Target, Ungrouped};
 
-impl SampleSet for CudaSamples {
-    fn len(&self) -> usize {
-        self.len
-    }
+/// Bytes of partial results that are held at once; more maps are taken in turns.
+const SCRATCH: usize = 512 << 20;
+/// The most blocks along the second axis of a grid.
+const MOST_MAPS: usize = 65535;
 
-    fn bins(&self) -> usize {
-        self.bins
-    }
-
-    fn total_weight(&self) -> f64 {
-        self.total_weight
-    }
+/// How many maps are taken at once, each of which needs `bytes` of partial results.
+fn at_once(bytes: usize) -> usize {
+    (SCRATCH / bytes.max(1)).clamp(1, MOST_MAPS)
 }
 
 impl Histogram for Cuda {
     type Samples = CudaSamples;
 
+    fn batch(&self) -> usize {
+        4096
+    }
+
     fn group_samples(
         &self,
-        _values: &CudaBuffer<f32>,
-        _dims: Dims,
-        _weights: Option<&CudaBuffer<f32>>,
-        _options: &LayoutOptions,
+        values: &CudaBuffer<f32>,
+        dims: Dims,
+        weights: Option<&CudaBuffer<f32>>,
+        options: &LayoutOptions,
     ) -> Result<CudaSamples> {
-        Err(self.unsupported("histograms"))
+        group::group(self, values, dims, weights, options)
     }
 
     fn value_counts(
         &self,
-        _values: &CudaBuffer<f32>,
-        _weights: Option<&CudaBuffer<f32>>,
-        _low: f32,
-        _high: f32,
-        _bins: usize,
+        values: &CudaBuffer<f32>,
+        weights: Option<&CudaBuffer<f32>>,
+        low: f32,
+        high: f32,
+        bins: usize,
     ) -> Result<ValueCounts> {
-        Err(self.unsupported("histograms"))
+        counts::value_counts(self, values, weights, low, high, bins)
     }
 
     fn binned_sums(
         &self,
-        _terms: Terms,
-        _scheme: Scheme,
-        _samples: &CudaSamples,
-        _moving: &MovingView<'_, Self>,
-        _maps: &[AffineMap],
+        terms: Terms,
+        scheme: Scheme,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
-        Err(self.unsupported("histograms"))
+        let settings = SchemeSettings::default();
+        self.binned_sums_with(terms, scheme, &settings, samples, moving, maps)
+    }
+
+    fn binned_sums_with(
+        &self,
+        terms: Terms,
+        scheme: Scheme,
+        settings: &SchemeSettings,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        maps: &[AffineMap],
+    ) -> Result<Vec<Vec<f64>>> {
+        if scheme == Scheme::ConflictFree {
+            if *settings != SchemeSettings::default() {
+                return Err(ComputeError::Unsupported {
+                    device: self.name(),
+                    what: "a choice of blocks and threads with the scheme conflict_free".into(),
+                    remedy: "leave it out: they follow from the samples and the workload",
+                });
+            }
+            return sums::sums(self, terms, false, samples, moving, maps);
+        }
+        check_moving(moving, maps)?;
+        samples.check_terms(terms)?;
+        let target = Target::new(self, moving)?;
+        let (ungrouped, bins) = (samples.ungrouped()?, samples.bins);
+        schemes::sums(self, terms, scheme, settings, ungrouped, bins, &target, maps)
     }
 
     fn binned_gradient(
         &self,
-        _terms: Terms,
-        _scheme: Scheme,
-        _samples: &CudaSamples,
-        _moving: &MovingView<'_, Self>,
-        _maps: &[AffineMap],
-        _slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+        terms: Terms,
+        scheme: Scheme,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        maps: &[AffineMap],
+        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
     ) -> Result<Vec<SumsAndGradient>> {
-        Err(self.unsupported("histograms"))
+        if matches!(scheme, Scheme::ConflictFree | Scheme::Direct) {
+            let direct = scheme == Scheme::Direct;
+            return sums::gradient(self, terms, direct, samples, moving, maps, slopes);
+        }
+        // The scheme makes the sums; the pass that makes the derivative is common to all.
+        let sums = self.binned_sums(terms, scheme, samples, moving, maps)?;
+        let of_scheme = |i: usize, found: &[f64]| slopes(i, sums.get(i).map_or(found, |s| s));
+        let mut all = sums::gradient(self, terms, false, samples, moving, maps, &of_scheme)?;
+        all.iter_mut().zip(&sums).for_each(|(a, s)| a.0.clone_from(s));
+        Ok(all)
     }
 
     fn joint_histogram(
         &self,
-        _samples: &CudaSamples,
-        _moving: &MovingView<'_, Self>,
-        _columns: &ParzenBins,
-        _maps: &[AffineMap],
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
-        Err(self.unsupported("histograms"))
+        joint::histogram(self, samples, moving, columns, maps)
+    }
+
+    fn joint_histogram_with(
+        &self,
+        method: &JointMethod,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
+    ) -> Result<Vec<Vec<f64>>> {
+        if method.scheme == JointScheme::Default {
+            if *method != JointMethod::default() {
+                return Err(unsupported_joint(&self.name(), method));
+            }
+            return self.joint_histogram(samples, moving, columns, maps);
+        }
+        check_moving(moving, maps)?;
+        columns.check()?;
+        let target = Target::new(self, moving)?;
+        let (ungrouped, bins) = (samples.ungrouped()?, samples.bins);
+        baselines::joint(self, method, ungrouped, bins, &target, columns, maps)
     }
 
     fn joint_gradient(
         &self,
-        _samples: &CudaSamples,
-        _moving: &MovingView<'_, Self>,
-        _columns: &ParzenBins,
-        _maps: &[AffineMap],
-        _tables: &[Vec<f64>],
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
+        tables: &[Vec<f64>],
     ) -> Result<Vec<[f64; 12]>> {
-        Err(self.unsupported("histograms"))
+        joint::gradient(self, samples, moving, columns, maps, tables)
+    }
+}
+
+impl CudaSamples {
+    /// The samples in the order of the image.
+    fn ungrouped(&self) -> Result<&Ungrouped> {
+        self.ungrouped.as_ref().ok_or_else(|| {
+            ComputeError::argument("bins", self.bins, "at most 65534 with this scheme")
+        })
+    }
+
+    /// Moments need the values of the samples.
+    fn check_terms(&self, terms: Terms) -> Result<()> {
+        if terms == Terms::Moments && self.values.is_none() {
+            return Err(ComputeError::argument("samples", "without values", "samples with values"));
+        }
+        Ok(())
     }
 }

@@ -95,10 +95,8 @@ impl Launch<'_> {
         let threads = self.shape.grid[0] as usize * self.shape.block[0] as usize;
         let mut shadows = self.cuda.alloc::<f32>(self.maps * threads * self.entries)?;
         let mut totals = self.cuda.alloc_unset::<f64>(self.maps * self.entries)?;
-        let shape = Shape {
-            grid: [self.entries as u32, self.maps as u32, 1],
-            ..Shape::blocks(1, 256)
-        };
+        let shape =
+            Shape { grid: [self.entries as u32, self.maps as u32, 1], ..Shape::blocks(1, 256) };
         // SAFETY: every thread of the scheme's kernel has the entries of its histogram; the merging
         // kernel reads them and writes every total.
         unsafe {
@@ -108,11 +106,6 @@ impl Launch<'_> {
         }
         self.cuda.download(&totals)
     }
-}
-
-/// Whether a scheme is one of these.
-pub(super) fn is_ungrouped(scheme: Scheme) -> bool {
-    scheme != Scheme::ConflictFree
 }
 
 /// The sums of every map; the arguments were checked.
@@ -144,7 +137,12 @@ pub(super) fn sums(
         Scheme::SharedMerge | Scheme::SharedWarp | Scheme::WarpAggregated => blocks * shadow,
         _ => shadow,
     };
-    let what = || format!("the scheme {} with {bins} bins, {blocks} blocks and {threads} threads", scheme.name());
+    let what = || {
+        format!(
+            "the scheme {} with {bins} bins, {blocks} blocks and {threads} threads",
+            scheme.name()
+        )
+    };
     let at_once = maps_at_once(cuda, &what, scratch)?;
     let mut out = Vec::with_capacity(maps.len());
     for some in maps.chunks(at_once) {
@@ -176,7 +174,11 @@ pub(super) fn sums(
             Scheme::FixedPoint => fixed_point(&launch, terms, samples, target)?,
             Scheme::Direct => launch.meeting("direct", &[])?,
             Scheme::ConflictFree => {
-                return Err(ComputeError::argument("scheme", scheme.name(), "one without grouping"));
+                return Err(ComputeError::argument(
+                    "scheme",
+                    scheme.name(),
+                    "one without grouping",
+                ));
             }
         };
         out.extend(totals.chunks_exact(entries).map(<[f64]>::to_vec));

@@ -1,7 +1,7 @@
 //! The samples of a fixed image, grouped for conflict-free sums.
 
 use crate::Dims;
-use crate::error::{ComputeError, Result};
+use crate::error::{ComputeError, Result, check_len};
 
 /// Equal bins over a range of values; values beyond it fall into the outermost bins.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,6 +52,31 @@ pub struct LayoutOptions {
     pub keep_values: bool,
 }
 
+impl LayoutOptions {
+    /// Checks the arguments of a grouping, given the numbers of values and weights; the number of
+    /// voxels.
+    ///
+    /// # Errors
+    /// As [`SampleLayout::new`].
+    pub fn check(&self, values: usize, dims: Dims, weights: Option<usize>) -> Result<usize> {
+        let count = dims
+            .iter()
+            .try_fold(1usize, |n, &d| n.checked_mul(d))
+            .filter(|&n| n > 0 && dims.iter().all(|&d| d <= u32::MAX as usize))
+            .ok_or(ComputeError::Dims { what: "fixed image", dims })?;
+        check_len("fixed image", count, values)?;
+        if let Some(found) = weights {
+            check_len("fixed weights", count, found)?;
+        }
+        for (what, value) in [("bins", self.binning.bins), ("workload", self.workload)] {
+            if value == 0 || value > 1 << 20 {
+                return Err(ComputeError::argument(what, value, "between 1 and 1048576"));
+            }
+        }
+        Ok(count)
+    }
+}
+
 /// The samples of a fixed image, grouped by tile and then by bin.
 ///
 /// Tiles keep neighbouring samples near each other in the moving image; within a tile the samples
@@ -89,33 +114,8 @@ impl SampleLayout {
         weights: Option<&[f32]>,
         options: &LayoutOptions,
     ) -> Result<Self> {
-        let count = dims
-            .iter()
-            .try_fold(1usize, |n, &d| n.checked_mul(d))
-            .filter(|&n| n > 0 && dims.iter().all(|&d| d <= u32::MAX as usize))
-            .ok_or(ComputeError::Dims { what: "fixed image", dims })?;
-        let check = |what, found| {
-            if found == count {
-                Ok(())
-            } else {
-                Err(ComputeError::Length { what, expected: count, found })
-            }
-        };
-        check("fixed image", values.len())?;
-        if let Some(w) = weights {
-            check("fixed weights", w.len())?;
-        }
+        let count = options.check(values.len(), dims, weights.map(<[f32]>::len))?;
         let bins = options.binning.bins;
-        if bins == 0 || bins > 1 << 20 {
-            return Err(ComputeError::argument("bins", bins, "between 1 and 1048576"));
-        }
-        if options.workload == 0 || options.workload > 1 << 20 {
-            return Err(ComputeError::argument(
-                "workload",
-                options.workload,
-                "between 1 and 1048576",
-            ));
-        }
         let selected = weights.map_or(count, |w| w.iter().filter(|&&v| v > 0.0).count());
         let mut layout = Self {
             runs: Vec::new(),

@@ -26,7 +26,7 @@ mod scheme;
 pub use layout::{Binning, LayoutOptions, Run, SampleLayout};
 pub use scheme::{JointMethod, JointScheme, Scheme, SchemeSettings, Window};
 
-use crate::device::Memory;
+use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len};
 use crate::{AffineMap, Dims};
 
@@ -169,6 +169,49 @@ pub(crate) fn unsupported_joint(device: &str, method: &JointMethod) -> ComputeEr
         },
         remedy: "use the default scheme with cubic windows, or a GPU with another scheme",
     }
+}
+
+/// Checks the moving image and the maps of the operators of [`Histogram`].
+///
+/// # Errors
+/// Buffers whose length is not that of their sizes, sizes below 2 along x or y, maps or border
+/// widths that are not finite.
+pub fn check_moving<D: Memory>(moving: &MovingView<'_, D>, maps: &[AffineMap]) -> Result<()> {
+    let dims: Dims = moving.dims;
+    let count = dims
+        .iter()
+        .try_fold(1usize, |n, &d| n.checked_mul(d))
+        .filter(|&n| n <= i32::MAX as usize && dims[0] >= 2 && dims[1] >= 2 && dims[2] >= 1)
+        .ok_or(ComputeError::Dims { what: "moving image", dims })?;
+    check_len("moving image", count, moving.values.len())?;
+    if let Some(mask) = moving.mask {
+        check_len("moving mask", count, mask.len())?;
+    }
+    if maps.iter().flatten().flatten().any(|v| !v.is_finite()) {
+        return Err(ComputeError::argument("map", "not finite", "twelve finite numbers"));
+    }
+    if moving.border.iter().any(|b| !(b.is_finite() && *b >= 0.0)) {
+        return Err(ComputeError::argument(
+            "border width",
+            format!("{:?}", moving.border),
+            "finite and not negative",
+        ));
+    }
+    Ok(())
+}
+
+/// Checks the tables of [`Histogram::joint_gradient`].
+///
+/// # Errors
+/// Another number of tables than maps, or of entries than the joint histogram has.
+pub fn check_tables(
+    bins: usize,
+    columns: &ParzenBins,
+    maps: &[AffineMap],
+    tables: &[Vec<f64>],
+) -> Result<()> {
+    check_len("tables", maps.len(), tables.len())?;
+    tables.iter().try_for_each(|t| check_len("table", bins * columns.count, t.len()))
 }
 
 /// The samples of a fixed image in the memory of a device.

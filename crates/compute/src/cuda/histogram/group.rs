@@ -1,0 +1,240 @@
+//! Grouping the samples of a fixed image on the device.
+
+use std::sync::LazyLock;
+
+use super::sampler::THREADS;
+use super::ungrouped::Ungrouped;
+use crate::Dims;
+use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
+use crate::device::Memory;
+use crate::error::{ComputeError, Result};
+use crate::ops::histogram::{LayoutOptions, SampleSet};
+
+pub(super) static SAMPLES: LazyLock<Program> =
+    LazyLock::new(|| Program::new("samples", include_str!("../kernels/samples.cu")));
+
+/// Bits of the index of a voxel within a tile.
+const TILE_BITS: u32 = 14;
+/// Fewer bins can be sorted together with such an index in 32 bits; with more, tiles are smaller.
+const MOST_BINS: usize = 1 << (32 - TILE_BITS);
+/// Numbers of a tile's summary.
+const SUMMARY: usize = 4;
+
+/// How the fixed image is cut into tiles; `Tiling` of the kernels.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct Tiling {
+    /// Of the image, voxels.
+    pub(super) size: [u32; 3],
+    /// Tiles along each axis.
+    pub(super) tiles: [u32; 3],
+    /// A tile has `2^axis_bits` voxels along each axis.
+    pub(super) axis_bits: [u32; 3],
+    /// Their sum.
+    pub(super) bits: u32,
+    /// Bins that a tile has room for.
+    pub(super) capacity: u32,
+}
+
+// SAFETY: `repr(C)`, fields of four bytes only, in the order of the structure of the kernels.
+unsafe impl Plain for Tiling {}
+
+impl Tiling {
+    fn new(dims: Dims, bins: usize) -> Result<Self> {
+        // All axes get a share of the bits, thin ones no more than they have voxels.
+        let bits = if bins < MOST_BINS { TILE_BITS } else { TILE_BITS - 3 };
+        let needed = |a: usize| usize::BITS - (dims[a] - 1).leading_zeros();
+        let z = needed(2).min(bits - 10);
+        let y = needed(1).min((bits - z) / 2);
+        let x = bits - z - y;
+        let axis_bits = [x, y, z];
+        let tiles: [usize; 3] = std::array::from_fn(|a| dims[a].div_ceil(1 << axis_bits[a]));
+        let count = tiles.iter().try_fold(1usize, |n, &t| n.checked_mul(t));
+        if count.is_none_or(|n| n > i32::MAX as usize) {
+            return Err(ComputeError::Dims { what: "fixed image", dims });
+        }
+        Ok(Self {
+            size: dims.map(|d| d as u32),
+            tiles: tiles.map(|t| t as u32),
+            axis_bits,
+            bits,
+            capacity: bins.min(1 << bits) as u32,
+        })
+    }
+
+    /// The number of tiles.
+    pub(super) fn count(&self) -> usize {
+        self.tiles.iter().map(|&t| t as usize).product()
+    }
+}
+
+/// The samples of a fixed image in the memory of a GPU, grouped by tile and then by bin; the order
+/// within a tile is told in `kernels/sampler.cuh`.
+#[derive(Debug)]
+pub struct CudaSamples {
+    pub(super) tiling: Tiling,
+    /// The samples, `2^bits` places a tile.
+    pub(super) packed: CudaBuffer<u32>,
+    /// Their values, in the same places.
+    pub(super) values: Option<CudaBuffer<f32>>,
+    /// Their weights, in the same places.
+    pub(super) weights: Option<CudaBuffer<f32>>,
+    /// How many samples each tile has, and how many bins occur among them.
+    pub(super) tile_len: CudaBuffer<u32>,
+    pub(super) tile_ranks: CudaBuffer<u32>,
+    /// For each tile and rank, `capacity` a tile, the bin and the number of its first sample.
+    pub(super) rank_bin: CudaBuffer<u32>,
+    pub(super) rank_start: CudaBuffer<u32>,
+    /// For each bin the tiles' entries of it, `tile * capacity + rank`, in the order of tiles: from
+    /// `bin_first[bin]` to `bin_first[bin + 1]` of `bin_entries`.
+    pub(super) bin_first: CudaBuffer<u32>,
+    pub(super) bin_entries: CudaBuffer<u64>,
+    pub(super) bins: usize,
+    pub(super) len: usize,
+    pub(super) total_weight: f64,
+    /// The largest weight; 1 without weights.
+    pub(super) most_weight: f64,
+    /// The same samples in the order of the image, where a number can tell their bins apart.
+    pub(super) ungrouped: Option<Ungrouped>,
+    /// The most bins that occur in a tile.
+    pub(super) most_ranks: usize,
+}
+
+impl SampleSet for CudaSamples {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn bins(&self) -> usize {
+        self.bins
+    }
+
+    fn total_weight(&self) -> f64 {
+        self.total_weight
+    }
+}
+
+/// How values fall into bins, in the arithmetic of [`Binning::bin`](crate::ops::histogram::Binning).
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct BinOf {
+    low: f32,
+    scale: f32,
+    last: f32,
+}
+
+// SAFETY: three floats.
+unsafe impl Plain for BinOf {}
+
+/// The samples as the trait defines them. Nothing in it depends on the order in which blocks run.
+pub(super) fn group(
+    cuda: &Cuda,
+    values: &CudaBuffer<f32>,
+    dims: Dims,
+    weights: Option<&CudaBuffer<f32>>,
+    options: &LayoutOptions,
+) -> Result<CudaSamples> {
+    use crate::device::DeviceBuffer;
+    options.check(values.len(), dims, weights.map(DeviceBuffer::len))?;
+    let binning = options.binning;
+    let bins = binning.bins;
+    let tiling = Tiling::new(dims, bins)?;
+    let tiles = tiling.count();
+    let places = tiles << tiling.bits;
+    let entries = tiles * tiling.capacity as usize;
+    let span = binning.high - binning.low;
+    let one_bin = span <= 0.0 || bins <= 1;
+    let of = BinOf {
+        low: binning.low,
+        scale: if one_bin { 0.0 } else { bins as f32 / span },
+        last: if one_bin { 0.0 } else { (bins - 1) as f32 },
+    };
+    let passes = (usize::BITS - (bins - 1).leading_zeros()).div_ceil(8).max(1);
+    let mut samples = CudaSamples {
+        tiling,
+        packed: cuda.alloc_unset(places)?,
+        values: if options.keep_values { Some(cuda.alloc_unset(places)?) } else { None },
+        weights: if weights.is_some() { Some(cuda.alloc_unset(places)?) } else { None },
+        tile_len: cuda.alloc_unset(tiles)?,
+        tile_ranks: cuda.alloc_unset(tiles)?,
+        rank_bin: cuda.alloc_unset(entries)?,
+        rank_start: cuda.alloc_unset(entries)?,
+        bin_first: cuda.alloc(bins + 1)?,
+        bin_entries: cuda.alloc_unset(0)?,
+        bins,
+        len: 0,
+        total_weight: 0.0,
+        most_weight: 1.0,
+        ungrouped: Ungrouped::new(cuda, values, dims, weights, options)?,
+        most_ranks: 0,
+    };
+    let mut summary = cuda.alloc_unset::<f64>(SUMMARY * tiles)?;
+    let shape = Shape::blocks(tiles, THREADS).with_shared(size_of::<u32>() << tiling.bits);
+    // SAFETY: the parameters are the kernel's. It reads voxels within the sizes, which the buffers
+    // were checked against, and writes the places and entries of its tile, for which the buffers
+    // above have room; counts go to bins below `bins`, one place on.
+    unsafe {
+        cuda.launch(
+            &SAMPLES,
+            "sort_tiles",
+            shape,
+            &[
+                Arg::of(tiling),
+                Arg::of(of),
+                values.into(),
+                Arg::optional(weights),
+                passes.into(),
+                (&mut samples.packed).into(),
+                Arg::optional(samples.values.as_ref()),
+                Arg::optional(samples.weights.as_ref()),
+                (&mut samples.tile_len).into(),
+                (&mut samples.tile_ranks).into(),
+                (&mut samples.rank_bin).into(),
+                (&mut samples.rank_start).into(),
+                (&mut samples.bin_first).into(),
+                (&mut summary).into(),
+            ],
+        )?;
+        // SAFETY: one block; the counts of all bins, in place.
+        cuda.launch(
+            &SAMPLES,
+            "scan_counts",
+            Shape::blocks(1, 1024),
+            &[(&mut samples.bin_first).into(), (bins as u32).into()],
+        )?;
+    }
+    let mut total_entries = 0usize;
+    for tile in cuda.download(&summary)?.chunks_exact(SUMMARY) {
+        samples.len += tile[0] as usize;
+        samples.total_weight += tile[1];
+        if weights.is_some() {
+            samples.most_weight =
+                if total_entries == 0 { tile[2] } else { samples.most_weight.max(tile[2]) };
+        }
+        samples.most_ranks = samples.most_ranks.max(tile[3] as usize);
+        total_entries += tile[3] as usize;
+    }
+    if total_entries > u32::MAX as usize {
+        return Err(ComputeError::Dims { what: "fixed image", dims });
+    }
+    samples.bin_entries = cuda.alloc_unset(total_entries)?;
+    if total_entries > 0 {
+        // SAFETY: the parameters are the kernel's; it writes as many entries as were counted.
+        unsafe {
+            cuda.launch(
+                &SAMPLES,
+                "list_entries",
+                Shape::covering(bins * 32, 256),
+                &[
+                    Arg::of(tiling),
+                    (&samples.tile_ranks).into(),
+                    (&samples.rank_bin).into(),
+                    (&samples.bin_first).into(),
+                    (bins as u32).into(),
+                    (&mut samples.bin_entries).into(),
+                ],
+            )?;
+        }
+    }
+    Ok(samples)
+}

@@ -1,0 +1,143 @@
+//! What the kernels are told of the moving image and of the maps.
+
+use super::group::Tiling;
+use crate::cuda::{Arg, Cuda, CudaBuffer, Plain};
+use crate::error::Result;
+use crate::ops::histogram::{MovingView, check_moving};
+use crate::{AffineMap, Dims};
+
+/// Threads that share a tile: `THREADS` of the kernels.
+pub(super) const THREADS: u32 = 512;
+
+/// The moving image without its voxels; `MovingShape` of the kernels.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct MovingShape {
+    last: [f32; 3],
+    slope: [f32; 3],
+    offset: [f32; 3],
+    cell: [i32; 3],
+    row: i32,
+    slice: i32,
+    flat: u32,
+}
+
+// SAFETY: `repr(C)`, fields of four bytes only, in the order of the structure of the kernels.
+unsafe impl Plain for MovingShape {}
+
+/// Twelve numbers of a map, passed by value.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct OneMap([f64; 12]);
+
+// SAFETY: twelve numbers without padding.
+unsafe impl Plain for OneMap {}
+
+/// The moving image and the maps, checked and ready for the kernels.
+#[derive(Debug)]
+pub(super) struct Moving<'a> {
+    shape: MovingShape,
+    dims: Dims,
+    values: &'a CudaBuffer<f32>,
+    mask: Option<&'a CudaBuffer<f32>>,
+}
+
+impl<'a> Moving<'a> {
+    /// # Errors
+    /// As [`check_moving`].
+    pub(super) fn new(view: &'a MovingView<'_, Cuda>, maps: &[AffineMap]) -> Result<Self> {
+        check_moving(view, maps)?;
+        let [nx, ny, nz] = view.dims;
+        let flat = nz == 1;
+        let ramp = |a: usize| {
+            let width = view.border[a] as f32;
+            if width > 0.0 && !(a == 2 && flat) { (1.0 / width, 0.0) } else { (0.0, 1.0) }
+        };
+        let shape = MovingShape {
+            last: [(nx - 1) as f32, (ny - 1) as f32, if flat { 0.0 } else { (nz - 1) as f32 }],
+            slope: std::array::from_fn(|a| ramp(a).0),
+            offset: std::array::from_fn(|a| ramp(a).1),
+            cell: [nx as i32 - 2, ny as i32 - 2, if flat { 0 } else { nz as i32 - 2 }],
+            row: nx as i32,
+            slice: if flat { 0 } else { (nx * ny) as i32 },
+            flat: u32::from(flat),
+        };
+        Ok(Self { shape, dims: view.dims, values: view.values, mask: view.mask })
+    }
+
+    /// The parameters of a kernel: the shape, the voxels, the mask.
+    pub(super) fn args(&self) -> [Arg; 3] {
+        [Arg::of(self.shape), self.values.into(), Arg::optional(self.mask)]
+    }
+
+    /// The most floats that the box of any tile under any of the maps takes in shared memory, as
+    /// `box_fits` counts them.
+    fn box_of(&self, tiling: &Tiling, map: &AffineMap) -> usize {
+        let extent = |r: usize| {
+            let (mut span, mut far) = (0.0, map[r][3].abs());
+            for c in 0..3 {
+                span += map[r][c].abs() * f64::from((1u32 << tiling.axis_bits[c]) - 1);
+                far += map[r][c].abs() * f64::from(tiling.size[c]);
+            }
+            // Rounding, the margin of the kernel, and the far corners of the last cells.
+            let size = span + 2.0 * (2e-3 + 2e-6 * (far + span)) + 3.0;
+            (size.min(self.dims[r] as f64) as usize).max(1)
+        };
+        let depth = if self.shape.flat == 0 { extent(2) } else { 1 };
+        (extent(0) | 1).saturating_mul(extent(1)).saturating_mul(depth)
+    }
+
+    /// How many floats of shared memory blocks should have for their boxes, beside `other` bytes
+    /// that they use: so many that the boxes fit, if then two blocks still fit on a multiprocessor;
+    /// else as many as a block can have. 0 if that is too few for most of the maps: blocks whose
+    /// box does not fit read the image where it is.
+    pub(super) fn room(
+        &self,
+        cuda: &Cuda,
+        tiling: &Tiling,
+        maps: &[AffineMap],
+        other: usize,
+    ) -> usize {
+        let all = cuda.shared_memory();
+        let floats = |bytes: usize| bytes.saturating_sub(other) / size_of::<f32>();
+        // A multiprocessor keeps a kilobyte for itself with every block.
+        let (half, full) = (floats((all + 1024) / 2 - 1024), floats(all));
+        let mut boxes: Vec<usize> = maps.iter().map(|m| self.box_of(tiling, m)).collect();
+        boxes.sort_unstable();
+        let at = |part: usize| boxes.get((boxes.len() * part / 8).min(boxes.len().wrapping_sub(1)));
+        match (boxes.last(), at(7), at(4)) {
+            (Some(&most), _, _) if most <= half => most,
+            (_, Some(&nearly_all), _) if nearly_all <= half => half,
+            (Some(&most), _, _) if most <= full => most,
+            (_, _, Some(&many)) if many <= full => full,
+            _ => 0,
+        }
+    }
+}
+
+/// The maps of a launch.
+#[derive(Debug)]
+pub(super) struct Maps {
+    many: Option<CudaBuffer<f64>>,
+    one: OneMap,
+}
+
+impl Maps {
+    /// One map is passed by value, more are brought to the device.
+    pub(super) fn new(cuda: &Cuda, maps: &[AffineMap]) -> Result<Self> {
+        use crate::device::Memory;
+        let flat = |map: &AffineMap| -> [f64; 12] { std::array::from_fn(|i| map[i / 4][i % 4]) };
+        let one = OneMap(maps.first().map_or([0.0; 12], flat));
+        let many = if maps.len() > 1 {
+            Some(cuda.upload(maps.iter().flat_map(flat).collect::<Vec<_>>().as_slice())?)
+        } else {
+            None
+        };
+        Ok(Self { many, one })
+    }
+
+    /// The parameters of a kernel: the maps (null if there is one only), the first map.
+    pub(super) fn args(&self) -> [Arg; 2] {
+        [Arg::optional(self.many.as_ref()), Arg::of(self.one)]
+    }
+}
