@@ -16,9 +16,9 @@ static COUNTS: LazyLock<Program> = LazyLock::new(|| CUBIC.with(&[("TAPS", 1)]));
 /// Threads a block, where the caller does not choose.
 const THREADS: usize = 256;
 /// Units of the largest weight.
-const UNITS: f64 = 65536.0;
+const UNITS: f64 = 262_144.0;
 /// The most samples that a block adds up in 32 bits: half of what would fit.
-const MOST_SHARE: usize = 1 << 15;
+const MOST_SHARE: usize = 1 << 13;
 /// Extra counters of a row: `CROWDED * COPIES` of the kernels.
 const EXTRA: usize = 64;
 /// Every so many values of the moving image are looked at to find crowded columns.

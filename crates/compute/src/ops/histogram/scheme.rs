@@ -93,7 +93,7 @@ impl FromStr for Scheme {
 
 /// How joint histograms are made: ours, or as others made them on GPUs (section 4.3 of Li et al.
 /// 2015), for comparison. All of them count in whole units of weight and have the same bits at
-/// every run; those of the baselines are 2^-16 of the largest weight of the fixed image, so that a
+/// every run; those of the baselines are 2^-18 of the largest weight of the fixed image, so that a
 /// sample's part of a column is off by at most half of that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum JointScheme {
