@@ -7,7 +7,7 @@ use voxalign_compute::ops::histogram::{
 };
 use voxalign_compute::{AffineMap, Dims};
 
-on_devices!("samples.cu";
+on_devices!("samples.cu", "histogram.cu", "joint.cu";
     samples_are_grouped,
     values_are_counted,
     binned_sums_match,

@@ -81,7 +81,8 @@ macro_rules! on_devices {
 }
 
 /// The files of kernels, each in the list of one family below.
-const KERNEL_FILES: &[&str] = &["samples.cu", "schemes.cu", "baselines.cu", "ungrouped.cu"];
+const KERNEL_FILES: &[&str] =
+    &["histogram.cu", "joint.cu", "samples.cu", "schemes.cu", "baselines.cu", "ungrouped.cu"];
 
 /// A new file of kernels has to be in a list, where a test fails unless all of its kernels ran.
 #[test]

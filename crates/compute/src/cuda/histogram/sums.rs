@@ -1,30 +1,304 @@
 //! Binned sums and their derivatives.
 
-use super::CudaSamples;
+use std::sync::LazyLock;
+
+use rayon::prelude::*;
+
+use super::group::SAMPLES;
+use super::sampler::{Maps, Moving, THREADS};
+use super::{CudaSamples, at_once};
 use crate::AffineMap;
-use crate::cuda::Cuda;
-use crate::error::Result;
+use crate::cuda::{Arg, Cuda, CudaBuffer, Program, Shape};
+use crate::device::{Element, Memory};
+use crate::error::{ComputeError, Result, check_len};
 use crate::ops::histogram::{MovingView, SumsAndGradient, Terms};
 
-pub(super) fn sums(
-    cuda: &Cuda,
-    _terms: Terms,
-    _direct: bool,
-    _samples: &CudaSamples,
-    _moving: &MovingView<'_, Cuda>,
-    _maps: &[AffineMap],
-) -> Result<Vec<Vec<f64>>> {
-    Err(cuda.unsupported("binned sums"))
+/// For single and for double precision, three terms and six.
+static PROGRAMS: LazyLock<[[Program; 2]; 2]> = LazyLock::new(|| {
+    let program = Program::new("histogram", include_str!("../kernels/histogram.cu"));
+    [0, 1].map(|direct| [3, 6].map(|terms| program.with(&[("TERMS", terms), ("DIRECT", direct)])))
+});
+
+/// Bytes of shared memory for the places of sums or for slopes; tiles with more bins use the
+/// memory of the GPU.
+const MOST_SHARED: usize = 48 << 10;
+
+/// The numbers that the kernels sum in.
+trait Real: Element {
+    /// The number of the programs.
+    const DIRECT: usize;
+    fn from_f64(v: f64) -> Self;
 }
 
+impl Real for f32 {
+    const DIRECT: usize = 0;
+    fn from_f64(v: f64) -> Self {
+        v as f32
+    }
+}
+
+impl Real for f64 {
+    const DIRECT: usize = 1;
+    fn from_f64(v: f64) -> Self {
+        v
+    }
+}
+
+/// What all launches of one call share.
+struct Call<'a> {
+    cuda: &'a Cuda,
+    terms: Terms,
+    samples: &'a CudaSamples,
+    moving: Moving<'a>,
+}
+
+/// The sums of every map, `bins x terms`; in double precision throughout if `direct`.
+pub(super) fn sums(
+    cuda: &Cuda,
+    terms: Terms,
+    direct: bool,
+    samples: &CudaSamples,
+    moving: &MovingView<'_, Cuda>,
+    maps: &[AffineMap],
+) -> Result<Vec<Vec<f64>>> {
+    let call = Call::new(cuda, terms, samples, moving, maps)?;
+    if direct { call.all_sums::<f64>(maps) } else { call.all_sums::<f32>(maps) }
+}
+
+/// The sums of every map, and the derivative of a function of them.
 pub(super) fn gradient(
     cuda: &Cuda,
-    _terms: Terms,
-    _direct: bool,
-    _samples: &CudaSamples,
-    _moving: &MovingView<'_, Cuda>,
-    _maps: &[AffineMap],
-    _slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+    terms: Terms,
+    direct: bool,
+    samples: &CudaSamples,
+    moving: &MovingView<'_, Cuda>,
+    maps: &[AffineMap],
+    slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
 ) -> Result<Vec<SumsAndGradient>> {
-    Err(cuda.unsupported("binned sums"))
+    let call = Call::new(cuda, terms, samples, moving, maps)?;
+    if direct {
+        call.all_gradients::<f64>(maps, slopes)
+    } else {
+        call.all_gradients::<f32>(maps, slopes)
+    }
+}
+
+impl<'a> Call<'a> {
+    fn new(
+        cuda: &'a Cuda,
+        terms: Terms,
+        samples: &'a CudaSamples,
+        moving: &'a MovingView<'_, Cuda>,
+        maps: &[AffineMap],
+    ) -> Result<Self> {
+        let moving = Moving::new(moving, maps)?;
+        if terms == Terms::Moments && samples.values.is_none() {
+            return Err(ComputeError::argument("samples", "without values", "samples with values"));
+        }
+        Ok(Self { cuda, terms, samples, moving })
+    }
+
+    /// Sums of a map.
+    fn size(&self) -> usize {
+        self.samples.bins * self.terms.count()
+    }
+
+    fn program<R: Real>(&self) -> &'static Program {
+        &PROGRAMS[R::DIRECT][usize::from(self.terms == Terms::Moments)]
+    }
+
+    /// Places of sums for each term and tile.
+    fn slots(&self) -> usize {
+        THREADS as usize + self.samples.most_ranks
+    }
+
+    /// Bytes of the places of a tile, and whether they are in shared memory.
+    fn places<R: Real>(&self) -> (usize, bool) {
+        let bytes = self.slots() * self.terms.count() * size_of::<R>();
+        (bytes, bytes <= MOST_SHARED)
+    }
+
+    /// How many maps are taken at once.
+    fn chunk<R: Real>(&self) -> usize {
+        let tiling = &self.samples.tiling;
+        let partials = tiling.capacity as usize * self.terms.count() * size_of::<f64>();
+        let (places, shared) = self.places::<R>();
+        at_once(tiling.count() * (partials + if shared { 0 } else { places } + 12 * 8))
+    }
+
+    fn all_sums<R: Real>(&self, maps: &[AffineMap]) -> Result<Vec<Vec<f64>>> {
+        let mut all = Vec::with_capacity(maps.len());
+        for part in maps.chunks(self.chunk::<R>()) {
+            let of_device = Maps::new(self.cuda, part)?;
+            let sums = self.launch_sums::<R>(part, &of_device)?;
+            let sums = self.cuda.download(&sums)?;
+            all.extend(sums.chunks_exact(self.size()).map(<[f64]>::to_vec));
+        }
+        Ok(all)
+    }
+
+    fn all_gradients<R: Real>(
+        &self,
+        maps: &[AffineMap],
+        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+    ) -> Result<Vec<SumsAndGradient>> {
+        let size = self.size();
+        let mut all = Vec::with_capacity(maps.len());
+        let chunk = self.chunk::<R>();
+        for (c, part) in maps.chunks(chunk).enumerate() {
+            let of_device = Maps::new(self.cuda, part)?;
+            let sums = self.launch_sums::<R>(part, &of_device)?;
+            let sums = self.cuda.download(&sums)?;
+            let mut table = vec![R::default(); sums.len()];
+            let fill = |(i, (sums, table)): (usize, (&[f64], &mut [R]))| {
+                let found = slopes(c * chunk + i, sums);
+                check_len("slopes", size, found.len())?;
+                table.iter_mut().zip(&found).for_each(|(t, &s)| *t = R::from_f64(s));
+                Ok(())
+            };
+            if part.len() == 1 {
+                fill((0, (sums.as_slice(), table.as_mut_slice())))?;
+            } else {
+                sums.par_chunks_exact(size)
+                    .zip(table.par_chunks_exact_mut(size))
+                    .enumerate()
+                    .try_for_each(fill)?;
+            }
+            let table = self.cuda.upload(&table)?;
+            let found = self.launch_gradient::<R>(part, &of_device, &table)?;
+            let found = self.cuda.download(&found)?;
+            for (sums, gradient) in sums.chunks_exact(size).zip(found.chunks_exact(12)) {
+                all.push((sums.to_vec(), std::array::from_fn(|e| gradient[e])));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The parameters that the kernels have in common.
+    fn args(&self, maps: &Maps) -> Vec<Arg> {
+        let samples = self.samples;
+        let mut args = vec![Arg::of(samples.tiling)];
+        args.extend(self.moving.args());
+        args.extend(maps.args());
+        args.extend([
+            Arg::from(&samples.packed),
+            Arg::optional(samples.values.as_ref()),
+            Arg::optional(samples.weights.as_ref()),
+            Arg::from(&samples.tile_len),
+            Arg::from(&samples.tile_ranks),
+        ]);
+        args
+    }
+
+    fn launch_sums<R: Real>(&self, part: &[AffineMap], maps: &Maps) -> Result<CudaBuffer<f64>> {
+        let (cuda, samples) = (self.cuda, self.samples);
+        let (tiling, bins) = (&samples.tiling, samples.bins);
+        let (terms, tiles, program) = (self.terms.count(), tiling.count(), self.program::<R>());
+        let entries = tiles * tiling.capacity as usize;
+        let (bytes, shared) = self.places::<R>();
+        let scratch = match shared {
+            true => None,
+            false => Some(cuda.alloc_unset::<R>(part.len() * tiles * self.slots() * terms)?),
+        };
+        let near = if shared { bytes.next_multiple_of(16) } else { 0 };
+        let room = self.moving.room(cuda, tiling, part, near);
+        let mut partials = cuda.alloc_unset::<f64>(part.len() * entries * terms)?;
+        let mut sums = cuda.alloc_unset::<f64>(part.len() * self.size())?;
+        let mut args = self.args(maps);
+        args.extend([
+            Arg::from(&samples.rank_start),
+            (self.slots() as u32).into(),
+            ((near / size_of::<f32>()) as u32).into(),
+            (room as u32).into(),
+            Arg::optional(scratch.as_ref()),
+            (&mut partials).into(),
+        ]);
+        let mut shape = Shape::blocks(tiles, THREADS).with_shared(near + room * size_of::<f32>());
+        shape.grid[1] = part.len() as u32;
+        let lanes = tiles.next_power_of_two().min(32) as u32;
+        let mut adding = Shape::covering(bins * lanes as usize, 256);
+        adding.grid[1] = part.len() as u32;
+        // SAFETY: the parameters are the kernels'. They read samples and entries of the tiles,
+        // moving voxels of clamped cells, and write the entries of each tile that has samples; what
+        // `bin_entries` lists is of those.
+        unsafe {
+            cuda.launch(program, "binned_sums", shape, &args)?;
+            cuda.launch(
+                program,
+                "add_entries",
+                adding,
+                &[
+                    (&partials).into(),
+                    (&samples.bin_first).into(),
+                    (&samples.bin_entries).into(),
+                    (entries as u64).into(),
+                    (bins as u32).into(),
+                    lanes.into(),
+                    (&mut sums).into(),
+                ],
+            )?;
+        }
+        Ok(sums)
+    }
+
+    fn launch_gradient<R: Real>(
+        &self,
+        part: &[AffineMap],
+        maps: &Maps,
+        slopes: &CudaBuffer<R>,
+    ) -> Result<CudaBuffer<f64>> {
+        let (cuda, samples) = (self.cuda, self.samples);
+        let (tiling, program) = (&samples.tiling, self.program::<R>());
+        let tiles = tiling.count();
+        let bytes = samples.most_ranks * self.terms.count() * size_of::<R>();
+        let (near_ranks, near) = if bytes <= MOST_SHARED {
+            (samples.most_ranks, bytes.next_multiple_of(16))
+        } else {
+            (0, 0)
+        };
+        // The sums of warps take some shared memory as well.
+        let room = self.moving.room(cuda, tiling, part, near + 2048);
+        let mut partials = cuda.alloc_unset::<f64>(part.len() * tiles * 12)?;
+        let mut args = self.args(maps);
+        args.extend([
+            Arg::from(&samples.rank_bin),
+            slopes.into(),
+            (samples.bins as u32).into(),
+            (near_ranks as u32).into(),
+            ((near / size_of::<f32>()) as u32).into(),
+            (room as u32).into(),
+            (&mut partials).into(),
+        ]);
+        let mut shape = Shape::blocks(tiles, THREADS).with_shared(near + room * size_of::<f32>());
+        shape.grid[1] = part.len() as u32;
+        // SAFETY: as for the sums; `slopes` has `bins x terms` numbers a map, `partials` twelve a
+        // tile and map.
+        unsafe { cuda.launch(program, "binned_gradient", shape, &args)? };
+        add_tiles(cuda, &partials, tiles, part.len())
+    }
+}
+
+/// Adds twelve numbers of every tile for each map.
+pub(super) fn add_tiles(
+    cuda: &Cuda,
+    partials: &CudaBuffer<f64>,
+    tiles: usize,
+    maps: usize,
+) -> Result<CudaBuffer<f64>> {
+    let mut sums = cuda.alloc_unset::<f64>(12 * maps)?;
+    // SAFETY: the parameters are the kernel's; `partials` has twelve numbers a tile and map.
+    unsafe {
+        cuda.launch(
+            &SAMPLES,
+            "add_tiles",
+            Shape::covering(12 * maps * 32, 256),
+            &[
+                partials.into(),
+                (tiles as u32).into(),
+                ((12 * maps) as u32).into(),
+                (&mut sums).into(),
+            ],
+        )?;
+    }
+    Ok(sums)
 }

@@ -273,3 +273,29 @@ DEVICE Sampled sample(const MovingShape& moving, const Frame& frame, const Cells
     s.w = w * weight;
     return s;
 }
+
+// Adds the threads' sums over indices within the tile to `totals` (12 a warp) and writes the tile's
+// sums over indices of the image: each coordinate gains the tile's origin times the fourth number.
+template <class T>
+DEVICE void add_map_sums(const Tiling& tiling, u32 tile, const T (&sum)[12],
+                         SHARED_POINTER(double) totals, OUT(double) out) {
+    u32 rank = threadIdx.x, lane = rank & (WARP - 1), warps = blockDim.x / WARP;
+#pragma unroll
+    for (u32 e = 0; e < 12; ++e) {
+        double v = warp_sum((double)sum[e]);
+        if (lane == 0) totals[12 * (rank / WARP) + e] = v;
+    }
+    __syncthreads();
+    double v = 0.0;
+    if (rank < 12)
+        for (u32 w = 0; w < warps; ++w) v += totals[12 * w + rank];
+    // The first warp has all twelve numbers.
+    if (rank < WARP) {
+        double fourth = __shfl_sync(ALL_LANES, v, (i32)(rank | 3));
+        if (rank < 12) {
+            u32 axis = rank & 3;
+            if (axis < 3) v += (double)tile_origin(tiling, tile, axis) * fourth;
+            out[rank] = v;
+        }
+    }
+}

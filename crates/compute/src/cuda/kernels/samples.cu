@@ -297,3 +297,14 @@ KERNEL(count_values, 256, IN(float) values, IN(float) weights, u64 n, float low,
         if (c) atomicAdd(&counts[2 + i], (u64)c);
     }
 }
+
+// Adds the tiles' derivatives of every map, in the order of tiles. A warp takes one number.
+KERNEL(add_tiles, 256, IN(double) partials, u32 tiles, u32 numbers, OUT(double) sums) {
+    u32 number = (u32)(global_thread() / WARP), lane = threadIdx.x & (WARP - 1);
+    if (number >= numbers) return;
+    u64 first = (u64)(number / 12) * tiles * 12 + number % 12;
+    double sum = 0.0;
+    for (u32 t = lane; t < tiles; t += WARP) sum += partials[first + (u64)t * 12];
+    sum = warp_sum(sum);
+    if (lane == 0) sums[number] = sum;
+}
