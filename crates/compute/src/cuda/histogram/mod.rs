@@ -89,15 +89,15 @@ impl Histogram for Cuda {
         moving: &MovingView<'_, Self>,
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
-        if scheme == Scheme::ConflictFree {
+        if matches!(scheme, Scheme::ConflictFree | Scheme::Direct) {
             if *settings != SchemeSettings::default() {
                 return Err(ComputeError::Unsupported {
                     device: self.name(),
-                    what: "a choice of blocks and threads with the scheme conflict_free".into(),
+                    what: format!("a choice of blocks and threads with the scheme {}", scheme.name()),
                     remedy: "leave it out: they follow from the samples and the workload",
                 });
             }
-            return sums::sums(self, terms, false, samples, moving, maps);
+            return sums::sums(self, terms, scheme == Scheme::Direct, samples, moving, maps);
         }
         check_moving(moving, maps)?;
         samples.check_terms(terms)?;

@@ -172,8 +172,7 @@ pub(super) fn sums(
             Scheme::SharedWarp => launch.merged("shared_warp")?,
             Scheme::WarpAggregated => launch.merged("warp_aggregated")?,
             Scheme::FixedPoint => fixed_point(&launch, terms, samples, target)?,
-            Scheme::Direct => launch.meeting("direct", &[])?,
-            Scheme::ConflictFree => {
+            Scheme::ConflictFree | Scheme::Direct => {
                 return Err(ComputeError::argument(
                     "scheme",
                     scheme.name(),

@@ -42,25 +42,6 @@ KERNEL(global_atomic, 1024, UNGROUPED, u32 bins, OUT(float) totals) {
     }
 }
 
-// The same in double precision: the check of the others.
-KERNEL(direct, 1024, UNGROUPED, u32 bins, OUT(double) totals) {
-    Affine map = affine_of(maps, blockIdx.y);
-    u64 first = (u64)blockIdx.y * bins * TERMS;
-    for (u64 i = global_thread(); i < image.count; i += global_threads()) {
-        Looked s = look(LOOK_ARGUMENTS, map, i, 0, NO_BIN);
-        if (s.bin == NO_BIN) continue;
-        double w = s.w, x = s.x, y = s.y;
-#if TERMS == 3
-        double v[TERMS] = {w, w * y, w * y * y};
-        (void)x;
-#else
-        double v[TERMS] = {w, w * x, w * y, w * x * x, w * y * y, w * x * y};
-#endif
-        for (u32 k = 0; k < TERMS; ++k)
-            if (v[k] != 0.0) atomicAdd(&totals[first + s.bin * TERMS + k], v[k]);
-    }
-}
-
 // A shadow histogram for every thread, in global memory: entry e of thread t is at e * threads + t,
 // so that neighbours that meet the same bin write side by side.
 KERNEL(global_merge, 1024, UNGROUPED, u32 bins, INOUT(float) shadows) {

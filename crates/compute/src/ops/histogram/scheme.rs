@@ -73,6 +73,7 @@ impl Scheme {
                 | Scheme::FixedPoint
                 | Scheme::WarpAggregated
                 | Scheme::ConflictFree
+                | Scheme::Direct
         )
     }
 
