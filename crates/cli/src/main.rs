@@ -4,6 +4,7 @@ mod args;
 mod chain;
 mod commands;
 mod config;
+mod device;
 mod failure;
 mod files;
 mod interrupt;

@@ -3,25 +3,22 @@
 use crate::args::Interpolation;
 use crate::failure::Failure;
 use rayon::prelude::*;
-use voxalign_compute::cpu::{Cpu, CpuBuffer};
-use voxalign_compute::ops::Resample;
 use voxalign_compute::ops::resample::{self, LabelRule};
-use voxalign_compute::{AffineMap, Memory};
+use voxalign_compute::{AffineMap, Device};
 use voxalign_image::{Affine, Grid, LabelMap, Transform, Vector3, Volume};
 
 /// An image on the device that is to be resampled.
-#[derive(Debug)]
-pub(crate) struct Source<'a> {
-    cpu: &'a Cpu,
+pub(crate) struct Source<'a, D: Device> {
+    device: &'a D,
     grid: Grid,
-    data: CpuBuffer<f32>,
+    data: D::Buffer<f32>,
 }
 
-impl<'a> Source<'a> {
-    /// Takes the image over, without a copy.
-    pub(crate) fn new(cpu: &'a Cpu, image: Volume<f32>) -> Result<Self, Failure> {
+impl<'a, D: Device> Source<'a, D> {
+    /// Takes the image over; on the CPU without a copy.
+    pub(crate) fn new(device: &'a D, image: Volume<f32>) -> Result<Self, Failure> {
         let (grid, data) = image.into_parts();
-        Ok(Self { cpu, grid, data: cpu.upload_vec(data)? })
+        Ok(Self { device, grid, data: device.upload_vec(data)? })
     }
 
     /// The image on the reference grid; `outside` where it is not defined.
@@ -43,25 +40,26 @@ impl<'a> Source<'a> {
                 ));
             }
         };
-        let way = Way::new(self.cpu, reference, transform, &self.grid)?;
+        let way = Way::new(self.device, reference, transform, &self.grid)?;
         let (from, to) = (self.grid.dims(), reference.dims());
-        let mut out = self.cpu.alloc::<f32>(reference.len())?;
+        let mut out = self.device.alloc::<f32>(reference.len())?;
         match &way.field {
             None => {
-                self.cpu.warp_affine(&self.data, from, &way.map, to, rule, outside, &mut out)?;
+                self.device.warp_affine(&self.data, from, &way.map, to, rule, outside, &mut out)?;
             }
             Some(field) => {
                 let map = &way.map;
-                self.cpu.warp_field(&self.data, from, map, field, to, rule, outside, &mut out)?;
+                self.device
+                    .warp_field(&self.data, from, map, field, to, rule, outside, &mut out)?;
             }
         }
-        Ok(Volume::new(reference.clone(), self.cpu.into_host(out)?)?)
+        Ok(Volume::new(reference.clone(), self.device.into_host(out)?)?)
     }
 }
 
 /// The label map on the reference grid; `outside` where it is not defined.
-pub(crate) fn labels(
-    cpu: &Cpu,
+pub(crate) fn labels<D: Device>(
+    device: &D,
     moving: &LabelMap,
     reference: &Grid,
     transform: &Transform,
@@ -72,23 +70,23 @@ pub(crate) fn labels(
         Interpolation::Nearest => LabelRule::Nearest,
         _ => LabelRule::Majority,
     };
-    let way = Way::new(cpu, reference, transform, moving.grid())?;
-    let data = cpu.upload(moving.data())?;
-    let mut out = cpu.alloc::<i32>(reference.len())?;
+    let way = Way::new(device, reference, transform, moving.grid())?;
+    let data = device.upload(moving.data())?;
+    let mut out = device.alloc::<i32>(reference.len())?;
     let (from, to) = (moving.dims(), reference.dims());
-    cpu.warp_labels(&data, from, &way.map, way.field.as_ref(), to, rule, outside, &mut out)?;
-    Ok(Volume::new(reference.clone(), cpu.into_host(out)?)?)
+    device.warp_labels(&data, from, &way.map, way.field.as_ref(), to, rule, outside, &mut out)?;
+    Ok(Volume::new(reference.clone(), device.into_host(out)?)?)
 }
 
 /// From reference index to moving index: `i -> map (i + u[i])`.
-struct Way {
+struct Way<D: Device> {
     map: AffineMap,
-    field: Option<CpuBuffer<f32>>,
+    field: Option<D::Buffer<f32>>,
 }
 
-impl Way {
+impl<D: Device> Way<D> {
     fn new(
-        cpu: &Cpu,
+        device: &D,
         reference: &Grid,
         transform: &Transform,
         moving: &Grid,
@@ -100,8 +98,8 @@ impl Way {
             return Ok(Self { map, field: None });
         }
         let back = linear.inverse()?.then(reference.to_index());
-        let field = displacements(cpu, reference, transform, &back);
-        Ok(Self { map, field: Some(cpu.upload_vec(field)?) })
+        let field = displacements(reference, transform, &back);
+        Ok(Self { map, field: Some(device.upload_vec(field)?) })
     }
 }
 
@@ -116,21 +114,19 @@ fn linear_part(transform: &Transform) -> Affine {
 }
 
 /// `u[i] = back(transform(world of i)) - i` in voxels of the grid: all x, all y, all z.
-fn displacements(cpu: &Cpu, grid: &Grid, transform: &Transform, back: &Affine) -> Vec<f32> {
+fn displacements(grid: &Grid, transform: &Transform, back: &Affine) -> Vec<f32> {
     let [nx, ny, _] = grid.dims();
     let n = grid.len();
     let mut data = vec![0.0; 3 * n];
     let (x, rest) = data.split_at_mut(n);
     let (y, z) = rest.split_at_mut(n);
     let rows = x.par_chunks_mut(nx).zip(y.par_chunks_mut(nx)).zip(z.par_chunks_mut(nx));
-    cpu.install(|| {
-        rows.enumerate().for_each(|(row, ((x, y), z))| {
-            for i in 0..nx {
-                let index = Vector3::new(i as f64, (row % ny) as f64, (row / ny) as f64);
-                let u = back.apply(transform.apply(grid.index_to_world(index))) - index;
-                (x[i], y[i], z[i]) = (u[0] as f32, u[1] as f32, u[2] as f32);
-            }
-        });
+    rows.enumerate().for_each(|(row, ((x, y), z))| {
+        for i in 0..nx {
+            let index = Vector3::new(i as f64, (row % ny) as f64, (row / ny) as f64);
+            let u = back.apply(transform.apply(grid.index_to_world(index))) - index;
+            (x[i], y[i], z[i]) = (u[0] as f32, u[1] as f32, u[2] as f32);
+        }
     });
     data
 }
@@ -138,6 +134,7 @@ fn displacements(cpu: &Cpu, grid: &Grid, transform: &Transform, back: &Affine) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use voxalign_compute::cpu::Cpu;
     use voxalign_image::{Displacement, VectorField};
 
     fn grid() -> Grid {

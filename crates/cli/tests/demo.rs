@@ -51,3 +51,27 @@ fn bench_measures() {
     assert!(run.out.contains("whole command"), "{}", run.out);
     assert!(place.names().is_empty());
 }
+
+#[test]
+fn bench_writes_files() {
+    let place = Place::new();
+    let line = "bench --size 12x10x8 --operators-only --device cpu --csv b.csv --html b.html";
+    place.line(line).expect(0);
+    assert_eq!(place.names(), ["b.csv", "b.html"]);
+    let csv = std::fs::read_to_string(place.path("b.csv")).unwrap();
+    let mut rows = csv.lines();
+    assert!(rows.next().unwrap().starts_with("version,device,family,operator,size,bytes,"));
+    let copy = rows.next().unwrap();
+    assert!(copy.contains(",memory,copy,12x10x8,7680,"), "{copy}");
+    assert!(copy.contains(",\"cpu (") && rows.count() > 20, "{csv}");
+    let html = std::fs::read_to_string(place.path("b.html")).unwrap();
+    assert!(html.matches("<svg").count() > 4 && html.ends_with("</html>\n"));
+    assert!(!html.contains("://") && !html.contains("<script"), "the page is not on its own");
+
+    // What cannot be written is said before anything is measured.
+    place.line("bench --csv no/b.csv").expect(2).says(&["'no' is not there"]);
+    place.line("bench --csv b.html --html b.html").expect(2).says(&["same file"]);
+    place.line("bench --pair a.nii b.csv --csv b.csv").expect(2).says(&["an input and an output"]);
+    place.line("bench --affine-only --size 8").expect(2).says(&["--size"]);
+    place.line("bench nothing").expect(2).says(&["nothing"]);
+}

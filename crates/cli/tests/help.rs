@@ -3,8 +3,10 @@
 mod common;
 use common::Place;
 
-const COMMANDS: [&str; 9] =
-    ["affine", "demo", "apply", "invert", "compose", "compare", "info", "convert", "bench"];
+const COMMANDS: [&str; 10] = [
+    "affine", "demo", "apply", "invert", "compose", "compare", "info", "convert", "bench",
+    "devices",
+];
 
 #[test]
 fn every_command_has_help() {
@@ -19,7 +21,8 @@ fn every_command_has_help() {
         let short = place.run(&[command, "-h"]).expect(0);
         assert!(short.out.len() <= help.out.len());
     }
-    for command in ["affine", "apply", "invert", "compose", "compare", "info", "convert"] {
+    for command in ["affine", "apply", "invert", "compose", "compare", "info", "convert", "devices"]
+    {
         let help = place.run(&[command, "--help"]);
         assert!(help.out.contains("Examples:"), "{command}");
     }
@@ -30,6 +33,18 @@ fn the_help_of_affine_has_units_and_defaults() {
     let help = Place::new().line("affine --help").expect(0).out;
     for word in ["mm", "degrees", "[default: 60,18]", "affine.fsl.mat", "--config", "Exit codes"] {
         assert!(help.contains(word), "{word} is not in\n{help}");
+    }
+}
+
+/// Where something is computed on a device one can say which; elsewhere the option is unknown.
+#[test]
+fn the_commands_that_compute_have_a_device() {
+    let place = Place::new();
+    for command in COMMANDS {
+        let help = place.run(&[command, "--help"]).expect(0).out;
+        let computes = ["affine", "demo", "apply", "bench"].contains(&command);
+        assert_eq!(help.contains("--device <auto|cpu|cuda|cuda:N>"), computes, "{command}");
+        assert_eq!(help.contains("for apply and bench"), computes, "{command}");
     }
 }
 

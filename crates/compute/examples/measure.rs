@@ -1,6 +1,6 @@
 //! Measures the operators: `measure [SIZE] [THREADS] [SIMD]`.
 
-use voxalign_compute::bench;
+use voxalign_compute::bench::{self, Settings};
 use voxalign_compute::cpu::{Cpu, Simd};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(other) => return Err(format!("no SIMD level {other}").into()),
     };
     let cpu = Cpu::new(threads)?.with_simd(simd)?;
-    for m in bench::run(&cpu, [size; 3])? {
+    for m in bench::run(&cpu, &Settings::new([size; 3]))? {
         let line = format!(
             "{:12} {:34} {:8.3} ms {:8.3} ns/voxel {:7.2} GB/s {:6.1} % of copy",
             m.family,

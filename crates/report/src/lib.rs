@@ -2,9 +2,10 @@
 //!
 //! [`RunRecord`] is the JSON sidecar of a result: versions, command, inputs with checksums,
 //! parameters, transform, stages, figures and verdict. [`affine::render`] makes one HTML file of a
-//! record and its images that opens offline in any browser.
+//! record and its images that opens offline in any browser, [`bench::render`] one of measurements.
 
 pub mod affine;
+pub mod bench;
 mod chart;
 mod edges;
 pub mod error;
@@ -17,5 +18,6 @@ pub mod record;
 pub use affine::AffineReport;
 pub use error::{ReportError, Result};
 pub use record::{
-    GridRecord, HostRecord, InputRecord, OutputRecord, RECORD_FORMAT, RunRecord, TransformRecord,
+    GpuRecord, GridRecord, HostRecord, InputRecord, OutputRecord, RECORD_FORMAT, RunRecord,
+    TransformRecord,
 };

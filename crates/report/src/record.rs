@@ -40,8 +40,8 @@ pub struct RunRecord {
     /// `cost_after`, `overlap`, `ncc_before`, `ncc_after`,
     /// `mi_after`, `label_overlap_before`, ... A report shows `x_before` and `x_after` as a pair.
     pub figures: BTreeMap<String, f64>,
-    /// Wall time of each part in seconds: `read`, `register`, `resample`, `write`, `report`,
-    /// `total`.
+    /// Wall time of each part in seconds: `device` (starting a GPU), `read`, `register`,
+    /// `resample`, `write`, `report`, `total`.
     pub timings: BTreeMap<String, f64>,
     /// The most memory that the process held, bytes, where the system tells.
     pub peak_memory_bytes: Option<u64>,
@@ -89,10 +89,31 @@ impl RunRecord {
 pub struct HostRecord {
     /// Threads used.
     pub threads: usize,
-    /// The vector instructions used, such as `avx2`.
+    /// The vector instructions of the processor that the CPU device uses, such as `avx2`.
     pub simd: String,
-    /// The device, such as `cpu` or the name of a GPU.
+    /// The device as the library names it, such as `cpu (2 threads, Avx2)` or
+    /// `cuda:0 (NVIDIA H200)`.
     pub device: String,
+    /// The GPU, where the device is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuRecord>,
+}
+
+/// A GPU and the software that drives it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GpuRecord {
+    /// Its name.
+    pub name: String,
+    /// Its compute capability, such as `9.0`.
+    pub compute_capability: String,
+    /// Its memory, bytes.
+    pub memory_bytes: u64,
+    /// The release of the driver, such as `550.54.15`, where the system tells.
+    pub driver: Option<String>,
+    /// The version of CUDA that the driver serves, such as `12.4`.
+    pub driver_cuda: String,
+    /// The version of NVRTC, the compiler of the kernels, such as `12.8`.
+    pub nvrtc: String,
 }
 
 /// A file that was read.

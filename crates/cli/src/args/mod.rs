@@ -54,7 +54,9 @@ pub(crate) enum Command {
     /// Convert an image, a label map, a transform or a point list to another format
     Convert(commands::convert::ConvertArgs),
     /// Measure the operators and the affine job on this machine
-    Bench(commands::bench::BenchArgs),
+    Bench(Box<commands::bench::BenchArgs>),
+    /// List the processors that can compute: the CPU and GPUs
+    Devices(commands::devices::DevicesArgs),
 }
 
 #[cfg(test)]

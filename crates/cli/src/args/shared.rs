@@ -1,13 +1,13 @@
 //! Options that several commands share: one name, one meaning.
 
 use super::values::{Angles, CostName, InitChoice, Levels, SearchName, Steps, not_negative};
+use crate::device::{Auto, DeviceChoice, Machine};
 use crate::failure::Failure;
 use crate::files;
 use crate::progress::Talk;
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use voxalign_compute::cpu::Cpu;
 use voxalign_image::Grid;
 use voxalign_io::points::PointConvention;
 use voxalign_io::transform::Geometry;
@@ -17,7 +17,16 @@ use voxalign_register::linear::{AffineOptions, Cost, Search, SearchRange};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct RunArgs {
-    /// Threads to use; the result does not depend on it [default: all]
+    /// Where to compute [default: VOXALIGN_DEVICE, else auto]
+    ///
+    /// `cpu`, `cuda` (the first GPU that can be used), `cuda:N`, or `auto`: for affine and demo
+    /// `cuda` where there is a usable GPU, else `cpu`; for apply and bench always `cpu`, as
+    /// starting a GPU takes longer than their work. The environment variable VOXALIGN_DEVICE sets
+    /// the default; `voxalign devices` lists what there is.
+    #[arg(long, value_name = "auto|cpu|cuda|cuda:N")]
+    pub(crate) device: Option<DeviceChoice>,
+    /// Threads to use; the result does not depend on it. With a GPU they do the work beside it
+    /// [default: all]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Print errors only
@@ -38,19 +47,16 @@ impl RunArgs {
         }
     }
 
-    /// The device.
-    pub(crate) fn cpu(&self) -> Result<Cpu, Failure> {
+    /// Starts the device; `auto` stands for what `--device auto` means to the command.
+    pub(crate) fn machine(&self, auto: Auto) -> Result<Machine, Failure> {
         const MOST: usize = 1024;
         let threads = self.threads.map(NonZeroUsize::get);
         if let Some(n) = threads.filter(|&n| n > MOST) {
             return Err(Failure::input(format!("--threads {n}: at most {MOST}")));
         }
-        let cpu = Cpu::new(threads)?;
-        // What is not the device's, such as the compression of files, runs in the global pool. It
-        // can be built once only; a second command of the same process keeps the first one's.
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(cpu.threads());
-        pool.build_global().ok();
-        Ok(cpu)
+        let machine = Machine::start(self.device, auto, threads)?;
+        machine.explain(self.talk());
+        Ok(machine)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::args::{
     GeometryArgs, Grids, Interpolation, Outside, PointConventionName, RunArgs, TransformArg,
 };
 use crate::chain;
+use crate::device::{Auto, on_device};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Kind};
 use crate::interrupt;
@@ -107,6 +108,7 @@ fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
         ("--interpolation", args.interpolation.is_some()),
         ("--outside", args.outside.is_some()),
         ("--data-type", args.data_type.is_some()),
+        ("--device", args.run.device.is_some()),
     ];
     refuse(&unused, "is for images, but the input is a list of points")?;
     let convention = args.point_convention.unwrap_or_default().into();
@@ -148,7 +150,7 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
     let usual = Grids { fixed: Some(reference.clone()), moving: Some(info.grid.clone()) };
     let transform = chain::load(&args.transforms, &args.geometry.grids()?, &usual)?;
     let interpolation = args.interpolation.unwrap_or(Interpolation::Linear);
-    let cpu = args.run.cpu()?;
+    let machine = args.run.machine(Auto::Cpu)?;
     // Whole numbers too wide for an image in memory are a label map with `nearest` as well.
     let unscaled = info.slope == 1.0 && info.intercept == 0.0;
     let wide =
@@ -165,7 +167,9 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
         )?;
         let outside = label_outside(args.outside)?;
         let map = files::labels(&args.input)?;
-        let warped = resample::labels(&cpu, &map, &reference, &transform, interpolation, outside)?;
+        let warped = on_device!(&machine.device, |device| {
+            resample::labels(device, &map, &reference, &transform, interpolation, outside)
+        })?;
         interrupt::check()?;
         let options = files::write_options(DataType::I32, dimensions);
         image::write_labels(&args.output, &warped, &options)?;
@@ -178,11 +182,15 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
                 "--outside {outside} cannot be stored as {data_type}; add --data-type f32"
             )));
         }
-        let warped =
-            Source::new(&cpu, moving)?.onto(&reference, &transform, interpolation, outside)?;
+        let warped = on_device!(&machine.device, |device| {
+            Source::new(device, moving)?.onto(&reference, &transform, interpolation, outside)
+        })?;
         interrupt::check()?;
         files::warn_of_rounding(warped.data(), data_type, args.run.talk());
         image::write_volume(&args.output, &warped, &files::write_options(data_type, dimensions))?;
+    }
+    if args.run.talk() > Talk::Quiet {
+        output::line(&format!("resampled on {}", machine.name()));
     }
     if args.run.talk() == Talk::Verbose {
         output::line(&format!("result: {reference}"));

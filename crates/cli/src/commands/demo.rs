@@ -2,6 +2,7 @@
 
 use super::affine::{Job, OutputArgs, Paths};
 use crate::args::{MethodArgs, RunArgs};
+use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Staging};
 use crate::output;
@@ -97,6 +98,8 @@ fn motion(centre: Vector3<f64>) -> Affine {
 
 /// Writes the pair and registers it.
 pub(crate) fn run(args: &DemoArgs) -> Result<Outcome, Failure> {
+    // Before anything is written, as the device may not be there.
+    let machine = args.run.machine(Auto::Gpu)?;
     let paths = Pair::load()?.write(&args.output.join("inputs"))?;
     if args.run.talk() > Talk::Quiet {
         output::line("fixed:  the ICBM 152 template; moving: one person's brain, Colin 27 (2 mm)");
@@ -114,6 +117,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Outcome, Failure> {
         method: &MethodArgs::default(),
         output_options: &args.output_options,
         run: &args.run,
+        machine: &machine,
     };
     job.run()
 }

@@ -7,6 +7,7 @@ pub(crate) mod compare;
 pub(crate) mod compose;
 pub(crate) mod convert;
 pub(crate) mod demo;
+pub(crate) mod devices;
 pub(crate) mod info;
 pub(crate) mod invert;
 
@@ -25,5 +26,6 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Info(args) => info::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Devices(args) => devices::run(&args),
     }
 }

@@ -62,6 +62,7 @@ impl Place {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_voxalign"));
         command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        command.env_remove("VOXALIGN_DEVICE");
         command
     }
 

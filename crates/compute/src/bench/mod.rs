@@ -1,7 +1,8 @@
-//! Measurements of the operators on the machine at hand, beside its own copy bandwidth.
+//! Measurements of the operators on the device at hand, beside its own copy bandwidth.
 //!
 //! Each family has a file that adds its operators to a [`Bench`]; [`run`] goes through all of
-//! them. Times are medians of several warm runs on buffers that are already on the device.
+//! them. Times are those of the device ([`Memory::seconds`](crate::Memory::seconds)): medians of
+//! several warm runs on buffers that are already there.
 
 mod elementwise;
 mod filter;
@@ -31,7 +32,8 @@ pub struct Measurement {
     pub seconds: f64,
     /// `bytes` over `seconds`, in 10^9 bytes a second.
     pub gb_per_s: f64,
-    /// The part of the copy bandwidth of the device, measured in the same run, that this is.
+    /// The part of the copy bandwidth of the device that this is, measured in the same run on the
+    /// largest arrays that were copied ([`Settings::copy_bytes`]).
     pub of_copy: f64,
 }
 
@@ -41,6 +43,31 @@ impl Measurement {
         self.seconds * 1e9 / self.dims.iter().product::<usize>() as f64
     }
 }
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// The sizes of the images.
+    pub dims: Dims,
+    /// The least size in bytes of the array whose copy stands for the bandwidth of the device. An
+    /// image of `dims` may lie in the caches in part, which would flatter; zero takes it as it is.
+    pub copy_bytes: usize,
+}
+
+impl Settings {
+    /// Images of `dims`, and the copy of such an image as the bandwidth.
+    #[must_use]
+    pub fn new(dims: Dims) -> Self {
+        Self { dims, copy_bytes: 0 }
+    }
+}
+
+/// Calls whose times are shorter than this are timed in batches, so that starting a measurement
+/// does not count; what each call costs to start does.
+const SHORT: f64 = 1e-3;
+
+/// The most calls of a batch.
+const LONGEST_BATCH: usize = 64;
 
 /// A run of measurements on a device.
 #[derive(Debug)]
@@ -52,19 +79,33 @@ pub struct Bench<'a, D: Device> {
 }
 
 impl<'a, D: Device> Bench<'a, D> {
-    /// Starts a run on grids of `dims`, by measuring the copy bandwidth.
+    /// Starts a run by measuring the copy bandwidth.
     ///
     /// # Errors
     /// If the device has not the memory.
-    pub fn new(device: &'a D, dims: Dims) -> Result<Self> {
+    pub fn new(device: &'a D, settings: &Settings) -> Result<Self> {
+        let dims = settings.dims;
         let n = voxels("dims", dims)?;
         let mut bench = Self { device, dims, copy_gb_per_s: f64::NAN, results: Vec::new() };
         let from = bench.image()?;
         let mut to = device.alloc::<f32>(n)?;
         bench.measure("memory", "copy", 8 * n, || device.copy(&from, &mut to))?;
-        if let Some(copy) = bench.results.first_mut() {
-            bench.copy_gb_per_s = copy.gb_per_s;
-            copy.of_copy = 1.0;
+        drop((from, to));
+        let times = settings.copy_bytes.div_ceil(size_of::<f32>() * n);
+        if times > 1 {
+            // The same image with more slices.
+            bench.dims = [dims[0], dims[1], dims[2].saturating_mul(times)];
+            let n = voxels("dims", bench.dims)?;
+            let from = device.upload_vec(vec![1f32; n])?;
+            let mut to = device.alloc::<f32>(n)?;
+            bench.measure("memory", "copy, large", 8 * n, || device.copy(&from, &mut to))?;
+            bench.dims = dims;
+        }
+        if let Some(bandwidth) = bench.results.last().map(|copy| copy.gb_per_s) {
+            bench.copy_gb_per_s = bandwidth;
+            for copy in &mut bench.results {
+                copy.of_copy = copy.gb_per_s / bandwidth;
+            }
         }
         Ok(bench)
     }
@@ -96,16 +137,16 @@ impl<'a, D: Device> Bench<'a, D> {
         bytes: usize,
         mut f: impl FnMut() -> Result<()>,
     ) -> Result<()> {
+        // What happens only once, such as compiling a kernel, does not count.
         f()?;
-        self.device.synchronize()?;
+        let once = self.device.seconds(&mut f)?;
+        let batch = ((SHORT / once).ceil() as usize).clamp(1, LONGEST_BATCH);
+        let mut calls = || (0..batch).try_for_each(|_| f());
         let start = Instant::now();
         let mut times = Vec::new();
         while times.len() < 5 || (times.len() < 50 && start.elapsed() < Duration::from_millis(300))
         {
-            let start = Instant::now();
-            f()?;
-            self.device.synchronize()?;
-            times.push(start.elapsed().as_secs_f64());
+            times.push(self.device.seconds(&mut calls)? / batch as f64);
         }
         times.sort_by(f64::total_cmp);
         let seconds = times[times.len() / 2];
@@ -123,12 +164,12 @@ impl<'a, D: Device> Bench<'a, D> {
     }
 }
 
-/// Measures the operators of all families on grids of `dims`.
+/// Measures the operators of all families on images of one size.
 ///
 /// # Errors
 /// If the device has not the memory, or fails.
-pub fn run<D: Device>(device: &D, dims: Dims) -> Result<Vec<Measurement>> {
-    let mut bench = Bench::new(device, dims)?;
+pub fn run<D: Device>(device: &D, settings: &Settings) -> Result<Vec<Measurement>> {
+    let mut bench = Bench::new(device, settings)?;
     elementwise::run(&mut bench)?;
     filter::run(&mut bench)?;
     histogram::run(&mut bench)?;
@@ -136,4 +177,29 @@ pub fn run<D: Device>(device: &D, dims: Dims) -> Result<Vec<Measurement>> {
     resample::run(&mut bench)?;
     stencil::run(&mut bench)?;
     Ok(bench.results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::Cpu;
+
+    #[test]
+    fn the_largest_copy_is_the_bandwidth() {
+        let cpu = Cpu::new(Some(1)).unwrap();
+        let dims = [8, 4, 4];
+        let mut bench = Bench::new(&cpu, &Settings { dims, copy_bytes: 1500 }).unwrap();
+        let calls = std::cell::Cell::new(0);
+        let count = || {
+            calls.set(calls.get() + 1);
+            Ok(())
+        };
+        bench.measure("memory", "nothing", 1024, count).unwrap();
+        let [small, large, nothing] = &bench.results[..] else { panic!("{:?}", bench.results) };
+        assert_eq!((small.dims, large.dims, nothing.dims), (dims, [8, 4, 12], dims));
+        assert_eq!((small.bytes, large.bytes, large.of_copy), (1024, 3072, 1.0));
+        assert!((small.of_copy - small.gb_per_s / large.gb_per_s).abs() < 1e-12);
+        assert!(calls.get() >= 2 + 5 * LONGEST_BATCH, "{}", calls.get());
+        assert_eq!(Bench::new(&cpu, &Settings::new(dims)).unwrap().results.len(), 1);
+    }
 }

@@ -72,14 +72,39 @@ pub struct PoolStatistics {
     pub reserved: Option<u64>,
 }
 
-/// The GPUs of this machine that CUDA can use, or in words why it can use none.
+/// How many GPUs the driver finds, one at least; whether they can be used, [`Cuda::new`] tells.
 ///
 /// # Errors
 /// [`ComputeError::Unavailable`] with what is missing or too old, and how to get it.
+pub fn gpu_count() -> Result<usize> {
+    match gpu::count() {
+        Ok(0) => Err(unavailable("the CUDA driver finds no GPU".into())),
+        other => other.map_err(unavailable),
+    }
+}
+
+/// What is known of the GPUs of this machine, or in words why one of them cannot be used.
+///
+/// # Errors
+/// As [`gpu_count`] and [`Cuda::new`].
 pub fn gpus() -> Result<Vec<GpuInfo>> {
-    let count = gpu::count().map_err(unavailable)?;
+    let count = gpu_count()?;
     let list = (0..count).map(|i| gpu::Gpu::new(i).map(|g| g.info().clone()));
     list.collect::<std::result::Result<_, _>>().map_err(unavailable)
+}
+
+/// The version of the compiler library NVRTC that is found, such as `(12, 8)`.
+///
+/// # Errors
+/// [`ComputeError::Unavailable`] if there is none, or it is too old, and how to get it.
+pub fn compiler() -> Result<(i32, i32)> {
+    nvrtc::nvrtc().map(nvrtc::Nvrtc::version).map_err(unavailable)
+}
+
+/// The folder that compiled kernels are kept in; none where the user has no home.
+#[must_use]
+pub fn kernel_cache() -> Option<std::path::PathBuf> {
+    cache::KernelCache::new().folder().cloned()
 }
 
 fn unavailable(reason: String) -> ComputeError {

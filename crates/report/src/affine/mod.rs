@@ -157,7 +157,7 @@ fn head(record: &RunRecord) -> String {
          <a href=\"#fig-histogram\">Histograms</a><a href=\"#fig-cost\">Cost</a>\
          <a href=\"#details\">Details</a></nav><main>",
         kind,
-        include_str!("style.css"),
+        include_str!("../style.css"),
         title(kind),
         if date.is_empty() { "" } else { " \u{b7} " },
     )

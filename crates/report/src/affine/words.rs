@@ -1,5 +1,6 @@
 //! What was done and how it ended, in words and tables.
 
+use crate::bench::machine_facts;
 use crate::html::{bytes, escape, fixed, number, seconds, shell, table, thousands, title};
 use crate::record::{RunRecord, TransformRecord};
 use std::collections::BTreeSet;
@@ -270,9 +271,9 @@ pub(super) fn stages(record: &RunRecord) -> String {
 
 /// Where the time went.
 pub(super) fn timings(record: &RunRecord) -> String {
-    const ORDER: [&str; 6] = ["read", "register", "resample", "write", "report", "total"];
+    const ORDER: [&str; 7] = ["device", "read", "register", "resample", "write", "report", "total"];
     let place = |name: &str| {
-        ORDER.iter().position(|o| *o == name).map_or(4, |p| if p > 3 { p + 1 } else { p })
+        ORDER.iter().position(|o| *o == name).map_or(5, |p| if p > 4 { p + 1 } else { p })
     };
     let mut parts: Vec<_> = record.timings.iter().collect();
     parts.sort_by_key(|(name, _)| (place(name), (*name).clone()));
@@ -300,10 +301,8 @@ pub(super) fn facts(record: &RunRecord) -> String {
     let mut rows = vec![
         vec!["Program".to_owned(), escape(&format!("{} {}", record.program, record.version))],
         vec!["Date".to_owned(), escape(&record.date)],
-        vec!["Device".to_owned(), escape(&record.host.device)],
-        vec!["Threads".to_owned(), record.host.threads.to_string()],
-        vec!["Vector instructions".to_owned(), escape(&record.host.simd)],
     ];
+    rows.extend(machine_facts(&record.host));
     if let Some(size) = record.peak_memory_bytes {
         rows.push(vec!["Peak memory".to_owned(), bytes(size)]);
     }

@@ -4,6 +4,7 @@ use super::OutputArgs;
 use super::record::{self, Clock};
 use super::table;
 use crate::args::{Interpolation, MethodArgs, Outside, RunArgs};
+use crate::device::{Machine, on_device};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Staging};
 use crate::output;
@@ -11,7 +12,7 @@ use crate::progress::{Printer, Talk};
 use crate::resample::{self, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use voxalign_compute::cpu::Cpu;
+use voxalign_compute::Device;
 use voxalign_image::{Grid, LabelMap, Transform, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::{self, Geometry};
@@ -72,6 +73,7 @@ pub(crate) struct Job<'a> {
     pub(crate) method: &'a MethodArgs,
     pub(crate) output_options: &'a OutputArgs,
     pub(crate) run: &'a RunArgs,
+    pub(crate) machine: &'a Machine,
 }
 
 /// What was read.
@@ -103,7 +105,6 @@ struct Resampled {
 impl Job<'_> {
     /// Does it all and prints the table.
     pub(crate) fn run(&self) -> Result<Outcome, Failure> {
-        let mut clock = Clock::start();
         for name in [TRANSFORM, TRANSFORM_FSL, WARPED, RECORD, REPORT] {
             self.check_output(name)?;
         }
@@ -113,7 +114,14 @@ impl Job<'_> {
                  nearest, linear or cubic",
             ));
         }
-        let cpu = self.run.cpu()?;
+        on_device!(&self.machine.device, |device| self.run_on(device))
+    }
+
+    fn run_on<D: Device>(&self, device: &D) -> Result<Outcome, Failure> {
+        let mut clock = Clock::start();
+        if self.machine.gpu().is_some() {
+            clock.add("device", self.machine.seconds);
+        }
         let mut inputs = self.read()?;
         let grids = [inputs.fixed.grid().clone(), inputs.moving.grid().clone()];
         let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
@@ -125,21 +133,21 @@ impl Job<'_> {
         let printer = Printer::new(self.run.talk());
         printer.say(Talk::Verbose, &format!("fixed:  {}", inputs.fixed.grid()));
         printer.say(Talk::Verbose, &format!("moving: {}", inputs.moving.grid()));
-        let result = register_affine(&cpu, &inputs.as_input(), &options, &printer)?;
+        let result = register_affine(device, &inputs.as_input(), &options, &printer)?;
         printer.finish();
         clock.lap("register");
 
-        let source = Source::new(&cpu, inputs.take_moving()?)?;
+        let source = Source::new(device, inputs.take_moving()?)?;
         let found = Transform::Affine(result.transform);
-        let after = self.resample(&cpu, &source, &inputs, &found)?;
-        let before = self.resample(&cpu, &source, &inputs, &Transform::identity())?;
+        let after = self.resample(device, &source, &inputs, &found)?;
+        let before = self.resample(device, &source, &inputs, &Transform::identity())?;
         drop(source);
         clock.lap("resample");
 
         self.write(&mut staging, &result, &after.image, &geometry)?;
         clock.lap("write");
 
-        let mut record = record::record(self, &options, &result, input_records, &cpu);
+        let mut record = record::record(self, &options, &result, input_records);
         record.transform = record::transform(&result, inputs.fixed.grid());
         record.figures = figures(&result, &before.scores, &after.scores);
         record.outputs = self.outputs(&staging);
@@ -169,7 +177,7 @@ impl Job<'_> {
 
         if self.run.talk() > Talk::Quiet {
             let scores = (&before.scores, &after.scores);
-            table::print(&options, &result, scores, &record.timings, &self.output);
+            table::print(&options, &result, scores, &record, &self.output);
         } else if !result.verdict.good {
             output::note(&format!("verdict: {}", result.verdict.summary()));
         }
@@ -225,10 +233,10 @@ impl Job<'_> {
     }
 
     /// The moving image and labels on the fixed grid, and how well they agree with the fixed ones.
-    fn resample(
+    fn resample<D: Device>(
         &self,
-        cpu: &Cpu,
-        source: &Source<'_>,
+        device: &D,
+        source: &Source<'_, D>,
         inputs: &Inputs,
         transform: &Transform,
     ) -> Result<Resampled, Failure> {
@@ -247,7 +255,7 @@ impl Job<'_> {
         image.data_mut().iter_mut().filter(|v| v.is_nan()).for_each(|v| *v = outside);
         let labels = inputs.moving_labels.as_ref();
         let labels = labels
-            .map(|m| resample::labels(cpu, m, grid, transform, Interpolation::Nearest, 0))
+            .map(|m| resample::labels(device, m, grid, transform, Interpolation::Nearest, 0))
             .transpose()?;
         let overlap = match (&inputs.fixed_labels, &labels) {
             (Some(fixed), Some(warped)) => Some(compare_labels(fixed, warped, None, &inputs.rule)?),
@@ -351,13 +359,13 @@ fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// For the benchmark: reads, registers and gives the times, without writing.
-pub(crate) fn register_only(
-    cpu: &Cpu,
+pub(crate) fn register_only<D: Device>(
+    device: &D,
     fixed: &Volume<f32>,
     moving: &Volume<f32>,
     options: &AffineOptions,
 ) -> Result<AffineResult, Failure> {
     let input =
         AffineInput { fixed, moving, fixed_mask: None, moving_mask: None, fixed_weight: None };
-    Ok(register_affine(cpu, &input, options, &voxalign_register::Silent)?)
+    Ok(register_affine(device, &input, options, &voxalign_register::Silent)?)
 }

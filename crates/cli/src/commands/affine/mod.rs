@@ -8,6 +8,7 @@ pub(crate) use job::{Job, Paths, register_only};
 
 use crate::args::{Cli, Command, Interpolation, MethodArgs, Outside, RunArgs};
 use crate::config;
+use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
 use clap::{Args, CommandFactory, Parser};
 use std::ffi::OsString;
@@ -121,22 +122,26 @@ pub(crate) fn run(args: AffineArgs) -> Result<Outcome, Failure> {
         })
     };
     let method = args.method;
+    let paths = Paths {
+        fixed: needed(args.fixed, "the fixed image FIXED")?,
+        moving: needed(args.moving, "the moving image MOVING")?,
+        fixed_mask: args.fixed_mask,
+        moving_mask: args.moving_mask,
+        fixed_weight: args.fixed_weight,
+        fixed_labels: args.fixed_labels,
+        moving_labels: args.moving_labels,
+    };
+    let output = needed(args.output, "the output folder -o DIR")?;
+    let machine = args.run.machine(Auto::Gpu)?;
     let job = Job {
         program: "voxalign affine",
-        paths: Paths {
-            fixed: needed(args.fixed, "the fixed image FIXED")?,
-            moving: needed(args.moving, "the moving image MOVING")?,
-            fixed_mask: args.fixed_mask,
-            moving_mask: args.moving_mask,
-            fixed_weight: args.fixed_weight,
-            fixed_labels: args.fixed_labels,
-            moving_labels: args.moving_labels,
-        },
+        paths,
         config: args.config,
-        output: needed(args.output, "the output folder -o DIR")?,
+        output,
         method: &method,
         output_options: &args.output_options,
         run: &args.run,
+        machine: &machine,
     };
     job.run()
 }

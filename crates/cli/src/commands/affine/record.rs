@@ -8,24 +8,30 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use voxalign_compute::Memory;
-use voxalign_compute::cpu::Cpu;
 use voxalign_image::Grid;
 use voxalign_io::checksum::sha256_file;
 use voxalign_register::linear::{AffineOptions, AffineResult, Init, Search};
-use voxalign_report::{GridRecord, HostRecord, InputRecord, RunRecord, TransformRecord};
+use voxalign_report::{GridRecord, InputRecord, RunRecord, TransformRecord};
 
 /// The times of the parts of a run.
 pub(super) struct Clock {
     start: Instant,
     last: Instant,
+    /// Seconds of what was done before.
+    before: f64,
     laps: BTreeMap<String, f64>,
 }
 
 impl Clock {
     pub(super) fn start() -> Self {
         let now = Instant::now();
-        Self { start: now, last: now, laps: BTreeMap::new() }
+        Self { start: now, last: now, before: 0.0, laps: BTreeMap::new() }
+    }
+
+    /// Counts a part that was done before.
+    pub(super) fn add(&mut self, name: &str, seconds: f64) {
+        self.laps.insert(name.to_owned(), seconds);
+        self.before += seconds;
     }
 
     /// Ends a part.
@@ -37,7 +43,7 @@ impl Clock {
 
     /// Ends the run.
     pub(super) fn total(&mut self) {
-        self.laps.insert("total".to_owned(), self.start.elapsed().as_secs_f64());
+        self.laps.insert("total".to_owned(), self.before + self.start.elapsed().as_secs_f64());
     }
 
     /// The parts so far, seconds.
@@ -68,7 +74,6 @@ pub(super) fn record(
     options: &AffineOptions,
     result: &AffineResult,
     inputs: Vec<InputRecord>,
-    cpu: &Cpu,
 ) -> RunRecord {
     let command = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
     RunRecord {
@@ -76,11 +81,7 @@ pub(super) fn record(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command,
         date: date(SystemTime::now()),
-        host: HostRecord {
-            threads: cpu.threads(),
-            simd: format!("{:?}", cpu.simd()).to_lowercase(),
-            device: cpu.name(),
-        },
+        host: job.machine.record(),
         inputs,
         parameters: parameters(job, options),
         stages: result.stages.clone(),

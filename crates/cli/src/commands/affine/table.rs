@@ -2,16 +2,16 @@
 
 use super::job::Scores;
 use crate::output::{self, Table};
-use std::collections::BTreeMap;
 use std::path::Path;
 use voxalign_register::linear::{AffineOptions, AffineResult};
+use voxalign_report::RunRecord;
 
 /// Prints what came out.
 pub(super) fn print(
     options: &AffineOptions,
     result: &AffineResult,
     (before, after): (&Scores, &Scores),
-    timings: &BTreeMap<String, f64>,
+    record: &RunRecord,
     folder: &Path,
 ) {
     let mut table = Table::new(["", "before (headers)", "after"]);
@@ -41,9 +41,13 @@ pub(super) fn print(
         let name = format!("stage {}", stage.name);
         times.row([name, stage.evaluations.to_string(), format!("{:.2}", stage.seconds)]);
     }
-    for part in ["read", "register", "resample", "write", "report", "total"] {
-        if let Some(seconds) = timings.get(part) {
-            let name = if part == "register" { "register (all stages)" } else { part };
+    for part in ["device", "read", "register", "resample", "write", "report", "total"] {
+        if let Some(seconds) = record.timings.get(part) {
+            let name = match part {
+                "device" => "start of the device",
+                "register" => "register (all stages)",
+                other => other,
+            };
             times.row([name.to_owned(), String::new(), format!("{seconds:.2}")]);
         }
     }
@@ -54,6 +58,7 @@ pub(super) fn print(
     for remark in &result.verdict.remarks {
         output::line(&format!("remark: {remark}"));
     }
+    output::line(&format!("device: {}", record.host.device));
     output::line(&format!("verdict: {}", result.verdict.summary()));
     output::line(&format!("written to {}", folder.display()));
 }

@@ -1,0 +1,217 @@
+//! `voxalign bench`: measures the operators and the affine job on this machine.
+
+mod affine;
+mod files;
+
+use crate::args::{JsonArgs, RunArgs};
+use crate::device::{Auto, Machine, on_device};
+use crate::failure::{Failure, Outcome};
+use crate::interrupt;
+use crate::output::{self, Table};
+use affine::AffineTimes;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::str::FromStr;
+use voxalign_compute::bench::{self, Measurement, Settings};
+
+/// The least array on a GPU whose copy stands for its bandwidth, bytes.
+const GPU_COPY: usize = 256 << 20;
+
+/// Arguments of `voxalign bench`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Every operator is measured on data already on the device: the median of several warm runs, in the
+time of the device (a GPU's own events). GB/s counts each input read once and each output written
+once; the last column is the part of the copy bandwidth of the device, measured in the same run: on
+the CPU with images of --size, on a GPU with arrays that its cache cannot hold (256 MiB and more).
+The affine job is the pair of `voxalign demo`: the registration alone, in memory, and the whole
+command with reading and writing, first (cold) and again (warm); `--pair` takes another. Beside it
+stands one evaluation of the correlation ratio at full resolution, and the same as the formula is
+written, one voxel after the other in double precision; from the latter, how long the whole search
+would take that way."
+)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    special: Option<Special>,
+    /// Sizes of the images for the operators [default: 160x192x160, and 256x256x256 on a GPU]
+    #[arg(long, value_name = "NxNxN")]
+    size: Option<Size>,
+    /// Measure the operators only
+    #[arg(long, conflicts_with = "affine_only")]
+    operators_only: bool,
+    /// Measure the affine job only
+    #[arg(long, conflicts_with = "size")]
+    affine_only: bool,
+    /// Measure the affine job on these images instead of the demo's
+    #[arg(long, num_args = 2, value_names = ["FIXED", "MOVING"], conflicts_with = "operators_only")]
+    pair: Option<Vec<PathBuf>>,
+    /// Write all measurements as a table for programs
+    #[arg(long, value_name = "FILE.csv", help_heading = "Output")]
+    csv: Option<PathBuf>,
+    /// Write all measurements as bars and tables; opens offline in any browser
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    html: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// Measurements of one matter in depth, each a command of its own: `voxalign bench NAME`, with a
+/// file beside this one for its arguments and its work.
+#[derive(Debug, Clone, Subcommand)]
+enum Special {}
+
+/// Sizes along x, y and z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size([usize; 3]);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Option<Vec<usize>> = text.split('x').map(|p| p.trim().parse().ok()).collect();
+        match parts.as_deref() {
+            Some(&[n]) if n > 0 => Ok(Size([n; 3])),
+            Some(&[x, y, z]) if x > 0 && y > 0 && z > 0 => Ok(Size([x, y, z])),
+            _ => Err("give sizes such as 160x192x160, or one number".into()),
+        }
+    }
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}x{}x{}", self.0[0], self.0[1], self.0[2])
+    }
+}
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+struct Results {
+    version: &'static str,
+    device: String,
+    threads: usize,
+    host: voxalign_report::HostRecord,
+    operators: Vec<Operator>,
+    affine: Option<AffineTimes>,
+}
+
+/// An operator.
+#[derive(Debug, Serialize)]
+struct Operator {
+    family: String,
+    operator: String,
+    dims: [usize; 3],
+    bytes: u64,
+    milliseconds: f64,
+    nanoseconds_per_voxel: f64,
+    gb_per_s: f64,
+    of_copy_bandwidth: f64,
+}
+
+impl From<&Measurement> for Operator {
+    fn from(m: &Measurement) -> Self {
+        Self {
+            family: m.family.to_owned(),
+            operator: m.operator.clone(),
+            dims: m.dims,
+            bytes: m.bytes,
+            milliseconds: m.seconds * 1e3,
+            nanoseconds_per_voxel: m.ns_per_voxel(),
+            gb_per_s: m.gb_per_s,
+            of_copy_bandwidth: m.of_copy,
+        }
+    }
+}
+
+/// Measures and prints.
+pub(crate) fn run(args: &BenchArgs) -> Result<Outcome, Failure> {
+    if let Some(special) = &args.special {
+        match *special {}
+    }
+    files::check(args.csv.as_deref(), args.html.as_deref(), args.pair.as_deref())?;
+    let machine = args.run.machine(Auto::Cpu)?;
+    let operators =
+        if args.affine_only { Vec::new() } else { operators(&machine, &settings(args, &machine))? };
+    interrupt::check()?;
+    let affine = if args.operators_only {
+        None
+    } else {
+        Some(affine::measure(&machine, args.pair.as_deref())?)
+    };
+    let results = Results {
+        version: env!("CARGO_PKG_VERSION"),
+        device: machine.name(),
+        threads: machine.threads,
+        host: machine.record(),
+        operators,
+        affine,
+    };
+    if let Some(path) = &args.csv {
+        files::write(path, &files::csv(&results))?;
+    }
+    if let Some(path) = &args.html {
+        files::write(path, &files::html(&results))?;
+    }
+    if args.json.json {
+        output::json(&results)?;
+    } else {
+        print(&results);
+    }
+    Ok(Outcome::Good)
+}
+
+/// What suits the device.
+fn settings(args: &BenchArgs, machine: &Machine) -> Settings {
+    let gpu = machine.gpu();
+    let usual = if gpu.is_some() { [256; 3] } else { [160, 192, 160] };
+    let dims = args.size.map_or(usual, |s| s.0);
+    // Four times the cache, so that most of the array is not in it.
+    let copy_bytes = gpu.map_or(0, |g| GPU_COPY.max(4 * g.l2_cache as usize));
+    Settings { dims, copy_bytes }
+}
+
+fn operators(machine: &Machine, settings: &Settings) -> Result<Vec<Operator>, Failure> {
+    let measured = on_device!(&machine.device, |device| bench::run(device, settings))?;
+    Ok(measured.iter().map(Operator::from).collect())
+}
+
+fn print(results: &Results) {
+    output::line(&format!("voxalign {} on {}", results.version, results.device));
+    if !results.operators.is_empty() {
+        let headings = ["family: operator", "size", "ms", "ns/voxel", "GB/s", "of copy bandwidth"];
+        let mut table = Table::new(headings);
+        for o in &results.operators {
+            table.row([
+                format!("{}: {}", o.family, o.operator),
+                Size(o.dims).to_string(),
+                format!("{:.3}", o.milliseconds),
+                format!("{:.3}", o.nanoseconds_per_voxel),
+                format!("{:.2}", o.gb_per_s),
+                format!("{:.0} %", o.of_copy_bandwidth * 100.0),
+            ]);
+        }
+        output::line("");
+        table.print();
+    }
+    if let Some(times) = &results.affine {
+        times.print();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!("32".parse(), Ok(Size([32; 3])));
+        assert_eq!("1x2x3".parse(), Ok(Size([1, 2, 3])));
+        for bad in ["", "0", "1x2", "axbxc", "-1"] {
+            assert!(bad.parse::<Size>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! `voxalign devices`: the processors that this machine can compute on.
+
+use crate::args::JsonArgs;
+use crate::device::{self, DeviceChoice};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Table};
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use voxalign_compute::cpu::Cpu;
+use voxalign_compute::cuda::{self, Cuda, GpuInfo};
+use voxalign_compute::{Memory, MemoryInfo};
+
+/// Arguments of `voxalign devices`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+A GPU needs NVIDIA's driver (525 or newer) and the compiler library NVRTC of CUDA 12.0 or newer,
+from CUDA's toolkit or by `pip install nvidia-cuda-nvrtc-cu12`. Kernels are compiled when they are
+first used and kept in the folder that is shown; VOXALIGN_KERNEL_CACHE names another.
+
+Examples:
+  voxalign devices
+  voxalign affine fixed.nii.gz moving.nii.gz -o out --device cuda:1
+  VOXALIGN_DEVICE=cpu voxalign affine fixed.nii.gz moving.nii.gz -o out
+
+Exit code: 0, also where there is no GPU.")]
+pub(crate) struct DevicesArgs {
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// All that is known of the devices.
+#[derive(Debug, Serialize)]
+struct Devices {
+    version: &'static str,
+    cpu: CpuFacts,
+    cuda: CudaFacts,
+    gpus: Vec<GpuFacts>,
+    auto: AutoFacts,
+    /// What VOXALIGN_DEVICE says.
+    environment: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct CpuFacts {
+    /// Its name in `--device`.
+    device: String,
+    name: String,
+    processor: Option<String>,
+    threads: usize,
+    simd: String,
+    memory_bytes: Option<u64>,
+    free_bytes: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct CudaFacts {
+    usable: bool,
+    /// Why not.
+    problem: Option<String>,
+    driver: Option<String>,
+    /// The version of CUDA that the driver serves.
+    driver_cuda: Option<String>,
+    nvrtc: Option<String>,
+    kernel_cache: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct GpuFacts {
+    /// Its name in `--device`.
+    device: String,
+    usable: bool,
+    /// Why not; then nothing else is known.
+    problem: Option<String>,
+    name: Option<String>,
+    compute_capability: Option<String>,
+    multiprocessors: Option<usize>,
+    memory_bytes: Option<u64>,
+    free_bytes: Option<u64>,
+    l2_cache_bytes: Option<u64>,
+    shared_memory_bytes: Option<usize>,
+}
+
+/// What `--device auto` stands for in each command.
+#[derive(Debug, Serialize)]
+struct AutoFacts {
+    affine: String,
+    demo: String,
+    apply: String,
+    bench: String,
+}
+
+/// Looks and prints.
+pub(crate) fn run(args: &DevicesArgs) -> Result<Outcome, Failure> {
+    let devices = find()?;
+    if args.json.json {
+        output::json(&devices)?;
+    } else {
+        print(&devices);
+    }
+    Ok(Outcome::Good)
+}
+
+fn find() -> Result<Devices, Failure> {
+    let environment = device::from_environment()?.map(|choice| choice.to_string());
+    let cpu = Cpu::new(None)?;
+    let MemoryInfo { total, free } = cpu.memory();
+    // One GPU that cannot be used hides no other.
+    let found = cuda::gpu_count().map(|count| (0..count).map(look).collect::<Vec<_>>());
+    let (gpus, mut problem) = match found {
+        Ok(gpus) => (gpus, None),
+        Err(e) => (Vec::new(), Some(e.to_string())),
+    };
+    let facts: Vec<GpuFacts> = gpus.iter().map(|(facts, _)| facts.clone()).collect();
+    let first = facts.iter().find(|g| g.usable);
+    if first.is_none() {
+        problem = problem.or_else(|| facts.iter().find_map(|g| g.problem.clone()));
+    }
+    let cpu_name = DeviceChoice::Cpu.to_string();
+    let searching = first.map_or_else(|| cpu_name.clone(), |g| g.device.clone());
+    let driver_cuda = gpus.iter().find_map(|(_, info)| info.as_ref().map(|i| i.driver));
+    Ok(Devices {
+        version: env!("CARGO_PKG_VERSION"),
+        cpu: CpuFacts {
+            device: cpu_name.clone(),
+            name: cpu.name(),
+            processor: processor(),
+            threads: cpu.threads(),
+            simd: device::simd_name(cpu.simd()),
+            memory_bytes: total,
+            free_bytes: free,
+        },
+        cuda: CudaFacts {
+            usable: first.is_some(),
+            problem,
+            driver: device::driver_release(),
+            driver_cuda: driver_cuda.map(device::dotted),
+            nvrtc: cuda::compiler().ok().map(device::dotted),
+            kernel_cache: cuda::kernel_cache(),
+        },
+        auto: AutoFacts {
+            affine: searching.clone(),
+            demo: searching,
+            apply: cpu_name.clone(),
+            bench: cpu_name,
+        },
+        gpus: facts,
+        environment,
+    })
+}
+
+/// What is known of a GPU.
+fn look(ordinal: usize) -> (GpuFacts, Option<GpuInfo>) {
+    let (info, problem) = match Cuda::new(ordinal) {
+        Ok(gpu) => (gpu.info().cloned(), None),
+        Err(e) => (None, Some(e.to_string())),
+    };
+    let known = info.as_ref();
+    let facts = GpuFacts {
+        device: DeviceChoice::Cuda(Some(ordinal)).to_string(),
+        usable: problem.is_none(),
+        problem,
+        name: known.map(|i| i.name.clone()),
+        compute_capability: known.map(|i| device::dotted(i.capability)),
+        multiprocessors: known.map(|i| i.multiprocessors),
+        memory_bytes: known.map(|i| i.memory),
+        free_bytes: known.map(|i| i.free),
+        l2_cache_bytes: known.map(|i| i.l2_cache),
+        shared_memory_bytes: known.map(|i| i.shared_memory),
+    };
+    (facts, info)
+}
+
+/// The model of the processor, where the system tells.
+fn processor() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|l| l.starts_with("model name"))?;
+    let name = line.split_once(':')?.1.trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+fn print(devices: &Devices) {
+    let unknown = || "unknown".to_owned();
+    let memory = |total: Option<u64>, free: Option<u64>| match (total, free) {
+        (Some(total), Some(free)) => format!("{}, {} free", size(total), size(free)),
+        (Some(total), None) => size(total),
+        _ => unknown(),
+    };
+    let cpu = &devices.cpu;
+    let mut table = Table::default();
+    table.row(["  processor", cpu.processor.as_deref().unwrap_or("unknown")]);
+    table.row(["  threads", &cpu.threads.to_string()]);
+    table.row(["  vector instructions", &cpu.simd]);
+    table.row(["  memory", &memory(cpu.memory_bytes, cpu.free_bytes)]);
+    output::line(&cpu.device);
+    table.print_left();
+    for gpu in &devices.gpus {
+        let mut table = Table::default();
+        output::line("");
+        output::line(&gpu.device);
+        if let Some(problem) = &gpu.problem {
+            output::line(&format!("  {problem}"));
+            continue;
+        }
+        let number = |n: Option<usize>| n.map_or_else(unknown, |n| n.to_string());
+        let bytes = |n: Option<u64>| n.map_or_else(unknown, size);
+        table.row(["  name", gpu.name.as_deref().unwrap_or("unknown")]);
+        let capability = gpu.compute_capability.clone().unwrap_or_else(unknown);
+        table.row(["  compute capability", &capability]);
+        table.row(["  multiprocessors", &number(gpu.multiprocessors)]);
+        table.row(["  memory", &memory(gpu.memory_bytes, gpu.free_bytes)]);
+        table.row(["  second-level cache", &bytes(gpu.l2_cache_bytes)]);
+        let shared = gpu.shared_memory_bytes.map(|n| n as u64);
+        table.row(["  shared memory of a block", &bytes(shared)]);
+        table.print_left();
+    }
+    output::line("");
+    let cuda = &devices.cuda;
+    if cuda.usable {
+        let mut table = Table::default();
+        let release = cuda.driver.as_ref().map_or_else(String::new, |r| format!("{r}, "));
+        let served = cuda.driver_cuda.clone().unwrap_or_else(unknown);
+        table.row(["  driver", &format!("{release}CUDA {served}")]);
+        let nvrtc = cuda.nvrtc.clone().unwrap_or_else(unknown);
+        table.row(["  compiler of kernels", &format!("NVRTC {nvrtc}")]);
+        let none = || "none; every run compiles them".to_owned();
+        let cache = cuda.kernel_cache.as_ref().map_or_else(none, |p| p.display().to_string());
+        table.row(["  compiled kernels", &cache]);
+        output::line("CUDA");
+        table.print_left();
+    } else if let (Some(problem), []) = (&cuda.problem, devices.gpus.as_slice()) {
+        output::line(problem);
+    }
+    output::line("");
+    let auto = &devices.auto;
+    output::line(&if auto.affine == auto.apply {
+        format!("--device auto is {}", auto.affine)
+    } else {
+        format!(
+            "--device auto is {} for affine and demo, {} for apply and bench",
+            auto.affine, auto.apply
+        )
+    });
+    if let Some(choice) = &devices.environment {
+        output::line(&format!("{}={choice} is the default here", device::VARIABLE));
+    }
+}
+
+/// Bytes in the unit that reads best.
+fn size(bytes: u64) -> String {
+    let kib = bytes as f64 / 1024.0;
+    match kib {
+        k if k < 1024.0 => format!("{k:.0} KiB"),
+        k if k < 1024.0 * 1024.0 => format!("{:.0} MiB", k / 1024.0),
+        k => format!("{:.1} GiB", k / (1024.0 * 1024.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size(232_448), "227 KiB");
+        assert_eq!(size(60 << 20), "60 MiB");
+        assert_eq!(size(141 << 30), "141.0 GiB");
+    }
+
+    #[test]
+    fn what_is_found_is_consistent() {
+        let devices = find().unwrap();
+        assert!(devices.cpu.threads > 0 && devices.cpu.device == "cpu");
+        assert_eq!(devices.cuda.usable, devices.gpus.iter().any(|g| g.usable));
+        assert_eq!(devices.cuda.usable, devices.auto.affine.starts_with("cuda:"));
+        assert_eq!(devices.cuda.problem.is_none(), devices.cuda.usable);
+    }
+}
