@@ -127,5 +127,6 @@ pub trait Device:
     + ops::Stencil
     + ops::Filter
     + ops::Histogram
+    + ops::Sort
 {
 }

@@ -10,8 +10,8 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let n = voxels("dims", dims)?;
     let src = bench.image()?;
     let mut out = device.alloc(n)?;
-    for (method, sigma) in [(Method::Recursive, 2.0), (Method::Recursive, 8.0), (Method::Fir, 1.0)]
-    {
+    let recursive = [1.0, 2.0, 4.0, 8.0, 10.0].map(|sigma| (Method::Recursive, sigma));
+    for (method, sigma) in recursive.into_iter().chain([(Method::Fir, 1.0)]) {
         bench.measure("filter", format!("gaussian {method:?} sigma {sigma}"), 8 * n, || {
             device.gaussian(&src, dims, [sigma; 3], method, &mut out)
         })?;
@@ -23,7 +23,10 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
             device.gaussian(&src, dims, sigma, Method::Recursive, &mut out)
         })?;
     }
-    bench.measure("filter", "box mean radius 4", 8 * n, || {
-        device.box_mean(&src, dims, [4; 3], &mut out)
-    })
+    for radius in [2, 4, 16] {
+        bench.measure("filter", format!("box mean radius {radius}"), 8 * n, || {
+            device.box_mean(&src, dims, [radius; 3], &mut out)
+        })?;
+    }
+    Ok(())
 }

@@ -9,6 +9,7 @@ mod filter;
 mod histogram;
 mod reduce;
 mod resample;
+mod sort;
 mod stencil;
 
 use std::time::{Duration, Instant};
@@ -175,6 +176,7 @@ pub fn run<D: Device>(device: &D, settings: &Settings) -> Result<Vec<Measurement
     histogram::run(&mut bench)?;
     reduce::run(&mut bench)?;
     resample::run(&mut bench)?;
+    sort::run(&mut bench)?;
     stencil::run(&mut bench)?;
     Ok(bench.results)
 }

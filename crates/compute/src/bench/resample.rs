@@ -67,5 +67,8 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let mut composed = device.alloc(3 * n)?;
     bench.measure("resample", "compose fields", 36 * n, || {
         device.compose_fields(&field, dims, &IDENTITY, &field, dims, &mut composed)
+    })?;
+    bench.measure("resample", "field on the same grid", 24 * n, || {
+        device.resample_field(&field, dims, &IDENTITY, dims, &mut composed)
     })
 }

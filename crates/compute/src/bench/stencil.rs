@@ -13,6 +13,12 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
         device.gradient(&src, dims, [1.0, 1.0, 2.0], &mut field)
     })?;
     let mut out = device.alloc(n)?;
+    bench.measure("stencil", "divergence", 16 * n, || {
+        device.divergence(&field, dims, [1.0, 1.0, 2.0], &mut out)
+    })?;
+    bench.measure("stencil", "Laplacian", 8 * n, || {
+        device.laplacian(&src, dims, [1.0, 1.0, 2.0], &mut out)
+    })?;
     bench.measure("stencil", "Jacobian determinant", 16 * n, || {
         device.jacobian_determinant(&field, dims, &mut out)
     })

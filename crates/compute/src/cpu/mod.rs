@@ -9,6 +9,7 @@ mod memory;
 mod reduce;
 mod resample;
 pub(crate) mod simd;
+mod sort;
 mod stencil;
 
 use std::sync::Arc;

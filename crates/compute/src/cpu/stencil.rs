@@ -6,7 +6,7 @@ use crate::Dims;
 use crate::device::DeviceBuffer;
 use crate::error::{Result, check_len, voxels};
 use crate::ops::Stencil;
-use crate::ops::stencil::check_spacing;
+use crate::ops::stencil::{check_spacing, laplacian_factors};
 
 /// The voxels of a task, roughly.
 const TASK: usize = 1 << 14;
@@ -27,6 +27,44 @@ impl Stencil for Cpu {
         let src = src.as_slice();
         self.chunks_mut_3(out.as_mut_slice(), rows * dims[0], |task, out| {
             gradient_rows(self.simd(), src, dims, spacing, task * rows, out);
+        });
+        Ok(())
+    }
+
+    fn divergence(
+        &self,
+        field: &CpuBuffer<f32>,
+        dims: Dims,
+        spacing: [f64; 3],
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let n = voxels("sizes", dims)?;
+        check_len("field", 3 * n, field.len())?;
+        check_len("output", n, out.len())?;
+        check_spacing(spacing)?;
+        let rows = TASK.div_ceil(dims[0]);
+        let field = field.as_slice();
+        self.chunks_mut(out.as_mut_slice(), rows * dims[0], |task, out| {
+            divergence_rows(self.simd(), field, dims, spacing, task * rows, out);
+        });
+        Ok(())
+    }
+
+    fn laplacian(
+        &self,
+        src: &CpuBuffer<f32>,
+        dims: Dims,
+        spacing: [f64; 3],
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let n = voxels("sizes", dims)?;
+        check_len("source", n, src.len())?;
+        check_len("output", n, out.len())?;
+        let factors = laplacian_factors(spacing)?;
+        let rows = TASK.div_ceil(dims[0]);
+        let src = src.as_slice();
+        self.chunks_mut(out.as_mut_slice(), rows * dims[0], |task, out| {
+            laplacian_rows(self.simd(), src, dims, factors, task * rows, out);
         });
         Ok(())
     }
@@ -79,6 +117,50 @@ fn differences<V: Vectors>(v: V, before: &[f32], after: &[f32], scale: f32, out:
     }
 }
 
+/// The differences along x of a row.
+#[inline(always)]
+fn along_x<V: Vectors>(v: V, row: &[f32], inverse: f64, out: &mut [f32]) {
+    let nx = row.len();
+    for x in [0, nx - 1] {
+        let (before, after, scale) = neighbours(x, nx);
+        out[x] = (row[after] - row[before]) * (scale * inverse) as f32;
+    }
+    if nx > 2 {
+        let scale = (0.5 * inverse) as f32;
+        differences(v, &row[..nx - 2], &row[2..], scale, &mut out[1..nx - 1]);
+    }
+}
+
+/// The differences of row `y`, `z` along y.
+#[inline(always)]
+fn along_y<V: Vectors>(
+    v: V,
+    src: &[f32],
+    dims: Dims,
+    inverse: f64,
+    [y, z]: [usize; 2],
+    out: &mut [f32],
+) {
+    let (before, after, scale) = neighbours(y, dims[1]);
+    let (before, after) = (row(src, dims, before, z), row(src, dims, after, z));
+    differences(v, before, after, (scale * inverse) as f32, out);
+}
+
+/// The differences of row `y`, `z` along z.
+#[inline(always)]
+fn along_z<V: Vectors>(
+    v: V,
+    src: &[f32],
+    dims: Dims,
+    inverse: f64,
+    [y, z]: [usize; 2],
+    out: &mut [f32],
+) {
+    let (before, after, scale) = neighbours(z, dims[2]);
+    let (before, after) = (row(src, dims, y, before), row(src, dims, y, after));
+    differences(v, before, after, (scale * inverse) as f32, out);
+}
+
 /// The differences along x, y and z of row `y`, `z`.
 #[inline(always)]
 fn gradient_row<V: Vectors>(
@@ -86,25 +168,103 @@ fn gradient_row<V: Vectors>(
     src: &[f32],
     dims: Dims,
     inverse: [f64; 3],
-    [y, z]: [usize; 2],
+    at: [usize; 2],
     [gx, gy, gz]: [&mut [f32]; 3],
 ) {
-    let nx = dims[0];
-    let here = row(src, dims, y, z);
-    for x in [0, nx - 1] {
-        let (before, after, scale) = neighbours(x, nx);
-        gx[x] = (here[after] - here[before]) * (scale * inverse[0]) as f32;
+    along_x(v, row(src, dims, at[0], at[1]), inverse[0], gx);
+    along_y(v, src, dims, inverse[1], at, gy);
+    along_z(v, src, dims, inverse[2], at, gz);
+}
+
+/// `out + other`, in place.
+#[inline(always)]
+fn add<V: Vectors>(v: V, other: &[f32], out: &mut [f32]) {
+    let (groups, rest) = out.as_chunks_mut::<LANES>();
+    let (others, other_rest) = other.as_chunks();
+    for (out, other) in groups.iter_mut().zip(others) {
+        v.store(v.add(v.load(out), v.load(other)), out);
     }
-    if nx > 2 {
-        let scale = (0.5 * inverse[0]) as f32;
-        differences(v, &here[..nx - 2], &here[2..], scale, &mut gx[1..nx - 1]);
+    for (out, other) in rest.iter_mut().zip(other_rest) {
+        *out += other;
     }
-    let (before, after, scale) = neighbours(y, dims[1]);
-    let (before, after) = (row(src, dims, before, z), row(src, dims, after, z));
-    differences(v, before, after, (scale * inverse[1]) as f32, gy);
-    let (before, after, scale) = neighbours(z, dims[2]);
-    let (before, after) = (row(src, dims, y, before), row(src, dims, y, after));
-    differences(v, before, after, (scale * inverse[2]) as f32, gz);
+}
+
+kernel! {
+    fn divergence_rows<V>(
+        v,
+        field: &[f32],
+        dims: Dims,
+        spacing: [f64; 3],
+        first: usize,
+        out: &mut [f32],
+    ) {
+        let n = field.len() / 3;
+        let inverse = [1.0 / spacing[0], 1.0 / spacing[1], 1.0 / spacing[2]];
+        let mut other = vec![0f32; dims[0]];
+        for (i, out) in out.chunks_mut(dims[0]).enumerate() {
+            let at = [(first + i) % dims[1], (first + i) / dims[1]];
+            along_x(v, row(&field[..n], dims, at[0], at[1]), inverse[0], out);
+            along_y(v, &field[n..2 * n], dims, inverse[1], at, &mut other);
+            add(v, &other, out);
+            along_z(v, &field[2 * n..], dims, inverse[2], at, &mut other);
+            add(v, &other, out);
+        }
+    }
+}
+
+/// `((after − here) − (here − before)) factor`, added to what is in `out` if `ADD`.
+#[inline(always)]
+fn second_differences<V: Vectors, const ADD: bool>(
+    v: V,
+    [before, here, after]: [&[f32]; 3],
+    factor: f32,
+    out: &mut [f32],
+) {
+    let (groups, rest) = out.as_chunks_mut::<LANES>();
+    let done = groups.len() * LANES;
+    let chunks = [before, here, after].map(|row| row.as_chunks::<LANES>().0);
+    for (i, out) in groups.iter_mut().enumerate() {
+        let here = v.load(&chunks[1][i]);
+        let forward = v.sub(v.load(&chunks[2][i]), here);
+        let backward = v.sub(here, v.load(&chunks[0][i]));
+        let second = v.mul(v.sub(forward, backward), v.splat(factor));
+        v.store(if ADD { v.add(v.load(out), second) } else { second }, out);
+    }
+    for (out, i) in rest.iter_mut().zip(done..) {
+        let second = ((after[i] - here[i]) - (here[i] - before[i])) * factor;
+        *out = if ADD { *out + second } else { second };
+    }
+}
+
+kernel! {
+    fn laplacian_rows<V>(
+        v,
+        src: &[f32],
+        dims: Dims,
+        factors: [f32; 3],
+        first: usize,
+        out: &mut [f32],
+    ) {
+        let nx = dims[0];
+        for (i, out) in out.chunks_mut(nx).enumerate() {
+            let (y, z) = ((first + i) % dims[1], (first + i) / dims[1]);
+            let here = row(src, dims, y, z);
+            for x in [0, nx - 1] {
+                let (before, after, _) = neighbours(x, nx);
+                out[x] = ((here[after] - here[x]) - (here[x] - here[before])) * factors[0];
+            }
+            if nx > 2 {
+                let rows = [&here[..nx - 2], &here[1..nx - 1], &here[2..]];
+                second_differences::<V, false>(v, rows, factors[0], &mut out[1..nx - 1]);
+            }
+            let (before, after, _) = neighbours(y, dims[1]);
+            let rows = [row(src, dims, before, z), here, row(src, dims, after, z)];
+            second_differences::<V, true>(v, rows, factors[1], out);
+            let (before, after, _) = neighbours(z, dims[2]);
+            let rows = [row(src, dims, y, before), here, row(src, dims, y, after)];
+            second_differences::<V, true>(v, rows, factors[2], out);
+        }
+    }
 }
 
 kernel! {

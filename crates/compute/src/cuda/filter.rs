@@ -1,30 +1,379 @@
 //! Gaussian and box filters on the GPU.
+//!
+//! An axis is filtered in one pass over memory. The recursive Gaussian may work in place; filters
+//! with a window read from one buffer and write to another.
 
-use super::{Cuda, CudaBuffer};
+use std::sync::LazyLock;
+
+use super::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
 use crate::Dims;
-use crate::error::Result;
+use crate::device::{DeviceBuffer, Memory};
+use crate::error::{Result, check_len, voxels};
 use crate::ops::Filter;
-use crate::ops::filter::Method;
+use crate::ops::filter::{Method, RECURSIVE_FROM, SIGMA_NONE, Section, check_sigma, fir_weights};
+
+static RECURSIVE: LazyLock<Program> =
+    LazyLock::new(|| Program::new("recursive", include_str!("kernels/recursive.cu")));
+static WINDOWS: LazyLock<Program> =
+    LazyLock::new(|| Program::new("filter", include_str!("kernels/filter.cu")));
+
+/// Samples of a segment of the recursion, as `recursive.cu` has it.
+const SAMPLES: usize = 32;
+/// The most segments of a line that a block takes; lines with more are cut into chunks.
+const MOST_SEGMENTS: usize = 64;
+/// The segments of a chunk.
+const CHUNK_SEGMENTS: usize = 16;
+/// Bytes that a thread of the recursion keeps of its carries.
+const CARRIES: usize = 64;
+/// Weights that are passed by value.
+const WEIGHTS: usize = 32;
+/// Outputs of a thread of `fir_columns`.
+const OUTPUTS: usize = 8;
+/// The least samples of a running sum: of a thread across rows, of a warp along rows.
+const RUN: [usize; 2] = [32, 256];
 
 impl Filter for Cuda {
     fn gaussian(
         &self,
-        _src: &CudaBuffer<f32>,
-        _dims: Dims,
-        _sigma: [f64; 3],
-        _method: Method,
-        _out: &mut CudaBuffer<f32>,
+        src: &CudaBuffer<f32>,
+        dims: Dims,
+        sigma: [f64; 3],
+        method: Method,
+        out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        Err(self.unsupported("Gaussian smoothing"))
+        let n = voxels("dims", dims)?;
+        check_len("source", n, src.len())?;
+        check_len("output", n, out.len())?;
+        check_sigma(sigma)?;
+        let passes = (0..3).filter(|&a| dims[a] > 1 && sigma[a] >= SIGMA_NONE).map(|a| {
+            let kind = match method {
+                Method::Recursive if sigma[a] >= RECURSIVE_FROM => Kind::Recursive(sigma[a]),
+                _ => Kind::Fir(fir_weights(sigma[a]).iter().map(|&w| w as f32).collect()),
+            };
+            Pass { lines: Lines::along(dims, a), kind }
+        });
+        self.run_passes(src, &passes.collect::<Vec<_>>(), out)
     }
 
     fn box_mean(
         &self,
-        _src: &CudaBuffer<f32>,
-        _dims: Dims,
-        _radius: [usize; 3],
-        _out: &mut CudaBuffer<f32>,
+        src: &CudaBuffer<f32>,
+        dims: Dims,
+        radius: [usize; 3],
+        out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        Err(self.unsupported("box means"))
+        let n = voxels("dims", dims)?;
+        check_len("source", n, src.len())?;
+        check_len("output", n, out.len())?;
+        let passes = (0..3).filter(|&a| dims[a] > 1 && radius[a] > 0).map(|a| {
+            // A window larger than the line is the line.
+            Pass { lines: Lines::along(dims, a), kind: Kind::Box(radius[a].min(dims[a])) }
+        });
+        self.run_passes(src, &passes.collect::<Vec<_>>(), out)
+    }
+}
+
+/// A filter of one axis.
+struct Pass {
+    lines: Lines,
+    kind: Kind,
+}
+
+enum Kind {
+    /// By its sigma.
+    Recursive(f64),
+    /// By its weights, from the centre to one side.
+    Fir(Vec<f32>),
+    /// By its radius.
+    Box(usize),
+}
+
+/// The lines along an axis.
+#[derive(Clone, Copy)]
+struct Lines {
+    lines: usize,
+    stride: usize,
+    n: usize,
+}
+
+impl Lines {
+    fn along(dims: Dims, axis: usize) -> Self {
+        let n = dims[axis];
+        Self { lines: dims.iter().product::<usize>() / n, stride: dims[..axis].iter().product(), n }
+    }
+
+    /// Whether the samples of a line are neighbours in memory.
+    fn rows(self) -> bool {
+        self.stride == 1
+    }
+
+    fn total(self) -> usize {
+        self.lines * self.n
+    }
+}
+
+/// `Lines` of `recursive.cu`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct RecursiveLines {
+    lines: u64,
+    stride: u64,
+    n: u64,
+    line_blocks: u32,
+    chunk: u32,
+    chunks: u32,
+    pitch: u32,
+}
+
+// SAFETY: numbers without padding, laid out as the structure in the kernels.
+unsafe impl Plain for RecursiveLines {}
+
+/// `Lines` of `filter.cu`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct WindowLines {
+    lines: u64,
+    stride: u64,
+    n: u64,
+    line_blocks: u32,
+    reserved: u32,
+}
+
+// SAFETY: numbers without padding, laid out as the structure in the kernels.
+unsafe impl Plain for WindowLines {}
+
+/// How a line is shared among the threads of blocks: the lines and the segments of a block, and the
+/// samples of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Division {
+    width: usize,
+    segments: usize,
+    chunk: usize,
+    chunks: usize,
+    /// Of the tile in shared memory, for lines that are rows.
+    pitch: usize,
+}
+
+impl Division {
+    /// For `lines` of `n` samples; `shared` is the shared memory that a block can have, bytes.
+    fn new(lines: usize, n: usize, rows: bool, shared: usize) -> Self {
+        let all = n.div_ceil(SAMPLES);
+        let (segments, chunk) = if all <= MOST_SEGMENTS {
+            (all, n)
+        } else {
+            (CHUNK_SEGMENTS, CHUNK_SEGMENTS * SAMPLES)
+        };
+        // Whole pieces of 128 bytes of memory where that leaves not too many threads.
+        let width = match segments {
+            ..=8 => 256 / segments / 32 * 32,
+            9..=16 => 32,
+            17..=32 => 16,
+            _ => 8,
+        };
+        // An odd multiple of four.
+        let pitch = if rows { chunk.next_multiple_of(4) / 4 / 2 * 8 + 4 } else { 0 };
+        let pitch = if pitch < chunk && rows { pitch + 8 } else { pitch };
+        let mut division = Self {
+            width: width.min(lines.next_multiple_of(8)),
+            segments,
+            chunk,
+            chunks: n.div_ceil(chunk),
+            pitch,
+        };
+        while division.shared() > shared && division.width > 8 {
+            division.width /= 2;
+        }
+        division
+    }
+
+    /// Bytes of shared memory: of the tile, and in its place of the carries.
+    fn shared(&self) -> usize {
+        let carries = if self.segments > 1 || self.chunks > 1 {
+            CARRIES * self.width * self.segments
+        } else {
+            0
+        };
+        carries.max(4 * self.width * self.pitch)
+    }
+}
+
+impl Cuda {
+    /// Runs the passes one after the other; without any this is a copy.
+    fn run_passes(
+        &self,
+        src: &CudaBuffer<f32>,
+        passes: &[Pass],
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let Some(last) = passes.len().checked_sub(1) else {
+            return self.copy(src, out);
+        };
+        // From the last pass to the first: whether it writes to `out`. A pass that cannot work in
+        // place reads from the other buffer.
+        let mut to_out = vec![true; passes.len()];
+        for i in (0..last).rev() {
+            to_out[i] = to_out[i + 1] == matches!(passes[i + 1].kind, Kind::Recursive(_));
+        }
+        let mut other = match to_out.contains(&false) {
+            true => Some(self.alloc_unset::<f32>(src.len())?),
+            false => None,
+        };
+        for (i, pass) in passes.iter().enumerate() {
+            let at = |to_out: bool| match (&other, to_out) {
+                (Some(other), false) => Arg::from(other),
+                _ => Arg::from(&*out),
+            };
+            let from = if i == 0 { Arg::from(src) } else { at(to_out[i - 1]) };
+            let to = at(to_out[i]);
+            match &pass.kind {
+                Kind::Recursive(sigma) => self.recursive(pass.lines, *sigma, from, to)?,
+                Kind::Fir(weights) => self.fir(pass.lines, weights, from, to)?,
+                Kind::Box(radius) => self.running_mean(pass.lines, *radius, from, to)?,
+            }
+        }
+        drop(other.take());
+        Ok(())
+    }
+
+    /// The recursive Gaussian of one axis; `from` and `to` have the samples of all lines, and may be
+    /// the same.
+    fn recursive(&self, lines: Lines, sigma: f64, from: Arg, to: Arg) -> Result<()> {
+        let sections = Section::gaussian(sigma);
+        let numbers = sections.map(|s| {
+            let ([d, e], [n, m], [k, l]) = (s.feedback, s.forward, s.backward);
+            [-d, -e, n, m, k, l, s.steady()]
+        });
+        let power = |samples: usize| Arg::of(sections.map(|s| s.power(samples as u32)));
+        let division = Division::new(lines.lines, lines.n, lines.rows(), self.shared_memory());
+        let Division { width, segments, chunk, chunks, pitch } = division;
+        let line_blocks = lines.lines.div_ceil(width);
+        let geometry = Arg::of(RecursiveLines {
+            lines: lines.lines as u64,
+            stride: lines.stride as u64,
+            n: lines.n as u64,
+            line_blocks: line_blocks as u32,
+            chunk: chunk as u32,
+            chunks: chunks as u32,
+            pitch: pitch as u32,
+        });
+        let shape = Shape {
+            block: [width as u32, segments as u32, 1],
+            ..Shape::blocks(line_blocks * chunks, 1)
+        }
+        .with_shared(division.shared());
+        let (ends, filter) = if lines.rows() {
+            ("ends_of_rows", "recursive_rows")
+        } else {
+            ("ends_of_columns", "recursive_columns")
+        };
+        let (sections, step) = (Arg::of(numbers), power(SAMPLES));
+        let mut starts = None;
+        if chunks > 1 {
+            let mut kept = self.alloc_unset::<f64>(8 * chunks * lines.lines)?;
+            // SAFETY: the parameters are those of the kernels; threads beyond the lines or beyond
+            // their ends neither read nor write; `kept` has eight numbers a chunk of each line.
+            unsafe {
+                let args = [from, (&mut kept).into(), geometry, sections, step];
+                self.launch(&RECURSIVE, ends, shape, &args)?;
+                let args = [(&mut kept).into(), geometry, power(chunk)];
+                self.launch(&RECURSIVE, "chunk_starts", Shape::covering(lines.lines, 256), &args)?;
+            }
+            starts = Some(kept);
+        }
+        let args = [from, to, Arg::optional(starts.as_ref()), geometry, sections, step];
+        // SAFETY: as above; `starts` is read only where there are several chunks.
+        unsafe { self.launch(&RECURSIVE, filter, shape, &args) }
+    }
+
+    /// A symmetric weighted mean along one axis; `from` is not `to`.
+    fn fir(&self, lines: Lines, weights: &[f32], from: Arg, to: Arg) -> Result<()> {
+        let mut passed = [0.0; WEIGHTS];
+        let more = if let Some((first, rest)) = weights.split_first_chunk::<WEIGHTS>() {
+            passed = *first;
+            Some(self.upload(rest)?)
+        } else {
+            passed[..weights.len()].copy_from_slice(weights);
+            None
+        };
+        let (weights_arg, more_arg) = (Arg::of(passed), Arg::optional(more.as_ref()));
+        let radius = (weights.len() - 1) as u32;
+        let (kernel, geometry, shape) = if lines.rows() {
+            let shape = Shape::covering(lines.total(), 256);
+            ("fir_rows", lines.windows(1), shape)
+        } else {
+            let (geometry, shape) = lines.across(OUTPUTS);
+            ("fir_columns", geometry, shape)
+        };
+        let args = [from, to, geometry, radius.into(), weights_arg, more_arg];
+        // SAFETY: the parameters are those of the kernels; threads beyond the lines or beyond their
+        // ends neither read nor write, and samples beyond the ends are those at the ends.
+        unsafe { self.launch(&WINDOWS, kernel, shape, &args) }
+    }
+
+    /// The mean over a window along one axis; `from` is not `to`, and the radius is at most the
+    /// length of the lines.
+    fn running_mean(&self, lines: Lines, radius: usize, from: Arg, to: Arg) -> Result<()> {
+        let run = |least: usize| (2 * radius + 1).max(least).min(lines.n);
+        let radius_arg = Arg::from(radius as u64);
+        // SAFETY: the parameters are those of the kernels; threads beyond the lines or beyond their
+        // ends neither read nor write, nor are samples beyond the ends read.
+        unsafe {
+            if lines.rows() {
+                let segment = run(RUN[1]);
+                let segments = lines.n.div_ceil(segment);
+                let shape = Shape::covering(32 * segments * lines.lines, 256);
+                let sizes = [(segment as u64).into(), (segments as u64).into()];
+                let args = [from, to, lines.windows(1), radius_arg, sizes[0], sizes[1]];
+                self.launch(&WINDOWS, "box_rows", shape, &args)
+            } else {
+                let segment = run(RUN[0]);
+                let (geometry, shape) = lines.across(segment);
+                let args = [from, to, geometry, radius_arg, (segment as u64).into()];
+                self.launch(&WINDOWS, "box_columns", shape, &args)
+            }
+        }
+    }
+}
+
+impl Lines {
+    fn windows(self, line_blocks: usize) -> Arg {
+        Arg::of(WindowLines {
+            lines: self.lines as u64,
+            stride: self.stride as u64,
+            n: self.n as u64,
+            line_blocks: line_blocks as u32,
+            reserved: 0,
+        })
+    }
+
+    /// Blocks of 32 lines by eight pieces of `segment` samples.
+    fn across(self, segment: usize) -> (Arg, Shape) {
+        let line_blocks = self.lines.div_ceil(32);
+        let groups = self.n.div_ceil(8 * segment);
+        let shape = Shape { block: [32, 8, 1], ..Shape::blocks(line_blocks * groups, 1) };
+        (self.windows(line_blocks), shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divisions_fit_their_blocks() {
+        for n in (1..3000).chain([4096, 100_000]) {
+            for (lines, rows, shared) in
+                [(1, true, 64 << 10), (70_000, true, 227 << 10), (70_000, false, 48 << 10)]
+            {
+                let d = Division::new(lines, n, rows, shared);
+                let threads = d.width * d.segments;
+                assert!(d.width.is_multiple_of(8) && (8..=512).contains(&threads), "{n}: {d:?}");
+                assert!(d.shared() <= shared, "{n}: {d:?}");
+                assert!(d.segments * SAMPLES >= d.chunk && d.chunk * d.chunks >= n, "{n}: {d:?}");
+                assert!(d.chunks == 1 || d.segments * SAMPLES == d.chunk, "{n}: {d:?}");
+                assert!(!rows || (d.pitch / 4 % 2 == 1 && d.pitch % 4 == 0), "{n}: {d:?}");
+                assert!(!rows || d.pitch >= d.chunk.next_multiple_of(4), "{n}: {d:?}");
+            }
+        }
     }
 }

@@ -126,12 +126,17 @@ struct Staging {
 /// Bytes of each of the staging buffers.
 const STAGING: usize = 4 << 20;
 
-/// A GPU in use.
+/// A stream of work on a GPU.
 pub(super) struct Gpu {
+    shared: Arc<Shared>,
+    stream: sys::CUstream,
+}
+
+/// What the streams of a GPU share.
+pub(super) struct Shared {
     info: GpuInfo,
     device: sys::CUdevice,
     context: sys::CUcontext,
-    stream: sys::CUstream,
     pool: sys::CUmemoryPool,
     cache: KernelCache,
     options: Vec<String>,
@@ -145,6 +150,10 @@ pub(super) struct Gpu {
 
 // SAFETY: handles of the driver may be used from any thread that has made the context current, which
 // every call here does first; what is changed is behind locks.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+// SAFETY: as above.
 unsafe impl Send for Gpu {}
 // SAFETY: as above.
 unsafe impl Sync for Gpu {}
@@ -152,6 +161,14 @@ unsafe impl Sync for Gpu {}
 impl std::fmt::Debug for Gpu {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", self.info)
+    }
+}
+
+impl std::ops::Deref for Gpu {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
     }
 }
 
@@ -176,11 +193,7 @@ impl Gpu {
             let mut context = std::ptr::null_mut();
             check(sys::cuDevicePrimaryCtxRetain(&raw mut context, device))?;
             check(sys::cuCtxSetCurrent(context))?;
-            let mut stream = std::ptr::null_mut();
-            check(sys::cuStreamCreate(
-                &raw mut stream,
-                sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32,
-            ))?;
+            let stream = new_stream()?;
             let mut pool = std::ptr::null_mut();
             check(sys::cuDeviceGetDefaultMemPool(&raw mut pool, device))?;
             // What is freed stays with the pool: a steady state allocates nothing.
@@ -199,11 +212,10 @@ impl Gpu {
                 "--generate-line-info".to_owned(),
                 "-default-device".to_owned(),
             ];
-            Ok(Self {
+            let shared = Shared {
                 info,
                 device,
                 context,
-                stream,
                 pool,
                 cache: KernelCache::new(),
                 options,
@@ -213,7 +225,34 @@ impl Gpu {
                 names: Mutex::default(),
                 synchronous: std::env::var_os("VOXALIGN_CUDA_SYNCHRONOUS")
                     .is_some_and(|v| v == "1"),
-            })
+            };
+            Ok(Self { shared: Arc::new(shared), stream })
+        }
+    }
+
+    /// Another stream of the same GPU.
+    pub(super) fn fork(&self) -> Result<Self> {
+        self.bind()?;
+        // SAFETY: the context is current.
+        let stream = unsafe { new_stream() }.map_err(|e| self.failed(e))?;
+        Ok(Self { shared: Arc::clone(&self.shared), stream })
+    }
+
+    /// Lets this stream wait for all that was asked of another one, without waiting here.
+    pub(super) fn wait_for(&self, other: &Self) -> Result<()> {
+        self.bind()?;
+        let mut event = std::ptr::null_mut();
+        // SAFETY: the event is made, recorded, waited for and destroyed; the driver keeps it until
+        // the wait is over.
+        unsafe {
+            let flags = sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32;
+            self.checked(sys::cuEventCreate(&raw mut event, flags), "event")?;
+            let recorded = self.checked(sys::cuEventRecord(event, other.stream), "event");
+            let waited = recorded.and_then(|()| {
+                self.checked(sys::cuStreamWaitEvent(self.stream, event, 0), "event")
+            });
+            let _ = sys::cuEventDestroy_v2(event);
+            waited
         }
     }
 
@@ -592,13 +631,35 @@ impl Gpu {
     }
 }
 
+/// A stream that does not wait for the default one.
+///
+/// # Safety
+/// A context must be current.
+unsafe fn new_stream() -> std::result::Result<sys::CUstream, String> {
+    let mut stream = std::ptr::null_mut();
+    let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
+    // SAFETY: the pointer is valid, the context the caller's care.
+    check(unsafe { sys::cuStreamCreate(&raw mut stream, flags) })?;
+    Ok(stream)
+}
+
 impl Drop for Gpu {
     fn drop(&mut self) {
         // Errors at the end have nobody to go to.
-        // SAFETY: what is destroyed is ours, and no buffer is left: each holds this.
+        // SAFETY: the stream is ours, and no buffer of it is left: each holds this.
         unsafe {
             let _ = sys::cuCtxSetCurrent(self.context);
             let _ = sys::cuStreamSynchronize(self.stream);
+            let _ = sys::cuStreamDestroy_v2(self.stream);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: what is destroyed is ours, and no stream is left: each holds this.
+        unsafe {
+            let _ = sys::cuCtxSetCurrent(self.context);
             for staging in lock(&self.staging).drain(..) {
                 let _ = sys::cuEventDestroy_v2(staging.event);
                 let _ = sys::cuMemFreeHost(staging.address);
@@ -606,7 +667,6 @@ impl Drop for Gpu {
             for (_, module) in lock(&self.modules).drain() {
                 let _ = sys::cuModuleUnload(module.handle);
             }
-            let _ = sys::cuStreamDestroy_v2(self.stream);
             let _ = sys::cuDevicePrimaryCtxRelease_v2(self.device);
         }
     }

@@ -24,7 +24,9 @@ mod nvrtc;
 mod program;
 mod reduce;
 mod resample;
+mod sort;
 mod stencil;
+mod tiles;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -134,6 +136,32 @@ impl Cuda {
     fn on(target: Target) -> Self {
         let zero = AtomicU64::default;
         Self(Arc::new(Inner { target, live: zero(), peak: zero(), allocations: zero() }))
+    }
+
+    /// Another stream of work on the same device: what is asked of the one and of the other handle
+    /// may run at the same time. A buffer belongs to the stream of the handle that made it; before
+    /// it is used through another handle, and before it is dropped after such use, one has to
+    /// [wait](Self::wait_for) for the other. Each handle counts its own buffers.
+    ///
+    /// # Errors
+    /// What failed on the device before.
+    pub fn fork(&self) -> Result<Self> {
+        match &self.0.target {
+            Target::Gpu(gpu) => gpu.fork().map(|g| Self::on(Target::Gpu(g))),
+            Target::Emulated(_) => Ok(self.clone()),
+        }
+    }
+
+    /// Lets the stream of this handle wait for all that was asked of another handle's so far. The
+    /// caller does not wait.
+    ///
+    /// # Errors
+    /// What failed on the device before.
+    pub fn wait_for(&self, other: &Self) -> Result<()> {
+        match (&self.0.target, &other.0.target) {
+            (Target::Gpu(gpu), Target::Gpu(other)) => gpu.wait_for(other),
+            _ => Ok(()), // the host does one thing after the other
+        }
     }
 
     /// What is known of the GPU; nothing for an emulated one.
@@ -321,6 +349,63 @@ KERNEL(stuck, 64, OUT(u32) b) {
         let missing = launch("reversed", shape, &[(&counts).into()]);
         assert!(missing.unwrap_err().to_string().contains("parameters"));
         assert!(cuda.launched().contains("block_sums"));
+    }
+
+    /// On a GPU, if the environment names one.
+    #[test]
+    fn a_gpu_runs_kernels_and_keeps_its_memory() {
+        if std::env::var("VOXALIGN_TEST_DEVICE").is_ok_and(|v| v.starts_with("cuda")) {
+            let cuda = Cuda::new(0).unwrap();
+            let program = Program::new("test", TEXT);
+            for n in [0usize, 1, 1000, 3_000_001] {
+                let data: Vec<f32> = (0..n).map(|i| (i % 7) as f32).collect();
+                let a = cuda.upload(&data).unwrap();
+                assert_eq!(cuda.download(&a).unwrap(), data);
+                let blocks = n.div_ceil(256).max(1);
+                let mut reserved = None;
+                for _ in 0..3 {
+                    let mut b = cuda.alloc::<f32>(blocks).unwrap();
+                    let args = [(&a).into(), (&mut b).into(), (n as u32).into()];
+                    // SAFETY: the parameters are those of the kernel above.
+                    unsafe {
+                        cuda.launch(&program, "block_sums", Shape::blocks(blocks, 256), &args)
+                            .unwrap();
+                    }
+                    let sum: f64 = cuda.into_host(b).unwrap().iter().map(|&v| f64::from(v)).sum();
+                    assert_eq!(sum, data.iter().map(|&v| f64::from(v)).sum::<f64>());
+                    let now = cuda.pool().reserved;
+                    assert!(reserved.is_none() || reserved == now, "the pool grew");
+                    reserved = now;
+                }
+            }
+            let message = cuda.alloc::<f64>(1 << 45).unwrap_err().to_string();
+            assert!(message.contains("out of memory") && message.contains("free"), "{message}");
+            let more = u64::try_from(cuda.memory().free.unwrap()).unwrap() / 4;
+            let first = cuda.alloc_unset::<f32>((more / 2) as usize).unwrap();
+            let message = cuda.alloc_unset::<f32>(more as usize).unwrap_err().to_string();
+            assert!(message.contains("out of memory"), "{message}");
+            drop(first);
+            // After such an error the device goes on.
+            let again = cuda.alloc::<f32>(1000).unwrap();
+            assert_eq!(cuda.download(&again).unwrap(), vec![0.0; 1000]);
+            let bad = Program::new("bad", "KERNEL(broken, 32, IN(float) a) { nonsense; }");
+            // SAFETY: it does not compile.
+            let e = unsafe { cuda.launch(&bad, "broken", Shape::blocks(1, 32), &[Arg::NULL]) };
+            assert!(e.unwrap_err().to_string().contains("bad"));
+            let seconds = cuda.seconds(&mut || cuda.alloc::<f32>(1 << 24).map(|_| ())).unwrap();
+            assert!(seconds > 0.0 && seconds < 0.1, "{seconds}");
+            let other = cuda.fork().unwrap();
+            let a = cuda.upload(&vec![1.5f32; 1 << 22]).unwrap();
+            other.wait_for(&cuda).unwrap();
+            let mut b = other.alloc::<f32>(1 << 22).unwrap();
+            other.copy(&a, &mut b).unwrap();
+            cuda.wait_for(&other).unwrap();
+            drop(a);
+            assert!(other.into_host(b).unwrap().iter().all(|&v| v == 1.5));
+            eprintln!("{:?} {:?} {seconds}", cuda.info(), cuda.pool());
+        } else {
+            eprintln!("skipped: VOXALIGN_TEST_DEVICE names no GPU");
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ use crate::device::Element;
 /// Headers that kernel files may include.
 const HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("kernels/prelude.cuh")),
+    ("functions.cuh", include_str!("kernels/functions.cuh")),
+    ("interpolate.cuh", include_str!("kernels/interpolate.cuh")),
     ("sampler.cuh", include_str!("kernels/sampler.cuh")),
     ("ungrouped.cuh", include_str!("kernels/ungrouped.cuh")),
 ];
@@ -142,6 +144,11 @@ impl Arg {
             );
         }
         arg
+    }
+
+    /// The address, where the parameter is a pointer.
+    pub(crate) fn address(&self) -> u64 {
+        self.value[0]
     }
 
     pub(super) fn pointer(&self) -> *mut c_void {

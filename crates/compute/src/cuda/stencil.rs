@@ -1,27 +1,116 @@
 //! Finite differences on the GPU.
 
-use super::{Cuda, CudaBuffer};
+use std::sync::LazyLock;
+
+use super::tiles::Tiles;
+use super::{Arg, Cuda, CudaBuffer, Plain, Program};
 use crate::Dims;
-use crate::error::Result;
+use crate::device::DeviceBuffer;
+use crate::error::{Result, check_len, voxels};
 use crate::ops::Stencil;
+use crate::ops::stencil::{check_spacing, laplacian_factors};
+
+static STENCIL: LazyLock<Program> =
+    LazyLock::new(|| Program::new("stencil", include_str!("kernels/stencil.cu")));
+
+/// The most slices of a tile; each tile reads one slice before and one after its own.
+const SLICES: usize = 16;
+
+/// The factors of differences along each axis, as the kernels have them.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Scales {
+    /// Between the ends of an axis.
+    middle: [f32; 3],
+    /// At the first and the last voxel.
+    end: [f32; 3],
+}
+
+// SAFETY: six numbers of four bytes, in the order of the structure of the kernels.
+unsafe impl Plain for Scales {}
+
+impl Scales {
+    /// Those of the gradient, rounded as on the CPU.
+    fn new(dims: Dims, spacing: [f64; 3]) -> Self {
+        let inverse = spacing.map(|h| 1.0 / h);
+        let end = |a: usize| if dims[a] > 1 { 1.0 } else { 0.0 };
+        Self {
+            middle: inverse.map(|v| (0.5 * v) as f32),
+            end: [0, 1, 2].map(|a| (end(a) * inverse[a]) as f32),
+        }
+    }
+}
+
+impl Cuda {
+    /// Runs a kernel from `src` to `out`, of whose lengths it is known that they fit the kernel.
+    fn stencil(
+        &self,
+        kernel: &str,
+        src: &CudaBuffer<f32>,
+        dims: Dims,
+        scales: Scales,
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let (tiles, shape) = Tiles::new(self, dims, SLICES)?;
+        let args = [src.into(), Arg::of(tiles), Arg::of(scales), out.into()];
+        // SAFETY: the kernels have these parameters, and stay within the grid, for which the
+        // callers have checked the lengths.
+        unsafe { self.launch(&STENCIL, kernel, shape, &args) }
+    }
+}
 
 impl Stencil for Cuda {
     fn gradient(
         &self,
-        _src: &CudaBuffer<f32>,
-        _dims: Dims,
-        _spacing: [f64; 3],
-        _out: &mut CudaBuffer<f32>,
+        src: &CudaBuffer<f32>,
+        dims: Dims,
+        spacing: [f64; 3],
+        out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        Err(self.unsupported("gradients"))
+        let n = voxels("sizes", dims)?;
+        check_len("source", n, src.len())?;
+        check_len("output", 3 * n, out.len())?;
+        check_spacing(spacing)?;
+        self.stencil("gradient", src, dims, Scales::new(dims, spacing), out)
+    }
+
+    fn divergence(
+        &self,
+        field: &CudaBuffer<f32>,
+        dims: Dims,
+        spacing: [f64; 3],
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let n = voxels("sizes", dims)?;
+        check_len("field", 3 * n, field.len())?;
+        check_len("output", n, out.len())?;
+        check_spacing(spacing)?;
+        self.stencil("divergence", field, dims, Scales::new(dims, spacing), out)
+    }
+
+    fn laplacian(
+        &self,
+        src: &CudaBuffer<f32>,
+        dims: Dims,
+        spacing: [f64; 3],
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let n = voxels("sizes", dims)?;
+        check_len("source", n, src.len())?;
+        check_len("output", n, out.len())?;
+        let factors = laplacian_factors(spacing)?;
+        self.stencil("laplacian", src, dims, Scales { middle: factors, end: factors }, out)
     }
 
     fn jacobian_determinant(
         &self,
-        _field: &CudaBuffer<f32>,
-        _dims: Dims,
-        _out: &mut CudaBuffer<f32>,
+        field: &CudaBuffer<f32>,
+        dims: Dims,
+        out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        Err(self.unsupported("Jacobian determinants"))
+        let n = voxels("sizes", dims)?;
+        check_len("field", 3 * n, field.len())?;
+        check_len("output", n, out.len())?;
+        self.stencil("jacobian_determinant", field, dims, Scales::new(dims, [1.0; 3]), out)
     }
 }

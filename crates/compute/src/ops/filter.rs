@@ -104,15 +104,7 @@ pub struct Recursion {
 impl Recursion {
     /// The recursion of a Gaussian of standard deviation `sigma` voxels.
     pub fn gaussian(sigma: f64) -> Self {
-        // exp(-x²/2) is near Σ (a cos ωx + b sin ωx) exp(-λx) for x >= 0 (Deriche 1993): a, b, λ, ω.
-        const FIT: [[f64; 4]; 2] =
-            [[1.680, 3.735, 1.783, 0.6318], [-0.6803, -0.2598, 1.723, 1.997]];
-        // Each term, sampled, is (n0 + n1 z⁻¹) / (1 + d1 z⁻¹ + d2 z⁻²).
-        let [(n, d), (m, e)] = FIT.map(|[a, b, lambda, omega]| {
-            let (r, angle) = ((-lambda / sigma).exp(), omega / sigma);
-            let (sin, cos) = angle.sin_cos();
-            ([a, r * (b * sin - a * cos)], [-2.0 * r * cos, r * r])
-        });
+        let [(n, d), (m, e)] = terms(sigma);
         let feedback =
             [d[0] + e[0], d[1] + d[0] * e[0] + e[1], d[0] * e[1] + d[1] * e[0], d[1] * e[1]];
         let mut forward = [
@@ -138,6 +130,73 @@ impl Recursion {
     pub fn steady(&self) -> [f64; 2] {
         let below = 1.0 + self.feedback.iter().sum::<f64>();
         [self.forward.iter().sum::<f64>() / below, self.backward.iter().sum::<f64>() / below]
+    }
+}
+
+/// The two terms of the recursive Gaussian of standard deviation `sigma` voxels, not normalised:
+/// `(n0 + n1 z⁻¹) / (1 + d1 z⁻¹ + d2 z⁻²)` as `([n0, n1], [d1, d2])`.
+fn terms(sigma: f64) -> [([f64; 2], [f64; 2]); 2] {
+    // exp(-x²/2) is near Σ (a cos ωx + b sin ωx) exp(-λx) for x >= 0 (Deriche 1993): a, b, λ, ω.
+    const FIT: [[f64; 4]; 2] = [[1.680, 3.735, 1.783, 0.6318], [-0.6803, -0.2598, 1.723, 1.997]];
+    FIT.map(|[a, b, lambda, omega]| {
+        let (r, angle) = ((-lambda / sigma).exp(), omega / sigma);
+        let (sin, cos) = angle.sin_cos();
+        ([a, r * (b * sin - a * cos)], [-2.0 * r * cos, r * r])
+    })
+}
+
+/// One of the two terms of a [`Recursion`], as a section of second order:
+/// `w⁺[i] = x[i] − feedback[0] w⁺[i−1] − feedback[1] w⁺[i−2]` gives
+/// `forward[0] w⁺[i] + forward[1] w⁺[i−1]`, and likewise to the other side, of `w⁻`,
+/// `backward[0] w⁻[i+1] + backward[1] w⁻[i+2]`. The sum of both terms is the recursion. Its state
+/// may be carried over many samples at once: its errors grow little.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Section {
+    /// The weights of the last two values in the next.
+    pub feedback: [f64; 2],
+    /// The weights in the causal output.
+    pub forward: [f64; 2],
+    /// The weights in the anticausal output.
+    pub backward: [f64; 2],
+}
+
+impl Section {
+    /// The two sections of a Gaussian of standard deviation `sigma` voxels.
+    pub fn gaussian(sigma: f64) -> [Self; 2] {
+        let mut sections = terms(sigma).map(|(n, d)| Self {
+            feedback: d,
+            forward: n,
+            // The mirror image without the centre.
+            backward: [n[1] - d[0] * n[0], -d[1] * n[0]],
+        });
+        let gain: f64 = sections
+            .iter()
+            .map(|s| s.forward.iter().chain(&s.backward).sum::<f64>() * s.steady())
+            .sum();
+        for s in &mut sections {
+            s.forward.iter_mut().chain(&mut s.backward).for_each(|x| *x /= gain);
+        }
+        sections
+    }
+
+    /// The value for an input that is one everywhere.
+    pub fn steady(&self) -> f64 {
+        1.0 / (1.0 + self.feedback[0] + self.feedback[1])
+    }
+
+    /// The matrix, by rows, that carries the last two values, newest first, over `samples` samples
+    /// of zero.
+    pub fn power(&self, samples: u32) -> [f64; 4] {
+        let product = |a: [f64; 4], b: [f64; 4]| {
+            [
+                a[0] * b[0] + a[1] * b[2],
+                a[0] * b[1] + a[1] * b[3],
+                a[2] * b[0] + a[3] * b[2],
+                a[2] * b[1] + a[3] * b[3],
+            ]
+        };
+        let one = [-self.feedback[0], -self.feedback[1], 1.0, 0.0];
+        (0..samples).fold([1.0, 0.0, 0.0, 1.0], |all, _| product(one, all))
     }
 }
 
@@ -173,6 +232,39 @@ mod tests {
             let w = fir_weights(sigma);
             assert!((w[0] + 2.0 * w[1..].iter().sum::<f64>() - 1.0).abs() < 1e-12);
             assert!(w.windows(2).all(|p| p[1] < p[0]));
+        }
+    }
+
+    #[test]
+    fn sections_are_the_recursion() {
+        for sigma in [0.7, 2.0, 11.0, 60.0] {
+            let (r, sections) = (Recursion::gaussian(sigma), Section::gaussian(sigma));
+            let n = 200;
+            let (mut y, mut z) = (vec![0.0; n], vec![0.0; n]);
+            let mut w = [vec![0.0; n], vec![0.0; n]];
+            for i in 0..n {
+                let back = |v: &[f64], k: usize| if k <= i { v[i - k] } else { 0.0 };
+                for (w, s) in w.iter_mut().zip(&sections) {
+                    let x = if i == 0 { 1.0 } else { 0.0 };
+                    w[i] = x - s.feedback[0] * back(w, 1) - s.feedback[1] * back(w, 2);
+                    z[i] += s.forward[0] * w[i] + s.forward[1] * back(w, 1);
+                    let power = s.power(i as u32);
+                    assert!((power[0] - w[i]).abs() < 1e-10 * n as f64);
+                }
+                y[i] = if i < 4 { r.forward[i] } else { 0.0 };
+                for k in 1..=4 {
+                    y[i] -= r.feedback[k - 1] * back(&y, k);
+                }
+                assert!((y[i] - z[i]).abs() < 1e-9, "sigma {sigma}, sample {i}");
+            }
+            // The anticausal part is the causal one without the centre.
+            for i in 1..n {
+                let of = |(w, s): (&Vec<f64>, &Section)| {
+                    s.backward[0] * w[i - 1] + s.backward[1] * if i > 1 { w[i - 2] } else { 0.0 }
+                };
+                let mirrored: f64 = w.iter().zip(&sections).map(of).sum();
+                assert!((mirrored - y[i]).abs() < 1e-9, "sigma {sigma}, sample {i}");
+            }
         }
     }
 }

@@ -3,9 +3,12 @@
 pub mod elementwise;
 pub mod expression;
 pub mod filter;
+pub(crate) mod functions;
 pub mod histogram;
+pub(crate) mod linear;
 pub mod reduce;
 pub mod resample;
+pub mod sort;
 pub mod stencil;
 
 pub use elementwise::Elementwise;
@@ -13,4 +16,5 @@ pub use filter::Filter;
 pub use histogram::Histogram;
 pub use reduce::Reduce;
 pub use resample::Resample;
+pub use sort::{Sort, SortKey};
 pub use stencil::Stencil;

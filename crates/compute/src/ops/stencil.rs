@@ -22,6 +22,36 @@ pub trait Stencil: Memory {
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
+    /// The divergence of a vector field along the axes of the grid: the sum over the axes of the
+    /// derivative of each component along its axis, by the differences of
+    /// [`gradient`](Self::gradient).
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes; a spacing that is zero or not finite.
+    fn divergence(
+        &self,
+        field: &Self::Buffer<f32>,
+        dims: Dims,
+        spacing: [f64; 3],
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
+    /// The Laplacian, the sum over the axes of second differences
+    /// `(s[i+1] − 2 s[i] + s[i−1]) / h²` with the `spacing` h of each axis; before the first and
+    /// after the last voxel the image goes on with the value there. Symmetric, and the same as the
+    /// divergence by one-sided differences of a gradient that is zero across the border. Along an
+    /// axis of size 1 there is nothing to add, so that of a 2D image has five points.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes; a spacing that is zero or not finite, or whose square is not.
+    fn laplacian(
+        &self,
+        src: &Self::Buffer<f32>,
+        dims: Dims,
+        spacing: [f64; 3],
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
     /// The determinant of the derivative of `i + u[i]` for displacements `u` in voxels of their
     /// grid, by the differences of [`gradient`](Self::gradient): how much the volume grows; not above zero where the
     /// mapping folds.
@@ -44,5 +74,21 @@ pub fn check_spacing(spacing: [f64; 3]) -> Result<()> {
     match spacing.iter().find(|h| !(h.is_finite() && **h != 0.0)) {
         None => Ok(()),
         Some(h) => Err(ComputeError::argument("spacing", h, "finite and not zero")),
+    }
+}
+
+/// The factors of second differences along each axis: one over the square of the spacing.
+///
+/// # Errors
+/// A spacing that is zero or not finite, or whose square does not fit in `f32`.
+pub fn laplacian_factors(spacing: [f64; 3]) -> Result<[f32; 3]> {
+    check_spacing(spacing)?;
+    let factors = spacing.map(|h| (1.0 / (h * h)) as f32);
+    match factors.iter().position(|f| !f.is_normal()) {
+        None => Ok(factors),
+        Some(a) => {
+            let expected = "such that one over its square is a normal number in single precision";
+            Err(ComputeError::argument("spacing", spacing[a], expected))
+        }
     }
 }

@@ -1,13 +1,19 @@
 //! Expressions against their values one element at a time.
 
 use voxalign_compute::Device;
+use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::elementwise::{
     Binary, Expr, Node, Unary, constant, param, scalar, select, x,
 };
 
 use crate::support::{Random, Results};
 
-on_devices!(;expressions, in_place, without_inputs, many_inputs, errors; same bits: bits);
+on_devices!(
+    generated;
+    expressions, special_values, in_place, without_inputs, many_inputs, many_numbers, same_input,
+    costly, errors;
+    same bits: bits
+);
 
 const LENGTHS: [usize; 10] = [1, 2, 15, 16, 17, 1000, 1024, 1025, 2064, 70_001];
 const PARAMS: [f32; 2] = [0.5, -3.0];
@@ -110,6 +116,45 @@ fn expressions<D: Device>(device: &D) {
     }
 }
 
+/// Asserts that the results are those of the CPU: the same bits, or both not a number.
+fn assert_as_on_the_cpu<D: Device>(device: &D, expr: &Expr, inputs: &[Vec<f32>; 3], name: &str) {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let found = evaluated(device, expr, inputs);
+    for (k, (a, b)) in found.into_iter().zip(evaluated(&cpu, expr, inputs)).enumerate() {
+        let values = [0, 1, 2].map(|i| inputs[i][k]);
+        let same = a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+        assert!(same, "{name} of {values:?}: {a}, on the CPU {b}");
+    }
+}
+
+/// Each operation on numbers that are none, infinite, zero, tiny or large, and all the cases.
+fn special_values<D: Device>(device: &D) {
+    let mut numbers = vec![0.0, 0.5, 1.0, 2.0, 3.0, 7.25, 1e-45, 1e-40, 1e-7, 88.7, 104.0, 1e20];
+    numbers.extend([3e38, 16_777_217.0, 16_777_216.0, 0.999_999_9, f32::INFINITY]);
+    let numbers: Vec<f32> = numbers.iter().flat_map(|&v| [v, -v]).chain([f32::NAN]).collect();
+    let mut inputs = [vec![], vec![], vec![]];
+    for (i, &a) in numbers.iter().enumerate() {
+        for (j, &b) in numbers.iter().enumerate() {
+            let c = numbers[(i + 3 * j) % numbers.len()];
+            inputs.iter_mut().zip([a, b, c]).for_each(|(all, v)| all.push(v));
+        }
+    }
+    let (a, b) = (x(0), x(1));
+    let operations = [
+        ("exp and log", a.exp() * 2.0 - b.log()),
+        ("root and signs", a.sqrt() + b.abs() * (-&a)),
+        ("power", a.pow(&b)),
+        ("quotient", &a / &b),
+        ("extremes", a.min(&b) + x(2).max(&a) * 3.0),
+        ("comparisons", a.lt(&b) + 2.0 * a.le(&b) + 4.0 * a.equals(&b)),
+        ("choice", select(&a, &b, x(2))),
+        ("clamped", a.clamp(&b, x(2))),
+    ];
+    for (name, expr) in operations.into_iter().chain(cases()) {
+        assert_as_on_the_cpu(device, &expr, &inputs, name);
+    }
+}
+
 fn in_place<D: Device>(device: &D) {
     for n in LENGTHS {
         let inputs = inputs(n);
@@ -135,11 +180,52 @@ fn without_inputs<D: Device>(device: &D) {
 }
 
 fn many_inputs<D: Device>(device: &D) {
-    let images: Vec<_> = (0..60).map(|i| device.upload(&[i as f32; 1500]).unwrap()).collect();
-    let mean = (1..60).fold(x(0), |sum, i| sum + x(i)) / 60.0;
-    let mut out = device.alloc(1500).unwrap();
-    device.eval(&mean, &images.iter().collect::<Vec<_>>(), &[], None, &mut out).unwrap();
-    assert_eq!(device.into_host(out).unwrap(), [29.5; 1500]);
+    for (count, n) in [(4, 1500), (13, 1500), (60, 1500), (300, 700)] {
+        let images: Vec<_> =
+            (0..count).map(|i| device.upload(&vec![i as f32; n]).unwrap()).collect();
+        let mean = (1..count).fold(x(0), |sum, i| sum + x(i)) / count as f32;
+        let mut out = device.alloc(n).unwrap();
+        device.eval(&mean, &images.iter().collect::<Vec<_>>(), &[], None, &mut out).unwrap();
+        assert_eq!(device.into_host(out).unwrap(), vec![0.5 * (count - 1) as f32; n]);
+    }
+}
+
+fn many_numbers<D: Device>(device: &D) {
+    let inputs = inputs(1025);
+    let [a, b, c] = [0, 1, 2].map(|i| device.upload(&inputs[i]).unwrap());
+    for count in [31, 32, 33, 300] {
+        let params: Vec<f32> = (0..count).map(|i| 0.25 * i as f32 - 10.0).collect();
+        let sum = (0..count).fold(x(1), |sum, i| sum + param(i) * x(i % 3));
+        let mut out = device.alloc(1025).unwrap();
+        device.eval(&sum, &[&a, &b, &c], &params, None, &mut out).unwrap();
+        for (k, found) in device.into_host(out).unwrap().into_iter().enumerate() {
+            let each = params.iter().enumerate().map(|(i, p)| p * inputs[i % 3][k]);
+            assert_eq!(found, each.fold(inputs[1][k], |sum, v| sum + v), "{k} with {count}");
+        }
+    }
+}
+
+fn same_input<D: Device>(device: &D) {
+    let inputs = inputs(2064);
+    let [a, b] = [0, 1].map(|i| device.upload(&inputs[i]).unwrap());
+    let mut out = device.alloc(2064).unwrap();
+    let expr = x(0) * 2.0 + x(1) - x(2) * x(3);
+    device.eval(&expr, &[&a, &b, &a, &b], &[], None, &mut out).unwrap();
+    for (k, found) in device.into_host(out).unwrap().into_iter().enumerate() {
+        let [a, b] = [inputs[0][k], inputs[1][k]];
+        assert_eq!(found, a * 2.0 + b - a * b);
+    }
+    // In place without what was there before.
+    let mut out = device.upload(&inputs[2]).unwrap();
+    device.eval_in_place(&(x(2) - x(1)), &mut out, &[&a, &a], &[], None).unwrap();
+    assert_eq!(device.into_host(out).unwrap(), [0.0; 2064]);
+}
+
+fn costly<D: Device>(device: &D) {
+    let powers = (1..12).fold(x(0), |sum, i| sum + (x(i % 3) * i as f32).abs().pow(x(2)));
+    for n in [1, 1000, 1025] {
+        assert_as_on_the_cpu(device, &powers, &inputs(n), "powers");
+    }
 }
 
 fn errors<D: Device>(device: &D) {

@@ -1,11 +1,15 @@
 //! The filters against sums over all voxels of each line, in `f64`.
 
-use voxalign_compute::ops::filter::{Method, SIGMA_NONE};
+use voxalign_compute::ops::filter::{Method, Recursion, SIGMA_NONE};
 use voxalign_compute::{Device, Dims};
 
 use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
 
-on_devices!(;gaussian, gaussian_of_constant, gaussian_impulse, box_mean, errors; same bits: bits);
+on_devices!(
+    "filter.cu", "recursive.cu";
+    gaussian, gaussian_of_constant, gaussian_impulse, long_lines, box_mean, long_boxes, errors;
+    same bits: bits
+);
 
 /// `data` filtered along an axis: `weight(i, j)` is that of voxel `j` in voxel `i`, before the
 /// weights of each voxel are divided by their sum; `j` goes beyond the ends, where the nearest
@@ -101,6 +105,93 @@ fn gaussian_impulse<D: Device>(device: &D) {
         let expected = gaussian_reference(&src, dims, [sigma; 3]);
         let found = smoothed(device, &src, dims, [sigma; 3], Method::Recursive);
         assert_close(&format!("impulse {sigma}"), &found, &expected, 0.001 * expected[128]);
+    }
+}
+
+/// Lines of more than one segment, block or chunk, wherever those are cut, agree with the whole
+/// sums of the filter's own impulse response.
+fn long_lines<D: Device>(device: &D) {
+    for n in [31, 32, 33, 64, 95, 129, 260, 513, 1030, 2051, 2600, 5121] {
+        for (axis, lines) in [(0, 3), (1, 2), (1, 9), (2, 1)] {
+            let mut dims = [1; 3];
+            dims[axis] = n;
+            dims[(axis + 2) % 3] = lines;
+            let src = Random::new(n as u64).image(dims);
+            for sigma in [1.3, 30.0] {
+                let all: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
+                let expected = recursion_reference(&all, dims, axis, sigma);
+                let mut sigmas = [0.0; 3];
+                sigmas[axis] = sigma;
+                let found = smoothed(device, &src, dims, sigmas, Method::Recursive);
+                assert_close(&format!("{dims:?} sigma {sigma}"), &found, &expected, 1e-4);
+            }
+        }
+    }
+}
+
+/// The recursion as its definition has it, with edges repeated by long lines of them.
+fn recursion_reference(src: &[f64], dims: Dims, axis: usize, sigma: f64) -> Vec<f64> {
+    let (n, r) = (dims[axis], Recursion::gaussian(sigma));
+    let pad = (15.0 * sigma) as usize;
+    let mut out = vec![0.0; src.len()];
+    for at in indices(dims).filter(|at| at[axis] == 0) {
+        let place = |i: usize| {
+            let mut at = at;
+            at[axis] = i;
+            offset(dims, at)
+        };
+        let x: Vec<f64> =
+            (0..n + 2 * pad).map(|i| src[place(i.saturating_sub(pad).min(n - 1))]).collect();
+        let value = |v: &[f64], i: usize| v.get(i).copied().unwrap_or(0.0);
+        let (mut y, mut z) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+        for i in 0..x.len() {
+            for k in 0..4.min(i + 1) {
+                y[i] += r.forward[k] * x[i - k];
+            }
+            for k in 1..5.min(i + 1) {
+                y[i] -= r.feedback[k - 1] * y[i - k];
+            }
+        }
+        for i in (0..x.len()).rev() {
+            for k in 1..5 {
+                z[i] += r.backward[k - 1] * value(&x, i + k) - r.feedback[k - 1] * value(&z, i + k);
+            }
+        }
+        for i in 0..n {
+            out[place(i)] = y[pad + i] + z[pad + i];
+        }
+    }
+    out
+}
+
+/// Windows longer than what a thread has, with running sums that begin anywhere.
+fn long_boxes<D: Device>(device: &D) {
+    for n in [33, 256, 257, 700, 1500] {
+        for axis in 0..3 {
+            let mut dims = [2; 3];
+            dims[axis] = n;
+            let src = Random::new(n as u64).image(dims);
+            let all: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
+            for radius in [1, 15, 40, 300] {
+                let expected =
+                    along(
+                        &all,
+                        dims,
+                        axis,
+                        0,
+                        |i, j| {
+                            if (i - j).abs() <= radius { 1.0 } else { 0.0 }
+                        },
+                    );
+                let mut radii = [0; 3];
+                radii[axis] = radius as usize;
+                let buffer = device.upload(&src).unwrap();
+                let mut out = device.alloc(src.len()).unwrap();
+                device.box_mean(&buffer, dims, radii, &mut out).unwrap();
+                let found = device.into_host(out).unwrap();
+                assert_close(&format!("box {dims:?} {radius}"), &found, &expected, 1e-4);
+            }
+        }
     }
 }
 

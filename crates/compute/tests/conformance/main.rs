@@ -9,11 +9,13 @@
 /// Makes tests of checks on all devices: on every CPU of [`support::cpus`]; on a GPU, if the
 /// environment variable `VOXALIGN_TEST_DEVICE` names one (`cuda`, `cuda:1`); and with the kernels of
 /// the GPU emulated on the host, in one test that fails if a kernel of the given files has not run.
+/// A family whose kernels are written as they are needed, and that has no files, says `generated`.
 ///
 /// Functions that give results must give the same bits for every SIMD level and any number of
 /// threads of the CPU, and at every run on a GPU.
 macro_rules! on_devices {
     (
+        $($generated:ident)?
         $($file:literal),* $(,)?;
         $($check:ident),* $(,)?;
         same bits: $($results:ident),* $(,)?
@@ -64,8 +66,9 @@ macro_rules! on_devices {
             #[test]
             fn all_kernels() {
                 let files: &[(&str, &str)] =
-                    &[$(($file, include_str!(concat!("../../src/cuda/kernels/", $file)))),*];
-                if files.is_empty() {
+                    &[$(($file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cuda/kernels/", $file)))),*];
+                let generated: &[&str] = &[$(stringify!($generated))?];
+                if files.is_empty() && generated.is_empty() {
                     return;
                 }
                 let Some(cuda) = crate::support::emulated() else { return };
@@ -74,6 +77,7 @@ macro_rules! on_devices {
                     let expected = super::$results(&cuda);
                     crate::support::assert_same_bits(&cuda, &expected, &super::$results(&cuda));
                 )*
+                assert!(!cuda.launched().is_empty(), "no kernel has run");
                 crate::support::assert_all_ran(&cuda, files);
             }
         }
@@ -81,8 +85,23 @@ macro_rules! on_devices {
 }
 
 /// The files of kernels, each in the list of one family below.
-const KERNEL_FILES: &[&str] =
-    &["histogram.cu", "joint.cu", "samples.cu", "schemes.cu", "baselines.cu", "ungrouped.cu"];
+const KERNEL_FILES: &[&str] = &[
+    "baselines.cu",
+    "fields.cu",
+    "filter.cu",
+    "histogram.cu",
+    "joint.cu",
+    "labels.cu",
+    "recursive.cu",
+    "reduce.cu",
+    "resample.cu",
+    "samples.cu",
+    "schemes.cu",
+    "sort.cu",
+    "spline.cu",
+    "stencil.cu",
+    "ungrouped.cu",
+];
 
 /// A new file of kernels has to be in a list, where a test fails unless all of its kernels ran.
 #[test]
@@ -104,5 +123,6 @@ mod histogram;
 mod reduce;
 mod resample;
 mod schemes;
+mod sort;
 mod stencil;
 mod support;

@@ -7,7 +7,11 @@ use voxalign_compute::ops::reduce::Reduction::{
 
 use crate::support::{Random, Results};
 
-on_devices!(;all_at_once, not_numbers, no_elements, errors; same bits: bits);
+on_devices!(
+    "reduce.cu";
+    all_at_once, not_numbers, no_elements, many_inputs, one_by_one, errors;
+    same bits: bits
+);
 
 const ALL: [Reduction; 13] = [
     Sum(0),
@@ -25,7 +29,7 @@ const ALL: [Reduction; 13] = [
     CountNonFinite(0),
 ];
 
-const LENGTHS: [usize; 10] = [1, 2, 15, 16, 17, 100, 4095, 4096, 4097, 70_001];
+const LENGTHS: [usize; 11] = [1, 2, 15, 16, 17, 100, 4095, 4096, 4097, 70_001, 2_300_007];
 
 fn reference(what: Reduction, inputs: &[Vec<f32>; 2]) -> f64 {
     let [a, b] = what.inputs().map(|i| inputs[i].iter().map(|&v| f64::from(v)));
@@ -76,7 +80,7 @@ fn all_at_once<D: Device>(device: &D) {
 }
 
 fn not_numbers<D: Device>(device: &D) {
-    for n in LENGTHS {
+    for &n in &LENGTHS[..10] {
         for at in [0, n / 2, n - 1] {
             let mut inputs = inputs(n);
             inputs[0][at] = f32::NAN;
@@ -108,6 +112,37 @@ fn no_elements<D: Device>(device: &D) {
         assert_eq!(found, expected, "{what:?}");
     }
     assert!(device.reduce(&[], &[]).unwrap().is_empty());
+}
+
+fn many_inputs<D: Device>(device: &D) {
+    let n = 9000;
+    let images: Vec<Vec<f32>> = (0..20).map(|i| vec![i as f32 - 7.0; n]).collect();
+    let buffers: Vec<_> = images.iter().map(|v| device.upload(v).unwrap()).collect();
+    let mut what: Vec<Reduction> = (0..20).map(Sum).chain((0..20).map(Min)).collect();
+    what.extend((0..20).map(|i| Dot(i, 19 - i)));
+    let found = device.reduce(&buffers.iter().collect::<Vec<_>>(), &what).unwrap();
+    for (what, found) in what.iter().zip(found) {
+        let [a, b] = what.inputs().map(|i| i as f64 - 7.0);
+        let expected = match what {
+            Sum(_) => a * n as f64,
+            Min(_) => a,
+            _ => a * b * n as f64,
+        };
+        assert_eq!(found, expected, "{what:?}");
+    }
+}
+
+/// Each number by itself has the bits that it has among the others.
+fn one_by_one<D: Device>(device: &D) {
+    // The last of the lengths for a few of them only.
+    for (n, numbers) in [(70_001, &ALL[..]), (LENGTHS[10], &ALL[..2])] {
+        let inputs = inputs(n);
+        let together = reduced(device, &inputs, numbers);
+        for (&what, expected) in numbers.iter().zip(together) {
+            let found = reduced(device, &inputs, &[what])[0];
+            assert_eq!(found.to_bits(), expected.to_bits(), "{what:?}: {found}, {expected}");
+        }
+    }
 }
 
 fn errors<D: Device>(device: &D) {

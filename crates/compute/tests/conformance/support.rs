@@ -51,6 +51,8 @@ pub(crate) fn emulated() -> Option<Cuda> {
     match Cuda::emulated() {
         Ok(cuda) => Some(cuda),
         Err(e) => {
+            let required = std::env::var_os("VOXALIGN_REQUIRE_EMULATION").is_some();
+            assert!(!required, "the kernels of the GPU cannot be tested: {e}");
             eprintln!("skipped: {e}");
             None
         }
@@ -85,6 +87,16 @@ pub(crate) fn assert_same_bits(device: &impl Device, expected: &Results, found: 
             different.map(|i| (a[i], b[i]))
         );
     }
+}
+
+/// Asserts that a device gives the bits that one thread of the CPU gives.
+pub(crate) fn assert_bits_of_cpu<D: Device>(
+    device: &D,
+    of_cpu: impl Fn(&Cpu) -> Results,
+    of_device: impl Fn(&D) -> Results,
+) {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    assert_same_bits(device, &of_cpu(&cpu), &of_device(device));
 }
 
 /// A sequence of numbers that looks random, the same for the same seed.

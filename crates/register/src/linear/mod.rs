@@ -6,15 +6,19 @@
 //! with 7 degrees of freedom; at 4 mm the best of them with their neighbours; at 2 mm 7, 9 and 12
 //! degrees of freedom; at 1 mm 12.
 
+mod input;
 mod model;
 pub mod options;
+mod prepare;
 mod pyramid;
 mod register;
 pub mod result;
+mod rotations;
 mod search;
 mod verdict;
 
+pub use input::DeviceInput;
 pub use options::{AffineInput, AffineOptions, Cost, Init, Search, SearchRange};
-pub use register::register_affine;
+pub use register::{register_affine, register_affine_on_device};
 pub use result::{AffineResult, StageRecord, TracePoint};
 pub use verdict::field_overlap;

@@ -165,8 +165,11 @@ impl Model {
         new
     }
 
-    /// Carries a derivative in the rows of the affine map to one in the parameters at `q`, by
-    /// central differences of the (smooth, cheap) map from parameters to rows.
+    /// Carries a derivative in the rows of the affine map to one in the parameters at `q`.
+    ///
+    /// With the linear part `L = G X F'`, `X = R S K`, and the offset `c + t - L c`, a derivative
+    /// `M` in the linear part and `o` in the offset is `o . dt + <B, dX>` with
+    /// `B = G' (M - o c') F`.
     #[must_use]
     pub(super) fn gradient(
         &self,
@@ -175,25 +178,71 @@ impl Model {
         q: &[f64],
         of_rows: &[f64; 12],
     ) -> Vec<f64> {
-        const H: f64 = 1e-3;
-        let mut at = q.to_vec();
-        (0..q.len())
-            .map(|i| {
-                at[i] = q[i] + H;
-                let up = self.affine(&self.moved(pose, freedom, &at)).rows();
-                at[i] = q[i] - H;
-                let down = self.affine(&self.moved(pose, freedom, &at)).rows();
-                at[i] = q[i];
-                let mut sum = 0.0;
-                for r in 0..3 {
-                    for c in 0..4 {
-                        sum += of_rows[4 * r + c] * (up[r][c] - down[r][c]) / (2.0 * H);
+        let at = self.moved(pose, freedom, q);
+        let g = nalgebra::Matrix3x4::from_row_slice(of_rows);
+        let offset = g.column(3).into_owned();
+        let linear = g.fixed_view::<3, 3>(0, 0) - offset * self.centre.transpose();
+        let b = self.target.transpose() * linear * self.frame;
+        let k = at.shear;
+        let shear = Matrix3::new(1.0, k[0], k[1], 0.0, 1.0, k[2], 0.0, 0.0, 1.0);
+        let scale = at.log_scale.map(f64::exp);
+        // R' B: what is left of it for scales and shears.
+        let inner = at.rotation.transpose() * b;
+        let axes = if self.flat { 2 } else { 3 };
+        let mut found = Vec::with_capacity(q.len());
+        for a in 0..axes {
+            found.push(self.target.column(a).dot(&offset));
+        }
+        if matches!(
+            freedom,
+            Freedom::Rigid | Freedom::Similarity | Freedom::Scales | Freedom::Affine
+        ) {
+            // A turn by w more: dX = [w] X, and <B, [w] X> = w . (what is skew in X B').
+            let p = at.rotation * Matrix3::from_diagonal(&scale) * shear * b.transpose();
+            let skew =
+                Vector3::new(p[(1, 2)] - p[(2, 1)], p[(2, 0)] - p[(0, 2)], p[(0, 1)] - p[(1, 0)]);
+            let part = |i: usize| q.get(axes + i).copied().unwrap_or(0.0) / self.radius;
+            if self.flat {
+                found.push(skew[2] / self.radius);
+            } else {
+                let turn = Vector3::new(part(0), part(1), part(2));
+                let along = left_jacobian(turn).transpose() * skew / self.radius;
+                found.extend(along.iter());
+            }
+        }
+        let of_scales: [f64; 3] =
+            std::array::from_fn(|a| scale[a] * inner.row(a).dot(&shear.row(a)) / self.radius);
+        match freedom {
+            Freedom::Translation | Freedom::Rigid => {}
+            Freedom::TranslationScale | Freedom::Similarity => {
+                found.push(of_scales[..axes].iter().sum());
+            }
+            Freedom::Scales | Freedom::Affine => {
+                found.extend(&of_scales[..axes]);
+                if freedom == Freedom::Affine {
+                    let places = [(0, 1), (0, 2), (1, 2)];
+                    for &(r, c) in &places[..if self.flat { 1 } else { 3 }] {
+                        found.push(scale[r] * inner[(r, c)] / self.radius);
                     }
                 }
-                sum
-            })
-            .collect()
+            }
+        }
+        found
     }
+}
+
+/// How the rotation by the vector `v + dv` turns further than that by `v`: `exp [v + dv] =
+/// exp [J dv] exp [v]` to first order (the left Jacobian of the rotation group).
+fn left_jacobian(v: Vector3<f64>) -> Matrix3<f64> {
+    let angle = v.norm();
+    let (one, two) = if angle < 1e-3 {
+        (0.5 - angle * angle / 24.0, 1.0 / 6.0 - angle * angle / 120.0)
+    } else {
+        let square = angle * angle;
+        ((1.0 - angle.cos()) / square, (angle - angle.sin()) / (square * angle))
+    };
+    let cross = v.cross_matrix();
+    Matrix3::identity() + cross * one + cross * cross * two
 }
 
 #[cfg(test)]
@@ -256,22 +305,42 @@ mod tests {
 
     #[test]
     fn gradients_follow_the_chain_rule() {
-        let m = model(false);
-        let base = Pose::at(Vector3::new(3.0, 1.0, 0.0));
         let of_rows: [f64; 12] = std::array::from_fn(|i| (i as f64).cos());
-        let f = |q: &[f64]| -> f64 {
-            let rows = m.affine(&m.moved(&base, Freedom::Affine, q)).rows();
-            rows.iter().flatten().zip(&of_rows).map(|(a, b)| a * b).sum()
-        };
-        let q: Vec<f64> = (0..12).map(|i| i as f64 * 0.5 - 2.0).collect();
-        let g = m.gradient(&base, Freedom::Affine, &q, &of_rows);
-        for i in 0..12 {
-            let mut up = q.clone();
-            up[i] += 1e-4;
-            let mut down = q.clone();
-            down[i] -= 1e-4;
-            let slope = (f(&up) - f(&down)) / 2e-4;
-            assert!((slope - g[i]).abs() < 1e-5 * (1.0 + slope.abs()), "{i}");
+        let freedoms = [
+            Freedom::Translation,
+            Freedom::TranslationScale,
+            Freedom::Rigid,
+            Freedom::Similarity,
+            Freedom::Scales,
+            Freedom::Affine,
+        ];
+        for flat in [false, true] {
+            let m = model(flat);
+            let n = m.parameters(Freedom::Affine);
+            let away: Vec<f64> = (0..n).map(|i| (i as f64 * 1.7).sin() * 8.0).collect();
+            let base = m.moved(&Pose::at(Vector3::new(3.0, 1.0, 0.0)), Freedom::Affine, &away);
+            for freedom in freedoms {
+                for size in [0.0, 1e-3, 0.5, 20.0] {
+                    let n = m.parameters(freedom);
+                    let q: Vec<f64> = (0..n).map(|i| size * (i as f64 * 0.5 - 2.0)).collect();
+                    let f = |q: &[f64]| -> f64 {
+                        let rows = m.affine(&m.moved(&base, freedom, q)).rows();
+                        rows.iter().flatten().zip(&of_rows).map(|(a, b)| a * b).sum()
+                    };
+                    let g = m.gradient(&base, freedom, &q, &of_rows);
+                    assert_eq!(g.len(), n);
+                    for i in 0..n {
+                        let moved = |h: f64| {
+                            let mut q = q.clone();
+                            q[i] += h;
+                            f(&q)
+                        };
+                        let slope = (moved(1e-3) - moved(-1e-3)) / 2e-3;
+                        let close = (slope - g[i]).abs() < 1e-7 * (1.0 + slope.abs());
+                        assert!(close, "{freedom:?} {flat} {i}: {slope} {}", g[i]);
+                    }
+                }
+            }
         }
     }
 }

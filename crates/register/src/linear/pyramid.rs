@@ -1,27 +1,41 @@
 //! The images at the scales of a registration.
 
-use super::options::{AffineInput, Cost};
+use super::input::Source;
+use super::options::Cost;
+use super::prepare::{fixed_weight, moving_mask, normalised};
 use crate::error::{RegisterError, Result};
-use crate::metric::range::{mean_and_deviation, robust_range};
-use voxalign_compute::ops::filter::Method;
+use crate::metric::range::robust_range;
+use std::sync::Arc;
+use voxalign_compute::Device;
+use voxalign_compute::ops::elementwise::{param, select, x};
+use voxalign_compute::ops::filter::{Method, SIGMA_NONE};
 use voxalign_compute::ops::resample::Interpolation;
-use voxalign_compute::{Device, Memory};
-use voxalign_image::{Grid, Vector3, Volume};
+use voxalign_image::{Grid, Vector3};
 
 /// Standard deviation of the smoothing that goes with a sample spacing, as a part of it: a full
 /// width at half maximum of one spacing.
 const SIGMA_OF_SPACING: f64 = 0.425;
 /// An axis is kept as it is where the wanted spacing is below this many times its own.
 const KEEP: f64 = 1.3;
-/// Fewest samples of an image that a registration can work with.
-const FEWEST: usize = 16;
+/// Smoothed weights below this count as none.
+const NO_WEIGHT: f32 = 1e-3;
 
-/// Host copies of the images at one scale.
-pub(super) struct Scaled {
+/// An image at one scale, on the device. Scales of the same grid share their buffers.
+pub(super) struct Scaled<D: Device> {
     pub(super) grid: Grid,
-    pub(super) values: Vec<f32>,
+    pub(super) values: Arc<D::Buffer<f32>>,
     /// Fixed: weight; moving: mask. 0 where a voxel does not count.
-    pub(super) weight: Option<Vec<f32>>,
+    pub(super) weight: Option<Arc<D::Buffer<f32>>>,
+}
+
+impl<D: Device> Clone for Scaled<D> {
+    fn clone(&self) -> Self {
+        Self {
+            grid: self.grid.clone(),
+            values: Arc::clone(&self.values),
+            weight: self.weight.clone(),
+        }
+    }
 }
 
 /// The default stages for two images: 8, 4, 2 and 1 mm for heads; finer for small things, coarser
@@ -58,96 +72,6 @@ pub(super) fn usable_levels(levels: &[f64], fixed: &Grid, moving: &Grid) -> Vec<
     usable
 }
 
-/// Checks an image and brings its values to mean 0 and deviation 1 under `normal`, which is taken
-/// from the image itself where `None`. Returns the copy and what it was divided by.
-fn normalised(
-    role: &'static str,
-    image: &Volume<f32>,
-    weight: Option<&[f32]>,
-    normal: Option<(f64, f64)>,
-) -> Result<(Vec<f32>, (f64, f64))> {
-    let bad = image.data().iter().filter(|v| !v.is_finite()).count();
-    if bad > 0 {
-        return Err(RegisterError::NotFinite { role, count: bad });
-    }
-    let counted: Vec<f32>;
-    let seen = match weight {
-        Some(w) => {
-            counted =
-                image.data().iter().zip(w).filter(|(_, w)| **w > 0.0).map(|(v, _)| *v).collect();
-            &counted
-        }
-        None => image.data(),
-    };
-    if seen.len() < FEWEST {
-        return Err(RegisterError::TooFew { role, samples: seen.len(), needed: FEWEST });
-    }
-    let own = mean_and_deviation(seen);
-    if own.1 <= 1e-6 * own.0.abs().max(f64::from(f32::MIN_POSITIVE)) {
-        let within = if weight.is_some() { " inside its mask" } else { "" };
-        return Err(RegisterError::Constant { role, value: own.0 as f32, within });
-    }
-    let (mean, deviation) = normal.unwrap_or(own);
-    let values = image.data().iter().map(|&v| ((f64::from(v) - mean) / deviation) as f32).collect();
-    Ok((values, (mean, deviation)))
-}
-
-fn mask_on(image: &Volume<f32>, mask: &Volume<f32>, role: &'static str) -> Result<()> {
-    let voxel = image.grid().spacing().iter().copied().fold(f64::MAX, f64::min);
-    if !mask.grid().approx_eq(image.grid(), 0.01 * voxel) {
-        return Err(RegisterError::MaskGrid {
-            role,
-            mask: mask.grid().to_string(),
-            image: image.grid().to_string(),
-        });
-    }
-    Ok(())
-}
-
-/// The weights of the fixed image: mask and weight together.
-fn fixed_weight(input: &AffineInput<'_>) -> Result<Option<Vec<f32>>> {
-    if let Some(mask) = input.fixed_mask {
-        mask_on(input.fixed, mask, "fixed mask")?;
-    }
-    if let Some(weight) = input.fixed_weight {
-        mask_on(input.fixed, weight, "fixed weight")?;
-        if let Some(v) = weight.data().iter().find(|v| !(v.is_finite() && **v >= 0.0)) {
-            return Err(RegisterError::Option {
-                option: "--fixed-weight",
-                value: format!("an image with the value {v}"),
-                remedy: "weights are finite and not negative".to_owned(),
-            });
-        }
-    }
-    let inside = |v: &f32| if *v > 0.0 { 1.0 } else { 0.0 };
-    let weight: Option<Vec<f32>> = match (input.fixed_mask, input.fixed_weight) {
-        (None, None) => None,
-        (Some(m), None) => Some(m.data().iter().map(inside).collect()),
-        (None, Some(w)) => Some(w.data().to_vec()),
-        (Some(m), Some(w)) => {
-            Some(m.data().iter().zip(w.data()).map(|(m, w)| inside(m) * w).collect())
-        }
-    };
-    // Only the proportions of weights count.
-    let Some(mut weight) = weight else { return Ok(None) };
-    let largest = weight.iter().copied().fold(0.0, f32::max);
-    if largest <= 0.0 {
-        return Err(RegisterError::EmptyMask { role: "fixed mask or weight" });
-    }
-    weight.iter_mut().for_each(|v| *v /= largest);
-    Ok(Some(weight))
-}
-
-fn moving_mask(input: &AffineInput<'_>) -> Result<Option<Vec<f32>>> {
-    let Some(mask) = input.moving_mask else { return Ok(None) };
-    mask_on(input.moving, mask, "moving mask")?;
-    let inside: Vec<f32> = mask.data().iter().map(|&v| if v > 0.0 { 1.0 } else { 0.0 }).collect();
-    if inside.iter().all(|&v| v <= 0.0) {
-        return Err(RegisterError::EmptyMask { role: "moving mask" });
-    }
-    Ok(Some(inside))
-}
-
 /// Both images at all levels (given coarse to fine), coarse to fine.
 ///
 /// For differences of intensities the moving image is normalised by the fixed one's numbers. For
@@ -155,132 +79,137 @@ fn moving_mask(input: &AffineInput<'_>) -> Result<Option<Vec<f32>>> {
 /// makes values between two tissues name a third, which costs accuracy at the coarse stages.
 pub(super) fn build<D: Device>(
     device: &D,
-    input: &AffineInput<'_>,
+    source: Source<'_, D>,
     levels: &[f64],
     cost: Cost,
-) -> Result<Vec<(Scaled, Scaled)>> {
+) -> Result<Vec<(Scaled<D>, Scaled<D>)>> {
+    let input = source.input();
     let flat = |g: &Grid| if g.is_2d() { 2 } else { 3 };
-    let (fixed_dims, moving_dims) = (flat(input.fixed.grid()), flat(input.moving.grid()));
+    let (fixed_dims, moving_dims) = (flat(&input.fixed_grid), flat(&input.moving_grid));
     if fixed_dims != moving_dims {
         return Err(RegisterError::Dimensions { fixed: fixed_dims, moving: moving_dims });
     }
-    for (role, image) in [("fixed", input.fixed), ("moving", input.moving)] {
-        let [x, y, _] = image.dims();
+    for (role, grid) in [("fixed", &input.fixed_grid), ("moving", &input.moving_grid)] {
+        let [x, y, _] = grid.dims();
         if x < 2 || y < 2 {
             let axis = if x < 2 { 'x' } else { 'y' };
-            return Err(RegisterError::FlatAxis { role, axis, dims: image.dims() });
+            return Err(RegisterError::FlatAxis { role, axis, dims: grid.dims() });
         }
     }
-    let weight = fixed_weight(input)?;
-    let mask = moving_mask(input)?;
-    let (fixed, normal) = normalised("fixed", input.fixed, weight.as_deref(), None)?;
-    let (moving, _) =
-        normalised("moving", input.moving, mask.as_deref(), (cost == Cost::Ssd).then_some(normal))?;
+    input.check()?;
+    let weight = fixed_weight(device, input)?;
+    let mask = moving_mask(device, input)?;
+    let (fixed_grid, moving_grid) = (input.fixed_grid.clone(), input.moving_grid.clone());
+    let [fixed, moving] = source.values();
+    let (fixed, normal) = normalised(device, "fixed", fixed, weight.as_ref(), None)?;
+    let given = (cost == Cost::Ssd).then_some(normal);
+    let (moving, _) = normalised(device, "moving", moving, mask.as_ref(), given)?;
+    let scaled = |grid: Grid, values, weight: Option<_>| Scaled {
+        grid,
+        values: Arc::new(values),
+        weight: weight.map(Arc::new),
+    };
     let fixed_sigma = if cost == Cost::Cr { 0.0 } else { SIGMA_OF_SPACING };
-    let fixed = one(device, input.fixed.grid(), fixed, weight, levels, fixed_sigma)?;
-    let moving = one(device, input.moving.grid(), moving, mask, levels, SIGMA_OF_SPACING)?;
+    let finest = scaled(fixed_grid, fixed.values, weight);
+    let fixed = one(device, finest, fixed.background, levels, fixed_sigma)?;
+    let finest = scaled(moving_grid, moving.values, mask);
+    let moving = one(device, finest, moving.background, levels, SIGMA_OF_SPACING)?;
     Ok(fixed.into_iter().zip(moving).collect())
 }
 
 /// One image at all levels, coarse to fine: each made from the next finer one.
 fn one<D: Device>(
     device: &D,
-    grid: &Grid,
-    values: Vec<f32>,
-    weight: Option<Vec<f32>>,
+    image: Scaled<D>,
+    background: f32,
     levels: &[f64],
     sigma_of_spacing: f64,
-) -> Result<Vec<Scaled>> {
-    let background = robust_range(&values, 0.01, 0.99).map_or(0.0, |r| r.0);
-    let mut scaled: Vec<Scaled> = Vec::with_capacity(levels.len());
-    let mut first = Some((values, weight));
+) -> Result<Vec<Scaled<D>>> {
+    let mut scaled: Vec<Scaled<D>> = Vec::with_capacity(levels.len());
+    let mut source = image;
     for &level in levels.iter().rev() {
-        let source_grid = scaled.last().map_or(grid, |s| &s.grid);
-        let spacing = source_grid.spacing();
-        let dims = source_grid.dims();
+        let spacing = source.grid.spacing();
+        let dims = source.grid.dims();
         let keep = |a: usize| dims[a] == 1 || level < KEEP * spacing[a];
         let wanted: [f64; 3] = std::array::from_fn(|a| if keep(a) { spacing[a] } else { level });
-        let sigma: [f64; 3] = std::array::from_fn(|a| {
-            let blur = (level * level - spacing[a] * spacing[a]).max(0.0).sqrt();
-            if keep(a) { 0.0 } else { sigma_of_spacing * blur / spacing[a] }
-        });
-        let next = if (0..3).all(keep) {
-            let (values, weight) = match (first.take(), scaled.last()) {
-                (Some(own), _) => own,
-                (None, Some(s)) => (s.values.clone(), s.weight.clone()),
-                (None, None) => continue,
-            };
-            Scaled { grid: source_grid.clone(), values, weight }
-        } else {
-            let mut target = source_grid.with_spacing(wanted)?;
+        if !(0..3).all(keep) {
+            let mut target = source.grid.with_spacing(wanted)?;
             // Cells of interpolation need two voxels; a thin slab is not a slice.
             let thin = |a: usize| target.dims()[a] < 2 && dims[a] > 1;
             let wanted: [f64; 3] =
                 std::array::from_fn(|a| if thin(a) { spacing[a] } else { wanted[a] });
             if (0..3).any(thin) {
-                target = source_grid.with_spacing(wanted)?;
+                target = source.grid.with_spacing(wanted)?;
             }
-            let sigma: [f64; 3] =
-                std::array::from_fn(|a| if wanted[a] > spacing[a] { sigma[a] } else { 0.0 });
-            let (values, weight) = match (first.take(), scaled.last()) {
-                (Some(own), _) => own,
-                (None, Some(s)) => (s.values.clone(), s.weight.clone()),
-                (None, None) => continue,
-            };
-            let to = Shrink { grid: source_grid, target: &target, sigma };
-            let (values, weight) = match weight {
-                None => (to.apply(device, values, background)?, None),
-                Some(weight) => {
-                    // What does not count must not blur into what does: the smoothed product of
-                    // value and weight over the smoothed weight (normalised convolution, Knutsson
-                    // and Westin 1993).
-                    let product =
-                        values.iter().zip(&weight).map(|(v, w)| (v - background) * w).collect();
-                    let product = to.apply(device, product, 0.0)?;
-                    let weight = to.apply(device, weight, 0.0)?;
-                    let counted = |w: f32| if w < 1e-3 { 0.0 } else { w };
-                    let values = product
-                        .iter()
-                        .zip(&weight)
-                        .map(|(p, &w)| background + if counted(w) > 0.0 { p / w } else { 0.0 })
-                        .collect();
-                    (values, Some(weight.into_iter().map(counted).collect()))
-                }
-            };
-            Scaled { grid: target, values, weight }
-        };
-        scaled.push(next);
+            let sigma: [f64; 3] = std::array::from_fn(|a| {
+                let blur = (level * level - spacing[a] * spacing[a]).max(0.0).sqrt();
+                let shrinks = !keep(a) && wanted[a] > spacing[a];
+                if shrinks { sigma_of_spacing * blur / spacing[a] } else { 0.0 }
+            });
+            let to = Shrink { device, grid: &source.grid, target: &target, sigma };
+            source = to.image(&source.values, source.weight.as_deref(), background)?;
+        }
+        scaled.push(source.clone());
     }
     scaled.reverse();
     Ok(scaled)
 }
 
 /// Smoothing and resampling onto a coarser grid.
-struct Shrink<'a> {
+struct Shrink<'a, D: Device> {
+    device: &'a D,
     grid: &'a Grid,
     target: &'a Grid,
     /// Voxels of the finer grid.
     sigma: [f64; 3],
 }
 
-impl Shrink<'_> {
-    fn apply<D: Device>(&self, device: &D, values: Vec<f32>, outside: f32) -> Result<Vec<f32>> {
-        let dims = self.grid.dims();
-        let source = device.upload_vec(values)?;
-        let mut smooth = device.alloc::<f32>(self.grid.len())?;
-        device.gaussian(&source, dims, self.sigma, Method::Recursive, &mut smooth)?;
-        drop(source);
+impl<D: Device> Shrink<'_, D> {
+    /// An image on the coarser grid.
+    fn image(
+        &self,
+        values: &D::Buffer<f32>,
+        weight: Option<&D::Buffer<f32>>,
+        background: f32,
+    ) -> Result<Scaled<D>> {
+        let Some(weight) = weight else {
+            return Ok(self.scaled(self.apply(values, background)?, None));
+        };
+        // What does not count must not blur into what does: the smoothed product of value and
+        // weight over the smoothed weight (normalised convolution, Knutsson and Westin 1993).
+        let mut product = self.device.alloc::<f32>(self.grid.len())?;
+        let above = (x(0) - param(0)) * x(1);
+        self.device.eval(&above, &[values, weight], &[background], None, &mut product)?;
+        let mut values = self.apply(&product, 0.0)?;
+        drop(product);
+        let mut weight = self.apply(weight, 0.0)?;
+        let ratio = select(x(1).lt(NO_WEIGHT), 0.0, x(0) / x(1)) + param(0);
+        self.device.eval_in_place(&ratio, &mut values, &[&weight], &[background], None)?;
+        let counted = select(x(0).lt(NO_WEIGHT), 0.0, x(0));
+        self.device.eval_in_place(&counted, &mut weight, &[], &[], None)?;
+        Ok(self.scaled(values, Some(weight)))
+    }
+
+    fn scaled(&self, values: D::Buffer<f32>, weight: Option<D::Buffer<f32>>) -> Scaled<D> {
+        let (values, weight) = (Arc::new(values), weight.map(Arc::new));
+        Scaled { grid: self.target.clone(), values, weight }
+    }
+
+    fn apply(&self, values: &D::Buffer<f32>, outside: f32) -> Result<D::Buffer<f32>> {
+        let (device, dims) = (self.device, self.grid.dims());
         let mut out = device.alloc::<f32>(self.target.len())?;
-        device.warp_affine(
-            &smooth,
-            dims,
-            &self.target.to_world().then(self.grid.to_index()).rows(),
-            self.target.dims(),
-            Interpolation::Linear,
-            outside,
-            &mut out,
-        )?;
-        Ok(Memory::into_host(device, out)?)
+        let map = self.target.to_world().then(self.grid.to_index()).rows();
+        let smooth = if self.sigma.iter().all(|&s| s < SIGMA_NONE) {
+            None
+        } else {
+            let mut smooth = device.alloc::<f32>(self.grid.len())?;
+            device.gaussian(values, dims, self.sigma, Method::Recursive, &mut smooth)?;
+            Some(smooth)
+        };
+        let from = smooth.as_ref().unwrap_or(values);
+        let to = self.target.dims();
+        device.warp_affine(from, dims, &map, to, Interpolation::Linear, outside, &mut out)?;
+        Ok(out)
     }
 }
 
@@ -293,26 +222,32 @@ pub(super) struct Moments {
     pub(super) axes: nalgebra::Matrix3<f64>,
 }
 
-pub(super) fn moments(image: &Scaled) -> Moments {
-    let (low, high) = robust_range(&image.values, 0.02, 0.98).unwrap_or((0.0, 1.0));
-    let [nx, ny, _] = image.grid.dims();
+/// The moments of an image, which is read back for it.
+pub(super) fn moments<D: Device>(device: &D, image: &Scaled<D>) -> Result<Moments> {
+    let values = device.download(&image.values)?;
+    let weight = image.weight.as_ref().map(|w| device.download(w)).transpose()?;
+    Ok(moments_of(&image.grid, &values, weight.as_deref()))
+}
+
+fn moments_of(grid: &Grid, values: &[f32], weight: Option<&[f32]>) -> Moments {
+    let (low, high) = robust_range(values, 0.02, 0.98).unwrap_or((0.0, 1.0));
+    let [nx, ny, _] = grid.dims();
     let mut n = 0.0;
     let mut s = Vector3::zeros();
     let mut ss = nalgebra::Matrix3::zeros();
-    let origin = image.grid.centre();
-    for (i, &v) in image.values.iter().enumerate() {
-        let w = f64::from((v.min(high) - low).max(0.0))
-            * image.weight.as_ref().map_or(1.0, |w| f64::from(w[i]));
+    let origin = grid.centre();
+    for (i, &v) in values.iter().enumerate() {
+        let w = f64::from((v.min(high) - low).max(0.0)) * weight.map_or(1.0, |w| f64::from(w[i]));
         if w > 0.0 {
             let index = Vector3::new((i % nx) as f64, (i / nx % ny) as f64, (i / (nx * ny)) as f64);
-            let p = image.grid.index_to_world(index) - origin;
+            let p = grid.index_to_world(index) - origin;
             n += w;
             s += p * w;
             ss += p * p.transpose() * w;
         }
     }
     if n <= 0.0 {
-        let radius = image.grid.extent().iter().fold(0.0f64, |a, &b| a.max(b)) / 4.0;
+        let radius = grid.extent().iter().fold(0.0f64, |a, &b| a.max(b)) / 4.0;
         return Moments { centre: origin, radius, axes: nalgebra::Matrix3::identity() };
     }
     let mean = s / n;

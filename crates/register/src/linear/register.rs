@@ -1,5 +1,6 @@
 //! The registration: start, stages, verdict.
 
+use super::input::{DeviceInput, Source};
 use super::model::{Freedom, Model, Pose};
 use super::options::{AffineInput, AffineOptions, Cost, Init, Search};
 use super::pyramid::{self, Moments, Scaled, moments};
@@ -109,15 +110,60 @@ pub fn register_affine<D: Device>(
     progress: &dyn Progress,
 ) -> Result<AffineResult> {
     check(options)?;
-    let flat = input.fixed.grid().is_2d();
+    let input = Box::new(DeviceInput::upload(device, input)?);
+    let scales = Scales::new(device, Source::Own(input), options)?;
+    register_scales(device, scales, options, progress)
+}
+
+/// As [`register_affine`], of images that are on the device already.
+///
+/// # Errors
+/// As [`register_affine`], and buffers that do not have the length of their grids.
+pub fn register_affine_on_device<D: Device>(
+    device: &D,
+    input: &DeviceInput<D>,
+    options: &AffineOptions,
+    progress: &dyn Progress,
+) -> Result<AffineResult> {
+    check(options)?;
+    let scales = Scales::new(device, Source::Lent(input), options)?;
+    register_scales(device, scales, options, progress)
+}
+
+/// Both images at all scales.
+struct Scales<D: Device> {
+    fixed_grid: Grid,
+    moving_grid: Grid,
+    /// Sample spacings, mm, coarse to fine.
+    levels: Vec<f64>,
+    images: Vec<(Scaled<D>, Scaled<D>)>,
+}
+
+impl<D: Device> Scales<D> {
+    fn new(device: &D, source: Source<'_, D>, options: &AffineOptions) -> Result<Self> {
+        let input = source.input();
+        let (fixed_grid, moving_grid) = (input.fixed_grid.clone(), input.moving_grid.clone());
+        freedom_of(options.dof, fixed_grid.is_2d())?;
+        let wanted = options.levels.clone();
+        let levels = wanted.unwrap_or_else(|| pyramid::default_levels(&fixed_grid, &moving_grid));
+        let levels = pyramid::usable_levels(&levels, &fixed_grid, &moving_grid);
+        let images = pyramid::build(device, source, &levels, options.cost)?;
+        Ok(Self { fixed_grid, moving_grid, levels, images })
+    }
+}
+
+fn register_scales<D: Device>(
+    device: &D,
+    scales: Scales<D>,
+    options: &AffineOptions,
+    progress: &dyn Progress,
+) -> Result<AffineResult> {
+    let Scales { fixed_grid, moving_grid, levels, mut images } = scales;
+    let (fixed_grid, moving_grid) = (&fixed_grid, &moving_grid);
+    let flat = fixed_grid.is_2d();
     let largest = freedom_of(options.dof, flat)?;
-    let (fixed_grid, moving_grid) = (input.fixed.grid(), input.moving.grid());
-    let levels =
-        options.levels.clone().unwrap_or_else(|| pyramid::default_levels(fixed_grid, moving_grid));
-    let levels = pyramid::usable_levels(&levels, fixed_grid, moving_grid);
-    let mut images = pyramid::build(device, input, &levels, options.cost)?;
     let (fixed_moments, moving_moments) = match images.first() {
-        Some((f, m)) => (moments(f), moments(m)),
+        Some((f, m)) => (moments(device, f)?, moments(device, m)?),
         None => return Err(option("--levels", "none", "at least one stage")),
     };
     let model = Model {
@@ -297,7 +343,7 @@ pub fn register_affine<D: Device>(
     })
 }
 
-fn level_images(fixed: Scaled, moving: Scaled) -> LevelImages {
+fn level_images<D: Device>(fixed: Scaled<D>, moving: Scaled<D>) -> LevelImages<D> {
     LevelImages {
         fixed_grid: fixed.grid,
         fixed: fixed.values,

@@ -1,14 +1,15 @@
 //! The multi-resolution search (Jenkinson and Smith 2001; section 2.2 of Li et al. 2015).
 
 use super::model::{Freedom, Model, Pose};
-use super::options::{AffineOptions, SearchRange};
+use super::options::AffineOptions;
 use super::result::{StageRecord, TracePoint};
+use super::rotations::{Rotations, angle, between, rotations};
 use crate::error::{RegisterError, Result};
 use crate::metric::Level;
 use crate::optimize::{Bfgs, BfgsSettings};
 use crate::progress::{Event, Progress};
 use voxalign_compute::Device;
-use voxalign_image::{Affine, Matrix3, Vector3};
+use voxalign_image::{Affine, Vector3};
 
 /// Results of the fine rotation search that are refined, and how many of them are its local minima
 /// at most.
@@ -19,8 +20,6 @@ const MINIMA: usize = 14;
 const HANDED_ON: usize = 5;
 /// How far apart two alignments are, as a part of the object's radius, that are not the same one.
 pub(super) const ELSEWHERE: f64 = 0.3;
-/// Most transforms evaluated at once: bounds memory.
-const BATCH: usize = 256;
 /// Perturbations of the second stage.
 const TURN: f64 = 9.0;
 const ZOOMS: [f64; 4] = [-0.2, -0.1, 0.1, 0.2];
@@ -92,10 +91,11 @@ impl<'a, D: Device> Stage<'a, D> {
     /// The costs of poses, without derivatives.
     pub(super) fn costs(&mut self, poses: &[Pose]) -> Result<Vec<Candidate>> {
         let mut found = Vec::with_capacity(poses.len());
-        for (i, batch) in poses.chunks(BATCH).enumerate() {
+        let size = self.level.batch();
+        for (i, batch) in poses.chunks(size).enumerate() {
             let maps: Vec<Affine> = batch.iter().map(|p| self.model.affine(p)).collect();
             let costs = self.level.evaluate(&maps, false)?;
-            let done = ((i + 1) * BATCH) as f64 / poses.len() as f64;
+            let done = ((i + 1) * size) as f64 / poses.len() as f64;
             self.count(costs.iter().map(|e| e.cost), done.min(1.0))?;
             found.extend(
                 batch.iter().zip(&costs).map(|(&pose, e)| Candidate { pose, cost: e.cost }),
@@ -129,7 +129,7 @@ impl<'a, D: Device> Stage<'a, D> {
             if asked.is_empty() {
                 break;
             }
-            for batch in asked.chunks(BATCH) {
+            for batch in asked.chunks(self.level.batch()) {
                 let maps: Vec<Affine> = batch
                     .iter()
                     .map(|(i, q)| self.model.affine(&self.model.moved(&poses[*i], freedom, q)))
@@ -193,46 +193,6 @@ pub(super) fn display(v: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// All rotations of the range at a step, each once (three Euler angles name most rotations twice),
-/// the identity first.
-pub(super) fn rotations(range: &SearchRange, step: f64, flat: bool) -> Vec<Matrix3<f64>> {
-    let angles = |a: usize| -> Vec<f64> {
-        let [low, high] = range.angles[a];
-        let full = high - low >= 2.0 * std::f64::consts::PI - 1e-9;
-        if full {
-            let count = ((high - low) / step - 1e-6).ceil().max(1.0);
-            return (0..count as usize).map(|i| low + (high - low) / count * i as f64).collect();
-        }
-        // A range that is no multiple of the step is covered evenly about its middle.
-        let count = ((high - low) / step + 1e-6).floor() as usize + 1;
-        let start = 0.5 * (low + high) - 0.5 * step * (count - 1) as f64;
-        (0..count).map(|i| start + step * i as f64).collect()
-    };
-    let mut found: Vec<Matrix3<f64>> = vec![Matrix3::identity()];
-    let mut seen = std::collections::HashSet::new();
-    let key = |m: &Matrix3<f64>| -> [i32; 9] {
-        std::array::from_fn(|i| (m[(i / 3, i % 3)] * 200.0).round() as i32)
-    };
-    seen.insert(key(&found[0]));
-    let (xs, ys) = if flat { (vec![0.0], vec![0.0]) } else { (angles(0), angles(1)) };
-    for &z in &angles(2) {
-        for &y in &ys {
-            for &x in &xs {
-                let m = *nalgebra::Rotation3::from_euler_angles(x, y, z).matrix();
-                if seen.insert(key(&m)) {
-                    found.push(m);
-                }
-            }
-        }
-    }
-    found
-}
-
-/// Angle between two rotations, radians.
-pub(super) fn angle(a: &Matrix3<f64>, b: &Matrix3<f64>) -> f64 {
-    (((a.transpose() * b).trace() - 1.0) / 2.0).clamp(-1.0, 1.0).acos()
-}
-
 /// The global search of the first stage: coarse rotations with a local search each, fine rotations
 /// evaluated once from the coarse ones' neighbours, the best local minima refined. Returns distinct
 /// candidates, best first.
@@ -252,29 +212,12 @@ pub(super) fn global<D: Device>(
     stage.part("coarse rotations", 0.0, 0.45);
     let coarse = stage.refine(&coarse, local, 0.05)?;
     stage.part("fine rotations", 0.45, 0.8);
-    let width = options.range.coarse / 2.0;
-    let fine: Vec<Pose> = rotations(&options.range, options.range.fine, flat)
-        .iter()
-        .map(|r| {
-            let rotation = r * start.rotation;
-            let mut weight = 0.0;
-            let mut translation = Vector3::zeros();
-            let mut log_scale = Vector3::zeros();
-            for c in &coarse {
-                let a = angle(&c.pose.rotation, &rotation) / width;
-                let w = (-a * a).exp();
-                weight += w;
-                translation += c.pose.translation * w;
-                log_scale += c.pose.log_scale * w;
-            }
-            Pose {
-                rotation,
-                translation: translation / weight,
-                log_scale: log_scale / weight,
-                shear: start.shear,
-            }
-        })
-        .collect();
+    let fine = between(
+        &rotations(&options.range, options.range.fine, flat),
+        start,
+        &coarse,
+        options.range.coarse / 2.0,
+    );
     let mut all = stage.costs(&fine)?;
     all.extend(coarse.iter().copied());
     all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
@@ -304,13 +247,13 @@ pub(super) fn global<D: Device>(
 fn pick(all: &[Candidate], apart: f64) -> Vec<Candidate> {
     // Close in angle is a large trace of one rotation's transpose times the other.
     let close = 1.0 + 2.0 * apart.cos();
-    let near = |a: &Candidate, b: &Candidate| a.pose.rotation.dot(&b.pose.rotation) > close;
+    let rotations = Rotations::new(all.iter().map(|c| &c.pose.rotation));
     let mut picked: Vec<Candidate> = Vec::new();
     for (i, c) in all.iter().enumerate() {
         if picked.len() >= MINIMA {
             break;
         }
-        if !all[..i].iter().any(|better| near(better, c)) {
+        if !rotations.any_near(i, &c.pose.rotation, close) {
             picked.push(*c);
         }
     }
@@ -318,7 +261,7 @@ fn pick(all: &[Candidate], apart: f64) -> Vec<Candidate> {
         if picked.len() >= REFINED {
             break;
         }
-        if !picked.iter().any(|p| near(p, c)) {
+        if !picked.iter().any(|p| p.pose.rotation.dot(&c.pose.rotation) > close) {
             picked.push(*c);
         }
     }
@@ -378,42 +321,6 @@ pub(super) fn perturbed(pose: &Pose, flat: bool, scaling: bool) -> Vec<Pose> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_rotation_once() {
-        let range = SearchRange::default();
-        assert_eq!(rotations(&range, 60f64.to_radians(), false).len(), 108);
-        assert_eq!(rotations(&range, 60f64.to_radians(), true).len(), 6);
-        assert_eq!(rotations(&range, 18f64.to_radians(), true).len(), 20);
-        let fine = rotations(&range, 18f64.to_radians(), false);
-        assert!(fine.len() > 3500 && fine.len() < 4100, "{}", fine.len());
-        // Every rotation has one of them near.
-        let mut state = 1u64;
-        for _ in 0..200 {
-            let mut next = || {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                (state >> 33) as f64 / (1u64 << 31) as f64 * 6.3
-            };
-            let r = *nalgebra::Rotation3::from_euler_angles(next(), next(), next()).matrix();
-            let near = fine.iter().map(|f| angle(f, &r)).fold(f64::MAX, f64::min);
-            assert!(near < 17f64.to_radians(), "{}", near.to_degrees());
-        }
-    }
-
-    #[test]
-    fn a_narrow_range_is_kept() {
-        let ten = 10f64.to_radians();
-        let range = SearchRange { angles: [[-ten, ten], [0.0, 0.0], [-ten, ten]], ..range_of(18.) };
-        for r in rotations(&range, 18f64.to_radians(), false) {
-            assert!(angle(&r, &Matrix3::identity()) < 15f64.to_radians());
-        }
-        let n = rotations(&range, 18f64.to_radians(), false).len();
-        assert_eq!(n, 5); // identity and two by two
-    }
-
-    fn range_of(fine: f64) -> SearchRange {
-        SearchRange { fine: fine.to_radians(), ..SearchRange::default() }
-    }
 
     #[test]
     fn perturbations_as_in_the_paper() {

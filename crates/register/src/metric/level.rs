@@ -1,13 +1,15 @@
 //! Two images at one scale, ready to be compared under affine maps.
 
 use super::cost::{self, CostAndSlopes};
-use super::range::robust_range;
+use super::range::robust_range_on;
 use crate::error::Result;
 use crate::linear::Cost;
+use std::sync::{Arc, OnceLock};
 use voxalign_compute::ops::histogram::{
-    Binning, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme, Terms,
+    Binning, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme, SumsAndGradient, Terms,
 };
-use voxalign_compute::{AffineMap, Device};
+use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::{AffineMap, Device, DeviceBuffer};
 use voxalign_image::{Affine, Grid};
 
 /// Most samples of a run: bounds the rounding of single-precision sums and balances the work.
@@ -40,33 +42,29 @@ fn border_of(moving: &Grid, border: f64) -> [f64; 3] {
 }
 
 /// The range of the values that count.
-fn range_of(values: &[f32], weight: Option<&[f32]>) -> (f32, f32) {
-    let range = match weight {
-        Some(w) => {
-            let counted: Vec<f32> =
-                values.iter().zip(w).filter(|(_, w)| **w > 0.0).map(|(v, _)| *v).collect();
-            robust_range(&counted, QUANTILES.0, QUANTILES.1)
-        }
-        None => robust_range(values, QUANTILES.0, QUANTILES.1),
-    };
-    range.unwrap_or((0.0, 1.0))
+fn range_of<D: Device>(
+    device: &D,
+    values: &D::Buffer<f32>,
+    weight: Option<&D::Buffer<f32>>,
+) -> Result<(f32, f32)> {
+    let range = robust_range_on(device, values, weight, QUANTILES.0, QUANTILES.1)?;
+    Ok(range.unwrap_or((0.0, 1.0)))
 }
 
-/// The images of a level on the host: values normalised to the same scale, on their grids.
-#[derive(Debug)]
-pub struct LevelImages {
+/// The images of a level on a device: values normalised to the same scale, on their grids.
+pub struct LevelImages<D: Device> {
     /// Grid of the fixed image.
     pub fixed_grid: Grid,
     /// Its values.
-    pub fixed: Vec<f32>,
+    pub fixed: Arc<D::Buffer<f32>>,
     /// Its weights (mask and weight together), 0 where a voxel does not count.
-    pub fixed_weight: Option<Vec<f32>>,
+    pub fixed_weight: Option<Arc<D::Buffer<f32>>>,
     /// Grid of the moving image.
     pub moving_grid: Grid,
     /// Its values.
-    pub moving: Vec<f32>,
+    pub moving: Arc<D::Buffer<f32>>,
     /// Its mask, between 0 and 1.
-    pub moving_mask: Option<Vec<f32>>,
+    pub moving_mask: Option<Arc<D::Buffer<f32>>>,
 }
 
 /// The cost of one transform.
@@ -88,8 +86,8 @@ pub struct Level<D: Device> {
     moving_grid: Grid,
     samples: D::Samples,
     sample_count: usize,
-    moving: D::Buffer<f32>,
-    mask: Option<D::Buffer<f32>>,
+    moving: Arc<D::Buffer<f32>>,
+    mask: Option<Arc<D::Buffer<f32>>>,
     columns: ParzenBins,
     /// Width of the border weighting along each axis of the moving image, voxels.
     border: [f64; 3],
@@ -98,21 +96,18 @@ pub struct Level<D: Device> {
 }
 
 impl<D: Device> Level<D> {
-    /// Groups the samples of the fixed image and brings both images to the device.
+    /// Groups the samples of the fixed image.
     ///
     /// # Errors
     /// If memory is short, or sizes and buffers disagree.
-    pub fn new(device: &D, images: LevelImages, settings: LevelSettings) -> Result<Self> {
-        let (low, high) = range_of(&images.fixed, images.fixed_weight.as_deref());
+    pub fn new(device: &D, images: LevelImages<D>, settings: LevelSettings) -> Result<Self> {
+        let weight = images.fixed_weight.as_deref();
+        let (low, high) = range_of(device, &images.fixed, weight)?;
         let binned = !matches!(settings.cost, Cost::Ncc | Cost::Ssd);
         let binning = Binning { low, high, bins: if binned { settings.bins } else { 1 } };
         let options = LayoutOptions { binning, workload: WORKLOAD, keep_values: !binned };
-        let fixed = device.upload_vec(images.fixed)?;
-        let weight = images.fixed_weight.map(|w| device.upload_vec(w)).transpose()?;
         let dims = images.fixed_grid.dims();
-        let samples = device.group_samples(&fixed, dims, weight.as_ref(), &options)?;
-        drop(fixed);
-        drop(weight);
+        let samples = device.group_samples(&images.fixed, dims, weight, &options)?;
         let sample_count = samples.len();
         let mean_weight = samples.total_weight() / sample_count.max(1) as f64;
         let border = border_of(&images.moving_grid, settings.border);
@@ -129,9 +124,11 @@ impl<D: Device> Level<D> {
                 }
             })
             .product();
-        let masked = images.moving_mask.as_ref().map_or(1.0, |m| {
-            m.iter().map(|&v| f64::from(v)).sum::<f64>() / images.moving.len() as f64
-        });
+        let mask = images.moving_mask.as_deref();
+        let masked = match mask {
+            None => 1.0,
+            Some(m) => device.reduce(&[m], &[Reduction::Sum(0)])?[0] / m.len().max(1) as f64,
+        };
         // Slices have no thickness that matters: areas are compared.
         let size = |g: &Grid| {
             let s = g.spacing();
@@ -140,17 +137,16 @@ impl<D: Device> Level<D> {
         let in_fixed_voxels =
             counted * masked * size(&images.moving_grid) / size(&images.fixed_grid);
         let full_weight = (sample_count as f64).min(in_fixed_voxels) * mean_weight;
-        let (low, high) = range_of(&images.moving, images.moving_mask.as_deref());
+        let (low, high) = range_of(device, &images.moving, mask)?;
         let high = if high > low { high } else { low + 1.0 };
         let columns = ParzenBins { low, high, count: settings.bins + 2 * ParzenBins::MARGIN };
-        let mask = images.moving_mask.map(|m| device.upload_vec(m)).transpose()?;
         Ok(Self {
             device: device.clone(),
             settings,
             samples,
             sample_count,
-            moving: device.upload_vec(images.moving)?,
-            mask,
+            moving: images.moving,
+            mask: images.moving_mask,
             columns,
             full_weight: full_weight.max(f64::MIN_POSITIVE),
             border,
@@ -177,6 +173,12 @@ impl<D: Device> Level<D> {
         self.sample_count
     }
 
+    /// How many transforms the device likes to be given at once.
+    #[must_use]
+    pub fn batch(&self) -> usize {
+        self.device.batch().max(1)
+    }
+
     /// How the images are compared.
     #[must_use]
     pub fn settings(&self) -> &LevelSettings {
@@ -195,8 +197,8 @@ impl<D: Device> Level<D> {
     pub fn evaluate(&self, transforms: &[Affine], gradient: bool) -> Result<Vec<Evaluation>> {
         let maps: Vec<AffineMap> = transforms.iter().map(|t| self.index_map(t)).collect();
         let view = MovingView {
-            values: &self.moving,
-            mask: self.mask.as_ref(),
+            values: &*self.moving,
+            mask: self.mask.as_deref(),
             dims: self.moving_grid.dims(),
             border: self.border,
         };
@@ -235,17 +237,32 @@ impl<D: Device> Level<D> {
             }
             (found, overlap)
         };
-        let evaluation = |sums: &[f64], gradient: Option<&[f64; 12]>| {
-            let (found, overlap) = with_overlap(sums);
-            Evaluation { cost: found.cost, gradient: gradient.map(|g| self.to_world(g)), overlap }
-        };
         if gradient {
-            let slopes = |_: usize, sums: &[f64]| with_overlap(sums).0.slopes;
+            // Cost and overlap of every map, known once its slopes are.
+            let known: Vec<OnceLock<(f64, f64)>> = maps.iter().map(|_| OnceLock::new()).collect();
+            let slopes = |i: usize, sums: &[f64]| {
+                let (found, overlap) = with_overlap(sums);
+                if let Some(place) = known.get(i) {
+                    place.get_or_init(|| (found.cost, overlap));
+                }
+                found.slopes
+            };
             let all = self.device.binned_gradient(terms, scheme, samples, view, maps, &slopes)?;
-            Ok(all.iter().map(|(sums, g)| evaluation(sums, Some(g))).collect())
+            let evaluation = |((sums, g), known): (&SumsAndGradient, &OnceLock<_>)| {
+                let (cost, overlap) = *known.get_or_init(|| {
+                    let (found, overlap) = with_overlap(sums);
+                    (found.cost, overlap)
+                });
+                Evaluation { cost, gradient: Some(self.to_world(g)), overlap }
+            };
+            Ok(all.iter().zip(&known).map(evaluation).collect())
         } else {
             let all = self.device.binned_sums(terms, scheme, samples, view, maps)?;
-            Ok(all.iter().map(|sums| evaluation(sums, None)).collect())
+            let evaluation = |sums: &Vec<f64>| {
+                let (found, overlap) = with_overlap(sums);
+                Evaluation { cost: found.cost, gradient: None, overlap }
+            };
+            Ok(all.iter().map(evaluation).collect())
         }
     }
 
@@ -300,10 +317,35 @@ impl<D: Device> Level<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use voxalign_compute::Memory;
     use voxalign_compute::cpu::Cpu;
     use voxalign_image::{Matrix3, Vector3};
 
-    fn images(masks: bool) -> LevelImages {
+    /// Images on the host: fixed and moving with their weights.
+    struct Images {
+        fixed_grid: Grid,
+        fixed: Vec<f32>,
+        fixed_weight: Option<Vec<f32>>,
+        moving_grid: Grid,
+        moving: Vec<f32>,
+        moving_mask: Option<Vec<f32>>,
+    }
+
+    impl Images {
+        fn upload(self, device: &Cpu) -> LevelImages<Cpu> {
+            let up = |v| Arc::new(device.upload_vec(v).unwrap());
+            LevelImages {
+                fixed_grid: self.fixed_grid,
+                fixed: up(self.fixed),
+                fixed_weight: self.fixed_weight.map(up),
+                moving_grid: self.moving_grid,
+                moving: up(self.moving),
+                moving_mask: self.moving_mask.map(up),
+            }
+        }
+    }
+
+    fn images(masks: bool) -> Images {
         let r = nalgebra::Rotation3::from_euler_angles(0.2, -0.1, 0.3);
         let scale = Matrix3::from_diagonal(&Vector3::new(-1.5, 2.0, 2.5));
         let to_world = Affine::new(r.matrix() * scale, Vector3::new(20.0, -30.0, -25.0));
@@ -324,7 +366,7 @@ mod tests {
         let smooth = voxalign_image::Volume::from_fn(moving_grid.clone(), |x, y, z| {
             ((x + y + z) as f32 / 60.0).min(1.0)
         });
-        LevelImages {
+        Images {
             fixed: make(&fixed_grid, 0.3),
             fixed_weight: if masks { ramp(fixed_grid.len()) } else { None },
             moving: make(&moving_grid, 0.7),
@@ -347,7 +389,7 @@ mod tests {
             for masks in [false, true] {
                 let settings =
                     LevelSettings { cost, bins: 24, border: 6.0, scheme: Scheme::default() };
-                let level = Level::new(&device, images(masks), settings).unwrap();
+                let level = Level::new(&device, images(masks).upload(&device), settings).unwrap();
                 let at = level.evaluate(&[t], true).unwrap().remove(0);
                 let g = at.gradient.unwrap();
                 for e in 0..12 {
@@ -377,7 +419,8 @@ mod tests {
         let volume = |g: &Grid, v: &[f32]| voxalign_image::Volume::new(g.clone(), v.to_vec());
         let fixed = volume(&source.fixed_grid, &source.fixed).unwrap();
         let moving = volume(&source.moving_grid, &source.moving).unwrap();
-        let range = range_of(&source.fixed, None);
+        let source = source.upload(&device);
+        let range = range_of(&device, &source.fixed, None).unwrap();
         let settings =
             LevelSettings { cost: Cost::Cr, bins: 64, border: 0.0, scheme: Scheme::ConflictFree };
         let level = Level::new(&device, source, settings).unwrap();
@@ -395,7 +438,7 @@ mod tests {
         let device = Cpu::new(Some(1)).unwrap();
         let cost = |scheme, t: Affine| {
             let settings = LevelSettings { cost: Cost::Cr, bins: 64, border: 4.0, scheme };
-            let level = Level::new(&device, images(false), settings).unwrap();
+            let level = Level::new(&device, images(false).upload(&device), settings).unwrap();
             level.evaluate(&[t], false).unwrap()[0].cost
         };
         for shift in [0.0, 3.0, 9.0] {

@@ -1,5 +1,14 @@
 //! Robust ranges of intensities.
 
+use crate::error::Result;
+use voxalign_compute::ops::elementwise::{param, select, x};
+use voxalign_compute::ops::histogram::ValueCounts;
+use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::{Device, DeviceBuffer};
+
+/// Bins of each look at the values.
+const BINS: usize = 2048;
+
 /// The range of the finite values between two quantiles (0 to 1), by two passes of a histogram, or
 /// `None` where there is no finite value. Where the quantiles meet, the full range.
 #[must_use]
@@ -13,30 +22,120 @@ pub fn robust_range(values: &[f32], low: f64, high: f64) -> Option<(f32, f32)> {
     if min > max {
         return None;
     }
-    let (full_min, full_max) = (min, max);
+    let count = |low: f32, high: f32| {
+        let (start, span) = (f64::from(low), f64::from(high) - f64::from(low));
+        let scale = BINS as f64 / span;
+        let mut found = ValueCounts { below: 0, above: 0, counts: vec![0; BINS] };
+        for v in finite() {
+            if v < low {
+                found.below += 1;
+            } else if v > high {
+                found.above += 1;
+            } else {
+                let bin = ((f64::from(v) - start) * scale) as usize;
+                found.counts[bin.min(BINS - 1)] += 1;
+            }
+        }
+        Ok::<_, std::convert::Infallible>(found)
+    };
+    match narrowed((min, max), low, high, count) {
+        Ok(range) => Some(range),
+        Err(never) => match never {},
+    }
+}
+
+/// As [`robust_range`], of values on a device: of the finite ones whose weight (if given) is above
+/// 0.
+///
+/// # Errors
+/// Weights of another number than the values, memory that runs out.
+pub fn robust_range_on<D: Device>(
+    device: &D,
+    values: &D::Buffer<f32>,
+    weights: Option<&D::Buffer<f32>>,
+    low: f64,
+    high: f64,
+) -> Result<Option<(f32, f32)>> {
+    let ends = [Reduction::Min(0), Reduction::Max(0)];
+    let found = match weights {
+        None => device.reduce(&[values], &ends)?,
+        Some(w) => device.reduce(&[&masked(device, values, w, f32::NAN)?], &ends)?,
+    };
+    // Infinite ends: leave out what is not finite.
+    let found = if found.iter().any(|v| v.is_infinite()) && !values.is_empty() {
+        let mut finite = device.alloc::<f32>(values.len())?;
+        let is_finite = x(0).abs().le(f32::MAX);
+        device.eval(
+            &select(is_finite, x(0), param(0)),
+            &[values],
+            &[f32::NAN],
+            None,
+            &mut finite,
+        )?;
+        let finite = match weights {
+            None => finite,
+            Some(w) => masked(device, &finite, w, f32::NAN)?,
+        };
+        device.reduce(&[&finite], &ends)?
+    } else {
+        found
+    };
+    let (min, max) = (found[0], found[1]);
+    if min > max {
+        return Ok(None);
+    }
+    robust_range_within(device, values, weights, (min as f32, max as f32), low, high).map(Some)
+}
+
+/// As [`robust_range_on`], where the smallest and the largest of the values that count are known.
+///
+/// # Errors
+/// As [`robust_range_on`].
+pub fn robust_range_within<D: Device>(
+    device: &D,
+    values: &D::Buffer<f32>,
+    weights: Option<&D::Buffer<f32>>,
+    ends: (f32, f32),
+    low: f64,
+    high: f64,
+) -> Result<(f32, f32)> {
+    narrowed(ends, low, high, |min, max| Ok(device.value_counts(values, weights, min, max, BINS)?))
+}
+
+/// The values where the weight is above 0, elsewhere `other`.
+pub(crate) fn masked<D: Device>(
+    device: &D,
+    values: &D::Buffer<f32>,
+    weights: &D::Buffer<f32>,
+    other: f32,
+) -> Result<D::Buffer<f32>> {
+    let mut out = device.alloc::<f32>(values.len())?;
+    let inside = select(x(1).gt(0.0), x(0), param(0));
+    device.eval(&inside, &[values, weights], &[other], None, &mut out)?;
+    Ok(out)
+}
+
+/// The range between two quantiles of values from `full.0` to `full.1`, which `count` counts in
+/// [`BINS`] bins over a range.
+fn narrowed<E>(
+    full: (f32, f32),
+    low: f64,
+    high: f64,
+    count: impl Fn(f32, f32) -> std::result::Result<ValueCounts, E>,
+) -> std::result::Result<(f32, f32), E> {
+    let (mut min, mut max) = full;
     // A few extreme values can leave everything else in one bin: look again at that part.
     for _ in 0..16 {
-        const BINS: usize = 2048;
         let span = f64::from(max) - f64::from(min);
         if span <= 0.0 {
             break;
         }
-        let mut counts = [0usize; BINS];
-        let (mut below, mut total) = (0usize, 0usize);
-        let scale = BINS as f64 / span;
-        for v in finite() {
-            total += 1;
-            if v < min {
-                below += 1;
-            } else if v <= max {
-                let bin = ((f64::from(v) - f64::from(min)) * scale) as usize;
-                counts[bin.min(BINS - 1)] += 1;
-            }
-        }
+        let found = count(min, max)?;
+        let total = found.total();
         let find = |quantile: f64| {
-            let wanted = (quantile * total as f64) as usize;
-            let mut sum = below;
-            for (i, &c) in counts.iter().enumerate() {
+            let wanted = (quantile * total as f64) as u64;
+            let mut sum = found.below;
+            for (i, &c) in found.counts.iter().enumerate() {
                 sum += c;
                 if sum > wanted {
                     return i;
@@ -49,34 +148,19 @@ pub fn robust_range(values: &[f32], low: f64, high: f64) -> Option<(f32, f32)> {
         let new_min = (f64::from(min) + a as f64 * width) as f32;
         let new_max = (f64::from(min) + (b + 1) as f64 * width) as f32;
         let narrow = b - a < BINS / 8;
-        (min, max) = (new_min.max(full_min), new_max.min(full_max));
+        (min, max) = (new_min.max(full.0), new_max.min(full.1));
         if !narrow {
             break;
         }
     }
-    if max > min { Some((min, max)) } else { Some((full_min, full_max)) }
-}
-
-/// Mean and standard deviation in double precision, of the finite values.
-#[must_use]
-pub fn mean_and_deviation(values: &[f32]) -> (f64, f64) {
-    let (mut n, mut s1) = (0usize, 0.0);
-    for v in values.iter().filter(|v| v.is_finite()) {
-        n += 1;
-        s1 += f64::from(*v);
-    }
-    if n == 0 {
-        return (0.0, 0.0);
-    }
-    let mean = s1 / n as f64;
-    let s2: f64 =
-        values.iter().filter(|v| v.is_finite()).map(|&v| (f64::from(v) - mean).powi(2)).sum();
-    (mean, (s2 / n as f64).sqrt())
+    Ok(if max > min { (min, max) } else { full })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use voxalign_compute::Memory;
+    use voxalign_compute::cpu::Cpu;
 
     #[test]
     fn outliers_do_not_count() {
@@ -84,11 +168,26 @@ mod tests {
         v[7] = 1e30;
         v[8] = -1e30;
         v[9] = f32::NAN;
+        let device = Cpu::new(Some(2)).unwrap();
+        let on_device = |v: &[f32], low, high| {
+            robust_range_on(&device, &device.upload(v).unwrap(), None, low, high).unwrap()
+        };
         let (a, b) = robust_range(&v, 0.01, 0.99).unwrap();
+        assert_eq!(on_device(&v, 0.01, 0.99), Some((a, b)));
         assert!((a - 10.0).abs() < 5.0 && (b - 990.0).abs() < 5.0, "{a} {b}");
         assert_eq!(robust_range(&[f32::NAN], 0.0, 1.0), None);
         assert_eq!(robust_range(&[3.0; 5], 0.1, 0.9), Some((3.0, 3.0)));
         let mostly_zero: Vec<f32> = (0..1000).map(|i| if i < 995 { 0.0 } else { 1.0 }).collect();
         assert_eq!(robust_range(&mostly_zero, 0.01, 0.99), Some((0.0, 1.0)));
+        assert_eq!(on_device(&mostly_zero, 0.01, 0.99), Some((0.0, 1.0)));
+        assert_eq!(on_device(&[f32::NAN], 0.0, 1.0), None);
+        assert_eq!(on_device(&[], 0.0, 1.0), None);
+        v[10] = f32::INFINITY;
+        let weights: Vec<f32> = (0..v.len()).map(|i| (i % 3) as f32).collect();
+        let counted: Vec<f32> =
+            v.iter().zip(&weights).filter(|(_, w)| **w > 0.0).map(|(v, _)| *v).collect();
+        let (values, weights) = (device.upload(&v).unwrap(), device.upload(&weights).unwrap());
+        let found = robust_range_on(&device, &values, Some(&weights), 0.1, 0.8).unwrap();
+        assert_eq!(found, robust_range(&counted, 0.1, 0.8));
     }
 }

@@ -1,7 +1,6 @@
 //! Fused elementwise operations on the CPU: an expression is compiled to instructions over
 //! registers of a block of elements, which stay in the nearest cache.
 
-mod functions;
 mod program;
 
 use super::simd::{LANES, Lanes, Vectors, kernel};
@@ -10,6 +9,7 @@ use crate::device::DeviceBuffer;
 use crate::error::{Result, check_len};
 use crate::ops::Elementwise;
 use crate::ops::elementwise::{Binary, Expr, Unary};
+use crate::ops::{functions, linear};
 use program::{Op, Operand, Program, compile};
 
 /// The vectors of a block.
@@ -191,7 +191,7 @@ fn binary<V: Vectors>(v: V, op: Binary, a: Values<'_>, b: Values<'_>, to: &mut [
                     }
                 }
                 (Values::Same(a), Values::Same(b)) => {
-                    to.fill([program::binary(op, a, b); LANES]);
+                    to.fill([linear::binary(op, a, b); LANES]);
                 }
             }
         };

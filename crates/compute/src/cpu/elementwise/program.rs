@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::functions;
-use crate::error::{ComputeError, Result};
-use crate::ops::elementwise::{Binary, Expr, MAX_DEPTH, Node, Unary};
+use crate::error::Result;
+use crate::ops::elementwise::{Binary, Expr, Unary};
+use crate::ops::linear::{Linear, Operation, Value, binary, unary};
 
 /// Where an operand is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,16 +40,12 @@ pub(super) struct Program {
     pub(super) result: Operand,
 }
 
-/// A value while compiling: as an operand, with registers numbered as if there were no end of them.
-/// Structurally equal parts have one value.
-struct Compiler<'a> {
-    inputs: usize,
-    params: &'a [f32],
-    scalars: &'a [f64],
+/// The instructions so far, with registers numbered as if there were no end of them. Equal parts
+/// have one value.
+#[derive(Default)]
+struct Compiler {
     ops: Vec<Op>,
     known: HashMap<Key, Operand>,
-    /// Values of shared parts, so that they are gone through once.
-    seen: HashMap<*const Node, Operand>,
 }
 
 type Key = (u8, u8, [(u8, u64); 3]);
@@ -61,64 +57,29 @@ pub(super) fn compile(
     params: &[f32],
     scalars: &[f64],
 ) -> Result<Program> {
-    let mut compiler = Compiler {
-        inputs,
-        params,
-        scalars,
-        ops: Vec::new(),
-        known: HashMap::new(),
-        seen: HashMap::new(),
+    let linear = Linear::new(expr, inputs, params.len(), scalars.len())?;
+    let mut compiler = Compiler::default();
+    let mut results: Vec<Operand> = Vec::with_capacity(linear.operations.len());
+    let operand = |results: &[Operand], value: Value| match value {
+        Value::Constant(bits) => Operand::Uniform(f32::from_bits(bits)),
+        Value::Param(i) => Operand::Uniform(params[i]),
+        Value::Scalar(i) => Operand::Uniform(scalars[i] as f32),
+        Value::Input(i) => Operand::Input(i),
+        Value::Result(i) => results[i],
     };
-    let result = compiler.value(expr, MAX_DEPTH)?;
-    Ok(allocate(&compiler.ops, result))
+    for &operation in &linear.operations {
+        let get = |value| operand(&results, value);
+        let value = compiler.emit(match operation {
+            Operation::Unary(op, a) => Op::Unary(op, get(a)),
+            Operation::Binary(op, a, b) => Op::Binary(op, get(a), get(b)),
+            Operation::Select(c, a, b) => Op::Select(get(c), get(a), get(b)),
+        });
+        results.push(value);
+    }
+    Ok(allocate(&compiler.ops, operand(&results, linear.result)))
 }
 
-impl Compiler<'_> {
-    fn value(&mut self, expr: &Expr, depth: usize) -> Result<Operand> {
-        let address: *const Node = expr.node();
-        if let Some(&value) = self.seen.get(&address) {
-            return Ok(value);
-        }
-        let Some(depth) = depth.checked_sub(1) else {
-            return Err(ComputeError::argument(
-                "depth of an expression",
-                format!("more than {MAX_DEPTH}"),
-                "at most that; evaluate a part of it first",
-            ));
-        };
-        let missing = |what, i: &usize, n: usize| {
-            Err(ComputeError::argument(what, format!("{i} of {n}"), "one of those given"))
-        };
-        let value = match expr.node() {
-            Node::Constant(c) => Operand::Uniform(*c),
-            Node::Input(i) if *i < self.inputs => Operand::Input(*i),
-            Node::Input(i) => return missing("input of an expression", i, self.inputs),
-            Node::Param(i) => match self.params.get(*i) {
-                Some(&p) => Operand::Uniform(p),
-                None => return missing("parameter of an expression", i, self.params.len()),
-            },
-            Node::Scalar(i) => match self.scalars.get(*i) {
-                Some(&s) => Operand::Uniform(s as f32),
-                None => return missing("scalar of an expression", i, self.scalars.len()),
-            },
-            Node::Unary(op, a) => {
-                let a = self.value(a, depth)?;
-                self.emit(Op::Unary(*op, a))
-            }
-            Node::Binary(op, a, b) => {
-                let (a, b) = (self.value(a, depth)?, self.value(b, depth)?);
-                self.emit(Op::Binary(*op, a, b))
-            }
-            Node::Select(c, a, b) => {
-                let c = self.value(c, depth)?;
-                let (a, b) = (self.value(a, depth)?, self.value(b, depth)?);
-                self.emit(Op::Select(c, a, b))
-            }
-        };
-        self.seen.insert(address, value);
-        Ok(value)
-    }
-
+impl Compiler {
     /// The value of an operation, computed now if the operands are known.
     fn emit(&mut self, op: Op) -> Operand {
         match op {
@@ -201,45 +162,4 @@ fn allocate(ops: &[Op], result: Operand) -> Program {
         other => other,
     };
     Program { instructions, registers, result }
-}
-
-/// An operation on one number.
-pub(super) fn unary(op: Unary, a: f32) -> f32 {
-    match op {
-        Unary::Neg => -a,
-        Unary::Abs => a.abs(),
-        Unary::Sqrt => a.sqrt(),
-        Unary::Exp => functions::exp(a),
-        Unary::Log => functions::log(a),
-    }
-}
-
-/// An operation on two numbers.
-#[allow(clippy::float_cmp)]
-pub(super) fn binary(op: Binary, a: f32, b: f32) -> f32 {
-    let truth = |is: bool| if is { 1.0 } else { 0.0 };
-    match op {
-        Binary::Add => a + b,
-        Binary::Sub => a - b,
-        Binary::Mul => a * b,
-        Binary::Div => a / b,
-        Binary::Min => {
-            if a < b {
-                a
-            } else {
-                b
-            }
-        }
-        Binary::Max => {
-            if a > b {
-                a
-            } else {
-                b
-            }
-        }
-        Binary::Pow => functions::pow(a, b),
-        Binary::Less => truth(a < b),
-        Binary::LessEqual => truth(a <= b),
-        Binary::Equal => truth(a == b),
-    }
 }

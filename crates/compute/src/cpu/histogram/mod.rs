@@ -171,7 +171,11 @@ impl Histogram for Cpu {
         options: &LayoutOptions,
     ) -> Result<CpuSamples> {
         let weights = weights.map(CpuBuffer::as_slice);
-        Ok(CpuSamples::new(SampleLayout::new(values.as_slice(), dims, weights, options)?))
+        let values = values.as_slice();
+        // Tiles in any order on all threads; put together in their order.
+        let layout =
+            SampleLayout::with(values, dims, weights, options, &|n, tile| self.collect(n, tile))?;
+        Ok(CpuSamples::new(layout))
     }
 
     fn value_counts(

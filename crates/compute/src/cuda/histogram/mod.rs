@@ -93,7 +93,10 @@ impl Histogram for Cuda {
             if *settings != SchemeSettings::default() {
                 return Err(ComputeError::Unsupported {
                     device: self.name(),
-                    what: format!("a choice of blocks and threads with the scheme {}", scheme.name()),
+                    what: format!(
+                        "a choice of blocks and threads with the scheme {}",
+                        scheme.name()
+                    ),
                     remedy: "leave it out: they follow from the samples and the workload",
                 });
             }

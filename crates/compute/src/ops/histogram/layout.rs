@@ -114,114 +114,57 @@ impl SampleLayout {
         weights: Option<&[f32]>,
         options: &LayoutOptions,
     ) -> Result<Self> {
-        let count = options.check(values.len(), dims, weights.map(<[f32]>::len))?;
-        let bins = options.binning.bins;
-        let selected = weights.map_or(count, |w| w.iter().filter(|&&v| v > 0.0).count());
-        let mut layout = Self {
-            runs: Vec::new(),
-            local: Vec::with_capacity(selected + 16),
-            values: options.keep_values.then(|| Vec::with_capacity(selected + 16)),
-            weights: weights.map(|_| Vec::with_capacity(selected + 16)),
-            bins,
-            len: selected,
-            total_weight: weights.map_or(count as f64, |w| {
-                w.iter().filter(|&&v| v > 0.0).map(|&v| f64::from(v)).sum()
-            }),
-        };
-        let tile = tile_sizes(dims);
-        let mut scratch = Scratch::default();
-        for tz in (0..dims[2]).step_by(tile[2]) {
-            for ty in (0..dims[1]).step_by(tile[1]) {
-                for tx in (0..dims[0]).step_by(tile[0]) {
-                    let origin = [tx, ty, tz];
-                    layout.add_tile(values, dims, weights, options, origin, tile, &mut scratch);
-                }
-            }
-        }
-        // Kernels read whole vectors: the tail past the last sample must be there.
-        layout.local.resize(selected + 16, 0);
-        if let Some(v) = &mut layout.values {
-            v.resize(selected + 16, 0.0);
-        }
-        if let Some(w) = &mut layout.weights {
-            w.resize(selected + 16, 0.0);
-        }
-        Ok(layout)
+        Self::with(values, dims, weights, options, &|count, tile| (0..count).map(tile).collect())
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn add_tile(
-        &mut self,
+    /// As [`new`](Self::new), where `collect` gives the results of a function of the numbers below
+    /// a count, in their order, on any threads.
+    pub(crate) fn with(
         values: &[f32],
         dims: Dims,
         weights: Option<&[f32]>,
         options: &LayoutOptions,
-        origin: [usize; 3],
-        tile: [usize; 3],
-        scratch: &mut Scratch,
-    ) {
-        let end: [usize; 3] = std::array::from_fn(|a| (origin[a] + tile[a]).min(dims[a]));
-        let Scratch { bins, counts } = scratch;
-        bins.clear();
-        counts.clear();
-        counts.resize(options.binning.bins, 0);
-        for z in origin[2]..end[2] {
-            for y in origin[1]..end[1] {
-                for x in origin[0]..end[0] {
-                    let i = (z * dims[1] + y) * dims[0] + x;
-                    if weights.is_some_and(|w| w[i] <= 0.0 || w[i].is_nan()) {
-                        continue;
-                    }
-                    let bin = options.binning.bin(values[i]) as u32;
-                    counts[bin as usize] += 1;
-                    let local = (x - origin[0]) as u32
-                        | ((y - origin[1]) as u32) << LOCAL_BITS
-                        | ((z - origin[2]) as u32) << (2 * LOCAL_BITS);
-                    bins.push((bin, local));
+        collect: &dyn Fn(usize, TileOf<'_>) -> Vec<Tile>,
+    ) -> Result<Self> {
+        options.check(values.len(), dims, weights.map(<[f32]>::len))?;
+        let bins = options.binning.bins;
+        let size = tile_sizes(dims);
+        let tiles: [usize; 3] = std::array::from_fn(|a| dims[a].div_ceil(size[a]));
+        let image = Image { values, dims, weights, options };
+        let tile = |i: usize| {
+            let at = [i % tiles[0], i / tiles[0] % tiles[1], i / (tiles[0] * tiles[1])];
+            image.tile(std::array::from_fn(|a| at[a] * size[a]), size)
+        };
+        let tiles = collect(tiles.iter().product(), &tile);
+        let len = tiles.iter().map(|t| t.local.len()).sum();
+        // Kernels read whole vectors: the tail past the last sample must be there.
+        let padded = len + PADDING;
+        let mut layout = Self {
+            runs: Vec::with_capacity(tiles.iter().map(|t| t.runs.len()).sum()),
+            local: Vec::with_capacity(padded),
+            values: options.keep_values.then(|| Vec::with_capacity(padded)),
+            weights: weights.map(|_| Vec::with_capacity(padded)),
+            bins,
+            len,
+            total_weight: weights.map_or(len as f64, |_| tiles.iter().map(|t| t.weight).sum()),
+        };
+        for tile in tiles {
+            let base = layout.local.len();
+            layout.runs.extend(tile.runs.iter().map(|r| Run { start: base + r.start, ..*r }));
+            layout.local.extend_from_slice(&tile.local);
+            for (store, of_tile) in
+                [(&mut layout.values, &tile.values), (&mut layout.weights, &tile.weights)]
+            {
+                if let Some(store) = store {
+                    store.extend_from_slice(of_tile);
                 }
             }
         }
-        let base = self.local.len();
-        let mut start = base;
-        for (bin, count) in counts.iter_mut().enumerate() {
-            let total = *count;
-            let mut left = total;
-            *count = start - base;
-            while left > 0 {
-                let len = left.min(options.workload);
-                self.runs.push(Run {
-                    origin: origin.map(|o| o as u32),
-                    bin: bin as u32,
-                    start,
-                    len: len as u32,
-                });
-                start += len;
-                left -= len;
-            }
+        layout.local.resize(padded, 0);
+        for store in [&mut layout.values, &mut layout.weights].into_iter().flatten() {
+            store.resize(padded, 0.0);
         }
-        let grown = base + bins.len();
-        self.local.resize(grown, 0);
-        for store in [&mut self.values, &mut self.weights].into_iter().flatten() {
-            store.resize(grown, 0.0);
-        }
-        for &(bin, local) in bins.iter() {
-            let at = base + counts[bin as usize];
-            counts[bin as usize] += 1;
-            self.local[at] = local;
-            if self.values.is_some() || self.weights.is_some() {
-                let mask = (1 << LOCAL_BITS) - 1;
-                let x = origin[0] + (local & mask) as usize;
-                let y = origin[1] + (local >> LOCAL_BITS & mask) as usize;
-                let z = origin[2] + (local >> (2 * LOCAL_BITS) & mask) as usize;
-                let i = (z * dims[1] + y) * dims[0] + x;
-                if let Some(v) = &mut self.values {
-                    v[at] = values[i];
-                }
-                if let (Some(store), Some(w)) = (&mut self.weights, weights) {
-                    store[at] = w[i];
-                }
-            }
-        }
+        Ok(layout)
     }
 
     /// The runs, tile by tile, bin by bin.
@@ -273,10 +216,104 @@ impl SampleLayout {
     }
 }
 
-#[derive(Default)]
-struct Scratch {
-    bins: Vec<(u32, u32)>,
-    counts: Vec<usize>,
+/// Numbers past the last sample, as many as the widest vector holds.
+const PADDING: usize = 16;
+
+/// The samples of one tile; starts of runs count from its first sample.
+pub(crate) struct Tile {
+    runs: Vec<Run>,
+    local: Vec<u32>,
+    values: Vec<f32>,
+    weights: Vec<f32>,
+    /// Sum of the weights.
+    weight: f64,
+}
+
+/// Makes a tile of its number.
+type TileOf<'a> = &'a (dyn Fn(usize) -> Tile + Sync);
+
+struct Image<'a> {
+    values: &'a [f32],
+    dims: Dims,
+    weights: Option<&'a [f32]>,
+    options: &'a LayoutOptions,
+}
+
+impl Image<'_> {
+    /// Groups the samples of the tile at `origin`: a counting sort.
+    fn tile(&self, origin: [usize; 3], size: [usize; 3]) -> Tile {
+        let (dims, options) = (self.dims, self.options);
+        let end: [usize; 3] = std::array::from_fn(|a| (origin[a] + size[a]).min(dims[a]));
+        let most: usize = (0..3).map(|a| end[a] - origin[a]).product();
+        let mut bins: Vec<u32> = Vec::with_capacity(most);
+        let mut places: Vec<u32> = Vec::with_capacity(most);
+        let mut counts = vec![0usize; options.binning.bins];
+        let mut weight = 0.0;
+        for z in origin[2]..end[2] {
+            for y in origin[1]..end[1] {
+                let row = (z * dims[1] + y) * dims[0];
+                let (row, outer) = (
+                    row + origin[0]..row + end[0],
+                    ((y - origin[1]) as u32) << LOCAL_BITS
+                        | ((z - origin[2]) as u32) << (2 * LOCAL_BITS),
+                );
+                let weights = self.weights.map(|w| &w[row.clone()]);
+                for (x, &value) in self.values[row].iter().enumerate() {
+                    if let Some(w) = weights.map(|w| w[x]) {
+                        if w <= 0.0 || w.is_nan() {
+                            continue;
+                        }
+                        weight += f64::from(w);
+                    }
+                    let bin = options.binning.bin(value);
+                    counts[bin] += 1;
+                    bins.push(bin as u32);
+                    places.push(x as u32 | outer);
+                }
+            }
+        }
+        let mut tile = Tile {
+            runs: Vec::new(),
+            local: vec![0; bins.len()],
+            values: vec![0.0; if options.keep_values { bins.len() } else { 0 }],
+            weights: vec![0.0; if self.weights.is_some() { bins.len() } else { 0 }],
+            weight,
+        };
+        let mut start = 0;
+        for (bin, count) in counts.iter_mut().enumerate() {
+            let mut left = std::mem::replace(count, start);
+            while left > 0 {
+                let len = left.min(options.workload);
+                tile.runs.push(Run {
+                    origin: origin.map(|o| o as u32),
+                    bin: bin as u32,
+                    start,
+                    len: len as u32,
+                });
+                start += len;
+                left -= len;
+            }
+        }
+        for (&bin, &local) in bins.iter().zip(&places) {
+            let at = counts[bin as usize];
+            counts[bin as usize] += 1;
+            tile.local[at] = local;
+            if options.keep_values || self.weights.is_some() {
+                let mask = (1 << LOCAL_BITS) - 1;
+                let x = origin[0] + (local & mask) as usize;
+                let y = origin[1] + (local >> LOCAL_BITS & mask) as usize;
+                let z = origin[2] + (local >> (2 * LOCAL_BITS) & mask) as usize;
+                let i = (z * dims[1] + y) * dims[0] + x;
+                if options.keep_values {
+                    tile.values[at] = self.values[i];
+                }
+                if let Some(w) = self.weights {
+                    tile.weights[at] = w[i];
+                }
+            }
+        }
+        tile
+    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@ use voxalign_compute::ops::resample::{Interpolation, grid_map};
 use voxalign_compute::{AffineMap, Device, Dims, IDENTITY};
 
 use super::{displaced, field, maps, pairs, position, value};
-use crate::support::{Results, assert_close, indices, len};
+use crate::support::{Results, assert_bits_of_cpu, assert_close, indices, len};
 
-on_cpus!(composition, fields_on_other_grids, errors; same bits: bits);
+on_devices!(
+    "fields.cu"; composition, fields_on_other_grids, bits_of_the_cpu, errors; same bits: bits
+);
 
 /// The displacement of a field at a position, that of the nearest point of the grid outside.
 fn field_at(field: &[f64], dims: Dims, p: [f64; 3]) -> [f64; 3] {
@@ -75,6 +77,10 @@ fn fields_on_other_grids<D: Device>(device: &D) {
     }
 }
 
+fn bits_of_the_cpu<D: Device>(device: &D) {
+    assert_bits_of_cpu(device, bits, bits);
+}
+
 fn errors<D: Device>(device: &D) {
     let dims = [4, 3, 2];
     let (src, mut out) = (device.alloc::<f32>(24).unwrap(), device.alloc::<f32>(24).unwrap());
@@ -89,13 +95,16 @@ fn errors<D: Device>(device: &D) {
 
 fn bits<D: Device>(device: &D) -> Results {
     let mut results = Results::new();
-    for (outer_dims, dims) in pairs() {
+    for (outer_dims, dims) in pairs().into_iter().chain([([40, 30, 20], [70, 41, 35])]) {
         for map in maps(outer_dims) {
             let outer = device.upload(&field(outer_dims, 3.0)).unwrap();
             let inner = device.upload(&field(dims, 2.0)).unwrap();
             let mut out = device.alloc(3 * len(dims)).unwrap();
             device.compose_fields(&outer, outer_dims, &map, &inner, dims, &mut out).unwrap();
             results.push((format!("{dims:?} {map:?}"), device.into_host(out).unwrap()));
+            let mut out = device.alloc(3 * len(dims)).unwrap();
+            device.resample_field(&outer, outer_dims, &map, dims, &mut out).unwrap();
+            results.push((format!("alone {dims:?} {map:?}"), device.into_host(out).unwrap()));
         }
     }
     results

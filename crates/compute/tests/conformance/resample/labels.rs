@@ -4,9 +4,9 @@ use voxalign_compute::ops::resample::{Interpolation, LabelRule};
 use voxalign_compute::{Device, Dims, IDENTITY};
 
 use super::{displaced, field, is_at_jump, is_inside, maps, pairs, position, value};
-use crate::support::{Random, Results, indices, len};
+use crate::support::{Random, Results, assert_bits_of_cpu, indices, len};
 
-on_cpus!(labels, errors; same bits: bits);
+on_devices!("labels.cu"; labels, bits_of_the_cpu, ties, errors; same bits: bits);
 
 fn label_image(dims: Dims) -> Vec<i32> {
     let mut random = Random::new(9);
@@ -90,6 +90,28 @@ fn labels<D: Device>(device: &D) {
     }
 }
 
+fn bits_of_the_cpu<D: Device>(device: &D) {
+    assert_bits_of_cpu(device, bits, bits);
+}
+
+/// Positions half-way between voxels, which are exact, go to the voxel of higher index.
+fn ties<D: Device>(device: &D) {
+    let (dims, out_dims) = ([300, 9, 4], [299, 8, 3]);
+    let src: Vec<i32> = (0..len(dims)).map(|i| i as i32).collect();
+    let buffer = device.upload(&src).unwrap();
+    let half = [[1.0, 0.0, 0.0, 0.5], [0.0, 1.0, 0.0, 0.5], [0.0, 0.0, 1.0, 0.5]];
+    let zero = device.alloc::<f32>(3 * len(out_dims)).unwrap();
+    for field in [None, Some(&zero)] {
+        let mut out = device.alloc(len(out_dims)).unwrap();
+        let rule = LabelRule::Nearest;
+        device.warp_labels(&buffer, dims, &half, field, out_dims, rule, -1, &mut out).unwrap();
+        let expected: Vec<i32> = indices(out_dims)
+            .map(|at| src[crate::support::offset(dims, at.map(|i| i + 1))])
+            .collect();
+        assert_eq!(device.into_host(out).unwrap(), expected);
+    }
+}
+
 fn errors<D: Device>(device: &D) {
     let (dims, rule) = ([4, 3, 2], LabelRule::Majority);
     let (src, mut out) = (device.alloc::<i32>(24).unwrap(), device.alloc::<i32>(24).unwrap());
@@ -102,15 +124,20 @@ fn errors<D: Device>(device: &D) {
 
 fn bits<D: Device>(device: &D) -> Results {
     let mut results = Results::new();
-    for (dims, out_dims) in pairs() {
+    for (dims, out_dims) in pairs().into_iter().chain([([40, 30, 20], [70, 41, 35])]) {
         let labels = device.upload(&label_image(dims)).unwrap();
+        let field = device.upload(&field(out_dims, 0.7)).unwrap();
         for map in maps(dims) {
             for rule in [LabelRule::Nearest, LabelRule::Majority] {
-                let mut out = device.alloc(len(out_dims)).unwrap();
-                device.warp_labels(&labels, dims, &map, None, out_dims, rule, 0, &mut out).unwrap();
-                let out = device.into_host(out).unwrap();
-                let name = format!("{rule:?} {dims:?} {map:?}");
-                results.push((name, out.iter().map(|&l| l as f32).collect()));
+                for field in [None, Some(&field)] {
+                    let mut out = device.alloc(len(out_dims)).unwrap();
+                    device
+                        .warp_labels(&labels, dims, &map, field, out_dims, rule, 0, &mut out)
+                        .unwrap();
+                    let out = device.into_host(out).unwrap();
+                    let name = format!("{rule:?} {dims:?} {map:?} {}", field.is_some());
+                    results.push((name, out.iter().map(|&l| l as f32).collect()));
+                }
             }
         }
     }

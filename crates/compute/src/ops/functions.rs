@@ -44,13 +44,13 @@ fn log_wide(x: f64) -> f64 {
 
 /// eˣ
 #[inline(always)]
-pub(super) fn exp(x: f32) -> f32 {
+pub(crate) fn exp(x: f32) -> f32 {
     exp_wide(f64::from(x)) as f32
 }
 
 /// The natural logarithm.
 #[inline(always)]
-pub(super) fn log(x: f32) -> f32 {
+pub(crate) fn log(x: f32) -> f32 {
     let value = log_wide(f64::from(x)) as f32;
     let value = if x == f32::INFINITY { x } else { value };
     let value = if x == 0.0 { f32::NEG_INFINITY } else { value };
@@ -59,7 +59,7 @@ pub(super) fn log(x: f32) -> f32 {
 
 /// xʸ
 #[inline(always)]
-pub(super) fn pow(x: f32, y: f32) -> f32 {
+pub(crate) fn pow(x: f32, y: f32) -> f32 {
     if x == 1.0 || y == 0.0 || (x == -1.0 && y.is_infinite()) {
         return 1.0;
     }

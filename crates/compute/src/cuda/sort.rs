@@ -1,0 +1,358 @@
+//! Sorting on the GPU: a radix sort that moves the pairs once for every eight bits.
+
+use std::sync::LazyLock;
+
+use super::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
+use crate::device::{DeviceBuffer, Memory};
+use crate::error::Result;
+use crate::ops::Sort;
+use crate::ops::sort::{
+    APPROXIMATE_BITS, KeyRange, Limits, SortKey, check, check_pairs, check_starts,
+};
+
+/// Digits have eight bits.
+const DIGITS: usize = 256;
+
+/// The most passes: 64 bits.
+const MOST_PASSES: usize = 8;
+
+/// The warps of the block of a tile.
+const WARPS: usize = 12;
+
+/// From this many keys on the counts of tiles need more than 30 bits.
+const LARGE: usize = 1 << 30;
+
+/// Threads of a block of the kernels that measure and count.
+const COUNTING: u32 = 512;
+
+/// The keys of each thread: as many as make a tile fill what shared memory every GPU gives.
+const fn items(wide: bool) -> usize {
+    if wide { 11 } else { 22 }
+}
+
+/// The variants of the kernels, by [`variant`].
+static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
+    let program = Program::new("sort", include_str!("kernels/sort.cu"));
+    let variant = |wide: bool, approximate: bool, large: bool| {
+        program.with(&[
+            ("WIDE", wide.into()),
+            ("APPROXIMATE", approximate.into()),
+            ("LARGE", large.into()),
+            ("ITEMS", items(wide) as i64),
+            ("WARPS", WARPS as i64),
+        ])
+    };
+    [false, true]
+        .into_iter()
+        .flat_map(|large| {
+            [(false, false), (true, false), (false, true)].map(|(w, a)| variant(w, a, large))
+        })
+        .collect()
+});
+
+/// What order numbers of keys are and which are sorted, as the kernels have it.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Order {
+    turned_if_negative: u64,
+    turned: u64,
+    low: u64,
+    span: u64,
+}
+
+// SAFETY: four integers of 64 bits, without padding, in the order of the structure of the kernels.
+unsafe impl Plain for Order {}
+
+impl Order {
+    fn of<K: SortKey>(low: u64, high: u64) -> Self {
+        let (turned_if_negative, turned) = (K::TURNED_IF_NEGATIVE, K::TURNED);
+        Self { turned_if_negative, turned, low, span: high - low }
+    }
+}
+
+/// What keys are sorted by.
+#[derive(Debug)]
+struct Digits {
+    order: Order,
+    /// The bits of what is sorted by; none if all keys are equal.
+    bits: u32,
+    /// The measured range of an approximate sort.
+    range: Option<CudaBuffer<u64>>,
+    /// Whether counts may need more than 30 bits.
+    large: bool,
+}
+
+impl Digits {
+    fn within<K: SortKey>(low: u64, high: u64, keys: usize) -> Self {
+        let bits = bits_of(high - low);
+        Self { order: Order::of::<K>(low, high), bits, range: None, large: keys >= LARGE }
+    }
+
+    /// For whole numbers of some bits.
+    fn of_bits(bits: u32, keys: usize) -> Self {
+        let order = Order { turned_if_negative: 0, turned: 0, low: 0, span: u64::MAX };
+        Self { order, bits, range: None, large: keys >= LARGE }
+    }
+
+    /// Keys that are all equal are passed through once.
+    fn passes(&self) -> usize {
+        self.bits.div_ceil(8).max(1) as usize
+    }
+
+    fn program<K: SortKey>(&self) -> &'static Program {
+        let kind = if K::BITS > 32 { 1 } else { 2 * usize::from(self.range.is_some()) };
+        &PROGRAMS[kind + 3 * usize::from(self.large)]
+    }
+
+    fn range(&self) -> Arg {
+        Arg::optional(self.range.as_ref())
+    }
+}
+
+fn bits_of(number: u64) -> u32 {
+    u64::BITS - number.leading_zeros()
+}
+
+impl Sort for Cuda {
+    fn sort_pairs<K: SortKey>(
+        &self,
+        range: KeyRange<K>,
+        keys: &CudaBuffer<K>,
+        values: Option<&CudaBuffer<u32>>,
+        sorted_keys: &mut CudaBuffer<K>,
+        sorted_values: &mut CudaBuffer<u32>,
+    ) -> Result<()> {
+        let limits = check_pairs(range, keys, values, sorted_keys, sorted_values)?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let digits = self.digits(limits, keys)?;
+        self.radix_sort(&digits, keys, values, sorted_keys, Some(sorted_values))
+    }
+
+    fn sort_keys<K: SortKey>(
+        &self,
+        range: KeyRange<K>,
+        keys: &CudaBuffer<K>,
+        sorted_keys: &mut CudaBuffer<K>,
+    ) -> Result<()> {
+        let limits = check(range, keys.len(), None, &[sorted_keys.len()])?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let digits = self.digits(limits, keys)?;
+        self.radix_sort(&digits, keys, None, sorted_keys, None)
+    }
+
+    fn sort_segments<K: SortKey>(
+        &self,
+        range: KeyRange<K>,
+        keys: &CudaBuffer<K>,
+        values: Option<&CudaBuffer<u32>>,
+        starts: &CudaBuffer<u32>,
+        sorted_keys: &mut CudaBuffer<K>,
+        sorted_values: &mut CudaBuffer<u32>,
+    ) -> Result<()> {
+        let limits = check_pairs(range, keys, values, sorted_keys, sorted_values)?;
+        check_starts(starts.len())?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let digits = self.digits(limits, keys)?;
+        if starts.is_empty() {
+            return self.radix_sort(&digits, keys, values, sorted_keys, Some(sorted_values));
+        }
+        let n = keys.len();
+        let positions = self.positions_by_segment(&digits, keys, starts, sorted_keys)?;
+        let args = [
+            keys.into(),
+            Arg::optional(values),
+            (&positions).into(),
+            sorted_keys.into(),
+            sorted_values.into(),
+            (n as u32).into(),
+        ];
+        // SAFETY: the parameters are those of the kernel; all buffers have `n` elements, and the
+        // positions are a permutation of those of the keys.
+        unsafe { self.launch(digits.program::<K>(), "gather", Shape::covering(n, 256), &args) }
+    }
+}
+
+impl Cuda {
+    /// What is sorted by. Waits for the device only where the number of passes depends on keys.
+    fn digits<K: SortKey>(&self, limits: Limits, keys: &CudaBuffer<K>) -> Result<Digits> {
+        let n = keys.len();
+        if let Limits::Within { low, high } = limits {
+            return Ok(Digits::within::<K>(low, high, n));
+        }
+        let mut range = self.alloc::<u64>(2)?;
+        let mut digits = Digits::within::<K>(0, u64::MAX >> (64 - K::BITS), n);
+        let finite = u32::from(limits == Limits::Approximate);
+        let args = [
+            keys.into(),
+            (&mut range).into(),
+            Arg::of(digits.order),
+            finite.into(),
+            (n as u32).into(),
+        ];
+        // SAFETY: the parameters are those of the kernel, which reads `n` keys and changes two
+        // numbers.
+        unsafe {
+            self.launch(digits.program::<K>(), "key_range", self.counting_blocks(n), &args)?;
+        }
+        if limits == Limits::Approximate {
+            digits.bits = APPROXIMATE_BITS;
+            digits.range = Some(range);
+            return Ok(digits);
+        }
+        let mut found = [0; 2];
+        self.read(&range, 0, &mut found)?;
+        Ok(Digits::within::<K>(!found[0], found[1], n))
+    }
+
+    fn counting_blocks(&self, n: usize) -> Shape {
+        let blocks = n.div_ceil(8 * COUNTING as usize).min(4 * self.multiprocessors());
+        Shape::blocks(blocks, COUNTING)
+    }
+
+    /// Sorts at least one key, with values, or with positions if there are none, or alone.
+    fn radix_sort<K: SortKey>(
+        &self,
+        digits: &Digits,
+        keys: &CudaBuffer<K>,
+        values: Option<&CudaBuffer<u32>>,
+        sorted_keys: &mut CudaBuffer<K>,
+        sorted_values: Option<&mut CudaBuffer<u32>>,
+    ) -> Result<()> {
+        let (n, passes, program) = (keys.len(), digits.passes(), digits.program::<K>());
+        let tile = WARPS * 32 * items(K::BITS > 32);
+        let tiles = n.div_ceil(tile);
+        // The bins of all passes, then the tickets.
+        let mut counts = self.alloc::<u32>(MOST_PASSES * DIGITS + MOST_PASSES)?;
+        let args = [
+            keys.into(),
+            (&mut counts).into(),
+            digits.range(),
+            Arg::of(digits.order),
+            (passes as u32).into(),
+            (n as u32).into(),
+        ];
+        // SAFETY: the parameters are those of the kernel, which reads `n` keys and changes the bins
+        // of the passes.
+        unsafe { self.launch(program, "count_digits", self.counting_blocks(n), &args)? };
+
+        // Two sets of what tiles publish take turns: a pass clears the one of the next.
+        let words = tiles * DIGITS * if digits.large { 2 } else { 1 };
+        let status =
+            [self.alloc::<u32>(words)?, self.alloc_unset(if passes > 1 { words } else { 0 })?];
+        let spare = if passes > 1 { n } else { 0 };
+        let spare_keys = self.alloc_unset::<K>(spare)?;
+        let spare_values = match sorted_values {
+            Some(_) => Some(self.alloc_unset::<u32>(spare)?),
+            None => None,
+        };
+
+        let shape = Shape::blocks(tiles, 32 * WARPS as u32).with_shared(tile * size_of::<K>());
+        let output = (Arg::from(sorted_keys), sorted_values.map_or(Arg::NULL, Arg::from));
+        let other = (Arg::from(&spare_keys), Arg::optional(spare_values.as_ref()));
+        let mut source = (Arg::from(keys), Arg::optional(values));
+        for pass in 0..passes {
+            // The last pass writes to the output.
+            let target = if (passes - pass) % 2 == 1 { output } else { other };
+            let args = [
+                source.0,
+                source.1,
+                target.0,
+                target.1,
+                (&status[pass % 2]).into(),
+                if pass + 1 < passes { (&status[(pass + 1) % 2]).into() } else { Arg::NULL },
+                Arg::from_element(&counts, MOST_PASSES * DIGITS + pass),
+                Arg::from_element(&counts, pass * DIGITS),
+                digits.range(),
+                Arg::of(digits.order),
+                (8 * pass as u32).into(),
+                (n as u32).into(),
+            ];
+            // SAFETY: the parameters are those of the kernel; source and target are two sets of `n`
+            // keys and values; there is a block and a row of what is published for every tile.
+            unsafe { self.launch(program, "sort_pass", shape, &args)? };
+            source = target;
+        }
+        Ok(())
+    }
+
+    /// The positions of keys, of which there are some, sorted by segment and within it by key.
+    fn positions_by_segment<K: SortKey>(
+        &self,
+        digits: &Digits,
+        keys: &CudaBuffer<K>,
+        starts: &CudaBuffer<u32>,
+        sorted_keys: &mut CudaBuffer<K>,
+    ) -> Result<CudaBuffer<u32>> {
+        let (n, program) = (keys.len(), digits.program::<K>());
+        let (keys_sorted, segments) = (n as u32, starts.len() as u32);
+        let segment_bits = bits_of(u64::from(segments));
+        let mut positions = self.alloc_unset::<u32>(n)?;
+        let shape = Shape::covering(n, 256);
+        if digits.bits + segment_bits <= u64::BITS {
+            // Segment and key make one key.
+            let mut composed = self.alloc_unset::<u64>(n)?;
+            let mut sorted = self.alloc_unset::<u64>(n)?;
+            let args = [
+                keys.into(),
+                starts.into(),
+                (&mut composed).into(),
+                digits.range(),
+                Arg::of(digits.order),
+                digits.bits.into(),
+                segments.into(),
+                keys_sorted.into(),
+            ];
+            // SAFETY: the parameters are those of the kernel, which reads `n` keys and the starts,
+            // and writes `n` numbers.
+            unsafe { self.launch(program, "compose", shape, &args)? };
+            let both = Digits::of_bits(digits.bits + segment_bits, n);
+            self.radix_sort(&both, &composed, None, &mut sorted, Some(&mut positions))?;
+            return Ok(positions);
+        }
+        // First by key, then by segment.
+        self.radix_sort(digits, keys, None, sorted_keys, Some(&mut positions))?;
+        let mut found = self.alloc_unset::<u32>(n)?;
+        let args = [
+            (&positions).into(),
+            starts.into(),
+            (&mut found).into(),
+            segments.into(),
+            keys_sorted.into(),
+        ];
+        // SAFETY: the parameters are those of the kernel, which reads `n` positions and the starts,
+        // and writes `n` numbers.
+        unsafe { self.launch(program, "segments_of", shape, &args)? };
+        let mut sorted = self.alloc_unset::<u32>(n)?;
+        let mut by_segment = self.alloc_unset::<u32>(n)?;
+        let digits = Digits::of_bits(segment_bits, n);
+        self.radix_sort(&digits, &found, Some(&positions), &mut sorted, Some(&mut by_segment))?;
+        Ok(by_segment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_counts_sort_as_well() {
+        let Ok(cuda) = Cuda::emulated() else { return };
+        let data: Vec<u32> = (0..20_000u32).map(|i| i.wrapping_mul(2_654_435_761) >> 16).collect();
+        let keys = cuda.upload(&data).unwrap();
+        let mut sorted = cuda.alloc::<u32>(data.len()).unwrap();
+        let mut positions = cuda.alloc::<u32>(data.len()).unwrap();
+        let mut digits = Digits::within::<u32>(0, 0xffff, data.len());
+        assert_eq!(digits.passes(), 2);
+        digits.large = true;
+        cuda.radix_sort(&digits, &keys, None, &mut sorted, Some(&mut positions)).unwrap();
+        let mut expected: Vec<u32> = (0..data.len() as u32).collect();
+        expected.sort_by_key(|&i| data[i as usize]);
+        assert_eq!(cuda.download(&positions).unwrap(), expected);
+    }
+}

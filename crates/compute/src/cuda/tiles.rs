@@ -1,0 +1,72 @@
+//! How kernels divide a grid: tiles of 32 x 8 voxels and some slices, each for a block of 32 x 8
+//! threads that goes from slice to slice.
+
+use super::{Cuda, Plain, Shape};
+use crate::Dims;
+use crate::error::{ComputeError, Result};
+
+/// Voxels of a tile along x and y.
+const TILE: [usize; 2] = [32, 8];
+
+/// As the kernels have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct Tiles {
+    /// The sizes of the grid.
+    dims: [u32; 3],
+    /// Tiles along x and y.
+    along: [u32; 2],
+    /// Slices of a tile.
+    slices: u32,
+}
+
+// SAFETY: six numbers of four bytes, in the order of the structure of the kernels.
+unsafe impl Plain for Tiles {}
+
+impl Tiles {
+    /// The tiles of a grid, of at most `most` slices, and the blocks for them. A tile has fewer
+    /// slices where there would otherwise be too few blocks to keep the device busy.
+    pub(super) fn new(cuda: &Cuda, dims: Dims, most: usize) -> Result<(Self, Shape)> {
+        let too_large = || {
+            let expected = "at most 2^32 - 1 along an axis, and 2^31 - 1 tiles of a GPU in all";
+            ComputeError::argument("sizes", format!("{dims:?}"), expected)
+        };
+        let size = |a: usize| u32::try_from(dims[a]).map_err(|_| too_large());
+        let sizes = [size(0)?, size(1)?, size(2)?];
+        let along = [dims[0].div_ceil(TILE[0]), dims[1].div_ceil(TILE[1])];
+        // No overflow: the product is at most that of the sizes, which has been checked.
+        let per_slice = along[0] * along[1];
+        let enough = 8 * cuda.multiprocessors();
+        let mut slices = most;
+        while slices > 1 && per_slice * dims[2].div_ceil(slices) < enough {
+            slices /= 2;
+        }
+        let blocks = u32::try_from(per_slice * dims[2].div_ceil(slices))
+            .ok()
+            .filter(|&blocks| blocks <= i32::MAX as u32)
+            .ok_or_else(too_large)?;
+        let tiles = Self { dims: sizes, along: along.map(|n| n as u32), slices: slices as u32 };
+        let block = [TILE[0] as u32, TILE[1] as u32, 1];
+        Ok((tiles, Shape { grid: [blocks, 1, 1], block, shared: 0 }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_cover_grids_of_any_shape() {
+        let Ok(cuda) = Cuda::emulated() else { return };
+        for dims in [[1, 1, 1], [256, 256, 256], [33, 9, 100], [1, 1 << 21, 1], [1, 3, 1 << 20]] {
+            let (tiles, shape) = Tiles::new(&cuda, dims, 8).unwrap();
+            let along_z = shape.grid[0] / (tiles.along[0] * tiles.along[1]);
+            assert_eq!(shape.grid[0] % (tiles.along[0] * tiles.along[1]), 0);
+            assert!((along_z * tiles.slices) as usize >= dims[2]);
+            assert!(((along_z - 1) * tiles.slices) < tiles.dims[2]);
+            assert!((1..=8).contains(&tiles.slices));
+        }
+        assert!(Tiles::new(&cuda, [1 << 33, 1, 1], 8).is_err());
+        assert!(Tiles::new(&cuda, [1, 1 << 31, 1 << 10], 8).is_err());
+    }
+}
