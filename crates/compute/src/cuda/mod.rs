@@ -32,11 +32,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::device::{Device, Memory};
+use crate::device::Device;
 use crate::error::{ComputeError, Result};
 
 pub use gpu::GpuInfo;
-pub use histogram::CudaSamples;
+pub use histogram::{CudaSamples, Tuned, TunedBy};
 pub use memory::CudaBuffer;
 #[allow(unused_imports)] // for operators that pass structures
 pub(crate) use program::{Arg, Plain, Program, Shape};
@@ -58,6 +58,8 @@ struct Inner {
     live: AtomicU64,
     peak: AtomicU64,
     allocations: AtomicU64,
+    /// The scheme for binned sums that is best here, once it is known.
+    tuned: std::sync::OnceLock<Tuned>,
 }
 
 /// What the memory pool of a device has given out.
@@ -135,7 +137,8 @@ impl Cuda {
 
     fn on(target: Target) -> Self {
         let zero = AtomicU64::default;
-        Self(Arc::new(Inner { target, live: zero(), peak: zero(), allocations: zero() }))
+        let tuned = std::sync::OnceLock::new();
+        Self(Arc::new(Inner { target, live: zero(), peak: zero(), allocations: zero(), tuned }))
     }
 
     /// Another stream of work on the same device: what is asked of the one and of the other handle
@@ -233,15 +236,6 @@ impl Cuda {
         match &self.0.target {
             Target::Gpu(gpu) => gpu.bind().ok().map(|()| gpu.stream()),
             Target::Emulated(_) => None,
-        }
-    }
-
-    /// The error of an operator that this backend has not.
-    fn unsupported(&self, what: &str) -> ComputeError {
-        ComputeError::Unsupported {
-            device: self.name(),
-            what: what.into(),
-            remedy: "use the device cpu for it",
         }
     }
 

@@ -15,6 +15,7 @@ mod joint;
 mod sampler;
 mod schemes;
 mod sums;
+pub(crate) mod tune;
 mod ungrouped;
 
 use super::{Cuda, CudaBuffer};
@@ -28,6 +29,7 @@ use crate::ops::histogram::{
 use crate::{AffineMap, Dims};
 
 pub use group::CudaSamples;
+pub use tune::{Tuned, TunedBy};
 use ungrouped::{Target, Ungrouped};
 
 /// Bytes of partial results that are held at once; more maps are taken in turns.
@@ -68,6 +70,10 @@ impl Histogram for Cuda {
         counts::value_counts(self, values, weights, low, high, bins)
     }
 
+    fn preferred_scheme(&self) -> Scheme {
+        self.tuned().scheme
+    }
+
     fn binned_sums(
         &self,
         terms: Terms,
@@ -76,7 +82,7 @@ impl Histogram for Cuda {
         moving: &MovingView<'_, Self>,
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
-        let settings = SchemeSettings::default();
+        let settings = self.tuned_settings(scheme);
         self.binned_sums_with(terms, scheme, &settings, samples, moving, maps)
     }
 

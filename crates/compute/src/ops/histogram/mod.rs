@@ -243,6 +243,12 @@ pub trait Histogram: Memory {
         256
     }
 
+    /// The scheme for binned sums that serves this device best; one whose sums have the same bits
+    /// at every run. May measure for a fraction of a second when it is asked first.
+    fn preferred_scheme(&self) -> Scheme {
+        Scheme::ConflictFree
+    }
+
     /// Groups the samples of a fixed image that is on the device: all voxels whose weight (if
     /// given) is above 0. `values` has `dims` voxels, `weights` as many; the values of samples must
     /// be finite. The samples are those of [`SampleLayout::new`]; their order is the device's own.
