@@ -17,7 +17,7 @@ mod elementwise;
 mod emulated;
 mod filter;
 mod gpu;
-mod histogram;
+pub(crate) mod histogram;
 mod libraries;
 mod memory;
 mod nvrtc;
