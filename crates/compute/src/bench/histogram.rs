@@ -16,7 +16,7 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
         return Ok(());
     }
     let n = voxels("dims", dims)?;
-    let moving = bench.image()?;
+    let moving = bench.head()?;
     let range = device.reduce(&[&moving], &[Reduction::Min(0), Reduction::Max(0)])?;
     let (low, high) = (range[0] as f32, range[1] as f32);
     let high = if high > low { high } else { low + 1.0 };

@@ -128,6 +128,50 @@ impl<'a, D: Device> Bench<'a, D> {
         self.device.upload_vec(data)
     }
 
+    /// An image like that of a head: about two thirds of it zeros around it; shells and smooth
+    /// regions of tissue within, with noise.
+    ///
+    /// # Errors
+    /// If the device has not the memory.
+    pub fn head(&self) -> Result<D::Buffer<f32>> {
+        let [nx, ny, nz] = self.dims;
+        // From -1 to 1 over an axis.
+        let place = |i: usize, n: usize| (2 * i + 1) as f32 / n as f32 - 1.0;
+        let mut state = 0x9E37_79B9_7F4A_7C15u64;
+        let mut data = Vec::new();
+        for z in 0..nz {
+            for y in 0..ny {
+                let (y, z) = (place(y, ny), place(z, nz));
+                data.extend((0..nx).map(|x| {
+                    let x = place(x, nx);
+                    let r2 = (x / 0.85).powi(2) + (y / 0.95).powi(2) + (z / 0.9).powi(2);
+                    if r2 > 1.0 {
+                        return 0.0;
+                    }
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    let noise = ((state >> 32 & 0xffff) + (state >> 48)) as f32 / 65536.0 - 1.0;
+                    let tissue = match r2.sqrt() {
+                        r if r > 0.93 => 180.0,
+                        r if r > 0.86 => 35.0,
+                        r if r > 0.82 => 60.0,
+                        r if r < 0.2 => 50.0,
+                        r => {
+                            // Folds of grey matter around white matter.
+                            let folds =
+                                (9.0 * x).sin() * (8.0 * y).cos() + (7.0 * z + 3.0 * x).sin();
+                            let white = (4.0 * (0.62 - r + 0.12 * folds) + 0.5).clamp(0.0, 1.0);
+                            105.0 + 45.0 * white + 10.0 * y
+                        }
+                    };
+                    (tissue + 16.0 * noise).max(0.0)
+                }));
+            }
+        }
+        self.device.upload_vec(data)
+    }
+
     /// Measures `f`, which moves `bytes` bytes.
     ///
     /// # Errors

@@ -7,14 +7,17 @@ use voxalign_compute::ops::histogram::{
 };
 use voxalign_compute::{AffineMap, Dims};
 
+use crate::support::Results;
+
 on_devices!("samples.cu", "histogram.cu", "joint.cu";
     samples_are_grouped,
     values_are_counted,
     binned_sums_match,
     gradients_match,
     joint_matches,
+    several_tiles_match,
     bad_input_is_an_error;
-    same bits:
+    same bits: bits
 );
 
 /// A smooth image with structure at several scales and some noise.
@@ -47,6 +50,7 @@ pub(crate) struct Case {
     pub(crate) mask: Option<Vec<f32>>,
     pub(crate) border: [f64; 3],
     pub(crate) map: AffineMap,
+    pub(crate) options: LayoutOptions,
 }
 
 pub(crate) const BINS: usize = 7;
@@ -84,6 +88,7 @@ pub(crate) fn cases() -> Vec<Case> {
                 mask: (variant & 2 == 2).then(|| (0..m).map(ramp).collect()),
                 border: if variant == 0 { [0.0; 3] } else { [3.0, 2.5, 1.5] },
                 map,
+                options: OPTIONS,
             });
         }
     }
@@ -149,7 +154,12 @@ pub(crate) fn each_sample(case: &Case, map: &AffineMap, mut f: impl FnMut(usize,
                 let p = [x as f64, y as f64, z as f64];
                 let q = map.map(|r| r[0] * p[0] + r[1] * p[1] + r[2] * p[2] + r[3]);
                 if let Some((w, value)) = sample(case, q) {
-                    f(BINNING.bin(case.fixed[i]), f64::from(case.fixed[i]), value, v * w);
+                    f(
+                        case.options.binning.bin(case.fixed[i]),
+                        f64::from(case.fixed[i]),
+                        value,
+                        v * w,
+                    );
                 }
             }
         }
@@ -157,7 +167,7 @@ pub(crate) fn each_sample(case: &Case, map: &AffineMap, mut f: impl FnMut(usize,
 }
 
 pub(crate) fn naive_sums(case: &Case, terms: Terms, map: &AffineMap) -> Vec<f64> {
-    let mut sums = vec![0.0; BINS * terms.count()];
+    let mut sums = vec![0.0; case.options.binning.bins * terms.count()];
     each_sample(case, map, |bin, x, y, w| {
         let values = match terms {
             Terms::Ratio => vec![1.0, y, y * y],
@@ -171,7 +181,7 @@ pub(crate) fn naive_sums(case: &Case, terms: Terms, map: &AffineMap) -> Vec<f64>
 }
 
 pub(crate) fn naive_joint(case: &Case, map: &AffineMap) -> Vec<f64> {
-    let mut h = vec![0.0; BINS * COLUMNS.count];
+    let mut h = vec![0.0; case.options.binning.bins * COLUMNS.count];
     each_sample(case, map, |bin, _, y, w| {
         let span = f64::from(COLUMNS.high) - f64::from(COLUMNS.low);
         let last = (COLUMNS.count - 3) as f64;
@@ -200,7 +210,7 @@ pub(crate) fn with_device<D: Histogram, R>(
     let fixed = device.upload(&case.fixed).unwrap();
     let weights = case.weights.as_ref().map(|w| device.upload(w).unwrap());
     let samples =
-        device.group_samples(&fixed, case.fixed_dims, weights.as_ref(), &OPTIONS).unwrap();
+        device.group_samples(&fixed, case.fixed_dims, weights.as_ref(), &case.options).unwrap();
     let values = device.upload(&case.moving).unwrap();
     let mask = case.mask.as_ref().map(|m| device.upload(m).unwrap());
     let view = MovingView {
@@ -411,6 +421,93 @@ fn joint_matches<D: Histogram>(device: &D) {
     }
 }
 
+/// Images of several tiles, with few bins and with more than samples; maps under which the part of
+/// the moving image that a tile meets is small, large, and nothing at all.
+fn several_tiles_match<D: Histogram>(device: &D) {
+    let small = cases()[0].map;
+    let mut large = small.map(|row| row.map(|v| 2.3 * v));
+    large[1][3] -= 40.0;
+    let mut outside = small;
+    outside[2][3] = 500.0;
+    for (bins, weights, mask) in
+        [(7, false, false), (300, true, false), (6000, false, true), (300_000, true, false)]
+    {
+        // Counting very many bins takes its time on an emulated device.
+        let many = bins > 10_000;
+        let fixed_dims = if many { [21, 13, 7] } else { [45, 39, 21] };
+        let moving_dims = [83, 64, 37];
+        let n: usize = fixed_dims.iter().product();
+        let m: usize = moving_dims.iter().product();
+        let ramp = |i: usize| ((i * 37) % 11) as f32 / 10.0;
+        let mut case = Case {
+            fixed: image(fixed_dims, 3),
+            fixed_dims,
+            weights: weights.then(|| (0..n).map(ramp).collect()),
+            moving: image(moving_dims, 5),
+            moving_dims,
+            mask: mask.then(|| (0..m).map(ramp).collect()),
+            border: [6.0, 4.0, 5.0],
+            map: small,
+            options: OPTIONS,
+        };
+        case.options.binning.bins = bins;
+        let joint = !many;
+        let maps = if many { vec![small] } else { vec![small, outside, large] };
+        with_device(device, &case, |samples, view| {
+            let what = |name: &str| format!("{name}, {bins} bins");
+            let terms = if weights { Terms::Moments } else { Terms::Ratio };
+            let scheme = Scheme::ConflictFree;
+            let slope = |k: usize| ((k * 13) % 17) as f64 / 8.0 - 1.0;
+            let slopes =
+                |_: usize, sums: &[f64]| -> Vec<f64> { (0..sums.len()).map(slope).collect() };
+            let found =
+                device.binned_gradient(terms, scheme, samples, view, &maps, &slopes).unwrap();
+            let sums = device.binned_sums(terms, scheme, samples, view, &maps).unwrap();
+            let size = if joint { bins * COLUMNS.count } else { 0 };
+            let tables = vec![(0..size).map(slope).collect::<Vec<_>>(); maps.len()];
+            let (histograms, gradients) = if joint {
+                (
+                    device.joint_histogram(samples, view, &COLUMNS, &maps).unwrap(),
+                    device.joint_gradient(samples, view, &COLUMNS, &maps, &tables).unwrap(),
+                )
+            } else {
+                Default::default()
+            };
+            for (i, map) in maps.iter().enumerate() {
+                let expected = naive_sums(&case, terms, map);
+                close(&sums[i], &expected, 2e-5, &what("sums"));
+                assert!(sums[i] == found[i].0);
+                let derivative = |f: &dyn Fn(&AffineMap) -> Vec<f64>| -> Vec<f64> {
+                    let of = |map: &AffineMap| -> f64 {
+                        f(map).iter().enumerate().map(|(k, v)| v * slope(k)).sum()
+                    };
+                    // One entry of each kind is enough here.
+                    let h = 1e-7;
+                    [1, 7, 8]
+                        .map(|e: usize| {
+                            let moved = |s: f64| {
+                                let mut map = *map;
+                                map[e / 4][e % 4] += s;
+                                of(&map)
+                            };
+                            (moved(h) - moved(-h)) / (2.0 * h)
+                        })
+                        .to_vec()
+                };
+                let three = |g: &[f64; 12]| [1, 7, 8].map(|e: usize| g[e]);
+                let expected = derivative(&|map| naive_sums(&case, terms, map));
+                close(&three(&found[i].1), &expected, 5e-4, &what("gradient"));
+                if joint {
+                    let expected = naive_joint(&case, map);
+                    close(&histograms[i], &expected, 2e-5, &what("joint"));
+                    let expected = derivative(&|map| naive_joint(&case, map));
+                    close(&three(&gradients[i]), &expected, 1e-3, &what("joint gradient"));
+                }
+            }
+        });
+    }
+}
+
 fn bad_input_is_an_error<D: Histogram>(device: &D) {
     let case = &cases()[1];
     with_device(device, case, |samples, view| {
@@ -438,6 +535,37 @@ fn bad_input_is_an_error<D: Histogram>(device: &D) {
     });
 }
 
+/// The halves of numbers, as bits.
+fn halves(numbers: &[f64]) -> Vec<f32> {
+    let bits = numbers.iter().map(|v| v.to_bits());
+    bits.flat_map(|b| [b as u32, (b >> 32) as u32]).map(f32::from_bits).collect()
+}
+
+fn bits<D: Histogram>(device: &D) -> Results {
+    let mut results = Results::new();
+    for case in [&cases()[3], &cases()[7]] {
+        with_device(device, case, |samples, view| {
+            let mut add = |name: &str, numbers: &[f64]| {
+                results.push((format!("{name} {:?}", case.fixed_dims), halves(numbers)));
+            };
+            let maps = [case.map];
+            let squares = |_: usize, sums: &[f64]| sums.to_vec();
+            for terms in [Terms::Ratio, Terms::Moments] {
+                let scheme = Scheme::ConflictFree;
+                let found =
+                    device.binned_gradient(terms, scheme, samples, view, &maps, &squares).unwrap();
+                add("sums", &found[0].0);
+                add("gradient", &found[0].1);
+            }
+            let joint = device.joint_histogram(samples, view, &COLUMNS, &maps).unwrap();
+            let gradient = device.joint_gradient(samples, view, &COLUMNS, &maps, &joint).unwrap();
+            add("joint", &joint[0]);
+            add("joint gradient", &gradient[0]);
+        });
+    }
+    results
+}
+
 /// Any number of threads, any SIMD level, one map or many at once: the same bits.
 #[test]
 fn the_same_bits() {
@@ -451,6 +579,7 @@ fn the_same_bits() {
         mask: None,
         border: [4.0; 3],
         map: cases()[0].map,
+        options: OPTIONS,
     };
     let all = |device: &Cpu, maps: usize| {
         with_device(device, &case, |samples, view| {

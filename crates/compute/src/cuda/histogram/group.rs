@@ -17,6 +17,8 @@ pub(super) static SAMPLES: LazyLock<Program> =
 const TILE_BITS: u32 = 14;
 /// Fewer bins can be sorted together with such an index in 32 bits; with more, tiles are smaller.
 const MOST_BINS: usize = 1 << (32 - TILE_BITS);
+/// Bytes of shared memory that sorting the largest tiles takes.
+const SORTING: usize = 84 << 10;
 /// Numbers of a tile's summary.
 const SUMMARY: usize = 4;
 
@@ -40,9 +42,15 @@ pub(super) struct Tiling {
 unsafe impl Plain for Tiling {}
 
 impl Tiling {
-    fn new(dims: Dims, bins: usize) -> Result<Self> {
+    fn new(dims: Dims, bins: usize, shared_memory: usize) -> Result<Self> {
+        let bits = if bins >= MOST_BINS {
+            TILE_BITS - 3
+        } else if shared_memory < SORTING {
+            TILE_BITS - 1
+        } else {
+            TILE_BITS
+        };
         // All axes get a share of the bits, thin ones no more than they have voxels.
-        let bits = if bins < MOST_BINS { TILE_BITS } else { TILE_BITS - 3 };
         let needed = |a: usize| usize::BITS - (dims[a] - 1).leading_zeros();
         let z = needed(2).min(bits - 10);
         let y = needed(1).min((bits - z) / 2);
@@ -138,7 +146,7 @@ pub(super) fn group(
     options.check(values.len(), dims, weights.map(DeviceBuffer::len))?;
     let binning = options.binning;
     let bins = binning.bins;
-    let tiling = Tiling::new(dims, bins)?;
+    let tiling = Tiling::new(dims, bins, cuda.shared_memory())?;
     let tiles = tiling.count();
     let places = tiles << tiling.bits;
     let entries = tiles * tiling.capacity as usize;
@@ -219,18 +227,20 @@ pub(super) fn group(
     }
     samples.bin_entries = cuda.alloc_unset(total_entries)?;
     if total_entries > 0 {
+        let lanes = tiles.next_power_of_two().min(32);
         // SAFETY: the parameters are the kernel's; it writes as many entries as were counted.
         unsafe {
             cuda.launch(
                 &SAMPLES,
                 "list_entries",
-                Shape::covering(bins * 32, 256),
+                Shape::covering(bins * lanes, 256),
                 &[
                     Arg::of(tiling),
                     (&samples.tile_ranks).into(),
                     (&samples.rank_bin).into(),
                     (&samples.bin_first).into(),
                     (bins as u32).into(),
+                    (lanes as u32).into(),
                     (&mut samples.bin_entries).into(),
                 ],
             )?;

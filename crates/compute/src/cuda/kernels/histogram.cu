@@ -121,9 +121,10 @@ KERNEL(binned_sums, PER_SM(THREADS, 2), Tiling tiling, MovingShape moving, IN(fl
                   s, slots, slot);
     }
     __syncthreads();
-    // Eight lanes add the places of a bin, which follow each other.
-    const u32 lanes = 8;
-    u32 part = threadIdx.x % lanes;
+    // The places of a bin follow each other. Eight lanes add them, or a warp where bins are so few
+    // that each has many.
+    u32 lanes = ranks <= WARPS ? WARP : 8;
+    u32 part = threadIdx.x & (lanes - 1);
     for (u32 from = 0; from < ranks; from += THREADS / lanes) {
         u32 rank = from + threadIdx.x / lanes;
         double sum[TERMS];
@@ -140,7 +141,6 @@ KERNEL(binned_sums, PER_SM(THREADS, 2), Tiling tiling, MovingShape moving, IN(fl
         }
 #pragma unroll
         for (u32 j = 0; j < TERMS; ++j) {
-#pragma unroll
             for (u32 step = lanes / 2; step; step >>= 1)
                 sum[j] += __shfl_xor_sync(ALL_LANES, sum[j], step);
         }

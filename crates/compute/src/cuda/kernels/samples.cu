@@ -221,24 +221,34 @@ KERNEL(scan_counts, 1024, INOUT(u32) counts, u32 n) {
     }
 }
 
-// For every bin the entries that tiles have of it, in the order of tiles. A warp takes a bin.
+// For every bin the entries that tiles have of it, in the order of tiles. `lanes` lanes, a power of
+// two, take a bin.
 KERNEL(list_entries, 256, Tiling tiling, IN(u32) tile_ranks, IN(u32) rank_bin, IN(u32) bin_first,
-       u32 bins, OUT(u64) entries) {
-    u32 bin = (u32)(global_thread() / WARP), lane = threadIdx.x & (WARP - 1);
-    if (bin >= bins) return;
-    u32 at = bin_first[bin], end = bin_first[bin + 1], tiles = tile_count(tiling);
-    for (u32 from = 0; from < tiles && at < end; from += WARP) {
-        u32 tile = from + lane;
+       u32 bins, u32 lanes, OUT(u64) entries) {
+    u32 bin = (u32)(global_thread() / lanes), lane = threadIdx.x & (WARP - 1);
+    u32 part = lane & (lanes - 1), shift = lane - part;
+    u32 of_bin = lanes == WARP ? ALL_LANES : (1u << lanes) - 1;
+    u32 at = 0, end = 0, tiles = tile_count(tiling);
+    if (bin < bins) {
+        at = bin_first[bin];
+        end = bin_first[bin + 1];
+    }
+    for (u32 from = 0; from < tiles; from += lanes) {
+        u32 tile = from + part;
         u64 first = (u64)tile * tiling.capacity;
-        u32 low = 0, high = tile < tiles ? tile_ranks[tile] : 0u, ranks = high;
-        while (low < high) {
-            u32 middle = (low + high) / 2;
-            if (rank_bin[first + middle] < bin) low = middle + 1;
-            else high = middle;
+        bool found = false;
+        u32 low = 0;
+        if (tile < tiles && at < end) {
+            u32 high = tile_ranks[tile], ranks = high;
+            while (low < high) {
+                u32 middle = (low + high) / 2;
+                if (rank_bin[first + middle] < bin) low = middle + 1;
+                else high = middle;
+            }
+            found = low < ranks && rank_bin[first + low] == bin;
         }
-        bool found = low < ranks && rank_bin[first + low] == bin;
-        u32 votes = __ballot_sync(ALL_LANES, found);
-        if (found) entries[at + __popc(votes & ((1u << lane) - 1))] = first + low;
+        u32 votes = __ballot_sync(ALL_LANES, found) >> shift & of_bin;
+        if (found) entries[at + __popc(votes & ((1u << part) - 1))] = first + low;
         at += __popc(votes);
     }
 }
@@ -254,15 +264,25 @@ KERNEL(count_values, 256, IN(float) values, IN(float) weights, u64 n, float low,
     double start = (double)low;
     u64 below = 0, above = 0;
     u32 bin = 0, run = 0;
-    // A thread takes four values that follow each other; the rest is left to the last threads.
+    // A thread takes four values that follow each other.
     u64 fours = (n + 3) / 4;
     for (u64 four = global_thread(); four < fours; four += global_threads()) {
         u64 first = 4 * four;
         u32 count = n - first < 4 ? (u32)(n - first) : 4;
         float v[4], w[4] = {1.0f, 1.0f, 1.0f, 1.0f};
-        for (u32 j = 0; j < 4; ++j) v[j] = j < count ? values[first + j] : NAN_F;
-        if (weights)
-            for (u32 j = 0; j < 4; ++j) w[j] = j < count ? weights[first + j] : 0.0f;
+        if (count == 4) {
+            float4 four_values = load4(values, four);
+            v[0] = four_values.x, v[1] = four_values.y, v[2] = four_values.z, v[3] = four_values.w;
+            if (weights) {
+                float4 u = load4(weights, four);
+                w[0] = u.x, w[1] = u.y, w[2] = u.z, w[3] = u.w;
+            }
+        } else {
+            for (u32 j = 0; j < 4; ++j) {
+                v[j] = j < count ? values[first + j] : NAN_F;
+                if (weights) w[j] = j < count ? weights[first + j] : 0.0f;
+            }
+        }
         for (u32 j = 0; j < 4; ++j) {
             if (!(w[j] > 0.0f)) continue;
             if (v[j] >= low && v[j] <= high) {
