@@ -16,6 +16,7 @@ use voxalign_compute::{AffineMap, ComputeError};
 on_devices!("schemes.cu", "baselines.cu", "ungrouped.cu";
     schemes_match,
     settings_do_not_matter,
+    gradients_follow_the_scheme,
     baselines_match,
     narrow_memory,
     bad_settings_are_errors;
@@ -265,6 +266,26 @@ fn reproducible_schemes<D: Histogram>(device: &D) -> Results {
         }
     });
     results
+}
+
+/// The pass for the derivative takes the sums of any scheme.
+fn gradients_follow_the_scheme<D: Histogram>(device: &D) {
+    let case = &cases()[3];
+    with_device(device, case, |samples, view| {
+        let maps = [case.map; 2];
+        let squares = |_: usize, sums: &[f64]| sums.to_vec();
+        let of =
+            |scheme| device.binned_gradient(Terms::Ratio, scheme, samples, view, &maps, &squares);
+        let expected = of(Scheme::Direct).unwrap();
+        for scheme in Scheme::ALL {
+            let Some(found) = offered(scheme.name(), of(scheme)) else { continue };
+            assert_eq!(found.len(), 2);
+            for (f, e) in found.iter().zip(&expected) {
+                close(&f.0, &e.0, 2e-5, scheme.name());
+                close(&f.1, &e.1, 1e-4, scheme.name());
+            }
+        }
+    });
 }
 
 /// The CPU says what it has not.

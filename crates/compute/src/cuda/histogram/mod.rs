@@ -126,14 +126,11 @@ impl Histogram for Cuda {
     ) -> Result<Vec<SumsAndGradient>> {
         if matches!(scheme, Scheme::ConflictFree | Scheme::Direct) {
             let direct = scheme == Scheme::Direct;
-            return sums::gradient(self, terms, direct, samples, moving, maps, slopes);
+            return sums::gradient(self, terms, direct, samples, moving, maps, slopes, None);
         }
         // The scheme makes the sums; the pass that makes the derivative is common to all.
         let sums = self.binned_sums(terms, scheme, samples, moving, maps)?;
-        let of_scheme = |i: usize, found: &[f64]| slopes(i, sums.get(i).map_or(found, |s| s));
-        let mut all = sums::gradient(self, terms, false, samples, moving, maps, &of_scheme)?;
-        all.iter_mut().zip(&sums).for_each(|(a, s)| a.0.clone_from(s));
-        Ok(all)
+        sums::gradient(self, terms, false, samples, moving, maps, slopes, Some(&sums))
     }
 
     fn joint_histogram(

@@ -113,7 +113,7 @@ fn parse(text: &[u8]) -> Option<Tuned> {
     let (scheme, threads) = std::str::from_utf8(text).ok()?.split_once(' ')?;
     let threads: usize = threads.parse().ok()?;
     let scheme: Scheme = scheme.parse().ok()?;
-    let good = scheme.reproducible() && threads <= 1024 && threads % 32 == 0;
+    let good = scheme.reproducible() && threads <= 1024 && threads.is_multiple_of(32);
     let settings = SchemeSettings { blocks: None, threads: (threads > 0).then_some(threads) };
     good.then_some(Tuned { scheme, settings, source: TunedBy::Cache })
 }

@@ -305,7 +305,7 @@ pub(super) fn fit(
     per_warp: usize,
     fixed: usize,
 ) -> Result<usize> {
-    if threads == 0 || threads > 1024 || threads % 32 != 0 {
+    if threads == 0 || threads > 1024 || !threads.is_multiple_of(32) {
         return Err(ComputeError::argument("threads", threads, "a multiple of 32, at most 1024"));
     }
     let bytes = (threads / 32).saturating_mul(per_warp).saturating_add(fixed);
