@@ -495,4 +495,22 @@ mod tests {
         let mut stop = || Err(ComputeError::argument("patience", "none", "some"));
         assert!(explore(&device, &pair, effort, &mut stop).is_err());
     }
+
+    /// Takes a minute: thousands of emulated blocks.
+    #[test]
+    #[ignore = "takes a minute"]
+    fn the_gpu_shows_all_schemes() {
+        let Ok(device) = crate::cuda::Cuda::emulated() else { return };
+        let pair = Pair::synthetic([12, 10, 5]);
+        let effort = Effort { quick: true, runs: 1 };
+        let found = explore(&device, &pair, effort, &mut || Ok(())).unwrap();
+        assert!(found.missing.is_empty(), "{:?}", found.missing);
+        assert_eq!(found.figures.len(), 7);
+        for figure in &found.figures {
+            let times = figure.points.iter().filter(|p| p.seconds.is_some()).count();
+            assert!(2 * times > figure.points.len(), "{figure:?}");
+            let unfit = figure.points.iter().filter(|p| p.seconds.is_none());
+            assert!(unfit.into_iter().all(|p| p.why_not.is_some()));
+        }
+    }
 }
