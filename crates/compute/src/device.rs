@@ -126,6 +126,7 @@ pub trait Device:
     + ops::Resample
     + ops::Stencil
     + ops::Filter
+    + ops::Fourier
     + ops::Histogram
     + ops::Sort
 {

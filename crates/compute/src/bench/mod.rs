@@ -7,6 +7,7 @@
 mod elementwise;
 pub mod explore;
 mod filter;
+mod fourier;
 mod histogram;
 mod reduce;
 mod resample;
@@ -47,20 +48,22 @@ impl Measurement {
 }
 
 /// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The sizes of the images.
     pub dims: Dims,
     /// The least size in bytes of the array whose copy stands for the bandwidth of the device. An
     /// image of `dims` may lie in the caches in part, which would flatter; zero takes it as it is.
     pub copy_bytes: usize,
+    /// The families to measure, of [`FAMILIES`]; none for all of them.
+    pub families: Vec<String>,
 }
 
 impl Settings {
     /// Images of `dims`, and the copy of such an image as the bandwidth.
     #[must_use]
     pub fn new(dims: Dims) -> Self {
-        Self { dims, copy_bytes: 0 }
+        Self { dims, copy_bytes: 0, families: Vec::new() }
     }
 }
 
@@ -210,19 +213,31 @@ impl<'a, D: Device> Bench<'a, D> {
     }
 }
 
-/// Measures the operators of all families on images of one size.
+/// The families that are measured.
+pub const FAMILIES: [&str; 8] =
+    ["elementwise", "filter", "fourier", "histogram", "reduce", "resample", "sort", "stencil"];
+
+/// Measures the operators of the families on images of one size.
 ///
 /// # Errors
 /// If the device has not the memory, or fails.
 pub fn run<D: Device>(device: &D, settings: &Settings) -> Result<Vec<Measurement>> {
     let mut bench = Bench::new(device, settings)?;
-    elementwise::run(&mut bench)?;
-    filter::run(&mut bench)?;
-    histogram::run(&mut bench)?;
-    reduce::run(&mut bench)?;
-    resample::run(&mut bench)?;
-    sort::run(&mut bench)?;
-    stencil::run(&mut bench)?;
+    let of: [fn(&mut Bench<'_, D>) -> Result<()>; FAMILIES.len()] = [
+        elementwise::run,
+        filter::run,
+        fourier::run,
+        histogram::run,
+        reduce::run,
+        resample::run,
+        sort::run,
+        stencil::run,
+    ];
+    for (family, run) in FAMILIES.iter().zip(of) {
+        if settings.families.is_empty() || settings.families.iter().any(|f| f == family) {
+            run(&mut bench)?;
+        }
+    }
     Ok(bench.results)
 }
 
@@ -235,7 +250,8 @@ mod tests {
     fn the_largest_copy_is_the_bandwidth() {
         let cpu = Cpu::new(Some(1)).unwrap();
         let dims = [8, 4, 4];
-        let mut bench = Bench::new(&cpu, &Settings { dims, copy_bytes: 1500 }).unwrap();
+        let mut bench =
+            Bench::new(&cpu, &Settings { copy_bytes: 1500, ..Settings::new(dims) }).unwrap();
         let calls = std::cell::Cell::new(0);
         let count = || {
             calls.set(calls.get() + 1);

@@ -2,6 +2,7 @@
 
 mod elementwise;
 mod filter;
+pub(crate) mod fourier;
 pub mod histogram;
 pub(crate) mod lanes;
 mod lines;

@@ -157,12 +157,22 @@ struct Division {
 impl Division {
     /// For `lines` of `n` samples; `shared` is the shared memory that a block can have, bytes.
     fn new(lines: usize, n: usize, rows: bool, shared: usize) -> Self {
-        let all = n.div_ceil(SAMPLES);
-        let (segments, chunk) = if all <= MOST_SEGMENTS {
-            (all, n)
-        } else {
-            (CHUNK_SEGMENTS, CHUNK_SEGMENTS * SAMPLES)
-        };
+        let segments = n.div_ceil(SAMPLES);
+        let whole = Self::of(lines, n, segments, n, rows, shared);
+        if segments <= MOST_SEGMENTS && whole.shared() <= shared {
+            return whole;
+        }
+        Self::of(lines, n, CHUNK_SEGMENTS, CHUNK_SEGMENTS * SAMPLES, rows, shared)
+    }
+
+    fn of(
+        lines: usize,
+        n: usize,
+        segments: usize,
+        chunk: usize,
+        rows: bool,
+        shared: usize,
+    ) -> Self {
         // Whole pieces of 128 bytes of memory where that leaves not too many threads.
         let width = match segments {
             ..=8 => 256 / segments / 32 * 32,
@@ -170,18 +180,16 @@ impl Division {
             17..=32 => 16,
             _ => 8,
         };
-        // An odd multiple of four.
-        let pitch = if rows { chunk.next_multiple_of(4) / 4 / 2 * 8 + 4 } else { 0 };
-        let pitch = if pitch < chunk && rows { pitch + 8 } else { pitch };
         let mut division = Self {
             width: width.min(lines.next_multiple_of(8)),
             segments,
             chunk,
             chunks: n.div_ceil(chunk),
-            pitch,
+            // An odd multiple of four.
+            pitch: if rows { 4 * (chunk.div_ceil(4) | 1) } else { 0 },
         };
         while division.shared() > shared && division.width > 8 {
-            division.width /= 2;
+            division.width = (division.width / 2).next_multiple_of(8);
         }
         division
     }
@@ -214,7 +222,7 @@ impl Cuda {
         for i in (0..last).rev() {
             to_out[i] = to_out[i + 1] == matches!(passes[i + 1].kind, Kind::Recursive(_));
         }
-        let mut other = match to_out.contains(&false) {
+        let other = match to_out.contains(&false) {
             true => Some(self.alloc_unset::<f32>(src.len())?),
             false => None,
         };
@@ -231,7 +239,6 @@ impl Cuda {
                 Kind::Box(radius) => self.running_mean(pass.lines, *radius, from, to)?,
             }
         }
-        drop(other.take());
         Ok(())
     }
 
@@ -371,7 +378,7 @@ mod tests {
                 assert!(d.shared() <= shared, "{n}: {d:?}");
                 assert!(d.segments * SAMPLES >= d.chunk && d.chunk * d.chunks >= n, "{n}: {d:?}");
                 assert!(d.chunks == 1 || d.segments * SAMPLES == d.chunk, "{n}: {d:?}");
-                assert!(!rows || (d.pitch / 4 % 2 == 1 && d.pitch % 4 == 0), "{n}: {d:?}");
+                assert!(!rows || d.pitch % 8 == 4, "{n}: {d:?}");
                 assert!(!rows || d.pitch >= d.chunk.next_multiple_of(4), "{n}: {d:?}");
             }
         }

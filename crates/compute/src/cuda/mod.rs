@@ -13,9 +13,11 @@
 //! are tested on machines without a GPU.
 
 mod cache;
+mod cufft;
 mod elementwise;
 mod emulated;
 mod filter;
+mod fourier;
 mod gpu;
 pub(crate) mod histogram;
 mod libraries;
@@ -32,7 +34,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::device::Device;
+use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
 
 pub use gpu::GpuInfo;
@@ -54,12 +56,24 @@ pub struct Cuda(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    plans: cufft::Plans,
     target: Target,
     live: AtomicU64,
     peak: AtomicU64,
     allocations: AtomicU64,
     /// The scheme for binned sums that is best here, once it is known.
     tuned: std::sync::OnceLock<Tuned>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Plans need the context, which ends with the target.
+        if let Target::Gpu(gpu) = &self.target
+            && gpu.bind().is_ok()
+        {
+            self.plans.clear();
+        }
+    }
 }
 
 /// What the memory pool of a device has given out.
@@ -137,8 +151,15 @@ impl Cuda {
 
     fn on(target: Target) -> Self {
         let zero = AtomicU64::default;
-        let tuned = std::sync::OnceLock::new();
-        Self(Arc::new(Inner { target, live: zero(), peak: zero(), allocations: zero(), tuned }))
+        let (plans, tuned) = (cufft::Plans::default(), std::sync::OnceLock::new());
+        Self(Arc::new(Inner {
+            plans,
+            target,
+            live: zero(),
+            peak: zero(),
+            allocations: zero(),
+            tuned,
+        }))
     }
 
     /// Another stream of work on the same device: what is asked of the one and of the other handle
@@ -231,11 +252,19 @@ impl Cuda {
     }
 
     /// The CUDA stream that work is put into, for libraries of CUDA; none on an emulated device.
-    #[allow(dead_code)] // used by libraries of CUDA
     pub(crate) fn stream(&self) -> Option<*mut std::ffi::c_void> {
         match &self.0.target {
             Target::Gpu(gpu) => gpu.bind().ok().map(|()| gpu.stream()),
             Target::Emulated(_) => None,
+        }
+    }
+
+    /// The error of an operator that this backend has not.
+    fn unsupported(&self, what: &str) -> ComputeError {
+        ComputeError::Unsupported {
+            device: self.name(),
+            what: what.into(),
+            remedy: "use the device cpu for it",
         }
     }
 

@@ -25,27 +25,33 @@ const LARGE: usize = 1 << 30;
 /// Threads of a block of the kernels that measure and count.
 const COUNTING: u32 = 512;
 
-/// The keys of each thread: as many as make a tile fill what shared memory every GPU gives.
-const fn items(wide: bool) -> usize {
-    if wide { 11 } else { 22 }
+/// Shared memory of a block from which on two blocks with large tiles fit on a multiprocessor.
+const ROOM_FOR_LARGE_TILES: usize = 160 << 10;
+
+/// The keys of each thread. Keys and values of a tile fit in shared memory; the larger the tile,
+/// the longer the runs of neighbours that it writes.
+const fn items(wide: bool, large_tiles: bool) -> usize {
+    match (wide, large_tiles) {
+        (false, true) => 20,
+        (true, true) => 14,
+        (false, false) => 11,
+        (true, false) => 7,
+    }
 }
 
-/// The variants of the kernels, by [`variant`].
+/// The variants of the kernels, by [`Digits::program`].
 static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
     let program = Program::new("sort", include_str!("kernels/sort.cu"));
-    let variant = |wide: bool, approximate: bool, large: bool| {
-        program.with(&[
-            ("WIDE", wide.into()),
-            ("APPROXIMATE", approximate.into()),
-            ("LARGE", large.into()),
-            ("ITEMS", items(wide) as i64),
-            ("WARPS", WARPS as i64),
-        ])
-    };
-    [false, true]
-        .into_iter()
-        .flat_map(|large| {
-            [(false, false), (true, false), (false, true)].map(|(w, a)| variant(w, a, large))
+    (0..12usize)
+        .map(|variant| {
+            let (kind, large_tiles) = (variant % 3, variant / 6 == 1);
+            program.with(&[
+                ("WIDE", (kind == 1).into()),
+                ("APPROXIMATE", (kind == 2).into()),
+                ("LARGE", (variant / 3 % 2) as i64),
+                ("ITEMS", items(kind == 1, large_tiles) as i64),
+                ("WARPS", WARPS as i64),
+            ])
         })
         .collect()
 });
@@ -80,18 +86,24 @@ struct Digits {
     range: Option<CudaBuffer<u64>>,
     /// Whether counts may need more than 30 bits.
     large: bool,
+    /// Whether tiles are large.
+    large_tiles: bool,
 }
 
 impl Digits {
-    fn within<K: SortKey>(low: u64, high: u64, keys: usize) -> Self {
-        let bits = bits_of(high - low);
-        Self { order: Order::of::<K>(low, high), bits, range: None, large: keys >= LARGE }
+    fn within<K: SortKey>(cuda: &Cuda, low: u64, high: u64, keys: usize) -> Self {
+        Self {
+            order: Order::of::<K>(low, high),
+            bits: bits_of(high - low),
+            range: None,
+            large: keys >= LARGE,
+            large_tiles: cuda.shared_memory() >= ROOM_FOR_LARGE_TILES,
+        }
     }
 
     /// For whole numbers of some bits.
-    fn of_bits(bits: u32, keys: usize) -> Self {
-        let order = Order { turned_if_negative: 0, turned: 0, low: 0, span: u64::MAX };
-        Self { order, bits, range: None, large: keys >= LARGE }
+    fn of_bits(cuda: &Cuda, bits: u32, keys: usize) -> Self {
+        Self { bits, ..Self::within::<u64>(cuda, 0, u64::MAX, keys) }
     }
 
     /// Keys that are all equal are passed through once.
@@ -101,7 +113,7 @@ impl Digits {
 
     fn program<K: SortKey>(&self) -> &'static Program {
         let kind = if K::BITS > 32 { 1 } else { 2 * usize::from(self.range.is_some()) };
-        &PROGRAMS[kind + 3 * usize::from(self.large)]
+        &PROGRAMS[kind + 3 * usize::from(self.large) + 6 * usize::from(self.large_tiles)]
     }
 
     fn range(&self) -> Arg {
@@ -183,10 +195,10 @@ impl Cuda {
     fn digits<K: SortKey>(&self, limits: Limits, keys: &CudaBuffer<K>) -> Result<Digits> {
         let n = keys.len();
         if let Limits::Within { low, high } = limits {
-            return Ok(Digits::within::<K>(low, high, n));
+            return Ok(Digits::within::<K>(self, low, high, n));
         }
         let mut range = self.alloc::<u64>(2)?;
-        let mut digits = Digits::within::<K>(0, u64::MAX >> (64 - K::BITS), n);
+        let mut digits = Digits::within::<K>(self, 0, u64::MAX >> (64 - K::BITS), n);
         let finite = u32::from(limits == Limits::Approximate);
         let args = [
             keys.into(),
@@ -207,7 +219,7 @@ impl Cuda {
         }
         let mut found = [0; 2];
         self.read(&range, 0, &mut found)?;
-        Ok(Digits::within::<K>(!found[0], found[1], n))
+        Ok(Digits::within::<K>(self, !found[0], found[1], n))
     }
 
     fn counting_blocks(&self, n: usize) -> Shape {
@@ -225,7 +237,7 @@ impl Cuda {
         sorted_values: Option<&mut CudaBuffer<u32>>,
     ) -> Result<()> {
         let (n, passes, program) = (keys.len(), digits.passes(), digits.program::<K>());
-        let tile = WARPS * 32 * items(K::BITS > 32);
+        let tile = WARPS * 32 * items(K::BITS > 32, digits.large_tiles);
         let tiles = n.div_ceil(tile);
         // The bins of all passes, then the tickets.
         let mut counts = self.alloc::<u32>(MOST_PASSES * DIGITS + MOST_PASSES)?;
@@ -252,7 +264,8 @@ impl Cuda {
             None => None,
         };
 
-        let shape = Shape::blocks(tiles, 32 * WARPS as u32).with_shared(tile * size_of::<K>());
+        let pair = size_of::<K>() + if sorted_values.is_some() { size_of::<u32>() } else { 0 };
+        let shape = Shape::blocks(tiles, 32 * WARPS as u32).with_shared(tile * pair);
         let output = (Arg::from(sorted_keys), sorted_values.map_or(Arg::NULL, Arg::from));
         let other = (Arg::from(&spare_keys), Arg::optional(spare_values.as_ref()));
         let mut source = (Arg::from(keys), Arg::optional(values));
@@ -311,7 +324,7 @@ impl Cuda {
             // SAFETY: the parameters are those of the kernel, which reads `n` keys and the starts,
             // and writes `n` numbers.
             unsafe { self.launch(program, "compose", shape, &args)? };
-            let both = Digits::of_bits(digits.bits + segment_bits, n);
+            let both = Digits::of_bits(self, digits.bits + segment_bits, n);
             self.radix_sort(&both, &composed, None, &mut sorted, Some(&mut positions))?;
             return Ok(positions);
         }
@@ -330,7 +343,7 @@ impl Cuda {
         unsafe { self.launch(program, "segments_of", shape, &args)? };
         let mut sorted = self.alloc_unset::<u32>(n)?;
         let mut by_segment = self.alloc_unset::<u32>(n)?;
-        let digits = Digits::of_bits(segment_bits, n);
+        let digits = Digits::of_bits(self, segment_bits, n);
         self.radix_sort(&digits, &found, Some(&positions), &mut sorted, Some(&mut by_segment))?;
         Ok(by_segment)
     }
@@ -341,18 +354,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wide_counts_sort_as_well() {
+    fn all_tiles_and_counts_sort() {
         let Ok(cuda) = Cuda::emulated() else { return };
         let data: Vec<u32> = (0..20_000u32).map(|i| i.wrapping_mul(2_654_435_761) >> 16).collect();
         let keys = cuda.upload(&data).unwrap();
         let mut sorted = cuda.alloc::<u32>(data.len()).unwrap();
         let mut positions = cuda.alloc::<u32>(data.len()).unwrap();
-        let mut digits = Digits::within::<u32>(0, 0xffff, data.len());
-        assert_eq!(digits.passes(), 2);
-        digits.large = true;
-        cuda.radix_sort(&digits, &keys, None, &mut sorted, Some(&mut positions)).unwrap();
         let mut expected: Vec<u32> = (0..data.len() as u32).collect();
         expected.sort_by_key(|&i| data[i as usize]);
-        assert_eq!(cuda.download(&positions).unwrap(), expected);
+        for (large, large_tiles) in [(true, false), (true, true), (false, true)] {
+            let mut digits = Digits::within::<u32>(&cuda, 0, 0xffff, data.len());
+            assert_eq!(digits.passes(), 2);
+            (digits.large, digits.large_tiles) = (large, large_tiles);
+            cuda.radix_sort(&digits, &keys, None, &mut sorted, Some(&mut positions)).unwrap();
+            assert_eq!(cuda.download(&positions).unwrap(), expected);
+            let values = cuda.upload(&data).unwrap();
+            cuda.radix_sort(&digits, &keys, Some(&values), &mut sorted, Some(&mut positions))
+                .unwrap();
+            assert_eq!(cuda.download(&positions).unwrap(), cuda.download(&sorted).unwrap());
+        }
     }
 }

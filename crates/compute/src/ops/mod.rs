@@ -3,6 +3,7 @@
 pub mod elementwise;
 pub mod expression;
 pub mod filter;
+pub mod fourier;
 pub(crate) mod functions;
 pub mod histogram;
 pub(crate) mod linear;
@@ -13,6 +14,7 @@ pub mod stencil;
 
 pub use elementwise::Elementwise;
 pub use filter::Filter;
+pub use fourier::Fourier;
 pub use histogram::Histogram;
 pub use reduce::Reduce;
 pub use resample::Resample;

@@ -89,6 +89,7 @@ const KERNEL_FILES: &[&str] = &[
     "baselines.cu",
     "fields.cu",
     "filter.cu",
+    "fourier.cu",
     "histogram.cu",
     "joint.cu",
     "labels.cu",
@@ -119,6 +120,7 @@ fn every_file_of_kernels_is_in_a_list() {
 
 mod elementwise;
 mod filter;
+mod fourier;
 mod histogram;
 mod reduce;
 mod resample;

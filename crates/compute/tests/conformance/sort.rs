@@ -12,8 +12,8 @@ on_devices!(
 );
 
 /// About the sizes of warps and of the tiles of a GPU.
-const LENGTHS: [usize; 14] =
-    [0, 1, 2, 31, 32, 33, 257, 4223, 4224, 4225, 8447, 8448, 8449, 2 * 8448 + 7];
+const LENGTHS: [usize; 18] =
+    [0, 1, 2, 31, 32, 33, 257, 2687, 2688, 2689, 4223, 4224, 4225, 5376, 7679, 7680, 7681, 15_367];
 
 /// Keys of random bits, of which only some differ.
 fn keys<K>(n: usize, mask: u64, make: impl Fn(u64) -> K) -> Vec<K> {
@@ -164,7 +164,7 @@ fn ranges<D: Device>(device: &D) {
 }
 
 fn keys_alone<D: Device>(device: &D) {
-    for n in [0, 1, 4231] {
+    for n in [0, 1, 5381] {
         for range in [Full, Measured] {
             let mut data = keys(n, 0x0fff_ffff_0000_ffff, |b| b);
             let from = device.upload(&data).unwrap();

@@ -43,6 +43,15 @@ pub(crate) struct BenchArgs {
     /// Measure the operators only
     #[arg(long, conflicts_with = "affine_only")]
     operators_only: bool,
+    /// Measure these families of operators only, such as `filter,sort`, and not the affine job
+    #[arg(
+        long,
+        value_name = "FAMILY,...",
+        value_delimiter = ',',
+        value_parser = bench::FAMILIES,
+        conflicts_with = "affine_only"
+    )]
+    only: Vec<String>,
     /// Measure the affine job only
     #[arg(long, conflicts_with = "size")]
     affine_only: bool,
@@ -143,7 +152,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Outcome, Failure> {
     let operators =
         if args.affine_only { Vec::new() } else { operators(&machine, &settings(args, &machine))? };
     interrupt::check()?;
-    let affine = if args.operators_only {
+    let affine = if args.operators_only || !args.only.is_empty() {
         None
     } else {
         Some(affine::measure(&machine, args.pair.as_deref())?)
@@ -177,7 +186,7 @@ fn settings(args: &BenchArgs, machine: &Machine) -> Settings {
     let dims = args.size.map_or(usual, |s| s.0);
     // Four times the cache, so that most of the array is not in it.
     let copy_bytes = gpu.map_or(0, |g| GPU_COPY.max(4 * g.l2_cache as usize));
-    Settings { dims, copy_bytes }
+    Settings { dims, copy_bytes, families: args.only.clone() }
 }
 
 fn operators(machine: &Machine, settings: &Settings) -> Result<Vec<Operator>, Failure> {

@@ -2,6 +2,13 @@
 // `stride` apart; the result must not be the source.
 #include "prelude.cuh"
 
+// A parameter that is read where it lies, with indices known only at run time.
+#ifdef VOXALIGN_EMULATION
+#define IN_PLACE(T) const T
+#else
+#define IN_PLACE(T) const __grid_constant__ T
+#endif
+
 #define OUTPUTS 8
 #define AHEAD 8
 #define WEIGHTS 32u
@@ -46,8 +53,8 @@ DEVICE void widen(IN(float) src, u64 base, const Lines& g, i64 first, i64 distan
 
 // A symmetric weighted mean across rows. A thread gives OUTPUTS neighbouring samples of a line:
 // each sample that it reads serves all of them. Weights beyond those passed by value are in `more`.
-KERNEL(fir_columns, 256, IN(float) src, OUT(float) out, Lines g, u32 radius, Weights weights,
-       IN(float) more) {
+KERNEL(fir_columns, 256, IN(float) src, OUT(float) out, Lines g, u32 radius,
+       IN_PLACE(Weights) weights, IN(float) more) {
     u32 group = blockIdx.x / g.line_blocks;
     u64 line = (u64)(blockIdx.x - group * g.line_blocks) * blockDim.x + threadIdx.x;
     u64 first = ((u64)group * blockDim.y + threadIdx.y) * OUTPUTS;
@@ -79,8 +86,8 @@ KERNEL(fir_columns, 256, IN(float) src, OUT(float) out, Lines g, u32 radius, Wei
 }
 
 // The same along rows: a thread for each sample.
-KERNEL(fir_rows, 256, IN(float) src, OUT(float) out, Lines g, u32 radius, Weights weights,
-       IN(float) more) {
+KERNEL(fir_rows, 256, IN(float) src, OUT(float) out, Lines g, u32 radius,
+       IN_PLACE(Weights) weights, IN(float) more) {
     u64 v = global_thread();
     if (v >= g.lines * g.n) return;
     i64 n = (i64)g.n, base = (i64)(quotient(v, g.n) * g.n), i = (i64)v - base;

@@ -20,6 +20,7 @@ typedef u32 Key;
 #define TILE_THREADS (WARPS * 32)
 #define TILE (TILE_THREADS * ITEMS)
 #define MOST_PASSES (WIDE ? 8 : 4)
+static_assert(32 * ITEMS <= 65536, "ranks in a warp have 16 bits");
 
 // What a key's digits are those of: `turned` makes order numbers of keys, which are taken relative
 // to `low` and are at most `span` then.
@@ -213,8 +214,9 @@ KERNEL(sort_pass, TILE_BOUNDS, IN(Key) keys, IN(u32) values, OUT(Key) sorted_key
     SHARED(u32, counts, WARPS * DIGITS);   // of each warp; then the slots where its digits begin
     SHARED(u32, target, DIGITS);           // of each digit: its place in the output less its slot
     SHARED(u32, scratch, 32);
-    DYNAMIC_SHARED(Key, key_slots);        // keys, then values, sorted by digit
-    DYNAMIC_SHARED(u32, value_slots);
+    DYNAMIC_SHARED(Key, key_slots);        // keys sorted by digit, and after them values
+    DYNAMIC_SHARED(u32, all_slots);
+    SHARED_POINTER(u32) value_slots = all_slots + TILE * (sizeof(Key) / sizeof(u32));
     const u32 thread = threadIdx.x, lane = thread % WARP, warp = thread / WARP;
 
     // Tiles are numbered as blocks begin: those before are under way, so that waiting for them ends.
@@ -223,15 +225,18 @@ KERNEL(sort_pass, TILE_BOUNDS, IN(Key) keys, IN(u32) values, OUT(Key) sorted_key
     __syncthreads();
     const u32 tile = scratch[0], first = tile * TILE;
     const u32 here = n - first < TILE ? n - first : TILE;
-    const u32 mine = warp * (WARP * ITEMS) + lane;   // the position in the tile of the first key
+    // The first key of this thread, the next is a warp's width on; and how many positions there are
+    // from it on in the tile. So all addresses are one and an offset that the compiler knows.
+    const u32 mine = warp * (WARP * ITEMS) + lane, begin_mine = first + mine;
+    const i32 left = (i32)here - (i32)mine;
     const Places p = places(range, order);
     __syncthreads();
 
+    IN(Key) my_keys = keys + begin_mine;
     Key key[ITEMS];
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i) {
-        u32 at = mine + i * WARP;
-        key[i] = at < here ? (Key)keys[first + at] : Key(0);
+        key[i] = (i32)(i * WARP) < left ? (Key)my_keys[i * WARP] : Key(0);
     }
 
     // Each warp counts its digits in the order of its keys. What is beyond the end of the input
@@ -239,7 +244,7 @@ KERNEL(sort_pass, TILE_BOUNDS, IN(Key) keys, IN(u32) values, OUT(Key) sorted_key
     u32 slot[ITEMS];   // with the digit in the upper half, until it is known
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i) {
-        u32 digit = mine + i * WARP < here ? digit_of(place(key[i], p), shift) : DIGITS - 1;
+        u32 digit = (i32)(i * WARP) < left ? digit_of(place(key[i], p), shift) : DIGITS - 1;
         u32 same = ALL_LANES;
 #pragma unroll
         for (u32 bit = 0; bit < 8; ++bit) {
@@ -289,6 +294,18 @@ KERNEL(sort_pass, TILE_BOUNDS, IN(Key) keys, IN(u32) values, OUT(Key) sorted_key
         slot[i] = (slot[i] & 0xffffu) + counts[warp * DIGITS + (slot[i] >> 16)];
         key_slots[slot[i]] = key[i];
     }
+    if (sorted_values) {
+        // One condition for both cases, and reads that the compiler must not move up: else it keeps
+        // so much for later that registers do not suffice.
+        IN(u32) my_values = values + begin_mine;
+        u32 value[ITEMS];
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i)
+            value[i] = values && (i32)(i * WARP) < left ? *(const volatile u32*)&my_values[i * WARP]
+                                                        : begin_mine + i * WARP;
+#pragma unroll
+        for (u32 i = 0; i < ITEMS; ++i) value_slots[slot[i]] = value[i];
+    }
     if (thread < DIGITS) {
         u32 begin = target[thread];
         if (tile > 0) {
@@ -299,32 +316,16 @@ KERNEL(sort_pass, TILE_BOUNDS, IN(Key) keys, IN(u32) values, OUT(Key) sorted_key
     }
     __syncthreads();
 
-    u32 digits[(ITEMS + 3) / 4];   // four in a word
+    // Neighbours in the slots are neighbours in the output, but where a digit ends.
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i) {
         u32 at = thread + i * TILE_THREADS;
         Key k = key_slots[at];
-        u32 digit = digit_of(place(k, p), shift);
-        if (at < here) sorted_keys[target[digit] + at] = k;
-        digits[i / 4] = i % 4 ? digits[i / 4] | digit << (8 * (i % 4)) : digit;
-    }
-    if (!sorted_values) return;
-
-    u32 value[ITEMS];
-#pragma unroll
-    for (u32 i = 0; i < ITEMS; ++i) {
-        u32 at = mine + i * WARP;
-        value[i] = values ? (at < here ? (u32)values[first + at] : 0u) : first + at;
-    }
-    __syncthreads();
-#pragma unroll
-    for (u32 i = 0; i < ITEMS; ++i) value_slots[slot[i]] = value[i];
-    __syncthreads();
-#pragma unroll
-    for (u32 i = 0; i < ITEMS; ++i) {
-        u32 at = thread + i * TILE_THREADS;
-        u32 digit = digits[i / 4] >> (8 * (i % 4)) & (DIGITS - 1);
-        if (at < here) sorted_values[target[digit] + at] = value_slots[at];
+        u32 to = target[digit_of(place(k, p), shift)] + at;
+        if (at < here) {
+            sorted_keys[to] = k;
+            if (sorted_values) sorted_values[to] = value_slots[at];
+        }
     }
 }
 

@@ -1,0 +1,255 @@
+//! Fourier transforms on the CPU.
+//!
+//! Rows are transformed from real to complex numbers, then the columns along y and z, in panels of
+//! neighbouring columns that are copied to working memory: rows of the panel are long pieces.
+
+use std::collections::BTreeSet;
+use std::marker::PhantomData;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use realfft::num_complex::Complex;
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+use rustfft::{Fft, FftPlanner};
+
+use super::{Cpu, CpuBuffer};
+use crate::Dims;
+use crate::device::DeviceBuffer;
+use crate::error::Result;
+use crate::ops::Fourier;
+use crate::ops::fourier::{check_factors, check_transform};
+
+type Number = Complex<f32>;
+
+/// Columns of a panel.
+const PANEL: usize = 16;
+/// Numbers of a task, roughly.
+const TASK: usize = 1 << 14;
+/// How many lengths are planned before the plans are forgotten.
+const MOST_PLANS: usize = 64;
+
+/// Plans are the same for all devices: they depend on the length and the processor alone.
+struct Planners {
+    real: RealFftPlanner<f32>,
+    complex: FftPlanner<f32>,
+    lengths: BTreeSet<usize>,
+}
+
+static PLANNERS: LazyLock<Mutex<Planners>> = LazyLock::new(|| Mutex::new(Planners::new()));
+
+impl Planners {
+    fn new() -> Self {
+        Self { real: RealFftPlanner::new(), complex: FftPlanner::new(), lengths: BTreeSet::new() }
+    }
+
+    fn with<R>(n: usize, f: impl FnOnce(&mut Self) -> R) -> R {
+        let mut planners = PLANNERS.lock().unwrap_or_else(PoisonError::into_inner);
+        if planners.lengths.len() >= MOST_PLANS && !planners.lengths.contains(&n) {
+            *planners = Self::new();
+        }
+        planners.lengths.insert(n);
+        f(&mut planners)
+    }
+
+    fn to_complex(n: usize) -> Arc<dyn RealToComplex<f32>> {
+        Self::with(n, |p| p.real.plan_fft_forward(n))
+    }
+
+    fn to_real(n: usize) -> Arc<dyn ComplexToReal<f32>> {
+        Self::with(n, |p| p.real.plan_fft_inverse(n))
+    }
+
+    fn complex(n: usize, inverse: bool) -> Arc<dyn Fft<f32>> {
+        Self::with(n, |p| match inverse {
+            false => p.complex.plan_fft_forward(n),
+            true => p.complex.plan_fft_inverse(n),
+        })
+    }
+}
+
+impl Fourier for Cpu {
+    fn forward(
+        &self,
+        src: &CpuBuffer<f32>,
+        dims: Dims,
+        spectrum: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        check_transform(dims, ("source", src.len()), spectrum.len())?;
+        forward(self, src.as_slice(), dims, spectrum.as_mut_slice());
+        Ok(())
+    }
+
+    fn inverse(
+        &self,
+        spectrum: &mut CpuBuffer<f32>,
+        dims: Dims,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        check_transform(dims, ("output", out.len()), spectrum.len())?;
+        let scale = 1.0 / dims.iter().product::<usize>() as f64;
+        inverse(self, spectrum.as_mut_slice(), dims, scale as f32, out.as_mut_slice());
+        Ok(())
+    }
+
+    fn scale_spectrum(
+        &self,
+        spectrum: &mut CpuBuffer<f32>,
+        dims: Dims,
+        factors: &CpuBuffer<f32>,
+    ) -> Result<()> {
+        check_factors(dims, spectrum.len(), factors.len())?;
+        let factors = factors.as_slice();
+        self.chunks_mut(spectrum.as_mut_slice(), 2 * TASK, |i, numbers| {
+            for (number, factor) in numbers.as_chunks_mut().0.iter_mut().zip(&factors[i * TASK..]) {
+                let [re, im]: &mut [f32; 2] = number;
+                *re *= factor;
+                *im *= factor;
+            }
+        });
+        Ok(())
+    }
+}
+
+/// The spectrum of `src`; lengths are those of `dims`.
+pub(crate) fn forward(cpu: &Cpu, src: &[f32], dims: Dims, spectrum: &mut [f32]) {
+    let [nx, ny, nz] = dims;
+    let width = nx / 2 + 1;
+    let plan = Planners::to_complex(nx);
+    let rows = TASK.div_ceil(nx);
+    cpu.chunks_mut(spectrum, rows * 2 * width, |task, out| {
+        let mut line = vec![0.0; nx];
+        let mut numbers = plan.make_output_vec();
+        let mut scratch = plan.make_scratch_vec();
+        let from = src[task * rows * nx..].chunks_exact(nx);
+        for (out, from) in out.chunks_exact_mut(2 * width).zip(from) {
+            line.copy_from_slice(from);
+            // Fails only for wrong lengths, and these are what the plan has made.
+            let _ = plan.process_with_scratch(&mut line, &mut numbers, &mut scratch);
+            for (out, number) in out.as_chunks_mut().0.iter_mut().zip(&numbers) {
+                *out = [number.re, number.im];
+            }
+        }
+    });
+    columns(cpu, spectrum, [width, ny, nz], false);
+}
+
+/// The image of a spectrum times `scale`; lengths are those of `dims`.
+pub(crate) fn inverse(cpu: &Cpu, spectrum: &mut [f32], dims: Dims, scale: f32, out: &mut [f32]) {
+    let [nx, ny, nz] = dims;
+    let width = nx / 2 + 1;
+    columns(cpu, spectrum, [width, ny, nz], true);
+    let plan = Planners::to_real(nx);
+    let (rows, spectrum) = (TASK.div_ceil(nx), &*spectrum);
+    cpu.chunks_mut(out, rows * nx, |task, out| {
+        let mut numbers = plan.make_input_vec();
+        let mut scratch = plan.make_scratch_vec();
+        let from = spectrum[task * rows * 2 * width..].chunks_exact(2 * width);
+        for (out, from) in out.chunks_exact_mut(nx).zip(from) {
+            for (number, &[re, im]) in numbers.iter_mut().zip(from.as_chunks().0) {
+                *number = Complex::new(re, im);
+            }
+            // Those that a real line has not.
+            numbers[0].im = 0.0;
+            if nx.is_multiple_of(2) {
+                numbers[nx / 2].im = 0.0;
+            }
+            let _ = plan.process_with_scratch(&mut numbers, out, &mut scratch);
+            out.iter_mut().for_each(|v| *v *= scale);
+        }
+    });
+}
+
+/// Transforms complex numbers of these sizes along y and z, in place, not normalised.
+pub(crate) fn columns(cpu: &Cpu, numbers: &mut [f32], [nx, ny, nz]: Dims, inverse: bool) {
+    let numbers = numbers.as_chunks_mut::<2>().0;
+    if ny > 1 {
+        let plan = Planners::complex(ny, inverse);
+        if nz >= 2 * cpu.threads() {
+            cpu.chunks_mut(numbers, nx * ny, |_, slice| {
+                let (columns, mut work) = (Columns::new(slice, nx, ny), Work::new(&*plan));
+                for panel in 0..nx.div_ceil(PANEL) {
+                    columns.transform(panel, &*plan, &mut work);
+                }
+            });
+        } else {
+            for slice in numbers.chunks_mut(nx * ny) {
+                all_columns(cpu, slice, nx, ny, &*plan);
+            }
+        }
+    }
+    if nz > 1 {
+        all_columns(cpu, numbers, nx * ny, nz, &*Planners::complex(nz, inverse));
+    }
+}
+
+/// Transforms the columns of `n` rows of `width` numbers, on all threads.
+fn all_columns(cpu: &Cpu, numbers: &mut [[f32; 2]], width: usize, n: usize, plan: &dyn Fft<f32>) {
+    let columns = Columns::new(numbers, width, n);
+    let panels = width.div_ceil(PANEL);
+    // A few panels a task, so that the memory they work in is not made anew for each.
+    let per_task = panels.div_ceil(8 * cpu.threads());
+    cpu.tasks(panels.div_ceil(per_task), |task| {
+        let mut work = Work::new(plan);
+        for panel in (task * per_task..panels).take(per_task) {
+            columns.transform(panel, plan, &mut work);
+        }
+    });
+}
+
+/// Memory that a thread works in: the columns of a panel one after the other.
+struct Work {
+    lines: Vec<Number>,
+    scratch: Vec<Number>,
+}
+
+impl Work {
+    fn new(plan: &dyn Fft<f32>) -> Self {
+        let zeros = |n: usize| vec![Complex::default(); n];
+        Self { lines: zeros(PANEL * plan.len()), scratch: zeros(plan.get_inplace_scratch_len()) }
+    }
+}
+
+/// The columns of `n` rows of `width` numbers, which threads transform in disjoint panels.
+struct Columns<'a> {
+    start: *mut [f32; 2],
+    width: usize,
+    n: usize,
+    data: PhantomData<&'a mut [[f32; 2]]>,
+}
+
+// SAFETY: the pointer stands for an exclusive slice, which may be sent and shared; panels are
+// disjoint.
+unsafe impl Send for Columns<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Columns<'_> {}
+
+impl<'a> Columns<'a> {
+    fn new(numbers: &'a mut [[f32; 2]], width: usize, n: usize) -> Self {
+        assert_eq!(numbers.len(), width * n, "columns");
+        Self { start: numbers.as_mut_ptr(), width, n, data: PhantomData }
+    }
+
+    /// Transforms the columns of a panel. No two threads may have the same panel at the same time.
+    fn transform(&self, panel: usize, plan: &dyn Fft<f32>, work: &mut Work) {
+        let (n, first) = (self.n, panel * PANEL);
+        assert!(first < self.width && plan.len() == n, "panel");
+        let used = PANEL.min(self.width - first);
+        let piece = |i: usize| {
+            // SAFETY: row i < n, columns first..first + used <= width: inside the data. Only this
+            // call touches this panel, and the pieces do not outlive it.
+            unsafe { std::slice::from_raw_parts_mut(self.start.add(i * self.width + first), used) }
+        };
+        let lines = &mut work.lines[..used * n];
+        for i in 0..n {
+            for (column, &mut [re, im]) in piece(i).iter_mut().enumerate() {
+                lines[column * n + i] = Complex::new(re, im);
+            }
+        }
+        plan.process_with_scratch(lines, &mut work.scratch);
+        for i in 0..n {
+            for (column, number) in piece(i).iter_mut().enumerate() {
+                let value = lines[column * n + i];
+                *number = [value.re, value.im];
+            }
+        }
+    }
+}

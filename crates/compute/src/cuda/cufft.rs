@@ -1,0 +1,219 @@
+//! NVIDIA's library of Fourier transforms, loaded when it is first needed.
+
+use std::ffi::{c_int, c_longlong, c_void};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::libraries;
+use crate::Dims;
+
+/// Majors of cuFFT that serve: those of CUDA 13 and 12.
+const MAJORS: [u32; 2] = [12, 11];
+
+/// The plans that are kept, those used last.
+const MOST_PLANS: usize = 16;
+
+/// What a plan transforms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    RealToComplex = 0x2a,
+    ComplexToReal = 0x2c,
+    ComplexToComplex = 0x29,
+}
+
+type Handle = c_int;
+
+/// The functions of cuFFT that are used.
+struct Functions {
+    create: unsafe extern "C" fn(*mut Handle) -> c_int,
+    automatic: unsafe extern "C" fn(Handle, c_int) -> c_int,
+    make: unsafe extern "C" fn(
+        Handle,
+        c_int,
+        *mut c_longlong,
+        *mut c_longlong,
+        c_longlong,
+        c_longlong,
+        *mut c_longlong,
+        c_longlong,
+        c_longlong,
+        c_int,
+        c_longlong,
+        *mut usize,
+    ) -> c_int,
+    set_stream: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    set_work: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    real_to_complex: unsafe extern "C" fn(Handle, *mut c_void, *mut c_void) -> c_int,
+    complex_to_real: unsafe extern "C" fn(Handle, *mut c_void, *mut c_void) -> c_int,
+    complex_to_complex: unsafe extern "C" fn(Handle, *mut c_void, *mut c_void, c_int) -> c_int,
+    destroy: unsafe extern "C" fn(Handle) -> c_int,
+    _library: libloading::Library,
+}
+
+/// The library, or why there is none.
+fn functions() -> Result<&'static Functions, String> {
+    static CUFFT: OnceLock<Result<Functions, String>> = OnceLock::new();
+    CUFFT.get_or_init(open).as_ref().map_err(Clone::clone)
+}
+
+fn open() -> Result<Functions, String> {
+    let library = libraries::open("cufft", &MAJORS).map_err(|tried| {
+        format!(
+            "the library of Fourier transforms was not found (looked for {}); install it with \
+             CUDA's toolkit 12.0 or newer, or with `pip install nvidia-cufft-cu12`, or put the \
+             folder of libcufft.so in LD_LIBRARY_PATH",
+            tried.join(", ")
+        )
+    })?;
+    macro_rules! symbol {
+        ($name:literal) => {
+            // SAFETY: cuFFT documents these functions with these types.
+            match unsafe { library.get($name) } {
+                Ok(symbol) => *symbol,
+                Err(e) => return Err(format!("the library that was found lacks a function: {e}")),
+            }
+        };
+    }
+    Ok(Functions {
+        create: symbol!(b"cufftCreate"),
+        automatic: symbol!(b"cufftSetAutoAllocation"),
+        make: symbol!(b"cufftMakePlanMany64"),
+        set_stream: symbol!(b"cufftSetStream"),
+        set_work: symbol!(b"cufftSetWorkArea"),
+        real_to_complex: symbol!(b"cufftExecR2C"),
+        complex_to_real: symbol!(b"cufftExecC2R"),
+        complex_to_complex: symbol!(b"cufftExecC2C"),
+        destroy: symbol!(b"cufftDestroy"),
+        _library: library,
+    })
+}
+
+/// Why a transform was not done.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// There is no library; what to do.
+    Missing(String),
+    /// What the library said.
+    Failed(String),
+}
+
+impl Functions {
+    fn check(code: c_int, what: &str) -> Result<(), Failure> {
+        let words = match code {
+            0 => return Ok(()),
+            1 => "the plan is not valid",
+            2 => "out of memory on the device",
+            4 => "a pointer or value is not valid",
+            5 => "internal error",
+            6 => "the transform could not be run",
+            7 => "the library could not be started",
+            8 => "the sizes are not supported",
+            _ => "failed",
+        };
+        Err(Failure::Failed(format!("cuFFT, {what}: {words} (code {code})")))
+    }
+}
+
+/// A plan for a size; destroyed when dropped, which needs the context of its device.
+#[derive(Debug)]
+struct Plan {
+    dims: Dims,
+    kind: Kind,
+    handle: Handle,
+    work_bytes: usize,
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        if let Ok(f) = functions() {
+            // SAFETY: the handle is ours, and is destroyed once. Errors have nobody to go to.
+            let _ = unsafe { (f.destroy)(self.handle) };
+        }
+    }
+}
+
+impl Plan {
+    fn new(f: &Functions, dims: Dims, kind: Kind, stream: *mut c_void) -> Result<Self, Failure> {
+        // The slowest first; axes of one voxel are left out, but not that of the real rows.
+        let is_real = kind != Kind::ComplexToComplex;
+        let mut sizes: Vec<c_longlong> = (0..3)
+            .rev()
+            .filter(|&a| dims[a] > 1 || (a == 0 && is_real))
+            .map(|a| dims[a] as c_longlong)
+            .collect();
+        let mut handle = 0;
+        // SAFETY: the pointer is valid.
+        Functions::check(unsafe { (f.create)(&raw mut handle) }, "plan")?;
+        let mut plan = Self { dims, kind, handle, work_bytes: 0 };
+        let null = std::ptr::null_mut();
+        // SAFETY: the sizes are as many as said; without embeddings the numbers are contiguous; the
+        // stream lives longer than the plans.
+        unsafe {
+            // Working memory is of our own pool, and only held while it is used.
+            Functions::check((f.automatic)(handle, 0), "plan")?;
+            let rank = sizes.len() as c_int;
+            let (sizes, bytes) = (sizes.as_mut_ptr(), &raw mut plan.work_bytes);
+            let code =
+                (f.make)(handle, rank, sizes, null, 1, 0, null, 1, 0, kind as c_int, 1, bytes);
+            Functions::check(code, &format!("plan for sizes {dims:?}"))?;
+            Functions::check((f.set_stream)(handle, stream), "stream")?;
+        }
+        Ok(plan)
+    }
+}
+
+/// The plans of a device.
+#[derive(Debug, Default)]
+pub(super) struct Plans(Mutex<Vec<Plan>>);
+
+impl Plans {
+    /// Transforms numbers of sizes `dims` at `from` to `to`, in the stream. `work` gives working
+    /// memory of a number of bytes, which has to live until the transform is in the stream.
+    ///
+    /// # Safety
+    /// The addresses are those of buffers with the lengths that the kind and the sizes ask for; the
+    /// context of the device is current, and the stream is of that device and outlives the plans.
+    pub(super) unsafe fn run<W>(
+        &self,
+        (dims, kind, inverse): (Dims, Kind, bool),
+        stream: *mut c_void,
+        (from, to): (u64, u64),
+        work: impl FnOnce(usize) -> crate::Result<(W, u64)>,
+    ) -> Result<crate::Result<()>, Failure> {
+        let f = functions().map_err(Failure::Missing)?;
+        // Held while a plan is used: a plan serves one thread at a time.
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match plans.iter().position(|p| p.dims == dims && p.kind == kind) {
+            Some(at) => plans[..=at].rotate_right(1),
+            None => {
+                plans.truncate(MOST_PLANS - 1);
+                plans.insert(0, Plan::new(f, dims, kind, stream)?);
+            }
+        }
+        let plan = &plans[0];
+        let (held, address) = match work(plan.work_bytes) {
+            Ok(work) => work,
+            Err(e) => return Ok(Err(e)),
+        };
+        let (from, to) = (from as *mut c_void, to as *mut c_void);
+        // SAFETY: the buffers are the caller's care; the working memory has the bytes of the plan.
+        unsafe {
+            Functions::check((f.set_work)(plan.handle, address as *mut c_void), "memory")?;
+            let code = match kind {
+                Kind::RealToComplex => (f.real_to_complex)(plan.handle, from, to),
+                Kind::ComplexToReal => (f.complex_to_real)(plan.handle, from, to),
+                Kind::ComplexToComplex => {
+                    (f.complex_to_complex)(plan.handle, from, to, if inverse { 1 } else { -1 })
+                }
+            };
+            Functions::check(code, &format!("transform of sizes {dims:?}"))?;
+        }
+        // Freed in the order of the stream: after the transform.
+        drop(held);
+        Ok(Ok(()))
+    }
+
+    /// Forgets all plans; needs the context of the device.
+    pub(super) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}

@@ -1,0 +1,84 @@
+//! Real Fourier transforms of scalar volumes, of any size.
+
+use crate::Dims;
+use crate::device::Memory;
+use crate::error::{Result, check_len, voxels};
+
+/// Real transforms in three dimensions, and in fewer where sizes are 1.
+///
+/// The spectrum of a grid of sizes `[nx, ny, nz]` has the frequencies `[nx/2 + 1, ny, nz]`, x
+/// fastest; the others follow from `X[-k] = conj(X[k])`. Frequency `k` of an axis of `n` stands for
+/// `k` cycles along the axis, or for `k - n` where that is nearer to zero. A number is complex: its
+/// real and its imaginary part are neighbours in a buffer of [`spectrum_len`] floats.
+pub trait Fourier: Memory {
+    /// The spectrum of an image: `X[k] = Σ_i x[i] exp(-2π√-1 Σ_a k_a i_a / n_a)`, not normalised.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes; a library that is missing.
+    fn forward(
+        &self,
+        src: &Self::Buffer<f32>,
+        dims: Dims,
+        spectrum: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
+    /// The image of a spectrum, the inverse of [`forward`](Self::forward): normalised by
+    /// `1 / (nx ny nz)`. The spectrum is used as working memory: what it holds afterwards is not to
+    /// be relied on.
+    ///
+    /// The spectrum must be that of a real image. Along x the imaginary parts of frequency 0 and, of
+    /// an even size, of frequency `nx/2` have no meaning once y and z are transformed, and are not
+    /// used.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes; a library that is missing.
+    fn inverse(
+        &self,
+        spectrum: &mut Self::Buffer<f32>,
+        dims: Dims,
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
+    /// Multiplies every frequency of a spectrum by a real factor: `X[k] *= factors[k]`, with a
+    /// factor for each of the `[nx/2 + 1, ny, nz]` frequencies.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes.
+    fn scale_spectrum(
+        &self,
+        spectrum: &mut Self::Buffer<f32>,
+        dims: Dims,
+        factors: &Self::Buffer<f32>,
+    ) -> Result<()>;
+}
+
+/// The floats of the spectrum of a grid: `2 (nx/2 + 1) ny nz`.
+///
+/// # Errors
+/// Sizes that make no grid.
+pub fn spectrum_len(dims: Dims) -> Result<usize> {
+    voxels("dims", dims)?;
+    Ok(2 * (dims[0] / 2 + 1) * dims[1] * dims[2])
+}
+
+/// Checks the lengths of an image and its spectrum; the voxels of the image.
+///
+/// # Errors
+/// Wrong lengths or sizes.
+pub fn check_transform(dims: Dims, image: (&'static str, usize), spectrum: usize) -> Result<usize> {
+    let n = voxels("dims", dims)?;
+    check_len(image.0, n, image.1)?;
+    check_len("spectrum", spectrum_len(dims)?, spectrum)?;
+    Ok(n)
+}
+
+/// Checks the lengths of a spectrum and its factors; the number of frequencies.
+///
+/// # Errors
+/// Wrong lengths or sizes.
+pub fn check_factors(dims: Dims, spectrum: usize, factors: usize) -> Result<usize> {
+    let len = spectrum_len(dims)?;
+    check_len("spectrum", len, spectrum)?;
+    check_len("factors", len / 2, factors)?;
+    Ok(len / 2)
+}

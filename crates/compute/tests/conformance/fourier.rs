@@ -1,0 +1,194 @@
+//! Fourier transforms against sums over all voxels, in `f64`.
+
+use std::f64::consts::TAU;
+
+use voxalign_compute::ops::fourier::spectrum_len;
+use voxalign_compute::{Device, Dims};
+
+use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
+
+on_devices!(
+    "fourier.cu";
+    forward, round_trip, waves, energy, scale, errors;
+    same bits: bits
+);
+
+/// Sizes for round trips: primes, powers, mixed, and flat ones.
+const LARGER: [Dims; 7] = [
+    [64, 32, 16],
+    [61, 37, 19],
+    [97, 101, 1],
+    [1, 64, 45],
+    [1000, 1, 1],
+    [1, 1, 127],
+    [48, 50, 60],
+];
+
+fn transformed<D: Device>(device: &D, src: &[f32], dims: Dims) -> Vec<f32> {
+    let buffer = device.upload(src).unwrap();
+    let mut spectrum = device.alloc(spectrum_len(dims).unwrap()).unwrap();
+    device.forward(&buffer, dims, &mut spectrum).unwrap();
+    device.into_host(spectrum).unwrap()
+}
+
+fn back<D: Device>(device: &D, spectrum: &[f32], dims: Dims) -> Vec<f32> {
+    let mut buffer = device.upload(spectrum).unwrap();
+    let mut out = device.alloc(len(dims)).unwrap();
+    device.inverse(&mut buffer, dims, &mut out).unwrap();
+    device.into_host(out).unwrap()
+}
+
+/// The transform along each axis as a sum, cut to the frequencies that are kept.
+fn reference(src: &[f32], dims: Dims) -> Vec<f64> {
+    let mut data: Vec<[f64; 2]> = src.iter().map(|&v| [f64::from(v), 0.0]).collect();
+    for axis in 0..3 {
+        let n = dims[axis];
+        data = indices(dims)
+            .map(|at| {
+                let mut sum = [0.0; 2];
+                for i in 0..n {
+                    let mut from = at;
+                    from[axis] = i;
+                    let [re, im] = data[offset(dims, from)];
+                    let (sin, cos) = (-TAU * (at[axis] * i % n) as f64 / n as f64).sin_cos();
+                    sum[0] += re * cos - im * sin;
+                    sum[1] += re * sin + im * cos;
+                }
+                sum
+            })
+            .collect();
+    }
+    let kept = |at: &[usize; 3]| at[0] <= dims[0] / 2;
+    indices(dims).filter(kept).flat_map(|at| data[offset(dims, at)]).collect()
+}
+
+fn forward<D: Device>(device: &D) {
+    for dims in SIZES.into_iter().chain([[13, 7, 5], [1, 1, 2], [1, 5, 3], [31, 2, 2]]) {
+        let src = Random::new(4).image(dims);
+        let expected = reference(&src, dims);
+        let largest = expected.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+        let found = transformed(device, &src, dims);
+        assert_close(&format!("forward {dims:?}"), &found, &expected, 1e-6 * largest);
+    }
+}
+
+fn round_trip<D: Device>(device: &D) {
+    for dims in SIZES.into_iter().chain(LARGER) {
+        let src = Random::new(5).image(dims);
+        let found = back(device, &transformed(device, &src, dims), dims);
+        let expected: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
+        assert_close(&format!("round trip {dims:?}"), &found, &expected, 3e-4);
+    }
+}
+
+/// A wave has one frequency, and a frequency is a wave.
+fn waves<D: Device>(device: &D) {
+    for dims in [[12, 9, 7], [7, 8, 1], [1, 6, 5]] {
+        let kept = [dims[0] / 2 + 1, dims[1], dims[2]];
+        for cycles in indices(kept) {
+            let angle = |at: [usize; 3]| -> f64 {
+                (0..3).map(|a| TAU * (at[a] * cycles[a]) as f64 / dims[a] as f64).sum()
+            };
+            let wave: Vec<f32> = indices(dims).map(|at| (0.3 + angle(at)).cos() as f32).collect();
+            let spectrum = transformed(device, &wave, dims);
+            // Its own mirror image where twice the frequency is none.
+            let mirrored = [0, 1, 2].map(|a| (dims[a] - cycles[a]) % dims[a]);
+            let n = len(dims) as f64;
+            for (k, at) in indices(kept).enumerate() {
+                let mut expected = [0.0; 2];
+                if at == cycles {
+                    expected = [0.5 * n * 0.3f64.cos(), 0.5 * n * 0.3f64.sin()];
+                }
+                if at == mirrored {
+                    expected[0] += 0.5 * n * 0.3f64.cos();
+                    expected[1] -= 0.5 * n * 0.3f64.sin();
+                }
+                let name = format!("{dims:?} cycles {cycles:?} frequency {at:?}");
+                assert_close(&name, &spectrum[2 * k..2 * k + 2], &expected, 1e-5 * n);
+            }
+            let expected: Vec<f64> = wave.iter().map(|&v| f64::from(v)).collect();
+            assert_close("wave", &back(device, &spectrum, dims), &expected, 1e-5);
+        }
+    }
+}
+
+/// Parseval: the sum of squares is that of the spectrum, with the frequencies left out.
+fn energy<D: Device>(device: &D) {
+    for dims in LARGER {
+        let src = Random::new(6).image(dims);
+        let spectrum = transformed(device, &src, dims);
+        let width = dims[0] / 2 + 1;
+        let mut sum = 0.0;
+        for (k, number) in spectrum.chunks(2).enumerate() {
+            let x = k % width;
+            let twice = x > 0 && 2 * x < dims[0];
+            let square: f64 = number.iter().map(|&v| f64::from(v).powi(2)).sum();
+            sum += if twice { 2.0 } else { 1.0 } * square;
+        }
+        let expected: f64 = src.iter().map(|&v| f64::from(v).powi(2)).sum();
+        let found = sum / len(dims) as f64;
+        assert!((found - expected).abs() < 1e-5 * expected, "{dims:?}: {found}, {expected}");
+    }
+}
+
+/// Factors act on their frequencies; those of a shifted difference give that difference.
+fn scale<D: Device>(device: &D) {
+    for dims in SIZES.into_iter().chain([[61, 37, 19]]) {
+        let (src, numbers) = (Random::new(7).image(dims), spectrum_len(dims).unwrap());
+        let mut random = Random::new(8);
+        let factors: Vec<f32> =
+            (0..numbers / 2).map(|_| random.between(-2.0, 2.0) as f32).collect();
+        let before = transformed(device, &src, dims);
+        let mut spectrum = device.upload(&before).unwrap();
+        let buffer = device.upload(&factors).unwrap();
+        device.scale_spectrum(&mut spectrum, dims, &buffer).unwrap();
+        let after = device.into_host(spectrum).unwrap();
+        for (k, (a, b)) in after.iter().zip(&before).enumerate() {
+            assert_eq!(*a, b * factors[k / 2], "{dims:?}: number {k}");
+        }
+        // The mean of both neighbours along y, around the border.
+        let kept = [dims[0] / 2 + 1, dims[1], dims[2]];
+        let cosines: Vec<f32> =
+            indices(kept).map(|k| (TAU * k[1] as f64 / dims[1] as f64).cos() as f32).collect();
+        let mut spectrum = device.upload(&before).unwrap();
+        device.scale_spectrum(&mut spectrum, dims, &device.upload(&cosines).unwrap()).unwrap();
+        let found = back(device, &device.into_host(spectrum).unwrap(), dims);
+        let expected: Vec<f64> = indices(dims)
+            .map(|[x, y, z]| {
+                let value = |y: usize| f64::from(src[offset(dims, [x, y % dims[1], z])]);
+                0.5 * (value(y + 1) + value(y + dims[1] - 1))
+            })
+            .collect();
+        assert_close(&format!("neighbours {dims:?}"), &found, &expected, 3e-4);
+    }
+}
+
+fn errors<D: Device>(device: &D) {
+    let dims = [5, 3, 2];
+    let image = device.alloc::<f32>(30).unwrap();
+    let mut out = device.alloc::<f32>(30).unwrap();
+    let mut short = device.alloc::<f32>(29).unwrap();
+    let mut spectrum = device.alloc::<f32>(36).unwrap();
+    let factors = device.alloc::<f32>(18).unwrap();
+    assert_eq!(spectrum_len(dims).unwrap(), 36);
+    assert!(device.forward(&image, [5, 3, 3], &mut spectrum).is_err());
+    assert!(device.forward(&image, [5, 0, 3], &mut spectrum).is_err());
+    assert!(device.forward(&image, [usize::MAX; 3], &mut spectrum).is_err());
+    assert!(device.forward(&short, dims, &mut spectrum).is_err());
+    assert!(device.forward(&image, dims, &mut short).is_err());
+    assert!(device.inverse(&mut short, dims, &mut out).is_err());
+    assert!(device.inverse(&mut spectrum, dims, &mut short).is_err());
+    assert!(device.scale_spectrum(&mut short, dims, &factors).is_err());
+    assert!(device.scale_spectrum(&mut spectrum, dims, &image).is_err());
+}
+
+fn bits<D: Device>(device: &D) -> Results {
+    let mut results = Results::new();
+    for dims in SIZES.into_iter().chain(LARGER) {
+        let src = Random::new(9).image(dims);
+        let spectrum = transformed(device, &src, dims);
+        results.push((format!("inverse {dims:?}"), back(device, &spectrum, dims)));
+        results.push((format!("forward {dims:?}"), spectrum));
+    }
+    results
+}
