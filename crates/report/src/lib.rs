@@ -7,6 +7,7 @@
 pub mod affine;
 pub mod bench;
 mod chart;
+pub mod curves;
 mod edges;
 pub mod error;
 mod html;

@@ -8,6 +8,7 @@ use crate::progress::Talk;
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use voxalign_compute::ops::histogram::{JointScheme, Scheme};
 use voxalign_image::Grid;
 use voxalign_io::points::PointConvention;
 use voxalign_io::transform::Geometry;
@@ -172,6 +173,12 @@ pub(crate) struct MethodArgs {
     /// [default: 2]
     #[arg(long, value_name = "MM", value_parser = not_negative, allow_hyphen_values = true)]
     pub(crate) apodise: Option<f64>,
+    /// How the sums of cr, ncc and ssd are made: conflict_free, direct, and on a GPU also
+    /// fixed_point, warp_aggregated, global_merge, and, for comparison only as their last digits
+    /// differ from run to run, global_atomic, shared_atomic, shared_merge, shared_warp [default:
+    /// conflict_free; on a GPU what a short measurement found best there]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scheme: Option<Scheme>,
 }
 
 impl MethodArgs {
@@ -203,6 +210,12 @@ impl MethodArgs {
                 cost.name()
             )));
         }
+        if matches!(cost, Cost::Mi | Cost::Nmi) && self.scheme.is_some() {
+            return Err(Failure::input(format!(
+                "--scheme is for cr, ncc and ssd; {} has a joint histogram",
+                cost.name()
+            )));
+        }
         let range = SearchRange::default();
         let steps = self.search_steps.map_or([range.coarse, range.fine], Steps::radians);
         Ok(AffineOptions {
@@ -221,6 +234,8 @@ impl MethodArgs {
             },
             apodise: self.apodise.unwrap_or(default.apodise),
             levels: self.levels.as_ref().map(|l| l.0.clone()),
+            scheme: self.scheme,
+            joint: JointScheme::Default,
         })
     }
 }

@@ -5,6 +5,7 @@
 //! several warm runs on buffers that are already there.
 
 mod elementwise;
+pub mod explore;
 mod filter;
 mod fourier;
 mod histogram;

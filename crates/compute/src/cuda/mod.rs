@@ -19,7 +19,7 @@ mod emulated;
 mod filter;
 mod fourier;
 mod gpu;
-mod histogram;
+pub(crate) mod histogram;
 mod libraries;
 mod memory;
 mod nvrtc;
@@ -38,7 +38,7 @@ use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
 
 pub use gpu::GpuInfo;
-pub use histogram::CudaSamples;
+pub use histogram::{CudaSamples, Tuned, TunedBy};
 pub use memory::CudaBuffer;
 #[allow(unused_imports)] // for operators that pass structures
 pub(crate) use program::{Arg, Plain, Program, Shape};
@@ -61,6 +61,8 @@ struct Inner {
     live: AtomicU64,
     peak: AtomicU64,
     allocations: AtomicU64,
+    /// The scheme for binned sums that is best here, once it is known.
+    tuned: std::sync::OnceLock<Tuned>,
 }
 
 impl Drop for Inner {
@@ -149,8 +151,15 @@ impl Cuda {
 
     fn on(target: Target) -> Self {
         let zero = AtomicU64::default;
-        let plans = cufft::Plans::default();
-        Self(Arc::new(Inner { plans, target, live: zero(), peak: zero(), allocations: zero() }))
+        let (plans, tuned) = (cufft::Plans::default(), std::sync::OnceLock::new());
+        Self(Arc::new(Inner {
+            plans,
+            target,
+            live: zero(),
+            peak: zero(),
+            allocations: zero(),
+            tuned,
+        }))
     }
 
     /// Another stream of work on the same device: what is asked of the one and of the other handle

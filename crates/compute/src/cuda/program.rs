@@ -11,6 +11,7 @@ const HEADERS: &[(&str, &str)] = &[
     ("functions.cuh", include_str!("kernels/functions.cuh")),
     ("interpolate.cuh", include_str!("kernels/interpolate.cuh")),
     ("sampler.cuh", include_str!("kernels/sampler.cuh")),
+    ("ungrouped.cuh", include_str!("kernels/ungrouped.cuh")),
 ];
 
 /// What the emulation puts before a program.

@@ -21,7 +21,7 @@ on_devices!("samples.cu", "histogram.cu", "joint.cu";
 );
 
 /// A smooth image with structure at several scales and some noise.
-fn image(dims: Dims, seed: u64) -> Vec<f32> {
+pub(crate) fn image(dims: Dims, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut data = Vec::new();
     for z in 0..dims[2] {
@@ -41,24 +41,25 @@ fn image(dims: Dims, seed: u64) -> Vec<f32> {
     data
 }
 
-struct Case {
-    fixed: Vec<f32>,
-    fixed_dims: Dims,
-    weights: Option<Vec<f32>>,
-    moving: Vec<f32>,
-    moving_dims: Dims,
-    mask: Option<Vec<f32>>,
-    border: [f64; 3],
-    map: AffineMap,
-    options: LayoutOptions,
+pub(crate) struct Case {
+    pub(crate) fixed: Vec<f32>,
+    pub(crate) fixed_dims: Dims,
+    pub(crate) weights: Option<Vec<f32>>,
+    pub(crate) moving: Vec<f32>,
+    pub(crate) moving_dims: Dims,
+    pub(crate) mask: Option<Vec<f32>>,
+    pub(crate) border: [f64; 3],
+    pub(crate) map: AffineMap,
+    pub(crate) options: LayoutOptions,
 }
 
-const BINS: usize = 7;
-const BINNING: Binning = Binning { low: -1.5, high: 1.5, bins: BINS };
-const OPTIONS: LayoutOptions = LayoutOptions { binning: BINNING, workload: 100, keep_values: true };
-const COLUMNS: ParzenBins = ParzenBins { low: -1.4, high: 1.3, count: 12 };
+pub(crate) const BINS: usize = 7;
+pub(crate) const BINNING: Binning = Binning { low: -1.5, high: 1.5, bins: BINS };
+pub(crate) const OPTIONS: LayoutOptions =
+    LayoutOptions { binning: BINNING, workload: 100, keep_values: true };
+pub(crate) const COLUMNS: ParzenBins = ParzenBins { low: -1.4, high: 1.3, count: 12 };
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let map = [
         [0.9317, 0.1123, -0.0431, 0.70137],
         [-0.0917, 1.0619, 0.0723, 1.30171],
@@ -140,7 +141,7 @@ fn sample(case: &Case, q: [f64; 3]) -> Option<(f64, f64)> {
 }
 
 /// Calls `f(bin, x, y, w)` for every sample that counts.
-fn each_sample(case: &Case, map: &AffineMap, mut f: impl FnMut(usize, f64, f64, f64)) {
+pub(crate) fn each_sample(case: &Case, map: &AffineMap, mut f: impl FnMut(usize, f64, f64, f64)) {
     let [nx, ny, nz] = case.fixed_dims;
     for z in 0..nz {
         for y in 0..ny {
@@ -165,7 +166,7 @@ fn each_sample(case: &Case, map: &AffineMap, mut f: impl FnMut(usize, f64, f64, 
     }
 }
 
-fn naive_sums(case: &Case, terms: Terms, map: &AffineMap) -> Vec<f64> {
+pub(crate) fn naive_sums(case: &Case, terms: Terms, map: &AffineMap) -> Vec<f64> {
     let mut sums = vec![0.0; case.options.binning.bins * terms.count()];
     each_sample(case, map, |bin, x, y, w| {
         let values = match terms {
@@ -179,7 +180,7 @@ fn naive_sums(case: &Case, terms: Terms, map: &AffineMap) -> Vec<f64> {
     sums
 }
 
-fn naive_joint(case: &Case, map: &AffineMap) -> Vec<f64> {
+pub(crate) fn naive_joint(case: &Case, map: &AffineMap) -> Vec<f64> {
     let mut h = vec![0.0; case.options.binning.bins * COLUMNS.count];
     each_sample(case, map, |bin, _, y, w| {
         let span = f64::from(COLUMNS.high) - f64::from(COLUMNS.low);
@@ -201,7 +202,7 @@ fn naive_joint(case: &Case, map: &AffineMap) -> Vec<f64> {
     h
 }
 
-fn with_device<D: Histogram, R>(
+pub(crate) fn with_device<D: Histogram, R>(
     device: &D,
     case: &Case,
     f: impl FnOnce(&D::Samples, &MovingView<'_, D>) -> R,
@@ -221,7 +222,7 @@ fn with_device<D: Histogram, R>(
     f(&samples, &view)
 }
 
-fn close(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
+pub(crate) fn close(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
     assert_eq!(found.len(), expected.len());
     let scale = expected.iter().fold(1e-3f64, |a, b| a.max(b.abs()));
     for (i, (f, e)) in found.iter().zip(expected).enumerate() {

@@ -86,6 +86,7 @@ macro_rules! on_devices {
 
 /// The files of kernels, each in the list of one family below.
 const KERNEL_FILES: &[&str] = &[
+    "baselines.cu",
     "fields.cu",
     "filter.cu",
     "fourier.cu",
@@ -96,9 +97,11 @@ const KERNEL_FILES: &[&str] = &[
     "reduce.cu",
     "resample.cu",
     "samples.cu",
+    "schemes.cu",
     "sort.cu",
     "spline.cu",
     "stencil.cu",
+    "ungrouped.cu",
 ];
 
 /// A new file of kernels has to be in a list, where a test fails unless all of its kernels ran.
@@ -121,6 +124,7 @@ mod fourier;
 mod histogram;
 mod reduce;
 mod resample;
+mod schemes;
 mod sort;
 mod stencil;
 mod support;

@@ -1,6 +1,7 @@
 //! The options of an affine registration.
 
 use serde::{Deserialize, Serialize};
+use voxalign_compute::ops::histogram::{JointScheme, Scheme};
 use voxalign_image::{Affine, Volume};
 
 /// The similarity, as a cost that is minimised.
@@ -117,6 +118,11 @@ pub struct AffineOptions {
     /// The stages' sample spacing in mm, coarse to fine; `None` for 8, 4, 2, 1 (adapted to the
     /// field of view for images much smaller or larger than a head).
     pub levels: Option<Vec<f64>>,
+    /// How the sums of the correlation ratio, and of the costs without histograms, are made; `None`
+    /// for what serves the device best.
+    pub scheme: Option<Scheme>,
+    /// How joint histograms are made.
+    pub joint: JointScheme,
 }
 
 impl Default for AffineOptions {
@@ -130,6 +136,8 @@ impl Default for AffineOptions {
             range: SearchRange::default(),
             apodise: 2.0,
             levels: None,
+            scheme: None,
+            joint: JointScheme::Default,
         }
     }
 }

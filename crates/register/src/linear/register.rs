@@ -184,6 +184,12 @@ fn register_scales<D: Device>(
         }
     }
 
+    let scheme = match (options.scheme, options.cost) {
+        (Some(scheme), _) => scheme,
+        (None, Cost::Cr) => device.preferred_scheme(),
+        // Few bins, or none, make no difference between schemes that is worth a measurement.
+        (None, _) => Scheme::ConflictFree,
+    };
     let full_bins = options.bins.unwrap_or_else(|| default_bins(options.cost));
     let count = levels.len();
     // Poses further apart than this (mm at the model's radius) are other alignments.
@@ -203,7 +209,8 @@ fn register_scales<D: Device>(
             cost: options.cost,
             bins: bins_of_stage(options.cost, full_bins, count - 1 - index),
             border: options.apodise,
-            scheme: Scheme::ConflictFree,
+            scheme,
+            joint: options.joint,
         };
         let level = Level::new(device, level_images(fixed, moving), settings)?;
         let mut stage = Stage::new(&level, &model, spacing, progress);

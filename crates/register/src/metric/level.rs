@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::linear::Cost;
 use std::sync::{Arc, OnceLock};
 use voxalign_compute::ops::histogram::{
-    Binning, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme, SumsAndGradient, Terms,
+    Binning, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme,
+    SumsAndGradient, Terms,
 };
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::{AffineMap, Device, DeviceBuffer};
@@ -28,6 +29,8 @@ pub struct LevelSettings {
     pub border: f64,
     /// How binned sums are made.
     pub scheme: Scheme,
+    /// How joint histograms are made.
+    pub joint: JointScheme,
 }
 
 /// Largest part of the extent of the moving image that the border weighting takes at either side.
@@ -274,7 +277,9 @@ impl<D: Device> Level<D> {
         f: impl Fn(&[f64], usize) -> CostAndSlopes,
     ) -> Result<Vec<Evaluation>> {
         let columns = &self.columns;
-        let joints = self.device.joint_histogram(&self.samples, view, columns, maps)?;
+        let method = JointMethod { scheme: self.settings.joint, ..JointMethod::default() };
+        let joints =
+            self.device.joint_histogram_with(&method, &self.samples, view, columns, maps)?;
         let mut evaluations = Vec::with_capacity(maps.len());
         let mut tables = Vec::with_capacity(maps.len());
         for joint in &joints {
@@ -387,8 +392,13 @@ mod tests {
         ]);
         for cost in [Cost::Cr, Cost::Mi, Cost::Nmi, Cost::Ncc, Cost::Ssd] {
             for masks in [false, true] {
-                let settings =
-                    LevelSettings { cost, bins: 24, border: 6.0, scheme: Scheme::default() };
+                let settings = LevelSettings {
+                    cost,
+                    bins: 24,
+                    border: 6.0,
+                    scheme: Scheme::default(),
+                    joint: JointScheme::Default,
+                };
                 let level = Level::new(&device, images(masks).upload(&device), settings).unwrap();
                 let at = level.evaluate(&[t], true).unwrap().remove(0);
                 let g = at.gradient.unwrap();
@@ -421,8 +431,13 @@ mod tests {
         let moving = volume(&source.moving_grid, &source.moving).unwrap();
         let source = source.upload(&device);
         let range = range_of(&device, &source.fixed, None).unwrap();
-        let settings =
-            LevelSettings { cost: Cost::Cr, bins: 64, border: 0.0, scheme: Scheme::ConflictFree };
+        let settings = LevelSettings {
+            cost: Cost::Cr,
+            bins: 64,
+            border: 0.0,
+            scheme: Scheme::ConflictFree,
+            joint: JointScheme::Default,
+        };
         let level = Level::new(&device, source, settings).unwrap();
         for k in 0..5 {
             let k = f64::from(k);
@@ -437,7 +452,13 @@ mod tests {
     fn the_schemes_agree() {
         let device = Cpu::new(Some(1)).unwrap();
         let cost = |scheme, t: Affine| {
-            let settings = LevelSettings { cost: Cost::Cr, bins: 64, border: 4.0, scheme };
+            let settings = LevelSettings {
+                cost: Cost::Cr,
+                bins: 64,
+                border: 4.0,
+                scheme,
+                joint: JointScheme::Default,
+            };
             let level = Level::new(&device, images(false).upload(&device), settings).unwrap();
             level.evaluate(&[t], false).unwrap()[0].cost
         };

@@ -4,7 +4,7 @@ use super::OutputArgs;
 use super::record::{self, Clock};
 use super::table;
 use crate::args::{Interpolation, MethodArgs, Outside, RunArgs};
-use crate::device::{Machine, on_device};
+use crate::device::{AnyDevice, Machine, on_device};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Staging};
 use crate::output;
@@ -20,7 +20,7 @@ use voxalign_register::compare::{
     CompareError, ImageScores, OverlapRule, OverlapScores, compare_images, compare_labels,
     same_grid,
 };
-use voxalign_register::linear::{AffineInput, AffineOptions, AffineResult, register_affine};
+use voxalign_register::linear::{AffineInput, AffineOptions, AffineResult, Cost, register_affine};
 use voxalign_report::affine::{AffineReport, render};
 
 /// Names of the files of a result.
@@ -133,6 +133,11 @@ impl Job<'_> {
         let printer = Printer::new(self.run.talk());
         printer.say(Talk::Verbose, &format!("fixed:  {}", inputs.fixed.grid()));
         printer.say(Talk::Verbose, &format!("moving: {}", inputs.moving.grid()));
+        if let (AnyDevice::Cuda(gpu), Cost::Cr, None) =
+            (&self.machine.device, options.cost, options.scheme)
+        {
+            printer.say(Talk::Verbose, &format!("histogram scheme: {}", gpu.tuned()));
+        }
         let result = register_affine(device, &inputs.as_input(), &options, &printer)?;
         printer.finish();
         clock.lap("register");

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 use voxalign_compute::Device;
-use voxalign_compute::ops::histogram::Scheme;
+use voxalign_compute::ops::histogram::{JointScheme, Scheme};
 use voxalign_image::Volume;
 use voxalign_io::image::read_volume;
 use voxalign_register::Silent;
@@ -148,8 +148,13 @@ fn fast_evaluation<D: Device>(
         moving: Arc::new(device.upload_vec(moving)?),
         moving_mask: None,
     };
-    let settings =
-        LevelSettings { cost: Cost::Cr, bins: BINS, border: 0.0, scheme: Scheme::default() };
+    let settings = LevelSettings {
+        cost: Cost::Cr,
+        bins: BINS,
+        border: 0.0,
+        scheme: Scheme::default(),
+        joint: JointScheme::Default,
+    };
     let level = Level::new(device, images, settings)?;
     let mut medians = [0.0; 2];
     for (median, gradient) in medians.iter_mut().zip([false, true]) {

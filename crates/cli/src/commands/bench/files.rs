@@ -56,7 +56,7 @@ pub(super) fn csv(results: &Results) -> String {
 }
 
 /// A cell: in quotes where it would be read as several.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

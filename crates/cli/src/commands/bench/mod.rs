@@ -2,6 +2,7 @@
 
 mod affine;
 mod files;
+mod histogram;
 
 use crate::args::{JsonArgs, RunArgs};
 use crate::device::{Auto, Machine, on_device};
@@ -72,7 +73,10 @@ pub(crate) struct BenchArgs {
 /// Measurements of one matter in depth, each a command of its own: `voxalign bench NAME`, with a
 /// file beside this one for its arguments and its work.
 #[derive(Debug, Clone, Subcommand)]
-enum Special {}
+enum Special {
+    /// All schemes of the correlation ratio and of joint histograms, over their parameters
+    Histogram(histogram::HistogramArgs),
+}
 
 /// Sizes along x, y and z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +143,9 @@ impl From<&Measurement> for Operator {
 /// Measures and prints.
 pub(crate) fn run(args: &BenchArgs) -> Result<Outcome, Failure> {
     if let Some(special) = &args.special {
-        match *special {}
+        return match special {
+            Special::Histogram(args) => histogram::run(args),
+        };
     }
     files::check(args.csv.as_deref(), args.html.as_deref(), args.pair.as_deref())?;
     let machine = args.run.machine(Auto::Cpu)?;

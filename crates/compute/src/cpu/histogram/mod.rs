@@ -6,10 +6,11 @@ mod sampler;
 mod sums;
 
 use crate::cpu::{Cpu, CpuBuffer};
+use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len};
 use crate::ops::histogram::{
     Histogram, LayoutOptions, MovingView, ParzenBins, SampleLayout, SampleSet, Scheme,
-    SumsAndGradient, Terms, ValueCounts, check_moving, check_tables,
+    SumsAndGradient, Terms, ValueCounts, check_moving, check_tables, unsupported_scheme,
 };
 use crate::{AffineMap, Dims};
 use sampler::{Moving, PerMap};
@@ -85,6 +86,9 @@ impl Cpu {
         gradient: bool,
     ) -> Result<Vec<Vec<f64>>> {
         check_moving(moving, maps)?;
+        if !scheme.on_cpu() {
+            return Err(unsupported_scheme(&self.name(), scheme));
+        }
         if terms == Terms::Moments && samples.layout.values.is_none() {
             return Err(ComputeError::argument("samples", "without values", "samples with values"));
         }
@@ -100,11 +104,11 @@ impl Cpu {
                 let mut out = zero();
                 let (runs, map) = (&layout.runs[samples.chunks[c].clone()], &maps[m]);
                 match scheme {
-                    Scheme::ConflictFree => {
-                        sums::chunk(simd, terms, layout, runs, &moving, map, gradient, &mut out);
-                    }
                     Scheme::Direct => {
                         sums::direct(terms, layout, runs, &moving, map, gradient, &mut out);
+                    }
+                    _ => {
+                        sums::chunk(simd, terms, layout, runs, &moving, map, gradient, &mut out);
                     }
                 }
                 out

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::sampler::THREADS;
+use super::ungrouped::Ungrouped;
 use crate::Dims;
 use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
 use crate::device::Memory;
@@ -101,6 +102,8 @@ pub struct CudaSamples {
     pub(super) total_weight: f64,
     /// The largest weight; 1 without weights.
     pub(super) most_weight: f64,
+    /// The same samples in the order of the image, where a number can tell their bins apart.
+    pub(super) ungrouped: Option<Ungrouped>,
     /// The most bins that occur in a tile.
     pub(super) most_ranks: usize,
 }
@@ -170,6 +173,7 @@ pub(super) fn group(
         len: 0,
         total_weight: 0.0,
         most_weight: 1.0,
+        ungrouped: Ungrouped::new(cuda, values, dims, weights, options)?,
         most_ranks: 0,
     };
     let mut summary = cuda.alloc_unset::<f64>(SUMMARY * tiles)?;

@@ -8,21 +8,29 @@
 //! meet in a bin. Partial sums have places of their own and are added in a fixed order, in double
 //! precision; the joint histograms are counted in fixed point. All results are the same at every run.
 
+mod baselines;
 mod counts;
 mod group;
 mod joint;
 mod sampler;
+mod schemes;
 mod sums;
+pub(crate) mod tune;
+mod ungrouped;
 
 use super::{Cuda, CudaBuffer};
-use crate::error::Result;
+use crate::device::Memory;
+use crate::error::{ComputeError, Result};
 use crate::ops::Histogram;
 use crate::ops::histogram::{
-    LayoutOptions, MovingView, ParzenBins, Scheme, SumsAndGradient, Terms, ValueCounts,
+    JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme, SchemeSettings,
+    SumsAndGradient, Terms, ValueCounts, check_moving, unsupported_joint,
 };
 use crate::{AffineMap, Dims};
 
 pub use group::CudaSamples;
+pub use tune::{Tuned, TunedBy};
+use ungrouped::{Target, Ungrouped};
 
 /// Bytes of partial results that are held at once; more maps are taken in turns.
 const SCRATCH: usize = 512 << 20;
@@ -62,6 +70,10 @@ impl Histogram for Cuda {
         counts::value_counts(self, values, weights, low, high, bins)
     }
 
+    fn preferred_scheme(&self) -> Scheme {
+        self.tuned().scheme
+    }
+
     fn binned_sums(
         &self,
         terms: Terms,
@@ -70,10 +82,37 @@ impl Histogram for Cuda {
         moving: &MovingView<'_, Self>,
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
-        match scheme {
-            Scheme::ConflictFree => sums::sums(self, terms, false, samples, moving, maps),
-            Scheme::Direct => sums::sums(self, terms, true, samples, moving, maps),
+        let settings = self.tuned_settings(scheme);
+        self.binned_sums_with(terms, scheme, &settings, samples, moving, maps)
+    }
+
+    fn binned_sums_with(
+        &self,
+        terms: Terms,
+        scheme: Scheme,
+        settings: &SchemeSettings,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        maps: &[AffineMap],
+    ) -> Result<Vec<Vec<f64>>> {
+        if matches!(scheme, Scheme::ConflictFree | Scheme::Direct) {
+            if *settings != SchemeSettings::default() {
+                return Err(ComputeError::Unsupported {
+                    device: self.name(),
+                    what: format!(
+                        "a choice of blocks and threads with the scheme {}",
+                        scheme.name()
+                    ),
+                    remedy: "leave it out: they follow from the samples and the workload",
+                });
+            }
+            return sums::sums(self, terms, scheme == Scheme::Direct, samples, moving, maps);
         }
+        check_moving(moving, maps)?;
+        samples.check_terms(terms)?;
+        let target = Target::new(self, moving)?;
+        let (ungrouped, bins) = (samples.ungrouped()?, samples.bins);
+        schemes::sums(self, terms, scheme, settings, ungrouped, bins, &target, maps)
     }
 
     fn binned_gradient(
@@ -85,12 +124,13 @@ impl Histogram for Cuda {
         maps: &[AffineMap],
         slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
     ) -> Result<Vec<SumsAndGradient>> {
-        match scheme {
-            Scheme::ConflictFree => {
-                sums::gradient(self, terms, false, samples, moving, maps, slopes)
-            }
-            Scheme::Direct => sums::gradient(self, terms, true, samples, moving, maps, slopes),
+        if matches!(scheme, Scheme::ConflictFree | Scheme::Direct) {
+            let direct = scheme == Scheme::Direct;
+            return sums::gradient(self, terms, direct, samples, moving, maps, slopes, None);
         }
+        // The scheme makes the sums; the pass that makes the derivative is common to all.
+        let sums = self.binned_sums(terms, scheme, samples, moving, maps)?;
+        sums::gradient(self, terms, false, samples, moving, maps, slopes, Some(&sums))
     }
 
     fn joint_histogram(
@@ -103,6 +143,27 @@ impl Histogram for Cuda {
         joint::histogram(self, samples, moving, columns, maps)
     }
 
+    fn joint_histogram_with(
+        &self,
+        method: &JointMethod,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
+    ) -> Result<Vec<Vec<f64>>> {
+        if method.scheme == JointScheme::Default {
+            if *method != JointMethod::default() {
+                return Err(unsupported_joint(&self.name(), method));
+            }
+            return self.joint_histogram(samples, moving, columns, maps);
+        }
+        check_moving(moving, maps)?;
+        columns.check()?;
+        let target = Target::new(self, moving)?;
+        let (ungrouped, bins) = (samples.ungrouped()?, samples.bins);
+        baselines::joint(self, method, ungrouped, bins, &target, columns, maps)
+    }
+
     fn joint_gradient(
         &self,
         samples: &CudaSamples,
@@ -112,5 +173,22 @@ impl Histogram for Cuda {
         tables: &[Vec<f64>],
     ) -> Result<Vec<[f64; 12]>> {
         joint::gradient(self, samples, moving, columns, maps, tables)
+    }
+}
+
+impl CudaSamples {
+    /// The samples in the order of the image.
+    fn ungrouped(&self) -> Result<&Ungrouped> {
+        self.ungrouped.as_ref().ok_or_else(|| {
+            ComputeError::argument("bins", self.bins, "at most 65534 with this scheme")
+        })
+    }
+
+    /// Moments need the values of the samples.
+    fn check_terms(&self, terms: Terms) -> Result<()> {
+        if terms == Terms::Moments && self.values.is_none() {
+            return Err(ComputeError::argument("samples", "without values", "samples with values"));
+        }
+        Ok(())
     }
 }

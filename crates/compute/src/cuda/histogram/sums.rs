@@ -65,7 +65,8 @@ pub(super) fn sums(
     if direct { call.all_sums::<f64>(maps) } else { call.all_sums::<f32>(maps) }
 }
 
-/// The sums of every map, and the derivative of a function of them.
+/// The sums of every map, and the derivative of a function of them; `made` are the sums where
+/// another scheme has made them.
 pub(super) fn gradient(
     cuda: &Cuda,
     terms: Terms,
@@ -74,12 +75,13 @@ pub(super) fn gradient(
     moving: &MovingView<'_, Cuda>,
     maps: &[AffineMap],
     slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+    made: Option<&[Vec<f64>]>,
 ) -> Result<Vec<SumsAndGradient>> {
     let call = Call::new(cuda, terms, samples, moving, maps)?;
     if direct {
-        call.all_gradients::<f64>(maps, slopes)
+        call.all_gradients::<f64>(maps, slopes, made)
     } else {
-        call.all_gradients::<f32>(maps, slopes)
+        call.all_gradients::<f32>(maps, slopes, made)
     }
 }
 
@@ -141,14 +143,17 @@ impl<'a> Call<'a> {
         &self,
         maps: &[AffineMap],
         slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+        made: Option<&[Vec<f64>]>,
     ) -> Result<Vec<SumsAndGradient>> {
         let size = self.size();
         let mut all = Vec::with_capacity(maps.len());
         let chunk = self.chunk::<R>();
         for (c, part) in maps.chunks(chunk).enumerate() {
             let of_device = Maps::new(self.cuda, part)?;
-            let sums = self.launch_sums::<R>(part, &of_device)?;
-            let sums = self.cuda.download(&sums)?;
+            let sums = match made.and_then(|all| all.get(c * chunk..c * chunk + part.len())) {
+                Some(made) => made.concat(),
+                None => self.cuda.download(&self.launch_sums::<R>(part, &of_device)?)?,
+            };
             let mut table = vec![R::default(); sums.len()];
             let fill = |(i, (sums, table)): (usize, (&[f64], &mut [R]))| {
                 let found = slopes(c * chunk + i, sums);

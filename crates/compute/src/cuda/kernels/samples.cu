@@ -264,15 +264,25 @@ KERNEL(count_values, 256, IN(float) values, IN(float) weights, u64 n, float low,
     double start = (double)low;
     u64 below = 0, above = 0;
     u32 bin = 0, run = 0;
-    // A thread takes four values that follow each other; the rest is left to the last threads.
+    // A thread takes four values that follow each other.
     u64 fours = (n + 3) / 4;
     for (u64 four = global_thread(); four < fours; four += global_threads()) {
         u64 first = 4 * four;
         u32 count = n - first < 4 ? (u32)(n - first) : 4;
         float v[4], w[4] = {1.0f, 1.0f, 1.0f, 1.0f};
-        for (u32 j = 0; j < 4; ++j) v[j] = j < count ? values[first + j] : NAN_F;
-        if (weights)
-            for (u32 j = 0; j < 4; ++j) w[j] = j < count ? weights[first + j] : 0.0f;
+        if (count == 4) {
+            float4 four_values = load4(values, four);
+            v[0] = four_values.x, v[1] = four_values.y, v[2] = four_values.z, v[3] = four_values.w;
+            if (weights) {
+                float4 u = load4(weights, four);
+                w[0] = u.x, w[1] = u.y, w[2] = u.z, w[3] = u.w;
+            }
+        } else {
+            for (u32 j = 0; j < 4; ++j) {
+                v[j] = j < count ? values[first + j] : NAN_F;
+                if (weights) w[j] = j < count ? weights[first + j] : 0.0f;
+            }
+        }
         for (u32 j = 0; j < 4; ++j) {
             if (!(w[j] > 0.0f)) continue;
             if (v[j] >= low && v[j] <= high) {

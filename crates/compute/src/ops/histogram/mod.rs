@@ -21,8 +21,10 @@
 //! Each comes with its exact derivative in the twelve entries of `A`, in the same pass.
 
 mod layout;
+mod scheme;
 
 pub use layout::{Binning, LayoutOptions, Run, SampleLayout};
+pub use scheme::{JointMethod, JointScheme, Scheme, SchemeSettings, Window};
 
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len};
@@ -59,16 +61,6 @@ impl Terms {
             Terms::Moments => 6,
         }
     }
-}
-
-/// How the binned sums are made. All schemes give the same sums but for rounding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Scheme {
-    /// Samples grouped by bin; sums in registers.
-    #[default]
-    ConflictFree,
-    /// Every sample adds to the counters of its bin, in double precision: the check of the other.
-    Direct,
 }
 
 /// The columns of a joint histogram: Parzen windows over the values of the moving image.
@@ -156,6 +148,29 @@ pub fn check_value_counts(
     Ok(())
 }
 
+/// The error of a device that has not a scheme.
+#[must_use]
+pub fn unsupported_scheme(device: &str, scheme: Scheme) -> ComputeError {
+    ComputeError::Unsupported {
+        device: device.into(),
+        what: format!("the histogram scheme {}", scheme.name()),
+        remedy: "use conflict_free, or a GPU",
+    }
+}
+
+/// The error of a device that has not a method for joint histograms.
+pub(crate) fn unsupported_joint(device: &str, method: &JointMethod) -> ComputeError {
+    ComputeError::Unsupported {
+        device: device.into(),
+        what: match (method.scheme, method.window) {
+            (JointScheme::Default, Window::Counts) => "a joint histogram of plain counts".into(),
+            (JointScheme::Default, Window::Cubic) => "a choice of blocks and threads".into(),
+            (scheme, _) => format!("the joint histogram scheme {}", scheme.name()),
+        },
+        remedy: "use the default scheme with cubic windows, or a GPU with another scheme",
+    }
+}
+
 /// Checks the moving image and the maps of the operators of [`Histogram`].
 ///
 /// # Errors
@@ -228,6 +243,12 @@ pub trait Histogram: Memory {
         256
     }
 
+    /// The scheme for binned sums that serves this device best; one whose sums have the same bits
+    /// at every run. May measure for a fraction of a second when it is asked first.
+    fn preferred_scheme(&self) -> Scheme {
+        Scheme::ConflictFree
+    }
+
     /// Groups the samples of a fixed image that is on the device: all voxels whose weight (if
     /// given) is above 0. `values` has `dims` voxels, `weights` as many; the values of samples must
     /// be finite. The samples are those of [`SampleLayout::new`]; their order is the device's own.
@@ -273,6 +294,29 @@ pub trait Histogram: Memory {
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>>;
 
+    /// As [`Histogram::binned_sums`], with blocks and threads of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`Histogram::binned_sums`], settings that the scheme or the device cannot have.
+    fn binned_sums_with(
+        &self,
+        terms: Terms,
+        scheme: Scheme,
+        settings: &SchemeSettings,
+        samples: &Self::Samples,
+        moving: &MovingView<'_, Self>,
+        maps: &[AffineMap],
+    ) -> Result<Vec<Vec<f64>>> {
+        if *settings != SchemeSettings::default() {
+            return Err(ComputeError::Unsupported {
+                device: self.name(),
+                what: "a choice of blocks and threads".into(),
+                remedy: "leave it out, or use a GPU",
+            });
+        }
+        self.binned_sums(terms, scheme, samples, moving, maps)
+    }
+
     /// Binned sums of every map, and the derivative, in the map's twelve entries, of a function of
     /// these sums. `slopes(i, sums)` gives the derivative of that function in each of the sums of
     /// map `i` (`bins x terms` numbers); it may be called from any thread, once for every map.
@@ -300,6 +344,24 @@ pub trait Histogram: Memory {
         columns: &ParzenBins,
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>>;
+
+    /// As [`Histogram::joint_histogram`], by a method of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`Histogram::joint_histogram`], methods and settings that the device cannot have.
+    fn joint_histogram_with(
+        &self,
+        method: &JointMethod,
+        samples: &Self::Samples,
+        moving: &MovingView<'_, Self>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
+    ) -> Result<Vec<Vec<f64>>> {
+        if *method != JointMethod::default() {
+            return Err(unsupported_joint(&self.name(), method));
+        }
+        self.joint_histogram(samples, moving, columns, maps)
+    }
 
     /// For every map the derivative, in its twelve entries, of a function of the joint histogram
     /// whose derivative in each of the histogram's entries is given in `tables`.

@@ -1,0 +1,95 @@
+//! Whole registrations with every scheme.
+
+use crate::args::Interpolation;
+use crate::commands::affine::register_only;
+use crate::commands::demo::Pair;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::resample::Source;
+use std::time::Instant;
+use voxalign_compute::Device;
+use voxalign_compute::ops::histogram::{JointScheme, Scheme};
+use voxalign_image::{Transform, Volume};
+use voxalign_register::compare::compare_images;
+use voxalign_register::linear::{AffineOptions, Cost};
+
+/// A whole registration.
+#[derive(Debug, Clone)]
+pub(super) struct Application {
+    pub(super) scheme: &'static str,
+    pub(super) cost: &'static str,
+    pub(super) evaluations: usize,
+    /// Seconds and RMS, or why it could not be done.
+    pub(super) result: Result<(f64, f64), String>,
+}
+
+impl Application {
+    pub(super) fn row(&self) -> Vec<String> {
+        let (seconds, rms) = match &self.result {
+            Ok((seconds, rms)) => (format!("{seconds:.3}"), format!("{rms:.4}")),
+            Err(_) => ("-".into(), "-".into()),
+        };
+        vec![self.scheme.into(), self.cost.into(), seconds, self.evaluations.to_string(), rms]
+    }
+}
+
+/// Registers the pair with every scheme that the device has.
+pub(super) fn measure<D: Device>(
+    device: &D,
+    volumes: Option<&(Volume<f32>, Volume<f32>)>,
+    missing: &[&str],
+) -> Result<Vec<Application>, Failure> {
+    let demo;
+    let (fixed, moving) = match volumes {
+        Some((fixed, moving)) => (fixed, moving),
+        None => {
+            demo = Pair::load()?;
+            (&demo.fixed, &demo.moving)
+        }
+    };
+    let default = AffineOptions::default;
+    let ratio = Scheme::ALL.into_iter().map(|s| {
+        let options = AffineOptions { cost: Cost::Cr, scheme: Some(s), ..default() };
+        (s.name(), options)
+    });
+    let joint = JointScheme::ALL
+        .into_iter()
+        .map(|joint| (joint.name(), AffineOptions { cost: Cost::Mi, joint, ..default() }));
+    let mut all = Vec::new();
+    // The check of the others takes minutes on the CPU and tells nothing new.
+    let left_out = |name: &str| missing.contains(&name) || name == Scheme::Direct.name();
+    for (name, options) in ratio.chain(joint).filter(|(name, _)| !left_out(name)) {
+        interrupt::check()?;
+        // A first registration on a GPU brings its kernels; it is not counted.
+        if missing.is_empty() {
+            let _ = register_only(device, fixed, moving, &options);
+        }
+        let start = Instant::now();
+        let found = register_only(device, fixed, moving, &options);
+        let seconds = start.elapsed().as_secs_f64();
+        let (evaluations, result) = match found {
+            Ok(found) => {
+                let transform = Transform::Affine(found.transform);
+                let rms = rms(device, fixed, moving, &transform)?;
+                let evaluations = found.stages.iter().map(|s| s.evaluations).sum();
+                (evaluations, Ok((seconds, rms)))
+            }
+            Err(e) => (0, Err(e.to_string())),
+        };
+        let cost = options.cost.name();
+        all.push(Application { scheme: name, cost, evaluations, result });
+    }
+    Ok(all)
+}
+
+/// Equation 5 of Li et al. (2015): the intensities as they are, over the overlap.
+fn rms<D: Device>(
+    device: &D,
+    fixed: &Volume<f32>,
+    moving: &Volume<f32>,
+    transform: &Transform,
+) -> Result<f64, Failure> {
+    let source = Source::new(device, moving.clone())?;
+    let warped = source.onto(fixed.grid(), transform, Interpolation::Linear, f32::NAN)?;
+    Ok(compare_images(fixed, &warped, None, 2)?.rms)
+}

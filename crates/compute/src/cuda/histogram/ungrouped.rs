@@ -1,0 +1,367 @@
+//! Both images as the schemes and baselines without grouping want them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
+use crate::device::{DeviceBuffer, Memory};
+use crate::error::{ComputeError, Result};
+use crate::ops::histogram::{LayoutOptions, MovingView};
+use crate::{AffineMap, Dims};
+
+static UNGROUPED: LazyLock<Program> =
+    LazyLock::new(|| Program::new("ungrouped", include_str!("../kernels/ungrouped.cu")));
+
+/// The number of a voxel that is no sample.
+const NO_BIN: u16 = 0xffff;
+/// The most bins that these numbers can tell apart.
+const MOST_BINS: usize = NO_BIN as usize - 1;
+
+/// A grid that covers `items` items with some for every thread.
+fn covering(items: usize) -> Shape {
+    Shape::blocks(items.div_ceil(1024).min(1 << 16), 256)
+}
+
+/// `ImageShape` of the kernels.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct ImageShape {
+    count: u64,
+    nx: u32,
+    ny: u32,
+}
+
+// SAFETY: `repr(C)`, no padding, in the order of the structure of the kernels.
+unsafe impl Plain for ImageShape {}
+
+/// `TargetShape` of the kernels.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct TargetShape {
+    last: [f32; 3],
+    slope: [f32; 3],
+    offset: [f32; 3],
+    cell: [i32; 3],
+    row: i32,
+    slice: i32,
+}
+
+// SAFETY: `repr(C)`, fields of four bytes only, in the order of the structure of the kernels.
+unsafe impl Plain for TargetShape {}
+
+/// The largest size of the finite values of a buffer.
+fn largest(cuda: &Cuda, values: &CudaBuffer<f32>) -> Result<f32> {
+    let mut out = cuda.alloc::<u32>(1)?;
+    // SAFETY: the parameters are the kernel's; it reads `len` values and changes one number.
+    unsafe {
+        cuda.launch(
+            &UNGROUPED,
+            "largest_size",
+            covering(values.len()),
+            &[values.into(), (values.len() as u64).into(), (&mut out).into()],
+        )?;
+    }
+    Ok(f32::from_bits(cuda.download(&out)?.first().copied().unwrap_or_default()))
+}
+
+/// Samples of the fixed image in the order of the image.
+#[derive(Debug)]
+pub(super) struct Ungrouped {
+    shape: ImageShape,
+    bins: CudaBuffer<u16>,
+    weights: Option<CudaBuffer<f32>>,
+    values: Option<CudaBuffer<f32>>,
+    /// The largest weight and the largest size of a value.
+    largest: OnceLock<(f32, f32)>,
+    /// The numbers of the samples' voxels sorted by bin, and where each bin begins.
+    sorted: OnceLock<Arc<Sorted>>,
+}
+
+/// Samples sorted by bin.
+#[derive(Debug)]
+pub(super) struct Sorted {
+    pub(super) order: CudaBuffer<u32>,
+    /// Where the samples of each bin begin, and where the last end.
+    pub(super) first: Vec<u32>,
+    /// Work of blocks, by the most rows and the most samples of a block.
+    items: Mutex<HashMap<(usize, usize), Arc<Items>>>,
+}
+
+/// What blocks do: for each its first and last sample, its first row and its number of rows.
+#[derive(Debug)]
+pub(super) struct Items {
+    pub(super) list: CudaBuffer<u32>,
+    pub(super) count: usize,
+}
+
+impl Ungrouped {
+    /// The arguments are those of the grouping, and were checked.
+    pub(super) fn new(
+        cuda: &Cuda,
+        values: &CudaBuffer<f32>,
+        dims: Dims,
+        weights: Option<&CudaBuffer<f32>>,
+        options: &LayoutOptions,
+    ) -> Result<Option<Self>> {
+        let (binning, count) = (options.binning, values.len());
+        if binning.bins > MOST_BINS || count > u32::MAX as usize {
+            return Ok(None);
+        }
+        let span = binning.high - binning.low;
+        let (scale, last) = if span <= 0.0 || binning.bins <= 1 {
+            (0.0, 0.0)
+        } else {
+            (binning.bins as f32 / span, (binning.bins - 1) as f32)
+        };
+        let mut bins = cuda.alloc_unset::<u16>(count)?;
+        // SAFETY: the parameters are the kernel's; all buffers have a number for every voxel.
+        unsafe {
+            cuda.launch(
+                &UNGROUPED,
+                "bin_voxels",
+                covering(count),
+                &[
+                    values.into(),
+                    Arg::optional(weights),
+                    binning.low.into(),
+                    f32::into(scale),
+                    f32::into(last),
+                    (count as u64).into(),
+                    (&mut bins).into(),
+                ],
+            )?;
+        }
+        let kept = |buffer: &CudaBuffer<f32>| {
+            let mut copy = cuda.alloc_unset(count)?;
+            cuda.copy(buffer, &mut copy).map(|()| copy)
+        };
+        Ok(Some(Self {
+            shape: ImageShape { count: count as u64, nx: dims[0] as u32, ny: dims[1] as u32 },
+            bins,
+            weights: weights.map(kept).transpose()?,
+            values: if options.keep_values { Some(kept(values)?) } else { None },
+            largest: OnceLock::new(),
+            sorted: OnceLock::new(),
+        }))
+    }
+
+    /// The voxels.
+    pub(super) fn count(&self) -> usize {
+        self.shape.count as usize
+    }
+
+    /// The first parameters of every kernel, up to those of the maps.
+    pub(super) fn args(&self, target: &Target<'_>, maps: &CudaBuffer<f32>) -> Vec<Arg> {
+        vec![
+            (&self.bins).into(),
+            Arg::optional(self.weights.as_ref()),
+            Arg::optional(self.values.as_ref()),
+            Arg::of(self.shape),
+            (&target.pairs).into(),
+            Arg::optional(target.mask),
+            Arg::of(target.shape),
+            maps.into(),
+        ]
+    }
+
+    /// The largest weight (1 without weights) and the largest size of a value (0 without values).
+    pub(super) fn largest(&self, cuda: &Cuda) -> Result<(f32, f32)> {
+        if let Some(&found) = self.largest.get() {
+            return Ok(found);
+        }
+        let of = |buffer: &Option<CudaBuffer<f32>>, none| {
+            buffer.as_ref().map_or(Ok(none), |b| largest(cuda, b))
+        };
+        let found = (of(&self.weights, 1.0)?, of(&self.values, 0.0)?);
+        Ok(*self.largest.get_or_init(|| found))
+    }
+
+    /// The samples sorted by bin, on the host and once.
+    pub(super) fn sorted(&self, cuda: &Cuda, bins: usize) -> Result<Arc<Sorted>> {
+        if let Some(found) = self.sorted.get() {
+            return Ok(Arc::clone(found));
+        }
+        let of_voxels = cuda.download(&self.bins)?;
+        let mut first = vec![0u32; bins + 1];
+        for &b in of_voxels.iter().filter(|&&b| b != NO_BIN) {
+            first[usize::from(b) + 1] += 1;
+        }
+        for b in 0..bins {
+            first[b + 1] += first[b];
+        }
+        let mut next = first.clone();
+        let mut order = vec![0u32; first[bins] as usize];
+        for (i, &b) in of_voxels.iter().enumerate().filter(|&(_, &b)| b != NO_BIN) {
+            let at = &mut next[usize::from(b)];
+            order[*at as usize] = i as u32;
+            *at += 1;
+        }
+        let sorted = Sorted { order: cuda.upload(&order)?, first, items: Mutex::default() };
+        Ok(Arc::clone(self.sorted.get_or_init(|| Arc::new(sorted))))
+    }
+}
+
+impl Sorted {
+    /// The samples in pieces of at most `share` samples and `rows` rows.
+    pub(super) fn items(&self, cuda: &Cuda, rows: usize, share: usize) -> Result<Arc<Items>> {
+        let mut known = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.get(&(rows, share)) {
+            return Ok(Arc::clone(found));
+        }
+        let mut list = Vec::new();
+        let (mut row, end) = (0, self.first.last().copied().unwrap_or_default());
+        let mut start = 0;
+        while start < end {
+            while self.first[row + 1] <= start {
+                row += 1;
+            }
+            let last_row = (row + rows).min(self.first.len() - 1);
+            let stop = self.first[last_row].min(start.saturating_add(share as u32));
+            let mut top = row;
+            while self.first[top + 1] < stop {
+                top += 1;
+            }
+            list.extend([start, stop, row as u32, (top + 1 - row) as u32]);
+            start = stop;
+        }
+        let items = Arc::new(Items { list: cuda.upload(&list)?, count: list.len() / 4 });
+        known.insert((rows, share), Arc::clone(&items));
+        Ok(items)
+    }
+}
+
+/// The moving image.
+#[derive(Debug)]
+pub(super) struct Target<'a> {
+    values: &'a CudaBuffer<f32>,
+    pub(super) pairs: CudaBuffer<f32>,
+    mask: Option<&'a CudaBuffer<f32>>,
+    shape: TargetShape,
+}
+
+impl<'a> Target<'a> {
+    /// The view was checked.
+    pub(super) fn new(cuda: &Cuda, view: &'a MovingView<'_, Cuda>) -> Result<Self> {
+        let [nx, ny, nz] = view.dims;
+        let flat = nz == 1;
+        let ramp = |a: usize| {
+            let width = view.border[a] as f32;
+            if width > 0.0 && !(a == 2 && flat) { (1.0 / width, 0.0) } else { (0.0, 1.0) }
+        };
+        let shape = TargetShape {
+            last: [(nx - 1) as f32, (ny - 1) as f32, if flat { 0.0 } else { (nz - 1) as f32 }],
+            slope: std::array::from_fn(|a| ramp(a).0),
+            offset: std::array::from_fn(|a| ramp(a).1),
+            cell: [nx as i32 - 2, ny as i32 - 2, if flat { 0 } else { nz as i32 - 2 }],
+            row: nx as i32,
+            slice: if flat { 0 } else { (nx * ny) as i32 },
+        };
+        let count = view.values.len();
+        let mut pairs = cuda.alloc_unset::<f32>(2 * count)?;
+        // SAFETY: the parameters are the kernel's; the pairs have room for two numbers a voxel.
+        unsafe {
+            cuda.launch(
+                &UNGROUPED,
+                "make_pairs",
+                covering(count),
+                &[view.values.into(), (count as u64).into(), (&mut pairs).into()],
+            )?;
+        }
+        Ok(Self { values: view.values, pairs, mask: view.mask, shape })
+    }
+
+    /// The voxels.
+    pub(super) fn count(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The largest size of a value.
+    pub(super) fn largest(&self, cuda: &Cuda) -> Result<f32> {
+        largest(cuda, self.values)
+    }
+
+    /// The maps as the kernels take them: twelve numbers each.
+    pub(super) fn maps(&self, cuda: &Cuda, maps: &[AffineMap]) -> Result<CudaBuffer<f32>> {
+        let flat = self.shape.slice == 0;
+        let numbers: Vec<f32> = maps
+            .iter()
+            .flat_map(|m| (0..12).map(|i| (i, m[i / 4][i % 4] as f32)))
+            // A flat image has no third coordinate.
+            .map(|(i, v)| if flat && i >= 8 { 0.0 } else { v })
+            .collect();
+        cuda.upload(&numbers)
+    }
+}
+
+/// Blocks and threads for a scheme that needs `per_warp` bytes of shared memory a warp and `fixed`
+/// beside them.
+///
+/// # Errors
+/// Threads that no block can have, or more shared memory than there is.
+pub(super) fn fit(
+    cuda: &Cuda,
+    what: &dyn Fn() -> String,
+    threads: usize,
+    per_warp: usize,
+    fixed: usize,
+) -> Result<usize> {
+    if threads == 0 || threads > 1024 || !threads.is_multiple_of(32) {
+        return Err(ComputeError::argument("threads", threads, "a multiple of 32, at most 1024"));
+    }
+    let bytes = (threads / 32).saturating_mul(per_warp).saturating_add(fixed);
+    let most = cuda.shared_memory();
+    if bytes > most {
+        return Err(too_large(
+            cuda,
+            format!("{}: {bytes} bytes of shared memory a block, where {most} can be had,", what()),
+        ));
+    }
+    Ok(bytes)
+}
+
+/// The error of histograms that do not fit.
+pub(super) fn too_large(cuda: &Cuda, what: String) -> ComputeError {
+    ComputeError::Unsupported {
+        device: cuda.name(),
+        what,
+        remedy: "use fewer bins, threads or blocks, or another scheme",
+    }
+}
+
+/// The blocks that the caller wants, or so many that the GPU is full with the blocks of all maps and
+/// every thread has some voxels.
+pub(super) fn blocks(
+    cuda: &Cuda,
+    wanted: Option<usize>,
+    threads: usize,
+    voxels: usize,
+    maps: usize,
+) -> Result<usize> {
+    if let Some(blocks) = wanted {
+        return if blocks == 0 || blocks > 1 << 20 {
+            Err(ComputeError::argument("blocks", blocks, "between 1 and 1048576"))
+        } else {
+            Ok(blocks)
+        };
+    }
+    let resident = cuda.multiprocessors() * (2048 / threads).max(1);
+    let most = voxels.div_ceil(8 * threads).max(1);
+    Ok((2 * resident).div_ceil(maps.max(1)).clamp(1, most))
+}
+
+/// How many maps are taken at once, if one needs `bytes` of scratch memory.
+///
+/// # Errors
+/// If there is no room for one.
+pub(super) fn maps_at_once(cuda: &Cuda, what: &dyn Fn() -> String, bytes: usize) -> Result<usize> {
+    // What the pool holds and is free to give out is not counted: the error is for what is far
+    // beyond the memory.
+    let free = cuda.memory().free.map_or(1usize << 30, |f| f as usize);
+    if bytes > free / 10 * 9 {
+        return Err(too_large(
+            cuda,
+            format!("{}: {bytes} bytes of histograms, where {free} are free,", what()),
+        ));
+    }
+    Ok(((free / 2).min(2 << 30) / bytes.max(1)).clamp(1, 65535))
+}
