@@ -5,7 +5,7 @@
 //! Kernels are CUDA C++ files in `kernels/`, compiled for the GPU at hand and kept on disk.
 //!
 //! Work is put into one stream, in the order in which it is asked for; nothing waits for the device
-//! but what brings data to the host, and [`Memory::synchronize`](crate::Memory::synchronize).
+//! but what brings data to the host, and [`Memory::synchronize`].
 //! Memory comes from a stream-ordered pool that keeps what is freed.
 //!
 //! [`Cuda::emulated`] runs the same kernels, launched by the same code, on the host: blocks one

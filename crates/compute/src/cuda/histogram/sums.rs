@@ -67,6 +67,7 @@ pub(super) fn sums(
 
 /// The sums of every map, and the derivative of a function of them; `made` are the sums where
 /// another scheme has made them.
+#[allow(clippy::too_many_arguments)]
 pub(super) fn gradient(
     cuda: &Cuda,
     terms: Terms,
