@@ -136,6 +136,9 @@ fn time(seconds: f64) -> String {
 fn plot(figure: &CurveFigure) -> Option<String> {
     let all = || figure.curves.iter();
     let (bottom, top) = range(all().flat_map(|c| c.points.iter().map(|p| p.1).chain(c.level)))?;
+    // Wide enough for two lines of the grid, and so that noise does not look like a finding.
+    let widen = (0.5 * (0.75 - (top - bottom))).max(0.0);
+    let (bottom, top) = (bottom - widen, top + widen);
     let (left, right) =
         range(all().flat_map(|c| c.points.iter().map(|p| p.0))).unwrap_or((0.0, 1.0));
     let x = |v: f64| LEFT + (RIGHT - LEFT) * (v.log10() - left) / (right - left);

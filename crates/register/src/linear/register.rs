@@ -344,6 +344,7 @@ fn register_scales<D: Device>(
         cost_before,
         cost_start,
         cost_after: best.cost,
+        scheme: (!matches!(options.cost, Cost::Mi | Cost::Nmi)).then_some(scheme),
         overlap: field_overlap(fixed_grid, moving_grid, &transform),
         stages,
         verdict,

@@ -2,6 +2,7 @@
 
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
+use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::Affine;
 
 /// A cost on the way.
@@ -53,6 +54,9 @@ pub struct AffineResult {
     pub cost_start: f64,
     /// Cost at the finest stage of the result.
     pub cost_after: f64,
+    /// How the sums of the cost were made, where it is made of binned sums. Another scheme gives the
+    /// same sums but for rounding; with this one forced, the result has the same bits again.
+    pub scheme: Option<Scheme>,
     /// The part of the smaller field of view that overlaps the other under the result, 0 to 1.
     pub overlap: f64,
     /// The stages, coarse to fine.

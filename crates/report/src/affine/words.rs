@@ -76,10 +76,11 @@ pub(super) fn highlights(record: &RunRecord) -> String {
     }
     cards.truncate(4);
     if let Some(&value) = record.timings.get("register") {
-        let threads = match record.host.threads {
-            0 => String::new(),
-            1 => "1 thread".to_owned(),
-            n => format!("{n} threads"),
+        let threads = match (&record.host.gpu, record.host.threads) {
+            (Some(gpu), _) => gpu.name.clone(),
+            (None, 0) => String::new(),
+            (None, 1) => "1 thread".to_owned(),
+            (None, n) => format!("{n} threads"),
         };
         cards.push(("Registration".to_owned(), seconds(value), threads));
     }

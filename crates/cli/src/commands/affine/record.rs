@@ -8,6 +8,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::Grid;
 use voxalign_io::checksum::sha256_file;
 use voxalign_register::linear::{AffineOptions, AffineResult, Init, Search};
@@ -83,7 +84,7 @@ pub(super) fn record(
         date: date(SystemTime::now()),
         host: job.machine.record(),
         inputs,
-        parameters: parameters(job, options),
+        parameters: parameters(job, options, result),
         stages: result.stages.clone(),
         verdict: result.verdict.clone(),
         ..RunRecord::default()
@@ -96,7 +97,7 @@ pub(super) fn transform(result: &AffineResult, fixed: &Grid) -> TransformRecord 
 }
 
 /// All parameters, also those left at their default.
-fn parameters(job: &Job<'_>, options: &AffineOptions) -> serde_json::Value {
+fn parameters(job: &Job<'_>, options: &AffineOptions, result: &AffineResult) -> serde_json::Value {
     let init = match (&options.init, &job.method.init) {
         (_, Some(choice)) => choice.name(),
         (Init::Header, _) => "header".into(),
@@ -116,6 +117,7 @@ fn parameters(job: &Job<'_>, options: &AffineOptions) -> serde_json::Value {
         "dof": options.dof,
         "cost": options.cost.name(),
         "bins": options.bins,
+        "scheme": result.scheme.map(Scheme::name),
         "init": init,
         "search": search,
         "search_angles_degrees": options.range.angles.map(|r| r.map(degrees)),

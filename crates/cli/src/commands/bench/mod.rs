@@ -25,8 +25,8 @@ const GPU_COPY: usize = 256 << 20;
     args_conflicts_with_subcommands = true,
     after_help = "\
 Every operator is measured on data already on the device: the median of several warm runs, in the
-time of the device (a GPU's own events). GB/s counts each input read once and each output written
-once; the last column is the part of the copy bandwidth of the device, measured in the same run: on
+time of the device (a GPU's own events). MB counts each input read once and each output written
+once (a filter along several axes once for each); the last column is the part of the copy bandwidth of the device, measured in the same run: on
 the CPU with images of --size, on a GPU with arrays that its cache cannot hold (256 MiB and more).
 The affine job is the pair of `voxalign demo`: the registration alone, in memory, and the whole
 command with reading and writing, first (cold) and again (warm); `--pair` takes another. Beside it
@@ -197,14 +197,16 @@ fn operators(machine: &Machine, settings: &Settings) -> Result<Vec<Operator>, Fa
 fn print(results: &Results) {
     output::line(&format!("voxalign {} on {}", results.version, results.device));
     if !results.operators.is_empty() {
-        let headings = ["family: operator", "size", "ms", "ns/voxel", "GB/s", "of copy bandwidth"];
+        let headings =
+            ["family: operator", "size", "ms", "ns/voxel", "MB", "GB/s", "of copy bandwidth"];
         let mut table = Table::new(headings);
         for o in &results.operators {
             table.row([
                 format!("{}: {}", o.family, o.operator),
                 Size(o.dims).to_string(),
-                format!("{:.3}", o.milliseconds),
+                format!("{:.4}", o.milliseconds),
                 format!("{:.3}", o.nanoseconds_per_voxel),
+                format!("{:.1}", o.bytes as f64 * 1e-6),
                 format!("{:.2}", o.gb_per_s),
                 format!("{:.0} %", o.of_copy_bandwidth * 100.0),
             ]);
