@@ -516,6 +516,11 @@ static inline unsigned __brev(unsigned v) {
 }
 static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
 static inline float __int_as_float(int v) { float f; memcpy(&f, &v, 4); return f; }
+// The sum rounded downwards: where the sum to nearest is above, its error is negative.
+static inline float __fadd_rd(float a, float b) {
+    const float sum = a + b, part = sum - a;
+    return (a - (sum - part)) + (b - part) < 0.0f ? std::nextafter(sum, -INFINITY) : sum;
+}
 static inline int __float_as_int(float v) { int i; memcpy(&i, &v, 4); return i; }
 static inline float __uint_as_float(unsigned v) { float f; memcpy(&f, &v, 4); return f; }
 static inline unsigned __float_as_uint(float v) { unsigned i; memcpy(&i, &v, 4); return i; }
