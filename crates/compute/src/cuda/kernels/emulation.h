@@ -398,6 +398,8 @@ store4(emulation::Pointer<T> p, unsigned long long i, typename Four<T>::type v) 
     if (((uintptr_t)p.at & 15) != 0) emulation::fail("store of four that is not aligned", (long long)i, 16);
     p[4 * i] = v.x; p[4 * i + 1] = v.y; p[4 * i + 2] = v.z; p[4 * i + 3] = v.w;
 }
+template <class T> static inline void
+stream4(emulation::Pointer<T> p, unsigned long long i, typename Four<T>::type v) { store4(p, i, v); }
 template <class T, size_t N> static inline typename Four<T>::type
 load4(emulation::SharedArray<T, N>& p, unsigned long long i) { return load4(emulation::Pointer<T>(p), i); }
 template <class T, size_t N> static inline void
