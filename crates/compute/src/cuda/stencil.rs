@@ -15,6 +15,8 @@ static STENCIL: LazyLock<Program> =
 
 /// The most slices of a tile; each tile reads one slice before and one after its own.
 const SLICES: usize = 16;
+/// The same for threads that have four voxels, of which there are fewer.
+const SLICES_OF_FOURS: usize = 8;
 
 /// The factors of differences along each axis, as the kernels have them.
 #[derive(Debug, Clone, Copy)]
@@ -43,19 +45,24 @@ impl Scales {
 
 impl Cuda {
     /// Runs a kernel from `src` to `out`, of whose lengths it is known that they fit the kernel.
+    /// `kernels` are those for one and for four voxels a thread.
     fn stencil(
         &self,
-        kernel: &str,
+        kernels: [&str; 2],
         src: &CudaBuffer<f32>,
         dims: Dims,
         scales: Scales,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let (tiles, shape) = Tiles::new(self, dims, SLICES)?;
+        let fours = dims[0].is_multiple_of(4);
+        let (tiles, shape) = match fours {
+            true => Tiles::of_fours(self, dims, SLICES_OF_FOURS)?,
+            false => Tiles::new(self, dims, SLICES)?,
+        };
         let args = [src.into(), Arg::of(tiles), Arg::of(scales), out.into()];
         // SAFETY: the kernels have these parameters, and stay within the grid, for which the
-        // callers have checked the lengths.
-        unsafe { self.launch(&STENCIL, kernel, shape, &args) }
+        // callers have checked the lengths; fours begin at multiples of 16 bytes.
+        unsafe { self.launch(&STENCIL, kernels[usize::from(fours)], shape, &args) }
     }
 }
 
@@ -71,7 +78,7 @@ impl Stencil for Cuda {
         check_len("source", n, src.len())?;
         check_len("output", 3 * n, out.len())?;
         check_spacing(spacing)?;
-        self.stencil("gradient", src, dims, Scales::new(dims, spacing), out)
+        self.stencil(["gradient", "gradient_of_fours"], src, dims, Scales::new(dims, spacing), out)
     }
 
     fn divergence(
@@ -85,7 +92,13 @@ impl Stencil for Cuda {
         check_len("field", 3 * n, field.len())?;
         check_len("output", n, out.len())?;
         check_spacing(spacing)?;
-        self.stencil("divergence", field, dims, Scales::new(dims, spacing), out)
+        self.stencil(
+            ["divergence", "divergence_of_fours"],
+            field,
+            dims,
+            Scales::new(dims, spacing),
+            out,
+        )
     }
 
     fn laplacian(
@@ -99,7 +112,13 @@ impl Stencil for Cuda {
         check_len("source", n, src.len())?;
         check_len("output", n, out.len())?;
         let factors = laplacian_factors(spacing)?;
-        self.stencil("laplacian", src, dims, Scales { middle: factors, end: factors }, out)
+        self.stencil(
+            ["laplacian", "laplacian_of_fours"],
+            src,
+            dims,
+            Scales { middle: factors, end: factors },
+            out,
+        )
     }
 
     fn jacobian_determinant(
@@ -111,6 +130,12 @@ impl Stencil for Cuda {
         let n = voxels("sizes", dims)?;
         check_len("field", 3 * n, field.len())?;
         check_len("output", n, out.len())?;
-        self.stencil("jacobian_determinant", field, dims, Scales::new(dims, [1.0; 3]), out)
+        self.stencil(
+            ["jacobian_determinant", "jacobian_determinant_of_fours"],
+            field,
+            dims,
+            Scales::new(dims, [1.0; 3]),
+            out,
+        )
     }
 }

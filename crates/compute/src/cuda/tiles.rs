@@ -1,5 +1,5 @@
 //! How kernels divide a grid: tiles of 32 x 8 voxels and some slices, each for a block of 32 x 8
-//! threads that goes from slice to slice.
+//! threads that goes from slice to slice; or blocks of threads that have four voxels along x each.
 
 use super::{Cuda, Plain, Shape};
 use crate::Dims;
@@ -27,13 +27,32 @@ impl Tiles {
     /// The tiles of a grid, of at most `most` slices, and the blocks for them. A tile has fewer
     /// slices where there would otherwise be too few blocks to keep the device busy.
     pub(super) fn new(cuda: &Cuda, dims: Dims, most: usize) -> Result<(Self, Shape)> {
+        Self::of_threads(cuda, dims, most, TILE, 1)
+    }
+
+    /// The same for threads that have four voxels along x each; rows are a multiple of four voxels.
+    pub(super) fn of_fours(cuda: &Cuda, dims: Dims, most: usize) -> Result<(Self, Shape)> {
+        let fours = dims[0] / 4;
+        // The widest blocks of those that waste the fewest threads.
+        let width = [32, 16, 8].into_iter().min_by_key(|&w| fours.div_ceil(w) * w).unwrap_or(32);
+        Self::of_threads(cuda, dims, most, [width, TILE[0] * TILE[1] / width], 4)
+    }
+
+    /// For blocks of `block` threads along x and y that have `wide` voxels along x each.
+    fn of_threads(
+        cuda: &Cuda,
+        dims: Dims,
+        most: usize,
+        block: [usize; 2],
+        wide: usize,
+    ) -> Result<(Self, Shape)> {
         let too_large = || {
             let expected = "at most 2^32 - 1 along an axis, and 2^31 - 1 tiles of a GPU in all";
             ComputeError::argument("sizes", format!("{dims:?}"), expected)
         };
         let size = |a: usize| u32::try_from(dims[a]).map_err(|_| too_large());
         let sizes = [size(0)?, size(1)?, size(2)?];
-        let along = [dims[0].div_ceil(TILE[0]), dims[1].div_ceil(TILE[1])];
+        let along = [dims[0].div_ceil(block[0] * wide), dims[1].div_ceil(block[1])];
         // No overflow: the product is at most that of the sizes, which has been checked.
         let per_slice = along[0] * along[1];
         let enough = 8 * cuda.multiprocessors();
@@ -46,7 +65,7 @@ impl Tiles {
             .filter(|&blocks| blocks <= i32::MAX as u32)
             .ok_or_else(too_large)?;
         let tiles = Self { dims: sizes, along: along.map(|n| n as u32), slices: slices as u32 };
-        let block = [TILE[0] as u32, TILE[1] as u32, 1];
+        let block = [block[0] as u32, block[1] as u32, 1];
         Ok((tiles, Shape { grid: [blocks, 1, 1], block, shared: 0 }))
     }
 }

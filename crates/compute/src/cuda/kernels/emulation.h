@@ -398,6 +398,8 @@ store4(emulation::Pointer<T> p, unsigned long long i, typename Four<T>::type v) 
     if (((uintptr_t)p.at & 15) != 0) emulation::fail("store of four that is not aligned", (long long)i, 16);
     p[4 * i] = v.x; p[4 * i + 1] = v.y; p[4 * i + 2] = v.z; p[4 * i + 3] = v.w;
 }
+template <class T> static inline void
+stream4(emulation::Pointer<T> p, unsigned long long i, typename Four<T>::type v) { store4(p, i, v); }
 template <class T, size_t N> static inline typename Four<T>::type
 load4(emulation::SharedArray<T, N>& p, unsigned long long i) { return load4(emulation::Pointer<T>(p), i); }
 template <class T, size_t N> static inline void
@@ -516,6 +518,11 @@ static inline unsigned __brev(unsigned v) {
 }
 static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
 static inline float __int_as_float(int v) { float f; memcpy(&f, &v, 4); return f; }
+// The sum rounded downwards: where the sum to nearest is above, its error is negative.
+static inline float __fadd_rd(float a, float b) {
+    const float sum = a + b, part = sum - a;
+    return (a - (sum - part)) + (b - part) < 0.0f ? std::nextafter(sum, -INFINITY) : sum;
+}
 static inline int __float_as_int(float v) { int i; memcpy(&i, &v, 4); return i; }
 static inline float __uint_as_float(unsigned v) { float f; memcpy(&f, &v, 4); return f; }
 static inline unsigned __float_as_uint(float v) { unsigned i; memcpy(&i, &v, 4); return i; }

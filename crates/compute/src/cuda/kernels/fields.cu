@@ -9,14 +9,13 @@ struct Matrix {
 // inner + inverse * outer(map (id + inner)), where no `inner` is zero. The three components share
 // the cell and its weights. A voxel of `outer` is `voxels` elements from its next component.
 template <bool INNER>
-DEVICE void composed(IN(float) outer, u64 voxels, const Geometry& g, const Matrix& inverse, IN(float) inner,
+DEVICE void composed(IN(float) outer, u64 voxels, const Geometry& g, const Source& s, const Matrix& inverse, IN(float) inner,
                      const Tiles& t, OUT(float) out, SHARED_POINTER(Frame) frames) {
     const Place at = place_of(t);
     const u64 n = at.step * t.nz;
     Vector next = {{0.0f, 0.0f, 0.0f}};
     if (INNER && at.slices) next = displacement(inner, n, at.index);
     make_frames<false, false>(g, t, at, frames);
-    const Source s = source_of(g);
     const float along_span = (float)at.in_span;
     u64 i = at.index;
     for (u32 k = 0; k < at.slices; ++k, i += at.step) {
@@ -38,13 +37,13 @@ DEVICE void composed(IN(float) outer, u64 voxels, const Geometry& g, const Matri
     }
 }
 
-KERNEL(compose_fields, TILE_THREADS, IN(float) outer, u64 voxels, Geometry g, Matrix inverse, IN(float) inner,
+KERNEL(compose_fields, TILE_THREADS, IN(float) outer, u64 voxels, Geometry g, Source s, Matrix inverse, IN(float) inner,
        Tiles t, OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
-    composed<true>(outer, voxels, g, inverse, inner, t, out, frames);
+    composed<true>(outer, voxels, g, s, inverse, inner, t, out, frames);
 }
-KERNEL(resample_field, TILE_THREADS, IN(float) field, u64 voxels, Geometry g, Matrix inverse, IN(float) none,
+KERNEL(resample_field, TILE_THREADS, IN(float) field, u64 voxels, Geometry g, Source s, Matrix inverse, IN(float) none,
        Tiles t, OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
-    composed<false>(field, voxels, g, inverse, none, t, out, frames);
+    composed<false>(field, voxels, g, s, inverse, none, t, out, frames);
 }

@@ -32,37 +32,25 @@ struct Tiles {
     u32 slices;
 };
 
-// A voxel of the source, `base`, from which positions are counted, so that they are small and single
-// precision is exact enough.
+// A voxel of the source, the base, from which positions are counted, so that they are small and
+// single precision is exact enough.
 struct __align__(16) Frame {
     float origin[3];   // the local position of the first voxel of the part
-    u32 index;         // where `base` is in memory
-    float base[3];
+    u32 index;         // where the base is in memory, less what `floor_of` has too much
+    float low[3];      // the local position of the first voxel of the source
     u32 part;          // the voxels of the span that are inside: first | end << 16; and FAR
 };
 
 // Local positions of a frame with this flag may be beyond 2^22.
 #define FAR 0x80000000u
 
-// What a thread needs of the geometry at every voxel.
+// What a thread needs of the geometry at every voxel. A parameter of its own, whose numbers are
+// operands where they lie, so that they take no registers.
 struct Source {
     float last[3], last_cell[3];   // the last voxel of an axis, and the last that has one after it
     float linear[3][3];
     u32 strides[3];
 };
-
-DEVICE Source source_of(const Geometry& g) {
-    Source s;
-#pragma unroll
-    for (u32 a = 0; a < 3; ++a) {
-        s.last[a] = (float)(g.dims[a] - 1);
-        s.last_cell[a] = (float)(g.dims[a] > 2 ? g.dims[a] - 2 : 0);
-        s.strides[a] = g.strides[a];
-#pragma unroll
-        for (u32 b = 0; b < 3; ++b) s.linear[a][b] = (float)g.map[a][b];
-    }
-    return s;
-}
 
 // The place of a thread in the output.
 struct Place {
@@ -86,6 +74,39 @@ DEVICE Place place_of(const Tiles& t) {
     p.step = (u64)t.nx * t.ny;
     p.index = ((u64)p.z * t.ny + p.y) * t.nx + p.x;
     return p;
+}
+
+// Whole numbers that are not above values are found by a sum with a large number, rounded downwards:
+// its last digits are the number. For values from 0 to 2^23 - 1, or if SIGNED below 2^22 either way.
+template <bool SIGNED> DEVICE float large_number() { return SIGNED ? 12582912.0f : 8388608.0f; }
+// Its bits, which are those of the sum for the number 0.
+template <bool SIGNED> DEVICE u32 whole_bits() { return SIGNED ? 0x4b400000u : 0x4b000000u; }
+
+// The whole numbers that are not above values: as bits that `whole_bits` is to be taken from, unless
+// `far`; and as floats.
+struct Whole {
+    u32 bits[3];
+    float floor[3];
+};
+
+template <bool SIGNED> DEVICE Whole floor_of(const float (&v)[3], bool far) {
+    Whole w;
+    if (SIGNED && far) {
+#pragma unroll
+        for (u32 a = 0; a < 3; ++a) {
+            w.floor[a] = (float)(i32)v[a];
+            if (v[a] < w.floor[a]) w.floor[a] = w.floor[a] - 1.0f;
+            w.bits[a] = (u32)(i32)w.floor[a];
+        }
+    } else {
+#pragma unroll
+        for (u32 a = 0; a < 3; ++a) {
+            const float sum = __fadd_rd(v[a], large_number<SIGNED>());
+            w.floor[a] = sum - large_number<SIGNED>();
+            w.bits[a] = (u32)__float_as_int(sum);
+        }
+    }
+    return w;
 }
 
 // Voxels of a row from `first` to before `end`.
@@ -165,9 +186,11 @@ DEVICE Frame frame_of(const Geometry& g, u32 nx, u32 first, u32 y, u32 z) {
         i32 beyond = (i32)g.dims[a] - base;
         far = far || base >= 1 << 22 || beyond >= 1 << 22 || base <= -(1 << 22) || beyond <= -(1 << 22);
         f.origin[a] = (float)(p - (double)base);
-        f.base[a] = (float)base;
+        f.low[a] = 0.0f - (float)base;
         f.index += (u32)base * g.strides[a];
     }
+    // Sums and products of indices wrap around: what is taken away here comes back in `cell_of`.
+    if (INSIDE || !far) f.index -= whole_bits<!INSIDE>() * (g.strides[0] + g.strides[1] + g.strides[2]);
     f.part = r.first < r.end ? (r.first - first) | (r.end - first) << 16 : 0;
     if (far) f.part |= FAR;
     return f;
@@ -226,35 +249,10 @@ DEVICE bool is_inside(const Frame& f, const Source& s, const Vector& p) {
     bool inside = true;
 #pragma unroll
     for (u32 a = 0; a < 3; ++a) {
-        float low = 0.0f - f.base[a], high = s.last[a] - f.base[a];
-        inside = inside && low - 0.5f <= p.v[a] && p.v[a] <= high + 0.5f;
+        float low = f.low[a], high = s.last[a] + low;
+        inside = inside & (low - 0.5f <= p.v[a]) & (p.v[a] <= high + 0.5f);
     }
     return inside;
-}
-
-// A whole number that is not above a value, as a number of either kind.
-struct Whole {
-    i32 whole;
-    float floor;
-};
-
-// From 0 to 2^23 - 1 with `SIGNED` unset, otherwise below 2^22 either way, unless `far`. Rounding by
-// a sum with a large number is faster than the conversions between kinds of numbers.
-template <bool SIGNED> DEVICE Whole floor_of(float v, bool far) {
-    Whole w;
-    if (SIGNED && far) {
-        w.whole = (i32)v;
-        w.floor = (float)w.whole;
-        if (v < w.floor) w.floor = w.floor - 1.0f;
-        w.whole = (i32)w.floor;
-        return w;
-    }
-    const float large = SIGNED ? 12582912.0f : 8388608.0f;
-    const float sum = v + large, nearest = sum - large;
-    const bool above = nearest > v;
-    w.floor = above ? nearest - 1.0f : nearest;
-    w.whole = __float_as_int(sum) - (SIGNED ? 0x4b400000 : 0x4b000000) - (above ? 1 : 0);
-    return w;
 }
 
 // A position between voxels: where the lower corner of the cell is in memory, the corner counted
@@ -267,30 +265,33 @@ struct Cell {
 
 // The cell of a local position, moved to the nearest point between voxels.
 template <bool SIGNED> DEVICE Cell cell_of(const Frame& f, const Source& s, const Vector& position) {
+    const bool far = SIGNED && (f.part & FAR) != 0;
+    float p[3], q[3];
+#pragma unroll
+    for (u32 a = 0; a < 3; ++a) {
+        p[a] = fminf(fmaxf(position.v[a], SIGNED ? f.low[a] : 0.0f), s.last[a] + f.low[a]);
+        q[a] = fminf(p[a], s.last_cell[a] + f.low[a]);
+    }
+    const Whole w = floor_of<SIGNED>(q, far);
     Cell c;
     c.index = f.index;
 #pragma unroll
     for (u32 a = 0; a < 3; ++a) {
-        float low = SIGNED ? 0.0f - f.base[a] : 0.0f;
-        float p = fminf(fmaxf(position.v[a], low), s.last[a] - f.base[a]);
-        Whole w = floor_of<SIGNED>(fminf(p, s.last_cell[a] - f.base[a]), (f.part & FAR) != 0);
-        c.local[a] = w.whole;
-        c.fraction[a] = p - w.floor;
-        c.index += (u32)w.whole * s.strides[a];
+        c.local[a] = (i32)(w.bits[a] - (far ? 0u : whole_bits<SIGNED>()));
+        c.fraction[a] = p[a] - w.floor[a];
+        c.index += w.bits[a] * s.strides[a];
     }
     return c;
 }
 
 // Where the voxel nearest to a local position is in memory.
 template <bool SIGNED> DEVICE u32 nearest_of(const Frame& f, const Source& s, const Vector& position) {
-    u32 index = f.index;
+    float p[3];
 #pragma unroll
-    for (u32 a = 0; a < 3; ++a) {
-        float low = SIGNED ? 0.0f - f.base[a] : 0.0f;
-        float p = fminf(fmaxf(position.v[a] + 0.5f, low), s.last[a] - f.base[a]);
-        index += (u32)floor_of<SIGNED>(p, (f.part & FAR) != 0).whole * s.strides[a];
-    }
-    return index;
+    for (u32 a = 0; a < 3; ++a)
+        p[a] = fminf(fmaxf(position.v[a] + 0.5f, SIGNED ? f.low[a] : 0.0f), s.last[a] + f.low[a]);
+    const Whole w = floor_of<SIGNED>(p, (f.part & FAR) != 0);
+    return f.index + w.bits[0] * s.strides[0] + w.bits[1] * s.strides[1] + w.bits[2] * s.strides[2];
 }
 
 // The weights of trilinear interpolation. Between `a` and `b` it counts from the nearer end, so that
@@ -317,11 +318,10 @@ DEVICE float between(const Linear& w, u32 axis, float a, float b) {
 
 // The value in the cell at `index` of a source that has a voxel after each but the last along x.
 DEVICE float linear_at(IN(float) src, u32 index, const Source& s, const Linear& w) {
-    const u32 sy = s.strides[1], sz = s.strides[2];
     IN(float) p = src + index;
-    IN(float) q = p + sy;
-    IN(float) r = p + sz;
-    IN(float) t = r + sy;
+    IN(float) q = src + (index + s.strides[1]);
+    IN(float) r = src + (index + s.strides[2]);
+    IN(float) t = src + (index + s.strides[1] + s.strides[2]);
     const float p0 = p[0], p1 = p[1], q0 = q[0], q1 = q[1];
     const float r0 = r[0], r1 = r[1], t0 = t[0], t1 = t[1];
     float near = between(w, 1, between(w, 0, p0, p1), between(w, 0, q0, q1));

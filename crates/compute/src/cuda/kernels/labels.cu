@@ -36,11 +36,10 @@ DEVICE i32 majority_at(IN(i32) src, const Source& s, const Cell& c) {
 }
 
 template <bool MAJORITY, bool FIELD>
-DEVICE void warp_labels(IN(i32) src, const Geometry& g, IN(float) field, const Tiles& t, i32 outside,
+DEVICE void warp_labels(IN(i32) src, const Geometry& g, const Source& s, IN(float) field, const Tiles& t, i32 outside,
                         OUT(i32) out, SHARED_POINTER(Frame) frames) {
     const Place at = place_of(t);
     make_frames<!FIELD, false>(g, t, at, frames);
-    const Source s = source_of(g);
     const u64 n = at.step * t.nz;
     const float along_span = (float)at.in_span;
     u64 i = at.index;
@@ -55,23 +54,23 @@ DEVICE void warp_labels(IN(i32) src, const Geometry& g, IN(float) field, const T
     }
 }
 
-KERNEL(labels_affine_nearest, TILE_THREADS, IN(i32) src, Geometry g, IN(float) field, Tiles t, i32 outside,
+KERNEL(labels_affine_nearest, TILE_THREADS, IN(i32) src, Geometry g, Source s, IN(float) field, Tiles t, i32 outside,
        OUT(i32) out) {
     SHARED(Frame, frames, TILE_ROWS);
-    warp_labels<false, false>(src, g, field, t, outside, out, frames);
+    warp_labels<false, false>(src, g, s, field, t, outside, out, frames);
 }
-KERNEL(labels_affine_majority, TILE_THREADS, IN(i32) src, Geometry g, IN(float) field, Tiles t, i32 outside,
+KERNEL(labels_affine_majority, TILE_THREADS, IN(i32) src, Geometry g, Source s, IN(float) field, Tiles t, i32 outside,
        OUT(i32) out) {
     SHARED(Frame, frames, TILE_ROWS);
-    warp_labels<true, false>(src, g, field, t, outside, out, frames);
+    warp_labels<true, false>(src, g, s, field, t, outside, out, frames);
 }
-KERNEL(labels_field_nearest, TILE_THREADS, IN(i32) src, Geometry g, IN(float) field, Tiles t, i32 outside,
+KERNEL(labels_field_nearest, TILE_THREADS, IN(i32) src, Geometry g, Source s, IN(float) field, Tiles t, i32 outside,
        OUT(i32) out) {
     SHARED(Frame, frames, TILE_ROWS);
-    warp_labels<false, true>(src, g, field, t, outside, out, frames);
+    warp_labels<false, true>(src, g, s, field, t, outside, out, frames);
 }
-KERNEL(labels_field_majority, TILE_THREADS, IN(i32) src, Geometry g, IN(float) field, Tiles t, i32 outside,
+KERNEL(labels_field_majority, TILE_THREADS, IN(i32) src, Geometry g, Source s, IN(float) field, Tiles t, i32 outside,
        OUT(i32) out) {
     SHARED(Frame, frames, TILE_ROWS);
-    warp_labels<true, true>(src, g, field, t, outside, out, frames);
+    warp_labels<true, true>(src, g, s, field, t, outside, out, frames);
 }

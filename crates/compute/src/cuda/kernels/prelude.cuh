@@ -8,6 +8,7 @@
 //   SHARED_POINTER(T)                               the type to pass such an array on with
 //   DYNAMIC_SHARED(T, name)                         the shared memory whose size the launch gives
 //   load4(p, i), store4(p, i, v)                    elements 4 i .. 4 i + 3, aligned to 16 bytes
+//   stream4(p, i, v)                                the same as store4, for what is not read soon
 //
 // Products and sums are not contracted (the compiler is told so); where a fused multiply-add is
 // wanted, it is written as fmaf or fma.
@@ -46,6 +47,9 @@ template <class T> DEVICE typename Four<T>::type load4(const T* p, u64 i) {
 }
 template <class T> DEVICE void store4(T* p, u64 i, typename Four<T>::type v) {
     reinterpret_cast<typename Four<T>::type*>(p)[i] = v;
+}
+template <class T> DEVICE void stream4(T* p, u64 i, typename Four<T>::type v) {
+    __stcs(reinterpret_cast<typename Four<T>::type*>(p) + i, v);
 }
 #define INFINITY_F __int_as_float(0x7f800000)
 #define NAN_F __int_as_float(0x7fffffff)

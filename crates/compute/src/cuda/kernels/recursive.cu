@@ -181,16 +181,27 @@ DEVICE void carry(const Place& p, const Powers& power, const State& left, const 
     put_state(carries, size, thread_rank(), left);
     put_state(others, size, thread_rank(), right);
     __syncthreads();
-    if (p.segment > 0) {
-        causal = get_state(carries, size, column);
-        for (u32 q = 1; q < p.segment; ++q)
-            causal = carried(power, causal, get_state(carries, size, q * width + column));
+    // The threads of the first segments carry the one way, those of the last the other way; in the
+    // place of what a segment leaves comes the state behind it.
+    if (threadIdx.y == 0) {
+        State state = left;
+        for (u32 q = 1; q + 1 < p.segments; ++q) {
+            state = carried(power, state, get_state(carries, size, q * width + column));
+            put_state(carries, size, q * width + column, state);
+        }
     }
-    if (p.segment + 1 < p.segments) {
-        anticausal = get_state(others, size, (p.segments - 1) * width + column);
-        for (u32 q = p.segments - 2; q > p.segment; --q)
-            anticausal = carried(power, anticausal, get_state(others, size, q * width + column));
+    if (threadIdx.y + 1 == blockDim.y && p.segments > 1) {
+        State state = get_state(others, size, (p.segments - 1) * width + column);
+        for (u32 q = p.segments - 2; q > 0; --q) {
+            state = carried(power, state, get_state(others, size, q * width + column));
+            put_state(others, size, q * width + column, state);
+        }
     }
+    __syncthreads();
+    if (p.segment > 0 && p.segment < p.segments)
+        causal = get_state(carries, size, (p.segment - 1) * width + column);
+    if (p.segment + 1 < p.segments)
+        anticausal = get_state(others, size, (p.segment + 1) * width + column);
 }
 
 // Where a number of the state of a chunk is kept: first the four causal ones, then the anticausal.
@@ -263,8 +274,13 @@ DEVICE u64 column_base(u64 c, u64 stride, u64 n) {
 // Lines across rows: neighbouring threads have neighbouring lines.
 DEVICE void load_column(INOUT(float) src, const Place& p, const Lines& g, float (&x)[SAMPLES]) {
     u64 from = p.count > 0 ? column_base(p.line, g.stride, g.n) + p.at * g.stride : 0;
+    if (p.count == SAMPLES) {
 #pragma unroll
-    for (u32 i = 0; i < SAMPLES; ++i) x[i] = i < p.count ? (float)src[from + i * g.stride] : 0.0f;
+        for (u32 i = 0; i < SAMPLES; ++i) x[i] = src[from + i * g.stride];
+    } else {
+#pragma unroll
+        for (u32 i = 0; i < SAMPLES; ++i) x[i] = i < p.count ? (float)src[from + i * g.stride] : 0.0f;
+    }
 }
 
 // Rows: through a tile in shared memory, so that memory is read in long pieces. The tile has a row
@@ -354,9 +370,14 @@ KERNEL(recursive_columns, THREADS, INOUT(float) src, INOUT(float) out, IN(double
     filter_segment(x, y, p, g, r, power, starts, carries);
     if (p.count == 0) return;
     u64 to = column_base(p.line, g.stride, g.n) + p.at * g.stride;
+    if (p.count == SAMPLES) {
 #pragma unroll
-    for (u32 i = 0; i < SAMPLES; ++i)
-        if (i < p.count) out[to + i * g.stride] = y[i];
+        for (u32 i = 0; i < SAMPLES; ++i) out[to + i * g.stride] = y[i];
+    } else {
+#pragma unroll
+        for (u32 i = 0; i < SAMPLES; ++i)
+            if (i < p.count) out[to + i * g.stride] = y[i];
+    }
 }
 
 // The same for lines that are rows.

@@ -33,7 +33,7 @@ DEVICE float cubic_at(IN(float) src, const Frame& f, const Source& s, const Geom
         w[a][1] = inner_weight(t, u);
         w[a][2] = inner_weight(u, t);
         w[a][3] = outer_weight(t);
-        at[a] = c.local[a] + (i32)f.base[a];
+        at[a] = c.local[a] - (i32)f.low[a];
         interior = interior && at[a] >= 1 && at[a] + 2 < (i32)g.dims[a];
     }
     float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -86,11 +86,10 @@ DEVICE float sample(IN(float) src, const Frame& f, const Source& s, const Geomet
 }
 
 template <int KIND>
-DEVICE void warp_affine(IN(float) src, const Geometry& g, const Tiles& t, float outside, OUT(float) out,
+DEVICE void warp_affine(IN(float) src, const Geometry& g, const Source& s, const Tiles& t, float outside, OUT(float) out,
                         SHARED_POINTER(Frame) frames) {
     const Place at = place_of(t);
     make_frames<true, true>(g, t, at, frames);
-    const Source s = source_of(g);
     u64 i = at.index;
     for (u32 k = 0; k < at.slices; ++k, i += at.step) {
         const Frame f = frames[k * TILE_Y + threadIdx.y];
@@ -104,14 +103,13 @@ DEVICE void warp_affine(IN(float) src, const Geometry& g, const Tiles& t, float 
 }
 
 template <int KIND>
-DEVICE void warp_field(IN(float) src, const Geometry& g, IN(float) field, const Tiles& t, float outside,
+DEVICE void warp_field(IN(float) src, const Geometry& g, const Source& s, IN(float) field, const Tiles& t, float outside,
                        OUT(float) out, SHARED_POINTER(Frame) frames) {
     const Place at = place_of(t);
     const u64 n = at.step * t.nz;
     Vector next = {{0.0f, 0.0f, 0.0f}};
     if (at.slices) next = displacement(field, n, at.index);
     make_frames<false, false>(g, t, at, frames);
-    const Source s = source_of(g);
     const float along_span = (float)at.in_span;
     u64 i = at.index;
     for (u32 k = 0; k < at.slices; ++k, i += at.step) {
@@ -126,30 +124,30 @@ DEVICE void warp_field(IN(float) src, const Geometry& g, IN(float) field, const 
     }
 }
 
-KERNEL(affine_nearest, TILE_THREADS, IN(float) src, Geometry g, Tiles t, float outside, OUT(float) out) {
+KERNEL(affine_nearest, TILE_THREADS, IN(float) src, Geometry g, Source s, Tiles t, float outside, OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
-    warp_affine<NEAREST>(src, g, t, outside, out, frames);
+    warp_affine<NEAREST>(src, g, s, t, outside, out, frames);
 }
-KERNEL(affine_linear, TILE_THREADS, IN(float) src, Geometry g, Tiles t, float outside, OUT(float) out) {
+KERNEL(affine_linear, TILE_THREADS, IN(float) src, Geometry g, Source s, Tiles t, float outside, OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
-    warp_affine<LINEAR>(src, g, t, outside, out, frames);
+    warp_affine<LINEAR>(src, g, s, t, outside, out, frames);
 }
-KERNEL(affine_cubic, TILE_THREADS, IN(float) src, Geometry g, Tiles t, float outside, OUT(float) out) {
+KERNEL(affine_cubic, TILE_THREADS, IN(float) src, Geometry g, Source s, Tiles t, float outside, OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
-    warp_affine<CUBIC>(src, g, t, outside, out, frames);
+    warp_affine<CUBIC>(src, g, s, t, outside, out, frames);
 }
-KERNEL(field_nearest, TILE_THREADS, IN(float) src, Geometry g, IN(float) field, Tiles t, float outside,
+KERNEL(field_nearest, TILE_THREADS, IN(float) src, Geometry g, Source s, IN(float) field, Tiles t, float outside,
        OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
-    warp_field<NEAREST>(src, g, field, t, outside, out, frames);
+    warp_field<NEAREST>(src, g, s, field, t, outside, out, frames);
 }
-KERNEL(field_linear, TILE_THREADS, IN(float) src, Geometry g, IN(float) field, Tiles t, float outside,
+KERNEL(field_linear, TILE_THREADS, IN(float) src, Geometry g, Source s, IN(float) field, Tiles t, float outside,
        OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
-    warp_field<LINEAR>(src, g, field, t, outside, out, frames);
+    warp_field<LINEAR>(src, g, s, field, t, outside, out, frames);
 }
-KERNEL(field_cubic, TILE_THREADS, IN(float) src, Geometry g, IN(float) field, Tiles t, float outside,
+KERNEL(field_cubic, TILE_THREADS, IN(float) src, Geometry g, Source s, IN(float) field, Tiles t, float outside,
        OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
-    warp_field<CUBIC>(src, g, field, t, outside, out, frames);
+    warp_field<CUBIC>(src, g, s, field, t, outside, out, frames);
 }

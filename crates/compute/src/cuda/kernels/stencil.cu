@@ -1,10 +1,9 @@
-// Finite differences on a grid. A block of 32 x 8 threads goes along z with the values before, at
-// and after its voxels in registers; the neighbours along x and y are in the cache, as neighbouring
-// threads ask for them too.
+// Finite differences on a grid. A thread has W voxels that are neighbours along x, one or four, and
+// goes along z with the values before, at and after them in registers; the neighbours along x and y
+// are in the cache, as neighbouring threads ask for them too. The kernels for four voxels take grids
+// whose size along x is a multiple of four, where rows are read and written 16 bytes at a time.
 #include "prelude.cuh"
 
-#define TILE_X 32u
-#define TILE_Y 8u
 #define TILE_THREADS 256
 
 // The output, how many tiles it has along x and y, and how many slices a tile has.
@@ -25,14 +24,14 @@ struct Place {
     u32 z, slices;
     u32 left, right;    // distances in memory to the neighbours, zero where there are none
     u32 back, front;
-    float along_x, along_y;
+    float along_y;
 };
 
-DEVICE Place place_of(const Tiles& t, const Scales& s) {
+template <u32 W> DEVICE Place place_of(const Tiles& t, const Scales& s) {
     u32 tile = blockIdx.x;
-    const u32 x = tile % t.along_x * TILE_X + threadIdx.x;
+    const u32 x = (tile % t.along_x * blockDim.x + threadIdx.x) * W;
     tile /= t.along_x;
-    const u32 y = tile % t.along_y * TILE_Y + threadIdx.y;
+    const u32 y = tile % t.along_y * blockDim.y + threadIdx.y;
     Place p;
     p.z = tile / t.along_y * t.slices;
     const u32 left = t.nz - p.z;
@@ -40,128 +39,233 @@ DEVICE Place place_of(const Tiles& t, const Scales& s) {
     p.slice = (u64)t.nx * t.ny;
     p.index = ((u64)p.z * t.ny + y) * t.nx + x;
     p.left = x > 0 ? 1 : 0;
-    p.right = x + 1 < t.nx ? 1 : 0;
+    p.right = x + W < t.nx ? 1 : 0;
     p.back = y > 0 ? t.nx : 0;
     p.front = y + 1 < t.ny ? t.nx : 0;
-    p.along_x = p.left && p.right ? s.middle[0] : s.end[0];
     p.along_y = p.back && p.front ? s.middle[1] : s.end[1];
     return p;
 }
 
-// The values before, at and after a voxel along z.
-struct Column {
-    float before, here, after;
+// The values of neighbouring voxels.
+template <u32 W> struct Values {
+    float v[W];
 };
 
-DEVICE Column column_at(IN(float) src, const Place& p) {
-    Column c = {0.0f, 0.0f, 0.0f};
-    if (p.slices) {
-        c.here = src[p.index];
-        c.before = p.z > 0 ? src[p.index - p.slice] : c.here;
-    }
-    return c;
+DEVICE void load(IN(float) src, u64 i, Values<1>& to) { to.v[0] = src[i]; }
+DEVICE void load(IN(float) src, u64 i, Values<4>& to) {
+    const float4 q = load4(src, i / 4);
+    to.v[0] = q.x;
+    to.v[1] = q.y;
+    to.v[2] = q.z;
+    to.v[3] = q.w;
+}
+DEVICE void store(OUT(float) out, u64 i, const Values<1>& from) { __stcs(&out[i], from.v[0]); }
+DEVICE void store(OUT(float) out, u64 i, const Values<4>& from) {
+    stream4(out, i / 4, make_float4(from.v[0], from.v[1], from.v[2], from.v[3]));
 }
 
-DEVICE void reach(Column& c, IN(float) src, u64 i, u64 slice, bool is_last) {
-    c.after = is_last ? c.here : src[i + slice];
+// The values before, at and after voxels along z.
+template <u32 W> struct Column {
+    Values<W> before, here, after;
+};
+
+template <u32 W> DEVICE void begin(Column<W>& c, IN(float) src, const Place& p) {
+    if (p.slices == 0) return;
+    load(src, p.index, c.here);
+    c.before = c.here;
+    if (p.z > 0) load(src, p.index - p.slice, c.before);
 }
 
-DEVICE void advance(Column& c) {
+template <u32 W> DEVICE void reach(Column<W>& c, IN(float) src, u64 i, u64 slice, bool is_last) {
+    c.after = c.here;
+    if (!is_last) load(src, i + slice, c.after);
+}
+
+template <u32 W> DEVICE void advance(Column<W>& c) {
     c.before = c.here;
     c.here = c.after;
 }
 
-// The factor along z.
+// The neighbours along x of voxels of which the first is voxel i.
+template <u32 W> struct Beside {
+    float left, right;
+};
+
+template <u32 W> DEVICE Beside<W> beside(IN(float) src, u64 i, const Place& p) {
+    Beside<W> b;
+    b.right = src[i + (W - 1) + p.right];
+    b.left = src[i - p.left];
+    return b;
+}
+template <u32 W> DEVICE float left_of(const Values<W>& here, const Beside<W>& b, u32 k) {
+    return k > 0 ? here.v[k > 0 ? k - 1 : 0] : b.left;
+}
+template <u32 W> DEVICE float right_of(const Values<W>& here, const Beside<W>& b, u32 k) {
+    return k + 1 < W ? here.v[k + 1 < W ? k + 1 : 0] : b.right;
+}
+
+// The factors along x, of voxel k of a thread, and along z.
+template <u32 W> DEVICE float scale_x(const Scales& s, const Place& p, u32 k) {
+    return (k > 0 || p.left) && (k + 1 < W || p.right) ? s.middle[0] : s.end[0];
+}
 DEVICE float scale_z(const Scales& s, u32 z, u32 nz) {
     return z > 0 && z + 1 < nz ? s.middle[2] : s.end[2];
 }
 
-KERNEL(gradient, TILE_THREADS, IN(float) src, Tiles t, Scales s, OUT(float) out) {
-    const Place p = place_of(t, s);
+template <u32 W>
+DEVICE void gradient_of(IN(float) src, const Tiles& t, const Scales& s, OUT(float) out) {
+    const Place p = place_of<W>(t, s);
     const u64 n = p.slice * t.nz;
-    Column c = column_at(src, p);
+    Column<W> c;
+    begin(c, src, p);
     u64 i = p.index;
 #pragma unroll 2
     for (u32 k = 0; k < p.slices; ++k, i += p.slice) {
         const u32 z = p.z + k;
+        const float along_z = scale_z(s, z, t.nz);
         reach(c, src, i, p.slice, z + 1 == t.nz);
-        const float right = src[i + p.right], left = src[i - p.left];
-        const float front = src[i + p.front], back = src[i - p.back];
-        __stcs(&out[i], (right - left) * p.along_x);
-        __stcs(&out[i + n], (front - back) * p.along_y);
-        __stcs(&out[i + 2 * n], (c.after - c.before) * scale_z(s, z, t.nz));
+        const Beside<W> b = beside<W>(src, i, p);
+        Values<W> front, back, dx, dy, dz;
+        load(src, i + p.front, front);
+        load(src, i - p.back, back);
+#pragma unroll
+        for (u32 e = 0; e < W; ++e) {
+            dx.v[e] = (right_of(c.here, b, e) - left_of(c.here, b, e)) * scale_x<W>(s, p, e);
+            dy.v[e] = (front.v[e] - back.v[e]) * p.along_y;
+            dz.v[e] = (c.after.v[e] - c.before.v[e]) * along_z;
+        }
+        store(out, i, dx);
+        store(out, i + n, dy);
+        store(out, i + 2 * n, dz);
         advance(c);
     }
 }
 
-KERNEL(divergence, TILE_THREADS, IN(float) field, Tiles t, Scales s, OUT(float) out) {
-    const Place p = place_of(t, s);
+template <u32 W>
+DEVICE void divergence_of(IN(float) field, const Tiles& t, const Scales& s, OUT(float) out) {
+    const Place p = place_of<W>(t, s);
     const u64 n = p.slice * t.nz;
     IN(float) fy = field + n;
     IN(float) fz = field + 2 * n;
-    Column c = column_at(fz, p);
+    Column<W> c;
+    begin(c, fz, p);
     u64 i = p.index;
 #pragma unroll 2
     for (u32 k = 0; k < p.slices; ++k, i += p.slice) {
         const u32 z = p.z + k;
+        const float scale = scale_z(s, z, t.nz);
         reach(c, fz, i, p.slice, z + 1 == t.nz);
-        const float right = field[i + p.right], left = field[i - p.left];
-        const float front = fy[i + p.front], back = fy[i - p.back];
-        const float along_x = (right - left) * p.along_x, along_y = (front - back) * p.along_y;
-        __stcs(&out[i], along_x + along_y + (c.after - c.before) * scale_z(s, z, t.nz));
+        Values<W> here, front, back, sum;
+        if (W > 1) load(field, i, here);
+        const Beside<W> b = beside<W>(field, i, p);
+        load(fy, i + p.front, front);
+        load(fy, i - p.back, back);
+#pragma unroll
+        for (u32 e = 0; e < W; ++e) {
+            const float along_x = (right_of(here, b, e) - left_of(here, b, e)) * scale_x<W>(s, p, e);
+            const float along_y = (front.v[e] - back.v[e]) * p.along_y;
+            sum.v[e] = along_x + along_y + (c.after.v[e] - c.before.v[e]) * scale;
+        }
+        store(out, i, sum);
         advance(c);
     }
 }
 
 // Here the scales are the same at the ends as between them.
-KERNEL(laplacian, TILE_THREADS, IN(float) src, Tiles t, Scales s, OUT(float) out) {
-    const Place p = place_of(t, s);
-    Column c = column_at(src, p);
+template <u32 W>
+DEVICE void laplacian_of(IN(float) src, const Tiles& t, const Scales& s, OUT(float) out) {
+    const Place p = place_of<W>(t, s);
+    Column<W> c;
+    begin(c, src, p);
     u64 i = p.index;
 #pragma unroll 2
     for (u32 k = 0; k < p.slices; ++k, i += p.slice) {
         reach(c, src, i, p.slice, p.z + k + 1 == t.nz);
-        const float right = src[i + p.right], left = src[i - p.left];
-        const float front = src[i + p.front], back = src[i - p.back];
-        const float along_x = ((right - c.here) - (c.here - left)) * s.middle[0];
-        const float along_y = ((front - c.here) - (c.here - back)) * s.middle[1];
-        const float along_z = ((c.after - c.here) - (c.here - c.before)) * s.middle[2];
-        __stcs(&out[i], along_x + along_y + along_z);
+        const Beside<W> b = beside<W>(src, i, p);
+        Values<W> front, back, sum;
+        load(src, i + p.front, front);
+        load(src, i - p.back, back);
+#pragma unroll
+        for (u32 e = 0; e < W; ++e) {
+            const float here = c.here.v[e];
+            const float right = right_of(c.here, b, e), left = left_of(c.here, b, e);
+            const float along_x = ((right - here) - (here - left)) * s.middle[0];
+            const float along_y = ((front.v[e] - here) - (here - back.v[e])) * s.middle[1];
+            const float along_z = ((c.after.v[e] - here) - (here - c.before.v[e])) * s.middle[2];
+            sum.v[e] = along_x + along_y + along_z;
+        }
+        store(out, i, sum);
         advance(c);
     }
 }
 
-KERNEL(jacobian_determinant, TILE_THREADS, IN(float) field, Tiles t, Scales s, OUT(float) out) {
-    const Place p = place_of(t, s);
+template <u32 W>
+DEVICE void jacobian_of(IN(float) field, const Tiles& t, const Scales& s, OUT(float) out) {
+    const Place p = place_of<W>(t, s);
     const u64 n = p.slice * t.nz;
-    Column c[3];
+    Column<W> c[3];
 #pragma unroll
-    for (u32 r = 0; r < 3; ++r) c[r] = column_at(field + r * n, p);
+    for (u32 r = 0; r < 3; ++r) begin(c[r], field + r * n, p);
     u64 i = p.index;
     for (u32 k = 0; k < p.slices; ++k, i += p.slice) {
         const u32 z = p.z + k;
         const float along_z = scale_z(s, z, t.nz);
-        float m[3][3];
+        Beside<W> b[3];
+        Values<W> front[3], back[3], determinant;
 #pragma unroll
         for (u32 r = 0; r < 3; ++r) {
             IN(float) src = field + r * n;
             reach(c[r], src, i, p.slice, z + 1 == t.nz);
-            const float right = src[i + p.right], left = src[i - p.left];
-            const float front = src[i + p.front], back = src[i - p.back];
-            m[r][0] = (right - left) * p.along_x;
-            m[r][1] = (front - back) * p.along_y;
-            m[r][2] = (c[r].after - c[r].before) * along_z;
-            advance(c[r]);
+            b[r] = beside<W>(src, i, p);
+            load(src, i + p.front, front[r]);
+            load(src, i - p.back, back[r]);
         }
 #pragma unroll
-        for (u32 r = 0; r < 3; ++r) m[r][r] = m[r][r] + 1.0f;
-        float determinant = 0.0f;
+        for (u32 e = 0; e < W; ++e) {
+            float m[3][3];
 #pragma unroll
-        for (u32 a = 0; a < 3; ++a) {
-            const u32 b = (a + 1) % 3, d = (a + 2) % 3;
-            const float minor = m[1][b] * m[2][d] - m[1][d] * m[2][b];
-            determinant = determinant + m[0][a] * minor;
+            for (u32 r = 0; r < 3; ++r) {
+                m[r][0] = (right_of(c[r].here, b[r], e) - left_of(c[r].here, b[r], e)) * scale_x<W>(s, p, e);
+                m[r][1] = (front[r].v[e] - back[r].v[e]) * p.along_y;
+                m[r][2] = (c[r].after.v[e] - c[r].before.v[e]) * along_z;
+                m[r][r] = m[r][r] + 1.0f;
+            }
+            float sum = 0.0f;
+#pragma unroll
+            for (u32 a = 0; a < 3; ++a) {
+                const u32 j = (a + 1) % 3, l = (a + 2) % 3;
+                const float minor = m[1][j] * m[2][l] - m[1][l] * m[2][j];
+                sum = sum + m[0][a] * minor;
+            }
+            determinant.v[e] = sum;
         }
-        __stcs(&out[i], determinant);
+        store(out, i, determinant);
+#pragma unroll
+        for (u32 r = 0; r < 3; ++r) advance(c[r]);
     }
+}
+
+KERNEL(gradient, TILE_THREADS, IN(float) src, Tiles t, Scales s, OUT(float) out) {
+    gradient_of<1>(src, t, s, out);
+}
+KERNEL(gradient_of_fours, TILE_THREADS, IN(float) src, Tiles t, Scales s, OUT(float) out) {
+    gradient_of<4>(src, t, s, out);
+}
+KERNEL(divergence, TILE_THREADS, IN(float) field, Tiles t, Scales s, OUT(float) out) {
+    divergence_of<1>(field, t, s, out);
+}
+KERNEL(divergence_of_fours, TILE_THREADS, IN(float) field, Tiles t, Scales s, OUT(float) out) {
+    divergence_of<4>(field, t, s, out);
+}
+KERNEL(laplacian, TILE_THREADS, IN(float) src, Tiles t, Scales s, OUT(float) out) {
+    laplacian_of<1>(src, t, s, out);
+}
+KERNEL(laplacian_of_fours, TILE_THREADS, IN(float) src, Tiles t, Scales s, OUT(float) out) {
+    laplacian_of<4>(src, t, s, out);
+}
+KERNEL(jacobian_determinant, TILE_THREADS, IN(float) field, Tiles t, Scales s, OUT(float) out) {
+    jacobian_of<1>(field, t, s, out);
+}
+KERNEL(jacobian_determinant_of_fours, TILE_THREADS, IN(float) field, Tiles t, Scales s, OUT(float) out) {
+    jacobian_of<4>(field, t, s, out);
 }

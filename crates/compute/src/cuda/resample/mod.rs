@@ -37,7 +37,31 @@ struct Geometry {
 // SAFETY: twelve numbers of eight bytes, then six of four; as the structure of the kernels.
 unsafe impl Plain for Geometry {}
 
+/// What kernels need of the geometry at every voxel, as they have it.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Source {
+    /// The last voxel along each axis.
+    last: [f32; 3],
+    /// The last one that has another after it.
+    last_cell: [f32; 3],
+    linear: [[f32; 3]; 3],
+    strides: [u32; 3],
+}
+
+// SAFETY: eighteen numbers of four bytes, as the structure of the kernels.
+unsafe impl Plain for Source {}
+
 impl Geometry {
+    fn source(&self) -> Source {
+        Source {
+            last: self.dims.map(|n| (n - 1) as f32),
+            last_cell: self.dims.map(|n| n.saturating_sub(2) as f32),
+            linear: self.map.map(|row| [0, 1, 2].map(|b| row[b] as f32)),
+            strides: self.strides,
+        }
+    }
+
     /// The geometry of a source; sizes and map are checked.
     fn new(dims: Dims, map: &AffineMap) -> Result<Self> {
         check_source(dims)?;
@@ -88,15 +112,19 @@ impl Cuda {
             (true, _) => "field_cubic",
         };
         let (src, out): (Arg, Arg) = (src.into(), out.into());
-        let (geometry, tiles, outside) = (Arg::of(geometry), Arg::of(tiles), outside.into());
+        let (source, geometry) = (Arg::of(geometry.source()), Arg::of(geometry));
+        let (tiles, outside) = (Arg::of(tiles), outside.into());
         // SAFETY: the parameters are those of the kernels with and without a field. Positions
         // are moved into the source, whose length is that of its sizes, and the field and the
         // output have the lengths of the output's sizes.
         unsafe {
             match field {
-                None => self.launch(&IMAGES, kernel, shape, &[src, geometry, tiles, outside, out]),
+                None => {
+                    let args = [src, geometry, source, tiles, outside, out];
+                    self.launch(&IMAGES, kernel, shape, &args)
+                }
                 Some(field) => {
-                    let args = [src, geometry, field.into(), tiles, outside, out];
+                    let args = [src, geometry, source, field.into(), tiles, outside, out];
                     self.launch(&IMAGES, kernel, shape, &args)
                 }
             }
@@ -124,6 +152,7 @@ impl Cuda {
             outer.into(),
             ((outer.len() / 3) as u64).into(),
             Arg::of(geometry),
+            Arg::of(geometry.source()),
             Arg::of(inverse),
             Arg::optional(inner),
             Arg::of(tiles),
@@ -200,6 +229,7 @@ impl Resample for Cuda {
         let args = [
             src.into(),
             Arg::of(geometry),
+            Arg::of(geometry.source()),
             Arg::optional(field),
             Arg::of(tiles),
             outside.into(),
