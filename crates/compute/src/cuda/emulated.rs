@@ -87,8 +87,16 @@ impl Emulated {
 
     /// Memory whose content is not zero: what is read before it is written shows.
     pub(super) fn alloc(&self, bytes: usize) -> u64 {
+        self.alloc_of(bytes, 0xcdcd_cdcd_cdcd_cdcd)
+    }
+
+    pub(super) fn alloc_zeros(&self, bytes: usize) -> u64 {
+        self.alloc_of(bytes, 0)
+    }
+
+    fn alloc_of(&self, bytes: usize, word: u64) -> u64 {
         // As on the GPU every buffer is aligned to 256 bytes.
-        let words = vec![0xcdcd_cdcd_cdcd_cdcd_u64; bytes.div_ceil(8) + 32];
+        let words = vec![word; bytes.div_ceil(8) + 32];
         let address = (words.as_ptr() as u64).next_multiple_of(256);
         self.allocations.lock().unwrap_or_else(PoisonError::into_inner).insert(address, words);
         address

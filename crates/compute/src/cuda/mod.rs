@@ -31,8 +31,8 @@ mod stencil;
 mod tiles;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
@@ -42,6 +42,9 @@ pub use histogram::{CudaSamples, Tuned, TunedBy};
 pub use memory::CudaBuffer;
 #[allow(unused_imports)] // for operators that pass structures
 pub(crate) use program::{Arg, Plain, Program, Shape};
+
+/// Bytes that a stream has for what the blocks of a launch tell each other.
+pub(crate) const SCRATCH: usize = 256 << 10;
 
 /// Where kernels run.
 #[derive(Debug)]
@@ -58,6 +61,7 @@ pub struct Cuda(Arc<Inner>);
 struct Inner {
     plans: cufft::Plans,
     target: Target,
+    scratch: Mutex<Option<u64>>,
     live: AtomicU64,
     peak: AtomicU64,
     allocations: AtomicU64,
@@ -67,6 +71,12 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        let scratch = self.scratch.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        match (&self.target, scratch) {
+            (Target::Gpu(gpu), Some(address)) => gpu.free(address),
+            (Target::Emulated(emulated), Some(address)) => emulated.free(address),
+            (_, None) => {}
+        }
         // Plans need the context, which ends with the target.
         if let Target::Gpu(gpu) = &self.target
             && gpu.bind().is_ok()
@@ -155,11 +165,31 @@ impl Cuda {
         Self(Arc::new(Inner {
             plans,
             target,
+            scratch: Mutex::default(),
             live: zero(),
             peak: zero(),
             allocations: zero(),
             tuned,
         }))
+    }
+
+    /// Runs `launch` with the address of [`SCRATCH`] bytes that kernels of this stream use one after
+    /// the other. They are zero at first, and have what the kernel before left in them.
+    pub(crate) fn with_scratch(&self, launch: impl FnOnce(u64) -> Result<()>) -> Result<()> {
+        // No buffer: that would hold this handle. Kept locked as the emulation has no stream that
+        // puts launches of several threads in order.
+        let mut scratch = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = match (*scratch, &self.0.target) {
+            (Some(address), _) => address,
+            (None, Target::Gpu(gpu)) => {
+                let address = gpu.alloc(SCRATCH)?;
+                gpu.zero(address, SCRATCH).inspect_err(|_| gpu.free(address))?;
+                address
+            }
+            (None, Target::Emulated(emulated)) => emulated.alloc_zeros(SCRATCH),
+        };
+        *scratch = Some(address);
+        launch(address)
     }
 
     /// Another stream of work on the same device: what is asked of the one and of the other handle
@@ -294,6 +324,8 @@ impl Cuda {
 mod tests {
     use super::*;
     use crate::device::Memory;
+    use crate::ops::Reduce;
+    use crate::ops::reduce::Reduction;
 
     const TEXT: &str = r#"#include "prelude.cuh"
 KERNEL(block_sums, 256, IN(float) a, OUT(float) b, u32 n) {
@@ -425,6 +457,24 @@ KERNEL(stuck, 64, OUT(u32) b) {
             cuda.wait_for(&other).unwrap();
             drop(a);
             assert!(other.into_host(b).unwrap().iter().all(|&v| v == 1.5));
+            // Reductions in two streams at once do not meet.
+            let data = vec![1f32; 1 << 22];
+            let mut sums = [&cuda, &other].map(|c| {
+                (c, c.upload(&data).unwrap(), c.alloc::<f64>(200).unwrap(), c.alloc(1).unwrap())
+            });
+            for i in 0..200 {
+                for (c, ones, _, sum) in &mut sums {
+                    c.reduce_into(&[ones], &[Reduction::Sum(0)], sum).unwrap();
+                }
+                for (c, _, all, sum) in &sums {
+                    let (from, to) = (sum.address(), all.address() + 8 * i);
+                    let Target::Gpu(gpu) = &c.0.target else { panic!("no GPU") };
+                    gpu.copy(from, to, 8).unwrap();
+                }
+            }
+            for (c, _, all, _) in sums {
+                assert_eq!(c.into_host(all).unwrap(), vec![f64::from(1 << 22); 200]);
+            }
             eprintln!("{:?} {:?} {seconds}", cuda.info(), cuda.pool());
         } else {
             eprintln!("skipped: VOXALIGN_TEST_DEVICE names no GPU");

@@ -126,6 +126,14 @@ impl Arg {
         arg
     }
 
+    /// Memory of so many bytes from an address on.
+    pub(super) fn memory(address: u64, bytes: usize) -> Self {
+        let mut arg = Self::NULL;
+        arg.value[0] = address;
+        arg.extent = bytes as u64;
+        arg
+    }
+
     /// A buffer, or null where there is none.
     pub(crate) fn optional<T: Element>(buffer: Option<&CudaBuffer<T>>) -> Self {
         buffer.map_or(Self::NULL, Self::from)

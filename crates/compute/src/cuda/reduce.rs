@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use super::{Arg, Cuda, CudaBuffer, Program, Shape};
+use super::{Arg, Cuda, CudaBuffer, Program, SCRATCH, Shape};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{Result, check_len};
 use crate::ops::Reduce;
@@ -20,6 +20,9 @@ const BLOCKS: usize = 528;
 
 /// The most numbers of a launch, so that their parts stay in registers.
 const MOST_TERMS: usize = 24;
+/// Bytes of the parts of blocks, at the begin of the scratch; the count of blocks comes after them.
+const PARTIALS: usize = MOST_TERMS * BLOCKS * size_of::<f64>();
+const _: () = assert!(PARTIALS + size_of::<u32>() <= SCRATCH);
 /// The most inputs of a launch.
 const MOST_INPUTS: usize = 8;
 
@@ -47,9 +50,14 @@ impl Reduce for Cuda {
             let mut args: Vec<Arg> = group.inputs.iter().map(|&i| inputs[i].into()).collect();
             args.extend([(&mut *out).into(), Arg::of(group.places), (n as u64).into()]);
             let blocks = n.div_ceil(4 * THREADS as usize).clamp(1, BLOCKS);
-            // SAFETY: the parameters are those that the text is written for; inputs have `n`
-            // elements, and places are within the output.
-            unsafe { self.launch(&program, "reduce", Shape::blocks(blocks, THREADS), &args)? };
+            self.with_scratch(|address| {
+                args.push(Arg::memory(address, PARTIALS));
+                args.push(Arg::memory(address + PARTIALS as u64, size_of::<u32>()));
+                // SAFETY: the parameters are those that the text is written for; inputs have `n`
+                // elements, places are within the output, and the scratch has room for the parts of
+                // the most numbers and blocks.
+                unsafe { self.launch(&program, "reduce", Shape::blocks(blocks, THREADS), &args) }
+            })?;
         }
         Ok(())
     }

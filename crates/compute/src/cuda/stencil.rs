@@ -16,7 +16,7 @@ static STENCIL: LazyLock<Program> =
 /// The most slices of a tile; each tile reads one slice before and one after its own.
 const SLICES: usize = 16;
 /// The same for threads that have four voxels, of which there are fewer.
-const SLICES_OF_FOURS: usize = 8;
+const SLICES_OF_FOURS: usize = 4;
 
 /// The factors of differences along each axis, as the kernels have them.
 #[derive(Debug, Clone, Copy)]

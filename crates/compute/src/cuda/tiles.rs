@@ -85,6 +85,12 @@ mod tests {
             assert!(((along_z - 1) * tiles.slices) < tiles.dims[2]);
             assert!((1..=8).contains(&tiles.slices));
         }
+        for (dims, width) in [([256, 256, 256], 32), ([160, 9, 3], 8), ([4, 1, 1], 8)] {
+            let (tiles, shape) = Tiles::of_fours(&cuda, dims, 4).unwrap();
+            assert_eq!(shape.block, [width, 256 / width, 1]);
+            assert!((tiles.along[0] * 4 * width) as usize >= dims[0]);
+            assert!((tiles.along[1] * 256 / width) as usize >= dims[1]);
+        }
         assert!(Tiles::new(&cuda, [1 << 33, 1, 1], 8).is_err());
         assert!(Tiles::new(&cuda, [1, 1 << 31, 1 << 10], 8).is_err());
     }

@@ -357,6 +357,7 @@ template <class... A> static int run(const Launch* launch, const char* name, uin
         return emulation::run(launch, #name, threads, name##_kernel); \
     } \
     static void name##_kernel(__VA_ARGS__)
+#define AT_ONCE(threads, blocks) threads
 #define IN(T) emulation::Pointer<const T>
 #define OUT(T) emulation::Pointer<T>
 #define INOUT(T) emulation::Pointer<T>

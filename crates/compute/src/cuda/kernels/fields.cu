@@ -37,12 +37,12 @@ DEVICE void composed(IN(float) outer, u64 voxels, const Geometry& g, const Sourc
     }
 }
 
-KERNEL(compose_fields, TILE_THREADS, IN(float) outer, u64 voxels, Geometry g, Source s, Matrix inverse, IN(float) inner,
+KERNEL(compose_fields, AT_ONCE(TILE_THREADS, 5), IN(float) outer, u64 voxels, Geometry g, Source s, Matrix inverse, IN(float) inner,
        Tiles t, OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
     composed<true>(outer, voxels, g, s, inverse, inner, t, out, frames);
 }
-KERNEL(resample_field, TILE_THREADS, IN(float) field, u64 voxels, Geometry g, Source s, Matrix inverse, IN(float) none,
+KERNEL(resample_field, AT_ONCE(TILE_THREADS, 5), IN(float) field, u64 voxels, Geometry g, Source s, Matrix inverse, IN(float) none,
        Tiles t, OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
     composed<false>(field, voxels, g, s, inverse, none, t, out, frames);

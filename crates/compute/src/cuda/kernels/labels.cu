@@ -54,7 +54,7 @@ DEVICE void warp_labels(IN(i32) src, const Geometry& g, const Source& s, IN(floa
     }
 }
 
-KERNEL(labels_affine_nearest, TILE_THREADS, IN(i32) src, Geometry g, Source s, IN(float) field, Tiles t, i32 outside,
+KERNEL(labels_affine_nearest, AT_ONCE(TILE_THREADS, 8), IN(i32) src, Geometry g, Source s, IN(float) field, Tiles t, i32 outside,
        OUT(i32) out) {
     SHARED(Frame, frames, TILE_ROWS);
     warp_labels<false, false>(src, g, s, field, t, outside, out, frames);
@@ -64,7 +64,7 @@ KERNEL(labels_affine_majority, TILE_THREADS, IN(i32) src, Geometry g, Source s, 
     SHARED(Frame, frames, TILE_ROWS);
     warp_labels<true, false>(src, g, s, field, t, outside, out, frames);
 }
-KERNEL(labels_field_nearest, TILE_THREADS, IN(i32) src, Geometry g, Source s, IN(float) field, Tiles t, i32 outside,
+KERNEL(labels_field_nearest, AT_ONCE(TILE_THREADS, 8), IN(i32) src, Geometry g, Source s, IN(float) field, Tiles t, i32 outside,
        OUT(i32) out) {
     SHARED(Frame, frames, TILE_ROWS);
     warp_labels<false, true>(src, g, s, field, t, outside, out, frames);

@@ -3,6 +3,8 @@
 // the host: kernels use these macros and nothing that the emulation does not know.
 //
 //   KERNEL(name, threads, parameters...) { body }   a kernel for blocks of at most `threads` threads
+//   AT_ONCE(threads, blocks)                        in the place of the threads: they take so few
+//                                                   registers that a multiprocessor has so many blocks
 //   IN(T) OUT(T) INOUT(T)                           pointers to buffers: read, written, both
 //   SHARED(T, name, count)                          an array in shared memory
 //   SHARED_POINTER(T)                               the type to pass such an array on with
@@ -27,6 +29,7 @@ static_assert(sizeof(u32) == 4 && sizeof(u64) == 8, "sizes of integers");
 
 #define KERNEL(name, threads, ...) \
     extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__)
+#define AT_ONCE(threads, blocks) threads, blocks
 #define IN(T) const T* __restrict__
 #define OUT(T) T* __restrict__
 #define INOUT(T) T*

@@ -22,18 +22,6 @@
 #define THREADS 256u
 #define WARPS (THREADS / WARP)
 
-// The parts of the blocks, and how many have left theirs. Launches come one after the other in one
-// stream, and the last block of each leaves the count at zero for the next.
-#ifdef VOXALIGN_EMULATION
-#define BOUNDS THREADS
-static thread_local double partials[TERMS * BLOCKS];
-static thread_local u32 finished;
-#else
-#define BOUNDS THREADS, RESIDENT
-__device__ double partials[TERMS * BLOCKS];
-__device__ u32 finished;
-#endif
-
 // Where the numbers go in the output.
 struct Places { u32 at[24]; };
 
@@ -71,7 +59,11 @@ DEVICE double join_block(const double* part, SHARED_POINTER(double) scratch) {
     return v;
 }
 
-KERNEL(reduce, BOUNDS, INPUTS, OUT(double) out, Places places, u64 n) {
+// `partials` has TERMS * BLOCKS parts of the blocks, and `finished` counts those that have left
+// theirs. They are those of a stream, in which launches come one after the other; the last block of
+// each leaves the count at zero for the next.
+KERNEL(reduce, AT_ONCE(THREADS, RESIDENT), INPUTS, OUT(double) out, Places places, u64 n,
+       INOUT(double) partials, INOUT(u32) finished) {
     SHARED(double, scratch, TERMS * WARPS);
     SHARED(u32, is_last, 1);
     BEGIN
@@ -107,7 +99,7 @@ KERNEL(reduce, BOUNDS, INPUTS, OUT(double) out, Places places, u64 n) {
             __threadfence();
         }
         __syncthreads();
-        if (threadIdx.x == 0) is_last[0] = atomicAdd(&finished, 1u) == gridDim.x - 1 ? 1u : 0u;
+        if (threadIdx.x == 0) is_last[0] = atomicAdd(&finished[0], 1u) == gridDim.x - 1 ? 1u : 0u;
         __syncthreads();
         if (is_last[0] == 0u) return;
         __threadfence();
@@ -121,7 +113,7 @@ KERNEL(reduce, BOUNDS, INPUTS, OUT(double) out, Places places, u64 n) {
             }
         }
         v = join_block(part, scratch);
-        if (threadIdx.x == 0) finished = 0;
+        if (threadIdx.x == 0) finished[0] = 0;
     }
     if (threadIdx.x < TERMS) out[places.at[threadIdx.x]] = v;
 }

@@ -124,11 +124,11 @@ DEVICE void warp_field(IN(float) src, const Geometry& g, const Source& s, IN(flo
     }
 }
 
-KERNEL(affine_nearest, TILE_THREADS, IN(float) src, Geometry g, Source s, Tiles t, float outside, OUT(float) out) {
+KERNEL(affine_nearest, AT_ONCE(TILE_THREADS, 8), IN(float) src, Geometry g, Source s, Tiles t, float outside, OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
     warp_affine<NEAREST>(src, g, s, t, outside, out, frames);
 }
-KERNEL(affine_linear, TILE_THREADS, IN(float) src, Geometry g, Source s, Tiles t, float outside, OUT(float) out) {
+KERNEL(affine_linear, AT_ONCE(TILE_THREADS, 8), IN(float) src, Geometry g, Source s, Tiles t, float outside, OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
     warp_affine<LINEAR>(src, g, s, t, outside, out, frames);
 }
@@ -136,7 +136,7 @@ KERNEL(affine_cubic, TILE_THREADS, IN(float) src, Geometry g, Source s, Tiles t,
     SHARED(Frame, frames, TILE_ROWS);
     warp_affine<CUBIC>(src, g, s, t, outside, out, frames);
 }
-KERNEL(field_nearest, TILE_THREADS, IN(float) src, Geometry g, Source s, IN(float) field, Tiles t, float outside,
+KERNEL(field_nearest, AT_ONCE(TILE_THREADS, 8), IN(float) src, Geometry g, Source s, IN(float) field, Tiles t, float outside,
        OUT(float) out) {
     SHARED(Frame, frames, TILE_ROWS);
     warp_field<NEAREST>(src, g, s, field, t, outside, out, frames);
