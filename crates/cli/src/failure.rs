@@ -38,6 +38,9 @@ pub(crate) enum Failure {
     /// A defect of the program or of the machine.
     #[error("internal error: {0}; please report this, with the command that led to it")]
     Internal(String),
+    /// A GPU or its driver failed.
+    #[error("{0}; `--device cpu` does without the GPU")]
+    Gpu(String),
     /// Standard output took no more.
     #[error("cannot write to standard output: {0}")]
     Output(String),
@@ -56,7 +59,7 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Input(_) | Failure::Usage => 2,
-            Failure::Internal(_) | Failure::Output(_) => 3,
+            Failure::Internal(_) | Failure::Gpu(_) | Failure::Output(_) => 3,
             Failure::Stopped => 130,
         }
     }
@@ -91,6 +94,12 @@ impl From<CompareError> for Failure {
 impl From<ComputeError> for Failure {
     fn from(error: ComputeError) -> Self {
         match error {
+            ComputeError::Backend { ref device, .. }
+            | ComputeError::OutOfMemory { ref device, .. }
+                if device.starts_with("cuda") =>
+            {
+                Failure::Gpu(error.to_string())
+            }
             ComputeError::Length { .. } | ComputeError::Backend { .. } => {
                 Failure::Internal(error.to_string())
             }

@@ -61,10 +61,13 @@ impl KernelCache {
     pub(super) fn store(&self, key: &str, image: &[u8]) {
         let Some(path) = self.path(key) else { return };
         let Some(folder) = path.parent() else { return };
-        let temporary = path.with_extension(format!("{}.part", std::process::id()));
+        // Several devices of a process, or processes of several machines, may store at once.
+        let moment = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let moment = moment.map_or(0, |d| d.as_nanos());
+        let temporary = path.with_extension(format!("{}-{moment}.part", std::process::id()));
         let write = || -> std::io::Result<()> {
             std::fs::create_dir_all(folder)?;
-            let mut file = std::fs::File::create(&temporary)?;
+            let mut file = std::fs::File::create_new(&temporary)?;
             file.write_all(MAGIC)?;
             file.write_all(&(key.len() as u64).to_le_bytes())?;
             file.write_all(&fnv(image).to_le_bytes())?;

@@ -123,7 +123,7 @@ impl Emulated {
             }
         };
         // A library is loaded from a file; the file is gone again once it is loaded.
-        let path = temporary();
+        let path = temporary()?;
         std::fs::write(&path, image).map_err(|e| backend(format!("{}: {e}", path.display())))?;
         // SAFETY: the library was compiled from our own text and runs nothing when loaded.
         let library = unsafe { libloading::Library::new(&path) };
@@ -134,7 +134,7 @@ impl Emulated {
     }
 
     fn compile(&self, program: &Program, text: &str) -> Result<Vec<u8>> {
-        let path = temporary();
+        let path = temporary()?;
         let failed = |e: std::io::Error| backend(format!("{}: {e}", self.compiler));
         let mut child = Command::new(&self.compiler)
             .args(OPTIONS)
@@ -194,10 +194,18 @@ impl Emulated {
     }
 }
 
-/// A name for a file that no other process uses.
-fn temporary() -> PathBuf {
+/// A new file of this user that nobody else can write, and that was not there before.
+fn temporary() -> Result<PathBuf> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let n = COUNT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("voxalign-{}-{n}.so", std::process::id()))
+    loop {
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("voxalign-{}-{n}.so", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        match std::fs::OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(_) => return Ok(path),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(backend(format!("{}: {e}", path.display()))),
+        }
+    }
 }

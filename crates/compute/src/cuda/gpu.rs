@@ -14,6 +14,9 @@ use crate::error::{ComputeError, Result};
 /// The oldest driver that serves, as CUDA counts: that of CUDA 12.0.
 pub(super) const OLDEST_DRIVER: i32 = 12000;
 
+/// The least compute capability that serves, times ten.
+const OLDEST_GPU: i32 = 70;
+
 /// What is known of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuInfo {
@@ -50,7 +53,7 @@ fn words(code: CUresult) -> String {
             }
         }
     }
-    text
+    if text.is_empty() { format!("error {} of the CUDA driver", code as u32) } else { text }
 }
 
 fn check(code: CUresult) -> std::result::Result<(), String> {
@@ -118,8 +121,10 @@ unsafe impl Sync for Module {}
 #[derive(Clone, Copy)]
 struct Function {
     handle: sys::CUfunction,
-    /// Dynamic shared memory that it may use.
-    shared: u32,
+    /// Shared memory that it has by itself.
+    fixed: u32,
+    /// Shared memory that it may use in all.
+    allowed: u32,
 }
 
 /// A pinned piece of host memory.
@@ -189,7 +194,7 @@ impl Gpu {
         if ordinal >= count {
             return Err(format!("there is no GPU number {ordinal}; the driver finds {count}"));
         }
-        let nvrtc = nvrtc()?;
+        let nvrtc = nvrtc(driver.0)?;
         // SAFETY: handles come from the driver and are used as it documents; pointers are valid for
         // the calls.
         unsafe {
@@ -210,6 +215,14 @@ impl Gpu {
             ))?;
             let info = info(ordinal, device, driver)?;
             let capability = info.capability.0 * 10 + info.capability.1;
+            if capability < OLDEST_GPU {
+                let (major, minor) = info.capability;
+                return Err(format!(
+                    "the GPU number {ordinal} ({}) is too old: its compute capability is \
+                     {major}.{minor}, 7.0 or newer is needed (Volta, 2017)",
+                    info.name
+                ));
+            }
             let options = vec![
                 format!("--gpu-architecture={}", nvrtc.architecture(capability)),
                 "--std=c++17".to_owned(),
@@ -261,6 +274,11 @@ impl Gpu {
         }
     }
 
+    /// A number for the GPU, the same for all of its streams.
+    pub(super) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.shared) as usize
+    }
+
     pub(super) fn info(&self) -> &GpuInfo {
         &self.info
     }
@@ -294,8 +312,17 @@ impl Gpu {
     pub(super) fn alloc(&self, bytes: usize) -> Result<u64> {
         self.bind()?;
         let mut address = 0;
-        // SAFETY: the pointer is valid; zero bytes are not asked for.
-        let code = unsafe { sys::cuMemAllocAsync(&raw mut address, bytes.max(1), self.stream) };
+        let ask = |address: &mut u64| {
+            // SAFETY: the pointer is valid; zero bytes are not asked for.
+            unsafe { sys::cuMemAllocAsync(address, bytes.max(1), self.stream) }
+        };
+        let mut code = ask(&mut address);
+        if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            // What the pool keeps in pieces that are too small is given back, and asked for anew.
+            self.synchronize()?;
+            self.trim();
+            code = ask(&mut address);
+        }
         if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             return Err(ComputeError::OutOfMemory {
                 device: self.name(),
@@ -305,6 +332,15 @@ impl Gpu {
         }
         self.checked(code, "allocation")?;
         Ok(address)
+    }
+
+    /// Gives what the pool keeps and nobody uses back to the GPU.
+    fn trim(&self) {
+        // A pool that cannot be trimmed stays as it is.
+        // SAFETY: the pool is that of the GPU.
+        unsafe {
+            let _ = sys::cuMemPoolTrimTo(self.pool, 0);
+        }
     }
 
     pub(super) fn free(&self, address: u64) {
@@ -414,6 +450,11 @@ impl Gpu {
             return self.synchronize();
         }
         let pair = [self.staging()?, self.staging()?];
+        for staging in &pair {
+            // An upload, of another stream perhaps, may still be reading it.
+            // SAFETY: the event is ours.
+            self.checked(unsafe { sys::cuEventSynchronize(staging.event) }, "download")?;
+        }
         let pieces = out.len().div_ceil(STAGING);
         let start = |i: usize, length: usize| -> Result<()> {
             let staging = &pair[i % 2];
@@ -495,7 +536,7 @@ impl Gpu {
         if let Some(module) = modules.get(&program.key()) {
             return Ok(Arc::clone(module));
         }
-        let nvrtc = nvrtc().map_err(|e| self.failed(e))?;
+        let nvrtc = nvrtc(self.info.driver.0).map_err(|e| self.failed(e))?;
         let (major, minor) = nvrtc.version();
         let key = format!(
             "{}\nNVRTC {major}.{minor}\n{}\n{}",
@@ -536,10 +577,15 @@ impl Gpu {
                     sys::cuModuleGetFunction(&raw mut handle, module.handle, name.as_ptr())
                 };
                 self.checked(code, &format!("kernel {kernel} of {}", program.name()))?;
-                Function { handle, shared: 48 << 10 }
+                let mut fixed = 0;
+                let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+                // SAFETY: the function is loaded, the pointer valid.
+                let code = unsafe { sys::cuFuncGetAttribute(&raw mut fixed, attribute, handle) };
+                self.checked(code, &format!("kernel {kernel} of {}", program.name()))?;
+                Function { handle, fixed: fixed.max(0) as u32, allowed: 48 << 10 }
             }
         };
-        if shared > function.shared {
+        if function.fixed + shared > function.allowed {
             let attribute =
                 sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             // SAFETY: the function is loaded.
@@ -547,7 +593,7 @@ impl Gpu {
                 unsafe { sys::cuFuncSetAttribute(function.handle, attribute, shared as i32) };
             let what = format!("kernel {kernel} with {shared} bytes of shared memory");
             self.checked(code, &what)?;
-            function.shared = shared;
+            function.allowed = function.fixed + shared;
         }
         functions.insert(kernel.to_owned(), function);
         Ok(function)

@@ -11,31 +11,45 @@ const MAJORS: [u32; 2] = [13, 12];
 
 /// Opens a library of the toolkit by its stem, such as `nvrtc`; or says where it was looked for.
 pub(super) fn open(stem: &str, majors: &[u32]) -> Result<libloading::Library, Vec<String>> {
-    let mut names = Vec::new();
-    for major in majors {
-        names.push(format!("lib{stem}.so.{major}"));
-    }
+    let mut names: Vec<String> = majors.iter().map(|m| format!("lib{stem}.so.{m}")).collect();
     names.push(format!("lib{stem}.so"));
+    open_named(&names)
+}
+
+/// Opens the first of the names that is anywhere; or says what was tried, and what the loader said
+/// of those that are there.
+fn open_named(names: &[String]) -> Result<libloading::Library, Vec<String>> {
     let mut tried = Vec::new();
     for folder in std::iter::once(None).chain(folders().into_iter().map(Some)) {
-        for name in &names {
+        for name in names {
             let path = folder.as_ref().map_or_else(|| PathBuf::from(name), |f| f.join(name));
             if folder.is_some() && !path.exists() {
                 continue;
             }
             // SAFETY: a library of the CUDA toolkit, whose loading has no other effects.
-            if let Ok(library) = unsafe { libloading::Library::new(&path) } {
-                return Ok(library);
+            match unsafe { libloading::Library::new(&path) } {
+                Ok(library) => return Ok(library),
+                Err(e) if folder.is_some() => tried.push(e.to_string()),
+                Err(_) => tried.push(path.display().to_string()),
             }
-            tried.push(path.display().to_string());
         }
     }
     Err(tried)
 }
 
-/// Opens NVRTC.
-pub(super) fn open_nvrtc() -> Result<libloading::Library, Vec<String>> {
-    open("nvrtc", &MAJORS)
+/// Opens NVRTC: one of at most the driver's major version if there is one, else another.
+pub(super) fn open_nvrtc(driver: i32) -> Result<libloading::Library, Vec<String>> {
+    let mut majors = MAJORS;
+    majors.sort_by_key(|&major| (i64::from(major) > i64::from(driver), std::cmp::Reverse(major)));
+    let (fitting, others) =
+        majors.split_at(majors.iter().filter(|&&m| i64::from(m) <= i64::from(driver)).count());
+    let named = |majors: &[u32]| majors.iter().map(|m| format!("libnvrtc.so.{m}")).collect();
+    let fitting: Vec<String> = named(fitting);
+    open_named(&fitting).or_else(|tried| {
+        let mut names = vec!["libnvrtc.so".to_owned()];
+        names.extend::<Vec<String>>(named(others));
+        open_named(&names).map_err(|more| [tried, more].concat())
+    })
 }
 
 /// Folders where a toolkit may be, beside those that the system searches.

@@ -22,6 +22,11 @@ impl<T: Element> CudaBuffer<T> {
         self.address
     }
 
+    /// The device that it is on.
+    pub(super) fn owner(&self) -> usize {
+        self.device.identity()
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         (self.len * size_of::<T>()) as u64
     }
@@ -85,6 +90,7 @@ impl Cuda {
         buffer: &mut CudaBuffer<T>,
         first: usize,
     ) -> Result<()> {
+        self.check_owner(buffer.owner())?;
         let end = first.saturating_add(data.len());
         if end > buffer.len {
             return check_len("written part of a buffer", buffer.len, end);
@@ -110,6 +116,7 @@ impl Cuda {
         first: usize,
         out: &mut [T],
     ) -> Result<()> {
+        self.check_owner(buffer.owner())?;
         let end = first.saturating_add(out.len());
         if end > buffer.len {
             return check_len("read part of a buffer", buffer.len, end);
@@ -129,6 +136,7 @@ impl Cuda {
 
     /// Sets all elements to zero.
     pub(crate) fn zero<T: Element>(&self, buffer: &mut CudaBuffer<T>) -> Result<()> {
+        self.check_owner(buffer.owner())?;
         let bytes = buffer.bytes() as usize;
         match &self.0.target {
             _ if bytes == 0 => Ok(()),
@@ -184,6 +192,8 @@ impl Memory for Cuda {
     }
 
     fn copy<T: Element>(&self, from: &CudaBuffer<T>, to: &mut CudaBuffer<T>) -> Result<()> {
+        self.check_owner(from.owner())?;
+        self.check_owner(to.owner())?;
         check_len("output", from.len, to.len)?;
         let bytes = from.bytes() as usize;
         match &self.0.target {

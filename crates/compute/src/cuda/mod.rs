@@ -4,8 +4,9 @@
 //! when a [`Cuda`] is made; where they are missing the error says so in words, and how to get them.
 //! Kernels are CUDA C++ files in `kernels/`, compiled for the GPU at hand and kept on disk.
 //!
-//! Work is put into one stream, in the order in which it is asked for; nothing waits for the device
-//! but what brings data to the host, and [`Memory::synchronize`].
+//! Work is put into one stream, in the order in which it is asked for. What waits for the device is
+//! what brings data to the host, [`Memory::synchronize`], and an upload of more than the pinned
+//! memory it goes through (8 MiB).
 //! Memory comes from a stream-ordered pool that keeps what is freed.
 //!
 //! [`Cuda::emulated`] runs the same kernels, launched by the same code, on the host: blocks one
@@ -32,7 +33,7 @@ mod tiles;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
@@ -126,7 +127,9 @@ pub fn gpus() -> Result<Vec<GpuInfo>> {
 /// # Errors
 /// [`ComputeError::Unavailable`] if there is none, or it is too old, and how to get it.
 pub fn compiler() -> Result<(i32, i32)> {
-    nvrtc::nvrtc().map(nvrtc::Nvrtc::version).map_err(unavailable)
+    // Without a driver any compiler does.
+    let driver = gpu::start_driver().map_or(i32::MAX, |version| version.0);
+    nvrtc::nvrtc(driver).map(nvrtc::Nvrtc::version).map_err(unavailable)
 }
 
 /// The folder that compiled kernels are kept in; none where the user has no home.
@@ -148,7 +151,28 @@ impl Cuda {
     /// [`ComputeError::Unavailable`] if there is no such GPU, driver or compiler library, or one of
     /// them is too old.
     pub fn new(ordinal: usize) -> Result<Self> {
-        gpu::Gpu::new(ordinal).map(|g| Self::on(Target::Gpu(g))).map_err(unavailable)
+        let gpu = gpu::Gpu::new(ordinal).map_err(unavailable)?;
+        let cuda = Self::on(Target::Gpu(gpu));
+        cuda.try_kernel().map_err(|e| unavailable(format!("it does not run kernels: {e}")))?;
+        Ok(cuda)
+    }
+
+    /// Compiles and runs a small kernel: a driver, a compiler and a GPU that are all there may still
+    /// not fit each other.
+    fn try_kernel(&self) -> Result<()> {
+        static CHECK: LazyLock<Program> =
+            LazyLock::new(|| Program::new("check", include_str!("kernels/check.cu")));
+        let mut out = self.alloc_unset::<u32>(32)?;
+        // SAFETY: the kernel has one parameter, and writes as many numbers as there are threads.
+        unsafe { self.launch(&CHECK, "count_up", Shape::blocks(1, 32), &[(&mut out).into()])? };
+        if self.download(&out)?.into_iter().eq(0..32) {
+            Ok(())
+        } else {
+            Err(ComputeError::Backend {
+                device: self.name(),
+                message: "a kernel that counts to 32 gave other numbers".into(),
+            })
+        }
     }
 
     /// The host in place of a GPU, for tests of the kernels.
@@ -156,7 +180,9 @@ impl Cuda {
     /// # Errors
     /// If there is no C++ compiler.
     pub fn emulated() -> Result<Self> {
-        emulated::Emulated::new().map(|e| Self::on(Target::Emulated(e)))
+        let cuda = Self::on(Target::Emulated(emulated::Emulated::new()?));
+        cuda.try_kernel()?;
+        Ok(cuda)
     }
 
     fn on(target: Target) -> Self {
@@ -193,13 +219,16 @@ impl Cuda {
     }
 
     /// Another stream of work on the same device: what is asked of the one and of the other handle
-    /// may run at the same time. A buffer belongs to the stream of the handle that made it; before
-    /// it is used through another handle, and before it is dropped after such use, one has to
-    /// [wait](Self::wait_for) for the other. Each handle counts its own buffers.
+    /// may run at the same time. Each handle counts its own buffers.
     ///
     /// # Errors
     /// What failed on the device before.
-    pub fn fork(&self) -> Result<Self> {
+    ///
+    /// # Safety
+    /// A buffer belongs to the stream of the handle that made it. Before it is used through another
+    /// handle, that one has to [wait](Self::wait_for) for the first; before it is changed or dropped
+    /// after such use, the first has to wait for the other.
+    pub unsafe fn fork(&self) -> Result<Self> {
         match &self.0.target {
             Target::Gpu(gpu) => gpu.fork().map(|g| Self::on(Target::Gpu(g))),
             Target::Emulated(_) => Ok(self.clone()),
@@ -213,9 +242,30 @@ impl Cuda {
     /// What failed on the device before.
     pub fn wait_for(&self, other: &Self) -> Result<()> {
         match (&self.0.target, &other.0.target) {
+            _ if self.identity() != other.identity() => Err(ComputeError::argument(
+                "the handle to wait for",
+                other.name(),
+                "one of the same device",
+            )),
             (Target::Gpu(gpu), Target::Gpu(other)) => gpu.wait_for(other),
             _ => Ok(()), // the host does one thing after the other
         }
+    }
+
+    /// A number for the device, the same for all handles that may share buffers.
+    fn identity(&self) -> usize {
+        match &self.0.target {
+            Target::Gpu(gpu) => gpu.identity(),
+            Target::Emulated(emulated) => std::ptr::from_ref(emulated) as usize,
+        }
+    }
+
+    /// Refuses a buffer of another device.
+    fn check_owner(&self, owner: usize) -> Result<()> {
+        if owner == 0 || owner == self.identity() {
+            return Ok(());
+        }
+        Err(ComputeError::argument("a buffer", "in the memory of another device", "of this device"))
     }
 
     /// What is known of the GPU; nothing for an emulated one.
@@ -310,6 +360,7 @@ impl Cuda {
         shape: Shape,
         args: &[Arg],
     ) -> Result<()> {
+        args.iter().try_for_each(|arg| self.check_owner(arg.owner))?;
         // SAFETY: passed on to the caller.
         unsafe {
             match &self.0.target {
@@ -321,7 +372,7 @@ impl Cuda {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::device::Memory;
     use crate::ops::Reduce;
@@ -348,10 +399,13 @@ KERNEL(stuck, 64, OUT(u32) b) {
 }
 "#;
 
-    fn emulated() -> Option<Cuda> {
+    /// The kernels of the GPU on the host; none where there is no C++ compiler, unless it is required.
+    pub(crate) fn emulated() -> Option<Cuda> {
         match Cuda::emulated() {
             Ok(cuda) => Some(cuda),
             Err(e) => {
+                let required = std::env::var_os("VOXALIGN_REQUIRE_EMULATION").is_some();
+                assert!(!required, "the kernels of the GPU cannot be tested: {e}");
                 eprintln!("skipped: {e}");
                 None
             }
@@ -449,7 +503,8 @@ KERNEL(stuck, 64, OUT(u32) b) {
             assert!(e.unwrap_err().to_string().contains("bad"));
             let seconds = cuda.seconds(&mut || cuda.alloc::<f32>(1 << 24).map(|_| ())).unwrap();
             assert!(seconds > 0.0 && seconds < 0.1, "{seconds}");
-            let other = cuda.fork().unwrap();
+            // SAFETY: each waits for the other below.
+            let other = unsafe { cuda.fork() }.unwrap();
             let a = cuda.upload(&vec![1.5f32; 1 << 22]).unwrap();
             other.wait_for(&cuda).unwrap();
             let mut b = other.alloc::<f32>(1 << 22).unwrap();

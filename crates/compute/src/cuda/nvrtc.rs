@@ -44,15 +44,16 @@ impl std::fmt::Debug for Nvrtc {
     }
 }
 
-/// The compiler, or why there is none.
-pub(super) fn nvrtc() -> Result<&'static Nvrtc, String> {
+/// The compiler, or why there is none. One that is not newer than the `driver`, by the major version
+/// of CUDA, is preferred: the driver has to understand its code. The first call decides.
+pub(super) fn nvrtc(driver: i32) -> Result<&'static Nvrtc, String> {
     static NVRTC: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
-    NVRTC.get_or_init(Nvrtc::open).as_ref().map_err(Clone::clone)
+    NVRTC.get_or_init(|| Nvrtc::open(driver)).as_ref().map_err(Clone::clone)
 }
 
 impl Nvrtc {
-    fn open() -> Result<Self, String> {
-        let library = libraries::open_nvrtc().map_err(|tried| {
+    fn open(driver: i32) -> Result<Self, String> {
+        let library = libraries::open_nvrtc(driver).map_err(|tried| {
             format!(
                 "the compiler library NVRTC was not found (looked for {}); install it with CUDA's \
                  toolkit 12.0 or newer, or with `pip install nvidia-cuda-nvrtc-cu12`, or put the \

@@ -111,11 +111,13 @@ pub(crate) struct Arg {
     value: [u64; 16],
     /// For a pointer the bytes from it to the end of its buffer; the emulation checks them.
     pub(super) extent: u64,
+    /// For a pointer the device that its buffer is on, else zero.
+    pub(super) owner: usize,
 }
 
 impl Arg {
     /// A pointer that points nowhere, for a buffer that is not there.
-    pub(crate) const NULL: Self = Self { value: [0; 16], extent: 0 };
+    pub(crate) const NULL: Self = Self { value: [0; 16], extent: 0, owner: 0 };
 
     /// The buffer from element `first` on.
     pub(crate) fn from_element<T: Element>(buffer: &CudaBuffer<T>, first: usize) -> Self {
@@ -123,6 +125,7 @@ impl Arg {
         let mut arg = Self::NULL;
         arg.value[0] = buffer.address() + skipped;
         arg.extent = buffer.bytes().saturating_sub(skipped);
+        arg.owner = buffer.owner();
         arg
     }
 

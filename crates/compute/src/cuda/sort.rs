@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn all_tiles_and_counts_sort() {
-        let Ok(cuda) = Cuda::emulated() else { return };
+        let Some(cuda) = crate::cuda::tests::emulated() else { return };
         let data: Vec<u32> = (0..20_000u32).map(|i| i.wrapping_mul(2_654_435_761) >> 16).collect();
         let keys = cuda.upload(&data).unwrap();
         let mut sorted = cuda.alloc::<u32>(data.len()).unwrap();

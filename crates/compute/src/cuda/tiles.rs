@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn tiles_cover_grids_of_any_shape() {
-        let Ok(cuda) = Cuda::emulated() else { return };
+        let Some(cuda) = crate::cuda::tests::emulated() else { return };
         for dims in [[1, 1, 1], [256, 256, 256], [33, 9, 100], [1, 1 << 21, 1], [1, 3, 1 << 20]] {
             let (tiles, shape) = Tiles::new(&cuda, dims, 8).unwrap();
             let along_z = shape.grid[0] / (tiles.along[0] * tiles.along[1]);

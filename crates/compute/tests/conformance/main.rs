@@ -86,6 +86,7 @@ macro_rules! on_devices {
 
 /// The files of kernels, each in the list of one family below.
 const KERNEL_FILES: &[&str] = &[
+    "check.cu",
     "baselines.cu",
     "fields.cu",
     "filter.cu",

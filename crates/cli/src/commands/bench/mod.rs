@@ -56,7 +56,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, conflicts_with = "size")]
     affine_only: bool,
     /// Measure the affine job on these images instead of the demo's
-    #[arg(long, num_args = 2, value_names = ["FIXED", "MOVING"], conflicts_with = "operators_only")]
+    #[arg(long, num_args = 2, value_names = ["FIXED", "MOVING"], conflicts_with_all = ["operators_only", "only"])]
     pair: Option<Vec<PathBuf>>,
     /// Write all measurements as a table for programs
     #[arg(long, value_name = "FILE.csv", help_heading = "Output")]

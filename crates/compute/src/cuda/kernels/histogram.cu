@@ -42,7 +42,7 @@ DEVICE Samples samples_of(const Tiling& tiling, u32 tile, u32 len) {
 // Sums this thread's samples in registers, and puts the sums of each bin into a place of its own:
 // number threadIdx.x + rank of `slots` places a term. (From one place to the next either the thread
 // or the rank grows.)
-template <class P>
+template <bool PLAIN, class P>
 DEVICE void walk_sums(const Tiling& tiling, const MovingShape& moving, const Frame& frame,
                       const Cells& cells, P values, IN(float) mask, IN(u32) packed, IN(float) fixed,
                       IN(float) weights, const Samples& s, u32 slots, SHARED_POINTER(Real) out) {
@@ -56,7 +56,7 @@ DEVICE void walk_sums(const Tiling& tiling, const MovingShape& moving, const Fra
         u32 word = next;
         if (k + 1 < s.count) next = packed[at + THREADS];
         float x = TERMS == 6 && fixed ? fixed[at] : 0.0f;
-        float weight = weights ? weights[at] : 1.0f;
+        float weight = !PLAIN && weights ? weights[at] : 1.0f;
         u32 of = word >> tiling.bits;
         if (of != rank) {
 #pragma unroll
@@ -68,7 +68,7 @@ DEVICE void walk_sums(const Tiling& tiling, const MovingShape& moving, const Fra
         }
         float local[3];
         unpack(tiling, word, local);
-        Sampled v = sample<false>(moving, frame, cells, values, mask, local, weight);
+        Sampled v = sample<false, PLAIN>(moving, frame, cells, values, mask, local, weight);
         Real w = (Real)v.w, y = (Real)v.y;
         sum[0] += w;
         if (TERMS == 3) {
@@ -114,10 +114,15 @@ KERNEL(binned_sums, PER_SM(THREADS, 2), Tiling tiling, MovingShape moving, IN(fl
         SHARED_POINTER(float) box = words + box_at;
         stage(moving, frame, values, box);
         __syncthreads();
-        walk_sums(tiling, moving, frame, cells_of_box(moving, frame), box, mask, packed, fixed,
-                  weights, s, slots, slot);
+        Cells cells = cells_of_box(moving, frame);
+        if (frame.inner && !mask && !weights)
+            walk_sums<true>(tiling, moving, frame, cells, box, mask, packed, fixed, weights, s, slots,
+                            slot);
+        else
+            walk_sums<false>(tiling, moving, frame, cells, box, mask, packed, fixed, weights, s, slots,
+                             slot);
     } else {
-        walk_sums(tiling, moving, frame, cells_of_image(moving), values, mask, packed, fixed, weights,
+        walk_sums<false>(tiling, moving, frame, cells_of_image(moving), values, mask, packed, fixed, weights,
                   s, slots, slot);
     }
     __syncthreads();
@@ -161,6 +166,8 @@ KERNEL(add_entries, 256, IN(double) partials, IN(u32) bin_first, IN(u64) bin_ent
     for (u32 j = 0; j < TERMS; ++j) sum[j] = 0.0;
     if (bin < bins) {
         u32 end = bin_first[bin + 1];
+        // Several loads are under way at once: the kernel has few threads.
+#pragma unroll 8
         for (u32 i = bin_first[bin] + part; i < end; i += lanes) {
             u64 at = ((u64)map * entries + bin_entries[i]) * TERMS;
 #pragma unroll
@@ -181,7 +188,7 @@ KERNEL(add_entries, 256, IN(double) partials, IN(u32) bin_first, IN(u64) bin_ent
 // of the sums, whose derivative in each of them is `slopes`, in the twelve entries of the map, over
 // indices within the tile. `near` are the slopes of the tile's ranks where they fit in shared
 // memory (then `fits`), `slopes` those of all bins.
-template <class P>
+template <bool PLAIN, class P>
 DEVICE void walk_gradient(const Tiling& tiling, const MovingShape& moving, const Frame& frame,
                           const Cells& cells, P values, IN(float) mask, IN(u32) packed,
                           IN(float) fixed, IN(float) weights, const Samples& s, bool fits,
@@ -190,7 +197,7 @@ DEVICE void walk_gradient(const Tiling& tiling, const MovingShape& moving, const
     if (s.count == 0) return;
     u64 at = s.place;
     u32 next = packed[at], rank = ~0u;
-    bool varies = !frame.inner || mask;
+    bool varies = !PLAIN && (!frame.inner || mask);
     Real slope[TERMS];
 #pragma unroll
     for (u32 j = 0; j < TERMS; ++j) slope[j] = (Real)0;
@@ -198,7 +205,7 @@ DEVICE void walk_gradient(const Tiling& tiling, const MovingShape& moving, const
         u32 word = next;
         if (k + 1 < s.count) next = packed[at + THREADS];
         Real x = TERMS == 6 && fixed ? (Real)fixed[at] : (Real)0;
-        float weight = weights ? weights[at] : 1.0f;
+        float weight = !PLAIN && weights ? weights[at] : 1.0f;
         u32 of = word >> tiling.bits;
         if (of != rank) {
             rank = of;
@@ -209,7 +216,7 @@ DEVICE void walk_gradient(const Tiling& tiling, const MovingShape& moving, const
         }
         float local[3];
         unpack(tiling, word, local);
-        Sampled v = sample<true>(moving, frame, cells, values, mask, local, weight);
+        Sampled v = sample<true, PLAIN>(moving, frame, cells, values, mask, local, weight);
         Real w = (Real)v.w, y = (Real)v.y, in_y, in_w;
         if (TERMS == 3) {
             in_y = w * (slope[1] + slope[2] * (y + y));
@@ -264,11 +271,16 @@ KERNEL(binned_gradient, PER_SM(THREADS, 2), Tiling tiling, MovingShape moving, I
         SHARED_POINTER(float) box = words + box_at;
         stage(moving, frame, values, box);
         __syncthreads();
-        walk_gradient(tiling, moving, frame, cells_of_box(moving, frame), box, mask, packed, fixed,
-                      weights, s, near_ranks > 0, near, slopes, rank_bin, sum);
+        Cells cells = cells_of_box(moving, frame);
+        if (frame.inner && !mask && !weights)
+            walk_gradient<true>(tiling, moving, frame, cells, box, mask, packed, fixed, weights, s,
+                                near_ranks > 0, near, slopes, rank_bin, sum);
+        else
+            walk_gradient<false>(tiling, moving, frame, cells, box, mask, packed, fixed, weights, s,
+                                 near_ranks > 0, near, slopes, rank_bin, sum);
     } else {
         __syncthreads();
-        walk_gradient(tiling, moving, frame, cells_of_image(moving), values, mask, packed, fixed,
+        walk_gradient<false>(tiling, moving, frame, cells_of_image(moving), values, mask, packed, fixed,
                       weights, s, near_ranks > 0, near, slopes, rank_bin, sum);
     }
     add_map_sums(tiling, tile, sum, totals, partials + out);

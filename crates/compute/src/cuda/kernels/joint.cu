@@ -59,7 +59,7 @@ DEVICE void flush_far(INOUT(u64) row, const float (&sum)[4], float scale) {
 // Counts this thread's samples. Those that follow each other often fall into the same columns: their
 // windows are added in registers first, so that threads seldom meet in a counter.
 // Rows of counters are those of the tile's ranks (`here`), or of all bins (`all`).
-template <class P>
+template <bool PLAIN, class P>
 DEVICE void walk_joint(const Tiling& tiling, const MovingShape& moving, const Frame& frame,
                        const Cells& cells, P values, IN(float) mask, IN(u32) packed,
                        IN(float) weights, u64 at, u32 count, const Columns& columns, float scale,
@@ -74,10 +74,10 @@ DEVICE void walk_joint(const Tiling& tiling, const MovingShape& moving, const Fr
         float b[4];
         if (k < count) {
             if (k + 1 < count) next = packed[at + THREADS];
-            float weight = weights ? weights[at] : 1.0f;
+            float weight = !PLAIN && weights ? weights[at] : 1.0f;
             float local[3], t;
             unpack(tiling, word, local);
-            v = sample<false>(moving, frame, cells, values, mask, local, weight);
+            v = sample<false, PLAIN>(moving, frame, cells, values, mask, local, weight);
             if (!(v.w > 0.0f)) continue;
             place_of(columns, v.y, to, t);
             window(t, b);
@@ -128,11 +128,16 @@ KERNEL(joint_histogram, PER_SM(THREADS, 2), Tiling tiling, MovingShape moving, I
         SHARED_POINTER(float) box = words + box_at;
         stage(moving, frame, values, box);
         __syncthreads();
-        walk_joint(tiling, moving, frame, cells_of_box(moving, frame), box, mask, packed, weights, at,
-                   count, columns, scale, fits, here, counts, rank_bin);
+        Cells cells = cells_of_box(moving, frame);
+        if (frame.inner && !mask && !weights)
+            walk_joint<true>(tiling, moving, frame, cells, box, mask, packed, weights, at, count,
+                             columns, scale, fits, here, counts, rank_bin);
+        else
+            walk_joint<false>(tiling, moving, frame, cells, box, mask, packed, weights, at, count,
+                              columns, scale, fits, here, counts, rank_bin);
     } else {
         __syncthreads();
-        walk_joint(tiling, moving, frame, cells_of_image(moving), values, mask, packed, weights, at,
+        walk_joint<false>(tiling, moving, frame, cells_of_image(moving), values, mask, packed, weights, at,
                    count, columns, scale, fits, here, counts, rank_bin);
     }
     if (!fits) return;
@@ -148,21 +153,21 @@ KERNEL(joint_histogram, PER_SM(THREADS, 2), Tiling tiling, MovingShape moving, I
 }
 
 // Adds this thread's part of the derivative to `sum`, over indices within the tile.
-template <class P>
+template <bool PLAIN, class P>
 DEVICE void walk_joint_gradient(const Tiling& tiling, const MovingShape& moving, const Frame& frame,
                                 const Cells& cells, P values, IN(float) mask, IN(u32) packed,
                                 IN(float) weights, u64 at, u32 count, const Columns& columns,
                                 bool fits, SHARED_POINTER(float) here, IN(float) table,
                                 IN(u32) rank_bin, float (&sum)[12]) {
     u32 next = count ? packed[at] : 0u;
-    bool varies = !frame.inner || mask;
+    bool varies = !PLAIN && (!frame.inner || mask);
     for (u32 k = 0; k < count; ++k, at += THREADS) {
         u32 word = next;
         if (k + 1 < count) next = packed[at + THREADS];
-        float weight = weights ? weights[at] : 1.0f;
+        float weight = !PLAIN && weights ? weights[at] : 1.0f;
         float local[3], t, b[4], d[4];
         unpack(tiling, word, local);
-        Sampled v = sample<true>(moving, frame, cells, values, mask, local, weight);
+        Sampled v = sample<true, PLAIN>(moving, frame, cells, values, mask, local, weight);
         u32 column, rank = word >> tiling.bits;
         bool within = place_of(columns, v.y, column, t);
         window(t, b);
@@ -223,11 +228,16 @@ KERNEL(joint_gradient, PER_SM(THREADS, 2), Tiling tiling, MovingShape moving, IN
         SHARED_POINTER(float) box = words + box_at;
         stage(moving, frame, values, box);
         __syncthreads();
-        walk_joint_gradient(tiling, moving, frame, cells_of_box(moving, frame), box, mask, packed,
-                            weights, at, count, columns, fits, here, table, rank_bin, sum);
+        Cells cells = cells_of_box(moving, frame);
+        if (frame.inner && !mask && !weights)
+            walk_joint_gradient<true>(tiling, moving, frame, cells, box, mask, packed, weights, at,
+                                      count, columns, fits, here, table, rank_bin, sum);
+        else
+            walk_joint_gradient<false>(tiling, moving, frame, cells, box, mask, packed, weights, at,
+                                       count, columns, fits, here, table, rank_bin, sum);
     } else {
         __syncthreads();
-        walk_joint_gradient(tiling, moving, frame, cells_of_image(moving), values, mask, packed,
+        walk_joint_gradient<false>(tiling, moving, frame, cells_of_image(moving), values, mask, packed,
                             weights, at, count, columns, fits, here, table, rank_bin, sum);
     }
     add_map_sums(tiling, tile, sum, totals, partials + out);

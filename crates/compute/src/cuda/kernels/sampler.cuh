@@ -219,7 +219,10 @@ DEVICE float trilinear(P p, i32 at, i32 row, i32 slice, const float (&f)[3], flo
 // Samples the moving image at the image of `local`. `values` with `cells` are the image or its box
 // in shared memory; `mask` may be null. The weight is multiplied by `weight`. Without GRAD the
 // derivatives are not set.
-template <bool GRAD, class P>
+//
+// PLAIN stands for an inner tile, no mask and no weights: every sample weighs 1, and the derivative of
+// the weight is not set. Other samples take the same steps and more, so that it changes no bit.
+template <bool GRAD, bool PLAIN, class P>
 DEVICE Sampled sample(const MovingShape& moving, const Frame& frame, const Cells& cells, P values,
                       IN(float) mask, const float (&local)[3], float weight) {
     Sampled s;
@@ -232,13 +235,18 @@ DEVICE Sampled sample(const MovingShape& moving, const Frame& frame, const Cells
         float p = fmaf(frame.linear[3 * r], local[0],
                        fmaf(frame.linear[3 * r + 1], local[1],
                             fmaf(frame.linear[3 * r + 2], local[2], frame.base[r])));
+        if (PLAIN) {
+            i[r] = __float2int_rz(p);
+            f[r] = p - (float)i[r];
+            continue;
+        }
         q[r] = fminf(fmaxf(p, 0.0f), moving.last[r]);
         inside = inside && q[r] == p;
         i32 n = __float2int_rz(q[r]);
         i[r] = n < moving.cell[r] ? n : moving.cell[r];
         f[r] = q[r] - (float)i[r];
     }
-    if (!frame.inner) {
+    if (!PLAIN && !frame.inner) {
 #pragma unroll
         for (u32 r = 0; r < 3; ++r) {
             float distance = fminf(q[r], moving.last[r] - q[r]);
@@ -248,6 +256,10 @@ DEVICE Sampled sample(const MovingShape& moving, const Frame& frame, const Cells
     }
     s.y = trilinear<GRAD>(values, i[0] + i[1] * cells.row + i[2] * cells.slice - cells.first,
                           cells.row, cells.slice, f, s.dy);
+    if (PLAIN) {
+        s.w = 1.0f;
+        return s;
+    }
     if (GRAD) {
 #pragma unroll
         for (u32 r = 0; r < 3; ++r) {
