@@ -10,6 +10,9 @@ use crate::ops::reduce::Reduction;
 /// Counts as bytes: four for the place of a sample and four for the value of the moving image.
 const BYTES: usize = 8;
 
+/// Maps that are given at once.
+const AT_ONCE: usize = 8;
+
 pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let (device, dims) = (bench.device, bench.dims);
     if dims[0] < 2 || dims[1] < 2 {
@@ -57,10 +60,29 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
             }
         })?;
     }
+    // Several maps at once: what a map takes when nothing waits for the host in between.
+    let maps = [map; AT_ONCE];
+    for gradient in [false, true] {
+        let slopes = if gradient { ", gradient" } else { "" };
+        let name = format!("correlation ratio conflict_free{slopes}, each of {AT_ONCE} maps");
+        let (terms, scheme) = (Terms::Ratio, Scheme::ConflictFree);
+        bench.measure_each("histogram", name, BYTES * n, AT_ONCE, || {
+            if gradient {
+                let found = device.binned_gradient(terms, scheme, &of_256, &view, &maps, &ones);
+                found.map(|_| ())
+            } else {
+                device.binned_sums(terms, scheme, &of_256, &view, &maps).map(|_| ())
+            }
+        })?;
+    }
     let of_64 = samples(64)?;
     let columns = ParzenBins { low, high, count: 64 + 2 * ParzenBins::MARGIN };
     bench.measure("histogram", "joint 64x64, cubic windows", BYTES * n, || {
         device.joint_histogram(&of_64, &view, &columns, &[map]).map(|_| ())
+    })?;
+    let name = format!("joint 64x64, cubic windows, each of {AT_ONCE} maps");
+    bench.measure_each("histogram", name, BYTES * n, AT_ONCE, || {
+        device.joint_histogram(&of_64, &view, &columns, &maps).map(|_| ())
     })?;
     let table = vec![vec![0.5; 64 * columns.count]];
     bench.measure("histogram", "joint 64x64, gradient", BYTES * n, || {

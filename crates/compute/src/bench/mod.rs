@@ -184,6 +184,22 @@ impl<'a, D: Device> Bench<'a, D> {
         family: &'static str,
         operator: impl Into<String>,
         bytes: usize,
+        f: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        self.measure_each(family, operator, bytes, 1, f)
+    }
+
+    /// As [`measure`](Self::measure) for `f` that does the same `count` times at once: the time and
+    /// the bytes are those of each.
+    ///
+    /// # Errors
+    /// What `f` returns.
+    pub fn measure_each(
+        &mut self,
+        family: &'static str,
+        operator: impl Into<String>,
+        bytes: usize,
+        count: usize,
         mut f: impl FnMut() -> Result<()>,
     ) -> Result<()> {
         // What happens only once, such as compiling a kernel, does not count.
@@ -198,7 +214,7 @@ impl<'a, D: Device> Bench<'a, D> {
             times.push(self.device.seconds(&mut calls)? / batch as f64);
         }
         times.sort_by(f64::total_cmp);
-        let seconds = times[times.len() / 2];
+        let seconds = times[times.len() / 2] / count.max(1) as f64;
         let gb_per_s = bytes as f64 / seconds * 1e-9;
         self.results.push(Measurement {
             family,

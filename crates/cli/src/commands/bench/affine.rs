@@ -185,7 +185,9 @@ fn whole_command(
         .args(files.unwrap_or_default())
         .args(["--quiet", "--device", &device.to_string()])
         .args(["--threads", &threads.to_string(), "-o"])
-        .arg(folder)
+        .arg(folder.join("out"))
+        // The first run compiles the kernels of a GPU, as on a new machine.
+        .env("VOXALIGN_KERNEL_CACHE", folder.join("kernels"))
         .stdin(Stdio::null())
         .status()
         .map_err(fail)?;
