@@ -2,52 +2,250 @@
 
 use crate::args::{Grids, TransformArg};
 use crate::failure::Failure;
-use std::path::Path;
-use voxalign_image::Transform;
+use crate::fields;
+use crate::interrupt;
+use crate::output;
+use crate::progress::Talk;
+use std::path::{Path, PathBuf};
+use voxalign_image::{Affine, Displacement, Residuals, Transform, Vector3};
 use voxalign_io::IoError;
+use voxalign_io::image::Format;
 use voxalign_io::transform::{self, Geometry};
 
-/// Reads a chain: a fixed point goes through the first transform, then the next.
+/// A chain as it was given: a fixed point goes through the first link, then the next.
 ///
-/// A matrix of FSL is relative to two images. They are those `given`; where the chain is a single
-/// transform, `usual` stands in for what is not given.
-pub(crate) fn load(
-    chain: &[TransformArg],
-    given: &Grids,
-    usual: &Grids,
-) -> Result<Transform, Failure> {
-    let mut parts = Vec::with_capacity(chain.len());
-    let mut relative = Vec::new();
-    for link in chain {
-        if is_relative(&link.path) {
-            relative.push(link);
+/// Inverses of displacement fields are made only where something is carried through them.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    links: Vec<Link>,
+}
+
+/// One transform of a chain.
+#[derive(Debug)]
+struct Link {
+    path: PathBuf,
+    /// What the file holds.
+    transform: Transform,
+    /// Whether its inverse is meant.
+    inverse: bool,
+    /// The inverse of a field that was given as a file.
+    known: Option<Transform>,
+}
+
+impl Chain {
+    /// Reads a chain. A matrix of FSL is relative to two images. They are those `given`; where the
+    /// chain is a single transform, `usual` stands in for what is not given.
+    pub(crate) fn load(
+        chain: &[TransformArg],
+        given: &Grids,
+        usual: &Grids,
+    ) -> Result<Self, Failure> {
+        let mut links = Vec::with_capacity(chain.len());
+        let mut relative = Vec::new();
+        for link in chain {
+            interrupt::check()?;
+            if is_relative(&link.path) {
+                relative.push(link);
+            }
+            if relative.len() > 1 {
+                return Err(Failure::input(format!(
+                    "'{}' and '{}' are both relative to images, and each may be to others: \
+                     convert them first, such as `voxalign convert A.mat A.tfm --fixed-geometry \
+                     IMAGE --moving-geometry IMAGE`",
+                    relative[0].path.display(),
+                    link.path.display()
+                )));
+            }
+            let grids = if chain.len() == 1 {
+                // The file of an inverse goes the other way than the chain.
+                let (fixed, moving) = if link.inverse {
+                    (&usual.moving, &usual.fixed)
+                } else {
+                    (&usual.fixed, &usual.moving)
+                };
+                Grids {
+                    fixed: given.fixed.clone().or_else(|| fixed.clone()),
+                    moving: given.moving.clone().or_else(|| moving.clone()),
+                }
+            } else {
+                given.clone()
+            };
+            let transform = read(&link.path, &grids.geometry())?.simplified();
+            let (path, inverse) = (link.path.clone(), link.inverse);
+            links.push(Link { path, transform, inverse, known: None });
         }
-        if relative.len() > 1 {
+        Ok(Self { links })
+    }
+
+    /// Takes a file for the inverse of the chain's displacement field; `backwards` says whether the
+    /// chain will be used from its end to its start.
+    pub(crate) fn know_inverse(&mut self, path: &Path, backwards: bool) -> Result<(), Failure> {
+        let wanted = |l: &&mut Link| l.inverse != backwards && is_field(&l.transform);
+        let mut fields = self.links.iter_mut().filter(wanted);
+        let (Some(link), None) = (fields.next(), fields.next()) else {
             return Err(Failure::input(format!(
-                "'{}' and '{}' are both relative to images, and each may be to others: convert \
-                 them first, such as `voxalign convert A.mat A.tfm --fixed-geometry IMAGE \
-                 --moving-geometry IMAGE`",
-                relative[0].path.display(),
-                link.path.display()
+                "--inverse-warp '{}': it stands in for the inverse of one displacement field, \
+                 and not exactly one is needed here; leave it out, or give it with a -t",
+                path.display()
+            )));
+        };
+        let known = read(path, &Geometry::default())?;
+        if !is_field(&known) {
+            return Err(Failure::input(format!(
+                "--inverse-warp: '{}' is no displacement field",
+                path.display()
             )));
         }
-        let grids = if chain.len() == 1 {
-            // The file of an inverse goes the other way than the chain.
-            let (fixed, moving) = if link.inverse {
-                (&usual.moving, &usual.fixed)
-            } else {
-                (&usual.fixed, &usual.moving)
-            };
-            Grids {
-                fixed: given.fixed.clone().or_else(|| fixed.clone()),
-                moving: given.moving.clone().or_else(|| moving.clone()),
-            }
-        } else {
-            given.clone()
-        };
-        parts.push(link.load(&grids.geometry())?);
+        link.known = Some(known);
+        Ok(())
     }
-    Ok(Transform::Composite(parts).simplified())
+
+    /// The chain as one transform; fields are inverted on their own grid where that is needed.
+    pub(crate) fn into_transform(self, talk: Talk) -> Result<Transform, Failure> {
+        let parts = self
+            .links
+            .into_iter()
+            .map(|l| if l.inverse { l.inverted(talk) } else { Ok(l.transform) });
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        Ok(Transform::Composite(parts).simplified())
+    }
+
+    /// What carries points from the fixed to the moving image, or `backwards`.
+    pub(crate) fn into_point_map(self, backwards: bool) -> Result<PointMap, Failure> {
+        let mut steps = Vec::with_capacity(self.links.len());
+        for link in self.links {
+            steps.push(match (link.inverse != backwards, link.known) {
+                (false, _) => Step::Forward(link.transform),
+                (true, Some(known)) => Step::Forward(known),
+                (true, None) => match link.transform.to_affine() {
+                    Ok(affine) => Step::Forward(Transform::Affine(inverse(&affine, &link.path)?)),
+                    Err(_) => Step::Backward(link.transform),
+                },
+            });
+        }
+        if backwards {
+            steps.reverse();
+        }
+        Ok(PointMap { steps })
+    }
+}
+
+impl Link {
+    fn inverted(self, talk: Talk) -> Result<Transform, Failure> {
+        if let Some(known) = self.known {
+            return Ok(known);
+        }
+        inverted(&self.transform, &self.path, talk).map(|(inverse, _)| inverse)
+    }
+}
+
+/// Carries points, each through the exact inverse of a field rather than one known at voxels.
+#[derive(Debug)]
+pub(crate) struct PointMap {
+    steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Forward(Transform),
+    /// By the inverse.
+    Backward(Transform),
+}
+
+impl PointMap {
+    /// The point's image, and how far in mm it may be off because a field folds there.
+    pub(crate) fn apply(&self, point: Vector3<f64>) -> Result<(Vector3<f64>, f64), Failure> {
+        let mut place = (point, 0.0);
+        for step in &self.steps {
+            place = match step {
+                Step::Forward(t) => (t.apply(place.0), place.1),
+                Step::Backward(t) => {
+                    let (p, off) = t.apply_inverse(place.0)?;
+                    (p, place.1 + off)
+                }
+            };
+        }
+        Ok(place)
+    }
+}
+
+/// A residual in mm that is worth a word.
+pub(crate) const WORTH_A_WORD: f64 = 0.01;
+
+/// How exact the inverse of a field is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Exactness {
+    /// At the voxels of the inverse.
+    pub(crate) at_voxels: Residuals,
+    /// The way of the field's voxels there and back.
+    pub(crate) round_trip: Residuals,
+    /// Whether so many voxels do not come back that it is hardly an inverse.
+    pub(crate) is_bad: bool,
+}
+
+/// The inverse of a transform, and how exact that of each of its fields is.
+///
+/// # Errors
+/// A linear part without inverse; a field without inverse at more than one voxel in a thousand.
+pub(crate) fn inverted(
+    transform: &Transform,
+    path: &Path,
+    talk: Talk,
+) -> Result<(Transform, Vec<Exactness>), Failure> {
+    let parts = match transform {
+        Transform::Composite(parts) => &parts[..],
+        one => std::slice::from_ref(one),
+    };
+    let mut all = Vec::new();
+    let mut inverses = Vec::with_capacity(parts.len());
+    for part in parts.iter().rev() {
+        interrupt::check()?;
+        inverses.push(match part {
+            Transform::Displacement(field) => {
+                let (inverse, exactness) = inverted_field(field, path, talk)?;
+                all.push(exactness);
+                Transform::Displacement(inverse)
+            }
+            linear => Transform::Affine(inverse(&linear.to_affine()?, path)?),
+        });
+    }
+    Ok((Transform::Composite(inverses).simplified(), all))
+}
+
+fn inverted_field(
+    field: &Displacement,
+    path: &Path,
+    talk: Talk,
+) -> Result<(Displacement, Exactness), Failure> {
+    let (inverse, at_voxels) = fields::inverted(field)?;
+    let grid = field.field().grid();
+    let voxels = grid.len();
+    at_voxels.check(voxels).map_err(|e| Failure::input(format!("'{}': {e}", path.display())))?;
+    let spacing = grid.spacing();
+    let used = if grid.is_2d() { &spacing[..2] } else { &spacing[..] };
+    let far = used.iter().fold(0.0, |a: f64, &b| a.max(b));
+    let round_trip = field.round_trip(&inverse, far);
+    let lost = round_trip.unconverged;
+    if talk > Talk::Quiet && lost > 0 {
+        output::warning(&format!(
+            "'{}': after going there and back, {lost} of {voxels} voxels are more than {far:.3} mm \
+             from where they were, up to {:.3} mm: the field folds there; see \
+             `voxalign info`",
+            path.display(),
+            round_trip.largest
+        ));
+    }
+    let is_bad = lost * 1000 > voxels;
+    Ok((inverse, Exactness { at_voxels, round_trip, is_bad }))
+}
+
+fn inverse(affine: &Affine, path: &Path) -> Result<Affine, Failure> {
+    affine.inverse().map_err(|e| Failure::input(format!("'{}': {e}", path.display())))
+}
+
+/// Whether a transform holds a displacement field.
+fn is_field(transform: &Transform) -> bool {
+    transform.to_affine().is_err()
 }
 
 /// Reads one transform; a missing geometry is explained in terms of the options.
@@ -60,8 +258,10 @@ pub(crate) fn read(path: &Path, geometry: &Geometry<'_>) -> Result<Transform, Fa
     }
 }
 
-/// Whether a transform file cannot be read without the images it is between.
+/// Whether a transform file cannot be read without the images it is between. Fields, which are
+/// large, are told by their names.
 fn is_relative(path: &Path) -> bool {
     let none = Geometry::default();
-    matches!(transform::read(path, &none), Err(IoError::GeometryNeeded { .. }))
+    Format::from_path(path).is_err()
+        && matches!(transform::read(path, &none), Err(IoError::GeometryNeeded { .. }))
 }

@@ -4,8 +4,9 @@
 //! before those of the command line, so that there is one parser and one set of checks, and the
 //! command line wins.
 
+use crate::args::{self, Cli};
 use crate::failure::Failure;
-use clap::Command;
+use clap::{Command, CommandFactory, Parser};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -18,8 +19,41 @@ pub(crate) struct Config {
     pub(crate) positionals: Vec<(String, PathBuf)>,
 }
 
+/// The arguments of the command `name` with those of a file before those that were `typed`, and the
+/// file's values of positional arguments; `of` takes the arguments of that command out.
+pub(crate) fn merged<A>(
+    path: &Path,
+    name: &str,
+    typed: Vec<OsString>,
+    of: impl Fn(args::Command) -> Option<A>,
+) -> Result<(A, Vec<(String, PathBuf)>), Failure> {
+    let root = Cli::command();
+    let command = root
+        .find_subcommand(name)
+        .ok_or_else(|| Failure::Internal(format!("the command {name} is not defined")))?;
+    let config = read(path, command)?;
+    let head: Vec<OsString> = typed.iter().take(2).cloned().collect();
+    let parse = |rest: Vec<OsString>| match Cli::try_parse_from(head.iter().cloned().chain(rest)) {
+        Ok(cli) => of(cli.command).ok_or_else(|| "it is not for this command".to_owned()),
+        // Clap's message without its usage lines.
+        Err(e) => {
+            let text = e.to_string();
+            let said = text.trim_start_matches("error: ");
+            let said = said.split("\n\nUsage").next().unwrap_or(said);
+            Err(said.split("\n\nFor more").next().unwrap_or(said).replace('\n', " "))
+        }
+    };
+    // First alone, so that a bad value is blamed on the file.
+    let from_file = |e: String| Failure::input(format!("'{}': {e}", path.display()));
+    if !config.arguments.is_empty() {
+        parse(config.arguments.clone()).map_err(from_file)?;
+    }
+    let rest = config.arguments.iter().chain(typed.iter().skip(2)).cloned().collect();
+    Ok((parse(rest).map_err(Failure::Input)?, config.positionals))
+}
+
 /// Reads the options of `command` from a file.
-pub(crate) fn read(path: &Path, command: &Command) -> Result<Config, Failure> {
+fn read(path: &Path, command: &Command) -> Result<Config, Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| {
         Failure::input(format!("'{}': cannot read: {e}; check the path", path.display()))
     })?;
@@ -43,6 +77,14 @@ fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
         if argument.is_positional() {
             let text = value.as_str().ok_or_else(|| bad("a path in quotes"))?;
             config.positionals.push((key.clone(), text.into()));
+        } else if let Some(count) = values_of(argument) {
+            let lists = lists(value, count).ok_or_else(|| {
+                bad(&format!("a list of {count} values, or a list of such lists"))
+            })?;
+            for list in lists {
+                config.arguments.push(format!("--{key}").into());
+                config.arguments.extend(list.into_iter().map(OsString::from));
+            }
         } else if argument.get_action().takes_values() {
             let text = scalar(value).ok_or_else(|| bad("a text, a number or a list of them"))?;
             config.arguments.push(format!("--{key}={text}").into());
@@ -77,19 +119,35 @@ fn is_reserved(key: &str) -> bool {
     ["config", "help", "version"].contains(&key)
 }
 
+/// How many values an option takes at a time, where it is more than one.
+fn values_of(argument: &clap::Arg) -> Option<usize> {
+    argument.get_num_args().map(|range| range.min_values()).filter(|&n| n > 1)
+}
+
+/// A list of `count` values, or several.
+fn lists(value: &toml::Value, count: usize) -> Option<Vec<Vec<String>>> {
+    let list = |value: &toml::Value| -> Option<Vec<String>> {
+        let parts = value.as_array()?.iter().map(plain).collect::<Option<Vec<_>>>()?;
+        Some(parts).filter(|p| p.len() == count)
+    };
+    list(value).map(|one| vec![one]).or_else(|| value.as_array()?.iter().map(list).collect())
+}
+
+/// A single value as it would be typed.
+fn plain(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(s) => Some(s.clone()),
+        toml::Value::Integer(i) => Some(i.to_string()),
+        toml::Value::Float(f) => Some(f.to_string()),
+        _ => None,
+    }
+}
+
 /// A value as it would be typed: lists with commas, ranges within lists with colons.
 fn scalar(value: &toml::Value) -> Option<String> {
     let list = |values: &[toml::Value], join: &str, part: fn(&toml::Value) -> Option<String>| {
         Some(values.iter().map(part).collect::<Option<Vec<_>>>()?.join(join))
     };
-    fn plain(value: &toml::Value) -> Option<String> {
-        match value {
-            toml::Value::String(s) => Some(s.clone()),
-            toml::Value::Integer(i) => Some(i.to_string()),
-            toml::Value::Float(f) => Some(f.to_string()),
-            _ => None,
-        }
-    }
     fn range(value: &toml::Value) -> Option<String> {
         match value {
             toml::Value::Array(ends) => {
@@ -152,6 +210,22 @@ mod tests {
             ["--dof=6", "--levels=8,4.5", "--no-report", "--search-angles=30,-90:90,0:5"]
         );
         assert_eq!(config.positionals, [("fixed".to_owned(), PathBuf::from("a.nii"))]);
+    }
+
+    #[test]
+    fn options_of_several_values() {
+        let command = Command::new("x").arg(Arg::new("pair").long("pair").num_args(2));
+        let words = |text: &str| {
+            let config = parse(text, &command).map_err(|e| e.to_string())?;
+            Ok(config.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect())
+        };
+        let found: Result<Vec<String>, String> = words("pair = ['a,b', 2]");
+        assert_eq!(found.unwrap(), ["--pair", "a,b", "2"]);
+        let found = words("pair = [['a', 2], ['c', 0.5]]");
+        assert_eq!(found.unwrap(), ["--pair", "a", "2", "--pair", "c", "0.5"]);
+        for bad in ["pair = 'a'", "pair = ['a']", "pair = [['a', 2], ['c']]"] {
+            assert!(words(bad).unwrap_err().contains("a list of 2 values"), "{bad}");
+        }
     }
 
     #[test]

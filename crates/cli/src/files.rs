@@ -46,8 +46,13 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Failure> {
     )))
 }
 
-/// Whether a NIfTI file holds vectors: a displacement field.
+/// Whether an image file holds vectors: a displacement field.
 pub(crate) fn is_field(info: &ImageInfo) -> bool {
+    if info.components > 1 {
+        // NRRD and MetaImage; integers are colours.
+        let vector = info.components == 3 || info.components == 2 && info.dims[2] == 1;
+        return vector && info.volumes() == info.components && !info.data_type.is_integer();
+    }
     let vector_intent = info.intent.starts_with("1007") || info.intent.starts_with("1006");
     info.dims.len() == 5 && info.dims[4] > 1 && info.dims[3] == 1
         || vector_intent && info.volumes() > 1

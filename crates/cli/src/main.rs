@@ -6,10 +6,12 @@ mod commands;
 mod config;
 mod device;
 mod failure;
+mod fields;
 mod files;
 mod interrupt;
 mod output;
 mod progress;
+mod registration;
 mod resample;
 
 use clap::Parser;

@@ -2,10 +2,13 @@
 
 use crate::args::Interpolation;
 use crate::failure::Failure;
+use crate::interrupt;
 use rayon::prelude::*;
 use voxalign_compute::ops::resample::{self, LabelRule};
 use voxalign_compute::{AffineMap, Device};
-use voxalign_image::{Affine, Grid, LabelMap, Transform, Vector3, Volume};
+use voxalign_image::{
+    Affine, Grid, ImageError, LabelMap, Matrix3, Transform, Vector3, VectorField, Volume,
+};
 
 /// An image on the device that is to be resampled.
 pub(crate) struct Source<'a, D: Device> {
@@ -85,47 +88,147 @@ struct Way<D: Device> {
 }
 
 impl<D: Device> Way<D> {
+    /// The map takes the affine parts and the field the others, one after the other: a field that
+    /// follows `i -> M (i + u[i])` adds `L⁻¹ w(M (i + u[i]))` to `u`, with the linear part `L` of
+    /// `M`, and an affine part becomes a part of `M`.
     fn new(
         device: &D,
         reference: &Grid,
         transform: &Transform,
         moving: &Grid,
     ) -> Result<Self, Failure> {
-        // The map takes the affine parts, so that what is left for the field is small.
-        let linear = linear_part(transform);
-        let map = reference.to_world().then(&linear).then(moving.to_index()).rows();
-        if transform.to_affine().is_ok() {
-            return Ok(Self { map, field: None });
+        let (map, field) = Self::to_world(device, reference, transform)?;
+        Ok(Self { map: map.then(moving.to_index()).rows(), field })
+    }
+
+    /// As [`Way::new`], but to the world of the moving image.
+    fn to_world(
+        device: &D,
+        reference: &Grid,
+        transform: &Transform,
+    ) -> Result<(Affine, Option<D::Buffer<f32>>), Failure> {
+        let mut parts = Vec::new();
+        flatten(transform, &mut parts);
+        let mut map = *reference.to_world();
+        let mut field: Option<D::Buffer<f32>> = None;
+        for part in parts {
+            interrupt::check()?;
+            match part {
+                Transform::Displacement(next) => {
+                    let next = next.field();
+                    let back = map.matrix.try_inverse().ok_or_else(|| ImageError::Singular {
+                        rows: map.rows(),
+                        determinant: map.determinant(),
+                    })?;
+                    let steps = sampled(device, next, &map, field.as_ref(), reference)?;
+                    let before = field.take().map(|f| device.into_host(f)).transpose()?;
+                    field = Some(device.upload_vec(moved_on(before, &steps.borrowed(), &back))?);
+                }
+                linear => map = map.then(&linear.to_affine()?),
+            }
         }
-        let back = linear.inverse()?.then(reference.to_index());
-        let field = displacements(reference, transform, &back);
-        Ok(Self { map, field: Some(device.upload_vec(field)?) })
+        Ok((map, field))
     }
 }
 
-/// The product of the affine parts of a transform.
-fn linear_part(transform: &Transform) -> Affine {
-    match transform {
-        Transform::Composite(parts) => {
-            parts.iter().fold(Affine::identity(), |before, t| before.then(&linear_part(t)))
-        }
-        other => other.to_affine().unwrap_or_default(),
-    }
-}
-
-/// `u[i] = back(transform(world of i)) - i` in voxels of the grid: all x, all y, all z.
-fn displacements(grid: &Grid, transform: &Transform, back: &Affine) -> Vec<f32> {
-    let [nx, ny, _] = grid.dims();
-    let n = grid.len();
-    let mut data = vec![0.0; 3 * n];
+/// The displacements of a transform at the voxels of a grid, mm.
+pub(crate) fn displacements<D: Device>(
+    device: &D,
+    reference: &Grid,
+    transform: &Transform,
+) -> Result<VectorField, Failure> {
+    let (map, field) = Way::to_world(device, reference, transform)?;
+    let field = field.map(|f| device.into_host(f)).transpose()?;
+    let n = reference.len();
+    let mut data = field.unwrap_or_else(|| vec![0.0; 3 * n]);
+    let start = *reference.to_world();
+    let [nx, ny, _] = reference.dims();
     let (x, rest) = data.split_at_mut(n);
     let (y, z) = rest.split_at_mut(n);
     let rows = x.par_chunks_mut(nx).zip(y.par_chunks_mut(nx)).zip(z.par_chunks_mut(nx));
     rows.enumerate().for_each(|(row, ((x, y), z))| {
-        for i in 0..nx {
+        for i in 0..x.len() {
             let index = Vector3::new(i as f64, (row % ny) as f64, (row / ny) as f64);
-            let u = back.apply(transform.apply(grid.index_to_world(index))) - index;
-            (x[i], y[i], z[i]) = (u[0] as f32, u[1] as f32, u[2] as f32);
+            let moved = index + Vector3::new(f64::from(x[i]), f64::from(y[i]), f64::from(z[i]));
+            let step = map.apply(moved) - start.apply(index);
+            (x[i], y[i], z[i]) = (step[0] as f32, step[1] as f32, step[2] as f32);
+        }
+    });
+    Ok(VectorField::new(reference.clone(), data)?)
+}
+
+/// The parts of a transform in their order.
+fn flatten<'a>(transform: &'a Transform, parts: &mut Vec<&'a Transform>) {
+    match transform {
+        Transform::Composite(inner) => inner.iter().for_each(|t| flatten(t, parts)),
+        one => parts.push(one),
+    }
+}
+
+/// The components of displacements in mm.
+enum Steps<'a> {
+    /// Those of a field as it is.
+    Field(&'a [f32]),
+    Sampled([Vec<f32>; 3]),
+}
+
+impl Steps<'_> {
+    fn borrowed(&self) -> [&[f32]; 3] {
+        match self {
+            Steps::Field(all) => {
+                let (x, rest) = all.split_at(all.len() / 3);
+                let (y, z) = rest.split_at(rest.len() / 2);
+                [x, y, z]
+            }
+            Steps::Sampled([x, y, z]) => [x, y, z],
+        }
+    }
+}
+
+/// The displacements of a field at the world positions `map (i + u[i])`; zero outside its grid.
+fn sampled<'a, D: Device>(
+    device: &D,
+    field: &'a VectorField,
+    map: &Affine,
+    before: Option<&D::Buffer<f32>>,
+    reference: &Grid,
+) -> Result<Steps<'a>, Failure> {
+    let own = field.grid();
+    if before.is_none() && own.dims() == reference.dims() && map == own.to_world() {
+        return Ok(Steps::Field(field.data()));
+    }
+    let map = map.then(own.to_index()).rows();
+    let (from, to) = (own.dims(), reference.dims());
+    let rule = resample::Interpolation::Linear;
+    let mut components = [Vec::new(), Vec::new(), Vec::new()];
+    for (component, values) in field.data().chunks(own.len()).zip(&mut components) {
+        let component = device.upload(component)?;
+        let mut out = device.alloc::<f32>(reference.len())?;
+        match before {
+            None => device.warp_affine(&component, from, &map, to, rule, 0.0, &mut out)?,
+            Some(u) => device.warp_field(&component, from, &map, u, to, rule, 0.0, &mut out)?,
+        }
+        *values = device.into_host(out)?;
+    }
+    Ok(Steps::Sampled(components))
+}
+
+/// `u[i] + back w[i]` with the steps `w`: all x, all y, all z.
+fn moved_on(before: Option<Vec<f32>>, steps: &[&[f32]; 3], back: &Matrix3<f64>) -> Vec<f32> {
+    /// Voxels at a time.
+    const PIECE: usize = 1 << 12;
+    let n = steps[0].len();
+    let mut data = before.unwrap_or_else(|| vec![0.0; 3 * n]);
+    let (x, rest) = data.split_at_mut(n);
+    let (y, z) = rest.split_at_mut(n);
+    let pieces = x.par_chunks_mut(PIECE).zip(y.par_chunks_mut(PIECE)).zip(z.par_chunks_mut(PIECE));
+    pieces.enumerate().for_each(|(piece, ((x, y), z))| {
+        let [wx, wy, wz] = steps.map(|s| &s[piece * PIECE..][..x.len()]);
+        for i in 0..x.len() {
+            let w = back * Vector3::new(f64::from(wx[i]), f64::from(wy[i]), f64::from(wz[i]));
+            x[i] += w[0] as f32;
+            y[i] += w[1] as f32;
+            z[i] += w[2] as f32;
         }
     });
     data
@@ -135,7 +238,7 @@ fn displacements(grid: &Grid, transform: &Transform, back: &Affine) -> Vec<f32> 
 mod tests {
     use super::*;
     use voxalign_compute::cpu::Cpu;
-    use voxalign_image::{Displacement, VectorField};
+    use voxalign_image::Displacement;
 
     fn grid() -> Grid {
         Grid::axis_aligned([9, 8, 7], [1.0, 2.0, 1.5]).unwrap()
@@ -164,7 +267,8 @@ mod tests {
             vec![Transform::Affine(affine)],
             vec![field.clone()],
             vec![field.clone(), Transform::Affine(affine)],
-            vec![Transform::Affine(affine), field],
+            vec![Transform::Affine(affine), field.clone()],
+            vec![Transform::Affine(affine), field.clone(), Transform::Affine(affine), field],
         ] {
             let transform = Transform::Composite(parts);
             let warped = warped_x(&transform);
@@ -173,6 +277,29 @@ mod tests {
                 let expected = transform.apply(grid().index_to_world(index))[0];
                 let found = f64::from(*warped.get(x, y, z).unwrap());
                 assert!((found - expected).abs() < 0.01, "{found} {expected} {transform:?}");
+            }
+            let cpu = Cpu::new(Some(2)).unwrap();
+            let field = displacements(&cpu, &grid(), &transform).unwrap();
+            let sampled = transform.sampled(&grid());
+            let apart = field.data().iter().zip(sampled.data()).map(|(a, b)| (a - b).abs());
+            assert!(apart.fold(0.0, f32::max) < 1e-3, "{transform:?}");
+        }
+    }
+
+    #[test]
+    fn outside_of_its_grid_a_field_moves_nothing() {
+        // The field covers a part of the reference only, with an end that is not zero.
+        let small = Grid::axis_aligned([4, 4, 3], [1.0, 2.0, 1.5]).unwrap();
+        let field = VectorField::from_world_fn(small, |_| Vector3::new(2.0, 0.0, 0.0));
+        let field = Transform::Displacement(Displacement::new(field));
+        for parts in [vec![field.clone()], vec![field.clone(), field]] {
+            let transform = Transform::Composite(parts);
+            let warped = warped_x(&transform);
+            for (z, y, x) in [(0, 0, 0), (2, 3, 3), (2, 3, 4), (2, 4, 3), (3, 3, 3), (6, 7, 8)] {
+                let index = Vector3::new(x as f64, y as f64, z as f64);
+                let expected = transform.apply(grid().index_to_world(index))[0];
+                let found = f64::from(*warped.get(x, y, z).unwrap());
+                assert!((found - expected).abs() < 1e-3, "{found} {expected} {transform:?}");
             }
         }
     }

@@ -3,9 +3,9 @@
 mod common;
 use common::Place;
 
-const COMMANDS: [&str; 10] = [
-    "affine", "demo", "apply", "invert", "compose", "compare", "info", "convert", "bench",
-    "devices",
+const COMMANDS: [&str; 11] = [
+    "affine", "deform", "demo", "apply", "invert", "compose", "compare", "info", "convert",
+    "bench", "devices",
 ];
 
 #[test]
@@ -21,7 +21,8 @@ fn every_command_has_help() {
         let short = place.run(&[command, "-h"]).expect(0);
         assert!(short.out.len() <= help.out.len());
     }
-    for command in ["affine", "apply", "invert", "compose", "compare", "info", "convert", "devices"]
+    for command in
+        ["affine", "deform", "apply", "invert", "compose", "compare", "info", "convert", "devices"]
     {
         let help = place.run(&[command, "--help"]);
         assert!(help.out.contains("Examples:"), "{command}");
@@ -36,13 +37,33 @@ fn the_help_of_affine_has_units_and_defaults() {
     }
 }
 
+#[test]
+fn the_help_of_deform_has_groups_files_and_uses() {
+    let help = Place::new().line("deform --help").expect(0).out;
+    for word in [
+        "Method:",
+        "Smoothness:",
+        "Schedule:",
+        "Masks and labels:",
+        "Output:",
+        "Running:",
+        "[default: 4x100,2x100,1x50]",
+        "-t out/warp.nii.gz -t out/affine.tfm",
+        "antsApplyTransforms",
+        "1InverseWarp",
+        "Exit codes",
+    ] {
+        assert!(help.contains(word), "{word} is not in\n{help}");
+    }
+}
+
 /// Where something is computed on a device one can say which; elsewhere the option is unknown.
 #[test]
 fn the_commands_that_compute_have_a_device() {
     let place = Place::new();
     for command in COMMANDS {
         let help = place.run(&[command, "--help"]).expect(0).out;
-        let computes = ["affine", "demo", "apply", "bench"].contains(&command);
+        let computes = ["affine", "deform", "demo", "apply", "bench"].contains(&command);
         assert_eq!(help.contains("--device <auto|cpu|cuda|cuda:N>"), computes, "{command}");
         assert_eq!(help.contains("for apply and bench"), computes, "{command}");
     }
@@ -70,6 +91,8 @@ fn bad_command_lines_end_with_2() {
     place.line("affine a b -o c --levels 1,2").expect(2).says(&["coarse to fine"]);
     place.line("affine a b -o c --init nowhere.tfm").expect(2).says(&["moments", "file"]);
     place.line("affine a b c -o d").expect(2).says(&["unexpected argument 'c'"]);
+    place.line("deform a b -o c --schedule 4").expect(2).says(&["--schedule", "4x100,2x100,1x50"]);
+    place.line("deform a b -o c --channel a b lncc").expect(2).says(&["--channel", "4 values"]);
     place.line("apply -i a.nii -o b.nii").expect(2).says(&["--transform"]);
     place.line("compare a.nii").expect(2).says(&["WARPED"]);
     place.line("compare --points a.csv").expect(2).says(&["2 values"]);

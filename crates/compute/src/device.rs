@@ -129,5 +129,8 @@ pub trait Device:
     + ops::Fourier
     + ops::Histogram
     + ops::Sort
+    + ops::Elastic
+    + ops::Flow
+    + ops::Similarity
 {
 }

@@ -2,7 +2,8 @@
 
 use crate::error::{ImageError, Result};
 use crate::grid::Grid;
-use nalgebra::Vector3;
+use nalgebra::{Matrix3, Vector3};
+use rayon::prelude::*;
 
 /// A field of 3-vectors on a grid: all x, then all y, then all z components, each x fastest.
 ///
@@ -34,19 +35,34 @@ impl VectorField {
     }
 
     /// A field whose vectors are a function of the world position of each voxel.
-    pub fn from_world_fn(grid: Grid, mut f: impl FnMut(Vector3<f64>) -> Vector3<f64>) -> Self {
+    pub fn from_world_fn(
+        grid: Grid,
+        f: impl Fn(Vector3<f64>) -> Vector3<f64> + Sync + Send,
+    ) -> Self {
         let mut field = Self::zeros(grid);
-        let [nx, ny, nz] = field.grid.dims();
-        for z in 0..nz {
-            for y in 0..ny {
-                for x in 0..nx {
-                    let index = Vector3::new(x as f64, y as f64, z as f64);
-                    let v = f(field.grid.index_to_world(index));
-                    field.set((z * ny + y) * nx + x, v);
-                }
+        let grid = field.grid.clone();
+        field.fill_rows(|row, out| {
+            let [nx, ny, _] = grid.dims();
+            for x in 0..nx {
+                let index = Vector3::new(x as f64, (row % ny) as f64, (row / ny) as f64);
+                out.set(x, f(grid.index_to_world(index)));
             }
-        }
+        });
         field
+    }
+
+    /// Gives every row of voxels (along x) and its number to `f`, rows in parallel, and what `f`
+    /// gives in the order of the rows.
+    pub(crate) fn fill_rows<R: Send>(
+        &mut self,
+        f: impl Fn(usize, &mut Row<'_>) -> R + Sync + Send,
+    ) -> Vec<R> {
+        let nx = self.grid.dims()[0];
+        let n = self.grid.len();
+        let (x, rest) = self.data.split_at_mut(n);
+        let (y, z) = rest.split_at_mut(n);
+        let rows = x.par_chunks_mut(nx).zip(y.par_chunks_mut(nx)).zip(z.par_chunks_mut(nx));
+        rows.enumerate().map(|(row, ((x, y), z))| f(row, &mut Row([x, y, z]))).collect()
     }
 
     /// The geometry.
@@ -97,50 +113,148 @@ impl VectorField {
     /// Between the outermost voxel centres and the outer faces the border value holds.
     #[must_use]
     pub fn sample(&self, world: Vector3<f64>) -> Option<Vector3<f64>> {
-        self.grid
-            .contains_index(self.grid.world_to_index(world))
-            .then(|| self.sample_clamped(world))
+        let p = self.grid.world_to_index(world);
+        self.grid.contains_index(p).then(|| self.cell(p).value(self))
     }
 
     /// The vector at a world position by trilinear interpolation; outside the field the vector of
     /// the nearest border position.
     #[must_use]
     pub fn sample_clamped(&self, world: Vector3<f64>) -> Vector3<f64> {
-        let p = self.grid.world_to_index(world);
+        self.cell(self.grid.world_to_index(world)).value(self)
+    }
+
+    /// The vector at a position in voxels and its derivative by that position, column `a` along
+    /// axis `a`; outside the field as [`sample_clamped`](Self::sample_clamped).
+    pub(crate) fn sample_index(&self, p: Vector3<f64>) -> (Vector3<f64>, Matrix3<f64>) {
+        self.cell(p).value_and_derivative(self)
+    }
+
+    /// The voxels around a position, which is moved to the nearest one within their centres.
+    fn cell(&self, p: Vector3<f64>) -> Cell {
         let dims = self.grid.dims();
-        let n = self.grid.len();
-        let mut low = [0usize; 3];
-        let mut high = [0usize; 3];
-        let mut fraction = [0.0; 3];
+        let strides = [1, dims[0], dims[0] * dims[1]];
+        let mut cell = Cell { low: 0, step: [0; 3], fraction: [0.0; 3] };
         for a in 0..3 {
-            let c = p[a].clamp(0.0, dims[a] as f64 - 1.0);
-            low[a] = (c.floor() as usize).min(dims[a] - 1);
-            high[a] = (low[a] + 1).min(dims[a] - 1);
-            fraction[a] = c - low[a] as f64;
-        }
-        let mut sum = Vector3::zeros();
-        for corner in 0..8 {
-            let mut weight = 1.0;
-            let mut at = [0usize; 3];
-            for a in 0..3 {
-                let up = corner >> a & 1 == 1;
-                weight *= if up { fraction[a] } else { 1.0 - fraction[a] };
-                at[a] = if up { high[a] } else { low[a] };
-            }
-            if weight > 0.0 {
-                let i = (at[2] * dims[1] + at[1]) * dims[0] + at[0];
-                for c in 0..3 {
-                    sum[c] += weight * f64::from(self.data[c * n + i]);
-                }
+            let last = dims[a] - 1;
+            let c = p[a].clamp(0.0, last as f64);
+            let low = (c as usize).min(last.saturating_sub(1));
+            cell.low += low * strides[a];
+            cell.fraction[a] = c - low as f64;
+            // A field has no slope beyond its border, nor across an axis of one voxel.
+            if c == p[a] && last > 0 {
+                cell.step[a] = strides[a];
+            } else if cell.fraction[a] >= 1.0 {
+                cell.low += strides[a];
+                cell.fraction[a] = 0.0;
             }
         }
-        sum
+        cell
+    }
+}
+
+/// What `f` gives for every row, in their order; rows in parallel.
+pub(crate) fn par_rows<R: Send>(rows: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
+    (0..rows).into_par_iter().with_min_len(8).map(f).collect()
+}
+
+/// A row of voxels of a field that is being made.
+pub(crate) struct Row<'a>([&'a mut [f32]; 3]);
+
+impl Row<'_> {
+    /// The vector of voxel `x`.
+    pub(crate) fn get(&self, x: usize) -> Vector3<f64> {
+        Vector3::from_fn(|c, _| f64::from(self.0[c][x]))
+    }
+
+    /// Sets the vector of voxel `x`, and gives it as it is stored.
+    pub(crate) fn set(&mut self, x: usize, v: Vector3<f64>) -> Vector3<f64> {
+        for (c, component) in self.0.iter_mut().enumerate() {
+            component[x] = v[c] as f32;
+        }
+        v.map(|c| f64::from(c as f32))
+    }
+}
+
+/// The eight voxels around a position.
+struct Cell {
+    /// The linear index of the first.
+    low: usize,
+    /// What leads to the next along each axis; 0 where there is none to look at.
+    step: [usize; 3],
+    /// How far the position is on the way to it.
+    fraction: [f64; 3],
+}
+
+impl Cell {
+    fn corners(&self, component: &[f32]) -> [f64; 8] {
+        std::array::from_fn(|i| {
+            let at = |a: usize| if i >> a & 1 == 1 { self.step[a] } else { 0 };
+            f64::from(component[self.low + at(0) + at(1) + at(2)])
+        })
+    }
+
+    fn value(&self, field: &VectorField) -> Vector3<f64> {
+        let [fx, fy, fz] = self.fraction;
+        let n = field.grid.len();
+        Vector3::from_fn(|c, _| {
+            let v = self.corners(&field.data[c * n..(c + 1) * n]);
+            let x = [0, 2, 4, 6].map(|i| v[i] + fx * (v[i + 1] - v[i]));
+            let y = [0, 2].map(|i| x[i] + fy * (x[i + 1] - x[i]));
+            y[0] + fz * (y[1] - y[0])
+        })
+    }
+
+    fn value_and_derivative(&self, field: &VectorField) -> (Vector3<f64>, Matrix3<f64>) {
+        let [fx, fy, fz] = self.fraction;
+        let n = field.grid.len();
+        let mut value = Vector3::zeros();
+        let mut derivative = Matrix3::zeros();
+        for c in 0..3 {
+            let v = self.corners(&field.data[c * n..(c + 1) * n]);
+            let dx = [0, 2, 4, 6].map(|i| v[i + 1] - v[i]);
+            let x = [0, 1, 2, 3].map(|i| v[2 * i] + fx * dx[i]);
+            let dy = [x[1] - x[0], x[3] - x[2]];
+            let y = [x[0] + fy * dy[0], x[2] + fy * dy[1]];
+            let mix = |a: f64, b: f64, f: f64| a + f * (b - a);
+            value[c] = mix(y[0], y[1], fz);
+            derivative[(c, 0)] = mix(mix(dx[0], dx[1], fy), mix(dx[2], dx[3], fy), fz);
+            derivative[(c, 1)] = mix(dy[0], dy[1], fz);
+            derivative[(c, 2)] = y[1] - y[0];
+        }
+        (value, derivative)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_derivative_is_that_of_the_values() {
+        let grid = Grid::axis_aligned([5, 4, 3], [1.0, 2.0, 0.5]).unwrap();
+        let f = VectorField::from_world_fn(grid.clone(), |w| {
+            Vector3::new(w[0] * w[1], (w[2] * 3.0).sin() + w[0], w[1] * w[1])
+        });
+        for p in [[1.3, 2.4, 0.6], [0.0, 0.0, 0.0], [3.9, 2.9, 1.9], [2.5, -4.0, 7.0]] {
+            let p = Vector3::from(p);
+            let (value, derivative) = f.sample_index(p);
+            assert!((value - f.sample_clamped(grid.index_to_world(p))).norm() < 1e-12);
+            for a in 0..3 {
+                let mut step = Vector3::zeros();
+                step[a] = 1e-3;
+                let slope = (f.sample_index(p + step).0 - value) / 1e-3;
+                assert!((slope - derivative.column(a)).norm() < 1e-9, "{p} {a}");
+            }
+        }
+        // The last voxel and a plane.
+        assert_eq!(f.sample_index(Vector3::new(4.0, 3.0, 2.0)).0, f.get(59));
+        let plane = Grid::axis_aligned([5, 4, 1], [1.0; 3]).unwrap();
+        let f = VectorField::from_world_fn(plane, |w| w * 2.0);
+        let (value, derivative) = f.sample_index(Vector3::new(1.5, 3.0, 0.3));
+        assert_eq!(value, Vector3::new(3.0, 6.0, 0.0));
+        assert_eq!(derivative, Matrix3::from_diagonal(&Vector3::new(2.0, 2.0, 0.0)));
+    }
 
     #[test]
     fn linear_fields_are_sampled_exactly() {

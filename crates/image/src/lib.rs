@@ -20,5 +20,5 @@ pub use field::VectorField;
 pub use grid::Grid;
 pub use nalgebra::{Matrix3, Matrix4, Vector3};
 pub use points::PointSet;
-pub use transform::{AffineParameters, Displacement, Rigid, Similarity, Transform};
+pub use transform::{AffineParameters, Displacement, Residuals, Rigid, Similarity, Transform};
 pub use volume::{LabelMap, Volume};

@@ -108,6 +108,102 @@ fn itk_files_move_points_as_itk_does() {
     }
 }
 
+/// Where the fields that SimpleITK wrote carry the points.
+const FIELD: [[f64; 3]; 3] = [
+    [-1.288842175, -1.21227238, 1.37154763],
+    [11.0, -22.0, 33.0],
+    [1.99656255, 12.154848788, -12.317666298],
+];
+const FIELD_2D: [[f64; 3]; 3] = [
+    [0.407699707, -1.167474239, 0.0],
+    [10.394323613, -22.517868914, 33.0],
+    [4.433103929, 11.889929249, -12.82],
+];
+
+#[test]
+fn fields_of_every_format_move_points_as_itk_does() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [
+        "field.mha",
+        "field_double.mhd",
+        "field_itk.nrrd",
+        "field_double.nrrd",
+        "field_double.nii.gz",
+    ] {
+        let t = read(data(name), &Geometry::default()).unwrap();
+        assert!(largest(&t, &FIELD) < 1e-4, "{name}: {}", largest(&t, &FIELD));
+        let path = folder.path().join("a.nii.gz");
+        write(&path, &t, &Geometry::default()).unwrap();
+        let back = read(&path, &Geometry::default()).unwrap();
+        assert!(largest(&back, &FIELD) < 1e-4, "{name} as NIfTI");
+    }
+    for name in ["field_2d.mha", "field_2d.nrrd", "field_2d.nii.gz"] {
+        let t = read(data(name), &Geometry::default()).unwrap();
+        // The third coordinate is outside of the plane for all points but the first.
+        let points = POINTS.map(|p| Vector3::new(p[0], p[1], 0.0));
+        for (p, q) in points.iter().zip(FIELD_2D) {
+            let q = Vector3::new(q[0], q[1], 0.0);
+            assert!((t.apply(*p) - q).norm() < 1e-4, "{name}: {p} to {}", t.apply(*p));
+        }
+        // A plane stays one of two dimensions, which is what ITK needs.
+        let path = folder.path().join("a.nii");
+        write(&path, &t, &Geometry::default()).unwrap();
+        let info = voxalign_io::image::read_info(&path).unwrap();
+        assert_eq!(info.dims, [6, 5, 1, 1, 2]);
+        let back = read(&path, &Geometry::default()).unwrap();
+        assert!((back.apply(points[0]) - t.apply(points[0])).norm() < 1e-4, "{name}");
+    }
+}
+
+#[test]
+fn vectors_that_are_no_displacements() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = |channels: usize, dims: &str, n: usize| {
+        format!(
+            "ObjectType = Image\nNDims = {n}\nBinaryData = True\nBinaryDataByteOrderMSB = False\n\
+             CompressedData = False\nElementSpacing = {}\nDimSize = {dims}\n\
+             ElementNumberOfChannels = {channels}\nElementType = MET_FLOAT\n\
+             ElementDataFile = LOCAL\n",
+            "1 ".repeat(n)
+        )
+    };
+    let path = folder.path().join("a.mha");
+    for (channels, dims, n) in
+        [(1, "2 2 2", 3), (2, "2 2 2", 3), (4, "2 2 2", 3), (3, "2 2 2 2", 4)]
+    {
+        let mut bytes = header(channels, dims, n).into_bytes();
+        bytes.extend(vec![0; channels * 16 * 4]);
+        std::fs::write(&path, bytes).unwrap();
+        let error = read(&path, &Geometry::default()).unwrap_err().to_string();
+        assert!(error.contains("field"), "{channels} {dims}: {error}");
+    }
+    // What is not a number is found.
+    let mut bytes = header(3, "2 2 2", 3).into_bytes();
+    let mut values = [0.0f32; 24];
+    values[3 * 5 + 1] = f32::NAN;
+    bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    std::fs::write(&path, bytes).unwrap();
+    let error = read(&path, &Geometry::default()).unwrap_err().to_string();
+    assert!(error.contains("component 1 of voxel 5"), "{error}");
+}
+
+/// NIfTI says that vectors of the intent "displacement" are in its own world.
+#[test]
+fn displacements_of_nifti_are_ras() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.nii");
+    let t = Transform::Affine(Affine::translation(Vector3::new(1.0, 2.0, 3.0)));
+    let grid = Grid::axis_aligned([4, 4, 4], [2.0; 3]).unwrap();
+    write(&path, &t, &Geometry { fixed: Some(&grid), moving: None }).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    assert_eq!(bytes[68..70], 1007i16.to_le_bytes());
+    bytes[68..70].copy_from_slice(&1006i16.to_le_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    let back = read(&path, &Geometry::default()).unwrap();
+    let p = Vector3::new(2.0, 2.0, 2.0);
+    assert!((back.apply(p) - Vector3::new(1.0, 0.0, 5.0)).norm() < 1e-5, "{}", back.apply(p));
+}
+
 #[test]
 fn a_composite_with_a_field_is_sampled() {
     let folder = tempfile::tempdir().unwrap();

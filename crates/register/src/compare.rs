@@ -1,4 +1,4 @@
-//! Comparing images, label maps and landmarks: how good an alignment is.
+//! Comparing images, label maps, landmarks and transforms: how good an alignment is.
 //!
 //! All scores are plain sums in `f64` in the order of the voxels, so that they are the same on
 //! every machine and can serve as the reference for faster ones.
@@ -6,10 +6,12 @@
 mod intensity;
 mod landmarks;
 mod overlap;
+mod transforms;
 
 pub use intensity::{ImageScores, compare_images};
 pub use landmarks::{LandmarkScores, compare_landmarks};
 pub use overlap::{LabelScore, OverlapRule, OverlapScores, compare_labels, labels_of};
+pub use transforms::{TransformScores, compare_transforms};
 
 use thiserror::Error;
 use voxalign_image::{Grid, ImageError};

@@ -109,6 +109,17 @@ pub enum RegisterError {
         /// Sizes along x, y, z.
         dims: [usize; 3],
     },
+    /// The energy became infinite or not a number.
+    #[error(
+        "the energy is not a number after iteration {iteration} at scale 1/{factor}; \
+         use a smaller --step or a stronger regulariser"
+    )]
+    Diverged {
+        /// Factor of the scale.
+        factor: usize,
+        /// Iterations made at it.
+        iteration: usize,
+    },
     /// The run was stopped by the caller.
     #[error("the registration was stopped before it ended")]
     Stopped,

@@ -5,6 +5,7 @@
 //! itself at the end is its [`verdict`].
 
 pub mod compare;
+pub mod diffeo;
 pub mod error;
 pub mod linear;
 pub mod metric;

@@ -48,7 +48,7 @@ fn curve(stage: &StageRecord) -> Vec<(f64, f64)> {
 }
 
 /// Round numbers that span a range, some five of them.
-fn ticks(low: f64, high: f64) -> Vec<f64> {
+pub(crate) fn ticks(low: f64, high: f64) -> Vec<f64> {
     let raw = (high - low) / 4.0;
     let size = 10f64.powf(raw.log10().floor());
     if !(size.is_finite() && size > 0.0) {
@@ -189,7 +189,7 @@ fn draw_panel(
 }
 
 /// How many decimals tell neighbouring ticks apart.
-fn decimals_for(marks: &[f64]) -> usize {
+pub(crate) fn decimals_for(marks: &[f64]) -> usize {
     let step = marks.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);
     if !step.is_finite() || step <= 0.0 {
         return 4;

@@ -73,6 +73,10 @@ pub(crate) fn diverging() -> Vec<[u8; 3]> {
         .collect()
 }
 
+/// The colours of [`diverging`] as a style.
+pub(crate) const DIVERGING_STYLE: &str =
+    "linear-gradient(90deg,#bae0ff,#3a88c8,#123e68,#000,#6c3210,#d67022,#ffdea0)";
+
 /// 256 colours whose lightness grows evenly, from near black over violet and orange to light
 /// yellow.
 pub(crate) fn sequential() -> Vec<[u8; 3]> {
@@ -87,6 +91,10 @@ pub(crate) fn sequential() -> Vec<[u8; 3]> {
     ];
     (0..256).map(|i| ramp(&STOPS, f64::from(i) / 255.0)).collect()
 }
+
+/// The colours of [`sequential`] as a style.
+pub(crate) const SEQUENTIAL_STYLE: &str =
+    "linear-gradient(90deg,#0a0818,#34145c,#702070,#b0345c,#e26038,#f8a434,#fcf4b0)";
 
 /// Grey levels with some colours at the end: value `v` below `256 - colours.len()` is a grey.
 pub(crate) fn grey_and(colours: &[[u8; 3]]) -> Vec<[u8; 3]> {

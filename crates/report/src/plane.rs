@@ -34,6 +34,10 @@ struct Side {
     axis: usize,
     taps: Vec<Taps>,
     nearest: Vec<usize>,
+    /// The index at the middle of each pixel, also beyond the first and the last voxel's centre.
+    middle: Vec<f64>,
+    /// The first and the last voxel that each pixel shows a part of.
+    covered: Vec<[usize; 2]>,
 }
 
 /// The voxels that one pixel is made of.
@@ -50,10 +54,17 @@ impl Side {
     fn new(axis: usize, size: usize, pixels: usize, reversed: bool) -> Self {
         let ratio = size as f64 / pixels as f64;
         let reach = ratio.max(1.0);
-        let mut side = Self { axis, taps: Vec::new(), nearest: Vec::new() };
+        let mut side = Self {
+            axis,
+            taps: Vec::new(),
+            nearest: Vec::new(),
+            middle: Vec::new(),
+            covered: Vec::new(),
+        };
         for pixel in 0..pixels {
             let pixel = if reversed { pixels - 1 - pixel } else { pixel };
-            let centre = ((pixel as f64 + 0.5) * ratio - 0.5).clamp(0.0, size as f64 - 1.0);
+            let middle = (pixel as f64 + 0.5) * ratio - 0.5;
+            let centre = middle.clamp(0.0, size as f64 - 1.0);
             let first = (centre - reach).ceil().max(0.0) as usize;
             let last = ((centre + reach).floor() as usize).min(size - 1);
             let mut weights: Vec<f32> = (first..=last)
@@ -63,6 +74,10 @@ impl Side {
             weights.iter_mut().for_each(|w| *w /= sum);
             side.taps.push(Taps { first, weights });
             side.nearest.push(((centre + 0.5).floor() as usize).min(size - 1));
+            side.middle.push(middle);
+            let start = ((pixel as f64 * ratio + 1e-6) as usize).min(size - 1);
+            let end = (((pixel + 1) as f64 * ratio - 1e-6).ceil() as usize).clamp(start + 1, size);
+            side.covered.push([start, end - 1]);
         }
         side
     }
@@ -159,9 +174,13 @@ impl Plane {
     /// The values of an image on this plane, rows from the top; what is not a number becomes
     /// `fill`.
     pub(crate) fn draw(&self, image: &Volume<f32>, fill: f32) -> Vec<f32> {
-        let (start, across, down) = self.strides(image.dims());
-        let data = image.data();
-        let rows = image.dims()[self.down.axis];
+        self.draw_values(image.data(), image.dims(), fill)
+    }
+
+    /// As [`draw`](Self::draw), of values on a grid of these sizes.
+    pub(crate) fn draw_values(&self, data: &[f32], dims: [usize; 3], fill: f32) -> Vec<f32> {
+        let (start, across, down) = self.strides(dims);
+        let rows = dims[self.down.axis];
         let width = self.width();
         let mut lines = vec![0f32; rows * width];
         for (row, line) in lines.chunks_exact_mut(width).enumerate() {
@@ -191,6 +210,27 @@ impl Plane {
             self.across.nearest.iter().map(move |&i| data[start + row * down + i * across])
         };
         self.down.nearest.iter().flat_map(line).collect()
+    }
+
+    /// Which pixels show a part of a voxel whose value is of some kind.
+    pub(crate) fn any(&self, image: &Volume<f32>, kind: impl Fn(f32) -> bool) -> Vec<bool> {
+        let (start, across, down) = self.strides(image.dims());
+        let data = image.data();
+        let mut out = Vec::with_capacity(self.width() * self.height());
+        for rows in &self.down.covered {
+            for columns in &self.across.covered {
+                out.push((rows[0]..=rows[1]).any(|row| {
+                    (columns[0]..=columns[1])
+                        .any(|column| kind(data[start + row * down + column * across]))
+                }));
+            }
+        }
+        out
+    }
+
+    /// The voxel axes to the right and down, each with the index at the middle of every pixel.
+    pub(crate) fn sides(&self) -> [(usize, &[f64]); 2] {
+        [(self.across.axis, &self.across.middle), (self.down.axis, &self.down.middle)]
     }
 
     /// The first voxel of the plane, and the steps along a row and from row to row.
@@ -293,6 +333,26 @@ mod tests {
         let picture = plane.draw(&image, 0.0);
         assert!(picture.iter().all(|v| (v - 0.5).abs() < 0.05));
         assert_eq!(plane.labels(&image.map(|_| 7)), vec![7; 640 * 320]);
+    }
+
+    #[test]
+    fn single_voxels_are_marked_at_any_size_of_pixels() {
+        for dims in [[1000, 800, 1], [10, 8, 1]] {
+            let grid = Grid::axis_aligned(dims, [1.0; 3]).unwrap();
+            let image =
+                Volume::from_fn(grid.clone(), |x, y, _| if (x, y) == (3, 5) { -1.0 } else { 1.0 });
+            let plane = &planes(&grid, [0; 3])[0];
+            let marks = plane.any(&image, |v| v <= 0.0);
+            assert_eq!(marks.len(), plane.width() * plane.height());
+            let count = marks.iter().filter(|m| **m).count();
+            let pixels = plane.width() as f64 / dims[0] as f64;
+            let wanted = (pixels * pixels).max(1.0);
+            assert!(count as f64 >= wanted && count as f64 <= 4.0 * wanted, "{count} {wanted}");
+            let [(axis, middles), _] = plane.sides();
+            assert_eq!((axis, middles.len()), (0, plane.width()));
+            // R is on the left: the first pixel shows the last voxel.
+            assert!(middles[0] > dims[0] as f64 - 1.6 && middles[0] > middles[1]);
+        }
     }
 
     #[test]

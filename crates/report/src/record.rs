@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
 use voxalign_register::Verdict;
+use voxalign_register::diffeo::clip::IndexBox;
+use voxalign_register::diffeo::measures::FieldMeasures;
+use voxalign_register::diffeo::multiscale::ScaleRecord;
+use voxalign_register::diffeo::result::PathRecord;
 use voxalign_register::linear::StageRecord;
 
 /// The version of the layout of [`RunRecord`]; it grows when a field changes its meaning or goes.
@@ -36,12 +40,15 @@ pub struct RunRecord {
     pub transform: TransformRecord,
     /// The stages of the search, coarse to fine.
     pub stages: Vec<StageRecord>,
+    /// What a deformable registration found beside its affine part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deformation: Option<DeformationRecord>,
     /// Named numbers: `cost_before` (under the headers), `cost_start` (of the search),
     /// `cost_after`, `overlap`, `ncc_before`, `ncc_after`,
     /// `mi_after`, `label_overlap_before`, ... A report shows `x_before` and `x_after` as a pair.
     pub figures: BTreeMap<String, f64>,
-    /// Wall time of each part in seconds: `device` (starting a GPU), `read`, `register`,
-    /// `resample`, `write`, `report`, `total`.
+    /// Wall time of each part in seconds: `device` (starting a GPU), `read`, `affine`,
+    /// `register`, `resample`, `write`, `report`, `total`.
     pub timings: BTreeMap<String, f64>,
     /// The most memory that the process held, bytes, where the system tells.
     pub peak_memory_bytes: Option<u64>,
@@ -64,6 +71,7 @@ impl Default for RunRecord {
             parameters: serde_json::Value::Null,
             transform: TransformRecord::default(),
             stages: Vec::new(),
+            deformation: None,
             figures: BTreeMap::new(),
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
@@ -82,6 +90,24 @@ impl RunRecord {
         text.push('\n');
         text
     }
+}
+
+/// What a deformable registration found beside its affine part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeformationRecord {
+    /// Numbers of the displacement field.
+    pub measures: FieldMeasures,
+    /// The scales, coarse to fine, with their energies.
+    pub scales: Vec<ScaleRecord>,
+    /// The path, of an LDDMM registration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathRecord>,
+    /// The part of the fixed grid that was computed on.
+    pub clipped: IndexBox,
+    /// Voxels near folds that were smoothed at the end.
+    pub mended: usize,
+    /// The verdict on the affine registration, where it was part of the run.
+    pub affine_verdict: Option<Verdict>,
 }
 
 /// The machine that a run was made on.

@@ -2,17 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod common;
+
+use common::{attribute, browser, dump, screenshot};
+use std::path::PathBuf;
 use voxalign_image::{Affine, AffineParameters, Grid, LabelMap, Matrix3, Vector3, Volume};
 use voxalign_register::linear::{StageRecord, TracePoint};
 use voxalign_register::{Check, Verdict};
 use voxalign_report::{AffineReport, InputRecord, RunRecord, TransformRecord, affine};
-
-/// The names that Chromium goes by.
-const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
-/// Set to `1` where a missing browser is a failure.
-const REQUIRE: &str = "VOXALIGN_REQUIRE_CHROMIUM";
 
 /// A head of nested ellipsoids, moved by a transform.
 fn head(grid: &Grid, moved: &Affine) -> (Volume<f32>, LabelMap) {
@@ -236,11 +233,7 @@ fn a_whole_head_is_quick_and_small() {
 
 #[test]
 fn every_figure_is_drawn_in_a_browser() {
-    let Some(browser) = browser() else {
-        assert!(std::env::var_os(REQUIRE).is_none_or(|v| v != "1"), "no chromium, but {REQUIRE}=1");
-        println!("skipped: no chromium");
-        return;
-    };
+    let Some(browser) = browser() else { return };
     let flat = Grid::axis_aligned([120, 140, 1], [1.0; 3]).unwrap();
     let cases = [
         ("volume", oblique(), true, 1280),
@@ -252,12 +245,8 @@ fn every_figure_is_drawn_in_a_browser() {
         let page = folder.path().join(format!("{name}.html"));
         std::fs::write(&page, report(&grid, good, good)).unwrap();
         let dom = dump(&browser, &page, folder.path());
-        let attribute = |key: &str| {
-            let from = dom.split(&format!("{key}=\"")).nth(1).unwrap_or_default();
-            from.split('"').next().unwrap_or_default().to_owned()
-        };
-        assert_eq!(attribute("data-figures"), attribute("data-figures-ok"), "{name}");
-        let count = attribute("data-figures");
+        let count = attribute(&dom, "data-figures");
+        assert_eq!(count, attribute(&dom, "data-figures-ok"), "{name}");
         assert!(!count.is_empty(), "{name}: the script did not run");
         let expected = page_images(&grid, good);
         assert_eq!(count, expected.to_string(), "{name}");
@@ -272,47 +261,4 @@ fn every_figure_is_drawn_in_a_browser() {
 fn page_images(grid: &Grid, labels: bool) -> usize {
     let planes = if grid.is_2d() { 1 } else { 3 };
     planes * (3 + 2 * 3 + if labels { 2 } else { 0 } + 2) + 2
-}
-
-fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .flat_map(|folder| BROWSERS.map(|name| folder.join(name)))
-        .find(|file| file.is_file())
-}
-
-/// Chromium without a window, which neither updates itself nor talks to anyone.
-fn quiet(browser: &Path, folder: &Path) -> Command {
-    let mut command = Command::new(browser);
-    command.args([
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--hide-scrollbars",
-        "--virtual-time-budget=4000",
-    ]);
-    command.arg(format!("--user-data-dir={}", folder.join("profile").display()));
-    command
-}
-
-fn dump(browser: &Path, page: &Path, folder: &Path) -> String {
-    let url = format!("file://{}", page.display());
-    let output = quiet(browser, folder).args(["--dump-dom", &url]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn screenshot(browser: &Path, page: &Path, folder: &Path, target: &Path, width: usize) {
-    let output = quiet(browser, folder)
-        .arg(format!("--window-size={width},7000"))
-        .arg(format!("--screenshot={}", target.display()))
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -3,8 +3,10 @@
 mod shared;
 mod values;
 
-pub(crate) use shared::{GeometryArgs, Grids, JsonArgs, MethodArgs, PointConventionName, RunArgs};
-pub(crate) use values::{Interpolation, Outside, TransformArg};
+pub(crate) use shared::{
+    GeometryArgs, Grids, HostArgs, JsonArgs, MethodArgs, OutputArgs, PointConventionName, RunArgs,
+};
+pub(crate) use values::{InitChoice, Interpolation, Outside, TransformArg, number};
 
 use crate::commands;
 use clap::{Parser, Subcommand};
@@ -39,6 +41,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Register two images by a rigid, similarity or affine transform
     Affine(Box<commands::affine::AffineArgs>),
+    /// Register two images by a deformation that can be undone, after an affine transform
+    Deform(Box<commands::deform::DeformArgs>),
     /// Register a real pair of brains that comes with the program
     Demo(commands::demo::DemoArgs),
     /// Carry an image, a label map or points through transforms

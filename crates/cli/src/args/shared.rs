@@ -1,6 +1,8 @@
 //! Options that several commands share: one name, one meaning.
 
-use super::values::{Angles, CostName, InitChoice, Levels, SearchName, Steps, not_negative};
+use super::values::{
+    Angles, CostName, InitChoice, Interpolation, Levels, Outside, SearchName, Steps, not_negative,
+};
 use crate::device::{Auto, DeviceChoice, Machine};
 use crate::failure::Failure;
 use crate::files;
@@ -22,7 +24,8 @@ pub(crate) struct RunArgs {
     ///
     /// `cpu`, `cuda` (the first GPU that can be used), `cuda:N`, or `auto`: for affine and demo
     /// `cuda` where there is a usable GPU, else `cpu`; for apply and bench always `cpu`, as
-    /// starting a GPU takes longer than their work. The environment variable VOXALIGN_DEVICE sets
+    /// starting a GPU takes longer than their work, and for deform, whose kernels for GPUs have
+    /// been tested by emulation only so far. The environment variable VOXALIGN_DEVICE sets
     /// the default; `voxalign devices` lists what there is.
     #[arg(long, value_name = "auto|cpu|cuda|cuda:N")]
     pub(crate) device: Option<DeviceChoice>,
@@ -50,14 +53,91 @@ impl RunArgs {
 
     /// Starts the device; `auto` stands for what `--device auto` means to the command.
     pub(crate) fn machine(&self, auto: Auto) -> Result<Machine, Failure> {
-        const MOST: usize = 1024;
-        let threads = self.threads.map(NonZeroUsize::get);
-        if let Some(n) = threads.filter(|&n| n > MOST) {
-            return Err(Failure::input(format!("--threads {n}: at most {MOST}")));
-        }
-        let machine = Machine::start(self.device, auto, threads)?;
+        let machine = Machine::start(self.device, auto, threads(self.threads)?)?;
         machine.explain(self.talk());
         Ok(machine)
+    }
+}
+
+/// What is written and how.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// Interpolation of warped.nii.gz [default: linear]
+    #[arg(long, value_enum)]
+    interpolation: Option<Interpolation>,
+    /// Value of warped.nii.gz outside the moving image, or `nan` [default: 0]
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    outside: Option<Outside>,
+    /// Write report.html (the default)
+    #[arg(long, overrides_with = "no_report")]
+    report: bool,
+    /// Do not write report.html
+    #[arg(long, overrides_with = "report")]
+    no_report: bool,
+}
+
+impl OutputArgs {
+    /// Whether a report is written.
+    pub(crate) fn wants_report(&self) -> bool {
+        self.report || !self.no_report
+    }
+    /// Interpolation of the resampled image.
+    pub(crate) fn interpolation(&self) -> Interpolation {
+        self.interpolation.unwrap_or(Interpolation::Linear)
+    }
+
+    /// Value outside the moving image.
+    pub(crate) fn outside(&self) -> f32 {
+        self.outside.map_or(0.0, |Outside(v)| v)
+    }
+
+    /// Refuses what is not for images.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.interpolation() == Interpolation::Label {
+            return Err(Failure::input(
+                "--interpolation label is for label maps, but warped.nii.gz is an image; use \
+                 nearest, linear or cubic",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// How a command runs that works on the host.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Running")]
+pub(crate) struct HostArgs {
+    /// Threads to use; the result does not depend on it [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Print errors only
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+impl HostArgs {
+    /// How much is said.
+    pub(crate) fn talk(&self) -> Talk {
+        if self.quiet { Talk::Quiet } else { Talk::Normal }
+    }
+
+    /// Sets the number of threads.
+    pub(crate) fn start(&self) -> Result<(), Failure> {
+        if let Some(n) = threads(self.threads)? {
+            // It can be set once only; a second command of the same process keeps the first one's.
+            rayon::ThreadPoolBuilder::new().num_threads(n).build_global().ok();
+        }
+        Ok(())
+    }
+}
+
+/// The number of threads that was asked for.
+fn threads(given: Option<NonZeroUsize>) -> Result<Option<usize>, Failure> {
+    const MOST: usize = 1024;
+    match given.map(NonZeroUsize::get) {
+        Some(n) if n > MOST => Err(Failure::input(format!("--threads {n}: at most {MOST}"))),
+        n => Ok(n),
     }
 }
 

@@ -5,7 +5,6 @@ use crate::failure::Failure;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use voxalign_image::Transform;
 use voxalign_io::transform::Geometry;
 use voxalign_register::linear::{Cost, Init, Search};
 
@@ -261,19 +260,8 @@ impl FromStr for TransformArg {
     }
 }
 
-impl TransformArg {
-    /// Reads the transform, inverted where that was asked for.
-    pub(crate) fn load(&self, geometry: &Geometry<'_>) -> Result<Transform, Failure> {
-        let transform = chain::read(&self.path, geometry)?;
-        if !self.inverse {
-            return Ok(transform);
-        }
-        transform.inverse().map_err(|e| Failure::input(format!("'{}': {e}", self.path.display())))
-    }
-}
-
 /// A finite number.
-fn number(text: &str) -> Result<f64, String> {
+pub(crate) fn number(text: &str) -> Result<f64, String> {
     let value = text.trim().parse::<f64>().ok().filter(|v| v.is_finite());
     value.ok_or_else(|| format!("'{text}' is not a number"))
 }

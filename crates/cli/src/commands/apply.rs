@@ -3,7 +3,7 @@
 use crate::args::{
     GeometryArgs, Grids, Interpolation, Outside, PointConventionName, RunArgs, TransformArg,
 };
-use crate::chain;
+use crate::chain::{Chain, WORTH_A_WORD};
 use crate::device::{Auto, on_device};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Kind};
@@ -42,6 +42,10 @@ pub(crate) struct ApplyArgs {
     /// through the first -t, then the next
     #[arg(short, long = "transform", value_name = "FILE", required = true)]
     transforms: Vec<TransformArg>,
+    /// A displacement field that is the inverse of the chain's, such as ANTs'
+    /// 1InverseWarp.nii.gz: taken where that inverse is needed, instead of computing it
+    #[arg(long, value_name = "FILE")]
+    inverse_warp: Option<PathBuf>,
     /// The result
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -82,6 +86,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Outcome, Failure> {
     let inputs = std::iter::once(&args.input)
         .chain(&args.reference)
         .chain(transforms)
+        .chain(&args.inverse_warp)
         .chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
     let (from, to) = (files::kind(&args.input)?, files::kind(&args.output)?);
@@ -102,6 +107,15 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Outcome, Failure> {
     }
 }
 
+/// The chain with the inverse that was given for its field.
+fn chain(args: &ApplyArgs, usual: &Grids, backwards: bool) -> Result<Chain, Failure> {
+    let mut chain = Chain::load(&args.transforms, &args.geometry.grids()?, usual)?;
+    if let Some(path) = &args.inverse_warp {
+        chain.know_inverse(path, backwards)?;
+    }
+    Ok(chain)
+}
+
 fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
     let unused = [
         ("--reference", args.reference.is_some()),
@@ -113,10 +127,21 @@ fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
     refuse(&unused, "is for images, but the input is a list of points")?;
     let convention = args.point_convention.unwrap_or_default().into();
     let set = points::read_points(&args.input, convention)?;
-    let chain = chain::load(&args.transforms, &args.geometry.grids()?, &Grids::default())?;
     let side = args.points_from.unwrap_or(Side::Moving);
-    let map = if side == Side::Fixed { chain } else { chain.inverse()? };
-    points::write_points(&args.output, &set.map(|p| map.apply(*p)), convention)?;
+    let backwards = side == Side::Moving;
+    let map = chain(args, &Grids::default(), backwards)?.into_point_map(backwards)?;
+    let carried = set.points().iter().map(|p| map.apply(*p)).collect::<Result<Vec<_>, _>>()?;
+    let off = carried.iter().filter(|(_, off)| *off > WORTH_A_WORD).count();
+    if off > 0 {
+        let largest = carried.iter().fold(0.0, |a: f64, (_, off)| a.max(*off));
+        output::warning(&format!(
+            "the displacement field folds: {off} points have no exact place, off by up to \
+             {largest:.3} mm"
+        ));
+    }
+    let mut carried = carried.iter();
+    let moved = set.map(|p| carried.next().map_or(*p, |(q, _)| *q));
+    points::write_points(&args.output, &moved, convention)?;
     if args.run.talk() > Talk::Quiet {
         let way = match side {
             Side::Fixed => "from the fixed to the moving image",
@@ -148,9 +173,9 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
         )));
     }
     let usual = Grids { fixed: Some(reference.clone()), moving: Some(info.grid.clone()) };
-    let transform = chain::load(&args.transforms, &args.geometry.grids()?, &usual)?;
     let interpolation = args.interpolation.unwrap_or(Interpolation::Linear);
     let machine = args.run.machine(Auto::Cpu)?;
+    let transform = chain(args, &usual, false)?.into_transform(args.run.talk())?;
     // Whole numbers too wide for an image in memory are a label map with `nearest` as well.
     let unscaled = info.slope == 1.0 && info.intercept == 0.0;
     let wide =

@@ -1,6 +1,7 @@
-//! `voxalign compare`: scores how well two images, label maps or point lists agree.
+//! `voxalign compare`: scores how well two images, label maps, point lists or transforms agree.
 
-use crate::args::{JsonArgs, PointConventionName};
+use crate::args::{GeometryArgs, Grids, JsonArgs, PointConventionName, TransformArg};
+use crate::chain::Chain;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::{self, Table};
@@ -8,11 +9,11 @@ use crate::progress::Talk;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use voxalign_image::PointSet;
+use voxalign_image::{PointSet, Transform};
 use voxalign_io::points;
 use voxalign_register::compare::{
-    ImageScores, LandmarkScores, OverlapRule, OverlapScores, compare_images, compare_labels,
-    compare_landmarks,
+    ImageScores, LandmarkScores, OverlapRule, OverlapScores, TransformScores, compare_images,
+    compare_labels, compare_landmarks, compare_transforms,
 };
 
 /// Arguments of `voxalign compare`.
@@ -20,21 +21,25 @@ use voxalign_register::compare::{
 #[command(
     arg_required_else_help = true,
     override_usage = "voxalign compare [OPTIONS] <FIXED> <WARPED>\n       \
-                      voxalign compare [OPTIONS] --points <A.csv> <B.csv>",
+                      voxalign compare [OPTIONS] --points <A.csv> <B.csv>\n       \
+                      voxalign compare [OPTIONS] --transforms <A> <B>",
     after_help = "\
 Examples:
   voxalign compare fixed.nii.gz out/warped.nii.gz --mask brain.nii.gz
   voxalign compare fixed_labels.nii.gz warped_labels.nii.gz --labels --min-voxels 50
   voxalign compare --points fixed.csv carried.csv --json
+  voxalign compare --transforms 1Warp.nii.gz other.nii.gz --mask brain.nii.gz
 
 Images: root mean square of the difference, normalised cross correlation, mutual information in
 nats and normalised mutual information, over the voxels where both are finite. Label maps: Dice
 and change of volume for every label, and the mean Dice without background. Points: distances in
-mm; point i of one list belongs to point i of the other."
+mm; point i of one list belongs to point i of the other. Transforms: distances in mm between where
+they carry the voxels of the mask, else of --fixed-geometry, else of the first displacement field;
+`compose` joins a chain first."
 )]
 pub(crate) struct CompareArgs {
     /// The fixed image or label map
-    #[arg(value_name = "FIXED", requires = "warped", required_unless_present = "points")]
+    #[arg(value_name = "FIXED", requires = "warped", required_unless_present_any = ["points", "transforms"])]
     fixed: Option<PathBuf>,
     /// The other, on the same grid
     #[arg(value_name = "WARPED")]
@@ -43,7 +48,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, requires = "fixed")]
     labels: bool,
     /// Compare only where this image is above 0
-    #[arg(long, value_name = "IMAGE", requires = "fixed")]
+    #[arg(long, value_name = "IMAGE", conflicts_with = "points")]
     mask: Option<PathBuf>,
     /// Bins of each axis of the joint histogram
     #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "labels",
@@ -62,6 +67,11 @@ pub(crate) struct CompareArgs {
     /// The world that the coordinates are in
     #[arg(long, value_enum, default_value_t, requires = "points")]
     point_convention: PointConventionName,
+    /// Two transforms, each FILE or inverse:FILE
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["fixed", "points"])]
+    transforms: Option<Vec<TransformArg>>,
+    #[command(flatten)]
+    geometry: GeometryArgs,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -75,6 +85,8 @@ struct Scores {
     labels: Option<OverlapScores>,
     #[serde(skip_serializing_if = "Option::is_none")]
     landmarks: Option<LandmarkScores>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transforms: Option<TransformScores>,
 }
 
 /// Compares and prints.
@@ -104,12 +116,45 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
         };
         scores.landmarks = Some(compare_landmarks(&read(a)?, &read(b)?)?);
     }
+    if let Some([a, b]) = args.transforms.as_deref() {
+        scores.transforms = Some(transforms(args, a, b)?);
+    } else if args.geometry.paths().next().is_some() {
+        return Err(Failure::input(
+            "--fixed-geometry and --moving-geometry are for --transforms; leave them out",
+        ));
+    }
     if args.json.json {
         output::json(&scores)?;
     } else {
         print(&scores);
     }
     Ok(Outcome::Good)
+}
+
+fn transforms(
+    args: &CompareArgs,
+    a: &TransformArg,
+    b: &TransformArg,
+) -> Result<TransformScores, Failure> {
+    let talk = Talk::Normal;
+    let mask = args.mask.as_ref().map(|p| files::image(p, talk).map_err(|e| e.at("--mask")));
+    let mask = mask.transpose()?;
+    let grids = args.geometry.grids()?;
+    let load = |arg: &TransformArg| {
+        Chain::load(std::slice::from_ref(arg), &grids, &Grids::default())?.into_transform(talk)
+    };
+    let (a, b) = (load(a)?, load(b)?);
+    let own = |t: &Transform| match t {
+        Transform::Displacement(d) => Some(d.field().grid().clone()),
+        _ => None,
+    };
+    let grid = mask.as_ref().map(|m| m.grid().clone()).or(grids.fixed);
+    let Some(grid) = grid.or_else(|| own(&a)).or_else(|| own(&b)) else {
+        return Err(Failure::input(
+            "it is not said where to compare the transforms; give --mask or --fixed-geometry",
+        ));
+    };
+    Ok(compare_transforms(&a, &b, &grid, mask.as_ref())?)
 }
 
 fn print(scores: &Scores) {
@@ -141,6 +186,17 @@ fn print(scores: &Scores) {
         }
         table.gap();
         table.row([format!("mean of {} labels", s.counted), number(s.mean_dice)]);
+        table.print();
+    }
+    if let Some(s) = &scores.transforms {
+        let mut table = Table::default();
+        let mm = |v: f64| format!("{v:.6} mm");
+        let [x, y, z] = s.max_at;
+        table.row(["voxels compared", &s.voxels.to_string()]);
+        table.row(["mean distance", &mm(s.mean)]);
+        table.row(["95th percentile", &mm(s.p95)]);
+        table.row(["largest", &mm(s.max)]);
+        table.row(["largest at, mm", &format!("({x:.2}, {y:.2}, {z:.2})")]);
         table.print();
     }
     if let Some(s) = &scores.landmarks {

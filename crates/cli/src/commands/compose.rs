@@ -1,7 +1,7 @@
 //! `voxalign compose`: writes several transforms as one.
 
-use crate::args::{GeometryArgs, Grids, TransformArg};
-use crate::chain;
+use crate::args::{GeometryArgs, Grids, HostArgs, TransformArg};
+use crate::chain::Chain;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use clap::Args;
@@ -14,10 +14,13 @@ use voxalign_io::transform;
 Examples:
   voxalign compose -t warp.nii.gz -t affine.mat -o both.nii.gz --fixed-geometry fixed.nii.gz
   voxalign compose -t a.tfm -t inverse:b.tfm -o ab.tfm
+  voxalign compose -t inverse:affine.mat -t inverse_warp.nii.gz -o back.nii.gz \\
+      --fixed-geometry moving.nii.gz
 
 A fixed point goes through the first -t, then the next: the order of ANTs' command line. Affine
 transforms become one matrix; with a displacement field among them the result is a field on the
-grid of --fixed-geometry. An older file of the output's name is replaced.")]
+grid of --fixed-geometry, which should cover all that is to be carried: outside of its grid a field
+moves nothing. An older file of the output's name is replaced.")]
 pub(crate) struct ComposeArgs {
     /// A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes
     /// through the first -t, then the next
@@ -29,6 +32,8 @@ pub(crate) struct ComposeArgs {
     output: PathBuf,
     #[command(flatten)]
     geometry: GeometryArgs,
+    #[command(flatten)]
+    host: HostArgs,
 }
 
 /// Writes the composition.
@@ -37,7 +42,9 @@ pub(crate) fn run(args: &ComposeArgs) -> Result<Outcome, Failure> {
     let inputs = transforms.chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
     let grids = args.geometry.grids()?;
-    let whole = chain::load(&args.transforms, &grids, &Grids::default())?;
+    args.host.start()?;
+    let chain = Chain::load(&args.transforms, &grids, &Grids::default())?;
+    let whole = chain.into_transform(args.host.talk())?;
     transform::write(&args.output, &whole, &grids.geometry())?;
     Ok(Outcome::Good)
 }

@@ -1,7 +1,7 @@
 //! `voxalign demo`: registers a real pair of brains that is part of the program.
 
-use super::affine::{Job, OutputArgs, Paths};
-use crate::args::{MethodArgs, RunArgs};
+use super::affine::{Job, Paths};
+use crate::args::{MethodArgs, OutputArgs, RunArgs};
 use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Staging};

@@ -237,7 +237,7 @@ fn print(devices: &Devices) {
         format!("--device auto is {}", auto.affine)
     } else {
         format!(
-            "--device auto is {} for affine and demo, {} for apply and bench",
+            "--device auto is {} for affine and demo, {} for apply, bench and deform",
             auto.affine, auto.apply
         )
     });

@@ -3,12 +3,14 @@
 use crate::args::{GeometryArgs, JsonArgs, PointConventionName};
 use crate::chain;
 use crate::failure::{Failure, Outcome};
+use crate::fields;
 use crate::files::{self, Kind};
 use crate::output::{self, Table};
 use clap::Args;
+use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use voxalign_image::{Affine, AffineParameters, Grid, Transform, Vector3};
+use voxalign_image::{Affine, AffineParameters, Grid, Transform, Vector3, VectorField};
 use voxalign_io::image::{self, ImageInfo};
 use voxalign_io::points;
 
@@ -18,6 +20,7 @@ use voxalign_io::points;
 Examples:
   voxalign info t1.nii.gz
   voxalign info out/affine.tfm --json
+  voxalign info 1Warp.nii.gz
   voxalign info out/affine.fsl.mat --fixed-geometry fixed.nii.gz --moving-geometry moving.nii.gz
   voxalign info landmarks.csv")]
 pub(crate) struct InfoArgs {
@@ -199,16 +202,7 @@ fn about_transform(args: &InfoArgs) -> Result<Facts, Failure> {
     facts.put("kind", "transform");
     facts.put("direction", "fixed world to moving world, RAS+ mm");
     match &transform {
-        Transform::Displacement(d) => {
-            let field = d.field();
-            facts.put("model", "displacement field");
-            facts.put("dims", field.grid().dims().to_vec());
-            about_grid(&mut facts, field.grid());
-            let n = field.grid().len();
-            let norms = || (0..n).map(|i| field.get(i).norm());
-            facts.put("mean_displacement_mm", norms().sum::<f64>() / n as f64);
-            facts.put("largest_displacement_mm", norms().fold(0.0, f64::max));
-        }
+        Transform::Displacement(d) => about_field(&mut facts, args, d.field())?,
         Transform::Composite(parts) => {
             facts.put("model", format!("{} transforms, one after the other", parts.len()));
         }
@@ -218,6 +212,89 @@ fn about_transform(args: &InfoArgs) -> Result<Facts, Failure> {
         }
     }
     Ok(facts)
+}
+
+fn about_field(facts: &mut Facts, args: &InfoArgs, field: &VectorField) -> Result<(), Failure> {
+    let info = image::read_info(&args.file)?;
+    facts.put("model", "displacement field");
+    facts.put("format", info.format_name);
+    facts.put("stored_sizes", info.dims);
+    facts.put("data_type", info.data_type.to_string());
+    facts.put("dims", field.grid().dims().to_vec());
+    about_grid(facts, field.grid());
+    let stats = FieldStats::of(field);
+    facts.put("mean_displacement_mm", stats.mean);
+    facts.put("largest_displacement_mm", stats.largest);
+    facts.put("smallest_components_mm", stats.low.to_vec());
+    facts.put("largest_components_mm", stats.high.to_vec());
+    facts.put("largest_displacement_at_border_mm", stats.at_border);
+    // By central differences of the displacements in voxels.
+    let determinants = fields::jacobian_determinants(field)?;
+    let (low, high) = determinants
+        .par_iter()
+        .map(|&d| (d, d))
+        .reduce(|| (f32::MAX, f32::MIN), |a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let folded = determinants.par_iter().filter(|&&d| d <= 0.0).count();
+    facts.put("smallest_jacobian_determinant", f64::from(low));
+    facts.put("largest_jacobian_determinant", f64::from(high));
+    facts.put("folded_voxels", folded);
+    let mut odd = info.oddities;
+    if folded > 0 {
+        odd.push(format!("the field folds at {folded} voxels: it has no inverse there"));
+    }
+    facts.put("odd", odd);
+    Ok(())
+}
+
+/// Numbers about the displacements of a field, mm.
+struct FieldStats {
+    mean: f64,
+    largest: f64,
+    low: [f64; 3],
+    high: [f64; 3],
+    /// The largest at a voxel of the border, beyond which nothing is moved.
+    at_border: f64,
+}
+
+impl FieldStats {
+    fn of(field: &VectorField) -> Self {
+        let [nx, ny, nz] = field.grid().dims();
+        let last = [nx, ny, nz].map(|n| n - 1);
+        let none = Self { mean: 0.0, largest: 0.0, low: [0.0; 3], high: [0.0; 3], at_border: 0.0 };
+        let rows: Vec<_> = (0..ny * nz)
+            .into_par_iter()
+            .map(|row| {
+                let mut s = Self { low: [f64::MAX; 3], high: [f64::MIN; 3], ..none };
+                for x in 0..nx {
+                    let v = field.get(row * nx + x);
+                    let norm = v.norm();
+                    s.mean += norm;
+                    s.largest = s.largest.max(norm);
+                    let at = [x, row % ny, row / ny];
+                    // An axis of one voxel has no border.
+                    if (0..3).any(|a| last[a] > 0 && (at[a] == 0 || at[a] == last[a])) {
+                        s.at_border = s.at_border.max(norm);
+                    }
+                    for a in 0..3 {
+                        s.low[a] = s.low[a].min(v[a]);
+                        s.high[a] = s.high[a].max(v[a]);
+                    }
+                }
+                s
+            })
+            .collect();
+        let mut all = Self { low: [f64::MAX; 3], high: [f64::MIN; 3], ..none };
+        for row in rows {
+            all.mean += row.mean / field.grid().len() as f64;
+            all.largest = all.largest.max(row.largest);
+            all.at_border = all.at_border.max(row.at_border);
+            for a in 0..3 {
+                all.low[a] = all.low[a].min(row.low[a]);
+                all.high[a] = all.high[a].max(row.high[a]);
+            }
+        }
+        all
+    }
 }
 
 fn about_affine(facts: &mut Facts, affine: &Affine, centre: Vector3<f64>) {

@@ -6,6 +6,7 @@ pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod compose;
 pub(crate) mod convert;
+pub(crate) mod deform;
 pub(crate) mod demo;
 pub(crate) mod devices;
 pub(crate) mod info;
@@ -18,6 +19,7 @@ use crate::failure::{Failure, Outcome};
 pub(crate) fn run(command: Command) -> Result<Outcome, Failure> {
     match command {
         Command::Affine(args) => affine::run(*args),
+        Command::Deform(args) => deform::run(*args),
         Command::Demo(args) => demo::run(&args),
         Command::Apply(args) => apply::run(&args),
         Command::Invert(args) => invert::run(&args),

@@ -152,12 +152,21 @@ fn inside(part: &([f64; 3], [f64; 3], f64), p: Vector3<f64>) -> f64 {
     1.0 / (1.0 + ((d.sqrt() - 1.0) * 12.0).exp())
 }
 
+/// The value of the head at a position.
+pub(crate) fn value(p: Vector3<f64>) -> f32 {
+    PARTS.iter().map(|part| part.2 * inside(part, p)).sum::<f64>() as f32
+}
+
+/// The label of the head at a position; a later part covers an earlier one.
+pub(crate) fn region(p: Vector3<f64>) -> i32 {
+    PARTS.iter().rposition(|part| inside(part, p) > 0.5).map_or(0, |i| i as i32 + 1)
+}
+
 /// The head on a grid, seen at `to_head` of each world position.
 pub(crate) fn head(grid: &Grid, to_head: &Affine) -> Volume<f32> {
     Volume::from_fn(grid.clone(), |x, y, z| {
         let world = grid.index_to_world(Vector3::new(x as f64, y as f64, z as f64));
-        let p = to_head.apply(world);
-        PARTS.iter().map(|part| part.2 * inside(part, p)).sum::<f64>() as f32
+        value(to_head.apply(world))
     })
 }
 
@@ -165,8 +174,6 @@ pub(crate) fn head(grid: &Grid, to_head: &Affine) -> Volume<f32> {
 pub(crate) fn regions(grid: &Grid, to_head: &Affine) -> LabelMap {
     Volume::from_fn(grid.clone(), |x, y, z| {
         let world = grid.index_to_world(Vector3::new(x as f64, y as f64, z as f64));
-        let p = to_head.apply(world);
-        let last = PARTS.iter().rposition(|part| inside(part, p) > 0.5);
-        last.map_or(0, |i| i as i32 + 1)
+        region(to_head.apply(world))
     })
 }

@@ -28,6 +28,23 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
             device.gaussian(&src, dims, sigma, Method::Recursive, &mut out)
         })?;
     }
+    let field = bench.field()?;
+    let mut smooth = device.alloc(3 * n)?;
+    for (method, sigma) in [(Method::Recursive, 1.73), (Method::Recursive, 0.7), (Method::Fir, 0.7)]
+    {
+        let bytes = 24 * passes * n;
+        let name = format!("gaussian {method:?} of a field, sigma {sigma}");
+        bench.measure("filter", name, bytes, || {
+            device.gaussian(&field, dims, [sigma; 3], method, &mut smooth)
+        })?;
+    }
+    bench.measure(
+        "filter",
+        "gaussian of a field, in place, sigma 1.73",
+        24 * passes * n,
+        || device.gaussian_in_place(&mut smooth, dims, [1.73; 3], Method::Recursive),
+    )?;
+    drop((field, smooth));
     for radius in [2, 4, 16] {
         bench.measure("filter", format!("box mean radius {radius}"), 8 * passes * n, || {
             device.box_mean(&src, dims, [radius; 3], &mut out)

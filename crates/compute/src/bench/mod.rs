@@ -4,13 +4,16 @@
 //! them. Times are those of the device ([`Memory::seconds`](crate::Memory::seconds)): medians of
 //! several warm runs on buffers that are already there.
 
+mod elastic;
 mod elementwise;
 pub mod explore;
 mod filter;
+mod flow;
 mod fourier;
 mod histogram;
 mod reduce;
 mod resample;
+mod similarity;
 mod sort;
 mod stencil;
 
@@ -131,6 +134,16 @@ impl<'a, D: Device> Bench<'a, D> {
         self.device.upload_vec(data)
     }
 
+    /// A field of displacements of a few voxels, smooth as [`image`](Self::image) is.
+    ///
+    /// # Errors
+    /// If the device has not the memory.
+    pub fn field(&self) -> Result<D::Buffer<f32>> {
+        let wave = self.device.into_host(self.image()?)?;
+        let field = [0.02, 0.014, -0.01].map(|f| wave.iter().map(move |v| f * v));
+        self.device.upload_vec(field.into_iter().flatten().collect())
+    }
+
     /// An image like that of a head: about two thirds of it zeros around it; shells and smooth
     /// regions of tissue within, with noise.
     ///
@@ -230,8 +243,19 @@ impl<'a, D: Device> Bench<'a, D> {
 }
 
 /// The families that are measured.
-pub const FAMILIES: [&str; 8] =
-    ["elementwise", "filter", "fourier", "histogram", "reduce", "resample", "sort", "stencil"];
+pub const FAMILIES: [&str; 11] = [
+    "elastic",
+    "elementwise",
+    "filter",
+    "flow",
+    "fourier",
+    "histogram",
+    "reduce",
+    "resample",
+    "similarity",
+    "sort",
+    "stencil",
+];
 
 /// The measurements of a family.
 type Run<D> = for<'a, 'b> fn(&'a mut Bench<'b, D>) -> Result<()>;
@@ -243,12 +267,15 @@ type Run<D> = for<'a, 'b> fn(&'a mut Bench<'b, D>) -> Result<()>;
 pub fn run<D: Device>(device: &D, settings: &Settings) -> Result<Vec<Measurement>> {
     let mut bench = Bench::new(device, settings)?;
     let of: [Run<D>; FAMILIES.len()] = [
+        elastic::run,
         elementwise::run,
         filter::run,
+        flow::run,
         fourier::run,
         histogram::run,
         reduce::run,
         resample::run,
+        similarity::run,
         sort::run,
         stencil::run,
     ];

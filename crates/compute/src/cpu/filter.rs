@@ -1,13 +1,15 @@
 //! Gaussian and box filters on the CPU.
 
 use super::lines::{LineFilter, filter_axes};
-use super::simd::{LANES, Lanes, kernel};
+use super::simd::{LANES, Lanes, Vectors, kernel};
 use super::{Cpu, CpuBuffer, Simd};
 use crate::Dims;
 use crate::device::DeviceBuffer;
-use crate::error::{Result, check_len, voxels};
+use crate::error::Result;
 use crate::ops::Filter;
-use crate::ops::filter::{Method, RECURSIVE_FROM, Recursion, SIGMA_NONE, check_sigma, fir_weights};
+use crate::ops::filter::{
+    Method, RECURSIVE_FROM_ON_CPU, Recursion, SIGMA_NONE, check_images, check_sigma, fir_weights,
+};
 
 impl Filter for Cpu {
     fn gaussian(
@@ -18,14 +20,22 @@ impl Filter for Cpu {
         method: Method,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("dims", dims)?;
-        check_len("source", n, src.len())?;
-        check_len("output", n, out.len())?;
-        check_sigma(sigma)?;
-        let filters = [0, 1, 2].map(|a| {
-            (dims[a] > 1 && sigma[a] >= SIGMA_NONE).then(|| Gaussian::new(sigma[a], method))
-        });
+        check_images(dims, src.len(), out.len())?;
+        let filters = gaussians(dims, sigma, method)?;
         filter_axes(self, Some(src.as_slice()), dims, filters, out.as_mut_slice());
+        Ok(())
+    }
+
+    fn gaussian_in_place(
+        &self,
+        data: &mut CpuBuffer<f32>,
+        dims: Dims,
+        sigma: [f64; 3],
+        method: Method,
+    ) -> Result<()> {
+        check_images(dims, data.len(), data.len())?;
+        let filters = gaussians(dims, sigma, method)?;
+        filter_axes(self, None, dims, filters, data.as_mut_slice());
         Ok(())
     }
 
@@ -36,14 +46,19 @@ impl Filter for Cpu {
         radius: [usize; 3],
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("dims", dims)?;
-        check_len("source", n, src.len())?;
-        check_len("output", n, out.len())?;
+        check_images(dims, src.len(), out.len())?;
         let filters =
             [0, 1, 2].map(|a| (dims[a] > 1 && radius[a] > 0).then_some(BoxMean(radius[a])));
         filter_axes(self, Some(src.as_slice()), dims, filters, out.as_mut_slice());
         Ok(())
     }
+}
+
+/// The Gaussians of those axes that have one.
+fn gaussians(dims: Dims, sigma: [f64; 3], method: Method) -> Result<[Option<Gaussian>; 3]> {
+    check_sigma(sigma)?;
+    Ok([0, 1, 2]
+        .map(|a| (dims[a] > 1 && sigma[a] >= SIGMA_NONE).then(|| Gaussian::new(sigma[a], method))))
 }
 
 /// A Gaussian of one axis.
@@ -56,7 +71,7 @@ enum Gaussian {
 impl Gaussian {
     fn new(sigma: f64, method: Method) -> Self {
         match method {
-            Method::Recursive if sigma >= RECURSIVE_FROM => {
+            Method::Recursive if sigma >= RECURSIVE_FROM_ON_CPU => {
                 Self::Recursive(Recursion::gaussian(sigma))
             }
             _ => Self::Fir(fir_weights(sigma).iter().map(|&w| w as f32).collect()),
@@ -130,16 +145,42 @@ kernel! {
         padded.resize(radius, first);
         padded.extend_from_slice(lines);
         padded.resize(lines.len() + 2 * radius, last);
-        for (line, window) in lines.iter_mut().zip(padded.windows(2 * radius + 1)) {
-            let (before, rest) = window.split_at(radius);
-            let (centre, after) = rest.split_at(1);
-            let mut sum = v.mul(v.splat(weights[0]), v.load(&centre[0]));
-            for ((a, b), &w) in before.iter().rev().zip(after).zip(&weights[1..]) {
-                sum = v.add(sum, v.mul(v.splat(w), v.add(v.load(a), v.load(b))));
+        // Several sums at once, so that none waits for the one before it.
+        let (groups, rest) = lines.as_chunks_mut::<AT_ONCE>();
+        let done = groups.len() * AT_ONCE;
+        for (i, group) in groups.iter_mut().enumerate() {
+            let window = &padded[i * AT_ONCE..][..2 * radius + AT_ONCE];
+            let sums = weighted::<V, AT_ONCE>(v, window, weights);
+            for (sum, line) in sums.into_iter().zip(group) {
+                v.store(sum, line);
             }
-            v.store(sum, line);
+        }
+        for (line, window) in rest.iter_mut().zip(padded[done..].windows(2 * radius + 1)) {
+            v.store(weighted::<V, 1>(v, window, weights)[0], line);
         }
     }
+}
+
+/// Sums of a symmetric filter that are made at once.
+const AT_ONCE: usize = 4;
+
+/// `N` weighted sums, of the first voxels of the window that have all neighbours on.
+#[inline(always)]
+fn weighted<V: Vectors, const N: usize>(v: V, window: &[Lanes], weights: &[f32]) -> [V::F; N] {
+    let radius = weights.len() - 1;
+    let centre = v.splat(weights[0]);
+    let mut sums = [centre; N];
+    for (sum, at) in sums.iter_mut().zip(&window[radius..]) {
+        *sum = v.mul(centre, v.load(at));
+    }
+    for (k, &weight) in weights.iter().enumerate().skip(1) {
+        let weight = v.splat(weight);
+        let (before, after) = (&window[radius - k..][..N], &window[radius + k..][..N]);
+        for ((sum, before), after) in sums.iter_mut().zip(before).zip(after) {
+            *sum = v.add(*sum, v.mul(weight, v.add(v.load(before), v.load(after))));
+        }
+    }
+    sums
 }
 
 /// The mean over a window of this radius, cut at the ends of the line.

@@ -16,7 +16,7 @@ use crate::Dims;
 use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::Fourier;
-use crate::ops::fourier::{check_factors, check_transform};
+use crate::ops::fourier::{check_factors, check_images, check_transform};
 
 type Number = Complex<f32>;
 
@@ -28,7 +28,7 @@ const TASK: usize = 1 << 14;
 const MOST_PLANS: usize = 64;
 
 /// Plans are the same for all devices: they depend on the length and the processor alone.
-struct Planners {
+pub(super) struct Planners {
     real: RealFftPlanner<f32>,
     complex: FftPlanner<f32>,
     lengths: BTreeSet<usize>,
@@ -58,7 +58,7 @@ impl Planners {
         Self::with(n, |p| p.real.plan_fft_inverse(n))
     }
 
-    fn complex(n: usize, inverse: bool) -> Arc<dyn Fft<f32>> {
+    pub(super) fn complex(n: usize, inverse: bool) -> Arc<dyn Fft<f32>> {
         Self::with(n, |p| match inverse {
             false => p.complex.plan_fft_forward(n),
             true => p.complex.plan_fft_inverse(n),
@@ -73,8 +73,12 @@ impl Fourier for Cpu {
         dims: Dims,
         spectrum: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        check_transform(dims, ("source", src.len()), spectrum.len())?;
-        forward(self, src.as_slice(), dims, spectrum.as_mut_slice());
+        let (n, images) = check_transform(dims, ("source", src.len()), spectrum.len())?;
+        let spectra = spectrum.as_mut_slice();
+        let len = spectra.len() / images;
+        for (src, spectrum) in src.as_slice().chunks_exact(n).zip(spectra.chunks_exact_mut(len)) {
+            forward(self, src, dims, spectrum);
+        }
         Ok(())
     }
 
@@ -84,9 +88,14 @@ impl Fourier for Cpu {
         dims: Dims,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        check_transform(dims, ("output", out.len()), spectrum.len())?;
-        let scale = 1.0 / dims.iter().product::<usize>() as f64;
-        inverse(self, spectrum.as_mut_slice(), dims, scale as f32, out.as_mut_slice());
+        let (n, images) = check_transform(dims, ("output", out.len()), spectrum.len())?;
+        let (scale, spectra) = (1.0 / n as f64, spectrum.as_mut_slice());
+        let len = spectra.len() / images;
+        for (spectrum, out) in
+            spectra.chunks_exact_mut(len).zip(out.as_mut_slice().chunks_exact_mut(n))
+        {
+            inverse(self, spectrum, dims, scale as f32, out);
+        }
         Ok(())
     }
 
@@ -105,6 +114,14 @@ impl Fourier for Cpu {
                 *im *= factor;
             }
         });
+        Ok(())
+    }
+
+    fn sine(&self, data: &mut CpuBuffer<f32>, dims: Dims) -> Result<()> {
+        let (n, _) = check_images(dims, ("data", data.len()))?;
+        for image in data.as_mut_slice().chunks_exact_mut(n) {
+            super::sine::sine(self, image, dims);
+        }
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ pub(crate) trait LineFilter: Sync {
 }
 
 /// Filters `src`, or else `out` in place, along x, y and z, by those filters that are there. Both
-/// have the sizes `dims`. Without filters this is a copy.
+/// have one image or more of the sizes `dims`, one after the other. Without filters this is a copy.
 pub(crate) fn filter_axes<F: LineFilter>(
     cpu: &Cpu,
     src: Option<&[f32]>,
@@ -30,9 +30,10 @@ pub(crate) fn filter_axes<F: LineFilter>(
     let [fx, fy, fz] = &filters;
     let [nx, ny, nz] = dims;
     let slice = nx * ny;
+    let slices = out.len() / slice;
     // Whole slices are tasks where there are enough: x and y are then filtered while the slice
     // is in the cache. How the work is split does not change the result.
-    if (fx.is_some() || fy.is_some()) && nz >= 2 * cpu.threads() {
+    if (fx.is_some() || fy.is_some()) && slices >= 2 * cpu.threads() {
         cpu.chunks_mut(out, slice, |z, out| {
             let mut work = Work::default();
             let src = src.map(|s| &s[z * slice..][..slice]);
@@ -51,7 +52,7 @@ pub(crate) fn filter_axes<F: LineFilter>(
     } else {
         match (fx, src) {
             (Some(f), _) => {
-                let rows = (slice * nz / nx).div_ceil(4 * cpu.threads()).next_multiple_of(LANES);
+                let rows = (ny * slices).div_ceil(4 * cpu.threads()).next_multiple_of(LANES);
                 cpu.chunks_mut(out, rows * nx, |i, out| {
                     let src = src.map(|s| &s[i * rows * nx..][..out.len()]);
                     filter_rows(cpu.simd(), src, nx, f, out, &mut Work::default());
@@ -67,7 +68,9 @@ pub(crate) fn filter_axes<F: LineFilter>(
         }
     }
     if let Some(f) = fz {
-        filter_columns(cpu, slice, nz, f, out);
+        for image in out.chunks_mut(slice * nz) {
+            filter_columns(cpu, slice, nz, f, image);
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! The CPU backend: threads of a pool of its own, and SIMD chosen at run time.
 
+mod elastic;
 mod elementwise;
 mod filter;
+mod flow;
 pub(crate) mod fourier;
 pub mod histogram;
 pub(crate) mod lanes;
@@ -10,6 +12,8 @@ mod memory;
 mod reduce;
 mod resample;
 pub(crate) mod simd;
+mod similarity;
+mod sine;
 mod sort;
 mod stencil;
 

@@ -9,7 +9,7 @@ use crate::ops::Stencil;
 use crate::ops::stencil::{check_spacing, laplacian_factors};
 
 /// The voxels of a task, roughly.
-const TASK: usize = 1 << 14;
+pub(super) const TASK: usize = 1 << 14;
 
 impl Stencil for Cpu {
     fn gradient(
@@ -90,7 +90,7 @@ impl Stencil for Cpu {
 /// The voxels before and after voxel `i` of an axis of `n`, or itself, and one over their distance;
 /// zero where there are none.
 #[inline(always)]
-fn neighbours(i: usize, n: usize) -> (usize, usize, f64) {
+pub(super) fn neighbours(i: usize, n: usize) -> (usize, usize, f64) {
     let (before, after) = (i.saturating_sub(1), (i + 1).min(n - 1));
     let distance = after - before;
     (before, after, if distance == 0 { 0.0 } else { 1.0 / distance as f64 })
@@ -98,13 +98,19 @@ fn neighbours(i: usize, n: usize) -> (usize, usize, f64) {
 
 /// A row of an image.
 #[inline(always)]
-fn row(data: &[f32], dims: Dims, y: usize, z: usize) -> &[f32] {
+pub(super) fn row(data: &[f32], dims: Dims, y: usize, z: usize) -> &[f32] {
     &data[(y + z * dims[1]) * dims[0]..][..dims[0]]
 }
 
 /// `(after − before) scale`
 #[inline(always)]
-fn differences<V: Vectors>(v: V, before: &[f32], after: &[f32], scale: f32, out: &mut [f32]) {
+pub(super) fn differences<V: Vectors>(
+    v: V,
+    before: &[f32],
+    after: &[f32],
+    scale: f32,
+    out: &mut [f32],
+) {
     let (groups, rest) = out.as_chunks_mut::<LANES>();
     let done = groups.len() * LANES;
     let inputs = before.as_chunks().0.iter().zip(after.as_chunks().0);
@@ -119,7 +125,7 @@ fn differences<V: Vectors>(v: V, before: &[f32], after: &[f32], scale: f32, out:
 
 /// The differences along x of a row.
 #[inline(always)]
-fn along_x<V: Vectors>(v: V, row: &[f32], inverse: f64, out: &mut [f32]) {
+pub(super) fn along_x<V: Vectors>(v: V, row: &[f32], inverse: f64, out: &mut [f32]) {
     let nx = row.len();
     for x in [0, nx - 1] {
         let (before, after, scale) = neighbours(x, nx);
@@ -133,7 +139,7 @@ fn along_x<V: Vectors>(v: V, row: &[f32], inverse: f64, out: &mut [f32]) {
 
 /// The differences of row `y`, `z` along y.
 #[inline(always)]
-fn along_y<V: Vectors>(
+pub(super) fn along_y<V: Vectors>(
     v: V,
     src: &[f32],
     dims: Dims,
@@ -148,7 +154,7 @@ fn along_y<V: Vectors>(
 
 /// The differences of row `y`, `z` along z.
 #[inline(always)]
-fn along_z<V: Vectors>(
+pub(super) fn along_z<V: Vectors>(
     v: V,
     src: &[f32],
     dims: Dims,
@@ -163,7 +169,7 @@ fn along_z<V: Vectors>(
 
 /// The differences along x, y and z of row `y`, `z`.
 #[inline(always)]
-fn gradient_row<V: Vectors>(
+pub(super) fn gradient_row<V: Vectors>(
     v: V,
     src: &[f32],
     dims: Dims,
@@ -214,7 +220,7 @@ kernel! {
 
 /// `((after − here) − (here − before)) factor`, added to what is in `out` if `ADD`.
 #[inline(always)]
-fn second_differences<V: Vectors, const ADD: bool>(
+pub(super) fn second_differences<V: Vectors, const ADD: bool>(
     v: V,
     [before, here, after]: [&[f32]; 3],
     factor: f32,

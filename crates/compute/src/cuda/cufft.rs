@@ -20,6 +20,18 @@ pub(super) enum Kind {
     ComplexToComplex = 0x29,
 }
 
+/// How the numbers of the transforms of a plan lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// The sizes of a transform.
+    pub(super) dims: Dims,
+    /// How many there are.
+    pub(super) batch: usize,
+    /// None: one after the other. Else they are of one dimension, the numbers of each are so far
+    /// apart, and those of neighbouring transforms are neighbours.
+    pub(super) stride: Option<usize>,
+}
+
 type Handle = c_int;
 
 /// The functions of cuFFT that are used.
@@ -113,10 +125,10 @@ impl Functions {
     }
 }
 
-/// A plan for a size; destroyed when dropped, which needs the context of its device.
+/// A plan for a layout; destroyed when dropped, which needs the context of its device.
 #[derive(Debug)]
 struct Plan {
-    dims: Dims,
+    layout: Layout,
     kind: Kind,
     handle: Handle,
     work_bytes: usize,
@@ -132,7 +144,13 @@ impl Drop for Plan {
 }
 
 impl Plan {
-    fn new(f: &Functions, dims: Dims, kind: Kind, stream: *mut c_void) -> Result<Self, Failure> {
+    fn new(
+        f: &Functions,
+        layout: Layout,
+        kind: Kind,
+        stream: *mut c_void,
+    ) -> Result<Self, Failure> {
+        let Layout { dims, batch, stride } = layout;
         // The slowest first; axes of one voxel are left out, but not that of the real rows.
         let is_real = kind != Kind::ComplexToComplex;
         let mut sizes: Vec<c_longlong> = (0..3)
@@ -143,18 +161,21 @@ impl Plan {
         let mut handle = 0;
         // SAFETY: the pointer is valid.
         Functions::check(unsafe { (f.create)(&raw mut handle) }, "plan")?;
-        let mut plan = Self { dims, kind, handle, work_bytes: 0 };
+        let mut plan = Self { layout, kind, handle, work_bytes: 0 };
         let null = std::ptr::null_mut();
-        // SAFETY: the sizes are as many as said; without embeddings the numbers are contiguous; the
-        // stream lives longer than the plans.
+        // SAFETY: the sizes and embeddings are as many as said; without embeddings the numbers are
+        // contiguous; the stream lives longer than the plans.
         unsafe {
             // Working memory is of our own pool, and only held while it is used.
             Functions::check((f.automatic)(handle, 0), "plan")?;
             let rank = sizes.len() as c_int;
             let (sizes, bytes) = (sizes.as_mut_ptr(), &raw mut plan.work_bytes);
-            let code =
-                (f.make)(handle, rank, sizes, null, 1, 0, null, 1, 0, kind as c_int, 1, bytes);
-            Functions::check(code, &format!("plan for sizes {dims:?}"))?;
+            // Embedded in itself: then strides count.
+            let embedded = if stride.is_some() { sizes } else { null };
+            let (step, kind) = (stride.unwrap_or(1) as c_longlong, kind as c_int);
+            let (batch, of) = (batch as c_longlong, embedded);
+            let code = (f.make)(handle, rank, sizes, of, step, 1, of, step, 1, kind, batch, bytes);
+            Functions::check(code, &format!("plan for {batch} of sizes {dims:?}"))?;
             Functions::check((f.set_stream)(handle, stream), "stream")?;
         }
         Ok(plan)
@@ -166,15 +187,15 @@ impl Plan {
 pub(super) struct Plans(Mutex<Vec<Plan>>);
 
 impl Plans {
-    /// Transforms numbers of sizes `dims` at `from` to `to`, in the stream. `work` gives working
+    /// Transforms numbers of a layout at `from` to `to`, in the stream. `work` gives working
     /// memory of a number of bytes, which has to live until the transform is in the stream.
     ///
     /// # Safety
-    /// The addresses are those of buffers with the lengths that the kind and the sizes ask for; the
+    /// The addresses are those of buffers with the lengths that the kind and the layout ask for; the
     /// context of the device is current, and the stream is of that device and outlives the plans.
     pub(super) unsafe fn run<W>(
         &self,
-        (dims, kind, inverse): (Dims, Kind, bool),
+        (layout, kind, inverse): (Layout, Kind, bool),
         stream: *mut c_void,
         (from, to): (u64, u64),
         work: impl FnOnce(usize) -> crate::Result<(W, u64)>,
@@ -182,11 +203,11 @@ impl Plans {
         let f = functions().map_err(Failure::Missing)?;
         // Held while a plan is used: a plan serves one thread at a time.
         let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match plans.iter().position(|p| p.dims == dims && p.kind == kind) {
+        match plans.iter().position(|p| p.layout == layout && p.kind == kind) {
             Some(at) => plans[..=at].rotate_right(1),
             None => {
                 plans.truncate(MOST_PLANS - 1);
-                plans.insert(0, Plan::new(f, dims, kind, stream)?);
+                plans.insert(0, Plan::new(f, layout, kind, stream)?);
             }
         }
         let plan = &plans[0];
@@ -205,7 +226,7 @@ impl Plans {
                     (f.complex_to_complex)(plan.handle, from, to, if inverse { 1 } else { -1 })
                 }
             };
-            Functions::check(code, &format!("transform of sizes {dims:?}"))?;
+            Functions::check(code, &format!("transform of sizes {:?}", layout.dims))?;
         }
         // Freed in the order of the stream: after the transform.
         drop(held);

@@ -8,9 +8,11 @@ use std::sync::LazyLock;
 use super::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
-use crate::error::{Result, check_len, voxels};
+use crate::error::Result;
 use crate::ops::Filter;
-use crate::ops::filter::{Method, RECURSIVE_FROM, SIGMA_NONE, Section, check_sigma, fir_weights};
+use crate::ops::filter::{
+    Method, RECURSIVE_FROM, SIGMA_NONE, Section, check_images, check_sigma, fir_weights,
+};
 
 static RECURSIVE: LazyLock<Program> =
     LazyLock::new(|| Program::new("recursive", include_str!("kernels/recursive.cu")));
@@ -41,18 +43,39 @@ impl Filter for Cuda {
         method: Method,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("dims", dims)?;
-        check_len("source", n, src.len())?;
-        check_len("output", n, out.len())?;
-        check_sigma(sigma)?;
-        let passes = (0..3).filter(|&a| dims[a] > 1 && sigma[a] >= SIGMA_NONE).map(|a| {
-            let kind = match method {
-                Method::Recursive if sigma[a] >= RECURSIVE_FROM => Kind::Recursive(sigma[a]),
-                _ => Kind::Fir(fir_weights(sigma[a]).iter().map(|&w| w as f32).collect()),
-            };
-            Pass { lines: Lines::along(dims, a), kind }
-        });
-        self.run_passes(src, &passes.collect::<Vec<_>>(), out)
+        check_images(dims, src.len(), out.len())?;
+        let passes = gaussians(dims, sigma, method, src.len())?;
+        self.run_passes(src, &passes, out)
+    }
+
+    fn gaussian_in_place(
+        &self,
+        data: &mut CudaBuffer<f32>,
+        dims: Dims,
+        sigma: [f64; 3],
+        method: Method,
+    ) -> Result<()> {
+        check_images(dims, data.len(), data.len())?;
+        let passes = gaussians(dims, sigma, method, data.len())?;
+        let other = match passes.iter().all(Pass::in_place) {
+            true => None,
+            false => Some(self.alloc_unset::<f32>(data.len())?),
+        };
+        let (mut here, mut there) = (Arg::from(&mut *data), Arg::optional(other.as_ref()));
+        for pass in &passes {
+            if pass.in_place() {
+                self.run_pass(pass, here, here)?;
+            } else {
+                self.run_pass(pass, here, there)?;
+                (here, there) = (there, here);
+            }
+        }
+        match &other {
+            Some(other) if passes.iter().filter(|p| !p.in_place()).count() % 2 == 1 => {
+                self.copy(other, data)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn box_mean(
@@ -62,21 +85,40 @@ impl Filter for Cuda {
         radius: [usize; 3],
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("dims", dims)?;
-        check_len("source", n, src.len())?;
-        check_len("output", n, out.len())?;
+        check_images(dims, src.len(), out.len())?;
         let passes = (0..3).filter(|&a| dims[a] > 1 && radius[a] > 0).map(|a| {
             // A window larger than the line is the line.
-            Pass { lines: Lines::along(dims, a), kind: Kind::Box(radius[a].min(dims[a])) }
+            let kind = Kind::Box(radius[a].min(dims[a]));
+            Pass { lines: Lines::along(dims, a, src.len()), kind }
         });
         self.run_passes(src, &passes.collect::<Vec<_>>(), out)
     }
+}
+
+/// The Gaussians of those axes that have one, of `total` samples.
+fn gaussians(dims: Dims, sigma: [f64; 3], method: Method, total: usize) -> Result<Vec<Pass>> {
+    check_sigma(sigma)?;
+    let passes = (0..3).filter(|&a| dims[a] > 1 && sigma[a] >= SIGMA_NONE).map(|a| {
+        let kind = match method {
+            Method::Recursive if sigma[a] >= RECURSIVE_FROM => Kind::Recursive(sigma[a]),
+            _ => Kind::Fir(fir_weights(sigma[a]).iter().map(|&w| w as f32).collect()),
+        };
+        Pass { lines: Lines::along(dims, a, total), kind }
+    });
+    Ok(passes.collect())
 }
 
 /// A filter of one axis.
 struct Pass {
     lines: Lines,
     kind: Kind,
+}
+
+impl Pass {
+    /// Whether it may write where it reads.
+    fn in_place(&self) -> bool {
+        matches!(self.kind, Kind::Recursive(_))
+    }
 }
 
 enum Kind {
@@ -97,9 +139,11 @@ struct Lines {
 }
 
 impl Lines {
-    fn along(dims: Dims, axis: usize) -> Self {
+    /// Those of all images of `total` samples together: in memory the lines of the next image follow
+    /// as those of the next slice do.
+    fn along(dims: Dims, axis: usize, total: usize) -> Self {
         let n = dims[axis];
-        Self { lines: dims.iter().product::<usize>() / n, stride: dims[..axis].iter().product(), n }
+        Self { lines: total / n, stride: dims[..axis].iter().product(), n }
     }
 
     /// Whether the samples of a line are neighbours in memory.
@@ -220,7 +264,7 @@ impl Cuda {
         // place reads from the other buffer.
         let mut to_out = vec![true; passes.len()];
         for i in (0..last).rev() {
-            to_out[i] = to_out[i + 1] == matches!(passes[i + 1].kind, Kind::Recursive(_));
+            to_out[i] = to_out[i + 1] == passes[i + 1].in_place();
         }
         let other = match to_out.contains(&false) {
             true => Some(self.alloc_unset::<f32>(src.len())?),
@@ -233,13 +277,18 @@ impl Cuda {
             };
             let from = if i == 0 { Arg::from(src) } else { at(to_out[i - 1]) };
             let to = at(to_out[i]);
-            match &pass.kind {
-                Kind::Recursive(sigma) => self.recursive(pass.lines, *sigma, from, to)?,
-                Kind::Fir(weights) => self.fir(pass.lines, weights, from, to)?,
-                Kind::Box(radius) => self.running_mean(pass.lines, *radius, from, to)?,
-            }
+            self.run_pass(pass, from, to)?;
         }
         Ok(())
+    }
+
+    /// Filters along one axis, from one buffer to another, or in place if the pass can.
+    fn run_pass(&self, pass: &Pass, from: Arg, to: Arg) -> Result<()> {
+        match &pass.kind {
+            Kind::Recursive(sigma) => self.recursive(pass.lines, *sigma, from, to),
+            Kind::Fir(weights) => self.fir(pass.lines, weights, from, to),
+            Kind::Box(radius) => self.running_mean(pass.lines, *radius, from, to),
+        }
     }
 
     /// The recursive Gaussian of one axis; `from` and `to` have the samples of all lines, and may be

@@ -2,14 +2,14 @@
 
 use std::sync::LazyLock;
 
-use super::cufft::{Failure, Kind};
-use super::{Cuda, CudaBuffer, Program, Shape};
+use super::cufft::{Failure, Kind, Layout};
+use super::{Arg, Cuda, CudaBuffer, Program, Shape};
 use crate::Dims;
 use crate::cpu::{self, Cpu};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result};
 use crate::ops::Fourier;
-use crate::ops::fourier::{check_factors, check_transform};
+use crate::ops::fourier::{check_factors, check_images, check_transform};
 
 static PROGRAM: LazyLock<Program> =
     LazyLock::new(|| Program::new("fourier", include_str!("kernels/fourier.cu")));
@@ -21,15 +21,16 @@ impl Fourier for Cuda {
         dims: Dims,
         spectrum: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let n = check_transform(dims, ("source", src.len()), spectrum.len())?;
+        let (n, images) = check_transform(dims, ("source", src.len()), spectrum.len())?;
         if dims[0] > 1 {
-            return self.real_to_complex(src, dims, spectrum);
+            return self.real_to_complex(src, (dims, images), spectrum);
         }
+        let n = n * images;
         // A row of one voxel is its own spectrum: what is left is a complex transform.
         let args = [src.into(), (&mut *spectrum).into(), (n as u64).into()];
         // SAFETY: the parameters are those of the kernel; it has n reals and n complex numbers.
         unsafe { self.launch(&PROGRAM, "real_to_complex", Shape::covering(n, 256), &args)? };
-        self.complex_in_place(spectrum, dims, false)
+        self.complex_in_place(spectrum, (dims, images), false)
     }
 
     fn inverse(
@@ -38,16 +39,16 @@ impl Fourier for Cuda {
         dims: Dims,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let n = check_transform(dims, ("output", out.len()), spectrum.len())?;
-        let scale = (1.0 / n as f64) as f32;
+        let (n, images) = check_transform(dims, ("output", out.len()), spectrum.len())?;
+        let (scale, n) = ((1.0 / n as f64) as f32, n * images);
         if dims[0] > 1 {
-            self.complex_to_real(spectrum, dims, out)?;
+            self.complex_to_real(spectrum, (dims, images), out)?;
             let args = [out.into(), (n as u64).into(), scale.into()];
             let shape = Shape::covering(n.div_ceil(4), 256);
             // SAFETY: the parameters are those of the kernel; the image has n voxels.
             return unsafe { self.launch(&PROGRAM, "scale_image", shape, &args) };
         }
-        self.complex_in_place(spectrum, dims, true)?;
+        self.complex_in_place(spectrum, (dims, images), true)?;
         let args = [(&*spectrum).into(), out.into(), (n as u64).into(), scale.into()];
         // SAFETY: the parameters are those of the kernel; it has n reals and n complex numbers.
         unsafe { self.launch(&PROGRAM, "complex_to_real", Shape::covering(n, 256), &args) }
@@ -65,6 +66,17 @@ impl Fourier for Cuda {
         // SAFETY: the parameters are those of the kernel; there are n factors and complex numbers.
         unsafe { self.launch(&PROGRAM, "scale_spectrum", shape, &args) }
     }
+
+    fn sine(&self, data: &mut CudaBuffer<f32>, dims: Dims) -> Result<()> {
+        let (n, images) = check_images(dims, ("data", data.len()))?;
+        for image in 0..images {
+            for axis in (0..3).filter(|&axis| dims[axis] > 1) {
+                let inner = dims[..axis].iter().product();
+                self.sine_of_lines(data, image * n, n, dims[axis], inner)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The CPU that transforms in place of cuFFT on an emulated device.
@@ -72,19 +84,97 @@ fn host() -> Result<Cpu> {
     Cpu::new(Some(1))
 }
 
+/// The sizes of images, and how many there are one after the other.
+type Images = (Dims, usize);
+
 impl Cuda {
+    /// The sine transforms of the lines of `n` voxels of an image of `voxels` voxels from `first` on,
+    /// `inner` voxels apart: their odd continuations, two lines in a complex number, are transformed
+    /// by Fourier. (A library has no sine transforms.)
+    fn sine_of_lines(
+        &self,
+        data: &mut CudaBuffer<f32>,
+        first: usize,
+        voxels: usize,
+        n: usize,
+        inner: usize,
+    ) -> Result<()> {
+        let size = |n: usize| {
+            let expected = "at most 2^31 - 1 along an axis, and such lines in all";
+            i32::try_from(n).map_err(|_| ComputeError::argument("sizes", n, expected))
+        };
+        let (lines, pairs) = (voxels / n, (voxels / n).div_ceil(2));
+        let period = 2 * (n + 1);
+        size(lines)?;
+        size(period)?;
+        let mut work = self.alloc_unset::<f32>(2 * period * pairs)?;
+        let scale = (0.5 * (2.0 / (n + 1) as f64).sqrt()) as f32;
+        let image = Arg::from_element(data, first);
+        let sizes: [Arg; 3] = [(n as u32).into(), (inner as u32).into(), (lines as u32).into()];
+        // Threads are neighbours where the numbers are: along the rows, or across the columns.
+        let (of_rows, other) = if inner == 1 { (n, pairs) } else { (pairs, n.div_ceil(8)) };
+        let shape = Shape {
+            grid: [of_rows.div_ceil(256) as u32, other.min(65535) as u32, 1],
+            block: [256, 1, 1],
+            shared: 0,
+        };
+        let kernels = match inner {
+            1 => ["extend_rows", "sine_of_rows"],
+            _ => ["extend_columns", "sine_of_columns"],
+        };
+        let args = [image, (&mut work).into(), sizes[0], sizes[1], sizes[2]];
+        // SAFETY: the parameters are those of the kernel; the image has `voxels` voxels, and there is
+        // room for `period` complex numbers of every pair of lines.
+        unsafe { self.launch(&PROGRAM, kernels[0], shape, &args)? };
+        let layout =
+            Layout { dims: [period, 1, 1], batch: pairs, stride: (inner > 1).then_some(pairs) };
+        self.complex_lines(&mut work, layout)?;
+        let args = [(&work).into(), image, sizes[0], sizes[1], sizes[2], scale.into()];
+        // SAFETY: as above; `data` is borrowed for change.
+        unsafe { self.launch(&PROGRAM, kernels[1], shape, &args) }
+    }
+
+    /// Transforms of one dimension, in place, not normalised.
+    fn complex_lines(&self, numbers: &mut CudaBuffer<f32>, layout: Layout) -> Result<()> {
+        if !self.is_emulated() {
+            let buffers = (numbers.address(), numbers.address());
+            return self.transform(layout, Kind::ComplexToComplex, false, buffers);
+        }
+        let mut values = self.download(numbers)?;
+        let n = layout.dims[0];
+        match layout.stride {
+            Some(stride) => cpu::fourier::columns(&host()?, &mut values, [stride, n, 1], false),
+            None => {
+                let host = host()?;
+                for line in values.chunks_mut(2 * n) {
+                    cpu::fourier::columns(&host, line, [1, n, 1], false);
+                }
+            }
+        }
+        self.write(&values, numbers, 0)
+    }
+
     fn real_to_complex(
         &self,
         src: &CudaBuffer<f32>,
-        dims: Dims,
+        (dims, images): Images,
         spectrum: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         if !self.is_emulated() {
             let buffers = (src.address(), spectrum.address());
-            return self.transform(dims, Kind::RealToComplex, false, buffers);
+            return self.transform(
+                Layout { dims, batch: images, stride: None },
+                Kind::RealToComplex,
+                false,
+                buffers,
+            );
         }
         let mut numbers = vec![0.0; spectrum.len()];
-        cpu::fourier::forward(&host()?, &self.download(src)?, dims, &mut numbers);
+        let (values, len) = (self.download(src)?, numbers.len() / images);
+        let sources = values.chunks(values.len() / images);
+        for (src, numbers) in sources.zip(numbers.chunks_mut(len)) {
+            cpu::fourier::forward(&host()?, src, dims, numbers);
+        }
         self.write(&numbers, spectrum, 0)
     }
 
@@ -92,16 +182,24 @@ impl Cuda {
     fn complex_to_real(
         &self,
         spectrum: &mut CudaBuffer<f32>,
-        dims: Dims,
+        (dims, images): Images,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         if !self.is_emulated() {
             let buffers = (spectrum.address(), out.address());
-            return self.transform(dims, Kind::ComplexToReal, true, buffers);
+            return self.transform(
+                Layout { dims, batch: images, stride: None },
+                Kind::ComplexToReal,
+                true,
+                buffers,
+            );
         }
         let mut numbers = self.download(spectrum)?;
         let mut image = vec![0.0; out.len()];
-        cpu::fourier::inverse(&host()?, &mut numbers, dims, 1.0, &mut image);
+        let (len, n) = (numbers.len() / images, image.len() / images);
+        for (numbers, image) in numbers.chunks_mut(len).zip(image.chunks_mut(n)) {
+            cpu::fourier::inverse(&host()?, numbers, dims, 1.0, image);
+        }
         // As cuFFT, which leaves nothing of use in the spectrum.
         self.write(&vec![f32::NAN; numbers.len()], spectrum, 0)?;
         self.write(&image, out, 0)
@@ -111,7 +209,7 @@ impl Cuda {
     fn complex_in_place(
         &self,
         numbers: &mut CudaBuffer<f32>,
-        dims: Dims,
+        (dims, images): Images,
         inverse: bool,
     ) -> Result<()> {
         if dims == [1; 3] {
@@ -119,15 +217,29 @@ impl Cuda {
         }
         if !self.is_emulated() {
             let buffers = (numbers.address(), numbers.address());
-            return self.transform(dims, Kind::ComplexToComplex, inverse, buffers);
+            return self.transform(
+                Layout { dims, batch: images, stride: None },
+                Kind::ComplexToComplex,
+                inverse,
+                buffers,
+            );
         }
         let mut values = self.download(numbers)?;
-        cpu::fourier::columns(&host()?, &mut values, dims, inverse);
+        let len = values.len() / images;
+        for values in values.chunks_mut(len) {
+            cpu::fourier::columns(&host()?, values, dims, inverse);
+        }
         self.write(&values, numbers, 0)
     }
 
-    /// By cuFFT, between buffers whose lengths are those of the sizes and the kind.
-    fn transform(&self, dims: Dims, kind: Kind, inverse: bool, buffers: (u64, u64)) -> Result<()> {
+    /// By cuFFT, between buffers whose lengths are those of the layout and the kind.
+    fn transform(
+        &self,
+        layout: Layout,
+        kind: Kind,
+        inverse: bool,
+        buffers: (u64, u64),
+    ) -> Result<()> {
         let Some(stream) = self.stream() else {
             return Err(self.unsupported("a Fourier transform without a stream"));
         };
@@ -137,7 +249,7 @@ impl Cuda {
             Ok((buffer, address))
         };
         // SAFETY: the lengths were checked; `stream` has made the context current.
-        let done = unsafe { self.0.plans.run((dims, kind, inverse), stream, buffers, work) };
+        let done = unsafe { self.0.plans.run((layout, kind, inverse), stream, buffers, work) };
         match done {
             Ok(done) => done,
             Err(Failure::Missing(reason)) => {

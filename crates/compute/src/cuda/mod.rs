@@ -15,9 +15,11 @@
 
 mod cache;
 mod cufft;
+mod elastic;
 mod elementwise;
 mod emulated;
 mod filter;
+mod flow;
 mod fourier;
 mod gpu;
 pub(crate) mod histogram;
@@ -27,6 +29,7 @@ mod nvrtc;
 mod program;
 mod reduce;
 mod resample;
+mod similarity;
 mod sort;
 mod stencil;
 mod tiles;

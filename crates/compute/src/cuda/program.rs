@@ -7,7 +7,10 @@ use crate::device::Element;
 
 /// Headers that kernel files may include.
 const HEADERS: &[(&str, &str)] = &[
+    ("columns.cuh", include_str!("kernels/columns.cuh")),
+    ("correlation.cuh", include_str!("kernels/correlation.cuh")),
     ("prelude.cuh", include_str!("kernels/prelude.cuh")),
+    ("differences.cuh", include_str!("kernels/differences.cuh")),
     ("functions.cuh", include_str!("kernels/functions.cuh")),
     ("interpolate.cuh", include_str!("kernels/interpolate.cuh")),
     ("sampler.cuh", include_str!("kernels/sampler.cuh")),

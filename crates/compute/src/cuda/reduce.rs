@@ -12,16 +12,16 @@ use crate::ops::Reduce;
 use crate::ops::reduce::{Reduction, check};
 
 /// The threads of a block.
-const THREADS: u32 = 256;
+pub(super) const THREADS: u32 = 256;
 
 /// The most blocks of a launch: four on each multiprocessor of the largest GPUs, all at once. Part
 /// of what defines the result, and so the same for all GPUs.
-const BLOCKS: usize = 528;
+pub(super) const BLOCKS: usize = 528;
 
 /// The most numbers of a launch, so that their parts stay in registers.
 const MOST_TERMS: usize = 24;
 /// Bytes of the parts of blocks, at the begin of the scratch; the count of blocks comes after them.
-const PARTIALS: usize = MOST_TERMS * BLOCKS * size_of::<f64>();
+pub(super) const PARTIALS: usize = MOST_TERMS * BLOCKS * size_of::<f64>();
 const _: () = assert!(PARTIALS + size_of::<u32>() <= SCRATCH);
 /// The most inputs of a launch.
 const MOST_INPUTS: usize = 8;

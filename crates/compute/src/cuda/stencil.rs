@@ -14,14 +14,14 @@ static STENCIL: LazyLock<Program> =
     LazyLock::new(|| Program::new("stencil", include_str!("kernels/stencil.cu")));
 
 /// The most slices of a tile; each tile reads one slice before and one after its own.
-const SLICES: usize = 16;
+pub(super) const SLICES: usize = 16;
 /// The same for threads that have four voxels, of which there are fewer.
-const SLICES_OF_FOURS: usize = 4;
+pub(super) const SLICES_OF_FOURS: usize = 4;
 
 /// The factors of differences along each axis, as the kernels have them.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Scales {
+pub(super) struct Scales {
     /// Between the ends of an axis.
     middle: [f32; 3],
     /// At the first and the last voxel.
@@ -33,7 +33,7 @@ unsafe impl Plain for Scales {}
 
 impl Scales {
     /// Those of the gradient, rounded as on the CPU.
-    fn new(dims: Dims, spacing: [f64; 3]) -> Self {
+    pub(super) fn new(dims: Dims, spacing: [f64; 3]) -> Self {
         let inverse = spacing.map(|h| 1.0 / h);
         let end = |a: usize| if dims[a] > 1 { 1.0 } else { 0.0 };
         Self {

@@ -27,7 +27,7 @@ impl Tiles {
     /// The tiles of a grid, of at most `most` slices, and the blocks for them. A tile has fewer
     /// slices where there would otherwise be too few blocks to keep the device busy.
     pub(super) fn new(cuda: &Cuda, dims: Dims, most: usize) -> Result<(Self, Shape)> {
-        Self::of_threads(cuda, dims, most, TILE, 1)
+        Self::of_threads(cuda, dims, most, (TILE, TILE, 1))
     }
 
     /// The same for threads that have four voxels along x each; rows are a multiple of four voxels.
@@ -35,16 +35,28 @@ impl Tiles {
         let fours = dims[0] / 4;
         // The widest blocks of those that waste the fewest threads.
         let width = [32, 16, 8].into_iter().min_by_key(|&w| fours.div_ceil(w) * w).unwrap_or(32);
-        Self::of_threads(cuda, dims, most, [width, TILE[0] * TILE[1] / width], 4)
+        let block = [width, TILE[0] * TILE[1] / width];
+        Self::of_threads(cuda, dims, most, (block, block, 4))
     }
 
-    /// For blocks of `block` threads along x and y that have `wide` voxels along x each.
-    fn of_threads(
+    /// For sweeps, whose threads have two voxels along x each: the tile of a block has two voxels
+    /// less on each side, which are in its neighbours' tiles.
+    pub(super) fn of_sweeps(
         cuda: &Cuda,
         dims: Dims,
         most: usize,
         block: [usize; 2],
-        wide: usize,
+    ) -> Result<(Self, Shape)> {
+        Self::of_threads(cuda, dims, most, (block, [block[0] - 2, block[1] - 4], 2))
+    }
+
+    /// For blocks of `block` threads along x and y, of which `used` have voxels of the tile, `wide`
+    /// of them along x each.
+    fn of_threads(
+        cuda: &Cuda,
+        dims: Dims,
+        most: usize,
+        (block, used, wide): ([usize; 2], [usize; 2], usize),
     ) -> Result<(Self, Shape)> {
         let too_large = || {
             let expected = "at most 2^32 - 1 along an axis, and 2^31 - 1 tiles of a GPU in all";
@@ -52,7 +64,7 @@ impl Tiles {
         };
         let size = |a: usize| u32::try_from(dims[a]).map_err(|_| too_large());
         let sizes = [size(0)?, size(1)?, size(2)?];
-        let along = [dims[0].div_ceil(block[0] * wide), dims[1].div_ceil(block[1])];
+        let along = [dims[0].div_ceil(used[0] * wide), dims[1].div_ceil(used[1])];
         // No overflow: the product is at most that of the sizes, which has been checked.
         let per_slice = along[0] * along[1];
         let enough = 8 * cuda.multiprocessors();

@@ -12,6 +12,7 @@ use crate::error::{Result, check_len, voxels};
 /// real and its imaginary part are neighbours in a buffer of [`spectrum_len`] floats.
 pub trait Fourier: Memory {
     /// The spectrum of an image: `X[k] = Σ_i x[i] exp(-2π√-1 Σ_a k_a i_a / n_a)`, not normalised.
+    /// Of several images, one after the other in `src`, the spectra, one after the other.
     ///
     /// # Errors
     /// Wrong lengths or sizes; a library that is missing.
@@ -23,7 +24,7 @@ pub trait Fourier: Memory {
     ) -> Result<()>;
 
     /// The image of a spectrum, the inverse of [`forward`](Self::forward): normalised by
-    /// `1 / (nx ny nz)`. The spectrum is used as working memory: what it holds afterwards is not to
+    /// `1 / (nx ny nz)`. Of several spectra, one after the other, the images. The spectrum is used as working memory: what it holds afterwards is not to
     /// be relied on.
     ///
     /// The spectrum must be that of a real image. Along x the imaginary parts of frequency 0 and, of
@@ -50,6 +51,14 @@ pub trait Fourier: Memory {
         dims: Dims,
         factors: &Self::Buffer<f32>,
     ) -> Result<()>;
+
+    /// The sine transform of each of one or more images, one after the other, in place:
+    /// `X[k] = Σ_i x[i] Πₐ √(2 / (nₐ+1)) sin(π (iₐ+1)(kₐ+1) / (nₐ+1))` over the axes of more than one
+    /// voxel (DST-I), which is its own inverse. It diagonalises differences with zeros beyond the border.
+    ///
+    /// # Errors
+    /// A length that is not a multiple of the voxels; wrong sizes; a library that is missing.
+    fn sine(&self, data: &mut Self::Buffer<f32>, dims: Dims) -> Result<()>;
 }
 
 /// The floats of the spectrum of a grid: `2 (nx/2 + 1) ny nz`.
@@ -61,15 +70,31 @@ pub fn spectrum_len(dims: Dims) -> Result<usize> {
     Ok(2 * (dims[0] / 2 + 1) * dims[1] * dims[2])
 }
 
-/// Checks the lengths of an image and its spectrum; the voxels of the image.
+/// Checks the lengths of one or more images and of their spectra; the voxels of an image, and how
+/// many images there are.
 ///
 /// # Errors
 /// Wrong lengths or sizes.
-pub fn check_transform(dims: Dims, image: (&'static str, usize), spectrum: usize) -> Result<usize> {
+pub fn check_transform(
+    dims: Dims,
+    image: (&'static str, usize),
+    spectrum: usize,
+) -> Result<(usize, usize)> {
+    let (n, images) = check_images(dims, image)?;
+    check_len("spectrum", images * spectrum_len(dims)?, spectrum)?;
+    Ok((n, images))
+}
+
+/// Checks the length of one or more images, one after the other; the voxels of an image, and how
+/// many images there are.
+///
+/// # Errors
+/// Wrong lengths or sizes.
+pub fn check_images(dims: Dims, (what, len): (&'static str, usize)) -> Result<(usize, usize)> {
     let n = voxels("dims", dims)?;
-    check_len(image.0, n, image.1)?;
-    check_len("spectrum", spectrum_len(dims)?, spectrum)?;
-    Ok(n)
+    let images = len.div_ceil(n).max(1);
+    check_len(what, images * n, len)?;
+    Ok((n, images))
 }
 
 /// Checks the lengths of a spectrum and its factors; the number of frequencies.

@@ -1,6 +1,6 @@
 //! Fourier transforms against sums over all voxels, in `f64`.
 
-use std::f64::consts::TAU;
+use std::f64::consts::{PI, TAU};
 
 use voxalign_compute::ops::fourier::spectrum_len;
 use voxalign_compute::{Device, Dims};
@@ -9,7 +9,7 @@ use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset}
 
 on_devices!(
     "fourier.cu";
-    forward, round_trip, waves, energy, scale, errors;
+    forward, round_trip, several_images, waves, energy, scale, sine, sine_is_its_own_inverse, errors;
     same bits: bits
 );
 
@@ -78,6 +78,75 @@ fn round_trip<D: Device>(device: &D) {
         let found = back(device, &transformed(device, &src, dims), dims);
         let expected: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
         assert_close(&format!("round trip {dims:?}"), &found, &expected, 3e-4);
+    }
+}
+
+/// Images one after the other are transformed as if each were alone.
+fn several_images<D: Device>(device: &D) {
+    for dims in SIZES {
+        let (n, numbers) = (len(dims), spectrum_len(dims).unwrap());
+        let src = Random::new(10).image([3 * n, 1, 1]);
+        let buffer = device.upload(&src).unwrap();
+        let mut spectra = device.alloc(3 * numbers).unwrap();
+        device.forward(&buffer, dims, &mut spectra).unwrap();
+        let found = device.download(&spectra).unwrap();
+        for (i, src) in src.chunks(n).enumerate() {
+            let alone: Vec<f64> =
+                transformed(device, src, dims).iter().map(|&v| f64::from(v)).collect();
+            let largest = alone.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+            let found = &found[i * numbers..][..numbers];
+            assert_close(&format!("image {i} of {dims:?}"), found, &alone, 1e-6 * largest);
+        }
+        let mut out = device.alloc(3 * n).unwrap();
+        device.inverse(&mut spectra, dims, &mut out).unwrap();
+        let expected: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
+        assert_close(&format!("{dims:?}"), &device.into_host(out).unwrap(), &expected, 3e-4);
+    }
+}
+
+/// The sine transform of images, along each axis as a sum.
+fn sine<D: Device>(device: &D) {
+    for dims in SIZES.into_iter().chain([[13, 7, 5], [1, 1, 2], [1, 5, 3], [31, 2, 2]]) {
+        for images in [1, 3] {
+            let n = len(dims);
+            let src = Random::new(11).image([images * n, 1, 1]);
+            let mut expected: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
+            for image in expected.chunks_mut(n) {
+                for axis in (0..3).filter(|&a| dims[a] > 1) {
+                    let (before, m) = (image.to_vec(), dims[axis] + 1);
+                    for (k, at) in indices(dims).enumerate() {
+                        let term = |i: usize| {
+                            let mut from = at;
+                            from[axis] = i;
+                            let turns = (i + 1) * (at[axis] + 1) % (2 * m);
+                            before[offset(dims, from)] * (PI * turns as f64 / m as f64).sin()
+                        };
+                        let sum: f64 = (0..dims[axis]).map(term).sum();
+                        image[k] = sum * (2.0 / m as f64).sqrt();
+                    }
+                }
+            }
+            let mut buffer = device.upload(&src).unwrap();
+            device.sine(&mut buffer, dims).unwrap();
+            let largest = expected.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+            let found = device.into_host(buffer).unwrap();
+            let name = format!("sine {dims:?}, {images}");
+            assert_close(&name, &found, &expected, 1e-6 * largest);
+        }
+    }
+}
+
+fn sine_is_its_own_inverse<D: Device>(device: &D) {
+    for dims in SIZES.into_iter().chain(LARGER) {
+        let src = Random::new(12).image(dims);
+        let mut buffer = device.upload(&src).unwrap();
+        device.sine(&mut buffer, dims).unwrap();
+        let energy = |v: &[f32]| v.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>();
+        let (found, expected) = (energy(&device.download(&buffer).unwrap()), energy(&src));
+        assert!((found - expected).abs() < 1e-5 * expected, "{dims:?}: {found}, {expected}");
+        device.sine(&mut buffer, dims).unwrap();
+        let expected: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
+        assert_close(&format!("{dims:?}"), &device.into_host(buffer).unwrap(), &expected, 3e-4);
     }
 }
 
@@ -178,6 +247,13 @@ fn errors<D: Device>(device: &D) {
     assert!(device.forward(&image, dims, &mut short).is_err());
     assert!(device.inverse(&mut short, dims, &mut out).is_err());
     assert!(device.inverse(&mut spectrum, dims, &mut short).is_err());
+    assert!(device.forward(&image, [5, 3, 1], &mut spectrum).is_ok());
+    assert!(device.forward(&image, [5, 1, 1], &mut short).is_err());
+    let mut none = device.alloc::<f32>(0).unwrap();
+    assert!(device.forward(&none, dims, &mut spectrum).is_err());
+    assert!(device.sine(&mut none, dims).is_err());
+    assert!(device.sine(&mut short, dims).is_err());
+    assert!(device.sine(&mut short, [29, 0, 1]).is_err());
     assert!(device.scale_spectrum(&mut short, dims, &factors).is_err());
     assert!(device.scale_spectrum(&mut spectrum, dims, &image).is_err());
 }
@@ -189,6 +265,9 @@ fn bits<D: Device>(device: &D) -> Results {
         let spectrum = transformed(device, &src, dims);
         results.push((format!("inverse {dims:?}"), back(device, &spectrum, dims)));
         results.push((format!("forward {dims:?}"), spectrum));
+        let mut buffer = device.upload(&src).unwrap();
+        device.sine(&mut buffer, dims).unwrap();
+        results.push((format!("sine {dims:?}"), device.into_host(buffer).unwrap()));
     }
     results
 }

@@ -88,12 +88,20 @@ macro_rules! on_devices {
 const KERNEL_FILES: &[&str] = &[
     "check.cu",
     "baselines.cu",
+    "elastic.cu",
+    "correlation.cu",
     "fields.cu",
     "filter.cu",
+    "flow.cu",
+    "force.cu",
     "fourier.cu",
+    "halves.cu",
     "histogram.cu",
     "joint.cu",
     "labels.cu",
+    "norms.cu",
+    "means.cu",
+    "pair.cu",
     "recursive.cu",
     "reduce.cu",
     "resample.cu",
@@ -119,13 +127,16 @@ fn every_file_of_kernels_is_in_a_list() {
     }
 }
 
+mod elastic;
 mod elementwise;
 mod filter;
+mod flow;
 mod fourier;
 mod histogram;
 mod reduce;
 mod resample;
 mod schemes;
+mod similarity;
 mod sort;
 mod stencil;
 mod support;

@@ -7,11 +7,13 @@
 mod displacement;
 mod parameters;
 
-pub use displacement::Displacement;
+pub use displacement::{Displacement, Residuals};
 pub use parameters::AffineParameters;
 
 use crate::affine::Affine;
 use crate::error::{ImageError, Result};
+use crate::field::VectorField;
+use crate::grid::Grid;
 use nalgebra::{Matrix3, Rotation3, UnitQuaternion, Vector3};
 
 /// A rotation about a centre followed by a translation.
@@ -179,6 +181,38 @@ impl Transform {
         })
     }
 
+    /// The point whose image under this transform is the given one, and how far in mm the fields on
+    /// the way to it are from being undone; for points, more exact than the
+    /// [`inverse`](Self::inverse) of a field, which is known at its voxels only, and faster.
+    ///
+    /// # Errors
+    /// [`ImageError::Singular`] for a linear part without inverse.
+    pub fn apply_inverse(&self, point: Vector3<f64>) -> Result<(Vector3<f64>, f64)> {
+        match self {
+            Transform::Displacement(t) => Ok(t.apply_inverse(point)),
+            Transform::Composite(parts) => {
+                parts.iter().rev().try_fold((point, 0.0), |(p, left), t| {
+                    let (p, more) = t.apply_inverse(p)?;
+                    Ok((p, left + more))
+                })
+            }
+            linear => Ok((linear.to_affine()?.inverse()?.apply(point), 0.0)),
+        }
+    }
+
+    /// The displacements of this transform at the voxels of a grid, world mm.
+    #[must_use]
+    pub fn sampled(&self, grid: &Grid) -> VectorField {
+        let parts = match self.simplified() {
+            Transform::Composite(parts) => parts,
+            one => vec![one],
+        };
+        // Once, not for every voxel.
+        let parts: Vec<_> =
+            parts.into_iter().map(|t| t.to_affine().map_or(t, Transform::Affine)).collect();
+        VectorField::from_world_fn(grid.clone(), |p| parts.iter().fold(p, |q, t| t.apply(q)) - p)
+    }
+
     /// Largest and mean distance in mm between the given points and their images under this
     /// transform followed by `inverse`: the inverse-consistency error.
     #[must_use]
@@ -224,7 +258,6 @@ pub fn nearest_rotation(matrix: &Matrix3<f64>) -> Rotation3<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Grid, VectorField};
 
     fn rigid() -> Rigid {
         Rigid {

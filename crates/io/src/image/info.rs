@@ -58,6 +58,10 @@ pub struct ImageInfo {
     pub dims: Vec<usize>,
     /// How many axes the file has; `dims` are at least three, filled up with ones.
     pub dimensions: usize,
+    /// Values of each voxel that are stored beside each other, as the vectors of NRRD and
+    /// MetaImage are; `dims` has them as an axis after the spatial ones. 1 for NIfTI, which stores
+    /// every component as a volume.
+    pub components: usize,
     /// The stored type.
     pub data_type: DataType,
     /// The order of bytes.

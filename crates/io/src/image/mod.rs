@@ -25,6 +25,7 @@ pub(crate) use nifti::{VectorHeader, with_header as nifti_with_header, write_vec
 
 use crate::error::{IoError, Result};
 use crate::source::Source;
+use rayon::prelude::*;
 use std::path::Path;
 use voxalign_image::{LabelMap, Volume};
 
@@ -133,6 +134,34 @@ fn labels_of(source: &Source<'_>) -> Result<LabelMap> {
     plan.one_volume()?;
     let data = decode::labels(&plan, source)?;
     Volume::new(plan.info.grid, data).map_err(|e| IoError::image(source.path(), e))
+}
+
+/// The values of a NRRD or MetaImage file of vectors, all of the first component, then the next.
+///
+/// # Errors
+/// As [`read_volume`]; an image that holds no vectors.
+pub(crate) fn vectors(source: &Source<'_>) -> Result<(Vec<f32>, ImageInfo)> {
+    let plan = plan(source)?;
+    let components = plan.info.components;
+    if components < 2 || plan.info.volumes() != components {
+        return Err(IoError::malformed(
+            source.path(),
+            format!(
+                "the sizes are {:?} with {components} values in each voxel, so this is no field \
+                 of vectors",
+                plan.info.dims
+            ),
+            "a field has 3 values beside each other in each voxel, or 2 in each pixel",
+        ));
+    }
+    let beside = decode::floats(&plan, source)?;
+    let n = beside.len() / components;
+    let mut apart = vec![0.0; beside.len()];
+    apart.par_chunks_mut(n).enumerate().for_each(|(c, component)| {
+        let values = beside.iter().skip(c).step_by(components);
+        component.iter_mut().zip(values).for_each(|(to, &from)| *to = from);
+    });
+    Ok((apart, plan.info))
 }
 
 /// Parses the header, by the file's extension and its first bytes.

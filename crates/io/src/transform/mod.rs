@@ -1,4 +1,5 @@
-//! Transforms: ITK text, ANTs/ITK MATLAB files, FSL matrices and NIfTI displacement fields.
+//! Transforms: ITK text, ANTs/ITK MATLAB files, FSL matrices and displacement fields, which are
+//! read from NIfTI, NRRD and MetaImage files and written as NIfTI.
 //!
 //! All are parsed here: their formats are a page each, and the conventions at the border (LPS
 //! world, centres, FSL's scaled voxels) are the point of this module.
@@ -6,11 +7,11 @@
 //! A [`Transform`] maps fixed world to moving world, as ITK transforms do; FSL matrices map moving
 //! to fixed coordinates of their own kind and are inverted and converted with the two grids.
 
+mod field;
 mod fsl;
 mod itk;
 mod itk_text;
 mod matlab;
-mod nifti_field;
 
 use crate::atomic;
 use crate::error::{IoError, Result};
@@ -131,7 +132,7 @@ pub fn write_as(
         TransformFormat::ItkText => itk_text::format(path, transform)?.into_bytes(),
         TransformFormat::ItkMatlab => matlab::format(path, transform)?,
         TransformFormat::Fsl => fsl::format(path, transform, geometry)?.into_bytes(),
-        TransformFormat::NiftiField => return nifti_field::write(path, transform, geometry),
+        TransformFormat::NiftiField => return field::write(path, transform, geometry),
     };
     atomic::write_file(path, |w| w.write_all(&bytes))
 }
@@ -159,21 +160,18 @@ fn read_source(source: &Source<'_>, geometry: &Geometry<'_>) -> Result<Transform
     let path = source.path();
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     if [".nii", ".nii.gz", ".hdr", ".img", ".hdr.gz", ".img.gz"].iter().any(|e| name.ends_with(e)) {
-        return nifti_field::read(source);
+        return field::read_nifti(source);
     }
     if crate::image::Format::from_path(path).is_ok() {
-        return Err(IoError::unsupported(
-            path,
-            "displacement fields are read from NIfTI files only",
-            "convert it with SimpleITK: WriteImage(ReadImage(\"in.mha\"), \"out.nii.gz\")",
-        ));
+        return field::read_itk(source);
     }
     let bytes = source.read_all(LARGEST_TEXT)?;
     if bytes.starts_with(b"\x89HDF") {
         return Err(IoError::unsupported(
             path,
             "this is an ITK HDF5 transform, which is not read",
-            "convert it with ANTs' `CompositeTransformUtil --disassemble` to .mat and .nii.gz",
+            "take it apart with ANTs, `CompositeTransformUtil --disassemble FILE.h5 NAME`, which \
+             writes .mat and .nii.gz, and give these with a -t each",
         ));
     }
     if bytes.starts_with(b"#Insight Transform File") {

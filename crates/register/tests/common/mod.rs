@@ -168,12 +168,21 @@ pub fn padded(grid: &Grid, mm: f64) -> Grid {
 /// Mean Dice over the labels of 4 and above with more than 50 voxels in both maps; the moving map
 /// is resampled by nearest neighbour.
 pub fn dice(fixed: &LabelMap, moving: &LabelMap, transform: &Affine) -> f64 {
+    dice_through(fixed, moving, |_, p| transform.apply(p))
+}
+
+/// As [`dice`], through a function of the voxel's number and its world position.
+pub fn dice_through(
+    fixed: &LabelMap,
+    moving: &LabelMap,
+    to: impl Fn(usize, Vector3<f64>) -> Vector3<f64>,
+) -> f64 {
     const MOST: usize = 4096;
     let mut counts = vec![[0u32; 4]; MOST];
     for &l in moving.data() {
         counts[l as usize][1] += 1;
     }
-    let map = fixed.grid().to_world().then(transform).then(moving.grid().to_index());
+    let (world, index) = (fixed.grid().to_world(), moving.grid().to_index());
     let dims = fixed.dims();
     for (i, &l) in fixed.data().iter().enumerate() {
         let p = Vector3::new(
@@ -181,7 +190,7 @@ pub fn dice(fixed: &LabelMap, moving: &LabelMap, transform: &Affine) -> f64 {
             (i / dims[0] % dims[1]) as f64,
             (i / (dims[0] * dims[1])) as f64,
         );
-        let q = map.apply(p).map(f64::round);
+        let q = index.apply(to(i, world.apply(p))).map(f64::round);
         let inside = (0..3).all(|a| q[a] >= 0.0 && q[a] < moving.dims()[a] as f64);
         let w = if inside {
             moving.get(q[0] as usize, q[1] as usize, q[2] as usize).copied().unwrap_or(0)

@@ -6,11 +6,11 @@ mod table;
 
 pub(crate) use job::{Job, Paths, register_only};
 
-use crate::args::{Cli, Command, Interpolation, MethodArgs, Outside, RunArgs};
+use crate::args::{Command, MethodArgs, OutputArgs, RunArgs};
 use crate::config;
 use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
-use clap::{Args, CommandFactory, Parser};
+use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -85,31 +85,6 @@ pub(crate) struct AffineArgs {
     run: RunArgs,
 }
 
-/// What is written and how.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Output")]
-pub(crate) struct OutputArgs {
-    /// Interpolation of warped.nii.gz [default: linear]
-    #[arg(long, value_enum)]
-    pub(crate) interpolation: Option<Interpolation>,
-    /// Value of warped.nii.gz outside the moving image, or `nan` [default: 0]
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
-    pub(crate) outside: Option<Outside>,
-    /// Write report.html (the default)
-    #[arg(long, overrides_with = "no_report")]
-    report: bool,
-    /// Do not write report.html
-    #[arg(long, overrides_with = "report")]
-    no_report: bool,
-}
-
-impl OutputArgs {
-    /// Whether a report is written.
-    pub(crate) fn wants_report(&self) -> bool {
-        self.report || !self.no_report
-    }
-}
-
 /// Registers the images.
 pub(crate) fn run(args: AffineArgs) -> Result<Outcome, Failure> {
     let args = match &args.config {
@@ -149,31 +124,12 @@ pub(crate) fn run(args: AffineArgs) -> Result<Outcome, Failure> {
 /// The arguments with those of the configuration file before them.
 fn with_config(args: &AffineArgs, typed: Vec<OsString>) -> Result<AffineArgs, Failure> {
     let Some(path) = &args.config else { return Ok(args.clone()) };
-    let root = Cli::command();
-    let command = root
-        .find_subcommand("affine")
-        .ok_or_else(|| Failure::Internal("the command affine is not defined".into()))?;
-    let config = config::read(path, command)?;
-    let head: Vec<OsString> = typed.iter().take(2).cloned().collect();
-    let parse = |rest: Vec<OsString>| match Cli::try_parse_from(head.iter().cloned().chain(rest)) {
-        Ok(Cli { command: Command::Affine(args) }) => Ok(*args),
-        Ok(_) => Err("it is not for this command".to_owned()),
-        // Clap's message without its usage lines.
-        Err(e) => {
-            let text = e.to_string();
-            let said = text.trim_start_matches("error: ");
-            let said = said.split("\n\nUsage").next().unwrap_or(said);
-            Err(said.split("\n\nFor more").next().unwrap_or(said).replace('\n', " "))
-        }
-    };
-    // First alone, so that a bad value is blamed on the file.
-    let from_file = |e: String| Failure::input(format!("'{}': {e}", path.display()));
-    if !config.arguments.is_empty() {
-        parse(config.arguments.clone()).map_err(from_file)?;
-    }
-    let rest = config.arguments.iter().chain(typed.iter().skip(2)).cloned().collect();
-    let mut merged = parse(rest).map_err(Failure::Input)?;
-    for (name, value) in config.positionals {
+    let (mut merged, positionals) =
+        config::merged(path, "affine", typed, |command| match command {
+            Command::Affine(args) => Some(*args),
+            _ => None,
+        })?;
+    for (name, value) in positionals {
         let slot = if name == "fixed" { &mut merged.fixed } else { &mut merged.moving };
         slot.get_or_insert(value);
     }
@@ -183,6 +139,8 @@ fn with_config(args: &AffineArgs, typed: Vec<OsString>) -> Result<AffineArgs, Fa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Cli;
+    use clap::Parser;
 
     fn parse(arguments: &[&str]) -> AffineArgs {
         match Cli::try_parse_from(arguments).unwrap().command {

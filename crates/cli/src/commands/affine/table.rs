@@ -1,7 +1,7 @@
 //! The short table at the end of a registration.
 
-use super::job::Scores;
 use crate::output::{self, Table};
+use crate::registration::Scores;
 use std::path::Path;
 use voxalign_register::linear::{AffineOptions, AffineResult};
 use voxalign_report::RunRecord;

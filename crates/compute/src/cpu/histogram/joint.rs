@@ -7,16 +7,16 @@ use crate::cpu::lanes::{LANES, Lanes};
 use crate::ops::histogram::{ParzenBins, Run, SampleLayout};
 
 /// Where values fall among the columns.
-struct Columns {
+pub(in crate::cpu) struct Columns {
     low: f32,
-    per_value: f32,
+    pub(in crate::cpu) per_value: f32,
     first: f32,
     last: f32,
     count: usize,
 }
 
 impl Columns {
-    fn new(bins: &ParzenBins) -> Self {
+    pub(in crate::cpu) fn new(bins: &ParzenBins) -> Self {
         Self {
             low: bins.low,
             per_value: bins.per_value(),
@@ -33,7 +33,7 @@ impl Columns {
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn place<L: Lanes>(c: &Columns, y: L) -> (L::Int, L, L::Mask) {
+pub(in crate::cpu) unsafe fn place<L: Lanes>(c: &Columns, y: L) -> (L::Int, L, L::Mask) {
     // SAFETY: the caller's.
     unsafe {
         let u = y.sub(L::splat(c.low)).mul(L::splat(c.per_value)).add(L::splat(c.first));
@@ -50,7 +50,7 @@ unsafe fn place<L: Lanes>(c: &Columns, y: L) -> (L::Int, L, L::Mask) {
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn weights<L: Lanes>(t: L) -> [L; 4] {
+pub(in crate::cpu) unsafe fn weights<L: Lanes>(t: L) -> [L; 4] {
     // SAFETY: the caller's.
     unsafe {
         let one = L::splat(1.0);
@@ -74,7 +74,7 @@ unsafe fn weights<L: Lanes>(t: L) -> [L; 4] {
 /// # Safety
 /// As [`Lanes`].
 #[inline(always)]
-unsafe fn slopes<L: Lanes>(t: L) -> [L; 4] {
+pub(in crate::cpu) unsafe fn slopes<L: Lanes>(t: L) -> [L; 4] {
     // SAFETY: the caller's.
     unsafe {
         let one = L::splat(1.0);

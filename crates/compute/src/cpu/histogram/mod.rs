@@ -5,6 +5,12 @@ mod joint;
 mod sampler;
 mod sums;
 
+/// What the histograms of pairs have in common with those of samples.
+pub(super) mod windows {
+    pub(in crate::cpu) use super::joint::{Columns, place, slopes, weights};
+    pub(in crate::cpu) use super::sampler::dispatch;
+}
+
 use crate::cpu::{Cpu, CpuBuffer};
 use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len};

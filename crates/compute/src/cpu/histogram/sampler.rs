@@ -312,4 +312,4 @@ macro_rules! dispatch {
         }
     }};
 }
-pub(super) use dispatch;
+pub(in crate::cpu) use dispatch;

@@ -69,7 +69,7 @@ kernel! {
                 let weights = Linear::new(v, &frame.cells::<V, true>(v, p, &geometry.strides));
                 let mut value = u;
                 for a in 0..3 {
-                    value[a] = weights.sample(v, outer[a], geometry);
+                    value[a] = weights.sample(v, outer[a], &geometry.strides);
                 }
                 for (a, out) in out.iter_mut().enumerate() {
                     let sum = matrix_row(v, &inverse[a], value);

@@ -3,9 +3,9 @@
 mod fields;
 mod labels;
 mod position;
-mod sample;
+pub(super) mod sample;
 mod spline;
-mod warp;
+pub(super) mod warp;
 
 use super::{Cpu, CpuBuffer};
 use crate::device::{DeviceBuffer, Memory};

@@ -32,7 +32,7 @@ pub(super) fn sample<V: Vectors, const KIND: u8, const SIGNED: bool>(
     } else {
         let cells = frame.cells::<V, SIGNED>(v, p, &geometry.strides);
         if KIND == LINEAR {
-            Linear::new(v, &cells).sample(v, src, geometry)
+            Linear::new(v, &cells).sample(v, src, &geometry.strides)
         } else {
             cubic(v, src, geometry, frame, &cells)
         }
@@ -41,7 +41,7 @@ pub(super) fn sample<V: Vectors, const KIND: u8, const SIGNED: bool>(
 
 /// The weights of trilinear interpolation. Between `a` and `b` it counts from the nearer end, so
 /// that it gives exactly `a` at 0, `b` at 1, and `a` wherever `a = b`.
-pub(super) struct Linear<V: Vectors> {
+pub(in crate::cpu) struct Linear<V: Vectors> {
     index: V::I,
     /// Whether the nearer end is the lower one, and the signed distance from the nearer end.
     lower: [V::M; 3],
@@ -61,6 +61,13 @@ impl<V: Vectors> Linear<V> {
         Self { index: cells.index, lower, distance }
     }
 
+    /// At the signed distances from the nearer end, which is the lower one or not, of the cells whose
+    /// lower corners are at `index`.
+    #[inline(always)]
+    pub(in crate::cpu) fn of(index: V::I, lower: [V::M; 3], distance: [V::F; 3]) -> Self {
+        Self { index, lower, distance }
+    }
+
     #[inline(always)]
     fn between(&self, v: V, axis: usize, a: V::F, b: V::F) -> V::F {
         let near = v.select(self.lower[axis], a, b);
@@ -68,8 +75,8 @@ impl<V: Vectors> Linear<V> {
     }
 
     #[inline(always)]
-    pub(super) fn sample(&self, v: V, src: &[f32], geometry: &Geometry) -> V::F {
-        let [_, sy, sz] = geometry.strides;
+    pub(in crate::cpu) fn sample(&self, v: V, src: &[f32], strides: &[i32; 3]) -> V::F {
+        let [_, sy, sz] = *strides;
         let (sy, sz) = (sy as usize, sz as usize);
         let rows = v.gather_cells(src, self.index, [0, sy, sz, sy + sz]);
         let near = self.between(v, 0, rows[0][0], rows[0][1]);
@@ -77,6 +84,30 @@ impl<V: Vectors> Linear<V> {
         let far = self.between(v, 0, rows[2][0], rows[2][1]);
         let far = self.between(v, 1, far, self.between(v, 0, rows[3][0], rows[3][1]));
         self.between(v, 2, near, far)
+    }
+
+    /// The value, and the derivatives along the axes.
+    #[inline(always)]
+    pub(in crate::cpu) fn slopes(
+        &self,
+        v: V,
+        src: &[f32],
+        strides: &[i32; 3],
+    ) -> (V::F, [V::F; 3]) {
+        let [_, sy, sz] = *strides;
+        let (sy, sz) = (sy as usize, sz as usize);
+        let rows = v.gather_cells(src, self.index, [0, sy, sz, sy + sz]);
+        let (mut at, mut along) = ([rows[0][0]; 4], [rows[0][0]; 4]);
+        for r in 0..4 {
+            at[r] = self.between(v, 0, rows[r][0], rows[r][1]);
+            along[r] = v.sub(rows[r][1], rows[r][0]);
+        }
+        let (near, far) = (self.between(v, 1, at[0], at[1]), self.between(v, 1, at[2], at[3]));
+        let x = [self.between(v, 1, along[0], along[1]), self.between(v, 1, along[2], along[3])];
+        let y = [v.sub(at[1], at[0]), v.sub(at[3], at[2])];
+        let slopes =
+            [self.between(v, 2, x[0], x[1]), self.between(v, 2, y[0], y[1]), v.sub(far, near)];
+        (self.between(v, 2, near, far), slopes)
     }
 }
 

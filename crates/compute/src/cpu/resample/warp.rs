@@ -10,31 +10,31 @@ use crate::cpu::simd::{LANES, Vectors, kernel};
 const TASK: usize = 1 << 14;
 
 /// The number of whole rows of a task.
-pub(super) fn task_rows(out_dims: Dims) -> usize {
+pub(in crate::cpu) fn task_rows(out_dims: Dims) -> usize {
     TASK.div_ceil(out_dims[0])
 }
 
 /// A displacement field over the output: its x, y and z components.
-pub(super) type Field<'a> = [&'a [f32]; 3];
+pub(in crate::cpu) type Field<'a> = [&'a [f32]; 3];
 
 /// The components of a field.
-pub(super) fn components(field: &[f32]) -> Field<'_> {
+pub(in crate::cpu) fn components(field: &[f32]) -> Field<'_> {
     let n = field.len() / 3;
     [&field[..n], &field[n..2 * n], &field[2 * n..]]
 }
 
 /// The rows of the output that a task makes.
 #[derive(Clone, Copy)]
-pub(super) struct Rows {
+pub(in crate::cpu) struct Rows {
     /// The number of the first row, counted over all slices.
-    pub(super) first: usize,
+    pub(in crate::cpu) first: usize,
     /// The sizes of the whole output.
-    pub(super) dims: Dims,
+    pub(in crate::cpu) dims: Dims,
 }
 
 impl Rows {
     /// y and z of a row of the task.
-    pub(super) fn at(&self, row: usize) -> (usize, usize) {
+    pub(in crate::cpu) fn at(&self, row: usize) -> (usize, usize) {
         let row = self.first + row;
         (row % self.dims[1], row / self.dims[1])
     }
@@ -170,7 +170,7 @@ fn affine_piece<V: Vectors, const KIND: u8>(
 
 /// Sixteen displacements from voxel `at` on; beyond `count` of them they are zero.
 #[inline(always)]
-pub(super) fn displacement<V: Vectors>(
+pub(in crate::cpu) fn displacement<V: Vectors>(
     v: V,
     field: &Field<'_>,
     at: usize,

@@ -136,6 +136,10 @@ impl Vectors for Avx2 {
         both!(i => _mm256_and_ps(a[i], b[i]))
     }
     #[inline(always)]
+    fn bits(self, a: Self::M) -> u32 {
+        has!(_mm256_movemask_ps(a[0]) as u32 | (_mm256_movemask_ps(a[1]) as u32) << 8)
+    }
+    #[inline(always)]
     fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F {
         both!(i => _mm256_blendv_ps(b[i], a[i], mask[i]))
     }
@@ -269,6 +273,14 @@ impl Vectors for Avx2 {
     #[inline(always)]
     fn mul_wide(self, a: Self::D, b: Self::D) -> Self::D {
         four!(i => _mm256_mul_pd(a[i], b[i]))
+    }
+    #[inline(always)]
+    fn max_wide(self, a: Self::D, b: Self::D) -> Self::D {
+        four!(i => _mm256_max_pd(a[i], b[i]))
+    }
+    #[inline(always)]
+    fn sqrt_wide(self, a: Self::D) -> Self::D {
+        four!(i => _mm256_sqrt_pd(a[i]))
     }
 
     #[inline(always)]

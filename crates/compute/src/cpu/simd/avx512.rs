@@ -92,6 +92,10 @@ impl Vectors for Avx512 {
         a & b
     }
     #[inline(always)]
+    fn bits(self, a: Self::M) -> u32 {
+        u32::from(a)
+    }
+    #[inline(always)]
     fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F {
         has!(_mm512_mask_blend_ps(mask, b, a))
     }
@@ -227,6 +231,14 @@ impl Vectors for Avx512 {
     #[inline(always)]
     fn mul_wide(self, a: Self::D, b: Self::D) -> Self::D {
         has!([_mm512_mul_pd(a[0], b[0]), _mm512_mul_pd(a[1], b[1])])
+    }
+    #[inline(always)]
+    fn max_wide(self, a: Self::D, b: Self::D) -> Self::D {
+        has!([_mm512_max_pd(a[0], b[0]), _mm512_max_pd(a[1], b[1])])
+    }
+    #[inline(always)]
+    fn sqrt_wide(self, a: Self::D) -> Self::D {
+        has!([_mm512_sqrt_pd(a[0]), _mm512_sqrt_pd(a[1])])
     }
 
     #[inline(always)]

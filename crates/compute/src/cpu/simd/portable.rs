@@ -80,6 +80,14 @@ impl Vectors for Portable {
         lanes!(l => a[l] & b[l])
     }
     #[inline(always)]
+    fn bits(self, a: Self::M) -> u32 {
+        let mut bits = 0;
+        for l in 0..LANES {
+            bits |= u32::from(a[l]) << l;
+        }
+        bits
+    }
+    #[inline(always)]
     fn select(self, mask: Self::M, a: Lanes, b: Lanes) -> Lanes {
         lanes!(l => if mask[l] { a[l] } else { b[l] })
     }
@@ -170,6 +178,14 @@ impl Vectors for Portable {
     #[inline(always)]
     fn mul_wide(self, a: Self::D, b: Self::D) -> Self::D {
         lanes!(l => a[l] * b[l])
+    }
+    #[inline(always)]
+    fn max_wide(self, a: Self::D, b: Self::D) -> Self::D {
+        lanes!(l => if a[l] > b[l] { a[l] } else { b[l] })
+    }
+    #[inline(always)]
+    fn sqrt_wide(self, a: Self::D) -> Self::D {
+        lanes!(l => a[l].sqrt())
     }
 
     #[inline(always)]

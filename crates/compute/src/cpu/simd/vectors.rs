@@ -48,6 +48,8 @@ pub(crate) trait Vectors: Copy {
     fn eq(self, a: Self::F, b: Self::F) -> Self::M;
     /// a and b
     fn and(self, a: Self::M, b: Self::M) -> Self::M;
+    /// One bit for each lane, that of the first lane the lowest.
+    fn bits(self, a: Self::M) -> u32;
     /// mask ? a : b
     fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F;
     /// The sign bit cleared.
@@ -109,6 +111,10 @@ pub(crate) trait Vectors: Copy {
     fn sub_wide(self, a: Self::D, b: Self::D) -> Self::D;
     /// a b
     fn mul_wide(self, a: Self::D, b: Self::D) -> Self::D;
+    /// a > b ? a : b, and so b if either is not a number
+    fn max_wide(self, a: Self::D, b: Self::D) -> Self::D;
+    /// √a
+    fn sqrt_wide(self, a: Self::D) -> Self::D;
 
     /// Lane j of row i becomes lane i of row j.
     fn transpose(self, rows: [Self::F; LANES]) -> [Self::F; LANES];

@@ -26,10 +26,10 @@ const MOST_SHARED: usize = 72 << 10;
 /// Units of a sample of the largest weight.
 const UNITS: f64 = (1u64 << 31) as f64;
 
-/// Where values fall among the columns; `Columns` of the kernels.
+/// Where values fall among the columns; `Columns` of columns.cuh.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Columns {
+pub(in crate::cuda) struct Columns {
     low: f32,
     per_value: f32,
     first: f32,
@@ -41,7 +41,7 @@ struct Columns {
 unsafe impl Plain for Columns {}
 
 impl Columns {
-    fn new(bins: &ParzenBins) -> Self {
+    pub(in crate::cuda) fn new(bins: &ParzenBins) -> Self {
         Self {
             low: bins.low,
             per_value: bins.per_value(),

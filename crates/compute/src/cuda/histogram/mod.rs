@@ -29,6 +29,7 @@ use crate::ops::histogram::{
 use crate::{AffineMap, Dims};
 
 pub use group::CudaSamples;
+pub(in crate::cuda) use joint::Columns;
 pub use tune::{Tuned, TunedBy};
 use ungrouped::{Target, Ungrouped};
 

@@ -122,6 +122,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         format_name: "MetaImage".into(),
         dims,
         dimensions,
+        components: channels,
         data_type,
         byte_order: order,
         compression,

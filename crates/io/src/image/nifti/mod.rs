@@ -131,6 +131,7 @@ fn parse(source: &Source<'_>, format: Format) -> Result<VectorHeader> {
         format_name: header.version.name().into(),
         dims,
         dimensions: header.dim[0] as usize,
+        components: 1,
         data_type,
         byte_order: header.order,
         compression: if gzip { Compression::Gzip } else { Compression::None },

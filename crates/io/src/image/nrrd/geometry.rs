@@ -11,6 +11,8 @@ pub(super) struct Geometry {
     pub(super) grid: Grid,
     pub(super) source: GridSource,
     pub(super) dims: Vec<usize>,
+    /// The size of a first axis that is not spatial.
+    pub(super) components: usize,
     /// How many axes the file has.
     pub(super) dimensions: usize,
 }
@@ -62,9 +64,13 @@ pub(super) fn find(
     let grid = text::grid(&dims, &axes, signs.component_mul(&origin) * factor)?;
     let source = if known { GridSource::Directions } else { GridSource::Assumed };
     let dimensions = dims.len() + further.len();
+    let components = match (vectors.first(), sizes.first()) {
+        (Some(None), Some(&size)) => size,
+        _ => 1,
+    };
     let mut dims = text::with_depth(dims);
     dims.extend(further);
-    Ok(Geometry { grid, source, dims, dimensions })
+    Ok(Geometry { grid, source, dims, components, dimensions })
 }
 
 /// Factors that turn a file's world axes into RAS.

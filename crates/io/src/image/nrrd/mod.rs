@@ -118,6 +118,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         format_name: "NRRD".into(),
         dims: place.dims,
         dimensions: place.dimensions,
+        components: place.components,
         data_type,
         byte_order,
         compression,

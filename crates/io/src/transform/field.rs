@@ -1,37 +1,58 @@
-//! Displacement fields in NIfTI as ITK and ANTs write them: five axes x, y, z, 1 and the
-//! components, intent 1007, vectors in LPS millimetres.
+//! Displacement fields: NIfTI as ITK and ANTs write them (five axes x, y, z, 1 and the components,
+//! intent 1007, vectors in LPS millimetres), and NRRD and MetaImage with vectors in their voxels.
 
 use super::Geometry;
 use crate::error::{IoError, Result};
-use crate::image::{Plan, VectorHeader, decode_floats, nifti_with_header, write_vectors};
+use crate::image::{Plan, VectorHeader, decode_floats, nifti_with_header, vectors, write_vectors};
 use crate::source::Source;
+use rayon::prelude::*;
 use std::io::Write;
 use std::path::Path;
 use voxalign_image::{Displacement, Grid, Transform, VectorField};
 
 /// NIfTI's intent code of vectors.
 const VECTOR: i32 = 1007;
+/// NIfTI's intent code of displacements, whose world is NIfTI's own, RAS; ITK since 5.3 turns them.
+const DISPLACEMENT: i32 = 1006;
 
-pub(crate) fn read(source: &Source<'_>) -> Result<Transform> {
+/// Reads a NIfTI file.
+pub(crate) fn read_nifti(source: &Source<'_>) -> Result<Transform> {
     let VectorHeader { header, plan } = nifti_with_header(source)?;
     check(&header.intent_name, header.intent_code, &plan, source.path())?;
-    let components = plan.info.dims.get(4).copied().unwrap_or(1);
-    let mut data = decode_floats(&plan, source)?;
-    let grid = plan.info.grid;
-    let n = grid.len();
-    if components == 2 {
-        // A plane's field leaves the third coordinate alone.
-        data.resize(3 * n, 0.0);
-    }
-    data.iter_mut().take(2 * n).for_each(|v| *v = -*v);
-    if let Some(i) = data.iter().position(|v| !v.is_finite()) {
+    let data = decode_floats(&plan, source)?;
+    transform(source.path(), plan.info.grid, data, header.intent_code == VECTOR)
+}
+
+/// Reads a NRRD or MetaImage file. Its vectors are in ITK's world, LPS, whatever that of its
+/// geometry is: this is how ITK reads such files.
+pub(crate) fn read_itk(source: &Source<'_>) -> Result<Transform> {
+    let (data, info) = vectors(source)?;
+    if info.components > 3 || (info.components == 2 && info.grid.dims()[2] > 1) {
         return Err(IoError::malformed(
             source.path(),
+            format!("the sizes {:?} are no field of displacements", info.dims),
+            "a field has 3 values in each voxel, or 2 in each pixel of a plane",
+        ));
+    }
+    transform(source.path(), info.grid, data, true)
+}
+
+/// The transform of a field's components.
+fn transform(path: &Path, grid: Grid, mut data: Vec<f32>, lps: bool) -> Result<Transform> {
+    let n = grid.len();
+    // A plane's field leaves the third coordinate alone.
+    data.resize(3 * n, 0.0);
+    if lps {
+        data[..2 * n].par_iter_mut().for_each(|v| *v = -*v);
+    }
+    if let Some(i) = data.par_iter().position_first(|v| !v.is_finite()) {
+        return Err(IoError::malformed(
+            path,
             format!("component {} of voxel {} is not a finite number", i / n, i % n),
             "the field is damaged: compute it again",
         ));
     }
-    let field = VectorField::new(grid, data).map_err(|e| IoError::image(source.path(), e))?;
+    let field = VectorField::new(grid, data).map_err(|e| IoError::image(path, e))?;
     Ok(Transform::Displacement(Displacement::new(field)))
 }
 
@@ -47,7 +68,7 @@ fn check(name: &str, intent: i32, plan: &Plan, path: &Path) -> Result<()> {
         let what = "this seems to be an FSL warp, whose vectors are in FSL coordinates";
         return Err(IoError::unsupported(path, what, remedy));
     }
-    if intent != VECTOR {
+    if intent != VECTOR && intent != DISPLACEMENT {
         let what = format!("the intent is {intent}, so this is no field of vectors");
         return Err(IoError::malformed(path, what, remedy));
     }
@@ -70,22 +91,18 @@ pub(crate) fn write(path: &Path, transform: &Transform, geometry: &Geometry<'_>)
             missing: "fixed",
         });
     };
-    write_field(path, &sampled(transform, fixed))
+    write_field(path, &transform.sampled(fixed))
 }
 
-/// The displacements of a transform at the voxels of a grid.
-fn sampled(transform: &Transform, grid: &Grid) -> VectorField {
-    match transform.to_affine() {
-        Ok(a) => VectorField::from_world_fn(grid.clone(), |p| a.apply(p) - p),
-        Err(_) => VectorField::from_world_fn(grid.clone(), |p| transform.apply(p) - p),
-    }
-}
-
+/// A field of a plane is written as one of two dimensions, which is what ITK and ANTs take for 2D
+/// images, if it leaves the third coordinate alone.
 fn write_field(path: &Path, field: &VectorField) -> Result<()> {
     let n = field.grid().len();
+    let planar = field.grid().is_2d() && field.data()[2 * n..].iter().all(|&v| v == 0.0);
+    let components = if planar { 2 } else { 3 };
     let values = |w: &mut dyn Write| {
         let mut bytes = Vec::new();
-        for (c, component) in field.data().chunks(n).enumerate() {
+        for (c, component) in field.data().chunks(n).take(components).enumerate() {
             let sign = if c < 2 { -1.0 } else { 1.0 };
             for piece in component.chunks(1 << 16) {
                 bytes.clear();
@@ -95,7 +112,7 @@ fn write_field(path: &Path, field: &VectorField) -> Result<()> {
         }
         Ok(())
     };
-    write_vectors(path, field.grid(), 3, &values)
+    write_vectors(path, field.grid(), components, &values)
 }
 
 #[cfg(test)]

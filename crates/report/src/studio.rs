@@ -1,11 +1,11 @@
-//! The pictures of the report.
+//! The pictures of a report that compares a fixed image with a moving one before and after.
 
-use super::AffineReport;
 use crate::edges::{edges, outlines};
 use crate::error::Result;
 use crate::html::{escape, number};
 use crate::intensity::{BINS, Joint, Lattice, Transfer, Window};
-use crate::picture::{Picture, diverging, grey_and, grey_index, sequential};
+use crate::page::check_grids;
+use crate::picture::{DIVERGING_STYLE, Picture, diverging, grey_and, grey_index, sequential};
 use crate::plane::{Plane, planes};
 use std::fmt::Write as _;
 use voxalign_image::{Grid, LabelMap, Vector3, Volume};
@@ -17,26 +17,56 @@ const OUTLINES: [[u8; 3]; 3] = [[60, 190, 255], [255, 140, 0], [255, 255, 255]];
 /// Squares along the longer side of a checkerboard.
 const SQUARES: usize = 10;
 
+/// The images of a report, all on the grid of the fixed image.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Images<'a> {
+    pub(crate) fixed: &'a Volume<f32>,
+    /// The moving image before and after.
+    pub(crate) before: &'a Volume<f32>,
+    pub(crate) after: &'a Volume<f32>,
+    pub(crate) fixed_labels: Option<&'a LabelMap>,
+    pub(crate) before_labels: Option<&'a LabelMap>,
+    pub(crate) after_labels: Option<&'a LabelMap>,
+}
+
+impl Images<'_> {
+    fn check(&self) -> Result<()> {
+        let mut grids: Vec<(&'static str, &Grid)> =
+            vec![("moving (before)", self.before.grid()), ("moving (after)", self.after.grid())];
+        let labels = [
+            ("fixed label", self.fixed_labels),
+            ("moving label (before)", self.before_labels),
+            ("moving label (after)", self.after_labels),
+        ];
+        grids.extend(labels.into_iter().filter_map(|(role, map)| Some((role, map?.grid()))));
+        check_grids(self.fixed.grid(), &grids)
+    }
+}
+
 /// All that the figures are drawn from.
-pub(super) struct Studio<'a> {
-    report: &'a AffineReport<'a>,
-    pub(super) planes: Vec<Plane>,
+pub(crate) struct Studio<'a> {
+    report: Images<'a>,
+    pub(crate) planes: Vec<Plane>,
     drawn: Vec<Drawn>,
-    fixed_window: Window,
-    moving_window: Window,
+    pub(crate) fixed_window: Window,
+    pub(crate) moving_window: Window,
     transfer: Transfer,
     joints: [Joint; 2],
     difference_scale: f32,
 }
 
 /// The values of the images on one plane.
-struct Drawn {
-    fixed: Vec<f32>,
-    moving: [Vec<f32>; 2],
+pub(crate) struct Drawn {
+    pub(crate) fixed: Vec<f32>,
+    /// Before and after.
+    pub(crate) moving: [Vec<f32>; 2],
 }
 
 impl<'a> Studio<'a> {
-    pub(super) fn new(report: &'a AffineReport<'a>) -> Self {
+    /// # Errors
+    /// An image on another grid than the fixed one.
+    pub(crate) fn new(report: Images<'a>) -> Result<Self> {
+        report.check()?;
         let grid = report.fixed.grid();
         let lattice = Lattice::new(grid.dims());
         let fixed = lattice.values(report.fixed);
@@ -56,7 +86,7 @@ impl<'a> Studio<'a> {
         };
         let drawn = planes.iter().map(draw).collect();
         let difference_scale = fixed_window.range() / 2.0;
-        Self {
+        Ok(Self {
             report,
             planes,
             drawn,
@@ -65,11 +95,11 @@ impl<'a> Studio<'a> {
             transfer,
             joints,
             difference_scale,
-        }
+        })
     }
 
     /// How the grid lies, where the slices are and how the pictures are turned, in words.
-    pub(super) fn convention(&self) -> String {
+    pub(crate) fn convention(&self) -> String {
         let grid = self.report.fixed.grid();
         let mut text =
             "All pictures follow the <strong>radiological convention</strong>: ".to_owned();
@@ -104,11 +134,22 @@ impl<'a> Studio<'a> {
     }
 
     /// Rows of pictures, one column a plane. `draw` gives the picture of row and plane.
-    fn grid(
+    pub(crate) fn grid(
         &self,
         id: &str,
         rows: &[&str],
         draw: impl Fn(usize, &Plane, &Drawn) -> Picture,
+    ) -> Result<String> {
+        self.grid_with(id, rows, draw, |_| String::new())
+    }
+
+    /// As [`grid`](Self::grid), with the HTML that `over` gives for each plane upon its pictures.
+    pub(crate) fn grid_with(
+        &self,
+        id: &str,
+        rows: &[&str],
+        draw: impl Fn(usize, &Plane, &Drawn) -> Picture,
+        over: impl Fn(&Plane) -> String,
     ) -> Result<String> {
         let one = self.planes.len() == 1;
         let widths: Vec<String> = if one {
@@ -130,7 +171,7 @@ impl<'a> Studio<'a> {
                 }
                 let id = format!("{id}-{row}-{}", plane.name);
                 let alt = format!("{name}, {} slice, {}", plane.name, sides(plane));
-                out += &frame(&id, &alt, plane, &picture.data_uri()?);
+                out += &frame(&id, &alt, plane, &picture.data_uri()?, &over(plane));
                 if one {
                     out.push_str("</div>");
                 }
@@ -140,9 +181,9 @@ impl<'a> Studio<'a> {
         Ok(out)
     }
 
-    /// Fixed, moving before, moving after.
-    pub(super) fn slices(&self) -> Result<String> {
-        let rows = ["Fixed", "Moving, before", "Moving, after"];
+    /// The fixed image, and the moving one before and after, under these names.
+    pub(crate) fn slices(&self, [before, after]: [&str; 2]) -> Result<String> {
+        let rows = ["Fixed", before, after];
         self.grid("slice", &rows, |row, plane, drawn| match row {
             0 => self.grey(plane, &drawn.fixed, self.fixed_window),
             _ => self.grey(plane, &drawn.moving[row - 1], self.moving_window),
@@ -155,7 +196,7 @@ impl<'a> Studio<'a> {
     }
 
     /// Squares of the fixed and the moving image in turn.
-    pub(super) fn checkerboards(&self) -> Result<String> {
+    pub(crate) fn checkerboards(&self) -> Result<String> {
         let longest = self.planes.iter().map(|p| p.width().max(p.height())).max().unwrap_or(1);
         let square = longest.div_ceil(SQUARES).max(1);
         self.grid("checker", &["Before", "After"], |row, plane, drawn| {
@@ -173,16 +214,12 @@ impl<'a> Studio<'a> {
     }
 
     /// The edges of the fixed image over the moving one.
-    pub(super) fn edge_overlays(&self) -> Result<String> {
+    pub(crate) fn edge_overlays(&self) -> Result<String> {
         let lines: Vec<Vec<bool>> = self
             .planes
             .iter()
             .zip(&self.drawn)
-            .map(|(plane, drawn)| {
-                let unit: Vec<f32> =
-                    drawn.fixed.iter().map(|&v| self.fixed_window.unit(v)).collect();
-                edges(&unit, plane.width(), plane.height())
-            })
+            .map(|(p, drawn)| self.fixed_edges(p, drawn))
             .collect();
         self.grid("edge", &["Before", "After"], |row, plane, drawn| {
             let at = self.planes.iter().position(|p| p == plane).unwrap_or(0);
@@ -198,12 +235,23 @@ impl<'a> Studio<'a> {
         })
     }
 
-    fn coloured(&self, plane: &Plane, pixels: Vec<u8>, palette: Vec<[u8; 3]>) -> Picture {
+    /// Which pixels of a plane lie on an edge of the fixed image.
+    pub(crate) fn fixed_edges(&self, plane: &Plane, drawn: &Drawn) -> Vec<bool> {
+        let unit: Vec<f32> = drawn.fixed.iter().map(|&v| self.fixed_window.unit(v)).collect();
+        edges(&unit, plane.width(), plane.height())
+    }
+
+    pub(crate) fn coloured(
+        &self,
+        plane: &Plane,
+        pixels: Vec<u8>,
+        palette: Vec<[u8; 3]>,
+    ) -> Picture {
         Picture { width: plane.width(), height: plane.height(), pixels, palette: Some(palette) }
     }
 
     /// Fixed minus moving, the moving intensities mapped onto those of the fixed image.
-    pub(super) fn differences(&self) -> Result<String> {
+    pub(crate) fn differences(&self) -> Result<String> {
         self.grid("difference", &["Before", "After"], |row, plane, drawn| {
             let pixels = drawn.fixed.iter().zip(&drawn.moving[row]);
             let window = self.fixed_window;
@@ -218,13 +266,31 @@ impl<'a> Studio<'a> {
         })
     }
 
-    /// The difference that has full colour.
-    pub(super) fn difference_scale(&self) -> String {
-        number(f64::from(self.difference_scale))
+    /// The colour bar of the differences.
+    pub(crate) fn difference_key(&self) -> String {
+        let scale = number(f64::from(self.difference_scale));
+        format!(
+            "<div class=\"key\"><span>\u{2212}{scale}, moving brighter</span><span \
+             class=\"ramp\" style=\"background:{DIVERGING_STYLE}\"></span><span>+{scale}, fixed \
+             brighter</span></div>"
+        )
+    }
+
+    /// What the lines of the edges are.
+    pub(crate) fn edge_key(&self) -> &'static str {
+        "<div class=\"key\"><span class=\"line\" style=\"background:#ffaa14\"></span>edges of the \
+         fixed image</div>"
+    }
+
+    /// What the outlines of the regions are.
+    pub(crate) fn label_key(&self) -> &'static str {
+        "<div class=\"key\"><span class=\"line\" style=\"background:#3cbeff\"></span>fixed only\
+         <span class=\"line\" style=\"background:#ff8c00\"></span>moving only<span class=\"line\" \
+         style=\"background:#fff;outline:1px solid #888\"></span>both</div>"
     }
 
     /// Outlines of the regions of both images over the fixed image; `None` without regions.
-    pub(super) fn label_outlines(&self) -> Option<Result<String>> {
+    pub(crate) fn label_outlines(&self) -> Option<Result<String>> {
         let maps = [self.report.before_labels, self.report.after_labels];
         let fixed = self.report.fixed_labels?;
         let rows: Vec<(&str, &LabelMap)> = ["Before", "After"]
@@ -254,7 +320,7 @@ impl<'a> Studio<'a> {
     }
 
     /// How often each pair of intensities occurs, before and after.
-    pub(super) fn histograms(&self) -> Result<String> {
+    pub(crate) fn histograms(&self) -> Result<String> {
         let most = self.joints.iter().map(Joint::typical_peak).max().unwrap_or(1);
         let scale = f64::from(most).ln_1p();
         let mut out = "<div class=\"histograms\">".to_owned();
@@ -293,11 +359,11 @@ impl<'a> Studio<'a> {
 }
 
 /// A picture with letters at its sides.
-fn frame(id: &str, alt: &str, plane: &Plane, source: &str) -> String {
+fn frame(id: &str, alt: &str, plane: &Plane, source: &str, over: &str) -> String {
     let [left, right, top, bottom] = plane.letters;
     format!(
         "<div class=\"pic\" data-plane=\"{}\"><img id=\"{}\" alt=\"{}\" width=\"{}\" \
-         height=\"{}\" src=\"{source}\"><i class=\"l\">{left}</i><i class=\"r\">{right}</i>\
+         height=\"{}\" src=\"{source}\">{over}<i class=\"l\">{left}</i><i class=\"r\">{right}</i>\
          <i class=\"t\">{top}</i><i class=\"b\">{bottom}</i></div>",
         plane.name,
         escape(id),

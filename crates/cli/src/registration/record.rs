@@ -1,0 +1,134 @@
+//! What every registration leaves in `result.json`.
+
+use crate::device::Machine;
+use crate::failure::Failure;
+use crate::files;
+use clap::ValueEnum;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use voxalign_io::checksum::sha256_file;
+use voxalign_report::{GridRecord, InputRecord, RunRecord};
+
+/// The times of the parts of a run.
+pub(crate) struct Clock {
+    start: Instant,
+    last: Instant,
+    /// Seconds of what was done before.
+    before: f64,
+    laps: BTreeMap<String, f64>,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        let now = Instant::now();
+        Self { start: now, last: now, before: 0.0, laps: BTreeMap::new() }
+    }
+
+    /// Counts a part that was done before.
+    pub(crate) fn add(&mut self, name: &str, seconds: f64) {
+        self.laps.insert(name.to_owned(), seconds);
+        self.before += seconds;
+    }
+
+    /// Ends a part; parts of one name add up.
+    pub(crate) fn lap(&mut self, name: &str) {
+        let now = Instant::now();
+        *self.laps.entry(name.to_owned()).or_default() += (now - self.last).as_secs_f64();
+        self.last = now;
+    }
+
+    /// Ends the run.
+    pub(crate) fn total(&mut self) {
+        self.laps.insert("total".to_owned(), self.before + self.start.elapsed().as_secs_f64());
+    }
+
+    /// The parts so far, seconds.
+    pub(crate) fn laps(&self) -> BTreeMap<String, f64> {
+        self.laps.clone()
+    }
+}
+
+/// The files that were read, with their checksums and, where they are images, their geometry.
+pub(crate) fn inputs(
+    files: &[(&str, &Path)],
+    config: Option<&Path>,
+) -> Result<Vec<InputRecord>, Failure> {
+    let record = |(role, path): (&str, &Path)| {
+        let image = role != CONFIG && role != AFFINE;
+        let grid = if image { Some(files::grid(path)?) } else { None };
+        Ok(InputRecord {
+            role: role.to_owned(),
+            path: path.display().to_string(),
+            sha256: sha256_file(path)?,
+            grid: grid.as_ref().map(GridRecord::from),
+        })
+    };
+    files.iter().copied().chain(config.map(|path| (CONFIG, path))).map(record).collect()
+}
+
+/// Roles of files that are no images.
+const CONFIG: &str = "config";
+/// A transform that a registration starts from.
+pub(crate) const AFFINE: &str = "affine";
+
+/// The record of a run that begins now: program, machine and inputs.
+pub(crate) fn record(program: &str, machine: &Machine, inputs: Vec<InputRecord>) -> RunRecord {
+    let command = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+    RunRecord {
+        program: program.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command,
+        date: date(SystemTime::now()),
+        host: machine.record(),
+        inputs,
+        ..RunRecord::default()
+    }
+}
+
+/// The name of an option's value on the command line.
+pub(crate) fn name_of(value: impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |v| v.get_name().to_owned())
+}
+
+/// The most memory that the process held, bytes, where the system tells.
+pub(crate) fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|k| k * 1024)
+}
+
+/// A point in time as RFC 3339 in UTC, such as `2026-01-31T12:00:00Z`.
+fn date(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (days, rest) = (seconds / 86400, seconds % 86400);
+    // Days to a date of the proleptic Gregorian calendar whose years begin in March.
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn dates() {
+        let at = |s: u64| date(UNIX_EPOCH + Duration::from_secs(s));
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_704_067_199), "2023-12-31T23:59:59Z");
+        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+}

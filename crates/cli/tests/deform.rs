@@ -1,0 +1,414 @@
+//! A deformable registration from files to files.
+
+#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
+
+mod common;
+use common::{Place, names};
+use serde_json::Value;
+use std::fs;
+use voxalign_image::{LabelMap, Vector3, Volume};
+use voxalign_io::image::{WriteOptions, read_info, read_labels, read_volume, write_volume};
+use voxalign_io::transform::{Geometry, read};
+
+const FILES: [&str; 10] = [
+    "affine.fsl.mat",
+    "affine.tfm",
+    "composite.nii.gz",
+    "inverse_composite.nii.gz",
+    "inverse_warp.nii.gz",
+    "jacobian.nii.gz",
+    "report.html",
+    "result.json",
+    "warp.nii.gz",
+    "warped.nii.gz",
+];
+
+/// A schedule that is short.
+const FAST: &str = "--schedule 4x20,2x5";
+
+fn record(place: &Place, folder: &str) -> Value {
+    serde_json::from_slice(&fs::read(place.path(folder).join("result.json")).unwrap()).unwrap()
+}
+
+/// The shipped template and brain, on which the tests register.
+fn shipped(place: &Place) {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/");
+    for (from, to) in [
+        ("icbm152_t1.nii.gz", "fixed.nii.gz"),
+        ("colin27_brain.nii.gz", "moving.nii.gz"),
+        ("icbm152_tissues.nii.gz", "fixed_labels.nii.gz"),
+        ("colin27_tissues.nii.gz", "moving_labels.nii.gz"),
+    ] {
+        fs::copy(format!("{data}{from}"), place.path(to)).unwrap();
+    }
+}
+
+/// A bend that the pair is apart by, on top of an affine motion.
+fn bent(p: Vector3<f64>) -> Vector3<f64> {
+    p + Vector3::new((p[1] / 25.0).sin(), (p[2] / 22.0).cos(), (p[0] / 24.0).sin()) * 3.0
+}
+
+/// A small pair, `a.nii.gz` and `b.nii.gz`, with label maps `la.nii.gz` and `lb.nii.gz`.
+fn small(place: &Place) {
+    let grids = [common::grid([40, 44, 38], 4.0), common::grid([42, 40, 40], 4.0)];
+    let image = |grid: &voxalign_image::Grid, bend: bool| {
+        Volume::from_fn(grid.clone(), |x, y, z| {
+            let world = grid.index_to_world(Vector3::new(x as f64, y as f64, z as f64));
+            common::value(if bend { bent(world) } else { world })
+        })
+    };
+    let labels = |grid: &voxalign_image::Grid, bend: bool| -> LabelMap {
+        Volume::from_fn(grid.clone(), |x, y, z| {
+            let world = grid.index_to_world(Vector3::new(x as f64, y as f64, z as f64));
+            common::region(if bend { bent(world) } else { world })
+        })
+    };
+    place.image("a.nii.gz", &image(&grids[0], false));
+    place.image("b.nii.gz", &image(&grids[1], true));
+    place.labels("la.nii.gz", &labels(&grids[0], false));
+    place.labels("lb.nii.gz", &labels(&grids[1], true));
+}
+
+/// Largest difference of two images, as a part of the range of the first.
+fn apart(place: &Place, a: &str, b: &str) -> f32 {
+    let [a, b] = [a, b].map(|n| read_volume(place.path(n)).unwrap());
+    assert_eq!(a.dims(), b.dims());
+    let values = a.data().iter();
+    let (low, high) = values.fold((f32::MAX, f32::MIN), |(l, h), &v| (l.min(v), h.max(v)));
+    let pairs = a.data().iter().zip(b.data());
+    pairs.map(|(x, y)| (x - y).abs()).fold(0.0, f32::max) / (high - low)
+}
+
+#[test]
+fn a_pair_is_registered_and_its_files_go_together() {
+    let place = Place::new();
+    shipped(&place);
+    let run = place.line(&format!(
+        "deform fixed.nii.gz moving.nii.gz -o new/out {FAST} --fixed-labels fixed_labels.nii.gz \
+         --moving-labels moving_labels.nii.gz"
+    ));
+    let run = run.expect(0);
+    for part in [
+        "before (affine)",
+        "mean Dice of",
+        "20 of 20",
+        "smallest Jacobian",
+        "inverse consistency",
+        "affine registration",
+        "verdict: good",
+    ] {
+        assert!(run.out.contains(part), "{part} is not in\n{}", run.out);
+    }
+    assert!(run.err.contains("stage 2 of 2: 1/2"), "{}", run.err);
+    let out = place.path("new/out");
+    assert_eq!(names(&out), FILES);
+    let record = record(&place, "new/out");
+    assert_eq!(record["program"], "voxalign deform");
+    assert_eq!(record["verdict"]["good"], true);
+    assert_eq!(record["inputs"].as_array().unwrap().len(), 4);
+    assert_eq!(record["outputs"].as_array().unwrap().len(), 10);
+    assert_eq!(record["parameters"]["affine"], "auto");
+    assert_eq!(record["parameters"]["solver"]["kind"], "gaussian");
+    let deformation = &record["deformation"];
+    assert_eq!(deformation["scales"].as_array().unwrap().len(), 2);
+    assert_eq!(deformation["scales"][0]["energies"].as_array().unwrap().len(), 20);
+    assert_eq!(deformation["measures"]["folded"], 0);
+    assert_eq!(deformation["affine_verdict"]["good"], true);
+    let figure = |name: &str| record["figures"][name].as_f64().unwrap();
+    assert!(figure("label_overlap_after") > figure("label_overlap_before") + 0.01);
+    assert!(figure("ncc_after") > figure("ncc_before"));
+    let html = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(html.contains("fig-energy") && html.contains("<svg"), "the report is no page");
+
+    // The files give what the registration did, as a chain and as one field, images and labels.
+    place.line(
+        "apply -i moving.nii.gz -r fixed.nii.gz -t new/out/warp.nii.gz -t new/out/affine.tfm \
+         -o chain.nii.gz",
+    );
+    assert!(apart(&place, "new/out/warped.nii.gz", "chain.nii.gz") < 1e-3);
+    place.line("apply -i moving.nii.gz -r fixed.nii.gz -t new/out/composite.nii.gz -o one.nii.gz");
+    assert!(apart(&place, "new/out/warped.nii.gz", "one.nii.gz") < 1e-3);
+    place.line(
+        "apply -i moving_labels.nii.gz -r fixed.nii.gz -t new/out/warp.nii.gz -t \
+         new/out/affine.tfm --interpolation label -o labels.nii.gz",
+    );
+    let [fixed, warped] =
+        ["fixed_labels.nii.gz", "labels.nii.gz"].map(|n| read_labels(place.path(n)).unwrap());
+    let same = fixed.data().iter().zip(warped.data()).filter(|(a, b)| a == b).count();
+    assert!(same as f64 > 0.85 * fixed.data().len() as f64, "{same}");
+    // The other way: ANTs' order, and one field on the moving grid.
+    place.line(
+        "apply -i fixed.nii.gz -r moving.nii.gz -t inverse:new/out/affine.tfm -t \
+         new/out/inverse_warp.nii.gz -o back.nii.gz",
+    );
+    place.line(
+        "apply -i fixed.nii.gz -r moving.nii.gz -t new/out/inverse_composite.nii.gz -o back1.nii.gz",
+    );
+    assert!(apart(&place, "back.nii.gz", "back1.nii.gz") < 1e-3);
+
+    // Points there and back: exactly by the chain, nearly by the fields.
+    place.write("p.csv", "x,y,z\n10,-20,15\n-30,-10,40\n25,10,5\n");
+    let chain = "-t new/out/warp.nii.gz -t new/out/affine.tfm";
+    place.line(&format!("apply -i p.csv {chain} --points-from fixed -o q.csv")).expect(0);
+    place.line(&format!("apply -i q.csv {chain} -o r.csv")).expect(0);
+    let line = "apply -i q.csv -t new/out/inverse_composite.nii.gz --points-from fixed -o s.csv";
+    place.line(line).expect(0);
+    let points = |name: &str| -> Vec<f64> {
+        let text = fs::read_to_string(place.path(name)).unwrap();
+        text.lines()
+            .skip(1)
+            .flat_map(|l| l.split(',').map(|v| v.parse().unwrap()).collect::<Vec<f64>>())
+            .collect()
+    };
+    let far = |name: &str| {
+        points("p.csv").iter().zip(points(name)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    };
+    assert!(
+        far("q.csv") > 0.5 && far("r.csv") < 0.01 && far("s.csv") < 0.1,
+        "{} {}",
+        far("r.csv"),
+        far("s.csv")
+    );
+}
+
+#[test]
+fn every_model_and_solver_runs_and_is_recorded() {
+    let place = Place::new();
+    small(&place);
+    for (options, model, kind) in [
+        ("--model symmetric --total-sigma 0 --step 0.4", "symmetric", "gaussian"),
+        ("--model lddmm --time-steps 4 --similarity ssd", "lddmm", "fft"),
+        ("--solver hybrid --alpha 0.02 --step-rule adaptive", "greedy", "hybrid"),
+        ("--solver cg --solver-iterations 20 --solver-tolerance 0.01", "greedy", "cg"),
+        ("--similarity nmi --bins 32 --no-clip --histogram-match", "greedy", "gaussian"),
+    ] {
+        let line = format!(
+            "deform a.nii.gz b.nii.gz -o out --affine none --schedule 2x15,1x5 --convergence 0 \
+             {options} --fixed-labels la.nii.gz --moving-labels lb.nii.gz"
+        );
+        let run = place.line(&line);
+        assert!(run.code == 0 || run.code == 1, "{options}: {}{}", run.out, run.err);
+        assert_eq!(names(&place.path("out")), FILES);
+        let record = record(&place, "out");
+        assert_eq!(record["parameters"]["model"], model);
+        assert_eq!(record["parameters"]["solver"]["kind"], kind);
+        assert_eq!(record["parameters"]["affine"], "none");
+        assert_eq!(record["stages"].as_array().unwrap().len(), 0);
+        assert_eq!(record["deformation"]["path"].is_null(), model != "lddmm");
+        let figure = |name: &str| record["figures"][name].as_f64().unwrap();
+        assert!(
+            figure("label_overlap_after") > figure("label_overlap_before"),
+            "{options}: {} to {}",
+            figure("label_overlap_before"),
+            figure("label_overlap_after")
+        );
+    }
+}
+
+#[test]
+fn options_come_from_a_file_and_from_the_command_line() {
+    let place = Place::new();
+    small(&place);
+    place.line("affine a.nii.gz b.nii.gz -o lin --no-report --quiet").expect(0);
+    place.write(
+        "job.toml",
+        "fixed = 'a.nii.gz'\nmoving = 'b.nii.gz'\naffine = 'lin/affine.fsl.mat'\n\
+         schedule = ['4x9', '2x3']\nsigma = 2\nradius = 3\nreport = false\noutside = -5\n\
+         channel = [['la.nii.gz', 'lb.nii.gz', 'ssd', 0.5], ['a.nii.gz', 'b.nii.gz', 'mi', 0.1]]\n\
+         fixed-mask = 'la.nii.gz'\nno-clip = true\n",
+    );
+    place.line("deform --config job.toml -o out --sigma 2.5 --total-sigma 0.5 --quiet");
+    let mut seven = FILES.to_vec();
+    seven.retain(|n| *n != "report.html");
+    assert_eq!(names(&place.path("out")), seven);
+    let record = record(&place, "out");
+    let parameters = &record["parameters"];
+    assert_eq!(parameters["solver"]["sigma"], 2.5);
+    assert_eq!(parameters["total_sigma"], 0.5);
+    assert_eq!(parameters["radius"], 3);
+    assert_eq!(parameters["clip"], false);
+    assert_eq!(parameters["outside"], -5.0);
+    assert_eq!(parameters["affine"], "lin/affine.fsl.mat");
+    assert_eq!(parameters["schedule"][0]["iterations"], 9);
+    let channels = parameters["channels"].as_array().unwrap();
+    assert_eq!(channels.len(), 3);
+    assert_eq!((&channels[2]["similarity"], &channels[2]["weight"]), (&"mi".into(), &0.1.into()));
+    let roles: Vec<_> =
+        record["inputs"].as_array().unwrap().iter().map(|i| i["role"].clone()).collect();
+    assert_eq!(roles.len(), 9, "{roles:?}");
+    assert_eq!(roles[6..], ["affine", "fixed_mask", "config"]);
+    // The affine part is the one that was given.
+    let none = Geometry::default();
+    let at = |name: &str| read(place.path(name), &none).unwrap().to_affine().unwrap();
+    let far = at("lin/affine.tfm").largest_distance(&at("out/affine.tfm"), &[Vector3::repeat(50.)]);
+    assert!(far < 1e-3, "{far}");
+}
+
+#[test]
+fn the_same_bits_for_any_number_of_threads() {
+    let place = Place::new();
+    small(&place);
+    let mut first = None;
+    for threads in ["1", "3"] {
+        let line = format!(
+            "deform a.nii.gz b.nii.gz -o out{threads} --threads {threads} --affine none {FAST} \
+             --no-report --quiet"
+        );
+        let run = place.line(&line);
+        assert!(run.out.is_empty(), "{}", run.out);
+        let bytes = ["warp.nii.gz", "inverse_composite.nii.gz", "warped.nii.gz", "jacobian.nii.gz"]
+            .map(|n| fs::read(place.path(&format!("out{threads}")).join(n)).unwrap());
+        assert!(first.get_or_insert(bytes.clone()) == &bytes, "the files differ");
+    }
+}
+
+#[test]
+fn a_2d_pair() {
+    let place = Place::new();
+    let flat = common::grid([80, 84, 1], 2.0);
+    let at = |x: usize, y: usize| flat.index_to_world(Vector3::new(x as f64, y as f64, 0.0));
+    let bend =
+        |p: Vector3<f64>| p + Vector3::new((p[1] / 20.0).sin(), (p[0] / 20.0).cos(), 0.) * 3.0;
+    let image = |bend: &dyn Fn(Vector3<f64>) -> Vector3<f64>| {
+        Volume::from_fn(flat.clone(), |x, y, _| common::value(bend(at(x, y))))
+    };
+    let options = WriteOptions { dimensions: 2, ..WriteOptions::default() };
+    write_volume(place.path("a.nii.gz"), &image(&|p| p), &options).unwrap();
+    write_volume(place.path("b.nii.gz"), &image(&bend), &options).unwrap();
+    place.line("deform a.nii.gz b.nii.gz -o out --schedule 2x40,1x20 --similarity ssd").expect(0);
+    assert_eq!(names(&place.path("out")), FILES);
+    let record = record(&place, "out");
+    let figure = |name: &str| record["figures"][name].as_f64().unwrap();
+    assert!(figure("rms_after") < 0.5 * figure("rms_before"));
+    for name in ["warped.nii.gz", "jacobian.nii.gz"] {
+        assert_eq!(read_info(place.path("out").join(name)).unwrap().dimensions, 2);
+    }
+    // Fields of a plane have two components.
+    for name in
+        ["warp.nii.gz", "inverse_warp.nii.gz", "composite.nii.gz", "inverse_composite.nii.gz"]
+    {
+        let info = read_info(place.path("out").join(name)).unwrap();
+        assert_eq!(info.dims.last(), Some(&2), "{name} {:?}", info.dims);
+    }
+    place.line("apply -i b.nii.gz -r a.nii.gz -t out/warp.nii.gz -t out/affine.tfm -o w.nii.gz");
+    assert!(apart(&place, "out/warped.nii.gz", "w.nii.gz") < 1e-3);
+}
+
+/// Two images without a common anatomy: the affine part fails, and with it the whole.
+#[test]
+fn a_bad_affine_part_is_a_bad_verdict() {
+    let place = Place::new();
+    small(&place);
+    let mut state = 1u32;
+    let noise = Volume::from_fn(common::grid([30, 30, 30], 4.0), |_, _, _| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32
+    });
+    place.image("noise.nii.gz", &noise);
+    let run = place.line("deform a.nii.gz noise.nii.gz -o out --schedule 4x5 --no-report");
+    let run = run.expect(1);
+    assert!(run.out.contains("verdict: bad") && run.out.contains("affine part: "), "{}", run.out);
+    let record = record(&place, "out");
+    assert_eq!(record["verdict"]["good"], false);
+    assert_eq!(record["deformation"]["affine_verdict"]["good"], false);
+}
+
+#[test]
+fn options_that_would_be_ignored_or_cannot_be_are_errors() {
+    let place = Place::new();
+    small(&place);
+    let before = place.names();
+    for (options, said) in [
+        ("--affine nowhere.tfm", &["auto", "file"][..]),
+        ("--affine la.nii.gz", &["--affine"]),
+        ("--model xx", &["greedy", "symmetric", "lddmm"]),
+        ("--model lddmm --solver gaussian", &["--solver gaussian", "fft"]),
+        ("--model lddmm --total-sigma 1", &["--total-sigma", "greedy"]),
+        ("--model lddmm --step-rule adaptive", &["--step-rule"]),
+        ("--model lddmm --sigma 2", &["--sigma", "gaussian"]),
+        ("--time-steps 5", &["--time-steps", "lddmm"]),
+        ("--lddmm-sigma 5", &["--lddmm-sigma", "lddmm"]),
+        ("--model lddmm --time-steps 0", &["--time-steps"]),
+        ("--model lddmm --lddmm-sigma 0", &["--lddmm-sigma"]),
+        ("--model symmetric --fixed-mask a.nii.gz", &["--fixed-mask", "greedy"]),
+        ("--model symmetric --no-clip", &["--no-clip"]),
+        ("--alpha 1", &["--alpha", "gaussian"]),
+        ("--beta 1", &["--beta", "gaussian"]),
+        ("--gamma 1", &["--gamma", "gaussian"]),
+        ("--boundary zero", &["--boundary", "gaussian"]),
+        ("--solver fft --sigma 2", &["--sigma"]),
+        ("--solver fft --solver-iterations 2", &["--solver-iterations", "hybrid"]),
+        ("--solver gaussian --solver-tolerance 0.1", &["--solver-tolerance"]),
+        ("--solver sor --solver-tolerance 2", &["--solver-tolerance"]),
+        ("--solver sor --solver-iterations 0", &["--solver-iterations"]),
+        ("--solver fft --gamma 0 --boundary periodic", &["--gamma"]),
+        ("--solver fft --alpha -1", &["--alpha"]),
+        ("--sigma 0", &["--sigma"]),
+        ("--total-sigma 21", &["--total-sigma", "20"]),
+        ("--total-sigma -1", &["--total-sigma"]),
+        ("--similarity ssd --radius 2", &["--radius", "lncc"]),
+        ("--radius 0", &["--radius", "20"]),
+        ("--bins 32", &["--bins", "mi"]),
+        ("--similarity mi --bins 4", &["--bins", "512"]),
+        ("--schedule 1x10,2x10", &["coarse to fine"]),
+        ("--schedule 4x0", &["4x100,2x100,1x50"]),
+        ("--step 3", &["--step", "2"]),
+        ("--step 0", &["--step"]),
+        ("--convergence 1", &["--convergence"]),
+        ("--convergence 0 --convergence-window 5", &["--convergence-window"]),
+        ("--convergence-window 0", &["--convergence-window"]),
+        ("--channel a.nii.gz b.nii.gz xx 1", &["--channel", "lncc"]),
+        ("--channel a.nii.gz b.nii.gz ssd 0", &["--channel", "weight"]),
+        ("--channel a.nii.gz b.nii.gz ssd", &["--channel"]),
+        ("--channel b.nii.gz b.nii.gz ssd 1", &["channel"]),
+        ("--fixed-mask b.nii.gz", &["fixed mask"]),
+        ("--fixed-labels la.nii.gz", &["--moving-labels"]),
+        ("--fixed-labels lb.nii.gz --moving-labels lb.nii.gz", &["--fixed-labels"]),
+        ("--interpolation label", &["--interpolation label", "linear"]),
+        ("--device gpu", &["cuda"]),
+    ] {
+        let affine = if options.contains("--affine") { "" } else { "--affine none" };
+        let line = format!("deform a.nii.gz b.nii.gz -o out --schedule 4x1 {affine} {options}");
+        place.line(&line).expect(2).says(said);
+        assert_eq!(place.names(), before, "{options}");
+    }
+    place.line("deform a.nii.gz -o out").expect(2).says(&["MOVING"]);
+    place.line("deform a.nii.gz b.nii.gz").expect(2).says(&["-o DIR"]);
+    place.write("bad.toml", "channel = ['a.nii.gz', 'b.nii.gz']\n");
+    let line = "deform a.nii.gz b.nii.gz -o out --config bad.toml";
+    place.line(line).expect(2).says(&["bad.toml", "list of 4 values"]);
+    place.write("bad.toml", "alfa = 1\n");
+    place.line(line).expect(2).says(&["did you mean 'alpha'"]);
+    // An input is never overwritten.
+    fs::create_dir(place.path("out")).unwrap();
+    fs::copy(place.path("b.nii.gz"), place.path("out/warped.nii.gz")).unwrap();
+    place
+        .line("deform a.nii.gz out/warped.nii.gz -o out")
+        .expect(2)
+        .says(&["an input and an output"]);
+}
+
+/// The file in docs/ names every option, and gives the defaults: with it and without it the result
+/// is the same.
+#[test]
+fn the_documented_configuration_is_complete_and_the_default() {
+    let text = include_str!("../../../docs/deform.toml");
+    let place = Place::new();
+    small(&place);
+    let help = place.line("deform --help").expect(0).out;
+    let options = help.lines().filter_map(|l| {
+        let rest = l.trim_start().strip_prefix("-o, ").unwrap_or(l.trim_start());
+        let rest = rest.strip_prefix("-q, ").or(rest.strip_prefix("-v, ")).unwrap_or(rest);
+        rest.strip_prefix("--")?.split([' ', ',']).next()
+    });
+    for option in options.filter(|o| !["config", "help", "version"].contains(o)) {
+        assert!(text.contains(&format!("{option} = ")), "{option} is not in docs/deform.toml");
+    }
+    place.write("defaults.toml", text);
+    place.line("deform a.nii.gz b.nii.gz -o a --no-report");
+    place.line("deform a.nii.gz b.nii.gz -o b --config defaults.toml");
+    assert_eq!(record(&place, "a")["parameters"], record(&place, "b")["parameters"]);
+    assert_eq!(names(&place.path("b")), FILES);
+    let bytes = |folder: &str| fs::read(place.path(folder).join("warp.nii.gz")).unwrap();
+    assert!(bytes("a") == bytes("b"));
+}

@@ -1,0 +1,49 @@
+//! Measurements of similarities and their slopes.
+
+use super::Bench;
+use crate::device::Device;
+use crate::error::{Result, voxels};
+use crate::ops::histogram::{Binning, ParzenBins};
+use crate::ops::reduce::Reduction;
+
+/// Bins along each axis of the joint histogram.
+const BINS: usize = 64;
+
+pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
+    let (device, dims) = (bench.device, bench.dims);
+    let n = voxels("dims", dims)?;
+    let (fixed, moving) = (bench.head()?, bench.image()?);
+    let weights = device.upload_vec(vec![1f32; n])?;
+    let mut slope = device.alloc(n)?;
+    let mut energy = device.alloc(1)?;
+    for radius in [2, 4] {
+        let name = format!("local correlation, radius {radius}");
+        bench.measure("similarity", name, 12 * n, || {
+            let (slope, energy) = (&mut slope, &mut energy);
+            device.local_correlation(&fixed, &moving, None, dims, [radius; 3], 10.0, slope, energy)
+        })?;
+    }
+    bench.measure("similarity", "local correlation, radius 2, weights", 16 * n, || {
+        let (weights, slope, energy) = (Some(&weights), &mut slope, &mut energy);
+        device.local_correlation(&fixed, &moving, weights, dims, [2; 3], 10.0, slope, energy)
+    })?;
+    let range = device
+        .reduce(&[&fixed, &moving], &[0, 1].map(Reduction::Min))?
+        .into_iter()
+        .zip(device.reduce(&[&fixed, &moving], &[0, 1].map(Reduction::Max))?)
+        .map(|(low, high)| (low as f32, if high > low { high as f32 } else { low as f32 + 1.0 }))
+        .collect::<Vec<_>>();
+    let [(low, high), (least, most)] = range[..] else { return Ok(()) };
+    let rows = Binning { low, high, bins: BINS };
+    let columns = ParzenBins { low: least, high: most, count: BINS + 2 * ParzenBins::MARGIN };
+    bench.measure("similarity", format!("pair histogram, {BINS} bins"), 8 * n, || {
+        device.pair_histogram(&fixed, &moving, None, &rows, &columns).map(|_| ())
+    })?;
+    bench.measure("similarity", format!("pair histogram, {BINS} bins, weights"), 12 * n, || {
+        device.pair_histogram(&fixed, &moving, Some(&weights), &rows, &columns).map(|_| ())
+    })?;
+    let table = vec![0.5; BINS * columns.count];
+    bench.measure("similarity", format!("pair slopes, {BINS} bins"), 12 * n, || {
+        device.pair_slopes(&fixed, &moving, None, &rows, &columns, &table, &mut slope)
+    })
+}

@@ -1,0 +1,114 @@
+//! Flows of displacement fields on the CPU.
+
+mod advance;
+mod cells;
+mod energies;
+mod force;
+mod half;
+mod invert;
+mod norms;
+
+use super::{Cpu, CpuBuffer};
+use crate::Dims;
+use crate::device::DeviceBuffer;
+use crate::error::{Result, check_len, voxels};
+use crate::ops::flow::{
+    Flow, Inversion, Inverted, Step, check_advance, check_field, check_field_on, check_inversion,
+    check_largest, check_scale, factor,
+};
+use crate::ops::stencil::{check_spacing, laplacian_factors};
+
+impl Flow for Cpu {
+    fn advance(
+        &self,
+        field: &CpuBuffer<f32>,
+        velocity: &CpuBuffer<f32>,
+        step: &Step<'_, Self>,
+        dims: Dims,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let length = step.limit.as_ref().map(|limit| limit.step);
+        check_advance(field.len(), velocity.len(), step.scale, length, dims, out.len())?;
+        let mut by = 1.0;
+        if let Some(limit) = &step.limit {
+            check_largest(limit.index, limit.largest.len())?;
+            by = factor(limit.largest.as_slice()[limit.index], limit.step, limit.only_down);
+        }
+        let scale = step.scale.map(|s| (by * s) as f32);
+        let (field, velocity) = (field.as_slice(), velocity.as_slice());
+        advance::advance(self, field, velocity, scale, dims, out.as_mut_slice());
+        Ok(())
+    }
+
+    fn invert_field(
+        &self,
+        field: &CpuBuffer<f32>,
+        dims: Dims,
+        how: Inversion,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<Inverted> {
+        check_inversion(field.len(), dims, &how, out.len())?;
+        Ok(invert::invert(self, field.as_slice(), dims, how, out.as_mut_slice()))
+    }
+
+    fn force(
+        &self,
+        slope: &CpuBuffer<f32>,
+        image: &CpuBuffer<f32>,
+        dims: Dims,
+        spacing: [f64; 3],
+        add: bool,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let n = voxels("sizes", dims)?;
+        check_len("slope", n, slope.len())?;
+        check_len("image", n, image.len())?;
+        check_len("output", 3 * n, out.len())?;
+        check_spacing(spacing)?;
+        let (slope, image) = (slope.as_slice(), image.as_slice());
+        force::force(self, slope, image, dims, spacing, add, out.as_mut_slice());
+        Ok(())
+    }
+
+    fn field_norms(
+        &self,
+        field: &CpuBuffer<f32>,
+        scale: [f64; 3],
+        out: &mut CpuBuffer<f64>,
+    ) -> Result<()> {
+        check_field(field.len())?;
+        check_len("output", 3, out.len())?;
+        check_scale(scale)?;
+        out.as_mut_slice().copy_from_slice(&norms::norms(self, field.as_slice(), scale));
+        Ok(())
+    }
+
+    fn field_energies(
+        &self,
+        field: &CpuBuffer<f32>,
+        dims: Dims,
+        scale: [f64; 3],
+        spacing: [f64; 3],
+        out: &mut CpuBuffer<f64>,
+    ) -> Result<()> {
+        check_field_on(dims, field.len())?;
+        check_len("output", 2, out.len())?;
+        check_scale(scale)?;
+        let factors = laplacian_factors(spacing)?;
+        let sums = energies::energies(self, field.as_slice(), dims, scale, spacing, factors);
+        out.as_mut_slice().copy_from_slice(&sums);
+        Ok(())
+    }
+
+    fn to_half(&self, src: &CpuBuffer<f32>, out: &mut CpuBuffer<u16>) -> Result<()> {
+        check_len("output", src.len(), out.len())?;
+        half::to_half(self, src.as_slice(), out.as_mut_slice());
+        Ok(())
+    }
+
+    fn of_half(&self, src: &CpuBuffer<u16>, out: &mut CpuBuffer<f32>) -> Result<()> {
+        check_len("output", src.len(), out.len())?;
+        half::of_half(self, src.as_slice(), out.as_mut_slice());
+        Ok(())
+    }
+}

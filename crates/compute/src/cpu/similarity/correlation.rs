@@ -1,0 +1,345 @@
+//! Local correlation and its slope in one pass.
+//!
+//! With `p = 2 w A / (B C)`, `q = p A / C` and `r = p f̄ − q m̄` at the centres of windows, and `Σ` over
+//! the centres of the windows that a voxel is in (which are those in the window about the voxel, also at
+//! the border), the slope is `−(f Σ p − m Σ q − Σ r) / Σ w`.
+//!
+//! A task takes some rows and slices. It goes from slice to slice: products of the voxels are summed
+//! along y, then along z, then along x; the coefficients made of the sums are summed along x, y and z,
+//! and make the slope some slices behind. What is kept in between stays in the caches. The sums do not
+//! depend on how the grid is cut into tasks.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::sliding::{Line, Room, Slide};
+use crate::Dims;
+use crate::cpu::Cpu;
+use crate::cpu::simd::{LANES, Lanes, Vectors, kernel};
+
+/// Bytes that a task shall keep, of the nearest cache that a thread has for itself.
+const CACHE: usize = 768 << 10;
+
+/// Rows whose mean stands for that of the image.
+const SAMPLED: usize = 1024;
+
+/// What all tasks have in common.
+pub(super) struct Job<'a> {
+    pub(super) fixed: &'a [f32],
+    pub(super) moving: &'a [f32],
+    pub(super) weights: Option<&'a [f32]>,
+    pub(super) dims: Dims,
+    /// Below the sizes.
+    pub(super) radius: [usize; 3],
+    pub(super) noise: f32,
+    /// The factor of the slope.
+    pub(super) scale: f32,
+}
+
+/// Numbers near the means of the images: without them single precision is enough for sums of squares.
+#[derive(Clone, Copy)]
+struct Centres {
+    fixed: f32,
+    moving: f32,
+}
+
+/// The mean of some rows.
+fn mean(image: &[f32], dims: Dims) -> f32 {
+    let step = (dims[1] * dims[2]).div_ceil(SAMPLED);
+    let (mut sum, mut count) = (0.0, 0usize);
+    for row in image.chunks_exact(dims[0]).skip(step / 2).step_by(step) {
+        let mut lanes = [0f64; 8];
+        for eight in row.chunks(8) {
+            lanes.iter_mut().zip(eight).for_each(|(lane, &value)| *lane += f64::from(value));
+        }
+        sum += lanes.iter().sum::<f64>();
+        count += row.len();
+    }
+    let mean = (sum / count.max(1) as f64) as f32;
+    if mean.is_finite() { mean } else { 0.0 }
+}
+
+/// A block of rows and slices, and what is found there: for each slice the rows of the slope, and
+/// `Σ w c` of each of them.
+struct Task<'a> {
+    rows: Range<usize>,
+    slices: Range<usize>,
+    slope: Vec<&'a mut [f32]>,
+    energy: Vec<&'a mut [f64]>,
+}
+
+/// Writes the slope. Gives `Σ w c`.
+pub(super) fn run(cpu: &Cpu, job: &Job<'_>, slope: &mut [f32]) -> f64 {
+    let [nx, ny, nz] = job.dims;
+    let [_, ry, rz] = job.radius;
+    let centres = Centres { fixed: mean(job.fixed, job.dims), moving: mean(job.moving, job.dims) };
+    // As many rows as fit in the cache, but enough that those about them are not most of the work.
+    let groups = groups(job);
+    let [first, second] = [5, 3].map(|images| Slide::bytes(nz, rz, images * groups));
+    let fitting = CACHE.saturating_sub(2 * ry * first) / (first + second);
+    let tiles = ny.div_ceil(fitting.max(4 * ry).max(8));
+    let rows = ny.div_ceil(tiles);
+    let tiles = ny.div_ceil(rows);
+    let wanted = (3 * cpu.threads()).div_ceil(tiles);
+    let slices = if cpu.threads() == 1 { nz } else { nz.div_ceil(wanted).max(4 * rz).max(1) };
+    let mut energies = vec![0f64; ny * nz];
+    let mut tasks: Vec<Task<'_>> = (0..nz.div_ceil(slices) * tiles)
+        .map(|task| {
+            let (y, z) = (task % tiles * rows, task / tiles * slices);
+            Task {
+                rows: y..ny.min(y + rows),
+                slices: z..nz.min(z + slices),
+                slope: Vec::new(),
+                energy: Vec::new(),
+            }
+        })
+        .collect();
+    let parts = slope.chunks_mut(nx * ny).zip(energies.chunks_mut(ny)).enumerate();
+    for (z, (slope, energy)) in parts {
+        let parts = slope.chunks_mut(nx * rows).zip(energy.chunks_mut(rows));
+        for (task, (slope, energy)) in tasks[z / slices * tiles..].iter_mut().zip(parts) {
+            task.slope.push(slope);
+            task.energy.push(energy);
+        }
+    }
+    if cpu.threads() == 1 {
+        tasks.iter_mut().for_each(|task| run_task(cpu.simd(), job, centres, task));
+    } else {
+        cpu.install(|| {
+            tasks
+                .par_iter_mut()
+                .with_max_len(1)
+                .for_each(|t| run_task(cpu.simd(), job, centres, t));
+        });
+    }
+    drop(tasks);
+    energies.iter().sum()
+}
+
+/// Groups of sixteen numbers of a row and the zeros after it, at least as many as the radius.
+fn groups(job: &Job<'_>) -> usize {
+    (job.dims[0] + job.radius[0]).div_ceil(LANES)
+}
+
+/// The places about some, within the axis.
+fn about(places: &Range<usize>, radius: usize, length: usize) -> Range<usize> {
+    places.start.saturating_sub(radius)..length.min(places.end + radius)
+}
+
+/// Group `g` of a row, and what stands for those beyond its end.
+#[inline(always)]
+fn load<V: Vectors>(v: V, row: &[f32], g: usize, fill: f32) -> V::F {
+    let from = row.get(g * LANES..).unwrap_or(&[]);
+    match from.first_chunk::<LANES>() {
+        Some(all) => v.load(all),
+        None => {
+            let mut some: Lanes = [fill; LANES];
+            some[..from.len()].copy_from_slice(from);
+            v.load(&some)
+        }
+    }
+}
+
+/// The images' values and their products, the centres taken off; zeros after the row.
+#[inline(always)]
+fn products<V: Vectors>(v: V, f: &[f32], m: &[f32], centres: Centres, out: &mut [Lanes]) {
+    let groups = out.len() / 5;
+    let (of_f, rest) = out.split_at_mut(groups);
+    let (of_m, rest) = rest.split_at_mut(groups);
+    let (of_ff, rest) = rest.split_at_mut(groups);
+    let (of_mm, of_fm) = rest.split_at_mut(groups);
+    let (cf, cm) = (v.splat(centres.fixed), v.splat(centres.moving));
+    for g in 0..groups {
+        let f = v.sub(load(v, f, g, centres.fixed), cf);
+        let m = v.sub(load(v, m, g, centres.moving), cm);
+        v.store(f, &mut of_f[g]);
+        v.store(m, &mut of_m[g]);
+        v.store(v.mul(f, f), &mut of_ff[g]);
+        v.store(v.mul(m, m), &mut of_mm[g]);
+        v.store(v.mul(f, m), &mut of_fm[g]);
+    }
+}
+
+/// The numbers of voxels of the windows of a row.
+struct Counts {
+    /// Along x, and those along y times those along z that the others are made for.
+    along_x: Room,
+    others: usize,
+    /// One over the number, and the noise of that many voxels.
+    inverse: Room,
+    noise: Room,
+}
+
+impl Counts {
+    fn new(job: &Job<'_>, groups: usize) -> Self {
+        let (nx, radius) = (job.dims[0], job.radius[0]);
+        let mut along_x = Room::new(groups);
+        for (x, count) in along_x.numbers().iter_mut().enumerate() {
+            let window = about(&(x..x + 1), radius, nx);
+            *count = window.end.saturating_sub(window.start).max(1) as f32;
+        }
+        Self { along_x, others: 0, inverse: Room::new(groups), noise: Room::new(groups) }
+    }
+
+    #[inline(always)]
+    fn of_row<V: Vectors>(&mut self, v: V, others: usize, noise: f32) {
+        if others == self.others {
+            return;
+        }
+        self.others = others;
+        let (one, others, noise) = (v.splat(1.0), v.splat(others as f32), v.splat(noise));
+        let out = self.inverse.all_mut().iter_mut().zip(self.noise.all_mut());
+        for (x, (inverse, of_window)) in self.along_x.all().iter().zip(out) {
+            let count = v.mul(v.load(x), others);
+            v.store(v.div(one, count), inverse);
+            v.store(v.mul(count, noise), of_window);
+        }
+    }
+}
+
+/// The coefficients of a row, given the sums of its windows; gives `Σ w c`.
+#[inline(always)]
+fn coefficients<V: Vectors>(
+    v: V,
+    sums: &[Lanes],
+    counts: &Counts,
+    weights: &[f32],
+    out: &mut [Lanes],
+) -> f64 {
+    let groups = out.len() / 3;
+    let (p_out, rest) = out.split_at_mut(groups);
+    let (q_out, r_out) = rest.split_at_mut(groups);
+    let (of_f, rest) = sums.split_at(groups);
+    let (of_m, rest) = rest.split_at(groups);
+    let (of_ff, rest) = rest.split_at(groups);
+    let (of_mm, of_fm) = rest.split_at(groups);
+    let (inverse, noise) = (&counts.inverse.all()[..groups], &counts.noise.all()[..groups]);
+    let (zero, one) = (v.splat(0.0), v.splat(1.0));
+    let mut energy = v.splat_wide(0.0);
+    for g in 0..groups {
+        let (f, m) = (v.load(&of_f[g]), v.load(&of_m[g]));
+        let (inverse, noise) = (v.load(&inverse[g]), v.load(&noise[g]));
+        let (f_mean, m_mean) = (v.mul(f, inverse), v.mul(m, inverse));
+        let a = v.sub(v.load(&of_fm[g]), v.mul(f_mean, m));
+        let b = v.add(v.max(v.sub(v.load(&of_ff[g]), v.mul(f_mean, f)), zero), noise);
+        let c = v.add(v.max(v.sub(v.load(&of_mm[g]), v.mul(m_mean, m)), zero), noise);
+        let (over_b, over_c) = (v.div(one, b), v.div(one, c));
+        // In this order no number is far from one over the variances.
+        let (a_b, a_c) = (v.mul(a, over_b), v.mul(a, over_c));
+        let w = load(v, weights, g, 0.0);
+        energy = v.add_wide(energy, v.widen(v.mul(w, v.mul(a_b, a_c))));
+        let p = v.mul(v.mul(v.add(w, w), a_b), over_c);
+        let q = v.mul(p, a_c);
+        v.store(p, &mut p_out[g]);
+        v.store(q, &mut q_out[g]);
+        v.store(v.sub(v.mul(p, f_mean), v.mul(q, m_mean)), &mut r_out[g]);
+    }
+    let mut lanes = [0f64; LANES];
+    v.store_wide(energy, &mut lanes);
+    lanes.into_iter().sum()
+}
+
+/// A row of the slope, given the sums of the coefficients.
+#[inline(always)]
+fn slopes<V: Vectors>(
+    v: V,
+    sums: &[Lanes],
+    f: &[f32],
+    m: &[f32],
+    centres: Centres,
+    scale: f32,
+    out: &mut [f32],
+) {
+    let groups = sums.len() / 3;
+    let (p, rest) = sums.split_at(groups);
+    let (q, r) = rest.split_at(groups);
+    let (cf, cm) = (v.splat(centres.fixed), v.splat(centres.moving));
+    let scale = v.splat(scale);
+    for (g, out) in out.chunks_mut(LANES).enumerate() {
+        let f = v.sub(load(v, f, g, 0.0), cf);
+        let m = v.sub(load(v, m, g, 0.0), cm);
+        let slope = v.sub(v.mul(f, v.load(&p[g])), v.mul(m, v.load(&q[g])));
+        let slope = v.mul(v.sub(slope, v.load(&r[g])), scale);
+        match out.first_chunk_mut::<LANES>() {
+            Some(out) => v.store(slope, out),
+            None => {
+                let mut lanes: Lanes = [0.0; LANES];
+                v.store(slope, &mut lanes);
+                out.copy_from_slice(&lanes[..out.len()]);
+            }
+        }
+    }
+}
+
+kernel! {
+    fn run_task<V>(v, job: &Job<'_>, centres: Centres, task: &mut Task<'_>) {
+        let [nx, ny, nz] = job.dims;
+        let [rx, ry, rz] = job.radius;
+        let row = |y: usize, z: usize| (y + z * ny) * nx..(y + z * ny + 1) * nx;
+        // Rows and slices of the windows that are needed, and of their voxels.
+        let (rows, slices) = (task.rows.clone(), task.slices.clone());
+        let (centre_rows, centre_slices) = (about(&rows, ry, ny), about(&slices, rz, nz));
+        let (voxel_rows, voxel_slices) =
+            (about(&centre_rows, ry, ny), about(&centre_slices, rz, nz));
+        let groups = groups(job);
+        let mut voxels_y = Slide::new(ny, ry, voxel_rows.start, 1, 5 * groups);
+        let mut voxels_z = Slide::new(nz, rz, voxel_slices.start, centre_rows.len(), 5 * groups);
+        let mut voxels_x = Line::new(rx, 5 * groups);
+        let mut windows_x = Line::new(rx, 3 * groups);
+        let mut windows_y = Slide::new(ny, ry, centre_rows.start, 1, 3 * groups);
+        let mut windows_z = Slide::new(nz, rz, centre_slices.start, rows.len(), 3 * groups);
+        let mut counts = Counts::new(job, groups);
+        let (mut sums, mut sums_of_windows) = (Room::new(5 * groups), Room::new(3 * groups));
+        let ones = vec![1f32; nx];
+        let (mut centre_z, mut out_z) = (centre_slices.start, slices.start);
+        for z in voxel_slices {
+            let mut centre_y = centre_rows.start;
+            for y in voxel_rows.clone() {
+                let (f, m) = (&job.fixed[row(y, z)], &job.moving[row(y, z)]);
+                products(v, f, m, centres, voxels_y.slot(y, 0));
+                voxels_y.given(v, y, 0);
+                while centre_y < centre_rows.end && voxels_y.last(centre_y) <= y {
+                    let i = centre_y - centre_rows.start;
+                    voxels_y.sum(v, centre_y, 0, voxels_z.slot(z, i));
+                    voxels_z.given(v, z, i);
+                    centre_y += 1;
+                }
+            }
+            while centre_z < centre_slices.end && voxels_z.last(centre_z) <= z {
+                let mut out_y = rows.start;
+                for y in centre_rows.clone() {
+                    voxels_z.sum(v, centre_z, y - centre_rows.start, voxels_x.rows());
+                    voxels_x.sum(v, sums.all_mut());
+                    let [y_window, z_window] =
+                        [about(&(y..y + 1), ry, ny), about(&(centre_z..centre_z + 1), rz, nz)];
+                    counts.of_row(v, y_window.len() * z_window.len(), job.noise);
+                    let weights = job.weights.map_or(&ones[..], |w| &w[row(y, centre_z)]);
+                    let energy = coefficients(v, sums.all(), &counts, weights, windows_x.rows());
+                    if rows.contains(&y) && slices.contains(&centre_z) {
+                        task.energy[centre_z - slices.start][y - rows.start] = energy;
+                    }
+                    windows_x.sum(v, windows_y.slot(y, 0));
+                    windows_y.given(v, y, 0);
+                    while out_y < rows.end && windows_y.last(out_y) <= y {
+                        let i = out_y - rows.start;
+                        windows_y.sum(v, out_y, 0, windows_z.slot(centre_z, i));
+                        windows_z.given(v, centre_z, i);
+                        out_y += 1;
+                    }
+                }
+                while out_z < slices.end && windows_z.last(out_z) <= centre_z {
+                    let out = task.slope[out_z - slices.start].chunks_exact_mut(nx);
+                    for (i, out) in out.enumerate() {
+                        let at = row(rows.start + i, out_z);
+                        windows_z.sum(v, out_z, i, sums_of_windows.all_mut());
+                        let (f, m) = (&job.fixed[at.clone()], &job.moving[at]);
+                        slopes(v, sums_of_windows.all(), f, m, centres, job.scale, out);
+                    }
+                    out_z += 1;
+                }
+                centre_z += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Displacement fields that flow along velocities, the forces that drive them, and what measures
+//! them.
+//!
+//! A vector field over `n` voxels is one buffer of `3 n` elements: all x, then all y, then all z
+//! components; displacements are in voxels of their own grid.
+
+use crate::Dims;
+use crate::device::Memory;
+use crate::error::{ComputeError, Result, check_len, voxels};
+use crate::ops::resample::check_source;
+
+/// How far a field is moved on: by `factor · scale[a]` times component `a` of the velocity.
+pub struct Step<'a, D: Memory> {
+    /// Voxels for a unit of velocity along each axis.
+    pub scale: [f64; 3],
+    /// What sets the factor; 1 without.
+    pub limit: Option<Limit<'a, D>>,
+}
+
+/// A factor that follows from the largest velocity, which the device knows.
+pub struct Limit<'a, D: Memory> {
+    /// A buffer with the largest velocity at `index`.
+    pub largest: &'a D::Buffer<f64>,
+    /// Its place.
+    pub index: usize,
+    /// The step that the largest velocity makes: `factor = step / largest`, or 0 where that is not
+    /// finite.
+    pub step: f64,
+    /// Whether a velocity below the step is left as it is: `factor = min(1, step / largest)`.
+    pub only_down: bool,
+}
+
+/// When the inversion of a field ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Inversion {
+    /// The largest residual that will do, voxels.
+    pub tolerance: f64,
+    /// The most iterations a voxel.
+    pub iterations: usize,
+}
+
+impl Default for Inversion {
+    fn default() -> Self {
+        Self { tolerance: 1e-3, iterations: 30 }
+    }
+}
+
+/// How an inversion ended.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Inverted {
+    /// The largest residual `|w[i] + u(i + w[i])|`, voxels.
+    pub largest: f64,
+    /// Voxels whose residual is above the tolerance.
+    pub unconverged: u64,
+}
+
+/// Flows of displacement fields.
+pub trait Flow: Memory {
+    /// The displacement of a small step and then of `field`: with `s[i] = factor · scale · v[i]`,
+    /// `out[i] = s[i] + u(i + s[i])`, the update `φ ∘ (id + ε v)` of Algorithm 2 of Ha (2011). Linear
+    /// interpolation; positions outside take the displacement of the nearest point of the grid.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes, of which those of [`check_source`] are the limits; a scale or step that
+    /// is not finite; a limit whose place is beyond its buffer.
+    fn advance(
+        &self,
+        field: &Self::Buffer<f32>,
+        velocity: &Self::Buffer<f32>,
+        step: &Step<'_, Self>,
+        dims: Dims,
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
+    /// The displacement `w` that takes back that of `field`: `w[i] + u(i + w[i]) = 0`, with `u`
+    /// interpolated linearly and held at the border. `out` is the start, and gets the result.
+    /// Newton's method at each voxel with the derivative of the interpolation, damped where the
+    /// residual does not shrink. A voxel of numbers that are not finite does not converge, and has an
+    /// infinite residual.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes, of which those of [`check_source`] are the limits; a tolerance that is not above zero.
+    fn invert_field(
+        &self,
+        field: &Self::Buffer<f32>,
+        dims: Dims,
+        how: Inversion,
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<Inverted>;
+
+    /// A force: `out[a] = slope · ∂ₐ image`, with the differences of
+    /// [`Stencil::gradient`](super::Stencil::gradient) and the `spacing` of each axis; added to `out` if `add`.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes; a spacing that is zero or not finite.
+    fn force(
+        &self,
+        slope: &Self::Buffer<f32>,
+        image: &Self::Buffer<f32>,
+        dims: Dims,
+        spacing: [f64; 3],
+        add: bool,
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
+    /// Three numbers of a field to `out`: the largest length, the sum of lengths and the sum of their
+    /// squares, of the vectors `scale[a] v[a]`, all in double precision. Lengths that are not numbers
+    /// take no part in the largest.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes; a scale that is not finite.
+    fn field_norms(
+        &self,
+        field: &Self::Buffer<f32>,
+        scale: [f64; 3],
+        out: &mut Self::Buffer<f64>,
+    ) -> Result<()>;
+
+    /// Two numbers of a field to `out`: the sums over voxels of the harmonic energy
+    /// `Σ_ab (∂_b vₐ)²`, with the differences of [`Stencil::gradient`](super::Stencil::gradient), and of the
+    /// bending energy `Σ_abc (∂_b ∂_c vₐ)²`, with second differences along one axis as those of
+    /// [`Stencil::laplacian`](super::Stencil::laplacian) and products of the first across two. Components
+    /// are multiplied by `scale[a]` first; derivatives are by the `spacing`.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes; a scale that is not finite, or a spacing that is zero or not finite, or
+    /// whose square is not.
+    fn field_energies(
+        &self,
+        field: &Self::Buffer<f32>,
+        dims: Dims,
+        scale: [f64; 3],
+        spacing: [f64; 3],
+        out: &mut Self::Buffer<f64>,
+    ) -> Result<()>;
+
+    /// Each number rounded to half precision (IEEE binary16, to nearest, ties to even).
+    ///
+    /// # Errors
+    /// Wrong lengths.
+    fn to_half(&self, src: &Self::Buffer<f32>, out: &mut Self::Buffer<u16>) -> Result<()>;
+
+    /// Numbers of half precision as single precision.
+    ///
+    /// # Errors
+    /// Wrong lengths.
+    #[allow(clippy::wrong_self_convention)] // `self` is the device, the buffer is what is turned
+    fn of_half(&self, src: &Self::Buffer<u16>, out: &mut Self::Buffer<f32>) -> Result<()>;
+}
+
+/// Checks the arguments of [`Flow::advance`] but for the buffer of the largest velocity.
+///
+/// # Errors
+/// As there.
+pub fn check_advance(
+    field: usize,
+    velocity: usize,
+    scale: [f64; 3],
+    step: Option<f64>,
+    dims: Dims,
+    out: usize,
+) -> Result<()> {
+    let n = check_source(dims)?;
+    check_len("field", 3 * n, field)?;
+    check_len("velocity", 3 * n, velocity)?;
+    check_len("output", 3 * n, out)?;
+    check_scale(scale)?;
+    match step {
+        Some(step) if !step.is_finite() => Err(ComputeError::argument("step", step, "finite")),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that the place of the largest velocity is in its buffer.
+///
+/// # Errors
+/// If it is not.
+pub fn check_largest(index: usize, len: usize) -> Result<()> {
+    if index < len {
+        Ok(())
+    } else {
+        Err(ComputeError::argument("index", index, "a place in the buffer of the largest velocity"))
+    }
+}
+
+/// The factor of a step whose largest velocity is `largest`.
+pub fn factor(largest: f64, step: f64, only_down: bool) -> f64 {
+    let factor = step / largest;
+    match factor {
+        f if only_down && f >= 1.0 => 1.0,
+        f if f.is_finite() => f,
+        _ => 0.0,
+    }
+}
+
+/// Checks that a scale is finite.
+///
+/// # Errors
+/// If it is not.
+pub fn check_scale(scale: [f64; 3]) -> Result<()> {
+    match scale.iter().find(|s| !s.is_finite()) {
+        None => Ok(()),
+        Some(s) => Err(ComputeError::argument("scale", s, "finite")),
+    }
+}
+
+/// Checks the length of a field, and gives its number of voxels.
+///
+/// # Errors
+/// If it is not three numbers a voxel.
+pub fn check_field(field: usize) -> Result<usize> {
+    check_len("field", field.next_multiple_of(3), field)?;
+    Ok(field / 3)
+}
+
+/// Checks the sizes and the length of a field, and gives its number of voxels.
+///
+/// # Errors
+/// If they do not fit.
+pub fn check_field_on(dims: Dims, field: usize) -> Result<usize> {
+    let n = voxels("sizes", dims)?;
+    check_len("field", 3 * n, field)?;
+    Ok(n)
+}
+
+/// Steps of an inversion that are halved until they are shorter than this part go another way.
+pub(crate) const SHORTEST: f32 = 0.05;
+
+/// The least determinant, of a matrix whose elements are of the order of one, that is divided by.
+pub(crate) const SINGULAR: f32 = 1e-3;
+
+/// The square of a tolerance, as an ordinary number.
+pub(crate) fn tolerance_of_squares(tolerance: f64) -> f32 {
+    (tolerance * tolerance).clamp(1e-30, 1e30) as f32
+}
+
+/// Checks the arguments of [`Flow::invert_field`].
+///
+/// # Errors
+/// As there.
+pub fn check_inversion(field: usize, dims: Dims, how: &Inversion, out: usize) -> Result<usize> {
+    let n = check_source(dims)?;
+    check_len("field", 3 * n, field)?;
+    check_len("output", 3 * n, out)?;
+    if how.tolerance > 0.0 && how.tolerance.is_finite() {
+        Ok(n)
+    } else {
+        Err(ComputeError::argument("tolerance", how.tolerance, "above zero and finite"))
+    }
+}

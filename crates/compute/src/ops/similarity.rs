@@ -1,0 +1,156 @@
+//! Similarities of two images on one grid, and their derivative in the values of the moving one.
+//!
+//! An energy `E` is minimised; its *slope* is the image `∂E / ∂m[i]`, exact for the sums as they are
+//! computed. With weights a voxel (for local correlation: the window around it) counts `w[i]`, not
+//! negative; without, 1.
+
+use super::histogram::{Binning, ParzenBins};
+use crate::Dims;
+use crate::device::Memory;
+use crate::error::{ComputeError, Result, check_len, voxels};
+
+/// The most entries of a joint histogram of a pair.
+pub const MAX_PAIR_ENTRIES: usize = 1 << 24;
+
+/// The lengths of the buffers of a similarity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lengths {
+    /// Of the fixed image.
+    pub fixed: usize,
+    /// Of the moving image.
+    pub moving: usize,
+    /// Of the weights, where there are any.
+    pub weights: Option<usize>,
+    /// Of the slope, where there is one.
+    pub slope: Option<usize>,
+}
+
+impl Lengths {
+    /// Checks that all of them are `n`.
+    ///
+    /// # Errors
+    /// If one of them is not.
+    pub fn check(&self, n: usize) -> Result<()> {
+        check_len("fixed image", n, self.fixed)?;
+        check_len("moving image", n, self.moving)?;
+        self.weights.map_or(Ok(()), |found| check_len("weights", n, found))?;
+        self.slope.map_or(Ok(()), |found| check_len("slope", n, found))
+    }
+}
+
+/// Checks the arguments of [`Similarity::local_correlation`] but the weights' values; the number of
+/// voxels.
+///
+/// # Errors
+/// As [`Similarity::local_correlation`].
+pub fn check_local_correlation(
+    lengths: Lengths,
+    dims: Dims,
+    noise: f64,
+    energy: usize,
+) -> Result<usize> {
+    let n = voxels("sizes", dims)?;
+    lengths.check(n)?;
+    check_len("energy", 1, energy)?;
+    // As the windows have it: in single precision.
+    if !(noise as f32 > 0.0 && (noise as f32).is_finite()) {
+        return Err(ComputeError::argument("noise", noise, "a variance above zero"));
+    }
+    Ok(n)
+}
+
+/// Checks the sum of the weights of [`Similarity::local_correlation`].
+///
+/// # Errors
+/// Unless it is above zero.
+pub fn check_total_weight(total: f64) -> Result<f64> {
+    if total > 0.0 && total.is_finite() {
+        return Ok(total);
+    }
+    Err(ComputeError::argument("sum of the weights", total, "above zero"))
+}
+
+/// Checks the arguments of [`Similarity::pair_histogram`] and [`Similarity::pair_slopes`]; the number
+/// of entries.
+///
+/// # Errors
+/// As these.
+pub fn check_pair(
+    lengths: Lengths,
+    rows: &Binning,
+    columns: &ParzenBins,
+    table: Option<usize>,
+) -> Result<usize> {
+    lengths.check(lengths.fixed)?;
+    if rows.bins == 0 || rows.bins > 1 << 20 {
+        return Err(ComputeError::argument("bins", rows.bins, "between 1 and 1048576"));
+    }
+    if !(rows.low.is_finite() && rows.high.is_finite()) {
+        let found = format!("{} to {}", rows.low, rows.high);
+        return Err(ComputeError::argument("range of the bins", found, "finite"));
+    }
+    columns.check()?;
+    let entries = rows.bins * columns.count;
+    if entries > MAX_PAIR_ENTRIES {
+        return Err(ComputeError::argument("bins x columns", entries, "at most 2^24"));
+    }
+    table.map_or(Ok(()), |found| check_len("table", entries, found))?;
+    Ok(entries)
+}
+
+/// Similarities of images on one grid.
+pub trait Similarity: Memory {
+    /// Local normalised cross correlation, `E = −Σ_i w_i c_i / Σ_i w_i` with
+    /// `c = A² / (B C)` over the window `|j − i|_a ≤ radius[a]`, cut at the border, of `N` voxels:
+    /// `A = Σ (f − f̄)(m − m̄)`, `B = Σ (f − f̄)² + N noise`, `C = Σ (m − m̄)² + N noise`. `noise` is a
+    /// variance that is nothing but noise, so that flat windows count little. The cost does not depend
+    /// on the radius. `energy` gets one number.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes; a noise that is not above zero; weights without any above zero.
+    #[allow(clippy::too_many_arguments)]
+    fn local_correlation(
+        &self,
+        fixed: &Self::Buffer<f32>,
+        moving: &Self::Buffer<f32>,
+        weights: Option<&Self::Buffer<f32>>,
+        dims: Dims,
+        radius: [usize; 3],
+        noise: f64,
+        slope: &mut Self::Buffer<f32>,
+        energy: &mut Self::Buffer<f64>,
+    ) -> Result<()>;
+
+    /// The joint histogram of two images: rows are the bins of `fixed`, columns cubic B-spline
+    /// windows over `moving`, as in [`Histogram::joint_histogram`](super::Histogram::joint_histogram).
+    /// `bins x columns` sums of weights.
+    ///
+    /// # Errors
+    /// Wrong lengths; bins or columns that cannot be.
+    fn pair_histogram(
+        &self,
+        fixed: &Self::Buffer<f32>,
+        moving: &Self::Buffer<f32>,
+        weights: Option<&Self::Buffer<f32>>,
+        rows: &Binning,
+        columns: &ParzenBins,
+    ) -> Result<Vec<f64>>;
+
+    /// The slope of a function of the joint histogram whose derivative in each entry is `table`
+    /// (`bins x columns`): `slope[i] = w_i Σ_k table[bin(f_i)][k] b_k′(m_i)`; zero where `m_i` is held at
+    /// the ends of the range.
+    ///
+    /// # Errors
+    /// As [`pair_histogram`](Self::pair_histogram); a table of another size.
+    #[allow(clippy::too_many_arguments)]
+    fn pair_slopes(
+        &self,
+        fixed: &Self::Buffer<f32>,
+        moving: &Self::Buffer<f32>,
+        weights: Option<&Self::Buffer<f32>>,
+        rows: &Binning,
+        columns: &ParzenBins,
+        table: &[f64],
+        slope: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+}

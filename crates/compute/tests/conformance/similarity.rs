@@ -1,0 +1,478 @@
+//! Similarities against sums over windows one voxel at a time, and their slopes against differences.
+
+use voxalign_compute::ops::histogram::{Binning, ParzenBins};
+use voxalign_compute::{Device, Dims};
+
+use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
+
+on_devices!(
+    "correlation.cu", "means.cu", "pair.cu";
+    local_correlation, flat_images, local_correlation_derivative, many_rows, histogram,
+    slopes, histogram_derivative, outside_the_range, errors;
+    same bits: bits, bits_of_pairs
+);
+
+const RADII: [[usize; 3]; 7] =
+    [[0, 0, 0], [1, 1, 1], [2, 2, 2], [4, 4, 4], [2, 0, 3], [5, 9, 1], [20, 17, 20]];
+
+/// Smooth images with noise, and of other scales; related to each other.
+fn images(dims: Dims) -> [Vec<f64>; 2] {
+    let mut random = Random::new(71);
+    let noise: Vec<f64> = (0..len(dims)).map(|_| random.between(-1.0, 1.0)).collect();
+    let value = |[x, y, z]: [usize; 3], i: usize| {
+        let [x, y, z] = [x, y, z].map(|v| v as f64);
+        (0.31 * x + 0.2 * y).sin() + (0.27 * y - 0.4 * z).cos() + 0.3 * noise[i]
+    };
+    let at = |p: [usize; 3]| offset(dims, p);
+    let fixed = indices(dims).map(|p| 300.0 + 50.0 * value(p, at(p)));
+    let other = |p: [usize; 3]| noise[(7 * at(p) + 3) % noise.len()];
+    let moving = indices(dims).map(|p| -2.0 - value(p, at(p)).powi(2) + 0.5 * other(p));
+    // What the devices see.
+    [fixed.collect::<Vec<_>>(), moving.collect()].map(|image| single(&image))
+}
+
+/// The numbers that are those of single precision.
+fn single(values: &[f64]) -> Vec<f64> {
+    values.iter().map(|&v| f64::from(v as f32)).collect()
+}
+
+fn weights(dims: Dims) -> Vec<f64> {
+    let mut random = Random::new(72);
+    let all: Vec<f64> = (0..len(dims)).map(|_| random.between(-0.5, 1.5).clamp(0.0, 1.2)).collect();
+    if all.iter().sum::<f64>() > 0.0 { single(&all) } else { vec![0.75; len(dims)] }
+}
+
+/// The voxels of a window.
+fn window(dims: Dims, at: [usize; 3], radius: [usize; 3]) -> impl Iterator<Item = usize> {
+    let range = |a: usize| at[a].saturating_sub(radius[a])..(at[a] + radius[a] + 1).min(dims[a]);
+    let [x, y, z] = [range(0), range(1), range(2)];
+    z.flat_map(move |z| {
+        let x = x.clone();
+        y.clone().flat_map(move |y| x.clone().map(move |x| offset(dims, [x, y, z])))
+    })
+}
+
+/// The energy, and its slope.
+fn reference(
+    [f, m]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    dims: Dims,
+    radius: [usize; 3],
+    noise: f64,
+) -> (f64, Vec<f64>) {
+    let total = w.map_or(len(dims) as f64, |w| w.iter().sum());
+    let (mut energy, mut slope) = (0.0, vec![0.0; len(dims)]);
+    for at in indices(dims) {
+        let i = offset(dims, at);
+        let w = w.map_or(1.0, |w| w[i]);
+        let (mut n, mut fs, mut ms) = (0.0, 0.0, 0.0);
+        for j in window(dims, at, radius) {
+            (n, fs, ms) = (n + 1.0, fs + f[j], ms + m[j]);
+        }
+        let (f_mean, m_mean) = (fs / n, ms / n);
+        let (mut a, mut b, mut c) = (0.0, n * noise, n * noise);
+        for j in window(dims, at, radius) {
+            let (df, dm) = (f[j] - f_mean, m[j] - m_mean);
+            (a, b, c) = (a + df * dm, b + df * df, c + dm * dm);
+        }
+        energy -= w * a * a / (b * c) / total;
+        let (p, q) = (2.0 * w * a / (b * c), 2.0 * w * a * a / (b * c * c));
+        for j in window(dims, at, radius) {
+            slope[j] -= (p * (f[j] - f_mean) - q * (m[j] - m_mean)) / total;
+        }
+    }
+    (energy, slope)
+}
+
+fn upload<D: Device>(device: &D, image: &[f64]) -> D::Buffer<f32> {
+    device.upload_vec(image.iter().map(|&v| v as f32).collect()).unwrap()
+}
+
+fn found<D: Device>(
+    device: &D,
+    [f, m]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    dims: Dims,
+    radius: [usize; 3],
+    noise: f64,
+) -> (f64, Vec<f32>) {
+    let [f, m] = [f, m].map(|image| upload(device, image));
+    let w = w.map(|w| upload(device, w));
+    let mut slope = device.alloc(len(dims)).unwrap();
+    let mut energy = device.alloc(1).unwrap();
+    device
+        .local_correlation(&f, &m, w.as_ref(), dims, radius, noise, &mut slope, &mut energy)
+        .unwrap();
+    (device.into_host(energy).unwrap()[0], device.into_host(slope).unwrap())
+}
+
+fn local_correlation<D: Device>(device: &D) {
+    for dims in SIZES {
+        let [f, m] = images(dims);
+        let images = [&f[..], &m[..]];
+        let weights = weights(dims);
+        for radius in RADII {
+            for w in [None, Some(&weights[..])] {
+                let name = format!("{dims:?} {radius:?} {}", w.is_some());
+                let (energy, slope) = reference(images, w, dims, radius, 0.02);
+                let (e, s) = found(device, images, w, dims, radius, 0.02);
+                assert!((e - energy).abs() < 1e-5, "{name}: {e} instead of {energy}");
+                let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+                assert_close(&name, &s, &slope, 1e-4 * largest.max(1e-3 / len(dims) as f64));
+            }
+        }
+    }
+}
+
+/// Windows without any variance, and images far from zero.
+fn flat_images<D: Device>(device: &D) {
+    let dims = [37, 23, 11];
+    let half = |value: f64| -> Vec<f64> {
+        indices(dims).map(|[x, ..]| if x < 18 { value } else { value + 100.0 }).collect()
+    };
+    for radius in [[2; 3], [4; 3], [20; 3]] {
+        let (f, m) = (half(1e4), half(-300.0));
+        let images = [&f[..], &m[..]];
+        let (energy, slope) = reference(images, None, dims, radius, 1.0);
+        let (e, s) = found(device, images, None, dims, radius, 1.0);
+        assert!((e - energy).abs() < 1e-5, "{radius:?}: {e} instead of {energy}");
+        let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        // Each window is as near its largest correlation as the noise allows: little is left of it.
+        assert_close("flat", &s, &slope, 1e-2 * largest);
+        let flat = vec![5.0; len(dims)];
+        for images in [[&flat[..], &m[..]], [&f[..], &flat[..]], [&flat[..], &flat[..]]] {
+            let (e, s) = found(device, images, None, dims, radius, 1.0);
+            assert!(e.abs() < 1e-6, "{e}");
+            assert!(s.iter().all(|v| v.abs() < 1e-6), "{radius:?}");
+        }
+    }
+}
+
+/// `E(m + h v) − E(m − h v) = 2 h ⟨slope, v⟩` but for the third power of `h`.
+fn local_correlation_derivative<D: Device>(device: &D) {
+    for (dims, radius) in [([37, 23, 11], [2; 3]), ([33, 21, 1], [4; 3]), ([70, 9, 6], [3, 5, 1])] {
+        let [f, m] = images(dims);
+        let weights = weights(dims);
+        let direction: Vec<f64> = indices(dims)
+            .map(|[x, y, z]| (0.2 * x as f64).cos() + (0.3 * y as f64 + 0.1 * z as f64).sin())
+            .collect();
+        for w in [None, Some(&weights[..])] {
+            let moved =
+                |h: f64| -> Vec<f64> { m.iter().zip(&direction).map(|(m, v)| m + h * v).collect() };
+            let dot = |slope: &mut dyn Iterator<Item = f64>| -> f64 {
+                slope.zip(&direction).map(|(s, v)| s * v).sum()
+            };
+            // In double precision the third power is seen.
+            let of = |h: f64| reference([&f, &moved(h)], w, dims, radius, 0.05).0;
+            let (_, slope) = reference([&f, &m], w, dims, radius, 0.05);
+            let exact = dot(&mut slope.iter().copied());
+            let error = |h: f64| ((of(h) - of(-h)) - 2.0 * h * exact).abs();
+            let (large, small) = (error(0.02), error(0.01));
+            assert!(small < 1e-4 * exact.abs(), "{dims:?}: {small} of {exact}");
+            assert!((large / small - 8.0).abs() < 0.5, "{dims:?}: {large} and {small}");
+            // And the device's own energies and slope agree.
+            let h = 0.02;
+            let of = |h: f64| found(device, [&f, &moved(h)], w, dims, radius, 0.05).0;
+            let (_, slope) = found(device, [&f, &m], w, dims, radius, 0.05);
+            let slope = dot(&mut slope.iter().map(|&s| f64::from(s)));
+            let difference = (of(h) - of(-h)) / (2.0 * h);
+            assert!(
+                (difference - slope).abs() < 1e-3 * slope.abs() + 1e-5,
+                "{dims:?} {}: {difference} instead of {slope}",
+                w.is_some()
+            );
+        }
+    }
+}
+
+/// More than 65535 rows.
+fn many_rows<D: Device>(device: &D) {
+    let dims = [3, 300, 230];
+    let [f, m] = images(dims);
+    let (energy, slope) = reference([&f, &m], None, dims, [1; 3], 0.1);
+    let (e, s) = found(device, [&f, &m], None, dims, [1; 3], 0.1);
+    assert!((e - energy).abs() < 1e-5, "{e} instead of {energy}");
+    let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+    assert_close("many rows", &s, &slope, 3e-5 * largest);
+}
+
+const ROWS: [Binning; 3] = [
+    Binning { low: 200.0, high: 400.0, bins: 32 },
+    Binning { low: 290.0, high: 310.0, bins: 7 },
+    Binning { low: 300.0, high: 300.0, bins: 3 },
+];
+
+const COLUMNS: [ParzenBins; 2] = [
+    ParzenBins { low: -7.0, high: -1.0, count: 36 },
+    ParzenBins { low: -3.0, high: -2.5, count: 6 },
+];
+
+/// The place of a value among the columns, and whether it is within the range.
+fn place(columns: &ParzenBins, value: f64) -> (f64, bool) {
+    let margin = ParzenBins::MARGIN as f64;
+    let last = columns.count as f64 - 1.0 - margin;
+    let u = (value - f64::from(columns.low)) * f64::from(columns.per_value()) + margin;
+    (u.clamp(margin, last), (margin..=last).contains(&u))
+}
+
+/// The cubic B-spline and its derivative.
+fn spline(x: f64) -> (f64, f64) {
+    let (a, sign) = (x.abs(), x.signum());
+    if a < 1.0 {
+        (2.0 / 3.0 - a * a + a * a * a / 2.0, sign * (1.5 * a * a - 2.0 * a))
+    } else if a < 2.0 {
+        ((2.0 - a).powi(3) / 6.0, -sign * (2.0 - a).powi(2) / 2.0)
+    } else {
+        (0.0, 0.0)
+    }
+}
+
+fn expected_histogram(
+    [f, m]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    rows: &Binning,
+    columns: &ParzenBins,
+) -> Vec<f64> {
+    let mut sums = vec![0.0; rows.bins * columns.count];
+    for i in 0..f.len() {
+        let (row, (u, _)) = (rows.bin(f[i] as f32), place(columns, m[i]));
+        for (k, sum) in sums[row * columns.count..][..columns.count].iter_mut().enumerate() {
+            *sum += w.map_or(1.0, |w| w[i]) * spline(u - k as f64).0;
+        }
+    }
+    sums
+}
+
+fn expected_slopes(
+    [f, m]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    rows: &Binning,
+    columns: &ParzenBins,
+    table: &[f64],
+) -> Vec<f64> {
+    let slope = |i: usize| {
+        let (row, (u, within)) = (rows.bin(f[i] as f32), place(columns, m[i]));
+        let row = &table[row * columns.count..][..columns.count];
+        let sum: f64 = row.iter().enumerate().map(|(k, t)| t * spline(u - k as f64).1).sum();
+        let held = if within { w.map_or(1.0, |w| w[i]) } else { 0.0 };
+        held * sum * f64::from(columns.per_value())
+    };
+    (0..f.len()).map(slope).collect()
+}
+
+fn found_histogram<D: Device>(
+    device: &D,
+    [f, m]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    rows: &Binning,
+    columns: &ParzenBins,
+) -> Vec<f64> {
+    let [f, m] = [f, m].map(|image| upload(device, image));
+    let w = w.map(|w| upload(device, w));
+    device.pair_histogram(&f, &m, w.as_ref(), rows, columns).unwrap()
+}
+
+fn found_slopes<D: Device>(
+    device: &D,
+    [f, m]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    rows: &Binning,
+    columns: &ParzenBins,
+    table: &[f64],
+) -> Vec<f32> {
+    let mut slope = device.alloc(f.len()).unwrap();
+    let [f, m] = [f, m].map(|image| upload(device, image));
+    let w = w.map(|w| upload(device, w));
+    device.pair_slopes(&f, &m, w.as_ref(), rows, columns, table, &mut slope).unwrap();
+    device.into_host(slope).unwrap()
+}
+
+fn table(rows: &Binning, columns: &ParzenBins) -> Vec<f64> {
+    let mut random = Random::new(73);
+    (0..rows.bins * columns.count).map(|_| random.between(-2.0, 1.0)).collect()
+}
+
+fn histogram<D: Device>(device: &D) {
+    for dims in SIZES {
+        let [f, m] = images(dims);
+        let weights: Vec<f64> = weights(dims).iter().map(|w| 100.0 * w).collect();
+        let weights = single(&weights);
+        for (rows, columns) in ROWS.iter().flat_map(|r| COLUMNS.iter().map(move |c| (r, c))) {
+            for w in [None, Some(&weights[..])] {
+                let expected = expected_histogram([&f, &m], w, rows, columns);
+                let found = found_histogram(device, [&f, &m], w, rows, columns);
+                assert_eq!(found.len(), expected.len());
+                let unit = if w.is_some() { 5e-3 } else { 4e-5 };
+                for (i, (&f, &e)) in found.iter().zip(&expected).enumerate() {
+                    let close = (f - e).abs() < unit * e.sqrt().max(1.0) + 1e-4 * e;
+                    assert!(close, "{dims:?} {rows:?} {columns:?}: entry {i} is {f}, not {e}");
+                }
+            }
+        }
+    }
+    // Entries that are too many for the memory of a block, and no voxels at all.
+    let dims = [37, 23, 11];
+    let [f, m] = images(dims);
+    let rows = Binning { low: 200.0, high: 400.0, bins: 500 };
+    let columns = ParzenBins { low: -7.0, high: -1.0, count: 300 };
+    let expected = expected_histogram([&f, &m], None, &rows, &columns);
+    let found = found_histogram(device, [&f, &m], None, &rows, &columns);
+    assert!(found.iter().zip(&expected).all(|(f, e)| (f - e).abs() < 1e-3));
+    let none = found_histogram(device, [&[], &[]], None, &ROWS[1], &COLUMNS[1]);
+    assert!(none.len() == 42 && none.iter().all(|&v| v == 0.0));
+    let zeros = vec![0.0; len(dims)];
+    let none = found_histogram(device, [&f, &m], Some(&zeros), &ROWS[1], &COLUMNS[1]);
+    assert!(none.iter().all(|&v| v == 0.0));
+}
+
+fn slopes<D: Device>(device: &D) {
+    for dims in SIZES {
+        let [f, m] = images(dims);
+        let weights = weights(dims);
+        for (rows, columns) in ROWS.iter().flat_map(|r| COLUMNS.iter().map(move |c| (r, c))) {
+            let table = table(rows, columns);
+            for w in [None, Some(&weights[..])] {
+                let expected = expected_slopes([&f, &m], w, rows, columns, &table);
+                let found = found_slopes(device, [&f, &m], w, rows, columns, &table);
+                let name = format!("{dims:?} {rows:?} {columns:?} {}", w.is_some());
+                assert_close(&name, &found, &expected, 3e-5 * f64::from(columns.per_value()));
+            }
+        }
+    }
+    let dims = [37, 23, 11];
+    let [f, m] = images(dims);
+    let rows = Binning { low: 200.0, high: 400.0, bins: 500 };
+    let columns = ParzenBins { low: -7.0, high: -1.0, count: 300 };
+    let table = table(&rows, &columns);
+    let expected = expected_slopes([&f, &m], None, &rows, &columns, &table);
+    let found = found_slopes(device, [&f, &m], None, &rows, &columns, &table);
+    assert_close("large table", &found, &expected, 5e-3);
+}
+
+/// A function of the histogram and its slope: that of a table is the sum of the entries times it.
+fn histogram_derivative<D: Device>(device: &D) {
+    let dims = [37, 23, 11];
+    let [f, m] = images(dims);
+    let weights = weights(dims);
+    let (rows, columns) = (&ROWS[0], &ParzenBins { low: -9.0, high: 1.0, count: 30 });
+    let table = table(rows, columns);
+    let direction: Vec<f64> = indices(dims).map(|[x, y, _]| (0.1 * (x + y) as f64).cos()).collect();
+    let h = 2f64.powi(-6);
+    let of = |h: f64| -> f64 {
+        let m: Vec<f64> = m.iter().zip(&direction).map(|(m, v)| m + h * v).collect();
+        let sums = found_histogram(device, [&f, &m], Some(&weights), rows, columns);
+        sums.iter().zip(&table).map(|(s, t)| s * t).sum()
+    };
+    let slope = found_slopes(device, [&f, &m], Some(&weights), rows, columns, &table);
+    let dot: f64 = slope.iter().zip(&direction).map(|(&s, v)| f64::from(s) * v).sum();
+    let difference = (of(h) - of(-h)) / (2.0 * h);
+    assert!((difference - dot).abs() < 2e-3 * dot.abs(), "{difference} instead of {dot}");
+}
+
+/// Values beyond the columns are held at their ends, where the slope is zero.
+fn outside_the_range<D: Device>(device: &D) {
+    let columns = ParzenBins { low: 0.0, high: 10.0, count: 15 };
+    let rows = Binning { low: 0.0, high: 2.0, bins: 2 };
+    let (f, m) = ([0.0, 1.5, -7.0, 1e9, 0.5], [-1e30, 1e30, -0.001, 10.001, 5.0]);
+    let sums = found_histogram(device, [&f, &m], None, &rows, &columns);
+    let expected = expected_histogram([&f, &m], None, &rows, &columns);
+    assert!(sums.iter().zip(&expected).all(|(f, e)| (f - e).abs() < 4e-5), "{sums:?}");
+    let table: Vec<f64> = (0..30).map(f64::from).collect();
+    let slope = found_slopes(device, [&f, &m], None, &rows, &columns, &table);
+    assert_eq!(slope[..4], [0.0; 4]);
+    assert!((slope[4] - 1.0).abs() < 1e-5, "{slope:?}");
+}
+
+fn errors<D: Device>(device: &D) {
+    let dims = [4, 3, 2];
+    let image = |n: usize| device.alloc::<f32>(n).unwrap();
+    let (f, m, mut slope) = (image(24), image(24), image(24));
+    let mut energy = device.alloc::<f64>(1).unwrap();
+    let fails = |f: &D::Buffer<f32>, m, w: Option<&D::Buffer<f32>>, dims, noise, n, e| {
+        let (mut slope, mut energy) = (image(n), device.alloc::<f64>(e).unwrap());
+        device.local_correlation(f, m, w, dims, [1; 3], noise, &mut slope, &mut energy).is_err()
+    };
+    let short = image(23);
+    let zeros = image(24);
+    assert!(fails(&short, &m, None, dims, 1.0, 24, 1));
+    assert!(fails(&f, &short, None, dims, 1.0, 24, 1));
+    assert!(fails(&f, &m, Some(&short), dims, 1.0, 24, 1));
+    assert!(fails(&f, &m, Some(&zeros), dims, 1.0, 24, 1));
+    assert!(fails(&f, &m, None, [4, 3, 0], 1.0, 24, 1));
+    for noise in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-60] {
+        assert!(fails(&f, &m, None, dims, noise, 24, 1));
+    }
+    assert!(fails(&f, &m, None, dims, 1.0, 23, 1));
+    assert!(fails(&f, &m, None, dims, 1.0, 24, 2));
+    assert!(!fails(&f, &m, None, dims, 1.0, 24, 1));
+    device
+        .local_correlation(&f, &m, None, dims, [usize::MAX; 3], 1.0, &mut slope, &mut energy)
+        .unwrap();
+
+    let rows = Binning { low: 0.0, high: 1.0, bins: 4 };
+    let columns = ParzenBins { low: 0.0, high: 1.0, count: 8 };
+    let histogram = |f, m, w: Option<&D::Buffer<f32>>, rows: &Binning, columns: &ParzenBins| {
+        device.pair_histogram(f, m, w, rows, columns).is_err()
+    };
+    assert!(!histogram(&f, &m, None, &rows, &columns));
+    assert!(histogram(&short, &m, None, &rows, &columns));
+    assert!(histogram(&f, &m, Some(&short), &rows, &columns));
+    for bad in [
+        Binning { bins: 0, ..rows },
+        Binning { bins: 1 << 21, ..rows },
+        Binning { low: f32::NAN, ..rows },
+    ] {
+        assert!(histogram(&f, &m, None, &bad, &columns));
+    }
+    for bad in [
+        ParzenBins { count: 5, ..columns },
+        ParzenBins { high: 0.0, ..columns },
+        ParzenBins { high: f32::INFINITY, ..columns },
+    ] {
+        assert!(histogram(&f, &m, None, &rows, &bad));
+    }
+    let large = ParzenBins { count: 1 << 16, ..columns };
+    assert!(histogram(&f, &m, None, &Binning { bins: 1 << 10, ..rows }, &large));
+    let slopes = |n: usize, entries: usize| {
+        let mut slope = image(n);
+        device.pair_slopes(&f, &m, None, &rows, &columns, &vec![0.0; entries], &mut slope).is_err()
+    };
+    assert!(!slopes(24, 32) && slopes(23, 32) && slopes(24, 31));
+}
+
+fn bits<D: Device>(device: &D) -> Results {
+    let mut results = Results::new();
+    for dims in [[37, 23, 11], [16, 16, 1], [70, 9, 6], [9, 61, 47]] {
+        let [f, m] = images(dims);
+        let weights = weights(dims);
+        for radius in RADII {
+            let w = (radius[0] % 2 == 0).then_some(&weights[..]);
+            let (energy, mut values) = found(device, [&f, &m], w, dims, radius, 0.02);
+            let bits = energy.to_bits();
+            values.extend([bits as u32, (bits >> 32) as u32].map(f32::from_bits));
+            results.push((format!("local correlation {dims:?} {radius:?}"), values));
+        }
+    }
+    results
+}
+
+fn bits_of_pairs<D: Device>(device: &D) -> Results {
+    let mut results = Results::new();
+    for dims in [[37, 23, 11], [90, 81, 50]] {
+        let [f, m] = images(dims);
+        let weights = weights(dims);
+        for (rows, columns) in ROWS.iter().flat_map(|r| COLUMNS.iter().map(move |c| (r, c))) {
+            for w in [None, Some(&weights[..])] {
+                let name = format!("{dims:?} {rows:?} {columns:?} {}", w.is_some());
+                let sums = found_histogram(device, [&f, &m], w, rows, columns);
+                let bits = sums.iter().map(|s| s.to_bits());
+                let halves = bits.flat_map(|b| [b as u32, (b >> 32) as u32]).map(f32::from_bits);
+                results.push((format!("histogram {name}"), halves.collect()));
+                let table = table(rows, columns);
+                let slopes = found_slopes(device, [&f, &m], w, rows, columns, &table);
+                results.push((format!("slopes {name}"), slopes));
+            }
+        }
+    }
+    results
+}

@@ -1,0 +1,202 @@
+//! Images at a scale, and how similar they are.
+
+use super::options::DeformSimilarity;
+use crate::error::Result;
+use crate::metric::cost::{mutual_information, normalised_mutual_information};
+use voxalign_compute::ops::elementwise::{param, scalar, x};
+use voxalign_compute::ops::histogram::{Binning, ParzenBins};
+use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::ops::resample::{Interpolation, downsampled_dims, grid_map};
+use voxalign_compute::{AffineMap, Device, DeviceBuffer, Dims};
+use voxalign_image::{Affine, Grid};
+
+/// An image on a device.
+pub struct DeviceImage<D: Device> {
+    /// Its grid.
+    pub grid: Grid,
+    /// Its values, x fastest.
+    pub values: D::Buffer<f32>,
+    /// The value outside of its grid.
+    pub outside: f32,
+}
+
+/// The grid with voxels `factors` times as long over the same field of view.
+///
+/// # Errors
+/// Sizes that make no grid.
+pub fn coarser(grid: &Grid, factors: [usize; 3]) -> Result<Grid> {
+    let dims = downsampled_dims(grid.dims(), factors);
+    let map = Affine::from_rows(grid_map(grid.dims(), dims));
+    Ok(Grid::new(dims, map.then(grid.to_world()))?)
+}
+
+/// The factors along each axis that bring voxels near to the length `target`, mm, at least 1.
+#[must_use]
+pub fn factors_for(grid: &Grid, target: f64) -> [usize; 3] {
+    let (spacing, dims) = (grid.spacing(), grid.dims());
+    [0, 1, 2].map(|a| match dims[a] {
+        1 => 1,
+        // An axis keeps some voxels.
+        n => ((target / spacing[a] + 1e-6).floor() as usize).clamp(1, (n / 8).max(1)),
+    })
+}
+
+impl<D: Device> DeviceImage<D> {
+    /// The image with voxels of about the length `target`, mm, smoothed against aliasing.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn at(&self, device: &D, target: f64) -> Result<Self> {
+        let grid = coarser(&self.grid, factors_for(&self.grid, target))?;
+        let (from, to) = (self.grid.dims(), grid.dims());
+        let mut values = device.alloc::<f32>(grid.len())?;
+        if from == to {
+            device.copy(&self.values, &mut values)?;
+        } else {
+            let map = grid_map(from, to);
+            device.resize(&self.values, from, &map, to, self.outside, &mut values)?;
+        }
+        Ok(Self { grid, values, outside: self.outside })
+    }
+}
+
+/// An image that is warped onto a grid.
+pub struct Moved<D: Device> {
+    /// The image at the scale.
+    pub image: DeviceImage<D>,
+    /// From indices of the grid to those of the image.
+    pub map: AffineMap,
+    /// The image on the grid.
+    pub values: D::Buffer<f32>,
+}
+
+impl<D: Device> Moved<D> {
+    /// An image that `affine` (world to world) carries from `grid` to its own.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn new(device: &D, image: DeviceImage<D>, grid: &Grid, affine: &Affine) -> Result<Self> {
+        let map = grid.to_world().then(affine).then(image.grid.to_index()).rows();
+        let values = device.alloc::<f32>(grid.len())?;
+        Ok(Self { image, map, values })
+    }
+
+    /// Warps it by a displacement field of the grid.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn warp(&mut self, device: &D, field: &D::Buffer<f32>, dims: Dims) -> Result<()> {
+        device.warp_field(
+            &self.image.values,
+            self.image.grid.dims(),
+            &self.map,
+            field,
+            dims,
+            Interpolation::Linear,
+            self.image.outside,
+            &mut self.values,
+        )?;
+        Ok(())
+    }
+}
+
+/// How two images on one grid are compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Metric {
+    /// The similarity.
+    pub similarity: DeformSimilarity,
+    /// The factor of its energy.
+    pub weight: f64,
+    /// Radius of windows, voxels.
+    pub radius: usize,
+    /// Bins of joint histograms.
+    pub bins: usize,
+}
+
+/// The variance of calibrated intensities that counts as noise.
+const NOISE: f64 = 1e-4;
+
+/// The range of calibrated intensities that joint histograms cover.
+const RANGE: (f32, f32) = (-0.05, 1.05);
+
+impl Metric {
+    /// The energy, with `slope` its derivative in every value of `moved`, both times the weight.
+    /// Intensities are calibrated.
+    ///
+    /// # Errors
+    /// Wrong lengths, what fails on the device.
+    pub fn evaluate<D: Device>(
+        &self,
+        device: &D,
+        fixed: &D::Buffer<f32>,
+        moved: &D::Buffer<f32>,
+        weights: Option<&D::Buffer<f32>>,
+        dims: Dims,
+        slope: &mut D::Buffer<f32>,
+    ) -> Result<f64> {
+        let energy = match self.similarity {
+            DeformSimilarity::Ssd => squared_difference(device, fixed, moved, weights, slope)?,
+            DeformSimilarity::Lncc => {
+                let mut energy = device.alloc::<f64>(1)?;
+                let radius = dims.map(|n| if n > 1 { self.radius } else { 0 });
+                device.local_correlation(
+                    fixed,
+                    moved,
+                    weights,
+                    dims,
+                    radius,
+                    NOISE,
+                    slope,
+                    &mut energy,
+                )?;
+                device.download(&energy)?.first().copied().unwrap_or(f64::NAN)
+            }
+            DeformSimilarity::Mi | DeformSimilarity::Nmi => {
+                let rows = Binning { low: RANGE.0, high: RANGE.1, bins: self.bins };
+                let count = self.bins + 2 * ParzenBins::MARGIN;
+                let columns = ParzenBins { low: RANGE.0, high: RANGE.1, count };
+                let joint = device.pair_histogram(fixed, moved, weights, &rows, &columns)?;
+                let cost = match self.similarity {
+                    DeformSimilarity::Mi => mutual_information(&joint, count),
+                    _ => normalised_mutual_information(&joint, count),
+                };
+                let table = &cost.slopes;
+                device.pair_slopes(fixed, moved, weights, &rows, &columns, table, slope)?;
+                cost.cost
+            }
+        };
+        if self.weight != 1.0 {
+            device.eval_in_place(&(x(0) * param(0)), slope, &[], &[self.weight as f32], None)?;
+        }
+        Ok(self.weight * energy)
+    }
+}
+
+/// The mean squared difference `Σ w (m − f)² / Σ w` and its slope.
+fn squared_difference<D: Device>(
+    device: &D,
+    fixed: &D::Buffer<f32>,
+    moved: &D::Buffer<f32>,
+    weights: Option<&D::Buffer<f32>>,
+    slope: &mut D::Buffer<f32>,
+) -> Result<f64> {
+    match weights {
+        None => {
+            let n = fixed.len().max(1) as f64;
+            let sum = device.reduce(&[moved, fixed], &[Reduction::SumSquaredDifference(0, 1)])?;
+            let slopes = (x(0) - x(1)) * param(0);
+            device.eval(&slopes, &[moved, fixed], &[(2.0 / n) as f32], None, slope)?;
+            Ok(sum[0] / n)
+        }
+        Some(w) => {
+            let mut total = device.alloc::<f64>(1)?;
+            device.reduce_into(&[w], &[Reduction::Sum(0)], &mut total)?;
+            let slopes = (x(0) - x(1)) * x(2) * 2.0 / scalar(0);
+            device.eval(&slopes, &[moved, fixed, w], &[], Some(&total), slope)?;
+            // Σ w d² / Σ w is half of Σ slope d.
+            let dots = device
+                .reduce(&[slope, moved, fixed], &[Reduction::Dot(0, 1), Reduction::Dot(0, 2)])?;
+            Ok(0.5 * (dots[0] - dots[1]))
+        }
+    }
+}

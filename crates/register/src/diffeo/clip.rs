@@ -1,0 +1,312 @@
+//! Clipping to what there is to align: the common box of both images (Ha 2011, section 2.3.9.1).
+//!
+//! The time of a registration grows with the voxels of its grid, and much of an image is often
+//! background, where no force acts. The foreground of both images, with a guard around it, makes a
+//! box of the fixed grid; the registration is done there, and its field is put back.
+
+use crate::error::Result;
+use rayon::prelude::*;
+use voxalign_compute::error::check_len;
+use voxalign_image::{Affine, Grid, ImageError, Vector3, VectorField, Volume};
+
+/// A box of voxels of a grid; never empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct IndexBox {
+    /// The first voxel.
+    pub start: [usize; 3],
+    /// Voxels along each axis, at least 1.
+    pub size: [usize; 3],
+}
+
+impl IndexBox {
+    /// All of a grid.
+    #[must_use]
+    pub fn whole(grid: &Grid) -> Self {
+        Self { start: [0; 3], size: grid.dims() }
+    }
+
+    /// One past the last voxel along each axis.
+    #[must_use]
+    pub fn end(&self) -> [usize; 3] {
+        [0, 1, 2].map(|a| self.start[a].saturating_add(self.size[a]))
+    }
+
+    /// Whether it is all of a grid.
+    #[must_use]
+    pub fn is_whole(&self, grid: &Grid) -> bool {
+        *self == Self::whole(grid)
+    }
+
+    /// Its voxels as a part of those of a grid.
+    #[must_use]
+    pub fn part(&self, grid: &Grid) -> f64 {
+        (0..3).map(|a| self.size[a] as f64 / grid.dims()[a] as f64).product()
+    }
+
+    fn check(&self, grid: &Grid) -> Result<()> {
+        let inside = (0..3).all(|a| self.size[a] > 0 && self.end()[a] <= grid.dims()[a]);
+        if inside {
+            return Ok(());
+        }
+        Err(ImageError::GridMismatch {
+            first: format!("a box of {:?} voxels from {:?}", self.size, self.start),
+            second: grid.to_string(),
+        }
+        .into())
+    }
+
+    /// Rows of voxels: where each begins in the whole grid, in order.
+    fn rows(&self, dims: [usize; 3]) -> impl Iterator<Item = usize> {
+        let ([x, y, z], end) = (self.start, self.end());
+        (z..end[2]).flat_map(move |k| (y..end[1]).map(move |j| (k * dims[1] + j) * dims[0] + x))
+    }
+}
+
+/// How much is kept around the foreground.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Guard {
+    /// On each side, mm. More than the anatomy is displaced, so that no force acts at the border.
+    pub margin: f64,
+    /// On each side at least so many voxels.
+    pub voxels: usize,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Self { margin: 16.0, voxels: 4 }
+    }
+}
+
+/// The part of the voxels of a slice that must be foreground for the slice to count: single bright
+/// voxels in the air (noise, broken detectors) are no reason to keep all of it.
+const LEAST: f64 = 1e-3;
+
+/// The smallest box with the foreground of an image, the values above a threshold such as that of
+/// [`foreground_threshold`](super::calibrate::foreground_threshold): from the first to the last
+/// slice along each axis of which at least one voxel in a thousand is foreground. `None` where
+/// there is no such slice.
+#[must_use]
+pub fn foreground_box(image: &Volume<f32>, above: f32) -> Option<IndexBox> {
+    let dims = image.dims();
+    let [nx, ny, _] = dims;
+    let count_slice = |(z, slice): (usize, &[f32])| {
+        let mut counts = dims.map(|n| vec![0usize; n]);
+        for (y, values) in slice.chunks_exact(nx).enumerate() {
+            let mut count = 0;
+            for (sum, v) in counts[0].iter_mut().zip(values) {
+                let here = usize::from(*v > above);
+                *sum += here;
+                count += here;
+            }
+            counts[1][y] += count;
+            counts[2][z] += count;
+        }
+        counts
+    };
+    let counts = image
+        .data()
+        .par_chunks_exact(nx * ny)
+        .enumerate()
+        .map(count_slice)
+        .reduce(|| dims.map(|n| vec![0; n]), added);
+    let mut found = IndexBox { start: [0; 3], size: [1; 3] };
+    let voxels: usize = dims.iter().product();
+    for (a, counts) in counts.iter().enumerate() {
+        let least = ((voxels / dims[a]) as f64 * LEAST).max(1.0);
+        let counts_here = |n: &usize| *n as f64 >= least;
+        let first = counts.iter().position(counts_here)?;
+        let last = counts.iter().rposition(counts_here)?;
+        found.start[a] = first;
+        found.size[a] = last + 1 - first;
+    }
+    Some(found)
+}
+
+/// The sums of counts along each axis.
+fn added(mut to: [Vec<usize>; 3], from: [Vec<usize>; 3]) -> [Vec<usize>; 3] {
+    for (to, from) in to.iter_mut().zip(&from) {
+        to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
+    }
+    to
+}
+
+/// The box of the fixed grid in which two images are aligned: the foreground box of the fixed image
+/// and that of the moving image, carried into the fixed grid by the inverse of `affine` (fixed world
+/// to moving world), with a guard around both, as far as the fixed grid goes. Where one image has no
+/// foreground box, all of the fixed grid.
+///
+/// # Errors
+/// An affine map that cannot be inverted, a box that is not inside its grid.
+pub fn common_box(
+    fixed: (&Grid, Option<IndexBox>),
+    moving: (&Grid, Option<IndexBox>),
+    affine: &Affine,
+    guard: Guard,
+) -> Result<IndexBox> {
+    let grid = fixed.0;
+    let (Some(ours), Some(theirs)) = (fixed.1, moving.1) else {
+        return Ok(IndexBox::whole(grid));
+    };
+    ours.check(grid)?;
+    theirs.check(moving.0)?;
+    let to_fixed = moving.0.to_world().then(&affine.inverse()?).then(grid.to_index());
+    // From outer face to outer face, as positions of the fixed grid.
+    let mut low = Vector3::from_fn(|a, _| ours.start[a] as f64 - 0.5);
+    let mut high = Vector3::from_fn(|a, _| ours.end()[a] as f64 - 0.5);
+    for corner in 0..8 {
+        let p = to_fixed.apply(Vector3::from_fn(|a, _| {
+            let at = if corner >> a & 1 == 0 { theirs.start[a] } else { theirs.end()[a] };
+            at as f64 - 0.5
+        }));
+        low = low.inf(&p);
+        high = high.sup(&p);
+    }
+    let (dims, spacing) = (grid.dims(), grid.spacing());
+    let mut found = IndexBox::whole(grid);
+    for a in (0..3).filter(|&a| dims[a] > 1) {
+        let margin = (guard.margin.max(0.0) / spacing[a]).max(guard.voxels as f64);
+        let first = (low[a] + 0.5 - margin + 1e-6).floor().clamp(0.0, (dims[a] - 1) as f64);
+        let end = (high[a] + 0.5 + margin - 1e-6).ceil().clamp(first + 1.0, dims[a] as f64);
+        found.start[a] = first as usize;
+        found.size[a] = (end - first) as usize;
+    }
+    Ok(found)
+}
+
+/// The grid of a box: its voxels stay where they are in the world.
+///
+/// # Errors
+/// A box that is not inside the grid.
+pub fn crop_grid(grid: &Grid, to: &IndexBox) -> Result<Grid> {
+    to.check(grid)?;
+    let first = Vector3::from_fn(|a, _| to.start[a] as f64);
+    let offset = grid.index_to_world(first);
+    Ok(Grid::new(to.size, Affine::new(grid.to_world().matrix, offset))?)
+}
+
+/// The part of an image (or of a label map) in a box.
+///
+/// # Errors
+/// A box that is not inside the grid.
+pub fn crop<T: Copy>(image: &Volume<T>, to: &IndexBox) -> Result<Volume<T>> {
+    let grid = crop_grid(image.grid(), to)?;
+    let mut data = Vec::with_capacity(grid.len());
+    cropped(image.data(), image.dims(), to, &mut data);
+    Ok(Volume::new(grid, data)?)
+}
+
+/// The part of a vector field in a box.
+///
+/// # Errors
+/// A box that is not inside the grid.
+pub fn crop_field(field: &VectorField, to: &IndexBox) -> Result<VectorField> {
+    let grid = crop_grid(field.grid(), to)?;
+    let mut data = Vec::with_capacity(3 * grid.len());
+    for component in field.data().chunks_exact(field.grid().len()) {
+        cropped(component, field.grid().dims(), to, &mut data);
+    }
+    Ok(VectorField::new(grid, data)?)
+}
+
+fn cropped<T: Copy>(from: &[T], dims: [usize; 3], to: &IndexBox, out: &mut Vec<T>) {
+    for row in to.rows(dims) {
+        out.extend_from_slice(&from[row..row + to.size[0]]);
+    }
+}
+
+/// A displacement field of a box, in mm, as one of the whole grid.
+///
+/// Inside of the box it is as it was. Outside, each voxel takes the vector of the nearest voxel of
+/// the box, times a factor that falls linearly from 1 at the box to 0 at some distance. That distance
+/// is the margin of the guard, but at least the guard's voxels, and at least twice the largest
+/// displacement at the faces of the box that are inside of the grid: so fading alone changes no
+/// length by more than half, and folds nothing.
+///
+/// # Errors
+/// A box that is not inside the grid, a field of other sizes than the box.
+pub fn paste_field(
+    field: &VectorField,
+    whole: &Grid,
+    at: &IndexBox,
+    guard: Guard,
+) -> Result<VectorField> {
+    let lengths = |v: [f32; 3]| v.iter().map(|&c| f64::from(c) * f64::from(c)).sum::<f64>().sqrt();
+    let data = paste(field.data(), whole, at, guard, lengths)?;
+    Ok(VectorField::new(whole.clone(), data)?)
+}
+
+/// As [`paste_field`], of displacements in voxels of the grid: all x, then all y, then all z.
+///
+/// # Errors
+/// As [`paste_field`].
+pub fn paste_voxel_field(
+    field: &[f32],
+    whole: &Grid,
+    at: &IndexBox,
+    guard: Guard,
+) -> Result<Vec<f32>> {
+    let spacing = whole.spacing();
+    let lengths =
+        |v: [f32; 3]| (0..3).map(|a| (f64::from(v[a]) * spacing[a]).powi(2)).sum::<f64>().sqrt();
+    paste(field, whole, at, guard, lengths)
+}
+
+/// Puts a field of a box into the whole grid, with a measure of the lengths of its vectors, mm.
+fn paste(
+    field: &[f32],
+    whole: &Grid,
+    at: &IndexBox,
+    guard: Guard,
+    length: impl Fn([f32; 3]) -> f64,
+) -> Result<Vec<f32>> {
+    at.check(whole)?;
+    let count: usize = at.size.iter().product();
+    check_len("field of the box", 3 * count, field.len())?;
+    let (dims, spacing, end) = (whole.dims(), whole.spacing(), at.end());
+    let n = whole.len();
+    let inner = |[x, y, z]: [usize; 3]| (z * at.size[1] + y) * at.size[0] + x;
+    let vector = |i: usize| [field[i], field[count + i], field[2 * count + i]];
+    let mut largest: f64 = 0.0;
+    for a in 0..3 {
+        let faces = [(at.start[a] > 0, 0), (end[a] < dims[a], at.size[a] - 1)];
+        for (_, face) in faces.into_iter().filter(|f| f.0) {
+            let (b, c) = ((a + 1) % 3, (a + 2) % 3);
+            for j in 0..at.size[b] {
+                for k in 0..at.size[c] {
+                    let mut index = [0; 3];
+                    (index[a], index[b], index[c]) = (face, j, k);
+                    largest = largest.max(length(vector(inner(index))));
+                }
+            }
+        }
+    }
+    let voxel = (0..3).filter(|&a| dims[a] > 1).map(|a| spacing[a]).fold(0.0, f64::max);
+    let reach = guard.margin.max(guard.voxels as f64 * voxel).max(2.0 * largest);
+    // Along each axis: the nearest index of the box, and the square of the distance in mm.
+    let axis = |a: usize| -> Vec<(usize, f64)> {
+        (0..dims[a])
+            .map(|i| {
+                let nearest = i.clamp(at.start[a], end[a] - 1);
+                (nearest - at.start[a], (i.abs_diff(nearest) as f64 * spacing[a]).powi(2))
+            })
+            .collect()
+    };
+    let [xs, ys, zs] = [0, 1, 2].map(axis);
+    let mut out = vec![0f32; 3 * n];
+    let (slice, width) = (dims[0] * dims[1], at.size[0]);
+    out.par_chunks_exact_mut(slice).enumerate().for_each(|(k, slice)| {
+        let (component, (z, dz)) = (&field[k / dims[2] * count..][..count], zs[k % dims[2]]);
+        for (row, &(y, dy)) in slice.chunks_exact_mut(dims[0]).zip(&ys) {
+            let from = &component[inner([0, y, z])..][..width];
+            for (value, &(x, dx)) in row.iter_mut().zip(&xs) {
+                let away = dx + dy + dz;
+                let factor = if away > 0.0 { (1.0 - away.sqrt() / reach).max(0.0) } else { 1.0 };
+                *value = factor as f32 * from[x];
+            }
+        }
+    });
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests;

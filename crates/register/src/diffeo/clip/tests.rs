@@ -1,0 +1,135 @@
+use super::*;
+use voxalign_image::{Displacement, Matrix3, Transform};
+
+fn block(grid: &Grid, from: [usize; 3], to: [usize; 3]) -> Volume<f32> {
+    Volume::from_fn(grid.clone(), |x, y, z| {
+        let inside = (0..3).all(|a| [x, y, z][a] >= from[a] && [x, y, z][a] < to[a]);
+        if inside { 5.0 } else { 0.0 }
+    })
+}
+
+#[test]
+fn the_box_of_the_foreground_ignores_specks() {
+    let grid = Grid::axis_aligned([50, 60, 70], [1.0, 2.0, 0.5]).unwrap();
+    let mut image = block(&grid, [10, 20, 30], [40, 50, 45]);
+    image.data_mut()[0] = 100.0;
+    image.data_mut()[7] = f32::NAN;
+    let found = foreground_box(&image, 1.0).unwrap();
+    assert_eq!(found, IndexBox { start: [10, 20, 30], size: [30, 30, 15] });
+    assert!((found.part(&grid) - 13_500.0 / 210_000.0).abs() < 1e-12);
+    assert_eq!(foreground_box(&image, 1e9), None);
+    let all = foreground_box(&image, -1.0).unwrap();
+    assert!(all.is_whole(&grid));
+    let flat = Grid::axis_aligned([20, 10, 1], [1.0; 3]).unwrap();
+    let found = foreground_box(&block(&flat, [3, 4, 0], [5, 6, 1]), 1.0).unwrap();
+    assert_eq!((found.start, found.size), ([3, 4, 0], [2, 2, 1]));
+}
+
+#[test]
+fn both_boxes_and_the_guard_count() {
+    let fixed = Grid::axis_aligned([100, 100, 100], [1.0, 2.0, 1.0]).unwrap();
+    let moving = Grid::axis_aligned([50, 50, 50], [2.0; 3]).unwrap();
+    let ours = IndexBox { start: [40, 40, 40], size: [20, 20, 20] };
+    let theirs = IndexBox { start: [20, 20, 20], size: [10, 10, 10] };
+    let guard = Guard { margin: 3.0, voxels: 2 };
+    // World 39 to 59 along each axis of the moving image is 49 to 69 of the fixed one along x.
+    let shift = Affine::translation(Vector3::new(-10.0, 0.0, 0.0));
+    let found = common_box((&fixed, Some(ours)), (&moving, Some(theirs)), &shift, guard).unwrap();
+    // Along y, the moving box covers indices 19.5 to 29.5 of the fixed grid.
+    assert_eq!(found.start, [37, 18, 36]);
+    assert_eq!(found.end(), [73, 62, 63]);
+    // Far away: the fixed box alone is kept, and the grid is not left.
+    let away = Affine::translation(Vector3::new(1e6, 0.0, 0.0));
+    let found = common_box((&fixed, Some(ours)), (&moving, Some(theirs)), &away, guard).unwrap();
+    assert_eq!((found.start[0], found.end()[0]), (0, 63));
+    for boxes in [(None, Some(theirs)), (Some(ours), None)] {
+        let found = common_box((&fixed, boxes.0), (&moving, boxes.1), &shift, guard).unwrap();
+        assert!(found.is_whole(&fixed));
+    }
+    let singular = Affine::new(Matrix3::zeros(), Vector3::zeros());
+    let bad = common_box((&fixed, Some(ours)), (&moving, Some(theirs)), &singular, guard);
+    assert!(bad.is_err());
+    let outside = IndexBox { start: [90, 0, 0], size: [11, 1, 1] };
+    assert!(crop_grid(&fixed, &outside).unwrap_err().to_string().contains("90"));
+}
+
+#[test]
+fn flat_images_stay_flat() {
+    let grid = Grid::axis_aligned([60, 60, 1], [1.0, 1.0, 5.0]).unwrap();
+    let image = block(&grid, [20, 20, 0], [30, 30, 1]);
+    let ours = foreground_box(&image, 1.0);
+    let guard = Guard { margin: 4.0, voxels: 4 };
+    let lifted = Affine::translation(Vector3::new(0.0, 0.0, 3.0));
+    let found = common_box((&grid, ours), (&grid, ours), &lifted, guard).unwrap();
+    assert_eq!((found.start, found.size), ([16, 16, 0], [18, 18, 1]));
+    assert_eq!(crop(&image, &found).unwrap().dims(), [18, 18, 1]);
+}
+
+#[test]
+fn crops_stay_where_they_are_in_the_world() {
+    let turned = Affine::new(
+        Matrix3::new(0.0, -1.5, 0.0, 2.0, 0.0, 0.1, 0.0, 0.0, -1.0),
+        Vector3::new(5.0, -6.0, 7.0),
+    );
+    let grid = Grid::new([9, 8, 7], turned).unwrap();
+    let to = IndexBox { start: [2, 3, 1], size: [5, 4, 6] };
+    let image = Volume::from_fn(grid.clone(), |x, y, z| 100 * z + 10 * y + x);
+    let part = crop(&image, &to).unwrap();
+    assert_eq!(part.get(0, 0, 0), Some(&132));
+    assert_eq!(part.get(4, 3, 5), Some(&666));
+    let world = |g: &Grid, p: [f64; 3]| g.index_to_world(Vector3::from(p));
+    let same = world(part.grid(), [1.0, 2.0, 3.0]) - world(&grid, [3.0, 5.0, 4.0]);
+    assert!(same.norm() < 1e-12);
+    let field = VectorField::from_world_fn(grid.clone(), |w| w);
+    let part = crop_field(&field, &to).unwrap();
+    let own = VectorField::from_world_fn(part.grid().clone(), |w| w);
+    assert_eq!(part.data(), own.data());
+    assert!(crop(&image, &IndexBox { start: [0; 3], size: [9, 8, 0] }).is_err());
+}
+
+#[test]
+fn pasted_fields_fade_over_the_guard() {
+    let whole = Grid::axis_aligned([40, 30, 20], [1.0, 1.0, 2.0]).unwrap();
+    let at = IndexBox { start: [10, 8, 6], size: [20, 12, 8] };
+    let inner = crop_grid(&whole, &at).unwrap();
+    let field = VectorField::from_world_fn(inner, |w| Vector3::new(0.1 * w[0], 1.0, -0.05 * w[2]));
+    let guard = Guard { margin: 8.0, voxels: 2 };
+    let out = paste_field(&field, &whole, &at, guard).unwrap();
+    assert_eq!(crop_field(&out, &at).unwrap(), field);
+    let get = |x: usize, y: usize, z: usize| out.get((z * 30 + y) * 40 + x);
+    // Four voxels of 1 mm left of the box: half of the border value.
+    assert!((get(6, 10, 8) - get(10, 10, 8) * 0.5).norm() < 1e-6);
+    // Two voxels of 2 mm below it.
+    assert!((get(15, 10, 4) - get(15, 10, 6) * 0.5).norm() < 1e-6);
+    // Past a corner the distance is the straight one: 3 and 4 voxels are 5 mm.
+    assert!((get(7, 4, 8) - get(10, 8, 8) * 0.375).norm() < 1e-6);
+    assert_eq!(get(2, 10, 8), Vector3::zeros());
+    // In voxels: the same field, divided by the spacing.
+    let voxels = |f: &VectorField| -> Vec<f32> {
+        let n = f.grid().len();
+        let half = |(i, v): (usize, &f32)| if i >= 2 * n { v / 2.0 } else { *v };
+        f.data().iter().enumerate().map(half).collect()
+    };
+    let same = paste_voxel_field(&voxels(&field), &whole, &at, guard).unwrap();
+    assert_eq!(same, voxels(&out));
+    assert!(paste_voxel_field(&[0.0; 4], &whole, &at, guard).is_err());
+    // All of the grid: nothing changes.
+    let all = paste_field(&out, &whole, &IndexBox::whole(&whole), guard).unwrap();
+    assert_eq!(all, out);
+}
+
+#[test]
+fn large_displacements_at_the_border_do_not_fold() {
+    let whole = Grid::axis_aligned([64, 20, 20], [1.0; 3]).unwrap();
+    let at = IndexBox { start: [20, 0, 0], size: [24, 20, 20] };
+    let inner = crop_grid(&whole, &at).unwrap();
+    let field = VectorField::from_world_fn(inner, |_| Vector3::new(9.0, 0.0, 0.0));
+    let guard = Guard { margin: 2.0, voxels: 1 };
+    let out = paste_field(&field, &whole, &at, guard).unwrap();
+    for x in 1..64 {
+        let step = 1.0 + out.get(x)[0] - out.get(x - 1)[0];
+        assert!((0.499..=1.501).contains(&step), "{x}: {step}");
+    }
+    assert_eq!(out.get(0)[0], 0.0);
+    assert!(Transform::Displacement(Displacement::new(out)).inverse().is_ok());
+}

@@ -1,0 +1,520 @@
+//! Large deformation diffeomorphic metric mapping (Beg et al. 2005; section 2.2.1.2 of Ha 2011).
+//!
+//! The moving image is `I0` at time 0, the fixed one `I1` at time 1. Velocities `v_j` on the fixed
+//! grid, constant over `T` time steps each, minimise
+//! `E = Σ_j ⟨L v_j, v_j⟩ / (N T) + S(I0 ∘ φ₁₀, I1) / σ²`, with any similarity `S` and `N` voxels. With the flows
+//! `φ_{j+1,0} = φ_{j,0} ∘ (id − v_j/T)` and `φ_{j,1} = φ_{j+1,1} ∘ (id + v_j/T)` and the slope
+//! `s = ∂S/∂(I0 ∘ φ₁₀)`, the gradient of `E` at time `j` is
+//! `2 v_j − (N / σ²) L⁻¹ (|Dφ_{j,1}| (s ∘ φ_{j,1}) ∇(I0 ∘ φ_{j,0}))`; the force of `v_j` is taken at the end
+//! of its time step, where the images are that it moved.
+//!
+//! One iteration goes forward in time with `φ_{j,0}`, keeps the images, and goes backward with
+//! `φ_{j,1}`, where it updates the velocities at once.
+
+use super::channel::{DeviceImage, Metric, Moved, coarser, factors_for};
+use super::greedy::finest;
+use super::multiscale::{Deformation, Iteration, Scale};
+use super::options::DeformOptions;
+use super::solver::{self, Solver};
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+use voxalign_compute::ops::elastic::ElasticOperator;
+use voxalign_compute::ops::elementwise::{param, x};
+use voxalign_compute::ops::flow::Step;
+use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::ops::resample::{Interpolation, grid_map};
+use voxalign_compute::{Device, Dims, IDENTITY};
+use voxalign_image::{Affine, Grid};
+
+/// How velocities and images over time are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Storage {
+    /// Velocities in single precision, all images.
+    #[default]
+    Full,
+    /// Velocities in half precision, all images.
+    Half,
+    /// Velocities in half precision; images of some times, from which the others are made again.
+    Checkpoints,
+}
+
+impl Storage {
+    /// Bytes for `n` voxels, `steps` time steps and `channels` images, working memory included.
+    #[must_use]
+    pub fn bytes(self, n: u64, steps: u64, channels: u64) -> u64 {
+        let velocity = if self == Storage::Full { 12 } else { 6 };
+        let images = match self {
+            Storage::Checkpoints => {
+                let every = checkpoint_distance(steps as usize) as u64;
+                12 * steps.div_ceil(every) + 4 * channels * every
+            }
+            _ => 4 * channels * steps,
+        };
+        // Six fields and some images beside them, and as much for the solver as two fields.
+        n * (velocity * steps + images + 8 * 12 + 4 * (4 + 4 * channels))
+    }
+
+    /// The first way that fits into the memory that is free.
+    #[must_use]
+    pub fn fitting(n: u64, steps: u64, channels: u64, free: Option<u64>) -> Self {
+        let fits = |s: &Storage| free.is_none_or(|free| s.bytes(n, steps, channels) <= free);
+        [Storage::Full, Storage::Half].into_iter().find(fits).unwrap_or(Storage::Checkpoints)
+    }
+}
+
+/// Time steps from one checkpoint to the next.
+fn checkpoint_distance(steps: usize) -> usize {
+    (steps as f64).sqrt().ceil().max(1.0) as usize
+}
+
+/// A field of one time step.
+enum Kept<D: Device> {
+    Single(D::Buffer<f32>),
+    Half(D::Buffer<u16>),
+}
+
+impl<D: Device> Kept<D> {
+    fn zero(device: &D, len: usize, storage: Storage) -> Result<Self> {
+        Ok(match storage {
+            Storage::Full => Kept::Single(device.alloc(len)?),
+            _ => Kept::Half(device.alloc(len)?),
+        })
+    }
+
+    fn load(&self, device: &D, to: &mut D::Buffer<f32>) -> Result<()> {
+        match self {
+            Kept::Single(v) => device.copy(v, to)?,
+            Kept::Half(v) => device.of_half(v, to)?,
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, device: &D, from: &D::Buffer<f32>) -> Result<()> {
+        match self {
+            Kept::Single(v) => device.copy(from, v)?,
+            Kept::Half(v) => device.to_half(from, v)?,
+        }
+        Ok(())
+    }
+}
+
+/// The velocities over time, and images that flow along them.
+pub struct Path<D: Device> {
+    device: D,
+    fixed: Vec<DeviceImage<D>>,
+    moving: Vec<DeviceImage<D>>,
+    mask: Option<DeviceImage<D>>,
+    affine: Affine,
+    grid: Grid,
+    finest: f64,
+    time_steps: usize,
+    storage: Storage,
+    at_scale: Vec<DeviceImage<D>>,
+    weights: Option<D::Buffer<f32>>,
+    moved: Vec<Moved<D>>,
+    dims: Dims,
+    /// Spacing along each axis in units of the smallest, in which velocities are.
+    spacing: [f64; 3],
+    velocities: Vec<Kept<D>>,
+}
+
+fn relative_spacing(grid: &Grid) -> [f64; 3] {
+    let smallest = finest(grid);
+    grid.spacing().map(|h| h / smallest)
+}
+
+impl<D: Device> Path<D> {
+    /// Images, where they start, and the number of time steps; how much is kept follows from the
+    /// memory of the device.
+    #[must_use]
+    pub fn new(
+        device: D,
+        fixed: Vec<DeviceImage<D>>,
+        moving: Vec<DeviceImage<D>>,
+        mask: Option<DeviceImage<D>>,
+        grid: Grid,
+        affine: Affine,
+        time_steps: usize,
+    ) -> Self {
+        let free = device.memory().free.map(|f| f / 10 * 8);
+        let (n, channels) = (grid.len() as u64, fixed.len() as u64);
+        let storage = Storage::fitting(n, time_steps as u64, channels, free);
+        let finest = finest(&grid);
+        Self {
+            device,
+            fixed,
+            moving,
+            mask,
+            affine,
+            grid,
+            finest,
+            time_steps,
+            storage,
+            at_scale: Vec::new(),
+            weights: None,
+            moved: Vec::new(),
+            dims: [0; 3],
+            spacing: [1.0; 3],
+            velocities: Vec::new(),
+        }
+    }
+
+    /// Forces a way of keeping velocities and images, before the first scale.
+    #[must_use]
+    pub fn with_storage(self, storage: Storage) -> Self {
+        Self { storage, ..self }
+    }
+
+    /// How velocities and images are kept.
+    #[must_use]
+    pub fn storage(&self) -> Storage {
+        self.storage
+    }
+
+    /// A step of time: forward or backward along a velocity.
+    fn step(&self, sign: f64) -> Step<'static, D> {
+        let scale = self.spacing.map(|h| sign / (h * self.time_steps as f64));
+        Step { scale, limit: None }
+    }
+
+    /// The displacements of `φ₁₀`, which carries fixed points to the moving image, and of its inverse
+    /// `φ₀₁`, voxels of the full grid.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn into_fields(mut self) -> Result<(Dims, [D::Buffer<f32>; 2])> {
+        self.moved.clear();
+        self.at_scale.clear();
+        let device = self.device.clone();
+        let n = self.dims.iter().product::<usize>();
+        let mut velocity = device.alloc::<f32>(3 * n)?;
+        let mut spare = device.alloc::<f32>(3 * n)?;
+        let mut fields = Vec::with_capacity(2);
+        for (sign, backward) in [(-1.0, false), (1.0, true)] {
+            let mut field = device.alloc::<f32>(3 * n)?;
+            for k in 0..self.time_steps {
+                let j = if backward { self.time_steps - 1 - k } else { k };
+                self.velocities[j].load(&device, &mut velocity)?;
+                device.advance(&field, &velocity, &self.step(sign), self.dims, &mut spare)?;
+                std::mem::swap(&mut field, &mut spare);
+            }
+            fields.push(field);
+        }
+        let inverse = fields.pop();
+        match (fields.pop(), inverse) {
+            (Some(forward), Some(inverse)) => Ok((self.dims, [forward, inverse])),
+            _ => Ok((self.dims, [device.alloc(0)?, device.alloc(0)?])),
+        }
+    }
+}
+
+impl<D: Device> Deformation for Path<D> {
+    fn to_scale(&mut self, scale: &Scale) -> Result<()> {
+        let device = self.device.clone();
+        let target = self.finest * scale.factor as f64;
+        let grid = coarser(&self.grid, factors_for(&self.grid, target))?;
+        self.at_scale.clear();
+        self.moved.clear();
+        for image in &self.fixed {
+            self.at_scale.push(image.at(&device, target)?);
+        }
+        for image in &self.moving {
+            let image = image.at(&device, target)?;
+            self.moved.push(Moved::new(&device, image, &grid, &self.affine)?);
+        }
+        self.weights = match &self.mask {
+            Some(mask) => Some(mask.at(&device, target)?.values),
+            None => None,
+        };
+        let (from, to) = (self.dims, grid.dims());
+        let (old, new) = (self.spacing, relative_spacing(&grid));
+        let (before, len) = (from.iter().product::<usize>(), 3 * grid.len());
+        let mut velocities = Vec::with_capacity(self.time_steps);
+        if from == [0; 3] {
+            for _ in 0..self.time_steps {
+                velocities.push(Kept::zero(&device, len, self.storage)?);
+            }
+        } else if from == to {
+            velocities = std::mem::take(&mut self.velocities);
+        } else {
+            let (coarse, fine) = (device.alloc::<f32>(3 * before)?, device.alloc::<f32>(len)?);
+            let mut v = device.alloc::<f32>(3 * before)?;
+            let mut voxels = device.alloc::<f32>(3 * before)?;
+            let mut onto = device.alloc::<f32>(len)?;
+            let mut scaled = device.alloc::<f32>(len)?;
+            for kept in self.velocities.drain(..) {
+                kept.load(&device, &mut v)?;
+                // Of no displacement at all, an advance is a scaling of each component.
+                let step = Step { scale: old.map(|h| 1.0 / h), limit: None };
+                device.advance(&coarse, &v, &step, from, &mut voxels)?;
+                device.resample_field(&voxels, from, &grid_map(from, to), to, &mut onto)?;
+                device.advance(&fine, &onto, &Step { scale: new, limit: None }, to, &mut scaled)?;
+                let mut kept = Kept::zero(&device, len, self.storage)?;
+                kept.store(&device, &scaled)?;
+                velocities.push(kept);
+            }
+        }
+        self.velocities = velocities;
+        self.dims = to;
+        self.spacing = new;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if self.dims != self.grid.dims() {
+            self.to_scale(&Scale { factor: 1, iterations: 0 })?;
+        }
+        Ok(())
+    }
+}
+
+/// Parts of the energy at an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PathEnergy {
+    /// `Σ_j ⟨L v_j, v_j⟩ / (N T)`.
+    pub path: f64,
+    /// `Σ_j √(⟨L v_j, v_j⟩ / N) / T`: the length of the path.
+    pub length: f64,
+    /// The similarity `S`.
+    pub similarity: f64,
+}
+
+/// Buffers of an iteration at a scale.
+struct Work<D: Device> {
+    solver: Box<dyn Solver<D>>,
+    operator: ElasticOperator,
+    velocity: D::Buffer<f32>,
+    field: D::Buffer<f32>,
+    spare: D::Buffer<f32>,
+    force: D::Buffer<f32>,
+    solution: D::Buffer<f32>,
+    slopes: Vec<D::Buffer<f32>>,
+    moved_slope: D::Buffer<f32>,
+    jacobian: D::Buffer<f32>,
+    norms: D::Buffer<f64>,
+    /// Images of times within a segment, a channel after the other.
+    images: Vec<Vec<D::Buffer<f32>>>,
+    /// Displacements at the beginning of segments.
+    checkpoints: Vec<D::Buffer<f32>>,
+}
+
+/// One step of gradient descent in all velocities.
+pub struct Lddmm<D: Device> {
+    options: DeformOptions,
+    metrics: Vec<Metric>,
+    work: Option<Work<D>>,
+    /// The factor of the gradient; none before it is set by the first gradient of a scale.
+    rate: Option<f64>,
+    last_energy: f64,
+    history: Vec<PathEnergy>,
+    residual: Option<f64>,
+}
+
+impl<D: Device> Lddmm<D> {
+    /// With a metric for each channel.
+    #[must_use]
+    pub fn new(options: DeformOptions, metrics: Vec<Metric>) -> Self {
+        Self {
+            options,
+            metrics,
+            work: None,
+            rate: None,
+            last_energy: f64::INFINITY,
+            history: Vec::new(),
+            residual: None,
+        }
+    }
+
+    /// The parts of the energy before every iteration so far, over all scales.
+    #[must_use]
+    pub fn history(&self) -> &[PathEnergy] {
+        &self.history
+    }
+}
+
+impl<D: Device> Work<D> {
+    /// Goes from time `from` to time `to` with `field` as the displacement of `φ_{from,0}`; keeps
+    /// the images of the times after `from`.
+    fn forward(&mut self, path: &mut Path<D>, from: usize, to: usize) -> Result<()> {
+        let device = path.device.clone();
+        for j in from..to {
+            path.velocities[j].load(&device, &mut self.velocity)?;
+            let step = path.step(-1.0);
+            device.advance(&self.field, &self.velocity, &step, path.dims, &mut self.spare)?;
+            std::mem::swap(&mut self.field, &mut self.spare);
+            for (c, moved) in path.moved.iter_mut().enumerate() {
+                moved.warp(&device, &self.field, path.dims)?;
+                device.copy(&moved.values, &mut self.images[c][j - from])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
+    fn to_scale(&mut self, path: &Path<D>, _: &Scale) -> Result<()> {
+        self.work = None;
+        self.rate = None;
+        self.last_energy = f64::INFINITY;
+        let (device, dims) = (&path.device, path.dims);
+        let n = dims.iter().product::<usize>();
+        let every = match path.storage {
+            Storage::Checkpoints => checkpoint_distance(path.time_steps),
+            _ => path.time_steps,
+        };
+        let images = |_| (0..every).map(|_| Ok(device.alloc(n)?)).collect::<Result<Vec<_>>>();
+        let segments = path.time_steps.div_ceil(every);
+        let vectors = || device.alloc::<f32>(3 * n);
+        self.work = Some(Work {
+            solver: solver::build(device, dims, path.spacing, &self.options.solver)?,
+            operator: self.options.solver.operator(path.spacing),
+            velocity: vectors()?,
+            field: vectors()?,
+            spare: vectors()?,
+            force: vectors()?,
+            solution: vectors()?,
+            slopes: self.metrics.iter().map(|_| Ok(device.alloc(n)?)).collect::<Result<_>>()?,
+            moved_slope: device.alloc(n)?,
+            jacobian: device.alloc(n)?,
+            norms: device.alloc(3)?,
+            images: (0..self.metrics.len()).map(images).collect::<Result<_>>()?,
+            checkpoints: (1..segments).map(|_| Ok(vectors()?)).collect::<Result<_>>()?,
+        });
+        Ok(())
+    }
+
+    fn iterate(&mut self, path: &mut Path<D>) -> Result<f64> {
+        let Some(work) = &mut self.work else { return Ok(f64::NAN) };
+        let device = path.device.clone();
+        let (dims, steps) = (path.dims, path.time_steps);
+        let n = dims.iter().product::<usize>() as f64;
+        let every = work.images.first().map_or(1, Vec::len).max(1);
+        let segments = steps.div_ceil(every);
+
+        // Forward in time.
+        let mut energy = PathEnergy { path: 0.0, length: 0.0, similarity: 0.0 };
+        device.eval_in_place(&(x(0) * param(0)), &mut work.field, &[], &[0.0], None)?;
+        for s in 0..segments {
+            if s > 0 {
+                device.copy(&work.field, &mut work.checkpoints[s - 1])?;
+            }
+            work.forward(path, s * every, steps.min((s + 1) * every))?;
+        }
+        for j in 0..steps {
+            path.velocities[j].load(&device, &mut work.velocity)?;
+            device.elastic_product(&work.operator, &work.velocity, dims, &mut work.spare)?;
+            let norm =
+                device.reduce(&[&work.velocity, &work.spare], &[Reduction::Dot(0, 1)])?[0] / n;
+            energy.path += norm / steps as f64;
+            energy.length += norm.max(0.0).sqrt() / steps as f64;
+        }
+        for (c, metric) in self.metrics.iter().enumerate() {
+            let (fixed, moved) = (&path.at_scale[c].values, &path.moved[c].values);
+            let (weights, slope) = (path.weights.as_ref(), &mut work.slopes[c]);
+            energy.similarity += metric.evaluate(&device, fixed, moved, weights, dims, slope)?;
+        }
+        let weight = 1.0 / (self.options.sigma * self.options.sigma);
+        let total = energy.path + weight * energy.similarity;
+        self.history.push(energy);
+        // Longer steps while they pay, shorter ones where they led uphill.
+        let change = if total > self.last_energy { 0.5 } else { 1.1 };
+        self.rate = self.rate.map(|r| (change * r).min(0.5));
+        self.last_energy = total;
+
+        // Backward in time, where velocities change behind the flow.
+        device.eval_in_place(&(x(0) * param(0)), &mut work.field, &[], &[0.0], None)?;
+        for s in (0..segments).rev() {
+            let (first, last) = (s * every, steps.min((s + 1) * every));
+            if segments > 1 {
+                // The images of this segment once more; `force` holds the flow meanwhile.
+                device.copy(&work.field, &mut work.force)?;
+                if s == 0 {
+                    let zero = &mut work.field;
+                    device.eval_in_place(&(x(0) * param(0)), zero, &[], &[0.0], None)?;
+                } else {
+                    device.copy(&work.checkpoints[s - 1], &mut work.field)?;
+                }
+                work.forward(path, first, last)?;
+                device.copy(&work.force, &mut work.field)?;
+            }
+            for j in (first..last).rev() {
+                path.velocities[j].load(&device, &mut work.velocity)?;
+                device.jacobian_determinant(&work.field, dims, &mut work.jacobian)?;
+                for c in 0..self.metrics.len() {
+                    device.warp_field(
+                        &work.slopes[c],
+                        dims,
+                        &IDENTITY,
+                        &work.field,
+                        dims,
+                        Interpolation::Linear,
+                        0.0,
+                        &mut work.moved_slope,
+                    )?;
+                    let (slope, jacobian) = (&mut work.moved_slope, &work.jacobian);
+                    device.eval_in_place(&(x(0) * x(1)), slope, &[jacobian], &[], None)?;
+                    let (image, force) = (&work.images[c][j - first], &mut work.force);
+                    device.force(&work.moved_slope, image, dims, path.spacing, c > 0, force)?;
+                }
+                work.solver.solve(&work.force, &mut work.solution)?;
+                // gradient = 2 v − (N / σ²) u
+                let factor = (n * weight) as f32;
+                let rate = match self.rate {
+                    Some(rate) => rate,
+                    None => {
+                        // The first gradient of the scale sets the rate: its largest step is given.
+                        let gradient = x(0) * 2.0 - x(1) * param(0);
+                        let inputs = [&work.velocity, &work.solution];
+                        device.eval(&gradient, &inputs, &[factor], None, &mut work.spare)?;
+                        device.field_norms(&work.spare, [1.0; 3], &mut work.norms)?;
+                        let largest = device.download(&work.norms)?[0];
+                        let rate = if largest > 0.0 { self.options.step / largest } else { 0.0 };
+                        // More than half would turn the velocity around.
+                        let rate = rate.min(0.5);
+                        self.rate = Some(rate);
+                        rate
+                    }
+                };
+                let step = path.step(1.0);
+                device.advance(&work.field, &work.velocity, &step, dims, &mut work.spare)?;
+                std::mem::swap(&mut work.field, &mut work.spare);
+                let update = x(0) - (x(0) * 2.0 - x(1) * param(0)) * param(1);
+                let (velocity, solution) = (&mut work.velocity, &work.solution);
+                device.eval_in_place(
+                    &update,
+                    velocity,
+                    &[solution],
+                    &[factor, rate as f32],
+                    None,
+                )?;
+                path.velocities[j].store(&device, &work.velocity)?;
+            }
+        }
+        Ok(total)
+    }
+
+    fn end_scale(&mut self, _: &mut Path<D>) -> Result<Option<f64>> {
+        if let Some(work) = &mut self.work {
+            self.residual = work.solver.residual(&work.force, &work.solution)?;
+        }
+        Ok(self.residual)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storage_follows_memory() {
+        let (n, steps) = (256 * 256 * 256, 10);
+        let [full, half, checkpoints] =
+            [Storage::Full, Storage::Half, Storage::Checkpoints].map(|s| s.bytes(n, steps, 1));
+        assert!(full > half && half > checkpoints);
+        assert_eq!(Storage::fitting(n, steps, 1, None), Storage::Full);
+        assert_eq!(Storage::fitting(n, steps, 1, Some(full)), Storage::Full);
+        assert_eq!(Storage::fitting(n, steps, 1, Some(full - 1)), Storage::Half);
+        assert_eq!(Storage::fitting(n, steps, 1, Some(half - 1)), Storage::Checkpoints);
+    }
+}

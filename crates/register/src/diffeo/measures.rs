@@ -1,0 +1,314 @@
+//! What a displacement field does to space, in numbers.
+
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+use voxalign_compute::error::check_len;
+use voxalign_compute::ops::elementwise::{constant, select, x};
+use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::{AffineMap, Device, DeviceBuffer};
+use voxalign_image::Grid;
+
+/// The map of a grid to itself.
+const SAME: AffineMap = [[1., 0., 0., 0.], [0., 1., 0., 0.], [0., 0., 1., 0.]];
+
+/// How far a field and its inverse are from undoing each other: the lengths of
+/// `ψ(φ(x)) − x` and of `φ(ψ(x)) − x`, over the voxels that count.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Consistency {
+    /// The mean over both orders, mm.
+    pub mean: f64,
+    /// The largest of both orders, mm.
+    pub largest: f64,
+    /// The mean of the field first and its inverse after, mm.
+    pub forward_mean: f64,
+    /// The mean of the inverse first and the field after, mm.
+    pub backward_mean: f64,
+}
+
+/// The measures of a displacement field `u`, of the mapping `φ(x) = x + u(x)`.
+///
+/// The energies and the Jacobian determinant are those of the finite differences of
+/// [`Stencil`](voxalign_compute::ops::Stencil) over all voxels. Lengths take the axes of the grid as
+/// orthogonal.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct FieldMeasures {
+    /// The smallest Jacobian determinant: how much of a volume is left where it shrinks most (as
+    /// seen from the fixed image); not above 0 where the mapping folds.
+    pub smallest_jacobian: f64,
+    /// The largest Jacobian determinant.
+    pub largest_jacobian: f64,
+    /// Voxels whose Jacobian determinant is not above 0 (nor a number): the mapping folds there.
+    pub folded: u64,
+    /// The mean of the natural logarithm of the Jacobian determinants above 0.
+    pub log_jacobian_mean: f64,
+    /// Their standard deviation.
+    pub log_jacobian_sd: f64,
+    /// The inverse consistency, where the inverse is known.
+    pub inverse_consistency: Option<Consistency>,
+    /// The mean over the voxels of `Σ_ab (∂u_a/∂x_b)²`, no unit.
+    pub harmonic_energy: f64,
+    /// The mean over the voxels of `Σ_abc (∂²u_a/∂x_b∂x_c)²`, 1/mm².
+    pub bending_energy: f64,
+    /// The largest displacement, mm.
+    pub largest_displacement: f64,
+    /// The mean displacement, mm.
+    pub mean_displacement: f64,
+}
+
+/// One of the measures, for tables.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasureRow {
+    /// Its name, such as `smallest Jacobian determinant`.
+    pub name: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// Its unit; empty where it has none.
+    pub unit: &'static str,
+}
+
+impl FieldMeasures {
+    /// The measures of the displacements `field` (voxels of `grid`; all x, then all y, then all z).
+    /// The inverse consistency is that with `inverse`, displacements on the same grid, over the
+    /// voxels whose `mask` is above 0, or over all.
+    ///
+    /// Takes temporaries of the size of a field, two at a time.
+    ///
+    /// # Errors
+    /// Buffers of other lengths than the grid asks for, memory that runs out.
+    pub fn new<D: Device>(
+        device: &D,
+        grid: &Grid,
+        field: &D::Buffer<f32>,
+        inverse: Option<&D::Buffer<f32>>,
+        mask: Option<&D::Buffer<f32>>,
+    ) -> Result<Self> {
+        let n = grid.len();
+        check_len("field", 3 * n, field.len())?;
+        let mut found = Self::default();
+        found.add_jacobian(device, grid, field)?;
+        if let Some(inverse) = inverse {
+            check_len("inverse field", 3 * n, inverse.len())?;
+            found.inverse_consistency = Some(consistency(device, grid, field, inverse, mask)?);
+        }
+        let (spacing, count) = (grid.spacing(), n as f64);
+        let mut numbers = device.alloc::<f64>(2)?;
+        device.field_energies(field, grid.dims(), spacing, spacing, &mut numbers)?;
+        let energies = device.download(&numbers)?;
+        found.harmonic_energy = energies[0] / count;
+        found.bending_energy = energies[1] / count;
+        let [largest, sum] = norms(device, grid, field)?;
+        found.largest_displacement = largest;
+        found.mean_displacement = sum / count;
+        Ok(found)
+    }
+
+    fn add_jacobian<D: Device>(
+        &mut self,
+        device: &D,
+        grid: &Grid,
+        field: &D::Buffer<f32>,
+    ) -> Result<()> {
+        let n = grid.len();
+        let mut jacobian = device.alloc::<f32>(n)?;
+        device.jacobian_determinant(field, grid.dims(), &mut jacobian)?;
+        let (mut positive, mut log) = (device.alloc::<f32>(n)?, device.alloc::<f32>(n)?);
+        device.eval(&x(0).gt(0.0), &[&jacobian], &[], None, &mut positive)?;
+        let log_or_zero = select(x(0).gt(0.0), x(0).log(), constant(0.0));
+        device.eval(&log_or_zero, &[&jacobian], &[], None, &mut log)?;
+        let what = [
+            Reduction::Min(0),
+            Reduction::Max(0),
+            Reduction::Sum(1),
+            Reduction::Sum(2),
+            Reduction::SumSquares(2),
+        ];
+        let sums = device.reduce(&[&jacobian, &positive, &log], &what)?;
+        let (count, mean) = (sums[2], sums[3] / sums[2].max(1.0));
+        self.smallest_jacobian = sums[0];
+        self.largest_jacobian = sums[1];
+        self.folded = n as u64 - count as u64;
+        self.log_jacobian_mean = mean;
+        self.log_jacobian_sd = (sums[4] / count.max(1.0) - mean * mean).max(0.0).sqrt();
+        Ok(())
+    }
+
+    /// All measures as rows of a table.
+    #[must_use]
+    pub fn rows(&self) -> Vec<MeasureRow> {
+        let row = |name, value, unit| MeasureRow { name, value, unit };
+        let mut rows = vec![
+            row("smallest Jacobian determinant", self.smallest_jacobian, ""),
+            row("largest Jacobian determinant", self.largest_jacobian, ""),
+            row("folded voxels", self.folded as f64, ""),
+            row("mean of the log Jacobian", self.log_jacobian_mean, ""),
+            row("standard deviation of the log Jacobian", self.log_jacobian_sd, ""),
+        ];
+        if let Some(c) = &self.inverse_consistency {
+            rows.extend([
+                row("inverse consistency, mean", c.mean, "mm"),
+                row("inverse consistency, largest", c.largest, "mm"),
+            ]);
+        }
+        rows.extend([
+            row("harmonic energy", self.harmonic_energy, ""),
+            row("bending energy", self.bending_energy, "1/mm\u{b2}"),
+            row("largest displacement", self.largest_displacement, "mm"),
+            row("mean displacement", self.mean_displacement, "mm"),
+        ]);
+        rows
+    }
+}
+
+/// The largest length and the sum of the lengths of displacements in voxels, mm.
+fn norms<D: Device>(device: &D, grid: &Grid, field: &D::Buffer<f32>) -> Result<[f64; 2]> {
+    let mut numbers = device.alloc::<f64>(3)?;
+    device.field_norms(field, grid.spacing(), &mut numbers)?;
+    let found = device.download(&numbers)?;
+    Ok([found[0], found[1]])
+}
+
+fn consistency<D: Device>(
+    device: &D,
+    grid: &Grid,
+    field: &D::Buffer<f32>,
+    inverse: &D::Buffer<f32>,
+    mask: Option<&D::Buffer<f32>>,
+) -> Result<Consistency> {
+    let (dims, n) = (grid.dims(), grid.len());
+    // The mask once for each component.
+    let (mask, count) = match mask {
+        None => (None, n as f64),
+        Some(mask) => {
+            check_len("mask", n, mask.len())?;
+            let inside: Vec<f32> =
+                device.download(mask)?.into_iter().map(|v| f32::from(v > 0.0)).collect();
+            let count: f64 = inside.iter().map(|v| f64::from(*v)).sum();
+            (Some(device.upload_vec(inside.repeat(3))?), count.max(1.0))
+        }
+    };
+    let mut rest = device.alloc::<f32>(3 * n)?;
+    let mut order = |outer, inner| -> Result<[f64; 2]> {
+        device.compose_fields(outer, dims, &SAME, inner, dims, &mut rest)?;
+        if let Some(mask) = &mask {
+            // Not a product, for what is outside need not be a number.
+            let inside = select(x(1).gt(0.0), x(0), constant(0.0));
+            device.eval_in_place(&inside, &mut rest, &[mask], &[], None)?;
+        }
+        let [largest, sum] = norms(device, grid, &rest)?;
+        Ok([largest, sum / count])
+    };
+    let forward = order(inverse, field)?;
+    let backward = order(field, inverse)?;
+    Ok(Consistency {
+        mean: (forward[1] + backward[1]) / 2.0,
+        largest: forward[0].max(backward[0]),
+        forward_mean: forward[1],
+        backward_mean: backward[1],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_compute::Memory;
+    use voxalign_compute::cpu::Cpu;
+
+    /// Displacements in voxels as a function of the index.
+    fn field(dims: [usize; 3], f: impl Fn([f64; 3]) -> [f64; 3]) -> Vec<f32> {
+        let n: usize = dims.iter().product();
+        let mut out = vec![0f32; 3 * n];
+        for i in 0..n {
+            let (x, y, z) = (i % dims[0], i / dims[0] % dims[1], i / (dims[0] * dims[1]));
+            let v = f([x as f64, y as f64, z as f64]);
+            (0..3).for_each(|c| out[c * n + i] = v[c] as f32);
+        }
+        out
+    }
+
+    fn measure(
+        grid: &Grid,
+        field: &[f32],
+        inverse: Option<&[f32]>,
+        mask: Option<&[f32]>,
+    ) -> FieldMeasures {
+        let device = Cpu::new(Some(2)).unwrap();
+        let up = |v: &[f32]| device.upload(v).unwrap();
+        let (inverse, mask) = (inverse.map(up), mask.map(up));
+        let field = up(field);
+        FieldMeasures::new(&device, grid, &field, inverse.as_ref(), mask.as_ref()).unwrap()
+    }
+
+    fn close(found: f64, wanted: f64) {
+        assert!((found - wanted).abs() <= 1e-5 * wanted.abs().max(1e-2), "{found} {wanted}");
+    }
+
+    #[test]
+    fn a_scaling_has_the_measures_that_it_must_have() {
+        let dims = [12, 9, 7];
+        let spacing = [1.0, 2.0, 0.5];
+        let grid = Grid::axis_aligned(dims, spacing).unwrap();
+        // Growth by 1.2, 0.9 and 1.1 about the first voxel.
+        let found =
+            measure(&grid, &field(dims, |p| [0.2 * p[0], -0.1 * p[1], 0.1 * p[2]]), None, None);
+        let factor = 1.2 * 0.9 * 1.1f64;
+        close(found.smallest_jacobian, factor);
+        close(found.largest_jacobian, factor);
+        close(found.log_jacobian_mean, factor.ln());
+        assert!(found.log_jacobian_sd < 1e-3 && found.folded == 0);
+        close(found.harmonic_energy, 0.04 + 0.01 + 0.01);
+        assert!(found.bending_energy >= 0.0);
+        let far = [0.2 * 11.0, 0.1 * 8.0 * 2.0, 0.1 * 6.0 * 0.5f64];
+        close(found.largest_displacement, far.iter().map(|v| v * v).sum::<f64>().sqrt());
+        assert_eq!(found.inverse_consistency, None);
+        assert_eq!(found.rows().len(), 9);
+    }
+
+    #[test]
+    fn folds_are_counted() {
+        let dims = [10, 10, 4];
+        let grid = Grid::axis_aligned(dims, [1.0; 3]).unwrap();
+        // Turned over in x where x is 5 or more: differences of 3 and more fold there.
+        let flip = |p: [f64; 3]| if p[0] >= 5.0 { -1.5 * (p[0] - 5.0) } else { 0.0 };
+        let found = measure(&grid, &field(dims, |p| [flip(p), 0.0, 0.0]), None, None);
+        // Central differences: -0.5 from x = 6 on, 1 - 0.75 at x = 5.
+        assert_eq!(found.folded, 4 * 10 * 4);
+        close(found.smallest_jacobian, -0.5);
+        close(found.largest_jacobian, 1.0);
+        close(found.log_jacobian_mean, 0.25f64.ln() / 6.0);
+        let mut broken = field(dims, |_| [0.0; 3]);
+        broken[0] = f32::NAN;
+        assert!(measure(&grid, &broken, None, None).folded > 0);
+    }
+
+    #[test]
+    fn the_inverse_of_a_shift_is_consistent_and_a_wrong_one_is_not() {
+        let dims = [16, 14, 1];
+        let grid = Grid::axis_aligned(dims, [2.0, 1.0, 3.0]).unwrap();
+        let there = field(dims, |_| [1.5, -1.0, 0.0]);
+        let back = field(dims, |_| [-1.5, 1.0, 0.0]);
+        let found = measure(&grid, &there, Some(&back), None).inverse_consistency.unwrap();
+        assert!(found.largest < 1e-6, "{found:?}");
+        // One voxel short in x (2 mm) in the left half only.
+        let n = 16 * 14;
+        let wrong: Vec<f32> =
+            (0..3 * n).map(|i| if i < n && i % 16 < 8 { -0.5 } else { back[i] }).collect();
+        let all = measure(&grid, &there, Some(&wrong), None).inverse_consistency.unwrap();
+        close(all.largest, 2.0);
+        close(all.backward_mean, 1.0);
+        close(all.mean, (all.forward_mean + all.backward_mean) / 2.0);
+        let right: Vec<f32> = (0..n).map(|i| f32::from(i % 16 >= 8)).collect();
+        let masked = measure(&grid, &there, Some(&wrong), Some(&right)).inverse_consistency;
+        assert!(masked.unwrap().largest < 1e-6, "{masked:?}");
+        let zero = measure(&grid, &vec![0.0; 3 * n], None, None);
+        close(zero.smallest_jacobian, 1.0);
+        assert_eq!((zero.folded, zero.largest_displacement), (0, 0.0));
+    }
+
+    #[test]
+    fn wrong_lengths_are_errors() {
+        let device = Cpu::new(Some(1)).unwrap();
+        let grid = Grid::axis_aligned([4, 4, 4], [1.0; 3]).unwrap();
+        let short = device.alloc::<f32>(64).unwrap();
+        assert!(FieldMeasures::new(&device, &grid, &short, None, None).is_err());
+    }
+}

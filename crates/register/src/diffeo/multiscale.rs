@@ -1,0 +1,175 @@
+//! One driver for all multi-resolution registrations.
+//!
+//! A registration is three parts that know little of each other (Ha 2011, section B.3.4): a
+//! [`Deformation`] holds images and fields, the [`Scales`] say how coarse and how long, an
+//! [`Iteration`] makes one step. [`run`] puts them together; greedy, symmetric and LDDMM
+//! registration all go through it.
+
+use crate::error::{RegisterError, Result};
+use crate::progress::{Event, Progress};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// One scale of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Scale {
+    /// How many times longer voxels are than those of the finest grid.
+    pub factor: usize,
+    /// The most iterations.
+    pub iterations: usize,
+}
+
+/// When a scale ends before its iterations are used up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Convergence {
+    /// Iterations that are looked at together.
+    pub window: usize,
+    /// The scale ends once the energy falls by less than this part of its fall so far on this
+    /// scale over a window; 0 for never.
+    pub threshold: f64,
+}
+
+impl Default for Convergence {
+    fn default() -> Self {
+        Self { window: 10, threshold: 0.01 }
+    }
+}
+
+impl Convergence {
+    /// Whether energies, one an iteration, say that the scale is done.
+    #[must_use]
+    pub fn reached(&self, energies: &[f64]) -> bool {
+        let n = energies.len();
+        if self.threshold <= 0.0 || self.window == 0 || n < 2 * self.window {
+            return false;
+        }
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        let last = mean(&energies[n - self.window..]);
+        let before = mean(&energies[n - 2 * self.window..n - self.window]);
+        before - last < self.threshold * (energies[0] - last).max(0.0)
+    }
+}
+
+/// What deforms: images and fields at the scale at hand.
+pub trait Deformation {
+    /// Brings images and fields to a scale; at the first call the fields are zero.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    fn to_scale(&mut self, scale: &Scale) -> Result<()>;
+
+    /// Called once after the last scale.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    fn finish(&mut self) -> Result<()>;
+}
+
+/// One step of a registration.
+pub trait Iteration<F: Deformation> {
+    /// Called after the deformation has come to a scale.
+    ///
+    /// # Errors
+    /// Memory that runs out, constants that cannot be.
+    fn to_scale(&mut self, deformation: &F, scale: &Scale) -> Result<()>;
+
+    /// Makes a step, and gives the energy before it.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    fn iterate(&mut self, deformation: &mut F) -> Result<f64>;
+
+    /// Called when the iterations of a scale are over; what is worth a remark.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    fn end_scale(&mut self, deformation: &mut F) -> Result<Option<f64>> {
+        let _ = deformation;
+        Ok(None)
+    }
+}
+
+/// What happened at a scale.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScaleRecord {
+    /// How many times longer voxels were.
+    pub factor: usize,
+    /// The most iterations allowed.
+    pub allowed: usize,
+    /// The energy before each iteration made.
+    pub energies: Vec<f64>,
+    /// The relative residual of the solver at the end of the scale, where there is one.
+    pub residual: Option<f64>,
+    /// Wall time, seconds.
+    pub seconds: f64,
+}
+
+/// Runs all scales.
+///
+/// # Errors
+/// What fails on the device; a stop asked for by the listener; an energy that is not a number.
+pub fn run<F: Deformation, I: Iteration<F>>(
+    deformation: &mut F,
+    iteration: &mut I,
+    scales: &[Scale],
+    convergence: &Convergence,
+    progress: &dyn Progress,
+) -> Result<Vec<ScaleRecord>> {
+    let mut records = Vec::with_capacity(scales.len());
+    for (index, scale) in scales.iter().enumerate() {
+        let began = Instant::now();
+        let name = format!("1/{}", scale.factor);
+        progress.event(&Event::StageStart { index, count: scales.len(), name: &name });
+        deformation.to_scale(scale)?;
+        iteration.to_scale(deformation, scale)?;
+        let mut energies = Vec::with_capacity(scale.iterations);
+        for i in 0..scale.iterations {
+            if progress.stop() {
+                return Err(RegisterError::Stopped);
+            }
+            let energy = iteration.iterate(deformation)?;
+            if !energy.is_finite() {
+                return Err(RegisterError::Diverged { factor: scale.factor, iteration: i });
+            }
+            energies.push(energy);
+            progress.event(&Event::Step {
+                done: (i + 1) as f64 / scale.iterations as f64,
+                evaluations: i + 1,
+                best: energy,
+                what: "iterations",
+            });
+            if convergence.reached(&energies) {
+                break;
+            }
+        }
+        let residual = iteration.end_scale(deformation)?;
+        let seconds = began.elapsed().as_secs_f64();
+        progress.event(&Event::StageEnd {
+            name: &name,
+            evaluations: energies.len(),
+            start: energies.first().copied().unwrap_or(f64::NAN),
+            best: energies.last().copied().unwrap_or(f64::NAN),
+            seconds,
+        });
+        let (factor, allowed) = (scale.factor, scale.iterations);
+        records.push(ScaleRecord { factor, allowed, energies, residual, seconds });
+    }
+    deformation.finish()?;
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn convergence_is_seen() {
+        let c = Convergence { window: 3, threshold: 0.01 };
+        let falling: Vec<f64> = (0..20).map(|i| -f64::from(i)).collect();
+        assert!(!c.reached(&falling));
+        let flat: Vec<f64> = (0..20).map(|i| -1.0 + 0.5f64.powi(i)).collect();
+        assert!(c.reached(&flat));
+        assert!(!c.reached(&flat[..5]));
+        assert!(!Convergence { threshold: 0.0, ..c }.reached(&flat));
+    }
+}

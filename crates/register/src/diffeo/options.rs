@@ -1,0 +1,151 @@
+//! The options of a deformable registration.
+
+use super::multiscale::{Convergence, Scale};
+use super::solver::{SolverKind, SolverOptions};
+use serde::{Deserialize, Serialize};
+use voxalign_image::{Affine, Volume};
+
+/// How images are deformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum DeformModel {
+    /// The moving image flows towards the fixed one (Algorithm 2 of Ha 2011).
+    #[default]
+    Greedy,
+    /// Both images flow to a middle; exchanging them inverts the result.
+    Symmetric,
+    /// Large deformation diffeomorphic metric mapping: velocities over time.
+    Lddmm,
+}
+
+impl DeformModel {
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            DeformModel::Greedy => "greedy",
+            DeformModel::Symmetric => "symmetric",
+            DeformModel::Lddmm => "lddmm",
+        }
+    }
+}
+
+/// The similarity of a channel, as an energy that is minimised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum DeformSimilarity {
+    /// Mean squared difference of calibrated intensities.
+    Ssd,
+    /// Local normalised cross correlation.
+    #[default]
+    Lncc,
+    /// Mutual information.
+    Mi,
+    /// Normalised mutual information.
+    Nmi,
+}
+
+impl DeformSimilarity {
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            DeformSimilarity::Ssd => "ssd",
+            DeformSimilarity::Lncc => "lncc",
+            DeformSimilarity::Mi => "mi",
+            DeformSimilarity::Nmi => "nmi",
+        }
+    }
+}
+
+/// How steps are limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum StepRule {
+    /// The largest displacement of an iteration is the step.
+    #[default]
+    Largest,
+    /// As it, and halved where the energy rises.
+    Adaptive,
+}
+
+/// What a deformable registration can be told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeformOptions {
+    /// How images are deformed.
+    pub model: DeformModel,
+    /// From forces to velocities.
+    pub solver: SolverOptions,
+    /// Standard deviation of the Gaussian over the whole displacement after each iteration, voxels
+    /// of the scale; 0 for none. It makes the deformation elastic, greedy and symmetric models only.
+    pub total_sigma: f64,
+    /// Scales, coarse to fine.
+    pub schedule: Vec<Scale>,
+    /// The largest displacement of an iteration, voxels of the scale (greedy and symmetric).
+    pub step: f64,
+    /// How the step is adapted.
+    pub step_rule: StepRule,
+    /// When a scale ends early.
+    pub convergence: Convergence,
+    /// Radius of the windows of the local correlation, voxels of the scale.
+    pub radius: usize,
+    /// Bins of joint histograms.
+    pub bins: usize,
+    /// Time steps of the velocity (LDDMM).
+    pub time_steps: usize,
+    /// Weight `1 / sigma^2` of the similarity against the length of the path (LDDMM).
+    pub sigma: f64,
+    /// Whether the moving image's histogram is matched to that of the fixed one first.
+    pub histogram_match: bool,
+    /// Whether only the common bounding box of the images' foregrounds is computed on.
+    pub clip: bool,
+}
+
+impl Default for DeformOptions {
+    fn default() -> Self {
+        let scale = |factor, iterations| Scale { factor, iterations };
+        Self {
+            model: DeformModel::default(),
+            solver: SolverOptions {
+                kind: SolverKind::Gaussian,
+                sigma: 1.732,
+                ..SolverOptions::default()
+            },
+            total_sigma: 0.7,
+            schedule: vec![scale(4, 100), scale(2, 100), scale(1, 50)],
+            step: 0.5,
+            step_rule: StepRule::default(),
+            convergence: Convergence::default(),
+            radius: 2,
+            bins: 64,
+            time_steps: 10,
+            sigma: 0.1,
+            histogram_match: false,
+            clip: true,
+        }
+    }
+}
+
+/// A pair of images that take part with a similarity of their own.
+#[derive(Debug, Clone, Copy)]
+pub struct ChannelInput<'a> {
+    /// The image that stays. All fixed images of a registration are on one grid.
+    pub fixed: &'a Volume<f32>,
+    /// The image that is moved.
+    pub moving: &'a Volume<f32>,
+    /// How they are compared.
+    pub similarity: DeformSimilarity,
+    /// The factor of its energy.
+    pub weight: f64,
+}
+
+/// The images of a deformable registration.
+#[derive(Debug, Clone)]
+pub struct DeformInput<'a> {
+    /// Pairs of images, at least one.
+    pub channels: Vec<ChannelInput<'a>>,
+    /// Voxels of the fixed image that count (above 0), on its grid.
+    pub fixed_mask: Option<&'a Volume<f32>>,
+    /// Where the deformation starts: fixed world to moving world.
+    pub affine: Affine,
+}

@@ -1,0 +1,321 @@
+//! The registration: preparation, model, what is made of the result.
+
+use super::calibrate::{
+    Calibration, HistogramMatch, TOP, foreground_threshold, match_histogram_on,
+};
+use super::channel::{DeviceImage, Metric};
+use super::clip::{
+    Guard, IndexBox, common_box, crop, crop_grid, foreground_box, paste_voxel_field,
+};
+use super::greedy::{Greedy, Pair, finest};
+use super::lddmm::{Lddmm, Path};
+use super::measures::FieldMeasures;
+use super::mend::{invert_consistently, mend};
+use super::multiscale::{self, ScaleRecord};
+use super::options::{DeformInput, DeformModel, DeformOptions};
+use super::result::{DeformResult, PathRecord};
+use super::side::Side;
+use super::symmetric::{Middle, Symmetric};
+use super::verdict::{Findings, judge};
+use crate::error::{RegisterError, Result};
+use crate::linear::field_overlap;
+use crate::progress::Progress;
+use std::borrow::Cow;
+use voxalign_compute::Device;
+use voxalign_compute::ops::elementwise::{param, x};
+use voxalign_compute::ops::reduce::Reduction;
+use voxalign_image::{Grid, VectorField, Volume};
+
+fn option(option: &'static str, value: impl ToString, remedy: &str) -> RegisterError {
+    RegisterError::Option { option, value: value.to_string(), remedy: remedy.to_owned() }
+}
+
+fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
+    if input.channels.is_empty() {
+        return Err(option("--channel", "none", "give at least one pair of images"));
+    }
+    if options.schedule.is_empty() {
+        return Err(option("--schedule", "empty", "give scales such as 4x100,2x100,1x50"));
+    }
+    for scale in &options.schedule {
+        if !(1..=64).contains(&scale.factor) {
+            return Err(option("--schedule", scale.factor, "factors are from 1 to 64"));
+        }
+    }
+    if options.schedule.windows(2).any(|s| s[0].factor < s[1].factor) {
+        return Err(option("--schedule", "not coarse to fine", "give the largest factor first"));
+    }
+    if !(options.step > 0.0 && options.step <= 2.0) {
+        return Err(option("--step", options.step, "above 0 and at most 2 voxels"));
+    }
+    if !(options.total_sigma >= 0.0 && options.total_sigma <= 20.0) {
+        return Err(option("--total-sigma", options.total_sigma, "from 0 to 20 voxels"));
+    }
+    if !(1..=20).contains(&options.radius) {
+        return Err(option("--radius", options.radius, "from 1 to 20 voxels"));
+    }
+    if !(8..=512).contains(&options.bins) {
+        return Err(option("--bins", options.bins, "from 8 to 512"));
+    }
+    for channel in &input.channels {
+        if !(channel.weight > 0.0 && channel.weight.is_finite()) {
+            return Err(option("--channel", channel.weight, "give a weight above 0"));
+        }
+    }
+    Ok(())
+}
+
+/// Registers the moving images to the fixed ones by a diffeomorphism after an affine map.
+///
+/// The result has the same bits for any number of threads.
+///
+/// # Errors
+/// Options out of range; images that are constant or not finite; fixed images on different grids;
+/// memory that runs out; a stop asked for by the listener.
+pub fn register_deformable<D: Device>(
+    device: &D,
+    input: &DeformInput<'_>,
+    options: &DeformOptions,
+    progress: &dyn Progress,
+) -> Result<DeformResult> {
+    check(options, input)?;
+    let whole = input.channels[0].fixed.grid();
+    let to = clip_box(input, options)?;
+    let grid = crop_grid(whole, &to)?;
+    let mut prepared = Prepared { fixed: Vec::new(), moving: Vec::new(), mask: None };
+    for channel in &input.channels {
+        same_grid("fixed image of a further channel", channel.fixed, whole)?;
+        prepared.add(device, channel.fixed, channel.moving, &to, options)?;
+    }
+    if let Some(mask) = input.fixed_mask {
+        same_grid("fixed mask", mask, whole)?;
+        prepared.mask = Some(mask_on(device, mask, &to)?);
+    }
+    let metrics: Vec<Metric> = input
+        .channels
+        .iter()
+        .map(|c| Metric {
+            similarity: c.similarity,
+            weight: c.weight,
+            radius: options.radius,
+            bins: options.bins,
+        })
+        .collect();
+    let mut found = run(device, prepared, grid.clone(), metrics, input, options, progress)?;
+    for field in &mut found.fields {
+        if !to.is_whole(whole) {
+            let host = device.into_host(std::mem::replace(field, device.alloc(0)?))?;
+            *field = device.upload_vec(paste_voxel_field(&host, whole, &to, Guard::default())?)?;
+        }
+    }
+    let [mut field, mut inverse] = found.fields;
+    let mut mended = found.mended;
+    if options.model != DeformModel::Symmetric {
+        mended += mend(device, &mut field, whole.dims())?;
+        // What is a model's own inverse is near; Newton's method makes it exact at the voxels. (A
+        // symmetric one treats both directions alike.)
+        mended += invert_consistently(device, &mut field, whole.dims(), &mut inverse)?;
+    }
+    let measures = FieldMeasures::new(device, whole, &field, Some(&inverse), None)?;
+    let mut jacobian = device.alloc::<f32>(whole.len())?;
+    device.jacobian_determinant(&field, whole.dims(), &mut jacobian)?;
+    let jacobian = Volume::new(whole.clone(), device.into_host(jacobian)?)?;
+    let forward = to_world(whole, device.into_host(field)?)?;
+    let inverse = to_world(whole, device.into_host(inverse)?)?;
+    let verdict = judge(&Findings {
+        measures: &measures,
+        scales: &found.scales,
+        overlap: field_overlap(whole, input.channels[0].moving.grid(), &input.affine),
+        masked: input.fixed_mask.is_some(),
+        mended,
+        voxel: finest(whole),
+    });
+    Ok(DeformResult {
+        forward,
+        inverse,
+        affine: input.affine,
+        jacobian,
+        measures,
+        scales: found.scales,
+        path: found.path,
+        clipped: to,
+        mended,
+        verdict,
+    })
+}
+
+/// What a model found.
+struct Found<D: Device> {
+    scales: Vec<ScaleRecord>,
+    /// Forward and inverse displacements, voxels of the grid.
+    fields: [D::Buffer<f32>; 2],
+    mended: usize,
+    path: Option<PathRecord>,
+}
+
+fn run<D: Device>(
+    device: &D,
+    images: Prepared<D>,
+    grid: Grid,
+    metrics: Vec<Metric>,
+    input: &DeformInput<'_>,
+    options: &DeformOptions,
+    progress: &dyn Progress,
+) -> Result<Found<D>> {
+    let Prepared { fixed, moving, mask } = images;
+    let (scales, convergence) = (&options.schedule, &options.convergence);
+    match options.model {
+        DeformModel::Greedy => {
+            let side = Side::new(device, moving, input.affine)?;
+            let mut pair = Pair::new(device.clone(), fixed, mask, grid, side);
+            let mut greedy = Greedy::new(options.clone(), metrics);
+            let scales = multiscale::run(&mut pair, &mut greedy, scales, convergence, progress)?;
+            drop(greedy);
+            let (_, field) = pair.into_field();
+            let mut inverse = device.alloc::<f32>(voxalign_compute::DeviceBuffer::len(&field))?;
+            device.eval(&(-x(0)), &[&field], &[], None, &mut inverse)?;
+            Ok(Found { scales, fields: [field, inverse], mended: 0, path: None })
+        }
+        DeformModel::Symmetric => {
+            if mask.is_some() {
+                let remedy = "a fixed mask needs --model greedy or lddmm";
+                return Err(option("--fixed-mask", "given with --model symmetric", remedy));
+            }
+            let mut middle = Middle::new(device.clone(), fixed, moving, &input.affine)?;
+            let mut symmetric = Symmetric::new(options.clone(), metrics);
+            let scales =
+                multiscale::run(&mut middle, &mut symmetric, scales, convergence, progress)?;
+            drop(symmetric);
+            let (fields, mended) = middle.into_fields(&grid)?;
+            Ok(Found { scales, fields, mended, path: None })
+        }
+        DeformModel::Lddmm => {
+            let mut path = Path::new(
+                device.clone(),
+                fixed,
+                moving,
+                mask,
+                grid,
+                input.affine,
+                options.time_steps,
+            );
+            let mut lddmm = Lddmm::new(options.clone(), metrics);
+            let scales = multiscale::run(&mut path, &mut lddmm, scales, convergence, progress)?;
+            let record = PathRecord { storage: path.storage(), energies: lddmm.history().to_vec() };
+            drop(lddmm);
+            let (_, fields) = path.into_fields()?;
+            Ok(Found { scales, fields, mended: 0, path: Some(record) })
+        }
+    }
+}
+
+/// The part of the fixed grid that is computed on.
+fn clip_box(input: &DeformInput<'_>, options: &DeformOptions) -> Result<IndexBox> {
+    let whole = input.channels[0].fixed.grid();
+    // The middle of a symmetric registration has to show all of both images.
+    if !options.clip || options.model == DeformModel::Symmetric {
+        return Ok(IndexBox::whole(whole));
+    }
+    let mut found: Option<IndexBox> = None;
+    for channel in &input.channels {
+        let foreground = |image: &Volume<f32>| {
+            foreground_threshold(image.data()).and_then(|(_, above)| foreground_box(image, above))
+        };
+        let boxes = [foreground(channel.fixed), foreground(channel.moving)];
+        let one = common_box(
+            (whole, boxes[0]),
+            (channel.moving.grid(), boxes[1]),
+            &input.affine,
+            Guard::default(),
+        )?;
+        found = Some(found.map_or(one, |all| {
+            let start = [0, 1, 2].map(|a| all.start[a].min(one.start[a]));
+            let size = [0, 1, 2].map(|a| all.end()[a].max(one.end()[a]) - start[a]);
+            IndexBox { start, size }
+        }));
+    }
+    Ok(found.unwrap_or_else(|| IndexBox::whole(whole)))
+}
+
+/// Calibrated images on the device.
+struct Prepared<D: Device> {
+    fixed: Vec<DeviceImage<D>>,
+    moving: Vec<DeviceImage<D>>,
+    mask: Option<DeviceImage<D>>,
+}
+
+impl<D: Device> Prepared<D> {
+    fn add(
+        &mut self,
+        device: &D,
+        fixed: &Volume<f32>,
+        moving: &Volume<f32>,
+        to: &IndexBox,
+        options: &DeformOptions,
+    ) -> Result<()> {
+        let fixed = match to.is_whole(fixed.grid()) {
+            true => Cow::Borrowed(fixed),
+            false => Cow::Owned(crop(fixed, to)?),
+        };
+        let fixed = calibrated(device, "fixed", &fixed)?;
+        let mut moving = calibrated(device, "moving", moving)?;
+        if options.histogram_match {
+            let how = HistogramMatch::default();
+            let map = match_histogram_on(device, &moving.values, None, &fixed.values, None, &how)?;
+            map.apply_on(device, &mut moving.values)?;
+            moving.outside = map.apply(moving.outside);
+        }
+        self.fixed.push(fixed);
+        self.moving.push(moving);
+        Ok(())
+    }
+}
+
+/// An image with its background at 0 and its brightest tissue at 1.
+fn calibrated<D: Device>(
+    device: &D,
+    role: &'static str,
+    image: &Volume<f32>,
+) -> Result<DeviceImage<D>> {
+    let mut values = device.upload(image.data())?;
+    let bad = device.reduce(&[&values], &[Reduction::CountNonFinite(0)])?[0];
+    if bad > 0.0 {
+        return Err(RegisterError::NotFinite { role, count: bad as usize });
+    }
+    let calibration = Calibration::on(device, role, &values, None, TOP)?;
+    calibration.apply_on(device, &mut values)?;
+    Ok(DeviceImage { grid: image.grid().clone(), values, outside: 0.0 })
+}
+
+fn same_grid(role: &'static str, image: &Volume<f32>, grid: &Grid) -> Result<()> {
+    let voxel = grid.spacing().iter().copied().fold(f64::MAX, f64::min);
+    if image.grid().approx_eq(grid, 0.01 * voxel) {
+        return Ok(());
+    }
+    let (mask, image) = (image.grid().to_string(), grid.to_string());
+    Err(RegisterError::MaskGrid { role, mask, image })
+}
+
+fn mask_on<D: Device>(device: &D, mask: &Volume<f32>, to: &IndexBox) -> Result<DeviceImage<D>> {
+    let mask = crop(mask, to)?;
+    let mut values = device.upload(mask.data())?;
+    device.eval_in_place(&x(0).gt(param(0)), &mut values, &[], &[0.0], None)?;
+    if device.reduce(&[&values], &[Reduction::Sum(0)])?[0] <= 0.0 {
+        return Err(RegisterError::EmptyMask { role: "fixed mask" });
+    }
+    Ok(DeviceImage { grid: mask.grid().clone(), values, outside: 0.0 })
+}
+
+/// Displacements in voxels as displacements in mm.
+fn to_world(grid: &Grid, field: Vec<f32>) -> Result<VectorField> {
+    let m = grid.to_world().matrix;
+    let n = grid.len();
+    let mut field = field;
+    let (fx, rest) = field.split_at_mut(n);
+    let (fy, fz) = rest.split_at_mut(n);
+    for ((x, y), z) in fx.iter_mut().zip(fy).zip(fz) {
+        let v = m * voxalign_image::Vector3::new(f64::from(*x), f64::from(*y), f64::from(*z));
+        (*x, *y, *z) = (v[0] as f32, v[1] as f32, v[2] as f32);
+    }
+    Ok(VectorField::new(grid.clone(), field)?)
+}

@@ -1,0 +1,64 @@
+//! What a deformable registration gives.
+
+use super::clip::IndexBox;
+use super::lddmm::{PathEnergy, Storage};
+use super::measures::FieldMeasures;
+use super::multiscale::ScaleRecord;
+use crate::verdict::Verdict;
+use serde::{Deserialize, Serialize};
+use voxalign_image::{Affine, Displacement, Transform, VectorField, Volume};
+
+/// The path of an LDDMM registration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PathRecord {
+    /// How velocities and images over time were kept.
+    pub storage: Storage,
+    /// The parts of the energy before every iteration, over all scales.
+    pub energies: Vec<PathEnergy>,
+}
+
+/// The result of a deformable registration.
+///
+/// The fixed point `x` goes to the moving point `A(x + u(x))`, the moving point `y` back to
+/// `p + w(p)` with `p = A⁻¹ y`: both fields are on the grid of the fixed image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeformResult {
+    /// The displacement `u`, mm, on the fixed grid.
+    pub forward: VectorField,
+    /// The displacement `w` that takes it back, mm, on the fixed grid.
+    pub inverse: VectorField,
+    /// The affine map `A` that the deformation started from, fixed world to moving world.
+    pub affine: Affine,
+    /// The determinant of the Jacobian of `x + u(x)` on the fixed grid.
+    pub jacobian: Volume<f32>,
+    /// Numbers of the fields.
+    pub measures: FieldMeasures,
+    /// The scales, coarse to fine.
+    pub scales: Vec<ScaleRecord>,
+    /// The path, of an LDDMM registration.
+    pub path: Option<PathRecord>,
+    /// The part of the fixed grid that was computed on.
+    pub clipped: IndexBox,
+    /// Voxels near extreme changes of volume that were smoothed at the end, summed over rounds.
+    pub mended: usize,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+impl DeformResult {
+    /// Fixed world to moving world.
+    #[must_use]
+    pub fn transform(&self) -> Transform {
+        let warp = Transform::Displacement(Displacement::new(self.forward.clone()));
+        Transform::Composite(vec![warp, Transform::Affine(self.affine)])
+    }
+
+    /// Moving world to fixed world.
+    ///
+    /// # Errors
+    /// An affine map without an inverse.
+    pub fn inverse_transform(&self) -> crate::Result<Transform> {
+        let warp = Transform::Displacement(Displacement::new(self.inverse.clone()));
+        Ok(Transform::Composite(vec![Transform::Affine(self.affine.inverse()?), warp]))
+    }
+}

@@ -1,0 +1,192 @@
+//! An image that flows, and what moves it.
+
+use super::channel::{DeviceImage, Metric, Moved};
+use super::options::{DeformOptions, StepRule};
+use super::solver::{self, Solver};
+use crate::error::Result;
+use voxalign_compute::ops::filter::Method;
+use voxalign_compute::ops::flow::{Limit, Step};
+use voxalign_compute::ops::resample::grid_map;
+use voxalign_compute::{Device, Dims};
+use voxalign_image::{Affine, Grid};
+
+/// Images that flow together, one a channel: the displacement of a grid, and the images under it.
+pub struct Side<D: Device> {
+    /// The images at full resolution.
+    images: Vec<DeviceImage<D>>,
+    /// From the world of the grid to that of the images.
+    affine: Affine,
+    /// The images at the scale, warped onto the grid.
+    pub moved: Vec<Moved<D>>,
+    /// Sizes of the grid.
+    pub dims: Dims,
+    /// The displacement, voxels of the grid.
+    pub field: D::Buffer<f32>,
+    spare: D::Buffer<f32>,
+}
+
+impl<D: Device> Side<D> {
+    /// Images that `affine` reaches from the world of the grid.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn new(device: &D, images: Vec<DeviceImage<D>>, affine: Affine) -> Result<Self> {
+        let (field, spare) = (device.alloc(0)?, device.alloc(0)?);
+        Ok(Self { images, affine, moved: Vec::new(), dims: [0; 3], field, spare })
+    }
+
+    /// Brings images and displacement to a grid whose voxels are about `target` mm long; the first
+    /// time the displacement is zero.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn to_grid(&mut self, device: &D, grid: &Grid, target: f64) -> Result<()> {
+        self.moved.clear();
+        for image in &self.images {
+            let image = image.at(device, target)?;
+            self.moved.push(Moved::new(device, image, grid, &self.affine)?);
+        }
+        let (from, to) = (self.dims, grid.dims());
+        self.spare = device.alloc(0)?;
+        let mut field = device.alloc::<f32>(3 * grid.len())?;
+        if from != [0; 3] {
+            device.resample_field(&self.field, from, &grid_map(from, to), to, &mut field)?;
+        }
+        self.field = field;
+        self.spare = device.alloc::<f32>(3 * grid.len())?;
+        self.dims = to;
+        Ok(())
+    }
+
+    /// Warps the images from where they are, with one interpolation.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn warp(&mut self, device: &D) -> Result<()> {
+        self.moved.iter_mut().try_for_each(|m| m.warp(device, &self.field, self.dims))
+    }
+
+    /// `φ ← φ ∘ (id + s v)`, and smooths the displacement where that is asked for.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn advance(
+        &mut self,
+        device: &D,
+        velocity: &D::Buffer<f32>,
+        step: &Step<'_, D>,
+        total_sigma: f64,
+    ) -> Result<()> {
+        device.advance(&self.field, velocity, step, self.dims, &mut self.spare)?;
+        if total_sigma > 0.0 {
+            let sigma = [total_sigma; 3];
+            device.gaussian(&self.spare, self.dims, sigma, Method::Recursive, &mut self.field)?;
+        } else {
+            std::mem::swap(&mut self.field, &mut self.spare);
+        }
+        Ok(())
+    }
+
+    /// The displacement as it is, with the sizes of its grid; the images are let go.
+    #[must_use]
+    pub fn into_field(self) -> (Dims, D::Buffer<f32>) {
+        (self.dims, self.field)
+    }
+}
+
+/// Makes velocities of one side from its similarity to references.
+pub struct Mover<D: Device> {
+    solver: Box<dyn Solver<D>>,
+    /// Spacing of the grid along each axis in units of the smallest.
+    spacing: [f64; 3],
+    dims: Dims,
+    slope: D::Buffer<f32>,
+    force: D::Buffer<f32>,
+    velocity: D::Buffer<f32>,
+    norms: D::Buffer<f64>,
+    /// The step of the next advance, smallest voxels.
+    step: f64,
+    last_energy: f64,
+}
+
+impl<D: Device> Mover<D> {
+    /// For a grid.
+    ///
+    /// # Errors
+    /// Constants that cannot be, memory that runs out.
+    pub fn new(device: &D, grid: &Grid, options: &DeformOptions) -> Result<Self> {
+        let dims = grid.dims();
+        let used = |a: &usize| dims[*a] > 1;
+        let lengths = grid.spacing();
+        let smallest = (0..3).filter(used).map(|a| lengths[a]).fold(f64::MAX, f64::min);
+        let spacing = lengths.map(|h| if smallest < f64::MAX { h / smallest } else { 1.0 });
+        let n = grid.len();
+        Ok(Self {
+            solver: solver::build(device, dims, spacing, &options.solver)?,
+            spacing,
+            dims,
+            slope: device.alloc(n)?,
+            force: device.alloc(3 * n)?,
+            velocity: device.alloc(3 * n)?,
+            norms: device.alloc(3)?,
+            step: options.step,
+            last_energy: f64::INFINITY,
+        })
+    }
+
+    /// The velocity that makes the images of a side more similar to the references; the energy.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn velocity<'a>(
+        &mut self,
+        device: &D,
+        references: impl Iterator<Item = &'a D::Buffer<f32>>,
+        moved: impl Iterator<Item = &'a D::Buffer<f32>>,
+        metrics: &[Metric],
+        weights: Option<&D::Buffer<f32>>,
+    ) -> Result<f64> {
+        let mut energy = 0.0;
+        for (c, ((reference, moved), metric)) in references.zip(moved).zip(metrics).enumerate() {
+            let slope = &mut self.slope;
+            energy += metric.evaluate(device, reference, moved, weights, self.dims, slope)?;
+            let (spacing, force) = (self.spacing, &mut self.force);
+            device.force(&self.slope, moved, self.dims, spacing, c > 0, force)?;
+        }
+        self.solver.solve(&self.force, &mut self.velocity)?;
+        device.field_norms(&self.velocity, [1.0; 3], &mut self.norms)?;
+        Ok(energy)
+    }
+
+    /// Moves a side along the last velocity.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn advance(
+        &mut self,
+        device: &D,
+        side: &mut Side<D>,
+        options: &DeformOptions,
+    ) -> Result<()> {
+        let limit = Limit { largest: &self.norms, index: 0, step: self.step, only_down: false };
+        // Against the force, in voxels along each axis.
+        let step = Step { scale: self.spacing.map(|h| -1.0 / h), limit: Some(limit) };
+        side.advance(device, &self.velocity, &step, options.total_sigma)
+    }
+
+    /// Adapts the step to the energy at hand.
+    pub fn adapt(&mut self, energy: f64, rule: StepRule) {
+        if rule == StepRule::Adaptive && energy > self.last_energy {
+            self.step *= 0.5;
+        }
+        self.last_energy = energy;
+    }
+
+    /// The relative residual of the last solution.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn residual(&mut self) -> Result<Option<f64>> {
+        self.solver.residual(&self.force, &self.velocity)
+    }
+}

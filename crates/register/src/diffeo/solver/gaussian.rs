@@ -1,0 +1,33 @@
+//! Smoothing of forces by a Gaussian: the practical alternative to an operator.
+
+use voxalign_compute::Device;
+use voxalign_compute::ops::filter::Method;
+
+use super::{Solution, Solver};
+use crate::error::Result;
+
+/// Velocities that are smoothed forces.
+#[derive(Debug)]
+pub struct Smoothing<D: Device> {
+    device: D,
+    dims: [usize; 3],
+    sigma: f64,
+}
+
+impl<D: Device> Smoothing<D> {
+    /// By a Gaussian of `sigma` voxels.
+    pub fn new(device: &D, dims: [usize; 3], sigma: f64) -> Self {
+        Self { device: device.clone(), dims, sigma }
+    }
+}
+
+impl<D: Device> Solver<D> for Smoothing<D> {
+    fn solve(&mut self, f: &D::Buffer<f32>, v: &mut D::Buffer<f32>) -> Result<Solution> {
+        self.device.gaussian(f, self.dims, [self.sigma; 3], Method::Recursive, v)?;
+        Ok(Solution { iterations: 1, residual: None })
+    }
+
+    fn residual(&mut self, _: &D::Buffer<f32>, _: &D::Buffer<f32>) -> Result<Option<f64>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,159 @@
+//! Which solver, with what constants.
+
+use serde::{Deserialize, Serialize};
+use voxalign_compute::Device;
+use voxalign_compute::ops::elastic::{Boundary, ElasticOperator};
+
+use super::{Elasticity, Solver, cg, fft, gaussian, hybrid, sor};
+use crate::error::{RegisterError, Result};
+
+/// How velocities are made of forces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum SolverKind {
+    /// Exactly, in frequencies.
+    Fft,
+    /// By red-black successive over-relaxation.
+    Sor,
+    /// By conjugate gradients.
+    Cg,
+    /// Exactly the first time, then by a few iterations from the last solution.
+    #[default]
+    Hybrid,
+    /// By a Gaussian in place of the operator.
+    Gaussian,
+}
+
+impl SolverKind {
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fft => "fft",
+            Self::Sor => "sor",
+            Self::Cg => "cg",
+            Self::Hybrid => "hybrid",
+            Self::Gaussian => "gaussian",
+        }
+    }
+}
+
+/// What a solver can be told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SolverOptions {
+    /// Which one.
+    pub kind: SolverKind,
+    /// Weight of the Laplacian in the operator.
+    pub alpha: f64,
+    /// Weight of the gradient of the divergence.
+    pub beta: f64,
+    /// Weight of the velocity itself.
+    pub gamma: f64,
+    /// What is beyond the border of the grid.
+    pub boundary: Boundary,
+    /// Standard deviation of the Gaussian, in voxels.
+    pub sigma: f64,
+    /// The most iterations of a call; by default 200, and 4 for those of the hybrid solver that start
+    /// from the last solution.
+    pub iterations: Option<usize>,
+    /// The relative residual at which iterations end.
+    pub tolerance: f64,
+}
+
+impl Default for SolverOptions {
+    fn default() -> Self {
+        Self {
+            kind: SolverKind::default(),
+            alpha: 0.01,
+            beta: 0.0,
+            gamma: 0.001,
+            boundary: Boundary::default(),
+            sigma: 3.0,
+            iterations: None,
+            tolerance: 1e-3,
+        }
+    }
+}
+
+impl SolverOptions {
+    /// The operator on a grid of a spacing.
+    #[must_use]
+    pub fn operator(&self, spacing: [f64; 3]) -> ElasticOperator {
+        let Self { alpha, beta, gamma, boundary, .. } = *self;
+        ElasticOperator { alpha, beta, gamma, spacing, boundary }
+    }
+
+    /// # Errors
+    /// [`RegisterError::Option`] for a value that cannot be used.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |option, value: String, remedy: &str| {
+            Err(RegisterError::Option { option, value, remedy: remedy.into() })
+        };
+        if self.kind == SolverKind::Gaussian {
+            if !(self.sigma.is_finite() && self.sigma > 0.0) {
+                let remedy = "the width of the Gaussian is a number of voxels above 0, such as 3";
+                return wrong("--sigma", self.sigma.to_string(), remedy);
+            }
+            return Ok(());
+        }
+        for (option, value, usual) in [
+            ("--alpha", self.alpha, "0.01"),
+            ("--beta", self.beta, "0"),
+            ("--gamma", self.gamma, "0.001"),
+        ] {
+            if !(value.is_finite() && value >= 0.0) {
+                let remedy = format!("it must be a number that is not negative, such as {usual}");
+                return wrong(option, value.to_string(), &remedy);
+            }
+        }
+        if self.gamma == 0.0 && (self.alpha == 0.0 || self.boundary == Boundary::Periodic) {
+            let remedy = "without it the velocity of a constant force has no bound; \
+                          give a number above 0, such as 0.001";
+            return wrong("--gamma", "0".into(), remedy);
+        }
+        if self.iterations == Some(0) {
+            return wrong("--solver-iterations", "0".into(), "give at least 1");
+        }
+        if !(self.tolerance > 0.0 && self.tolerance < 1.0) {
+            let remedy = "a relative residual is between 0 and 1, such as 0.001";
+            return wrong("--solver-tolerance", self.tolerance.to_string(), remedy);
+        }
+        Ok(())
+    }
+}
+
+/// The most iterations of a call where nothing else is said.
+const ITERATIONS: usize = 200;
+
+/// The solver that the options ask for, on a grid of these sizes and this spacing along x, y and z (in
+/// the unit of the velocities). Its buffers are made here, and used by every call.
+///
+/// # Errors
+/// [`RegisterError::Option`] for a value that cannot be used; sizes that make no grid; memory that
+/// runs out.
+pub fn build<D: Device>(
+    device: &D,
+    dims: [usize; 3],
+    spacing: [f64; 3],
+    options: &SolverOptions,
+) -> Result<Box<dyn Solver<D>>> {
+    options.check()?;
+    let of = Elasticity { operator: options.operator(spacing), dims };
+    if options.kind != SolverKind::Gaussian {
+        // What the options cannot be blamed for.
+        of.operator.check()?;
+    }
+    voxalign_compute::error::voxels("the grid of a solver", dims)?;
+    let (tolerance, iterations) = (options.tolerance, options.iterations);
+    let most = iterations.unwrap_or(ITERATIONS);
+    Ok(match options.kind {
+        SolverKind::Fft => Box::new(fft::Direct::new(device, of)?),
+        SolverKind::Sor => Box::new(sor::Relaxation::new(device, of, most, tolerance)?),
+        SolverKind::Cg => {
+            let len = of.len();
+            Box::new(cg::ConjugateGradients::new(device, of, len, most, tolerance)?)
+        }
+        SolverKind::Hybrid => Box::new(hybrid::Hybrid::new(device, of, iterations, tolerance)?),
+        SolverKind::Gaussian => Box::new(gaussian::Smoothing::new(device, dims, options.sigma)),
+    })
+}

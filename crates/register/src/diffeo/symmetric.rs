@@ -1,0 +1,273 @@
+//! Symmetric registration: both images flow to a middle.
+//!
+//! With the affine map `A = H ∘ H`, a point `m` of the middle shows the fixed image at
+//! `H⁻¹(m + u_f(m))` and the moving image at `H(m + u_m(m))`. Each is the other's reference, and both are
+//! treated alike in every step: exchanging the images exchanges the fields, and so inverts the
+//! result. The grid of the middle does not depend on their order either.
+
+use super::channel::{DeviceImage, Metric, coarser, factors_for};
+use super::greedy::finest;
+use super::mend::mend;
+use super::multiscale::{Deformation, Iteration, Scale};
+use super::options::DeformOptions;
+use super::side::{Mover, Side};
+use crate::error::{RegisterError, Result};
+use voxalign_compute::ops::elementwise::x;
+use voxalign_compute::ops::flow::Inversion;
+use voxalign_compute::{Device, Dims};
+use voxalign_image::{Affine, Grid, Matrix3, Matrix4, Vector3};
+
+/// The map that done twice is `affine`, by the iteration of Denman and Beavers (1976).
+///
+/// # Errors
+/// A map without a real square root, such as a reflection.
+pub fn half_way(affine: &Affine) -> Result<Affine> {
+    let failed = || RegisterError::Option {
+        option: "--model",
+        value: "symmetric".to_owned(),
+        remedy: "the affine map has no half-way map (it mirrors, or turns by 180 degrees); use \
+                 --model greedy"
+            .to_owned(),
+    };
+    let full = affine.to_homogeneous();
+    let (mut y, mut z) = (full, Matrix4::identity());
+    for _ in 0..60 {
+        let (Some(yi), Some(zi)) = (y.try_inverse(), z.try_inverse()) else {
+            return Err(failed());
+        };
+        let next = (y + zi) * 0.5;
+        z = (z + yi) * 0.5;
+        let change = (next - y).abs().max();
+        y = next;
+        if change < 1e-13 * y.abs().max() {
+            break;
+        }
+    }
+    let error = (y * y - full).abs().max();
+    if error.is_finite() && error < 1e-8 * full.abs().max() {
+        Ok(Affine::from_homogeneous(&y))
+    } else {
+        Err(failed())
+    }
+}
+
+/// The grid of the middle: it covers both fields of view at the finer spacing of the two, along the
+/// axes of the images where these agree, else along those of the world.
+///
+/// # Errors
+/// Sizes that make no grid.
+pub fn middle_grid(fixed: &Grid, moving: &Grid, half: &Affine) -> Result<Grid> {
+    let back = half.inverse()?;
+    let same = (fixed.direction() - moving.direction()).abs().max() < 1e-4;
+    let flat = fixed.is_2d();
+    let axes = if same || flat { fixed.direction() } else { Matrix3::identity() };
+    let to_axes = axes.try_inverse().unwrap_or_else(Matrix3::identity);
+    let spacing = if same || flat {
+        [0, 1, 2].map(|a| fixed.spacing()[a].min(moving.spacing()[a]))
+    } else {
+        [finest(fixed).min(finest(moving)); 3]
+    };
+    let mut low = Vector3::repeat(f64::MAX);
+    let mut high = Vector3::repeat(f64::MIN);
+    for (grid, map) in [(fixed, half), (moving, &back)] {
+        let dims = grid.dims();
+        for corner in 0..8usize {
+            let index = Vector3::from_fn(|a, _| {
+                let half = if dims[a] > 1 { 0.5 } else { 0.0 };
+                if corner >> a & 1 == 1 { dims[a] as f64 - 1.0 + half } else { -half }
+            });
+            let at = to_axes * map.apply(grid.index_to_world(index));
+            low = low.inf(&at);
+            high = high.sup(&at);
+        }
+    }
+    let dims = [0, 1, 2].map(|a| match (flat, a) {
+        (true, 2) => 1,
+        _ => (((high[a] - low[a]) / spacing[a] - 1e-3).ceil() as usize).max(1),
+    });
+    let middle = (low + high) * 0.5;
+    let first = Vector3::from_fn(|a, _| middle[a] - 0.5 * (dims[a] as f64 - 1.0) * spacing[a]);
+    let matrix = axes * Matrix3::from_diagonal(&Vector3::from(spacing));
+    Ok(Grid::new(dims, Affine::new(matrix, axes * first))?)
+}
+
+/// Two sides that flow to a middle.
+pub struct Middle<D: Device> {
+    device: D,
+    grid: Grid,
+    finest: f64,
+    half: Affine,
+    /// Fixed, moving.
+    sides: [Side<D>; 2],
+}
+
+impl<D: Device> Middle<D> {
+    /// The images of both, and the affine map from the fixed world to the moving one.
+    ///
+    /// # Errors
+    /// A map without a half-way map; memory that runs out.
+    pub fn new(
+        device: D,
+        fixed: Vec<DeviceImage<D>>,
+        moving: Vec<DeviceImage<D>>,
+        affine: &Affine,
+    ) -> Result<Self> {
+        let half = half_way(affine)?;
+        let (Some(f), Some(m)) = (fixed.first(), moving.first()) else {
+            return Err(RegisterError::Option {
+                option: "--channel",
+                value: "none".to_owned(),
+                remedy: "give at least one pair of images".to_owned(),
+            });
+        };
+        let grid = middle_grid(&f.grid, &m.grid, &half)?;
+        let sides =
+            [Side::new(&device, fixed, half.inverse()?)?, Side::new(&device, moving, half)?];
+        let finest = finest(&grid);
+        Ok(Self { device, grid, finest, half, sides })
+    }
+
+    /// The displacements on the fixed grid that carry fixed to moving points before `A`, and moving
+    /// points after `A⁻¹` back to fixed ones, in voxels of it.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn into_fields(self, fixed: &Grid) -> Result<([D::Buffer<f32>; 2], usize)> {
+        let (device, dims) = (self.device, fixed.dims());
+        let map = fixed.to_world().then(&self.half).then(self.grid.to_index()).rows();
+        let [(from, mut u_f), (_, mut u_m)] = self.sides.map(Side::into_field);
+        let mended = mend(&device, &mut u_f, from)? + mend(&device, &mut u_m, from)?;
+        let there = through(&device, &u_f, &u_m, from, &map, dims)?;
+        let back = through(&device, &u_m, &u_f, from, &map, dims)?;
+        Ok(([there, back], mended))
+    }
+}
+
+/// The displacement of undoing `first` and then doing `second`, both on the middle, on another grid.
+fn through<D: Device>(
+    device: &D,
+    first: &D::Buffer<f32>,
+    second: &D::Buffer<f32>,
+    middle: Dims,
+    map: &voxalign_compute::AffineMap,
+    dims: Dims,
+) -> Result<D::Buffer<f32>> {
+    let n: usize = dims.iter().product();
+    let mut undone = device.alloc::<f32>(3 * middle.iter().product::<usize>())?;
+    device.eval(&(-x(0)), &[first], &[], None, &mut undone)?;
+    device.invert_field(first, middle, Inversion::default(), &mut undone)?;
+    let mut inner = device.alloc::<f32>(3 * n)?;
+    device.resample_field(&undone, middle, map, dims, &mut inner)?;
+    drop(undone);
+    let mut out = device.alloc::<f32>(3 * n)?;
+    device.compose_fields(second, middle, map, &inner, dims, &mut out)?;
+    Ok(out)
+}
+
+impl<D: Device> Deformation for Middle<D> {
+    fn to_scale(&mut self, scale: &Scale) -> Result<()> {
+        let target = self.finest * scale.factor as f64;
+        let grid = coarser(&self.grid, factors_for(&self.grid, target))?;
+        let device = &self.device;
+        self.sides.iter_mut().try_for_each(|side| side.to_grid(device, &grid, target))
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if self.sides[0].dims != self.grid.dims() {
+            self.to_scale(&Scale { factor: 1, iterations: 0 })?;
+        }
+        Ok(())
+    }
+}
+
+/// One symmetric step.
+pub struct Symmetric<D: Device> {
+    options: DeformOptions,
+    metrics: Vec<Metric>,
+    movers: Vec<Mover<D>>,
+}
+
+impl<D: Device> Symmetric<D> {
+    /// With a metric for each channel.
+    #[must_use]
+    pub fn new(options: DeformOptions, metrics: Vec<Metric>) -> Self {
+        Self { options, metrics, movers: Vec::new() }
+    }
+}
+
+impl<D: Device> Iteration<Middle<D>> for Symmetric<D> {
+    fn to_scale(&mut self, middle: &Middle<D>, scale: &Scale) -> Result<()> {
+        let target = middle.finest * scale.factor as f64;
+        let grid = coarser(&middle.grid, factors_for(&middle.grid, target))?;
+        self.movers.clear();
+        for _ in 0..2 {
+            // Half the way each.
+            let options = DeformOptions { step: 0.5 * self.options.step, ..self.options.clone() };
+            self.movers.push(Mover::new(&middle.device, &grid, &options)?);
+        }
+        Ok(())
+    }
+
+    fn iterate(&mut self, middle: &mut Middle<D>) -> Result<f64> {
+        let device = &middle.device;
+        for side in &mut middle.sides {
+            side.warp(device)?;
+        }
+        let mut energies = [0.0; 2];
+        for (s, mover) in self.movers.iter_mut().enumerate() {
+            let [own, other] = [s, 1 - s].map(|i| middle.sides[i].moved.iter().map(|m| &m.values));
+            energies[s] = mover.velocity(device, other, own, &self.metrics, None)?;
+        }
+        // Sums of two numbers do not depend on their order.
+        let energy = 0.5 * (energies[0] + energies[1]);
+        for (mover, side) in self.movers.iter_mut().zip(&mut middle.sides) {
+            mover.adapt(energy, self.options.step_rule);
+            mover.advance(device, side, &self.options)?;
+        }
+        Ok(energy)
+    }
+
+    fn end_scale(&mut self, _: &mut Middle<D>) -> Result<Option<f64>> {
+        let mut largest = None;
+        for mover in &mut self.movers {
+            if let Some(r) = mover.residual()? {
+                largest = Some(f64::max(largest.unwrap_or(0.0), r));
+            }
+        }
+        Ok(largest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_the_way_twice_is_the_way() {
+        let a = Affine::about(
+            nalgebra::Rotation3::from_euler_angles(0.3, -0.4, 0.8).matrix()
+                * Matrix3::new(1.1, 0.1, 0.0, 0.0, 0.9, 0.05, 0.0, 0.0, 1.2),
+            Vector3::new(3.0, 5.0, -7.0),
+            Vector3::new(10.0, -4.0, 2.0),
+        );
+        let h = half_way(&a).unwrap();
+        let twice = h.then(&h);
+        for p in [Vector3::zeros(), Vector3::new(50.0, -20.0, 80.0)] {
+            assert!((twice.apply(p) - a.apply(p)).norm() < 1e-9);
+        }
+        let mirror =
+            Affine::from_rows([[-1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]);
+        assert!(half_way(&mirror).is_err());
+    }
+
+    #[test]
+    fn the_middle_does_not_depend_on_the_order() {
+        let f = Grid::axis_aligned([20, 30, 40], [1.0, 1.2, 0.9]).unwrap();
+        let m = Grid::axis_aligned([25, 20, 30], [1.1, 1.0, 1.3]).unwrap();
+        let a = Affine::translation(Vector3::new(4.0, -2.0, 3.0));
+        let h = half_way(&a).unwrap();
+        let back = half_way(&a.inverse().unwrap()).unwrap();
+        let (one, other) = (middle_grid(&f, &m, &h).unwrap(), middle_grid(&m, &f, &back).unwrap());
+        assert!(one.approx_eq(&other, 1e-9), "{one} {other}");
+    }
+}

@@ -1,0 +1,68 @@
+//! The verdict on a deformable registration.
+
+use super::measures::FieldMeasures;
+use super::multiscale::ScaleRecord;
+use crate::verdict::{Check, Verdict};
+
+/// What is known of a result.
+pub(super) struct Findings<'a> {
+    pub(super) measures: &'a FieldMeasures,
+    pub(super) scales: &'a [ScaleRecord],
+    /// The part of the smaller field of view that overlaps the other under the affine map.
+    pub(super) overlap: f64,
+    pub(super) masked: bool,
+    pub(super) mended: usize,
+    /// The smallest spacing of the fixed grid, mm.
+    pub(super) voxel: f64,
+}
+
+/// Largest mean and largest inverse-consistency error, in parts of the smallest spacing.
+const INVERSE: [f64; 2] = [0.05, 0.5];
+/// Smallest part of the smaller field of view that must overlap.
+const OVERLAP: f64 = 0.3;
+
+/// Checks everything and sums it up.
+pub(super) fn judge(f: &Findings<'_>) -> Verdict {
+    let mut checks = Vec::new();
+    let mut add = |name: &str, value: f64, asked: String, passed: bool| {
+        checks.push(Check { name: name.to_owned(), value, asked, passed });
+    };
+    // Scales that are too short to tell are left out.
+    let changes = f.scales.iter().filter_map(|s| match s.energies.as_slice() {
+        [first, .., last] => Some(last - first),
+        _ => None,
+    });
+    let change: f64 = changes.sum();
+    let asked = "below 0, summed over the scales";
+    add("change of the energy", change, asked.to_owned(), change < 0.0);
+    add(
+        "overlap of the fields of view",
+        f.overlap,
+        format!("at least {OVERLAP}"),
+        f.overlap >= OVERLAP,
+    );
+    add("folded voxels", f.measures.folded as f64, "none".to_owned(), f.measures.folded == 0);
+    let smallest = f.measures.smallest_jacobian;
+    add("smallest Jacobian determinant", smallest, "above 0".to_owned(), smallest > 0.0);
+    if let Some(errors) = &f.measures.inverse_consistency {
+        for (name, value, most) in
+            [("mean", errors.mean, INVERSE[0]), ("largest", errors.largest, INVERSE[1])]
+        {
+            let name = format!("{name} inverse-consistency error, mm");
+            let most = most * f.voxel;
+            add(&name, value, format!("at most {most:.3}"), value <= most);
+        }
+    }
+    let mut remarks = Vec::new();
+    if f.mended > 0 {
+        remarks.push(format!(
+            "near extreme changes of volume the deformation was smoothed at the end ({} voxels, summed \
+             over the rounds)",
+            f.mended
+        ));
+    }
+    if f.masked {
+        remarks.push("only voxels inside the fixed mask drove the deformation".to_owned());
+    }
+    Verdict::new(checks, remarks)
+}

@@ -1,0 +1,320 @@
+//! Deformable registration: shapes, known deformations, symmetry, the same bits.
+
+#![allow(clippy::unwrap_used, clippy::float_cmp)]
+
+mod common;
+
+use common::shipped;
+use voxalign_compute::cpu::Cpu;
+use voxalign_compute::cuda::Cuda;
+use voxalign_compute::ops::resample::Interpolation;
+use voxalign_compute::{Device, IDENTITY, Memory};
+use voxalign_image::{Affine, Grid, Vector3, VectorField, Volume};
+use voxalign_register::Silent;
+use voxalign_register::diffeo::channel::Metric;
+use voxalign_register::diffeo::multiscale::{Convergence, Scale};
+use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
+use voxalign_register::diffeo::{
+    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, DeformSimilarity,
+    register_deformable,
+};
+
+fn scales(list: &[(usize, usize)]) -> Vec<Scale> {
+    list.iter().map(|&(factor, iterations)| Scale { factor, iterations }).collect()
+}
+
+fn register<D: Device>(
+    device: &D,
+    fixed: &Volume<f32>,
+    moving: &Volume<f32>,
+    similarity: DeformSimilarity,
+    options: &DeformOptions,
+) -> DeformResult {
+    let channels = vec![ChannelInput { fixed, moving, similarity, weight: 1.0 }];
+    let input = DeformInput { channels, fixed_mask: None, affine: Affine::identity() };
+    register_deformable(device, &input, options, &Silent).unwrap()
+}
+
+fn fft() -> SolverOptions {
+    SolverOptions { kind: SolverKind::Fft, ..SolverOptions::default() }
+}
+
+/// A C, or the part of it that lies to the right of its beginning: a ring of 128 voxels, open to the
+/// right by 45 degrees on either side when it is whole.
+fn letter_c(whole: bool) -> Volume<f32> {
+    let grid = Grid::axis_aligned([128, 128, 1], [1.0; 3]).unwrap();
+    Volume::from_fn(grid, |x, y, _| {
+        let (dx, dy) = (x as f64 - 63.5, y as f64 - 63.5);
+        let (r, angle) = (dx.hypot(dy), dy.atan2(dx).abs());
+        // From the back of the letter to its ends.
+        let from_back = std::f64::consts::PI - angle;
+        let reach = if whole { 0.75 } else { 0.40 } * std::f64::consts::PI;
+        let edge = |d: f64| (0.5 - d / 2.0).clamp(0.0, 1.0);
+        let ring = edge((r - 36.0).abs() - 10.0);
+        (ring * edge((from_back - reach) * r)) as f32
+    })
+}
+
+fn fall(result: &DeformResult) -> f64 {
+    let last = result.scales.last().unwrap();
+    let first = result.scales[0].energies[0];
+    last.energies.last().unwrap() / first
+}
+
+/// Figure 1.6 of Ha (2011): a part of a C becomes a whole one, without a fold.
+#[test]
+fn letter_c_greedy() {
+    let device = Cpu::new(None).unwrap();
+    for solver in [fft(), DeformOptions::default().solver] {
+        let options = DeformOptions {
+            solver,
+            total_sigma: 0.0,
+            schedule: scales(&[(2, 200), (1, 100)]),
+            convergence: Convergence { threshold: 0.0, window: 10 },
+            ..DeformOptions::default()
+        };
+        let (part, whole) = (letter_c(false), letter_c(true));
+        let found = register(&device, &whole, &part, DeformSimilarity::Ssd, &options);
+        println!(
+            "greedy {}: energy to {:.4} of its start, Jacobian {:.3} to {:.2}, {}",
+            options.solver.kind.name(),
+            fall(&found),
+            found.measures.smallest_jacobian,
+            found.measures.largest_jacobian,
+            found.verdict.summary()
+        );
+        assert!(fall(&found) < 0.1);
+        assert_eq!(found.measures.folded, 0);
+    }
+}
+
+#[test]
+fn letter_c_lddmm() {
+    let device = Cpu::new(None).unwrap();
+    let options = DeformOptions {
+        model: DeformModel::Lddmm,
+        solver: fft(),
+        schedule: scales(&[(2, 200), (1, 100)]),
+        sigma: 0.01,
+        convergence: Convergence { threshold: 0.0, window: 10 },
+        ..DeformOptions::default()
+    };
+    let (part, whole) = (letter_c(false), letter_c(true));
+    let found = register(&device, &whole, &part, DeformSimilarity::Ssd, &options);
+    let path = found.path.as_ref().unwrap();
+    let (first, last) = (path.energies[0], path.energies.last().unwrap());
+    println!(
+        "lddmm: similarity {:.5} -> {:.5}, length {:.3}, Jacobian {:.3} to {:.2}, {}",
+        first.similarity,
+        last.similarity,
+        last.length,
+        found.measures.smallest_jacobian,
+        found.measures.largest_jacobian,
+        found.verdict.summary()
+    );
+    assert!(last.similarity < 0.1 * first.similarity);
+    assert!(last.length > 0.0);
+    assert_eq!(found.measures.folded, 0);
+}
+
+/// A smooth displacement, mm, of some voxels' amplitude.
+fn waves(grid: &Grid, amplitude: f64) -> VectorField {
+    let centre = grid.centre();
+    VectorField::from_world_fn(grid.clone(), |w| {
+        let p = (w - centre) / 22.0;
+        Vector3::new(
+            (p[1] + 0.3).sin() * (p[2] * 0.8).cos(),
+            (p[2] - 0.5).sin() * (p[0] * 0.9).cos(),
+            (p[0] + 0.7).sin() * (p[1] * 1.1).cos(),
+        ) * amplitude
+    })
+}
+
+/// The image under a displacement: `out(p) = image(p + u(p))`, by cubic splines.
+fn warped(image: &Volume<f32>, field: &VectorField) -> Volume<f32> {
+    let device = Cpu::new(None).unwrap();
+    let (grid, n) = (image.grid(), image.grid().len());
+    let back = grid.to_world().matrix.try_inverse().unwrap();
+    let mut voxels = vec![0f32; 3 * n];
+    for i in 0..n {
+        let v = back * field.get(i);
+        (0..3).for_each(|a| voxels[a * n + i] = v[a] as f32);
+    }
+    let (src, u) = (device.upload(image.data()).unwrap(), device.upload(&voxels).unwrap());
+    let mut out = device.alloc::<f32>(n).unwrap();
+    use voxalign_compute::ops::Resample;
+    let dims = grid.dims();
+    device
+        .warp_field(&src, dims, &IDENTITY, &u, dims, Interpolation::Cubic, 0.0, &mut out)
+        .unwrap();
+    Volume::new(grid.clone(), device.into_host(out).unwrap()).unwrap()
+}
+
+/// The mean distance of two displacements where an image is bright, in voxels.
+fn distance(image: &Volume<f32>, a: &VectorField, b: &VectorField) -> f64 {
+    let top = image.data().iter().fold(0f32, |m, &v| m.max(v));
+    let inside: Vec<usize> =
+        (0..image.data().len()).filter(|&i| image.data()[i] > 0.15 * top).collect();
+    let sum: f64 = inside.iter().map(|&i| (a.get(i) - b.get(i)).norm()).sum();
+    sum / inside.len() as f64 / image.grid().spacing()[0]
+}
+
+#[test]
+fn a_known_deformation_is_found() {
+    let device = Cpu::new(None).unwrap();
+    let moving = shipped("colin27_t1.nii.gz");
+    let truth = waves(moving.grid(), 5.0);
+    let fixed = warped(&moving, &truth);
+    let zero = VectorField::zeros(moving.grid().clone());
+    let before = distance(&fixed, &truth, &zero);
+    for (model, similarity) in [
+        (DeformModel::Greedy, DeformSimilarity::Lncc),
+        (DeformModel::Greedy, DeformSimilarity::Ssd),
+        (DeformModel::Symmetric, DeformSimilarity::Lncc),
+    ] {
+        let options = DeformOptions { model, ..DeformOptions::default() };
+        let found = register(&device, &fixed, &moving, similarity, &options);
+        let after = distance(&fixed, &truth, &found.forward);
+        println!(
+            "{} {}: {before:.3} voxels before, {after:.3} after; {}",
+            model.name(),
+            similarity.name(),
+            found.verdict.summary()
+        );
+        // Squared differences see little inside of tissue.
+        let most = if similarity == DeformSimilarity::Lncc { 0.5 } else { 1.0 };
+        assert!(after < most, "{after}");
+        assert!(found.verdict.good);
+    }
+}
+
+#[test]
+fn exchanging_the_images_inverts_a_symmetric_registration() {
+    let device = Cpu::new(None).unwrap();
+    let a = shipped("colin27_brain.nii.gz");
+    let b = warped(&a, &waves(a.grid(), 4.0));
+    let options = DeformOptions {
+        model: DeformModel::Symmetric,
+        schedule: scales(&[(4, 20), (2, 10)]),
+        ..DeformOptions::default()
+    };
+    let one = register(&device, &a, &b, DeformSimilarity::Lncc, &options);
+    let other = register(&device, &b, &a, DeformSimilarity::Lncc, &options);
+    let apart = |p: &VectorField, q: &VectorField| {
+        p.data().iter().zip(q.data()).map(|(a, b)| (a - b).abs()).fold(0f32, f32::max)
+    };
+    let (there, back) = (apart(&one.forward, &other.inverse), apart(&one.inverse, &other.forward));
+    println!("fields of exchanged images differ by {there:e} and {back:e} mm");
+    assert!(there < 1e-2 && back < 1e-2);
+}
+
+#[test]
+fn the_same_bits() {
+    let a = shipped("colin27_brain.nii.gz");
+    let b = warped(&a, &waves(a.grid(), 4.0));
+    for (model, similarity) in [
+        (DeformModel::Greedy, DeformSimilarity::Lncc),
+        (DeformModel::Symmetric, DeformSimilarity::Mi),
+        (DeformModel::Lddmm, DeformSimilarity::Ssd),
+    ] {
+        let lddmm = model == DeformModel::Lddmm;
+        let options = DeformOptions {
+            model,
+            solver: if lddmm { fft() } else { DeformOptions::default().solver },
+            schedule: scales(&[(4, 8), (2, 3)]),
+            time_steps: 4,
+            ..DeformOptions::default()
+        };
+        let run = |threads| {
+            let device = Cpu::new(Some(threads)).unwrap();
+            let found = register(&device, &a, &b, similarity, &options);
+            let bits = |f: &VectorField| f.data().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            (bits(&found.forward), bits(&found.inverse))
+        };
+        let expected = run(1);
+        for threads in [1, 2, 4] {
+            assert!(run(threads) == expected, "{} with {threads} threads", model.name());
+        }
+    }
+}
+
+/// The slope of every similarity is the derivative of its energy.
+#[test]
+fn slopes_are_derivatives() {
+    let device = Cpu::new(None).unwrap();
+    let dims = [24, 20, 18];
+    let n: usize = dims.iter().product();
+    let image = |phase: f64| -> Vec<f32> {
+        (0..n)
+            .map(|i| {
+                let (x, y, z) = (i % 24, i / 24 % 20, i / 480);
+                let p = (x as f64 * 0.5 + phase).sin() + (y as f64 * 0.4 - phase).cos();
+                (0.5 + 0.2 * (p + (z as f64 * 0.6 + phase).sin() * 0.7)) as f32
+            })
+            .collect()
+    };
+    let (f, m, w) = (image(0.0), image(0.4), image(2.0));
+    let weights: Vec<f32> = (0..n).map(|i| (i % 3) as f32 * 0.5).collect();
+    let upload = |v: &[f32]| device.upload(v).unwrap();
+    for similarity in
+        [DeformSimilarity::Ssd, DeformSimilarity::Lncc, DeformSimilarity::Mi, DeformSimilarity::Nmi]
+    {
+        for weights in [None, Some(upload(&weights))] {
+            let metric = Metric { similarity, weight: 1.7, radius: 2, bins: 32 };
+            let energy = |t: f64| {
+                let moved: Vec<f32> =
+                    m.iter().zip(&w).map(|(m, w)| m + t as f32 * (w - 0.5)).collect();
+                let mut slope = device.alloc::<f32>(n).unwrap();
+                let moved = upload(&moved);
+                let e = metric
+                    .evaluate(&device, &upload(&f), &moved, weights.as_ref(), dims, &mut slope)
+                    .unwrap();
+                (e, device.into_host(slope).unwrap())
+            };
+            let h = 0.01;
+            let expected = (energy(h).0 - energy(-h).0) / (2.0 * h);
+            let found: f64 =
+                energy(0.0).1.iter().zip(&w).map(|(s, w)| f64::from(*s) * f64::from(w - 0.5)).sum();
+            let error = (found - expected).abs() / expected.abs().max(1e-3);
+            println!("{} {expected:.6} {found:.6}", similarity.name());
+            assert!(error < 0.02, "{}: {found} is not {expected}", similarity.name());
+        }
+    }
+}
+
+/// The kernels of a GPU, emulated, do as the CPU.
+#[test]
+fn the_emulated_gpu_agrees() {
+    let Ok(cuda) = Cuda::emulated() else {
+        assert!(std::env::var_os("VOXALIGN_REQUIRE_EMULATION").is_none(), "no C++ compiler");
+        println!("skipped: there is no C++ compiler");
+        return;
+    };
+    let grid = Grid::axis_aligned([20, 18, 16], [2.0; 3]).unwrap();
+    let moving = Volume::from_fn(grid.clone(), |x, y, z| {
+        let d = Vector3::new(x as f64 - 9.0, y as f64 - 8.0, z as f64 - 7.5);
+        ((-d.norm_squared() / 30.0).exp() * (1.0 + 0.3 * (x as f64).sin())) as f32
+    });
+    let fixed = warped(&moving, &waves(&grid, 1.0));
+    let cpu = Cpu::new(None).unwrap();
+    for (model, similarity, solver) in [
+        (DeformModel::Greedy, DeformSimilarity::Lncc, DeformOptions::default().solver),
+        (DeformModel::Greedy, DeformSimilarity::Nmi, SolverOptions::default()),
+        (DeformModel::Lddmm, DeformSimilarity::Ssd, fft()),
+    ] {
+        let options = DeformOptions {
+            model,
+            solver,
+            schedule: scales(&[(2, 3), (1, 2)]),
+            bins: 16,
+            time_steps: 3,
+            ..DeformOptions::default()
+        };
+        let one = register(&cpu, &fixed, &moving, similarity, &options);
+        let other = register(&cuda, &fixed, &moving, similarity, &options);
+        let apart = one.forward.data().iter().zip(other.forward.data());
+        let apart = apart.map(|(a, b)| (a - b).abs()).fold(0f32, f32::max);
+        println!("{} {}: {apart:e} mm apart", model.name(), similarity.name());
+        assert!(apart < 0.02, "{apart}");
+    }
+}

@@ -1,0 +1,251 @@
+//! What a run did and how it ended, in words and tables; for all reports of registrations.
+
+use crate::bench::machine_facts;
+use crate::html::{bytes, escape, number, seconds, shell, table, title};
+use crate::record::RunRecord;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// The verdict with its checks and remarks.
+pub(crate) fn verdict(record: &RunRecord) -> String {
+    let verdict = &record.verdict;
+    let failed = verdict.checks.iter().filter(|c| !c.passed).count();
+    let (class, symbol, word, line) = if verdict.good {
+        let line = match verdict.checks.len() {
+            0 => "Nothing was checked.".to_owned(),
+            1 => "The one check passed.".to_owned(),
+            n => format!("All {n} checks passed."),
+        };
+        ("good", "\u{2713}", "Good", line + " The pictures below show whether the eye agrees.")
+    } else {
+        let line = match (failed, verdict.checks.len()) {
+            (0, _) => "The result was not accepted.".to_owned(),
+            (n, all) => format!("{n} of {all} checks failed."),
+        };
+        ("bad", "\u{2717}", "Bad", line + " Do not use the result before the cause is found.")
+    };
+    let mut out = format!(
+        "<section id=\"verdict\" class=\"verdict {class}\"><div class=\"headline\">\
+         <span class=\"symbol\" aria-hidden=\"true\">{symbol}</span><div><h2>Verdict: {word}</h2>\
+         <p>{line}</p></div></div>"
+    );
+    if !verdict.checks.is_empty() {
+        let rows: Vec<_> = verdict
+            .checks
+            .iter()
+            .map(|check| {
+                let (class, mark) = if check.passed {
+                    ("pass", "\u{2713} passed")
+                } else {
+                    ("fail", "\u{2717} failed")
+                };
+                vec![
+                    escape(&title(&check.name)),
+                    number(check.value),
+                    escape(&check.asked),
+                    format!("<span class=\"{class}\">{mark}</span>"),
+                ]
+            })
+            .collect();
+        out += &table("checks", &["Check", "#Found", "Asked for", "Outcome"], &rows);
+    }
+    if !verdict.remarks.is_empty() {
+        out.push_str("<p class=\"remarks\">Also look at:</p><ul>");
+        for remark in &verdict.remarks {
+            let _ = write!(out, "<li>{}</li>", escape(remark));
+        }
+        out.push_str("</ul>");
+    }
+    out + "</section>"
+}
+
+/// A number that is shown large: its name, the number and a note.
+pub(crate) type Card = (String, String, String);
+
+/// The figures of these names that there are, for [`cards`]; at most `most`.
+pub(crate) fn highlights(record: &RunRecord, names: &[&str], most: usize) -> Vec<Card> {
+    let mut cards = Vec::new();
+    for &name in names {
+        let (before, after) = pair(record, name);
+        let plain = record.figures.get(name).copied();
+        if let Some(value) = after.or(plain) {
+            let note = match before {
+                Some(before) => format!("before: {}", number(before)),
+                None if name == "overlap" => "of the fields of view".to_owned(),
+                None => String::new(),
+            };
+            cards.push((title(name), number(value), note));
+        }
+    }
+    cards.truncate(most);
+    cards
+}
+
+/// The most telling numbers, large, and what the run took.
+pub(crate) fn cards(record: &RunRecord, mut cards: Vec<Card>) -> String {
+    if let Some(&value) = record.timings.get("register") {
+        let threads = match (&record.host.gpu, record.host.threads) {
+            (Some(gpu), _) => gpu.name.clone(),
+            (None, 0) => String::new(),
+            (None, 1) => "1 thread".to_owned(),
+            (None, n) => format!("{n} threads"),
+        };
+        cards.push(("Registration".to_owned(), seconds(value), threads));
+    }
+    if let Some(value) = record.peak_memory_bytes {
+        cards.push(("Peak memory".to_owned(), bytes(value), String::new()));
+    }
+    if cards.is_empty() {
+        return String::new();
+    }
+    let mut out =
+        "<section id=\"highlights\" class=\"cards\" aria-label=\"Key figures\">".to_owned();
+    for (name, value, note) in cards {
+        let _ = write!(
+            out,
+            "<div class=\"card\"><span>{name}</span><strong>{value}</strong><small>{note}</small></div>"
+        );
+    }
+    out + "</section>"
+}
+
+/// `x_before` and `x_after`.
+fn pair(record: &RunRecord, name: &str) -> (Option<f64>, Option<f64>) {
+    let get = |when: &str| record.figures.get(&format!("{name}_{when}")).copied();
+    (get("before"), get("after"))
+}
+
+/// All figures, those of before and after side by side.
+pub(crate) fn figures(record: &RunRecord) -> String {
+    let stem = |name: &str| {
+        let stem = name.strip_suffix("_before").or_else(|| name.strip_suffix("_after"));
+        stem.unwrap_or(name).to_owned()
+    };
+    let names: BTreeSet<String> = record.figures.keys().map(|name| stem(name)).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let cell = |value: Option<f64>| value.map_or("\u{2013}".to_owned(), number);
+    let rows: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let (before, after) = pair(record, name);
+            let after = after.or_else(|| record.figures.get(name).copied());
+            vec![escape(&title(name)), cell(before), cell(after)]
+        })
+        .collect();
+    let head = ["Figure", "#Before", "#After"];
+    format!("<section id=\"figures\"><h2>Figures</h2>{}</section>", table("", &head, &rows))
+}
+
+/// Where the time went.
+pub(crate) fn timings(record: &RunRecord) -> String {
+    const ORDER: [&str; 7] = ["device", "read", "register", "resample", "write", "report", "total"];
+    let place = |name: &str| {
+        ORDER.iter().position(|o| *o == name).map_or(5, |p| if p > 4 { p + 1 } else { p })
+    };
+    let mut parts: Vec<_> = record.timings.iter().collect();
+    parts.sort_by_key(|(name, _)| (place(name), (*name).clone()));
+    let sum: f64 = parts.iter().filter(|p| p.0 != "total" && p.1.is_finite()).map(|p| p.1).sum();
+    let whole = record.timings.get("total").copied().filter(|t| *t > 0.0).unwrap_or(sum);
+    let rows: Vec<_> = parts
+        .into_iter()
+        .map(|(name, &value)| {
+            let part = if whole > 0.0 && value.is_finite() { value / whole * 100.0 } else { 0.0 };
+            vec![
+                escape(&title(name)),
+                seconds(value),
+                format!(
+                    "<span class=\"bar\" style=\"width:{:.1}%\"></span>",
+                    part.clamp(0.0, 100.0)
+                ),
+            ]
+        })
+        .collect();
+    table("timings", &["Part", "#Wall time", "Share"], &rows)
+}
+
+/// The machine, the version and the date.
+pub(crate) fn facts(record: &RunRecord) -> String {
+    let mut rows = vec![
+        vec!["Program".to_owned(), escape(&format!("{} {}", record.program, record.version))],
+        vec!["Date".to_owned(), escape(&record.date)],
+    ];
+    rows.extend(machine_facts(&record.host));
+    if let Some(size) = record.peak_memory_bytes {
+        rows.push(vec!["Peak memory".to_owned(), bytes(size)]);
+    }
+    table("facts", &["Fact", "Value"], &rows)
+}
+
+/// The files read and written.
+pub(crate) fn files(record: &RunRecord) -> String {
+    let inputs: Vec<_> = record
+        .inputs
+        .iter()
+        .map(|input| {
+            let geometry = input.grid.as_ref().map_or("\u{2013}".to_owned(), |grid| {
+                let [x, y, z] = grid.dims;
+                let spacing = grid.spacing_mm.map(number).join(" \u{d7} ");
+                format!(
+                    "{x} \u{d7} {y} \u{d7} {z} voxels<br>{spacing} mm, {}",
+                    escape(&grid.orientation)
+                )
+            });
+            vec![
+                escape(&title(&input.role)),
+                format!("<code class=\"path\">{}</code>", escape(&input.path)),
+                geometry,
+                format!("<code class=\"sum\">{}</code>", escape(&input.sha256)),
+            ]
+        })
+        .collect();
+    let outputs: Vec<_> = record
+        .outputs
+        .iter()
+        .map(|output| {
+            vec![
+                escape(&title(&output.role)),
+                format!("<code class=\"path\">{}</code>", escape(&output.path)),
+            ]
+        })
+        .collect();
+    let mut out = "<h3>Read</h3>".to_owned();
+    out += &table("inputs", &["Role", "Path", "Geometry", "SHA-256"], &inputs);
+    if !outputs.is_empty() {
+        out += "<h3>Written</h3>";
+        out += &table("outputs", &["Role", "Path"], &outputs);
+    }
+    out
+}
+
+/// The parameters, one a row where they are a map.
+pub(crate) fn parameters(record: &RunRecord) -> String {
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Null => "\u{2013}".to_owned(),
+        other => other.to_string(),
+    };
+    match &record.parameters {
+        serde_json::Value::Object(map) if !map.is_empty() => {
+            let rows: Vec<_> = map
+                .iter()
+                .map(|(name, value)| {
+                    vec![escape(name), format!("<code>{}</code>", escape(&text(value)))]
+                })
+                .collect();
+            table("parameters", &["Parameter", "Value"], &rows)
+        }
+        serde_json::Value::Object(_) | serde_json::Value::Null => "<p>None.</p>".to_owned(),
+        other => format!("<pre>{}</pre>", escape(&format!("{other:#}"))),
+    }
+}
+
+/// The command, ready to be pasted.
+pub(crate) fn command(record: &RunRecord) -> String {
+    format!(
+        "<div class=\"code\"><button type=\"button\" class=\"copy\" hidden>Copy</button>\
+         <pre id=\"command\">{}</pre></div>",
+        escape(&shell(&record.command))
+    )
+}
