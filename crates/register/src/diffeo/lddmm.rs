@@ -46,8 +46,7 @@ impl Storage {
         let velocity = if self == Storage::Full { 12 } else { 6 };
         let images = match self {
             Storage::Checkpoints => {
-                let every = checkpoint_distance(steps as usize) as u64;
-                12 * steps.div_ceil(every) + 4 * channels * every
+                segment_bytes(checkpoint_distance(steps, channels), steps, channels)
             }
             _ => 4 * channels * steps,
         };
@@ -63,9 +62,15 @@ impl Storage {
     }
 }
 
-/// Time steps from one checkpoint to the next.
-fn checkpoint_distance(steps: usize) -> usize {
-    (steps as f64).sqrt().ceil().max(1.0) as usize
+/// Bytes a voxel for the images of a segment of `every` time steps, and the displacements at the
+/// beginning of all segments but the first, where there is none.
+fn segment_bytes(every: u64, steps: u64, channels: u64) -> u64 {
+    12 * (steps.div_ceil(every) - 1) + 4 * channels * every
+}
+
+/// The time steps from one checkpoint to the next that take the least memory.
+fn checkpoint_distance(steps: u64, channels: u64) -> u64 {
+    (1..=steps.max(1)).min_by_key(|&every| segment_bytes(every, steps, channels)).unwrap_or(1)
 }
 
 /// A field of one time step.
@@ -360,7 +365,9 @@ impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
         let (device, dims) = (&path.device, path.dims);
         let n = dims.iter().product::<usize>();
         let every = match path.storage {
-            Storage::Checkpoints => checkpoint_distance(path.time_steps),
+            Storage::Checkpoints => {
+                checkpoint_distance(path.time_steps as u64, self.metrics.len() as u64) as usize
+            }
             _ => path.time_steps,
         };
         let images = |_| (0..every).map(|_| Ok(device.alloc(n)?)).collect::<Result<Vec<_>>>();
@@ -512,6 +519,7 @@ mod tests {
         let [full, half, checkpoints] =
             [Storage::Full, Storage::Half, Storage::Checkpoints].map(|s| s.bytes(n, steps, 1));
         assert!(full > half && half > checkpoints);
+        assert_eq!((checkpoint_distance(10, 1), checkpoint_distance(40, 1)), (5, 10));
         assert_eq!(Storage::fitting(n, steps, 1, None), Storage::Full);
         assert_eq!(Storage::fitting(n, steps, 1, Some(full)), Storage::Full);
         assert_eq!(Storage::fitting(n, steps, 1, Some(full - 1)), Storage::Half);
