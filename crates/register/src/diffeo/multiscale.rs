@@ -1,7 +1,7 @@
 //! One driver for all multi-resolution registrations.
 //!
 //! A registration is three parts that know little of each other (Ha 2011, section B.3.4): a
-//! [`Deformation`] holds images and fields, the [`Scales`] say how coarse and how long, an
+//! [`Deformation`] holds images and fields, the [`Scale`]s say how coarse and how long, an
 //! [`Iteration`] makes one step. [`run`] puts them together; greedy, symmetric and LDDMM
 //! registration all go through it.
 
