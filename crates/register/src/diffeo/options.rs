@@ -2,6 +2,7 @@
 
 use super::multiscale::{Convergence, Scale};
 use super::solver::{SolverKind, SolverOptions};
+use crate::error::{RegisterError, Result};
 use serde::{Deserialize, Serialize};
 use voxalign_image::{Affine, Volume};
 
@@ -93,7 +94,7 @@ pub struct DeformOptions {
     pub bins: usize,
     /// Time steps of the velocity (LDDMM).
     pub time_steps: usize,
-    /// Weight `1 / sigma^2` of the similarity against the length of the path (LDDMM).
+    /// The similarity counts `1 / sigma^2` against the length of the path (LDDMM).
     pub sigma: f64,
     /// Whether the moving image's histogram is matched to that of the fixed one first.
     pub histogram_match: bool,
@@ -123,6 +124,87 @@ impl Default for DeformOptions {
             histogram_match: false,
             clip: true,
         }
+    }
+}
+
+impl DeformOptions {
+    /// What is usual for a model. A path has the length that an elastic operator gives it, so that
+    /// LDDMM cannot take a Gaussian in its place.
+    #[must_use]
+    pub fn of(model: DeformModel) -> Self {
+        let mut options = Self { model, ..Self::default() };
+        match model {
+            DeformModel::Greedy => {}
+            DeformModel::Symmetric => options.clip = false,
+            DeformModel::Lddmm => options.solver.kind = SolverKind::Fft,
+        }
+        options
+    }
+
+    /// # Errors
+    /// [`RegisterError::Option`] for a value that cannot be used, with what can.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |option, value: String, remedy: &str| {
+            Err(RegisterError::Option { option, value, remedy: remedy.into() })
+        };
+        if self.schedule.is_empty() {
+            return wrong("--schedule", "empty".into(), "give scales such as 4x100,2x100,1x50");
+        }
+        if let Some(s) = self.schedule.iter().find(|s| !(1..=64).contains(&s.factor)) {
+            return wrong("--schedule", s.factor.to_string(), "factors are from 1 to 64");
+        }
+        if self.schedule.windows(2).any(|s| s[0].factor < s[1].factor) {
+            let order = "give the largest factor first";
+            return wrong("--schedule", "not coarse to fine".into(), order);
+        }
+        let within = |value: f64, low: f64, high: f64| (low..=high).contains(&value);
+        for (option, value, fits, remedy) in [
+            ("--step", self.step, self.step > 0.0 && self.step <= 2.0, "above 0, at most 2 voxels"),
+            (
+                "--total-sigma",
+                self.total_sigma,
+                within(self.total_sigma, 0.0, 20.0),
+                "give 0 to 20 voxels",
+            ),
+            (
+                "--convergence",
+                self.convergence.threshold,
+                within(self.convergence.threshold, 0.0, 0.999),
+                "give a part from 0 (never) to 0.999, such as 0.01",
+            ),
+            (
+                "--lddmm-sigma",
+                self.sigma,
+                self.sigma > 0.0 && self.sigma.is_finite(),
+                "give a number above 0, such as 0.1",
+            ),
+        ] {
+            if !fits {
+                return wrong(option, value.to_string(), remedy);
+            }
+        }
+        for (option, value, low, high, remedy) in [
+            ("--radius", self.radius, 1, 20, "give 1 to 20 voxels"),
+            ("--bins", self.bins, 8, 512, "give 8 to 512"),
+            ("--time-steps", self.time_steps, 1, 1000, "give 1 to 1000"),
+            (
+                "--convergence-window",
+                self.convergence.window,
+                1,
+                usize::MAX,
+                "give at least 1 iteration",
+            ),
+        ] {
+            if !(low..=high).contains(&value) {
+                return wrong(option, value.to_string(), remedy);
+            }
+        }
+        if self.model == DeformModel::Lddmm && self.solver.kind == SolverKind::Gaussian {
+            let remedy = "it has no norm of the velocity, which --model lddmm minimises; use fft, \
+                          sor, cg or hybrid";
+            return wrong("--solver", "gaussian".into(), remedy);
+        }
+        self.solver.check()
     }
 }
 

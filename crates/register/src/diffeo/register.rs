@@ -34,29 +34,7 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
     if input.channels.is_empty() {
         return Err(option("--channel", "none", "give at least one pair of images"));
     }
-    if options.schedule.is_empty() {
-        return Err(option("--schedule", "empty", "give scales such as 4x100,2x100,1x50"));
-    }
-    for scale in &options.schedule {
-        if !(1..=64).contains(&scale.factor) {
-            return Err(option("--schedule", scale.factor, "factors are from 1 to 64"));
-        }
-    }
-    if options.schedule.windows(2).any(|s| s[0].factor < s[1].factor) {
-        return Err(option("--schedule", "not coarse to fine", "give the largest factor first"));
-    }
-    if !(options.step > 0.0 && options.step <= 2.0) {
-        return Err(option("--step", options.step, "above 0 and at most 2 voxels"));
-    }
-    if !(options.total_sigma >= 0.0 && options.total_sigma <= 20.0) {
-        return Err(option("--total-sigma", options.total_sigma, "from 0 to 20 voxels"));
-    }
-    if !(1..=20).contains(&options.radius) {
-        return Err(option("--radius", options.radius, "from 1 to 20 voxels"));
-    }
-    if !(8..=512).contains(&options.bins) {
-        return Err(option("--bins", options.bins, "from 8 to 512"));
-    }
+    options.check()?;
     for channel in &input.channels {
         if !(channel.weight > 0.0 && channel.weight.is_finite()) {
             return Err(option("--channel", channel.weight, "give a weight above 0"));

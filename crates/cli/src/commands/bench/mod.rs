@@ -1,6 +1,7 @@
 //! `voxalign bench`: measures the operators and the affine job on this machine.
 
 mod affine;
+mod deform;
 mod files;
 mod histogram;
 
@@ -76,6 +77,8 @@ pub(crate) struct BenchArgs {
 enum Special {
     /// All schemes of the correlation ratio and of joint histograms, over their parameters
     Histogram(histogram::HistogramArgs),
+    /// Deformable registration: iterations, whole registrations, overlap with every model
+    Deform(deform::DeformBenchArgs),
 }
 
 /// Sizes along x, y and z.
@@ -145,6 +148,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Outcome, Failure> {
     if let Some(special) = &args.special {
         return match special {
             Special::Histogram(args) => histogram::run(args),
+            Special::Deform(args) => deform::run(args),
         };
     }
     files::check(args.csv.as_deref(), args.html.as_deref(), args.pair.as_deref())?;

@@ -320,8 +320,8 @@ impl DeformMethodArgs {
         channels: &[Channel],
         masked: bool,
     ) -> Result<DeformOptions, Failure> {
-        let default = DeformOptions::default();
-        let model = self.model.map_or(default.model, Into::into);
+        let model = self.model.map_or_else(DeformModel::default, Into::into);
+        let default = DeformOptions::of(model);
         self.check_model(model, masked)?;
         let mut used = channels.iter().map(|c| c.similarity).chain([self.similarity()]);
         let uses = |wanted: &[DeformSimilarity]| used.clone().any(|s| wanted.contains(&s));
@@ -335,18 +335,9 @@ impl DeformMethodArgs {
             window: self.convergence_window.unwrap_or(default.convergence.window),
             threshold: self.convergence.unwrap_or(default.convergence.threshold),
         };
-        if !(0.0..1.0).contains(&convergence.threshold) {
-            return Err(Failure::input(format!(
-                "--convergence {}: give a part from 0 (never) to below 1, such as 0.01",
-                convergence.threshold
-            )));
-        }
-        if convergence.window == 0 {
-            return Err(Failure::input("--convergence-window 0: give at least 1 iteration"));
-        }
         let options = DeformOptions {
             model,
-            solver: self.solver(model, &default.solver)?,
+            solver: self.solver(&default.solver)?,
             total_sigma: self.total_sigma.unwrap_or(default.total_sigma),
             schedule: self.schedule.as_ref().map_or(default.schedule, |s| s.0.clone()),
             step: self.step.unwrap_or(default.step),
@@ -361,9 +352,9 @@ impl DeformMethodArgs {
             time_steps: self.time_steps.unwrap_or(default.time_steps),
             sigma: self.lddmm_sigma.unwrap_or(default.sigma),
             histogram_match: self.histogram_match,
-            clip: !self.no_clip && model != DeformModel::Symmetric,
+            clip: !self.no_clip && default.clip,
         };
-        check_ranges(&options)?;
+        options.check()?;
         Ok(options)
     }
 
@@ -385,23 +376,9 @@ impl DeformMethodArgs {
         Ok(())
     }
 
-    fn solver(
-        &self,
-        model: DeformModel,
-        default: &SolverOptions,
-    ) -> Result<SolverOptions, Failure> {
-        let usual = match model {
-            DeformModel::Lddmm => SolverKind::Fft,
-            _ => default.kind,
-        };
-        let kind = self.solver.map_or(usual, Into::into);
+    fn solver(&self, default: &SolverOptions) -> Result<SolverOptions, Failure> {
+        let kind = self.solver.map_or(default.kind, Into::into);
         if kind == SolverKind::Gaussian {
-            if model == DeformModel::Lddmm {
-                return Err(Failure::input(
-                    "--solver gaussian has no norm of the velocity, which --model lddmm minimises; \
-                     use fft, sor, cg or hybrid",
-                ));
-            }
             for (given, option) in [
                 (self.alpha.is_some(), "--alpha"),
                 (self.beta.is_some(), "--beta"),
@@ -418,7 +395,7 @@ impl DeformMethodArgs {
             refuse(self.solver_iterations.is_some(), "--solver-iterations", iterative)?;
             refuse(self.solver_tolerance.is_some(), "--solver-tolerance", iterative)?;
         }
-        let options = SolverOptions {
+        Ok(SolverOptions {
             kind,
             alpha: self.alpha.unwrap_or(default.alpha),
             beta: self.beta.unwrap_or(default.beta),
@@ -431,34 +408,8 @@ impl DeformMethodArgs {
             sigma: self.sigma.unwrap_or(default.sigma),
             iterations: self.solver_iterations.or(default.iterations),
             tolerance: self.solver_tolerance.unwrap_or(default.tolerance),
-        };
-        options.check()?;
-        Ok(options)
+        })
     }
-}
-
-/// Ranges, before anything is read.
-fn check_ranges(options: &DeformOptions) -> Result<(), Failure> {
-    let bad = |text: String| Err(Failure::input(text));
-    if !(options.step > 0.0 && options.step <= 2.0) {
-        return bad(format!("--step {}: give voxels above 0 and at most 2", options.step));
-    }
-    if !(0.0..=20.0).contains(&options.total_sigma) {
-        return bad(format!("--total-sigma {}: give 0 to 20 voxels", options.total_sigma));
-    }
-    if !(1..=20).contains(&options.radius) {
-        return bad(format!("--radius {}: give 1 to 20 voxels", options.radius));
-    }
-    if !(8..=512).contains(&options.bins) {
-        return bad(format!("--bins {}: give 8 to 512", options.bins));
-    }
-    if !(1..=1000).contains(&options.time_steps) {
-        return bad(format!("--time-steps {}: give 1 to 1000", options.time_steps));
-    }
-    if !(options.sigma > 0.0 && options.sigma.is_finite()) {
-        return bad(format!("--lddmm-sigma {}: give a number above 0, such as 0.1", options.sigma));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,0 +1,221 @@
+//! `voxalign bench deform`: iterations, whole registrations, what the scales are worth, and how well
+//! labels overlap with every model, similarity and solver.
+
+mod files;
+mod iterations;
+mod multiscale;
+mod overlap;
+mod pair;
+mod whole;
+
+use super::Size;
+use super::files::write;
+use crate::args::{JsonArgs, RunArgs};
+use crate::device::{Auto, Machine, on_device};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Table};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use iterations::IterationTime;
+use multiscale::ScalesWorth;
+use overlap::Overlap;
+use pair::Images;
+use serde::Serialize;
+use std::path::PathBuf;
+use voxalign_compute::Device;
+use voxalign_register::diffeo::solver::SolverKind;
+use voxalign_register::diffeo::{DeformModel, DeformSimilarity};
+use whole::WholeTime;
+
+const MODELS: [DeformModel; 3] = [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm];
+const SIMILARITIES: [DeformSimilarity; 4] =
+    [DeformSimilarity::Ssd, DeformSimilarity::Lncc, DeformSimilarity::Mi, DeformSimilarity::Nmi];
+const SOLVERS: [SolverKind; 5] =
+    [SolverKind::Fft, SolverKind::Sor, SolverKind::Cg, SolverKind::Hybrid, SolverKind::Gaussian];
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// One iteration at full resolution, of every model and solver
+    Iterations,
+    /// Registrations with the usual options of each model
+    Whole,
+    /// How much sooner the scales reach the energy of the finest alone
+    Multiscale,
+    /// Overlap of labels for every model, similarity and solver (long; needs --labels)
+    Overlap,
+}
+
+/// Arguments of `voxalign bench deform`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Times are those of the clock, with images already in the memory of the program (or of the device).
+An iteration is the median over several at full resolution, warm. The images are like heads, of
+--size, unless --pair names others; these are first aligned by an affine registration, which is not
+counted. `multiscale` runs the finest scale alone, and then says when the scales together have
+reached the same energy there (Ha 2011, section 2.4.2). `overlap` registers with every model,
+similarity and solver, other options as usual, and compares the labels.")]
+pub(crate) struct DeformBenchArgs {
+    /// Sizes of the images [default: 128x128x128, and 256x256x256 on a GPU]
+    #[arg(long, value_name = "NxNxN", conflicts_with = "pair")]
+    size: Option<Size>,
+    /// Measure on these images
+    #[arg(long, num_args = 2, value_names = ["FIXED", "MOVING"])]
+    pair: Option<Vec<PathBuf>>,
+    /// Label maps of the two images, for `overlap`
+    #[arg(long, num_args = 2, value_names = ["FIXED", "MOVING"], requires = "pair")]
+    labels: Option<Vec<PathBuf>>,
+    /// Labels below this do not count in the mean overlap
+    #[arg(long, value_name = "LABEL", requires = "labels")]
+    smallest_label: Option<i32>,
+    /// Labels with at most this many voxels in one of the maps do not count in the mean overlap
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "labels")]
+    min_voxels: usize,
+    /// What to measure [default: iterations,whole,multiscale, or overlap with --labels]
+    #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',')]
+    parts: Vec<Part>,
+    /// Only these models
+    #[arg(long, value_name = "MODEL,...", value_delimiter = ',',
+          value_parser = PossibleValuesParser::new(MODELS.map(DeformModel::name)))]
+    models: Vec<String>,
+    /// Only these similarities (`overlap`; the others measure lncc and ssd)
+    #[arg(long, value_name = "SIM,...", value_delimiter = ',',
+          value_parser = PossibleValuesParser::new(SIMILARITIES.map(DeformSimilarity::name)))]
+    similarities: Vec<String>,
+    /// Only these solvers
+    #[arg(long, value_name = "SOLVER,...", value_delimiter = ',',
+          value_parser = PossibleValuesParser::new(SOLVERS.map(SolverKind::name)))]
+    solvers: Vec<String>,
+    /// Write a row for every measurement
+    #[arg(long, value_name = "FILE.csv", help_heading = "Output")]
+    csv: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// Which of the possible ones are wanted.
+struct Wanted {
+    models: Vec<DeformModel>,
+    similarities: Vec<DeformSimilarity>,
+    solvers: Vec<SolverKind>,
+}
+
+impl Wanted {
+    fn new(args: &DeformBenchArgs) -> Self {
+        fn chosen<T: Copy>(all: &[T], name: fn(T) -> &'static str, given: &[String]) -> Vec<T> {
+            let is = |t: &&T| given.is_empty() || given.iter().any(|g| g == name(**t));
+            all.iter().filter(is).copied().collect()
+        }
+        Self {
+            models: chosen(&MODELS, DeformModel::name, &args.models),
+            similarities: chosen(&SIMILARITIES, DeformSimilarity::name, &args.similarities),
+            solvers: chosen(&SOLVERS, SolverKind::name, &args.solvers),
+        }
+    }
+}
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+struct Results {
+    version: &'static str,
+    device: String,
+    threads: usize,
+    host: voxalign_report::HostRecord,
+    images: String,
+    iterations: Vec<IterationTime>,
+    whole: Vec<WholeTime>,
+    multiscale: Vec<ScalesWorth>,
+    overlap: Vec<Overlap>,
+}
+
+/// Measures and prints.
+pub(super) fn run(args: &DeformBenchArgs) -> Result<Outcome, Failure> {
+    let mut parts = args.parts.clone();
+    if parts.is_empty() {
+        parts = match args.labels {
+            Some(_) => vec![Part::Overlap],
+            None => vec![Part::Iterations, Part::Whole, Part::Multiscale],
+        };
+    }
+    if parts.contains(&Part::Overlap) && args.labels.is_none() {
+        return Err(Failure::input(
+            "--parts overlap compares labels; give --pair and --labels, two label maps",
+        ));
+    }
+    if let Some(path) = &args.csv {
+        let inputs = args.pair.iter().chain(&args.labels).flatten().map(PathBuf::as_path);
+        crate::files::check_output(path, inputs)?;
+    }
+    let machine = args.run.machine(Auto::Cpu)?;
+    let results = on_device!(&machine.device, |device| measure(device, &machine, args, &parts))?;
+    if let Some(path) = &args.csv {
+        write(path, &files::csv(&results))?;
+    }
+    if args.json.json {
+        output::json(&results)?;
+    } else {
+        print(&results);
+    }
+    Ok(Outcome::Good)
+}
+
+fn measure<D: Device>(
+    device: &D,
+    machine: &Machine,
+    args: &DeformBenchArgs,
+    parts: &[Part],
+) -> Result<Results, Failure> {
+    let images = match args.pair.as_deref() {
+        Some([fixed, moving]) => Images::read(device, fixed, moving)?,
+        _ => {
+            let usual = if machine.gpu().is_some() { 256 } else { 128 };
+            Images::synthetic(args.size.map_or([usual; 3], |s| s.0))?
+        }
+    };
+    let wanted = Wanted::new(args);
+    let mut results = Results {
+        version: env!("CARGO_PKG_VERSION"),
+        device: machine.name(),
+        threads: machine.threads,
+        host: machine.record(),
+        images: images.name.clone(),
+        iterations: Vec::new(),
+        whole: Vec::new(),
+        multiscale: Vec::new(),
+        overlap: Vec::new(),
+    };
+    if parts.contains(&Part::Iterations) {
+        results.iterations = iterations::measure(device, &images, &wanted)?;
+    }
+    if parts.contains(&Part::Whole) {
+        results.whole = whole::measure(device, &images, &wanted)?;
+    }
+    if parts.contains(&Part::Multiscale) {
+        results.multiscale = multiscale::measure(device, &images, &wanted)?;
+    }
+    if let (true, Some([fixed, moving])) = (parts.contains(&Part::Overlap), args.labels.as_deref())
+    {
+        let labels = overlap::Labels::read(fixed, moving, args.smallest_label, args.min_voxels)?;
+        results.overlap = overlap::measure(device, &images, &labels, &wanted)?;
+    }
+    Ok(results)
+}
+
+fn print(results: &Results) {
+    output::line(&format!("voxalign {} on {}", results.version, results.device));
+    output::line(&results.images);
+    for table in [
+        iterations::table(&results.iterations),
+        whole::table(&results.whole),
+        multiscale::table(&results.multiscale),
+        overlap::table(&results.overlap),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        output::line("");
+        Table::print(&table);
+    }
+}
