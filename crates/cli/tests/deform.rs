@@ -217,7 +217,8 @@ fn options_come_from_a_file_and_from_the_command_line() {
          channel = [['la.nii.gz', 'lb.nii.gz', 'ssd', 0.5], ['a.nii.gz', 'b.nii.gz', 'mi', 0.1]]\n\
          fixed-mask = 'la.nii.gz'\nno-clip = true\n",
     );
-    place.line("deform --config job.toml -o out --sigma 2.5 --total-sigma 0.5 --quiet");
+    let run = place.line("deform --config job.toml -o out --sigma 2.5 --total-sigma 0.5 --quiet");
+    assert!(run.code < 2, "{}", run.err);
     let mut seven = FILES.to_vec();
     seven.retain(|n| *n != "report.html");
     assert_eq!(names(&place.path("out")), seven);
@@ -322,7 +323,7 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
         ("--affine nowhere.tfm", &["auto", "file"][..]),
         ("--affine la.nii.gz", &["--affine"]),
         ("--model xx", &["greedy", "symmetric", "lddmm"]),
-        ("--model lddmm --solver gaussian", &["--solver gaussian", "fft"]),
+        ("--model lddmm --solver gaussian", &["--solver", "gaussian", "lddmm", "fft"]),
         ("--model lddmm --total-sigma 1", &["--total-sigma", "greedy"]),
         ("--model lddmm --step-rule adaptive", &["--step-rule"]),
         ("--model lddmm --sigma 2", &["--sigma", "gaussian"]),

@@ -26,6 +26,13 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
         device.force(&image, &image, dims, [1.0, 1.0, 2.0], true, &mut out)
     })?;
     bench.measure("flow", "norms", 12 * n, || device.field_norms(&field, [1.0; 3], &mut norms))?;
+    let mut lengths = device.alloc(n)?;
+    bench.measure("flow", "lengths", 16 * n, || {
+        device.field_lengths(&field, [1.0; 3], &mut lengths)
+    })?;
+    bench.measure("flow", "blend", 40 * n, || {
+        device.blend_fields(Some(&field), &lengths, &mut out)
+    })?;
     let mut two = device.alloc(2)?;
     bench.measure("flow", "energies", 12 * n, || {
         device.field_energies(&field, dims, [1.0; 3], [1.0, 1.0, 2.0], &mut two)

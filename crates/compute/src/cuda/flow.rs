@@ -221,6 +221,46 @@ impl Flow for Cuda {
         }
     }
 
+    fn field_lengths(
+        &self,
+        field: &CudaBuffer<f32>,
+        scale: [f64; 3],
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let n = check_field(field.len())?;
+        check_len("output", n, out.len())?;
+        check_scale(scale)?;
+        if n == 0 {
+            return Ok(());
+        }
+        let [x, y, z] = scale.map(|s| Arg::from(s as f32));
+        let args = [field.into(), (n as u64).into(), x, y, z, out.into()];
+        // SAFETY: the parameters are those of the kernel; the field has three numbers a voxel.
+        unsafe { self.launch(&NORMS, "lengths", Shape::covering(n, 256), &args) }
+    }
+
+    fn blend_fields(
+        &self,
+        other: Option<&CudaBuffer<f32>>,
+        weight: &CudaBuffer<f32>,
+        field: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let n = check_field(field.len())?;
+        check_len("weight", n, weight.len())?;
+        if let Some(other) = other {
+            check_len("other field", field.len(), other.len())?;
+        }
+        if n == 0 {
+            return Ok(());
+        }
+        let to_zero = u32::from(other.is_none());
+        let other = other.map_or(Arg::NULL, Arg::from);
+        let args = [other, to_zero.into(), weight.into(), (n as u64).into(), field.into()];
+        // SAFETY: the parameters are those of the kernel; the fields have three numbers a voxel, and
+        // the other one is read only where it is there.
+        unsafe { self.launch(&NORMS, "blend", Shape::covering(n, 256), &args) }
+    }
+
     fn to_half(&self, src: &CudaBuffer<f32>, out: &mut CudaBuffer<u16>) -> Result<()> {
         check_len("output", src.len(), out.len())?;
         if src.is_empty() {

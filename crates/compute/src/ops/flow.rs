@@ -134,6 +134,29 @@ pub trait Flow: Memory {
         out: &mut Self::Buffer<f64>,
     ) -> Result<()>;
 
+    /// The length of each vector: `out[i] = |scale[a] v[a][i]|`, in single precision.
+    ///
+    /// # Errors
+    /// Wrong lengths; a scale that is not finite.
+    fn field_lengths(
+        &self,
+        field: &Self::Buffer<f32>,
+        scale: [f64; 3],
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
+    /// Brings each vector a part of the way to that of another field, or to zero without one:
+    /// `v[a][i] += weight[i] (other[a][i] − v[a][i])`.
+    ///
+    /// # Errors
+    /// Wrong lengths.
+    fn blend_fields(
+        &self,
+        other: Option<&Self::Buffer<f32>>,
+        weight: &Self::Buffer<f32>,
+        field: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
     /// Each number rounded to half precision (IEEE binary16, to nearest, ties to even).
     ///
     /// # Errors

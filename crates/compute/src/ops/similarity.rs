@@ -70,6 +70,20 @@ pub fn check_total_weight(total: f64) -> Result<f64> {
     Err(ComputeError::argument("sum of the weights", total, "above zero"))
 }
 
+/// Checks the least and the largest weight of [`Similarity::pair_histogram`]; the largest.
+///
+/// # Errors
+/// If the least is below zero.
+pub fn check_weights(found: &[f64]) -> Result<f64> {
+    match found {
+        [least, ..] if *least < 0.0 => {
+            Err(ComputeError::argument("least of the weights", least, "zero or above"))
+        }
+        [_, most] => Ok(*most),
+        _ => Ok(0.0),
+    }
+}
+
 /// Checks the arguments of [`Similarity::pair_histogram`] and [`Similarity::pair_slopes`]; the number
 /// of entries.
 ///
@@ -126,7 +140,7 @@ pub trait Similarity: Memory {
     /// `bins x columns` sums of weights.
     ///
     /// # Errors
-    /// Wrong lengths; bins or columns that cannot be.
+    /// Wrong lengths; bins or columns that cannot be; weights below zero.
     fn pair_histogram(
         &self,
         fixed: &Self::Buffer<f32>,

@@ -9,7 +9,8 @@ use crate::support::{
 
 on_devices!(
     "flow.cu", "force.cu", "halves.cu", "norms.cu";
-    advance, advance_by_a_limit, advance_of_what_is_not_finite, force, norms, energies, halves,
+    advance, advance_by_a_limit, advance_of_what_is_not_finite, force, norms, lengths,
+    blends, energies, halves,
     inverse_of_waves, inverse_of_large_waves, inverse_of_noise, bits_of_the_cpu, errors;
     same bits: bits
 );
@@ -248,6 +249,41 @@ fn norms<D: Device>(device: &D) {
     }
 }
 
+fn lengths<D: Device>(device: &D) {
+    for dims in sizes() {
+        let (field, scale) = (noise(dims, 7, 3.0), [1.0, 0.5, -2.0]);
+        let n = len(dims);
+        let mut out = device.upload(&vec![9f32; n]).unwrap();
+        device.field_lengths(&device.upload(&field).unwrap(), scale, &mut out).unwrap();
+        for (i, found) in device.into_host(out).unwrap().into_iter().enumerate() {
+            let square: f64 =
+                (0..3).map(|a| (scale[a] * f64::from(field[a * n + i])).powi(2)).sum();
+            assert!((f64::from(found) - square.sqrt()).abs() < 1e-6 * square.sqrt(), "{dims:?}");
+        }
+    }
+}
+
+fn blends<D: Device>(device: &D) {
+    for dims in sizes() {
+        let (field, other, n) = (noise(dims, 7, 3.0), noise(dims, 8, 3.0), len(dims));
+        let weight = Random::new(9).image(dims);
+        let up = |v: &[f32]| device.upload(v).unwrap();
+        for to_zero in [false, true] {
+            let mut out = up(&field);
+            let towards = up(&other);
+            let towards = (!to_zero).then_some(&towards);
+            device.blend_fields(towards, &up(&weight), &mut out).unwrap();
+            for (i, found) in device.into_host(out).unwrap().into_iter().enumerate() {
+                let to = if to_zero { 0.0 } else { f64::from(other[i]) };
+                let (from, part) = (f64::from(field[i]), f64::from(weight[i % n]));
+                let expected = from + part * (to - from);
+                let size = (1.0 + part.abs()) * (from.abs() + to.abs());
+                assert!((f64::from(found) - expected).abs() < 1e-6 * size, "{dims:?}");
+            }
+        }
+    }
+}
+
 fn energies<D: Device>(device: &D) {
     for dims in sizes() {
         let field = noise(dims, 6, 2.0);
@@ -458,6 +494,9 @@ fn errors<D: Device>(device: &D) {
     let mut two = device.alloc::<f64>(2).unwrap();
     assert!(device.field_norms(&field, [1.0; 3], &mut two).is_err());
     assert!(device.field_energies(&image, dims, [1.0; 3], [1.0; 3], &mut two).is_err());
+    assert!(device.field_lengths(&field, [1.0; 3], &mut out).is_err());
+    assert!(device.blend_fields(None, &field, &mut out).is_err());
+    assert!(device.blend_fields(Some(&image), &image, &mut out).is_err());
     let mut halves = device.alloc::<u16>(71).unwrap();
     assert!(device.to_half(&field, &mut halves).is_err());
     assert!(device.of_half(&halves, &mut out).is_err());
@@ -502,6 +541,13 @@ fn bits<D: Device>(device: &D) -> Results {
         let mut out = device.upload(&noise(dims, 5, 10.0)).unwrap();
         device.force(&slope, &image, dims, [1.0, 2.0, 0.7], true, &mut out).unwrap();
         results.push((format!("force {dims:?}"), device.into_host(out).unwrap()));
+        let mut lengths = device.alloc(len(dims)).unwrap();
+        device.field_lengths(&u, [1.0, 2.0, 0.7], &mut lengths).unwrap();
+        let mut out = device.upload(&noise(dims, 6, 2.0)).unwrap();
+        device.blend_fields(Some(&u), &lengths, &mut out).unwrap();
+        device.blend_fields(None, &slope, &mut out).unwrap();
+        results.push((format!("lengths {dims:?}"), device.into_host(lengths).unwrap()));
+        results.push((format!("blend {dims:?}"), device.into_host(out).unwrap()));
         let mut two = device.alloc(2).unwrap();
         device.field_energies(&u, dims, [1.0; 3], [1.0, 2.0, 0.7], &mut two).unwrap();
         results.push((format!("energies {dims:?}"), doubles(&device.into_host(two).unwrap())));

@@ -417,6 +417,10 @@ fn errors<D: Device>(device: &D) {
     assert!(!histogram(&f, &m, None, &rows, &columns));
     assert!(histogram(&short, &m, None, &rows, &columns));
     assert!(histogram(&f, &m, Some(&short), &rows, &columns));
+    let mut weights = vec![1.0; 24];
+    assert!(!histogram(&f, &m, Some(&device.upload(&weights).unwrap()), &rows, &columns));
+    weights[7] = -1e-6;
+    assert!(histogram(&f, &m, Some(&device.upload(&weights).unwrap()), &rows, &columns));
     for bad in [
         Binning { bins: 0, ..rows },
         Binning { bins: 1 << 21, ..rows },

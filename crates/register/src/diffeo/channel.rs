@@ -60,6 +60,22 @@ impl<D: Device> DeviceImage<D> {
     }
 }
 
+/// A mask (0 and 1) as weights of the voxels of a coarser grid, from 0 to 1 though smoothing may
+/// leave that range by a little.
+///
+/// # Errors
+/// Memory that runs out.
+pub fn weights_at<D: Device>(
+    device: &D,
+    mask: Option<&DeviceImage<D>>,
+    target: f64,
+) -> Result<Option<D::Buffer<f32>>> {
+    let Some(mask) = mask else { return Ok(None) };
+    let mut weights = mask.at(device, target)?.values;
+    device.eval_in_place(&x(0).max(0.0).min(1.0), &mut weights, &[], &[], None)?;
+    Ok(Some(weights))
+}
+
 /// An image that is warped onto a grid.
 pub struct Moved<D: Device> {
     /// The image at the scale.

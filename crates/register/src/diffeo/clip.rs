@@ -6,8 +6,8 @@
 
 use crate::error::Result;
 use rayon::prelude::*;
-use voxalign_compute::error::check_len;
-use voxalign_image::{Affine, Grid, ImageError, Vector3, VectorField, Volume};
+use voxalign_compute::{AffineMap, Device, IDENTITY};
+use voxalign_image::{Affine, Grid, ImageError, Vector3, Volume};
 
 /// A box of voxels of a grid; never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -195,26 +195,14 @@ pub fn crop<T: Copy>(image: &Volume<T>, to: &IndexBox) -> Result<Volume<T>> {
     Ok(Volume::new(grid, data)?)
 }
 
-/// The part of a vector field in a box.
-///
-/// # Errors
-/// A box that is not inside the grid.
-pub fn crop_field(field: &VectorField, to: &IndexBox) -> Result<VectorField> {
-    let grid = crop_grid(field.grid(), to)?;
-    let mut data = Vec::with_capacity(3 * grid.len());
-    for component in field.data().chunks_exact(field.grid().len()) {
-        cropped(component, field.grid().dims(), to, &mut data);
-    }
-    Ok(VectorField::new(grid, data)?)
-}
-
 fn cropped<T: Copy>(from: &[T], dims: [usize; 3], to: &IndexBox, out: &mut Vec<T>) {
     for row in to.rows(dims) {
         out.extend_from_slice(&from[row..row + to.size[0]]);
     }
 }
 
-/// A displacement field of a box, in mm, as one of the whole grid.
+/// A displacement field of a box as one of the whole grid, both in voxels: all x, then all y, then
+/// all z.
 ///
 /// Inside of the box it is as it was. Outside, each voxel takes the vector of the nearest voxel of
 /// the box, times a factor that falls linearly from 1 at the box to 0 at some distance. That distance
@@ -223,89 +211,66 @@ fn cropped<T: Copy>(from: &[T], dims: [usize; 3], to: &IndexBox, out: &mut Vec<T
 /// length by more than half, and folds nothing.
 ///
 /// # Errors
-/// A box that is not inside the grid, a field of other sizes than the box.
-pub fn paste_field(
-    field: &VectorField,
+/// A box that is not inside the grid, a field of other sizes than the box, memory that runs out.
+pub fn paste_field<D: Device>(
+    device: &D,
+    field: &D::Buffer<f32>,
     whole: &Grid,
     at: &IndexBox,
     guard: Guard,
-) -> Result<VectorField> {
-    let lengths = |v: [f32; 3]| v.iter().map(|&c| f64::from(c) * f64::from(c)).sum::<f64>().sqrt();
-    let data = paste(field.data(), whole, at, guard, lengths)?;
-    Ok(VectorField::new(whole.clone(), data)?)
-}
-
-/// As [`paste_field`], of displacements in voxels of the grid: all x, then all y, then all z.
-///
-/// # Errors
-/// As [`paste_field`].
-pub fn paste_voxel_field(
-    field: &[f32],
-    whole: &Grid,
-    at: &IndexBox,
-    guard: Guard,
-) -> Result<Vec<f32>> {
-    let spacing = whole.spacing();
-    let lengths =
-        |v: [f32; 3]| (0..3).map(|a| (f64::from(v[a]) * spacing[a]).powi(2)).sum::<f64>().sqrt();
-    paste(field, whole, at, guard, lengths)
-}
-
-/// Puts a field of a box into the whole grid, with a measure of the lengths of its vectors, mm.
-fn paste(
-    field: &[f32],
-    whole: &Grid,
-    at: &IndexBox,
-    guard: Guard,
-    length: impl Fn([f32; 3]) -> f64,
-) -> Result<Vec<f32>> {
+) -> Result<D::Buffer<f32>> {
     at.check(whole)?;
-    let count: usize = at.size.iter().product();
-    check_len("field of the box", 3 * count, field.len())?;
     let (dims, spacing, end) = (whole.dims(), whole.spacing(), at.end());
-    let n = whole.len();
-    let inner = |[x, y, z]: [usize; 3]| (z * at.size[1] + y) * at.size[0] + x;
-    let vector = |i: usize| [field[i], field[count + i], field[2 * count + i]];
     let mut largest: f64 = 0.0;
     for a in 0..3 {
         let faces = [(at.start[a] > 0, 0), (end[a] < dims[a], at.size[a] - 1)];
         for (_, face) in faces.into_iter().filter(|f| f.0) {
-            let (b, c) = ((a + 1) % 3, (a + 2) % 3);
-            for j in 0..at.size[b] {
-                for k in 0..at.size[c] {
-                    let mut index = [0; 3];
-                    (index[a], index[b], index[c]) = (face, j, k);
-                    largest = largest.max(length(vector(inner(index))));
-                }
-            }
+            let mut plane = at.size;
+            plane[a] = 1;
+            let mut values = device.alloc::<f32>(3 * plane.iter().product::<usize>())?;
+            let map = shifted_along(a, face as f64);
+            device.resample_field(field, at.size, &map, plane, &mut values)?;
+            let mut norms = device.alloc::<f64>(3)?;
+            device.field_norms(&values, spacing, &mut norms)?;
+            largest = device.download(&norms)?.first().map_or(largest, |&l| largest.max(l));
         }
     }
     let voxel = (0..3).filter(|&a| dims[a] > 1).map(|a| spacing[a]).fold(0.0, f64::max);
     let reach = guard.margin.max(guard.voxels as f64 * voxel).max(2.0 * largest);
-    // Along each axis: the nearest index of the box, and the square of the distance in mm.
-    let axis = |a: usize| -> Vec<(usize, f64)> {
-        (0..dims[a])
-            .map(|i| {
-                let nearest = i.clamp(at.start[a], end[a] - 1);
-                (nearest - at.start[a], (i.abs_diff(nearest) as f64 * spacing[a]).powi(2))
-            })
-            .collect()
+    let weight = device.upload_vec(distances(whole, at, reach))?;
+
+    let mut out = device.alloc::<f32>(3 * whole.len())?;
+    let mut map = IDENTITY;
+    (0..3).for_each(|a| map[a][3] = -(at.start[a] as f64));
+    device.resample_field(field, at.size, &map, dims, &mut out)?;
+    device.blend_fields(None, &weight, &mut out)?;
+    Ok(out)
+}
+
+fn shifted_along(axis: usize, by: f64) -> AffineMap {
+    let mut map = IDENTITY;
+    map[axis][3] = by;
+    map
+}
+
+/// How far each voxel of a grid is from a box, as a part of `reach` (mm), at most 1.
+fn distances(whole: &Grid, at: &IndexBox, reach: f64) -> Vec<f32> {
+    let (dims, spacing, end) = (whole.dims(), whole.spacing(), at.end());
+    // Along each axis: the square of the distance in mm.
+    let axis = |a: usize| -> Vec<f64> {
+        let away = |i: usize| i.abs_diff(i.clamp(at.start[a], end[a] - 1)) as f64 * spacing[a];
+        (0..dims[a]).map(|i| away(i).powi(2)).collect()
     };
     let [xs, ys, zs] = [0, 1, 2].map(axis);
-    let mut out = vec![0f32; 3 * n];
-    let (slice, width) = (dims[0] * dims[1], at.size[0]);
-    out.par_chunks_exact_mut(slice).enumerate().for_each(|(k, slice)| {
-        let (component, (z, dz)) = (&field[k / dims[2] * count..][..count], zs[k % dims[2]]);
-        for (row, &(y, dy)) in slice.chunks_exact_mut(dims[0]).zip(&ys) {
-            let from = &component[inner([0, y, z])..][..width];
-            for (value, &(x, dx)) in row.iter_mut().zip(&xs) {
-                let away = dx + dy + dz;
-                let factor = if away > 0.0 { (1.0 - away.sqrt() / reach).max(0.0) } else { 1.0 };
-                *value = factor as f32 * from[x];
+    let mut out = vec![0f32; whole.len()];
+    out.par_chunks_exact_mut(dims[0] * dims[1]).zip(&zs).for_each(|(slice, dz)| {
+        for (row, dy) in slice.chunks_exact_mut(dims[0]).zip(&ys) {
+            for (value, dx) in row.iter_mut().zip(&xs) {
+                *value = ((dx + dy + dz).sqrt() / reach).min(1.0) as f32;
             }
         }
     });
-    Ok(out)
+    out
 }
 
 #[cfg(test)]

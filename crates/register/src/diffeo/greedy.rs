@@ -4,7 +4,7 @@
 //! velocity, `L v = F`, and `φ ← φ ∘ (id − ε v)` with `ε` such that the largest displacement is a given
 //! part of a voxel. `W` is always made of the image as it was read, with one interpolation.
 
-use super::channel::{DeviceImage, Metric, coarser, factors_for};
+use super::channel::{DeviceImage, Metric, coarser, factors_for, weights_at};
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
 use super::side::{Mover, Side};
@@ -61,10 +61,7 @@ impl<D: Device> Deformation for Pair<D> {
         for image in &self.fixed {
             self.at_scale.push(image.at(&self.device, target)?);
         }
-        self.weights = match &self.mask {
-            Some(mask) => Some(mask.at(&self.device, target)?.values),
-            None => None,
-        };
+        self.weights = weights_at(&self.device, self.mask.as_ref(), target)?;
         self.side.to_grid(&self.device, &grid, target)
     }
 

@@ -5,14 +5,13 @@ use serde::{Deserialize, Serialize};
 use voxalign_compute::error::check_len;
 use voxalign_compute::ops::elementwise::{constant, select, x};
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_compute::{AffineMap, Device, DeviceBuffer};
+use voxalign_compute::ops::resample::Interpolation;
+use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
 use voxalign_image::Grid;
 
-/// The map of a grid to itself.
-const SAME: AffineMap = [[1., 0., 0., 0.], [0., 1., 0., 0.], [0., 0., 1., 0.]];
-
 /// How far a field and its inverse are from undoing each other: the lengths of
-/// `ψ(φ(x)) − x` and of `φ(ψ(x)) − x`, over the voxels that count.
+/// `ψ(φ(x)) − x` and of `φ(ψ(x)) − x`, over the voxels that count and that the first mapping leaves
+/// within the grid: beyond it the other one is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Consistency {
     /// The mean over both orders, mm.
@@ -167,6 +166,25 @@ fn norms<D: Device>(device: &D, grid: &Grid, field: &D::Buffer<f32>) -> Result<[
     Ok([found[0], found[1]])
 }
 
+/// For each voxel 1 where its displacement leaves it within the grid, else 0.
+///
+/// # Errors
+/// Wrong lengths, memory that runs out.
+pub(super) fn stays_inside<D: Device>(
+    device: &D,
+    field: &D::Buffer<f32>,
+    dims: [usize; 3],
+) -> Result<D::Buffer<f32>> {
+    let n = dims.iter().product();
+    let mut ones = device.alloc::<f32>(n)?;
+    device.eval_in_place(&constant(1.0), &mut ones, &[], &[], None)?;
+    let mut inside = device.alloc::<f32>(n)?;
+    let linear = Interpolation::Linear;
+    device.warp_field(&ones, dims, &IDENTITY, field, dims, linear, 0.0, &mut inside)?;
+    device.eval_in_place(&x(0).gt(0.999), &mut inside, &[], &[], None)?;
+    Ok(inside)
+}
+
 fn consistency<D: Device>(
     device: &D,
     grid: &Grid,
@@ -175,27 +193,24 @@ fn consistency<D: Device>(
     mask: Option<&D::Buffer<f32>>,
 ) -> Result<Consistency> {
     let (dims, n) = (grid.dims(), grid.len());
-    // The mask once for each component.
-    let (mask, count) = match mask {
-        None => (None, n as f64),
-        Some(mask) => {
-            check_len("mask", n, mask.len())?;
-            let inside: Vec<f32> =
-                device.download(mask)?.into_iter().map(|v| f32::from(v > 0.0)).collect();
-            let count: f64 = inside.iter().map(|v| f64::from(*v)).sum();
-            (Some(device.upload_vec(inside.repeat(3))?), count.max(1.0))
-        }
-    };
+    if let Some(mask) = mask {
+        check_len("mask", n, mask.len())?;
+    }
     let mut rest = device.alloc::<f32>(3 * n)?;
+    let mut lengths = device.alloc::<f32>(n)?;
     let mut order = |outer, inner| -> Result<[f64; 2]> {
-        device.compose_fields(outer, dims, &SAME, inner, dims, &mut rest)?;
-        if let Some(mask) = &mask {
-            // Not a product, for what is outside need not be a number.
-            let inside = select(x(1).gt(0.0), x(0), constant(0.0));
-            device.eval_in_place(&inside, &mut rest, &[mask], &[], None)?;
+        device.compose_fields(outer, dims, &IDENTITY, inner, dims, &mut rest)?;
+        device.field_lengths(&rest, grid.spacing(), &mut lengths)?;
+        let mut inside = stays_inside(device, inner, dims)?;
+        if let Some(mask) = mask {
+            device.eval_in_place(&(x(0) * x(1).gt(0.0)), &mut inside, &[mask], &[], None)?;
         }
-        let [largest, sum] = norms(device, grid, &rest)?;
-        Ok([largest, sum / count])
+        // Not a product, for what is outside need not be a number.
+        let counted = select(x(1).gt(0.0), x(0), constant(0.0));
+        device.eval_in_place(&counted, &mut lengths, &[&inside], &[], None)?;
+        let what = [Reduction::Max(0), Reduction::Sum(0), Reduction::Sum(1)];
+        let found = device.reduce(&[&lengths, &inside], &what)?;
+        Ok([found[0], found[1] / found[2].max(1.0)])
     };
     let forward = order(inverse, field)?;
     let backward = order(field, inverse)?;

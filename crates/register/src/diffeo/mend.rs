@@ -1,5 +1,6 @@
 //! The safeguard against folds and extreme changes of volume.
 
+use super::measures::stays_inside;
 use crate::error::Result;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::filter::Method;
@@ -41,7 +42,7 @@ pub fn mend<D: Device>(device: &D, field: &mut D::Buffer<f32>, dims: Dims) -> Re
 }
 
 /// The largest inverse-consistency error that is left as it is, voxels.
-const ERROR: f32 = 0.4;
+const ERROR: f64 = 0.4;
 /// The most rounds of smoothing for consistency.
 const REPAIRS: usize = 6;
 
@@ -66,19 +67,18 @@ pub fn invert_consistently<D: Device>(
         }
         let mut off = device.alloc::<f32>(3 * n)?;
         device.compose_fields(inverse, dims, &IDENTITY, field, dims, &mut off)?;
-        let off = device.into_host(off)?;
-        let (ox, rest) = off.split_at(n);
-        let (oy, oz) = rest.split_at(n);
-        let mask: Vec<f32> = ox
-            .iter()
-            .zip(oy)
-            .zip(oz)
-            .map(|((x, y), z)| if x * x + y * y + z * z > ERROR * ERROR { 1.0 } else { 0.0 })
-            .collect();
-        if mask.iter().all(|&m| m == 0.0) {
+        let mut mask = device.alloc::<f32>(n)?;
+        device.field_lengths(&off, [1.0; 3], &mut mask)?;
+        drop(off);
+        // Beyond the grid the inverse is not known.
+        let inside = stays_inside(device, field, dims)?;
+        device.eval_in_place(&(x(0) * x(1)), &mut mask, &[&inside], &[], None)?;
+        drop(inside);
+        if device.reduce(&[&mask], &[Reduction::Max(0)])?[0] <= ERROR {
             break;
         }
-        touched += smooth_near(device, field, dims, device.upload_vec(mask)?)?;
+        device.eval_in_place(&x(0).gt(param(0)), &mut mask, &[], &[ERROR as f32], None)?;
+        touched += smooth_near(device, field, dims, mask)?;
     }
     Ok(touched)
 }
@@ -96,12 +96,8 @@ fn smooth_near<D: Device>(
     device.eval(&x(0).gt(param(0)), &[&wide], &[1e-6], None, &mut mask)?;
     let touched = device.reduce(&[&mask], &[Reduction::Sum(0)])?[0] as usize;
     device.gaussian(&mask, dims, [1.0; 3], Method::Recursive, &mut wide)?;
-    // It is rare: the host repeats the mask for the three components.
-    let once = device.into_host(wide)?;
-    let mask = device.upload_vec([once.as_slice(), &once, &once].concat())?;
     let mut smooth = device.alloc::<f32>(field.len())?;
     device.gaussian(field, dims, [1.0; 3], Method::Recursive, &mut smooth)?;
-    let blend = x(0) + x(2) * (x(1) - x(0));
-    device.eval_in_place(&blend, field, &[&smooth, &mask], &[], None)?;
+    device.blend_fields(Some(&smooth), &wide, field)?;
     Ok(touched)
 }

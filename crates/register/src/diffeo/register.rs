@@ -4,9 +4,7 @@ use super::calibrate::{
     Calibration, HistogramMatch, TOP, foreground_threshold, match_histogram_on,
 };
 use super::channel::{DeviceImage, Metric};
-use super::clip::{
-    Guard, IndexBox, common_box, crop, crop_grid, foreground_box, paste_voxel_field,
-};
+use super::clip::{Guard, IndexBox, common_box, crop, crop_grid, foreground_box, paste_field};
 use super::greedy::{Greedy, Pair, finest};
 use super::lddmm::{Lddmm, Path};
 use super::measures::FieldMeasures;
@@ -82,8 +80,7 @@ pub fn register_deformable<D: Device>(
     let mut found = run(device, prepared, grid.clone(), metrics, input, options, progress)?;
     for field in &mut found.fields {
         if !to.is_whole(whole) {
-            let host = device.into_host(std::mem::replace(field, device.alloc(0)?))?;
-            *field = device.upload_vec(paste_voxel_field(&host, whole, &to, Guard::default())?)?;
+            *field = paste_field(device, field, whole, &to, Guard::default())?;
         }
     }
     let [mut field, mut inverse] = found.fields;

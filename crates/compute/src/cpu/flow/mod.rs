@@ -1,6 +1,7 @@
 //! Flows of displacement fields on the CPU.
 
 mod advance;
+mod blend;
 mod cells;
 mod energies;
 mod force;
@@ -97,6 +98,33 @@ impl Flow for Cpu {
         let factors = laplacian_factors(spacing)?;
         let sums = energies::energies(self, field.as_slice(), dims, scale, spacing, factors);
         out.as_mut_slice().copy_from_slice(&sums);
+        Ok(())
+    }
+
+    fn field_lengths(
+        &self,
+        field: &CpuBuffer<f32>,
+        scale: [f64; 3],
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        check_len("output", check_field(field.len())?, out.len())?;
+        check_scale(scale)?;
+        blend::lengths(self, field.as_slice(), scale, out.as_mut_slice());
+        Ok(())
+    }
+
+    fn blend_fields(
+        &self,
+        other: Option<&CpuBuffer<f32>>,
+        weight: &CpuBuffer<f32>,
+        field: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        check_len("weight", check_field(field.len())?, weight.len())?;
+        if let Some(other) = other {
+            check_len("other field", field.len(), other.len())?;
+        }
+        let other = other.map(CpuBuffer::as_slice);
+        blend::blend(self, other, weight.as_slice(), field.as_mut_slice());
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use crate::ops::Reduce;
 use crate::ops::histogram::{Binning, ParzenBins};
 use crate::ops::reduce::Reduction;
 use crate::ops::similarity::{
-    Lengths, Similarity, check_local_correlation, check_pair, check_total_weight,
+    Lengths, Similarity, check_local_correlation, check_pair, check_total_weight, check_weights,
 };
 
 /// The lengths of the buffers.
@@ -74,7 +74,7 @@ impl Similarity for Cpu {
         let most = match weights {
             None => 1.0,
             Some(w) if w.is_empty() => 0.0,
-            Some(w) => self.reduce(&[w], &[Reduction::Max(0)])?[0],
+            Some(w) => check_weights(&self.reduce(&[w], &[Reduction::Min(0), Reduction::Max(0)])?)?,
         };
         let pair = pair::Pair::new(fixed, moving, weights, rows, columns);
         Ok(pair::histogram(self, &pair, most, entries))

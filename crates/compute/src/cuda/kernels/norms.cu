@@ -116,3 +116,23 @@ KERNEL(norms_of_fours, AT_ONCE(THREADS, 4), IN(float) field, u64 n, Scale s, OUT
     }
     finish(m, out, partials, finished, scratch, is_last);
 }
+
+// The length of each vector, in single precision.
+KERNEL(lengths, 256, IN(float) field, u64 n, float sx, float sy, float sz, OUT(float) out) {
+    const u64 i = global_thread();
+    if (i >= n) return;
+    const float x = field[i] * sx, y = field[i + n] * sy, z = field[i + 2 * n] * sz;
+    out[i] = sqrtf(x * x + y * y + z * z);
+}
+
+// Each vector a part of the way to that of another field, or to zero.
+KERNEL(blend, 256, IN(float) other, u32 to_zero, IN(float) weight, u64 n, INOUT(float) field) {
+    const u64 i = global_thread();
+    if (i >= n) return;
+    const float part = weight[i];
+#pragma unroll
+    for (u32 a = 0; a < 3; ++a) {
+        const float value = field[i + a * n];
+        field[i + a * n] = value + part * ((to_zero ? 0.0f : other[i + a * n]) - value);
+    }
+}

@@ -16,7 +16,7 @@ pub(super) fn csv(results: &Results) -> String {
         let _ = writeln!(text, "{start},{part},{what},{quantity},{value}");
     };
     for t in &results.iterations {
-        row("iterations", [t.model, t.similarity, t.solver], "ms", t.milliseconds);
+        row("iterations", [t.model, t.similarity, &t.solver], "ms", t.milliseconds);
     }
     for t in &results.whole {
         for (quantity, value) in [("cold s", t.cold), ("warm s", t.warm), ("scales s", t.scales)] {
