@@ -64,11 +64,16 @@ fn solvers_agree<D: Device>(device: &D, all_sizes: &[[usize; 3]]) {
             for beta in [0.0, 0.02] {
                 let name = format!("{dims:?} {boundary:?} {beta}");
                 let forces = [force(dims, 0.0), force(dims, 0.01)];
-                let of = |kind| solved(device, dims, &options(kind, boundary, beta), &forces);
-                let (exact, residual) = of(SolverKind::Fft);
+                let direct = options(SolverKind::Fft, boundary, beta);
+                let (exact, residual) = solved(device, dims, &direct, &forces);
                 assert!(residual < 2e-5, "{name}: {residual}");
                 for kind in [SolverKind::Sor, SolverKind::Cg, SolverKind::Hybrid] {
-                    let (found, residual) = of(kind);
+                    // A few iterations a call converge over some calls.
+                    let calls = if kind == SolverKind::Hybrid { 12 } else { 1 };
+                    let last = std::iter::repeat_n(&forces[1], calls);
+                    let forces: Vec<_> = forces[..1].iter().chain(last).cloned().collect();
+                    let options = options(kind, boundary, beta);
+                    let (found, residual) = solved(device, dims, &options, &forces);
                     let apart = difference(&found, &exact);
                     assert!(apart < 1e-3, "{name} {}: {apart}, {residual}", kind.name());
                 }
@@ -124,19 +129,26 @@ fn the_best_factor_is_better_and_a_warm_start_is_shorter() {
 }
 
 #[test]
-fn a_hybrid_solver_notices_that_the_force_has_changed() {
+fn a_hybrid_solver_follows_the_force() {
     let (cpu, dims) = (Cpu::new(Some(2)).unwrap(), [24, 20, 18]);
-    let options = SolverOptions { tolerance: 1e-4, ..SolverOptions::default() };
-    let mut solver = build(&cpu, dims, SPACING, &options).unwrap();
+    let of = |kind| SolverOptions { kind, ..SolverOptions::default() };
+    let other = force(dims, 2.0);
+    let (exact, _) = solved(&cpu, dims, &of(SolverKind::Fft), std::slice::from_ref(&other));
+    let mut solver = build(&cpu, dims, SPACING, &of(SolverKind::Hybrid)).unwrap();
     let mut v = cpu.alloc(3 * 24 * 20 * 18).unwrap();
     let f = cpu.upload(&force(dims, 0.0)).unwrap();
     assert_eq!(solver.solve(&f, &mut v).unwrap().iterations, 1);
     assert_eq!(solver.solve(&f, &mut v).unwrap().iterations, 4);
-    let other = cpu.upload(&force(dims, 2.0)).unwrap();
-    let found: Vec<usize> =
-        (0..3).map(|_| solver.solve(&other, &mut v).unwrap().iterations).collect();
-    assert!(found.contains(&5), "{found:?}");
-    assert!(solver.residual(&other, &v).unwrap().unwrap() < 1e-3);
+    let f = cpu.upload(&other).unwrap();
+    let mut apart = difference(&cpu.download(&v).unwrap(), &exact);
+    assert!(apart > 0.1, "{apart}");
+    for _ in 0..6 {
+        assert_eq!(solver.solve(&f, &mut v).unwrap().iterations, 4);
+        let now = difference(&cpu.download(&v).unwrap(), &exact);
+        assert!(now < 0.5 * apart, "{now} after {apart}");
+        apart = now;
+    }
+    assert!(apart < 1e-3, "{apart}");
 }
 
 #[test]

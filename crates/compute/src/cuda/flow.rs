@@ -11,7 +11,8 @@ use crate::device::{DeviceBuffer, Memory};
 use crate::error::{Result, check_len, voxels};
 use crate::ops::flow::{
     Flow, Inversion, Inverted, SHORTEST, SINGULAR, Step, check_advance, check_field,
-    check_field_on, check_inversion, check_largest, check_scale, tolerance_of_squares,
+    check_field_on, check_inversion, check_largest, check_overshoot, check_scale,
+    tolerance_of_squares,
 };
 use crate::ops::stencil::{check_spacing, laplacian_factors};
 
@@ -237,6 +238,18 @@ impl Flow for Cuda {
         let args = [field.into(), (n as u64).into(), x, y, z, out.into()];
         // SAFETY: the parameters are those of the kernel; the field has three numbers a voxel.
         unsafe { self.launch(&NORMS, "lengths", Shape::covering(n, 256), &args) }
+    }
+
+    fn field_overshoot(
+        &self,
+        field: &CudaBuffer<f32>,
+        dims: Dims,
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let n = check_overshoot(field.len(), dims, out.len())?;
+        let args = [field.into(), (n as u64).into(), Arg::of(Grid::new(dims)), out.into()];
+        // SAFETY: the parameters are those of the kernel; the field has three numbers a voxel.
+        unsafe { self.launch(&FLOW, "overshoot", Shape::covering(n, 256), &args) }
     }
 
     fn blend_fields(

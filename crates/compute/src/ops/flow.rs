@@ -145,6 +145,18 @@ pub trait Flow: Memory {
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
+    /// How far each displacement leads out of the grid, voxels: the distance of `i + u[i]` from the box
+    /// of the centres of the voxels, 0 within it.
+    ///
+    /// # Errors
+    /// Wrong lengths or sizes, of which those of [`check_source`] are the limits.
+    fn field_overshoot(
+        &self,
+        field: &Self::Buffer<f32>,
+        dims: Dims,
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
     /// Brings each vector a part of the way to that of another field, or to zero without one:
     /// `v[a][i] += weight[i] (other[a][i] − v[a][i])`.
     ///
@@ -192,6 +204,17 @@ pub fn check_advance(
         Some(step) if !step.is_finite() => Err(ComputeError::argument("step", step, "finite")),
         _ => Ok(()),
     }
+}
+
+/// Checks the arguments of [`Flow::field_overshoot`], and gives the number of voxels.
+///
+/// # Errors
+/// As there.
+pub fn check_overshoot(field: usize, dims: Dims, out: usize) -> Result<usize> {
+    let n = check_source(dims)?;
+    check_len("field", 3 * n, field)?;
+    check_len("output", n, out)?;
+    Ok(n)
 }
 
 /// Checks that the place of the largest velocity is in its buffer.

@@ -10,7 +10,7 @@ use crate::support::{
 on_devices!(
     "flow.cu", "force.cu", "halves.cu", "norms.cu";
     advance, advance_by_a_limit, advance_of_what_is_not_finite, force, norms, lengths,
-    blends, energies, halves,
+    overshoot, blends, energies, halves,
     inverse_of_waves, inverse_of_large_waves, inverse_of_noise, bits_of_the_cpu, errors;
     same bits: bits
 );
@@ -263,6 +263,30 @@ fn lengths<D: Device>(device: &D) {
     }
 }
 
+fn overshoot<D: Device>(device: &D) {
+    for dims in sizes() {
+        let (mut field, n) = (noise(dims, 7, 9.0), len(dims));
+        // Nearly on the border, and on it.
+        field[0] = -1e-5;
+        field[n - 1] = 0.0;
+        let mut out = device.upload(&vec![9f32; n]).unwrap();
+        device.field_overshoot(&device.upload(&field).unwrap(), dims, &mut out).unwrap();
+        let found = device.into_host(out).unwrap();
+        for (i, at) in indices(dims).enumerate() {
+            let away = |a: usize| {
+                let p = at[a] as f64 + f64::from(field[a * n + i]);
+                p - p.clamp(0.0, (dims[a] - 1) as f64)
+            };
+            let expected = (0..3).map(|a| away(a).powi(2)).sum::<f64>().sqrt();
+            assert!((f64::from(found[i]) - expected).abs() < 1e-5 * expected.max(0.1), "{dims:?}");
+        }
+        field[n / 2] = f32::NAN;
+        let mut out = device.alloc(n).unwrap();
+        device.field_overshoot(&device.upload(&field).unwrap(), dims, &mut out).unwrap();
+        assert!(device.into_host(out).unwrap()[n / 2].is_nan());
+    }
+}
+
 fn blends<D: Device>(device: &D) {
     for dims in sizes() {
         let (field, other, n) = (noise(dims, 7, 3.0), noise(dims, 8, 3.0), len(dims));
@@ -495,6 +519,7 @@ fn errors<D: Device>(device: &D) {
     assert!(device.field_norms(&field, [1.0; 3], &mut two).is_err());
     assert!(device.field_energies(&image, dims, [1.0; 3], [1.0; 3], &mut two).is_err());
     assert!(device.field_lengths(&field, [1.0; 3], &mut out).is_err());
+    assert!(device.field_overshoot(&field, dims, &mut out).is_err());
     assert!(device.blend_fields(None, &field, &mut out).is_err());
     assert!(device.blend_fields(Some(&image), &image, &mut out).is_err());
     let mut halves = device.alloc::<u16>(71).unwrap();
@@ -546,6 +571,9 @@ fn bits<D: Device>(device: &D) -> Results {
         let mut out = device.upload(&noise(dims, 6, 2.0)).unwrap();
         device.blend_fields(Some(&u), &lengths, &mut out).unwrap();
         device.blend_fields(None, &slope, &mut out).unwrap();
+        let mut beyond = device.alloc(len(dims)).unwrap();
+        device.field_overshoot(&u, dims, &mut beyond).unwrap();
+        results.push((format!("overshoot {dims:?}"), device.into_host(beyond).unwrap()));
         results.push((format!("lengths {dims:?}"), device.into_host(lengths).unwrap()));
         results.push((format!("blend {dims:?}"), device.into_host(out).unwrap()));
         let mut two = device.alloc(2).unwrap();

@@ -102,15 +102,34 @@ impl<D: Device> Moved<D> {
     /// # Errors
     /// What fails on the device.
     pub fn warp(&mut self, device: &D, field: &D::Buffer<f32>, dims: Dims) -> Result<()> {
+        let mut values = std::mem::replace(&mut self.values, device.alloc(0)?);
+        let warped = self.warp_to(device, field, dims, &mut values);
+        self.values = values;
+        warped
+    }
+
+    /// As [`warp`](Self::warp), but the warped image goes to `out`.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn warp_to(
+        &self,
+        device: &D,
+        field: &D::Buffer<f32>,
+        dims: Dims,
+        out: &mut D::Buffer<f32>,
+    ) -> Result<()> {
+        let (image, linear) = (&self.image, Interpolation::Linear);
+        let from = image.grid.dims();
         device.warp_field(
-            &self.image.values,
-            self.image.grid.dims(),
+            &image.values,
+            from,
             &self.map,
             field,
             dims,
-            Interpolation::Linear,
-            self.image.outside,
-            &mut self.values,
+            linear,
+            image.outside,
+            out,
         )?;
         Ok(())
     }

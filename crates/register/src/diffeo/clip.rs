@@ -43,6 +43,21 @@ impl IndexBox {
         (0..3).map(|a| self.size[a] as f64 / grid.dims()[a] as f64).product()
     }
 
+    /// The box, grown as little as may be to sizes that suit, as far as the grid goes; an axis
+    /// along which no size suits stays as it is.
+    #[must_use]
+    pub fn grown(&self, grid: &Grid, suits: impl Fn(usize) -> bool) -> Self {
+        let (dims, mut grown) = (grid.dims(), *self);
+        for a in (0..3).filter(|&a| dims[a] > 1) {
+            if let Some(size) = (self.size[a]..=dims[a]).find(|&n| suits(n)) {
+                let before = (size - self.size[a]) / 2;
+                grown.start[a] = self.start[a].saturating_sub(before).min(dims[a] - size);
+                grown.size[a] = size;
+            }
+        }
+        grown
+    }
+
     fn check(&self, grid: &Grid) -> Result<()> {
         let inside = (0..3).all(|a| self.size[a] > 0 && self.end()[a] <= grid.dims()[a]);
         if inside {

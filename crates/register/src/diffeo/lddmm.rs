@@ -87,18 +87,37 @@ impl<D: Device> Kept<D> {
         })
     }
 
-    fn load(&self, device: &D, to: &mut D::Buffer<f32>) -> Result<()> {
+    /// The field in single precision, where it is kept or in `room`.
+    fn view<'a>(&'a self, device: &D, room: &'a mut D::Buffer<f32>) -> Result<&'a D::Buffer<f32>> {
         match self {
-            Kept::Single(v) => device.copy(v, to)?,
-            Kept::Half(v) => device.of_half(v, to)?,
+            Kept::Single(v) => Ok(v),
+            Kept::Half(v) => {
+                device.of_half(v, room)?;
+                Ok(room)
+            }
         }
-        Ok(())
     }
 
-    fn store(&mut self, device: &D, from: &D::Buffer<f32>) -> Result<()> {
+    /// Changes the field in place, or in `room`, where it is after [`view`](Self::view).
+    fn change(
+        &mut self,
+        device: &D,
+        room: &mut D::Buffer<f32>,
+        how: impl FnOnce(&mut D::Buffer<f32>) -> Result<()>,
+    ) -> Result<()> {
         match self {
-            Kept::Single(v) => device.copy(from, v)?,
-            Kept::Half(v) => device.to_half(from, v)?,
+            Kept::Single(v) => how(v),
+            Kept::Half(v) => {
+                how(room)?;
+                Ok(device.to_half(room, v)?)
+            }
+        }
+    }
+
+    fn set(&mut self, device: &D, to: D::Buffer<f32>) -> Result<()> {
+        match self {
+            Kept::Single(v) => *v = to,
+            Kept::Half(v) => device.to_half(&to, v)?,
         }
         Ok(())
     }
@@ -200,8 +219,8 @@ impl<D: Device> Path<D> {
             let mut field = device.alloc::<f32>(3 * n)?;
             for k in 0..self.time_steps {
                 let j = if backward { self.time_steps - 1 - k } else { k };
-                self.velocities[j].load(&device, &mut velocity)?;
-                device.advance(&field, &velocity, &self.step(sign), self.dims, &mut spare)?;
+                let v = self.velocities[j].view(&device, &mut velocity)?;
+                device.advance(&field, v, &self.step(sign), self.dims, &mut spare)?;
                 std::mem::swap(&mut field, &mut spare);
             }
             fields.push(field);
@@ -244,16 +263,19 @@ impl<D: Device> Deformation for Path<D> {
             let mut v = device.alloc::<f32>(3 * before)?;
             let mut voxels = device.alloc::<f32>(3 * before)?;
             let mut onto = device.alloc::<f32>(len)?;
-            let mut scaled = device.alloc::<f32>(len)?;
             for kept in self.velocities.drain(..) {
-                kept.load(&device, &mut v)?;
+                let v = kept.view(&device, &mut v)?;
                 // Of no displacement at all, an advance is a scaling of each component.
                 let step = Step { scale: old.map(|h| 1.0 / h), limit: None };
-                device.advance(&coarse, &v, &step, from, &mut voxels)?;
+                device.advance(&coarse, v, &step, from, &mut voxels)?;
                 device.resample_field(&voxels, from, &grid_map(from, to), to, &mut onto)?;
+                let mut scaled = device.alloc::<f32>(len)?;
                 device.advance(&fine, &onto, &Step { scale: new, limit: None }, to, &mut scaled)?;
-                let mut kept = Kept::zero(&device, len, self.storage)?;
-                kept.store(&device, &scaled)?;
+                let mut kept = match self.storage {
+                    Storage::Full => Kept::Single(device.alloc(0)?),
+                    _ => Kept::zero(&device, len, self.storage)?,
+                };
+                kept.set(&device, scaled)?;
                 velocities.push(kept);
             }
         }
@@ -338,16 +360,15 @@ impl<D: Device> Lddmm<D> {
 impl<D: Device> Work<D> {
     /// Goes from time `from` to time `to` with `field` as the displacement of `φ_{from,0}`; keeps
     /// the images of the times after `from`.
-    fn forward(&mut self, path: &mut Path<D>, from: usize, to: usize) -> Result<()> {
+    fn forward(&mut self, path: &Path<D>, from: usize, to: usize) -> Result<()> {
         let device = path.device.clone();
         for j in from..to {
-            path.velocities[j].load(&device, &mut self.velocity)?;
+            let velocity = path.velocities[j].view(&device, &mut self.velocity)?;
             let step = path.step(-1.0);
-            device.advance(&self.field, &self.velocity, &step, path.dims, &mut self.spare)?;
+            device.advance(&self.field, velocity, &step, path.dims, &mut self.spare)?;
             std::mem::swap(&mut self.field, &mut self.spare);
-            for (c, moved) in path.moved.iter_mut().enumerate() {
-                moved.warp(&device, &self.field, path.dims)?;
-                device.copy(&moved.values, &mut self.images[c][j - from])?;
+            for (c, moved) in path.moved.iter().enumerate() {
+                moved.warp_to(&device, &self.field, path.dims, &mut self.images[c][j - from])?;
             }
         }
         Ok(())
@@ -406,15 +427,16 @@ impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
             work.forward(path, s * every, steps.min((s + 1) * every))?;
         }
         for j in 0..steps {
-            path.velocities[j].load(&device, &mut work.velocity)?;
-            device.elastic_product(&work.operator, &work.velocity, dims, &mut work.spare)?;
-            let norm =
-                device.reduce(&[&work.velocity, &work.spare], &[Reduction::Dot(0, 1)])?[0] / n;
+            let velocity = path.velocities[j].view(&device, &mut work.velocity)?;
+            device.elastic_product(&work.operator, velocity, dims, &mut work.spare)?;
+            let norm = device.reduce(&[velocity, &work.spare], &[Reduction::Dot(0, 1)])?[0] / n;
             energy.path += norm / steps as f64;
             energy.length += norm.max(0.0).sqrt() / steps as f64;
         }
         for (c, metric) in self.metrics.iter().enumerate() {
-            let (fixed, moved) = (&path.at_scale[c].values, &path.moved[c].values);
+            // The last segment ends with the image that all of the flow has moved.
+            let moved = &work.images[c][(steps - 1) % every];
+            let fixed = &path.at_scale[c].values;
             let (weights, slope) = (path.weights.as_ref(), &mut work.slopes[c]);
             energy.similarity += metric.evaluate(&device, fixed, moved, weights, dims, slope)?;
         }
@@ -443,7 +465,7 @@ impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
                 device.copy(&work.force, &mut work.field)?;
             }
             for j in (first..last).rev() {
-                path.velocities[j].load(&device, &mut work.velocity)?;
+                let velocity = path.velocities[j].view(&device, &mut work.velocity)?;
                 device.jacobian_determinant(&work.field, dims, &mut work.jacobian)?;
                 for c in 0..self.metrics.len() {
                     device.warp_field(
@@ -469,7 +491,7 @@ impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
                     None => {
                         // The first gradient of the scale sets the rate: its largest step is given.
                         let gradient = x(0) * 2.0 - x(1) * param(0);
-                        let inputs = [&work.velocity, &work.solution];
+                        let inputs = [velocity, &work.solution];
                         device.eval(&gradient, &inputs, &[factor], None, &mut work.spare)?;
                         device.field_norms(&work.spare, [1.0; 3], &mut work.norms)?;
                         let largest = device.download(&work.norms)?[0];
@@ -481,18 +503,14 @@ impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
                     }
                 };
                 let step = path.step(1.0);
-                device.advance(&work.field, &work.velocity, &step, dims, &mut work.spare)?;
+                device.advance(&work.field, velocity, &step, dims, &mut work.spare)?;
                 std::mem::swap(&mut work.field, &mut work.spare);
                 let update = x(0) - (x(0) * 2.0 - x(1) * param(0)) * param(1);
-                let (velocity, solution) = (&mut work.velocity, &work.solution);
-                device.eval_in_place(
-                    &update,
-                    velocity,
-                    &[solution],
-                    &[factor, rate as f32],
-                    None,
-                )?;
-                path.velocities[j].store(&device, &work.velocity)?;
+                let (room, solution) = (&mut work.velocity, &work.solution);
+                path.velocities[j].change(&device, room, |v| {
+                    let by = [factor, rate as f32];
+                    Ok(device.eval_in_place(&update, v, &[solution], &by, None)?)
+                })?;
             }
         }
         Ok(total)

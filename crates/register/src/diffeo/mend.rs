@@ -41,12 +41,12 @@ pub fn mend<D: Device>(device: &D, field: &mut D::Buffer<f32>, dims: Dims) -> Re
     Ok(touched)
 }
 
-/// The largest inverse-consistency error that is left as it is, voxels.
-const ERROR: f64 = 0.4;
+/// The largest inverse-consistency error that is usually left as it is, voxels.
+pub const ERROR: f64 = 0.4;
 /// The most rounds of smoothing for consistency.
-const REPAIRS: usize = 6;
+const REPAIRS: usize = 20;
 
-/// Inverts a field, and where going there and back misses by more than a part of a voxel, because
+/// Inverts a field, and where going there and back misses by more than `error` voxels, because
 /// the inverse changes too fast to be interpolated, smooths the field and inverts it again; the
 /// voxels that were touched, summed over the rounds. `inverse` is the start, and gets the inverse.
 ///
@@ -57,6 +57,7 @@ pub fn invert_consistently<D: Device>(
     field: &mut D::Buffer<f32>,
     dims: Dims,
     inverse: &mut D::Buffer<f32>,
+    error: f64,
 ) -> Result<usize> {
     let n = dims.iter().product::<usize>();
     let mut touched = 0;
@@ -74,10 +75,10 @@ pub fn invert_consistently<D: Device>(
         let inside = stays_inside(device, field, dims)?;
         device.eval_in_place(&(x(0) * x(1)), &mut mask, &[&inside], &[], None)?;
         drop(inside);
-        if device.reduce(&[&mask], &[Reduction::Max(0)])?[0] <= ERROR {
+        if device.reduce(&[&mask], &[Reduction::Max(0)])?[0] <= error {
             break;
         }
-        device.eval_in_place(&x(0).gt(param(0)), &mut mask, &[], &[ERROR as f32], None)?;
+        device.eval_in_place(&x(0).gt(param(0)), &mut mask, &[], &[error as f32], None)?;
         touched += smooth_near(device, field, dims, mask)?;
     }
     Ok(touched)

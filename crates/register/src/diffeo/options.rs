@@ -107,11 +107,7 @@ impl Default for DeformOptions {
         let scale = |factor, iterations| Scale { factor, iterations };
         Self {
             model: DeformModel::default(),
-            solver: SolverOptions {
-                kind: SolverKind::Gaussian,
-                sigma: 1.732,
-                ..SolverOptions::default()
-            },
+            solver: SolverOptions::of(SolverKind::Gaussian),
             total_sigma: 0.7,
             schedule: vec![scale(4, 100), scale(2, 100), scale(1, 50)],
             step: 0.5,
@@ -136,7 +132,7 @@ impl DeformOptions {
         match model {
             DeformModel::Greedy => {}
             DeformModel::Symmetric => options.clip = false,
-            DeformModel::Lddmm => options.solver.kind = SolverKind::Fft,
+            DeformModel::Lddmm => options.solver = SolverOptions::of(SolverKind::Fft),
         }
         options
     }

@@ -8,7 +8,7 @@ use super::clip::{Guard, IndexBox, common_box, crop, crop_grid, foreground_box, 
 use super::greedy::{Greedy, Pair, finest};
 use super::lddmm::{Lddmm, Path};
 use super::measures::FieldMeasures;
-use super::mend::{invert_consistently, mend};
+use super::mend::{ERROR, invert_consistently, mend};
 use super::multiscale::{self, ScaleRecord};
 use super::options::{DeformInput, DeformModel, DeformOptions};
 use super::result::{DeformResult, PathRecord};
@@ -38,15 +38,27 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
             return Err(option("--channel", channel.weight, "give a weight above 0"));
         }
     }
+    for factor in input.affine.matrix.svd(false, false).singular_values.iter() {
+        if !(LENGTHS.0..=LENGTHS.1).contains(factor) {
+            let value = format!("a map that changes lengths by a factor of {factor:.4}");
+            let remedy = "no deformation can start there; give a map that fits the images, or \
+                          none where their headers do; an affine registration that ends so has \
+                          failed";
+            return Err(option("--affine", value, remedy));
+        }
+    }
     Ok(())
 }
+
+/// The factors by which an affine map to start from may change lengths.
+const LENGTHS: (f64, f64) = (0.1, 10.0);
 
 /// Registers the moving images to the fixed ones by a diffeomorphism after an affine map.
 ///
 /// The result has the same bits for any number of threads.
 ///
 /// # Errors
-/// Options out of range; images that are constant or not finite; fixed images on different grids;
+/// Options out of range; an affine map that changes lengths tenfold; images that are constant or not finite; fixed images on different grids;
 /// memory that runs out; a stop asked for by the listener.
 pub fn register_deformable<D: Device>(
     device: &D,
@@ -89,7 +101,7 @@ pub fn register_deformable<D: Device>(
         mended += mend(device, &mut field, whole.dims())?;
         // What is a model's own inverse is near; Newton's method makes it exact at the voxels. (A
         // symmetric one treats both directions alike.)
-        mended += invert_consistently(device, &mut field, whole.dims(), &mut inverse)?;
+        mended += invert_consistently(device, &mut field, whole.dims(), &mut inverse, ERROR)?;
     }
     let measures = FieldMeasures::new(device, whole, &field, Some(&inverse), None)?;
     let mut jacobian = device.alloc::<f32>(whole.len())?;
@@ -209,7 +221,8 @@ fn clip_box(input: &DeformInput<'_>, options: &DeformOptions) -> Result<IndexBox
             IndexBox { start, size }
         }));
     }
-    Ok(found.unwrap_or_else(|| IndexBox::whole(whole)))
+    let found = found.unwrap_or_else(|| IndexBox::whole(whole));
+    Ok(found.grown(whole, |n| options.solver.suits(n)))
 }
 
 /// Calibrated images on the device.

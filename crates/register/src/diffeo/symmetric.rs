@@ -7,14 +7,13 @@
 
 use super::channel::{DeviceImage, Metric, coarser, factors_for};
 use super::greedy::finest;
-use super::mend::mend;
+use super::mend::{ERROR, invert_consistently, mend};
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
 use super::side::{Mover, Side};
 use crate::error::{RegisterError, Result};
 use voxalign_compute::ops::elementwise::x;
-use voxalign_compute::ops::flow::Inversion;
-use voxalign_compute::{Device, Dims};
+use voxalign_compute::{Device, DeviceBuffer, Dims};
 use voxalign_image::{Affine, Grid, Matrix3, Matrix4, Vector3};
 
 /// The map that done twice is `affine`, by the iteration of Denman and Beavers (1976).
@@ -136,14 +135,23 @@ impl<D: Device> Middle<D> {
         let (device, dims) = (self.device, fixed.dims());
         let map = fixed.to_world().then(&self.half).then(self.grid.to_index()).rows();
         let [(from, mut u_f), (_, mut u_m)] = self.sides.map(Side::into_field);
-        let mended = mend(&device, &mut u_f, from)? + mend(&device, &mut u_m, from)?;
-        let there = through(&device, &u_f, &u_m, from, &map, dims)?;
-        let back = through(&device, &u_m, &u_f, from, &map, dims)?;
+        let mut mended = mend(&device, &mut u_f, from)? + mend(&device, &mut u_m, from)?;
+        let mut undone = |u: &mut D::Buffer<f32>| -> Result<_> {
+            let mut undone = device.alloc::<f32>(u.len())?;
+            device.eval(&(-x(0)), &[u], &[], None, &mut undone)?;
+            // The errors of both sides add up.
+            mended += invert_consistently(&device, u, from, &mut undone, 0.5 * ERROR)?;
+            Ok(undone)
+        };
+        let (undo_f, undo_m) = (undone(&mut u_f)?, undone(&mut u_m)?);
+        let there = through(&device, &undo_f, &u_m, from, &map, dims)?;
+        drop((undo_f, u_m));
+        let back = through(&device, &undo_m, &u_f, from, &map, dims)?;
         Ok(([there, back], mended))
     }
 }
 
-/// The displacement of undoing `first` and then doing `second`, both on the middle, on another grid.
+/// The displacement `first`, then `second`, both on the middle, on another grid.
 fn through<D: Device>(
     device: &D,
     first: &D::Buffer<f32>,
@@ -153,12 +161,8 @@ fn through<D: Device>(
     dims: Dims,
 ) -> Result<D::Buffer<f32>> {
     let n: usize = dims.iter().product();
-    let mut undone = device.alloc::<f32>(3 * middle.iter().product::<usize>())?;
-    device.eval(&(-x(0)), &[first], &[], None, &mut undone)?;
-    device.invert_field(first, middle, Inversion::default(), &mut undone)?;
     let mut inner = device.alloc::<f32>(3 * n)?;
-    device.resample_field(&undone, middle, map, dims, &mut inner)?;
-    drop(undone);
+    device.resample_field(first, middle, map, dims, &mut inner)?;
     let mut out = device.alloc::<f32>(3 * n)?;
     device.compose_fields(second, middle, map, &inner, dims, &mut out)?;
     Ok(out)

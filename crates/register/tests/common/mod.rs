@@ -168,13 +168,14 @@ pub fn padded(grid: &Grid, mm: f64) -> Grid {
 /// Mean Dice over the labels of 4 and above with more than 50 voxels in both maps; the moving map
 /// is resampled by nearest neighbour.
 pub fn dice(fixed: &LabelMap, moving: &LabelMap, transform: &Affine) -> f64 {
-    dice_through(fixed, moving, |_, p| transform.apply(p))
+    dice_through(fixed, moving, 4, |_, p| transform.apply(p))
 }
 
 /// As [`dice`], through a function of the voxel's number and its world position.
 pub fn dice_through(
     fixed: &LabelMap,
     moving: &LabelMap,
+    smallest: usize,
     to: impl Fn(usize, Vector3<f64>) -> Vector3<f64>,
 ) -> f64 {
     const MOST: usize = 4096;
@@ -203,10 +204,39 @@ pub fn dice_through(
             counts[l as usize][3] += 1;
         }
     }
-    let scores: Vec<f64> = counts[4..]
+    let scores: Vec<f64> = counts[smallest..]
         .iter()
         .filter(|c| c[0] > 50 && c[1] > 50)
         .map(|c| 2.0 * f64::from(c[3]) / f64::from(c[0] + c[2]))
         .collect();
     scores.iter().sum::<f64>() / scores.len() as f64
+}
+
+/// The image on a grid, each of whose voxels (with its world position) comes from a place of the
+/// image's world; by linear interpolation, the nearest value outside.
+pub fn through(
+    image: &Volume<f32>,
+    grid: &Grid,
+    from: impl Fn(usize, Vector3<f64>) -> Vector3<f64>,
+) -> Vec<f32> {
+    let (dims, size, index) = (grid.dims(), image.dims(), image.grid().to_index());
+    let value = |i: usize| {
+        let at = [i % dims[0], i / dims[0] % dims[1], i / (dims[0] * dims[1])];
+        let p = index.apply(from(i, grid.index_to_world(Vector3::from(at.map(|v| v as f64)))));
+        let q = [0, 1, 2].map(|a| p[a].clamp(0.0, (size[a] - 1) as f64));
+        let mut sum = 0.0;
+        for corner in 0..8 {
+            let (mut weight, mut voxel) = (1.0, [0; 3]);
+            for a in 0..3 {
+                let (low, part) = (q[a].floor(), q[a].fract());
+                let upper = corner >> a & 1;
+                voxel[a] = (low as usize + upper).min(size[a] - 1);
+                weight *= if upper == 1 { part } else { 1.0 - part };
+            }
+            sum += weight
+                * f64::from(image.data()[(voxel[2] * size[1] + voxel[1]) * size[0] + voxel[0]]);
+        }
+        sum as f32
+    };
+    (0..grid.len()).map(value).collect()
 }

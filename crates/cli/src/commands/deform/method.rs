@@ -254,14 +254,14 @@ pub(crate) struct DeformMethodArgs {
     /// Weight of the velocity itself [default: 0.001]
     #[arg(long, value_name = "C", allow_negative_numbers = true, help_heading = "Smoothness")]
     gamma: Option<f64>,
-    /// What the operator has beyond the border of the grid [default: zero]
+    /// What the operator has beyond the border of the grid [default: periodic with fft, else zero]
     #[arg(long, value_enum, help_heading = "Smoothness")]
     boundary: Option<BoundaryName>,
     /// Most iterations of sor, cg and hybrid for a velocity [default: 200, and 4 for those of
     /// hybrid that start from the last solution]
     #[arg(long, value_name = "N", help_heading = "Smoothness")]
     solver_iterations: Option<usize>,
-    /// Relative residual at which sor, cg and hybrid stop [default: 0.001]
+    /// Relative residual at which sor and cg stop [default: 0.001]
     #[arg(long, value_name = "R", allow_negative_numbers = true, help_heading = "Smoothness")]
     solver_tolerance: Option<f64>,
     /// Standard deviation of the Gaussian over the whole displacement after each iteration, voxels
@@ -337,7 +337,7 @@ impl DeformMethodArgs {
         };
         let options = DeformOptions {
             model,
-            solver: self.solver(&default.solver)?,
+            solver: self.solver(default.solver)?,
             total_sigma: self.total_sigma.unwrap_or(default.total_sigma),
             schedule: self.schedule.as_ref().map_or(default.schedule, |s| s.0.clone()),
             step: self.step.unwrap_or(default.step),
@@ -376,8 +376,9 @@ impl DeformMethodArgs {
         Ok(())
     }
 
-    fn solver(&self, default: &SolverOptions) -> Result<SolverOptions, Failure> {
-        let kind = self.solver.map_or(default.kind, Into::into);
+    fn solver(&self, usual: SolverOptions) -> Result<SolverOptions, Failure> {
+        let kind = self.solver.map_or(usual.kind, Into::into);
+        let default = if kind == usual.kind { usual } else { SolverOptions::of(kind) };
         if kind == SolverKind::Gaussian {
             for (given, option) in [
                 (self.alpha.is_some(), "--alpha"),

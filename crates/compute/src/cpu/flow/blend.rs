@@ -1,5 +1,6 @@
-//! Lengths of vectors, and fields that are brought towards others.
+//! Lengths of vectors, where they lead, and fields that are brought towards others.
 
+use crate::Dims;
 use crate::cpu::Cpu;
 use crate::cpu::resample::warp::{Field, components};
 use crate::cpu::simd::kernel;
@@ -22,6 +23,37 @@ kernel! {
         let [x, y, z] = field;
         for (((out, x), y), z) in out.iter_mut().zip(x).zip(y).zip(z) {
             let (x, y, z) = (x * scale[0], y * scale[1], z * scale[2]);
+            *out = (x * x + y * y + z * z).sqrt();
+        }
+    }
+}
+
+/// How far each vector leads out of the grid. All arguments have been checked.
+pub(super) fn overshoot(cpu: &Cpu, field: &[f32], dims: Dims, out: &mut [f32]) {
+    let field = components(field);
+    let rows = CHUNK.div_ceil(dims[0]);
+    cpu.chunks_mut(out, rows * dims[0], |task, out| {
+        for (k, out) in out.chunks_mut(dims[0]).enumerate() {
+            let row = task * rows + k;
+            let at = [row % dims[1], row / dims[1]];
+            let field = field.map(|c| &c[row * dims[0]..][..dims[0]]);
+            overshoot_of_row(cpu.simd(), field, dims, at, out);
+        }
+    });
+}
+
+kernel! {
+    fn overshoot_of_row<V>(_v, field: Field<'_>, dims: Dims, at: [usize; 2], out: &mut [f32]) {
+        let [x, y, z] = field;
+        // The displacement less the part of it that stays within; both limits are exact numbers.
+        let beyond = |u: f32, at: usize, n: usize| {
+            let (low, high) = (-(at as f32), (n - 1 - at) as f32);
+            if u < low { u - low } else if u > high { u - high } else { u * 0.0 }
+        };
+        for (i, (((out, x), y), z)) in out.iter_mut().zip(x).zip(y).zip(z).enumerate() {
+            let x = beyond(*x, i, dims[0]);
+            let y = beyond(*y, at[0], dims[1]);
+            let z = beyond(*z, at[1], dims[2]);
             *out = (x * x + y * y + z * z).sqrt();
         }
     }

@@ -15,7 +15,7 @@ use crate::device::DeviceBuffer;
 use crate::error::{Result, check_len, voxels};
 use crate::ops::flow::{
     Flow, Inversion, Inverted, Step, check_advance, check_field, check_field_on, check_inversion,
-    check_largest, check_scale, factor,
+    check_largest, check_overshoot, check_scale, factor,
 };
 use crate::ops::stencil::{check_spacing, laplacian_factors};
 
@@ -110,6 +110,17 @@ impl Flow for Cpu {
         check_len("output", check_field(field.len())?, out.len())?;
         check_scale(scale)?;
         blend::lengths(self, field.as_slice(), scale, out.as_mut_slice());
+        Ok(())
+    }
+
+    fn field_overshoot(
+        &self,
+        field: &CpuBuffer<f32>,
+        dims: Dims,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        check_overshoot(field.len(), dims, out.len())?;
+        blend::overshoot(self, field.as_slice(), dims, out.as_mut_slice());
         Ok(())
     }
 

@@ -215,3 +215,20 @@ KERNEL(invert, 256, IN(float) field, u64 n, Grid g, float tolerance, u32 iterati
         if (count) atomicAdd(&ends[1], (u64)count);
     }
 }
+
+// The displacement less the part of it that stays within the grid.
+DEVICE float beyond(float u, u32 at, u32 n) {
+    const float low = -(float)at, high = (float)(n - 1u - at);
+    return u < low ? u - low : u > high ? u - high : u * 0.0f;
+}
+
+// How far each displacement leads out of the grid.
+KERNEL(overshoot, 256, IN(float) field, u64 n, Grid g, OUT(float) out) {
+    const u64 i = global_thread();
+    if (i >= n) return;
+    const u32 row = (u32)i / g.dims[0];
+    const float x = beyond(field[i], (u32)i % g.dims[0], g.dims[0]);
+    const float y = beyond(field[i + n], row % g.dims[1], g.dims[1]);
+    const float z = beyond(field[i + 2 * n], row / g.dims[1], g.dims[2]);
+    out[i] = sqrtf(x * x + y * y + z * z);
+}

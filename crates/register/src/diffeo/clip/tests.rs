@@ -1,6 +1,8 @@
 use super::*;
+use crate::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_compute::Memory;
 use voxalign_compute::cpu::Cpu;
+use voxalign_compute::ops::elastic::Boundary;
 use voxalign_image::{Displacement, Matrix3, Transform, VectorField};
 
 fn block(grid: &Grid, from: [usize; 3], to: [usize; 3]) -> Volume<f32> {
@@ -53,6 +55,22 @@ fn both_boxes_and_the_guard_count() {
     assert!(bad.is_err());
     let outside = IndexBox { start: [90, 0, 0], size: [11, 1, 1] };
     assert!(crop_grid(&fixed, &outside).unwrap_err().to_string().contains("90"));
+}
+
+#[test]
+fn boxes_grow_to_sizes_that_suit() {
+    let grid = Grid::axis_aligned([100, 40, 31], [1.0; 3]).unwrap();
+    let small = IndexBox { start: [30, 0, 25], size: [29, 37, 5] };
+    let grown = small.grown(&grid, |n| n % 10 == 0);
+    assert_eq!(grown, IndexBox { start: [30, 0, 21], size: [30, 40, 10] });
+    assert_eq!(small.grown(&grid, |n| n == 200), small);
+    let sizes = |boundary| {
+        let options = SolverOptions { boundary, ..SolverOptions::of(SolverKind::Fft) };
+        (100..131).filter(|&n| options.suits(n)).collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(Boundary::Periodic), [100, 108, 112, 120, 126, 128]);
+    assert_eq!(sizes(Boundary::Zero), [104, 107, 111, 119, 124, 125, 127]);
+    assert!(SolverOptions::of(SolverKind::Gaussian).suits(101));
 }
 
 #[test]

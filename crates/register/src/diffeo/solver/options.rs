@@ -68,7 +68,7 @@ impl Default for SolverOptions {
             beta: 0.0,
             gamma: 0.001,
             boundary: Boundary::default(),
-            sigma: 3.0,
+            sigma: 1.732,
             iterations: None,
             tolerance: 1e-3,
         }
@@ -76,6 +76,35 @@ impl Default for SolverOptions {
 }
 
 impl SolverOptions {
+    /// What is usual for a solver: the frequencies of a grid that repeats itself are some times
+    /// faster to find than sines, and the others need no frequencies.
+    #[must_use]
+    pub fn of(kind: SolverKind) -> Self {
+        let boundary = match kind {
+            SolverKind::Fft => Boundary::Periodic,
+            _ => Boundary::Zero,
+        };
+        Self { kind, boundary, ..Self::default() }
+    }
+
+    /// Whether a grid of `n` voxels along an axis suits the transforms of the solver: theirs are
+    /// fast for lengths that are products of small primes.
+    #[must_use]
+    pub fn suits(&self, n: usize) -> bool {
+        let mut rest = match (self.kind, self.boundary) {
+            (SolverKind::Fft, Boundary::Periodic) if n.is_multiple_of(2) => n,
+            (SolverKind::Fft, Boundary::Periodic) => return false,
+            (SolverKind::Fft, Boundary::Zero) => n + 1,
+            _ => 1,
+        };
+        for prime in [2, 3, 5, 7] {
+            while rest.is_multiple_of(prime) && rest > 0 {
+                rest /= prime;
+            }
+        }
+        rest == 1
+    }
+
     /// The operator on a grid of a spacing.
     #[must_use]
     pub fn operator(&self, spacing: [f64; 3]) -> ElasticOperator {
@@ -91,7 +120,8 @@ impl SolverOptions {
         };
         if self.kind == SolverKind::Gaussian {
             if !(self.sigma.is_finite() && self.sigma > 0.0) {
-                let remedy = "the width of the Gaussian is a number of voxels above 0, such as 3";
+                let remedy =
+                    "the width of the Gaussian is a number of voxels above 0, such as 1.732";
                 return wrong("--sigma", self.sigma.to_string(), remedy);
             }
             return Ok(());

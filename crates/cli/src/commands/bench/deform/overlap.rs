@@ -13,6 +13,7 @@ use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_image::LabelMap;
 use voxalign_register::compare::{OverlapRule, compare_labels};
+use voxalign_register::diffeo::solver::SolverOptions;
 use voxalign_register::diffeo::{DeformModel, DeformOptions};
 
 /// Label maps and which labels count.
@@ -82,7 +83,7 @@ pub(super) fn measure<D: Device>(
                     continue;
                 }
                 let mut options = DeformOptions::of(model);
-                options.solver.kind = solver;
+                options.solver = SolverOptions::of(solver);
                 let start = Instant::now();
                 let result = images.register(device, similarity, &options, &Watch::default())?;
                 let seconds = start.elapsed().as_secs_f64();
