@@ -434,7 +434,12 @@ fn several_tiles_match<D: Histogram>(device: &D) {
     {
         // Counting very many bins takes its time on an emulated device.
         let many = bins > 10_000;
-        let fixed_dims = if many { [21, 13, 7] } else { [45, 39, 21] };
+        let fixed_dims = match bins {
+            // More tiles than a warp has lanes.
+            7 => [129, 97, 17],
+            _ if many => [21, 13, 7],
+            _ => [45, 39, 21],
+        };
         let moving_dims = [83, 64, 37];
         let n: usize = fixed_dims.iter().product();
         let m: usize = moving_dims.iter().product();

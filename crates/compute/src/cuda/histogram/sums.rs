@@ -22,6 +22,8 @@ static PROGRAMS: LazyLock<[[Program; 2]; 2]> = LazyLock::new(|| {
 /// Bytes of shared memory for the places of sums or for slopes; tiles with more bins use the
 /// memory of the GPU.
 const MOST_SHARED: usize = 48 << 10;
+/// Threads of a block that adds the sums of tiles, and the most of them for a bin.
+const ADDING: usize = 256;
 
 /// The numbers that the kernels sum in.
 trait Real: Element {
@@ -221,8 +223,9 @@ impl<'a> Call<'a> {
         ]);
         let mut shape = Shape::blocks(tiles, THREADS).with_shared(near + room * size_of::<f32>());
         shape.grid[1] = part.len() as u32;
-        let lanes = tiles.next_power_of_two().min(32) as u32;
-        let mut adding = Shape::covering(bins * lanes as usize, 256);
+        // A bin has entries in a part of the tiles.
+        let lanes = tiles.next_power_of_two().min(ADDING) as u32;
+        let mut adding = Shape::covering(bins * lanes as usize, ADDING as u32);
         adding.grid[1] = part.len() as u32;
         // SAFETY: the parameters are the kernels'. They read samples and entries of the tiles,
         // moving voxels of clamped cells, and write the entries of each tile that has samples; what

@@ -156,11 +156,13 @@ KERNEL(binned_sums, PER_SM(THREADS, 2), Tiling tiling, MovingShape moving, IN(fl
     }
 }
 
-// Adds the tiles' sums of every bin, in the order of tiles: `lanes` lanes take a bin of a map.
+// Adds the tiles' sums of every bin in an order that depends on the tiles only: `lanes` lanes, a power
+// of two of at most a block, take a bin of a map.
 // `entries` is the number of entries of a map.
 KERNEL(add_entries, 256, IN(double) partials, IN(u32) bin_first, IN(u64) bin_entries, u64 entries,
        u32 bins, u32 lanes, OUT(double) sums) {
     u32 bin = (u32)(global_thread() / lanes), part = threadIdx.x & (lanes - 1), map = blockIdx.y;
+    SHARED(double, of_warps, 8 * TERMS);
     double sum[TERMS];
 #pragma unroll
     for (u32 j = 0; j < TERMS; ++j) sum[j] = 0.0;
@@ -176,8 +178,22 @@ KERNEL(add_entries, 256, IN(double) partials, IN(u32) bin_first, IN(u64) bin_ent
     }
 #pragma unroll
     for (u32 j = 0; j < TERMS; ++j)
-        for (u32 step = lanes / 2; step; step >>= 1)
+        for (u32 step = (lanes < WARP ? lanes : WARP) / 2; step; step >>= 1)
             sum[j] += __shfl_xor_sync(ALL_LANES, sum[j], step);
+    if (lanes > WARP) {
+        const u32 warp = threadIdx.x / WARP, beyond = warp + lanes / WARP;
+        if (threadIdx.x % WARP == 0) {
+#pragma unroll
+            for (u32 j = 0; j < TERMS; ++j) of_warps[warp * TERMS + j] = sum[j];
+        }
+        __syncthreads();
+        if (part == 0) {
+            for (u32 w = warp + 1; w < beyond; ++w) {
+#pragma unroll
+                for (u32 j = 0; j < TERMS; ++j) sum[j] += of_warps[w * TERMS + j];
+            }
+        }
+    }
     if (bin < bins && part == 0) {
 #pragma unroll
         for (u32 j = 0; j < TERMS; ++j) sums[((u64)map * bins + bin) * TERMS + j] = sum[j];
