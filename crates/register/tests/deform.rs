@@ -1,6 +1,6 @@
 //! Deformable registration: shapes, known deformations, symmetry, the same bits.
 
-#![allow(clippy::unwrap_used, clippy::float_cmp)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod common;
 
@@ -290,6 +290,20 @@ fn the_emulated_gpu_agrees() {
         println!("skipped: there is no C++ compiler");
         return;
     };
+    agrees_with_the_cpu(&cuda);
+}
+
+/// A GPU does as the CPU, where the environment names one.
+#[test]
+fn a_gpu_agrees() {
+    if std::env::var("VOXALIGN_TEST_DEVICE").is_ok_and(|d| d.starts_with("cuda")) {
+        agrees_with_the_cpu(&Cuda::new(0).unwrap());
+    } else {
+        println!("skipped: VOXALIGN_TEST_DEVICE names no GPU");
+    }
+}
+
+fn agrees_with_the_cpu(cuda: &Cuda) {
     let grid = Grid::axis_aligned([20, 18, 16], [2.0; 3]).unwrap();
     let moving = Volume::from_fn(grid.clone(), |x, y, z| {
         let d = Vector3::new(x as f64 - 9.0, y as f64 - 8.0, z as f64 - 7.5);
@@ -311,7 +325,7 @@ fn the_emulated_gpu_agrees() {
             ..DeformOptions::default()
         };
         let one = register(&cpu, &fixed, &moving, similarity, &options);
-        let other = register(&cuda, &fixed, &moving, similarity, &options);
+        let other = register(cuda, &fixed, &moving, similarity, &options);
         let apart = one.forward.data().iter().zip(other.forward.data());
         let apart = apart.map(|(a, b)| (a - b).abs()).fold(0f32, f32::max);
         println!("{} {}: {apart:e} mm apart", model.name(), similarity.name());

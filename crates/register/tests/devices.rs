@@ -11,6 +11,11 @@ use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::Volume;
 use voxalign_register::Silent;
+use voxalign_register::diffeo::multiscale::Scale;
+use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
+use voxalign_register::diffeo::{
+    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformSimilarity, register_deformable,
+};
 use voxalign_register::linear::{AffineOptions, AffineResult, Cost, Search, register_affine};
 
 /// How far a device may be from the CPU anywhere in the head, mm.
@@ -125,5 +130,63 @@ fn the_emulated_gpu_agrees() {
         let found = register_affine(&cuda, &input, &options, &Silent).unwrap();
         let (_, largest) = error_inside(&fixed, &found.transform, &expected.transform);
         assert!(largest <= 12.0 * AGREEMENT, "{cost:?}: {largest} mm");
+    }
+}
+
+/// Every model with every solver and similarity gives the same bits at every run on the GPU, and
+/// nearly the deformation of the CPU.
+#[test]
+fn deformations() {
+    let Some(cuda) = gpu("deformations") else { return };
+    let cpu = Cpu::new(None).unwrap();
+    let (fixed, moving) = (shipped("icbm152_t1.nii.gz"), shipped("colin27_brain.nii.gz"));
+    let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
+    let lncc = DeformSimilarity::Lncc;
+    let mut cases = Vec::new();
+    for model in [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm] {
+        let usual = DeformOptions::of(model);
+        for kind in [
+            SolverKind::Gaussian,
+            SolverKind::Fft,
+            SolverKind::Sor,
+            SolverKind::Cg,
+            SolverKind::Hybrid,
+        ] {
+            if model == DeformModel::Lddmm && kind == SolverKind::Gaussian {
+                continue;
+            }
+            let solver = SolverOptions::of(kind);
+            let schedule = vec![
+                Scale { factor: 4, iterations: 30 },
+                Scale { factor: 2, iterations: 10 },
+                Scale { factor: 1, iterations: 3 },
+            ];
+            cases.push((lncc, DeformOptions { solver, schedule, ..usual.clone() }));
+        }
+        for similarity in [DeformSimilarity::Ssd, DeformSimilarity::Mi, DeformSimilarity::Nmi] {
+            let schedule = vec![Scale { factor: 4, iterations: 30 }];
+            cases.push((similarity, DeformOptions { schedule, ..usual.clone() }));
+        }
+    }
+    for (similarity, options) in cases {
+        let name = format!(
+            "{} {} {}",
+            options.model.name(),
+            similarity.name(),
+            options.solver.kind.name()
+        );
+        let channel =
+            || vec![ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 }];
+        let input = DeformInput { channels: channel(), fixed_mask: None, affine };
+        let on_gpu = || register_deformable(&cuda, &input, &options, &Silent).unwrap();
+        let (one, other) = (on_gpu(), on_gpu());
+        assert!(one.forward == other.forward && one.inverse == other.inverse, "{name}: bits");
+        let expected = register_deformable(&cpu, &input, &options, &Silent).unwrap();
+        let n = fixed.grid().len();
+        let apart = (0..n).map(|i| (one.forward.get(i) - expected.forward.get(i)).norm());
+        let (sum, largest) = apart.fold((0.0, 0f64), |(s, l), d| (s + d, l.max(d)));
+        let (mean, moved) = (sum / n as f64, expected.measures.mean_displacement);
+        println!("{name}: {mean:.5} mm apart, at most {largest:.3}; moved by {moved:.2} mm");
+        assert!(mean < 0.05 * moved, "{name}");
     }
 }
