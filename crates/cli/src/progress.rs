@@ -31,6 +31,8 @@ struct Stage {
     count: usize,
     name: String,
     what: String,
+    counts: &'static str,
+    value: &'static str,
 }
 
 /// Positions of the bar within one stage.
@@ -79,38 +81,41 @@ impl Progress for Printer {
     fn event(&self, event: &Event<'_>) {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         match *event {
-            Event::StageStart { index, count, name } => {
-                *stage = Stage { index, count, name: name.to_owned(), what: String::new() };
+            Event::StageStart { index, count, name, counts, value } => {
+                let (name, what) = (name.to_owned(), String::new());
+                *stage = Stage { index, count, name, what, counts, value };
                 if let Some(bar) = &self.bar {
                     bar.set_length(TICKS * count.max(1) as u64);
                     bar.set_position(TICKS * index as u64);
-                    bar.set_prefix(name.to_owned());
+                    bar.set_prefix(stage.name.clone());
                 }
-                self.say(Talk::Verbose, &format!("stage {} of {count}: {name}", index + 1));
+                self.say(Talk::Verbose, &format!("stage {} of {count}: {}", index + 1, stage.name));
             }
             Event::Step { done, evaluations, best, what } => {
                 if let Some(bar) = &self.bar {
                     let part = (done.clamp(0.0, 1.0) * TICKS as f64) as u64;
                     bar.set_position(TICKS * stage.index as u64 + part);
+                    let Stage { counts, value, .. } = *stage;
+                    let comma = if what.is_empty() { "" } else { ", " };
                     bar.set_message(format!(
-                        "best cost {best:.5}, {evaluations} evaluations, {what}"
+                        "{value} {best:.5}, {evaluations} {counts}{comma}{what}"
                     ));
                 }
                 if stage.what != what {
                     what.clone_into(&mut stage.what);
+                    let Stage { counts, value, name, .. } = &*stage;
                     let line = format!(
-                        "  {}: {what} ({evaluations} evaluations so far, best cost {best:.5})",
-                        stage.name
+                        "  {name}: {what} ({evaluations} {counts} so far, best {value} {best:.5})"
                     );
                     self.say(Talk::Verbose, &line);
                 }
             }
             Event::StageEnd { name, evaluations, start, best, seconds } => {
+                let Stage { index, count, counts, value, .. } = &*stage;
                 let line = format!(
-                    "stage {} of {}: {name}: {evaluations} evaluations, cost {start:.5} -> {best:.5}, \
-                     {seconds:.2} s",
-                    stage.index + 1,
-                    stage.count
+                    "stage {} of {count}: {name}: {evaluations} {counts}, {value} {start:.5} -> \
+                     {best:.5}, {seconds:.2} s",
+                    index + 1
                 );
                 self.say(if self.bar.is_some() { Talk::Verbose } else { Talk::Normal }, &line);
             }

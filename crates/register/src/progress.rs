@@ -12,23 +12,27 @@ pub enum Event<'a> {
         count: usize,
         /// Its name, such as `8 mm`.
         name: &'a str,
+        /// What is counted in it, such as `evaluations`.
+        counts: &'static str,
+        /// What falls in it, such as `cost`.
+        value: &'static str,
     },
     /// Some of a stage's work is done.
     Step {
         /// Part of the stage done, 0 to 1.
         done: f64,
-        /// Cost evaluations in this stage so far.
+        /// Evaluations (or iterations) in this stage so far.
         evaluations: usize,
-        /// The best cost of this stage so far.
+        /// The best cost (or the last energy) of this stage so far.
         best: f64,
-        /// What is being done, such as `60 degree search`.
+        /// What is being done, such as `60 degree search`; empty where there is one thing only.
         what: &'a str,
     },
     /// A stage ended.
     StageEnd {
         /// Its name.
         name: &'a str,
-        /// Cost evaluations made.
+        /// Evaluations (or iterations) made.
         evaluations: usize,
         /// The cost of the start transform at this stage's resolution.
         start: f64,

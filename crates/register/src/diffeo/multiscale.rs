@@ -119,7 +119,13 @@ pub fn run<F: Deformation, I: Iteration<F>>(
     for (index, scale) in scales.iter().enumerate() {
         let began = Instant::now();
         let name = format!("1/{}", scale.factor);
-        progress.event(&Event::StageStart { index, count: scales.len(), name: &name });
+        progress.event(&Event::StageStart {
+            index,
+            count: scales.len(),
+            name: &name,
+            counts: "iterations",
+            value: "energy",
+        });
         deformation.to_scale(scale)?;
         iteration.to_scale(deformation, scale)?;
         let mut energies = Vec::with_capacity(scale.iterations);
@@ -136,7 +142,7 @@ pub fn run<F: Deformation, I: Iteration<F>>(
                 done: (i + 1) as f64 / scale.iterations as f64,
                 evaluations: i + 1,
                 best: energy,
-                what: "iterations",
+                what: "",
             });
             if convergence.reached(&energies) {
                 break;

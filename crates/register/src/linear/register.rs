@@ -203,7 +203,8 @@ fn register_scales<D: Device>(
     for (index, &spacing) in levels.iter().enumerate() {
         let began = Instant::now();
         let name = format!("{} mm", display(spacing));
-        progress.event(&Event::StageStart { index, count, name: &name });
+        let (counts, value) = ("evaluations", "cost");
+        progress.event(&Event::StageStart { index, count, name: &name, counts, value });
         let (fixed, moving) = images.remove(0);
         let settings = LevelSettings {
             cost: options.cost,
