@@ -10,24 +10,20 @@ use voxalign_compute::{Device, DeviceBuffer, Dims, IDENTITY};
 
 /// The least and the most that volumes may change, as determinants of the Jacobian. Beyond them the
 /// inverse is too coarsely sampled to be consistent.
-pub const VOLUMES: (f64, f64) = (0.2, 5.0);
+const VOLUMES: (f64, f64) = (0.2, 5.0);
 /// The most rounds.
 const ROUNDS: usize = 60;
 /// Voxels around such a place that are smoothed with it.
 const REACH: usize = 3;
 
-/// Smooths a displacement field near voxels where it changes volumes to less or to more than what is
-/// allowed (usually [`VOLUMES`]), and nowhere else, until there are none (or a number of rounds is
-/// over); the voxels that were touched, summed over the rounds.
+/// Smooths a displacement field near voxels where it changes volumes to less than a fifth or to more
+/// than five times, and nowhere else, until there are none (or a number of rounds is over); the
+/// voxels that were touched, summed over the rounds.
 ///
 /// # Errors
 /// What fails on the device.
-pub fn mend<D: Device>(
-    device: &D,
-    field: &mut D::Buffer<f32>,
-    dims: Dims,
-    (smallest, largest): (f64, f64),
-) -> Result<usize> {
+pub fn mend<D: Device>(device: &D, field: &mut D::Buffer<f32>, dims: Dims) -> Result<usize> {
+    let (smallest, largest) = VOLUMES;
     let n = dims.iter().product::<usize>();
     let mut jacobian = device.alloc::<f32>(n)?;
     let mut touched = 0;

@@ -8,7 +8,7 @@ use super::clip::{Guard, IndexBox, common_box, crop, crop_grid, foreground_box, 
 use super::greedy::{Greedy, Pair, finest};
 use super::lddmm::{Lddmm, Path};
 use super::measures::FieldMeasures;
-use super::mend::{ERROR, VOLUMES, invert_consistently, mend};
+use super::mend::{ERROR, invert_consistently, mend};
 use super::multiscale::{self, ScaleRecord};
 use super::options::{DeformInput, DeformModel, DeformOptions};
 use super::result::{DeformResult, PathRecord};
@@ -98,7 +98,7 @@ pub fn register_deformable<D: Device>(
     let [mut field, mut inverse] = found.fields;
     let mut mended = found.mended;
     if options.model != DeformModel::Symmetric {
-        mended += mend(device, &mut field, whole.dims(), VOLUMES)?;
+        mended += mend(device, &mut field, whole.dims())?;
         // What is a model's own inverse is near; Newton's method makes it exact at the voxels. (A
         // symmetric one treats both directions alike.)
         mended += invert_consistently(device, &mut field, whole.dims(), &mut inverse, ERROR)?;

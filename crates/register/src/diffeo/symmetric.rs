@@ -7,7 +7,7 @@
 
 use super::channel::{DeviceImage, Metric, coarser, factors_for};
 use super::greedy::finest;
-use super::mend::{ERROR, VOLUMES, invert_consistently, mend};
+use super::mend::{ERROR, invert_consistently, mend};
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
 use super::side::{Mover, Side};
@@ -135,15 +135,12 @@ impl<D: Device> Middle<D> {
         let (device, dims) = (self.device, fixed.dims());
         let map = fixed.to_world().then(&self.half).then(self.grid.to_index()).rows();
         let [(from, mut u_f), (_, mut u_m)] = self.sides.map(Side::into_field);
-        // What the sides change, the whole changes twice.
-        let volumes = (VOLUMES.0.sqrt(), VOLUMES.1.sqrt());
-        let mut mended = mend(&device, &mut u_f, from, volumes)?;
-        mended += mend(&device, &mut u_m, from, volumes)?;
+        let mut mended = mend(&device, &mut u_f, from)? + mend(&device, &mut u_m, from)?;
         let mut undone = |u: &mut D::Buffer<f32>| -> Result<_> {
             let mut undone = device.alloc::<f32>(u.len())?;
             device.eval(&(-x(0)), &[u], &[], None, &mut undone)?;
-            // The errors of both sides add up.
-            mended += invert_consistently(&device, u, from, &mut undone, 0.5 * ERROR)?;
+            // The errors of both sides add up, and one side stretches those of the other.
+            mended += invert_consistently(&device, u, from, &mut undone, 0.375 * ERROR)?;
             Ok(undone)
         };
         let (undo_f, undo_m) = (undone(&mut u_f)?, undone(&mut u_m)?);
