@@ -340,6 +340,7 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
         ("--solver fft --sigma 2", &["--sigma"]),
         ("--solver fft --solver-iterations 2", &["--solver-iterations", "hybrid"]),
         ("--solver gaussian --solver-tolerance 0.1", &["--solver-tolerance"]),
+        ("--solver hybrid --solver-tolerance 0.1", &["--solver-tolerance", "sor and cg"]),
         ("--solver sor --solver-tolerance 2", &["--solver-tolerance"]),
         ("--solver sor --solver-iterations 0", &["--solver-iterations"]),
         ("--solver fft --gamma 0 --boundary periodic", &["--gamma"]),

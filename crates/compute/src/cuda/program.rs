@@ -15,6 +15,7 @@ const HEADERS: &[(&str, &str)] = &[
     ("interpolate.cuh", include_str!("kernels/interpolate.cuh")),
     ("sampler.cuh", include_str!("kernels/sampler.cuh")),
     ("ungrouped.cuh", include_str!("kernels/ungrouped.cuh")),
+    ("values.cuh", include_str!("kernels/values.cuh")),
 ];
 
 /// What the emulation puts before a program.

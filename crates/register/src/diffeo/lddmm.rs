@@ -210,26 +210,29 @@ impl<D: Device> Path<D> {
     pub fn into_fields(mut self) -> Result<(Dims, [D::Buffer<f32>; 2])> {
         self.moved.clear();
         self.at_scale.clear();
-        let device = self.device.clone();
-        let n = self.dims.iter().product::<usize>();
-        let mut velocity = device.alloc::<f32>(3 * n)?;
-        let mut spare = device.alloc::<f32>(3 * n)?;
-        let mut fields = Vec::with_capacity(2);
-        for (sign, backward) in [(-1.0, false), (1.0, true)] {
-            let mut field = device.alloc::<f32>(3 * n)?;
-            for k in 0..self.time_steps {
-                let j = if backward { self.time_steps - 1 - k } else { k };
-                let v = self.velocities[j].view(&device, &mut velocity)?;
-                device.advance(&field, v, &self.step(sign), self.dims, &mut spare)?;
-                std::mem::swap(&mut field, &mut spare);
-            }
-            fields.push(field);
+        Ok((self.dims, [self.flow(false)?, self.flow(true)?]))
+    }
+
+    /// The displacement of `φ₁₀`, or backward of `φ₀₁`, voxels of the grid of the scale.
+    fn flow(&self, backward: bool) -> Result<D::Buffer<f32>> {
+        let (device, len) = (&self.device, 3 * self.dims.iter().product::<usize>());
+        let mut room = self.room(len)?;
+        let mut spare = device.alloc::<f32>(len)?;
+        let mut field = device.alloc::<f32>(len)?;
+        let step = self.step(if backward { 1.0 } else { -1.0 });
+        for k in 0..self.time_steps {
+            let j = if backward { self.time_steps - 1 - k } else { k };
+            let v = self.velocities[j].view(device, &mut room)?;
+            device.advance(&field, v, &step, self.dims, &mut spare)?;
+            std::mem::swap(&mut field, &mut spare);
         }
-        let inverse = fields.pop();
-        match (fields.pop(), inverse) {
-            (Some(forward), Some(inverse)) => Ok((self.dims, [forward, inverse])),
-            _ => Ok((self.dims, [device.alloc(0)?, device.alloc(0)?])),
-        }
+        Ok(field)
+    }
+
+    /// What a velocity needs to be looked at: nothing, where it is kept in single precision.
+    fn room(&self, len: usize) -> Result<D::Buffer<f32>> {
+        let len = if self.storage == Storage::Full { 0 } else { len };
+        Ok(self.device.alloc(len)?)
     }
 }
 
@@ -260,7 +263,7 @@ impl<D: Device> Deformation for Path<D> {
             velocities = std::mem::take(&mut self.velocities);
         } else {
             let (coarse, fine) = (device.alloc::<f32>(3 * before)?, device.alloc::<f32>(len)?);
-            let mut v = device.alloc::<f32>(3 * before)?;
+            let mut v = self.room(3 * before)?;
             let mut voxels = device.alloc::<f32>(3 * before)?;
             let mut onto = device.alloc::<f32>(len)?;
             for kept in self.velocities.drain(..) {
@@ -394,7 +397,7 @@ impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
         self.work = Some(Work {
             solver: solver::build(device, dims, path.spacing, &self.options.solver)?,
             operator: self.options.solver.operator(path.spacing),
-            velocity: vectors()?,
+            velocity: path.room(3 * n)?,
             field: vectors()?,
             spare: vectors()?,
             force: vectors()?,

@@ -391,11 +391,12 @@ impl DeformMethodArgs {
         } else {
             refuse(self.sigma.is_some(), "--sigma", "--solver gaussian")?;
         }
-        if matches!(kind, SolverKind::Gaussian | SolverKind::Fft) {
-            let iterative = "--solver sor, cg and hybrid";
-            refuse(self.solver_iterations.is_some(), "--solver-iterations", iterative)?;
-            refuse(self.solver_tolerance.is_some(), "--solver-tolerance", iterative)?;
-        }
+        let counts = matches!(kind, SolverKind::Sor | SolverKind::Cg | SolverKind::Hybrid);
+        let iterative = "--solver sor, cg and hybrid";
+        refuse(self.solver_iterations.is_some() && !counts, "--solver-iterations", iterative)?;
+        let stops = matches!(kind, SolverKind::Sor | SolverKind::Cg);
+        let until = "--solver sor and cg";
+        refuse(self.solver_tolerance.is_some() && !stops, "--solver-tolerance", until)?;
         Ok(SolverOptions {
             kind,
             alpha: self.alpha.unwrap_or(default.alpha),

@@ -3,7 +3,7 @@
 // are in the cache, as neighbouring threads ask for them too. The kernels for four voxels take grids
 // whose size along x is a multiple of four, where rows are read and written 16 bytes at a time.
 #pragma once
-#include "prelude.cuh"
+#include "values.cuh"
 
 #define TILE_THREADS 256
 
@@ -45,24 +45,6 @@ template <u32 W> DEVICE Place place_of(const Tiles& t, const Scales& s) {
     p.front = y + 1 < t.ny ? t.nx : 0;
     p.along_y = p.back && p.front ? s.middle[1] : s.end[1];
     return p;
-}
-
-// The values of neighbouring voxels.
-template <u32 W> struct Values {
-    float v[W];
-};
-
-DEVICE void load(IN(float) src, u64 i, Values<1>& to) { to.v[0] = src[i]; }
-DEVICE void load(IN(float) src, u64 i, Values<4>& to) {
-    const float4 q = load4(src, i / 4);
-    to.v[0] = q.x;
-    to.v[1] = q.y;
-    to.v[2] = q.z;
-    to.v[3] = q.w;
-}
-DEVICE void store(OUT(float) out, u64 i, const Values<1>& from) { __stcs(&out[i], from.v[0]); }
-DEVICE void store(OUT(float) out, u64 i, const Values<4>& from) {
-    stream4(out, i / 4, make_float4(from.v[0], from.v[1], from.v[2], from.v[3]));
 }
 
 // The values before, at and after voxels along z.

@@ -1,7 +1,7 @@
 // The elastic operator L v = gamma v - sum of weighted second differences, and across axes where
 // components depend on each other; and sweeps of red-black relaxation. The order of operations is
 // that of the CPU. Beyond the border there are zeros, or the other end of the axis.
-#include "prelude.cuh"
+#include "values.cuh"
 
 #define TILE_THREADS 256
 
@@ -27,23 +27,6 @@ DEVICE float second_difference(float before, float here, float after, float weig
 // The neighbour of place i of an axis of n, one step before or after; n where there is none.
 DEVICE u32 before(u32 i, u32 n, u32 is_periodic) { return i > 0 ? i - 1 : is_periodic ? n - 1 : n; }
 DEVICE u32 after(u32 i, u32 n, u32 is_periodic) { return i + 1 < n ? i + 1 : is_periodic ? 0 : n; }
-
-// The values of neighbouring voxels along x.
-template <u32 W> struct Values {
-    float v[W];
-};
-DEVICE void load(IN(float) src, u64 i, Values<1>& to) { to.v[0] = src[i]; }
-DEVICE void load(IN(float) src, u64 i, Values<4>& to) {
-    const float4 q = load4(src, i / 4);
-    to.v[0] = q.x;
-    to.v[1] = q.y;
-    to.v[2] = q.z;
-    to.v[3] = q.w;
-}
-DEVICE void store(OUT(float) out, u64 i, const Values<1>& from) { __stcs(&out[i], from.v[0]); }
-DEVICE void store(OUT(float) out, u64 i, const Values<4>& from) {
-    stream4(out, i / 4, make_float4(from.v[0], from.v[1], from.v[2], from.v[3]));
-}
 
 // Values of a row, or zeros where there is no such row (or slice).
 template <u32 W> DEVICE void load_row(IN(float) src, u64 row, u32 x, u32 nx, bool is_there, Values<W>& to) {
