@@ -38,12 +38,6 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
             device.gaussian(&field, dims, [sigma; 3], method, &mut smooth)
         })?;
     }
-    bench.measure(
-        "filter",
-        "gaussian of a field, in place, sigma 1.73",
-        24 * passes * n,
-        || device.gaussian_in_place(&mut smooth, dims, [1.73; 3], Method::Recursive),
-    )?;
     drop((field, smooth));
     for radius in [2, 4, 16] {
         bench.measure("filter", format!("box mean radius {radius}"), 8 * passes * n, || {

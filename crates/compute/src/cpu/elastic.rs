@@ -84,11 +84,11 @@ impl Elastic for Cpu {
         check_omega(operator, dims, omega)?;
         let grid = Grid { dims, boundary: operator.boundary };
         let (f, out) = (components(f.as_slice(), n), out.as_mut_slice());
-        let factor = |own: usize| (omega / factors.diagonal[own]) as f32;
         if !factors.is_mixed {
             let v = components(v.as_slice(), n);
             for (own, out) in out.chunks_exact_mut(n).enumerate() {
-                let stage = Stage { factor: factor(own), ..Stage::new(grid, v, own, &factors) };
+                let (take, keep) = factors.relaxing(own, omega);
+                let stage = Stage { take, keep, ..Stage::new(grid, v, own, &factors) };
                 self.slabs(dims, out, |z, out| sweep_slab(self.simd(), stage, f[own], z, out));
             }
             return Ok(());
@@ -99,7 +99,7 @@ impl Elastic for Cpu {
         for odd in [false, true] {
             for own in 0..3 {
                 let stage = Stage {
-                    factor: factor(own),
+                    take: factors.relaxing(own, omega).0,
                     odd,
                     ..Stage::new(grid, components(out, n), own, &factors)
                 };
@@ -222,15 +222,18 @@ struct Stage<'a> {
     second: [f32; 3],
     mixed: [f32; 3],
     gamma: f32,
-    /// Of relaxation: the factor of the residual, and which points.
-    factor: f32,
+    /// Of relaxation: the factors of the residual (or of force and neighbours), and of the value
+    /// itself; and which points.
+    take: f32,
+    keep: f32,
     odd: bool,
 }
 
 impl<'a> Stage<'a> {
     fn new(grid: Grid, fields: [&'a [f32]; 3], own: usize, factors: &Factors) -> Self {
         let (second, mixed) = (factors.second[own], factors.mixed[own]);
-        Self { grid, fields, own, second, mixed, gamma: factors.gamma, factor: 0.0, odd: false }
+        let gamma = factors.gamma;
+        Self { grid, fields, own, second, mixed, gamma, take: 0.0, keep: 1.0, odd: false }
     }
 }
 
@@ -347,42 +350,51 @@ fn row<V: Vectors, const MODE: u8, const MIXED: bool>(
     let below = &below[1..].as_chunks::<LANES>().0[..groups];
     let above = &above[1..].as_chunks::<LANES>().0[..groups];
     let factors = [v.splat(stage.second[0]), v.splat(stage.second[1]), v.splat(stage.second[2])];
-    let (gamma, factor) = (v.splat(stage.gamma), v.splat(stage.factor));
+    let (gamma, take, keep) = (v.splat(stage.gamma), v.splat(stage.take), v.splat(stage.keep));
     let mut odd: Lanes = [0.0; LANES];
     odd.iter_mut().skip(1).step_by(2).for_each(|lane| *lane = 1.0);
     let (odd, half) = (v.load(&odd), v.splat(0.5));
     let chosen = if even { v.lt(odd, half) } else { v.lt(half, odd) };
     for i in 0..groups {
         let c = v.load(&middle[i]);
-        let mut sum = second(v, &left[i], c, &right[i], factors[0]);
-        sum = v.add(sum, second(v, &back[i], c, &front[i], factors[1]));
-        sum = v.add(sum, second(v, &below[i], c, &above[i], factors[2]));
-        if MIXED {
-            for (rows, factor) in &across {
-                let [a, b, c, d] = rows.map(|row| &row.as_chunks::<LANES>().0[i]);
-                let ahead = v.sub(v.load(a), v.load(b));
-                let behind = v.sub(v.load(c), v.load(d));
-                sum = v.add(sum, v.mul(v.sub(ahead, behind), v.splat(*factor)));
-            }
-        }
-        let product = v.sub(v.mul(gamma, c), sum);
         let (from, to) = (i * LANES, (i * LANES + LANES).min(out.len()));
-        let value = if MODE == PRODUCT {
-            product
-        } else {
-            let force = match f.as_chunks::<LANES>().0.get(i) {
-                Some(force) => v.load(force),
-                None => {
-                    let mut force = [0.0; LANES];
-                    force[..to - from].copy_from_slice(&f[from..to]);
-                    v.load(&force)
-                }
+        let force = || match f.as_chunks::<LANES>().0.get(i) {
+            Some(force) => v.load(force),
+            None => {
+                let mut force = [0.0; LANES];
+                force[..to - from].copy_from_slice(&f[from..to]);
+                v.load(&force)
+            }
+        };
+        let value = if MODE == RELAX && !MIXED {
+            // Differences would gain nothing: the value itself is rounded at each step.
+            let both = |a: &Lanes, b: &Lanes, factor: V::F| {
+                v.mul(v.add(v.load(a), v.load(b)), factor)
             };
-            let residual = v.sub(force, product);
-            if MODE == RESIDUAL {
-                residual
-            } else {
-                v.select(chosen, v.add(c, v.mul(residual, factor)), c)
+            let mut sum = v.add(force(), both(&left[i], &right[i], factors[0]));
+            sum = v.add(sum, both(&back[i], &front[i], factors[1]));
+            sum = v.add(sum, both(&below[i], &above[i], factors[2]));
+            v.select(chosen, v.add(v.mul(c, keep), v.mul(sum, take)), c)
+        } else {
+            let mut sum = second(v, &left[i], c, &right[i], factors[0]);
+            sum = v.add(sum, second(v, &back[i], c, &front[i], factors[1]));
+            sum = v.add(sum, second(v, &below[i], c, &above[i], factors[2]));
+            if MIXED {
+                for (rows, factor) in &across {
+                    let [a, b, c, d] = rows.map(|row| &row.as_chunks::<LANES>().0[i]);
+                    let ahead = v.sub(v.load(a), v.load(b));
+                    let behind = v.sub(v.load(c), v.load(d));
+                    sum = v.add(sum, v.mul(v.sub(ahead, behind), v.splat(*factor)));
+                }
+            }
+            let product = v.sub(v.mul(gamma, c), sum);
+            match MODE {
+                PRODUCT => product,
+                RESIDUAL => v.sub(force(), product),
+                _ => {
+                    let residual = v.sub(force(), product);
+                    v.select(chosen, v.add(c, v.mul(residual, take)), c)
+                }
             }
         };
         match out.as_chunks_mut::<LANES>().0.get_mut(i) {

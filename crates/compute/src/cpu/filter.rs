@@ -26,19 +26,6 @@ impl Filter for Cpu {
         Ok(())
     }
 
-    fn gaussian_in_place(
-        &self,
-        data: &mut CpuBuffer<f32>,
-        dims: Dims,
-        sigma: [f64; 3],
-        method: Method,
-    ) -> Result<()> {
-        check_images(dims, data.len(), data.len())?;
-        let filters = gaussians(dims, sigma, method)?;
-        filter_axes(self, None, dims, filters, data.as_mut_slice());
-        Ok(())
-    }
-
     fn box_mean(
         &self,
         src: &CpuBuffer<f32>,

@@ -20,7 +20,7 @@ const SLICES: usize = 16;
 /// The same for threads that have four voxels, of which there are fewer.
 const SLICES_OF_FOURS: usize = 8;
 /// The most slices of a tile of a sweep, which reads two before and two after its own.
-const SLICES_OF_SWEEPS: usize = 32;
+const SLICES_OF_SWEEPS: usize = 64;
 /// Threads of a block of a sweep along x and y.
 const SWEEP_BLOCK: [usize; 2] = [32, 16];
 
@@ -31,19 +31,21 @@ struct Constants {
     second: [[f32; 3]; 3],
     mixed: [[f32; 3]; 3],
     gamma: f32,
-    factor: [f32; 3],
+    take: [f32; 3],
+    keep: [f32; 3],
     is_periodic: u32,
 }
 
-// SAFETY: 23 numbers of four bytes, in the order of the structure of the kernels.
+// SAFETY: 26 numbers of four bytes, in the order of the structure of the kernels.
 unsafe impl Plain for Constants {}
 
 impl Constants {
     fn new(operator: &ElasticOperator, factors: &Factors, omega: f64) -> Self {
-        let Factors { second, mixed, gamma, diagonal, .. } = *factors;
-        let factor = diagonal.map(|d| (omega / d) as f32);
+        let Factors { second, mixed, gamma, .. } = *factors;
+        let relaxing = [0, 1, 2].map(|own| factors.relaxing(own, omega));
+        let (take, keep) = (relaxing.map(|r| r.0), relaxing.map(|r| r.1));
         let is_periodic = u32::from(operator.boundary == Boundary::Periodic);
-        Self { second, mixed, gamma, factor, is_periodic }
+        Self { second, mixed, gamma, take, keep, is_periodic }
     }
 }
 

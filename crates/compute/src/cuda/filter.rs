@@ -1,10 +1,11 @@
 //! Gaussian and box filters on the GPU.
 //!
-//! An axis is filtered in one pass over memory. The recursive Gaussian may work in place; filters
+//! Small windows of vector fields take one pass over memory; else each axis is a pass. The recursive Gaussian may work in place; filters
 //! with a window read from one buffer and write to another.
 
 use std::sync::LazyLock;
 
+use super::smooth::Smooth;
 use super::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
@@ -44,38 +45,11 @@ impl Filter for Cuda {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         check_images(dims, src.len(), out.len())?;
-        let passes = gaussians(dims, sigma, method, src.len())?;
-        self.run_passes(src, &passes, out)
-    }
-
-    fn gaussian_in_place(
-        &self,
-        data: &mut CudaBuffer<f32>,
-        dims: Dims,
-        sigma: [f64; 3],
-        method: Method,
-    ) -> Result<()> {
-        check_images(dims, data.len(), data.len())?;
-        let passes = gaussians(dims, sigma, method, data.len())?;
-        let other = match passes.iter().all(Pass::in_place) {
-            true => None,
-            false => Some(self.alloc_unset::<f32>(data.len())?),
-        };
-        let (mut here, mut there) = (Arg::from(&mut *data), Arg::optional(other.as_ref()));
-        for pass in &passes {
-            if pass.in_place() {
-                self.run_pass(pass, here, here)?;
-            } else {
-                self.run_pass(pass, here, there)?;
-                (here, there) = (there, here);
-            }
+        check_sigma(sigma)?;
+        if let Some(smooth) = Smooth::new(dims, sigma, method, src.len()) {
+            return smooth.run(self, src, dims, out);
         }
-        match &other {
-            Some(other) if passes.iter().filter(|p| !p.in_place()).count() % 2 == 1 => {
-                self.copy(other, data)
-            }
-            _ => Ok(()),
-        }
+        self.run_passes(src, &gaussians(dims, sigma, method, src.len()), out)
     }
 
     fn box_mean(
@@ -96,8 +70,7 @@ impl Filter for Cuda {
 }
 
 /// The Gaussians of those axes that have one, of `total` samples.
-fn gaussians(dims: Dims, sigma: [f64; 3], method: Method, total: usize) -> Result<Vec<Pass>> {
-    check_sigma(sigma)?;
+fn gaussians(dims: Dims, sigma: [f64; 3], method: Method, total: usize) -> Vec<Pass> {
     let passes = (0..3).filter(|&a| dims[a] > 1 && sigma[a] >= SIGMA_NONE).map(|a| {
         let kind = match method {
             Method::Recursive if sigma[a] >= RECURSIVE_FROM => Kind::Recursive(sigma[a]),
@@ -105,7 +78,7 @@ fn gaussians(dims: Dims, sigma: [f64; 3], method: Method, total: usize) -> Resul
         };
         Pass { lines: Lines::along(dims, a, total), kind }
     });
-    Ok(passes.collect())
+    passes.collect()
 }
 
 /// A filter of one axis.

@@ -30,6 +30,8 @@ mod program;
 mod reduce;
 mod resample;
 mod similarity;
+mod slabs;
+mod smooth;
 mod sort;
 mod stencil;
 mod tiles;

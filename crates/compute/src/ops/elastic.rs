@@ -183,6 +183,17 @@ pub(crate) struct Factors {
     pub(crate) diagonal: [f64; 3],
 }
 
+impl Factors {
+    /// What relaxation by `omega` makes of a value `c` of component `own` with the sum `s` of the force
+    /// and the neighbours' parts: `keep c + take s`. As `(take, keep)`, which fit each other to the
+    /// rounding of the one that is last rounded.
+    pub(crate) fn relaxing(&self, own: usize, omega: f64) -> (f32, f32) {
+        let take = (omega / self.diagonal[own]) as f32;
+        let around = 2.0 * self.second[own].iter().map(|&w| f64::from(w)).sum::<f64>();
+        (take, (1.0 - f64::from(take) * (f64::from(self.gamma) + around)) as f32)
+    }
+}
+
 /// Checks the operator and the lengths of fields; the factors of the differences.
 ///
 /// # Errors

@@ -14,7 +14,8 @@ pub enum Method {
     /// within 5e-4 of the peak of the Gaussian everywhere, and its variance is 0.5 % below
     /// sigma². The state at the borders is that of the replicated edge, exactly. An axis with
     /// sigma below [`RECURSIVE_FROM`], on the CPU below [`RECURSIVE_FROM_ON_CPU`], is filtered as
-    /// [`Fir`](Self::Fir), which is faster there and nearer to the Gaussian.
+    /// [`Fir`](Self::Fir), which is faster there and nearer to the Gaussian. A GPU filters the
+    /// components of a field in one pass where the windows are small, by [`narrow_weights`].
     #[default]
     Recursive,
     /// The sampled Gaussian, cut at [`FIR_WIDTHS`] sigma and normalised to a sum of one.
@@ -30,6 +31,10 @@ pub const RECURSIVE_FROM_ON_CPU: f64 = 1.0;
 
 /// Where the sampled Gaussian is cut, in sigmas.
 pub const FIR_WIDTHS: f64 = 5.0;
+
+/// Where it is cut in [`narrow_weights`], in sigmas: beyond, the weights are below 5e-4 of that of the
+/// centre.
+pub const NARROW_WIDTHS: f64 = 3.9;
 
 /// Sigmas below this, in voxels, leave an axis as it is: the neighbours would weigh less than
 /// the precision of the numbers.
@@ -57,18 +62,6 @@ pub trait Filter: Memory {
         sigma: [f64; 3],
         method: Method,
         out: &mut Self::Buffer<f32>,
-    ) -> Result<()>;
-
-    /// As [`gaussian`](Self::gaussian), of `data` in its place, with the same bits.
-    ///
-    /// # Errors
-    /// As [`gaussian`](Self::gaussian).
-    fn gaussian_in_place(
-        &self,
-        data: &mut Self::Buffer<f32>,
-        dims: Dims,
-        sigma: [f64; 3],
-        method: Method,
     ) -> Result<()>;
 
     /// The mean over the box of `2 radius[a] + 1` voxels along each axis `a`, of those of them
@@ -113,7 +106,16 @@ pub fn check_sigma(sigma: [f64; 3]) -> Result<()> {
 /// The weights of the sampled Gaussian of standard deviation `sigma` voxels, from the centre to
 /// one side: `w[0] + 2 (w[1] + …) = 1`.
 pub fn fir_weights(sigma: f64) -> Vec<f64> {
-    let radius = (FIR_WIDTHS * sigma).ceil() as usize;
+    sampled_weights(sigma, (FIR_WIDTHS * sigma).ceil() as usize)
+}
+
+/// The same without weights below 5e-4 of that of the centre, which is as near to the Gaussian as
+/// [`Method::Recursive`] is.
+pub fn narrow_weights(sigma: f64) -> Vec<f64> {
+    sampled_weights(sigma, (NARROW_WIDTHS * sigma).floor() as usize)
+}
+
+fn sampled_weights(sigma: f64, radius: usize) -> Vec<f64> {
     let mut w: Vec<f64> = (0..=radius).map(|i| (-0.5 * (i as f64 / sigma).powi(2)).exp()).collect();
     let sum = w[0] + 2.0 * w[1..].iter().sum::<f64>();
     w.iter_mut().for_each(|x| *x /= sum);
@@ -261,9 +263,12 @@ mod tests {
     #[test]
     fn fir_weights_sum_to_one() {
         for sigma in [0.15, 0.4, 1.0, 7.3] {
-            let w = fir_weights(sigma);
-            assert!((w[0] + 2.0 * w[1..].iter().sum::<f64>() - 1.0).abs() < 1e-12);
-            assert!(w.windows(2).all(|p| p[1] < p[0]));
+            for w in [fir_weights(sigma), narrow_weights(sigma)] {
+                assert!((w[0] + 2.0 * w[1..].iter().sum::<f64>() - 1.0).abs() < 1e-12);
+                assert!(w.windows(2).all(|p| p[1] < p[0]));
+            }
+            let (all, narrow) = (fir_weights(sigma), narrow_weights(sigma));
+            assert!(all[narrow.len()..].iter().all(|&w| w < 5e-4 * all[0]));
         }
     }
 

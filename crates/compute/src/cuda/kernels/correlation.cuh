@@ -8,7 +8,7 @@ struct Coefficients { float p, q, r, energy; };
 
 DEVICE Coefficients coefficients(float a, float b, float c, float f_mean, float m_mean, float w) {
     // In this order no number is far from one over the variances.
-    const float over_c = 1.0f / c, a_b = a / b, a_c = a * over_c;
+    const float over_c = __fdividef(1.0f, c), a_b = __fdividef(a, b), a_c = a * over_c;
     Coefficients k;
     k.energy = w * (a_b * a_c);
     k.p = (w + w) * a_b * over_c;

@@ -12,10 +12,11 @@ struct Tiles {
     u32 slices;
 };
 
-// Factors, by component and axis; `factor` is that of the residual in a sweep.
+// Factors, by component and axis; in a sweep `take` is that of the residual (or of force and
+// neighbours), `keep` that of the value itself.
 struct Constants {
     float second[9], mixed[9];
-    float gamma, factor[3];
+    float gamma, take[3], keep[3];
     u32 is_periodic;
 };
 
@@ -179,16 +180,44 @@ KERNEL(coupled_residual, TILE_THREADS, IN(float) f, IN(float) v, Tiles t, Consta
     }
 }
 
+// What relaxes a component that does not depend on the others.
+struct Relaxing {
+    float wx, wy, wz, take, keep;
+};
+
+DEVICE Relaxing relaxing(const Constants& s, u32 own) {
+    return {s.second[3 * own], s.second[3 * own + 1], s.second[3 * own + 2], s.take[own], s.keep[own]};
+}
+
+// A value that is relaxed. Differences would gain nothing: the value itself is rounded at each step.
+DEVICE float relaxed(const Relaxing& r, float force, float c, float left, float right, float back, float front,
+                     float below, float above) {
+    float sum = force + (left + right) * r.wx;
+    sum = sum + (back + front) * r.wy;
+    sum = sum + (below + above) * r.wz;
+    return c * r.keep + sum * r.take;
+}
+
 // One colour of component `own`; all else is copied.
 KERNEL(relax_colour, TILE_THREADS, IN(float) f, IN(float) v, Tiles t, Constants s, u32 own, u32 colour, OUT(float) out) {
     const u64 n = (u64)t.nx * t.ny * t.nz;
+    bool is_mixed = false;
+    for (u32 k = 0; k < 9; ++k) is_mixed = is_mixed || s.mixed[k] != 0.0f;
     for (u32 k = 0; k < t.slices; ++k) {
         Near p;
         if (!near_of(t, s, k, p)) return;
         const u64 i = blockIdx.y * n + index_of(p);
         float c = v[i];
-        if (blockIdx.y == own && ((p.at[0][1] + p.at[1][1] + p.at[2][1]) & 1) == colour)
-            c = c + (f[i] - coupled_product(v, n, p, s, own)) * s.factor[own];
+        if (blockIdx.y == own && ((p.at[0][1] + p.at[1][1] + p.at[2][1]) & 1) == colour) {
+            if (is_mixed) {
+                c = c + (f[i] - coupled_product(v, n, p, s, own)) * s.take[own];
+            } else {
+                IN(float) u = v + own * n;
+                c = relaxed(relaxing(s, own), f[i], c, value_at(u, p, 0, 1, 1), value_at(u, p, 2, 1, 1),
+                            value_at(u, p, 1, 0, 1), value_at(u, p, 1, 2, 1), value_at(u, p, 1, 1, 0),
+                            value_at(u, p, 1, 1, 2));
+            }
+        }
         out[i] = c;
     }
 }
@@ -197,9 +226,13 @@ KERNEL(relax_colour, TILE_THREADS, IN(float) f, IN(float) v, Tiles t, Constants 
 // x, of which one has each colour, and goes along z; a warp has a row. The block has two voxels more
 // on each side than it writes: the even points need their neighbours as they were, the odd ones need
 // the even ones around them. At each step the even points of the slice above and the odd ones of the
-// slice at hand are relaxed; they have the same place in their pairs.
+// slice at hand are relaxed; they have the same place K in their pairs, which is that of all threads
+// of a warp.
 #define SWEEP_ROWS 16
+// A slice in shared memory: first the rows of the one place of pairs, then those of the other.
 #define SWEEP_PITCH 34
+#define SWEEP_PLANE (SWEEP_ROWS * SWEEP_PITCH)
+#define SWEEP_SLICE (2 * SWEEP_PLANE)
 
 // The voxels of a pair of a thread that are inside of the grid, and where they are in a slice.
 struct Columns {
@@ -208,13 +241,11 @@ struct Columns {
     bool inside[2];
 };
 
-DEVICE float of_pair(const float (&pair)[2], u32 k) { return k ? pair[1] : pair[0]; }
-
 // The pair of a slice; zeros where there is none. `is_even` says that pairs are aligned in memory.
-DEVICE void load_pair(IN(float) src, const Columns& c, u64 slice, bool is_there, bool is_even, float (&to)[2]) {
+DEVICE void load_pair(IN(float) src, const Columns& c, u32 z, bool is_there, bool is_even, float (&to)[2]) {
     to[0] = to[1] = 0.0f;
     if (!is_there) return;
-    const u64 i = slice + c.row;
+    const u64 i = z * c.n + c.row;
 #ifndef VOXALIGN_EMULATION
     if (is_even) {
         if (c.inside[0]) {
@@ -229,8 +260,37 @@ DEVICE void load_pair(IN(float) src, const Columns& c, u64 slice, bool is_there,
     if (c.inside[1]) to[1] = src[i + c.x[1]];
 }
 
+// The value of place K of a pair after it is relaxed; its neighbours along x and y are in `cell` of a
+// slice.
+template <u32 K>
+DEVICE float relaxed_in(SHARED_POINTER(float) cell, const float (&pair)[2], const float (&below)[2],
+                        const float (&above)[2], const float (&force)[2], const Relaxing& r) {
+    const float other = pair[1 - K], side = K ? cell[1] : cell[SWEEP_PLANE - 1];
+    const float back = cell[(i32)(K * SWEEP_PLANE) - SWEEP_PITCH], front = cell[K * SWEEP_PLANE + SWEEP_PITCH];
+    return relaxed(r, force[K], pair[K], K ? other : side, K ? side : other, back, front, below[K], above[K]);
+}
+
+// The slices around the one at hand, two values each, and their forces.
+struct Stack {
+    float below[2], here[2], above[2], next[2], f_here[2], f_above[2];
+};
+
+// One step of a warp whose row relaxes place K.
+template <u32 K>
+DEVICE void relax_row(SHARED_POINTER(float) here, SHARED_POINTER(float) above, Stack& s, bool relaxes_above,
+                      bool is_inside, bool relaxes_here, const Relaxing& r) {
+    if (relaxes_above) {
+        const float value = relaxed_in<K>(above, s.above, s.here, s.next, s.f_above, r);
+        if (is_inside) {
+            s.above[K] = value;
+            above[K * SWEEP_PLANE] = value;
+        }
+    }
+    if (relaxes_here) s.here[K] = relaxed_in<K>(here, s.here, s.below, s.above, s.f_here, r);
+}
+
 KERNEL(sweep, AT_ONCE(512, 2), IN(float) force, IN(float) field, Tiles t, Constants s, OUT(float) result) {
-    SHARED(float, slab, 3 * 2 * SWEEP_ROWS * SWEEP_PITCH);
+    SHARED(float, slab, 3 * SWEEP_SLICE);
     const u32 own = blockIdx.y, tx = threadIdx.x, ty = threadIdx.y;
     u32 tile = blockIdx.x;
     const u32 x0 = tile % t.along_x * (2 * WARP - 4);
@@ -244,13 +304,14 @@ KERNEL(sweep, AT_ONCE(512, 2), IN(float) force, IN(float) field, Tiles t, Consta
     // Places from the border on, which is two before the tile.
     const u32 px = x0 + 2 * tx, py = y0 + ty;
     bool row_inside;
-    u32 y;
+    u32 y, z;
     if (s.is_periodic) {
         // The grid often enough that nothing is below zero.
         c.x[0] = (px + 2 * t.nx - 2) % t.nx;
         c.x[1] = (px + 2 * t.nx - 1) % t.nx;
         c.inside[0] = c.inside[1] = row_inside = true;
         y = (py + 2 * t.ny - 2) % t.ny;
+        z = (z0 + 2 * t.nz - 2) % t.nz;
     } else {
         c.x[0] = px - 2;
         c.x[1] = px - 1;
@@ -258,85 +319,83 @@ KERNEL(sweep, AT_ONCE(512, 2), IN(float) force, IN(float) field, Tiles t, Consta
         c.inside[1] = px >= 1 && px - 1 < t.nx;
         row_inside = py >= 2 && py - 2 < t.ny;
         y = py - 2;
+        z = z0 - 2;
     }
     c.row = (u64)y * t.nx;
     const bool is_even = (t.nx & 1) == 0;
     IN(float) v = field + own * (c.n * t.nz);
     IN(float) f = force + own * (c.n * t.nz);
-    OUT(float) out = result + own * (c.n * t.nz);
-    const bool writes = tx >= 1 && tx < WARP - 1 && ty >= 2 && ty < SWEEP_ROWS - 2 && py - 2 < t.ny;
+    OUT(float) out = result + own * (c.n * t.nz) + ((u64)z0 * c.n + (u64)(py - 2) * t.nx + (px - 2));
+    const bool relaxes_above = ty >= 1 && ty < SWEEP_ROWS - 1;
+    const bool relaxes_here = ty >= 2 && ty < SWEEP_ROWS - 2;
+    const bool writes = relaxes_here && tx >= 1 && tx < WARP - 1 && py - 2 < t.ny;
     const bool write_0 = writes && px - 2 < t.nx, write_1 = writes && px - 1 < t.nx;
-    const float wx = s.second[3 * own], wy = s.second[3 * own + 1], wz = s.second[3 * own + 2];
-    const float factor = s.factor[own];
+    const Relaxing r = relaxing(s, own);
+    // The slice after slice i; those beyond a border that is not periodic are from nz on, or below zero.
+    const u32 end = s.is_periodic ? t.nz : 0;
+#define NEXT_SLICE(i) ((i) + 1 == end ? 0 : (i) + 1)
+#define SLICE_THERE(i) (row_inside && (i) < t.nz)
 
-    // The slice q from the border on: whether it is there, and where it begins.
-#define SLICE_THERE(q) (row_inside && (s.is_periodic || (z0 + (q) >= 2 && z0 + (q) - 2 < t.nz)))
-#define SLICE_START(q) (c.n * (s.is_periodic ? (z0 + (q) + 2 * t.nz - 2) % t.nz : z0 + (q) - 2))
-#define CELL(q, k, row, column) slab[(((q) % 3 * 2 + (k)) * SWEEP_ROWS + (row)) * SWEEP_PITCH + (column) + 1]
-
-    float below[2] = {0.0f, 0.0f}, here[2], above[2], next[2], f_here[2] = {0.0f, 0.0f}, f_above[2];
-    load_pair(v, c, SLICE_START(0), SLICE_THERE(0), is_even, here);
-    load_pair(v, c, SLICE_START(1), SLICE_THERE(1), is_even, above);
-    load_pair(v, c, SLICE_START(2), SLICE_THERE(2), is_even, next);
-    load_pair(f, c, SLICE_START(1), SLICE_THERE(1), is_even, f_above);
-    CELL(1, 0, ty, tx) = above[0];
-    CELL(1, 1, ty, tx) = above[1];
+    Stack k = {};
+    const u32 z1 = NEXT_SLICE(z), z2 = NEXT_SLICE(z1);
+    load_pair(v, c, z, SLICE_THERE(z), is_even, k.here);
+    load_pair(v, c, z1, SLICE_THERE(z1), is_even, k.above);
+    load_pair(v, c, z2, SLICE_THERE(z2), is_even, k.next);
+    load_pair(f, c, z1, SLICE_THERE(z1), is_even, k.f_above);
+    // Three slices take turns: that at hand, the one above, and the next.
+    const u32 own_cell = ty * SWEEP_PITCH + tx + 1;
+    u32 here = own_cell, above = own_cell + SWEEP_SLICE, next = own_cell + 2 * SWEEP_SLICE;
+    slab[above] = k.above[0];
+    slab[above + SWEEP_PLANE] = k.above[1];
     __syncthreads();
+    // The slices above that at hand and two above it.
+    u32 z_above = z1, z_next = z2;
+    bool place = (py + z0 + 1) & 1;
 
     for (u32 q = 0; q < slices + 2; ++q) {
         // What the next step needs is on its way meanwhile.
         float later[2] = {0.0f, 0.0f}, f_next[2] = {0.0f, 0.0f};
+        const u32 z_later = NEXT_SLICE(z_next);
         if (q + 1 < slices + 2) {
-            load_pair(v, c, SLICE_START(q + 3), SLICE_THERE(q + 3), is_even, later);
-            load_pair(f, c, SLICE_START(q + 2), SLICE_THERE(q + 2), is_even, f_next);
+            load_pair(v, c, z_later, SLICE_THERE(z_later), is_even, later);
+            load_pair(f, c, z_next, SLICE_THERE(z_next), is_even, f_next);
         }
-        CELL(q + 2, 0, ty, tx) = next[0];
-        CELL(q + 2, 1, ty, tx) = next[1];
-        const u32 k = (py + z0 + q + 1) & 1;
-        const u32 beside = k ? tx + 2 : tx;   // the column of the neighbour in another pair, plus one
-        const bool inside = k ? c.inside[1] : c.inside[0];
-        if (ty >= 1 && ty < SWEEP_ROWS - 1) {
-            const float a = of_pair(above, k), other = of_pair(above, 1 - k);
-            const float side = CELL(q + 1, 1 - k, ty, beside - 1);
-            float sum = second_difference(k ? other : side, a, k ? side : other, wx);
-            sum = sum + second_difference(CELL(q + 1, k, ty - 1, tx), a, CELL(q + 1, k, ty + 1, tx), wy);
-            sum = sum + second_difference(of_pair(here, k), a, of_pair(next, k), wz);
-            const float relaxed = a + (of_pair(f_above, k) - (s.gamma * a - sum)) * factor;
-            if (inside && SLICE_THERE(q + 1)) {
-                above[0] = k ? above[0] : relaxed;
-                above[1] = k ? relaxed : above[1];
-                CELL(q + 1, k, ty, tx) = relaxed;
-            }
+        slab[next] = k.next[0];
+        slab[next + SWEEP_PLANE] = k.next[1];
+        const bool is_there = SLICE_THERE(z_above);
+        if (place) {
+            relax_row<1>(slab + here, slab + above, k, relaxes_above, is_there && c.inside[1], q >= 2 && relaxes_here, r);
+        } else {
+            relax_row<0>(slab + here, slab + above, k, relaxes_above, is_there && c.inside[0], q >= 2 && relaxes_here, r);
         }
-        if (q >= 2 && ty >= 2 && ty < SWEEP_ROWS - 2) {
-            const float a = of_pair(here, k), other = of_pair(here, 1 - k);
-            const float side = CELL(q, 1 - k, ty, beside - 1);
-            float sum = second_difference(k ? other : side, a, k ? side : other, wx);
-            sum = sum + second_difference(CELL(q, k, ty - 1, tx), a, CELL(q, k, ty + 1, tx), wy);
-            sum = sum + second_difference(of_pair(below, k), a, of_pair(above, k), wz);
-            const float relaxed = a + (of_pair(f_here, k) - (s.gamma * a - sum)) * factor;
-            here[0] = k ? here[0] : relaxed;
-            here[1] = k ? relaxed : here[1];
-            const u64 i = c.n * (z0 + q - 2) + (u64)(py - 2) * t.nx + (px - 2);
+        if (q >= 2) {
 #ifndef VOXALIGN_EMULATION
             if (is_even) {
-                if (write_0) *reinterpret_cast<float2*>(out + i) = make_float2(here[0], here[1]);
+                if (write_0) *reinterpret_cast<float2*>(out) = make_float2(k.here[0], k.here[1]);
             } else
 #endif
             {
-                if (write_0) out[i] = here[0];
-                if (write_1) out[i + 1] = here[1];
+                if (write_0) out[0] = k.here[0];
+                if (write_1) out[1] = k.here[1];
             }
+            out += c.n;
         }
         __syncthreads();
+        const u32 free_slice = here;
+        here = above;
+        above = next;
+        next = free_slice;
+        z_above = z_next;
+        z_next = z_later;
+        place = !place;
 #pragma unroll
         for (u32 e = 0; e < 2; ++e) {
-            below[e] = here[e];
-            here[e] = above[e];
-            above[e] = next[e];
-            next[e] = later[e];
-            f_here[e] = f_above[e];
-            f_above[e] = f_next[e];
+            k.below[e] = k.here[e];
+            k.here[e] = k.above[e];
+            k.above[e] = k.next[e];
+            k.next[e] = later[e];
+            k.f_here[e] = k.f_above[e];
+            k.f_above[e] = f_next[e];
         }
     }
 }

@@ -253,7 +253,7 @@ template <class T> struct Pointer {
 
 // An array in shared memory: checked, and spoilt at the start of every block.
 template <class T, size_t N> struct SharedArray {
-    T data[N];
+    alignas(16) T data[N];
     uint64_t block;
     SharedArray() = default;
     SharedArray(const SharedArray&) = delete;

@@ -34,7 +34,7 @@ static_assert(sizeof(u32) == 4 && sizeof(u64) == 8, "sizes of integers");
 #define OUT(T) T* __restrict__
 #define INOUT(T) T*
 #define SHARED_POINTER(T) T*
-#define SHARED(T, name, count) __shared__ T name[count]
+#define SHARED(T, name, count) __shared__ __align__(16) T name[count]
 #define DYNAMIC_SHARED(T, name) \
     extern __shared__ __align__(16) unsigned char voxalign_dynamic_shared[]; \
     T* name = reinterpret_cast<T*>(voxalign_dynamic_shared)

@@ -1,27 +1,25 @@
 //! Local correlation and its slope: two kernels for small windows; means over boxes for others.
 
-use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use crate::Dims;
-use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
+use crate::cuda::slabs::Windowed;
+use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape, slabs};
 use crate::device::DeviceBuffer;
 use crate::error::{ComputeError, Result};
 use crate::ops::Filter;
 
-static SLIDING: LazyLock<Program> =
-    LazyLock::new(|| Program::new("correlation", include_str!("../kernels/correlation.cu")));
+static SLIDING: Windowed =
+    Windowed::new(|| Program::new("correlation", include_str!("../kernels/correlation.cu")));
 static MEANS: LazyLock<Program> =
     LazyLock::new(|| Program::new("means", include_str!("../kernels/means.cu")));
 
 /// The largest radius of windows whose sums are kept in registers.
 const MOST_SLIDING: usize = 4;
+/// The most slices of a tile; each also takes those that its windows reach.
+const SLICES: usize = 32;
 /// Voxels of a tile along x and y.
 const TILE: [usize; 2] = [32, 16];
-/// The most slices of a tile; each also takes those that its windows reach.
-const SLICES: usize = 64;
-/// And the fewest, for more blocks.
-const FEWEST_SLICES: usize = 16;
 const THREADS: u32 = 256;
 
 /// What is summed and over which windows.
@@ -35,18 +33,6 @@ pub(super) struct Job<'a> {
     /// The sum of the weights.
     pub(super) total: f64,
 }
-
-/// How the grid is cut; `Grid` of correlation.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Grid {
-    dims: [u32; 3],
-    along: [u32; 2],
-    slices: u32,
-}
-
-// SAFETY: six numbers of four bytes, in the order of the structure of the kernels.
-unsafe impl Plain for Grid {}
 
 /// Sizes of the grid and its windows; `Windows` of means.cu.
 #[derive(Debug, Clone, Copy)]
@@ -65,35 +51,6 @@ fn sizes(dims: Dims) -> Result<[u32; 3]> {
         return Err(ComputeError::argument("sizes", format!("{dims:?}"), expected));
     }
     Ok(dims.map(|n| n as u32))
-}
-
-/// The tiles of a grid and their blocks. A tile has fewer slices where there would otherwise be too few
-/// blocks to keep the device busy.
-fn grid(cuda: &Cuda, dims: Dims) -> Result<(Grid, Shape)> {
-    let along = [dims[0].div_ceil(TILE[0]), dims[1].div_ceil(TILE[1])];
-    let tiles = along[0] * along[1];
-    let mut slices = SLICES;
-    while slices > FEWEST_SLICES && tiles * dims[2].div_ceil(slices) < 6 * cuda.multiprocessors() {
-        slices /= 2;
-    }
-    let blocks = tiles * dims[2].div_ceil(slices);
-    if blocks > i32::MAX as usize {
-        let expected = "at most 2^31 - 1 tiles of a GPU in all";
-        return Err(ComputeError::argument("sizes", format!("{dims:?}"), expected));
-    }
-    let grid = Grid { dims: sizes(dims)?, along: along.map(|n| n as u32), slices: slices as u32 };
-    Ok((grid, Shape::blocks(blocks, THREADS)))
-}
-
-/// The program for windows of a size.
-fn sliding(radius: [usize; 3]) -> Program {
-    static PROGRAMS: LazyLock<Mutex<HashMap<[usize; 3], Program>>> = LazyLock::new(Mutex::default);
-    let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
-    let make = || {
-        let [x, y, z] = radius.map(|r| r as i64);
-        SLIDING.with(&[("RX", x), ("RY", y), ("RZ", z)])
-    };
-    programs.entry(radius).or_insert_with(make).clone()
 }
 
 /// Writes the slope and the energy.
@@ -130,8 +87,8 @@ fn by_sliding(
     centres: &CudaBuffer<f32>,
     slope: &mut CudaBuffer<f32>,
 ) -> Result<CudaBuffer<f64>> {
-    let (grid, shape) = grid(cuda, job.dims)?;
-    let program = sliding(job.radius);
+    let (grid, shape) = slabs::cut(cuda, job.dims, TILE, SLICES, THREADS)?;
+    let program = SLIDING.of(job.radius);
     let mut coefficients = cuda.alloc_unset::<f32>(3 * slope.len())?;
     let mut partials = cuda.alloc_unset::<f64>(shape.grid[0] as usize)?;
     let args = [

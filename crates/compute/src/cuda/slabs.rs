@@ -1,0 +1,100 @@
+//! How kernels that go from slice to slice, with windows around each voxel, divide a grid.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use super::{Cuda, Plain, Program, Shape};
+use crate::Dims;
+use crate::error::{ComputeError, Result};
+
+/// Blocks that a multiprocessor should have: with fewer, tiles are cut shorter.
+const BLOCKS: usize = 4;
+/// The fewest slices of a tile.
+const FEWEST_SLICES: usize = 16;
+
+/// How the grid is cut; `Grid` of slab.cuh.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct Grid {
+    dims: [u32; 3],
+    along: [u32; 2],
+    slices: u32,
+}
+
+// SAFETY: six numbers of four bytes, in the order of the structure of the kernels.
+unsafe impl Plain for Grid {}
+
+/// Whether the kernels can number the voxels of a grid.
+pub(super) fn fits(dims: Dims) -> bool {
+    let most = i32::MAX as usize;
+    dims[0].checked_mul(dims[1]).is_some_and(|plane| plane <= most) && dims[2] <= most
+}
+
+/// Tiles of so many voxels along x and y, and of at most `most` slices, and a block of `threads` for
+/// each. A tile has fewer slices where there would otherwise be too few blocks to keep the device busy.
+pub(super) fn cut(
+    cuda: &Cuda,
+    dims: Dims,
+    tile: [usize; 2],
+    most: usize,
+    threads: u32,
+) -> Result<(Grid, Shape)> {
+    let along = [dims[0].div_ceil(tile[0]), dims[1].div_ceil(tile[1])];
+    let tiles = along[0].saturating_mul(along[1]);
+    let blocks = |slices: usize| tiles.saturating_mul(dims[2].div_ceil(slices));
+    let mut slices = most;
+    while slices > FEWEST_SLICES && blocks(slices) < BLOCKS * cuda.multiprocessors() {
+        slices /= 2;
+    }
+    if !fits(dims) || blocks(slices) > i32::MAX as usize {
+        let expected = "slices of at most 2^31 - 1 voxels, and as many tiles of a GPU in all";
+        return Err(ComputeError::argument("sizes", format!("{dims:?}"), expected));
+    }
+    let [dims, along] = [dims.map(|n| n as u32), [along[0] as u32, along[1] as u32, 0]];
+    let grid = Grid { dims, along: [along[0], along[1]], slices: slices as u32 };
+    Ok((grid, Shape::blocks(blocks(slices), threads)))
+}
+
+/// A program that is compiled for each radius of its windows, RX, RY and RZ.
+pub(super) struct Windowed {
+    base: LazyLock<Program>,
+    programs: Mutex<Option<HashMap<[usize; 3], Program>>>,
+}
+
+impl Windowed {
+    pub(super) const fn new(base: fn() -> Program) -> Self {
+        Self { base: LazyLock::new(base), programs: Mutex::new(None) }
+    }
+
+    /// The program for windows of a radius along each axis.
+    pub(super) fn of(&self, radius: [usize; 3]) -> Program {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || {
+            let [x, y, z] = radius.map(|r| r as i64);
+            self.base.with(&[("RX", x), ("RY", y), ("RZ", z)])
+        };
+        let programs = programs.get_or_insert_default();
+        programs.entry(radius).or_insert_with(make).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_cover_the_grid() {
+        let Some(cuda) = crate::cuda::tests::emulated() else { return };
+        for dims in [[1, 1, 1], [256, 256, 256], [33, 9, 100], [1, 1 << 21, 1]] {
+            let (grid, shape) = cut(&cuda, dims, [32, 16], 64, 256).unwrap();
+            let along_z = dims[2].div_ceil(grid.slices as usize);
+            assert_eq!(shape.grid[0] as usize, (grid.along[0] * grid.along[1]) as usize * along_z);
+            assert!(
+                grid.along[0] as usize * 32 >= dims[0] && grid.along[1] as usize * 16 >= dims[1]
+            );
+            assert!((FEWEST_SLICES..=64).contains(&(grid.slices as usize)));
+        }
+        assert!(cut(&cuda, [1 << 16, 1 << 15, 1], [32, 16], 64, 256).is_err());
+        assert!(cut(&cuda, [1, 1, 1 << 32], [32, 16], 64, 256).is_err());
+    }
+}

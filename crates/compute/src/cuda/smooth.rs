@@ -1,0 +1,79 @@
+//! Gaussians of vector fields on the GPU, along all axes in one pass over memory.
+
+use super::slabs::{self, Windowed};
+use super::{Arg, Cuda, CudaBuffer, Program, Shape};
+use crate::Dims;
+use crate::device::DeviceBuffer;
+use crate::error::Result;
+use crate::ops::filter::{Method, NARROW_WIDTHS, SIGMA_NONE, fir_weights, narrow_weights};
+
+static SMOOTH: Windowed =
+    Windowed::new(|| Program::new("smooth", include_str!("kernels/smooth.cu")));
+
+/// The largest radius: wider windows take longer than recursions along each axis.
+const MOST_RADIUS: usize = 6;
+/// Weights of an axis that the kernel is given.
+const WEIGHTS: usize = 9;
+/// The fewest images for which another program is compiled: those of a vector field.
+const FEWEST_IMAGES: usize = 3;
+/// Voxels of a tile along x and y.
+const TILE: [usize; 2] = [64, 16];
+const THREADS: u32 = 512;
+
+/// A Gaussian that is done in one pass: windows of one radius along the axes that have any.
+pub(super) struct Smooth {
+    radius: [usize; 3],
+    weights: [[f32; WEIGHTS]; 3],
+    images: u32,
+}
+
+impl Smooth {
+    /// None where separate passes are faster, or the grid is too large.
+    pub(super) fn new(dims: Dims, sigma: [f64; 3], method: Method, total: usize) -> Option<Self> {
+        let images = total.checked_div(dims.iter().product()).filter(|&n| n >= FEWEST_IMAGES)?;
+        let images = u16::try_from(images).ok()?.into();
+        let is_smoothed = |a: &usize| dims[*a] > 1 && sigma[*a] >= SIGMA_NONE;
+        let used: Vec<_> = (0..3).filter(is_smoothed).collect();
+        if used.len() < 2 || !slabs::fits(dims) {
+            return None;
+        }
+        // A wide one has too many weights to look at them.
+        if used.iter().any(|&a| sigma[a] * NARROW_WIDTHS >= (MOST_RADIUS + 1) as f64) {
+            return None;
+        }
+        let mut weights = [[0.0; WEIGHTS]; 3];
+        let mut largest = 0;
+        for a in 0..3 {
+            let of = match (used.contains(&a), method) {
+                (false, _) => vec![1.0],
+                (true, Method::Recursive) => narrow_weights(sigma[a]),
+                (true, Method::Fir) => fir_weights(sigma[a]),
+            };
+            largest = largest.max(of.len() - 1);
+            for (to, from) in weights[a].iter_mut().zip(&of) {
+                *to = *from as f32;
+            }
+        }
+        let radius = std::array::from_fn(|a| if used.contains(&a) { largest } else { 0 });
+        (largest <= MOST_RADIUS).then_some(Self { radius, weights, images })
+    }
+
+    /// From one buffer to another, both of which have the images' voxels.
+    pub(super) fn run(
+        &self,
+        cuda: &Cuda,
+        src: &CudaBuffer<f32>,
+        dims: Dims,
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        debug_assert_eq!(src.len(), out.len(), "lengths have been checked");
+        // A tile also takes what its windows reach.
+        let most = if self.radius.iter().all(|&r| r <= 3) { 64 } else { 128 };
+        let (grid, shape) = slabs::cut(cuda, dims, TILE, most, THREADS)?;
+        let shape = Shape { grid: [shape.grid[0], self.images, 1], ..shape };
+        let args = [src.into(), Arg::of(grid), Arg::of(self.weights), out.into()];
+        // SAFETY: the parameters are the kernel's, which reads and writes voxels of the grid, of as
+        // many images as there are.
+        unsafe { cuda.launch(&SMOOTH.of(self.radius), "smooth", shape, &args) }
+    }
+}
