@@ -134,7 +134,7 @@ fn the_emulated_gpu_agrees() {
 }
 
 /// Every model with every solver and similarity gives the same bits at every run on the GPU, and
-/// nearly the deformation of the CPU.
+/// the deformation of the CPU to a fiftieth of a voxel.
 #[test]
 fn deformations() {
     let Some(cuda) = gpu("deformations") else { return };
@@ -187,6 +187,10 @@ fn deformations() {
         let (sum, largest) = apart.fold((0.0, 0f64), |(s, l), d| (s + d, l.max(d)));
         let (mean, moved) = (sum / n as f64, expected.measures.mean_displacement);
         println!("{name}: {mean:.5} mm apart, at most {largest:.3}; moved by {moved:.2} mm");
-        assert!(mean < 0.05 * moved, "{name}");
+        // Steps have a length in voxels: near the optimum they go to and fro, and rounding decides
+        // which way.
+        let factor = options.schedule.last().map_or(1, |s| s.factor);
+        let voxel = fixed.grid().spacing()[0] * factor as f64;
+        assert!(mean < 0.02 * voxel, "{name}");
     }
 }

@@ -22,11 +22,10 @@ use voxalign_register::linear::{AffineOptions, Cost, Search, SearchRange};
 pub(crate) struct RunArgs {
     /// Where to compute [default: VOXALIGN_DEVICE, else auto]
     ///
-    /// `cpu`, `cuda` (the first GPU that can be used), `cuda:N`, or `auto`: for affine and demo
-    /// `cuda` where there is a usable GPU, else `cpu`; for apply and bench always `cpu`, as
-    /// starting a GPU takes longer than their work, and for deform, whose kernels for GPUs have
-    /// been tested by emulation only so far. The environment variable VOXALIGN_DEVICE sets
-    /// the default; `voxalign devices` lists what there is.
+    /// `cpu`, `cuda` (the first GPU that can be used), `cuda:N`, or `auto`: for affine, deform
+    /// and demo `cuda` where there is a usable GPU, else `cpu`; for apply and bench always `cpu`,
+    /// as starting a GPU takes longer than their work. The environment variable VOXALIGN_DEVICE
+    /// sets the default; `voxalign devices` lists what there is.
     #[arg(long, value_name = "auto|cpu|cuda|cuda:N")]
     pub(crate) device: Option<DeviceChoice>,
     /// Threads to use; the result does not depend on it. With a GPU they do the work beside it

@@ -237,7 +237,7 @@ fn print(devices: &Devices) {
         format!("--device auto is {}", auto.affine)
     } else {
         format!(
-            "--device auto is {} for affine and demo, {} for apply, bench and deform",
+            "--device auto is {} for affine, deform and demo, {} for apply and bench",
             auto.affine, auto.apply
         )
     });

@@ -55,8 +55,8 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let bytes = 24 * n + 16 * numbers;
     bench.measure("elastic", "solution by Fourier", bytes, || {
         device.forward(&f, dims, &mut spectra)?;
-        device.elastic_symbol(&periodic, &mut spectra, dims)?;
-        device.inverse(&mut spectra, dims, &mut out)
+        device.elastic_symbol(&periodic.times(n as f64), &mut spectra, dims)?;
+        device.inverse_sum(&mut spectra, dims, &mut out)
     })?;
     bench.measure("elastic", "solution by sines", 72 * n, || {
         device.copy(&f, &mut out)?;

@@ -368,9 +368,8 @@ fn row<V: Vectors, const MODE: u8, const MIXED: bool>(
         };
         let value = if MODE == RELAX && !MIXED {
             // Differences would gain nothing: the value itself is rounded at each step.
-            let both = |a: &Lanes, b: &Lanes, factor: V::F| {
-                v.mul(v.add(v.load(a), v.load(b)), factor)
-            };
+            let both =
+                |a: &Lanes, b: &Lanes, factor: V::F| v.mul(v.add(v.load(a), v.load(b)), factor);
             let mut sum = v.add(force(), both(&left[i], &right[i], factors[0]));
             sum = v.add(sum, both(&back[i], &front[i], factors[1]));
             sum = v.add(sum, both(&below[i], &above[i], factors[2]));

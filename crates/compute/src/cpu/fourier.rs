@@ -88,15 +88,16 @@ impl Fourier for Cpu {
         dims: Dims,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let (n, images) = check_transform(dims, ("output", out.len()), spectrum.len())?;
-        let (scale, spectra) = (1.0 / n as f64, spectrum.as_mut_slice());
-        let len = spectra.len() / images;
-        for (spectrum, out) in
-            spectra.chunks_exact_mut(len).zip(out.as_mut_slice().chunks_exact_mut(n))
-        {
-            inverse(self, spectrum, dims, scale as f32, out);
-        }
-        Ok(())
+        self.inverses(spectrum, dims, |n| 1.0 / n as f64, out)
+    }
+
+    fn inverse_sum(
+        &self,
+        spectrum: &mut CpuBuffer<f32>,
+        dims: Dims,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        self.inverses(spectrum, dims, |_| 1.0, out)
     }
 
     fn scale_spectrum(
@@ -147,6 +148,27 @@ pub(crate) fn forward(cpu: &Cpu, src: &[f32], dims: Dims, spectrum: &mut [f32]) 
         }
     });
     columns(cpu, spectrum, [width, ny, nz], false);
+}
+
+impl Cpu {
+    /// Inverse transforms of one image or several, times what `scale` says of the number of voxels.
+    fn inverses(
+        &self,
+        spectrum: &mut CpuBuffer<f32>,
+        dims: Dims,
+        scale: impl Fn(usize) -> f64,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let (n, images) = check_transform(dims, ("output", out.len()), spectrum.len())?;
+        let spectra = spectrum.as_mut_slice();
+        let len = spectra.len() / images;
+        for (spectrum, out) in
+            spectra.chunks_exact_mut(len).zip(out.as_mut_slice().chunks_exact_mut(n))
+        {
+            inverse(self, spectrum, dims, scale(n) as f32, out);
+        }
+        Ok(())
+    }
 }
 
 /// The image of a spectrum times `scale`; lengths are those of `dims`.

@@ -155,9 +155,19 @@ impl Elastic for Cuda {
             // lengths were checked. Pairs are only read at once where rows have even lengths.
             return unsafe { self.launch(&PROGRAM, "sweep", for_components(shape), &args) };
         }
-        // A pass for each colour of each component, from one field to the other and back.
         let (tiles, shape) = Tiles::new(self, dims, 1)?;
         let mut other = self.alloc_unset::<f32>(v.len())?;
+        if !factors.is_mixed {
+            let passes =
+                [(v.into(), Arg::from(&mut other)), ((&other).into(), Arg::from(&mut *out))];
+            for (colour, (from, to)) in (0u32..).zip(passes) {
+                let args = [f.into(), from, Arg::of(tiles), constants, colour.into(), to];
+                // SAFETY: as above.
+                unsafe { self.launch(&PROGRAM, "relax_colour", for_components(shape), &args)? };
+            }
+            return Ok(());
+        }
+        // A pass for each colour of each component, from one field to the other and back.
         for pass in 0..6u32 {
             let (from, to): (Arg, Arg) = match pass {
                 0 => (v.into(), (&mut other).into()),
@@ -167,7 +177,7 @@ impl Elastic for Cuda {
             let (colour, own) = (pass / 3, pass % 3);
             let args = [f.into(), from, Arg::of(tiles), constants, own.into(), colour.into(), to];
             // SAFETY: as above.
-            unsafe { self.launch(&PROGRAM, "relax_colour", for_components(shape), &args)? };
+            unsafe { self.launch(&PROGRAM, "relax_coupled_colour", for_components(shape), &args)? };
         }
         Ok(())
     }

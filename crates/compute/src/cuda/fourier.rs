@@ -39,19 +39,17 @@ impl Fourier for Cuda {
         dims: Dims,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let (n, images) = check_transform(dims, ("output", out.len()), spectrum.len())?;
-        let (scale, n) = ((1.0 / n as f64) as f32, n * images);
-        if dims[0] > 1 {
-            self.complex_to_real(spectrum, (dims, images), out)?;
-            let args = [out.into(), (n as u64).into(), scale.into()];
-            let shape = Shape::covering(n.div_ceil(4), 256);
-            // SAFETY: the parameters are those of the kernel; the image has n voxels.
-            return unsafe { self.launch(&PROGRAM, "scale_image", shape, &args) };
-        }
-        self.complex_in_place(spectrum, (dims, images), true)?;
-        let args = [(&*spectrum).into(), out.into(), (n as u64).into(), scale.into()];
-        // SAFETY: the parameters are those of the kernel; it has n reals and n complex numbers.
-        unsafe { self.launch(&PROGRAM, "complex_to_real", Shape::covering(n, 256), &args) }
+        let (n, _) = check_transform(dims, ("output", out.len()), spectrum.len())?;
+        self.inverses(spectrum, dims, (1.0 / n as f64) as f32, out)
+    }
+
+    fn inverse_sum(
+        &self,
+        spectrum: &mut CudaBuffer<f32>,
+        dims: Dims,
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        self.inverses(spectrum, dims, 1.0, out)
     }
 
     fn scale_spectrum(
@@ -88,6 +86,32 @@ fn host() -> Result<Cpu> {
 type Images = (Dims, usize);
 
 impl Cuda {
+    /// Inverse transforms of one image or several, times a factor.
+    fn inverses(
+        &self,
+        spectrum: &mut CudaBuffer<f32>,
+        dims: Dims,
+        scale: f32,
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let (n, images) = check_transform(dims, ("output", out.len()), spectrum.len())?;
+        let n = n * images;
+        if dims[0] > 1 {
+            self.complex_to_real(spectrum, (dims, images), out)?;
+            if scale == 1.0 {
+                return Ok(());
+            }
+            let args = [out.into(), (n as u64).into(), scale.into()];
+            let shape = Shape::covering(n.div_ceil(4), 256);
+            // SAFETY: the parameters are those of the kernel; the image has n voxels.
+            return unsafe { self.launch(&PROGRAM, "scale_image", shape, &args) };
+        }
+        self.complex_in_place(spectrum, (dims, images), true)?;
+        let args = [(&*spectrum).into(), out.into(), (n as u64).into(), scale.into()];
+        // SAFETY: the parameters are those of the kernel; it has n reals and n complex numbers.
+        unsafe { self.launch(&PROGRAM, "complex_to_real", Shape::covering(n, 256), &args) }
+    }
+
     /// The sine transforms of the lines of `n` voxels of an image of `voxels` voxels from `first` on,
     /// `inner` voxels apart: their odd continuations, two lines in a complex number, are transformed
     /// by Fourier. (A library has no sine transforms.)

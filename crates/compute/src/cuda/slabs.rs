@@ -8,7 +8,7 @@ use crate::Dims;
 use crate::error::{ComputeError, Result};
 
 /// Blocks that a multiprocessor should have: with fewer, tiles are cut shorter.
-const BLOCKS: usize = 4;
+const BLOCKS: usize = 2;
 /// The fewest slices of a tile.
 const FEWEST_SLICES: usize = 16;
 
@@ -31,10 +31,11 @@ pub(super) fn fits(dims: Dims) -> bool {
 }
 
 /// Tiles of so many voxels along x and y, and of at most `most` slices, and a block of `threads` for
-/// each. A tile has fewer slices where there would otherwise be too few blocks to keep the device busy.
+/// each; the caller asks for a row of them for each of its images. A tile has fewer slices where there
+/// would otherwise be too few blocks to keep the device busy.
 pub(super) fn cut(
     cuda: &Cuda,
-    dims: Dims,
+    (dims, images): (Dims, u32),
     tile: [usize; 2],
     most: usize,
     threads: u32,
@@ -43,16 +44,18 @@ pub(super) fn cut(
     let tiles = along[0].saturating_mul(along[1]);
     let blocks = |slices: usize| tiles.saturating_mul(dims[2].div_ceil(slices));
     let mut slices = most;
-    while slices > FEWEST_SLICES && blocks(slices) < BLOCKS * cuda.multiprocessors() {
+    let enough = (BLOCKS * cuda.multiprocessors()).div_ceil(images as usize);
+    while slices > FEWEST_SLICES && blocks(slices) < enough {
         slices /= 2;
     }
     if !fits(dims) || blocks(slices) > i32::MAX as usize {
         let expected = "slices of at most 2^31 - 1 voxels, and as many tiles of a GPU in all";
         return Err(ComputeError::argument("sizes", format!("{dims:?}"), expected));
     }
-    let [dims, along] = [dims.map(|n| n as u32), [along[0] as u32, along[1] as u32, 0]];
-    let grid = Grid { dims, along: [along[0], along[1]], slices: slices as u32 };
-    Ok((grid, Shape::blocks(blocks(slices), threads)))
+    let (dims, along) = (dims.map(|n| n as u32), along.map(|n| n as u32));
+    let grid = Grid { dims, along, slices: slices as u32 };
+    let shape = Shape::blocks(blocks(slices), threads);
+    Ok((grid, Shape { grid: [shape.grid[0], images, 1], ..shape }))
 }
 
 /// A program that is compiled for each radius of its windows, RX, RY and RZ.
@@ -86,7 +89,7 @@ mod tests {
     fn tiles_cover_the_grid() {
         let Some(cuda) = crate::cuda::tests::emulated() else { return };
         for dims in [[1, 1, 1], [256, 256, 256], [33, 9, 100], [1, 1 << 21, 1]] {
-            let (grid, shape) = cut(&cuda, dims, [32, 16], 64, 256).unwrap();
+            let (grid, shape) = cut(&cuda, (dims, 1), [32, 16], 64, 256).unwrap();
             let along_z = dims[2].div_ceil(grid.slices as usize);
             assert_eq!(shape.grid[0] as usize, (grid.along[0] * grid.along[1]) as usize * along_z);
             assert!(
@@ -94,7 +97,7 @@ mod tests {
             );
             assert!((FEWEST_SLICES..=64).contains(&(grid.slices as usize)));
         }
-        assert!(cut(&cuda, [1 << 16, 1 << 15, 1], [32, 16], 64, 256).is_err());
-        assert!(cut(&cuda, [1, 1, 1 << 32], [32, 16], 64, 256).is_err());
+        assert!(cut(&cuda, ([1 << 16, 1 << 15, 1], 1), [32, 16], 64, 256).is_err());
+        assert!(cut(&cuda, ([1, 1, 1 << 32], 1), [32, 16], 64, 256).is_err());
     }
 }

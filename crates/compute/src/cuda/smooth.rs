@@ -1,7 +1,7 @@
 //! Gaussians of vector fields on the GPU, along all axes in one pass over memory.
 
 use super::slabs::{self, Windowed};
-use super::{Arg, Cuda, CudaBuffer, Program, Shape};
+use super::{Arg, Cuda, CudaBuffer, Program};
 use crate::Dims;
 use crate::device::DeviceBuffer;
 use crate::error::Result;
@@ -69,8 +69,7 @@ impl Smooth {
         debug_assert_eq!(src.len(), out.len(), "lengths have been checked");
         // A tile also takes what its windows reach.
         let most = if self.radius.iter().all(|&r| r <= 3) { 64 } else { 128 };
-        let (grid, shape) = slabs::cut(cuda, dims, TILE, most, THREADS)?;
-        let shape = Shape { grid: [shape.grid[0], self.images, 1], ..shape };
+        let (grid, shape) = slabs::cut(cuda, (dims, self.images), TILE, most, THREADS)?;
         let args = [src.into(), Arg::of(grid), Arg::of(self.weights), out.into()];
         // SAFETY: the parameters are the kernel's, which reads and writes voxels of the grid, of as
         // many images as there are.

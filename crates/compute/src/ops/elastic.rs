@@ -147,6 +147,13 @@ impl ElasticOperator {
         })
     }
 
+    /// The operator times a number above zero.
+    #[must_use]
+    pub fn times(&self, factor: f64) -> Self {
+        let Self { alpha, beta, gamma, .. } = *self;
+        Self { alpha: factor * alpha, beta: factor * beta, gamma: factor * gamma, ..*self }
+    }
+
     /// What the symbol of a periodic operator is made of, along each axis: for each frequency
     /// `[α S, β (S − C²), √β C]` with `S` the eigenvalue of minus the second difference and `√−1 C`
     /// that of the central difference. The symbol is the diagonal matrix of

@@ -24,8 +24,8 @@ pub trait Fourier: Memory {
     ) -> Result<()>;
 
     /// The image of a spectrum, the inverse of [`forward`](Self::forward): normalised by
-    /// `1 / (nx ny nz)`. Of several spectra, one after the other, the images. The spectrum is used as working memory: what it holds afterwards is not to
-    /// be relied on.
+    /// `1 / (nx ny nz)`. Of several spectra, one after the other, the images. The spectrum is used as
+    /// working memory: what it holds afterwards is not to be relied on.
     ///
     /// The spectrum must be that of a real image. Along x the imaginary parts of frequency 0 and, of
     /// an even size, of frequency `nx/2` have no meaning once y and z are transformed, and are not
@@ -34,6 +34,18 @@ pub trait Fourier: Memory {
     /// # Errors
     /// Wrong lengths or sizes; a library that is missing.
     fn inverse(
+        &self,
+        spectrum: &mut Self::Buffer<f32>,
+        dims: Dims,
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
+    /// The same times `nx ny nz`: the plain sum over frequencies, for spectra that have been normalised
+    /// with what else they were multiplied by.
+    ///
+    /// # Errors
+    /// As [`inverse`](Self::inverse).
+    fn inverse_sum(
         &self,
         spectrum: &mut Self::Buffer<f32>,
         dims: Dims,

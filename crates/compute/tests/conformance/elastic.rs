@@ -216,6 +216,14 @@ fn symbol<D: Device>(device: &D) {
             let found = device.into_host(out).unwrap();
             // Rounding of the product counts 1 / gamma times in what is constant.
             assert_close(&format!("symbol {dims:?} {op:?}"), &found, &wide(&v), 1e-4);
+            // The norm of the transforms may be the operator's.
+            let mut spectra = device.alloc(3 * spectrum_len(dims).unwrap()).unwrap();
+            device.forward(&device.upload(&f).unwrap(), dims, &mut spectra).unwrap();
+            device.elastic_symbol(&op.times(len(dims) as f64), &mut spectra, dims).unwrap();
+            let mut out = device.alloc(v.len()).unwrap();
+            device.inverse_sum(&mut spectra, dims, &mut out).unwrap();
+            let found = device.into_host(out).unwrap();
+            assert_close(&format!("sum {dims:?} {op:?}"), &found, &wide(&v), 1e-4);
         }
     }
     // Its matrix is that of the operator on waves.

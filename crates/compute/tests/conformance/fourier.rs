@@ -146,7 +146,12 @@ fn sine_is_its_own_inverse<D: Device>(device: &D) {
         assert!((found - expected).abs() < 1e-5 * expected, "{dims:?}: {found}, {expected}");
         device.sine(&mut buffer, dims).unwrap();
         let expected: Vec<f64> = src.iter().map(|&v| f64::from(v)).collect();
-        assert_close(&format!("{dims:?}"), &device.into_host(buffer).unwrap(), &expected, 3e-4);
+        let found = device.into_host(buffer).unwrap();
+        let errors: Vec<f32> = found.iter().zip(&src).map(|(a, b)| a - b).collect();
+        let share = (energy(&errors) / energy(&src)).sqrt();
+        assert!(share < 1e-6, "{dims:?}: errors are {share} of the values");
+        // Six transforms in single precision of values up to 200.
+        assert_close(&format!("{dims:?}"), &found, &expected, 6e-4);
     }
 }
 

@@ -257,7 +257,7 @@ pub(crate) struct DeformMethodArgs {
     /// What the operator has beyond the border of the grid [default: periodic with fft, else zero]
     #[arg(long, value_enum, help_heading = "Smoothness")]
     boundary: Option<BoundaryName>,
-    /// Most iterations of sor, cg and hybrid for a velocity [default: 200, and 4 for those of
+    /// Most iterations of sor, cg and hybrid for a velocity [default: 200, and 2 (cg: 4) for those of
     /// hybrid that start from the last solution]
     #[arg(long, value_name = "N", help_heading = "Smoothness")]
     solver_iterations: Option<usize>,

@@ -146,7 +146,7 @@ pub(crate) fn run(args: DeformArgs) -> Result<Outcome, Failure> {
         run: &args.run,
     };
     job.check()?;
-    job.run(&args.run.machine(Auto::Cpu)?)
+    job.run(&args.run.machine(Auto::Gpu)?)
 }
 
 /// The arguments with those of the configuration file before them.

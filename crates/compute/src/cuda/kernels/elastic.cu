@@ -198,27 +198,33 @@ DEVICE float relaxed(const Relaxing& r, float force, float c, float left, float 
     return c * r.keep + sum * r.take;
 }
 
-// One colour of component `own`; all else is copied.
-KERNEL(relax_colour, TILE_THREADS, IN(float) f, IN(float) v, Tiles t, Constants s, u32 own, u32 colour, OUT(float) out) {
+// One colour of component `own`, which may depend on the others; all else is copied.
+KERNEL(relax_coupled_colour, TILE_THREADS, IN(float) f, IN(float) v, Tiles t, Constants s, u32 own, u32 colour, OUT(float) out) {
     const u64 n = (u64)t.nx * t.ny * t.nz;
-    bool is_mixed = false;
-    for (u32 k = 0; k < 9; ++k) is_mixed = is_mixed || s.mixed[k] != 0.0f;
     for (u32 k = 0; k < t.slices; ++k) {
         Near p;
         if (!near_of(t, s, k, p)) return;
         const u64 i = blockIdx.y * n + index_of(p);
         float c = v[i];
-        if (blockIdx.y == own && ((p.at[0][1] + p.at[1][1] + p.at[2][1]) & 1) == colour) {
-            if (is_mixed) {
-                c = c + (f[i] - coupled_product(v, n, p, s, own)) * s.take[own];
-            } else {
-                IN(float) u = v + own * n;
-                c = relaxed(relaxing(s, own), f[i], c, value_at(u, p, 0, 1, 1), value_at(u, p, 2, 1, 1),
-                            value_at(u, p, 1, 0, 1), value_at(u, p, 1, 2, 1), value_at(u, p, 1, 1, 0),
-                            value_at(u, p, 1, 1, 2));
-            }
-        }
+        if (blockIdx.y == own && ((p.at[0][1] + p.at[1][1] + p.at[2][1]) & 1) == colour)
+            c = c + (f[i] - coupled_product(v, n, p, s, own)) * s.take[own];
         out[i] = c;
+    }
+}
+
+// One colour of all components, which do not depend on each other; all else is copied.
+KERNEL(relax_colour, TILE_THREADS, IN(float) f, IN(float) v, Tiles t, Constants s, u32 colour, OUT(float) out) {
+    const u64 n = (u64)t.nx * t.ny * t.nz;
+    IN(float) u = v + blockIdx.y * n;
+    for (u32 k = 0; k < t.slices; ++k) {
+        Near p;
+        if (!near_of(t, s, k, p)) return;
+        const u64 i = index_of(p);
+        float c = u[i];
+        if (((p.at[0][1] + p.at[1][1] + p.at[2][1]) & 1) == colour)
+            c = relaxed(relaxing(s, blockIdx.y), f[blockIdx.y * n + i], c, value_at(u, p, 0, 1, 1), value_at(u, p, 2, 1, 1),
+                        value_at(u, p, 1, 0, 1), value_at(u, p, 1, 2, 1), value_at(u, p, 1, 1, 0), value_at(u, p, 1, 1, 2));
+        out[blockIdx.y * n + i] = c;
     }
 }
 

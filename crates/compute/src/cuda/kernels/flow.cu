@@ -1,5 +1,5 @@
 // Displaced voxels in their own grid, with the arithmetic of the CPU backend: the same operations in
-// the same order, so the same bits. A displacement is cut to the grid and divided into whole voxels
+// the same order, so the same bits (but for the signs of zeros). A displacement is cut to the grid and divided into whole voxels
 // and a rest with the same sign, both exactly; interpolation counts from the voxel next towards the
 // start to the neighbour beyond the position.
 #include "interpolate.cuh"
@@ -21,6 +21,7 @@ struct Grid {
 struct Along {
     i32 here, beyond;   // steps in memory to the voxel, and from there to the neighbour
     float rest;         // from the voxel, with the sign of the displacement
+    float part;         // the same towards the neighbour
     bool up;            // whether the neighbour is the next voxel, not the one before
     bool inside;        // whether nothing was cut
 };
@@ -38,6 +39,7 @@ DEVICE Along displaced(u32 at, u32 n, u32 stride, float s) {
     a.here = whole * (i32)stride;
     a.beyond = a.up ? (i32)stride : -(i32)stride;
     a.inside = s == cut;
+    a.part = a.up ? a.rest : -a.rest;
     return a;
 }
 
@@ -45,8 +47,9 @@ DEVICE Along displaced(u32 at, u32 n, u32 stride, float s) {
 DEVICE float rise(const Along& a, float here, float beyond) {
     return a.up ? beyond - here : here - beyond;
 }
+// Both factors have the other sign where the neighbour is before the voxel, which leaves their product.
 DEVICE float between(const Along& a, float here, float beyond) {
-    return here + a.rest * rise(a, here, beyond);
+    return here + a.part * (beyond - here);
 }
 
 // The eight values around a position: of the voxel `i` and its neighbours, x first.
@@ -71,7 +74,7 @@ DEVICE float value_of(const Corners& c, const Along& x, const Along& y, const Al
 }
 
 // out = s + field(id + s) with s = factor * scale * velocity.
-KERNEL(advance, AT_ONCE(TILE_THREADS, 5), IN(float) field, IN(float) velocity, Stepping by, IN(double) largest,
+KERNEL(advance, AT_ONCE(TILE_THREADS, 3), IN(float) field, IN(float) velocity, Stepping by, IN(double) largest,
        Grid g, Tiles t, OUT(float) out) {
     SHARED(float, scale, 3);
     const u32 rank = thread_rank();

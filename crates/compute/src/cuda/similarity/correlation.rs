@@ -87,7 +87,7 @@ fn by_sliding(
     centres: &CudaBuffer<f32>,
     slope: &mut CudaBuffer<f32>,
 ) -> Result<CudaBuffer<f64>> {
-    let (grid, shape) = slabs::cut(cuda, job.dims, TILE, SLICES, THREADS)?;
+    let (grid, shape) = slabs::cut(cuda, (job.dims, 1), TILE, SLICES, THREADS)?;
     let program = SLIDING.of(job.radius);
     let mut coefficients = cuda.alloc_unset::<f32>(3 * slope.len())?;
     let mut partials = cuda.alloc_unset::<f64>(shape.grid[0] as usize)?;

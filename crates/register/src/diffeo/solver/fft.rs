@@ -79,8 +79,10 @@ impl<D: Device> Solver<D> for Direct<D> {
         match &mut self.method {
             Method::Fourier(spectra) => {
                 device.forward(f, of.dims, spectra)?;
-                device.elastic_symbol(&of.operator, spectra, of.dims)?;
-                device.inverse(spectra, of.dims, v)?;
+                // The operator takes the norm of the transforms with it.
+                let voxels = of.dims.iter().product::<usize>() as f64;
+                device.elastic_symbol(&of.operator.times(voxels), spectra, of.dims)?;
+                device.inverse_sum(spectra, of.dims, v)?;
             }
             Method::Sine(sines) => sines.product(device, f, v)?,
             Method::Coupled(solver) => return solver.solve(f, v),

@@ -53,8 +53,8 @@ pub struct SolverOptions {
     pub boundary: Boundary,
     /// Standard deviation of the Gaussian, in voxels.
     pub sigma: f64,
-    /// The most iterations of a call; by default 200, and 4 for those of the hybrid solver that start
-    /// from the last solution.
+    /// The most iterations of a call; by default 200, and for those of the hybrid solver that start
+    /// from the last solution 2 sweeps or 4 conjugate gradients.
     pub iterations: Option<usize>,
     /// The relative residual at which iterations end.
     pub tolerance: f64,

@@ -14,6 +14,7 @@ use crate::args::{JsonArgs, RunArgs};
 use crate::device::{Auto, Machine, on_device};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Table};
+use crate::progress::Printer;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use iterations::IterationTime;
@@ -198,7 +199,8 @@ fn measure<D: Device>(
     if let (true, Some([fixed, moving])) = (parts.contains(&Part::Overlap), args.labels.as_deref())
     {
         let labels = overlap::Labels::read(fixed, moving, args.smallest_label, args.min_voxels)?;
-        results.overlap = overlap::measure(device, &images, &labels, &wanted)?;
+        let printer = Printer::new(args.run.talk());
+        results.overlap = overlap::measure(device, &images, &labels, &wanted, &printer)?;
     }
     Ok(results)
 }

@@ -5,6 +5,7 @@ use super::{SolverKind, Table, Wanted};
 use crate::args::Interpolation;
 use crate::failure::Failure;
 use crate::files;
+use crate::progress::{Printer, Talk};
 use crate::resample;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,12 +69,22 @@ pub(super) struct Overlap {
     pub(super) verdict_good: bool,
 }
 
+impl Overlap {
+    /// What is said as soon as it is known.
+    fn line(&self) -> String {
+        let dice = self.mean_dice.map_or_else(|| "-".to_owned(), |d| format!("{d:.4}"));
+        let Self { model, similarity, solver, seconds, .. } = self;
+        format!("{model} {similarity} {solver}: Dice {dice}, {seconds:.2} s")
+    }
+}
+
 /// Registers with everything that is wanted.
 pub(super) fn measure<D: Device>(
     device: &D,
     images: &Images,
     labels: &Labels,
     wanted: &Wanted,
+    printer: &Printer,
 ) -> Result<Vec<Overlap>, Failure> {
     let mut found = Vec::new();
     for &model in &wanted.models {
@@ -97,7 +108,7 @@ pub(super) fn measure<D: Device>(
                 )?;
                 let scores = compare_labels(&labels.fixed, &warped, None, &labels.rule)?;
                 let m = &result.measures;
-                found.push(Overlap {
+                let overlap = Overlap {
                     model: model.name(),
                     similarity: similarity.name(),
                     solver: solver.name(),
@@ -108,7 +119,9 @@ pub(super) fn measure<D: Device>(
                     smallest_jacobian: m.smallest_jacobian,
                     consistency: m.inverse_consistency.as_ref().map(|c| (c.mean, c.largest)),
                     verdict_good: result.verdict.good,
-                });
+                };
+                printer.say(Talk::Verbose, &overlap.line());
+                found.push(overlap);
             }
         }
     }
