@@ -12,6 +12,7 @@ use voxalign_compute::{Device, IDENTITY, Memory};
 use voxalign_image::{Affine, Grid, Vector3, VectorField, Volume};
 use voxalign_register::Silent;
 use voxalign_register::diffeo::channel::Metric;
+use voxalign_register::diffeo::clip::{IndexBox, crop};
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_register::diffeo::{
@@ -185,6 +186,39 @@ fn a_known_deformation_is_found() {
         let most = if similarity == DeformSimilarity::Lncc { 0.5 } else { 1.0 };
         assert!(after < most, "{after}");
         assert!(found.verdict.good);
+    }
+}
+
+/// A moving image that ends within the head moves nothing towards its border: what it shows is found
+/// as if it were whole.
+#[test]
+fn a_moving_image_that_is_cut_off() {
+    let device = Cpu::new(None).unwrap();
+    let whole = shipped("colin27_t1.nii.gz");
+    let truth = waves(whole.grid(), 5.0);
+    let fixed = warped(&whole, &truth);
+    let [nx, ny, nz] = whole.dims();
+    let shown = IndexBox { start: [0, 0, nz / 4], size: [nx, ny, nz / 2] };
+    let moving = crop(&whole, &shown).unwrap();
+    // The fixed image, where the moving one has something at a few voxels from its borders.
+    let mut seen = fixed.clone();
+    let inner = shown.start[2] as f64 + 4.0..(shown.start[2] + shown.size[2]) as f64 - 5.0;
+    for (i, v) in seen.data_mut().iter_mut().enumerate() {
+        let z = (i / (nx * ny)) as f64 + truth.get(i)[2] / whole.grid().spacing()[2];
+        if !inner.contains(&z) {
+            *v = 0.0;
+        }
+    }
+    for model in [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm] {
+        let mut options = DeformOptions::of(model);
+        if model == DeformModel::Lddmm {
+            options.schedule = scales(&[(4, 60), (2, 15)]);
+        }
+        let found = register(&device, &fixed, &moving, DeformSimilarity::Lncc, &options);
+        let after = distance(&seen, &truth, &found.forward);
+        println!("{}: {after:.3} voxels", model.name());
+        let most = if model == DeformModel::Lddmm { 0.95 } else { 0.5 };
+        assert!(after < most, "{}: {after}", model.name());
     }
 }
 

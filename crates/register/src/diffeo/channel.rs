@@ -3,12 +3,12 @@
 use super::options::DeformSimilarity;
 use crate::error::Result;
 use crate::metric::cost::{mutual_information, normalised_mutual_information};
-use voxalign_compute::ops::elementwise::{param, scalar, x};
+use voxalign_compute::ops::elementwise::{constant, param, scalar, x};
 use voxalign_compute::ops::histogram::{Binning, ParzenBins};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, downsampled_dims, grid_map};
 use voxalign_compute::{AffineMap, Device, DeviceBuffer, Dims};
-use voxalign_image::{Affine, Grid};
+use voxalign_image::{Affine, Grid, Volume};
 
 /// An image on a device.
 pub struct DeviceImage<D: Device> {
@@ -18,6 +18,9 @@ pub struct DeviceImage<D: Device> {
     pub values: D::Buffer<f32>,
     /// The value outside of its grid.
     pub outside: f32,
+    /// Whether tissue reaches the border of its grid: what is beyond is unknown then, and not
+    /// background.
+    pub open: bool,
 }
 
 /// The grid with voxels `factors` times as long over the same field of view.
@@ -56,7 +59,80 @@ impl<D: Device> DeviceImage<D> {
             let map = grid_map(from, to);
             device.resize(&self.values, from, &map, to, self.outside, &mut values)?;
         }
-        Ok(Self { grid, values, outside: self.outside })
+        Ok(Self { grid, values, outside: self.outside, open: self.open })
+    }
+}
+
+/// The part of a face of a grid that tissue must cover to count as reaching the border.
+const FACE: f64 = 0.02;
+
+/// Whether tissue reaches the border of a grid: covers at least a fiftieth of one of its faces.
+#[must_use]
+pub fn reaches_border(image: &Volume<f32>, is_tissue: impl Fn(f32) -> bool) -> bool {
+    let dims = image.dims();
+    (0..3).filter(|&a| dims[a] > 1).any(|a| {
+        let (b, c) = ((a + 1) % 3, (a + 2) % 3);
+        let all = dims[b] * dims[c];
+        [0, dims[a] - 1].into_iter().any(|face| {
+            let count = (0..all).filter(|i| {
+                let mut at = [0; 3];
+                (at[a], at[b], at[c]) = (face, i % dims[b], i / dims[b]);
+                image.get(at[0], at[1], at[2]).is_some_and(|&v| is_tissue(v))
+            });
+            count.count() as f64 >= FACE * all as f64
+        })
+    })
+}
+
+/// 1 where all images that are [open](DeviceImage::open) show something after a displacement of the
+/// grid, else 0; none where that is everywhere, or nowhere.
+///
+/// # Errors
+/// Memory that runs out.
+pub fn seen<D: Device>(
+    device: &D,
+    images: &[Moved<D>],
+    field: &D::Buffer<f32>,
+    dims: Dims,
+) -> Result<Option<D::Buffer<f32>>> {
+    let mut all: Option<D::Buffer<f32>> = None;
+    for moved in images.iter().filter(|m| m.image.open) {
+        let (from, linear) = (moved.image.grid.dims(), Interpolation::Linear);
+        let mut ones = device.alloc::<f32>(moved.image.grid.len())?;
+        device.eval_in_place(&constant(1.0), &mut ones, &[], &[], None)?;
+        let mut inside = device.alloc::<f32>(dims.iter().product())?;
+        device.warp_field(&ones, from, &moved.map, field, dims, linear, 0.0, &mut inside)?;
+        device.eval_in_place(&x(0).gt(0.99), &mut inside, &[], &[], None)?;
+        all = both(device, all, Some(&inside))?;
+    }
+    let Some(all) = all else { return Ok(None) };
+    let found = device.reduce(&[&all], &[Reduction::Min(0), Reduction::Max(0)])?;
+    Ok((found[0] < found[1]).then_some(all))
+}
+
+/// The product of weights; one where there is no other. Where it is zero everywhere, the first.
+///
+/// # Errors
+/// Memory that runs out.
+pub fn both<D: Device>(
+    device: &D,
+    first: Option<D::Buffer<f32>>,
+    second: Option<&D::Buffer<f32>>,
+) -> Result<Option<D::Buffer<f32>>> {
+    match (first, second) {
+        (Some(first), Some(second)) => {
+            let mut product = device.alloc::<f32>(first.len())?;
+            device.eval(&(x(0) * x(1)), &[&first, second], &[], None, &mut product)?;
+            let most = device.reduce(&[&product], &[Reduction::Max(0)])?[0];
+            Ok(Some(if most > 0.0 { product } else { first }))
+        }
+        (Some(first), None) => Ok(Some(first)),
+        (None, Some(second)) => {
+            let mut copy = device.alloc::<f32>(second.len())?;
+            device.copy(second, &mut copy)?;
+            Ok(Some(copy))
+        }
+        (None, None) => Ok(None),
     }
 }
 

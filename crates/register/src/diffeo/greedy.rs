@@ -2,9 +2,10 @@
 //!
 //! At each iteration the force `F = ∂E/∂W · ∇W` on the warped image `W = M ∘ φ` is turned into a
 //! velocity, `L v = F`, and `φ ← φ ∘ (id − ε v)` with `ε` such that the largest displacement is a given
-//! part of a voxel. `W` is always made of the image as it was read, with one interpolation.
+//! part of a voxel. Where the moving image is cut off and shows nothing, there is no force. `W` is
+//! always made of the image as it was read, with one interpolation.
 
-use super::channel::{DeviceImage, Metric, coarser, factors_for, weights_at};
+use super::channel::{DeviceImage, Metric, both, coarser, factors_for, weights_at};
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
 use super::side::{Mover, Side};
@@ -61,8 +62,10 @@ impl<D: Device> Deformation for Pair<D> {
         for image in &self.fixed {
             self.at_scale.push(image.at(&self.device, target)?);
         }
-        self.weights = weights_at(&self.device, self.mask.as_ref(), target)?;
-        self.side.to_grid(&self.device, &grid, target)
+        self.side.to_grid(&self.device, &grid, target)?;
+        let mask = weights_at(&self.device, self.mask.as_ref(), target)?;
+        self.weights = both(&self.device, mask, self.side.seen.as_ref())?;
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {

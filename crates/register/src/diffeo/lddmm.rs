@@ -11,7 +11,7 @@
 //! One iteration goes forward in time with `φ_{j,0}`, keeps the images, and goes backward with
 //! `φ_{j,1}`, where it updates the velocities at once.
 
-use super::channel::{DeviceImage, Metric, Moved, coarser, factors_for, weights_at};
+use super::channel::{DeviceImage, Metric, Moved, both, coarser, factors_for, seen, weights_at};
 use super::greedy::finest;
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
@@ -250,7 +250,6 @@ impl<D: Device> Deformation for Path<D> {
             let image = image.at(&device, target)?;
             self.moved.push(Moved::new(&device, image, &grid, &self.affine)?);
         }
-        self.weights = weights_at(&device, self.mask.as_ref(), target)?;
         let (from, to) = (self.dims, grid.dims());
         let (old, new) = (self.spacing, relative_spacing(&grid));
         let (before, len) = (from.iter().product::<usize>(), 3 * grid.len());
@@ -285,6 +284,12 @@ impl<D: Device> Deformation for Path<D> {
         self.velocities = velocities;
         self.dims = to;
         self.spacing = new;
+        let mask = weights_at(&device, self.mask.as_ref(), target)?;
+        let seen = match self.moved.iter().any(|m| m.image.open) {
+            true => seen(&device, &self.moved, &self.flow(false)?, to)?,
+            false => None,
+        };
+        self.weights = both(&device, mask, seen.as_ref())?;
         Ok(())
     }
 
@@ -561,7 +566,7 @@ mod tests {
                 (1.0 / (1.0 + (r - radius).exp())) as f32
             });
             let values = device.upload(image.data()).unwrap();
-            vec![DeviceImage { grid: grid.clone(), values, outside: 0.0 }]
+            vec![DeviceImage { grid: grid.clone(), values, outside: 0.0, open: false }]
         };
         let options = DeformOptions {
             schedule: vec![

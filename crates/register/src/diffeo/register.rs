@@ -3,7 +3,7 @@
 use super::calibrate::{
     Calibration, HistogramMatch, TOP, foreground_threshold, match_histogram_on,
 };
-use super::channel::{DeviceImage, Metric};
+use super::channel::{DeviceImage, Metric, reaches_border};
 use super::clip::{Guard, IndexBox, common_box, crop, crop_grid, foreground_box, paste_field};
 use super::greedy::{Greedy, Pair, finest};
 use super::lddmm::{Lddmm, Path};
@@ -272,8 +272,12 @@ fn calibrated<D: Device>(
     }
     let calibration = Calibration::on(device, role, &values, None, TOP)?;
     calibration.apply_on(device, &mut values)?;
-    Ok(DeviceImage { grid: image.grid().clone(), values, outside: 0.0 })
+    let open = reaches_border(image, |v| calibration.apply(v) > TISSUE);
+    Ok(DeviceImage { grid: image.grid().clone(), values, outside: 0.0, open })
 }
+
+/// The calibrated value from which something at the border of an image is tissue.
+const TISSUE: f32 = 0.1;
 
 fn same_grid(role: &'static str, image: &Volume<f32>, grid: &Grid) -> Result<()> {
     let voxel = grid.spacing().iter().copied().fold(f64::MAX, f64::min);
@@ -291,7 +295,7 @@ fn mask_on<D: Device>(device: &D, mask: &Volume<f32>, to: &IndexBox) -> Result<D
     if device.reduce(&[&values], &[Reduction::Sum(0)])?[0] <= 0.0 {
         return Err(RegisterError::EmptyMask { role: "fixed mask" });
     }
-    Ok(DeviceImage { grid: mask.grid().clone(), values, outside: 0.0 })
+    Ok(DeviceImage { grid: mask.grid().clone(), values, outside: 0.0, open: false })
 }
 
 /// Displacements in voxels as displacements in mm.

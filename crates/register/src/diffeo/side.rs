@@ -1,6 +1,6 @@
 //! An image that flows, and what moves it.
 
-use super::channel::{DeviceImage, Metric, Moved};
+use super::channel::{DeviceImage, Metric, Moved, seen};
 use super::options::{DeformOptions, StepRule};
 use super::solver::{self, Solver};
 use crate::error::Result;
@@ -18,6 +18,8 @@ pub struct Side<D: Device> {
     affine: Affine,
     /// The images at the scale, warped onto the grid.
     pub moved: Vec<Moved<D>>,
+    /// What all images show of the grid at the beginning of the scale, where that is not all.
+    pub seen: Option<D::Buffer<f32>>,
     /// Sizes of the grid.
     pub dims: Dims,
     /// The displacement, voxels of the grid.
@@ -32,7 +34,8 @@ impl<D: Device> Side<D> {
     /// Memory that runs out.
     pub fn new(device: &D, images: Vec<DeviceImage<D>>, affine: Affine) -> Result<Self> {
         let (field, spare) = (device.alloc(0)?, device.alloc(0)?);
-        Ok(Self { images, affine, moved: Vec::new(), dims: [0; 3], field, spare })
+        let moved = Vec::new();
+        Ok(Self { images, affine, moved, seen: None, dims: [0; 3], field, spare })
     }
 
     /// Brings images and displacement to a grid whose voxels are about `target` mm long; the first
@@ -52,6 +55,7 @@ impl<D: Device> Side<D> {
         if from != [0; 3] {
             device.resample_field(&self.field, from, &grid_map(from, to), to, &mut field)?;
         }
+        self.seen = seen(device, &self.moved, &field, to)?;
         self.field = field;
         self.spare = device.alloc::<f32>(3 * grid.len())?;
         self.dims = to;

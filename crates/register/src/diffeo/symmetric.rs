@@ -5,7 +5,7 @@
 //! treated alike in every step: exchanging the images exchanges the fields, and so inverts the
 //! result. The grid of the middle does not depend on their order either.
 
-use super::channel::{DeviceImage, Metric, coarser, factors_for};
+use super::channel::{DeviceImage, Metric, both, coarser, factors_for};
 use super::greedy::finest;
 use super::mend::{ERROR, invert_consistently, mend};
 use super::multiscale::{Deformation, Iteration, Scale};
@@ -98,6 +98,8 @@ pub struct Middle<D: Device> {
     half: Affine,
     /// Fixed, moving.
     sides: [Side<D>; 2],
+    /// What both show, where that is not all.
+    weights: Option<D::Buffer<f32>>,
 }
 
 impl<D: Device> Middle<D> {
@@ -123,7 +125,7 @@ impl<D: Device> Middle<D> {
         let sides =
             [Side::new(&device, fixed, half.inverse()?)?, Side::new(&device, moving, half)?];
         let finest = finest(&grid);
-        Ok(Self { device, grid, finest, half, sides })
+        Ok(Self { device, grid, finest, half, sides, weights: None })
     }
 
     /// The displacements on the fixed grid that carry fixed to moving points before `A`, and moving
@@ -173,7 +175,11 @@ impl<D: Device> Deformation for Middle<D> {
         let target = self.finest * scale.factor as f64;
         let grid = coarser(&self.grid, factors_for(&self.grid, target))?;
         let device = &self.device;
-        self.sides.iter_mut().try_for_each(|side| side.to_grid(device, &grid, target))
+        self.sides.iter_mut().try_for_each(|side| side.to_grid(device, &grid, target))?;
+        let [first, second] = &self.sides;
+        let first = both(device, None, first.seen.as_ref())?;
+        self.weights = both(device, first, second.seen.as_ref())?;
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -220,7 +226,8 @@ impl<D: Device> Iteration<Middle<D>> for Symmetric<D> {
         let mut energies = [0.0; 2];
         for (s, mover) in self.movers.iter_mut().enumerate() {
             let [own, other] = [s, 1 - s].map(|i| middle.sides[i].moved.iter().map(|m| &m.values));
-            energies[s] = mover.velocity(device, other, own, &self.metrics, None)?;
+            let weights = middle.weights.as_ref();
+            energies[s] = mover.velocity(device, other, own, &self.metrics, weights)?;
         }
         // Sums of two numbers do not depend on their order.
         let energy = 0.5 * (energies[0] + energies[1]);
