@@ -8,7 +8,7 @@ use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::Filter;
 use crate::ops::filter::{
-    Method, RECURSIVE_FROM_ON_CPU, Recursion, SIGMA_NONE, check_images, check_sigma, fir_weights,
+    Method, RECURSIVE_FROM, Recursion, SIGMA_NONE, check_images, check_sigma, fir_weights,
 };
 
 impl Filter for Cpu {
@@ -58,7 +58,7 @@ enum Gaussian {
 impl Gaussian {
     fn new(sigma: f64, method: Method) -> Self {
         match method {
-            Method::Recursive if sigma >= RECURSIVE_FROM_ON_CPU => {
+            Method::Recursive if sigma >= RECURSIVE_FROM => {
                 Self::Recursive(Recursion::gaussian(sigma))
             }
             _ => Self::Fir(fir_weights(sigma).iter().map(|&w| w as f32).collect()),

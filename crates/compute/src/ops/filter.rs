@@ -13,21 +13,18 @@ pub enum Method {
     /// implementing the Gaussian and its derivatives", INRIA RR-1893, 1993, fourth order); it is
     /// within 5e-4 of the peak of the Gaussian everywhere, and its variance is 0.5 % below
     /// sigma². The state at the borders is that of the replicated edge, exactly. An axis with
-    /// sigma below [`RECURSIVE_FROM`], on the CPU below [`RECURSIVE_FROM_ON_CPU`], is filtered as
-    /// [`Fir`](Self::Fir), which is faster there and nearer to the Gaussian. A GPU filters the
-    /// components of a field in one pass where the windows are small, by [`narrow_weights`].
+    /// sigma below [`RECURSIVE_FROM`] is filtered as [`Fir`](Self::Fir), which is faster there on the
+    /// CPU and nearer to the Gaussian. A GPU filters the components of a field in one pass where the
+    /// windows are small, by [`narrow_weights`].
     #[default]
     Recursive,
     /// The sampled Gaussian, cut at [`FIR_WIDTHS`] sigma and normalised to a sum of one.
     Fir,
 }
 
-/// The smallest sigma, in voxels, for which [`Method::Recursive`] is recursive.
-pub const RECURSIVE_FROM: f64 = 0.7;
-
-/// The same on the CPU, whose vectors make sums over a few neighbours in single precision faster than
-/// the recursion in double precision.
-pub const RECURSIVE_FROM_ON_CPU: f64 = 1.0;
+/// The smallest sigma, in voxels, for which [`Method::Recursive`] is recursive; the same on all
+/// devices, so that their pyramids agree.
+pub const RECURSIVE_FROM: f64 = 1.0;
 
 /// Where the sampled Gaussian is cut, in sigmas.
 pub const FIR_WIDTHS: f64 = 5.0;
