@@ -20,6 +20,12 @@ use voxalign_register::linear::{AffineOptions, AffineResult, Cost, Search, regis
 
 /// How far a device may be from the CPU anywhere in the head, mm.
 const AGREEMENT: f64 = 0.05;
+/// The same where the optimum is flat. On the CPU alone, changing the voxels of one of the two brains at
+/// 2 mm by a millionth moves the result by up to 0.18 mm, at costs that differ by less than 1e-5: the
+/// cost has kinks where voxels pass each other.
+const FLAT: f64 = 0.3;
+/// How far costs may be apart.
+const COSTS: f64 = 1e-5;
 
 /// The GPU that the environment names, if it does.
 fn gpu(test: &str) -> Option<Cuda> {
@@ -38,6 +44,7 @@ fn compare(
     fixed: &Volume<f32>,
     moving: &Volume<f32>,
     options: &AffineOptions,
+    most: f64,
 ) {
     let expected = register(fixed, moving, options);
     let run = || register_affine(cuda, &input(fixed, moving), options, &Silent).unwrap();
@@ -54,7 +61,8 @@ fn compare(
         "{name}: GPU and CPU differ by {mean:.4} mm on average, {largest:.4} mm at most; costs {:.6} and {:.6}",
         found.cost_after, expected.cost_after
     );
-    assert!(largest <= AGREEMENT, "{name}: {largest} mm");
+    assert!(largest <= most, "{name}: {largest} mm");
+    assert!((found.cost_after - expected.cost_after).abs() <= COSTS, "{name}: costs");
     assert_eq!(found.verdict.good, expected.verdict.good, "{name}");
 }
 
@@ -71,12 +79,12 @@ fn a_gpu_agrees_on_shipped_images() {
     spoil(&mut moved, &mut random);
     for cost in [Cost::Cr, Cost::Nmi, Cost::Mi, Cost::Ncc, Cost::Ssd] {
         let options = AffineOptions { cost, ..AffineOptions::default() };
-        compare(&cuda, &format!("moved head, {cost:?}"), &head, &moved, &options);
+        compare(&cuda, &format!("moved head, {cost:?}"), &head, &moved, &options, AGREEMENT);
     }
     let brains = ["icbm152_t1.nii.gz", "colin27_brain.nii.gz"].map(shipped);
-    compare(&cuda, "two brains", &brains[0], &brains[1], &AffineOptions::default());
+    compare(&cuda, "two brains", &brains[0], &brains[1], &AffineOptions::default(), FLAT);
     let rigid = AffineOptions { dof: 6, ..AffineOptions::default() };
-    compare(&cuda, "two brains, rigid", &brains[1], &brains[0], &rigid);
+    compare(&cuda, "two brains, rigid", &brains[1], &brains[0], &rigid, AGREEMENT);
 }
 
 #[test]
@@ -94,11 +102,11 @@ fn a_gpu_agrees_on_real_images() {
         ("1004", "1024"),
     ] {
         let [fixed, moving] = [f, m].map(|id| volume(folder.join(format!("{id}_SS.nii.gz"))));
-        compare(&cuda, &format!("{f}<-{m}"), &fixed, &moving, &AffineOptions::default());
+        compare(&cuda, &format!("{f}<-{m}"), &fixed, &moving, &AffineOptions::default(), AGREEMENT);
     }
     let [f, m] = ["1000", "1001"].map(|id| folder.join(format!("{id}_fullhead_2mm.nii.gz")));
     if f.exists() && m.exists() {
-        compare(&cuda, "full heads", &volume(f), &volume(m), &AffineOptions::default());
+        compare(&cuda, "full heads", &volume(f), &volume(m), &AffineOptions::default(), AGREEMENT);
     }
 }
 

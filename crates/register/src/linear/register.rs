@@ -21,9 +21,6 @@ const RIVALS: usize = 4;
 
 /// Alignments that compete once more at the third stage.
 const FINALISTS: usize = 3;
-/// The accuracy of the last refinement: two devices whose costs differ by their rounding then find the
-/// same optimum to a small part of a voxel, also where it is flat.
-const FINAL: f64 = 0.001;
 
 /// Bins at full resolution where none are given.
 fn default_bins(cost: Cost) -> usize {
@@ -287,12 +284,12 @@ fn register_scales<D: Device>(
                 if freedoms.is_empty() { Vec::new() } else { candidates.split_off(1) };
             for freedom in freedoms {
                 let poses: Vec<Pose> = candidates.iter().map(|c| c.pose).collect();
-                candidates = stage.refine(&poses, freedom, if last { FINAL } else { 0.01 })?;
+                candidates = stage.refine(&poses, freedom, if last { 0.005 } else { 0.01 })?;
                 opened.push(model.parameters(freedom));
             }
             if !finals.is_empty() {
                 let poses: Vec<Pose> = finals.iter().map(|c| c.pose).collect();
-                let refined = stage.refine(&poses, largest, if last { FINAL } else { 0.01 })?;
+                let refined = stage.refine(&poses, largest, 0.01)?;
                 rivals = distinct([candidates, refined].concat(), &model, elsewhere, RIVALS);
                 candidates = rivals.iter().take(1).copied().collect();
             }
@@ -303,7 +300,7 @@ fn register_scales<D: Device>(
             for (pose, cost) in [(start_pose, cost_start), (headers_pose, cost_before)] {
                 // The result is never worse than the start and the headers.
                 if options.search != Search::None && cost < candidates[0].cost {
-                    let refined = stage.refine(&[pose], largest, FINAL)?;
+                    let refined = stage.refine(&[pose], largest, 0.005)?;
                     candidates = distinct([refined, candidates].concat(), &model, 0.0, 1);
                 }
             }
