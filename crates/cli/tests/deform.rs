@@ -331,7 +331,6 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
         ("--lddmm-sigma 5", &["--lddmm-sigma", "lddmm"]),
         ("--model lddmm --time-steps 0", &["--time-steps"]),
         ("--model lddmm --lddmm-sigma 0", &["--lddmm-sigma"]),
-        ("--model symmetric --fixed-mask a.nii.gz", &["--fixed-mask", "greedy"]),
         ("--model symmetric --no-clip", &["--no-clip"]),
         ("--alpha 1", &["--alpha", "gaussian"]),
         ("--beta 1", &["--beta", "gaussian"]),

@@ -222,6 +222,48 @@ fn a_moving_image_that_is_cut_off() {
     }
 }
 
+/// What a mask leaves out of the fixed image has no force: a bright ball that the moving image does not
+/// have leads nothing astray.
+#[test]
+fn a_mask_hides_what_has_no_counterpart() {
+    let device = Cpu::new(None).unwrap();
+    let moving = shipped("colin27_t1.nii.gz");
+    let truth = waves(moving.grid(), 5.0);
+    let mut fixed = warped(&moving, &truth);
+    let [nx, ny, nz] = moving.dims();
+    let from_centre = |x: usize, y: usize, z: usize| {
+        let from = |i: usize, n: usize, part: f64| (i as f64 - part * n as f64).powi(2);
+        (from(x, nx, 0.35) + from(y, ny, 0.5) + from(z, nz, 0.55)).sqrt()
+    };
+    let grid = moving.grid().clone();
+    let mask =
+        Volume::from_fn(grid.clone(), |x, y, z| f32::from(u8::from(from_centre(x, y, z) > 13.0)));
+    let around = Volume::from_fn(grid, |x, y, z| f32::from(u8::from(from_centre(x, y, z) < 16.0)));
+    for (i, v) in fixed.data_mut().iter_mut().enumerate() {
+        if from_centre(i % nx, i / nx % ny, i / (nx * ny)) < 7.0 {
+            *v = 2.0 * *v + 100.0;
+        }
+    }
+    for model in [DeformModel::Greedy, DeformModel::Symmetric] {
+        let options =
+            DeformOptions { schedule: scales(&[(4, 40), (2, 20)]), ..DeformOptions::of(model) };
+        let off = |fixed_mask| {
+            let channels = vec![ChannelInput {
+                fixed: &fixed,
+                moving: &moving,
+                similarity: DeformSimilarity::Lncc,
+                weight: 1.0,
+            }];
+            let input = DeformInput { channels, fixed_mask, affine: Affine::identity() };
+            let found = register_deformable(&device, &input, &options, &Silent).unwrap();
+            distance(&around, &truth, &found.forward)
+        };
+        let (without, with) = (off(None), off(Some(&mask)));
+        println!("{}: off by {without:.3} voxels without a mask, {with:.3} with it", model.name());
+        assert!(with < 0.8 * without, "{}", model.name());
+    }
+}
+
 #[test]
 fn exchanging_the_images_inverts_a_symmetric_registration() {
     let device = Cpu::new(None).unwrap();

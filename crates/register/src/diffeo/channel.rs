@@ -136,8 +136,7 @@ pub fn both<D: Device>(
     }
 }
 
-/// A mask (0 and 1) as weights of the voxels of a coarser grid, from 0 to 1 though smoothing may
-/// leave that range by a little.
+/// A mask (0 and 1) as weights of the voxels of a coarser grid.
 ///
 /// # Errors
 /// Memory that runs out.
@@ -148,8 +147,16 @@ pub fn weights_at<D: Device>(
 ) -> Result<Option<D::Buffer<f32>>> {
     let Some(mask) = mask else { return Ok(None) };
     let mut weights = mask.at(device, target)?.values;
-    device.eval_in_place(&x(0).max(0.0).min(1.0), &mut weights, &[], &[], None)?;
+    clamp_weights(device, &mut weights)?;
     Ok(Some(weights))
+}
+
+/// Brings weights to the range from 0 to 1, which smoothing may leave by a little.
+///
+/// # Errors
+/// Memory that runs out.
+pub fn clamp_weights<D: Device>(device: &D, weights: &mut D::Buffer<f32>) -> Result<()> {
+    Ok(device.eval_in_place(&x(0).max(0.0).min(1.0), weights, &[], &[], None)?)
 }
 
 /// An image that is warped onto a grid.

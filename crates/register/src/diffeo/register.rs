@@ -164,11 +164,7 @@ fn run<D: Device>(
             Ok(Found { scales, fields: [field, inverse], mended: 0, path: None })
         }
         DeformModel::Symmetric => {
-            if mask.is_some() {
-                let remedy = "a fixed mask needs --model greedy or lddmm";
-                return Err(option("--fixed-mask", "given with --model symmetric", remedy));
-            }
-            let mut middle = Middle::new(device.clone(), fixed, moving, &input.affine)?;
+            let mut middle = Middle::new(device.clone(), fixed, moving, mask, &input.affine)?;
             let mut symmetric = Symmetric::new(options.clone(), metrics);
             let scales =
                 multiscale::run(&mut middle, &mut symmetric, scales, convergence, progress)?;

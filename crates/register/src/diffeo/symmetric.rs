@@ -5,7 +5,7 @@
 //! treated alike in every step: exchanging the images exchanges the fields, and so inverts the
 //! result. The grid of the middle does not depend on their order either.
 
-use super::channel::{DeviceImage, Metric, both, coarser, factors_for};
+use super::channel::{DeviceImage, Metric, Moved, both, clamp_weights, coarser, factors_for};
 use super::greedy::finest;
 use super::mend::{ERROR, invert_consistently, mend};
 use super::multiscale::{Deformation, Iteration, Scale};
@@ -98,12 +98,15 @@ pub struct Middle<D: Device> {
     half: Affine,
     /// Fixed, moving.
     sides: [Side<D>; 2],
-    /// What both show, where that is not all.
+    /// What counts of the fixed image.
+    mask: Option<DeviceImage<D>>,
+    /// What counts and both show at the beginning of the scale, where that is not all.
     weights: Option<D::Buffer<f32>>,
 }
 
 impl<D: Device> Middle<D> {
-    /// The images of both, and the affine map from the fixed world to the moving one.
+    /// The images of both, a mask of the fixed ones, and the affine map from the fixed world to the
+    /// moving one.
     ///
     /// # Errors
     /// A map without a half-way map; memory that runs out.
@@ -111,6 +114,7 @@ impl<D: Device> Middle<D> {
         device: D,
         fixed: Vec<DeviceImage<D>>,
         moving: Vec<DeviceImage<D>>,
+        mask: Option<DeviceImage<D>>,
         affine: &Affine,
     ) -> Result<Self> {
         let half = half_way(affine)?;
@@ -125,7 +129,7 @@ impl<D: Device> Middle<D> {
         let sides =
             [Side::new(&device, fixed, half.inverse()?)?, Side::new(&device, moving, half)?];
         let finest = finest(&grid);
-        Ok(Self { device, grid, finest, half, sides, weights: None })
+        Ok(Self { device, grid, finest, half, sides, mask, weights: None })
     }
 
     /// The displacements on the fixed grid that carry fixed to moving points before `A`, and moving
@@ -177,7 +181,18 @@ impl<D: Device> Deformation for Middle<D> {
         let device = &self.device;
         self.sides.iter_mut().try_for_each(|side| side.to_grid(device, &grid, target))?;
         let [first, second] = &self.sides;
-        let first = both(device, None, first.seen.as_ref())?;
+        // The mask flows with the fixed image.
+        let mask = match &self.mask {
+            Some(mask) => {
+                let mask = mask.at(device, target)?;
+                let mut moved = Moved::new(device, mask, &grid, &self.half.inverse()?)?;
+                moved.warp(device, &first.field, first.dims)?;
+                clamp_weights(device, &mut moved.values)?;
+                Some(moved.values)
+            }
+            None => None,
+        };
+        let first = both(device, mask, first.seen.as_ref())?;
         self.weights = both(device, first, second.seen.as_ref())?;
         Ok(())
     }

@@ -315,14 +315,10 @@ impl DeformMethodArgs {
     }
 
     /// The library's options; what would be ignored is refused.
-    pub(super) fn options(
-        &self,
-        channels: &[Channel],
-        masked: bool,
-    ) -> Result<DeformOptions, Failure> {
+    pub(super) fn options(&self, channels: &[Channel]) -> Result<DeformOptions, Failure> {
         let model = self.model.map_or_else(DeformModel::default, Into::into);
         let default = DeformOptions::of(model);
-        self.check_model(model, masked)?;
+        self.check_model(model)?;
         let mut used = channels.iter().map(|c| c.similarity).chain([self.similarity()]);
         let uses = |wanted: &[DeformSimilarity]| used.clone().any(|s| wanted.contains(&s));
         let lncc = uses(&[DeformSimilarity::Lncc]);
@@ -359,7 +355,7 @@ impl DeformMethodArgs {
     }
 
     /// Options that a model does not look at.
-    fn check_model(&self, model: DeformModel, masked: bool) -> Result<(), Failure> {
+    fn check_model(&self, model: DeformModel) -> Result<(), Failure> {
         if model == DeformModel::Lddmm {
             let flows = "--model greedy and symmetric";
             refuse(self.total_sigma.is_some(), "--total-sigma", flows)?;
@@ -369,9 +365,7 @@ impl DeformMethodArgs {
             refuse(self.lddmm_sigma.is_some(), "--lddmm-sigma", "--model lddmm")?;
         }
         if model == DeformModel::Symmetric {
-            let others = "--model greedy and lddmm";
-            refuse(masked, "--fixed-mask", others)?;
-            refuse(self.no_clip, "--no-clip", others)?;
+            refuse(self.no_clip, "--no-clip", "--model greedy and lddmm")?;
         }
         Ok(())
     }

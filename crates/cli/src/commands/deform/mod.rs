@@ -122,7 +122,7 @@ pub(crate) fn run(args: DeformArgs) -> Result<Outcome, Failure> {
         })
     };
     let channels = Channel::all(args.method.channels())?;
-    let options = args.method.options(&channels, args.fixed_mask.is_some())?;
+    let options = args.method.options(&channels)?;
     let affine = args.affine.unwrap_or_default();
     let paths = Paths {
         fixed: needed(args.fixed, "the fixed image FIXED")?,
