@@ -138,12 +138,15 @@ fn a_hybrid_solver_follows_the_force() {
     let mut v = cpu.alloc(3 * 24 * 20 * 18).unwrap();
     let f = cpu.upload(&force(dims, 0.0)).unwrap();
     assert_eq!(solver.solve(&f, &mut v).unwrap().iterations, 1);
-    assert_eq!(solver.solve(&f, &mut v).unwrap().iterations, 4);
+    assert_eq!(solver.solve(&f, &mut v).unwrap().iterations, 2);
     let f = cpu.upload(&other).unwrap();
     let mut apart = difference(&cpu.download(&v).unwrap(), &exact);
     assert!(apart > 0.1, "{apart}");
+    // Two calls of two sweeps leave less than half.
     for _ in 0..6 {
-        assert_eq!(solver.solve(&f, &mut v).unwrap().iterations, 4);
+        for _ in 0..2 {
+            assert_eq!(solver.solve(&f, &mut v).unwrap().iterations, 2);
+        }
         let now = difference(&cpu.download(&v).unwrap(), &exact);
         assert!(now < 0.5 * apart, "{now} after {apart}");
         apart = now;
