@@ -107,6 +107,7 @@ const KERNEL_FILES: &[&str] = &[
     "resample.cu",
     "samples.cu",
     "schemes.cu",
+    "smooth.cu",
     "sort.cu",
     "spline.cu",
     "stencil.cu",
