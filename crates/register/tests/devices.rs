@@ -20,10 +20,6 @@ use voxalign_register::linear::{AffineOptions, AffineResult, Cost, Search, regis
 
 /// How far a device may be from the CPU anywhere in the head, mm.
 const AGREEMENT: f64 = 0.05;
-/// The same where the optimum is flat. On the CPU alone, changing the voxels of one of the two brains at
-/// 2 mm by a millionth moves the result by up to 0.18 mm, at costs that differ by less than 1e-5: the
-/// cost has kinks where voxels pass each other.
-const FLAT: f64 = 0.3;
 /// How far costs may be apart.
 const COSTS: f64 = 1e-5;
 
@@ -44,7 +40,6 @@ fn compare(
     fixed: &Volume<f32>,
     moving: &Volume<f32>,
     options: &AffineOptions,
-    most: f64,
 ) {
     let expected = register(fixed, moving, options);
     let run = || register_affine(cuda, &input(fixed, moving), options, &Silent).unwrap();
@@ -61,8 +56,8 @@ fn compare(
         "{name}: GPU and CPU differ by {mean:.4} mm on average, {largest:.4} mm at most; costs {:.6} and {:.6}",
         found.cost_after, expected.cost_after
     );
-    assert!(largest <= most, "{name}: {largest} mm");
     assert!((found.cost_after - expected.cost_after).abs() <= COSTS, "{name}: costs");
+    assert!(largest <= AGREEMENT, "{name}: {largest} mm");
     assert_eq!(found.verdict.good, expected.verdict.good, "{name}");
 }
 
@@ -79,12 +74,12 @@ fn a_gpu_agrees_on_shipped_images() {
     spoil(&mut moved, &mut random);
     for cost in [Cost::Cr, Cost::Nmi, Cost::Mi, Cost::Ncc, Cost::Ssd] {
         let options = AffineOptions { cost, ..AffineOptions::default() };
-        compare(&cuda, &format!("moved head, {cost:?}"), &head, &moved, &options, AGREEMENT);
+        compare(&cuda, &format!("moved head, {cost:?}"), &head, &moved, &options);
     }
     let brains = ["icbm152_t1.nii.gz", "colin27_brain.nii.gz"].map(shipped);
-    compare(&cuda, "two brains", &brains[0], &brains[1], &AffineOptions::default(), FLAT);
+    compare(&cuda, "two brains", &brains[0], &brains[1], &AffineOptions::default());
     let rigid = AffineOptions { dof: 6, ..AffineOptions::default() };
-    compare(&cuda, "two brains, rigid", &brains[1], &brains[0], &rigid, AGREEMENT);
+    compare(&cuda, "two brains, rigid", &brains[1], &brains[0], &rigid);
 }
 
 #[test]
@@ -102,11 +97,11 @@ fn a_gpu_agrees_on_real_images() {
         ("1004", "1024"),
     ] {
         let [fixed, moving] = [f, m].map(|id| volume(folder.join(format!("{id}_SS.nii.gz"))));
-        compare(&cuda, &format!("{f}<-{m}"), &fixed, &moving, &AffineOptions::default(), AGREEMENT);
+        compare(&cuda, &format!("{f}<-{m}"), &fixed, &moving, &AffineOptions::default());
     }
     let [f, m] = ["1000", "1001"].map(|id| folder.join(format!("{id}_fullhead_2mm.nii.gz")));
     if f.exists() && m.exists() {
-        compare(&cuda, "full heads", &volume(f), &volume(m), &AffineOptions::default(), AGREEMENT);
+        compare(&cuda, "full heads", &volume(f), &volume(m), &AffineOptions::default());
     }
 }
 
@@ -142,7 +137,7 @@ fn the_emulated_gpu_agrees() {
 }
 
 /// Every model with every solver and similarity gives the same bits at every run on the GPU, and
-/// the deformation of the CPU to a fiftieth of a voxel.
+/// the deformation of the CPU to a fiftieth of a voxel and a twentieth of itself.
 #[test]
 fn deformations() {
     let Some(cuda) = gpu("deformations") else { return };
@@ -199,6 +194,7 @@ fn deformations() {
         // which way.
         let factor = options.schedule.last().map_or(1, |s| s.factor);
         let voxel = fixed.grid().spacing()[0] * factor as f64;
-        assert!(mean < 0.02 * voxel, "{name}");
+        assert!(mean < 0.02 * voxel, "{name}: {mean} mm, voxels of {voxel} mm");
+        assert!(mean < 0.05 * moved, "{name}: {mean} of {moved} mm");
     }
 }

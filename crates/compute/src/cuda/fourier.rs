@@ -39,8 +39,7 @@ impl Fourier for Cuda {
         dims: Dims,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let (n, _) = check_transform(dims, ("output", out.len()), spectrum.len())?;
-        self.inverses(spectrum, dims, (1.0 / n as f64) as f32, out)
+        self.inverses(spectrum, dims, |n| 1.0 / n as f64, out)
     }
 
     fn inverse_sum(
@@ -49,7 +48,7 @@ impl Fourier for Cuda {
         dims: Dims,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        self.inverses(spectrum, dims, 1.0, out)
+        self.inverses(spectrum, dims, |_| 1.0, out)
     }
 
     fn scale_spectrum(
@@ -86,16 +85,16 @@ fn host() -> Result<Cpu> {
 type Images = (Dims, usize);
 
 impl Cuda {
-    /// Inverse transforms of one image or several, times a factor.
+    /// Inverse transforms of one image or several, times what `scale` says of the number of voxels.
     fn inverses(
         &self,
         spectrum: &mut CudaBuffer<f32>,
         dims: Dims,
-        scale: f32,
+        scale: impl Fn(usize) -> f64,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         let (n, images) = check_transform(dims, ("output", out.len()), spectrum.len())?;
-        let n = n * images;
+        let (scale, n) = (scale(n) as f32, n * images);
         if dims[0] > 1 {
             self.complex_to_real(spectrum, (dims, images), out)?;
             if scale == 1.0 {

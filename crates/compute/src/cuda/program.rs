@@ -13,8 +13,8 @@ const HEADERS: &[(&str, &str)] = &[
     ("differences.cuh", include_str!("kernels/differences.cuh")),
     ("functions.cuh", include_str!("kernels/functions.cuh")),
     ("interpolate.cuh", include_str!("kernels/interpolate.cuh")),
-    ("slab.cuh", include_str!("kernels/slab.cuh")),
     ("sampler.cuh", include_str!("kernels/sampler.cuh")),
+    ("slab.cuh", include_str!("kernels/slab.cuh")),
     ("ungrouped.cuh", include_str!("kernels/ungrouped.cuh")),
     ("values.cuh", include_str!("kernels/values.cuh")),
 ];

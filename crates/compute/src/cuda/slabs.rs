@@ -61,12 +61,12 @@ pub(super) fn cut(
 /// A program that is compiled for each radius of its windows, RX, RY and RZ.
 pub(super) struct Windowed {
     base: LazyLock<Program>,
-    programs: Mutex<Option<HashMap<[usize; 3], Program>>>,
+    programs: LazyLock<Mutex<HashMap<[usize; 3], Program>>>,
 }
 
 impl Windowed {
     pub(super) const fn new(base: fn() -> Program) -> Self {
-        Self { base: LazyLock::new(base), programs: Mutex::new(None) }
+        Self { base: LazyLock::new(base), programs: LazyLock::new(Mutex::default) }
     }
 
     /// The program for windows of a radius along each axis.
@@ -76,7 +76,6 @@ impl Windowed {
             let [x, y, z] = radius.map(|r| r as i64);
             self.base.with(&[("RX", x), ("RY", y), ("RZ", z)])
         };
-        let programs = programs.get_or_insert_default();
         programs.entry(radius).or_insert_with(make).clone()
     }
 }

@@ -12,7 +12,7 @@ static SMOOTH: Windowed =
 
 /// The largest radius: wider windows take longer than recursions along each axis.
 const MOST_RADIUS: usize = 6;
-/// Weights of an axis that the kernel is given.
+/// Room for the weights of an axis; as in smooth.cu.
 const WEIGHTS: usize = 9;
 /// The fewest images for which another program is compiled: those of a vector field.
 const FEWEST_IMAGES: usize = 3;

@@ -223,14 +223,15 @@ fn box_mean<D: Device>(device: &D) {
     }
 }
 
-/// Images one after the other are filtered each by itself: as well as alone, and with the same bits
-/// wherever they are among the others.
+/// Images one after the other have the bits that each has alone, wherever they are among the others;
+/// on a GPU those of a field, of three or more, are as good, but not the same.
 fn several_images<D: Device>(device: &D) {
+    let alike = |images: usize| images < 3 || device.name().starts_with("cpu");
     for (dims, images) in [
         ([1, 1, 1], 2),
         ([5, 4, 3], 3),
         ([33, 21, 1], 3),
-        ([1, 19, 18], 4),
+        ([1, 19, 18], 2),
         ([37, 23, 11], 5),
         ([76, 20, 9], 3),
     ] {
@@ -245,9 +246,13 @@ fn several_images<D: Device>(device: &D) {
                 device.gaussian(&joined, dims, sigma, method, &mut out).unwrap();
                 let found = device.into_host(out).unwrap();
                 let name = format!("{dims:?} {sigma:?} {method:?}");
-                let expected: Vec<_> = each.concat().iter().map(|&v| f64::from(v)).collect();
-                let tolerance = if method == Method::Fir { 1e-4 } else { 0.5 };
-                assert_close(&name, &found, &expected, tolerance);
+                if alike(images) {
+                    assert_eq!(found, each.concat(), "{name}");
+                } else {
+                    let expected: Vec<_> = each.concat().iter().map(|&v| f64::from(v)).collect();
+                    let tolerance = if method == Method::Fir { 1e-4 } else { 0.5 };
+                    assert_close(&name, &found, &expected, tolerance);
+                }
                 let mut moved = all.clone();
                 moved.rotate_left(1);
                 let mut out = device.alloc(images * len(dims)).unwrap();

@@ -103,7 +103,7 @@ pub fn seen<D: Device>(
         let mut inside = device.alloc::<f32>(dims.iter().product())?;
         device.warp_field(&ones, from, &moved.map, field, dims, linear, 0.0, &mut inside)?;
         device.eval_in_place(&x(0).gt(0.99), &mut inside, &[], &[], None)?;
-        all = both(device, all, Some(&inside))?;
+        all = both(device, all, Some(inside))?;
     }
     let Some(all) = all else { return Ok(None) };
     let found = device.reduce(&[&all], &[Reduction::Min(0), Reduction::Max(0)])?;
@@ -117,22 +117,16 @@ pub fn seen<D: Device>(
 pub fn both<D: Device>(
     device: &D,
     first: Option<D::Buffer<f32>>,
-    second: Option<&D::Buffer<f32>>,
+    second: Option<D::Buffer<f32>>,
 ) -> Result<Option<D::Buffer<f32>>> {
     match (first, second) {
         (Some(first), Some(second)) => {
             let mut product = device.alloc::<f32>(first.len())?;
-            device.eval(&(x(0) * x(1)), &[&first, second], &[], None, &mut product)?;
+            device.eval(&(x(0) * x(1)), &[&first, &second], &[], None, &mut product)?;
             let most = device.reduce(&[&product], &[Reduction::Max(0)])?[0];
             Ok(Some(if most > 0.0 { product } else { first }))
         }
-        (Some(first), None) => Ok(Some(first)),
-        (None, Some(second)) => {
-            let mut copy = device.alloc::<f32>(second.len())?;
-            device.copy(second, &mut copy)?;
-            Ok(Some(copy))
-        }
-        (None, None) => Ok(None),
+        (first, second) => Ok(first.or(second)),
     }
 }
 

@@ -62,9 +62,9 @@ impl<D: Device> Deformation for Pair<D> {
         for image in &self.fixed {
             self.at_scale.push(image.at(&self.device, target)?);
         }
-        self.side.to_grid(&self.device, &grid, target)?;
+        let seen = self.side.to_grid(&self.device, &grid, target)?;
         let mask = weights_at(&self.device, self.mask.as_ref(), target)?;
-        self.weights = both(&self.device, mask, self.side.seen.as_ref())?;
+        self.weights = both(&self.device, mask, seen)?;
         Ok(())
     }
 

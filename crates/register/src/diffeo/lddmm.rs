@@ -289,7 +289,7 @@ impl<D: Device> Deformation for Path<D> {
             true => seen(&device, &self.moved, &self.flow(false)?, to)?,
             false => None,
         };
-        self.weights = both(&device, mask, seen.as_ref())?;
+        self.weights = both(&device, mask, seen)?;
         Ok(())
     }
 

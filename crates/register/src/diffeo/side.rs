@@ -18,8 +18,6 @@ pub struct Side<D: Device> {
     affine: Affine,
     /// The images at the scale, warped onto the grid.
     pub moved: Vec<Moved<D>>,
-    /// What all images show of the grid at the beginning of the scale, where that is not all.
-    pub seen: Option<D::Buffer<f32>>,
     /// Sizes of the grid.
     pub dims: Dims,
     /// The displacement, voxels of the grid.
@@ -34,16 +32,20 @@ impl<D: Device> Side<D> {
     /// Memory that runs out.
     pub fn new(device: &D, images: Vec<DeviceImage<D>>, affine: Affine) -> Result<Self> {
         let (field, spare) = (device.alloc(0)?, device.alloc(0)?);
-        let moved = Vec::new();
-        Ok(Self { images, affine, moved, seen: None, dims: [0; 3], field, spare })
+        Ok(Self { images, affine, moved: Vec::new(), dims: [0; 3], field, spare })
     }
 
     /// Brings images and displacement to a grid whose voxels are about `target` mm long; the first
-    /// time the displacement is zero.
+    /// time the displacement is zero. Gives what all images [show](seen) of the grid.
     ///
     /// # Errors
     /// Memory that runs out.
-    pub fn to_grid(&mut self, device: &D, grid: &Grid, target: f64) -> Result<()> {
+    pub fn to_grid(
+        &mut self,
+        device: &D,
+        grid: &Grid,
+        target: f64,
+    ) -> Result<Option<D::Buffer<f32>>> {
         self.moved.clear();
         for image in &self.images {
             let image = image.at(device, target)?;
@@ -55,11 +57,11 @@ impl<D: Device> Side<D> {
         if from != [0; 3] {
             device.resample_field(&self.field, from, &grid_map(from, to), to, &mut field)?;
         }
-        self.seen = seen(device, &self.moved, &field, to)?;
+        let shown = seen(device, &self.moved, &field, to)?;
         self.field = field;
         self.spare = device.alloc::<f32>(3 * grid.len())?;
         self.dims = to;
-        Ok(())
+        Ok(shown)
     }
 
     /// Warps the images from where they are, with one interpolation.

@@ -179,21 +179,22 @@ impl<D: Device> Deformation for Middle<D> {
         let target = self.finest * scale.factor as f64;
         let grid = coarser(&self.grid, factors_for(&self.grid, target))?;
         let device = &self.device;
-        self.sides.iter_mut().try_for_each(|side| side.to_grid(device, &grid, target))?;
-        let [first, second] = &self.sides;
+        let [fixed, moving] = &mut self.sides;
+        let seen_fixed = fixed.to_grid(device, &grid, target)?;
+        let seen_moving = moving.to_grid(device, &grid, target)?;
         // The mask flows with the fixed image.
         let mask = match &self.mask {
             Some(mask) => {
                 let mask = mask.at(device, target)?;
                 let mut moved = Moved::new(device, mask, &grid, &self.half.inverse()?)?;
-                moved.warp(device, &first.field, first.dims)?;
+                moved.warp(device, &fixed.field, fixed.dims)?;
                 clamp_weights(device, &mut moved.values)?;
                 Some(moved.values)
             }
             None => None,
         };
-        let first = both(device, mask, first.seen.as_ref())?;
-        self.weights = both(device, first, second.seen.as_ref())?;
+        let of_fixed = both(device, mask, seen_fixed)?;
+        self.weights = both(device, of_fixed, seen_moving)?;
         Ok(())
     }
 

@@ -9,7 +9,7 @@
 #include "slab.cuh"
 
 #define DEPTH (2 * RZ + 1)
-// The largest radius, and one.
+// Room for the weights of an axis; as in smooth.rs.
 #define WEIGHTS 9
 
 // The weights of each axis, from the centre on.
