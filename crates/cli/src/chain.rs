@@ -1,16 +1,18 @@
 //! Chains of transforms from the command line.
 
-use crate::args::{Grids, TransformArg};
+use crate::args::TransformArg;
+use crate::device;
 use crate::failure::Failure;
-use crate::fields;
+use crate::files::{self, Grids};
 use crate::interrupt;
 use crate::output;
 use crate::progress::Talk;
 use std::path::{Path, PathBuf};
-use voxalign_image::{Affine, Displacement, Residuals, Transform, Vector3};
+use voxalign_image::{Affine, Transform, Vector3};
 use voxalign_io::IoError;
 use voxalign_io::image::Format;
 use voxalign_io::transform::{self, Geometry};
+use voxalign_register::fields::{self, Exactness};
 
 /// A chain as it was given: a fixed point goes through the first link, then the next.
 ///
@@ -70,7 +72,7 @@ impl Chain {
             } else {
                 given.clone()
             };
-            let transform = read(&link.path, &grids.geometry())?.simplified();
+            let transform = files::transform(&link.path, &grids.geometry())?.simplified();
             let (path, inverse) = (link.path.clone(), link.inverse);
             links.push(Link { path, transform, inverse, known: None });
         }
@@ -89,7 +91,7 @@ impl Chain {
                 path.display()
             )));
         };
-        let known = read(path, &Geometry::default())?;
+        let known = files::transform(path, &Geometry::default())?;
         if !is_field(&known) {
             return Err(Failure::input(format!(
                 "--inverse-warp: '{}' is no displacement field",
@@ -172,18 +174,8 @@ impl PointMap {
 /// A residual in mm that is worth a word.
 pub(crate) const WORTH_A_WORD: f64 = 0.01;
 
-/// How exact the inverse of a field is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Exactness {
-    /// At the voxels of the inverse.
-    pub(crate) at_voxels: Residuals,
-    /// The way of the field's voxels there and back.
-    pub(crate) round_trip: Residuals,
-    /// Whether so many voxels do not come back that it is hardly an inverse.
-    pub(crate) is_bad: bool,
-}
-
-/// The inverse of a transform, and how exact that of each of its fields is.
+/// The inverse of a transform, and how exact that of each of its fields is; where fields fold is
+/// told.
 ///
 /// # Errors
 /// A linear part without inverse; a field without inverse at more than one voxel in a thousand.
@@ -192,51 +184,22 @@ pub(crate) fn inverted(
     path: &Path,
     talk: Talk,
 ) -> Result<(Transform, Vec<Exactness>), Failure> {
-    let parts = match transform {
-        Transform::Composite(parts) => &parts[..],
-        one => std::slice::from_ref(one),
-    };
-    let mut all = Vec::new();
-    let mut inverses = Vec::with_capacity(parts.len());
-    for part in parts.iter().rev() {
-        interrupt::check()?;
-        inverses.push(match part {
-            Transform::Displacement(field) => {
-                let (inverse, exactness) = inverted_field(field, path, talk)?;
-                all.push(exactness);
-                Transform::Displacement(inverse)
-            }
-            linear => Transform::Affine(inverse(&linear.to_affine()?, path)?),
-        });
+    interrupt::check()?;
+    let cpu = device::host()?;
+    let (inverse, exactness) = fields::inverse_of(&cpu, transform)
+        .map_err(|e| Failure::from(e).at(&format!("'{}'", path.display())))?;
+    for Exactness { round_trip, far, voxels, .. } in &exactness {
+        let lost = round_trip.unconverged;
+        if talk > Talk::Quiet && lost > 0 {
+            output::warning(&format!(
+                "'{}': after going there and back, {lost} of {voxels} voxels are more than {far:.3} \
+                 mm from where they were, up to {:.3} mm: the field folds there; see `voxalign info`",
+                path.display(),
+                round_trip.largest
+            ));
+        }
     }
-    Ok((Transform::Composite(inverses).simplified(), all))
-}
-
-fn inverted_field(
-    field: &Displacement,
-    path: &Path,
-    talk: Talk,
-) -> Result<(Displacement, Exactness), Failure> {
-    let (inverse, at_voxels) = fields::inverted(field)?;
-    let grid = field.field().grid();
-    let voxels = grid.len();
-    at_voxels.check(voxels).map_err(|e| Failure::input(format!("'{}': {e}", path.display())))?;
-    let spacing = grid.spacing();
-    let used = if grid.is_2d() { &spacing[..2] } else { &spacing[..] };
-    let far = used.iter().fold(0.0, |a: f64, &b| a.max(b));
-    let round_trip = field.round_trip(&inverse, far);
-    let lost = round_trip.unconverged;
-    if talk > Talk::Quiet && lost > 0 {
-        output::warning(&format!(
-            "'{}': after going there and back, {lost} of {voxels} voxels are more than {far:.3} mm \
-             from where they were, up to {:.3} mm: the field folds there; see \
-             `voxalign info`",
-            path.display(),
-            round_trip.largest
-        ));
-    }
-    let is_bad = lost * 1000 > voxels;
-    Ok((inverse, Exactness { at_voxels, round_trip, is_bad }))
+    Ok((inverse, exactness))
 }
 
 fn inverse(affine: &Affine, path: &Path) -> Result<Affine, Failure> {
@@ -246,16 +209,6 @@ fn inverse(affine: &Affine, path: &Path) -> Result<Affine, Failure> {
 /// Whether a transform holds a displacement field.
 fn is_field(transform: &Transform) -> bool {
     transform.to_affine().is_err()
-}
-
-/// Reads one transform; a missing geometry is explained in terms of the options.
-pub(crate) fn read(path: &Path, geometry: &Geometry<'_>) -> Result<Transform, Failure> {
-    match transform::read(path, geometry) {
-        Err(e @ IoError::GeometryNeeded { .. }) => {
-            Err(Failure::input(format!("{e}; give --fixed-geometry and --moving-geometry")))
-        }
-        other => Ok(other?),
-    }
 }
 
 /// Whether a transform file cannot be read without the images it is between. Fields, which are

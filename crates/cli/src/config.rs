@@ -4,9 +4,8 @@
 //! before those of the command line, so that there is one parser and one set of checks, and the
 //! command line wins.
 
-use crate::args::{self, Cli};
 use crate::failure::Failure;
-use clap::{Command, CommandFactory, Parser};
+use clap::{Command, Parser};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -21,11 +20,11 @@ pub(crate) struct Config {
 
 /// The arguments of the command `name` with those of a file before those that were `typed`, and the
 /// file's values of positional arguments; `of` takes the arguments of that command out.
-pub(crate) fn merged<A>(
+pub(crate) fn merged<Cli: Parser, A>(
     path: &Path,
     name: &str,
     typed: Vec<OsString>,
-    of: impl Fn(args::Command) -> Option<A>,
+    of: impl Fn(Cli) -> Option<A>,
 ) -> Result<(A, Vec<(String, PathBuf)>), Failure> {
     let root = Cli::command();
     let command = root
@@ -34,7 +33,7 @@ pub(crate) fn merged<A>(
     let config = read(path, command)?;
     let head: Vec<OsString> = typed.iter().take(2).cloned().collect();
     let parse = |rest: Vec<OsString>| match Cli::try_parse_from(head.iter().cloned().chain(rest)) {
-        Ok(cli) => of(cli.command).ok_or_else(|| "it is not for this command".to_owned()),
+        Ok(cli) => of(cli).ok_or_else(|| "it is not for this command".to_owned()),
         // Clap's message without its usage lines.
         Err(e) => {
             let text = e.to_string();

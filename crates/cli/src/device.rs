@@ -3,56 +3,15 @@
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Talk;
-use std::str::FromStr;
 use std::time::Instant;
 use voxalign_compute::cpu::{Cpu, Simd};
-use voxalign_compute::cuda::{self, Cuda, GpuInfo};
-use voxalign_compute::{ComputeError, Memory};
+use voxalign_compute::cuda::{self, GpuInfo};
+use voxalign_compute::select::{AnyDevice, DeviceChoice, first_gpu};
+use voxalign_compute::{ComputeError, Memory, on_device};
 use voxalign_report::{GpuRecord, HostRecord};
 
 /// The environment variable that stands in for `--device` where that is not given.
 pub(crate) const VARIABLE: &str = "VOXALIGN_DEVICE";
-
-/// What the user asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum DeviceChoice {
-    /// What suits the command and the machine.
-    #[default]
-    Auto,
-    Cpu,
-    /// The GPU of a number, or the first that can be used.
-    Cuda(Option<usize>),
-}
-
-impl FromStr for DeviceChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |n: &str| n.bytes().all(|b| b.is_ascii_digit()).then(|| n.parse().ok())?;
-        match text {
-            "auto" => Ok(Self::Auto),
-            "cpu" => Ok(Self::Cpu),
-            "cuda" => Ok(Self::Cuda(None)),
-            _ => match text.strip_prefix("cuda:").and_then(number) {
-                Some(n) => Ok(Self::Cuda(Some(n))),
-                None => Err("use auto, cpu, cuda or cuda:N with N the number of a GPU, such as \
-                             cuda:0"
-                    .into()),
-            },
-        }
-    }
-}
-
-impl std::fmt::Display for DeviceChoice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::Cpu => f.write_str("cpu"),
-            Self::Cuda(None) => f.write_str("cuda"),
-            Self::Cuda(Some(n)) => write!(f, "cuda:{n}"),
-        }
-    }
-}
 
 /// What the environment asks for, if anything.
 pub(crate) fn from_environment() -> Result<Option<DeviceChoice>, Failure> {
@@ -72,24 +31,6 @@ pub(crate) enum Auto {
     Gpu,
     Cpu,
 }
-
-/// A device of any backend.
-#[derive(Debug, Clone)]
-pub(crate) enum AnyDevice {
-    Cpu(Cpu),
-    Cuda(Cuda),
-}
-
-/// Evaluates an expression with the device bound to a name, compiled for each backend.
-macro_rules! on_device {
-    ($device:expr, |$name:ident| $body:expr) => {
-        match $device {
-            $crate::device::AnyDevice::Cpu($name) => $body,
-            $crate::device::AnyDevice::Cuda($name) => $body,
-        }
-    };
-}
-pub(crate) use on_device;
 
 /// The device of a command and the threads for the work beside it.
 #[derive(Debug)]
@@ -125,24 +66,21 @@ impl Machine {
             other => other.into(),
         };
         let mut fallback = None;
-        let gpu = match (choice, auto) {
-            (DeviceChoice::Cpu, _) | (DeviceChoice::Auto, Auto::Cpu) => None,
-            (DeviceChoice::Cuda(Some(n)), _) => Some(Cuda::new(n).map_err(refused)?),
-            (DeviceChoice::Cuda(None), _) => Some(first_gpu().map_err(refused)?),
-            (DeviceChoice::Auto, Auto::Gpu) => {
-                first_gpu().map_err(|e| fallback = Some(e.to_string())).ok()
-            }
+        let device = match (choice, auto) {
+            (DeviceChoice::Auto, Auto::Gpu) => match first_gpu() {
+                Ok(gpu) => AnyDevice::Cuda(gpu),
+                Err(e) => {
+                    fallback = Some(e.to_string());
+                    DeviceChoice::Cpu.open(threads)?
+                }
+            },
+            (DeviceChoice::Auto, Auto::Cpu) => DeviceChoice::Cpu.open(threads)?,
+            (choice, _) => choice.open(threads).map_err(refused)?,
         };
-        let (device, threads) = match gpu {
-            Some(gpu) => {
-                let all = || std::thread::available_parallelism().map_or(1, usize::from);
-                (AnyDevice::Cuda(gpu), threads.unwrap_or_else(all))
-            }
-            None => {
-                let cpu = Cpu::new(threads)?;
-                let threads = cpu.threads();
-                (AnyDevice::Cpu(cpu), threads)
-            }
+        let threads = match &device {
+            AnyDevice::Cpu(cpu) => cpu.threads(),
+            AnyDevice::Cuda(_) => threads
+                .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         };
         // What is not the device's, such as the compression of files, runs in the global pool. It
         // can be built once only; a second command of the same process keeps the first one's.
@@ -157,18 +95,12 @@ impl Machine {
 
     /// What `--device` calls it.
     pub(crate) fn choice(&self) -> DeviceChoice {
-        match &self.device {
-            AnyDevice::Cpu(_) => DeviceChoice::Cpu,
-            AnyDevice::Cuda(gpu) => DeviceChoice::Cuda(gpu.info().map(|i| i.ordinal)),
-        }
+        self.device.choice()
     }
 
     /// What is known of the GPU, where one is used.
     pub(crate) fn gpu(&self) -> Option<&GpuInfo> {
-        match &self.device {
-            AnyDevice::Cpu(_) => None,
-            AnyDevice::Cuda(gpu) => gpu.info(),
-        }
+        self.device.gpu()
     }
 
     /// Says which device is used, and why not another, to those who want to know every step.
@@ -195,24 +127,14 @@ impl Machine {
     }
 }
 
+/// The CPU with the threads of a command that chooses no device.
+pub(crate) fn host() -> Result<Cpu, Failure> {
+    Ok(Cpu::new(Some(rayon::current_num_threads()))?)
+}
+
 /// A SIMD level as records have it.
 pub(crate) fn simd_name(simd: Simd) -> String {
     format!("{simd:?}").to_lowercase()
-}
-
-/// The first GPU that can be used; the error is that of the first that cannot.
-fn first_gpu() -> Result<Cuda, ComputeError> {
-    let mut first = None;
-    for ordinal in 0..cuda::gpu_count()? {
-        match Cuda::new(ordinal) {
-            Ok(gpu) => return Ok(gpu),
-            Err(e) => first = first.or(Some(e)),
-        }
-    }
-    Err(first.unwrap_or_else(|| ComputeError::Unavailable {
-        backend: "cuda",
-        reason: "there is no GPU".into(),
-    }))
 }
 
 fn gpu_record(info: &GpuInfo) -> GpuRecord {
@@ -248,25 +170,6 @@ fn release_in(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn choices() {
-        for (text, choice) in [
-            ("auto", DeviceChoice::Auto),
-            ("cpu", DeviceChoice::Cpu),
-            ("cuda", DeviceChoice::Cuda(None)),
-            ("cuda:0", DeviceChoice::Cuda(Some(0))),
-            ("cuda:12", DeviceChoice::Cuda(Some(12))),
-        ] {
-            assert_eq!(text.parse(), Ok(choice));
-            assert_eq!(choice.to_string(), text);
-        }
-        for bad in ["", "gpu", "CPU", "cuda:", "cuda:-1", "cuda:+1", "cuda:x", "cuda0", "cpu:0"] {
-            assert!(bad.parse::<DeviceChoice>().is_err(), "{bad}");
-        }
-        let huge = "cuda:99999999999999999999999";
-        assert!(huge.parse::<DeviceChoice>().is_err());
-    }
 
     #[test]
     fn the_cpu_is_what_auto_takes_for_short_work() {

@@ -7,8 +7,11 @@ use crate::progress::Talk;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
+use voxalign_image::Transform;
 use voxalign_image::{Grid, LabelMap, Volume};
+use voxalign_io::IoError;
 use voxalign_io::image::{self, DataType, ImageInfo, WriteOptions};
+use voxalign_io::transform::{self, Geometry};
 
 /// What a file holds, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +63,14 @@ pub(crate) fn is_field(info: &ImageInfo) -> bool {
 
 /// Reads an image; what is odd about it becomes a warning.
 pub(crate) fn image(path: &Path, talk: Talk) -> Result<Volume<f32>, Failure> {
+    Ok(image_with_info(path, talk)?.0)
+}
+
+/// As [`image()`], with what the header says.
+pub(crate) fn image_with_info(
+    path: &Path,
+    talk: Talk,
+) -> Result<(Volume<f32>, ImageInfo), Failure> {
     interrupt::check()?;
     let (volume, info) = image::read_volume_with_info(path)?;
     for oddity in &info.oddities {
@@ -67,7 +78,7 @@ pub(crate) fn image(path: &Path, talk: Talk) -> Result<Volume<f32>, Failure> {
             output::warning(&format!("'{}': {oddity}", path.display()));
         }
     }
-    Ok(volume)
+    Ok((volume, info))
 }
 
 /// Facts about a geometry that `info` tells but that nothing has to be done about.
@@ -86,6 +97,30 @@ pub(crate) fn labels(path: &Path) -> Result<LabelMap, Failure> {
 /// Reads the geometry of an image.
 pub(crate) fn grid(path: &Path) -> Result<Grid, Failure> {
     Ok(image::read_info(path)?.grid)
+}
+
+/// The grids that transform files are relative to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Grids {
+    pub(crate) fixed: Option<Grid>,
+    pub(crate) moving: Option<Grid>,
+}
+
+impl Grids {
+    /// As the io room takes them.
+    pub(crate) fn geometry(&self) -> Geometry<'_> {
+        Geometry { fixed: self.fixed.as_ref(), moving: self.moving.as_ref() }
+    }
+}
+
+/// Reads one transform; a missing geometry is explained in terms of the options.
+pub(crate) fn transform(path: &Path, geometry: &Geometry<'_>) -> Result<Transform, Failure> {
+    match transform::read(path, geometry) {
+        Err(e @ IoError::GeometryNeeded { .. }) => {
+            Err(Failure::input(format!("{e}; give --fixed-geometry and --moving-geometry")))
+        }
+        other => Ok(other?),
+    }
 }
 
 /// How images are written; `dimensions` is that of the file whose grid they have.
@@ -111,7 +146,7 @@ pub(crate) fn warn_of_rounding(values: &[f32], data_type: DataType, talk: Talk) 
 
 /// How many values an integer type clamps, and how many it rounds by more than 1e-6.
 fn changed(values: &[f32], data_type: DataType) -> (usize, usize) {
-    let Some((low, high)) = range(data_type) else { return (0, 0) };
+    let Some((low, high)) = data_type.range() else { return (0, 0) };
     let (mut clamped, mut rounded) = (0, 0);
     for value in values.iter().map(|&v| f64::from(v)) {
         let whole = value.round_ties_even();
@@ -123,21 +158,6 @@ fn changed(values: &[f32], data_type: DataType) -> (usize, usize) {
         }
     }
     (clamped, rounded)
-}
-
-/// The smallest and the largest value of an integer type.
-fn range(data_type: DataType) -> Option<(f64, f64)> {
-    Some(match data_type {
-        DataType::U8 => (0.0, f64::from(u8::MAX)),
-        DataType::I8 => (f64::from(i8::MIN), f64::from(i8::MAX)),
-        DataType::U16 => (0.0, f64::from(u16::MAX)),
-        DataType::I16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
-        DataType::U32 => (0.0, f64::from(u32::MAX)),
-        DataType::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
-        DataType::U64 => (0.0, u64::MAX as f64),
-        DataType::I64 => (i64::MIN as f64, i64::MAX as f64),
-        DataType::F32 | DataType::F64 => return None,
-    })
 }
 
 /// Checks that writing `output` would not overwrite one of the inputs, whatever the paths look

@@ -6,13 +6,11 @@ mod commands;
 mod config;
 mod device;
 mod failure;
-mod fields;
 mod files;
 mod interrupt;
 mod output;
 mod progress;
 mod registration;
-mod resample;
 
 use clap::Parser;
 use failure::{Failure, Outcome};
@@ -33,7 +31,7 @@ fn main() -> ExitCode {
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("{what}{place}"));
     }));
     ExitCode::from(guarded(|| {
-        let cli = match args::Cli::try_parse() {
+        let cli = match commands::Cli::try_parse() {
             Ok(cli) => cli,
             Err(message) => {
                 output::clap(&message);

@@ -17,6 +17,7 @@ pub mod cuda;
 pub mod device;
 pub mod error;
 pub mod ops;
+pub mod select;
 
 pub use device::{Device, DeviceBuffer, Element, Memory, MemoryInfo};
 pub use error::{ComputeError, Result};

@@ -1,8 +1,9 @@
 //! The errors of this crate.
 
+use crate::compare::{CompareError, same_grid};
 use thiserror::Error;
 use voxalign_compute::error::ComputeError;
-use voxalign_image::ImageError;
+use voxalign_image::{Grid, ImageError, Volume};
 
 /// What can go wrong in a registration.
 #[derive(Debug, Error)]
@@ -14,6 +15,9 @@ pub enum RegisterError {
     /// An operator failed.
     #[error(transparent)]
     Compute(#[from] ComputeError),
+    /// Images or label maps cannot be compared.
+    #[error(transparent)]
+    Compare(#[from] CompareError),
     /// An option has a value that cannot be used.
     #[error("the option {option} cannot be {value}: {remedy}")]
     Option {
@@ -127,3 +131,12 @@ pub enum RegisterError {
 
 /// Result with [`RegisterError`].
 pub type Result<T> = std::result::Result<T, RegisterError>;
+
+/// Checks that a mask, or another image that goes with one on `grid`, is on that grid.
+pub(crate) fn check_grid(role: &'static str, mask: &Volume<f32>, grid: &Grid) -> Result<()> {
+    same_grid(mask.grid(), grid).map_err(|_| RegisterError::MaskGrid {
+        role,
+        mask: mask.grid().to_string(),
+        image: grid.to_string(),
+    })
+}

@@ -33,6 +33,16 @@ impl Verdict {
         Self { good: checks.iter().all(|c| c.passed), checks, remarks }
     }
 
+    /// This verdict with the failed checks of a part that came before it: a result is no better than
+    /// what it starts from. `part` names it, such as `affine part`.
+    #[must_use]
+    pub fn after(&self, part: &str, before: &Verdict) -> Self {
+        let mut checks = self.checks.clone();
+        let failed = before.checks.iter().filter(|c| !c.passed);
+        checks.extend(failed.map(|c| Check { name: format!("{part}: {}", c.name), ..c.clone() }));
+        Self::new(checks, self.remarks.clone())
+    }
+
     /// One line: `good`, or `bad:` and what failed.
     #[must_use]
     pub fn summary(&self) -> String {
@@ -46,5 +56,25 @@ impl Verdict {
             .map(|c| format!("{} is {:.4}, {} needed", c.name, c.value, c.asked))
             .collect();
         format!("bad: {}", failed.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(name: &str, passed: bool) -> Verdict {
+        let check =
+            Check { name: name.to_owned(), value: 1.0, asked: "at most 0".to_owned(), passed };
+        Verdict::new(vec![check], Vec::new())
+    }
+
+    #[test]
+    fn a_result_is_no_better_than_its_start() {
+        let good = verdict("folds", true);
+        assert_eq!(good.after("affine part", &verdict("cost", true)), good);
+        let bad = good.after("affine part", &verdict("cost", false));
+        assert!(!bad.good);
+        assert_eq!(bad.summary(), "bad: affine part: cost is 1.0000, at most 0 needed");
     }
 }

@@ -10,7 +10,6 @@ use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, IDENTITY, Memory};
 use voxalign_image::{Affine, Grid, Vector3, VectorField, Volume};
-use voxalign_register::Silent;
 use voxalign_register::diffeo::channel::Metric;
 use voxalign_register::diffeo::clip::{IndexBox, crop};
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
@@ -19,6 +18,7 @@ use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, DeformSimilarity,
     register_deformable,
 };
+use voxalign_register::{Choice, Silent};
 
 fn scales(list: &[(usize, usize)]) -> Vec<Scale> {
     list.iter().map(|&(factor, iterations)| Scale { factor, iterations }).collect()

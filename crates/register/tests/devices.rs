@@ -10,13 +10,13 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::Volume;
-use voxalign_register::Silent;
 use voxalign_register::diffeo::multiscale::Scale;
 use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformModel, DeformOptions, DeformSimilarity, register_deformable,
 };
 use voxalign_register::linear::{AffineOptions, AffineResult, Cost, Search, register_affine};
+use voxalign_register::{Choice, Silent};
 
 /// How far a device may be from the CPU anywhere in the head, mm.
 const AGREEMENT: f64 = 0.05;

@@ -8,12 +8,12 @@ use common::*;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
-use voxalign_register::Silent;
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, DeformSimilarity,
     register_deformable,
 };
 use voxalign_register::linear::{AffineOptions, Cost};
+use voxalign_register::{Choice, Silent};
 
 /// Fixed, moving, and the mean Dice of ANTs' affine (mean of three runs of antspyx 0.6.3).
 const PAIRS: [(&str, &str, f64); 7] = [

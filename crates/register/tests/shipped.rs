@@ -294,7 +294,7 @@ fn thin_slabs() {
         let (mean, _) = error_inside(&slab, &result.transform, &Affine::identity());
         println!("{slices} slices: {mean:.3} mm, {}", result.verdict.summary());
         assert!(mean < 0.5, "{slices} slices: {mean} mm");
-        let overlap = voxalign_register::linear::field_overlap(
+        let overlap = voxalign_register::compare::field_overlap(
             fixed.grid(),
             slab.grid(),
             &Affine::identity(),

@@ -7,6 +7,7 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::elastic::{Boundary, Elastic};
 use voxalign_compute::{Device, Memory};
+use voxalign_register::Choice;
 use voxalign_register::RegisterError;
 use voxalign_register::diffeo::solver::sor::Relaxation;
 use voxalign_register::diffeo::solver::{Elasticity, Solver, SolverKind, SolverOptions, build};

@@ -1,6 +1,7 @@
 //! The page of a benchmark: bars for each family of operators, and a table of everything.
 
-use crate::html::{bytes, escape, fixed, number, seconds, shell, table, title};
+use crate::frame;
+use crate::html::{escape, fixed, number, seconds, table, title};
 use crate::record::HostRecord;
 use std::fmt::Write as _;
 
@@ -54,17 +55,7 @@ const BOTTOM: f64 = 12.0;
 /// The page as one HTML file that needs nothing else and has no script.
 #[must_use]
 pub fn render(report: &BenchReport<'_>) -> String {
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'\">\
-         <title>Benchmark on {device}</title><style>{}</style></head><body>\
-         <div class=\"page\"><header><h1>Benchmark</h1><p>{device}</p><p>{}</p></header><main>",
-        include_str!("style.css"),
-        escape(&report.program),
-        device = escape(&report.host.device),
-    );
+    let mut page = frame::head("Benchmark", &report.program, report.host);
     if !report.families.is_empty() {
         page += "<p class=\"note\">A bar is as long as the part of the copy bandwidth of the device \
                  that the operator reaches, both measured in the same run; the line is the copy. An \
@@ -85,33 +76,7 @@ pub fn render(report: &BenchReport<'_>) -> String {
         page += "</section>";
     }
     page += &operators(report);
-    page += "<section><h2>Machine</h2>";
-    page += &table("facts", &["Fact", "Value"], &machine_facts(report.host));
-    let _ = writeln!(
-        page,
-        "</section><section><h2>Command</h2><div class=\"code\"><pre>{}</pre></div></section>\
-         </main></div></body></html>",
-        escape(&shell(&report.command))
-    );
-    page
-}
-
-/// The facts of a machine and its device, as rows of a table.
-pub(crate) fn machine_facts(host: &HostRecord) -> Vec<Vec<String>> {
-    let fact = |name: &str, value: &str| vec![name.to_owned(), escape(value)];
-    let mut rows = vec![fact("Device", &host.device)];
-    if let Some(gpu) = &host.gpu {
-        let release = gpu.driver.as_ref().map_or_else(String::new, |r| format!("{r}, "));
-        rows.extend([
-            fact("Compute capability", &gpu.compute_capability),
-            fact("GPU memory", &bytes(gpu.memory_bytes)),
-            fact("Driver", &format!("{release}CUDA {}", gpu.driver_cuda)),
-            fact("Compiler of kernels", &format!("NVRTC {}", gpu.nvrtc)),
-        ]);
-    }
-    rows.push(fact("Threads", &host.threads.to_string()));
-    rows.push(fact("Vector instructions", &host.simd));
-    rows
+    page + &frame::end(report.host, &report.command)
 }
 
 fn operators(report: &BenchReport<'_>) -> String {

@@ -1,7 +1,7 @@
 //! A page of measured curves: time over a parameter, on logarithmic axes, and tables.
 
-use crate::bench::machine_facts;
-use crate::html::{escape, shell, table};
+use crate::frame;
+use crate::html::{escape, table};
 use crate::record::HostRecord;
 use std::fmt::Write as _;
 
@@ -69,20 +69,8 @@ const COLOURS: usize = 6;
 /// The page as one HTML file that needs nothing else and has no script.
 #[must_use]
 pub fn render(report: &CurvesReport<'_>) -> String {
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'\">\
-         <title>{title} on {device}</title><style>{}</style></head><body>\
-         <div class=\"page\"><header><h1>{title}</h1><p>{device}</p><p>{}</p></header><main>\
-         <p class=\"note\">{}</p>",
-        include_str!("style.css"),
-        escape(&report.program),
-        escape(&report.note),
-        title = escape(&report.title),
-        device = escape(&report.host.device),
-    );
+    let mut page = frame::head(&report.title, &report.program, report.host);
+    let _ = write!(page, "<p class=\"note\">{}</p>", escape(&report.note));
     for figure in &report.figures {
         if let Some(svg) = plot(figure) {
             let title = escape(&figure.title);
@@ -99,15 +87,7 @@ pub fn render(report: &CurvesReport<'_>) -> String {
         let _ =
             write!(page, "<section><h2>{title}</h2><div class=\"scroll\">{body}</div></section>");
     }
-    page += "<section><h2>Machine</h2>";
-    page += &table("facts", &["Fact", "Value"], &machine_facts(report.host));
-    let _ = writeln!(
-        page,
-        "</section><section><h2>Command</h2><div class=\"code\"><pre>{}</pre></div></section>\
-         </main></div></body></html>",
-        escape(&shell(&report.command))
-    );
-    page
+    page + &frame::end(report.host, &report.command)
 }
 
 /// A range of logarithms with a little room, never empty.

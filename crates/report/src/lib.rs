@@ -13,6 +13,7 @@ pub mod curves;
 pub mod deform;
 mod edges;
 pub mod error;
+mod frame;
 mod html;
 mod intensity;
 mod page;
@@ -29,3 +30,4 @@ pub use record::{
     DeformationRecord, GpuRecord, GridRecord, HostRecord, InputRecord, OutputRecord, RECORD_FORMAT,
     RunRecord, TransformRecord,
 };
+pub use studio::Images;

@@ -19,17 +19,29 @@ const SQUARES: usize = 10;
 
 /// The images of a report, all on the grid of the fixed image.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Images<'a> {
-    pub(crate) fixed: &'a Volume<f32>,
-    /// The moving image before and after.
-    pub(crate) before: &'a Volume<f32>,
-    pub(crate) after: &'a Volume<f32>,
-    pub(crate) fixed_labels: Option<&'a LabelMap>,
-    pub(crate) before_labels: Option<&'a LabelMap>,
-    pub(crate) after_labels: Option<&'a LabelMap>,
+pub struct Images<'a> {
+    /// The fixed image.
+    pub fixed: &'a Volume<f32>,
+    /// The moving image as it was before: under the headers alone, under the start transform, or,
+    /// for a deformation, under the affine part only.
+    pub before: &'a Volume<f32>,
+    /// The moving image under the result.
+    pub after: &'a Volume<f32>,
+    /// Regions of the fixed image.
+    pub fixed_labels: Option<&'a LabelMap>,
+    /// Regions of the moving image as they were before.
+    pub before_labels: Option<&'a LabelMap>,
+    /// Regions of the moving image under the result.
+    pub after_labels: Option<&'a LabelMap>,
 }
 
-impl Images<'_> {
+impl<'a> Images<'a> {
+    /// Images without regions.
+    #[must_use]
+    pub fn new(fixed: &'a Volume<f32>, before: &'a Volume<f32>, after: &'a Volume<f32>) -> Self {
+        Self { fixed, before, after, fixed_labels: None, before_labels: None, after_labels: None }
+    }
+
     fn check(&self) -> Result<()> {
         let mut grids: Vec<(&'static str, &Grid)> =
             vec![("moving (before)", self.before.grid()), ("moving (after)", self.after.grid())];

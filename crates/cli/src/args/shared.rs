@@ -1,19 +1,20 @@
 //! Options that several commands share: one name, one meaning.
 
-use super::values::{
-    Angles, CostName, InitChoice, Interpolation, Levels, Outside, SearchName, Steps, not_negative,
-};
-use crate::device::{Auto, DeviceChoice, Machine};
+use super::choice;
+use super::values::{Angles, InitChoice, Interpolation, Levels, Outside, Steps, not_negative};
+use crate::device::{Auto, Machine};
 use crate::failure::Failure;
-use crate::files;
+use crate::files::{self, Grids};
 use crate::progress::Talk;
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
+use voxalign_compute::select::DeviceChoice;
 use voxalign_image::Grid;
 use voxalign_io::points::PointConvention;
 use voxalign_io::transform::Geometry;
+use voxalign_register::Choice;
 use voxalign_register::linear::{AffineOptions, Cost, Search, SearchRange};
 
 /// How a command runs and what it says.
@@ -161,20 +162,6 @@ pub(crate) struct GeometryArgs {
     pub(crate) moving_geometry: Option<PathBuf>,
 }
 
-/// The grids that transform files are relative to.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Grids {
-    pub(crate) fixed: Option<Grid>,
-    pub(crate) moving: Option<Grid>,
-}
-
-impl Grids {
-    /// As the io room takes them.
-    pub(crate) fn geometry(&self) -> Geometry<'_> {
-        Geometry { fixed: self.fixed.as_ref(), moving: self.moving.as_ref() }
-    }
-}
-
 impl GeometryArgs {
     /// Reads the grids that were named.
     pub(crate) fn grids(&self) -> Result<Grids, Failure> {
@@ -222,8 +209,8 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "N")]
     pub(crate) dof: Option<usize>,
     /// Similarity of the images [default: cr]
-    #[arg(long, value_enum)]
-    pub(crate) cost: Option<CostName>,
+    #[arg(long, value_parser = choice::<Cost>())]
+    pub(crate) cost: Option<Cost>,
     /// Histogram bins at the finest level, for cr, mi and nmi [default: that of the cost]
     #[arg(long, value_name = "N")]
     pub(crate) bins: Option<usize>,
@@ -234,8 +221,8 @@ pub(crate) struct MethodArgs {
     pub(crate) init: Option<InitChoice>,
     /// `full` looks at all rotations in the range of --search-angles, `local` refines the start,
     /// `none` scores the start [default: full]
-    #[arg(long, value_enum)]
-    pub(crate) search: Option<SearchName>,
+    #[arg(long, value_parser = choice::<Search>())]
+    pub(crate) search: Option<Search>,
     /// Rotations about x, y and z that a full search looks at, degrees: one number A for -A:A
     /// about every axis, or three, each a number A or a range MIN:MAX, such as `30,30,-180:180`
     /// [default: 180]
@@ -271,8 +258,8 @@ impl MethodArgs {
             let (kind, list) = if flat { ("2D", "3, 4 or 6") } else { ("3D", "6, 7, 9 or 12") };
             return Err(Failure::input(format!("--dof {dof}: {kind} images take {list}")));
         }
-        let search = self.search.map_or(default.search, Into::into);
-        let cost = self.cost.map_or(default.cost, Into::into);
+        let search = self.search.unwrap_or(default.search);
+        let cost = self.cost.unwrap_or(default.cost);
         if search != Search::Full && (self.search_angles.is_some() || self.search_steps.is_some()) {
             return Err(Failure::input(
                 "--search-angles and --search-steps are for --search full; leave them out",

@@ -1,60 +1,13 @@
 //! Values of options, with parsers that say what would do.
 
-use crate::chain;
 use crate::failure::Failure;
+use crate::files;
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use voxalign_compute::ops::resample;
 use voxalign_io::transform::Geometry;
-use voxalign_register::linear::{Cost, Init, Search};
-
-/// The similarity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CostName {
-    /// Correlation ratio: within and between kinds of image
-    Cr,
-    /// Mutual information
-    Mi,
-    /// Normalised mutual information
-    Nmi,
-    /// Normalised cross correlation: images of one kind
-    Ncc,
-    /// Sum of squared differences: images of one kind and one scale of intensities
-    Ssd,
-}
-
-impl From<CostName> for Cost {
-    fn from(name: CostName) -> Self {
-        match name {
-            CostName::Cr => Cost::Cr,
-            CostName::Mi => Cost::Mi,
-            CostName::Nmi => Cost::Nmi,
-            CostName::Ncc => Cost::Ncc,
-            CostName::Ssd => Cost::Ssd,
-        }
-    }
-}
-
-/// How far to search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SearchName {
-    /// All rotations in the range, then refinement
-    Full,
-    /// Refinement of the start
-    Local,
-    /// The start as it is
-    None,
-}
-
-impl From<SearchName> for Search {
-    fn from(name: SearchName) -> Self {
-        match name {
-            SearchName::Full => Search::Full,
-            SearchName::Local => Search::Local,
-            SearchName::None => Search::None,
-        }
-    }
-}
+use voxalign_register::linear::Init;
 
 /// How values between voxels are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -67,6 +20,20 @@ pub(crate) enum Interpolation {
     Cubic,
     /// For label maps: the label with the largest share of the eight neighbours
     Label,
+}
+
+impl Interpolation {
+    /// For an image; labels have a rule of their own.
+    pub(crate) fn of_image(self) -> Result<resample::Interpolation, Failure> {
+        match self {
+            Interpolation::Nearest => Ok(resample::Interpolation::Nearest),
+            Interpolation::Linear => Ok(resample::Interpolation::Linear),
+            Interpolation::Cubic => Ok(resample::Interpolation::Cubic),
+            Interpolation::Label => Err(Failure::input(
+                "--interpolation label is for label maps; use nearest, linear or cubic for an image",
+            )),
+        }
+    }
 }
 
 /// Where a registration starts.
@@ -108,7 +75,7 @@ impl InitChoice {
             InitChoice::Moments => Init::Moments,
             InitChoice::Identity => Init::Identity,
             InitChoice::File(path) => {
-                let start = chain::read(path, geometry)?;
+                let start = files::transform(path, geometry)?;
                 Init::Given(start.to_affine().map_err(|e| {
                     Failure::input(format!("'{}': {e}; give an affine one", path.display()))
                 })?)

@@ -1,20 +1,22 @@
 //! `voxalign apply`: carries an image, a label map or points through transforms.
 
 use crate::args::{
-    GeometryArgs, Grids, Interpolation, Outside, PointConventionName, RunArgs, TransformArg,
+    GeometryArgs, Interpolation, Outside, PointConventionName, RunArgs, TransformArg,
 };
 use crate::chain::{Chain, WORTH_A_WORD};
-use crate::device::{Auto, on_device};
+use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
-use crate::files::{self, Kind};
+use crate::files::{self, Grids, Kind};
 use crate::interrupt;
 use crate::output;
 use crate::progress::Talk;
-use crate::resample::{self, Source};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use voxalign_compute::on_device;
+use voxalign_compute::ops::resample::LabelRule;
 use voxalign_io::image::{self, DataType, ImageInfo};
 use voxalign_io::points;
+use voxalign_register::resample::{MovingImage, labels_onto};
 
 /// Arguments of `voxalign apply`.
 #[derive(Debug, Clone, Args)]
@@ -191,14 +193,19 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
             "is not for label maps; they get the smallest type that holds their labels",
         )?;
         let outside = label_outside(args.outside)?;
+        let rule = match interpolation {
+            Interpolation::Nearest => LabelRule::Nearest,
+            _ => LabelRule::Majority,
+        };
         let map = files::labels(&args.input)?;
         let warped = on_device!(&machine.device, |device| {
-            resample::labels(device, &map, &reference, &transform, interpolation, outside)
+            labels_onto(device, &map, &reference, &transform, rule, outside)
         })?;
         interrupt::check()?;
         let options = files::write_options(DataType::I32, dimensions);
         image::write_labels(&args.output, &warped, &options)?;
     } else {
+        let rule = interpolation.of_image()?;
         let moving = files::image(&args.input, args.run.talk())?;
         let outside = args.outside.map_or(0.0, |Outside(v)| v);
         let data_type = data_type(args, &info, interpolation)?;
@@ -208,7 +215,7 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
             )));
         }
         let warped = on_device!(&machine.device, |device| {
-            Source::new(device, moving)?.onto(&reference, &transform, interpolation, outside)
+            MovingImage::new(device, moving)?.onto(&reference, &transform, rule, outside)
         })?;
         interrupt::check()?;
         files::warn_of_rounding(warped.data(), data_type, args.run.talk());
@@ -253,15 +260,7 @@ fn data_type(
 
 /// Whether a value survives being stored.
 fn fits(value: f32, data_type: DataType) -> bool {
-    let (low, high) = match data_type {
-        DataType::U8 => (0.0, f64::from(u8::MAX)),
-        DataType::I8 => (f64::from(i8::MIN), f64::from(i8::MAX)),
-        DataType::U16 => (0.0, f64::from(u16::MAX)),
-        DataType::I16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
-        DataType::U32 | DataType::U64 => (0.0, f64::from(u32::MAX)),
-        DataType::I32 | DataType::I64 => (f64::from(i32::MIN), f64::from(i32::MAX)),
-        _ => return true,
-    };
+    let Some((low, high)) = data_type.range() else { return true };
     let value = f64::from(value);
     value.fract() == 0.0 && value >= low && value <= high
 }

@@ -1,9 +1,9 @@
 //! `voxalign compare`: scores how well two images, label maps, point lists or transforms agree.
 
-use crate::args::{GeometryArgs, Grids, JsonArgs, PointConventionName, TransformArg};
+use crate::args::{GeometryArgs, JsonArgs, PointConventionName, TransformArg};
 use crate::chain::Chain;
 use crate::failure::{Failure, Outcome};
-use crate::files;
+use crate::files::{self, Grids};
 use crate::output::{self, Table};
 use crate::progress::Talk;
 use clap::Args;

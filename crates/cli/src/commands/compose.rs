@@ -1,9 +1,9 @@
 //! `voxalign compose`: writes several transforms as one.
 
-use crate::args::{GeometryArgs, Grids, HostArgs, TransformArg};
+use crate::args::{GeometryArgs, HostArgs, TransformArg};
 use crate::chain::Chain;
 use crate::failure::{Failure, Outcome};
-use crate::files;
+use crate::files::{self, Grids};
 use clap::Args;
 use std::path::PathBuf;
 use voxalign_io::transform;

@@ -1,7 +1,6 @@
 //! `voxalign convert`: the same content in another format.
 
 use crate::args::{GeometryArgs, PointConventionName};
-use crate::chain;
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Kind};
 use crate::output;
@@ -115,7 +114,7 @@ fn convert_points(args: &ConvertArgs) -> Result<Outcome, Failure> {
 fn convert_transform(args: &ConvertArgs) -> Result<Outcome, Failure> {
     only(args, Kind::Transform)?;
     let grids = args.geometry.grids()?;
-    let read = chain::read(&args.input, &grids.geometry())?;
+    let read = files::transform(&args.input, &grids.geometry())?;
     transform::write(&args.output, &read.simplified(), &grids.geometry())?;
     Ok(Outcome::Good)
 }

@@ -7,6 +7,7 @@ use crate::failure::{Failure, Outcome};
 use crate::files::{self, Staging};
 use crate::output;
 use crate::progress::Talk;
+use crate::registration::{PairPaths, Run};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, AffineParameters, LabelMap, Vector3, Volume};
@@ -76,13 +77,14 @@ impl Pair {
         image::write_labels(staging.path("fixed_labels.nii.gz")?, &self.fixed_labels, &bytes)?;
         image::write_labels(staging.path("moving_labels.nii.gz")?, &self.moving_labels, &bytes)?;
         staging.commit()?;
-        Ok(Paths {
+        let pair = PairPaths {
             fixed: folder.join("fixed.nii.gz"),
             moving: folder.join("moving.nii.gz"),
+            fixed_mask: None,
             fixed_labels: Some(folder.join("fixed_labels.nii.gz")),
             moving_labels: Some(folder.join("moving_labels.nii.gz")),
-            ..Paths::default()
-        })
+        };
+        Ok(Paths { pair, ..Paths::default() })
     }
 }
 
@@ -112,12 +114,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Outcome, Failure> {
     let job = Job {
         program: "voxalign demo",
         paths,
-        config: None,
-        output: args.output.clone(),
         method: &MethodArgs::default(),
-        output_options: &args.output_options,
-        run: &args.run,
-        machine: &machine,
+        run: Run::new(&None, &args.output, &args.output_options, &args.run),
     };
-    job.run()
+    job.check()?;
+    job.run(&machine)
 }

@@ -1,7 +1,7 @@
 //! `voxalign devices`: the processors that this machine can compute on.
 
 use crate::args::JsonArgs;
-use crate::device::{self, DeviceChoice};
+use crate::device;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Table};
 use clap::Args;
@@ -9,6 +9,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::{self, Cuda, GpuInfo};
+use voxalign_compute::select::DeviceChoice;
 use voxalign_compute::{Memory, MemoryInfo};
 
 /// Arguments of `voxalign devices`.

@@ -1,9 +1,8 @@
 //! `voxalign info`: shows what a file holds and what is odd about it.
 
 use crate::args::{GeometryArgs, JsonArgs, PointConventionName};
-use crate::chain;
+use crate::device;
 use crate::failure::{Failure, Outcome};
-use crate::fields;
 use crate::files::{self, Kind};
 use crate::output::{self, Table};
 use clap::Args;
@@ -13,6 +12,7 @@ use std::path::PathBuf;
 use voxalign_image::{Affine, AffineParameters, Grid, Transform, Vector3, VectorField};
 use voxalign_io::image::{self, ImageInfo};
 use voxalign_io::points;
+use voxalign_register::fields::jacobian_determinants;
 
 /// Arguments of `voxalign info`.
 #[derive(Debug, Clone, Args)]
@@ -196,7 +196,7 @@ fn about_values(facts: &mut Facts, odd: &mut Vec<String>, args: &InfoArgs) -> Re
 
 fn about_transform(args: &InfoArgs) -> Result<Facts, Failure> {
     let grids = args.geometry.grids()?;
-    let transform = chain::read(&args.file, &grids.geometry())?.simplified();
+    let transform = files::transform(&args.file, &grids.geometry())?.simplified();
     let mut facts = Facts::default();
     facts.put("file", args.file.display().to_string());
     facts.put("kind", "transform");
@@ -229,7 +229,7 @@ fn about_field(facts: &mut Facts, args: &InfoArgs, field: &VectorField) -> Resul
     facts.put("largest_components_mm", stats.high.to_vec());
     facts.put("largest_displacement_at_border_mm", stats.at_border);
     // By central differences of the displacements in voxels.
-    let determinants = fields::jacobian_determinants(field)?;
+    let determinants = jacobian_determinants(&device::host()?, field)?;
     let (low, high) = determinants
         .par_iter()
         .map(|&d| (d, d))

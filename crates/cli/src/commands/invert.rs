@@ -1,15 +1,16 @@
 //! `voxalign invert`: writes the inverse of a transform.
 
-use crate::args::{GeometryArgs, Grids, HostArgs};
+use crate::args::{GeometryArgs, HostArgs};
 use crate::chain;
 use crate::failure::{Failure, Outcome};
-use crate::files;
+use crate::files::{self, Grids};
 use crate::output;
 use crate::progress::Talk;
 use clap::Args;
 use std::path::PathBuf;
 use voxalign_image::Residuals;
 use voxalign_io::transform;
+use voxalign_register::fields::Exactness;
 
 /// Arguments of `voxalign invert`.
 #[derive(Debug, Clone, Args)]
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &InvertArgs) -> Result<Outcome, Failure> {
     let inputs = std::iter::once(&args.transform).chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
     let grids = args.geometry.grids()?;
-    let forward = chain::read(&args.transform, &grids.geometry())?;
+    let forward = files::transform(&args.transform, &grids.geometry())?;
     args.host.start()?;
     let talk = args.host.talk();
     let (inverse, exactness) = chain::inverted(&forward.simplified(), &args.transform, talk)?;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &InvertArgs) -> Result<Outcome, Failure> {
             report("distance of the field's voxels there and back", &field.round_trip);
         }
     }
-    Ok(if exactness.iter().any(|e| e.is_bad) { Outcome::Bad } else { Outcome::Good })
+    Ok(if exactness.iter().any(Exactness::is_bad) { Outcome::Bad } else { Outcome::Good })
 }
 
 /// Says how exact the inverse is.

@@ -1,4 +1,4 @@
-//! The commands: one file or folder each, with its arguments and what it does.
+//! The command line: one file or folder a command, with its arguments and what it does.
 
 pub(crate) mod affine;
 pub(crate) mod apply;
@@ -12,8 +12,60 @@ pub(crate) mod devices;
 pub(crate) mod info;
 pub(crate) mod invert;
 
-use crate::args::Command;
 use crate::failure::{Failure, Outcome};
+use clap::{Parser, Subcommand};
+
+/// The program's arguments.
+#[derive(Debug, Parser)]
+#[command(
+    name = "voxalign",
+    version,
+    about = "Medical image registration: exact geometry, the same bits every time, a verdict on \
+             every result",
+    long_about = "Medical image registration: exact geometry, the same bits every time, a verdict \
+                  on every result.\n\n\
+                  World space is RAS+ millimetres, as in NIfTI. A transform maps points of the \
+                  fixed image to points of the moving image: the direction in which images are \
+                  resampled. Points that belong to the moving image go through its inverse. \
+                  Angles are degrees, lengths millimetres.",
+    after_help = "Exit codes: 0 done (and the verdict is good), 1 done but the verdict is bad, \
+                  2 bad input or options, 3 internal error, 130 stopped by Ctrl-C.",
+    propagate_version = true,
+    arg_required_else_help = true,
+    infer_subcommands = false
+)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Register two images by a rigid, similarity or affine transform
+    Affine(Box<affine::AffineArgs>),
+    /// Register two images by a deformation that can be undone, after an affine transform
+    Deform(Box<deform::DeformArgs>),
+    /// Register a real pair of brains that comes with the program
+    Demo(demo::DemoArgs),
+    /// Carry an image, a label map or points through transforms
+    Apply(apply::ApplyArgs),
+    /// Write the inverse of a transform
+    Invert(invert::InvertArgs),
+    /// Write several transforms as one
+    Compose(compose::ComposeArgs),
+    /// Score how well two images, label maps or point lists agree
+    Compare(compare::CompareArgs),
+    /// Show what a file holds and what is odd about it
+    Info(info::InfoArgs),
+    /// Convert an image, a label map, a transform or a point list to another format
+    Convert(convert::ConvertArgs),
+    /// Measure the operators and the affine job on this machine
+    Bench(Box<bench::BenchArgs>),
+    /// List the processors that can compute: the CPU and GPUs
+    Devices(devices::DevicesArgs),
+}
 
 /// Runs a command.
 pub(crate) fn run(command: Command) -> Result<Outcome, Failure> {
@@ -29,5 +81,16 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Convert(args) => convert::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Devices(args) => devices::run(&args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
     }
 }

@@ -1,177 +1,142 @@
-//! What the registrations share: inputs and outputs, scores before and after, the record.
+//! What the registrations share: inputs and outputs, the record and the report, how a run ends.
 
+mod args;
+mod pair;
 mod record;
+mod run;
 
-pub(crate) use record::{AFFINE, Clock, inputs, name_of, peak_memory, record};
+pub(crate) use args::{PairArgs, PairMaskArgs};
+pub(crate) use pair::{Pair, PairPaths, optional_image};
+pub(crate) use record::{AFFINE, Input, name_of, record};
+pub(crate) use run::Run;
 
-use crate::args::Interpolation;
 use crate::failure::Failure;
 use crate::files::{self, Staging};
-use crate::resample::{self, Source};
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use voxalign_compute::Device;
-use voxalign_image::{Affine, Grid, LabelMap, Transform, Volume};
+use crate::output::{self, Table};
+use std::path::Path;
+use voxalign_image::{Affine, Transform};
 use voxalign_io::transform::{self, Geometry};
-use voxalign_register::compare::{
-    CompareError, ImageScores, OverlapRule, OverlapScores, compare_images, compare_labels,
-    same_grid,
-};
-use voxalign_report::OutputRecord;
+use voxalign_register::scores::{Resampled, Scores};
+use voxalign_report::{Images, RunRecord};
 
-/// Bins of the joint histogram for the scores that are reported beside the cost.
-const SCORE_BINS: usize = 64;
+/// Names of files that every registration leaves.
+pub(crate) const TRANSFORM: &str = "affine.tfm";
+pub(crate) const TRANSFORM_FSL: &str = "affine.fsl.mat";
+pub(crate) const WARPED: &str = "warped.nii.gz";
+pub(crate) const RECORD: &str = "result.json";
+pub(crate) const REPORT: &str = "report.html";
 
-/// Scores of the moving image on the fixed grid, before or after.
-pub(crate) struct Scores {
-    pub(crate) images: Option<ImageScores>,
-    pub(crate) labels: Option<OverlapScores>,
+/// The moving image on the fixed grid before and after.
+pub(crate) struct Views {
+    pub(crate) before: Resampled,
+    pub(crate) after: Resampled,
 }
 
-/// The moving image on the fixed grid.
-pub(crate) struct Resampled {
-    pub(crate) image: Volume<f32>,
-    pub(crate) labels: Option<LabelMap>,
-    pub(crate) scores: Scores,
-}
-
-/// What a moving image is resampled onto and compared with.
-pub(crate) struct View<'a> {
-    pub(crate) fixed: &'a Volume<f32>,
-    pub(crate) fixed_mask: Option<&'a Volume<f32>>,
-    pub(crate) fixed_labels: Option<&'a LabelMap>,
-    pub(crate) moving_labels: Option<&'a LabelMap>,
-    /// Which labels count.
-    pub(crate) rule: &'a OverlapRule,
-    pub(crate) interpolation: Interpolation,
-    /// The value outside of the moving image.
-    pub(crate) outside: f32,
-}
-
-impl View<'_> {
-    /// The moving image and labels on the fixed grid, and how well they agree with the fixed ones.
-    pub(crate) fn resample<D: Device>(
-        &self,
-        device: &D,
-        source: &Source<'_, D>,
-        transform: &Transform,
-    ) -> Result<Resampled, Failure> {
-        let grid = self.fixed.grid();
-        // Outside is NaN at first, so that the scores are those of the overlap.
-        let mut image = source.onto(grid, transform, self.interpolation, f32::NAN)?;
-        // Where the images do not overlap at all there are no scores.
-        let images = match compare_images(self.fixed, &image, self.fixed_mask, SCORE_BINS) {
-            Ok(scores) => Some(scores),
-            Err(CompareError::Nothing { .. }) => None,
-            Err(e) => return Err(e.into()),
-        };
-        image.data_mut().iter_mut().filter(|v| v.is_nan()).for_each(|v| *v = self.outside);
-        let labels = self.moving_labels;
-        let labels = labels
-            .map(|m| resample::labels(device, m, grid, transform, Interpolation::Nearest, 0))
-            .transpose()?;
-        let overlap = match (self.fixed_labels, &labels) {
-            (Some(fixed), Some(warped)) => Some(compare_labels(fixed, warped, None, self.rule)?),
-            _ => None,
-        };
-        Ok(Resampled { image, labels, scores: Scores { images, labels: overlap } })
+impl Views {
+    /// For the report.
+    pub(crate) fn images<'a>(&'a self, pair: &'a Pair) -> Images<'a> {
+        Images {
+            fixed: &pair.fixed,
+            before: &self.before.image,
+            after: &self.after.image,
+            fixed_labels: pair.fixed_labels.as_ref(),
+            before_labels: self.before.labels.as_ref(),
+            after_labels: self.after.labels.as_ref(),
+        }
     }
 }
 
 /// No output may be one of the inputs.
-pub(crate) fn check_outputs<'a>(
+fn check_outputs<'a>(
     folder: &Path,
-    names: &[&str],
+    names: impl Iterator<Item = &'a str>,
     inputs: impl Iterator<Item = &'a Path> + Clone,
 ) -> Result<(), Failure> {
-    for output in names.iter().map(|name| folder.join(name)).filter(|path| path.exists()) {
+    for output in names.map(|name| folder.join(name)).filter(|path| path.exists()) {
         files::check_output(&output, inputs.clone())?;
     }
     Ok(())
 }
 
-/// Label maps come in pairs.
-pub(crate) fn check_labels(
-    fixed: &Option<PathBuf>,
-    moving: &Option<PathBuf>,
-) -> Result<(), Failure> {
-    if fixed.is_some() != moving.is_some() {
-        return Err(Failure::input(
-            "--fixed-labels and --moving-labels belong together; give both or neither",
-        ));
-    }
-    Ok(())
-}
-
-/// Which labels count, of two maps of which the first is on the grid of the fixed image.
-pub(crate) fn label_rule(
-    fixed: &LabelMap,
-    moving: &LabelMap,
-    grid: &Grid,
-) -> Result<OverlapRule, Failure> {
-    same_grid(fixed.grid(), grid)
-        .map_err(|e| Failure::from(e).at("--fixed-labels and the fixed image"))?;
-    let rule = OverlapRule::common_labels(fixed, moving);
-    if rule.only.as_ref().is_some_and(BTreeSet::is_empty) {
-        return Err(Failure::input(
-            "--fixed-labels and --moving-labels have no label in common; check that they use the \
-             same numbers",
-        ));
-    }
-    Ok(rule)
-}
-
-/// Takes an image out once it is not needed in its place any more; one voxel is left.
-pub(crate) fn take(image: &mut Volume<f32>) -> Result<Volume<f32>, Failure> {
-    let one = Volume::filled(Grid::axis_aligned([1; 3], [1.0; 3])?, 0.0);
-    Ok(std::mem::replace(image, one))
-}
-
 /// Writes an affine transform for ITK and for FSL.
 pub(crate) fn write_affine(
     staging: &mut Staging,
-    [itk, fsl]: [&str; 2],
     transform: &Affine,
     dimensions: usize,
     geometry: &Geometry<'_>,
 ) -> Result<(), Failure> {
     let transform = Transform::Affine(*transform);
-    let path = staging.path(itk)?;
+    let path = staging.path(TRANSFORM)?;
     // Tools for images of two dimensions take transforms of two dimensions only.
     if dimensions != 2 || !transform::write_itk_2d(&path, &transform)? {
         transform::write(&path, &transform, geometry)?;
     }
-    transform::write(staging.path(fsl)?, &transform, geometry)?;
+    transform::write(staging.path(TRANSFORM_FSL)?, &transform, geometry)?;
     Ok(())
 }
 
 /// Writes a text.
-pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
+fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
     Ok(voxalign_io::atomic::write_file(path, |w| w.write_all(text.as_bytes()))?)
 }
 
-/// The files that a result has, by role and name.
-pub(crate) fn outputs(staging: &Staging, names: &[(&str, &str)]) -> Vec<OutputRecord> {
-    let record = |&(role, name): &(&str, &str)| OutputRecord {
-        role: role.to_owned(),
-        path: staging.final_path(name).display().to_string(),
-    };
-    names.iter().map(record).collect()
+/// Adds the scores to the named numbers of a record.
+pub(crate) fn score_figures(record: &mut RunRecord, views: &Views) {
+    for (when, view) in [("before", &views.before), ("after", &views.after)] {
+        let named = view.scores.figures().into_iter().map(|(n, v)| (format!("{n}_{when}"), v));
+        record.figures.extend(named);
+    }
 }
 
-/// Adds the scores to the named numbers of a record.
-pub(crate) fn score_figures(figures: &mut BTreeMap<String, f64>, before: &Scores, after: &Scores) {
-    for (when, scores) in [("before", before), ("after", after)] {
-        let mut put = |name: &str, value: Option<f64>| {
-            if let Some(value) = value {
-                figures.insert(format!("{name}_{when}"), value);
-            }
-        };
-        let images = scores.images.as_ref();
-        put("rms", images.map(|s| s.rms));
-        put("ncc", images.and_then(|s| s.ncc));
-        put("mi", images.map(|s| s.mi));
-        put("nmi", images.and_then(|s| s.nmi));
-        put("label_overlap", scores.labels.as_ref().and_then(|l| l.mean_dice));
+/// A number that may not be known.
+pub(crate) fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"))
+}
+
+/// Adds a row with the scores before and after; none where neither is known.
+pub(crate) fn score_row(
+    table: &mut Table,
+    views: &Views,
+    name: &str,
+    value: impl Fn(&Scores) -> Option<f64>,
+) {
+    let (before, after) = (value(&views.before.scores), value(&views.after.scores));
+    if before.is_some() || after.is_some() {
+        table.row([name.to_owned(), number(before), number(after)]);
     }
+}
+
+/// Adds the rows of scores that do not depend on the similarity.
+pub(crate) fn score_rows(table: &mut Table, views: &Views) {
+    score_row(table, views, "mutual information, nats", |s| s.images.as_ref().map(|i| i.mi));
+    if let Some(labels) = &views.after.scores.labels {
+        let name = format!("mean Dice of {} labels", labels.counted);
+        score_row(table, views, &name, |s| s.labels.as_ref().and_then(|l| l.mean_dice));
+    }
+}
+
+/// The seconds of the parts of a run that took some, in the order of the run.
+pub(crate) fn times(record: &RunRecord) -> Vec<(&'static str, f64)> {
+    let parts = [
+        ("device", "start of the device"),
+        ("read", "read"),
+        ("affine", "affine registration"),
+        ("register", "registration"),
+        ("resample", "resample"),
+        ("write", "write"),
+        ("report", "report"),
+        ("total", "total"),
+    ];
+    parts.into_iter().filter_map(|(k, name)| Some((name, *record.timings.get(k)?))).collect()
+}
+
+/// Prints the end of what came out: remarks, device, verdict, folder.
+pub(crate) fn print_end(record: &RunRecord, folder: &Path) {
+    output::line("");
+    for remark in &record.verdict.remarks {
+        output::line(&format!("remark: {remark}"));
+    }
+    output::line(&format!("device: {}", record.host.device));
+    output::line(&format!("verdict: {}", record.verdict.summary()));
+    output::line(&format!("written to {}", folder.display()));
 }

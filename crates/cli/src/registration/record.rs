@@ -2,12 +2,13 @@
 
 use crate::device::Machine;
 use crate::failure::Failure;
-use crate::files;
 use clap::ValueEnum;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use voxalign_image::Grid;
 use voxalign_io::checksum::sha256_file;
+use voxalign_io::image;
 use voxalign_report::{GridRecord, InputRecord, RunRecord};
 
 /// The times of the parts of a run.
@@ -49,26 +50,58 @@ impl Clock {
     }
 }
 
-/// The files that were read, with their checksums and, where they are images, their geometry.
-pub(crate) fn inputs(
-    files: &[(&str, &Path)],
-    config: Option<&Path>,
-) -> Result<Vec<InputRecord>, Failure> {
-    let record = |(role, path): (&str, &Path)| {
-        let image = role != CONFIG && role != AFFINE;
-        let grid = if image { Some(files::grid(path)?) } else { None };
-        Ok(InputRecord {
-            role: role.to_owned(),
-            path: path.display().to_string(),
-            sha256: sha256_file(path)?,
-            grid: grid.as_ref().map(GridRecord::from),
-        })
-    };
-    files.iter().copied().chain(config.map(|path| (CONFIG, path))).map(record).collect()
+/// A file that is read, and what it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Input<'a> {
+    role: &'a str,
+    path: &'a Path,
+    /// Whether it has a grid to be told.
+    is_image: bool,
 }
 
-/// Roles of files that are no images.
-const CONFIG: &str = "config";
+impl<'a> Input<'a> {
+    /// An image or a label map.
+    pub(crate) fn image(role: &'a str, path: &'a Path) -> Self {
+        Self { role, path, is_image: true }
+    }
+
+    /// Any other file.
+    pub(crate) fn other(role: &'a str, path: &'a Path) -> Self {
+        Self { role, path, is_image: false }
+    }
+
+    /// The images of options that were given.
+    pub(crate) fn those_given(
+        options: &[(&'a str, &'a Option<PathBuf>)],
+    ) -> impl Iterator<Item = Self> {
+        options.iter().filter_map(|&(role, p)| Some(Self::image(role, p.as_deref()?)))
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &'a Path {
+        self.path
+    }
+}
+
+/// The files that were read, with their checksums and, where they are images, their geometry. The
+/// values of an image that are in a file of their own are an input too.
+pub(crate) fn inputs(files: &[Input<'_>]) -> Result<Vec<InputRecord>, Failure> {
+    let mut records = Vec::new();
+    for &Input { role, path, is_image } in files {
+        let info = if is_image { Some(image::read_info(path)?) } else { None };
+        let mut add = |role: String, path: &Path, grid: Option<&Grid>| {
+            let (path, sha256) = (path.display().to_string(), sha256_file(path)?);
+            records.push(InputRecord { role, path, sha256, grid: grid.map(GridRecord::from) });
+            Ok::<_, Failure>(())
+        };
+        add(role.to_owned(), path, info.as_ref().map(|i| &i.grid))?;
+        if let Some(info) = info.filter(|i| i.data_path != i.path) {
+            add(format!("{role}_data"), &info.data_path, None)?;
+        }
+    }
+    Ok(records)
+}
+
 /// A transform that a registration starts from.
 pub(crate) const AFFINE: &str = "affine";
 

@@ -99,6 +99,22 @@ pub enum DataType {
 }
 
 impl DataType {
+    /// The smallest and the largest value of an integer type; `None` for floats.
+    #[must_use]
+    pub fn range(self) -> Option<(f64, f64)> {
+        Some(match self {
+            DataType::U8 => (0.0, f64::from(u8::MAX)),
+            DataType::I8 => (f64::from(i8::MIN), f64::from(i8::MAX)),
+            DataType::U16 => (0.0, f64::from(u16::MAX)),
+            DataType::I16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
+            DataType::U32 => (0.0, f64::from(u32::MAX)),
+            DataType::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+            DataType::U64 => (0.0, u64::MAX as f64),
+            DataType::I64 => (i64::MIN as f64, i64::MAX as f64),
+            DataType::F32 | DataType::F64 => return None,
+        })
+    }
+
     /// All types.
     pub const ALL: [DataType; 10] = [
         DataType::U8,

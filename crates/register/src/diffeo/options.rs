@@ -2,6 +2,7 @@
 
 use super::multiscale::{Convergence, Scale};
 use super::solver::{SolverKind, SolverOptions};
+use crate::choice::choices;
 use crate::error::{RegisterError, Result};
 use serde::{Deserialize, Serialize};
 use voxalign_image::{Affine, Volume};
@@ -19,16 +20,10 @@ pub enum DeformModel {
     Lddmm,
 }
 
-impl DeformModel {
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            DeformModel::Greedy => "greedy",
-            DeformModel::Symmetric => "symmetric",
-            DeformModel::Lddmm => "lddmm",
-        }
-    }
+choices! { DeformModel:
+    Greedy "greedy" "The moving image flows towards the fixed one",
+    Symmetric "symmetric" "Both flow to a middle; exchanging them inverts the result",
+    Lddmm "lddmm" "Large deformation diffeomorphic metric mapping: a shortest path",
 }
 
 /// The similarity of a channel, as an energy that is minimised.
@@ -46,17 +41,11 @@ pub enum DeformSimilarity {
     Nmi,
 }
 
-impl DeformSimilarity {
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            DeformSimilarity::Ssd => "ssd",
-            DeformSimilarity::Lncc => "lncc",
-            DeformSimilarity::Mi => "mi",
-            DeformSimilarity::Nmi => "nmi",
-        }
-    }
+choices! { DeformSimilarity:
+    Ssd "ssd" "Mean squared difference: one kind of image and one scale of intensities",
+    Lncc "lncc" "Local normalised cross correlation",
+    Mi "mi" "Mutual information: between kinds of image",
+    Nmi "nmi" "Normalised mutual information",
 }
 
 /// How steps are limited.
@@ -68,6 +57,11 @@ pub enum StepRule {
     Largest,
     /// As it, and halved where the energy rises.
     Adaptive,
+}
+
+choices! { StepRule:
+    Largest "largest" "The largest displacement of an iteration is the step",
+    Adaptive "adaptive" "As it, and halved where the energy rises",
 }
 
 /// What a deformable registration can be told.

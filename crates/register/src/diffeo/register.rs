@@ -15,8 +15,9 @@ use super::result::{DeformResult, PathRecord};
 use super::side::Side;
 use super::symmetric::{Middle, Symmetric};
 use super::verdict::{Findings, judge};
-use crate::error::{RegisterError, Result};
-use crate::linear::field_overlap;
+use crate::compare::field_overlap;
+use crate::error::{RegisterError, Result, check_grid};
+use crate::fields::multiply;
 use crate::progress::Progress;
 use std::borrow::Cow;
 use voxalign_compute::Device;
@@ -72,11 +73,11 @@ pub fn register_deformable<D: Device>(
     let grid = crop_grid(whole, &to)?;
     let mut prepared = Prepared { fixed: Vec::new(), moving: Vec::new(), mask: None };
     for channel in &input.channels {
-        same_grid("fixed image of a further channel", channel.fixed, whole)?;
+        check_grid("fixed image of a further channel", channel.fixed, whole)?;
         prepared.add(device, channel.fixed, channel.moving, &to, options)?;
     }
     if let Some(mask) = input.fixed_mask {
-        same_grid("fixed mask", mask, whole)?;
+        check_grid("fixed mask", mask, whole)?;
         prepared.mask = Some(mask_on(device, mask, &to)?);
     }
     let metrics: Vec<Metric> = input
@@ -275,15 +276,6 @@ fn calibrated<D: Device>(
 /// The calibrated value from which something at the border of an image is tissue.
 const TISSUE: f32 = 0.1;
 
-fn same_grid(role: &'static str, image: &Volume<f32>, grid: &Grid) -> Result<()> {
-    let voxel = grid.spacing().iter().copied().fold(f64::MAX, f64::min);
-    if image.grid().approx_eq(grid, 0.01 * voxel) {
-        return Ok(());
-    }
-    let (mask, image) = (image.grid().to_string(), grid.to_string());
-    Err(RegisterError::MaskGrid { role, mask, image })
-}
-
 fn mask_on<D: Device>(device: &D, mask: &Volume<f32>, to: &IndexBox) -> Result<DeviceImage<D>> {
     let mask = crop(mask, to)?;
     let mut values = device.upload(mask.data())?;
@@ -295,15 +287,7 @@ fn mask_on<D: Device>(device: &D, mask: &Volume<f32>, to: &IndexBox) -> Result<D
 }
 
 /// Displacements in voxels as displacements in mm.
-fn to_world(grid: &Grid, field: Vec<f32>) -> Result<VectorField> {
-    let m = grid.to_world().matrix;
-    let n = grid.len();
-    let mut field = field;
-    let (fx, rest) = field.split_at_mut(n);
-    let (fy, fz) = rest.split_at_mut(n);
-    for ((x, y), z) in fx.iter_mut().zip(fy).zip(fz) {
-        let v = m * voxalign_image::Vector3::new(f64::from(*x), f64::from(*y), f64::from(*z));
-        (*x, *y, *z) = (v[0] as f32, v[1] as f32, v[2] as f32);
-    }
+fn to_world(grid: &Grid, mut field: Vec<f32>) -> Result<VectorField> {
+    multiply(&grid.to_world().matrix, &mut field);
     Ok(VectorField::new(grid.clone(), field)?)
 }

@@ -1,7 +1,7 @@
 //! The images of a registration in the memory of a device.
 
 use super::options::AffineInput;
-use crate::error::{RegisterError, Result};
+use crate::error::{RegisterError, Result, check_grid};
 use voxalign_compute::error::check_len;
 use voxalign_compute::ops::elementwise::Expr;
 use voxalign_compute::{Device, DeviceBuffer};
@@ -35,7 +35,7 @@ impl<D: Device> DeviceInput<D> {
         let on_grid = |image: &Volume<f32>, mask: Option<&Volume<f32>>, role| match mask {
             None => Ok(None),
             Some(mask) => {
-                mask_on(image, mask, role)?;
+                check_grid(role, mask, image.grid())?;
                 Ok::<_, RegisterError>(Some(device.upload(mask.data())?))
             }
         };
@@ -119,16 +119,4 @@ impl<D: Device> Values<'_, D> {
             }
         })
     }
-}
-
-fn mask_on(image: &Volume<f32>, mask: &Volume<f32>, role: &'static str) -> Result<()> {
-    let voxel = image.grid().spacing().iter().copied().fold(f64::MAX, f64::min);
-    if !mask.grid().approx_eq(image.grid(), 0.01 * voxel) {
-        return Err(RegisterError::MaskGrid {
-            role,
-            mask: mask.grid().to_string(),
-            image: image.grid().to_string(),
-        });
-    }
-    Ok(())
 }

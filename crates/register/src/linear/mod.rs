@@ -17,8 +17,8 @@ mod rotations;
 mod search;
 mod verdict;
 
+pub use crate::metric::Cost;
 pub use input::DeviceInput;
-pub use options::{AffineInput, AffineOptions, Cost, Init, Search, SearchRange};
+pub use options::{AffineInput, AffineOptions, Init, Search, SearchRange};
 pub use register::{register_affine, register_affine_on_device};
 pub use result::{AffineResult, StageRecord, TracePoint};
-pub use verdict::field_overlap;

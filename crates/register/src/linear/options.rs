@@ -1,39 +1,10 @@
 //! The options of an affine registration.
 
+use crate::choice::choices;
+use crate::metric::Cost;
 use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
 use voxalign_image::{Affine, Volume};
-
-/// The similarity, as a cost that is minimised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum Cost {
-    /// Correlation ratio: 1 - eta(moving | fixed).
-    #[default]
-    Cr,
-    /// Mutual information: -MI in nats.
-    Mi,
-    /// Normalised mutual information: -(H(F) + H(M)) / H(F, M).
-    Nmi,
-    /// Normalised cross correlation: 1 - NCC.
-    Ncc,
-    /// Mean squared difference divided by the fixed image's variance.
-    Ssd,
-}
-
-impl Cost {
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Cost::Cr => "cr",
-            Cost::Mi => "mi",
-            Cost::Nmi => "nmi",
-            Cost::Ncc => "ncc",
-            Cost::Ssd => "ssd",
-        }
-    }
-}
 
 /// Where the search starts.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -64,6 +35,12 @@ pub enum Search {
     Local,
     /// No search: the start is scored and reported as it is.
     None,
+}
+
+choices! { Search:
+    Full "full" "All rotations in the range, then refinement",
+    Local "local" "Refinement of the start",
+    None "none" "The start as it is",
 }
 
 /// The rotations that a full search looks at, radians about the x, y and z axes.

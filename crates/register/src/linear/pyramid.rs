@@ -1,9 +1,9 @@
 //! The images at the scales of a registration.
 
 use super::input::Source;
-use super::options::Cost;
 use super::prepare::{fixed_weight, moving_mask, normalised};
 use crate::error::{RegisterError, Result};
+use crate::metric::Cost;
 use crate::metric::range::robust_range;
 use std::sync::Arc;
 use voxalign_compute::Device;

@@ -2,12 +2,14 @@
 
 use super::input::{DeviceInput, Source};
 use super::model::{Freedom, Model, Pose};
-use super::options::{AffineInput, AffineOptions, Cost, Init, Search};
+use super::options::{AffineInput, AffineOptions, Init, Search};
 use super::pyramid::{self, Moments, Scaled, moments};
 use super::result::AffineResult;
 use super::search::{Candidate, ELSEWHERE, Stage, display, distinct, global, perturbed};
-use super::verdict::{Findings, field_overlap, judge};
+use super::verdict::{Findings, judge};
+use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result};
+use crate::metric::Cost;
 use crate::metric::level::LevelImages;
 use crate::metric::{Level, LevelSettings};
 use crate::progress::{Event, Progress};

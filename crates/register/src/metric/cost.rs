@@ -3,6 +3,34 @@
 //! All costs are minimised. Each function returns the cost and its derivative in every sum it was
 //! given; the chain rule with the derivatives of the sums gives the derivative in the map.
 
+use crate::choice::choices;
+use serde::{Deserialize, Serialize};
+
+/// The similarity, as a cost that is minimised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Cost {
+    /// Correlation ratio: 1 - eta(moving | fixed).
+    #[default]
+    Cr,
+    /// Mutual information: -MI in nats.
+    Mi,
+    /// Normalised mutual information: -(H(F) + H(M)) / H(F, M).
+    Nmi,
+    /// Normalised cross correlation: 1 - NCC.
+    Ncc,
+    /// Mean squared difference divided by the fixed image's variance.
+    Ssd,
+}
+
+choices! { Cost:
+    Cr "cr" "Correlation ratio: within and between kinds of image",
+    Mi "mi" "Mutual information",
+    Nmi "nmi" "Normalised mutual information",
+    Ncc "ncc" "Normalised cross correlation: images of one kind",
+    Ssd "ssd" "Sum of squared differences: images of one kind and one scale of intensities",
+}
+
 /// A cost and its derivative in every sum.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostAndSlopes {

@@ -1,9 +1,8 @@
 //! Two images at one scale, ready to be compared under affine maps.
 
-use super::cost::{self, CostAndSlopes};
+use super::cost::{self, Cost, CostAndSlopes};
 use super::range::robust_range_on;
 use crate::error::Result;
-use crate::linear::Cost;
 use std::sync::{Arc, OnceLock};
 use voxalign_compute::ops::histogram::{
     Binning, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme,

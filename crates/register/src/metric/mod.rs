@@ -8,4 +8,5 @@ pub mod level;
 pub mod range;
 pub mod reference;
 
+pub use cost::Cost;
 pub use level::{Evaluation, Level, LevelSettings};

@@ -1,14 +1,13 @@
 //! The report on an affine registration.
 
-pub(crate) mod words;
+mod stages;
 
 use crate::chart;
 use crate::error::Result;
 use crate::page::{self, figure};
 use crate::record::RunRecord;
 use crate::studio::{Images, Studio};
-use crate::words as common;
-use voxalign_image::{LabelMap, Volume};
+use crate::words;
 
 /// The sections that the page links to.
 const SECTIONS: [(&str, &str); 10] = [
@@ -25,25 +24,12 @@ const SECTIONS: [(&str, &str); 10] = [
 ];
 
 /// What a report on an affine registration is made of.
-///
-/// All images are on the grid of the fixed image.
 #[derive(Debug, Clone, Copy)]
 pub struct AffineReport<'a> {
     /// The record of the run.
     pub record: &'a RunRecord,
-    /// The fixed image.
-    pub fixed: &'a Volume<f32>,
-    /// The moving image, resampled onto the fixed grid as it was before: under the headers alone,
-    /// or under the start transform.
-    pub before: &'a Volume<f32>,
-    /// The moving image, resampled onto the fixed grid under the result.
-    pub after: &'a Volume<f32>,
-    /// Regions of the fixed image.
-    pub fixed_labels: Option<&'a LabelMap>,
-    /// Regions of the moving image as they were before.
-    pub before_labels: Option<&'a LabelMap>,
-    /// Regions of the moving image under the result.
-    pub after_labels: Option<&'a LabelMap>,
+    /// The images before and after.
+    pub images: Images<'a>,
 }
 
 /// The report as one HTML file that needs nothing else.
@@ -57,21 +43,13 @@ pub struct AffineReport<'a> {
 /// [`ReportError::Png`](crate::ReportError::Png) where a picture cannot be compressed.
 pub fn render(report: &AffineReport<'_>) -> Result<String> {
     let record = report.record;
-    let images = Images {
-        fixed: report.fixed,
-        before: report.before,
-        after: report.after,
-        fixed_labels: report.fixed_labels,
-        before_labels: report.before_labels,
-        after_labels: report.after_labels,
-    };
-    let studio = Studio::new(images)?;
+    let studio = Studio::new(report.images)?;
     let kind = record.program.split_whitespace().last();
     let kind = kind.filter(|k| ["rigid", "similarity"].contains(k)).unwrap_or("affine");
     let mut page = page::head(record, kind, &SECTIONS);
-    page += &common::verdict(record);
+    page += &words::verdict(record);
     let names = ["label_overlap", "overlap", "cost", "ncc", "mi", "nmi"];
-    page += &common::cards(record, common::highlights(record, &names, 4));
+    page += &words::cards(record, words::highlights(record, &names, 4));
     page += &words::transform(&record.transform, "What was done");
     page += &page::comparison(&studio.planes);
     page += &figure(
@@ -132,7 +110,7 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
          along both axes, mean that different tissues meet.",
     );
     page += &search(record);
-    page += &common::figures(record);
+    page += &words::figures(record);
     page += &page::details(record);
     page += &page::end();
     Ok(page)
@@ -151,7 +129,7 @@ fn search(record: &RunRecord) -> String {
     let table = if record.stages.is_empty() {
         "<p>There were no stages.</p>".to_owned()
     } else {
-        words::stages(record)
+        stages::table(record)
     };
     figure(
         "fig-cost",

@@ -3,7 +3,6 @@
 mod energy;
 mod field;
 
-use crate::affine::words::transform;
 use crate::error::Result;
 use crate::html::{escape, fixed, number, table, thousands};
 use crate::page::{self, figure};
@@ -11,7 +10,9 @@ use crate::record::RunRecord;
 use crate::studio::{Images, Studio};
 use crate::words;
 use field::Deformation;
-use voxalign_image::{LabelMap, VectorField, Volume};
+use voxalign_image::{Grid, VectorField, Volume};
+use voxalign_register::diffeo::multiscale::ScaleRecord;
+use voxalign_register::diffeo::result::PathRecord;
 
 /// What a report on a deformable registration is made of.
 ///
@@ -20,12 +21,8 @@ use voxalign_image::{LabelMap, VectorField, Volume};
 pub struct DeformReport<'a> {
     /// The record of the run; its transform is the affine part.
     pub record: &'a RunRecord,
-    /// The fixed image.
-    pub fixed: &'a Volume<f32>,
-    /// The moving image, resampled onto the fixed grid by the affine part only.
-    pub moving_affine: &'a Volume<f32>,
-    /// The moving image, resampled onto the fixed grid by the whole transform.
-    pub warped: &'a Volume<f32>,
+    /// The images by the affine part only (before) and by the whole transform (after).
+    pub images: Images<'a>,
     /// The Jacobian determinant of the deformation, without the affine part.
     pub jacobian: &'a Volume<f32>,
     /// The displacements of the deformation, without the affine part, in mm: a point `x` of the
@@ -33,14 +30,6 @@ pub struct DeformReport<'a> {
     pub field: &'a VectorField,
     /// The energies of each scale, coarse to fine.
     pub energies: &'a [EnergyScale],
-    /// The measures of the result, one a row.
-    pub measures: &'a [MeasureRow],
-    /// Regions of the fixed image.
-    pub fixed_labels: Option<&'a LabelMap>,
-    /// Regions of the moving image under the affine part only.
-    pub before_labels: Option<&'a LabelMap>,
-    /// Regions of the moving image under the whole transform.
-    pub after_labels: Option<&'a LabelMap>,
 }
 
 /// The course of the energy at one scale.
@@ -64,21 +53,49 @@ pub struct EnergyCurve {
     pub points: Vec<(usize, f64)>,
 }
 
-/// One line of the table of measures.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct MeasureRow {
-    /// What was measured.
-    pub name: String,
-    /// Its value.
-    pub value: f64,
-    /// Its unit; empty where it has none.
-    pub unit: String,
+/// The energies as the report shows them; of a path, with their parts.
+///
+/// `sigma` is that of LDDMM: the similarity counts `1 / sigma^2` in the energy. Scales are named by the
+/// length of their voxels on the `fixed` grid.
+#[must_use]
+pub fn energies(
+    scales: &[ScaleRecord],
+    path: Option<&PathRecord>,
+    sigma: f64,
+    fixed: &Grid,
+) -> Vec<EnergyScale> {
+    let curve = |name: &str, values: &mut dyn Iterator<Item = f64>| EnergyCurve {
+        name: name.to_owned(),
+        points: values.enumerate().collect(),
+    };
+    let mut parts = path.map(|p| p.energies.as_slice()).unwrap_or_default();
+    let weight = 1.0 / (sigma * sigma);
+    let mut all = Vec::with_capacity(scales.len());
+    for scale in scales {
+        let mut curves = vec![curve("total", &mut scale.energies.iter().copied())];
+        let (own, rest) = parts.split_at(scale.energies.len().min(parts.len()));
+        parts = rest;
+        if !own.is_empty() {
+            let similarity = &mut own.iter().map(|e| weight * e.similarity);
+            curves.push(curve("similarity", similarity));
+            curves.push(curve("regularity", &mut own.iter().map(|e| e.path)));
+        }
+        let name = scale_name(scale.factor, fixed);
+        all.push(EnergyScale { name, seconds: scale.seconds, curves });
+    }
+    all
 }
 
-impl From<voxalign_register::diffeo::measures::MeasureRow> for MeasureRow {
-    fn from(row: voxalign_register::diffeo::measures::MeasureRow) -> Self {
-        Self { name: row.name.to_owned(), value: row.value, unit: row.unit.to_owned() }
+/// A scale by the length of its voxels.
+fn scale_name(factor: usize, fixed: &Grid) -> String {
+    let (spacing, dims) = (fixed.spacing(), fixed.dims());
+    let used = (0..3).filter(|&a| dims[a] > 1).map(|a| spacing[a]);
+    let finest = used.fold(f64::INFINITY, f64::min);
+    if !finest.is_finite() {
+        return format!("1/{factor}");
     }
+    let length = (finest * factor as f64 * 1e3).round() / 1e3;
+    format!("{length} mm")
 }
 
 /// The sections that the page links to.
@@ -110,17 +127,10 @@ const HIGHLIGHTS: [&str; 7] =
 pub fn render(report: &DeformReport<'_>) -> Result<String> {
     let record = report.record;
     page::check_grids(
-        report.fixed.grid(),
+        report.images.fixed.grid(),
         &[("Jacobian", report.jacobian.grid()), ("displacement field", report.field.grid())],
     )?;
-    let studio = Studio::new(Images {
-        fixed: report.fixed,
-        before: report.moving_affine,
-        after: report.warped,
-        fixed_labels: report.fixed_labels,
-        before_labels: report.before_labels,
-        after_labels: report.after_labels,
-    })?;
+    let studio = Studio::new(report.images)?;
     let deformation = Deformation::new(&studio, report.jacobian, report.field);
     let mut page = page::head(record, "deformable", &SECTIONS);
     page += &words::verdict(record);
@@ -192,11 +202,11 @@ pub fn render(report: &DeformReport<'_>) -> Result<String> {
         );
     }
     page += &course(report.energies);
-    page += &measures(report.measures);
+    page += &measures(record);
     page += &words::figures(record);
     let [x, y, z, _] = record.transform.matrix;
     if [x, y, z] != [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]] {
-        page += &transform(&record.transform, "The affine part");
+        page += &words::transform(&record.transform, "The affine part");
     }
     page += &page::details(record);
     page += &page::end();
@@ -242,17 +252,20 @@ fn course(scales: &[EnergyScale]) -> String {
     )
 }
 
-fn measures(rows: &[MeasureRow]) -> String {
-    if rows.is_empty() {
+/// What the deformation does to space, where it was recorded.
+fn measures(record: &RunRecord) -> String {
+    let Some(deformation) = &record.deformation else {
         return "<section id=\"measures\"><h2>Measures of the deformation</h2><p>None.</p></section>"
             .to_owned();
-    }
-    let rows: Vec<_> = rows
+    };
+    let rows: Vec<_> = deformation
+        .measures
+        .rows()
         .iter()
         .map(|row| {
             let mut name = row.name.chars();
             let first = name.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-            vec![escape(&(first + name.as_str())), number(row.value), escape(&row.unit)]
+            vec![escape(&(first + name.as_str())), number(row.value), escape(row.unit)]
         })
         .collect();
     format!(

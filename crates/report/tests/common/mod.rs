@@ -1,4 +1,4 @@
-//! Pages in a real browser, for the tests.
+//! What the tests of reports share: pages in a real browser, images, checks.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +9,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use voxalign_image::{Grid, Volume};
+use voxalign_register::Check;
 
 /// The names that Chromium goes by.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
@@ -29,7 +31,7 @@ pub fn browser() -> Option<PathBuf> {
 }
 
 /// The value of an attribute, where it first comes in a page.
-pub fn attribute(page: &str, name: &str) -> String {
+fn attribute(page: &str, name: &str) -> String {
     let from = page.split(&format!("{name}=\"")).nth(1).unwrap_or_default();
     from.split('"').next().unwrap_or_default().to_owned()
 }
@@ -54,7 +56,7 @@ fn quiet(browser: &Path, folder: &Path) -> Command {
 }
 
 /// The page as the browser has it after its script.
-pub fn dump(browser: &Path, page: &Path, folder: &Path) -> String {
+fn dump(browser: &Path, page: &Path, folder: &Path) -> String {
     let url = format!("file://{}", page.display());
     let output = quiet(browser, folder).args(["--dump-dom", &url]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -62,7 +64,7 @@ pub fn dump(browser: &Path, page: &Path, folder: &Path) -> String {
 }
 
 /// A picture of the page in a window so many pixels wide.
-pub fn screenshot(browser: &Path, page: &Path, folder: &Path, target: &Path, width: usize) {
+fn screenshot(browser: &Path, page: &Path, folder: &Path, target: &Path, width: usize) {
     let output = quiet(browser, folder)
         .arg(format!("--window-size={width},10500"))
         .arg(format!("--screenshot={}", target.display()))
@@ -70,4 +72,34 @@ pub fn screenshot(browser: &Path, page: &Path, folder: &Path, target: &Path, wid
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Opens a page and checks that its script finds so many pictures, all of them drawn; leaves a
+/// picture of it in the folder for what tests leave.
+pub fn draw(browser: &Path, name: &str, page: &str, expected: usize, width: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(format!("{name}.html"));
+    std::fs::write(&file, page).unwrap();
+    let dom = dump(browser, &file, folder.path());
+    let count = attribute(&dom, "data-figures");
+    assert!(!count.is_empty(), "{name}: the script did not run");
+    assert_eq!(count, attribute(&dom, "data-figures-ok"), "{name}");
+    assert_eq!(count, expected.to_string(), "{name}");
+    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}.png"));
+    screenshot(browser, &file, folder.path(), &target, width);
+    assert!(std::fs::metadata(&target).unwrap().len() > 20_000, "{}", target.display());
+    println!("screenshot: {}", target.display());
+}
+
+/// A check of a verdict.
+pub fn check(name: &str, value: f64, asked: &str, passed: bool) -> Check {
+    Check { name: name.into(), value, asked: asked.into(), passed }
+}
+
+/// A large image without structure, half of it bright.
+pub fn noise(grid: &Grid, seed: usize) -> Volume<f32> {
+    Volume::from_fn(grid.clone(), |x, y, z| {
+        let hash = (x * 73 + y * 179 + z * 283 + seed).wrapping_mul(2_654_435_761) >> 7;
+        (hash % 200) as f32 + if x > 60 { 800.0 } else { 0.0 }
+    })
 }

@@ -6,13 +6,15 @@ mod table;
 
 pub(crate) use job::{Job, Paths, register_only};
 
-use crate::args::{Command, MethodArgs, OutputArgs, RunArgs};
+use super::{Cli, Command};
+use crate::args::{MethodArgs, OutputArgs, RunArgs};
 use crate::config;
 use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
+use crate::registration::{PairArgs, PairMaskArgs, Run};
 use clap::Args;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,37 +49,20 @@ Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
     override_usage = "voxalign affine [OPTIONS] <FIXED> <MOVING> -o <DIR>"
 )]
 pub(crate) struct AffineArgs {
-    /// The image that stays
-    #[arg(value_name = "FIXED")]
-    fixed: Option<PathBuf>,
-    /// The image that is moved onto it
-    #[arg(value_name = "MOVING")]
-    moving: Option<PathBuf>,
-    /// Folder for the results; made where it is not there
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// TOML file with options; those of the command line win
-    #[arg(long, value_name = "FILE.toml")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    pair: PairArgs,
 
     #[command(flatten)]
     method: MethodArgs,
 
-    /// Voxels of the fixed image that count (above 0), on its grid
-    #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
-    fixed_mask: Option<PathBuf>,
+    #[command(flatten)]
+    masks: PairMaskArgs,
     /// Voxels of the moving image that count (above 0), on its grid
     #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
     moving_mask: Option<PathBuf>,
     /// How much each voxel of the fixed image counts (not negative), on its grid
     #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
     fixed_weight: Option<PathBuf>,
-    /// Label map of the fixed image, to report the overlap before and after; not used to register
-    #[arg(long, value_name = "LABELS", help_heading = "Masks and labels")]
-    fixed_labels: Option<PathBuf>,
-    /// Label map of the moving image, to report the overlap before and after
-    #[arg(long, value_name = "LABELS", help_heading = "Masks and labels")]
-    moving_labels: Option<PathBuf>,
 
     #[command(flatten)]
     output_options: OutputArgs,
@@ -87,67 +72,36 @@ pub(crate) struct AffineArgs {
 
 /// Registers the images.
 pub(crate) fn run(args: AffineArgs) -> Result<Outcome, Failure> {
-    let args = match &args.config {
-        Some(_) => with_config(&args, std::env::args_os().collect())?,
+    let args = match &args.pair.config {
+        Some(path) => with_config(path, std::env::args_os().collect())?,
         None => args,
     };
-    let needed = |value: Option<PathBuf>, what: &str| {
-        value.ok_or_else(|| {
-            Failure::input(format!("{what} is missing; see `voxalign affine --help`"))
-        })
-    };
-    let method = args.method;
-    let paths = Paths {
-        fixed: needed(args.fixed, "the fixed image FIXED")?,
-        moving: needed(args.moving, "the moving image MOVING")?,
-        fixed_mask: args.fixed_mask,
-        moving_mask: args.moving_mask,
-        fixed_weight: args.fixed_weight,
-        fixed_labels: args.fixed_labels,
-        moving_labels: args.moving_labels,
-    };
-    let output = needed(args.output, "the output folder -o DIR")?;
-    let machine = args.run.machine(Auto::Gpu)?;
+    let (pair, output) = args.pair.paths(&args.masks, "affine")?;
+    let paths = Paths { pair, moving_mask: args.moving_mask, fixed_weight: args.fixed_weight };
     let job = Job {
         program: "voxalign affine",
         paths,
-        config: args.config,
-        output,
-        method: &method,
-        output_options: &args.output_options,
-        run: &args.run,
-        machine: &machine,
+        method: &args.method,
+        run: Run::new(&args.pair.config, &output, &args.output_options, &args.run),
     };
-    job.run()
+    job.check()?;
+    job.run(&args.run.machine(Auto::Gpu)?)
 }
 
-/// The arguments with those of the configuration file before them.
-fn with_config(args: &AffineArgs, typed: Vec<OsString>) -> Result<AffineArgs, Failure> {
-    let Some(path) = &args.config else { return Ok(args.clone()) };
+/// The arguments that were `typed`, with those of the configuration file before them.
+fn with_config(path: &Path, typed: Vec<OsString>) -> Result<AffineArgs, Failure> {
     let (mut merged, positionals) =
-        config::merged(path, "affine", typed, |command| match command {
+        config::merged(path, "affine", typed, |cli: Cli| match cli.command {
             Command::Affine(args) => Some(*args),
             _ => None,
         })?;
-    for (name, value) in positionals {
-        let slot = if name == "fixed" { &mut merged.fixed } else { &mut merged.moving };
-        slot.get_or_insert(value);
-    }
+    merged.pair.fill(positionals);
     Ok(merged)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Cli;
-    use clap::Parser;
-
-    fn parse(arguments: &[&str]) -> AffineArgs {
-        match Cli::try_parse_from(arguments).unwrap().command {
-            Command::Affine(args) => *args,
-            other => panic!("{other:?}"),
-        }
-    }
 
     #[test]
     fn the_command_line_wins_over_the_file() {
@@ -160,11 +114,11 @@ mod tests {
         .unwrap();
         let file = file.to_str().unwrap();
         let typed = ["voxalign", "affine", "--config", file, "--dof", "9", "--report", "other.nii"];
-        let args = parse(&typed);
-        let merged = with_config(&args, typed.iter().map(OsString::from).collect()).unwrap();
+        let merged =
+            with_config(Path::new(file), typed.iter().map(OsString::from).collect()).unwrap();
         assert_eq!((merged.method.dof, merged.method.bins), (Some(9), Some(40)));
-        assert_eq!(merged.fixed, Some("other.nii".into()));
-        assert_eq!(merged.moving, Some("m.nii".into()));
+        assert_eq!(merged.pair.fixed, Some("other.nii".into()));
+        assert_eq!(merged.pair.moving, Some("m.nii".into()));
         assert!(merged.output_options.wants_report());
     }
 
@@ -174,8 +128,7 @@ mod tests {
         let file = folder.path().join("job.toml");
         std::fs::write(&file, "cost = 'xx'\n").unwrap();
         let typed = ["voxalign", "affine", "--config", file.to_str().unwrap()];
-        let args = parse(&typed);
-        let e = with_config(&args, typed.iter().map(OsString::from).collect()).unwrap_err();
+        let e = with_config(&file, typed.iter().map(OsString::from).collect()).unwrap_err();
         let text = e.to_string();
         assert!(text.contains("job.toml") && text.contains("--cost"), "{text}");
         assert!(!text.contains('\n'), "{text}");

@@ -1,16 +1,20 @@
 //! What a registration leaves in `result.json`.
 
 use super::job::Job;
+use crate::device::Machine;
 use crate::registration;
 use serde_json::json;
+use std::collections::BTreeMap;
 use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::Grid;
-use voxalign_register::linear::{AffineOptions, AffineResult, Init, Search};
+use voxalign_register::Choice;
+use voxalign_register::linear::{AffineOptions, AffineResult, Init};
 use voxalign_report::{InputRecord, RunRecord, TransformRecord};
 
 /// The record but for transform, figures, outputs and times.
 pub(super) fn record(
     job: &Job<'_>,
+    machine: &Machine,
     options: &AffineOptions,
     result: &AffineResult,
     inputs: Vec<InputRecord>,
@@ -19,13 +23,23 @@ pub(super) fn record(
         parameters: parameters(job, options, result),
         stages: result.stages.clone(),
         verdict: result.verdict.clone(),
-        ..registration::record(job.program, job.machine, inputs)
+        ..registration::record(job.program, machine, inputs)
     }
 }
 
 /// The transform in words, about the middle of the fixed image.
 pub(super) fn transform(result: &AffineResult, fixed: &Grid) -> TransformRecord {
     TransformRecord::new(&result.transform, fixed.centre())
+}
+
+/// The named numbers of the record, but for the scores.
+pub(super) fn figures(result: &AffineResult) -> BTreeMap<String, f64> {
+    BTreeMap::from([
+        ("cost_before".to_owned(), result.cost_before),
+        ("cost_start".to_owned(), result.cost_start),
+        ("cost_after".to_owned(), result.cost_after),
+        ("overlap".to_owned(), result.overlap),
+    ])
 }
 
 /// All parameters, also those left at their default.
@@ -38,11 +52,6 @@ fn parameters(job: &Job<'_>, options: &AffineOptions, result: &AffineResult) -> 
         (Init::Identity, _) => "identity".into(),
         (Init::Given(_), _) => "given".into(),
     };
-    let search = match options.search {
-        Search::Full => "full",
-        Search::Local => "local",
-        Search::None => "none",
-    };
     // Without the noise of the way to radians and back.
     let degrees = |r: f64| (r.to_degrees() * 1e9).round() / 1e9;
     json!({
@@ -51,12 +60,12 @@ fn parameters(job: &Job<'_>, options: &AffineOptions, result: &AffineResult) -> 
         "bins": options.bins,
         "scheme": result.scheme.map(Scheme::name),
         "init": init,
-        "search": search,
+        "search": options.search.name(),
         "search_angles_degrees": options.range.angles.map(|r| r.map(degrees)),
         "search_steps_degrees": [degrees(options.range.coarse), degrees(options.range.fine)],
         "levels_mm": options.levels,
         "apodise_mm": options.apodise,
-        "interpolation": registration::name_of(job.output_options.interpolation()),
-        "outside": job.output_options.outside(),
+        "interpolation": registration::name_of(job.run.output_options.interpolation()),
+        "outside": job.run.output_options.outside(),
     })
 }

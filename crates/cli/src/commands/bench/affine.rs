@@ -2,7 +2,7 @@
 
 use crate::commands::affine::register_only;
 use crate::commands::demo::Pair;
-use crate::device::{DeviceChoice, Machine, on_device};
+use crate::device::Machine;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{self, Table};
@@ -12,7 +12,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 use voxalign_compute::Device;
+use voxalign_compute::on_device;
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
+use voxalign_compute::select::DeviceChoice;
 use voxalign_image::Volume;
 use voxalign_io::image::read_volume;
 use voxalign_register::Silent;

@@ -6,7 +6,7 @@ mod files;
 mod histogram;
 
 use crate::args::{JsonArgs, RunArgs};
-use crate::device::{Auto, Machine, on_device};
+use crate::device::{Auto, Machine};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::output::{self, Table};
@@ -16,6 +16,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use voxalign_compute::bench::{self, Measurement, Settings};
+use voxalign_compute::on_device;
 
 /// The least array on a GPU whose copy stands for its bandwidth, bytes.
 const GPU_COPY: usize = 256 << 20;

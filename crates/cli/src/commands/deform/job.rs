@@ -2,38 +2,32 @@
 
 use super::method::{AffineChoice, Channel};
 use super::{record, table};
-use crate::args::{InitChoice, MethodArgs, OutputArgs, RunArgs};
-use crate::device::{Machine, on_device};
+use crate::args::{InitChoice, MethodArgs};
+use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Staging};
-use crate::output;
-use crate::progress::{Printer, Talk};
-use crate::registration::{self, AFFINE, Clock, Resampled, View, write_text};
-use crate::resample::{self, Source};
+use crate::registration::{
+    self, AFFINE, Input, Pair, PairPaths, RECORD, REPORT, Run, TRANSFORM, TRANSFORM_FSL, Views,
+    WARPED,
+};
 use std::path::{Path, PathBuf};
-use voxalign_compute::Device;
-use voxalign_image::{Affine, Displacement, LabelMap, Transform, Volume};
+use voxalign_compute::{Device, on_device};
+use voxalign_image::{Affine, Displacement, Transform, VectorField, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::{self, Geometry};
-use voxalign_register::compare::OverlapRule;
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformOptions, DeformResult, DeformSimilarity, register_deformable,
 };
-use voxalign_register::linear::{AffineInput, AffineResult, Init, register_affine};
-use voxalign_register::{Check, Verdict};
-use voxalign_report::deform::{DeformReport, render};
+use voxalign_register::linear::{AffineInput, Init, register_affine};
+use voxalign_register::resample::{MovingImage, displacements};
+use voxalign_report::deform::{DeformReport, energies, render};
 
-/// Names of the files of a result.
+/// Names of the files that are a deformation's own.
 const WARP: &str = "warp.nii.gz";
 const INVERSE_WARP: &str = "inverse_warp.nii.gz";
-const TRANSFORM: &str = "affine.tfm";
-const TRANSFORM_FSL: &str = "affine.fsl.mat";
 const COMPOSITE: &str = "composite.nii.gz";
 const INVERSE_COMPOSITE: &str = "inverse_composite.nii.gz";
-const WARPED: &str = "warped.nii.gz";
 const JACOBIAN: &str = "jacobian.nii.gz";
-const RECORD: &str = "result.json";
-const REPORT: &str = "report.html";
 
 /// What each file is, for the record; the report comes last.
 const OUTPUTS: [(&str, &str); 10] = [
@@ -52,30 +46,20 @@ const OUTPUTS: [(&str, &str); 10] = [
 /// The files that a registration reads.
 #[derive(Debug, Clone)]
 pub(super) struct Paths {
-    pub(super) fixed: PathBuf,
-    pub(super) moving: PathBuf,
+    pub(super) pair: PairPaths,
     pub(super) channels: Vec<Channel>,
     pub(super) affine: Option<PathBuf>,
-    pub(super) fixed_mask: Option<PathBuf>,
-    pub(super) fixed_labels: Option<PathBuf>,
-    pub(super) moving_labels: Option<PathBuf>,
 }
 
 impl Paths {
     /// All files with what they are.
-    fn all(&self) -> Vec<(&'static str, &Path)> {
-        let mut all = vec![("fixed", self.fixed.as_path()), ("moving", self.moving.as_path())];
+    fn all(&self) -> Vec<Input<'_>> {
+        let mut all = self.pair.all();
         for channel in &self.channels {
-            all.push(("channel_fixed", &channel.fixed));
-            all.push(("channel_moving", &channel.moving));
+            all.push(Input::image("channel_fixed", &channel.fixed));
+            all.push(Input::image("channel_moving", &channel.moving));
         }
-        let optional = [
-            (AFFINE, &self.affine),
-            ("fixed_mask", &self.fixed_mask),
-            ("fixed_labels", &self.fixed_labels),
-            ("moving_labels", &self.moving_labels),
-        ];
-        all.extend(optional.into_iter().filter_map(|(role, p)| Some((role, p.as_deref()?))));
+        all.extend(self.affine.as_deref().map(|path| Input::other(AFFINE, path)));
         all
     }
 }
@@ -84,43 +68,25 @@ impl Paths {
 #[derive(Debug)]
 pub(super) struct Job<'a> {
     pub(super) paths: Paths,
-    /// The configuration file, where there is one.
-    pub(super) config: Option<PathBuf>,
-    pub(super) output: PathBuf,
     pub(super) affine: AffineChoice,
     /// The similarity of the fixed and the moving image.
     pub(super) similarity: DeformSimilarity,
     pub(super) options: DeformOptions,
-    pub(super) output_options: &'a OutputArgs,
-    pub(super) run: &'a RunArgs,
+    pub(super) run: Run<'a>,
 }
 
 /// What was read.
 struct Inputs {
-    fixed: Volume<f32>,
-    moving: Volume<f32>,
+    pair: Pair,
     /// Fixed and moving images of further channels.
     channels: Vec<[Volume<f32>; 2]>,
-    fixed_mask: Option<Volume<f32>>,
-    fixed_labels: Option<LabelMap>,
-    moving_labels: Option<LabelMap>,
-    rule: OverlapRule,
-}
-
-/// The moving image by the affine part only and by the whole transform.
-pub(super) struct Views {
-    pub(super) before: Resampled,
-    pub(super) after: Resampled,
 }
 
 impl Job<'_> {
     /// Checks what can be checked before a device is started.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let names = OUTPUTS.map(|(_, name)| name);
-        let inputs = self.paths.all().into_iter().map(|(_, p)| p).chain(self.config.as_deref());
-        registration::check_outputs(&self.output, &names, inputs)?;
-        registration::check_labels(&self.paths.fixed_labels, &self.paths.moving_labels)?;
-        self.output_options.check()
+        self.run.check(&OUTPUTS, &self.paths.all())?;
+        self.paths.pair.check()
     }
 
     /// Does it all and prints the table.
@@ -129,21 +95,16 @@ impl Job<'_> {
     }
 
     fn run_on<D: Device>(&self, device: &D, machine: &Machine) -> Result<Outcome, Failure> {
-        let mut clock = Clock::start();
-        if machine.gpu().is_some() {
-            clock.add("device", machine.seconds);
-        }
+        let mut clock = self.run.clock(machine);
         let mut inputs = self.read()?;
-        let grids = [inputs.fixed.grid().clone(), inputs.moving.grid().clone()];
+        let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
         let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
         let given = self.given(&geometry)?;
-        let input_records = registration::inputs(&self.paths.all(), self.config.as_deref())?;
+        let input_records = self.run.inputs(&self.paths.all())?;
         clock.lap("read");
 
-        let mut staging = Staging::new(&self.output)?;
-        let printer = Printer::new(self.run.talk());
-        printer.say(Talk::Verbose, &format!("fixed:  {}", grids[0]));
-        printer.say(Talk::Verbose, &format!("moving: {}", grids[1]));
+        let mut staging = Staging::new(self.run.output)?;
+        let printer = self.run.printer(&grids);
         let (start, found) = match given {
             Some(affine) => (affine, None),
             None => {
@@ -162,86 +123,59 @@ impl Job<'_> {
 
         let mut record =
             record::record(self, &result, found.as_ref(), &grids[0], machine, input_records);
-        record.verdict = verdict(&result.verdict, found.as_ref());
+        record.verdict = match &found {
+            Some(affine) => result.verdict.after("affine part", &affine.verdict),
+            None => result.verdict,
+        };
         let DeformResult { forward, inverse, jacobian, measures, scales, path, .. } = result;
 
         // Each field is let go once it is written, but for the one that the report shows.
-        let dimensions = image::read_info(&self.paths.fixed)?.dimensions;
-        let names = [TRANSFORM, TRANSFORM_FSL];
-        registration::write_affine(&mut staging, names, &start, dimensions, &geometry)?;
-        let none = Geometry::default();
-        let inverse = Transform::Displacement(Displacement::new(inverse));
-        transform::write(staging.path(INVERSE_WARP)?, &inverse, &none)?;
+        let dimensions = inputs.pair.dimensions;
+        registration::write_affine(&mut staging, &start, dimensions, &geometry)?;
+        let inverse = displacement(inverse);
+        write_transform(&mut staging, INVERSE_WARP, &inverse)?;
         let back = Transform::Composite(vec![Transform::Affine(start.inverse()?), inverse]);
-        let field = resample::displacements(device, &grids[1], &back)?;
+        let field = displacements(device, &grids[1], &back)?;
         drop(back);
-        write_field(&mut staging, INVERSE_COMPOSITE, field)?;
-        let warp = Transform::Displacement(Displacement::new(forward));
-        transform::write(staging.path(WARP)?, &warp, &none)?;
+        write_transform(&mut staging, INVERSE_COMPOSITE, &displacement(field))?;
+        let warp = displacement(forward);
+        write_transform(&mut staging, WARP, &warp)?;
         let whole = Transform::Composite(vec![warp, Transform::Affine(start)]);
-        let field = resample::displacements(device, &grids[0], &whole)?;
-        write_field(&mut staging, COMPOSITE, field)?;
-        let options = files::write_options(DataType::F32, dimensions);
-        image::write_volume(staging.path(JACOBIAN)?, &jacobian, &options)?;
+        let field = displacements(device, &grids[0], &whole)?;
+        write_transform(&mut staging, COMPOSITE, &displacement(field))?;
+        let as_floats = files::write_options(DataType::F32, dimensions);
+        image::write_volume(staging.path(JACOBIAN)?, &jacobian, &as_floats)?;
         clock.lap("write");
 
-        let source = Source::new(device, registration::take(&mut inputs.moving)?)?;
-        let view = self.view(&inputs);
-        let after = view.resample(device, &source, &whole)?;
-        let before = view.resample(device, &source, &Transform::Affine(start))?;
-        drop(source);
+        let moving = MovingImage::new(device, inputs.pair.take_moving()?)?;
+        let scoring = inputs.pair.scoring(self.run.output_options)?;
+        let after = scoring.under(device, &moving, &whole)?;
+        let before = scoring.under(device, &moving, &Transform::Affine(start))?;
+        drop(moving);
         let views = Views { before, after };
         clock.lap("resample");
-        image::write_volume(staging.path(WARPED)?, &views.after.image, &options)?;
+        image::write_volume(staging.path(WARPED)?, &views.after.image, &as_floats)?;
         clock.lap("write");
 
-        registration::score_figures(&mut record.figures, &views.before.scores, &views.after.scores);
-        let with_report = self.output_options.wants_report();
-        let count = OUTPUTS.len() - usize::from(!with_report);
-        record.outputs = registration::outputs(&staging, &OUTPUTS[..count]);
-        if with_report {
-            record.timings = clock.laps();
-            record.peak_memory_bytes = registration::peak_memory();
-            let field = match &whole {
-                Transform::Composite(parts) => parts.first(),
-                _ => None,
-            };
-            let Some(Transform::Displacement(warp)) = field else {
-                return Err(Failure::Internal("the field is gone".into()));
-            };
-            let rows: Vec<_> = measures.rows().into_iter().map(Into::into).collect();
-            let html = render(&DeformReport {
-                record: &record,
-                fixed: &inputs.fixed,
-                moving_affine: &views.before.image,
-                warped: &views.after.image,
+        registration::score_figures(&mut record, &views);
+        let field = match &whole {
+            Transform::Composite(parts) => parts.first(),
+            _ => None,
+        };
+        let Some(Transform::Displacement(warp)) = field else {
+            return Err(Failure::Internal("the field is gone".into()));
+        };
+        let report = |record: &_| {
+            render(&DeformReport {
+                record,
+                images: views.images(&inputs.pair),
                 jacobian: &jacobian,
                 field: warp.field(),
-                energies: &record::energies(&scales, path.as_ref(), &self.options, &grids[0]),
-                measures: &rows,
-                fixed_labels: inputs.fixed_labels.as_ref(),
-                before_labels: views.before.labels.as_ref(),
-                after_labels: views.after.labels.as_ref(),
+                energies: &energies(&scales, path.as_ref(), self.options.sigma, &grids[0]),
             })
-            .map_err(|e| Failure::Internal(e.to_string()))?;
-            write_text(&staging.path(REPORT)?, &html)?;
-            clock.lap("report");
-        } else {
-            staging.without(REPORT);
-        }
-        clock.total();
-        record.timings = clock.laps();
-        record.peak_memory_bytes = registration::peak_memory();
-        write_text(&staging.path(RECORD)?, &record.to_json())?;
-        staging.commit()?;
-
-        let good = record.verdict.good;
-        if self.run.talk() > Talk::Quiet {
-            table::print(&views, &measures, &scales, &record, &self.output);
-        } else if !good {
-            output::note(&format!("verdict: {}", record.verdict.summary()));
-        }
-        Ok(if good { Outcome::Good } else { Outcome::Bad })
+        };
+        let print = |record: &_| table::print(&views, &measures, &scales, record, self.run.output);
+        self.run.finish(staging, clock, &mut record, &OUTPUTS, report, print)
     }
 
     /// The affine map to start from, where it is not to be found.
@@ -260,38 +194,19 @@ impl Job<'_> {
     }
 
     fn read(&self) -> Result<Inputs, Failure> {
-        let paths = &self.paths;
-        let talk = self.run.talk();
-        let labels = |path: &Option<PathBuf>, option: &str| {
-            path.as_ref().map(|p| files::labels(p).map_err(|e| e.at(option))).transpose()
-        };
-        let channel = |path: &Path| files::image(path, talk).map_err(|e| e.at("--channel"));
-        let mask = paths.fixed_mask.as_ref();
-        let mut inputs = Inputs {
-            fixed: files::image(&paths.fixed, talk)?,
-            moving: files::image(&paths.moving, talk)?,
-            channels: paths
-                .channels
-                .iter()
-                .map(|c| Ok::<_, Failure>([channel(&c.fixed)?, channel(&c.moving)?]))
-                .collect::<Result<_, _>>()?,
-            fixed_mask: mask
-                .map(|p| files::image(p, talk).map_err(|e| e.at("--fixed-mask")))
-                .transpose()?,
-            fixed_labels: labels(&paths.fixed_labels, "--fixed-labels")?,
-            moving_labels: labels(&paths.moving_labels, "--moving-labels")?,
-            rule: OverlapRule::default(),
-        };
-        if let (Some(fixed), Some(moving)) = (&inputs.fixed_labels, &inputs.moving_labels) {
-            inputs.rule = registration::label_rule(fixed, moving, inputs.fixed.grid())?;
-        }
-        Ok(inputs)
+        let (paths, talk) = (&self.paths, self.run.talk);
+        let image = |path: &Path| files::image(path, talk).map_err(|e| e.at("--channel"));
+        let channels = paths.channels.iter().map(|c| Ok([image(&c.fixed)?, image(&c.moving)?]));
+        Ok(Inputs {
+            pair: paths.pair.read(talk)?,
+            channels: channels.collect::<Result<_, Failure>>()?,
+        })
     }
 
     fn input<'a>(&self, inputs: &'a Inputs, affine: Affine) -> DeformInput<'a> {
         let mut channels = vec![ChannelInput {
-            fixed: &inputs.fixed,
-            moving: &inputs.moving,
+            fixed: &inputs.pair.fixed,
+            moving: &inputs.pair.moving,
             similarity: self.similarity,
             weight: 1.0,
         }];
@@ -303,53 +218,28 @@ impl Job<'_> {
                 weight: channel.weight,
             });
         }
-        DeformInput { channels, fixed_mask: inputs.fixed_mask.as_ref(), affine }
-    }
-
-    /// What is resampled, and how it is compared.
-    fn view<'a>(&self, inputs: &'a Inputs) -> View<'a> {
-        View {
-            fixed: &inputs.fixed,
-            fixed_mask: inputs.fixed_mask.as_ref(),
-            fixed_labels: inputs.fixed_labels.as_ref(),
-            moving_labels: inputs.moving_labels.as_ref(),
-            rule: &inputs.rule,
-            interpolation: self.output_options.interpolation(),
-            outside: self.output_options.outside(),
-        }
+        DeformInput { channels, fixed_mask: inputs.pair.fixed_mask.as_ref(), affine }
     }
 }
 
 impl Inputs {
     fn for_affine(&self) -> AffineInput<'_> {
         AffineInput {
-            fixed: &self.fixed,
-            moving: &self.moving,
-            fixed_mask: self.fixed_mask.as_ref(),
+            fixed: &self.pair.fixed,
+            moving: &self.pair.moving,
+            fixed_mask: self.pair.fixed_mask.as_ref(),
             moving_mask: None,
             fixed_weight: None,
         }
     }
 }
 
-/// Writes a field and lets it go.
-fn write_field(
-    staging: &mut Staging,
-    name: &str,
-    field: voxalign_image::VectorField,
-) -> Result<(), Failure> {
-    let field = Transform::Displacement(Displacement::new(field));
-    Ok(transform::write(staging.path(name)?, &field, &Geometry::default())?)
+/// A field as a transform.
+fn displacement(field: VectorField) -> Transform {
+    Transform::Displacement(Displacement::new(field))
 }
 
-/// The verdict on the whole: a deformation is no better than the affine part that it starts from.
-fn verdict(deformation: &Verdict, affine: Option<&AffineResult>) -> Verdict {
-    let mut checks = deformation.checks.clone();
-    if let Some(affine) = affine {
-        let failed = affine.verdict.checks.iter().filter(|c| !c.passed);
-        checks.extend(
-            failed.map(|c| Check { name: format!("affine part: {}", c.name), ..c.clone() }),
-        );
-    }
-    Verdict::new(checks, deformation.remarks.clone())
+/// Writes a field.
+fn write_transform(staging: &mut Staging, name: &str, field: &Transform) -> Result<(), Failure> {
+    Ok(transform::write(staging.path(name)?, field, &Geometry::default())?)
 }

@@ -1,11 +1,12 @@
 //! The options that say how is registered.
 
-use crate::args::number;
+use crate::args::{choice, number};
 use crate::failure::Failure;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use voxalign_compute::ops::elastic::Boundary;
+use voxalign_register::Choice;
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity, StepRule};
@@ -80,103 +81,15 @@ impl Channel {
         let [fixed, moving, similarity, weight] = words else {
             return Err(bad(format!("{} values", words.len())));
         };
-        let name = SimilarityName::from_str(similarity, false)
-            .map_err(|_| bad(format!("'{similarity}' is no similarity")))?;
+        let similarity = DeformSimilarity::named(similarity)
+            .ok_or_else(|| bad(format!("'{similarity}' is no similarity")))?;
         let weight = number(weight)
             .ok()
             .filter(|w| *w > 0.0)
             .ok_or_else(|| bad(format!("'{weight}' is no weight above 0")))?;
         let (fixed, moving) = (fixed.into(), moving.into());
-        Ok(Self { fixed, moving, similarity: name.into(), weight })
+        Ok(Self { fixed, moving, similarity, weight })
     }
-}
-
-/// How images are deformed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ModelName {
-    /// The moving image flows towards the fixed one
-    Greedy,
-    /// Both flow to a middle; exchanging them inverts the result
-    Symmetric,
-    /// Large deformation diffeomorphic metric mapping: a shortest path
-    Lddmm,
-}
-
-impl From<ModelName> for DeformModel {
-    fn from(name: ModelName) -> Self {
-        match name {
-            ModelName::Greedy => DeformModel::Greedy,
-            ModelName::Symmetric => DeformModel::Symmetric,
-            ModelName::Lddmm => DeformModel::Lddmm,
-        }
-    }
-}
-
-/// The similarity of a pair of images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SimilarityName {
-    /// Mean squared difference: one kind of image and one scale of intensities
-    Ssd,
-    /// Local normalised cross correlation
-    Lncc,
-    /// Mutual information: between kinds of image
-    Mi,
-    /// Normalised mutual information
-    Nmi,
-}
-
-impl From<SimilarityName> for DeformSimilarity {
-    fn from(name: SimilarityName) -> Self {
-        match name {
-            SimilarityName::Ssd => DeformSimilarity::Ssd,
-            SimilarityName::Lncc => DeformSimilarity::Lncc,
-            SimilarityName::Mi => DeformSimilarity::Mi,
-            SimilarityName::Nmi => DeformSimilarity::Nmi,
-        }
-    }
-}
-
-/// From forces to velocities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SolverName {
-    /// The operator inverted exactly, in frequencies
-    Fft,
-    /// By successive over-relaxation
-    Sor,
-    /// By conjugate gradients
-    Cg,
-    /// Exactly at first, then by a few iterations from the last solution
-    Hybrid,
-    /// A Gaussian in place of the operator
-    Gaussian,
-}
-
-impl From<SolverName> for SolverKind {
-    fn from(name: SolverName) -> Self {
-        match name {
-            SolverName::Fft => SolverKind::Fft,
-            SolverName::Sor => SolverKind::Sor,
-            SolverName::Cg => SolverKind::Cg,
-            SolverName::Hybrid => SolverKind::Hybrid,
-            SolverName::Gaussian => SolverKind::Gaussian,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BoundaryName {
-    /// No velocity beyond the border
-    Zero,
-    /// The grid repeats itself
-    Periodic,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StepRuleName {
-    /// The largest displacement of an iteration is the step
-    Largest,
-    /// As it, and halved where the energy rises
-    Adaptive,
 }
 
 /// Scales and their iterations, coarse to fine.
@@ -213,11 +126,11 @@ impl FromStr for Schedule {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct DeformMethodArgs {
     /// How images are deformed [default: greedy]
-    #[arg(long, value_enum, help_heading = "Method")]
-    model: Option<ModelName>,
+    #[arg(long, value_parser = choice::<DeformModel>(), help_heading = "Method")]
+    model: Option<DeformModel>,
     /// Similarity of FIXED and MOVING [default: lncc]
-    #[arg(long, value_enum, help_heading = "Method")]
-    similarity: Option<SimilarityName>,
+    #[arg(long, value_parser = choice::<DeformSimilarity>(), help_heading = "Method")]
+    similarity: Option<DeformSimilarity>,
     /// A further pair of images with its similarity and the weight of it (that of FIXED and MOVING
     /// is 1); the fixed image is on the grid of FIXED. Can be given several times
     #[arg(long, num_args = 4, value_names = ["FIXED", "MOVING", "SIM", "WEIGHT"],
@@ -240,8 +153,8 @@ pub(crate) struct DeformMethodArgs {
 
     /// What makes velocities of forces: the elastic operator `-alpha Laplacian - beta grad div +
     /// gamma`, inverted, or a Gaussian [default: gaussian, and fft for lddmm]
-    #[arg(long, value_enum, help_heading = "Smoothness")]
-    solver: Option<SolverName>,
+    #[arg(long, value_parser = choice::<SolverKind>(), help_heading = "Smoothness")]
+    solver: Option<SolverKind>,
     /// Standard deviation of the Gaussian, voxels of the scale [default: 1.732]
     #[arg(long, value_name = "VOX", allow_negative_numbers = true, help_heading = "Smoothness")]
     sigma: Option<f64>,
@@ -255,8 +168,8 @@ pub(crate) struct DeformMethodArgs {
     #[arg(long, value_name = "C", allow_negative_numbers = true, help_heading = "Smoothness")]
     gamma: Option<f64>,
     /// What the operator has beyond the border of the grid [default: periodic with fft, else zero]
-    #[arg(long, value_enum, help_heading = "Smoothness")]
-    boundary: Option<BoundaryName>,
+    #[arg(long, value_parser = choice::<Boundary>(), help_heading = "Smoothness")]
+    boundary: Option<Boundary>,
     /// Most iterations of sor, cg and hybrid for a velocity [default: 200, and 2 (cg: 4) for those of
     /// hybrid that start from the last solution]
     #[arg(long, value_name = "N", help_heading = "Smoothness")]
@@ -284,8 +197,8 @@ pub(crate) struct DeformMethodArgs {
     #[arg(long, value_name = "VOX", allow_negative_numbers = true, help_heading = "Schedule")]
     step: Option<f64>,
     /// How steps are limited; greedy and symmetric [default: largest]
-    #[arg(long, value_enum, help_heading = "Schedule")]
-    step_rule: Option<StepRuleName>,
+    #[arg(long, value_parser = choice::<StepRule>(), help_heading = "Schedule")]
+    step_rule: Option<StepRule>,
     /// A scale ends once the energy falls over a window by less than this part of its fall so far
     /// on this scale; 0 for never [default: 0.01]
     #[arg(long, value_name = "PART", allow_negative_numbers = true, help_heading = "Schedule")]
@@ -311,12 +224,12 @@ impl DeformMethodArgs {
 
     /// The similarity of the first pair.
     pub(super) fn similarity(&self) -> DeformSimilarity {
-        self.similarity.map_or_else(DeformSimilarity::default, Into::into)
+        self.similarity.unwrap_or_default()
     }
 
     /// The library's options; what would be ignored is refused.
     pub(super) fn options(&self, channels: &[Channel]) -> Result<DeformOptions, Failure> {
-        let model = self.model.map_or_else(DeformModel::default, Into::into);
+        let model = self.model.unwrap_or_default();
         let default = DeformOptions::of(model);
         self.check_model(model)?;
         let mut used = channels.iter().map(|c| c.similarity).chain([self.similarity()]);
@@ -337,11 +250,7 @@ impl DeformMethodArgs {
             total_sigma: self.total_sigma.unwrap_or(default.total_sigma),
             schedule: self.schedule.as_ref().map_or(default.schedule, |s| s.0.clone()),
             step: self.step.unwrap_or(default.step),
-            step_rule: match self.step_rule {
-                Some(StepRuleName::Largest) => StepRule::Largest,
-                Some(StepRuleName::Adaptive) => StepRule::Adaptive,
-                None => default.step_rule,
-            },
+            step_rule: self.step_rule.unwrap_or(default.step_rule),
             convergence,
             radius: self.radius.unwrap_or(default.radius),
             bins: self.bins.unwrap_or(default.bins),
@@ -371,7 +280,7 @@ impl DeformMethodArgs {
     }
 
     fn solver(&self, usual: SolverOptions) -> Result<SolverOptions, Failure> {
-        let kind = self.solver.map_or(usual.kind, Into::into);
+        let kind = self.solver.unwrap_or(usual.kind);
         let default = if kind == usual.kind { usual } else { SolverOptions::of(kind) };
         if kind == SolverKind::Gaussian {
             for (given, option) in [
@@ -396,11 +305,7 @@ impl DeformMethodArgs {
             alpha: self.alpha.unwrap_or(default.alpha),
             beta: self.beta.unwrap_or(default.beta),
             gamma: self.gamma.unwrap_or(default.gamma),
-            boundary: match self.boundary {
-                Some(BoundaryName::Zero) => Boundary::Zero,
-                Some(BoundaryName::Periodic) => Boundary::Periodic,
-                None => default.boundary,
-            },
+            boundary: self.boundary.unwrap_or(default.boundary),
             sigma: self.sigma.unwrap_or(default.sigma),
             iterations: self.solver_iterations.or(default.iterations),
             tolerance: self.solver_tolerance.unwrap_or(default.tolerance),

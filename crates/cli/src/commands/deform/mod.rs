@@ -5,15 +5,17 @@ mod method;
 mod record;
 mod table;
 
-use crate::args::{Command, OutputArgs, RunArgs};
+use super::{Cli, Command};
+use crate::args::{OutputArgs, RunArgs};
 use crate::config;
 use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
+use crate::registration::{PairArgs, PairMaskArgs, Run};
 use clap::Args;
 use job::{Job, Paths};
 use method::{AffineChoice, Channel, DeformMethodArgs};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -73,18 +75,8 @@ Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
     override_usage = "voxalign deform [OPTIONS] <FIXED> <MOVING> -o <DIR>"
 )]
 pub(crate) struct DeformArgs {
-    /// The image that stays
-    #[arg(value_name = "FIXED")]
-    fixed: Option<PathBuf>,
-    /// The image that is moved onto it
-    #[arg(value_name = "MOVING")]
-    moving: Option<PathBuf>,
-    /// Folder for the results; made where it is not there
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// TOML file with options; those of the command line win
-    #[arg(long, value_name = "FILE.toml")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    pair: PairArgs,
     /// Where the deformation starts: `auto` registers by an affine transform first, as `voxalign
     /// affine` does without options; `none` takes the headers as they are; FILE is an affine
     /// transform from fixed to moving [default: auto]
@@ -94,15 +86,8 @@ pub(crate) struct DeformArgs {
     #[command(flatten)]
     method: DeformMethodArgs,
 
-    /// Voxels of the fixed image that count (above 0), on its grid
-    #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
-    fixed_mask: Option<PathBuf>,
-    /// Label map of the fixed image, to report the overlap before and after; not used to register
-    #[arg(long, value_name = "LABELS", help_heading = "Masks and labels")]
-    fixed_labels: Option<PathBuf>,
-    /// Label map of the moving image, to report the overlap before and after
-    #[arg(long, value_name = "LABELS", help_heading = "Masks and labels")]
-    moving_labels: Option<PathBuf>,
+    #[command(flatten)]
+    masks: PairMaskArgs,
 
     #[command(flatten)]
     output_options: OutputArgs,
@@ -112,54 +97,32 @@ pub(crate) struct DeformArgs {
 
 /// Registers the images.
 pub(crate) fn run(args: DeformArgs) -> Result<Outcome, Failure> {
-    let args = match &args.config {
-        Some(_) => with_config(&args, std::env::args_os().collect())?,
+    let args = match &args.pair.config {
+        Some(path) => with_config(path, std::env::args_os().collect())?,
         None => args,
-    };
-    let needed = |value: Option<PathBuf>, what: &str| {
-        value.ok_or_else(|| {
-            Failure::input(format!("{what} is missing; see `voxalign deform --help`"))
-        })
     };
     let channels = Channel::all(args.method.channels())?;
     let options = args.method.options(&channels)?;
     let affine = args.affine.unwrap_or_default();
-    let paths = Paths {
-        fixed: needed(args.fixed, "the fixed image FIXED")?,
-        moving: needed(args.moving, "the moving image MOVING")?,
-        channels,
-        affine: affine.file().cloned(),
-        fixed_mask: args.fixed_mask,
-        fixed_labels: args.fixed_labels,
-        moving_labels: args.moving_labels,
-    };
-    let output = needed(args.output, "the output folder -o DIR")?;
-    let similarity = args.method.similarity();
+    let (pair, output) = args.pair.paths(&args.masks, "deform")?;
     let job = Job {
-        paths,
-        config: args.config,
-        output,
+        paths: Paths { pair, channels, affine: affine.file().cloned() },
         affine,
-        similarity,
+        similarity: args.method.similarity(),
         options,
-        output_options: &args.output_options,
-        run: &args.run,
+        run: Run::new(&args.pair.config, &output, &args.output_options, &args.run),
     };
     job.check()?;
     job.run(&args.run.machine(Auto::Gpu)?)
 }
 
-/// The arguments with those of the configuration file before them.
-fn with_config(args: &DeformArgs, typed: Vec<OsString>) -> Result<DeformArgs, Failure> {
-    let Some(path) = &args.config else { return Ok(args.clone()) };
+/// The arguments that were `typed`, with those of the configuration file before them.
+fn with_config(path: &Path, typed: Vec<OsString>) -> Result<DeformArgs, Failure> {
     let (mut merged, positionals) =
-        config::merged(path, "deform", typed, |command| match command {
+        config::merged(path, "deform", typed, |cli: Cli| match cli.command {
             Command::Deform(args) => Some(*args),
             _ => None,
         })?;
-    for (name, value) in positionals {
-        let slot = if name == "fixed" { &mut merged.fixed } else { &mut merged.moving };
-        slot.get_or_insert(value);
-    }
+    merged.pair.fill(positionals);
     Ok(merged)
 }

@@ -1,18 +1,15 @@
-//! What a deformable registration leaves in `result.json`, and its energies for the report.
+//! What a deformable registration leaves in `result.json`.
 
 use super::job::Job;
 use crate::device::Machine;
 use crate::registration;
 use serde_json::json;
 use std::path::Path;
-use voxalign_compute::ops::elastic::Boundary;
 use voxalign_image::Grid;
-use voxalign_register::diffeo::multiscale::ScaleRecord;
-use voxalign_register::diffeo::result::PathRecord;
+use voxalign_register::Choice;
 use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
-use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformResult, DeformSimilarity};
+use voxalign_register::diffeo::{DeformModel, DeformResult, DeformSimilarity};
 use voxalign_register::linear::AffineResult;
-use voxalign_report::deform::{EnergyCurve, EnergyScale};
 use voxalign_report::{DeformationRecord, InputRecord, RunRecord, TransformRecord};
 
 /// The record but for verdict, figures, outputs and times.
@@ -44,7 +41,7 @@ pub(super) fn record(
 fn parameters(job: &Job<'_>) -> serde_json::Value {
     let options = &job.options;
     let path = |p: &Path| p.display().to_string();
-    let first = (&job.paths.fixed, &job.paths.moving, job.similarity, 1.0);
+    let first = (&job.paths.pair.fixed, &job.paths.pair.moving, job.similarity, 1.0);
     let further = job.paths.channels.iter().map(|c| (&c.fixed, &c.moving, c.similarity, c.weight));
     let channels: Vec<_> = std::iter::once(first).chain(further).collect();
     let has = |wanted: &[DeformSimilarity]| channels.iter().any(|c| wanted.contains(&c.2));
@@ -63,8 +60,8 @@ fn parameters(job: &Job<'_>) -> serde_json::Value {
         "convergence": options.convergence,
         "histogram_match": options.histogram_match,
         "clip": options.clip,
-        "interpolation": registration::name_of(job.output_options.interpolation()),
-        "outside": job.output_options.outside(),
+        "interpolation": registration::name_of(job.run.output_options.interpolation()),
+        "outside": job.run.output_options.outside(),
     });
     let mut put = |name: &str, value: serde_json::Value| {
         if let Some(all) = all.as_object_mut() {
@@ -92,61 +89,16 @@ fn solver(options: &SolverOptions) -> serde_json::Value {
     if options.kind == SolverKind::Gaussian {
         return json!({ "kind": name, "sigma": options.sigma });
     }
-    let boundary = match options.boundary {
-        Boundary::Zero => "zero",
-        Boundary::Periodic => "periodic",
-    };
     let mut all = json!({
         "kind": name,
         "alpha": options.alpha,
         "beta": options.beta,
         "gamma": options.gamma,
-        "boundary": boundary,
+        "boundary": options.boundary.name(),
     });
     if let (Some(all), false) = (all.as_object_mut(), options.kind == SolverKind::Fft) {
         all.insert("iterations".to_owned(), json!(options.iterations));
         all.insert("tolerance".to_owned(), json!(options.tolerance));
     }
     all
-}
-
-/// The energies as the report shows them; of a path, with their parts.
-pub(super) fn energies(
-    scales: &[ScaleRecord],
-    path: Option<&PathRecord>,
-    options: &DeformOptions,
-    fixed: &Grid,
-) -> Vec<EnergyScale> {
-    let curve = |name: &str, values: &mut dyn Iterator<Item = f64>| EnergyCurve {
-        name: name.to_owned(),
-        points: values.enumerate().collect(),
-    };
-    let mut parts = path.map(|p| p.energies.as_slice()).unwrap_or_default();
-    let weight = 1.0 / (options.sigma * options.sigma);
-    let mut all = Vec::with_capacity(scales.len());
-    for scale in scales {
-        let mut curves = vec![curve("total", &mut scale.energies.iter().copied())];
-        let (own, rest) = parts.split_at(scale.energies.len().min(parts.len()));
-        parts = rest;
-        if !own.is_empty() {
-            let similarity = &mut own.iter().map(|e| weight * e.similarity);
-            curves.push(curve("similarity", similarity));
-            curves.push(curve("regularity", &mut own.iter().map(|e| e.path)));
-        }
-        let name = scale_name(scale.factor, fixed);
-        all.push(EnergyScale { name, seconds: scale.seconds, curves });
-    }
-    all
-}
-
-/// A scale by the length of its voxels.
-fn scale_name(factor: usize, fixed: &Grid) -> String {
-    let (spacing, dims) = (fixed.spacing(), fixed.dims());
-    let used = (0..3).filter(|&a| dims[a] > 1).map(|a| spacing[a]);
-    let finest = used.fold(f64::INFINITY, f64::min);
-    if !finest.is_finite() {
-        return format!("1/{factor}");
-    }
-    let length = (finest * factor as f64 * 1e3).round() / 1e3;
-    format!("{length} mm")
 }

@@ -1,11 +1,11 @@
 //! The short table at the end of a deformable registration.
 
-use super::job::Views;
 use crate::output::{self, Table};
-use crate::registration::Scores;
+use crate::registration::{self, Views, number};
 use std::path::Path;
 use voxalign_register::diffeo::measures::FieldMeasures;
 use voxalign_register::diffeo::multiscale::ScaleRecord;
+use voxalign_register::scores::Scores;
 use voxalign_report::RunRecord;
 
 /// Prints what came out.
@@ -16,7 +16,6 @@ pub(super) fn print(
     record: &RunRecord,
     folder: &Path,
 ) {
-    let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"));
     let mut table = Table::new(["scale", "iterations", "energy", "at its end", "seconds"]);
     for scale in scales {
         table.row([
@@ -31,19 +30,9 @@ pub(super) fn print(
     table.print();
 
     let mut table = Table::new(["", "before (affine)", "after"]);
-    let (before, after) = (&views.before.scores, &views.after.scores);
-    let mut pair = |name: String, value: &dyn Fn(&Scores) -> Option<f64>| {
-        let (b, a) = (value(before), value(after));
-        if b.is_some() || a.is_some() {
-            table.row([name, number(b), number(a)]);
-        }
-    };
-    pair("correlation".into(), &|s| s.images.as_ref().and_then(|i| i.ncc));
-    pair("mutual information, nats".into(), &|s| s.images.as_ref().map(|i| i.mi));
-    if let Some(labels) = &after.labels {
-        let of = |s: &Scores| s.labels.as_ref().and_then(|l| l.mean_dice);
-        pair(format!("mean Dice of {} labels", labels.counted), &of);
-    }
+    let correlation = |s: &Scores| s.images.as_ref().and_then(|i| i.ncc);
+    registration::score_row(&mut table, views, "correlation", correlation);
+    registration::score_rows(&mut table, views);
     output::line("");
     table.print();
 
@@ -59,28 +48,10 @@ pub(super) fn print(
     table.print();
 
     let mut times = Table::new(["part", "seconds"]);
-    for (part, name) in [
-        ("device", "start of the device"),
-        ("read", "read"),
-        ("affine", "affine registration"),
-        ("register", "deformable registration"),
-        ("resample", "resample"),
-        ("write", "write"),
-        ("report", "report"),
-        ("total", "total"),
-    ] {
-        if let Some(seconds) = record.timings.get(part) {
-            times.row([name.to_owned(), format!("{seconds:.2}")]);
-        }
+    for (part, seconds) in registration::times(record) {
+        times.row([part.to_owned(), format!("{seconds:.2}")]);
     }
     output::line("");
     times.print();
-
-    output::line("");
-    for remark in &record.verdict.remarks {
-        output::line(&format!("remark: {remark}"));
-    }
-    output::line(&format!("device: {}", record.host.device));
-    output::line(&format!("verdict: {}", record.verdict.summary()));
-    output::line(&format!("written to {}", folder.display()));
+    registration::print_end(record, folder);
 }

@@ -5,6 +5,7 @@ use voxalign_compute::Device;
 use voxalign_compute::ops::elastic::{Boundary, ElasticOperator};
 
 use super::{Elasticity, Solver, cg, fft, gaussian, hybrid, sor};
+use crate::choice::choices;
 use crate::error::{RegisterError, Result};
 
 /// How velocities are made of forces.
@@ -24,18 +25,17 @@ pub enum SolverKind {
     Gaussian,
 }
 
-impl SolverKind {
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fft => "fft",
-            Self::Sor => "sor",
-            Self::Cg => "cg",
-            Self::Hybrid => "hybrid",
-            Self::Gaussian => "gaussian",
-        }
-    }
+choices! { SolverKind:
+    Fft "fft" "The operator inverted exactly, in frequencies",
+    Sor "sor" "By successive over-relaxation",
+    Cg "cg" "By conjugate gradients",
+    Hybrid "hybrid" "Exactly at first, then by a few iterations from the last solution",
+    Gaussian "gaussian" "A Gaussian in place of the operator",
+}
+
+choices! { Boundary:
+    Zero "zero" "No velocity beyond the border",
+    Periodic "periodic" "The grid repeats itself",
 }
 
 /// What a solver can be told.

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use serde::Serialize;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elastic::Boundary;
+use voxalign_register::Choice;
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity};
 

@@ -10,12 +10,11 @@ mod whole;
 
 use super::Size;
 use super::files::write;
-use crate::args::{JsonArgs, RunArgs};
-use crate::device::{Auto, Machine, on_device};
+use crate::args::{JsonArgs, RunArgs, choice};
+use crate::device::{Auto, Machine};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Table};
 use crate::progress::Printer;
-use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use iterations::IterationTime;
 use multiscale::ScalesWorth;
@@ -23,16 +22,11 @@ use overlap::Overlap;
 use pair::Images;
 use serde::Serialize;
 use std::path::PathBuf;
-use voxalign_compute::Device;
+use voxalign_compute::{Device, on_device};
+use voxalign_register::Choice;
 use voxalign_register::diffeo::solver::SolverKind;
 use voxalign_register::diffeo::{DeformModel, DeformSimilarity};
 use whole::WholeTime;
-
-const MODELS: [DeformModel; 3] = [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm];
-const SIMILARITIES: [DeformSimilarity; 4] =
-    [DeformSimilarity::Ssd, DeformSimilarity::Lncc, DeformSimilarity::Mi, DeformSimilarity::Nmi];
-const SOLVERS: [SolverKind; 5] =
-    [SolverKind::Fft, SolverKind::Sor, SolverKind::Cg, SolverKind::Hybrid, SolverKind::Gaussian];
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -77,16 +71,16 @@ pub(crate) struct DeformBenchArgs {
     parts: Vec<Part>,
     /// Only these models
     #[arg(long, value_name = "MODEL,...", value_delimiter = ',',
-          value_parser = PossibleValuesParser::new(MODELS.map(DeformModel::name)))]
-    models: Vec<String>,
+          value_parser = choice::<DeformModel>())]
+    models: Vec<DeformModel>,
     /// Only these similarities (`overlap`; the others measure lncc and ssd)
     #[arg(long, value_name = "SIM,...", value_delimiter = ',',
-          value_parser = PossibleValuesParser::new(SIMILARITIES.map(DeformSimilarity::name)))]
-    similarities: Vec<String>,
+          value_parser = choice::<DeformSimilarity>())]
+    similarities: Vec<DeformSimilarity>,
     /// Only these solvers
     #[arg(long, value_name = "SOLVER,...", value_delimiter = ',',
-          value_parser = PossibleValuesParser::new(SOLVERS.map(SolverKind::name)))]
-    solvers: Vec<String>,
+          value_parser = choice::<SolverKind>())]
+    solvers: Vec<SolverKind>,
     /// Write a row for every measurement
     #[arg(long, value_name = "FILE.csv", help_heading = "Output")]
     csv: Option<PathBuf>,
@@ -105,14 +99,13 @@ struct Wanted {
 
 impl Wanted {
     fn new(args: &DeformBenchArgs) -> Self {
-        fn chosen<T: Copy>(all: &[T], name: fn(T) -> &'static str, given: &[String]) -> Vec<T> {
-            let is = |t: &&T| given.is_empty() || given.iter().any(|g| g == name(**t));
-            all.iter().filter(is).copied().collect()
+        fn chosen<T: Choice>(given: &[T]) -> Vec<T> {
+            T::ALL.iter().filter(|t| given.is_empty() || given.contains(t)).copied().collect()
         }
         Self {
-            models: chosen(&MODELS, DeformModel::name, &args.models),
-            similarities: chosen(&SIMILARITIES, DeformSimilarity::name, &args.similarities),
-            solvers: chosen(&SOLVERS, SolverKind::name, &args.solvers),
+            models: chosen(&args.models),
+            similarities: chosen(&args.similarities),
+            solvers: chosen(&args.solvers),
         }
     }
 }

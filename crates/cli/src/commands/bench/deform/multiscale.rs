@@ -5,6 +5,7 @@ use super::{Table, Wanted};
 use crate::failure::Failure;
 use serde::Serialize;
 use voxalign_compute::Device;
+use voxalign_register::Choice;
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::{DeformOptions, DeformSimilarity};
 

@@ -2,20 +2,21 @@
 
 use super::pair::{Images, Watch};
 use super::{SolverKind, Table, Wanted};
-use crate::args::Interpolation;
 use crate::failure::Failure;
 use crate::files;
 use crate::progress::{Printer, Talk};
-use crate::resample;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
 use voxalign_compute::Device;
+use voxalign_compute::ops::resample::LabelRule;
 use voxalign_image::LabelMap;
+use voxalign_register::Choice;
 use voxalign_register::compare::{OverlapRule, compare_labels};
 use voxalign_register::diffeo::solver::SolverOptions;
 use voxalign_register::diffeo::{DeformModel, DeformOptions};
+use voxalign_register::resample::labels_onto;
 
 /// Label maps and which labels count.
 pub(super) struct Labels {
@@ -98,12 +99,12 @@ pub(super) fn measure<D: Device>(
                 let start = Instant::now();
                 let result = images.register(device, similarity, &options, &Watch::default())?;
                 let seconds = start.elapsed().as_secs_f64();
-                let warped = resample::labels(
+                let warped = labels_onto(
                     device,
                     &labels.moving,
                     labels.fixed.grid(),
                     &result.transform(),
-                    Interpolation::Nearest,
+                    LabelRule::Nearest,
                     0,
                 )?;
                 let scores = compare_labels(&labels.fixed, &warped, None, &labels.rule)?;

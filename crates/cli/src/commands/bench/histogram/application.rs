@@ -1,17 +1,18 @@
 //! Whole registrations with every scheme.
 
-use crate::args::Interpolation;
 use crate::commands::affine::register_only;
 use crate::commands::demo::Pair;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::resample::Source;
 use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
+use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Transform, Volume};
+use voxalign_register::Choice;
 use voxalign_register::compare::compare_images;
 use voxalign_register::linear::{AffineOptions, Cost};
+use voxalign_register::resample::MovingImage;
 
 /// A whole registration.
 #[derive(Debug, Clone)]
@@ -89,7 +90,7 @@ fn rms<D: Device>(
     moving: &Volume<f32>,
     transform: &Transform,
 ) -> Result<f64, Failure> {
-    let source = Source::new(device, moving.clone())?;
+    let source = MovingImage::new(device, moving.clone())?;
     let warped = source.onto(fixed.grid(), transform, Interpolation::Linear, f32::NAN)?;
     Ok(compare_images(fixed, &warped, None, 2)?.rms)
 }

@@ -5,7 +5,7 @@ mod files;
 
 use super::Size;
 use crate::args::RunArgs;
-use crate::device::{AnyDevice, Auto, on_device};
+use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::output::{self, Table};
@@ -14,6 +14,7 @@ use clap::Args;
 use std::path::PathBuf;
 use voxalign_compute::ComputeError;
 use voxalign_compute::bench::explore::{Axis, Effort, Exploration, Figure, Pair, Point, explore};
+use voxalign_compute::on_device;
 use voxalign_image::Volume;
 use voxalign_io::image::read_volume;
 
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &HistogramArgs) -> Result<Outcome, Failure> {
     let (pair, images) = match &volumes {
         Some((fixed, moving)) => (pair_of(fixed, moving), "the images of --pair".to_owned()),
         None => {
-            let small = matches!(machine.device, AnyDevice::Cpu(_));
+            let small = machine.gpu().is_none();
             let usual = if small { [96, 96, 64] } else { [256, 256, 160] };
             let size = args.size.map_or(usual, |s| s.0);
             (Pair::synthetic(size), format!("images like heads, {}", Size(size)))

@@ -1,78 +1,93 @@
-//! Resampling onto a reference grid through any transform, with one interpolation.
+//! Images, label maps and transforms on a reference grid, through any transform, with one
+//! interpolation.
+//!
+//! A transform maps points of the reference (the fixed image) to points of the moving one. A chain
+//! with displacement fields is summed into one field first, on the reference grid, so that an image
+//! is interpolated once however long the chain is.
 
-use crate::args::Interpolation;
-use crate::failure::Failure;
-use crate::interrupt;
+use crate::error::Result;
 use rayon::prelude::*;
-use voxalign_compute::ops::resample::{self, LabelRule};
+use voxalign_compute::ops::resample::{Interpolation, LabelRule};
 use voxalign_compute::{AffineMap, Device};
 use voxalign_image::{
     Affine, Grid, ImageError, LabelMap, Matrix3, Transform, Vector3, VectorField, Volume,
 };
 
-/// An image on the device that is to be resampled.
-pub(crate) struct Source<'a, D: Device> {
+/// An image in the memory of a device, to be resampled any number of times.
+pub struct MovingImage<'a, D: Device> {
     device: &'a D,
     grid: Grid,
     data: D::Buffer<f32>,
 }
 
-impl<'a, D: Device> Source<'a, D> {
+impl<'a, D: Device> MovingImage<'a, D> {
     /// Takes the image over; on the CPU without a copy.
-    pub(crate) fn new(device: &'a D, image: Volume<f32>) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn new(device: &'a D, image: Volume<f32>) -> Result<Self> {
         let (grid, data) = image.into_parts();
         Ok(Self { device, grid, data: device.upload_vec(data)? })
     }
 
-    /// The image on the reference grid; `outside` where it is not defined.
-    pub(crate) fn onto(
+    /// The image on the `reference` grid, under a transform from world points of the reference to
+    /// world points of the image; `outside` where the image is not defined.
+    ///
+    /// # Errors
+    /// A linear part of the transform that cannot be inverted and stands before a field; memory that
+    /// runs out.
+    pub fn onto(
         &self,
         reference: &Grid,
         transform: &Transform,
         interpolation: Interpolation,
         outside: f32,
-    ) -> Result<Volume<f32>, Failure> {
-        let rule = match interpolation {
-            Interpolation::Nearest => resample::Interpolation::Nearest,
-            Interpolation::Linear => resample::Interpolation::Linear,
-            Interpolation::Cubic => resample::Interpolation::Cubic,
-            Interpolation::Label => {
-                return Err(Failure::input(
-                    "--interpolation label is for label maps; use nearest, linear or cubic for \
-                     an image",
-                ));
-            }
-        };
+    ) -> Result<Volume<f32>> {
         let way = Way::new(self.device, reference, transform, &self.grid)?;
         let (from, to) = (self.grid.dims(), reference.dims());
         let mut out = self.device.alloc::<f32>(reference.len())?;
         match &way.field {
             None => {
-                self.device.warp_affine(&self.data, from, &way.map, to, rule, outside, &mut out)?;
+                self.device.warp_affine(
+                    &self.data,
+                    from,
+                    &way.map,
+                    to,
+                    interpolation,
+                    outside,
+                    &mut out,
+                )?;
             }
             Some(field) => {
                 let map = &way.map;
-                self.device
-                    .warp_field(&self.data, from, map, field, to, rule, outside, &mut out)?;
+                self.device.warp_field(
+                    &self.data,
+                    from,
+                    map,
+                    field,
+                    to,
+                    interpolation,
+                    outside,
+                    &mut out,
+                )?;
             }
         }
         Ok(Volume::new(reference.clone(), self.device.into_host(out)?)?)
     }
 }
 
-/// The label map on the reference grid; `outside` where it is not defined.
-pub(crate) fn labels<D: Device>(
+/// The label map on the `reference` grid, as [`MovingImage::onto`] does it with an image.
+///
+/// # Errors
+/// As [`MovingImage::onto`].
+pub fn labels_onto<D: Device>(
     device: &D,
     moving: &LabelMap,
     reference: &Grid,
     transform: &Transform,
-    interpolation: Interpolation,
+    rule: LabelRule,
     outside: i32,
-) -> Result<LabelMap, Failure> {
-    let rule = match interpolation {
-        Interpolation::Nearest => LabelRule::Nearest,
-        _ => LabelRule::Majority,
-    };
+) -> Result<LabelMap> {
     let way = Way::new(device, reference, transform, moving.grid())?;
     let data = device.upload(moving.data())?;
     let mut out = device.alloc::<i32>(reference.len())?;
@@ -91,12 +106,7 @@ impl<D: Device> Way<D> {
     /// The map takes the affine parts and the field the others, one after the other: a field that
     /// follows `i -> M (i + u[i])` adds `L⁻¹ w(M (i + u[i]))` to `u`, with the linear part `L` of
     /// `M`, and an affine part becomes a part of `M`.
-    fn new(
-        device: &D,
-        reference: &Grid,
-        transform: &Transform,
-        moving: &Grid,
-    ) -> Result<Self, Failure> {
+    fn new(device: &D, reference: &Grid, transform: &Transform, moving: &Grid) -> Result<Self> {
         let (map, field) = Self::to_world(device, reference, transform)?;
         Ok(Self { map: map.then(moving.to_index()).rows(), field })
     }
@@ -106,13 +116,12 @@ impl<D: Device> Way<D> {
         device: &D,
         reference: &Grid,
         transform: &Transform,
-    ) -> Result<(Affine, Option<D::Buffer<f32>>), Failure> {
+    ) -> Result<(Affine, Option<D::Buffer<f32>>)> {
         let mut parts = Vec::new();
         flatten(transform, &mut parts);
         let mut map = *reference.to_world();
         let mut field: Option<D::Buffer<f32>> = None;
         for part in parts {
-            interrupt::check()?;
             match part {
                 Transform::Displacement(next) => {
                     let next = next.field();
@@ -131,12 +140,16 @@ impl<D: Device> Way<D> {
     }
 }
 
-/// The displacements of a transform at the voxels of a grid, mm.
-pub(crate) fn displacements<D: Device>(
+/// A transform as one field: the displacements `T(x) - x` of the voxels of the `reference` grid, mm in
+/// world axes.
+///
+/// # Errors
+/// As [`MovingImage::onto`].
+pub fn displacements<D: Device>(
     device: &D,
     reference: &Grid,
     transform: &Transform,
-) -> Result<VectorField, Failure> {
+) -> Result<VectorField> {
     let (map, field) = Way::to_world(device, reference, transform)?;
     let field = field.map(|f| device.into_host(f)).transpose()?;
     let n = reference.len();
@@ -192,14 +205,14 @@ fn sampled<'a, D: Device>(
     map: &Affine,
     before: Option<&D::Buffer<f32>>,
     reference: &Grid,
-) -> Result<Steps<'a>, Failure> {
+) -> Result<Steps<'a>> {
     let own = field.grid();
     if before.is_none() && own.dims() == reference.dims() && map == own.to_world() {
         return Ok(Steps::Field(field.data()));
     }
     let map = map.then(own.to_index()).rows();
     let (from, to) = (own.dims(), reference.dims());
-    let rule = resample::Interpolation::Linear;
+    let rule = Interpolation::Linear;
     let mut components = [Vec::new(), Vec::new(), Vec::new()];
     for (component, values) in field.data().chunks(own.len()).zip(&mut components) {
         let component = device.upload(component)?;
@@ -252,7 +265,7 @@ mod tests {
             .moved(&Affine::translation(Vector3::repeat(-12.0)))
             .unwrap();
         let image = Volume::from_fn(moving.clone(), |x, _, _| x as f32 - 12.0);
-        let source = Source::new(&cpu, image).unwrap();
+        let source = MovingImage::new(&cpu, image).unwrap();
         source.onto(&grid(), transform, Interpolation::Linear, f32::NAN).unwrap()
     }
 
@@ -305,13 +318,11 @@ mod tests {
     }
 
     #[test]
-    fn images_have_no_label_interpolation() {
+    fn labels_stay_where_nothing_moves() {
         let cpu = Cpu::new(Some(1)).unwrap();
-        let source = Source::new(&cpu, Volume::filled(grid(), 0.0)).unwrap();
         let t = Transform::identity();
-        assert!(source.onto(&grid(), &t, Interpolation::Label, 0.0).is_err());
         let map = Volume::filled(grid(), 7);
-        let same = labels(&cpu, &map, &grid(), &t, Interpolation::Label, 0).unwrap();
+        let same = labels_onto(&cpu, &map, &grid(), &t, LabelRule::Majority, 0).unwrap();
         assert_eq!(same, map);
     }
 }

@@ -7,11 +7,13 @@ mod intensity;
 mod landmarks;
 mod overlap;
 mod transforms;
+mod view;
 
 pub use intensity::{ImageScores, compare_images};
 pub use landmarks::{LandmarkScores, compare_landmarks};
 pub use overlap::{LabelScore, OverlapRule, OverlapScores, compare_labels, labels_of};
 pub use transforms::{TransformScores, compare_transforms};
+pub use view::field_overlap;
 
 use thiserror::Error;
 use voxalign_image::{Grid, ImageError};

@@ -1,0 +1,11 @@
+//! Options whose values the library lists.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use voxalign_register::Choice;
+
+/// The parser of an option that takes one of the alternatives, with their descriptions for the help.
+pub(crate) fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
+    let known = T::ALL.iter().map(|c| PossibleValue::new(c.name()).help(c.summary()));
+    PossibleValuesParser::new(known)
+        .try_map(|name| T::named(&name).ok_or_else(|| format!("'{name}' is not known")))
+}

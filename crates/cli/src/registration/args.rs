@@ -1,0 +1,70 @@
+//! The options that every registration of a pair of images has.
+
+use super::PairPaths;
+use crate::failure::Failure;
+use clap::Args;
+use std::path::PathBuf;
+
+/// The two images, where the results go, and a file with options.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PairArgs {
+    /// The image that stays
+    #[arg(value_name = "FIXED")]
+    pub(crate) fixed: Option<PathBuf>,
+    /// The image that is moved onto it
+    #[arg(value_name = "MOVING")]
+    pub(crate) moving: Option<PathBuf>,
+    /// Folder for the results; made where it is not there
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// TOML file with options; those of the command line win
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// What goes with the two images.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Masks and labels")]
+pub(crate) struct PairMaskArgs {
+    /// Voxels of the fixed image that count (above 0), on its grid
+    #[arg(long, value_name = "IMAGE")]
+    fixed_mask: Option<PathBuf>,
+    /// Label map of the fixed image, to report the overlap before and after; not used to register
+    #[arg(long, value_name = "LABELS", display_order = 1000)]
+    fixed_labels: Option<PathBuf>,
+    /// Label map of the moving image, to report the overlap before and after
+    #[arg(long, value_name = "LABELS", display_order = 1001)]
+    moving_labels: Option<PathBuf>,
+}
+
+impl PairArgs {
+    /// Takes the values of positional arguments from a configuration file, where the command line has
+    /// none.
+    pub(crate) fn fill(&mut self, positionals: Vec<(String, PathBuf)>) {
+        for (name, value) in positionals {
+            let slot = if name == "fixed" { &mut self.fixed } else { &mut self.moving };
+            slot.get_or_insert(value);
+        }
+    }
+
+    /// The files of the pair and the folder for the results; `command` is for messages.
+    pub(crate) fn paths(
+        &self,
+        masks: &PairMaskArgs,
+        command: &str,
+    ) -> Result<(PairPaths, PathBuf), Failure> {
+        let needed = |value: &Option<PathBuf>, what: &str| {
+            value.clone().ok_or_else(|| {
+                Failure::input(format!("{what} is missing; see `voxalign {command} --help`"))
+            })
+        };
+        let paths = PairPaths {
+            fixed: needed(&self.fixed, "the fixed image FIXED")?,
+            moving: needed(&self.moving, "the moving image MOVING")?,
+            fixed_mask: masks.fixed_mask.clone(),
+            fixed_labels: masks.fixed_labels.clone(),
+            moving_labels: masks.moving_labels.clone(),
+        };
+        Ok((paths, needed(&self.output, "the output folder -o DIR")?))
+    }
+}

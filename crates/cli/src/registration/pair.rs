@@ -1,0 +1,125 @@
+//! The images of a registration: their files, what is read, and how they are scored.
+
+use super::Input;
+use crate::args::OutputArgs;
+use crate::failure::Failure;
+use crate::files;
+use crate::progress::Talk;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use voxalign_image::{Grid, LabelMap, Volume};
+use voxalign_register::compare::{OverlapRule, same_grid};
+use voxalign_register::scores::Scoring;
+
+/// The files that every registration of a pair reads.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PairPaths {
+    pub(crate) fixed: PathBuf,
+    pub(crate) moving: PathBuf,
+    pub(crate) fixed_mask: Option<PathBuf>,
+    pub(crate) fixed_labels: Option<PathBuf>,
+    pub(crate) moving_labels: Option<PathBuf>,
+}
+
+impl PairPaths {
+    /// All files with what they are.
+    pub(crate) fn all(&self) -> Vec<Input<'_>> {
+        let mut all =
+            vec![Input::image("fixed", &self.fixed), Input::image("moving", &self.moving)];
+        let optional = [
+            ("fixed_mask", &self.fixed_mask),
+            ("fixed_labels", &self.fixed_labels),
+            ("moving_labels", &self.moving_labels),
+        ];
+        all.extend(Input::those_given(&optional));
+        all
+    }
+
+    /// Label maps come in pairs.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.fixed_labels.is_some() != self.moving_labels.is_some() {
+            return Err(Failure::input(
+                "--fixed-labels and --moving-labels belong together; give both or neither",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Reads them all.
+    pub(crate) fn read(&self, talk: Talk) -> Result<Pair, Failure> {
+        let labels = |path: &Option<PathBuf>, option: &str| {
+            path.as_ref().map(|p| files::labels(p).map_err(|e| e.at(option))).transpose()
+        };
+        let (fixed, info) = files::image_with_info(&self.fixed, talk)?;
+        let mut pair = Pair {
+            fixed,
+            dimensions: info.dimensions,
+            moving: files::image(&self.moving, talk)?,
+            fixed_mask: optional_image(&self.fixed_mask, "--fixed-mask", talk)?,
+            fixed_labels: labels(&self.fixed_labels, "--fixed-labels")?,
+            moving_labels: labels(&self.moving_labels, "--moving-labels")?,
+            rule: OverlapRule::default(),
+        };
+        if let (Some(fixed), Some(moving)) = (&pair.fixed_labels, &pair.moving_labels) {
+            pair.rule = label_rule(fixed, moving, pair.fixed.grid())?;
+        }
+        Ok(pair)
+    }
+}
+
+/// Reads an image that an option names.
+pub(crate) fn optional_image(
+    path: &Option<PathBuf>,
+    option: &str,
+    talk: Talk,
+) -> Result<Option<Volume<f32>>, Failure> {
+    path.as_ref().map(|p| files::image(p, talk).map_err(|e| e.at(option))).transpose()
+}
+
+/// The images of a pair.
+pub(crate) struct Pair {
+    pub(crate) fixed: Volume<f32>,
+    /// Dimensions of the file of the fixed image, 2 or 3.
+    pub(crate) dimensions: usize,
+    pub(crate) moving: Volume<f32>,
+    pub(crate) fixed_mask: Option<Volume<f32>>,
+    pub(crate) fixed_labels: Option<LabelMap>,
+    pub(crate) moving_labels: Option<LabelMap>,
+    /// Which labels count.
+    rule: OverlapRule,
+}
+
+impl Pair {
+    /// How the moving image is resampled onto the fixed one and scored.
+    pub(crate) fn scoring(&self, output: &OutputArgs) -> Result<Scoring<'_>, Failure> {
+        Ok(Scoring {
+            fixed: &self.fixed,
+            fixed_mask: self.fixed_mask.as_ref(),
+            fixed_labels: self.fixed_labels.as_ref(),
+            moving_labels: self.moving_labels.as_ref(),
+            rule: &self.rule,
+            interpolation: output.interpolation().of_image()?,
+            outside: output.outside(),
+        })
+    }
+
+    /// Takes the moving image out once it has been registered; one voxel is left.
+    pub(crate) fn take_moving(&mut self) -> Result<Volume<f32>, Failure> {
+        let one = Volume::filled(Grid::axis_aligned([1; 3], [1.0; 3])?, 0.0);
+        Ok(std::mem::replace(&mut self.moving, one))
+    }
+}
+
+/// Which labels count, of two maps of which the first is on the grid of the fixed image.
+fn label_rule(fixed: &LabelMap, moving: &LabelMap, grid: &Grid) -> Result<OverlapRule, Failure> {
+    same_grid(fixed.grid(), grid)
+        .map_err(|e| Failure::from(e).at("--fixed-labels and the fixed image"))?;
+    let rule = OverlapRule::common_labels(fixed, moving);
+    if rule.only.as_ref().is_some_and(BTreeSet::is_empty) {
+        return Err(Failure::input(
+            "--fixed-labels and --moving-labels have no label in common; check that they use the \
+             same numbers",
+        ));
+    }
+    Ok(rule)
+}
