@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
 use voxalign_image::{Affine, Volume};
 
-/// The similarity, as a cost that is minimised.
+/// The similarity, as a cost that is minimised. The formulas are in [`cost`](crate::metric::cost).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Cost {
-    /// Correlation ratio: 1 - eta(moving | fixed).
+    /// Correlation ratio: 1 - eta(moving | fixed), not symmetric in the images. Serves images of one
+    /// kind and of different kinds.
     #[default]
     Cr,
     /// Mutual information: -MI in nats.
@@ -17,7 +18,7 @@ pub enum Cost {
     Nmi,
     /// Normalised cross correlation: 1 - NCC.
     Ncc,
-    /// Mean squared difference divided by the fixed image's variance.
+    /// Mean squared difference divided by the fixed image's variance: for intensities on one scale.
     Ssd,
 }
 
@@ -66,14 +67,15 @@ pub enum Search {
     None,
 }
 
-/// The rotations that a full search looks at, radians about the x, y and z axes.
+/// The rotations that a full search looks at, radians about the x, y and z axes of the world. By
+/// default all of them, in steps of 60 and of 18 degrees.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SearchRange {
-    /// Smallest and largest angle about each axis.
+    /// Smallest and largest angle about each axis, within -π to π.
     pub angles: [[f64; 2]; 3],
-    /// Step of the coarse search.
+    /// Step of the coarse search, 5 degrees to π.
     pub coarse: f64,
-    /// Step of the fine search.
+    /// Step of the fine search, 5 degrees to π.
     pub fine: f64,
 }
 
@@ -100,11 +102,12 @@ impl SearchRange {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AffineOptions {
     /// Degrees of freedom: 6, 7, 9 or 12; for 2D images 3, 4 or 6. (For 2D images 7 is taken
-    /// as 4, 9 and 12 as 6.)
+    /// as 4, 9 and 12 as 6.) By default 12.
     pub dof: usize,
     /// The similarity.
     pub cost: Cost,
-    /// Number of histogram bins at full resolution; `None` for the default of the similarity.
+    /// Number of histogram bins at full resolution, 4 to 4096, and to 512 for mutual information;
+    /// `None` for 256, and 64 for mutual information. Coarser stages have half and a quarter.
     pub bins: Option<usize>,
     /// Where the search starts.
     pub init: Init,
@@ -112,8 +115,8 @@ pub struct AffineOptions {
     pub search: Search,
     /// The rotations it looks at.
     pub range: SearchRange,
-    /// Width of the border of the overlap, mm, over which voxels count less (0: no border
-    /// weighting).
+    /// Width of the border of the moving image, mm, over which voxels count less (0: no border
+    /// weighting; by default 2): section 5.3 of Li et al. (2015).
     pub apodise: f64,
     /// The stages' sample spacing in mm, coarse to fine; `None` for 8, 4, 2, 1 (adapted to the
     /// field of view for images much smaller or larger than a head).

@@ -112,6 +112,8 @@ impl SolverOptions {
         ElasticOperator { alpha, beta, gamma, spacing, boundary }
     }
 
+    /// Checks every value.
+    ///
     /// # Errors
     /// [`RegisterError::Option`] for a value that cannot be used.
     pub fn check(&self) -> Result<()> {
