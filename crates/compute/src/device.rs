@@ -119,6 +119,9 @@ pub trait Memory: Clone + Send + Sync + 'static {
 }
 
 /// A device with all families of operators. Algorithms are generic over it.
+///
+/// A backend implements [`Memory`] and every trait of [`ops`]; `docs/extending.md` says how, and how
+/// the conformance tests are run on it.
 pub trait Device:
     Memory
     + ops::Elementwise

@@ -11,7 +11,7 @@ use nalgebra::{Matrix3, Matrix4, Vector3};
 pub struct Affine {
     /// The linear part.
     pub matrix: Matrix3<f64>,
-    /// The image of the origin.
+    /// Where the origin goes.
     pub offset: Vector3<f64>,
 }
 
@@ -86,7 +86,7 @@ impl Affine {
         }
     }
 
-    /// The image of a point.
+    /// Where a point goes.
     #[must_use]
     pub fn apply(&self, point: Vector3<f64>) -> Vector3<f64> {
         self.matrix * point + self.offset
@@ -104,8 +104,9 @@ impl Affine {
     /// The inverse map.
     ///
     /// # Errors
-    /// [`ImageError::Singular`] where the linear part cannot be inverted,
-    /// [`ImageError::NotFinite`] where an entry is not a number.
+    /// [`ImageError::Singular`] where the linear part cannot be inverted: its determinant is at most
+    /// 1e-10 of the product of the lengths of its columns. [`ImageError::NotFinite`] where an entry is
+    /// infinite or not a number.
     pub fn inverse(&self) -> Result<Affine> {
         if !self.is_finite() {
             return Err(ImageError::NotFinite { rows: self.rows() });
@@ -134,7 +135,8 @@ impl Affine {
         self.matrix.determinant()
     }
 
-    /// The largest distance between the images of the given points under `self` and `other`.
+    /// The largest distance between where `self` and `other` carry the given points, in the unit of the
+    /// world they are carried to; 0 without points.
     #[must_use]
     pub fn largest_distance(&self, other: &Affine, points: &[Vector3<f64>]) -> f64 {
         points.iter().map(|&p| (self.apply(p) - other.apply(p)).norm()).fold(0.0, f64::max)

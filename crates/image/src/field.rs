@@ -34,7 +34,8 @@ impl VectorField {
         Self { grid, data }
     }
 
-    /// A field whose vectors are a function of the world position of each voxel.
+    /// A field whose vectors are a function of the world position of each voxel's centre, called in
+    /// parallel.
     pub fn from_world_fn(
         grid: Grid,
         f: impl Fn(Vector3<f64>) -> Vector3<f64> + Sync + Send,
@@ -108,7 +109,8 @@ impl VectorField {
         }
     }
 
-    /// The vector at a world position by trilinear interpolation; `None` outside the field.
+    /// The vector at a world position by trilinear interpolation; `None` outside the field: beyond the
+    /// outer faces of its voxels, or at a position that is not a number.
     ///
     /// Between the outermost voxel centres and the outer faces the border value holds.
     #[must_use]

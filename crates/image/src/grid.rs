@@ -20,8 +20,9 @@ impl Grid {
     /// A grid from its sizes and its index-to-world affine.
     ///
     /// # Errors
-    /// An axis without voxels, more voxels than can be addressed, an affine that is not finite or
-    /// cannot be inverted.
+    /// [`ImageError::EmptyAxis`] for an axis without voxels, [`ImageError::TooLarge`] for more voxels
+    /// than can be addressed, [`ImageError::NotFinite`] or [`ImageError::Singular`] for an affine that is
+    /// not finite or cannot be inverted.
     pub fn new(dims: [usize; 3], to_world: Affine) -> Result<Self> {
         if dims.contains(&0) {
             return Err(ImageError::EmptyAxis { dims });
@@ -82,13 +83,13 @@ impl Grid {
         &self.to_index
     }
 
-    /// World position of a (fractional) index.
+    /// World position of a (fractional) index, also outside of the grid.
     #[must_use]
     pub fn index_to_world(&self, index: Vector3<f64>) -> Vector3<f64> {
         self.to_world.apply(index)
     }
 
-    /// Fractional index of a world position.
+    /// Fractional index of a world position, also outside of the grid.
     #[must_use]
     pub fn world_to_index(&self, world: Vector3<f64>) -> Vector3<f64> {
         self.to_index.apply(world)
@@ -187,7 +188,8 @@ impl Grid {
         self.to_world.determinant() > 0.0
     }
 
-    /// Whether a fractional index lies within the outer faces of the voxels.
+    /// Whether a fractional index lies within the outer faces of the voxels: from -½ to n - ½ along
+    /// each axis, both included.
     #[must_use]
     pub fn contains_index(&self, index: Vector3<f64>) -> bool {
         (0..3).all(|a| index[a] >= -0.5 && index[a] <= self.dims[a] as f64 - 0.5)
@@ -199,7 +201,8 @@ impl Grid {
     /// exactly. Axes of size 1 are kept. The spacing is exactly the one asked for on other axes.
     ///
     /// # Errors
-    /// As [`Grid::new`], for a spacing that is not a positive number.
+    /// [`ImageError::TooLarge`] for a spacing that is not a positive number, or so small that the voxels
+    /// cannot be addressed.
     pub fn with_spacing(&self, spacing: [f64; 3]) -> Result<Grid> {
         let old = self.spacing();
         let mut dims = self.dims;

@@ -57,7 +57,7 @@ impl<T> Volume<T> {
     /// The same values on another grid of the same sizes (a corrected or moved header).
     ///
     /// # Errors
-    /// [`ImageError::LengthMismatch`] where the sizes differ.
+    /// [`ImageError::LengthMismatch`] where the numbers of voxels differ.
     pub fn with_grid(self, grid: Grid) -> Result<Self> {
         Self::new(grid, self.data)
     }

@@ -1,23 +1,53 @@
 //! Files of voxalign: images, transforms and points.
 //!
-//! World space is RAS+ millimetres inside the program; what a format says otherwise (LPS in ITK,
-//! NRRD and MetaImage, scaled voxels in FSL) is converted at this border and nowhere else.
-//! Every read checks sizes before it allocates, every write goes to a temporary name that is
-//! renamed when complete, and every error names the file, what is wrong and what helps.
+//! - [`image`]: NIfTI-1 and -2, ANALYZE 7.5, NRRD and MetaImage; scalar volumes and label maps.
+//! - [`transform`]: ITK text, ITK/ANTs MATLAB files, FSL matrices and displacement fields.
+//! - [`points`]: point sets as CSV.
+//! - [`atomic`], [`checksum`], [`gzip`]: what programs need that write files of their own.
 //!
-//! ```no_run
+//! # Conventions
+//!
+//! World space is RAS+ millimetres inside the program; what a format says otherwise (LPS in ITK,
+//! NRRD and MetaImage, scaled voxels in FSL) is converted at this border and nowhere else. A
+//! transform maps the fixed world to the moving world, whatever its file says.
+//!
+//! A file's name says the format of an image and that of what is written; a transform's format is
+//! seen from its content. Every read checks sizes before it allocates. Every write goes to a
+//! temporary name that is renamed when complete. Written files have the same bytes for any number
+//! of threads. Every error ([`IoError`]) names the file, what is wrong and what helps; no content of
+//! a file makes a panic.
+//!
+//! # Example
+//!
+//! ```
+//! use voxalign_image::{Affine, Grid, Transform, Vector3, Volume};
 //! use voxalign_io::image::{WriteOptions, read_volume_with_info, write_volume};
 //! use voxalign_io::transform::{self, Geometry};
 //!
-//! # fn main() -> voxalign_io::Result<()> {
-//! let (fixed, info) = read_volume_with_info("fixed.nii.gz")?;
-//! for oddity in &info.oddities {
-//!     println!("{oddity}");
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let grid = Grid::axis_aligned([6, 5, 4], [1.0, 1.0, 2.5])?;
+//! let image = Volume::from_fn(grid, |x, y, z| (x * y + z) as f32);
+//!
+//! let path = folder.path().join("image.nii.gz");
+//! write_volume(&path, &image, &WriteOptions::default())?;
+//! let (read, info) = read_volume_with_info(&path)?;
+//! assert_eq!(read, image);
+//! assert_eq!(info.dims, [6, 5, 4]);
+//! // What is unusual about a file is said in words.
+//! assert_eq!(info.oddities, ["the voxels are anisotropic: 1.0000 to 2.5000 mm"]);
+//!
+//! // An FSL matrix means something only together with both images.
+//! let shift = Transform::Affine(Affine::translation(Vector3::new(3.0, 0.0, 0.0)));
+//! let between = Geometry { fixed: Some(read.grid()), moving: Some(read.grid()) };
+//! for name in ["shift.tfm", "shift.fsl"] {
+//!     let path = folder.path().join(name);
+//!     transform::write(&path, &shift, &between)?;
+//!     let back = transform::read(&path, &between)?;
+//!     assert!((back.apply(Vector3::zeros()) - shift.apply(Vector3::zeros())).norm() < 1e-6);
 //! }
-//! let geometry = Geometry { fixed: Some(fixed.grid()), moving: None };
-//! let transform = transform::read("moving_to_fixed0GenericAffine.mat", &geometry)?;
-//! transform::write("moving_to_fixed.tfm", &transform, &geometry)?;
-//! write_volume("copy.nrrd", &fixed, &WriteOptions::default())
+//! assert!(transform::read(folder.path().join("shift.fsl"), &Geometry::default()).is_err());
+//! # Ok(())
 //! # }
 //! ```
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Check {
     /// Short name, such as `overlap of the fields of view`.
     pub name: String,
-    /// What was found.
+    /// What was found, in the unit that the name says.
     pub value: f64,
     /// What is asked for, in words, such as `at least 0.3`.
     pub asked: String,

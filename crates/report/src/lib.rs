@@ -1,9 +1,64 @@
 //! What a run leaves behind for its reader: a record for programs and a report for people.
 //!
-//! [`RunRecord`] is the JSON sidecar of a result: versions, command, inputs with checksums,
+//! [`RunRecord`] is `result.json`, the record of a run: versions, command, inputs with checksums,
 //! parameters, transform, stages, figures and verdict. [`affine::render`] makes one HTML file of a
 //! record and its images that opens offline in any browser, [`deform::render`] one of a deformable
-//! registration, [`bench::render`] one of measurements.
+//! registration, [`bench::render`] and [`curves::render`] pages of measurements.
+//!
+//! Nothing is written here: records and pages are text. The same input gives the same bytes. Images of
+//! a report are on the grid of the fixed image; resampling them is the caller's work. In records
+//! lengths are mm and angles, other than in the libraries, degrees; times are seconds. A unit that is
+//! not plain is in the name of its field.
+//!
+//! # Example
+//!
+//! ```
+//! use voxalign_image::{Affine, Grid, Vector3, Volume};
+//! use voxalign_register::{Check, Verdict};
+//! use voxalign_report::{AffineReport, RunRecord, TransformRecord, affine};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let grid = Grid::axis_aligned([24, 20, 16], [2.0; 3])?;
+//! let image = |shift: usize| {
+//!     Volume::from_fn(grid.clone(), move |x, y, z| ((x + shift) * y + 5 * z) as f32)
+//! };
+//! let (fixed, before, after) = (image(0), image(3), image(0));
+//!
+//! let found = Affine::translation(Vector3::new(6.0, 0.0, 0.0));
+//! let check = Check {
+//!     name: "overlap of the fields of view".into(),
+//!     value: 0.88,
+//!     asked: "at least 0.3".into(),
+//!     passed: true,
+//! };
+//! let record = RunRecord {
+//!     program: "an example".into(),
+//!     transform: TransformRecord::new(&found, grid.centre()),
+//!     figures: [("overlap".to_owned(), 0.88)].into(),
+//!     verdict: Verdict::new(vec![check], Vec::new()),
+//!     ..RunRecord::default()
+//! };
+//! assert!(record.to_json().contains("\"good\": true"));
+//!
+//! let report = AffineReport {
+//!     record: &record,
+//!     fixed: &fixed,
+//!     before: &before,
+//!     after: &after,
+//!     fixed_labels: None,
+//!     before_labels: None,
+//!     after_labels: None,
+//! };
+//! let page = affine::render(&report)?;
+//! assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Checkerboard"));
+//!
+//! // Images on other grids are refused.
+//! let coarse = Volume::filled(grid.with_spacing([4.0; 3])?, 0.0);
+//! let wrong = AffineReport { after: &coarse, ..report };
+//! assert!(affine::render(&wrong).is_err());
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod affine;
 pub mod bench;

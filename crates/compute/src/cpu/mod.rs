@@ -1,4 +1,25 @@
 //! The CPU backend: threads of a pool of its own, and SIMD chosen at run time.
+//!
+//! It needs nothing installed and is the default. A [`Cpu`] has a number of threads and a [`Simd`]
+//! level; neither changes a bit of a result. Work is done when a call returns.
+//!
+//! ```
+//! use voxalign_compute::ops::Stencil;
+//! use voxalign_compute::{Memory, cpu::Cpu, cpu::Simd};
+//!
+//! let dims = [4, 3, 1];
+//! let image: Vec<f32> = (0..12).map(|i| (i % 4) as f32).collect();
+//! let mut results = Vec::new();
+//! for cpu in [Cpu::new(None)?, Cpu::new(Some(1))?.with_simd(Simd::Scalar)?] {
+//!     let src = cpu.upload(&image)?;
+//!     let mut gradient = cpu.alloc(3 * 12)?;
+//!     cpu.gradient(&src, dims, [0.5, 1.0, 1.0], &mut gradient)?;
+//!     results.push(cpu.into_host(gradient)?);
+//! }
+//! assert_eq!(results[0][..12], [2.0; 12]);
+//! assert_eq!(results[0], results[1]);
+//! # Ok::<(), voxalign_compute::ComputeError>(())
+//! ```
 
 mod elastic;
 mod elementwise;

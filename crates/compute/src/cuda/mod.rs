@@ -2,7 +2,17 @@
 //!
 //! Nothing of CUDA is needed to build it. The driver and the compiler library NVRTC are looked for
 //! when a [`Cuda`] is made; where they are missing the error says so in words, and how to get them.
-//! Kernels are CUDA C++ files in `kernels/`, compiled for the GPU at hand and kept on disk.
+//! Kernels are CUDA C++ files in `kernels/`, compiled for the GPU at hand and kept on disk
+//! ([`kernel_cache`]). Fourier transforms take cuFFT, which is looked for when the first one is asked
+//! for.
+//!
+//! ```no_run
+//! use voxalign_compute::{Memory, cuda::Cuda};
+//!
+//! let gpu = Cuda::new(0)?;
+//! println!("{}: {:?} bytes", gpu.name(), gpu.memory().total);
+//! # Ok::<(), voxalign_compute::ComputeError>(())
+//! ```
 //!
 //! Work is put into one stream, in the order in which it is asked for. What waits for the device is
 //! what brings data to the host, [`Memory::synchronize`], and an upload of more than the pinned
@@ -12,6 +22,11 @@
 //! [`Cuda::emulated`] runs the same kernels, launched by the same code, on the host: blocks one
 //! after the other, threads as fibres, with every access checked. It is slow; it is how kernels
 //! are tested on machines without a GPU.
+//!
+//! | variable of the environment | what it does |
+//! |---|---|
+//! | `VOXALIGN_KERNEL_CACHE` | the folder of compiled kernels |
+//! | `VOXALIGN_CUDA_SYNCHRONOUS=1` | waits after every launch, so that an error names its kernel |
 
 mod cache;
 mod cufft;

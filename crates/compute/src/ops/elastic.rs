@@ -3,7 +3,9 @@
 //! `L` acts on vector fields: one buffer of `3 n` elements, all x, then all y, then all z components,
 //! which are lengths in one unit (not voxels of each axis). The grid has the spacing `h` in that unit.
 //! With `β = 0` it is the Helmholtz operator of eq. 2.2 of Ha (2011), on each component by itself;
-//! with it, that of eq. 2.1 (Navier's equation of a linear elastic body).
+//! with it, that of eq. 2.1 (Navier's equation of a linear elastic body). Both are printed there with
+//! `+α` and `+β`, which is not definite; the signs here are those of step 6 of the LDDMM algorithm in
+//! section 2.2.1.2.
 //!
 //! The differences: along one axis `∂ₐₐ v = (v[i+1] − 2 v[i] + v[i−1]) / hₐ²`; across two axes
 //! `∂ₐ∂_b v` is the product of the central differences `(v[i+1] − v[i−1]) / (2 h)` of each. So
@@ -59,7 +61,8 @@ impl ElasticOperator {
         }
     }
 
-    /// The best factor for [`Elastic::elastic_sweep`] by the theory of Young (1954), from the
+    /// The best factor for [`Elastic::elastic_sweep`] by the theory of D. Young ("Iterative methods
+    /// for solving partial difference equations of elliptic type", Trans. AMS 76, 1954), from the
     /// spectral radius of Jacobi's iteration: `ω = 2 / (1 + √(1 − ρ²))` with
     /// `ρ = Σₐ 2 wₐ cos(π / (nₐ+1)) / (Σₐ 2 wₐ + γ)`, `wₐ = α / hₐ²`. With periodic boundaries, where
     /// the slowest wave is a constant, the cosines are 1.

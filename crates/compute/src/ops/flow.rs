@@ -30,7 +30,7 @@ pub struct Limit<'a, D: Memory> {
     pub only_down: bool,
 }
 
-/// When the inversion of a field ends.
+/// When the inversion of a field ends. By default at 1/1000 voxel, or after 30 iterations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Inversion {
     /// The largest residual that will do, voxels.
@@ -73,7 +73,8 @@ pub trait Flow: Memory {
     ) -> Result<()>;
 
     /// The displacement `w` that takes back that of `field`: `w[i] + u(i + w[i]) = 0`, with `u`
-    /// interpolated linearly and held at the border. `out` is the start, and gets the result.
+    /// interpolated linearly and held at the border. `out` is the start (zeros will do), and gets the
+    /// result.
     /// Newton's method at each voxel with the derivative of the interpolation, damped where the
     /// residual does not shrink. A voxel of numbers that are not finite does not converge, and has an
     /// infinite residual.
@@ -229,7 +230,7 @@ pub fn check_largest(index: usize, len: usize) -> Result<()> {
     }
 }
 
-/// The factor of a step whose largest velocity is `largest`.
+/// The factor of a step whose largest velocity is `largest`: see [`Limit`].
 pub fn factor(largest: f64, step: f64, only_down: bool) -> f64 {
     let factor = step / largest;
     match factor {

@@ -1,4 +1,45 @@
 //! The families of operators: traits with the mathematics in their docs, one file a family.
+//!
+//! | family | operators |
+//! |---|---|
+//! | [`Elementwise`] | an [expression](expression::Expr) over several inputs, in one pass |
+//! | [`Reduce`] | sums, dot products, extremes, several in one pass |
+//! | [`Resample`] | images, labels and fields between their voxels, by a map or a field; composition |
+//! | [`Stencil`] | gradient, divergence, Laplacian, Jacobian determinant |
+//! | [`Filter`] | Gaussians and means over boxes |
+//! | [`Fourier`] | real transforms and sine transforms of any size |
+//! | [`Elastic`] | the elastic operator: products, relaxation, its inverse in frequencies |
+//! | [`Flow`] | steps along velocities, inverses and norms of displacement fields, forces |
+//! | [`Similarity`] | local correlation and joint histograms of two images on one grid, with slopes |
+//! | [`Histogram`] | sums over the overlap of two images under an affine map, with derivatives |
+//! | [`Sort`] | stable sorts of keys and pairs |
+//!
+//! A trait says for each operator the formula, the lengths of buffers, what is beyond the border and
+//! the errors. A naive `f64` version of each is in `tests/conformance`, against which every backend
+//! is checked. The free functions beside a trait check the arguments of its operators: a backend
+//! calls them first, so that all backends refuse the same input with the same words.
+//!
+//! Operators are methods of the device, so a trait has to be in scope; with `D: Device` all are:
+//!
+//! ```
+//! use voxalign_compute::ops::expression::x;
+//! use voxalign_compute::ops::reduce::Reduction;
+//! use voxalign_compute::{Device, DeviceBuffer, Result, cpu::Cpu};
+//!
+//! /// The largest difference of two images from their mean.
+//! fn half_difference<D: Device>(device: &D, a: &[f32], b: &[f32]) -> Result<f64> {
+//!     let (a, b) = (device.upload(a)?, device.upload(b)?);
+//!     let mut out = device.alloc(a.len())?;
+//!     device.eval(&((x(0) - x(1)) * 0.5), &[&a, &b], &[], None, &mut out)?;
+//!     Ok(device.reduce(&[&out], &[Reduction::MaxAbs(0)])?[0])
+//! }
+//!
+//! let cpu = Cpu::new(None)?;
+//! assert_eq!(half_difference(&cpu, &[1.0, 2.0], &[5.0, 2.0])?, 2.0);
+//! // Buffers of different lengths are an error, not a panic.
+//! assert!(half_difference(&cpu, &[1.0, 2.0], &[5.0]).is_err());
+//! # Ok::<(), voxalign_compute::ComputeError>(())
+//! ```
 
 pub mod elastic;
 pub mod elementwise;

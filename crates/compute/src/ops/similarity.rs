@@ -118,7 +118,12 @@ pub trait Similarity: Memory {
     /// `c = A² / (B C)` over the window `|j − i|_a ≤ radius[a]`, cut at the border, of `N` voxels:
     /// `A = Σ (f − f̄)(m − m̄)`, `B = Σ (f − f̄)² + N noise`, `C = Σ (m − m̄)² + N noise`. `noise` is a
     /// variance that is nothing but noise, so that flat windows count little. The cost does not depend
-    /// on the radius. `energy` gets one number.
+    /// on the radius. `energy` gets one number, `slope` one for each voxel.
+    ///
+    /// `c` is the squared correlation of B. Avants et al. ("Symmetric diffeomorphic image registration
+    /// with cross-correlation", Medical Image Analysis 12(1), 2008); their slope leaves out that a
+    /// voxel is in the windows of its neighbours, this one is exact. A GPU takes temporaries of three
+    /// images, and of six for a radius above 4.
     ///
     /// # Errors
     /// Wrong lengths or sizes; a noise that is not above zero; weights without any above zero.
@@ -137,7 +142,8 @@ pub trait Similarity: Memory {
 
     /// The joint histogram of two images: rows are the bins of `fixed`, columns cubic B-spline
     /// windows over `moving`, as in [`Histogram::joint_histogram`](super::Histogram::joint_histogram).
-    /// `bins x columns` sums of weights.
+    /// `bins x columns` sums of weights, bin slowest. (The estimate of D. Mattes et al., "PET-CT image
+    /// registration in the chest using free-form deformations", IEEE TMI 22(1), 2003.)
     ///
     /// # Errors
     /// Wrong lengths; bins or columns that cannot be; weights below zero.

@@ -11,7 +11,8 @@ pub struct Displacement {
     field: VectorField,
 }
 
-/// How exact an inverse is: the residuals `|v + u(y + v)|` of its displacements `v`, mm.
+/// How exact an inverse is: the residuals `|v + u(y + v)|` of its displacements `v`, or the distances
+/// of a [round trip](Displacement::round_trip), mm.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Residuals {
     /// The mean over all voxels, mm.
@@ -54,14 +55,15 @@ impl Displacement {
         self.field
     }
 
-    /// The image of a point.
+    /// The moving world position of a fixed world position, mm.
     #[must_use]
     pub fn apply(&self, point: Vector3<f64>) -> Vector3<f64> {
         point + self.field.sample(point).unwrap_or_else(Vector3::zeros)
     }
 
-    /// The point whose image is the given one, and how far in mm its image is off. Found as the
-    /// displacements of [`inverse`](Self::inverse); points outside the grid stay where they are.
+    /// The point that [`apply`](Self::apply) carries to the given one, and by how many mm it misses.
+    /// Found as the displacements of [`inverse`](Self::inverse); points outside the grid stay where
+    /// they are.
     #[must_use]
     pub fn apply_inverse(&self, point: Vector3<f64>) -> (Vector3<f64>, f64) {
         let index = self.field.grid().world_to_index(point);
@@ -76,10 +78,11 @@ impl Displacement {
     /// The inverse on the same grid: at each voxel `y` the displacement `v` with `v + u(y + v) = 0`.
     ///
     /// Newton's method with the derivative of the interpolation, which the fixed-point iteration
-    /// `v <- -u(y + v)` (Chen et al. 2008) stands in for where the field folds or nearly does;
-    /// steps that do not make the residual smaller are halved. Beyond the border the field is
-    /// continued by its border values, so that the inverse stays smooth up to the border of its
-    /// grid. The result has the same bits for any number of threads.
+    /// `v <- -u(y + v)` (M. Chen et al., "A simple fixed-point approach to invert a deformation
+    /// field", Medical Physics 35(1), 2008) stands in for where the field folds or nearly does; steps
+    /// that do not make the residual smaller are halved. Beyond the border the field is continued by
+    /// its border values, so that the inverse stays smooth up to the border of its grid. The result
+    /// has the same bits for any number of threads.
     ///
     /// # Errors
     /// [`ImageError::NotInvertible`] where more than one voxel in a thousand does not converge.
@@ -96,7 +99,8 @@ impl Displacement {
     }
 
     /// As [`inverse_with_residuals`](Self::inverse_with_residuals), from a start that is nearly the
-    /// inverse: its displacements in voxels on the grid of this field.
+    /// inverse: its displacements *in voxels*, other than those of fields elsewhere, on the grid of
+    /// this field. A start of other sizes is left aside.
     #[must_use]
     pub fn inverse_near(&self, start: VectorField) -> (Displacement, Residuals) {
         if start.data().len() != self.field.data().len() {
@@ -147,8 +151,8 @@ impl Displacement {
 
     /// How far the voxels of this field's grid are from where they were after this transform and
     /// then `inverse`, mm. Voxels that this transform carries out of the grid of `inverse`, where
-    /// it is not known, are left out. More than the `tolerance` in mm is what folds make, which have
-    /// several places that end at one.
+    /// it is not known, are left out. More than the `tolerance` in mm is what folds make, where several
+    /// places end at one; [`Residuals::unconverged`] counts such voxels.
     #[must_use]
     pub fn round_trip(&self, inverse: &Displacement, tolerance: f64) -> Residuals {
         let grid = self.field.grid();

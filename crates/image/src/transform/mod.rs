@@ -164,7 +164,8 @@ impl Transform {
         }
     }
 
-    /// The inverse map, from moving world to fixed world.
+    /// The inverse map, from moving world to fixed world. That of a field is a field on the same grid:
+    /// see [`Displacement::inverse`].
     ///
     /// # Errors
     /// [`ImageError::Singular`] for a linear part without inverse,
@@ -181,8 +182,8 @@ impl Transform {
         })
     }
 
-    /// The point whose image under this transform is the given one, and how far in mm the fields on
-    /// the way to it are from being undone; for points, more exact than the
+    /// The fixed world position that this transform carries to the given moving one, and how far in mm
+    /// the fields on the way to it are from being undone; for points, more exact than the
     /// [`inverse`](Self::inverse) of a field, which is known at its voxels only, and faster.
     ///
     /// # Errors
@@ -200,7 +201,7 @@ impl Transform {
         }
     }
 
-    /// The displacements of this transform at the voxels of a grid, world mm.
+    /// The displacements of this transform at the voxels of a grid of the fixed world, mm.
     #[must_use]
     pub fn sampled(&self, grid: &Grid) -> VectorField {
         let parts = match self.simplified() {
@@ -213,8 +214,8 @@ impl Transform {
         VectorField::from_world_fn(grid.clone(), |p| parts.iter().fold(p, |q, t| t.apply(q)) - p)
     }
 
-    /// Largest and mean distance in mm between the given points and their images under this
-    /// transform followed by `inverse`: the inverse-consistency error.
+    /// Largest and mean distance in mm between the given points of the fixed world and where this
+    /// transform and then `inverse` carry them: the inverse-consistency error. Zero without points.
     #[must_use]
     pub fn inverse_consistency(
         &self,
@@ -240,8 +241,9 @@ pub struct InverseConsistency {
     pub largest: f64,
 }
 
-/// The rotation closest to a matrix (by polar decomposition), for a matrix with positive
-/// determinant; for others the closest proper rotation.
+/// The proper rotation closest to a matrix in the Frobenius norm, by its singular value
+/// decomposition; for a positive determinant the rotation of the polar decomposition. The identity for
+/// a matrix that has no decomposition, as one of numbers that are not finite.
 #[must_use]
 pub fn nearest_rotation(matrix: &Matrix3<f64>) -> Rotation3<f64> {
     let svd = matrix.svd(true, true);

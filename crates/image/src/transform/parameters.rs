@@ -60,7 +60,8 @@ impl AffineParameters {
         Rotation3::from_matrix_unchecked(self.rotation_matrix()).angle()
     }
 
-    /// The parts of an affine map about a centre.
+    /// The parts of an affine map about a centre, by a QR decomposition. Of a map that cannot be
+    /// inverted a scale is 0, and the shears that belong to it are 0 too.
     #[must_use]
     pub fn from_affine(affine: &Affine, centre: Vector3<f64>) -> Self {
         let translation = affine.apply(centre) - centre;

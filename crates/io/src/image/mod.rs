@@ -3,9 +3,14 @@
 //! The headers are parsed here because no crate covers what is needed: both byte orders, header
 //! and data in separate files, several candidate geometries, and memory bounded by the file's size.
 //!
-//! Values are scaled (`slope * stored + intercept`) and read as 32-bit floats, x fastest. The
-//! geometry that the file gives is taken as it is, oblique or flipped; everything unusual about it
-//! is put in words in [`ImageInfo::oddities`].
+//! Values are scaled (`slope * stored + intercept`) and read as 32-bit floats, x fastest; values that
+//! are not numbers stay. The geometry that the file gives is taken as it is, oblique or flipped, in
+//! RAS+ mm; everything unusual about it is put in words in [`ImageInfo::oddities`]. A name's extension
+//! says the format ([`Format`]), of reading and of writing.
+//!
+//! [`read_info`] looks at the header alone; [`read_volume`] and [`read_labels`] read one 3D or 2D
+//! image; [`write_volume`] and [`write_labels`] write one. An example is on the [front page](crate) of
+//! this crate.
 
 mod convert;
 mod decode;

@@ -5,7 +5,18 @@
 //! world, centres, FSL's scaled voxels) are the point of this module.
 //!
 //! A [`Transform`] maps fixed world to moving world, as ITK transforms do; FSL matrices map moving
-//! to fixed coordinates of their own kind and are inverted and converted with the two grids.
+//! to fixed coordinates of their own kind and are inverted and converted with the two grids. ITK
+//! applies the last part of a composite first; a [`Transform::Composite`] its first part first.
+//!
+//! | format | extensions | holds | world |
+//! |---|---|---|---|
+//! | ITK text | `.tfm`, `.txt` | an affine map | LPS mm |
+//! | ITK/ANTs MATLAB | `.mat` | an affine map | LPS mm |
+//! | FSL | `.fsl`, `.fsl.mat`, `.fslmat`, `.flirt` | an affine map, from moving to fixed | scaled voxels of both images |
+//! | NIfTI field | `.nii`, `.nii.gz` | displacements | LPS mm (intent 1007) or RAS mm (1006) |
+//! | NRRD, MetaImage field (read) | `.nrrd`, `.nhdr`, `.mha`, `.mhd` | displacements | LPS mm |
+//!
+//! The repository's `docs/transforms.md` has the same in the words of the command line.
 
 mod field;
 mod fsl;

@@ -1,7 +1,29 @@
 //! Comparing images, label maps, landmarks and transforms: how good an alignment is.
 //!
 //! All scores are plain sums in `f64` in the order of the voxels, so that they are the same on
-//! every machine and can serve as the reference for faster ones.
+//! every machine and can serve as the reference for faster ones. Images and label maps are compared
+//! voxel by voxel and must lie on one grid, to a hundredth of a voxel; distances are in mm.
+//!
+//! ```
+//! use voxalign_image::{Affine, Grid, Transform, Vector3, Volume};
+//! use voxalign_register::compare::{OverlapRule, compare_labels, compare_transforms};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let grid = Grid::axis_aligned([10, 10, 1], [2.0; 3])?;
+//! let square = |from: usize| {
+//!     Volume::from_fn(grid.clone(), move |x, y, _| {
+//!         i32::from((from..from + 4).contains(&x) && (3..7).contains(&y))
+//!     })
+//! };
+//! let scores = compare_labels(&square(3), &square(4), None, &OverlapRule::default())?;
+//! assert_eq!(scores.mean_dice, Some(0.75));
+//!
+//! let shift = Transform::Affine(Affine::translation(Vector3::new(3.0, 4.0, 0.0)));
+//! let apart = compare_transforms(&shift, &Transform::identity(), &grid, None)?;
+//! assert!((apart.max - 5.0).abs() < 1e-12);
+//! # Ok(())
+//! # }
+//! ```
 
 mod intensity;
 mod landmarks;

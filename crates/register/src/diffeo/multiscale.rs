@@ -19,10 +19,11 @@ pub struct Scale {
     pub iterations: usize,
 }
 
-/// When a scale ends before its iterations are used up.
+/// When a scale ends before its iterations are used up; by default once the energy has fallen by less
+/// than a hundredth over 10 iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Convergence {
-    /// Iterations that are looked at together.
+    /// Iterations that are looked at together, at least 1.
     pub window: usize,
     /// The scale ends once the energy falls by less than this part of its fall so far on this
     /// scale over a window; 0 for never.

@@ -64,7 +64,8 @@ choices! { StepRule:
     Adaptive "adaptive" "As it, and halved where the energy rises",
 }
 
-/// What a deformable registration can be told.
+/// What a deformable registration can be told. [`DeformOptions::of`] has the defaults of a model,
+/// [`DeformOptions::check`] the ranges.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeformOptions {
     /// How images are deformed.
@@ -72,23 +73,26 @@ pub struct DeformOptions {
     /// From forces to velocities.
     pub solver: SolverOptions,
     /// Standard deviation of the Gaussian over the whole displacement after each iteration, voxels
-    /// of the scale; 0 for none. It makes the deformation elastic, greedy and symmetric models only.
+    /// of the scale, 0 (none) to 20. It makes the deformation elastic instead of fluid; greedy and
+    /// symmetric models only.
     pub total_sigma: f64,
-    /// Scales, coarse to fine.
+    /// Scales, coarse to fine, at least one; factors of 1 to 64.
     pub schedule: Vec<Scale>,
-    /// The largest displacement of an iteration, voxels of the scale (greedy and symmetric).
+    /// The largest displacement of an iteration, voxels of the scale, above 0 and at most 2 (greedy
+    /// and symmetric).
     pub step: f64,
     /// How the step is adapted.
     pub step_rule: StepRule,
     /// When a scale ends early.
     pub convergence: Convergence,
-    /// Radius of the windows of the local correlation, voxels of the scale.
+    /// Radius of the windows of the local correlation, voxels of the scale, 1 to 20.
     pub radius: usize,
-    /// Bins of joint histograms.
+    /// Bins of joint histograms, 8 to 512.
     pub bins: usize,
-    /// Time steps of the velocity (LDDMM).
+    /// Time steps of the velocity, 1 to 1000 (LDDMM).
     pub time_steps: usize,
-    /// The similarity counts `1 / sigma^2` against the length of the path (LDDMM).
+    /// The similarity counts `1 / sigma^2` against the energy of the path, above 0 (LDDMM): `σ` of
+    /// [`lddmm`](super::lddmm).
     pub sigma: f64,
     /// Whether the moving image's histogram is matched to that of the fixed one first.
     pub histogram_match: bool,
@@ -131,6 +135,8 @@ impl DeformOptions {
         options
     }
 
+    /// Checks every value.
+    ///
     /// # Errors
     /// [`RegisterError::Option`] for a value that cannot be used, with what can.
     pub fn check(&self) -> Result<()> {

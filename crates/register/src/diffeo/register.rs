@@ -56,11 +56,16 @@ const LENGTHS: (f64, f64) = (0.1, 10.0);
 
 /// Registers the moving images to the fixed ones by a diffeomorphism after an affine map.
 ///
-/// The result has the same bits for any number of threads.
+/// A fixed point `x` goes to the moving point `A(x + u(x))` with the affine map `A` of the input: see
+/// [`DeformResult`]. The result has the same bits for any number of threads. The overlap that the
+/// verdict judges is that of the first channel.
 ///
 /// # Errors
-/// Options out of range; an affine map that changes lengths tenfold; images that are constant or not finite; fixed images on different grids;
-/// memory that runs out; a stop asked for by the listener.
+/// [`Option`](crate::RegisterError::Option) for options out of range and an affine map that changes
+/// lengths tenfold; an error that names the image for images that are constant or not finite, and for
+/// fixed images or a mask on other grids; [`Diverged`](crate::RegisterError::Diverged) where the energy
+/// is no longer a number; [`Compute`](crate::RegisterError::Compute) when memory runs out;
+/// [`Stopped`](crate::RegisterError::Stopped) when the listener asks for it.
 pub fn register_deformable<D: Device>(
     device: &D,
     input: &DeformInput<'_>,

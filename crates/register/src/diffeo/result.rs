@@ -20,7 +20,8 @@ pub struct PathRecord {
 /// The result of a deformable registration.
 ///
 /// The fixed point `x` goes to the moving point `A(x + u(x))`, the moving point `y` back to
-/// `p + w(p)` with `p = A⁻¹ y`: both fields are on the grid of the fixed image.
+/// `p + w(p)` with `p = A⁻¹ y`: both fields are on the grid of the fixed image, RAS+ mm. As
+/// [transforms](Self::transform) they are interpolated linearly, and zero outside of that grid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeformResult {
     /// The displacement `u`, mm, on the fixed grid.

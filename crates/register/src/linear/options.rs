@@ -43,14 +43,15 @@ choices! { Search:
     None "none" "The start as it is",
 }
 
-/// The rotations that a full search looks at, radians about the x, y and z axes.
+/// The rotations that a full search looks at, radians about the x, y and z axes of the world. By
+/// default all of them, in steps of 60 and of 18 degrees.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SearchRange {
-    /// Smallest and largest angle about each axis.
+    /// Smallest and largest angle about each axis, within -π to π.
     pub angles: [[f64; 2]; 3],
-    /// Step of the coarse search.
+    /// Step of the coarse search, 5 degrees to π.
     pub coarse: f64,
-    /// Step of the fine search.
+    /// Step of the fine search, 5 degrees to π.
     pub fine: f64,
 }
 
@@ -77,11 +78,12 @@ impl SearchRange {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AffineOptions {
     /// Degrees of freedom: 6, 7, 9 or 12; for 2D images 3, 4 or 6. (For 2D images 7 is taken
-    /// as 4, 9 and 12 as 6.)
+    /// as 4, 9 and 12 as 6.) By default 12.
     pub dof: usize,
     /// The similarity.
     pub cost: Cost,
-    /// Number of histogram bins at full resolution; `None` for the default of the similarity.
+    /// Number of histogram bins at full resolution, 4 to 4096, and to 512 for mutual information;
+    /// `None` for 256, and 64 for mutual information. Coarser stages have half and a quarter.
     pub bins: Option<usize>,
     /// Where the search starts.
     pub init: Init,
@@ -89,8 +91,8 @@ pub struct AffineOptions {
     pub search: Search,
     /// The rotations it looks at.
     pub range: SearchRange,
-    /// Width of the border of the overlap, mm, over which voxels count less (0: no border
-    /// weighting).
+    /// Width of the border of the moving image, mm, over which voxels count less (0: no border
+    /// weighting; by default 2): section 5.3 of Li et al. (2015).
     pub apodise: f64,
     /// The stages' sample spacing in mm, coarse to fine; `None` for 8, 4, 2, 1 (adapted to the
     /// field of view for images much smaller or larger than a head).

@@ -98,13 +98,17 @@ fn sequence(largest: Freedom) -> Vec<Freedom> {
 /// Registers the moving image to the fixed image by an affine map.
 ///
 /// The result maps fixed world to moving world (RAS+ mm). It has the same bits for any number of
-/// threads. Method: the four-stage search of FLIRT (Jenkinson and Smith 2001, 2002) as described by
-/// Li et al. (2015), with derivatives instead of Powell's method.
+/// threads; on a GPU whose scheme for sums is chosen by measurement, with the scheme of
+/// [`AffineResult::scheme`] forced. Outside of the moving image nothing counts. Method: see the
+/// [module](crate::linear).
 ///
 /// # Errors
-/// Options out of range, images that are constant, not finite, too small, of different dimension or
-/// without overlap at the start, masks on other grids; memory that runs out; a stop asked for by
-/// the listener.
+/// [`Option`](crate::RegisterError::Option) for options out of range; an error that names the image
+/// for images that are constant, not finite, too small (fewer than 16 voxels that count), flat along
+/// another axis than the last, or of different dimension, and for masks that are empty or on another
+/// grid than their image; [`NoOverlap`](crate::RegisterError::NoOverlap) at the start;
+/// [`Compute`](crate::RegisterError::Compute) when memory runs out;
+/// [`Stopped`](crate::RegisterError::Stopped) when the listener asks for it.
 pub fn register_affine<D: Device>(
     device: &D,
     input: &AffineInput<'_>,

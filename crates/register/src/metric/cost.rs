@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Cost {
-    /// Correlation ratio: 1 - eta(moving | fixed).
+    /// Correlation ratio: 1 - eta(moving | fixed), not symmetric in the images. Serves images of one
+    /// kind and of different kinds.
     #[default]
     Cr,
     /// Mutual information: -MI in nats.
@@ -19,7 +20,7 @@ pub enum Cost {
     Nmi,
     /// Normalised cross correlation: 1 - NCC.
     Ncc,
-    /// Mean squared difference divided by the fixed image's variance.
+    /// Mean squared difference divided by the fixed image's variance: for intensities on one scale.
     Ssd,
 }
 
@@ -28,7 +29,7 @@ choices! { Cost:
     Mi "mi" "Mutual information",
     Nmi "nmi" "Normalised mutual information",
     Ncc "ncc" "Normalised cross correlation: images of one kind",
-    Ssd "ssd" "Sum of squared differences: images of one kind and one scale of intensities",
+    Ssd "ssd" "Mean squared difference: images of one kind and one scale of intensities",
 }
 
 /// A cost and its derivative in every sum.

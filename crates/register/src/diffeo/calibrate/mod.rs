@@ -173,14 +173,14 @@ fn constant(role: &'static str, value: f32, masked: bool) -> RegisterError {
 /// MRI scale standardization", IEEE TMI 19(2), 2000).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistogramMatch {
-    /// Levels of the histograms, 2 to 65536.
+    /// Levels of the histograms, 2 to 65536; by default 1024.
     pub levels: usize,
-    /// Quantiles that are matched between the ends, 1 to 255.
+    /// Quantiles that are matched between the ends, 1 to 255; by default 15.
     pub points: usize,
     /// Whether only values above the mean of each image are matched quantile by quantile: what
     /// lies below, mostly background of different extent, is scaled as one piece. Exact where the
     /// images differ by a linear map, or nearly; for others, masks without background and `false` are
-    /// better.
+    /// better. By default so.
     pub above_mean: bool,
 }
 

@@ -38,25 +38,27 @@ choices! { Boundary:
     Periodic "periodic" "The grid repeats itself",
 }
 
-/// What a solver can be told.
+/// What a solver can be told. The constants of the operator are those of
+/// [`elastic`](voxalign_compute::ops::elastic), with lengths in units of the smallest voxel spacing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SolverOptions {
     /// Which one.
     pub kind: SolverKind,
-    /// Weight of the Laplacian in the operator.
+    /// Weight of the Laplacian in the operator, not negative; by default 0.01.
     pub alpha: f64,
-    /// Weight of the gradient of the divergence.
+    /// Weight of the gradient of the divergence, not negative; by default 0.
     pub beta: f64,
-    /// Weight of the velocity itself.
+    /// Weight of the velocity itself, not negative, and above 0 with periodic boundaries or without
+    /// a Laplacian; by default 0.001. (The defaults of the three are those of section 2.3.4 of Ha 2011.)
     pub gamma: f64,
     /// What is beyond the border of the grid.
     pub boundary: Boundary,
-    /// Standard deviation of the Gaussian, in voxels.
+    /// Standard deviation of the Gaussian ([`SolverKind::Gaussian`]), voxels, above 0; by default 1.732.
     pub sigma: f64,
     /// The most iterations of a call; by default 200, and for those of the hybrid solver that start
     /// from the last solution 2 sweeps or 4 conjugate gradients.
     pub iterations: Option<usize>,
-    /// The relative residual at which iterations end.
+    /// The relative residual at which iterations end, between 0 and 1; by default 1/1000.
     pub tolerance: f64,
 }
 
@@ -112,6 +114,8 @@ impl SolverOptions {
         ElasticOperator { alpha, beta, gamma, spacing, boundary }
     }
 
+    /// Checks every value.
+    ///
     /// # Errors
     /// [`RegisterError::Option`] for a value that cannot be used.
     pub fn check(&self) -> Result<()> {
