@@ -113,6 +113,9 @@ impl From<RegisterError> for Failure {
         match error {
             RegisterError::Stopped => Failure::Stopped,
             RegisterError::Compute(error) => error.into(),
+            RegisterError::Option { option, value, remedy } => {
+                Failure::Input(format!("--{option} cannot be {value}: {remedy}"))
+            }
             _ => Failure::Input(error.to_string()),
         }
     }

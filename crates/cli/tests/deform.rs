@@ -237,7 +237,8 @@ fn options_come_from_a_file_and_from_the_command_line() {
     let roles: Vec<_> =
         record["inputs"].as_array().unwrap().iter().map(|i| i["role"].clone()).collect();
     assert_eq!(roles.len(), 9, "{roles:?}");
-    assert_eq!(roles[6..], ["affine", "fixed_mask", "config"]);
+    assert_eq!(roles[..3], ["fixed", "moving", "fixed_mask"]);
+    assert_eq!(roles[7..], ["affine", "config"]);
     // The affine part is the one that was given.
     let none = Geometry::default();
     let at = |name: &str| read(place.path(name), &none).unwrap().to_affine().unwrap();

@@ -18,6 +18,12 @@ pub enum ImageError {
         /// Sizes along x, y, z.
         dims: [usize; 3],
     },
+    /// A spacing that is none.
+    #[error("the spacing {spacing:?} mm cannot be used; every one has to be a number above 0")]
+    Spacing {
+        /// Spacings along x, y, z, mm.
+        spacing: [f64; 3],
+    },
     /// The affine has a NaN or infinite entry.
     #[error("the index-to-world affine has an entry that is not a number: {rows:?}")]
     NotFinite {

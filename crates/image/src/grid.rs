@@ -211,8 +211,11 @@ impl Grid {
             if self.dims[a] == 1 {
                 continue;
             }
+            if !(spacing[a] > 0.0 && spacing[a].is_finite()) {
+                return Err(ImageError::Spacing { spacing });
+            }
             let count = (self.dims[a] as f64 * old[a] / spacing[a] - 1e-6).ceil();
-            if count.is_nan() || count > 1e15 || spacing[a] <= 0.0 {
+            if count > 1e15 {
                 return Err(ImageError::TooLarge { dims: self.dims });
             }
             dims[a] = (count as usize).max(1);
@@ -317,7 +320,10 @@ mod tests {
         assert_eq!(h.orientation(), g.orientation());
         let flat = Grid::axis_aligned([10, 10, 1], [1.0, 1.0, 5.0]).unwrap();
         assert_eq!(flat.with_spacing([2.0, 2.0, 2.0]).unwrap().dims(), [5, 5, 1]);
-        assert!(g.with_spacing([0.0, 1.0, 1.0]).is_err());
-        assert!(g.with_spacing([f64::NAN, 1.0, 1.0]).is_err());
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let error = g.with_spacing([bad, 1.0, 1.0]).unwrap_err();
+            assert!(matches!(error, ImageError::Spacing { .. }), "{error}");
+        }
+        assert!(matches!(g.with_spacing([1e-300; 3]), Err(ImageError::TooLarge { .. })));
     }
 }

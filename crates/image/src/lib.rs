@@ -68,7 +68,7 @@ pub use affine::Affine;
 pub use error::ImageError;
 pub use field::VectorField;
 pub use grid::Grid;
-pub use nalgebra::{Matrix3, Matrix4, Vector3};
+pub use nalgebra::{Matrix3, Matrix4, Rotation3, UnitQuaternion, Vector3};
 pub use points::PointSet;
 pub use transform::{AffineParameters, Displacement, Residuals, Rigid, Similarity, Transform};
 pub use volume::{LabelMap, Volume};

@@ -57,8 +57,12 @@ impl<T> Volume<T> {
     /// The same values on another grid of the same sizes (a corrected or moved header).
     ///
     /// # Errors
-    /// [`ImageError::LengthMismatch`] where the numbers of voxels differ.
+    /// [`ImageError::GridMismatch`] where the sizes differ.
     pub fn with_grid(self, grid: Grid) -> Result<Self> {
+        if grid.dims() != self.grid.dims() {
+            let (first, second) = (self.grid.to_string(), grid.to_string());
+            return Err(ImageError::GridMismatch { first, second });
+        }
         Self::new(grid, self.data)
     }
 

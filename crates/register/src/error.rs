@@ -19,9 +19,9 @@ pub enum RegisterError {
     #[error(transparent)]
     Compare(#[from] CompareError),
     /// An option has a value that cannot be used.
-    #[error("the option {option} cannot be {value}: {remedy}")]
+    #[error("{option} cannot be {value}: {remedy}")]
     Option {
-        /// Name of the option as on the command line, such as `--bins`.
+        /// Name of the option, such as `bins`; that of the command line without its dashes.
         option: &'static str,
         /// What was given.
         value: String,

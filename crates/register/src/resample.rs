@@ -103,41 +103,45 @@ struct Way<D: Device> {
 }
 
 impl<D: Device> Way<D> {
-    /// The map takes the affine parts and the field the others, one after the other: a field that
-    /// follows `i -> M (i + u[i])` adds `L⁻¹ w(M (i + u[i]))` to `u`, with the linear part `L` of
-    /// `M`, and an affine part becomes a part of `M`.
     fn new(device: &D, reference: &Grid, transform: &Transform, moving: &Grid) -> Result<Self> {
-        let (map, field) = Self::to_world(device, reference, transform)?;
+        let (map, field) = to_world(device, reference, transform)?;
+        let field = field.map(|f| device.upload_vec(f)).transpose()?;
         Ok(Self { map: map.then(moving.to_index()).rows(), field })
     }
+}
 
-    /// As [`Way::new`], but to the world of the moving image.
-    fn to_world(
-        device: &D,
-        reference: &Grid,
-        transform: &Transform,
-    ) -> Result<(Affine, Option<D::Buffer<f32>>)> {
-        let mut parts = Vec::new();
-        flatten(transform, &mut parts);
-        let mut map = *reference.to_world();
-        let mut field: Option<D::Buffer<f32>> = None;
-        for part in parts {
-            match part {
-                Transform::Displacement(next) => {
-                    let next = next.field();
-                    let back = map.matrix.try_inverse().ok_or_else(|| ImageError::Singular {
-                        rows: map.rows(),
-                        determinant: map.determinant(),
-                    })?;
-                    let steps = sampled(device, next, &map, field.as_ref(), reference)?;
-                    let before = field.take().map(|f| device.into_host(f)).transpose()?;
-                    field = Some(device.upload_vec(moved_on(before, &steps.borrowed(), &back))?);
-                }
-                linear => map = map.then(&linear.to_affine()?),
+/// From reference index to moving world: `i -> map (i + u[i])`, with the field `u` on the host.
+///
+/// The map takes the affine parts and the field the others, one after the other: a field that
+/// follows `i -> M (i + u[i])` adds `L⁻¹ w(M (i + u[i]))` to `u`, with the linear part `L` of `M`, and
+/// an affine part becomes a part of `M`.
+fn to_world<D: Device>(
+    device: &D,
+    reference: &Grid,
+    transform: &Transform,
+) -> Result<(Affine, Option<Vec<f32>>)> {
+    let mut parts = Vec::new();
+    flatten(transform, &mut parts);
+    let mut map = *reference.to_world();
+    let mut field: Option<Vec<f32>> = None;
+    for part in parts {
+        match part {
+            Transform::Displacement(next) => {
+                let next = next.field();
+                let back = map.matrix.try_inverse().ok_or_else(|| ImageError::Singular {
+                    rows: map.rows(),
+                    determinant: map.determinant(),
+                })?;
+                // Only where it is to be sampled is a field brought to the device.
+                let before = field.take().map(|f| device.upload_vec(f)).transpose()?;
+                let steps = sampled(device, next, &map, before.as_ref(), reference)?;
+                let before = before.map(|f| device.into_host(f)).transpose()?;
+                field = Some(moved_on(before, &steps.borrowed(), &back));
             }
+            linear => map = map.then(&linear.to_affine()?),
         }
-        Ok((map, field))
     }
+    Ok((map, field))
 }
 
 /// A transform as one field: the displacements `T(x) - x` of the voxels of the `reference` grid, mm in
@@ -150,8 +154,7 @@ pub fn displacements<D: Device>(
     reference: &Grid,
     transform: &Transform,
 ) -> Result<VectorField> {
-    let (map, field) = Way::to_world(device, reference, transform)?;
-    let field = field.map(|f| device.into_host(f)).transpose()?;
+    let (map, field) = to_world(device, reference, transform)?;
     let n = reference.len();
     let mut data = field.unwrap_or_else(|| vec![0.0; 3 * n]);
     let start = *reference.to_world();

@@ -10,7 +10,7 @@ use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, IDENTITY, Memory};
 use voxalign_image::{Affine, Grid, Vector3, VectorField, Volume};
-use voxalign_register::diffeo::channel::Metric;
+use voxalign_register::diffeo::channel::ChannelSimilarity;
 use voxalign_register::diffeo::clip::{IndexBox, crop};
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
@@ -336,7 +336,7 @@ fn slopes_are_derivatives() {
         [DeformSimilarity::Ssd, DeformSimilarity::Lncc, DeformSimilarity::Mi, DeformSimilarity::Nmi]
     {
         for weights in [None, Some(upload(&weights))] {
-            let metric = Metric { similarity, weight: 1.7, radius: 2, bins: 32 };
+            let metric = ChannelSimilarity { similarity, weight: 1.7, radius: 2, bins: 32 };
             let energy = |t: f64| {
                 let moved: Vec<f32> =
                     m.iter().zip(&w).map(|(m, w)| m + t as f32 * (w - 0.5)).collect();

@@ -93,11 +93,16 @@ pub enum Transform {
     Composite(Vec<Transform>),
 }
 
-impl From<Affine> for Transform {
-    fn from(affine: Affine) -> Self {
-        Transform::Affine(affine)
-    }
+macro_rules! from_parts {
+    ($($part:ident),+) => {$(
+        impl From<$part> for Transform {
+            fn from(part: $part) -> Self {
+                Transform::$part(part)
+            }
+        }
+    )+};
 }
+from_parts!(Affine, Rigid, Similarity, Displacement);
 
 impl Transform {
     /// The transform that moves nothing.

@@ -214,7 +214,7 @@ impl<D: Device> Moved<D> {
 
 /// How two images on one grid are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Metric {
+pub struct ChannelSimilarity {
     /// The similarity.
     pub similarity: DeformSimilarity,
     /// The factor of its energy.
@@ -231,7 +231,7 @@ const NOISE: f64 = 1e-4;
 /// The range of calibrated intensities that joint histograms cover.
 const RANGE: (f32, f32) = (-0.05, 1.05);
 
-impl Metric {
+impl ChannelSimilarity {
     /// The energy, with `slope` its derivative in every value of `moved`, both times the weight.
     /// Intensities are calibrated.
     ///

@@ -5,7 +5,7 @@
 //! part of a voxel. Where the moving image is cut off and shows nothing, there is no force. `W` is
 //! always made of the image as it was read, with one interpolation.
 
-use super::channel::{DeviceImage, Metric, both, coarser, factors_for, weights_at};
+use super::channel::{ChannelSimilarity, DeviceImage, both, coarser, factors_for, weights_at};
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
 use super::side::{Mover, Side};
@@ -81,14 +81,14 @@ impl<D: Device> Deformation for Pair<D> {
 /// One greedy step.
 pub struct Greedy<D: Device> {
     options: DeformOptions,
-    metrics: Vec<Metric>,
+    metrics: Vec<ChannelSimilarity>,
     mover: Option<Mover<D>>,
 }
 
 impl<D: Device> Greedy<D> {
     /// With a metric for each channel.
     #[must_use]
-    pub fn new(options: DeformOptions, metrics: Vec<Metric>) -> Self {
+    pub fn new(options: DeformOptions, metrics: Vec<ChannelSimilarity>) -> Self {
         Self { options, metrics, mover: None }
     }
 }

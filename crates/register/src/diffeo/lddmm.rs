@@ -11,7 +11,9 @@
 //! One iteration goes forward in time with `φ_{j,0}`, keeps the images, and goes backward with
 //! `φ_{j,1}`, where it updates the velocities at once.
 
-use super::channel::{DeviceImage, Metric, Moved, both, coarser, factors_for, seen, weights_at};
+use super::channel::{
+    ChannelSimilarity, DeviceImage, Moved, both, coarser, factors_for, seen, weights_at,
+};
 use super::greedy::finest;
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
@@ -334,7 +336,7 @@ struct Work<D: Device> {
 /// One step of gradient descent in all velocities.
 pub struct Lddmm<D: Device> {
     options: DeformOptions,
-    metrics: Vec<Metric>,
+    metrics: Vec<ChannelSimilarity>,
     work: Option<Work<D>>,
     /// The factor of the gradient; none before it is set by the first gradient of a scale.
     rate: Option<f64>,
@@ -346,7 +348,7 @@ pub struct Lddmm<D: Device> {
 impl<D: Device> Lddmm<D> {
     /// With a metric for each channel.
     #[must_use]
-    pub fn new(options: DeformOptions, metrics: Vec<Metric>) -> Self {
+    pub fn new(options: DeformOptions, metrics: Vec<ChannelSimilarity>) -> Self {
         Self {
             options,
             metrics,
@@ -576,7 +578,12 @@ mod tests {
             time_steps,
             ..DeformOptions::of(DeformModel::Lddmm)
         };
-        let metric = Metric { similarity: DeformSimilarity::Ssd, weight: 1.0, radius: 2, bins: 16 };
+        let metric = ChannelSimilarity {
+            similarity: DeformSimilarity::Ssd,
+            weight: 1.0,
+            radius: 2,
+            bins: 16,
+        };
         let (fixed, moving) = (ball(10.0, 5.5), ball(9.0, 4.5));
         let affine = Affine::identity();
         let path = Path::new(device.clone(), fixed, moving, None, grid.clone(), affine, time_steps);

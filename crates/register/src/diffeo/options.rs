@@ -144,32 +144,32 @@ impl DeformOptions {
             Err(RegisterError::Option { option, value, remedy: remedy.into() })
         };
         if self.schedule.is_empty() {
-            return wrong("--schedule", "empty".into(), "give scales such as 4x100,2x100,1x50");
+            return wrong("schedule", "empty".into(), "give scales such as 4x100,2x100,1x50");
         }
         if let Some(s) = self.schedule.iter().find(|s| !(1..=64).contains(&s.factor)) {
-            return wrong("--schedule", s.factor.to_string(), "factors are from 1 to 64");
+            return wrong("schedule", s.factor.to_string(), "factors are from 1 to 64");
         }
         if self.schedule.windows(2).any(|s| s[0].factor < s[1].factor) {
             let order = "give the largest factor first";
-            return wrong("--schedule", "not coarse to fine".into(), order);
+            return wrong("schedule", "not coarse to fine".into(), order);
         }
         let within = |value: f64, low: f64, high: f64| (low..=high).contains(&value);
         for (option, value, fits, remedy) in [
-            ("--step", self.step, self.step > 0.0 && self.step <= 2.0, "above 0, at most 2 voxels"),
+            ("step", self.step, self.step > 0.0 && self.step <= 2.0, "above 0, at most 2 voxels"),
             (
-                "--total-sigma",
+                "total-sigma",
                 self.total_sigma,
                 within(self.total_sigma, 0.0, 20.0),
                 "give 0 to 20 voxels",
             ),
             (
-                "--convergence",
+                "convergence",
                 self.convergence.threshold,
                 within(self.convergence.threshold, 0.0, 0.999),
                 "give a part from 0 (never) to 0.999, such as 0.01",
             ),
             (
-                "--lddmm-sigma",
+                "lddmm-sigma",
                 self.sigma,
                 self.sigma > 0.0 && self.sigma.is_finite(),
                 "give a number above 0, such as 0.1",
@@ -180,11 +180,11 @@ impl DeformOptions {
             }
         }
         for (option, value, low, high, remedy) in [
-            ("--radius", self.radius, 1, 20, "give 1 to 20 voxels"),
-            ("--bins", self.bins, 8, 512, "give 8 to 512"),
-            ("--time-steps", self.time_steps, 1, 1000, "give 1 to 1000"),
+            ("radius", self.radius, 1, 20, "give 1 to 20 voxels"),
+            ("bins", self.bins, 8, 512, "give 8 to 512"),
+            ("time-steps", self.time_steps, 1, 1000, "give 1 to 1000"),
             (
-                "--convergence-window",
+                "convergence-window",
                 self.convergence.window,
                 1,
                 usize::MAX,
@@ -198,7 +198,7 @@ impl DeformOptions {
         if self.model == DeformModel::Lddmm && self.solver.kind == SolverKind::Gaussian {
             let remedy = "it has no norm of the velocity, which --model lddmm minimises; use fft, \
                           sor, cg or hybrid";
-            return wrong("--solver", "gaussian".into(), remedy);
+            return wrong("solver", "gaussian".into(), remedy);
         }
         self.solver.check()
     }
@@ -226,4 +226,18 @@ pub struct DeformInput<'a> {
     pub fixed_mask: Option<&'a Volume<f32>>,
     /// Where the deformation starts: fixed world to moving world.
     pub affine: Affine,
+}
+
+impl<'a> DeformInput<'a> {
+    /// One pair of images of which all voxels count, from an affine map on.
+    #[must_use]
+    pub fn new(
+        fixed: &'a Volume<f32>,
+        moving: &'a Volume<f32>,
+        similarity: DeformSimilarity,
+        affine: Affine,
+    ) -> Self {
+        let channel = ChannelInput { fixed, moving, similarity, weight: 1.0 };
+        Self { channels: vec![channel], fixed_mask: None, affine }
+    }
 }

@@ -3,7 +3,7 @@
 use super::calibrate::{
     Calibration, HistogramMatch, TOP, foreground_threshold, match_histogram_on,
 };
-use super::channel::{DeviceImage, Metric, reaches_border};
+use super::channel::{ChannelSimilarity, DeviceImage, reaches_border};
 use super::clip::{Guard, IndexBox, common_box, crop, crop_grid, foreground_box, paste_field};
 use super::greedy::{Greedy, Pair, finest};
 use super::lddmm::{Lddmm, Path};
@@ -31,12 +31,12 @@ fn option(option: &'static str, value: impl ToString, remedy: &str) -> RegisterE
 
 fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
     if input.channels.is_empty() {
-        return Err(option("--channel", "none", "give at least one pair of images"));
+        return Err(option("channel", "none", "give at least one pair of images"));
     }
     options.check()?;
     for channel in &input.channels {
         if !(channel.weight > 0.0 && channel.weight.is_finite()) {
-            return Err(option("--channel", channel.weight, "give a weight above 0"));
+            return Err(option("channel", channel.weight, "give a weight above 0"));
         }
     }
     for factor in input.affine.matrix.svd(false, false).singular_values.iter() {
@@ -45,7 +45,7 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
             let remedy = "no deformation can start there; give a map that fits the images, or \
                           none where their headers do; an affine registration that ends so has \
                           failed";
-            return Err(option("--affine", value, remedy));
+            return Err(option("affine", value, remedy));
         }
     }
     Ok(())
@@ -85,10 +85,10 @@ pub fn register_deformable<D: Device>(
         check_grid("fixed mask", mask, whole)?;
         prepared.mask = Some(mask_on(device, mask, &to)?);
     }
-    let metrics: Vec<Metric> = input
+    let metrics: Vec<ChannelSimilarity> = input
         .channels
         .iter()
-        .map(|c| Metric {
+        .map(|c| ChannelSimilarity {
             similarity: c.similarity,
             weight: c.weight,
             radius: options.radius,
@@ -150,7 +150,7 @@ fn run<D: Device>(
     device: &D,
     images: Prepared<D>,
     grid: Grid,
-    metrics: Vec<Metric>,
+    metrics: Vec<ChannelSimilarity>,
     input: &DeformInput<'_>,
     options: &DeformOptions,
     progress: &dyn Progress,

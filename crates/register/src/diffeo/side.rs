@@ -1,6 +1,6 @@
 //! An image that flows, and what moves it.
 
-use super::channel::{DeviceImage, Metric, Moved, seen};
+use super::channel::{ChannelSimilarity, DeviceImage, Moved, seen};
 use super::options::{DeformOptions, StepRule};
 use super::solver::{self, Solver};
 use crate::error::Result;
@@ -149,7 +149,7 @@ impl<D: Device> Mover<D> {
         device: &D,
         references: impl Iterator<Item = &'a D::Buffer<f32>>,
         moved: impl Iterator<Item = &'a D::Buffer<f32>>,
-        metrics: &[Metric],
+        metrics: &[ChannelSimilarity],
         weights: Option<&D::Buffer<f32>>,
     ) -> Result<f64> {
         let mut energy = 0.0;

@@ -5,7 +5,9 @@
 //! treated alike in every step: exchanging the images exchanges the fields, and so inverts the
 //! result. The grid of the middle does not depend on their order either.
 
-use super::channel::{DeviceImage, Metric, Moved, both, clamp_weights, coarser, factors_for};
+use super::channel::{
+    ChannelSimilarity, DeviceImage, Moved, both, clamp_weights, coarser, factors_for,
+};
 use super::greedy::finest;
 use super::mend::{ERROR, invert_consistently, mend};
 use super::multiscale::{Deformation, Iteration, Scale};
@@ -20,9 +22,9 @@ use voxalign_image::{Affine, Grid, Matrix3, Matrix4, Vector3};
 ///
 /// # Errors
 /// A map without a real square root, such as a reflection.
-pub fn half_way(affine: &Affine) -> Result<Affine> {
+pub fn square_root(affine: &Affine) -> Result<Affine> {
     let failed = || RegisterError::Option {
-        option: "--model",
+        option: "model",
         value: "symmetric".to_owned(),
         remedy: "the affine map has no half-way map (it mirrors, or turns by 180 degrees); use \
                  --model greedy"
@@ -117,10 +119,10 @@ impl<D: Device> Middle<D> {
         mask: Option<DeviceImage<D>>,
         affine: &Affine,
     ) -> Result<Self> {
-        let half = half_way(affine)?;
+        let half = square_root(affine)?;
         let (Some(f), Some(m)) = (fixed.first(), moving.first()) else {
             return Err(RegisterError::Option {
-                option: "--channel",
+                option: "channel",
                 value: "none".to_owned(),
                 remedy: "give at least one pair of images".to_owned(),
             });
@@ -209,14 +211,14 @@ impl<D: Device> Deformation for Middle<D> {
 /// One symmetric step.
 pub struct Symmetric<D: Device> {
     options: DeformOptions,
-    metrics: Vec<Metric>,
+    metrics: Vec<ChannelSimilarity>,
     movers: Vec<Mover<D>>,
 }
 
 impl<D: Device> Symmetric<D> {
     /// With a metric for each channel.
     #[must_use]
-    pub fn new(options: DeformOptions, metrics: Vec<Metric>) -> Self {
+    pub fn new(options: DeformOptions, metrics: Vec<ChannelSimilarity>) -> Self {
         Self { options, metrics, movers: Vec::new() }
     }
 }
@@ -277,14 +279,14 @@ mod tests {
             Vector3::new(3.0, 5.0, -7.0),
             Vector3::new(10.0, -4.0, 2.0),
         );
-        let h = half_way(&a).unwrap();
+        let h = square_root(&a).unwrap();
         let twice = h.then(&h);
         for p in [Vector3::zeros(), Vector3::new(50.0, -20.0, 80.0)] {
             assert!((twice.apply(p) - a.apply(p)).norm() < 1e-9);
         }
         let mirror =
             Affine::from_rows([[-1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]);
-        assert!(half_way(&mirror).is_err());
+        assert!(square_root(&mirror).is_err());
     }
 
     #[test]
@@ -292,8 +294,8 @@ mod tests {
         let f = Grid::axis_aligned([20, 30, 40], [1.0, 1.2, 0.9]).unwrap();
         let m = Grid::axis_aligned([25, 20, 30], [1.1, 1.0, 1.3]).unwrap();
         let a = Affine::translation(Vector3::new(4.0, -2.0, 3.0));
-        let h = half_way(&a).unwrap();
-        let back = half_way(&a.inverse().unwrap()).unwrap();
+        let h = square_root(&a).unwrap();
+        let back = square_root(&a.inverse().unwrap()).unwrap();
         let (one, other) = (middle_grid(&f, &m, &h).unwrap(), middle_grid(&m, &f, &back).unwrap());
         assert!(one.approx_eq(&other, 1e-9), "{one} {other}");
     }

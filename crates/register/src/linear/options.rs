@@ -135,3 +135,11 @@ pub struct AffineInput<'a> {
     /// How much each voxel of the fixed image counts (not negative), on its grid.
     pub fixed_weight: Option<&'a Volume<f32>>,
 }
+
+impl<'a> AffineInput<'a> {
+    /// Two images of which all voxels count.
+    #[must_use]
+    pub fn new(fixed: &'a Volume<f32>, moving: &'a Volume<f32>) -> Self {
+        Self { fixed, moving, fixed_mask: None, moving_mask: None, fixed_weight: None }
+    }
+}

@@ -9,8 +9,8 @@ use super::search::{Candidate, ELSEWHERE, Stage, display, distinct, global, pert
 use super::verdict::{Findings, judge};
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result};
-use crate::metric::Cost;
 use crate::metric::level::LevelImages;
+use crate::metric::{Cost, CostSums};
 use crate::metric::{Level, LevelSettings};
 use crate::progress::{Event, Progress};
 use std::time::Instant;
@@ -24,20 +24,11 @@ const RIVALS: usize = 4;
 /// Alignments that compete once more at the third stage.
 const FINALISTS: usize = 3;
 
-/// Bins at full resolution where none are given.
-fn default_bins(cost: Cost) -> usize {
-    match cost {
-        Cost::Cr => 256,
-        Cost::Mi | Cost::Nmi => 64,
-        Cost::Ncc | Cost::Ssd => 1,
-    }
-}
-
 /// The stages have a quarter, a half, and all of the bins (64, 128, 256, 256 in section 4.3 of Li
 /// et al. 2015).
 fn bins_of_stage(cost: Cost, full: usize, stages_to_go: usize) -> usize {
-    match cost {
-        Cost::Ncc | Cost::Ssd => 1,
+    match cost.sums() {
+        CostSums::Moments => 1,
         _ => (full >> stages_to_go.saturating_sub(1).min(2)).max(full.min(16)),
     }
 }
@@ -53,23 +44,23 @@ fn freedom_of(dof: usize, flat: bool) -> Result<Freedom> {
         (4 | 7, true) | (7, false) => Ok(Freedom::Similarity),
         (9, false) => Ok(Freedom::Scales),
         (6 | 9 | 12, true) | (12, false) => Ok(Freedom::Affine),
-        (_, true) => Err(option("--dof", dof, "2D images take 3, 4 or 6")),
-        (_, false) => Err(option("--dof", dof, "3D images take 6, 7, 9 or 12")),
+        (_, true) => Err(option("dof", dof, "2D images take 3, 4 or 6")),
+        (_, false) => Err(option("dof", dof, "3D images take 6, 7, 9 or 12")),
     }
 }
 
 fn check(options: &AffineOptions) -> Result<()> {
-    let most = if matches!(options.cost, Cost::Mi | Cost::Nmi) { 512 } else { 4096 };
+    let most = options.cost.most_bins();
     if let Some(bins) = options.bins.filter(|b| !(4..=most).contains(b)) {
-        return Err(option("--bins", bins, &format!("between 4 and {most}")));
+        return Err(option("bins", bins, &format!("between 4 and {most}")));
     }
     if !(options.apodise >= 0.0 && options.apodise.is_finite()) {
-        return Err(option("--apodise", options.apodise, "a length in mm, 0 or more"));
+        return Err(option("apodise", options.apodise, "a length in mm, 0 or more"));
     }
     if let Some(levels) = &options.levels {
         let good = |l: &&f64| l.is_finite() && **l > 0.0;
         if levels.is_empty() || levels.iter().filter(good).count() != levels.len() {
-            return Err(option("--levels", format!("{levels:?}"), "lengths in mm above 0"));
+            return Err(option("levels", format!("{levels:?}"), "lengths in mm above 0"));
         }
     }
     let r = &options.range;
@@ -77,12 +68,12 @@ fn check(options: &AffineOptions) -> Result<()> {
     if r.angles.iter().any(|[a, b]| !(a <= b && *a >= -pi && *b <= pi)) {
         let degrees = r.angles.map(|a| a.map(f64::to_degrees));
         let remedy = "from -180 to 180 degrees, the smaller first";
-        return Err(option("--search-angles", format!("{degrees:?}"), remedy));
+        return Err(option("search-angles", format!("{degrees:?}"), remedy));
     }
     for step in [r.coarse, r.fine] {
         let degrees = step.to_degrees();
         if !(degrees >= 4.999 && step <= pi) {
-            return Err(option("--search-steps", degrees, "from 5 to 180 degrees"));
+            return Err(option("search-steps", degrees, "from 5 to 180 degrees"));
         }
     }
     Ok(())
@@ -170,7 +161,7 @@ fn register_scales<D: Device>(
     let largest = freedom_of(options.dof, flat)?;
     let (fixed_moments, moving_moments) = match images.first() {
         Some((f, m)) => (moments(device, f)?, moments(device, m)?),
-        None => return Err(option("--levels", "none", "at least one stage")),
+        None => return Err(option("levels", "none", "at least one stage")),
     };
     let model = Model {
         centre: fixed_moments.centre,
@@ -190,13 +181,13 @@ fn register_scales<D: Device>(
         }
     }
 
-    let scheme = match (options.scheme, options.cost) {
+    let scheme = match (options.scheme, options.cost.sums()) {
         (Some(scheme), _) => scheme,
-        (None, Cost::Cr) => device.preferred_scheme(),
+        (None, CostSums::Ratio) => device.preferred_scheme(),
         // Few bins, or none, make no difference between schemes that is worth a measurement.
         (None, _) => Scheme::ConflictFree,
     };
-    let full_bins = options.bins.unwrap_or_else(|| default_bins(options.cost));
+    let full_bins = options.bins.unwrap_or_else(|| options.cost.default_bins());
     let count = levels.len();
     // Poses further apart than this (mm at the model's radius) are other alignments.
     let elsewhere = ELSEWHERE * model.radius;
@@ -351,7 +342,7 @@ fn register_scales<D: Device>(
         cost_before,
         cost_start,
         cost_after: best.cost,
-        scheme: (!matches!(options.cost, Cost::Mi | Cost::Nmi)).then_some(scheme),
+        scheme: (options.cost.sums() != CostSums::Joint).then_some(scheme),
         overlap: field_overlap(fixed_grid, moving_grid, &transform),
         stages,
         verdict,

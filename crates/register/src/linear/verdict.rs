@@ -2,7 +2,7 @@
 
 use super::model::Model;
 use crate::choice::Choice;
-use crate::metric::Cost;
+use crate::metric::{Cost, CostSums};
 use crate::verdict::{Check, Verdict};
 use voxalign_image::{Affine, Transform, Vector3};
 
@@ -40,31 +40,13 @@ const LEAD: f64 = 0.05;
 /// Largest inverse-consistency error, mm.
 const INVERSE: f64 = 1e-3;
 
-/// The cost above which the images tell too little of each other. Matching pairs of heads, brains
-/// and lungs end well below it, also across modalities; different parts of the body above it. Few
-/// samples in many bins agree by
-/// chance, by about `bins / n` in the correlation ratio and `(bins - 1)^2 / 2 n` in the mutual
-/// information (Miller 1955).
-fn limit(cost: Cost, samples: usize, bins: usize) -> f64 {
-    let (n, bins) = (samples.max(1) as f64, bins as f64);
-    let chance = (bins - 1.0) * (bins - 1.0) / (2.0 * n);
-    match cost {
-        Cost::Cr => 0.55 - bins / n,
-        Cost::Mi => -0.15 - chance,
-        // In units of the joint entropy, which is at most that of all samples apart.
-        Cost::Nmi => -1.09 - chance / n.ln().max(1.0),
-        Cost::Ncc => 0.5,
-        Cost::Ssd => 1.2,
-    }
-}
-
 /// Checks everything and sums it up.
 pub(super) fn judge(f: &Findings) -> Verdict {
     let mut checks = Vec::new();
     let mut add = |name: &str, value: f64, asked: String, passed: bool| {
         checks.push(Check { name: name.to_owned(), value, asked, passed });
     };
-    let limit = limit(f.cost, f.samples, f.bins);
+    let limit = f.cost.limit(f.samples, f.bins);
     add(
         "cost after registration",
         f.cost_after,
@@ -116,9 +98,9 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     if let Some((best, other)) = f.rival {
         // What the winner has over the runner-up: of costs that are 0 for a perfect match, the part
         // of the other's cost that it saves; of informations, as a part of what it has over none.
-        let whole = |other: f64| match f.cost {
-            Cost::Cr | Cost::Ncc | Cost::Ssd => other,
-            Cost::Mi | Cost::Nmi => limit - best,
+        let whole = |other: f64| match f.cost.sums() {
+            CostSums::Ratio | CostSums::Moments => other,
+            CostSums::Joint => limit - best,
         };
         let lead = other.map_or(1.0, |other| ((other - best) / whole(other).max(1e-9)).min(1.0));
         add(

@@ -32,6 +32,63 @@ choices! { Cost:
     Ssd "ssd" "Mean squared difference: images of one kind and one scale of intensities",
 }
 
+/// The sums over an overlap that a cost is a function of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CostSums {
+    /// Of the moving values and their squares in each bin of the fixed image.
+    Ratio,
+    /// Of both images' values, squares and products: no histogram.
+    Moments,
+    /// Of the pairs of bins of both images.
+    Joint,
+}
+
+impl Cost {
+    /// The sums that it is a function of; what a cost can be told, and what it costs, depends on them.
+    #[must_use]
+    pub fn sums(self) -> CostSums {
+        match self {
+            Cost::Cr => CostSums::Ratio,
+            Cost::Ncc | Cost::Ssd => CostSums::Moments,
+            Cost::Mi | Cost::Nmi => CostSums::Joint,
+        }
+    }
+
+    /// Histogram bins at full resolution where none are given; 1 for a cost without histogram.
+    #[must_use]
+    pub fn default_bins(self) -> usize {
+        match self.sums() {
+            CostSums::Ratio => 256,
+            CostSums::Joint => 64,
+            CostSums::Moments => 1,
+        }
+    }
+
+    /// The most bins that can be asked for.
+    #[must_use]
+    pub fn most_bins(self) -> usize {
+        if self.sums() == CostSums::Joint { 512 } else { 4096 }
+    }
+
+    /// The cost above which the images tell too little of each other. Matching pairs of heads, brains
+    /// and lungs end well below it, also across modalities; different parts of the body above it. Few
+    /// `samples` in many `bins` agree by chance, by about `bins / n` in the correlation ratio and
+    /// `(bins - 1)^2 / 2 n` in the mutual information (Miller 1955).
+    #[must_use]
+    pub fn limit(self, samples: usize, bins: usize) -> f64 {
+        let (n, bins) = (samples.max(1) as f64, bins as f64);
+        let chance = (bins - 1.0) * (bins - 1.0) / (2.0 * n);
+        match self {
+            Cost::Cr => 0.55 - bins / n,
+            Cost::Mi => -0.15 - chance,
+            // In units of the joint entropy, which is at most that of all samples apart.
+            Cost::Nmi => -1.09 - chance / n.ln().max(1.0),
+            Cost::Ncc => 0.5,
+            Cost::Ssd => 1.2,
+        }
+    }
+}
+
 /// A cost and its derivative in every sum.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostAndSlopes {

@@ -1,6 +1,6 @@
 //! Two images at one scale, ready to be compared under affine maps.
 
-use super::cost::{self, Cost, CostAndSlopes};
+use super::cost::{self, Cost, CostAndSlopes, CostSums};
 use super::range::robust_range_on;
 use crate::error::Result;
 use std::sync::{Arc, OnceLock};
@@ -105,7 +105,7 @@ impl<D: Device> Level<D> {
     pub fn new(device: &D, images: LevelImages<D>, settings: LevelSettings) -> Result<Self> {
         let weight = images.fixed_weight.as_deref();
         let (low, high) = range_of(device, &images.fixed, weight)?;
-        let binned = !matches!(settings.cost, Cost::Ncc | Cost::Ssd);
+        let binned = settings.cost.sums() != CostSums::Moments;
         let binning = Binning { low, high, bins: if binned { settings.bins } else { 1 } };
         let options = LayoutOptions { binning, workload: WORKLOAD, keep_values: !binned };
         let dims = images.fixed_grid.dims();

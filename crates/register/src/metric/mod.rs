@@ -14,5 +14,5 @@ pub mod level;
 pub mod range;
 pub mod reference;
 
-pub use cost::Cost;
+pub use cost::{Cost, CostSums};
 pub use level::{Evaluation, Level, LevelSettings};

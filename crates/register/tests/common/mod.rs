@@ -51,7 +51,7 @@ pub fn register(
 }
 
 pub fn input<'a>(fixed: &'a Volume<f32>, moving: &'a Volume<f32>) -> AffineInput<'a> {
-    AffineInput { fixed, moving, fixed_mask: None, moving_mask: None, fixed_weight: None }
+    AffineInput::new(fixed, moving)
 }
 
 /// The image on another grid: `out(p) = image(transform(p))`.

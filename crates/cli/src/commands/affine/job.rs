@@ -147,7 +147,6 @@ pub(crate) fn register_only<D: Device>(
     moving: &Volume<f32>,
     options: &AffineOptions,
 ) -> Result<AffineResult, Failure> {
-    let input =
-        AffineInput { fixed, moving, fixed_mask: None, moving_mask: None, fixed_weight: None };
+    let input = AffineInput::new(fixed, moving);
     Ok(register_affine(device, &input, options, &voxalign_register::Silent)?)
 }

@@ -117,8 +117,7 @@ fn already_there<D: Device>(
     moving: &Volume<f32>,
     options: &AffineOptions,
 ) -> Result<f64, Failure> {
-    let images =
-        AffineInput { fixed, moving, fixed_mask: None, moving_mask: None, fixed_weight: None };
+    let images = AffineInput::new(fixed, moving);
     let images = DeviceInput::upload(device, &images)?;
     let mut times = Vec::new();
     for _ in 0..3 {

@@ -126,14 +126,14 @@ impl SolverOptions {
             if !(self.sigma.is_finite() && self.sigma > 0.0) {
                 let remedy =
                     "the width of the Gaussian is a number of voxels above 0, such as 1.732";
-                return wrong("--sigma", self.sigma.to_string(), remedy);
+                return wrong("sigma", self.sigma.to_string(), remedy);
             }
             return Ok(());
         }
         for (option, value, usual) in [
-            ("--alpha", self.alpha, "0.01"),
-            ("--beta", self.beta, "0"),
-            ("--gamma", self.gamma, "0.001"),
+            ("alpha", self.alpha, "0.01"),
+            ("beta", self.beta, "0"),
+            ("gamma", self.gamma, "0.001"),
         ] {
             if !(value.is_finite() && value >= 0.0) {
                 let remedy = format!("it must be a number that is not negative, such as {usual}");
@@ -143,14 +143,14 @@ impl SolverOptions {
         if self.gamma == 0.0 && (self.alpha == 0.0 || self.boundary == Boundary::Periodic) {
             let remedy = "without it the velocity of a constant force has no bound; \
                           give a number above 0, such as 0.001";
-            return wrong("--gamma", "0".into(), remedy);
+            return wrong("gamma", "0".into(), remedy);
         }
         if self.iterations == Some(0) {
-            return wrong("--solver-iterations", "0".into(), "give at least 1");
+            return wrong("solver-iterations", "0".into(), "give at least 1");
         }
         if !(self.tolerance > 0.0 && self.tolerance < 1.0) {
             let remedy = "a relative residual is between 0 and 1, such as 0.001";
-            return wrong("--solver-tolerance", self.tolerance.to_string(), remedy);
+            return wrong("solver-tolerance", self.tolerance.to_string(), remedy);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use voxalign_compute::Device;
 use voxalign_image::{Affine, Grid, Vector3, Volume};
 use voxalign_io::image::read_volume;
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformOptions, DeformResult, DeformSimilarity, register_deformable,
+    DeformInput, DeformOptions, DeformResult, DeformSimilarity, register_deformable,
 };
 use voxalign_register::linear::AffineOptions;
 use voxalign_register::{Event, Progress};
@@ -76,8 +76,7 @@ impl Images {
     ) -> Result<DeformResult, Failure> {
         interrupt::check()?;
         let (fixed, moving) = (&self.fixed, &self.moving);
-        let channel = ChannelInput { fixed, moving, similarity, weight: 1.0 };
-        let input = DeformInput { channels: vec![channel], fixed_mask: None, affine: self.affine };
+        let input = DeformInput::new(fixed, moving, similarity, self.affine);
         Ok(register_deformable(device, &input, options, watch)?)
     }
 
