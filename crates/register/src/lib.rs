@@ -2,8 +2,8 @@
 //!
 //! [`linear::register_affine`] finds a rigid, similarity or affine map and needs no start,
 //! [`diffeo::register_deformable`] a deformation that can be undone, after an affine map. Both take
-//! images and options, run on any [`Device`](voxalign_compute::Device), tell a [`Progress`] what they do, and end
-//! with a [`Verdict`]. [`compare`] scores alignments, whoever made them.
+//! images and options, run on any [`Device`](voxalign_compute::Device), tell a [`Progress`] what they
+//! do, and end with a [`Verdict`]. [`compare`] scores alignments, whoever made them.
 //!
 //! A registration is made of orthogonal parts: a similarity ([`metric`], [`diffeo::channel`]), a
 //! transform model with its schedule of scales ([`linear`], [`diffeo`]) and an optimiser

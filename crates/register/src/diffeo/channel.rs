@@ -232,11 +232,14 @@ const NOISE: f64 = 1e-4;
 const RANGE: (f32, f32) = (-0.05, 1.05);
 
 impl ChannelSimilarity {
-    /// The energy, with `slope` its derivative in every value of `moved`, both times the weight.
-    /// Intensities are calibrated.
+    /// The energy, with `slope` its derivative in every value of `moved`, both times the weight: the
+    /// formulas are those of [`DeformSimilarity`]. Intensities are calibrated; all buffers have a number
+    /// for each voxel of `dims`. Along an axis of size 1 windows have no width.
     ///
     /// # Errors
-    /// Wrong lengths, what fails on the device.
+    /// Wrong lengths; weights that are negative, or zero everywhere, where the similarity refuses them
+    /// (for [`DeformSimilarity::Ssd`] these make an energy that is not a number); what fails on the
+    /// device.
     pub fn evaluate<D: Device>(
         &self,
         device: &D,

@@ -26,18 +26,22 @@ choices! { DeformModel:
     Lddmm "lddmm" "Large deformation diffeomorphic metric mapping: a shortest path",
 }
 
-/// The similarity of a channel, as an energy that is minimised.
+/// The similarity of a channel, as an energy that is minimised; `f` is the fixed and `m` the warped
+/// moving image, both calibrated to 0 to 1, and `w` what a voxel counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum DeformSimilarity {
-    /// Mean squared difference of calibrated intensities.
+    /// Mean squared difference, `Σ w (m − f)² / Σ w`: for one kind of image.
     Ssd,
-    /// Local normalised cross correlation.
+    /// Local normalised cross correlation, -1 to 0:
+    /// [`local_correlation`](voxalign_compute::ops::Similarity::local_correlation). Also where
+    /// brightness changes slowly over an image.
     #[default]
     Lncc,
-    /// Mutual information.
+    /// [Mutual information](crate::metric::cost::mutual_information), in nats, of the joint histogram:
+    /// also between kinds of image.
     Mi,
-    /// Normalised mutual information.
+    /// [Normalised mutual information](crate::metric::cost::normalised_mutual_information), -2 to -1.
     Nmi,
 }
 
