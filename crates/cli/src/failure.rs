@@ -75,7 +75,13 @@ impl Failure {
 
 impl From<IoError> for Failure {
     fn from(error: IoError) -> Self {
-        Failure::Input(error.to_string())
+        match error {
+            // The library knows no options.
+            IoError::GeometryNeeded { .. } => {
+                Failure::Input(format!("{error}; give --fixed-geometry and --moving-geometry"))
+            }
+            _ => Failure::Input(error.to_string()),
+        }
     }
 }
 

@@ -4,12 +4,12 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::output;
 use crate::progress::Talk;
+use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use voxalign_image::Transform;
 use voxalign_image::{Grid, LabelMap, Volume};
-use voxalign_io::IoError;
 use voxalign_io::image::{self, DataType, ImageInfo, WriteOptions};
 use voxalign_io::transform::{self, Geometry};
 
@@ -82,7 +82,7 @@ pub(crate) fn image_with_info(
 }
 
 /// Facts about a geometry that `info` tells but that nothing has to be done about.
-fn is_normal_geometry(oddity: &str) -> bool {
+pub(crate) fn is_normal_geometry(oddity: &str) -> bool {
     ["the voxel axes are oblique", "the voxel axes are left-handed", "the voxels are anisotropic"]
         .iter()
         .any(|fact| oddity.starts_with(fact))
@@ -113,14 +113,22 @@ impl Grids {
     }
 }
 
-/// Reads one transform; a missing geometry is explained in terms of the options.
+/// Reads one transform.
 pub(crate) fn transform(path: &Path, geometry: &Geometry<'_>) -> Result<Transform, Failure> {
-    match transform::read(path, geometry) {
-        Err(e @ IoError::GeometryNeeded { .. }) => {
-            Err(Failure::input(format!("{e}; give --fixed-geometry and --moving-geometry")))
-        }
-        other => Ok(other?),
+    Ok(transform::read(path, geometry)?)
+}
+
+/// The value outside of an image where none is given: 0, or the smallest value where at least a
+/// hundredth of the voxels are below 0, as in CT.
+pub(crate) fn background(image: &Volume<f32>) -> f32 {
+    let data = image.data();
+    let below = data.par_iter().filter(|&&v| v < 0.0).count();
+    if below * 100 < data.len() {
+        return 0.0;
     }
+    let smallest = |a: f32, b: f32| a.min(b);
+    let finite = data.par_iter().copied().filter(|v| v.is_finite());
+    finite.reduce(|| 0.0, smallest)
 }
 
 /// How images are written; `dimensions` is that of the file whose grid they have.
@@ -366,6 +374,16 @@ mod tests {
         }
         assert!(kind(Path::new("a.jpg")).is_err());
         assert!(kind(Path::new("a")).is_err());
+    }
+
+    #[test]
+    fn outside_is_background() {
+        let grid = Grid::axis_aligned([10, 10, 2], [1.0; 3]).unwrap();
+        let ct = Volume::from_fn(grid.clone(), |x, _, _| if x < 3 { -1000.0 } else { 40.0 });
+        assert_eq!(background(&ct), -1000.0);
+        // Ringing below 0 is no background.
+        let mr = Volume::from_fn(grid, |x, y, z| if x + y + z == 0 { -2.0 } else { x as f32 });
+        assert_eq!(background(&mr), 0.0);
     }
 
     #[test]

@@ -167,6 +167,26 @@ fn masks_and_weights_are_taken() {
 }
 
 #[test]
+fn what_a_reader_should_know_is_in_the_record() {
+    let place = Place::new();
+    place.pair();
+    // Labels that agree before, as their headers say, and not after.
+    fs::copy(place.path("fixed_labels.nii.gz"), place.path("wrong.nii.gz")).unwrap();
+    // CT: outside of the image is air.
+    let ct = read_volume(place.path("moving.nii.gz")).unwrap().map(|v| 10.0 * v - 1000.0);
+    place.image("ct.nii.gz", &ct);
+    let line = "affine fixed.nii.gz ct.nii.gz -o out --no-report --fixed-labels fixed_labels.nii.gz \
+                --moving-labels wrong.nii.gz";
+    place.line(line).expect(0);
+    let record = record(&place, "out");
+    assert_eq!(record["parameters"]["outside"], -1000.0);
+    let remarks = record["verdict"]["remarks"].to_string();
+    assert!(remarks.contains("labels overlap less"), "{remarks}");
+    let warped = read_volume(place.path("out/warped.nii.gz")).unwrap();
+    assert!(warped.data().contains(&-1000.0) && !warped.data().contains(&0.0));
+}
+
+#[test]
 fn a_2d_pair() {
     let place = Place::new();
     let turn = voxalign_image::AffineParameters {

@@ -316,6 +316,23 @@ fn a_bad_affine_part_is_a_bad_verdict() {
 }
 
 #[test]
+fn a_start_that_is_far_off_is_a_bad_verdict() {
+    let place = Place::new();
+    let fixed = common::grid([40, 44, 36], 4.0);
+    let head = common::head(&fixed, &Affine::identity());
+    place.image("a.nii.gz", &head);
+    let off = fixed.moved(&Affine::translation(Vector3::new(48.0, 0.0, 0.0))).unwrap();
+    place.image("b.nii.gz", &head.with_grid(off).unwrap());
+    let line = "deform a.nii.gz b.nii.gz -o out --no-report --schedule 2x10 --affine";
+    let run = place.line(&format!("{line} none")).expect(1);
+    assert!(run.out.contains("shared information") && run.out.contains("try: start nearer"));
+    // With a start that fits, and without one, the same images are fine.
+    place.line(line.trim_end_matches(" --affine")).expect(0);
+    place.line("affine a.nii.gz b.nii.gz -o lin --no-report").expect(0);
+    place.line(&format!("{line} lin/affine.tfm")).expect(0);
+}
+
+#[test]
 fn options_that_would_be_ignored_or_cannot_be_are_errors() {
     let place = Place::new();
     small(&place);
@@ -324,6 +341,9 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
         ("--affine nowhere.tfm", &["auto", "file"][..]),
         ("--affine la.nii.gz", &["--affine"]),
         ("--model xx", &["greedy", "symmetric", "lddmm"]),
+        ("--dof 6", &["--dof", "voxalign affine", "--affine"]),
+        ("--moving-mask m.nii", &["--moving-mask", "voxalign affine", "--affine"]),
+        ("--threads 0", &["--threads", "1 to 1024"]),
         ("--model lddmm --solver gaussian", &["--solver", "gaussian", "lddmm", "fft"]),
         ("--model lddmm --total-sigma 1", &["--total-sigma", "greedy"]),
         ("--model lddmm --step-rule adaptive", &["--step-rule"]),

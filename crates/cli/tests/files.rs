@@ -82,7 +82,7 @@ fn types_and_nan() {
 fn points_between_conventions() {
     let place = Place::new();
     place.write("p.csv", "x,y,z,name\n1,2,3,nose\n");
-    place.line("convert p.csv q.csv --points-to lps").expect(0);
+    place.line("convert p.csv q.csv --to-convention lps").expect(0);
     let text = std::fs::read_to_string(place.path("q.csv")).unwrap();
     assert!(text.contains("-1,-2,3,nose"), "{text}");
     place.line("convert p.csv q.csv --replace-nan 0").expect(2).says(&["is for images"]);

@@ -59,7 +59,10 @@ pub enum RegisterError {
         role: &'static str,
     },
     /// Two images that must share a grid do not.
-    #[error("the {role} is on another grid than its image: {mask} against {image}")]
+    #[error(
+        "the {role} is on another grid than its image: {mask} against {image}; bring it there first, by \
+         `voxalign apply -i MASK -r IMAGE --interpolation nearest -o MASK_ON_IMAGE`"
+    )]
     MaskGrid {
         /// Which mask.
         role: &'static str,
@@ -127,6 +130,22 @@ pub enum RegisterError {
     /// The run was stopped by the caller.
     #[error("the registration was stopped before it ended")]
     Stopped,
+}
+
+impl RegisterError {
+    /// The image that it is about, where it is about one: `fixed`, `moving`, `fixed mask` and so on.
+    #[must_use]
+    pub fn role(&self) -> Option<&'static str> {
+        match self {
+            Self::Constant { role, .. }
+            | Self::NotFinite { role, .. }
+            | Self::EmptyMask { role }
+            | Self::MaskGrid { role, .. }
+            | Self::TooFew { role, .. }
+            | Self::FlatAxis { role, .. } => Some(role),
+            _ => None,
+        }
+    }
 }
 
 /// Result with [`RegisterError`].

@@ -13,6 +13,24 @@ pub struct Check {
     pub asked: String,
     /// Whether it is met.
     pub passed: bool,
+    /// What to try where it is not met; empty where nothing can be said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remedy: String,
+}
+
+impl Check {
+    /// A check of a value; `remedy` is kept where it is not met.
+    #[must_use]
+    pub fn new(
+        name: impl Into<String>,
+        value: f64,
+        asked: impl Into<String>,
+        passed: bool,
+        remedy: &str,
+    ) -> Self {
+        let remedy = if passed { String::new() } else { remedy.to_owned() };
+        Self { name: name.into(), value, asked: asked.into(), passed, remedy }
+    }
 }
 
 /// Whether a result can be used: the sum of its checks.
@@ -34,13 +52,36 @@ impl Verdict {
     }
 
     /// This verdict with the failed checks of a part that came before it: a result is no better than
-    /// what it starts from. `part` names it, such as `affine part`.
+    /// what it starts from. `part` names it, such as `affine part`, and `remedy` says what helps.
     #[must_use]
-    pub fn after(&self, part: &str, before: &Verdict) -> Self {
+    pub fn after(&self, part: &str, before: &Verdict, remedy: &str) -> Self {
         let mut checks = self.checks.clone();
         let failed = before.checks.iter().filter(|c| !c.passed);
-        checks.extend(failed.map(|c| Check { name: format!("{part}: {}", c.name), ..c.clone() }));
+        checks.extend(failed.map(|c| Check {
+            name: format!("{part}: {}", c.name),
+            remedy: remedy.to_owned(),
+            ..c.clone()
+        }));
         Self::new(checks, self.remarks.clone())
+    }
+
+    /// This verdict with a further check, where there is one.
+    #[must_use]
+    pub fn with(mut self, check: Option<Check>) -> Self {
+        self.checks.extend(check);
+        Self::new(self.checks, self.remarks)
+    }
+
+    /// What to try, of all failed checks, each once.
+    #[must_use]
+    pub fn remedies(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        for check in self.checks.iter().filter(|c| !c.passed && !c.remedy.is_empty()) {
+            if !all.contains(&check.remedy.as_str()) {
+                all.push(&check.remedy);
+            }
+        }
+        all
     }
 
     /// One line: `good`, or `bad:` and what failed.
@@ -64,17 +105,18 @@ mod tests {
     use super::*;
 
     fn verdict(name: &str, passed: bool) -> Verdict {
-        let check =
-            Check { name: name.to_owned(), value: 1.0, asked: "at most 0".to_owned(), passed };
-        Verdict::new(vec![check], Vec::new())
+        Verdict::new(vec![Check::new(name, 1.0, "at most 0", passed, "look")], Vec::new())
     }
 
     #[test]
     fn a_result_is_no_better_than_its_start() {
         let good = verdict("folds", true);
-        assert_eq!(good.after("affine part", &verdict("cost", true)), good);
-        let bad = good.after("affine part", &verdict("cost", false));
+        assert_eq!(good.after("affine part", &verdict("cost", true), "start elsewhere"), good);
+        let bad = good.after("affine part", &verdict("cost", false), "start elsewhere");
         assert!(!bad.good);
         assert_eq!(bad.summary(), "bad: affine part: cost is 1.0000, at most 0 needed");
+        assert_eq!(bad.remedies(), ["start elsewhere"]);
+        let both = verdict("folds", false).after("affine part", &bad, "look");
+        assert_eq!(both.remedies(), ["look"]);
     }
 }

@@ -21,6 +21,13 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
+/// A text with its first letter large.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    first + letters.as_str()
+}
+
 /// A number with a fixed count of decimals and a typographic minus; never `-0`.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {

@@ -1,7 +1,7 @@
 //! What a run did and how it ended, in words and tables; for all reports of registrations.
 
 use crate::frame::machine_facts;
-use crate::html::{bytes, escape, fixed, number, seconds, shell, table, title};
+use crate::html::{self, bytes, escape, fixed, number, seconds, shell, table, title};
 use crate::record::{RunRecord, TransformRecord};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -48,6 +48,14 @@ pub(crate) fn verdict(record: &RunRecord) -> String {
             })
             .collect();
         out += &table("checks", &["Check", "#Found", "Asked for", "Outcome"], &rows);
+    }
+    let remedies = verdict.remedies();
+    if !remedies.is_empty() {
+        out.push_str("<p class=\"remarks\">What to try:</p><ul>");
+        for remedy in remedies {
+            let _ = write!(out, "<li>{}</li>", escape(&html::sentence(remedy)));
+        }
+        out.push_str("</ul>");
     }
     if !verdict.remarks.is_empty() {
         out.push_str("<p class=\"remarks\">Also look at:</p><ul>");

@@ -7,7 +7,6 @@ use crate::failure::Failure;
 use crate::files::{self, Grids};
 use crate::progress::Talk;
 use clap::{Args, ValueEnum};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
 use voxalign_compute::select::DeviceChoice;
@@ -31,8 +30,8 @@ pub(crate) struct RunArgs {
     pub(crate) device: Option<DeviceChoice>,
     /// Threads to use; the result does not depend on it. With a GPU they do the work beside it
     /// [default: all]
-    #[arg(long, value_name = "N")]
-    pub(crate) threads: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<usize>,
     /// Print errors only
     #[arg(short, long, overrides_with = "verbose")]
     pub(crate) quiet: bool,
@@ -53,7 +52,7 @@ impl RunArgs {
 
     /// Starts the device; `auto` stands for what `--device auto` means to the command.
     pub(crate) fn machine(&self, auto: Auto) -> Result<Machine, Failure> {
-        let machine = Machine::start(self.device, auto, threads(self.threads)?)?;
+        let machine = Machine::start(self.device, auto, self.threads)?;
         machine.explain(self.talk());
         Ok(machine)
     }
@@ -66,7 +65,8 @@ pub(crate) struct OutputArgs {
     /// Interpolation of warped.nii.gz [default: linear]
     #[arg(long, value_enum)]
     interpolation: Option<Interpolation>,
-    /// Value of warped.nii.gz outside the moving image, or `nan` [default: 0]
+    /// Value of warped.nii.gz outside the moving image, or `nan` [default: 0; of images with a
+    /// background below 0, such as CT, the smallest value]
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     outside: Option<Outside>,
     /// Write report.html (the default)
@@ -87,20 +87,14 @@ impl OutputArgs {
         self.interpolation.unwrap_or(Interpolation::Linear)
     }
 
-    /// Value outside the moving image.
-    pub(crate) fn outside(&self) -> f32 {
-        self.outside.map_or(0.0, |Outside(v)| v)
+    /// Value outside the moving image, where it was given.
+    pub(crate) fn outside(&self) -> Option<f32> {
+        self.outside.map(|Outside(v)| v)
     }
 
     /// Refuses what is not for images.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        if self.interpolation() == Interpolation::Label {
-            return Err(Failure::input(
-                "--interpolation label is for label maps, but warped.nii.gz is an image; use \
-                 nearest, linear or cubic",
-            ));
-        }
-        Ok(())
+        self.interpolation().of_image().map(|_| ())
     }
 }
 
@@ -109,8 +103,8 @@ impl OutputArgs {
 #[command(next_help_heading = "Running")]
 pub(crate) struct HostArgs {
     /// Threads to use; the result does not depend on it [default: all]
-    #[arg(long, value_name = "N")]
-    pub(crate) threads: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<usize>,
     /// Print errors only
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -124,7 +118,7 @@ impl HostArgs {
 
     /// Sets the number of threads.
     pub(crate) fn start(&self) -> Result<(), Failure> {
-        if let Some(n) = threads(self.threads)? {
+        if let Some(n) = self.threads {
             // It can be set once only; a second command of the same process keeps the first one's.
             rayon::ThreadPoolBuilder::new().num_threads(n).build_global().ok();
         }
@@ -132,13 +126,11 @@ impl HostArgs {
     }
 }
 
-/// The number of threads that was asked for.
-fn threads(given: Option<NonZeroUsize>) -> Result<Option<usize>, Failure> {
+/// A number of threads.
+fn threads(text: &str) -> Result<usize, String> {
     const MOST: usize = 1024;
-    match given.map(NonZeroUsize::get) {
-        Some(n) if n > MOST => Err(Failure::input(format!("--threads {n}: at most {MOST}"))),
-        n => Ok(n),
-    }
+    let number = text.trim().parse().ok().filter(|n| (1..=MOST).contains(n));
+    number.ok_or_else(|| format!("give a number of threads from 1 to {MOST}"))
 }
 
 /// The form of a result.

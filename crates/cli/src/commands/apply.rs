@@ -41,8 +41,8 @@ pub(crate) struct ApplyArgs {
     #[arg(short, long, value_name = "IMAGE")]
     reference: Option<PathBuf>,
     /// A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes
-    /// through the first -t, then the next
-    #[arg(short, long = "transform", value_name = "FILE", required = true)]
+    /// through the first -t, then the next. Without any, an image is resampled as the headers say
+    #[arg(short, long = "transform", value_name = "FILE")]
     transforms: Vec<TransformArg>,
     /// A displacement field that is the inverse of the chain's, such as ANTs'
     /// 1InverseWarp.nii.gz: taken where that inverse is needed, instead of computing it
@@ -54,7 +54,8 @@ pub(crate) struct ApplyArgs {
     /// How values between voxels are found [default: linear]
     #[arg(long, value_enum)]
     interpolation: Option<Interpolation>,
-    /// Value outside the moving image, or `nan` [default: 0]
+    /// Value outside the moving image, or `nan` [default: 0; of images with a background below 0,
+    /// such as CT, the smallest value]
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     outside: Option<Outside>,
     /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; not for label
@@ -119,6 +120,9 @@ fn chain(args: &ApplyArgs, usual: &Grids, backwards: bool) -> Result<Chain, Fail
 }
 
 fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
+    if args.transforms.is_empty() {
+        return Err(Failure::input("points need a transform; give -t FILE"));
+    }
     let unused = [
         ("--reference", args.reference.is_some()),
         ("--interpolation", args.interpolation.is_some()),
@@ -207,7 +211,7 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
     } else {
         let rule = interpolation.of_image()?;
         let moving = files::image(&args.input, args.run.talk())?;
-        let outside = args.outside.map_or(0.0, |Outside(v)| v);
+        let outside = args.outside.map_or_else(|| files::background(&moving), |Outside(v)| v);
         let data_type = data_type(args, &info, interpolation)?;
         if !fits(outside, data_type) {
             return Err(Failure::input(format!(

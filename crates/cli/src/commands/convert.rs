@@ -19,7 +19,7 @@ Examples:
   voxalign convert perfusion.nii.gz clean.nii.gz --replace-nan 0
   voxalign convert flirt.mat affine.tfm --fixed-geometry ref.nii.gz --moving-geometry in.nii.gz
   voxalign convert affine.tfm field.nii.gz --fixed-geometry ref.nii.gz
-  voxalign convert ras.csv lps.csv --points-to lps
+  voxalign convert ras.csv lps.csv --to-convention lps
 
 The names say the formats. Images: .nii, .nii.gz, .hdr/.img, .mha, .mhd, .nrrd, .nhdr. Transforms:
 .tfm and .txt (ITK text), .mat (ITK/ANTs; FSL's is recognised when read), .fsl and .fsl.mat (FSL),
@@ -38,12 +38,12 @@ pub(crate) struct ConvertArgs {
     /// Value for voxels that are NaN or infinite
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     replace_nan: Option<f32>,
-    /// The world that the coordinates of the input are in [default: ras]
+    /// The world that the coordinates of the points read are in [default: ras]
     #[arg(long, value_enum)]
-    points_from: Option<PointConventionName>,
-    /// The world that the coordinates of the output are in [default: ras]
+    from_convention: Option<PointConventionName>,
+    /// The world that the coordinates of the points written are in [default: ras]
     #[arg(long, value_enum)]
-    points_to: Option<PointConventionName>,
+    to_convention: Option<PointConventionName>,
     #[command(flatten)]
     geometry: GeometryArgs,
 }
@@ -83,8 +83,8 @@ fn only(args: &ConvertArgs, kind: Kind) -> Result<(), Failure> {
     let options = [
         ("--data-type", args.data_type.is_some(), Kind::Image),
         ("--replace-nan", args.replace_nan.is_some(), Kind::Image),
-        ("--points-from", args.points_from.is_some(), Kind::Points),
-        ("--points-to", args.points_to.is_some(), Kind::Points),
+        ("--from-convention", args.from_convention.is_some(), Kind::Points),
+        ("--to-convention", args.to_convention.is_some(), Kind::Points),
         ("--fixed-geometry", args.geometry.fixed_geometry.is_some(), Kind::Transform),
         ("--moving-geometry", args.geometry.moving_geometry.is_some(), Kind::Transform),
     ];
@@ -106,8 +106,8 @@ fn only(args: &ConvertArgs, kind: Kind) -> Result<(), Failure> {
 
 fn convert_points(args: &ConvertArgs) -> Result<Outcome, Failure> {
     only(args, Kind::Points)?;
-    let set = points::read_points(&args.input, args.points_from.unwrap_or_default().into())?;
-    points::write_points(&args.output, &set, args.points_to.unwrap_or_default().into())?;
+    let set = points::read_points(&args.input, args.from_convention.unwrap_or_default().into())?;
+    points::write_points(&args.output, &set, args.to_convention.unwrap_or_default().into())?;
     Ok(Outcome::Good)
 }
 

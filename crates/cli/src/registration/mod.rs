@@ -16,6 +16,7 @@ use crate::output::{self, Table};
 use std::path::Path;
 use voxalign_image::{Affine, Transform};
 use voxalign_io::transform::{self, Geometry};
+use voxalign_register::RegisterError;
 use voxalign_register::scores::{Resampled, Scores};
 use voxalign_report::{Images, RunRecord};
 
@@ -80,6 +81,16 @@ fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
     Ok(voxalign_io::atomic::write_file(path, |w| w.write_all(text.as_bytes()))?)
 }
 
+/// An error of a registration, with the file that it is about, where it is one.
+pub(crate) fn blamed(error: RegisterError, inputs: &[Input<'_>]) -> Failure {
+    let file = error.role().and_then(|role| inputs.iter().find(|i| i.is(role)));
+    let failure = Failure::from(error);
+    match file {
+        Some(input) => failure.at(&format!("'{}'", input.path().display())),
+        None => failure,
+    }
+}
+
 /// Adds the scores to the named numbers of a record.
 pub(crate) fn score_figures(record: &mut RunRecord, views: &Views) {
     for (when, view) in [("before", &views.before), ("after", &views.after)] {
@@ -138,5 +149,8 @@ pub(crate) fn print_end(record: &RunRecord, folder: &Path) {
     }
     output::line(&format!("device: {}", record.host.device));
     output::line(&format!("verdict: {}", record.verdict.summary()));
+    for remedy in record.verdict.remedies() {
+        output::line(&format!("try: {remedy}"));
+    }
     output::line(&format!("written to {}", folder.display()));
 }

@@ -1,6 +1,6 @@
 //! The images of a registration: their files, what is read, and how they are scored.
 
-use super::Input;
+use super::{Input, Views};
 use crate::args::OutputArgs;
 use crate::failure::Failure;
 use crate::files;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use voxalign_image::{Grid, LabelMap, Volume};
 use voxalign_register::compare::{OverlapRule, same_grid};
-use voxalign_register::scores::Scoring;
+use voxalign_register::scores::{Resampled, Scoring};
 
 /// The files that every registration of a pair reads.
 #[derive(Debug, Clone, Default)]
@@ -51,10 +51,17 @@ impl PairPaths {
             path.as_ref().map(|p| files::labels(p).map_err(|e| e.at(option))).transpose()
         };
         let (fixed, info) = files::image_with_info(&self.fixed, talk)?;
+        let (moving, moving_info) = files::image_with_info(&self.moving, talk)?;
+        let mut oddities = Vec::new();
+        for (role, info) in [("fixed", &info), ("moving", &moving_info)] {
+            let odd = info.oddities.iter().filter(|o| !files::is_normal_geometry(o));
+            oddities.extend(odd.map(|o| format!("the file of the {role} image: {o}")));
+        }
         let mut pair = Pair {
             fixed,
             dimensions: info.dimensions,
-            moving: files::image(&self.moving, talk)?,
+            moving,
+            oddities,
             fixed_mask: optional_image(&self.fixed_mask, "--fixed-mask", talk)?,
             fixed_labels: labels(&self.fixed_labels, "--fixed-labels")?,
             moving_labels: labels(&self.moving_labels, "--moving-labels")?,
@@ -82,6 +89,8 @@ pub(crate) struct Pair {
     /// Dimensions of the file of the fixed image, 2 or 3.
     pub(crate) dimensions: usize,
     pub(crate) moving: Volume<f32>,
+    /// What is odd about the files of the two images.
+    oddities: Vec<String>,
     pub(crate) fixed_mask: Option<Volume<f32>>,
     pub(crate) fixed_labels: Option<LabelMap>,
     pub(crate) moving_labels: Option<LabelMap>,
@@ -91,7 +100,11 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// How the moving image is resampled onto the fixed one and scored.
-    pub(crate) fn scoring(&self, output: &OutputArgs) -> Result<Scoring<'_>, Failure> {
+    pub(crate) fn scoring(
+        &self,
+        output: &OutputArgs,
+        outside: f32,
+    ) -> Result<Scoring<'_>, Failure> {
         Ok(Scoring {
             fixed: &self.fixed,
             fixed_mask: self.fixed_mask.as_ref(),
@@ -99,8 +112,28 @@ impl Pair {
             moving_labels: self.moving_labels.as_ref(),
             rule: &self.rule,
             interpolation: output.interpolation().of_image()?,
-            outside: output.outside(),
+            outside,
         })
+    }
+
+    /// What the reader of a result should know that no check of the registration can see.
+    pub(crate) fn remarks(&self, views: &Views) -> Vec<String> {
+        let mut remarks = self.oddities.clone();
+        let dice = |view: &Resampled| view.scores.labels.as_ref().and_then(|l| l.mean_dice);
+        if let (Some(before), Some(after)) = (dice(&views.before), dice(&views.after))
+            && after < before
+        {
+            remarks.push(format!(
+                "the labels overlap less than before: mean Dice {after:.4}, before {before:.4}"
+            ));
+        }
+        remarks
+    }
+
+    /// The value outside of the moving image: what was asked for, else 0, or, of images such as CT
+    /// whose background is below 0, the smallest value.
+    pub(crate) fn outside(&self, output: &OutputArgs) -> f32 {
+        output.outside().unwrap_or_else(|| files::background(&self.moving))
     }
 
     /// Takes the moving image out once it has been registered; one voxel is left.

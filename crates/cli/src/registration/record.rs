@@ -77,6 +77,11 @@ impl<'a> Input<'a> {
         options.iter().filter_map(|&(role, p)| Some(Self::image(role, p.as_deref()?)))
     }
 
+    /// Whether it is what the library calls so, such as `fixed mask`.
+    pub(crate) fn is(&self, role: &str) -> bool {
+        self.role.replace('_', " ") == role
+    }
+
     /// The file.
     pub(crate) fn path(&self) -> &'a Path {
         self.path

@@ -121,6 +121,7 @@ pub fn register_deformable<D: Device>(
         overlap: field_overlap(whole, input.channels[0].moving.grid(), &input.affine),
         masked: input.fixed_mask.is_some(),
         mended,
+        voxels: whole.len(),
         voxel: finest(whole),
     });
     Ok(DeformResult {

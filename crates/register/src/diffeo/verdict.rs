@@ -12,6 +12,8 @@ pub(super) struct Findings<'a> {
     pub(super) overlap: f64,
     pub(super) masked: bool,
     pub(super) mended: usize,
+    /// Voxels of the fixed grid.
+    pub(super) voxels: usize,
     /// The smallest spacing of the fixed grid, mm.
     pub(super) voxel: f64,
 }
@@ -21,11 +23,15 @@ const INVERSE: [f64; 2] = [0.05, 0.5];
 /// Smallest part of the smaller field of view that must overlap.
 const OVERLAP: f64 = 0.3;
 
+/// What helps where a deformation is too rough.
+const SMALLER: &str =
+    "use a smaller --step, or more smoothing (--sigma, --total-sigma, or --alpha)";
+
 /// Checks everything and sums it up.
 pub(super) fn judge(f: &Findings<'_>) -> Verdict {
     let mut checks = Vec::new();
-    let mut add = |name: &str, value: f64, asked: String, passed: bool| {
-        checks.push(Check { name: name.to_owned(), value, asked, passed });
+    let mut add = |name: &str, value: f64, asked: String, passed: bool, remedy: &str| {
+        checks.push(Check::new(name, value, asked, passed, remedy));
     };
     // Scales that are too short to tell are left out.
     let changes = f.scales.iter().filter_map(|s| match s.energies.as_slice() {
@@ -34,35 +40,48 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
     });
     let change: f64 = changes.sum();
     let asked = "below 0, summed over the scales";
-    add("change of the energy", change, asked.to_owned(), change < 0.0);
+    add("change of the energy", change, asked.to_owned(), change < 0.0, SMALLER);
     add(
         "overlap of the fields of view",
         f.overlap,
         format!("at least {OVERLAP}"),
         f.overlap >= OVERLAP,
+        "the images hardly show the same place under the affine part: register by `voxalign affine`, \
+         look at its report, and give its transform by --affine FILE",
     );
-    add("folded voxels", f.measures.folded as f64, "none".to_owned(), f.measures.folded == 0);
+    add(
+        "folded voxels",
+        f.measures.folded as f64,
+        "none".to_owned(),
+        f.measures.folded == 0,
+        SMALLER,
+    );
     let smallest = f.measures.smallest_jacobian;
-    add("smallest Jacobian determinant", smallest, "above 0".to_owned(), smallest > 0.0);
+    add("smallest Jacobian determinant", smallest, "above 0".to_owned(), smallest > 0.0, SMALLER);
     if let Some(errors) = &f.measures.inverse_consistency {
         for (name, value, most) in
             [("mean", errors.mean, INVERSE[0]), ("largest", errors.largest, INVERSE[1])]
         {
             let name = format!("{name} inverse-consistency error, mm");
             let most = most * f.voxel;
-            add(&name, value, format!("at most {most:.3}"), value <= most);
+            add(&name, value, format!("at most {most:.3}"), value <= most, SMALLER);
         }
     }
     let mut remarks = Vec::new();
     if f.mended > 0 {
         remarks.push(format!(
-            "near extreme changes of volume the deformation was smoothed at the end ({} voxels, summed \
-             over the rounds)",
-            f.mended
+            "near extreme changes of volume the deformation was smoothed at the end, over and over: {} \
+             times the voxels of the grid in all",
+            short(f.mended as f64 / f.voxels.max(1) as f64)
         ));
     }
     if f.masked {
         remarks.push("only voxels inside the fixed mask drove the deformation".to_owned());
     }
     Verdict::new(checks, remarks)
+}
+
+/// A part with as many decimals as it takes to be more than nothing.
+fn short(part: f64) -> String {
+    if part < 1e-4 { "less than 0.0001".to_owned() } else { format!("{part:.4}") }
 }

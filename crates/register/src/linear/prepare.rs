@@ -178,7 +178,7 @@ pub(super) fn fixed_weight<D: Device>(
         }
     };
     if largest(device, &weight)? <= 0.0 {
-        return Err(RegisterError::EmptyMask { role: "fixed mask or weight" });
+        return Err(RegisterError::EmptyMask { role: "fixed mask" });
     }
     Ok(Some(weight))
 }

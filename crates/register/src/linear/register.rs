@@ -170,6 +170,7 @@ fn register_scales<D: Device>(
         radius: fixed_moments.radius,
         flat,
     };
+    let masked = images.first().is_some_and(|(f, m)| f.weight.is_some() || m.weight.is_some());
     let start_map = start(&options.init, fixed_grid, moving_grid, &fixed_moments, &moving_moments)?;
     let start_pose = model.pose_of(&start_map);
     let headers = start(&Init::Header, fixed_grid, moving_grid, &fixed_moments, &moving_moments)?;
@@ -326,6 +327,7 @@ fn register_scales<D: Device>(
         model,
         rival,
         searched: options.search != Search::None,
+        masked,
         compared: match options.search {
             Search::Full if options.range.is_full(flat) => None,
             Search::Full => Some("only rotations within the given angles were compared"),

@@ -22,6 +22,8 @@ pub(super) struct Findings {
     /// Costs of the best candidate and, if there is one, of the best one elsewhere.
     pub(super) rival: Option<(f64, Option<f64>)>,
     pub(super) searched: bool,
+    /// Whether masks or weights choose the voxels that count.
+    pub(super) masked: bool,
     /// Samples and bins of the last stage.
     pub(super) samples: usize,
     pub(super) bins: usize,
@@ -39,25 +41,37 @@ const VOLUMES: (f64, f64) = (0.5, 1.8);
 const LEAD: f64 = 0.05;
 /// Largest inverse-consistency error, mm.
 const INVERSE: f64 = 1e-3;
+/// What helps where sizes changed beyond reason.
+const SCALES: &str = "sizes changed more than bodies differ: use fewer degrees of freedom (--dof 6 for one \
+                      person), or start from the headers by --init header --search local";
 
 /// Checks everything and sums it up.
 pub(super) fn judge(f: &Findings) -> Verdict {
     let mut checks = Vec::new();
-    let mut add = |name: &str, value: f64, asked: String, passed: bool| {
-        checks.push(Check { name: name.to_owned(), value, asked, passed });
+    let mut add = |name: &str, value: f64, asked: String, passed: bool, remedy: &str| {
+        checks.push(Check::new(name, value, asked, passed, remedy));
     };
-    let limit = f.cost.limit(f.samples, f.bins);
+    let limit = f.cost.limit(f.samples, f.bins, f.masked);
     add(
         "cost after registration",
         f.cost_after,
         format!("below {limit:.4} for {}", f.cost.name()),
         f.cost_after < limit,
+        "the images tell little of each other: look at the pictures, and try --cost nmi between kinds \
+         of image, or a mask where one image shows what the other does not, such as a skull",
     );
     if f.searched {
         for (from, before) in [("the headers", f.cost_before), ("the start", f.cost_start)] {
             let change = f.cost_after - before;
             let name = format!("change of the cost from {from}");
-            add(&name, change, "at most 0".to_owned(), change <= 1e-9);
+            add(
+                &name,
+                change,
+                "at most 0".to_owned(),
+                change <= 1e-9,
+                "the search ended worse than it began: start nearer by --init, or search less far by \
+                 --search-angles",
+            );
         }
     }
     add(
@@ -65,6 +79,8 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         f.field_overlap,
         format!("at least {OVERLAP}"),
         f.field_overlap >= OVERLAP,
+        "the images hardly show the same place: check that they belong together, or start nearer by \
+         --init FILE and --search local",
     );
     let stretch = f.transform.matrix.svd(false, false).singular_values;
     let used = if f.model.flat { 2 } else { 3 };
@@ -76,7 +92,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         ("smallest factor of lengths", lengths.iter().take(used).copied().fold(1.0, f64::min)),
     ] {
         let passed = value >= LENGTHS.0 && value <= LENGTHS.1;
-        add(name, value, format!("between {} and {}", LENGTHS.0, LENGTHS.1), passed);
+        add(name, value, format!("between {} and {}", LENGTHS.0, LENGTHS.1), passed, SCALES);
     }
     let determinant = f.transform.determinant();
     add(
@@ -84,6 +100,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         determinant,
         format!("between {} and {}", VOLUMES.0, VOLUMES.1),
         determinant >= VOLUMES.0 && determinant <= VOLUMES.1,
+        SCALES,
     );
     let transform = Transform::Affine(f.transform);
     let error = transform
@@ -94,6 +111,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         error,
         format!("at most {INVERSE}"),
         error <= INVERSE,
+        SCALES,
     );
     if let Some((best, other)) = f.rival {
         // What the winner has over the runner-up: of costs that are 0 for a perfect match, the part
@@ -102,12 +120,19 @@ pub(super) fn judge(f: &Findings) -> Verdict {
             CostSums::Ratio | CostSums::Moments => other,
             CostSums::Joint => limit - best,
         };
-        let lead = other.map_or(1.0, |other| ((other - best) / whole(other).max(1e-9)).min(1.0));
+        let lead = |other: f64| match whole(other) {
+            whole if whole > 0.0 => ((other - best) / whole).min(1.0),
+            _ => 0.0,
+        };
+        let lead = other.map_or(1.0, lead);
         add(
             "lead over the best alignment elsewhere",
             lead,
             format!("at least {LEAD}"),
             lead >= LEAD,
+            "another alignment, far from this one, matches nearly as well: narrow --search-angles, start \
+             nearer by --init, or give a mask where one image shows what the other does not, such as a \
+             skull; if the mask cuts close to what it keeps, dilate it",
         );
     }
     let mut remarks: Vec<String> = f.compared.map(str::to_owned).into_iter().collect();

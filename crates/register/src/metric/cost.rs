@@ -73,16 +73,18 @@ impl Cost {
     /// The cost above which the images tell too little of each other. Matching pairs of heads, brains
     /// and lungs end well below it, also across modalities; different parts of the body above it. Few
     /// `samples` in many `bins` agree by chance, by about `bins / n` in the correlation ratio and
-    /// `(bins - 1)^2 / 2 n` in the mutual information (Miller 1955).
+    /// `(bins - 1)^2 / 2 n` in the mutual information (Miller 1955). Where the samples are `masked`, the
+    /// background, which matches easily, takes no part, and matching pairs end higher.
     #[must_use]
-    pub fn limit(self, samples: usize, bins: usize) -> f64 {
+    pub fn limit(self, samples: usize, bins: usize, masked: bool) -> f64 {
         let (n, bins) = (samples.max(1) as f64, bins as f64);
         let chance = (bins - 1.0) * (bins - 1.0) / (2.0 * n);
+        let of = |whole: f64, within: f64| if masked { within } else { whole };
         match self {
-            Cost::Cr => 0.55 - bins / n,
-            Cost::Mi => -0.15 - chance,
+            Cost::Cr => of(0.55, 0.85) - bins / n,
+            Cost::Mi => of(-0.15, -0.06) - chance,
             // In units of the joint entropy, which is at most that of all samples apart.
-            Cost::Nmi => -1.09 - chance / n.ln().max(1.0),
+            Cost::Nmi => of(-1.09, -1.03) - chance / n.ln().max(1.0),
             Cost::Ncc => 0.5,
             Cost::Ssd => 1.2,
         }

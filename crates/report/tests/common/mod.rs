@@ -93,7 +93,7 @@ pub fn draw(browser: &Path, name: &str, page: &str, expected: usize, width: usiz
 
 /// A check of a verdict.
 pub fn check(name: &str, value: f64, asked: &str, passed: bool) -> Check {
-    Check { name: name.into(), value, asked: asked.into(), passed }
+    Check::new(name, value, asked, passed, "try <something> else")
 }
 
 /// A large image without structure, half of it bright.

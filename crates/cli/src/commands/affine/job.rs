@@ -87,15 +87,17 @@ impl Job<'_> {
 
         let mut staging = Staging::new(self.run.output)?;
         let printer = self.run.printer(&grids);
-        let result = register_affine(device, &inputs.as_input(), &options, &printer)?;
+        let result = register_affine(device, &inputs.as_input(), &options, &printer)
+            .map_err(|e| registration::blamed(e, &self.paths.all()))?;
         if let Some(scheme) = result.scheme {
             printer.say(Talk::Verbose, &format!("histogram scheme: {}", Scheme::name(scheme)));
         }
         printer.finish();
         clock.lap("register");
 
+        let outside = inputs.pair.outside(self.run.output_options);
         let moving = MovingImage::new(device, inputs.pair.take_moving()?)?;
-        let scoring = inputs.pair.scoring(self.run.output_options)?;
+        let scoring = inputs.pair.scoring(self.run.output_options, outside)?;
         let after = scoring.under(device, &moving, &Transform::Affine(result.transform))?;
         let before = scoring.under(device, &moving, &Transform::identity())?;
         drop(moving);
@@ -108,7 +110,8 @@ impl Job<'_> {
         image::write_volume(staging.path(WARPED)?, &views.after.image, &as_floats)?;
         clock.lap("write");
 
-        let mut record = record::record(self, machine, &options, &result, input_records);
+        let mut record = record::record(self, machine, &options, &result, outside, input_records);
+        record.verdict.remarks.extend(inputs.pair.remarks(&views));
         record.transform = record::transform(&result, &grids[0]);
         record.figures = record::figures(&result);
         registration::score_figures(&mut record, &views);

@@ -38,7 +38,7 @@ Written to DIR (older files of these names are replaced or, with --no-report, re
   report.html     pictures and figures; opens offline in any browser
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
-2 bad input or options (nothing is written), 3 internal error.";
+2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.";
 
 /// Arguments of `voxalign affine`.
 #[derive(Debug, Clone, Args)]

@@ -17,10 +17,11 @@ pub(super) fn record(
     machine: &Machine,
     options: &AffineOptions,
     result: &AffineResult,
+    outside: f32,
     inputs: Vec<InputRecord>,
 ) -> RunRecord {
     RunRecord {
-        parameters: parameters(job, options, result),
+        parameters: parameters(job, options, result, outside),
         stages: result.stages.clone(),
         verdict: result.verdict.clone(),
         ..registration::record(job.program, machine, inputs)
@@ -43,7 +44,12 @@ pub(super) fn figures(result: &AffineResult) -> BTreeMap<String, f64> {
 }
 
 /// All parameters, also those left at their default.
-fn parameters(job: &Job<'_>, options: &AffineOptions, result: &AffineResult) -> serde_json::Value {
+fn parameters(
+    job: &Job<'_>,
+    options: &AffineOptions,
+    result: &AffineResult,
+    outside: f32,
+) -> serde_json::Value {
     let init = match (&options.init, &job.method.init) {
         (_, Some(choice)) => choice.name(),
         (Init::Header, _) => "header".into(),
@@ -66,6 +72,6 @@ fn parameters(job: &Job<'_>, options: &AffineOptions, result: &AffineResult) -> 
         "levels_mm": options.levels,
         "apodise_mm": options.apodise,
         "interpolation": registration::name_of(job.run.output_options.interpolation()),
-        "outside": job.run.output_options.outside(),
+        "outside": outside,
     })
 }

@@ -6,6 +6,7 @@ use crate::args::{InitChoice, MethodArgs};
 use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Staging};
+use crate::interrupt;
 use crate::registration::{
     self, AFFINE, Input, Pair, PairPaths, RECORD, REPORT, Run, TRANSFORM, TRANSFORM_FSL, Views,
     WARPED,
@@ -20,6 +21,8 @@ use voxalign_register::diffeo::{
 };
 use voxalign_register::linear::{AffineInput, Init, register_affine};
 use voxalign_register::resample::{MovingImage, displacements};
+use voxalign_register::scores::Scores;
+use voxalign_register::{Check, Event, Progress};
 use voxalign_report::deform::{DeformReport, energies, render};
 
 /// Names of the files that are a deformation's own.
@@ -105,26 +108,38 @@ impl Job<'_> {
 
         let mut staging = Staging::new(self.run.output)?;
         let printer = self.run.printer(&grids);
-        let (start, found) = match given {
-            Some(affine) => (affine, None),
-            None => {
-                let options = MethodArgs::default().options(&geometry)?;
-                let found = register_affine(device, &inputs.for_affine(), &options, &printer)?;
-                clock.lap("affine");
-                (found.transform, Some(found))
-            }
+        let blamed = |e| registration::blamed(e, &self.paths.all());
+        // A start that was given is compared with the best affine transform at the end.
+        let options = MethodArgs::default().options(&geometry)?;
+        let found = match given {
+            None => register_affine(device, &inputs.for_affine(), &options, &printer),
+            Some(_) => register_affine(device, &inputs.for_affine(), &options, &Interruptible),
         };
+        let (start, found, rival) = match given {
+            None => {
+                let found = found.map_err(blamed)?;
+                (found.transform, Some(found), None)
+            }
+            Some(start) => (start, None, found.ok().filter(|f| f.verdict.good)),
+        };
+        interrupt::check()?;
+        clock.lap("affine");
         let input = self.input(&inputs, start);
-        let result = register_deformable(device, &input, &self.options, &printer)?;
+        let result =
+            register_deformable(device, &input, &self.options, &printer).map_err(blamed)?;
         drop(input);
         inputs.channels.clear();
         printer.finish();
         clock.lap("register");
 
+        let outside = inputs.pair.outside(self.run.output_options);
         let mut record =
             record::record(self, &result, found.as_ref(), &grids[0], machine, input_records);
-        record.verdict = match &found {
-            Some(affine) => result.verdict.after("affine part", &affine.verdict),
+        if let Some(parameters) = record.parameters.as_object_mut() {
+            parameters.insert("outside".to_owned(), outside.into());
+        }
+        let mut verdict = match &found {
+            Some(affine) => result.verdict.after("affine part", &affine.verdict, OTHER_START),
             None => result.verdict,
         };
         let DeformResult { forward, inverse, jacobian, measures, scales, path, .. } = result;
@@ -148,11 +163,20 @@ impl Job<'_> {
         clock.lap("write");
 
         let moving = MovingImage::new(device, inputs.pair.take_moving()?)?;
-        let scoring = inputs.pair.scoring(self.run.output_options)?;
+        let scoring = inputs.pair.scoring(self.run.output_options, outside)?;
         let after = scoring.under(device, &moving, &whole)?;
         let before = scoring.under(device, &moving, &Transform::Affine(start))?;
+        if let Some(rival) = rival {
+            let rival = Transform::Affine(rival.transform);
+            let scores = scoring.under(device, &moving, &rival)?.scores;
+            verdict = verdict.with(worth(&after.scores, &scores, STARTED));
+        } else {
+            verdict = verdict.with(worth(&after.scores, &before.scores, OTHER_START));
+        }
         drop(moving);
         let views = Views { before, after };
+        verdict.remarks.extend(inputs.pair.remarks(&views));
+        record.verdict = verdict;
         clock.lap("resample");
         image::write_volume(staging.path(WARPED)?, &views.after.image, &as_floats)?;
         clock.lap("write");
@@ -231,6 +255,37 @@ impl Inputs {
             moving_mask: None,
             fixed_weight: None,
         }
+    }
+}
+
+/// What helps where the affine part is bad.
+const OTHER_START: &str = "the affine part decides: run `voxalign affine` with other options, look at its \
+                           report, and give its transform by --affine FILE; --affine none where the \
+                           headers agree to some voxels";
+/// What helps where a better start is known.
+const STARTED: &str =
+    "start nearer: leave --affine out, or give a transform that `voxalign affine` found";
+
+/// Whether the images tell at least nearly as much of each other after a deformation as under an affine
+/// transform alone, by what their normalised mutual information has over 1, that of images that tell
+/// nothing: it is for all kinds of image and does not favour small overlaps. Not all of it is asked for,
+/// as interpolation takes some from images that are nearly the same.
+fn worth(deformed: &Scores, affine: &Scores, remedy: &str) -> Option<Check> {
+    const LEAST: f64 = 0.8;
+    let of = |scores: &Scores| scores.images.as_ref().and_then(|i| i.nmi).map(|nmi| nmi - 1.0);
+    let part = of(deformed)? / of(affine)?.max(1e-9);
+    let name = "shared information, of that under the best affine transform alone";
+    Some(Check::new(name, part, format!("at least {LEAST}"), part >= LEAST, remedy))
+}
+
+/// Listens to nothing but the user's wish to stop.
+struct Interruptible;
+
+impl Progress for Interruptible {
+    fn event(&self, _: &Event<'_>) {}
+
+    fn stop(&self) -> bool {
+        interrupt::requested()
     }
 }
 

@@ -64,7 +64,7 @@ Written to DIR (older files of these names are replaced or, with --no-report, re
 Fields are NIfTI images of vectors (intent 1007), LPS millimetres, as ITK and ANTs have them.
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
-2 bad input or options (nothing is written), 3 internal error.";
+2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.";
 
 /// Arguments of `voxalign deform`.
 #[derive(Debug, Clone, Args)]
@@ -90,9 +90,45 @@ pub(crate) struct DeformArgs {
     masks: PairMaskArgs,
 
     #[command(flatten)]
+    of_affine: AffineOnlyArgs,
+    #[command(flatten)]
     output_options: OutputArgs,
     #[command(flatten)]
     run: RunArgs,
+}
+
+/// Options of `voxalign affine` that people look for here: they are refused with what to do instead.
+#[derive(Debug, Clone, Args)]
+struct AffineOnlyArgs {
+    #[arg(long, hide = true)]
+    dof: Option<OsString>,
+    #[arg(long, hide = true)]
+    cost: Option<OsString>,
+    #[arg(long, hide = true)]
+    init: Option<OsString>,
+    #[arg(long, hide = true)]
+    search: Option<OsString>,
+    #[arg(long, hide = true)]
+    moving_mask: Option<OsString>,
+}
+
+impl AffineOnlyArgs {
+    fn refuse(&self) -> Result<(), Failure> {
+        let given = [
+            ("--dof", &self.dof),
+            ("--cost", &self.cost),
+            ("--init", &self.init),
+            ("--search", &self.search),
+            ("--moving-mask", &self.moving_mask),
+        ];
+        match given.into_iter().find(|(_, value)| value.is_some()) {
+            None => Ok(()),
+            Some((name, _)) => Err(Failure::input(format!(
+                "{name} is an option of `voxalign affine`: run that first, and give its affine.tfm \
+                 to `voxalign deform` by --affine"
+            ))),
+        }
+    }
 }
 
 /// Registers the images.
@@ -101,6 +137,7 @@ pub(crate) fn run(args: DeformArgs) -> Result<Outcome, Failure> {
         Some(path) => with_config(path, std::env::args_os().collect())?,
         None => args,
     };
+    args.of_affine.refuse()?;
     let channels = Channel::all(args.method.channels())?;
     let options = args.method.options(&channels)?;
     let affine = args.affine.unwrap_or_default();

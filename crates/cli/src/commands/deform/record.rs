@@ -61,7 +61,6 @@ fn parameters(job: &Job<'_>) -> serde_json::Value {
         "histogram_match": options.histogram_match,
         "clip": options.clip,
         "interpolation": registration::name_of(job.run.output_options.interpolation()),
-        "outside": job.run.output_options.outside(),
     });
     let mut put = |name: &str, value: serde_json::Value| {
         if let Some(all) = all.as_object_mut() {
