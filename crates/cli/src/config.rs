@@ -181,6 +181,7 @@ fn unknown(key: &str, command: &Command) -> String {
 mod tests {
     use super::*;
     use clap::{Arg, ArgAction};
+    use proptest::prelude::*;
 
     fn command() -> Command {
         let switch = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
@@ -240,5 +241,84 @@ mod tests {
         assert!(said("quiet = 3").contains("true or false"));
         assert!(said("dof = {a = 1}").contains("give a text"));
         assert!(said("[affine]\ndof = 6").contains("unknown key 'affine'"));
+    }
+
+    /// Values of every kind of option, whole ones and what is nearly one.
+    const VALUES: [&str; 28] = [
+        "6",
+        "8,4.5",
+        "30,-90:90,0:45",
+        "60,18",
+        "4x100,2x50",
+        "inverse:a.mat",
+        "[a.mat,1]",
+        "nan",
+        "-1024",
+        "1e308",
+        "1e-320",
+        "-0",
+        "18446744073709551615",
+        "cuda:0",
+        "160x192x160",
+        "ssd",
+        "header",
+        "auto",
+        "",
+        ",",
+        ":",
+        "x",
+        "[,1]",
+        "''",
+        "true",
+        "[[1, 2], 3]",
+        "'a', 2",
+        "µ…",
+    ];
+
+    /// Values that are cut and put together from others.
+    fn value() -> impl Strategy<Value = String> {
+        let part = (0..VALUES.len(), any::<prop::sample::Index>()).prop_map(|(i, end)| {
+            let letters: Vec<char> = VALUES[i].chars().collect();
+            letters[..end.index(letters.len() + 1)].iter().collect::<String>()
+        });
+        prop::collection::vec(part, 1..4).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        /// Whatever the values of the options are, on a command line or in a file, they are taken
+        /// or there is a message; no parser of a value gives up.
+        #[test]
+        fn any_values(
+            options in prop::collection::vec((any::<prop::sample::Index>(), value()), 1..5),
+            which in any::<prop::sample::Index>(),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let root = Cli::command();
+            let commands: Vec<_> = root.get_subcommands().collect();
+            let command = which.get(&commands);
+            let names: Vec<_> = command.get_arguments().filter_map(name_of).collect();
+            let mut words = vec!["voxalign".to_owned(), command.get_name().to_owned()];
+            let mut text = String::new();
+            for (option, value) in options {
+                let name = option.get(&names);
+                words.push(format!("--{name}={value}"));
+                text.push_str(&format!("{name} = {value}\n{name}2 = '{value}'\n[{value}]\n"));
+            }
+            if let Err(e) = Cli::try_parse_from(words) {
+                prop_assert!(!e.to_string().is_empty());
+            }
+            let lines: Vec<_> = text.lines().collect();
+            for some in [&lines[..], &lines[..cut.index(lines.len())], &lines[..1]] {
+                match parse(&some.join("\n"), command) {
+                    Ok(config) => {
+                        let head = ["voxalign", command.get_name()].map(OsString::from);
+                        let _ = Cli::try_parse_from(head.into_iter().chain(config.arguments));
+                    }
+                    Err(e) => prop_assert!(!e.to_string().is_empty()),
+                }
+            }
+        }
     }
 }

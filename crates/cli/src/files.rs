@@ -234,7 +234,7 @@ fn with_companions(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Outputs of a command that appear together: they are written into a hidden folder inside the
-/// output folder and moved out of it when all are complete. Dropped before that, it leaves
+/// output folder and moved out of it, the last of them at the end, when all are complete. Dropped before that, it leaves
 /// nothing, not even the output folder where that was new.
 #[derive(Debug)]
 pub(crate) struct Staging {
@@ -305,18 +305,22 @@ impl Staging {
         self.folder.join(name)
     }
 
-    /// Moves all files to their names; an old file of such a name is replaced.
+    /// Moves all files to their names, in the order in which they were asked for; an old file of
+    /// such a name is replaced.
+    ///
+    /// The last one stands for the whole: an older one of its name goes before anything else does.
+    /// Where the program is killed in between, a folder that has it holds one result, of one run.
     pub(crate) fn commit(mut self) -> Result<(), Failure> {
         let Some(hidden) = self.hidden.take() else { return Ok(()) };
+        for name in self.names.last().into_iter().chain(&self.stale) {
+            // What is not there need not go.
+            let _ = std::fs::remove_file(self.folder.join(name));
+        }
         for name in &self.names {
             let to = self.folder.join(name);
             std::fs::rename(hidden.path().join(name), &to).map_err(|e| {
                 Failure::input(format!("cannot write '{}': {e}; check the folder", to.display()))
             })?;
-        }
-        for name in &self.stale {
-            // What is not there need not go.
-            let _ = std::fs::remove_file(self.folder.join(name));
         }
         self.made.clear();
         drop(hidden);
@@ -438,6 +442,30 @@ mod tests {
             std::fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names.len(), 2, "{names:?}");
         assert!(Staging::new(&out.join("a")).is_err());
+    }
+
+    #[test]
+    fn the_last_file_stands_for_the_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let stage = |text: &str| {
+            let mut staging = Staging::new(root.path()).unwrap();
+            for name in ["a", "b", "record"] {
+                std::fs::write(staging.path(name).unwrap(), text).unwrap();
+            }
+            staging
+        };
+        stage("one").commit().unwrap();
+        let read = |name: &str| std::fs::read_to_string(root.path().join(name));
+        assert_eq!(read("record").unwrap(), "one");
+        // The move ends half-way: at a name that cannot be had.
+        std::fs::remove_file(root.path().join("b")).unwrap();
+        std::fs::create_dir_all(root.path().join("b/full")).unwrap();
+        assert!(stage("two").commit().is_err());
+        assert_eq!(read("a").unwrap(), "two");
+        assert!(read("record").is_err(), "the record of an older result beside newer files");
+        std::fs::remove_dir_all(root.path().join("b")).unwrap();
+        stage("three").commit().unwrap();
+        assert_eq!(["a", "b", "record"].map(|n| read(n).unwrap()), ["three"; 3]);
     }
 
     #[test]

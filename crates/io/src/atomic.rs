@@ -55,6 +55,19 @@ impl Pending {
     pub(crate) fn commit(self) -> Result<()> {
         self.temporary.persist(&self.path).map_err(|e| IoError::writing(&self.path, e.error))
     }
+
+    /// Gives both files of an image their names, the header last. An older header goes first: where
+    /// the program is killed in between, no header describes the values of another image.
+    pub(crate) fn commit_pair(values: Self, header: Self) -> Result<()> {
+        match fs::remove_file(&header.path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(IoError::writing(&header.path, e));
+            }
+            _ => {}
+        }
+        values.commit()?;
+        header.commit()
+    }
 }
 
 /// Temporary files are private to their owner; the finished file gets the permissions of the one
@@ -107,6 +120,28 @@ mod tests {
         assert!(write_file(folder.path(), |_| Ok(())).is_err());
         let missing = write_file(&folder.path().join("no/b.txt"), |_| Ok(()));
         assert!(missing.unwrap_err().to_string().contains("create the folder"));
+    }
+
+    #[test]
+    fn a_header_describes_the_values_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [values, header] = ["a.img", "a.hdr"].map(|n| folder.path().join(n));
+        let write = |text: &'static [u8]| {
+            let one = |path: &Path| Pending::write(path, |w| w.write_all(text)).unwrap();
+            (one(&values), one(&header))
+        };
+        let (v, h) = write(b"one");
+        Pending::commit_pair(v, h).unwrap();
+        let (v, h) = write(b"two");
+        Pending::commit_pair(v, h).unwrap();
+        assert_eq!(fs::read(&values).unwrap(), b"two");
+        assert_eq!(fs::read(&header).unwrap(), b"two");
+        // The end comes when the values cannot have their name.
+        let (v, h) = write(b"three");
+        fs::remove_file(&values).unwrap();
+        fs::create_dir(&values).unwrap();
+        assert!(Pending::commit_pair(v, h).is_err());
+        assert!(!header.exists(), "the header of other values is left");
     }
 
     #[cfg(unix)]

@@ -174,3 +174,12 @@ impl IoError {
         IoError::System { action: "write", path: path.into(), remedy, source }
     }
 }
+
+/// The beginning of a text, for messages.
+pub(crate) fn shorten(text: &str) -> String {
+    if text.chars().count() <= 40 {
+        text.to_string()
+    } else {
+        text.chars().take(40).chain("…".chars()).collect()
+    }
+}

@@ -1,7 +1,7 @@
 //! Point sets as CSV with a header line.
 
 use crate::atomic;
-use crate::error::{IoError, Result};
+use crate::error::{IoError, Result, shorten};
 use crate::source::Source;
 use nalgebra::Vector3;
 use std::io;
@@ -83,9 +83,9 @@ pub fn read_points_from_bytes(
         for (value, &i) in point.iter_mut().zip(&columns) {
             let text = record.get(i).unwrap_or_default();
             *value = text.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(|| {
-                let text: String = text.chars().take(40).collect();
                 let line = record.position().map_or(0, csv::Position::line);
-                let problem = format!("line {line}: the coordinate '{text}' is not a number");
+                let problem =
+                    format!("line {line}: the coordinate '{}' is not a number", shorten(text));
                 IoError::malformed(path, problem, "correct the line")
             })?;
         }

@@ -106,6 +106,12 @@ mod tests {
             std::fs::write(&path, &other).unwrap();
             assert_eq!(cache.load("key"), None, "byte {i} changed");
         }
+        for length in [u64::MAX, u64::MAX - 23, i64::MAX as u64, whole.len() as u64, 0] {
+            let mut other = whole.clone();
+            other[8..16].copy_from_slice(&length.to_le_bytes());
+            std::fs::write(&path, &other).unwrap();
+            assert_eq!(cache.load("key"), None, "a key of {length} bytes");
+        }
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -1,10 +1,9 @@
+//! MetaImage in one file.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use voxalign_io::image::{read_info_from_bytes, read_labels_from_bytes, read_volume_from_bytes};
+use voxalign_io_fuzz::image;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = read_info_from_bytes("a.mha", bytes);
-    let _ = read_volume_from_bytes("a.mha", bytes);
-    let _ = read_labels_from_bytes("a.mha", bytes);
+    image("a.mha", bytes);
 });

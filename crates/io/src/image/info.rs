@@ -97,10 +97,10 @@ pub struct ImageInfo {
 }
 
 impl ImageInfo {
-    /// Number of volumes: the product of the axes after the third.
+    /// Number of volumes: the product of the axes after the third; at most `usize::MAX`.
     #[must_use]
     pub fn volumes(&self) -> usize {
-        self.dims.iter().skip(3).product()
+        self.dims.iter().skip(3).fold(1, |n, &d| n.saturating_mul(d))
     }
 }
 

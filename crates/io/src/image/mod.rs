@@ -171,10 +171,12 @@ pub(crate) fn vectors(source: &Source<'_>) -> Result<(Vec<f32>, ImageInfo)> {
 
 /// Parses the header, by the file's extension and its first bytes.
 pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
-    let format = Format::from_path(source.path())?;
-    match format {
+    let plan = match Format::from_path(source.path())? {
         Format::Nifti | Format::NiftiPair => nifti::plan(source),
         Format::MetaImage | Format::MetaImageHeader => metaimage::plan(source),
         Format::Nrrd | Format::NrrdHeader => nrrd::plan(source),
-    }
+    }?;
+    // Sizes that no memory could hold are damage, also where the values are not asked for.
+    plan.size()?;
+    Ok(plan)
 }

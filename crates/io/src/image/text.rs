@@ -1,6 +1,7 @@
 //! What the text headers of NRRD and MetaImage share.
 
 use super::options::DataType;
+use crate::error::shorten;
 use nalgebra::{Matrix3, Vector3};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, Grid};
@@ -28,15 +29,6 @@ pub(crate) fn sizes(text: &str) -> Result<Vec<usize>, String> {
             _ => Err(format!("'{}' is not a size", shorten(w))),
         })
         .collect()
-}
-
-/// The beginning of a text, for messages.
-pub(crate) fn shorten(text: &str) -> String {
-    if text.chars().count() <= 40 {
-        text.to_string()
-    } else {
-        text.chars().take(40).chain("…".chars()).collect()
-    }
 }
 
 /// The index-to-world map of a grid in LPS as one in RAS, or the other way round.

@@ -1,5 +1,6 @@
 //! ITK's transforms by class name and parameters, and the change between its LPS world and RAS.
 
+use crate::error::shorten;
 use nalgebra::{Matrix3, Quaternion, Rotation3, UnitQuaternion, Vector3};
 use voxalign_image::{Affine, Rigid, Similarity, Transform};
 
@@ -38,6 +39,7 @@ fn swap_rotation(q: UnitQuaternion<f64>) -> UnitQuaternion<f64> {
 /// The transform of a record, `None` for the mark that the records after it are one; otherwise
 /// what is wrong.
 pub(crate) fn parse(record: &Record) -> Result<Option<Transform>, String> {
+    let name = shorten(&record.class);
     let mut words = record.class.split('_');
     let class = words.next().unwrap_or_default();
     let precision = words.next().unwrap_or("double");
@@ -45,10 +47,10 @@ pub(crate) fn parse(record: &Record) -> Result<Option<Transform>, String> {
     let planar = match dims[..] {
         ["3", "3"] | [] => false,
         ["2", "2"] => true,
-        _ => return Err(format!("the transform {} has unknown dimensions", record.class)),
+        _ => return Err(format!("the transform {name} has unknown dimensions")),
     };
     if !matches!(precision, "double" | "float") {
-        return Err(format!("the transform {} has an unknown precision", record.class));
+        return Err(format!("the transform {name} has an unknown precision"));
     }
     let p = &record.parameters[..];
     if !p.iter().chain(&record.fixed).all(|v| v.is_finite()) {
@@ -59,12 +61,12 @@ pub(crate) fn parse(record: &Record) -> Result<Option<Transform>, String> {
         if p.len() == count {
             return Ok(());
         }
-        Err(format!("{} has {} parameters instead of {count}", record.class, p.len()))
+        Err(format!("{name} has {} parameters instead of {count}", p.len()))
     };
     let centre = || match record.fixed.len() {
         0 => Ok(Vector3::zeros()),
         k if k >= n => Ok(Vector3::from_fn(|i, _| if i < n { record.fixed[i] } else { 0.0 })),
-        k => Err(format!("{} has a centre of {k} numbers instead of {n}", record.class)),
+        k => Err(format!("{name} has a centre of {k} numbers instead of {n}")),
     };
     let at = |i: usize| Vector3::new(p[i], p[i + 1], if planar { 0.0 } else { p[i + 2] });
     let affine = |m: Matrix3<f64>, t: Vector3<f64>| -> Result<Transform, String> {
@@ -148,7 +150,7 @@ pub(crate) fn parse(record: &Record) -> Result<Option<Transform>, String> {
                 * Matrix3::from_diagonal(&Vector3::new(p[0], p[0], 1.0));
             affine(m, at(2))?
         }
-        _ => return Err(format!("the transform {} is not read here", record.class)),
+        _ => return Err(format!("the transform {name} is not read here")),
     };
     Ok(Some(one))
 }

@@ -1,7 +1,7 @@
 //! ITK's text format.
 
 use super::itk::{self, Record};
-use crate::error::{IoError, Result};
+use crate::error::{IoError, Result, shorten};
 use std::fmt::Write;
 use std::path::Path;
 use voxalign_image::Transform;
@@ -33,10 +33,7 @@ fn records(bytes: &[u8]) -> std::result::Result<Vec<Record>, String> {
                 .split_whitespace()
                 .map(|w| w.parse::<f64>().map_err(|_| w))
                 .collect::<std::result::Result<Vec<_>, _>>()
-                .map_err(|w| {
-                    let word: String = w.chars().take(40).collect();
-                    format!("line {}: '{word}' is not a number", number + 1)
-                })
+                .map_err(|w| format!("line {}: '{}' is not a number", number + 1, shorten(w)))
         };
         if key == "Transform" {
             if records.len() == LARGEST_LIST {
@@ -52,7 +49,7 @@ fn records(bytes: &[u8]) -> std::result::Result<Vec<Record>, String> {
             "Parameters" => record.parameters = values()?,
             "FixedParameters" => record.fixed = values()?,
             _ => {
-                let key: String = key.chars().take(40).collect();
+                let key = shorten(key);
                 return Err(format!("line {} has the unknown field '{key}'", number + 1));
             }
         }

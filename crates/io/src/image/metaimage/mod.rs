@@ -8,7 +8,7 @@ use super::decode::{Plan, Start};
 use super::info::{GridSource, ImageInfo};
 use super::options::{ByteOrder, Compression, DataType, Format};
 use super::text;
-use crate::error::{IoError, Result};
+use crate::error::{IoError, Result, shorten};
 use crate::source::Source;
 use nalgebra::Vector3;
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ fn fields(head: &[u8]) -> std::result::Result<Fields, String> {
             continue;
         }
         let Some((key, value)) = line.split_once('=') else {
-            return Err(format!("the line '{}' is not 'Key = Value'", text::shorten(line.trim())));
+            return Err(format!("the line '{}' is not 'Key = Value'", shorten(line.trim())));
         };
         let (key, value) = (key.trim().to_string(), value.trim().to_string());
         let last = key == "ElementDataFile";
@@ -72,7 +72,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
     let fields = fields(&head).map_err(&wrong)?;
     let mut oddities = Vec::new();
     if let Some(kind) = fields.get(&["ObjectType"]).filter(|k| *k != "Image") {
-        return Err(wrong(format!("it holds the object '{}' and no image", text::shorten(kind))));
+        return Err(wrong(format!("it holds the object '{}' and no image", shorten(kind))));
     }
     let sizes = dims(&fields).map_err(&wrong)?;
     let grid = grid(&fields, &sizes, &mut oddities)
@@ -82,7 +82,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
     let data_type = data_type(element).ok_or_else(|| {
         IoError::unsupported(
             path,
-            format!("the element type '{}' is not read", text::shorten(element)),
+            format!("the element type '{}' is not read", shorten(element)),
             "convert the image to floats or integers",
         )
     })?;
@@ -151,7 +151,7 @@ fn dims(fields: &Fields) -> std::result::Result<Vec<usize>, String> {
     if count != Some(sizes.len()) || !(2..=text::LARGEST_AXES).contains(&sizes.len()) {
         return Err(format!(
             "NDims is {} and DimSize has {} sizes",
-            fields.get(&["NDims"]).map_or("missing".into(), text::shorten),
+            fields.get(&["NDims"]).map_or("missing".into(), shorten),
             sizes.len()
         ));
     }
@@ -216,7 +216,7 @@ fn place(fields: &Fields, path: &Path) -> Result<(PathBuf, Option<Start>)> {
     if name.is_empty() || name.starts_with("LIST") || name.contains('%') {
         return Err(IoError::unsupported(
             path,
-            format!("values in several files ('{}') are not read", text::shorten(name)),
+            format!("values in several files ('{}') are not read", shorten(name)),
             "write the image as one file first",
         ));
     }

@@ -53,8 +53,7 @@ pub(crate) fn write(
     })?;
     let head = header(grid, data_type, options, &name, length);
     let head = Pending::write(path, |w| w.write_all(head.as_bytes()))?;
-    values.commit()?;
-    head.commit()
+    Pending::commit_pair(values, head)
 }
 
 /// Counts the bytes that pass.

@@ -95,8 +95,7 @@ fn write(
     let (header_path, image_path) = names(path);
     let image = file(&image_path, level, values)?;
     let head = file(&header_path, level, |w| w.write_all(&bytes))?;
-    image.commit()?;
-    head.commit()
+    Pending::commit_pair(image, head)
 }
 
 /// The two names of a pair, from either.

@@ -1,6 +1,7 @@
 //! Which axes of an NRRD file are spatial, and where they lie.
 
 use super::Fields;
+use crate::error::shorten;
 use crate::image::info::GridSource;
 use crate::image::text;
 use nalgebra::Vector3;
@@ -57,7 +58,7 @@ pub(super) fn find(
     let origin = match fields.get("spaceorigin") {
         Some(text) => match parse_vectors(text)?.first() {
             Some(Some(v)) => *v,
-            _ => return Err(format!("the space origin is '{}'", text::shorten(text))),
+            _ => return Err(format!("the space origin is '{}'", shorten(text))),
         },
         None => Vector3::zeros(),
     };
@@ -96,7 +97,7 @@ fn signs(fields: &Fields, oddities: &mut Vec<String>) -> Result<Vector3<f64>, St
             ));
             lps
         }
-        other => return Err(format!("the space '{}' is not known", text::shorten(other))),
+        other => return Err(format!("the space '{}' is not known", shorten(other))),
     })
 }
 
@@ -113,7 +114,7 @@ fn unit_factor(fields: &Fields, oddities: &mut Vec<String>) -> f64 {
         _ => {
             oddities.push(format!(
                 "the unit of length is '{}'; millimetres are assumed",
-                text::shorten(unit)
+                shorten(unit)
             ));
             return 1.0;
         }
@@ -133,7 +134,7 @@ fn parse_vectors(text: &str) -> Result<Vec<Option<Vector3<f64>>>, String> {
             continue;
         }
         let (Some(inner), true) = (rest.find(')'), rest.starts_with('(')) else {
-            return Err(format!("'{}' is no vector", text::shorten(rest)));
+            return Err(format!("'{}' is no vector", shorten(rest)));
         };
         let values = text::numbers(&rest[1..inner].replace(',', " "))?;
         match values[..] {
@@ -167,7 +168,7 @@ fn by_spacings(
             .map(|w| match w.parse::<f64>() {
                 Ok(v) if v.is_nan() => Ok(None),
                 Ok(v) if v.is_finite() && v != 0.0 => Ok(Some(v)),
-                _ => Err(format!("the spacing '{}' is no distance", text::shorten(w))),
+                _ => Err(format!("the spacing '{}' is no distance", shorten(w))),
             })
             .collect::<Result<_, _>>()?,
         None => {

@@ -9,7 +9,7 @@ use super::decode::{Plan, Start};
 use super::info::ImageInfo;
 use super::options::{ByteOrder, Compression, Format};
 use super::text;
-use crate::error::{IoError, Result};
+use crate::error::{IoError, Result, shorten};
 use crate::source::Source;
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -49,7 +49,7 @@ fn fields(head: &[u8]) -> std::result::Result<Fields, String> {
             continue;
         }
         let Some((key, value)) = line.split_once(':') else {
-            return Err(format!("the line '{}' is not 'field: value'", text::shorten(line)));
+            return Err(format!("the line '{}' is not 'field: value'", shorten(line)));
         };
         let key = key.trim().to_ascii_lowercase().replace(' ', "");
         values.insert(key, value.trim().to_string());
@@ -75,7 +75,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
     if field("dimension")?.parse() != Ok(sizes.len()) || sizes.len() > text::LARGEST_AXES {
         return Err(wrong(format!(
             "the dimension is {} and there are {} sizes",
-            text::shorten(field("dimension")?),
+            shorten(field("dimension")?),
             sizes.len()
         )));
     }
@@ -83,7 +83,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
     let data_type = text::type_of(name).ok_or_else(|| {
         IoError::unsupported(
             path,
-            format!("the type '{}' is not read", text::shorten(name)),
+            format!("the type '{}' is not read", shorten(name)),
             "convert the image to floats or integers",
         )
     })?;
@@ -92,7 +92,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
     let byte_order = match fields.get("endian") {
         Some("big") => ByteOrder::Big,
         Some("little") => ByteOrder::Little,
-        Some(other) => return Err(wrong(format!("endian is '{}'", text::shorten(other)))),
+        Some(other) => return Err(wrong(format!("endian is '{}'", shorten(other)))),
         None => {
             if data_type.size() > 1 && compression != Compression::Text {
                 oddities.push("the byte order is not given; little-endian is assumed".into());
@@ -147,7 +147,7 @@ fn encoding(name: &str, path: &Path) -> Result<Compression> {
         "txt" | "text" | "ascii" => Ok(Compression::Text),
         other => Err(IoError::unsupported(
             path,
-            format!("the encoding '{}' is not read", text::shorten(other)),
+            format!("the encoding '{}' is not read", shorten(other)),
             "convert the file to raw or gzip encoding",
         )),
     }
@@ -177,7 +177,7 @@ fn data_place(fields: &Fields, source: &Source<'_>) -> Result<(PathBuf, Start)> 
     if name.is_empty() || name.starts_with("LIST") || name.contains('%') {
         return Err(IoError::unsupported(
             path,
-            format!("values in several files ('{}') are not read", text::shorten(name)),
+            format!("values in several files ('{}') are not read", shorten(name)),
             "write the image as one file first",
         ));
     }

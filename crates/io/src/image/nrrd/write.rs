@@ -41,8 +41,7 @@ pub(crate) fn write(
     let head = header(grid, data_type, options, Some(&name));
     let values = Pending::write(&data_path, |w| data(w))?;
     let head = Pending::write(path, |w| w.write_all(head.as_bytes()))?;
-    values.commit()?;
-    head.commit()
+    Pending::commit_pair(values, head)
 }
 
 fn header(

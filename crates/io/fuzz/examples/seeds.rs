@@ -1,0 +1,216 @@
+//! Writes the first inputs of every fuzz target to `corpus/`: small files of every kind as the
+//! library writes them, some as others write them, and the small ones of folders that are named
+//! as arguments (`cargo run --example seeds -- FOLDER…`).
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use voxalign_image::{
+    Affine, Displacement, Grid, PointSet, Transform, Vector3, VectorField, Volume,
+};
+use voxalign_io::image::{DataType, WriteOptions, write_volume};
+use voxalign_io::points::{PointConvention, write_points};
+use voxalign_io::transform::{self, Geometry, TransformFormat};
+
+/// Files of other programs above this size are left out, bytes.
+const LARGEST: u64 = 8_000;
+
+/// Headers with fields that the library does not write.
+const NRRD: [&str; 4] = [
+    "NRRD0005\n# a comment\ntype: short\ndimension: 3\nsizes: 2 2 2\nspace: scanner-xyz\n\
+     space directions: (1,0,0) (0,2,0) (0,0,3)\nspace origin: (-1,2,3.5)\nspace units: \"cm\" \"cm\" \
+     \"cm\"\nendian: big\nencoding: raw\nkey:=value\nbyte skip: -1\n\n0123456789abcdef",
+    "NRRD0004\ntype: float\ndimension: 2\nsizes: 2 2\nspacings: 1 nan\nencoding: ascii\n\n1 2,3e1 \
+     -4.5\n",
+    "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 3 2 2\nkinds: vector domain domain\nencoding: raw\n\
+     line skip: 1\nbyte skip: 2\ncontent: a colour\n\nline\n..0123456789ab",
+    "NRRD0005\ntype: double\ndimension: 4\nsizes: 1 2 1 3\nspace: RAS\n\
+     space directions: none (1,0,0) (0,1,0) (0,0,1)\nkinds: list space space space\n\
+     endian: little\nencoding: raw\n\n0123456701234567012345670123456701234567012345670123456789",
+];
+const METAIMAGE: [&str; 3] = [
+    "ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = True\n\
+     CompressedData = False\nTransformMatrix = 1 0 0 0 1 0 0 0 -1\nOffset = 1 2 3\n\
+     CenterOfRotation = 0 0 0\nElementSpacing = 1 2 3\nDimSize = 2 2 2\nAnatomicalOrientation = RAI\n\
+     ElementNumberOfChannels = 1\nElementType = MET_SHORT\nElementDataFile = LOCAL\n0123456789abcdef",
+    "NDims = 2\nDimSize = 2 2\nBinaryData = False\nElementType = MET_FLOAT\nElementSize = 1 2\n\
+     ElementDataFile = local\n1 2 3.5 -4e-1\n",
+    "NDims = 2\nDimSize = 2 2\nElementNumberOfChannels = 2\nElementType = MET_UCHAR\nComment = text\n\
+     Position = 0 0\nElementDataFile = LOCAL\n01234567",
+];
+const TRANSFORMS: [&str; 7] = [
+    "#Insight Transform File V1.0\n#Transform 0\nTransform: CompositeTransform_double_3_3\n\
+     #Transform 1\nTransform: Euler3DTransform_double_3_3\nParameters: 0.1 0.2 0.3 4 5 6\n\
+     FixedParameters: 1 2 3 0\n#Transform 2\nTransform: ScaleTransform_float_3_3\n\
+     Parameters: 1 2 3\nFixedParameters: 0 0 0\n",
+    "#Insight Transform File V1.0\nTransform: VersorRigid3DTransform_double_3_3\n\
+     Parameters: 0.1 0.2 0.3 4 5 6\nFixedParameters: 1 2 3\n",
+    "#Insight Transform File V1.0\nTransform: Similarity3DTransform_double_3_3\n\
+     Parameters: 0.1 0.2 0.3 4 5 6 1.5\nFixedParameters: 1 2 3\n",
+    "#Insight Transform File V1.0\nTransform: Euler2DTransform_double_2_2\nParameters: 0.1 4 5\n\
+     FixedParameters: 1 2\n",
+    "#Insight Transform File V1.0\nTransform: Similarity2DTransform_double_2_2\n\
+     Parameters: 1.2 0.1 4 5\nFixedParameters: 1 2\n",
+    "#Insight Transform File V1.0\nTransform: QuaternionRigidTransform_double_3_3\n\
+     Parameters: 0.1 0.2 0.3 0.9 4 5 6\nFixedParameters:\n",
+    "#Insight Transform File V1.0\nTransform: TranslationTransform_double_3_3\nParameters: 1 2 3\n\
+     FixedParameters:\nTransform: IdentityTransform_double_3_3\nParameters:\nFixedParameters:\n",
+];
+const POINTS: [&str; 2] = [
+    "\u{feff}name, Z ,x,Y\n\"a, \"\"b\"\"\",1e3,-2,.5\r\nc,1,2,3\n",
+    "x,y,z,t,label,comment\n1,2,3,0,1,\n-0.0,1e-300,inf,,,\n",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let scratch = tempfile::tempdir()?;
+    let at = |name: &str| scratch.path().join(name);
+    let put = |target: &str, name: &str, bytes: &[u8]| -> Result<(), Box<dyn Error>> {
+        fs::create_dir_all(corpus.join(target))?;
+        Ok(fs::write(corpus.join(target).join(name), bytes)?)
+    };
+    // As `detached` takes two files apart.
+    let put_pair = |kind: u8, name: &str, header: &[u8], values: &[u8]| {
+        let mut bytes = u16::try_from(header.len())?.to_le_bytes().to_vec();
+        bytes.push(kind);
+        bytes.extend([header, values].concat());
+        put("detached", name, &bytes)
+    };
+
+    let solid = Grid::axis_aligned([4, 3, 2], [1.0, 2.0, 3.0])?;
+    let turned = solid.moved(&Affine::from_rows([
+        [0.8, -0.6, 0.0, 1.0],
+        [0.6, 0.8, 0.0, 2.0],
+        [0.0, 0.0, 1.0, 3.0],
+    ]))?;
+    let plane = Grid::axis_aligned([4, 3, 1], [1.0; 3])?;
+    for data_type in DataType::ALL {
+        for (place, grid, dimensions) in [("turned", &turned, 3), ("plane", &plane, 2)] {
+            let volume = Volume::from_fn(grid.clone(), |x, y, z| (x + 10 * y + 50 * z) as f32);
+            for level in [0, 3] {
+                let description = Some("a description".into());
+                let options =
+                    WriteOptions { data_type, dimensions, compression_level: level, description };
+                let name = format!("{place}_{data_type}_{level}");
+                let written = |file: &str| -> Result<Vec<u8>, Box<dyn Error>> {
+                    write_volume(at(file), &volume, &options)?;
+                    Ok(fs::read(at(file))?)
+                };
+                put("nifti", &name, &written("a.nii")?)?;
+                put("nifti_gz", &name, &written("a.nii.gz")?)?;
+                put("nrrd", &name, &written("a.nrrd")?)?;
+                put("metaimage", &name, &written("a.mha")?)?;
+                put("analyze", &name, &written("a.hdr")?)?;
+                put_pair(
+                    0,
+                    &format!("hdr_{name}"),
+                    &fs::read(at("a.hdr"))?,
+                    &fs::read(at("a.img"))?,
+                )?;
+                let header = written("b.hdr.gz")?;
+                put_pair(1, &format!("hdr_gz_{name}"), &header, &fs::read(at("b.img.gz"))?)?;
+                let header = written("c.mhd")?;
+                let values = if level == 0 { "c.raw" } else { "c.zraw" };
+                let text = String::from_utf8_lossy(&header).replace(values, "c.raw");
+                put_pair(2, &format!("mhd_{name}"), text.as_bytes(), &fs::read(at(values))?)?;
+                let header = written("d.nhdr")?;
+                let values = if level == 0 { "d.raw" } else { "d.raw.gz" };
+                let text = String::from_utf8_lossy(&header).replace(values, "d.raw");
+                put_pair(3, &format!("nhdr_{name}"), text.as_bytes(), &fs::read(at(values))?)?;
+            }
+        }
+    }
+    // The library writes NIfTI-2 for long axes only: one such, cut to five voxels.
+    let long = Volume::filled(Grid::axis_aligned([40_000, 1, 1], [1.0; 3])?, 1.0);
+    write_volume(
+        at("2.nii"),
+        &long,
+        &WriteOptions { data_type: DataType::U8, ..Default::default() },
+    )?;
+    let mut two = fs::read(at("2.nii"))?;
+    two.truncate(544 + 5);
+    two[24..32].copy_from_slice(&5i64.to_le_bytes());
+    put("nifti", "two", &two)?;
+    for (i, text) in NRRD.iter().enumerate() {
+        put("nrrd", &format!("text_{i}"), text.as_bytes())?;
+        if let Some((header, values)) = text.split_once("\n\n") {
+            let header = format!("{header}\ndata file: d.raw\n\n");
+            put_pair(3, &format!("nhdr_text_{i}"), header.as_bytes(), values.as_bytes())?;
+        }
+    }
+    for (i, text) in METAIMAGE.iter().enumerate() {
+        put("metaimage", &format!("text_{i}"), text.as_bytes())?;
+        for (size, place) in ["HeaderSize = -1\n", "HeaderSize = 0\n"].into_iter().zip(0..) {
+            let text = text
+                .replace("LOCAL", "c.raw")
+                .replace("ElementDataFile", &format!("{size}ElementDataFile"));
+            if let Some((header, values)) = text.split_once("c.raw\n") {
+                let name = format!("mhd_text_{i}_{place}");
+                put_pair(2, &name, format!("{header}c.raw\n").as_bytes(), values.as_bytes())?;
+            }
+        }
+    }
+
+    let affine =
+        Affine::from_rows([[1.0, 0.1, 0.0, 4.0], [0.0, 0.9, 0.0, 5.0], [0.0, 0.0, 1.1, 6.0]]);
+    let both = Transform::Composite(vec![Transform::Affine(affine), Transform::Affine(affine)]);
+    let geometry = Geometry { fixed: Some(&solid), moving: Some(&turned) };
+    for (name, format) in [
+        ("text", TransformFormat::ItkText),
+        ("matlab", TransformFormat::ItkMatlab),
+        ("fsl", TransformFormat::Fsl),
+    ] {
+        transform::write_as(at(name), &both, &geometry, format)?;
+        put("transform", name, &fs::read(at(name))?)?;
+    }
+    for (i, text) in TRANSFORMS.iter().enumerate() {
+        put("transform", &format!("text_{i}"), text.as_bytes())?;
+    }
+    for (name, grid) in [("solid", solid), ("turned", turned), ("plane", plane)] {
+        let flat = grid.is_2d();
+        let shift = |p: Vector3<f64>| Vector3::new(p[0], 1.0, if flat { 0.0 } else { p[2] });
+        let field = VectorField::from_world_fn(grid, shift);
+        let field = Transform::Displacement(Displacement::new(field));
+        for file in ["w.nii", "w.nii.gz"] {
+            transform::write(at(file), &field, &Geometry::default())?;
+            put("field", &format!("{name}_{file}"), &fs::read(at(file))?)?;
+        }
+    }
+
+    let points = [Vector3::new(1.0, -2.5, 3e10), Vector3::zeros()];
+    let notes = vec![("note".to_string(), vec!["a,\"b\"".to_string(), String::new()])];
+    write_points(
+        at("p.csv"),
+        &PointSet::with_columns(points.into(), notes)?,
+        PointConvention::Lps,
+    )?;
+    put("points", "written", &fs::read(at("p.csv"))?)?;
+    for (i, text) in POINTS.iter().enumerate() {
+        put("points", &format!("text_{i}"), text.as_bytes())?;
+    }
+
+    for folder in std::env::args_os().skip(1) {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let metadata = entry.metadata()?;
+            if !metadata.is_file() || metadata.len() > LARGEST {
+                continue;
+            }
+            let targets: &[&str] = match name.rsplit('.').next() {
+                Some("nii") => &["nifti", "field"],
+                Some("gz") if name.ends_with(".nii.gz") => &["nifti_gz", "nifti", "field"],
+                Some("hdr" | "gz") if name.contains(".hdr") => &["analyze"],
+                Some("nrrd" | "nhdr") => &["nrrd", "field"],
+                Some("mha" | "mhd") => &["metaimage", "field"],
+                Some("tfm" | "txt" | "mat" | "fsl" | "h5") => &["transform"],
+                Some("csv") => &["points"],
+                _ => &[],
+            };
+            for target in targets {
+                put(target, &format!("real_{name}"), &fs::read(entry.path())?)?;
+            }
+        }
+    }
+    Ok(())
+}

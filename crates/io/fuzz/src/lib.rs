@@ -1,0 +1,42 @@
+//! What the fuzz targets share: reading bytes in every way that the library has, and what must
+//! hold of whatever comes out.
+
+use voxalign_image::{Grid, Vector3};
+use voxalign_io::IoError;
+use voxalign_io::image::{
+    ImageInfo, read_info_from_bytes, read_labels_from_bytes, read_volume_from_bytes,
+};
+use voxalign_io::transform::{Geometry, read_from_bytes};
+
+/// Reads an image's header, values and labels.
+pub fn image(name: &str, bytes: &[u8]) {
+    let info = checked(name, read_info_from_bytes(name, bytes));
+    if let Some((volume, of_volume)) = checked(name, read_volume_from_bytes(name, bytes)) {
+        assert_eq!(volume.data().len(), volume.grid().len());
+        let words = |info: ImageInfo| format!("{info:?}");
+        assert_eq!(info.map(words), Some(words(of_volume)), "one header, one meaning");
+    }
+    if let Some(labels) = checked(name, read_labels_from_bytes(name, bytes)) {
+        assert_eq!(labels.data().len(), labels.grid().len());
+    }
+}
+
+/// Reads a transform and maps a point by it.
+pub fn transform(name: &str, bytes: &[u8]) {
+    let Ok(grid) = Grid::axis_aligned([5, 4, 3], [1.0, 2.0, 3.0]) else { return };
+    let geometry = Geometry { fixed: Some(&grid), moving: Some(&grid) };
+    if let Some(transform) = checked(name, read_from_bytes(name, bytes, &geometry)) {
+        let _ = transform.apply(Vector3::new(1.5, -2.0, 3.0));
+        let _ = transform.to_affine();
+    }
+}
+
+/// The value; an error has to name the file and to be of a length that can be read.
+pub fn checked<T>(name: &str, result: Result<T, IoError>) -> Option<T> {
+    result
+        .map_err(|error| {
+            let message = error.to_string();
+            assert!(message.contains(name) && message.len() < 1500, "{message}");
+        })
+        .ok()
+}
