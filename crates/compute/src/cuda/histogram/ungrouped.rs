@@ -354,13 +354,15 @@ pub(super) fn blocks(
 /// # Errors
 /// If there is no room for one.
 pub(super) fn maps_at_once(cuda: &Cuda, what: &dyn Fn() -> String, bytes: usize) -> Result<usize> {
-    // What the pool holds and is free to give out is not counted: the error is for what is far
-    // beyond the memory.
-    let free = cuda.memory().free.map_or(1usize << 30, |f| f as usize);
-    if bytes > free / 10 * 9 {
+    // What no memory of the device would do for is not supported; what does not fit at present ends
+    // as any other request.
+    let memory = cuda.memory();
+    let bytes_of = |known: Option<u64>| known.map_or(1 << 30, |b| b as usize);
+    let (free, total) = (bytes_of(memory.free), bytes_of(memory.total));
+    if bytes > total / 10 * 9 {
         return Err(too_large(
             cuda,
-            format!("{}: {bytes} bytes of histograms, where {free} are free,", what()),
+            format!("{}: {bytes} bytes of histograms on a device of {total},", what()),
         ));
     }
     Ok(((free / 2).min(2 << 30) / bytes.max(1)).clamp(1, 65535))
