@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_longlong, c_void};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::libraries;
+use super::libraries::{self, function};
 use crate::Dims;
 
 /// Majors of cuFFT that serve: those of CUDA 13 and 12.
@@ -69,34 +69,24 @@ fn functions() -> Result<&'static Functions, String> {
 
 fn open() -> Result<Functions, String> {
     let library = libraries::open("cufft", &MAJORS).map_err(|tried| {
-        format!(
-            "the library of Fourier transforms was not found (looked for {}); install it with \
-             CUDA's toolkit 12.0 or newer, or with `pip install nvidia-cufft-cu12`, or put the \
-             folder of libcufft.so in LD_LIBRARY_PATH",
-            tried.join(", ")
-        )
+        let is = "the library of Fourier transforms";
+        libraries::missing(is, &tried, "nvidia-cufft-cu12", "cufft")
     })?;
-    macro_rules! symbol {
-        ($name:literal) => {
-            // SAFETY: cuFFT documents these functions with these types.
-            match unsafe { library.get($name) } {
-                Ok(symbol) => *symbol,
-                Err(e) => return Err(format!("the library that was found lacks a function: {e}")),
-            }
-        };
+    // SAFETY: cuFFT documents these functions with these types.
+    unsafe {
+        Ok(Functions {
+            create: function(&library, "cufftCreate")?,
+            automatic: function(&library, "cufftSetAutoAllocation")?,
+            make: function(&library, "cufftMakePlanMany64")?,
+            set_stream: function(&library, "cufftSetStream")?,
+            set_work: function(&library, "cufftSetWorkArea")?,
+            real_to_complex: function(&library, "cufftExecR2C")?,
+            complex_to_real: function(&library, "cufftExecC2R")?,
+            complex_to_complex: function(&library, "cufftExecC2C")?,
+            destroy: function(&library, "cufftDestroy")?,
+            _library: library,
+        })
     }
-    Ok(Functions {
-        create: symbol!(b"cufftCreate"),
-        automatic: symbol!(b"cufftSetAutoAllocation"),
-        make: symbol!(b"cufftMakePlanMany64"),
-        set_stream: symbol!(b"cufftSetStream"),
-        set_work: symbol!(b"cufftSetWorkArea"),
-        real_to_complex: symbol!(b"cufftExecR2C"),
-        complex_to_real: symbol!(b"cufftExecC2R"),
-        complex_to_complex: symbol!(b"cufftExecC2C"),
-        destroy: symbol!(b"cufftDestroy"),
-        _library: library,
-    })
 }
 
 /// Why a transform was not done.
@@ -122,7 +112,7 @@ impl Functions {
             4 => Failure::Failed(message("a pointer or value is not valid")),
             5 => Failure::Internal(message("internal error, perhaps for want of memory")),
             6 => Failure::Failed(message("the transform could not be run")),
-            7 => Failure::Failed(message("the library could not be started")),
+            7 => Failure::Internal(message("could not be started, perhaps for want of memory")),
             8 => Failure::Failed(message("the sizes are not supported")),
             _ => Failure::Failed(message("failed")),
         })

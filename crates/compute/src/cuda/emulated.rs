@@ -86,12 +86,19 @@ impl Emulated {
     }
 
     /// Memory whose content is not zero: what is read before it is written shows.
-    pub(super) fn alloc(&self, bytes: usize) -> u64 {
+    pub(super) fn alloc(&self, bytes: usize) -> Result<u64> {
         // As on the GPU every buffer is aligned to 256 bytes.
-        let words = vec![0xcdcd_cdcd_cdcd_cdcd; bytes.div_ceil(8) + 32];
+        let count = bytes.div_ceil(8) + 32;
+        let mut words = Vec::new();
+        words.try_reserve_exact(count).map_err(|_| ComputeError::OutOfMemory {
+            device: NAME.into(),
+            bytes: bytes as u64,
+            free: None,
+        })?;
+        words.resize(count, 0xcdcd_cdcd_cdcd_cdcd);
         let address = (words.as_ptr() as u64).next_multiple_of(256);
         self.allocations.lock().unwrap_or_else(PoisonError::into_inner).insert(address, words);
-        address
+        Ok(address)
     }
 
     pub(super) fn free(&self, address: u64) {

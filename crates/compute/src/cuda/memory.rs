@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
 use super::{Cuda, MemoryLimit, Target};
+use crate::cpu::zeroed;
 use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo};
 use crate::error::{ComputeError, Result, check_len};
 
@@ -70,7 +71,7 @@ impl Cuda {
                 free: granted.err(),
             }),
             Target::Gpu(gpu) => gpu.alloc(bytes),
-            Target::Emulated(emulated) => Ok(emulated.alloc(bytes)),
+            Target::Emulated(emulated) => emulated.alloc(bytes),
         }
     }
 
@@ -182,7 +183,7 @@ impl Memory for Cuda {
     }
 
     fn download<T: Element>(&self, buffer: &CudaBuffer<T>) -> Result<Vec<T>> {
-        let mut out = vec![T::default(); buffer.len];
+        let mut out = zeroed(buffer.len)?;
         self.read(buffer, 0, &mut out)?;
         Ok(out)
     }

@@ -171,6 +171,7 @@ fn the_pool_counts() {
     assert_eq!((cuda.pool().peak, cuda.pool().allocations - before), (807, 2));
     drop(b);
     assert!(cuda.alloc::<f64>(usize::MAX / 4).is_err());
+    assert!(cuda.alloc::<u8>(isize::MAX as usize - 4096).is_err());
 }
 
 #[test]
