@@ -372,7 +372,7 @@ fn elastic(device: &Cuda) {
             device.elastic_residual(&operator, f, f, DIMS, out)
         });
         map(device, "elastic_sweep", &field(), n, |f, out| {
-            device.elastic_sweep(&operator, 1.2, f, f, DIMS, out)
+            device.elastic_sweep(&operator, 0.9, f, f, DIMS, out)
         });
         run_out(device, "elastic_symbol", |d| match boundary {
             Boundary::Periodic => {
