@@ -126,3 +126,21 @@ impl From<RegisterError> for Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_without_memory_is_told_with_what_helps() {
+        let device = "cuda:0 (a GPU)".to_owned();
+        let error = ComputeError::OutOfMemory { device, bytes: 4096, free: Some(1024) };
+        let failure = Failure::from(RegisterError::Compute(error));
+        assert_eq!(failure.code(), 3);
+        assert_eq!(
+            failure.to_string(),
+            "cuda:0 (a GPU): out of memory: 4096 bytes were asked for, 1024 are free; use smaller \
+             images, or free what else is in that memory; `--device cpu` does without the GPU"
+        );
+    }
+}

@@ -276,3 +276,16 @@ fn options_that_would_be_ignored_are_errors() {
         assert!(!place.path(name).exists(), "{name} is left");
     }
 }
+
+#[test]
+fn without_a_transform_the_headers_count() {
+    let place = Place::new();
+    place.pair();
+    place.line("apply -i moving.nii.gz -r fixed.nii.gz -o w.nii.gz").expect(0);
+    save(&place, "identity.tfm", &shift(0.0, 0.0, 0.0));
+    place.line("apply -i moving.nii.gz -r fixed.nii.gz -t identity.tfm -o v.nii.gz").expect(0);
+    let [w, v] = ["w.nii.gz", "v.nii.gz"].map(|n| read_volume(place.path(n)).unwrap());
+    assert_eq!(w, v);
+    std::fs::write(place.path("p.csv"), "x,y,z\n1,2,3\n").unwrap();
+    place.line("apply -i p.csv -o q.csv").expect(2).says(&["-t FILE"]);
+}

@@ -6,7 +6,7 @@ mod common;
 use common::{Place, names};
 use serde_json::Value;
 use std::fs;
-use voxalign_image::{LabelMap, Vector3, Volume};
+use voxalign_image::{Affine, LabelMap, Vector3, Volume};
 use voxalign_io::image::{WriteOptions, read_info, read_labels, read_volume, write_volume};
 use voxalign_io::transform::{Geometry, read};
 

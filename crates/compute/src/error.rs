@@ -41,13 +41,15 @@ pub enum ComputeError {
     },
     /// The device has not the memory that was asked for.
     #[error(
-        "{device}: out of memory: {bytes} bytes were asked for{}; use a smaller grid or free buffers first",
+        "{device}: out of memory: {}{}; use smaller images, or free what else is in that memory",
+        asked_text(*bytes),
         free_text(.free)
     )]
     OutOfMemory {
         /// The device.
         device: String,
-        /// The size of the request, in bytes (saturated if it does not fit).
+        /// The size of the request, in bytes (saturated if it does not fit); 0 if it was one of the
+        /// driver or of a library for itself, which do not tell.
         bytes: u64,
         /// The memory that was free, in bytes, if the device knows.
         free: Option<u64>,
@@ -78,6 +80,13 @@ pub enum ComputeError {
         /// What the device or its driver said.
         message: String,
     },
+}
+
+fn asked_text(bytes: u64) -> String {
+    match bytes {
+        0 => "the driver or a library asked for more than there is".into(),
+        _ => format!("{bytes} bytes were asked for"),
+    }
 }
 
 fn free_text(free: &Option<u64>) -> String {

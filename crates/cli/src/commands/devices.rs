@@ -64,6 +64,8 @@ struct CudaFacts {
     driver_cuda: Option<String>,
     nvrtc: Option<String>,
     kernel_cache: Option<PathBuf>,
+    /// Why nothing can be kept there; looked for where kernels are needed.
+    kernel_cache_problem: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -138,6 +140,7 @@ fn find() -> Result<Devices, Failure> {
             driver_cuda: driver_cuda.map(device::dotted),
             nvrtc: cuda::compiler().ok().map(device::dotted),
             kernel_cache: cuda::kernel_cache(),
+            kernel_cache_problem: first.and_then(|_| cuda::kernel_cache_problem()),
         },
         auto: AutoFacts {
             affine: searching.clone(),
@@ -227,6 +230,9 @@ fn print(devices: &Devices) {
         let none = || "none; every run compiles them".to_owned();
         let cache = cuda.kernel_cache.as_ref().map_or_else(none, |p| p.display().to_string());
         table.row(["  compiled kernels", &cache]);
+        if let Some(problem) = &cuda.kernel_cache_problem {
+            table.row(["", &format!("not kept there, every run compiles them: {problem}")]);
+        }
         output::line("CUDA");
         table.print_left();
     } else if let (Some(problem), []) = (&cuda.problem, devices.gpus.as_slice()) {

@@ -8,7 +8,7 @@ use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::Filter;
 use crate::ops::filter::{
-    Method, RECURSIVE_FROM, Recursion, SIGMA_NONE, check_images, check_sigma, fir_weights,
+    Method, RECURSIVE_FROM, Recursion, SIGMA_NONE, check_gaussian, check_images, fir_weights,
 };
 
 impl Filter for Cpu {
@@ -20,8 +20,8 @@ impl Filter for Cpu {
         method: Method,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        check_images(dims, src.len(), out.len())?;
-        let filters = gaussians(dims, sigma, method)?;
+        check_gaussian(dims, src.len(), sigma, method, out.len())?;
+        let filters = gaussians(dims, sigma, method);
         filter_axes(self, Some(src.as_slice()), dims, filters, out.as_mut_slice());
         Ok(())
     }
@@ -42,10 +42,9 @@ impl Filter for Cpu {
 }
 
 /// The Gaussians of those axes that have one.
-fn gaussians(dims: Dims, sigma: [f64; 3], method: Method) -> Result<[Option<Gaussian>; 3]> {
-    check_sigma(sigma)?;
-    Ok([0, 1, 2]
-        .map(|a| (dims[a] > 1 && sigma[a] >= SIGMA_NONE).then(|| Gaussian::new(sigma[a], method))))
+fn gaussians(dims: Dims, sigma: [f64; 3], method: Method) -> [Option<Gaussian>; 3] {
+    [0, 1, 2]
+        .map(|a| (dims[a] > 1 && sigma[a] >= SIGMA_NONE).then(|| Gaussian::new(sigma[a], method)))
 }
 
 /// A Gaussian of one axis.

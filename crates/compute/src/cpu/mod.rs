@@ -46,6 +46,7 @@ use crate::device::Device;
 use crate::error::{ComputeError, Result};
 
 pub use memory::CpuBuffer;
+pub(crate) use memory::zeroed;
 pub use simd::Simd;
 
 /// A CPU device: a pool of threads and a SIMD level. Neither changes the bits of a result.

@@ -4,9 +4,9 @@ use super::simd::{LANES, Lanes, Vectors, kernel};
 use super::{Cpu, CpuBuffer};
 use crate::Dims;
 use crate::device::DeviceBuffer;
-use crate::error::{Result, check_len, voxels};
+use crate::error::Result;
 use crate::ops::Stencil;
-use crate::ops::stencil::{check_spacing, laplacian_factors};
+use crate::ops::stencil::{check_determinant, check_divergence, check_gradient, check_laplacian};
 
 /// The voxels of a task, roughly.
 pub(super) const TASK: usize = 1 << 14;
@@ -19,10 +19,7 @@ impl Stencil for Cpu {
         spacing: [f64; 3],
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("sizes", dims)?;
-        check_len("source", n, src.len())?;
-        check_len("output", 3 * n, out.len())?;
-        check_spacing(spacing)?;
+        check_gradient(src.len(), dims, spacing, out.len())?;
         let rows = TASK.div_ceil(dims[0]);
         let src = src.as_slice();
         self.chunks_mut_3(out.as_mut_slice(), rows * dims[0], |task, out| {
@@ -38,10 +35,7 @@ impl Stencil for Cpu {
         spacing: [f64; 3],
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("sizes", dims)?;
-        check_len("field", 3 * n, field.len())?;
-        check_len("output", n, out.len())?;
-        check_spacing(spacing)?;
+        check_divergence(field.len(), dims, spacing, out.len())?;
         let rows = TASK.div_ceil(dims[0]);
         let field = field.as_slice();
         self.chunks_mut(out.as_mut_slice(), rows * dims[0], |task, out| {
@@ -57,10 +51,7 @@ impl Stencil for Cpu {
         spacing: [f64; 3],
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("sizes", dims)?;
-        check_len("source", n, src.len())?;
-        check_len("output", n, out.len())?;
-        let factors = laplacian_factors(spacing)?;
+        let factors = check_laplacian(src.len(), dims, spacing, out.len())?;
         let rows = TASK.div_ceil(dims[0]);
         let src = src.as_slice();
         self.chunks_mut(out.as_mut_slice(), rows * dims[0], |task, out| {
@@ -75,9 +66,7 @@ impl Stencil for Cpu {
         dims: Dims,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("sizes", dims)?;
-        check_len("field", 3 * n, field.len())?;
-        check_len("output", n, out.len())?;
+        check_determinant(field.len(), dims, out.len())?;
         let rows = TASK.div_ceil(dims[0]);
         let field = field.as_slice();
         self.chunks_mut(out.as_mut_slice(), rows * dims[0], |task, out| {

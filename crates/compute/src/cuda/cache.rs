@@ -1,7 +1,7 @@
 //! Compiled kernels on disk, so that only the first run on a machine compiles them.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::program::fnv;
 
@@ -60,26 +60,33 @@ impl KernelCache {
     /// Stores an image. A cache that cannot be written is as good as none.
     pub(super) fn store(&self, key: &str, image: &[u8]) {
         let Some(path) = self.path(key) else { return };
-        let Some(folder) = path.parent() else { return };
-        // Several devices of a process, or processes of several machines, may store at once.
-        let moment = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let moment = moment.map_or(0, |d| d.as_nanos());
-        let temporary = path.with_extension(format!("{}-{moment}.part", std::process::id()));
-        let write = || -> std::io::Result<()> {
-            std::fs::create_dir_all(folder)?;
-            let mut file = std::fs::File::create_new(&temporary)?;
-            file.write_all(MAGIC)?;
-            file.write_all(&(key.len() as u64).to_le_bytes())?;
-            file.write_all(&fnv(image).to_le_bytes())?;
-            file.write_all(key.as_bytes())?;
-            file.write_all(image)?;
-            drop(file);
-            std::fs::rename(&temporary, &path)
-        };
-        if write().is_err() {
-            let _ = std::fs::remove_file(&temporary);
-        }
+        let lengths = [(key.len() as u64).to_le_bytes(), fnv(image).to_le_bytes()];
+        let _ = write(&path, &[MAGIC, &lengths[0], &lengths[1], key.as_bytes(), image]);
     }
+
+    /// Why nothing can be stored, where that is so.
+    pub(super) fn problem(&self) -> Option<String> {
+        let path = self.folder.as_ref()?.join(format!("try-{}.tmp", std::process::id()));
+        let tried = write(&path, &[]).and_then(|()| std::fs::remove_file(&path));
+        tried.err().map(|e| e.to_string())
+    }
+}
+
+/// Writes a file that is complete or absent, into a folder that is made if need be.
+fn write(path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
+    // Several devices of a process, or processes of several machines, may store at once.
+    let moment = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let moment = moment.map_or(0, |d| d.as_nanos());
+    let temporary = path.with_extension(format!("{}-{moment}.part", std::process::id()));
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = std::fs::File::create_new(&temporary)?;
+    let written = parts.iter().try_for_each(|part| file.write_all(part));
+    drop(file);
+    written
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .inspect_err(|_| drop(std::fs::remove_file(&temporary)))
 }
 
 #[cfg(test)]
@@ -112,6 +119,22 @@ mod tests {
             std::fs::write(&path, &other).unwrap();
             assert_eq!(cache.load("key"), None, "a key of {length} bytes");
         }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_told_and_does_no_harm() {
+        let folder = std::env::temp_dir().join(format!("voxalign-try-{}", std::process::id()));
+        let good = KernelCache::at(folder.join("kernels"));
+        assert_eq!(good.problem(), None);
+        assert_eq!(std::fs::read_dir(folder.join("kernels")).unwrap().count(), 0);
+        // A file stands where the folder would be.
+        std::fs::write(folder.join("file"), "").unwrap();
+        let bad = KernelCache::at(folder.join("file"));
+        bad.store("key", b"image");
+        assert_eq!(bad.load("key"), None);
+        assert!(bad.problem().is_some_and(|problem| !problem.is_empty()));
+        assert_eq!(KernelCache { folder: None }.problem(), None);
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -1,9 +1,9 @@
 //! NVIDIA's library of Fourier transforms, loaded when it is first needed.
 
 use std::ffi::{c_int, c_longlong, c_void};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::libraries;
+use super::libraries::{self, function};
 use crate::Dims;
 
 /// Majors of cuFFT that serve: those of CUDA 13 and 12.
@@ -69,34 +69,24 @@ fn functions() -> Result<&'static Functions, String> {
 
 fn open() -> Result<Functions, String> {
     let library = libraries::open("cufft", &MAJORS).map_err(|tried| {
-        format!(
-            "the library of Fourier transforms was not found (looked for {}); install it with \
-             CUDA's toolkit 12.0 or newer, or with `pip install nvidia-cufft-cu12`, or put the \
-             folder of libcufft.so in LD_LIBRARY_PATH",
-            tried.join(", ")
-        )
+        let is = "the library of Fourier transforms";
+        libraries::missing(is, &tried, "nvidia-cufft-cu12", "cufft")
     })?;
-    macro_rules! symbol {
-        ($name:literal) => {
-            // SAFETY: cuFFT documents these functions with these types.
-            match unsafe { library.get($name) } {
-                Ok(symbol) => *symbol,
-                Err(e) => return Err(format!("the library that was found lacks a function: {e}")),
-            }
-        };
+    // SAFETY: cuFFT documents these functions with these types.
+    unsafe {
+        Ok(Functions {
+            create: function(&library, "cufftCreate")?,
+            automatic: function(&library, "cufftSetAutoAllocation")?,
+            make: function(&library, "cufftMakePlanMany64")?,
+            set_stream: function(&library, "cufftSetStream")?,
+            set_work: function(&library, "cufftSetWorkArea")?,
+            real_to_complex: function(&library, "cufftExecR2C")?,
+            complex_to_real: function(&library, "cufftExecC2R")?,
+            complex_to_complex: function(&library, "cufftExecC2C")?,
+            destroy: function(&library, "cufftDestroy")?,
+            _library: library,
+        })
     }
-    Ok(Functions {
-        create: symbol!(b"cufftCreate"),
-        automatic: symbol!(b"cufftSetAutoAllocation"),
-        make: symbol!(b"cufftMakePlanMany64"),
-        set_stream: symbol!(b"cufftSetStream"),
-        set_work: symbol!(b"cufftSetWorkArea"),
-        real_to_complex: symbol!(b"cufftExecR2C"),
-        complex_to_real: symbol!(b"cufftExecC2R"),
-        complex_to_complex: symbol!(b"cufftExecC2C"),
-        destroy: symbol!(b"cufftDestroy"),
-        _library: library,
-    })
 }
 
 /// Why a transform was not done.
@@ -104,24 +94,28 @@ fn open() -> Result<Functions, String> {
 pub(super) enum Failure {
     /// There is no library; what to do.
     Missing(String),
-    /// What the library said.
+    /// Memory was missing that the library takes by itself.
+    OutOfMemory,
+    /// The library has failed inside, as it also does where memory is missing.
+    Internal(String),
+    /// What else the library said.
     Failed(String),
 }
 
 impl Functions {
     fn check(code: c_int, what: &str) -> Result<(), Failure> {
-        let words = match code {
+        let message = |words: &str| format!("cuFFT, {what}: {words} (code {code})");
+        Err(match code {
             0 => return Ok(()),
-            1 => "the plan is not valid",
-            2 => "out of memory on the device",
-            4 => "a pointer or value is not valid",
-            5 => "internal error",
-            6 => "the transform could not be run",
-            7 => "the library could not be started",
-            8 => "the sizes are not supported",
-            _ => "failed",
-        };
-        Err(Failure::Failed(format!("cuFFT, {what}: {words} (code {code})")))
+            1 => Failure::Failed(message("the plan is not valid")),
+            2 => Failure::OutOfMemory,
+            4 => Failure::Failed(message("a pointer or value is not valid")),
+            5 => Failure::Internal(message("internal error, perhaps for want of memory")),
+            6 => Failure::Failed(message("the transform could not be run")),
+            7 => Failure::Internal(message("could not be started, perhaps for want of memory")),
+            8 => Failure::Failed(message("the sizes are not supported")),
+            _ => Failure::Failed(message("failed")),
+        })
     }
 }
 
@@ -186,22 +180,21 @@ impl Plan {
 #[derive(Debug, Default)]
 pub(super) struct Plans(Mutex<Vec<Plan>>);
 
+/// A plan that nobody else uses meanwhile: a plan serves one thread at a time.
+pub(super) struct Ready<'a>(&'static Functions, MutexGuard<'a, Vec<Plan>>);
+
 impl Plans {
-    /// Transforms numbers of a layout at `from` to `to`, in the stream. `work` gives working
-    /// memory of a number of bytes, which has to live until the transform is in the stream.
+    /// The plan for transforms of a layout in a stream.
     ///
     /// # Safety
-    /// The addresses are those of buffers with the lengths that the kind and the layout ask for; the
-    /// context of the device is current, and the stream is of that device and outlives the plans.
-    pub(super) unsafe fn run<W>(
+    /// The context of the device is current; the stream is of that device and outlives the plans.
+    pub(super) unsafe fn plan(
         &self,
-        (layout, kind, inverse): (Layout, Kind, bool),
+        layout: Layout,
+        kind: Kind,
         stream: *mut c_void,
-        (from, to): (u64, u64),
-        work: impl FnOnce(usize) -> crate::Result<(W, u64)>,
-    ) -> Result<crate::Result<()>, Failure> {
+    ) -> Result<Ready<'_>, Failure> {
         let f = functions().map_err(Failure::Missing)?;
-        // Held while a plan is used: a plan serves one thread at a time.
         let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match plans.iter().position(|p| p.layout == layout && p.kind == kind) {
             Some(at) => plans[..=at].rotate_right(1),
@@ -210,31 +203,46 @@ impl Plans {
                 plans.insert(0, Plan::new(f, layout, kind, stream)?);
             }
         }
-        let plan = &plans[0];
-        let (held, address) = match work(plan.work_bytes) {
-            Ok(work) => work,
-            Err(e) => return Ok(Err(e)),
-        };
+        Ok(Ready(f, plans))
+    }
+
+    /// Forgets all plans; needs the context of the device.
+    pub(super) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Ready<'_> {
+    /// The bytes of working memory that it takes.
+    pub(super) fn work_bytes(&self) -> usize {
+        self.1[0].work_bytes
+    }
+
+    /// Puts transforms of numbers at `from` to `to` into the stream.
+    ///
+    /// # Safety
+    /// The addresses are those of buffers with the lengths that the kind and the layout ask for, and
+    /// of [so many bytes](Self::work_bytes) that live until the transform is in the stream; the
+    /// context of the device is current.
+    pub(super) unsafe fn run(
+        &self,
+        inverse: bool,
+        (from, to): (u64, u64),
+        work: u64,
+    ) -> Result<(), Failure> {
+        let (f, plan) = (self.0, &self.1[0]);
         let (from, to) = (from as *mut c_void, to as *mut c_void);
-        // SAFETY: the buffers are the caller's care; the working memory has the bytes of the plan.
+        // SAFETY: the caller's care.
         unsafe {
-            Functions::check((f.set_work)(plan.handle, address as *mut c_void), "memory")?;
-            let code = match kind {
+            Functions::check((f.set_work)(plan.handle, work as *mut c_void), "memory")?;
+            let code = match plan.kind {
                 Kind::RealToComplex => (f.real_to_complex)(plan.handle, from, to),
                 Kind::ComplexToReal => (f.complex_to_real)(plan.handle, from, to),
                 Kind::ComplexToComplex => {
                     (f.complex_to_complex)(plan.handle, from, to, if inverse { 1 } else { -1 })
                 }
             };
-            Functions::check(code, &format!("transform of sizes {:?}", layout.dims))?;
+            Functions::check(code, &format!("transform of sizes {:?}", plan.layout.dims))
         }
-        // Freed in the order of the stream: after the transform.
-        drop(held);
-        Ok(Ok(()))
-    }
-
-    /// Forgets all plans; needs the context of the device.
-    pub(super) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

@@ -8,7 +8,7 @@ use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result};
 use crate::ops::elastic::{
-    Boundary, Elastic, ElasticOperator, Factors, check_eigenvalues, check_fields, check_omega,
+    Boundary, Elastic, ElasticOperator, Factors, check_eigenvalues, check_fields, check_sweep,
     check_symbol,
 };
 
@@ -145,8 +145,7 @@ impl Elastic for Cuda {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         let lengths = [("force", f.len()), ("field", v.len()), ("output", out.len())];
-        let (_, factors) = check_fields(operator, dims, &lengths)?;
-        check_omega(operator, dims, omega)?;
+        let (_, factors) = check_sweep(operator, omega, dims, &lengths)?;
         let constants = Arg::of(Constants::new(operator, &factors, omega));
         if !factors.is_mixed && !operator.lacks_colours(dims) {
             let (tiles, shape) = Tiles::of_sweeps(self, dims, SLICES_OF_SWEEPS, SWEEP_BLOCK)?;

@@ -86,20 +86,19 @@ impl Emulated {
     }
 
     /// Memory whose content is not zero: what is read before it is written shows.
-    pub(super) fn alloc(&self, bytes: usize) -> u64 {
-        self.alloc_of(bytes, 0xcdcd_cdcd_cdcd_cdcd)
-    }
-
-    pub(super) fn alloc_zeros(&self, bytes: usize) -> u64 {
-        self.alloc_of(bytes, 0)
-    }
-
-    fn alloc_of(&self, bytes: usize, word: u64) -> u64 {
+    pub(super) fn alloc(&self, bytes: usize) -> Result<u64> {
         // As on the GPU every buffer is aligned to 256 bytes.
-        let words = vec![word; bytes.div_ceil(8) + 32];
+        let count = bytes.div_ceil(8) + 32;
+        let mut words = Vec::new();
+        words.try_reserve_exact(count).map_err(|_| ComputeError::OutOfMemory {
+            device: NAME.into(),
+            bytes: bytes as u64,
+            free: None,
+        })?;
+        words.resize(count, 0xcdcd_cdcd_cdcd_cdcd);
         let address = (words.as_ptr() as u64).next_multiple_of(256);
         self.allocations.lock().unwrap_or_else(PoisonError::into_inner).insert(address, words);
-        address
+        Ok(address)
     }
 
     pub(super) fn free(&self, address: u64) {
@@ -123,23 +122,23 @@ impl Emulated {
             }
         };
         // A library is loaded from a file; the file is gone again once it is loaded.
-        let path = temporary()?;
-        std::fs::write(&path, image).map_err(|e| backend(format!("{}: {e}", path.display())))?;
+        let path = Temporary::new()?;
+        std::fs::write(&path.0, image)
+            .map_err(|e| backend(format!("{}: {e}", path.0.display())))?;
         // SAFETY: the library was compiled from our own text and runs nothing when loaded.
-        let library = unsafe { libloading::Library::new(&path) };
-        let _ = std::fs::remove_file(&path);
+        let library = unsafe { libloading::Library::new(&path.0) };
         let library = Arc::new(library.map_err(|e| backend(format!("{}: {e}", program.name())))?);
         modules.insert(program.key(), Arc::clone(&library));
         Ok(library)
     }
 
     fn compile(&self, program: &Program, text: &str) -> Result<Vec<u8>> {
-        let path = temporary()?;
+        let path = Temporary::new()?;
         let failed = |e: std::io::Error| backend(format!("{}: {e}", self.compiler));
         let mut child = Command::new(&self.compiler)
             .args(OPTIONS)
             .arg("-o")
-            .arg(&path)
+            .arg(&path.0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -154,9 +153,7 @@ impl Emulated {
             let said = String::from_utf8_lossy(&out.stderr);
             return Err(backend(format!("kernels {} do not compile:\n{said}", program.name())));
         }
-        let image = std::fs::read(&path).map_err(failed);
-        let _ = std::fs::remove_file(&path);
-        image
+        std::fs::read(&path.0).map_err(failed)
     }
 
     /// # Safety
@@ -194,18 +191,30 @@ impl Emulated {
     }
 }
 
-/// A new file of this user that nobody else can write, and that was not there before.
-fn temporary() -> Result<PathBuf> {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    loop {
-        let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("voxalign-{}-{n}.so", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        match std::fs::OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(_) => return Ok(path),
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(backend(format!("{}: {e}", path.display()))),
+/// A new file of this user that nobody else can write, and that was not there before; removed when
+/// dropped.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new() -> Result<Self> {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let n = COUNT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("voxalign-{}-{n}.so", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            match std::fs::OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(_) => return Ok(Self(path)),
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(backend(format!("{}: {e}", path.display()))),
+            }
         }
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // A file that cannot be removed is left to the system.
+        let _ = std::fs::remove_file(&self.0);
     }
 }

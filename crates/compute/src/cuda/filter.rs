@@ -12,7 +12,7 @@ use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
 use crate::ops::Filter;
 use crate::ops::filter::{
-    Method, RECURSIVE_FROM, SIGMA_NONE, Section, check_images, check_sigma, fir_weights,
+    Method, RECURSIVE_FROM, SIGMA_NONE, Section, check_gaussian, check_images, fir_weights,
 };
 
 static RECURSIVE: LazyLock<Program> =
@@ -44,8 +44,7 @@ impl Filter for Cuda {
         method: Method,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        check_images(dims, src.len(), out.len())?;
-        check_sigma(sigma)?;
+        check_gaussian(dims, src.len(), sigma, method, out.len())?;
         if let Some(smooth) = Smooth::new(dims, sigma, method, src.len()) {
             return smooth.run(self, src, dims, out);
         }

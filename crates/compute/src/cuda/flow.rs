@@ -8,13 +8,12 @@ use super::tiles::Tiles;
 use super::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
-use crate::error::{Result, check_len, voxels};
+use crate::error::{Result, check_len};
 use crate::ops::flow::{
-    Flow, Inversion, Inverted, SHORTEST, SINGULAR, Step, check_advance, check_field,
-    check_field_on, check_inversion, check_largest, check_overshoot, check_scale,
+    Flow, Inversion, Inverted, SHORTEST, SINGULAR, Step, check_advance, check_blend,
+    check_energies, check_force, check_inversion, check_lengths, check_norms, check_overshoot,
     tolerance_of_squares,
 };
-use crate::ops::stencil::{check_spacing, laplacian_factors};
 
 static FLOW: LazyLock<Program> = LazyLock::new(|| {
     let mut text = format!("#define SHORTEST {SHORTEST:?}f\n#define SINGULAR {SINGULAR:?}f\n");
@@ -87,12 +86,10 @@ impl Flow for Cuda {
         dims: Dims,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let length = step.limit.as_ref().map(|limit| limit.step);
-        check_advance(field.len(), velocity.len(), step.scale, length, dims, out.len())?;
+        check_advance(field.len(), velocity.len(), step, dims, out.len())?;
         let mut by = Stepping { scale: step.scale, step: 1.0, limited: 0, only_down: 0 };
         let mut largest = Arg::NULL;
         if let Some(limit) = &step.limit {
-            check_largest(limit.index, limit.largest.len())?;
             by.step = limit.step;
             by.limited = 1;
             by.only_down = u32::from(limit.only_down);
@@ -143,11 +140,7 @@ impl Flow for Cuda {
         add: bool,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("sizes", dims)?;
-        check_len("slope", n, slope.len())?;
-        check_len("image", n, image.len())?;
-        check_len("output", 3 * n, out.len())?;
-        check_spacing(spacing)?;
+        check_force(slope.len(), image.len(), dims, spacing, out.len())?;
         let fours = dims[0].is_multiple_of(4);
         let (tiles, shape) = match fours {
             true => Tiles::of_fours(self, dims, SLICES_OF_FOURS)?,
@@ -172,9 +165,7 @@ impl Flow for Cuda {
         scale: [f64; 3],
         out: &mut CudaBuffer<f64>,
     ) -> Result<()> {
-        let n = check_field(field.len())?;
-        check_len("output", 3, out.len())?;
-        check_scale(scale)?;
+        let n = check_norms(field.len(), scale, out.len())?;
         let (kernel, each) = if n.is_multiple_of(4) { ("norms_of_fours", 8) } else { ("norms", 4) };
         let blocks = n.div_ceil(each * THREADS as usize).clamp(1, BLOCKS);
         self.with_scratch(|address| {
@@ -200,14 +191,8 @@ impl Flow for Cuda {
         spacing: [f64; 3],
         out: &mut CudaBuffer<f64>,
     ) -> Result<()> {
-        check_field_on(dims, field.len())?;
-        check_len("output", 2, out.len())?;
-        check_scale(scale)?;
-        let by = Energies {
-            square: scale.map(|s| s * s),
-            second: laplacian_factors(spacing)?,
-            reserved: 0,
-        };
+        let second = check_energies(field.len(), dims, scale, spacing, out.len())?;
+        let by = Energies { square: scale.map(|s| s * s), second, reserved: 0 };
         let (tiles, shape) = Tiles::new(self, dims, SLICES)?;
         let blocks = shape.grid[0];
         let mut parts = self.alloc_unset::<f64>(2 * blocks as usize)?;
@@ -228,9 +213,7 @@ impl Flow for Cuda {
         scale: [f64; 3],
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let n = check_field(field.len())?;
-        check_len("output", n, out.len())?;
-        check_scale(scale)?;
+        let n = check_lengths(field.len(), scale, out.len())?;
         if n == 0 {
             return Ok(());
         }
@@ -258,11 +241,7 @@ impl Flow for Cuda {
         weight: &CudaBuffer<f32>,
         field: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let n = check_field(field.len())?;
-        check_len("weight", n, weight.len())?;
-        if let Some(other) = other {
-            check_len("other field", field.len(), other.len())?;
-        }
+        let n = check_blend(other.map(DeviceBuffer::len), weight.len(), field.len())?;
         if n == 0 {
             return Ok(());
         }

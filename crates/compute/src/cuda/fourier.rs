@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::cufft::{Failure, Kind, Layout};
-use super::{Arg, Cuda, CudaBuffer, Program, Shape};
+use super::{Arg, Cuda, CudaBuffer, Program, Shape, Target};
 use crate::Dims;
 use crate::cpu::{self, Cpu};
 use crate::device::{DeviceBuffer, Memory};
@@ -263,24 +263,33 @@ impl Cuda {
         inverse: bool,
         buffers: (u64, u64),
     ) -> Result<()> {
-        let Some(stream) = self.stream() else {
+        let (Some(stream), Target::Gpu(gpu)) = (self.stream(), &self.0.target) else {
             return Err(self.unsupported("a Fourier transform without a stream"));
         };
-        let work = |bytes: usize| {
-            let buffer = self.alloc_unset::<u64>(bytes.div_ceil(8))?;
-            let address = buffer.address();
-            Ok((buffer, address))
+        let plans = &self.0.plans;
+        let failed = |failure| match failure {
+            Failure::Missing(reason) => ComputeError::Unavailable { backend: "cuFFT", reason },
+            Failure::OutOfMemory => gpu.out_of_memory(0),
+            Failure::Internal(message) | Failure::Failed(message) => {
+                ComputeError::Backend { device: self.name(), message }
+            }
         };
-        // SAFETY: the lengths were checked; `stream` has made the context current.
-        let done = unsafe { self.0.plans.run((layout, kind, inverse), stream, buffers, work) };
-        match done {
-            Ok(done) => done,
-            Err(Failure::Missing(reason)) => {
-                Err(ComputeError::Unavailable { backend: "cuFFT", reason })
+        // SAFETY: `stream` has made the context current; the plans end before the stream.
+        let plan = || unsafe { plans.plan(layout, kind, stream) };
+        let ready = match plan() {
+            Err(Failure::OutOfMemory | Failure::Internal(_)) => {
+                // The library takes its tables beside the pool, and keeps those of other plans.
+                gpu.bind()?;
+                plans.clear();
+                gpu.make_room()?;
+                plan()
             }
-            Err(Failure::Failed(message)) => {
-                Err(ComputeError::Backend { device: self.name(), message })
-            }
+            other => other,
         }
+        .map_err(failed)?;
+        // Freed in the order of the stream: after the transform.
+        let work = self.alloc_unset::<u64>(ready.work_bytes().div_ceil(8))?;
+        // SAFETY: the lengths were checked; the context is current.
+        unsafe { ready.run(inverse, buffers, work.address()) }.map_err(failed)
     }
 }

@@ -16,6 +16,29 @@ pub(super) fn open(stem: &str, majors: &[u32]) -> Result<libloading::Library, Ve
     open_named(&names)
 }
 
+/// What to say where a library was not found: what it `is`, as `tried`, the `package` of Python that
+/// has it, and its stem.
+pub(super) fn missing(is: &str, tried: &[String], package: &str, stem: &str) -> String {
+    format!(
+        "{is} was not found (looked for {}); install it with CUDA's toolkit 12.0 or newer, or with \
+         `pip install {package}`, or put the folder of lib{stem}.so in LD_LIBRARY_PATH",
+        tried.join(", ")
+    )
+}
+
+/// A function of a library.
+///
+/// # Safety
+/// The library documents it with this type.
+pub(super) unsafe fn function<T: Copy>(
+    library: &libloading::Library,
+    name: &str,
+) -> Result<T, String> {
+    // SAFETY: the caller's care.
+    let found = unsafe { library.get::<T>(name.as_bytes()) };
+    found.map(|f| *f).map_err(|e| format!("the library that was found lacks a function: {e}"))
+}
+
 /// Opens the first of the names that is anywhere; or says what was tried, and what the loader said
 /// of those that are there.
 fn open_named(names: &[String]) -> Result<libloading::Library, Vec<String>> {

@@ -3,7 +3,8 @@
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
-use super::{Cuda, Target};
+use super::{Cuda, MemoryLimit, Target};
+use crate::cpu::zeroed;
 use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo};
 use crate::error::{ComputeError, Result, check_len};
 
@@ -42,10 +43,7 @@ impl<T: Element> Drop for CudaBuffer<T> {
     fn drop(&mut self) {
         let inner = &self.device.0;
         inner.live.fetch_sub(self.bytes(), Ordering::Relaxed);
-        match &inner.target {
-            Target::Gpu(gpu) => gpu.free(self.address),
-            Target::Emulated(emulated) => emulated.free(self.address),
-        }
+        inner.target.free(self.address);
     }
 }
 
@@ -62,6 +60,21 @@ fn bytes_of_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
 }
 
 impl Cuda {
+    /// Memory whose content is anything, to be given back by [`Target::free`].
+    pub(super) fn take(&self, bytes: usize) -> Result<u64> {
+        let live = self.0.live.load(Ordering::Relaxed);
+        let granted = self.limit().grant(bytes as u64, live);
+        match &self.0.target {
+            _ if granted.is_err() => Err(ComputeError::OutOfMemory {
+                device: self.name(),
+                bytes: bytes as u64,
+                free: granted.err(),
+            }),
+            Target::Gpu(gpu) => gpu.alloc(bytes),
+            Target::Emulated(emulated) => emulated.alloc(bytes),
+        }
+    }
+
     /// A buffer whose content is anything; to be written before it is read.
     pub(crate) fn alloc_unset<T: Element>(&self, len: usize) -> Result<CudaBuffer<T>> {
         let inner = &self.0;
@@ -73,10 +86,7 @@ impl Cuda {
                 bytes: u64::MAX,
                 free: self.memory().free,
             })?;
-        let address = match &inner.target {
-            Target::Gpu(gpu) => gpu.alloc(bytes)?,
-            Target::Emulated(emulated) => emulated.alloc(bytes),
-        };
+        let address = self.take(bytes)?;
         let live = inner.live.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         inner.peak.fetch_max(live, Ordering::Relaxed);
         inner.allocations.fetch_add(1, Ordering::Relaxed);
@@ -138,15 +148,11 @@ impl Cuda {
     pub(crate) fn zero<T: Element>(&self, buffer: &mut CudaBuffer<T>) -> Result<()> {
         self.check_owner(buffer.owner())?;
         let bytes = buffer.bytes() as usize;
-        match &self.0.target {
-            _ if bytes == 0 => Ok(()),
-            Target::Gpu(gpu) => gpu.zero(buffer.address, bytes),
-            Target::Emulated(_) => {
-                // SAFETY: the emulated buffer is host memory of that length, borrowed for change.
-                unsafe { std::ptr::write_bytes(buffer.address as *mut u8, 0, bytes) };
-                Ok(())
-            }
+        if bytes == 0 {
+            return Ok(());
         }
+        // SAFETY: the buffer has that length, and is borrowed for change.
+        unsafe { self.0.target.zero(buffer.address, bytes) }
     }
 }
 
@@ -177,7 +183,7 @@ impl Memory for Cuda {
     }
 
     fn download<T: Element>(&self, buffer: &CudaBuffer<T>) -> Result<Vec<T>> {
-        let mut out = vec![T::default(); buffer.len];
+        let mut out = zeroed(buffer.len)?;
         self.read(buffer, 0, &mut out)?;
         Ok(out)
     }
@@ -226,7 +232,13 @@ impl Memory for Cuda {
             Target::Gpu(gpu) => {
                 MemoryInfo { total: Some(gpu.info().memory), free: gpu.free_memory() }
             }
-            Target::Emulated(_) => MemoryInfo::default(),
+            Target::Emulated(_) => match *self.limit() {
+                MemoryLimit::Bytes(total) => {
+                    let free = total.saturating_sub(self.0.live.load(Ordering::Relaxed));
+                    MemoryInfo { total: Some(total), free: Some(free) }
+                }
+                _ => MemoryInfo::default(),
+            },
         }
     }
 

@@ -39,6 +39,7 @@ mod fourier;
 mod gpu;
 pub(crate) mod histogram;
 mod libraries;
+mod limit;
 mod memory;
 mod nvrtc;
 mod program;
@@ -53,13 +54,14 @@ mod tiles;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
 
 pub use gpu::GpuInfo;
 pub use histogram::{CudaSamples, Tuned, TunedBy};
+pub use limit::MemoryLimit;
 pub use memory::CudaBuffer;
 #[allow(unused_imports)] // for operators that pass structures
 pub(crate) use program::{Arg, Plain, Program, Shape};
@@ -74,6 +76,31 @@ enum Target {
     Emulated(emulated::Emulated),
 }
 
+impl Target {
+    /// Gives memory back, after the work that was asked for before.
+    fn free(&self, address: u64) {
+        match self {
+            Target::Gpu(gpu) => gpu.free(address),
+            Target::Emulated(emulated) => emulated.free(address),
+        }
+    }
+
+    /// Sets bytes of the device to zero.
+    ///
+    /// # Safety
+    /// The bytes are of one buffer, borrowed for change.
+    unsafe fn zero(&self, address: u64, bytes: usize) -> Result<()> {
+        match self {
+            Target::Gpu(gpu) => gpu.zero(address, bytes),
+            Target::Emulated(_) => {
+                // SAFETY: emulated memory is that of the host; the rest is the caller's care.
+                unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
+                Ok(())
+            }
+        }
+    }
+}
+
 /// A GPU, or the host in its place. A handle is cheap to clone; clones mean the same device.
 #[derive(Debug, Clone)]
 pub struct Cuda(Arc<Inner>);
@@ -86,6 +113,7 @@ struct Inner {
     live: AtomicU64,
     peak: AtomicU64,
     allocations: AtomicU64,
+    limit: Mutex<MemoryLimit>,
     /// The scheme for binned sums that is best here, once it is known.
     tuned: std::sync::OnceLock<Tuned>,
 }
@@ -93,10 +121,8 @@ struct Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         let scratch = self.scratch.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        match (&self.target, scratch) {
-            (Target::Gpu(gpu), Some(address)) => gpu.free(address),
-            (Target::Emulated(emulated), Some(address)) => emulated.free(address),
-            (_, None) => {}
+        if let Some(address) = scratch {
+            self.target.free(address);
         }
         // Plans need the context, which ends with the target.
         if let Target::Gpu(gpu) = &self.target
@@ -158,6 +184,13 @@ pub fn kernel_cache() -> Option<std::path::PathBuf> {
     cache::KernelCache::new().folder().cloned()
 }
 
+/// Why compiled kernels cannot be kept in [their folder](kernel_cache), where that is so; every run
+/// compiles them then. Tries it, and makes the folder if there is none yet.
+#[must_use]
+pub fn kernel_cache_problem() -> Option<String> {
+    cache::KernelCache::new().problem()
+}
+
 fn unavailable(reason: String) -> ComputeError {
     ComputeError::Unavailable { backend: "cuda", reason }
 }
@@ -215,6 +248,7 @@ impl Cuda {
             live: zero(),
             peak: zero(),
             allocations: zero(),
+            limit: Mutex::default(),
             tuned,
         }))
     }
@@ -225,17 +259,33 @@ impl Cuda {
         // No buffer: that would hold this handle. Kept locked as the emulation has no stream that
         // puts launches of several threads in order.
         let mut scratch = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        let address = match (*scratch, &self.0.target) {
-            (Some(address), _) => address,
-            (None, Target::Gpu(gpu)) => {
-                let address = gpu.alloc(SCRATCH)?;
-                gpu.zero(address, SCRATCH).inspect_err(|_| gpu.free(address))?;
+        let address = match *scratch {
+            Some(address) => address,
+            None => {
+                let address = self.take(SCRATCH)?;
+                // SAFETY: the memory is new and has that length.
+                let zeroed = unsafe { self.0.target.zero(address, SCRATCH) };
+                zeroed.inspect_err(|_| self.0.target.free(address))?;
+                *scratch = Some(address);
                 address
             }
-            (None, Target::Emulated(emulated)) => emulated.alloc_zeros(SCRATCH),
         };
-        *scratch = Some(address);
-        launch(address)
+        launch(address).inspect_err(|_| {
+            // What was left in it may be that of half a kernel.
+            *scratch = None;
+            self.0.target.free(address);
+        })
+    }
+
+    /// Bounds the memory that this handle gives out from now on, for tests of what happens when there
+    /// is too little: a request above the bound ends as one that the device cannot meet. Memory that
+    /// the driver or a library takes by itself is not bounded.
+    pub fn limit_memory(&self, limit: MemoryLimit) {
+        *self.limit() = limit;
+    }
+
+    fn limit(&self) -> MutexGuard<'_, MemoryLimit> {
+        self.0.limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another stream of work on the same device: what is asked of the one and of the other handle
@@ -392,189 +442,4 @@ impl Cuda {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::device::Memory;
-    use crate::ops::Reduce;
-    use crate::ops::reduce::Reduction;
-
-    const TEXT: &str = r#"#include "prelude.cuh"
-KERNEL(block_sums, 256, IN(float) a, OUT(float) b, u32 n) {
-    SHARED(float, scratch, 32);
-    u64 i = global_thread();
-    float sum = block_sum(i < n ? a[i] : 0.0f, scratch);
-    if (threadIdx.x == 0) b[blockIdx.x] = sum;
-}
-KERNEL(reversed, 256, IN(u32) a, OUT(u32) b) {
-    DYNAMIC_SHARED(u32, all);
-    all[threadIdx.x] = a[global_thread()];
-    __syncthreads();
-    b[global_thread()] = all[blockDim.x - 1 - threadIdx.x];
-}
-KERNEL(beyond, 32, OUT(u32) b, u32 at) { b[at + threadIdx.x] = 1; }
-KERNEL(stuck, 64, OUT(u32) b) {
-    if (threadIdx.x == 3) __syncthreads();
-    else __syncwarp();
-    b[threadIdx.x] = 1;
-}
-"#;
-
-    /// The kernels of the GPU on the host; none where there is no C++ compiler, unless it is required.
-    pub(crate) fn emulated() -> Option<Cuda> {
-        match Cuda::emulated() {
-            Ok(cuda) => Some(cuda),
-            Err(e) => {
-                let required = std::env::var_os("VOXALIGN_REQUIRE_EMULATION").is_some();
-                assert!(!required, "the kernels of the GPU cannot be tested: {e}");
-                eprintln!("skipped: {e}");
-                None
-            }
-        }
-    }
-
-    #[test]
-    fn the_emulation_runs_kernels_and_finds_their_faults() {
-        let Some(cuda) = emulated() else { return };
-        let program = Program::new("test", TEXT);
-        assert_eq!(
-            program.kernels().collect::<Vec<_>>(),
-            ["block_sums", "reversed", "beyond", "stuck"]
-        );
-        let data: Vec<f32> = (0..1000).map(|i| i as f32).collect();
-        let a = cuda.upload(&data).unwrap();
-        let mut b = cuda.alloc::<f32>(4).unwrap();
-        let launch = |kernel: &str, shape: Shape, args: &[Arg]| {
-            // SAFETY: the parameters are those of the kernels above; faults are what is tested.
-            unsafe { cuda.launch(&program, kernel, shape, args) }
-        };
-        launch(
-            "block_sums",
-            Shape::blocks(4, 256),
-            &[(&a).into(), (&mut b).into(), 1000u32.into()],
-        )
-        .unwrap();
-        let sums = cuda.download(&b).unwrap();
-        assert_eq!(sums.iter().sum::<f32>(), 499_500.0);
-        assert_eq!(sums[0], (0..256).sum::<i32>() as f32);
-        let counts = cuda.upload(&(0..64u32).collect::<Vec<_>>()).unwrap();
-        let mut turned = cuda.alloc::<u32>(64).unwrap();
-        let shape = Shape::blocks(2, 32).with_shared(128);
-        launch("reversed", shape, &[(&counts).into(), (&mut turned).into()]).unwrap();
-        let turned = cuda.download(&turned).unwrap();
-        assert!((0..64).all(|i| turned[i as usize] == (31 - i % 32) + i / 32 * 32));
-
-        let mut small = cuda.alloc::<u32>(40).unwrap();
-        let beyond = launch("beyond", Shape::blocks(1, 32), &[(&mut small).into(), 10u32.into()]);
-        let message = beyond.unwrap_err().to_string();
-        assert!(message.contains("beyond") && message.contains("index 4"), "{message}");
-        let stuck = launch("stuck", Shape::blocks(1, 32), &[(&mut small).into()]);
-        assert!(stuck.unwrap_err().to_string().contains("for ever"));
-        let wrong = launch(
-            "reversed",
-            Shape::blocks(1, 32).with_shared(64),
-            &[(&counts).into(), (&mut small).into()],
-        );
-        assert!(wrong.unwrap_err().to_string().contains("outside"));
-        let missing = launch("reversed", shape, &[(&counts).into()]);
-        assert!(missing.unwrap_err().to_string().contains("parameters"));
-        assert!(cuda.launched().contains("block_sums"));
-    }
-
-    /// On a GPU, if the environment names one.
-    #[test]
-    fn a_gpu_runs_kernels_and_keeps_its_memory() {
-        if std::env::var("VOXALIGN_TEST_DEVICE").is_ok_and(|v| v.starts_with("cuda")) {
-            let cuda = Cuda::new(0).unwrap();
-            let program = Program::new("test", TEXT);
-            for n in [0usize, 1, 1000, 3_000_001] {
-                let data: Vec<f32> = (0..n).map(|i| (i % 7) as f32).collect();
-                let a = cuda.upload(&data).unwrap();
-                assert_eq!(cuda.download(&a).unwrap(), data);
-                let blocks = n.div_ceil(256).max(1);
-                let mut reserved = None;
-                for _ in 0..3 {
-                    let mut b = cuda.alloc::<f32>(blocks).unwrap();
-                    let args = [(&a).into(), (&mut b).into(), (n as u32).into()];
-                    // SAFETY: the parameters are those of the kernel above.
-                    unsafe {
-                        cuda.launch(&program, "block_sums", Shape::blocks(blocks, 256), &args)
-                            .unwrap();
-                    }
-                    let sum: f64 = cuda.into_host(b).unwrap().iter().map(|&v| f64::from(v)).sum();
-                    assert_eq!(sum, data.iter().map(|&v| f64::from(v)).sum::<f64>());
-                    let now = cuda.pool().reserved;
-                    assert!(reserved.is_none() || reserved == now, "the pool grew");
-                    reserved = now;
-                }
-            }
-            let message = cuda.alloc::<f64>(1 << 45).unwrap_err().to_string();
-            assert!(message.contains("out of memory") && message.contains("free"), "{message}");
-            let more = cuda.memory().free.unwrap() / 4;
-            let first = cuda.alloc_unset::<f32>((more / 2) as usize).unwrap();
-            let message = cuda.alloc_unset::<f32>(more as usize).unwrap_err().to_string();
-            assert!(message.contains("out of memory"), "{message}");
-            drop(first);
-            // After such an error the device goes on.
-            let again = cuda.alloc::<f32>(1000).unwrap();
-            assert_eq!(cuda.download(&again).unwrap(), vec![0.0; 1000]);
-            let bad = Program::new("bad", "KERNEL(broken, 32, IN(float) a) { nonsense; }");
-            // SAFETY: it does not compile.
-            let e = unsafe { cuda.launch(&bad, "broken", Shape::blocks(1, 32), &[Arg::NULL]) };
-            assert!(e.unwrap_err().to_string().contains("bad"));
-            let seconds = cuda.seconds(&mut || cuda.alloc::<f32>(1 << 24).map(|_| ())).unwrap();
-            assert!(seconds > 0.0 && seconds < 0.1, "{seconds}");
-            // SAFETY: each waits for the other below.
-            let other = unsafe { cuda.fork() }.unwrap();
-            let a = cuda.upload(&vec![1.5f32; 1 << 22]).unwrap();
-            other.wait_for(&cuda).unwrap();
-            let mut b = other.alloc::<f32>(1 << 22).unwrap();
-            other.copy(&a, &mut b).unwrap();
-            cuda.wait_for(&other).unwrap();
-            drop(a);
-            assert!(other.into_host(b).unwrap().iter().all(|&v| v == 1.5));
-            // Reductions in two streams at once do not meet.
-            let data = vec![1f32; 1 << 22];
-            let mut sums = [&cuda, &other].map(|c| {
-                (c, c.upload(&data).unwrap(), c.alloc::<f64>(200).unwrap(), c.alloc(1).unwrap())
-            });
-            for i in 0..200 {
-                for (c, ones, _, sum) in &mut sums {
-                    c.reduce_into(&[ones], &[Reduction::Sum(0)], sum).unwrap();
-                }
-                for (c, _, all, sum) in &sums {
-                    let (from, to) = (sum.address(), all.address() + 8 * i);
-                    let Target::Gpu(gpu) = &c.0.target else { panic!("no GPU") };
-                    gpu.copy(from, to, 8).unwrap();
-                }
-            }
-            for (c, _, all, _) in sums {
-                assert_eq!(c.into_host(all).unwrap(), vec![f64::from(1 << 22); 200]);
-            }
-            eprintln!("{:?} {:?} {seconds}", cuda.info(), cuda.pool());
-        } else {
-            eprintln!("skipped: VOXALIGN_TEST_DEVICE names no GPU");
-        }
-    }
-
-    #[test]
-    fn the_pool_counts() {
-        let Some(cuda) = emulated() else { return };
-        let before = cuda.pool().allocations;
-        let a = cuda.alloc::<f64>(100).unwrap();
-        let b = cuda.alloc::<u8>(7).unwrap();
-        assert_eq!(cuda.pool().live, 807);
-        drop(a);
-        assert_eq!(cuda.pool().live, 7);
-        assert_eq!((cuda.pool().peak, cuda.pool().allocations - before), (807, 2));
-        drop(b);
-        assert!(cuda.alloc::<f64>(usize::MAX / 4).is_err());
-    }
-
-    #[test]
-    fn what_is_missing_is_said() {
-        match gpus() {
-            Ok(list) => assert!(list.iter().all(|g| g.memory > 0)),
-            Err(e) => assert!(e.to_string().starts_with("cuda cannot be used: "), "{e}"),
-        }
-    }
-}
+pub(crate) mod tests;

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-use super::libraries;
+use super::libraries::{self, function};
 
 type Handle = *mut c_void;
 
@@ -54,41 +54,27 @@ pub(super) fn nvrtc(driver: i32) -> Result<&'static Nvrtc, String> {
 impl Nvrtc {
     fn open(driver: i32) -> Result<Self, String> {
         let library = libraries::open_nvrtc(driver).map_err(|tried| {
-            format!(
-                "the compiler library NVRTC was not found (looked for {}); install it with CUDA's \
-                 toolkit 12.0 or newer, or with `pip install nvidia-cuda-nvrtc-cu12`, or put the \
-                 folder of libnvrtc.so in LD_LIBRARY_PATH",
-                tried.join(", ")
-            )
+            let is = "the compiler library NVRTC";
+            libraries::missing(is, &tried, "nvidia-cuda-nvrtc-cu12", "nvrtc")
         })?;
-        macro_rules! symbol {
-            ($name:literal) => {
-                // SAFETY: NVRTC documents these functions with these types.
-                match unsafe { library.get($name) } {
-                    Ok(symbol) => *symbol,
-                    Err(e) => return Err(format!("the NVRTC that was found lacks a function: {e}")),
-                }
-            };
-        }
-        let functions = Functions {
-            version: symbol!(b"nvrtcVersion"),
-            // SAFETY: as above; NVRTC before 11.2 lacks them.
-            architectures: unsafe { library.get(b"nvrtcGetSupportedArchs") }.ok().map(|s| *s),
-            // SAFETY: as above.
-            architecture_count: unsafe { library.get(b"nvrtcGetNumSupportedArchs") }
-                .ok()
-                .map(|s| *s),
-            create: symbol!(b"nvrtcCreateProgram"),
-            compile: symbol!(b"nvrtcCompileProgram"),
-            cubin_size: symbol!(b"nvrtcGetCUBINSize"),
-            cubin: symbol!(b"nvrtcGetCUBIN"),
-            ptx_size: symbol!(b"nvrtcGetPTXSize"),
-            ptx: symbol!(b"nvrtcGetPTX"),
-            log_size: symbol!(b"nvrtcGetProgramLogSize"),
-            log: symbol!(b"nvrtcGetProgramLog"),
-            destroy: symbol!(b"nvrtcDestroyProgram"),
-            message: symbol!(b"nvrtcGetErrorString"),
-            _library: library,
+        // SAFETY: NVRTC documents these functions with these types; before 11.2 it lacks two.
+        let functions = unsafe {
+            Functions {
+                version: function(&library, "nvrtcVersion")?,
+                architectures: function(&library, "nvrtcGetSupportedArchs").ok(),
+                architecture_count: function(&library, "nvrtcGetNumSupportedArchs").ok(),
+                create: function(&library, "nvrtcCreateProgram")?,
+                compile: function(&library, "nvrtcCompileProgram")?,
+                cubin_size: function(&library, "nvrtcGetCUBINSize")?,
+                cubin: function(&library, "nvrtcGetCUBIN")?,
+                ptx_size: function(&library, "nvrtcGetPTXSize")?,
+                ptx: function(&library, "nvrtcGetPTX")?,
+                log_size: function(&library, "nvrtcGetProgramLogSize")?,
+                log: function(&library, "nvrtcGetProgramLog")?,
+                destroy: function(&library, "nvrtcDestroyProgram")?,
+                message: function(&library, "nvrtcGetErrorString")?,
+                _library: library,
+            }
         };
         let (mut major, mut minor) = (0, 0);
         // SAFETY: the pointers are valid.

@@ -6,9 +6,9 @@ use super::tiles::Tiles;
 use super::{Arg, Cuda, CudaBuffer, Plain, Program};
 use crate::Dims;
 use crate::device::DeviceBuffer;
-use crate::error::{Result, check_len, voxels};
+use crate::error::Result;
 use crate::ops::Stencil;
-use crate::ops::stencil::{check_spacing, laplacian_factors};
+use crate::ops::stencil::{check_determinant, check_divergence, check_gradient, check_laplacian};
 
 static STENCIL: LazyLock<Program> =
     LazyLock::new(|| Program::new("stencil", include_str!("kernels/stencil.cu")));
@@ -74,10 +74,7 @@ impl Stencil for Cuda {
         spacing: [f64; 3],
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("sizes", dims)?;
-        check_len("source", n, src.len())?;
-        check_len("output", 3 * n, out.len())?;
-        check_spacing(spacing)?;
+        check_gradient(src.len(), dims, spacing, out.len())?;
         self.stencil(["gradient", "gradient_of_fours"], src, dims, Scales::new(dims, spacing), out)
     }
 
@@ -88,10 +85,7 @@ impl Stencil for Cuda {
         spacing: [f64; 3],
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("sizes", dims)?;
-        check_len("field", 3 * n, field.len())?;
-        check_len("output", n, out.len())?;
-        check_spacing(spacing)?;
+        check_divergence(field.len(), dims, spacing, out.len())?;
         self.stencil(
             ["divergence", "divergence_of_fours"],
             field,
@@ -108,10 +102,7 @@ impl Stencil for Cuda {
         spacing: [f64; 3],
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("sizes", dims)?;
-        check_len("source", n, src.len())?;
-        check_len("output", n, out.len())?;
-        let factors = laplacian_factors(spacing)?;
+        let factors = check_laplacian(src.len(), dims, spacing, out.len())?;
         self.stencil(
             ["laplacian", "laplacian_of_fours"],
             src,
@@ -127,9 +118,7 @@ impl Stencil for Cuda {
         dims: Dims,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("sizes", dims)?;
-        check_len("field", 3 * n, field.len())?;
-        check_len("output", n, out.len())?;
+        check_determinant(field.len(), dims, out.len())?;
         self.stencil(
             ["jacobian_determinant", "jacobian_determinant_of_fours"],
             field,

@@ -220,11 +220,17 @@ pub(crate) fn check_fields(
     Ok((n, operator.factors(dims)?))
 }
 
-/// Checks the factor of a sweep.
+/// Checks what [`Elastic::elastic_sweep`] is given; as [`check_fields`].
 ///
 /// # Errors
-/// As [`Elastic::elastic_sweep`].
-pub(crate) fn check_omega(operator: &ElasticOperator, dims: Dims, omega: f64) -> Result<()> {
+/// As there.
+pub(crate) fn check_sweep(
+    operator: &ElasticOperator,
+    omega: f64,
+    dims: Dims,
+    fields: &[(&'static str, usize)],
+) -> Result<(usize, Factors)> {
+    let checked = check_fields(operator, dims, fields)?;
     if !(omega > 0.0 && omega < 2.0) {
         return Err(ComputeError::argument("omega", omega, "between 0 and 2"));
     }
@@ -232,7 +238,7 @@ pub(crate) fn check_omega(operator: &ElasticOperator, dims: Dims, omega: f64) ->
         let expected = "at most 1 where a periodic axis has an odd size";
         return Err(ComputeError::argument("omega", omega, expected));
     }
-    Ok(())
+    Ok(checked)
 }
 
 /// Checks what [`Elastic::elastic_symbol`] is given.

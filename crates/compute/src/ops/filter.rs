@@ -51,7 +51,8 @@ pub trait Filter: Memory {
     /// whole of its lines.
     ///
     /// # Errors
-    /// Wrong lengths or sizes; a sigma that is negative or not finite.
+    /// Wrong lengths or sizes; a sigma that is negative or not finite, or above [`MOST_FIR`] with
+    /// [`Method::Fir`].
     fn gaussian(
         &self,
         src: &Self::Buffer<f32>,
@@ -89,14 +90,29 @@ pub fn check_images(dims: Dims, src: usize, out: usize) -> Result<()> {
     check_len("output", src, out)
 }
 
-/// Checks the standard deviations of a Gaussian.
+/// The largest sigma of [`Method::Fir`], voxels: all weights are held at once.
+pub const MOST_FIR: f64 = 65536.0;
+
+/// Checks the arguments of [`Filter::gaussian`].
 ///
 /// # Errors
-/// A sigma that is negative or not finite.
-pub fn check_sigma(sigma: [f64; 3]) -> Result<()> {
-    match sigma.iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
+/// As there.
+pub fn check_gaussian(
+    dims: Dims,
+    src: usize,
+    sigma: [f64; 3],
+    method: Method,
+    out: usize,
+) -> Result<()> {
+    check_images(dims, src, out)?;
+    if let Some(s) = sigma.iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
+        return Err(ComputeError::argument("sigma", s, "finite and not negative"));
+    }
+    match sigma.iter().find(|s| method == Method::Fir && **s > MOST_FIR) {
         None => Ok(()),
-        Some(s) => Err(ComputeError::argument("sigma", s, "finite and not negative")),
+        Some(s) => {
+            Err(ComputeError::argument("sigma", s, "at most 65536 where it is not recursive"))
+        }
     }
 }
 

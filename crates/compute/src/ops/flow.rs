@@ -5,9 +5,10 @@
 //! components; displacements are in voxels of their own grid.
 
 use crate::Dims;
-use crate::device::Memory;
+use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len, voxels};
 use crate::ops::resample::check_source;
+use crate::ops::stencil::{check_spacing, laplacian_factors};
 
 /// How far a field is moved on: by `factor · scale[a]` times component `a` of the velocity.
 pub struct Step<'a, D: Memory> {
@@ -184,15 +185,14 @@ pub trait Flow: Memory {
     fn of_half(&self, src: &Self::Buffer<u16>, out: &mut Self::Buffer<f32>) -> Result<()>;
 }
 
-/// Checks the arguments of [`Flow::advance`] but for the buffer of the largest velocity.
+/// Checks the arguments of [`Flow::advance`].
 ///
 /// # Errors
 /// As there.
-pub fn check_advance(
+pub fn check_advance<D: Memory>(
     field: usize,
     velocity: usize,
-    scale: [f64; 3],
-    step: Option<f64>,
+    step: &Step<'_, D>,
     dims: Dims,
     out: usize,
 ) -> Result<()> {
@@ -200,11 +200,85 @@ pub fn check_advance(
     check_len("field", 3 * n, field)?;
     check_len("velocity", 3 * n, velocity)?;
     check_len("output", 3 * n, out)?;
-    check_scale(scale)?;
-    match step {
-        Some(step) if !step.is_finite() => Err(ComputeError::argument("step", step, "finite")),
+    check_scale(step.scale)?;
+    match &step.limit {
+        Some(limit) if !limit.step.is_finite() => {
+            Err(ComputeError::argument("step", limit.step, "finite"))
+        }
+        Some(limit) if limit.index >= limit.largest.len() => {
+            let expected = "a place in the buffer of the largest velocity";
+            Err(ComputeError::argument("index", limit.index, expected))
+        }
         _ => Ok(()),
     }
+}
+
+/// Checks the arguments of [`Flow::force`].
+///
+/// # Errors
+/// As there.
+pub fn check_force(
+    slope: usize,
+    image: usize,
+    dims: Dims,
+    spacing: [f64; 3],
+    out: usize,
+) -> Result<()> {
+    let n = voxels("sizes", dims)?;
+    check_len("slope", n, slope)?;
+    check_len("image", n, image)?;
+    check_len("output", 3 * n, out)?;
+    check_spacing(spacing)
+}
+
+/// Checks the arguments of [`Flow::field_norms`], and gives the number of voxels.
+///
+/// # Errors
+/// As there.
+pub fn check_norms(field: usize, scale: [f64; 3], out: usize) -> Result<usize> {
+    let n = check_field(field)?;
+    check_len("output", 3, out)?;
+    check_scale(scale)?;
+    Ok(n)
+}
+
+/// Checks the arguments of [`Flow::field_energies`], and gives the factors of second differences.
+///
+/// # Errors
+/// As there.
+pub fn check_energies(
+    field: usize,
+    dims: Dims,
+    scale: [f64; 3],
+    spacing: [f64; 3],
+    out: usize,
+) -> Result<[f32; 3]> {
+    check_len("field", 3 * voxels("sizes", dims)?, field)?;
+    check_len("output", 2, out)?;
+    check_scale(scale)?;
+    laplacian_factors(spacing)
+}
+
+/// Checks the arguments of [`Flow::field_lengths`], and gives the number of voxels.
+///
+/// # Errors
+/// As there.
+pub fn check_lengths(field: usize, scale: [f64; 3], out: usize) -> Result<usize> {
+    let n = check_field(field)?;
+    check_len("output", n, out)?;
+    check_scale(scale)?;
+    Ok(n)
+}
+
+/// Checks the arguments of [`Flow::blend_fields`], and gives the number of voxels.
+///
+/// # Errors
+/// As there.
+pub fn check_blend(other: Option<usize>, weight: usize, field: usize) -> Result<usize> {
+    let n = check_field(field)?;
+    check_len("weight", n, weight)?;
+    other.map_or(Ok(()), |other| check_len("other field", field, other))?;
+    Ok(n)
 }
 
 /// Checks the arguments of [`Flow::field_overshoot`], and gives the number of voxels.
@@ -218,18 +292,6 @@ pub fn check_overshoot(field: usize, dims: Dims, out: usize) -> Result<usize> {
     Ok(n)
 }
 
-/// Checks that the place of the largest velocity is in its buffer.
-///
-/// # Errors
-/// If it is not.
-pub fn check_largest(index: usize, len: usize) -> Result<()> {
-    if index < len {
-        Ok(())
-    } else {
-        Err(ComputeError::argument("index", index, "a place in the buffer of the largest velocity"))
-    }
-}
-
 /// The factor of a step whose largest velocity is `largest`: see [`Limit`].
 pub fn factor(largest: f64, step: f64, only_down: bool) -> f64 {
     let factor = step / largest;
@@ -241,33 +303,17 @@ pub fn factor(largest: f64, step: f64, only_down: bool) -> f64 {
 }
 
 /// Checks that a scale is finite.
-///
-/// # Errors
-/// If it is not.
-pub fn check_scale(scale: [f64; 3]) -> Result<()> {
+fn check_scale(scale: [f64; 3]) -> Result<()> {
     match scale.iter().find(|s| !s.is_finite()) {
         None => Ok(()),
         Some(s) => Err(ComputeError::argument("scale", s, "finite")),
     }
 }
 
-/// Checks the length of a field, and gives its number of voxels.
-///
-/// # Errors
-/// If it is not three numbers a voxel.
-pub fn check_field(field: usize) -> Result<usize> {
+/// Checks the length of a field, three numbers a voxel, and gives its number of voxels.
+fn check_field(field: usize) -> Result<usize> {
     check_len("field", field.next_multiple_of(3), field)?;
     Ok(field / 3)
-}
-
-/// Checks the sizes and the length of a field, and gives its number of voxels.
-///
-/// # Errors
-/// If they do not fit.
-pub fn check_field_on(dims: Dims, field: usize) -> Result<usize> {
-    let n = voxels("sizes", dims)?;
-    check_len("field", 3 * n, field)?;
-    Ok(n)
 }
 
 /// Steps of an inversion that are halved until they are shorter than this part go another way.

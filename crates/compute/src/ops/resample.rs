@@ -12,7 +12,7 @@
 //! positions each interpolation gives the exact value of the voxel (cubic: to rounding), and a
 //! constant stays exactly that constant (cubic: to rounding).
 
-use crate::error::{ComputeError, Result, voxels};
+use crate::error::{ComputeError, Result, check_len, voxels};
 use crate::{AffineMap, Dims};
 
 use super::filter::Filter;
@@ -243,6 +243,78 @@ pub fn check_map(map: &AffineMap) -> Result<()> {
     } else {
         Err(ComputeError::argument("map", format!("{map:?}"), "finite"))
     }
+}
+
+/// Checks the arguments of [`Resample::warp_affine`], [`Resample::warp_field`] and
+/// [`Resample::warp_labels`], given the lengths of the source, of the field if there is one, and of
+/// the output.
+///
+/// # Errors
+/// As there.
+pub fn check_warp(
+    (src, src_dims): (usize, Dims),
+    map: &AffineMap,
+    field: Option<usize>,
+    (out, out_dims): (usize, Dims),
+) -> Result<()> {
+    let n = check_source(src_dims)?;
+    check_map(map)?;
+    check_len("source", n, src)?;
+    let n = voxels("output sizes", out_dims)?;
+    check_len("output", n, out)?;
+    field.map_or(Ok(()), |field| check_len("field", 3 * n, field))
+}
+
+/// Checks the arguments of [`Resample::compose_fields`], and gives the inverse of the linear part of
+/// the map.
+///
+/// # Errors
+/// As there.
+pub fn check_compose(
+    (outer, outer_dims): (usize, Dims),
+    map: &AffineMap,
+    (inner, dims): (usize, Dims),
+    out: usize,
+) -> Result<[[f64; 3]; 3]> {
+    let n = check_source(outer_dims)?;
+    let inverse = inverse_linear(map)?;
+    check_len("outer field", 3 * n, outer)?;
+    let n = voxels("sizes", dims)?;
+    check_len("inner field", 3 * n, inner)?;
+    check_len("output", 3 * n, out)?;
+    Ok(inverse)
+}
+
+/// Checks the arguments of [`Resample::resample_field`], and gives the inverse of the linear part of
+/// the map.
+///
+/// # Errors
+/// As there.
+pub fn check_resample_field(
+    (field, src_dims): (usize, Dims),
+    map: &AffineMap,
+    (out, out_dims): (usize, Dims),
+) -> Result<[[f64; 3]; 3]> {
+    let n = check_source(src_dims)?;
+    let inverse = inverse_linear(map)?;
+    check_len("field", 3 * n, field)?;
+    check_len("output", 3 * voxels("output sizes", out_dims)?, out)?;
+    Ok(inverse)
+}
+
+/// The sizes of a source, the steps in memory along its axes (zero for an axis of size 1), and the
+/// map to it, with the axes in an order in which the first is longer than one voxel, if any is. As
+/// axes of size 1 take no part in the order in memory, this only renames the others.
+pub(crate) fn in_order(dims: Dims, map: &AffineMap) -> (Dims, [usize; 3], AffineMap) {
+    let (mut dims, mut map) = (dims, *map);
+    for _ in 0..2 {
+        if dims[0] == 1 {
+            dims.rotate_left(1);
+            map.rotate_left(1);
+        }
+    }
+    let steps = [1, dims[0], dims[0] * dims[1]];
+    (dims, [0, 1, 2].map(|a| if dims[a] > 1 { steps[a] } else { 0 }), map)
 }
 
 /// Checks the sizes of a grid that is resampled, and gives its number of voxels.

@@ -4,12 +4,14 @@
 //! computed. With weights a voxel (for local correlation: the window around it) counts `w[i]`, not
 //! negative; without, 1.
 
-use super::histogram::{Binning, ParzenBins};
+use super::Reduce;
+use super::histogram::{Binning, ParzenBins, check_joint};
+use super::reduce::Reduction;
 use crate::Dims;
-use crate::device::Memory;
+use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len, voxels};
 
-/// The most entries of a joint histogram of a pair.
+/// The most entries of a joint histogram.
 pub const MAX_PAIR_ENTRIES: usize = 1 << 24;
 
 /// The lengths of the buffers of a similarity.
@@ -26,6 +28,21 @@ pub struct Lengths {
 }
 
 impl Lengths {
+    /// Those of buffers.
+    pub fn of<B: DeviceBuffer<f32>>(
+        fixed: &B,
+        moving: &B,
+        weights: Option<&B>,
+        slope: Option<&B>,
+    ) -> Self {
+        Self {
+            fixed: fixed.len(),
+            moving: moving.len(),
+            weights: weights.map(DeviceBuffer::len),
+            slope: slope.map(DeviceBuffer::len),
+        }
+    }
+
     /// Checks that all of them are `n`.
     ///
     /// # Errors
@@ -59,27 +76,42 @@ pub fn check_local_correlation(
     Ok(n)
 }
 
-/// Checks the sum of the weights of [`Similarity::local_correlation`].
+/// The sum of the weights of the `n` voxels of [`Similarity::local_correlation`].
 ///
 /// # Errors
 /// Unless it is above zero.
-pub fn check_total_weight(total: f64) -> Result<f64> {
-    if total > 0.0 && total.is_finite() {
-        return Ok(total);
+pub(crate) fn total_weight<D: Reduce>(
+    device: &D,
+    weights: Option<&D::Buffer<f32>>,
+    n: usize,
+) -> Result<f64> {
+    let Some(weights) = weights else { return Ok(n as f64) };
+    match device.reduce(&[weights], &[Reduction::Sum(0)])?[..] {
+        [total] if total > 0.0 && total.is_finite() => Ok(total),
+        ref found => {
+            let total = found.first().unwrap_or(&0.0);
+            Err(ComputeError::argument("sum of the weights", total, "above zero"))
+        }
     }
-    Err(ComputeError::argument("sum of the weights", total, "above zero"))
 }
 
-/// Checks the least and the largest weight of [`Similarity::pair_histogram`]; the largest.
+/// The largest weight of [`Similarity::pair_histogram`].
 ///
 /// # Errors
 /// If the least is below zero.
-pub fn check_weights(found: &[f64]) -> Result<f64> {
-    match found {
-        [least, ..] if *least < 0.0 => {
+pub(crate) fn largest_weight<D: Reduce>(
+    device: &D,
+    weights: Option<&D::Buffer<f32>>,
+) -> Result<f64> {
+    let Some(weights) = weights else { return Ok(1.0) };
+    if weights.is_empty() {
+        return Ok(0.0);
+    }
+    match device.reduce(&[weights], &[Reduction::Min(0), Reduction::Max(0)])?[..] {
+        [least, _] if least < 0.0 => {
             Err(ComputeError::argument("least of the weights", least, "zero or above"))
         }
-        [_, most] => Ok(*most),
+        [_, most] => Ok(most),
         _ => Ok(0.0),
     }
 }
@@ -103,11 +135,7 @@ pub fn check_pair(
         let found = format!("{} to {}", rows.low, rows.high);
         return Err(ComputeError::argument("range of the bins", found, "finite"));
     }
-    columns.check()?;
-    let entries = rows.bins * columns.count;
-    if entries > MAX_PAIR_ENTRIES {
-        return Err(ComputeError::argument("bins x columns", entries, "at most 2^24"));
-    }
+    let entries = check_joint(rows.bins, columns)?;
     table.map_or(Ok(()), |found| check_len("table", entries, found))?;
     Ok(entries)
 }

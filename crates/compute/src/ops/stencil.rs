@@ -2,7 +2,7 @@
 
 use crate::Dims;
 use crate::device::Memory;
-use crate::error::{ComputeError, Result};
+use crate::error::{ComputeError, Result, check_len, voxels};
 
 /// Finite differences. A vector field over `n` voxels is one buffer of `3 n` elements: all x, then
 /// all y, then all z components.
@@ -64,6 +64,47 @@ pub trait Stencil: Memory {
         dims: Dims,
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
+}
+
+/// Checks the arguments of [`Stencil::gradient`].
+///
+/// # Errors
+/// As there.
+pub fn check_gradient(src: usize, dims: Dims, spacing: [f64; 3], out: usize) -> Result<()> {
+    let n = voxels("sizes", dims)?;
+    check_len("source", n, src)?;
+    check_len("output", 3 * n, out)?;
+    check_spacing(spacing)
+}
+
+/// Checks the arguments of [`Stencil::divergence`].
+///
+/// # Errors
+/// As there.
+pub fn check_divergence(field: usize, dims: Dims, spacing: [f64; 3], out: usize) -> Result<()> {
+    check_determinant(field, dims, out)?;
+    check_spacing(spacing)
+}
+
+/// Checks the arguments of [`Stencil::laplacian`], and gives the [factors](laplacian_factors).
+///
+/// # Errors
+/// As there.
+pub fn check_laplacian(src: usize, dims: Dims, spacing: [f64; 3], out: usize) -> Result<[f32; 3]> {
+    let n = voxels("sizes", dims)?;
+    check_len("source", n, src)?;
+    check_len("output", n, out)?;
+    laplacian_factors(spacing)
+}
+
+/// Checks the arguments of [`Stencil::jacobian_determinant`].
+///
+/// # Errors
+/// As there.
+pub fn check_determinant(field: usize, dims: Dims, out: usize) -> Result<()> {
+    let n = voxels("sizes", dims)?;
+    check_len("field", 3 * n, field)?;
+    check_len("output", n, out)
 }
 
 /// Checks the spacing of a grid.

@@ -298,6 +298,10 @@ fn errors<D: Device>(device: &D) {
         assert!(device.gaussian(&src, dims, [1.0; 3], method, &mut half).is_err());
         assert!(device.gaussian(&none, dims, [1.0; 3], method, &mut out).is_err());
     }
+    for sigma in [1e12, f64::MAX] {
+        let found = device.gaussian(&src, dims, [0.0, 1.0, sigma], Method::Fir, &mut out);
+        assert!(found.unwrap_err().to_string().contains("65536"));
+    }
     assert!(device.box_mean(&src, dims, [1; 3], &mut short).is_err());
     assert!(device.box_mean(&short, dims, [1; 3], &mut out).is_err());
 }

@@ -134,6 +134,7 @@ mod filter;
 mod flow;
 mod fourier;
 mod histogram;
+mod memory;
 mod reduce;
 mod resample;
 mod schemes;

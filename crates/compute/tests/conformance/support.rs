@@ -31,22 +31,26 @@ pub(crate) fn cpus() -> Vec<Cpu> {
     cpus
 }
 
-/// The GPU that the environment names, if it does.
-pub(crate) fn gpu() -> Option<Cuda> {
+/// The number of the GPU that the environment names, if it does.
+pub(crate) fn gpu_number() -> Option<usize> {
     let name = std::env::var("VOXALIGN_TEST_DEVICE").unwrap_or_default();
-    let ordinal = match name.as_str() {
-        "cuda" => 0,
+    match name.as_str() {
+        "cuda" => Some(0),
         _ => match name.strip_prefix("cuda:") {
-            Some(number) => number.parse().unwrap(),
+            Some(number) => Some(number.parse().unwrap()),
             None => {
                 eprintln!("skipped: VOXALIGN_TEST_DEVICE names no GPU");
-                return None;
+                None
             }
         },
-    };
+    }
+}
+
+/// The GPU that the environment names, if it does.
+pub(crate) fn gpu() -> Option<Cuda> {
     // One device for all tests: they run at the same time, as programs' threads do.
     static DEVICE: std::sync::OnceLock<Cuda> = std::sync::OnceLock::new();
-    Some(DEVICE.get_or_init(|| Cuda::new(ordinal).unwrap()).clone())
+    gpu_number().map(|number| DEVICE.get_or_init(|| Cuda::new(number).unwrap()).clone())
 }
 
 /// The kernels of the GPU on the host, with a record of its own of what ran.

@@ -12,12 +12,11 @@ mod norms;
 use super::{Cpu, CpuBuffer};
 use crate::Dims;
 use crate::device::DeviceBuffer;
-use crate::error::{Result, check_len, voxels};
+use crate::error::{Result, check_len};
 use crate::ops::flow::{
-    Flow, Inversion, Inverted, Step, check_advance, check_field, check_field_on, check_inversion,
-    check_largest, check_overshoot, check_scale, factor,
+    Flow, Inversion, Inverted, Step, check_advance, check_blend, check_energies, check_force,
+    check_inversion, check_lengths, check_norms, check_overshoot, factor,
 };
-use crate::ops::stencil::{check_spacing, laplacian_factors};
 
 impl Flow for Cpu {
     fn advance(
@@ -28,11 +27,9 @@ impl Flow for Cpu {
         dims: Dims,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let length = step.limit.as_ref().map(|limit| limit.step);
-        check_advance(field.len(), velocity.len(), step.scale, length, dims, out.len())?;
+        check_advance(field.len(), velocity.len(), step, dims, out.len())?;
         let mut by = 1.0;
         if let Some(limit) = &step.limit {
-            check_largest(limit.index, limit.largest.len())?;
             by = factor(limit.largest.as_slice()[limit.index], limit.step, limit.only_down);
         }
         let scale = step.scale.map(|s| (by * s) as f32);
@@ -61,11 +58,7 @@ impl Flow for Cpu {
         add: bool,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let n = voxels("sizes", dims)?;
-        check_len("slope", n, slope.len())?;
-        check_len("image", n, image.len())?;
-        check_len("output", 3 * n, out.len())?;
-        check_spacing(spacing)?;
+        check_force(slope.len(), image.len(), dims, spacing, out.len())?;
         let (slope, image) = (slope.as_slice(), image.as_slice());
         force::force(self, slope, image, dims, spacing, add, out.as_mut_slice());
         Ok(())
@@ -77,9 +70,7 @@ impl Flow for Cpu {
         scale: [f64; 3],
         out: &mut CpuBuffer<f64>,
     ) -> Result<()> {
-        check_field(field.len())?;
-        check_len("output", 3, out.len())?;
-        check_scale(scale)?;
+        check_norms(field.len(), scale, out.len())?;
         out.as_mut_slice().copy_from_slice(&norms::norms(self, field.as_slice(), scale));
         Ok(())
     }
@@ -92,10 +83,7 @@ impl Flow for Cpu {
         spacing: [f64; 3],
         out: &mut CpuBuffer<f64>,
     ) -> Result<()> {
-        check_field_on(dims, field.len())?;
-        check_len("output", 2, out.len())?;
-        check_scale(scale)?;
-        let factors = laplacian_factors(spacing)?;
+        let factors = check_energies(field.len(), dims, scale, spacing, out.len())?;
         let sums = energies::energies(self, field.as_slice(), dims, scale, spacing, factors);
         out.as_mut_slice().copy_from_slice(&sums);
         Ok(())
@@ -107,8 +95,7 @@ impl Flow for Cpu {
         scale: [f64; 3],
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        check_len("output", check_field(field.len())?, out.len())?;
-        check_scale(scale)?;
+        check_lengths(field.len(), scale, out.len())?;
         blend::lengths(self, field.as_slice(), scale, out.as_mut_slice());
         Ok(())
     }
@@ -130,10 +117,7 @@ impl Flow for Cpu {
         weight: &CpuBuffer<f32>,
         field: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        check_len("weight", check_field(field.len())?, weight.len())?;
-        if let Some(other) = other {
-            check_len("other field", field.len(), other.len())?;
-        }
+        check_blend(other.map(DeviceBuffer::len), weight.len(), field.len())?;
         let other = other.map(CpuBuffer::as_slice);
         blend::blend(self, other, weight.as_slice(), field.as_mut_slice());
         Ok(())

@@ -13,10 +13,11 @@ pub(super) mod windows {
 
 use crate::cpu::{Cpu, CpuBuffer};
 use crate::device::Memory;
-use crate::error::{ComputeError, Result, check_len};
+use crate::error::{Result, check_len};
 use crate::ops::histogram::{
     Histogram, LayoutOptions, MovingView, ParzenBins, SampleLayout, SampleSet, Scheme,
-    SumsAndGradient, Terms, ValueCounts, check_moving, check_tables, unsupported_scheme,
+    SumsAndGradient, Terms, ValueCounts, check_joint, check_moving, check_tables, check_terms,
+    unsupported_scheme,
 };
 use crate::{AffineMap, Dims};
 use sampler::{Moving, PerMap};
@@ -95,9 +96,7 @@ impl Cpu {
         if !scheme.on_cpu() {
             return Err(unsupported_scheme(&self.name(), scheme));
         }
-        if terms == Terms::Moments && samples.layout.values.is_none() {
-            return Err(ComputeError::argument("samples", "without values", "samples with values"));
-        }
+        check_terms(terms, samples.layout.values.is_some())?;
         let moving = Moving::new(moving);
         let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();
         let size = samples.layout.bins * terms.count();
@@ -242,10 +241,10 @@ impl Histogram for Cpu {
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
         check_moving(moving, maps)?;
-        columns.check()?;
+        let entries = check_joint(samples.layout.bins, columns)?;
         let moving = Moving::new(moving);
         let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();
-        let zero = || vec![0.0f64; samples.layout.bins * columns.count];
+        let zero = || vec![0.0f64; entries];
         Ok(self.map_chunks(
             maps.len(),
             samples.chunks.len(),
@@ -277,7 +276,7 @@ impl Histogram for Cpu {
         tables: &[Vec<f64>],
     ) -> Result<Vec<[f64; 12]>> {
         check_moving(moving, maps)?;
-        columns.check()?;
+        check_joint(samples.layout.bins, columns)?;
         check_tables(samples.layout.bins, columns, maps, tables)?;
         let moving = Moving::new(moving);
         let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();

@@ -25,10 +25,7 @@ impl<'a> Moving<'a> {
     pub(super) fn new(view: &'a MovingView<'_, Cpu>) -> Self {
         let [nx, ny, nz] = view.dims;
         let flat = nz == 1;
-        let ramp = |a: usize| {
-            let width = view.border[a] as f32;
-            if width > 0.0 && !(a == 2 && flat) { (1.0 / width, 0.0) } else { (0.0, 1.0) }
-        };
+        let ramps = view.ramps();
         Self {
             values: view.values.as_slice(),
             mask: view.mask.map(|m| m.as_slice()),
@@ -36,8 +33,8 @@ impl<'a> Moving<'a> {
             cell: [nx as i32 - 2, ny as i32 - 2, if flat { 0 } else { nz as i32 - 2 }],
             step: [nx as i32, if flat { 0 } else { (nx * ny) as i32 }, 0],
             flat,
-            slope: std::array::from_fn(|a| ramp(a).0),
-            offset: std::array::from_fn(|a| ramp(a).1),
+            slope: ramps.map(|r| r.0),
+            offset: ramps.map(|r| r.1),
         }
     }
 }

@@ -11,7 +11,9 @@ use super::{Cpu, CpuBuffer};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{Result, check_len, voxels};
 use crate::ops::Resample;
-use crate::ops::resample::{Interpolation, LabelRule, inverse_linear};
+use crate::ops::resample::{
+    Interpolation, LabelRule, check_compose, check_resample_field, check_warp,
+};
 use crate::{AffineMap, Dims};
 use position::Geometry;
 
@@ -29,13 +31,9 @@ impl Cpu {
         outside: f32,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let geometry = Geometry::new(src_dims, map)?;
-        check_len("source", voxels("source sizes", src_dims)?, src.len())?;
-        let n = voxels("output sizes", out_dims)?;
-        check_len("output", n, out.len())?;
-        if let Some(field) = field {
-            check_len("field", 3 * n, field.len())?;
-        }
+        let field_len = field.map(DeviceBuffer::len);
+        check_warp((src.len(), src_dims), map, field_len, (out.len(), out_dims))?;
+        let geometry = Geometry::new(src_dims, map);
         let coefficients = if interpolation == Interpolation::Cubic {
             let mut copy = self.upload(src.as_slice())?;
             spline::prefilter(self, copy.as_mut_slice(), src_dims);
@@ -90,13 +88,9 @@ impl Resample for Cpu {
         outside: i32,
         out: &mut CpuBuffer<i32>,
     ) -> Result<()> {
-        let geometry = Geometry::new(src_dims, map)?;
-        check_len("source", voxels("source sizes", src_dims)?, src.len())?;
-        let n = voxels("output sizes", out_dims)?;
-        check_len("output", n, out.len())?;
-        if let Some(field) = field {
-            check_len("field", 3 * n, field.len())?;
-        }
+        let field_len = field.map(DeviceBuffer::len);
+        check_warp((src.len(), src_dims), map, field_len, (out.len(), out_dims))?;
+        let geometry = Geometry::new(src_dims, map);
         let field = field.map(|f| warp::components(f.as_slice()));
         let (src, out) = (src.as_slice(), out.as_mut_slice());
         labels::warp(self, src, &geometry, field, out_dims, rule, outside, out);
@@ -112,12 +106,9 @@ impl Resample for Cpu {
         dims: Dims,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let geometry = Geometry::new(outer_dims, map)?;
-        let inverse = inverse_linear(map)?;
-        check_len("outer field", 3 * voxels("outer sizes", outer_dims)?, outer.len())?;
-        let n = voxels("sizes", dims)?;
-        check_len("inner field", 3 * n, inner.len())?;
-        check_len("output", 3 * n, out.len())?;
+        let inverse =
+            check_compose((outer.len(), outer_dims), map, (inner.len(), dims), out.len())?;
+        let geometry = Geometry::new(outer_dims, map);
         let (outer, inner) = (outer.as_slice(), Some(inner.as_slice()));
         fields::compose(self, outer, &geometry, &inverse, inner, dims, out.as_mut_slice());
         Ok(())
@@ -131,10 +122,8 @@ impl Resample for Cpu {
         out_dims: Dims,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let geometry = Geometry::new(src_dims, map)?;
-        let inverse = inverse_linear(map)?;
-        check_len("field", 3 * voxels("source sizes", src_dims)?, field.len())?;
-        check_len("output", 3 * voxels("output sizes", out_dims)?, out.len())?;
+        let inverse = check_resample_field((field.len(), src_dims), map, (out.len(), out_dims))?;
+        let geometry = Geometry::new(src_dims, map);
         let src = field.as_slice();
         fields::compose(self, src, &geometry, &inverse, None, out_dims, out.as_mut_slice());
         Ok(())

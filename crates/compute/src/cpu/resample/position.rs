@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use crate::cpu::simd::{LANES, Lanes, Vectors};
-use crate::error::Result;
-use crate::ops::resample::{check_map, check_source};
+use crate::ops::resample::in_order;
 use crate::{AffineMap, Dims};
 
 /// Positions along a row are differences from exact points this many voxels apart.
@@ -14,9 +13,7 @@ pub(super) const BLOCK: usize = 16 * LANES;
 pub(super) const LANE: Lanes =
     [0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15.];
 
-/// The grid of a source and the map to it, with its axes in an order in which the first is longer
-/// than one voxel, if any is. As axes of size 1 take no part in the order in memory, this only
-/// renames the others.
+/// The grid of a source and the map to it, with its axes [in order](in_order).
 #[derive(Debug, Clone)]
 pub(super) struct Geometry {
     pub(super) dims: Dims,
@@ -26,20 +23,10 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// The geometry of a source; sizes and map are checked.
-    pub(super) fn new(dims: Dims, map: &AffineMap) -> Result<Self> {
-        check_source(dims)?;
-        check_map(map)?;
-        let (mut dims, mut map) = (dims, *map);
-        for _ in 0..2 {
-            if dims[0] == 1 {
-                dims.rotate_left(1);
-                map.rotate_left(1);
-            }
-        }
-        let steps = [1, dims[0], dims[0] * dims[1]];
-        let strides = [0, 1, 2].map(|a| if dims[a] > 1 { steps[a] as i32 } else { 0 });
-        Ok(Self { dims, strides, map })
+    /// The geometry of a source whose sizes and map were checked.
+    pub(super) fn new(dims: Dims, map: &AffineMap) -> Self {
+        let (dims, strides, map) = in_order(dims, map);
+        Self { dims, strides: strides.map(|s| s as i32), map }
     }
 
     /// The linear part of the map.

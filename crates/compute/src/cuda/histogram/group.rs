@@ -102,8 +102,8 @@ pub struct CudaSamples {
     pub(super) total_weight: f64,
     /// The largest weight; 1 without weights.
     pub(super) most_weight: f64,
-    /// The same samples in the order of the image, where a number can tell their bins apart.
-    pub(super) ungrouped: Option<Ungrouped>,
+    /// The same samples in the order of the image, or why they cannot be kept so.
+    pub(super) ungrouped: Result<Ungrouped>,
     /// The most bins that occur in a tile.
     pub(super) most_ranks: usize,
 }

@@ -16,7 +16,7 @@ use crate::AffineMap;
 use crate::cuda::{Arg, Cuda, Plain, Program, Shape};
 use crate::device::Memory;
 use crate::error::Result;
-use crate::ops::histogram::{MovingView, ParzenBins, check_tables};
+use crate::ops::histogram::{MovingView, ParzenBins, check_joint, check_tables};
 
 static JOINT: LazyLock<Program> =
     LazyLock::new(|| Program::new("joint", include_str!("../kernels/joint.cu")));
@@ -90,8 +90,7 @@ pub(super) fn histogram(
     maps: &[AffineMap],
 ) -> Result<Vec<Vec<f64>>> {
     let moving = Moving::new(moving, maps)?;
-    columns.check()?;
-    let size = samples.bins * columns.count;
+    let size = check_joint(samples.bins, columns)?;
     let scale = (UNITS / samples.most_weight) as f32;
     let unit = 1.0 / f64::from(scale);
     let tiles = samples.tiling.count();
@@ -134,9 +133,8 @@ pub(super) fn gradient(
     tables: &[Vec<f64>],
 ) -> Result<Vec<[f64; 12]>> {
     let moving = Moving::new(moving, maps)?;
-    columns.check()?;
+    let size = check_joint(samples.bins, columns)?;
     check_tables(samples.bins, columns, maps, tables)?;
-    let size = samples.bins * columns.count;
     let tiles = samples.tiling.count();
     let chunk = at_once(size * size_of::<f32>() + tiles * 12 * size_of::<f64>());
     let mut all = Vec::with_capacity(maps.len());

@@ -24,7 +24,7 @@ use crate::error::{ComputeError, Result};
 use crate::ops::Histogram;
 use crate::ops::histogram::{
     JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme, SchemeSettings,
-    SumsAndGradient, Terms, ValueCounts, check_moving, unsupported_joint,
+    SumsAndGradient, Terms, ValueCounts, check_joint, check_moving, check_terms, unsupported_joint,
 };
 use crate::{AffineMap, Dims};
 
@@ -110,7 +110,7 @@ impl Histogram for Cuda {
             return sums::sums(self, terms, scheme == Scheme::Direct, samples, moving, maps);
         }
         check_moving(moving, maps)?;
-        samples.check_terms(terms)?;
+        check_terms(terms, samples.values.is_some())?;
         let target = Target::new(self, moving)?;
         let (ungrouped, bins) = (samples.ungrouped()?, samples.bins);
         schemes::sums(self, terms, scheme, settings, ungrouped, bins, &target, maps)
@@ -159,7 +159,7 @@ impl Histogram for Cuda {
             return self.joint_histogram(samples, moving, columns, maps);
         }
         check_moving(moving, maps)?;
-        columns.check()?;
+        check_joint(samples.bins, columns)?;
         let target = Target::new(self, moving)?;
         let (ungrouped, bins) = (samples.ungrouped()?, samples.bins);
         baselines::joint(self, method, ungrouped, bins, &target, columns, maps)
@@ -180,16 +180,6 @@ impl Histogram for Cuda {
 impl CudaSamples {
     /// The samples in the order of the image.
     fn ungrouped(&self) -> Result<&Ungrouped> {
-        self.ungrouped.as_ref().ok_or_else(|| {
-            ComputeError::argument("bins", self.bins, "at most 65534 with this scheme")
-        })
-    }
-
-    /// Moments need the values of the samples.
-    fn check_terms(&self, terms: Terms) -> Result<()> {
-        if terms == Terms::Moments && self.values.is_none() {
-            return Err(ComputeError::argument("samples", "without values", "samples with values"));
-        }
-        Ok(())
+        self.ungrouped.as_ref().map_err(Clone::clone)
     }
 }

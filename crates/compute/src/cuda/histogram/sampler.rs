@@ -9,20 +9,52 @@ use crate::{AffineMap, Dims};
 /// Threads that share a tile: `THREADS` of the kernels.
 pub(super) const THREADS: u32 = 512;
 
-/// The moving image without its voxels; `MovingShape` of the kernels.
+/// The moving image without its voxels; `TargetShape` of the kernels.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(super) struct MovingShape {
+pub(super) struct TargetShape {
     last: [f32; 3],
     slope: [f32; 3],
     offset: [f32; 3],
     cell: [i32; 3],
     row: i32,
     slice: i32,
-    flat: u32,
 }
 
 // SAFETY: `repr(C)`, fields of four bytes only, in the order of the structure of the kernels.
+unsafe impl Plain for TargetShape {}
+
+impl TargetShape {
+    /// Of a view that was checked.
+    pub(super) fn new(view: &MovingView<'_, Cuda>) -> Self {
+        let [nx, ny, nz] = view.dims;
+        let flat = nz == 1;
+        let ramps = view.ramps();
+        Self {
+            last: [(nx - 1) as f32, (ny - 1) as f32, if flat { 0.0 } else { (nz - 1) as f32 }],
+            slope: ramps.map(|r| r.0),
+            offset: ramps.map(|r| r.1),
+            cell: [nx as i32 - 2, ny as i32 - 2, if flat { 0 } else { nz as i32 - 2 }],
+            row: nx as i32,
+            slice: if flat { 0 } else { (nx * ny) as i32 },
+        }
+    }
+
+    /// Whether the image has one slice.
+    pub(super) fn is_flat(&self) -> bool {
+        self.slice == 0
+    }
+}
+
+/// The same and whether the image has one slice; `MovingShape` of the kernels.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct MovingShape {
+    of: TargetShape,
+    flat: u32,
+}
+
+// SAFETY: as above.
 unsafe impl Plain for MovingShape {}
 
 /// Twelve numbers of a map, passed by value.
@@ -47,21 +79,8 @@ impl<'a> Moving<'a> {
     /// As [`check_moving`].
     pub(super) fn new(view: &'a MovingView<'_, Cuda>, maps: &[AffineMap]) -> Result<Self> {
         check_moving(view, maps)?;
-        let [nx, ny, nz] = view.dims;
-        let flat = nz == 1;
-        let ramp = |a: usize| {
-            let width = view.border[a] as f32;
-            if width > 0.0 && !(a == 2 && flat) { (1.0 / width, 0.0) } else { (0.0, 1.0) }
-        };
-        let shape = MovingShape {
-            last: [(nx - 1) as f32, (ny - 1) as f32, if flat { 0.0 } else { (nz - 1) as f32 }],
-            slope: std::array::from_fn(|a| ramp(a).0),
-            offset: std::array::from_fn(|a| ramp(a).1),
-            cell: [nx as i32 - 2, ny as i32 - 2, if flat { 0 } else { nz as i32 - 2 }],
-            row: nx as i32,
-            slice: if flat { 0 } else { (nx * ny) as i32 },
-            flat: u32::from(flat),
-        };
+        let of = TargetShape::new(view);
+        let shape = MovingShape { of, flat: u32::from(of.is_flat()) };
         Ok(Self { shape, dims: view.dims, values: view.values, mask: view.mask })
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
+use super::sampler::TargetShape;
 use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result};
@@ -34,21 +35,6 @@ struct ImageShape {
 // SAFETY: `repr(C)`, no padding, in the order of the structure of the kernels.
 unsafe impl Plain for ImageShape {}
 
-/// `TargetShape` of the kernels.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct TargetShape {
-    last: [f32; 3],
-    slope: [f32; 3],
-    offset: [f32; 3],
-    cell: [i32; 3],
-    row: i32,
-    slice: i32,
-}
-
-// SAFETY: `repr(C)`, fields of four bytes only, in the order of the structure of the kernels.
-unsafe impl Plain for TargetShape {}
-
 /// The largest size of the finite values of a buffer.
 fn largest(cuda: &Cuda, values: &CudaBuffer<f32>) -> Result<f32> {
     let mut out = cuda.alloc::<u32>(1)?;
@@ -62,6 +48,17 @@ fn largest(cuda: &Cuda, values: &CudaBuffer<f32>) -> Result<f32> {
         )?;
     }
     Ok(f32::from_bits(cuda.download(&out)?.first().copied().unwrap_or_default()))
+}
+
+/// Why samples cannot be kept in the order of the image, where that is so.
+pub(super) fn too_many(bins: usize, voxels: usize) -> Option<ComputeError> {
+    if bins > MOST_BINS {
+        Some(ComputeError::argument("bins", bins, "at most 65534 with this scheme"))
+    } else if voxels > u32::MAX as usize {
+        Some(ComputeError::argument("voxels", voxels, "at most 2^32 - 1 with this scheme"))
+    } else {
+        None
+    }
 }
 
 /// Samples of the fixed image in the order of the image.
@@ -102,10 +99,10 @@ impl Ungrouped {
         dims: Dims,
         weights: Option<&CudaBuffer<f32>>,
         options: &LayoutOptions,
-    ) -> Result<Option<Self>> {
+    ) -> Result<Result<Self>> {
         let (binning, count) = (options.binning, values.len());
-        if binning.bins > MOST_BINS || count > u32::MAX as usize {
-            return Ok(None);
+        if let Some(reason) = too_many(binning.bins, count) {
+            return Ok(Err(reason));
         }
         let span = binning.high - binning.low;
         let (scale, last) = if span <= 0.0 || binning.bins <= 1 {
@@ -135,7 +132,7 @@ impl Ungrouped {
             let mut copy = cuda.alloc_unset(count)?;
             cuda.copy(buffer, &mut copy).map(|()| copy)
         };
-        Ok(Some(Self {
+        Ok(Ok(Self {
             shape: ImageShape { count: count as u64, nx: dims[0] as u32, ny: dims[1] as u32 },
             bins,
             weights: weights.map(kept).transpose()?,
@@ -242,20 +239,6 @@ pub(super) struct Target<'a> {
 impl<'a> Target<'a> {
     /// The view was checked.
     pub(super) fn new(cuda: &Cuda, view: &'a MovingView<'_, Cuda>) -> Result<Self> {
-        let [nx, ny, nz] = view.dims;
-        let flat = nz == 1;
-        let ramp = |a: usize| {
-            let width = view.border[a] as f32;
-            if width > 0.0 && !(a == 2 && flat) { (1.0 / width, 0.0) } else { (0.0, 1.0) }
-        };
-        let shape = TargetShape {
-            last: [(nx - 1) as f32, (ny - 1) as f32, if flat { 0.0 } else { (nz - 1) as f32 }],
-            slope: std::array::from_fn(|a| ramp(a).0),
-            offset: std::array::from_fn(|a| ramp(a).1),
-            cell: [nx as i32 - 2, ny as i32 - 2, if flat { 0 } else { nz as i32 - 2 }],
-            row: nx as i32,
-            slice: if flat { 0 } else { (nx * ny) as i32 },
-        };
         let count = view.values.len();
         let mut pairs = cuda.alloc_unset::<f32>(2 * count)?;
         // SAFETY: the parameters are the kernel's; the pairs have room for two numbers a voxel.
@@ -267,6 +250,7 @@ impl<'a> Target<'a> {
                 &[view.values.into(), (count as u64).into(), (&mut pairs).into()],
             )?;
         }
+        let shape = TargetShape::new(view);
         Ok(Self { values: view.values, pairs, mask: view.mask, shape })
     }
 
@@ -282,7 +266,7 @@ impl<'a> Target<'a> {
 
     /// The maps as the kernels take them: twelve numbers each.
     pub(super) fn maps(&self, cuda: &Cuda, maps: &[AffineMap]) -> Result<CudaBuffer<f32>> {
-        let flat = self.shape.slice == 0;
+        let flat = self.shape.is_flat();
         let numbers: Vec<f32> = maps
             .iter()
             .flat_map(|m| (0..12).map(|i| (i, m[i / 4][i % 4] as f32)))
@@ -354,14 +338,29 @@ pub(super) fn blocks(
 /// # Errors
 /// If there is no room for one.
 pub(super) fn maps_at_once(cuda: &Cuda, what: &dyn Fn() -> String, bytes: usize) -> Result<usize> {
-    // What the pool holds and is free to give out is not counted: the error is for what is far
-    // beyond the memory.
-    let free = cuda.memory().free.map_or(1usize << 30, |f| f as usize);
-    if bytes > free / 10 * 9 {
+    // What no memory of the device would do for is not supported; what does not fit at present ends
+    // as any other request.
+    let memory = cuda.memory();
+    let bytes_of = |known: Option<u64>| known.map_or(1 << 30, |b| b as usize);
+    let (free, total) = (bytes_of(memory.free), bytes_of(memory.total));
+    if bytes > total / 10 * 9 {
         return Err(too_large(
             cuda,
-            format!("{}: {bytes} bytes of histograms, where {free} are free,", what()),
+            format!("{}: {bytes} bytes of histograms on a device of {total},", what()),
         ));
     }
     Ok(((free / 2).min(2 << 30) / bytes.max(1)).clamp(1, 65535))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_many_is_named() {
+        assert_eq!(too_many(MOST_BINS, u32::MAX as usize), None);
+        let said = |bins, voxels| too_many(bins, voxels).unwrap().to_string();
+        assert!(said(MOST_BINS + 1, 1).starts_with("bins is 65535, but must be at most 65534"));
+        assert!(said(8, 1 << 32).starts_with("voxels is 4294967296, but must be at most 2^32 - 1"));
+    }
 }

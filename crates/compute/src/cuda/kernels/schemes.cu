@@ -29,17 +29,21 @@ DEVICE Added added(float w, float x, float y) {
     return a;
 }
 
-// Counters in global memory, met by all threads.
-KERNEL(global_atomic, 1024, UNGROUPED, u32 bins, OUT(float) totals) {
+// Adds the samples of this thread to counters that other threads meet.
+template <class Table> DEVICE void add_samples(UNGROUPED, Table table) {
     Affine map = affine_of(maps, blockIdx.y);
-    u64 first = (u64)blockIdx.y * bins * TERMS;
     for (u64 i = global_thread(); i < image.count; i += global_threads()) {
         Looked s = look(LOOK_ARGUMENTS, map, i, 0, NO_BIN);
         if (s.bin == NO_BIN) continue;
         Added a = added(s.w, s.x, s.y);
         for (u32 k = 0; k < TERMS; ++k)
-            if (a.v[k] != 0.0f) atomicAdd(&totals[first + s.bin * TERMS + k], a.v[k]);
+            if (a.v[k] != 0.0f) atomicAdd(&table[s.bin * TERMS + k], a.v[k]);
     }
+}
+
+// Counters in global memory, met by all threads.
+KERNEL(global_atomic, 1024, UNGROUPED, u32 bins, OUT(float) totals) {
+    add_samples(LOOK_ARGUMENTS, maps, totals + (u64)blockIdx.y * bins * TERMS);
 }
 
 // A shadow histogram for every thread, in global memory: entry e of thread t is at e * threads + t,
@@ -76,17 +80,10 @@ template <class Table> DEVICE void clear(Table table, u32 entries) {
 // A shadow histogram for every block, in shared memory, met by its threads; the blocks meet in
 // global memory.
 KERNEL(shared_atomic, 1024, UNGROUPED, u32 bins, OUT(double) totals) {
-    Affine map = affine_of(maps, blockIdx.y);
     DYNAMIC_SHARED(float, table);
     u32 entries = bins * TERMS;
     clear(table, entries);
-    for (u64 i = global_thread(); i < image.count; i += global_threads()) {
-        Looked s = look(LOOK_ARGUMENTS, map, i, 0, NO_BIN);
-        if (s.bin == NO_BIN) continue;
-        Added a = added(s.w, s.x, s.y);
-        for (u32 k = 0; k < TERMS; ++k)
-            if (a.v[k] != 0.0f) atomicAdd(&table[s.bin * TERMS + k], a.v[k]);
-    }
+    add_samples(LOOK_ARGUMENTS, maps, table);
     __syncthreads();
     for (u32 e = threadIdx.x; e < entries; e += blockDim.x)
         if (table[e] != 0.0f) atomicAdd(&totals[(u64)blockIdx.y * entries + e], (double)table[e]);
@@ -94,17 +91,10 @@ KERNEL(shared_atomic, 1024, UNGROUPED, u32 bins, OUT(double) totals) {
 
 // The same, but the blocks' histograms are kept apart and added by merge_blocks.
 KERNEL(shared_merge, 1024, UNGROUPED, u32 bins, OUT(float) parts) {
-    Affine map = affine_of(maps, blockIdx.y);
     DYNAMIC_SHARED(float, table);
     u32 entries = bins * TERMS;
     clear(table, entries);
-    for (u64 i = global_thread(); i < image.count; i += global_threads()) {
-        Looked s = look(LOOK_ARGUMENTS, map, i, 0, NO_BIN);
-        if (s.bin == NO_BIN) continue;
-        Added a = added(s.w, s.x, s.y);
-        for (u32 k = 0; k < TERMS; ++k)
-            if (a.v[k] != 0.0f) atomicAdd(&table[s.bin * TERMS + k], a.v[k]);
-    }
+    add_samples(LOOK_ARGUMENTS, maps, table);
     __syncthreads();
     u64 first = ((u64)blockIdx.y * gridDim.x + blockIdx.x) * entries;
     for (u32 e = threadIdx.x; e < entries; e += blockDim.x) parts[first + e] = table[e];

@@ -9,7 +9,9 @@ use super::{Arg, Cuda, CudaBuffer, Plain, Program};
 use crate::device::DeviceBuffer;
 use crate::error::{Result, check_len, voxels};
 use crate::ops::Resample;
-use crate::ops::resample::{Interpolation, LabelRule, check_map, check_source, inverse_linear};
+use crate::ops::resample::{
+    Interpolation, LabelRule, check_compose, check_resample_field, check_warp, in_order,
+};
 use crate::{AffineMap, Dims};
 
 static IMAGES: LazyLock<Program> =
@@ -22,9 +24,7 @@ static FIELDS: LazyLock<Program> =
 /// The most slices of a tile: the kernels have room for the frames of so many.
 const SLICES: usize = 8;
 
-/// A source and the map to it, as the kernels have it: with its axes in an order in which the first
-/// is longer than one voxel, if any is. As axes of size 1 take no part in the order in memory, this
-/// only renames the others.
+/// A source and the map to it, as the kernels have it: with its axes [in order](in_order).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Geometry {
@@ -62,20 +62,10 @@ impl Geometry {
         }
     }
 
-    /// The geometry of a source; sizes and map are checked.
-    fn new(dims: Dims, map: &AffineMap) -> Result<Self> {
-        check_source(dims)?;
-        check_map(map)?;
-        let (mut dims, mut map) = (dims, *map);
-        for _ in 0..2 {
-            if dims[0] == 1 {
-                dims.rotate_left(1);
-                map.rotate_left(1);
-            }
-        }
-        let steps = [1, dims[0], dims[0] * dims[1]];
-        let strides = [0, 1, 2].map(|a| if dims[a] > 1 { steps[a] as u32 } else { 0 });
-        Ok(Self { map, dims: dims.map(|n| n as u32), strides })
+    /// The geometry of a source whose sizes and map were checked.
+    fn new(dims: Dims, map: &AffineMap) -> Self {
+        let (dims, strides, map) = in_order(dims, map);
+        Self { map, dims: dims.map(|n| n as u32), strides: strides.map(|s| s as u32) }
     }
 }
 
@@ -93,8 +83,9 @@ impl Cuda {
         outside: f32,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let geometry = Geometry::new(src_dims, map)?;
-        check_lengths(src.len(), src_dims, field, out_dims, out.len())?;
+        let field_len = field.map(DeviceBuffer::len);
+        check_warp((src.len(), src_dims), map, field_len, (out.len(), out_dims))?;
+        let geometry = Geometry::new(src_dims, map);
         let (tiles, shape) = Tiles::new(self, out_dims, SLICES)?;
         let made = match interpolation {
             // A cell needs two voxels along x.
@@ -131,18 +122,18 @@ impl Cuda {
         }
     }
 
-    /// `out = inner + L⁻¹ outer(map (id + inner))`, where no `inner` is zero.
+    /// `out = inner + L⁻¹ outer(map (id + inner))`, where no `inner` is zero, of arguments that were
+    /// checked; `inverse` is `L⁻¹`.
     fn compose(
         &self,
         outer: &CudaBuffer<f32>,
-        outer_dims: Dims,
-        map: &AffineMap,
+        geometry: Geometry,
+        inverse: [[f64; 3]; 3],
         inner: Option<&CudaBuffer<f32>>,
         dims: Dims,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let geometry = Geometry::new(outer_dims, map)?;
-        let inverse = inverse_linear(map)?.map(|row| row.map(|m| m as f32));
+        let inverse = inverse.map(|row| row.map(|m| m as f32));
         let (tiles, shape) = Tiles::new(self, dims, SLICES)?;
         // A cell needs two voxels along x.
         let made = if outer.len() == 3 { Some(spline::twice(self, outer, 3)?) } else { None };
@@ -162,20 +153,6 @@ impl Cuda {
         // grid; the lengths of the fields are three times those of their sizes.
         unsafe { self.launch(&FIELDS, kernel, shape, &args) }
     }
-}
-
-/// Checks the lengths of buffers against the sizes.
-fn check_lengths(
-    src: usize,
-    src_dims: Dims,
-    field: Option<&CudaBuffer<f32>>,
-    out_dims: Dims,
-    out: usize,
-) -> Result<()> {
-    check_len("source", voxels("source sizes", src_dims)?, src)?;
-    let n = voxels("output sizes", out_dims)?;
-    check_len("output", n, out)?;
-    field.map_or(Ok(()), |field| check_len("field", 3 * n, field.len()))
 }
 
 impl Resample for Cuda {
@@ -217,8 +194,9 @@ impl Resample for Cuda {
         outside: i32,
         out: &mut CudaBuffer<i32>,
     ) -> Result<()> {
-        let geometry = Geometry::new(src_dims, map)?;
-        check_lengths(src.len(), src_dims, field, out_dims, out.len())?;
+        let field_len = field.map(DeviceBuffer::len);
+        check_warp((src.len(), src_dims), map, field_len, (out.len(), out_dims))?;
+        let geometry = Geometry::new(src_dims, map);
         let (tiles, shape) = Tiles::new(self, out_dims, SLICES)?;
         let kernel = match (field.is_some(), rule) {
             (false, LabelRule::Nearest) => "labels_affine_nearest",
@@ -249,13 +227,9 @@ impl Resample for Cuda {
         dims: Dims,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        check_source(outer_dims)?;
-        inverse_linear(map)?;
-        check_len("outer field", 3 * voxels("outer sizes", outer_dims)?, outer.len())?;
-        let n = voxels("sizes", dims)?;
-        check_len("inner field", 3 * n, inner.len())?;
-        check_len("output", 3 * n, out.len())?;
-        self.compose(outer, outer_dims, map, Some(inner), dims, out)
+        let inverse =
+            check_compose((outer.len(), outer_dims), map, (inner.len(), dims), out.len())?;
+        self.compose(outer, Geometry::new(outer_dims, map), inverse, Some(inner), dims, out)
     }
 
     fn resample_field(
@@ -266,11 +240,8 @@ impl Resample for Cuda {
         out_dims: Dims,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        check_source(src_dims)?;
-        inverse_linear(map)?;
-        check_len("field", 3 * voxels("source sizes", src_dims)?, field.len())?;
-        check_len("output", 3 * voxels("output sizes", out_dims)?, out.len())?;
-        self.compose(field, src_dims, map, None, out_dims, out)
+        let inverse = check_resample_field((field.len(), src_dims), map, (out.len(), out_dims))?;
+        self.compose(field, Geometry::new(src_dims, map), inverse, None, out_dims, out)
     }
 
     fn bspline_prefilter(&self, data: &mut CudaBuffer<f32>, dims: Dims) -> Result<()> {

@@ -26,6 +26,7 @@ mod scheme;
 pub use layout::{Binning, LayoutOptions, Run, SampleLayout};
 pub use scheme::{JointMethod, JointScheme, Scheme, SchemeSettings, Window};
 
+use super::similarity::MAX_PAIR_ENTRIES;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len};
 use crate::{AffineMap, Dims};
@@ -41,6 +42,18 @@ pub struct MovingView<'a, D: Memory> {
     pub dims: Dims,
     /// Width of the border weighting along each axis, voxels; 0 for none.
     pub border: [f64; 3],
+}
+
+impl<D: Memory> MovingView<'_, D> {
+    /// The weight at a distance `d` from the border, along each axis: `min(1, slope d + offset)`, as
+    /// `(slope, offset)`.
+    pub(crate) fn ramps(&self) -> [(f32, f32); 3] {
+        [0, 1, 2].map(|a| {
+            let width = self.border[a] as f32;
+            let is_flat = a == 2 && self.dims[2] == 1;
+            if width > 0.0 && !is_flat { (1.0 / width, 0.0) } else { (0.0, 1.0) }
+        })
+    }
 }
 
 /// What is summed in each bin.
@@ -196,6 +209,30 @@ pub fn check_moving<D: Memory>(moving: &MovingView<'_, D>, maps: &[AffineMap]) -
             format!("{:?}", moving.border),
             "finite and not negative",
         ));
+    }
+    Ok(())
+}
+
+/// Checks the columns of a joint histogram and the number of its entries, which it gives.
+///
+/// # Errors
+/// As [`ParzenBins::check`]; more than [`MAX_PAIR_ENTRIES`] entries.
+pub(crate) fn check_joint(bins: usize, columns: &ParzenBins) -> Result<usize> {
+    columns.check()?;
+    let entries = bins.saturating_mul(columns.count);
+    if entries > MAX_PAIR_ENTRIES {
+        return Err(ComputeError::argument("bins x columns", entries, "at most 2^24"));
+    }
+    Ok(entries)
+}
+
+/// Checks that samples have what the sums are made of: moments need their values.
+///
+/// # Errors
+/// If they have not.
+pub(crate) fn check_terms(terms: Terms, have_values: bool) -> Result<()> {
+    if terms == Terms::Moments && !have_values {
+        return Err(ComputeError::argument("samples", "without values", "samples with values"));
     }
     Ok(())
 }

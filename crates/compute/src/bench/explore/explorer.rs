@@ -1,178 +1,14 @@
-//! The design space of binned sums and joint histograms: times over blocks, threads, bins and
-//! workload, as figures 6 to 14 and 17 and tables 7 to 9 of Li et al. (2015) show them.
+//! The measurements, one figure after the other.
 
 use std::time::Instant;
 
-use crate::cuda::histogram::tune::{head, turn};
+use super::{Axis, Effort, Exploration, Figure, Pair, Point, Sorting};
 use crate::device::Device;
 use crate::error::{ComputeError, Result};
 use crate::ops::histogram::{
     Binning, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme,
     SchemeSettings, Terms, Window,
 };
-use crate::{AffineMap, Dims};
-
-/// The images that are measured on, and the map from one to the other.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pair {
-    /// Values of the fixed image, x fastest.
-    pub fixed: Vec<f32>,
-    /// Its sizes.
-    pub fixed_dims: Dims,
-    /// Values of the moving image.
-    pub moving: Vec<f32>,
-    /// Its sizes.
-    pub moving_dims: Dims,
-    /// Fixed index to moving index.
-    pub map: AffineMap,
-}
-
-impl Pair {
-    /// Two images of `dims` that are like heads, one turned a little.
-    #[must_use]
-    pub fn synthetic(dims: Dims) -> Self {
-        let image = head(dims);
-        Self {
-            fixed: image.clone(),
-            fixed_dims: dims,
-            moving: image,
-            moving_dims: dims,
-            map: turn(dims),
-        }
-    }
-}
-
-/// What a figure goes over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Axis {
-    /// Blocks a map.
-    Blocks,
-    /// Threads a block.
-    Threads,
-    /// Bins of the fixed image; for joint histograms of both.
-    Bins,
-    /// The most samples of a run of the conflict-free scheme.
-    Workload,
-}
-
-impl Axis {
-    /// The name of the axis.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Axis::Blocks => "blocks",
-            Axis::Threads => "threads",
-            Axis::Bins => "bins",
-            Axis::Workload => "workload",
-        }
-    }
-}
-
-/// One measurement.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Point {
-    /// The name of the scheme.
-    pub scheme: &'static str,
-    /// Blocks a map; none where the scheme sets them itself.
-    pub blocks: Option<usize>,
-    /// Threads a block; none where the scheme sets them itself.
-    pub threads: Option<usize>,
-    /// Bins.
-    pub bins: usize,
-    /// Workload limit.
-    pub workload: usize,
-    /// Median device seconds of one evaluation; none where it does not fit.
-    pub seconds: Option<f64>,
-    /// Why it does not fit.
-    pub why_not: Option<String>,
-}
-
-impl Point {
-    /// Where it is on an axis; none where the scheme has no such parameter.
-    #[must_use]
-    pub fn at(&self, axis: Axis) -> Option<usize> {
-        match axis {
-            Axis::Blocks => self.blocks,
-            Axis::Threads => self.threads,
-            Axis::Bins => Some(self.bins),
-            Axis::Workload => Some(self.workload),
-        }
-    }
-}
-
-/// Measurements along one axis.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Figure {
-    /// What is shown, with the figure of the paper.
-    pub title: String,
-    /// Along what.
-    pub axis: Axis,
-    /// The measurements.
-    pub points: Vec<Point>,
-}
-
-impl Figure {
-    /// The schemes in the order in which they were measured.
-    #[must_use]
-    pub fn schemes(&self) -> Vec<&'static str> {
-        let mut names = Vec::new();
-        self.points.iter().for_each(|p| {
-            if !names.contains(&p.scheme) {
-                names.push(p.scheme);
-            }
-        });
-        names
-    }
-
-    /// The places on the axis that any scheme was measured at.
-    #[must_use]
-    pub fn places(&self) -> Vec<usize> {
-        let mut places: Vec<usize> = self.points.iter().filter_map(|p| p.at(self.axis)).collect();
-        places.sort_unstable();
-        places.dedup();
-        places
-    }
-}
-
-/// What grouping the samples costs at one stage.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sorting {
-    /// The stage, from 1.
-    pub stage: usize,
-    /// Voxels of its fixed image.
-    pub voxels: usize,
-    /// Seconds of the device for the grouping alone.
-    pub kernel: f64,
-    /// Seconds until samples are there, with the transfer of the image to the device.
-    pub overall: f64,
-}
-
-/// All measurements.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Exploration {
-    /// The figures.
-    pub figures: Vec<Figure>,
-    /// The overhead of grouping.
-    pub sorting: Vec<Sorting>,
-    /// Schemes that the device has not.
-    pub missing: Vec<&'static str>,
-}
-
-/// How much is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Effort {
-    /// Only every other place on an axis.
-    pub quick: bool,
-    /// Runs of a measurement.
-    pub runs: usize,
-}
-
-impl Effort {
-    /// About a minute on a GPU of a data centre.
-    pub const FULL: Self = Self { quick: false, runs: 7 };
-    /// Some seconds.
-    pub const QUICK: Self = Self { quick: true, runs: 3 };
-}
 
 /// Blocks, threads, bins and workload of the figures that do not go over them, as in the paper.
 const BLOCKS: usize = 1024;
@@ -224,15 +60,23 @@ pub fn explore<D: Device>(
     explorer.run(&|bins| Binning { low, high, bins })
 }
 
-/// Powers of two from `low` to `high`.
-fn powers(low: usize, high: usize, quick: bool) -> Vec<usize> {
-    let step = if quick { 4 } else { 2 };
-    std::iter::successors(Some(low), |&n| Some(n * step)).take_while(|&n| n <= high).collect()
+impl Effort {
+    /// Powers of two from `low` to `high`.
+    fn powers(self, low: usize, high: usize) -> Vec<usize> {
+        let (step, high) = (if self.quick { 4 } else { 2 }, high.min(self.most).max(low));
+        std::iter::successors(Some(low), |&n| Some(n * step)).take_while(|&n| n <= high).collect()
+    }
+
+    /// Blocks and threads of the figures that do not go over them.
+    fn usual(self) -> (Option<usize>, Option<usize>) {
+        (Some(BLOCKS.min(self.most)), Some(THREADS.min(self.most)))
+    }
 }
 
 impl<D: Device> Explorer<'_, D> {
     fn run(&mut self, binning: &dyn Fn(usize) -> Binning) -> Result<Exploration> {
-        let quick = self.effort.quick;
+        let effort = self.effort;
+        let (blocks, threads) = effort.usual();
         let samples_of = |e: &Self, bins: usize, workload: usize| {
             let options = LayoutOptions { binning: binning(bins), workload, keep_values: false };
             e.device.group_samples(&e.fixed, e.pair.fixed_dims, None, &options)
@@ -266,12 +110,12 @@ impl<D: Device> Explorer<'_, D> {
             (
                 Axis::Blocks,
                 "Correlation ratio over blocks (figures 6 to 8)",
-                powers(64, 2048, quick),
+                effort.powers(64, 2048),
             ),
             (
                 Axis::Threads,
                 "Correlation ratio over threads a block (figures 9 to 11)",
-                powers(32, 1024, quick),
+                effort.powers(32, 1024),
             ),
         ] {
             let mut points = Vec::new();
@@ -283,8 +127,8 @@ impl<D: Device> Explorer<'_, D> {
                 }
                 for &n in &places {
                     let set = match axis {
-                        Axis::Blocks => (Some(n), Some(THREADS)),
-                        _ => (Some(BLOCKS), Some(n)),
+                        Axis::Blocks => (Some(n), threads),
+                        _ => (blocks, Some(n)),
                     };
                     points.push(self.point(scheme, set, BINS, WORKLOAD, &usual)?);
                 }
@@ -294,17 +138,17 @@ impl<D: Device> Explorer<'_, D> {
             }
         }
         let mut points = Vec::new();
-        for bins in powers(8, 4096, quick) {
+        for bins in effort.powers(8, 4096) {
             let samples = samples_of(self, bins, WORKLOAD)?;
             for &scheme in &schemes {
-                let set = if free(&scheme) { (Some(BLOCKS), Some(THREADS)) } else { (None, None) };
+                let set = if free(&scheme) { (blocks, threads) } else { (None, None) };
                 points.push(self.point(scheme, set, bins, WORKLOAD, &samples)?);
             }
         }
         let title = "Correlation ratio over bins (figures 12 to 14)".into();
         figures.push(Figure { title, axis: Axis::Bins, points });
         let mut points = Vec::new();
-        for workload in powers(256, 16384, quick) {
+        for workload in effort.powers(256, 16384) {
             let samples = samples_of(self, BINS, workload)?;
             let scheme = Scheme::ConflictFree;
             points.push(self.point(scheme, (None, None), BINS, workload, &samples)?);
@@ -312,8 +156,8 @@ impl<D: Device> Explorer<'_, D> {
         let title = "Conflict-free over the workload limit (figure 17)".into();
         figures.push(Figure { title, axis: Axis::Workload, points });
         for (axis, title, places) in [
-            (Axis::Blocks, "Joint histograms over blocks", powers(64, 2048, quick)),
-            (Axis::Threads, "Joint histograms over threads a block", powers(32, 1024, quick)),
+            (Axis::Blocks, "Joint histograms over blocks", effort.powers(64, 2048)),
+            (Axis::Threads, "Joint histograms over threads a block", effort.powers(32, 1024)),
         ] {
             let mut points = Vec::new();
             for &scheme in &joints {
@@ -328,8 +172,8 @@ impl<D: Device> Explorer<'_, D> {
                 }
                 for &n in &places {
                     let set = match axis {
-                        Axis::Blocks => (Some(n), Some(THREADS)),
-                        _ => (Some(BLOCKS), Some(n)),
+                        Axis::Blocks => (Some(n), threads),
+                        _ => (blocks, Some(n)),
                     };
                     points.push(self.joint_point(scheme, set, JOINT_BINS, &usual_joint)?);
                 }
@@ -339,12 +183,12 @@ impl<D: Device> Explorer<'_, D> {
             }
         }
         let mut points = Vec::new();
-        for bins in powers(8, 512, quick) {
+        for bins in effort.powers(8, 512) {
             let samples = samples_of(self, bins, WORKLOAD)?;
             for &scheme in &joints {
                 let set = match scheme {
                     JointScheme::Default => (None, None),
-                    _ => (Some(BLOCKS), Some(THREADS)),
+                    _ => (blocks, threads),
                 };
                 points.push(self.joint_point(scheme, set, bins, &samples)?);
             }
@@ -481,7 +325,7 @@ mod tests {
             asked += 1;
             Ok(())
         };
-        let effort = Effort { quick: true, runs: 1 };
+        let effort = Effort { runs: 1, ..Effort::QUICK };
         let found = explore(&device, &pair, effort, &mut check).unwrap();
         assert!(found.missing.contains(&"fixed_point") && found.missing.contains(&"shams_warp"));
         assert_eq!(found.figures.len(), 3);
@@ -496,13 +340,12 @@ mod tests {
         assert!(explore(&device, &pair, effort, &mut stop).is_err());
     }
 
-    /// Takes a minute: thousands of emulated blocks.
+    /// Small numbers of blocks and threads: emulated ones take their time.
     #[test]
-    #[ignore = "takes a minute"]
     fn the_gpu_shows_all_schemes() {
         let Some(device) = crate::cuda::tests::emulated() else { return };
         let pair = Pair::synthetic([12, 10, 5]);
-        let effort = Effort { quick: true, runs: 1 };
+        let effort = Effort { runs: 1, most: 64, ..Effort::QUICK };
         let found = explore(&device, &pair, effort, &mut || Ok(())).unwrap();
         assert!(found.missing.is_empty(), "{:?}", found.missing);
         assert_eq!(found.figures.len(), 7);

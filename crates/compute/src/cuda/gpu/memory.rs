@@ -1,0 +1,244 @@
+//! Memory of a GPU: the pool, copies within it, and copies to and from the host.
+
+use std::ffi::c_void;
+
+use cudarc::driver::sys::{self, CUresult};
+
+use super::driver::{Event, check};
+use super::{Gpu, lock};
+use crate::error::{ComputeError, Result};
+
+/// Bytes of each of the staging buffers.
+const STAGING: usize = 4 << 20;
+
+/// A pinned piece of host memory; dropped where its context is current.
+pub(super) struct Staging {
+    address: *mut c_void,
+    /// The copy from or to it that was asked for last.
+    event: Event,
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // An error has nobody to go to.
+        // SAFETY: the memory is ours; the driver waits for copies of it.
+        let _ = unsafe { sys::cuMemFreeHost(self.address) };
+    }
+}
+
+impl Gpu {
+    /// Memory of so many bytes, whose content is anything.
+    pub(in crate::cuda) fn alloc(&self, bytes: usize) -> Result<u64> {
+        self.bind()?;
+        let mut address = 0;
+        self.with_room(Some(bytes as u64), "allocation", || {
+            // SAFETY: the pointer is valid; zero bytes are not asked for.
+            unsafe { sys::cuMemAllocAsync(&raw mut address, bytes.max(1), self.stream.0) }
+        })?;
+        Ok(address)
+    }
+
+    /// Asks the driver for something that takes memory of the GPU, of so many bytes if that is known.
+    /// If there is not enough, [makes room](Self::make_room) and asks once more.
+    pub(super) fn with_room(
+        &self,
+        bytes: Option<u64>,
+        what: &str,
+        mut ask: impl FnMut() -> CUresult,
+    ) -> Result<()> {
+        let mut code = ask();
+        if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            self.make_room()?;
+            code = ask();
+        }
+        match (code, bytes) {
+            (CUresult::CUDA_ERROR_OUT_OF_MEMORY, Some(bytes)) => Err(self.out_of_memory(bytes)),
+            _ => self.checked(code, what),
+        }
+    }
+
+    /// Gives what the pool keeps and nobody uses back to the GPU: it may be in pieces that are too
+    /// small, and libraries and the driver itself take nothing from the pool.
+    pub(in crate::cuda) fn make_room(&self) -> Result<()> {
+        self.bind()?;
+        // What other streams have freed is free once they are done.
+        // SAFETY: the context is current.
+        self.checked(unsafe { sys::cuCtxSynchronize() }, "work on the device")?;
+        self.trim();
+        Ok(())
+    }
+
+    /// The error of a request that could not be met; of 0 bytes if nobody told how many.
+    pub(in crate::cuda) fn out_of_memory(&self, bytes: u64) -> ComputeError {
+        ComputeError::OutOfMemory { device: self.name(), bytes, free: self.free_memory() }
+    }
+
+    pub(in crate::cuda) fn free(&self, address: u64) {
+        // Nothing can be done about an error here; the next call reports it.
+        // SAFETY: the address came from `alloc` and is given back once.
+        unsafe {
+            let _ = sys::cuCtxSetCurrent(self.context.handle);
+            let _ = sys::cuMemFreeAsync(address, self.stream.0);
+        }
+    }
+
+    /// Free memory, with what the pool holds and nobody uses.
+    pub(in crate::cuda) fn free_memory(&self) -> Option<u64> {
+        let (mut free, mut total) = (0, 0);
+        // Not by `bind`: errors are made with what is free.
+        // SAFETY: the context is held, the pointers are valid.
+        unsafe {
+            check(sys::cuCtxSetCurrent(self.context.handle)).ok()?;
+            check(sys::cuMemGetInfo_v2(&raw mut free, &raw mut total)).ok()?;
+        }
+        let (reserved, used) = self.pool_use()?;
+        Some(free as u64 + reserved.saturating_sub(used))
+    }
+
+    /// Bytes that the pool holds, and those of them in use.
+    fn pool_use(&self) -> Option<(u64, u64)> {
+        let read = |attribute| {
+            let mut value = 0u64;
+            // SAFETY: the attributes asked for have 64 bits.
+            let code = unsafe {
+                sys::cuMemPoolGetAttribute(self.pool, attribute, (&raw mut value).cast())
+            };
+            check(code).ok().map(|()| value)
+        };
+        Some((
+            read(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
+            read(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?,
+        ))
+    }
+
+    /// Bytes that the pool holds of the GPU.
+    pub(in crate::cuda) fn reserved(&self) -> Option<u64> {
+        self.bind().ok()?;
+        self.pool_use().map(|(reserved, _)| reserved)
+    }
+
+    pub(in crate::cuda) fn zero(&self, address: u64, bytes: usize) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the caller gives a range of a buffer.
+        let code = unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.stream.0) };
+        self.checked(code, "filling with zeros")
+    }
+
+    pub(in crate::cuda) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the caller gives ranges of buffers.
+        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.0) };
+        self.checked(code, "copy")
+    }
+
+    /// Two pinned buffers, to take turns: one is filled while the other is copied.
+    fn staging(&self) -> Result<[Staging; 2]> {
+        Ok([self.one_staging()?, self.one_staging()?])
+    }
+
+    fn one_staging(&self) -> Result<Staging> {
+        if let Some(staging) = lock(&self.staging).pop() {
+            return Ok(staging);
+        }
+        let event = self.event(false)?;
+        let mut address = std::ptr::null_mut();
+        // SAFETY: the pointer is valid.
+        match unsafe { sys::cuMemHostAlloc(&raw mut address, STAGING, 0) } {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Err(ComputeError::OutOfMemory {
+                device: format!("{}, pinned memory of the host", self.name()),
+                bytes: STAGING as u64,
+                free: None,
+            }),
+            code => self.checked(code, "pinned memory").map(|()| Staging { address, event }),
+        }
+    }
+
+    /// Copies host memory to the device. The host memory may be changed as soon as this returns.
+    pub(in crate::cuda) fn upload(&self, data: &[u8], to: u64) -> Result<()> {
+        self.bind()?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let pair = self.staging()?;
+        let step = |i: usize, piece: &[u8]| -> Result<()> {
+            let staging = &pair[i % 2];
+            // SAFETY: the event and the pinned memory are ours; the copy before from this memory is
+            // waited for; the piece fits; the target has room for all of the data.
+            unsafe {
+                self.checked(sys::cuEventSynchronize(staging.event.0), "upload")?;
+                let target =
+                    std::slice::from_raw_parts_mut(staging.address.cast::<u8>(), piece.len());
+                parallel_copy(piece, target);
+                let at = to + (i * STAGING) as u64;
+                let code =
+                    sys::cuMemcpyHtoDAsync_v2(at, staging.address, piece.len(), self.stream.0);
+                self.checked(code, "upload")?;
+                self.checked(sys::cuEventRecord(staging.event.0, self.stream.0), "upload")
+            }
+        };
+        let result = data.chunks(STAGING).enumerate().try_for_each(|(i, piece)| step(i, piece));
+        lock(&self.staging).extend(pair);
+        result
+    }
+
+    /// Copies device memory to the host and waits for it.
+    pub(in crate::cuda) fn download(&self, from: u64, out: &mut [u8]) -> Result<()> {
+        self.bind()?;
+        if out.is_empty() {
+            return self.synchronize();
+        }
+        let pair = self.staging()?;
+        let result = self.download_through(&pair, from, out);
+        lock(&self.staging).extend(pair);
+        result
+    }
+
+    fn download_through(&self, pair: &[Staging; 2], from: u64, out: &mut [u8]) -> Result<()> {
+        let wait = |staging: &Staging| {
+            // SAFETY: the event is ours.
+            self.checked(unsafe { sys::cuEventSynchronize(staging.event.0) }, "download")
+        };
+        // An upload, of another stream perhaps, may still be reading them.
+        pair.iter().try_for_each(wait)?;
+        let total = out.len();
+        let start = |i: usize| -> Result<()> {
+            let staging = &pair[i % 2];
+            let length = STAGING.min(total - i * STAGING);
+            // SAFETY: the pinned memory has room for the piece; the source was checked by the
+            // caller.
+            unsafe {
+                let at = from + (i * STAGING) as u64;
+                let code = sys::cuMemcpyDtoHAsync_v2(staging.address, at, length, self.stream.0);
+                self.checked(code, "download")?;
+                self.checked(sys::cuEventRecord(staging.event.0, self.stream.0), "download")
+            }
+        };
+        start(0)?;
+        for (i, piece) in out.chunks_mut(STAGING).enumerate() {
+            if (i + 1) * STAGING < total {
+                start(i + 1)?;
+            }
+            let staging = &pair[i % 2];
+            wait(staging)?;
+            // SAFETY: the copy to the pinned memory was waited for.
+            let source = unsafe {
+                std::slice::from_raw_parts(staging.address.cast::<u8>().cast_const(), piece.len())
+            };
+            parallel_copy(source, piece);
+        }
+        Ok(())
+    }
+}
+
+/// Copies on all threads where that pays.
+fn parallel_copy(from: &[u8], to: &mut [u8]) {
+    use rayon::prelude::*;
+    const PIECE: usize = 1 << 19;
+    if from.len() <= PIECE {
+        to.copy_from_slice(from);
+    } else {
+        to.par_chunks_mut(PIECE)
+            .zip(from.par_chunks(PIECE))
+            .for_each(|(t, f)| t.copy_from_slice(f));
+    }
+}

@@ -1,0 +1,270 @@
+//! A GPU: its context and streams. What calls the driver is in this folder.
+
+mod driver;
+mod kernels;
+mod memory;
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys::{self, CUresult};
+
+use super::cache::KernelCache;
+use super::nvrtc::nvrtc;
+use crate::error::{ComputeError, Result};
+use driver::{Context, Event, Stream, check, info, words};
+use kernels::Module;
+use memory::Staging;
+
+pub(super) use driver::{count, start_driver};
+
+/// The least compute capability that serves, times ten.
+const OLDEST_GPU: i32 = 70;
+
+/// What is known of a GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpuInfo {
+    /// Its number, as in `cuda:0`.
+    pub ordinal: usize,
+    /// Its name.
+    pub name: String,
+    /// Compute capability, such as `(9, 0)`.
+    pub capability: (i32, i32),
+    /// Multiprocessors.
+    pub multiprocessors: usize,
+    /// Memory, bytes.
+    pub memory: u64,
+    /// Memory that is free now, bytes.
+    pub free: u64,
+    /// Cache of the second level, bytes.
+    pub l2_cache: u64,
+    /// Shared memory that a block can have, bytes.
+    pub shared_memory: usize,
+    /// The CUDA version that the driver serves, such as `(12, 4)`.
+    pub driver: (i32, i32),
+}
+
+/// A stream of work on a GPU.
+pub(super) struct Gpu {
+    // Before what it needs: parts are dropped in this order.
+    stream: Stream,
+    shared: Arc<Shared>,
+}
+
+/// What the streams of a GPU share.
+pub(super) struct Shared {
+    info: GpuInfo,
+    /// That of the driver for the GPU, which others of this process may use as well: there is one
+    /// store of what is free, for however many handles.
+    pool: sys::CUmemoryPool,
+    cache: KernelCache,
+    options: Vec<String>,
+    /// The kernel launched last, for errors that are found later.
+    last: Mutex<&'static str>,
+    names: Mutex<HashMap<String, &'static str>>,
+    synchronous: bool,
+    // What needs the context, and then the context: parts are dropped in this order.
+    modules: Mutex<HashMap<u64, Arc<Module>>>,
+    staging: Mutex<Vec<Staging>>,
+    context: Context,
+}
+
+// SAFETY: handles of the driver may be used from any thread that has made the context current, which
+// every call here does first; what is changed is behind locks.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+// SAFETY: as above.
+unsafe impl Send for Gpu {}
+// SAFETY: as above.
+unsafe impl Sync for Gpu {}
+
+impl std::fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.info)
+    }
+}
+
+impl std::ops::Deref for Gpu {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Gpu {
+    /// Starts work on a GPU.
+    pub(super) fn new(ordinal: usize) -> std::result::Result<Self, String> {
+        let driver = start_driver()?;
+        let count = count()?;
+        if ordinal >= count {
+            return Err(format!("there is no GPU number {ordinal}; the driver finds {count}"));
+        }
+        let nvrtc = nvrtc(driver.0)?;
+        // SAFETY: handles come from the driver and are used as it documents; pointers are valid for
+        // the calls.
+        unsafe {
+            let mut device = 0;
+            check(sys::cuDeviceGet(&raw mut device, ordinal as i32))?;
+            let context = Context::retain(device)?;
+            let stream = Stream::new().map_err(words)?;
+            let mut pool = std::ptr::null_mut();
+            check(sys::cuDeviceGetDefaultMemPool(&raw mut pool, device))?;
+            // What is freed stays with the pool: a steady state allocates nothing.
+            let mut keep = u64::MAX;
+            check(sys::cuMemPoolSetAttribute(
+                pool,
+                sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                (&raw mut keep).cast(),
+            ))?;
+            let info = info(ordinal, device, driver)?;
+            let capability = info.capability.0 * 10 + info.capability.1;
+            if capability < OLDEST_GPU {
+                let (major, minor) = info.capability;
+                return Err(format!(
+                    "the GPU number {ordinal} ({}) is too old: its compute capability is \
+                     {major}.{minor}, 7.0 or newer is needed (Volta, 2017)",
+                    info.name
+                ));
+            }
+            let options = vec![
+                format!("--gpu-architecture={}", nvrtc.architecture(capability)),
+                "--std=c++17".to_owned(),
+                "--fmad=false".to_owned(),
+                "--generate-line-info".to_owned(),
+                "-default-device".to_owned(),
+            ];
+            let shared = Shared {
+                info,
+                pool,
+                cache: KernelCache::new(),
+                options,
+                last: Mutex::new("none"),
+                names: Mutex::default(),
+                synchronous: std::env::var_os("VOXALIGN_CUDA_SYNCHRONOUS")
+                    .is_some_and(|v| v == "1"),
+                modules: Mutex::default(),
+                staging: Mutex::default(),
+                context,
+            };
+            Ok(Self { stream, shared: Arc::new(shared) })
+        }
+    }
+
+    /// Another stream of the same GPU.
+    pub(super) fn fork(&self) -> Result<Self> {
+        self.bind()?;
+        let stream = Stream::new().map_err(|code| self.error(code, "stream"))?;
+        Ok(Self { stream, shared: Arc::clone(&self.shared) })
+    }
+
+    /// Lets this stream wait for all that was asked of another one, without waiting here.
+    pub(super) fn wait_for(&self, other: &Self) -> Result<()> {
+        self.bind()?;
+        let event = self.event(false)?;
+        // SAFETY: the event and the streams are there; the driver keeps the event until the wait is
+        // over.
+        unsafe {
+            self.checked(sys::cuEventRecord(event.0, other.stream.0), "event")?;
+            self.checked(sys::cuStreamWaitEvent(self.stream.0, event.0, 0), "event")
+        }
+    }
+
+    /// A number for the GPU, the same for all of its streams.
+    pub(super) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.shared) as usize
+    }
+
+    pub(super) fn info(&self) -> &GpuInfo {
+        &self.info
+    }
+
+    pub(super) fn name(&self) -> String {
+        format!("cuda:{} ({})", self.info.ordinal, self.info.name)
+    }
+
+    fn failed(&self, message: impl Into<String>) -> ComputeError {
+        ComputeError::Backend { device: self.name(), message: message.into() }
+    }
+
+    /// What the driver says, which may stem from any work before.
+    fn error(&self, code: CUresult, what: &str) -> ComputeError {
+        if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            return self.out_of_memory(0);
+        }
+        let last = *lock(&self.last);
+        self.failed(format!("{what}: {} (the kernel launched last: {last})", words(code)))
+    }
+
+    fn checked(&self, code: CUresult, what: &str) -> Result<()> {
+        if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(self.error(code, what)) }
+    }
+
+    fn event(&self, timed: bool) -> Result<Event> {
+        Event::new(timed).map_err(|code| self.error(code, "event"))
+    }
+
+    /// Makes the context current for this thread.
+    pub(super) fn bind(&self) -> Result<()> {
+        // SAFETY: the context lives as long as this.
+        self.checked(unsafe { sys::cuCtxSetCurrent(self.context.handle) }, "context")
+    }
+
+    pub(super) fn stream(&self) -> *mut c_void {
+        self.stream.0.cast()
+    }
+
+    pub(super) fn synchronize(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the stream is ours.
+        self.checked(unsafe { sys::cuStreamSynchronize(self.stream.0) }, "work on the device")
+    }
+
+    /// Seconds between two points of the stream: before and after what `f` asks for.
+    pub(super) fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+        self.bind()?;
+        let (start, end) = (self.event(true)?, self.event(true)?);
+        // SAFETY: the events and the stream are ours; the pointer is valid.
+        unsafe {
+            self.checked(sys::cuEventRecord(start.0, self.stream.0), "event")?;
+            f()?;
+            self.bind()?;
+            self.checked(sys::cuEventRecord(end.0, self.stream.0), "event")?;
+            self.checked(sys::cuEventSynchronize(end.0), "work on the device")?;
+            let mut milliseconds = 0.0;
+            let code = sys::cuEventElapsedTime(&raw mut milliseconds, start.0, end.0);
+            self.checked(code, "event")?;
+            Ok(f64::from(milliseconds) * 1e-3)
+        }
+    }
+}
+
+impl Shared {
+    /// Gives what the pool keeps and nobody uses back to the GPU.
+    fn trim(&self) {
+        // A pool that cannot be trimmed stays as it is.
+        // SAFETY: the pool is that of the GPU, whose context is held.
+        let _ = unsafe { sys::cuMemPoolTrimTo(self.pool, 0) };
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        // The stream is destroyed next, which needs the context.
+        let _ = self.bind();
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: the context is held. What needs it is dropped next.
+        let _ = unsafe { sys::cuCtxSetCurrent(self.context.handle) };
+        self.trim();
+    }
+}

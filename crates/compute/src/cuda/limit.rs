@@ -1,0 +1,32 @@
+//! Memory taken away from a device, for tests of what happens then.
+
+/// The memory that a device gives out. All of it, unless a test says otherwise: what an algorithm
+/// does when there is too little is then tested on small images, and without a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MemoryLimit {
+    /// All that the device has.
+    #[default]
+    Device,
+    /// Buffers of so many bytes at once.
+    Bytes(u64),
+    /// So many more requests, and then none.
+    Requests(u64),
+}
+
+impl MemoryLimit {
+    /// Whether a request is met where there are buffers of `live` bytes; else the bytes that are free.
+    pub(super) fn grant(&mut self, bytes: u64, live: u64) -> Result<(), u64> {
+        match self {
+            Self::Device => Ok(()),
+            Self::Bytes(most) => {
+                let free = most.saturating_sub(live);
+                if bytes <= free { Ok(()) } else { Err(free) }
+            }
+            Self::Requests(0) => Err(0),
+            Self::Requests(left) => {
+                *left -= 1;
+                Ok(())
+            }
+        }
+    }
+}
