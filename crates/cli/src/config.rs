@@ -180,6 +180,8 @@ fn unknown(key: &str, command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::Cli;
+    use clap::CommandFactory;
     use clap::{Arg, ArgAction};
     use proptest::prelude::*;
 
