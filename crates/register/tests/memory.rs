@@ -9,6 +9,7 @@ use voxalign_compute::ops::fourier::spectrum_len;
 use voxalign_compute::ops::{Elementwise, Fourier, expression};
 use voxalign_compute::{ComputeError, Memory};
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
+use voxalign_register::Choice;
 use voxalign_register::diffeo::multiscale::Scale;
 use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_register::diffeo::{
