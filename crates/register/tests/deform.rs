@@ -332,9 +332,7 @@ fn slopes_are_derivatives() {
     let (f, m, w) = (image(0.0), image(0.4), image(2.0));
     let weights: Vec<f32> = (0..n).map(|i| (i % 3) as f32 * 0.5).collect();
     let upload = |v: &[f32]| device.upload(v).unwrap();
-    for similarity in
-        [DeformSimilarity::Ssd, DeformSimilarity::Lncc, DeformSimilarity::Mi, DeformSimilarity::Nmi]
-    {
+    for &similarity in DeformSimilarity::ALL {
         for weights in [None, Some(upload(&weights))] {
             let metric = ChannelSimilarity { similarity, weight: 1.7, radius: 2, bins: 32 };
             let energy = |t: f64| {

@@ -15,6 +15,7 @@ use voxalign_io::points::PointConvention;
 use voxalign_io::transform::Geometry;
 use voxalign_register::Choice;
 use voxalign_register::linear::{AffineOptions, Cost, Search, SearchRange};
+use voxalign_register::metric::CostSums;
 
 /// How a command runs and what it says.
 #[derive(Debug, Clone, Args)]
@@ -262,13 +263,13 @@ impl MethodArgs {
                 "--dof is for --search full or local; with none the start is scored as it is",
             ));
         }
-        if matches!(cost, Cost::Ncc | Cost::Ssd) && self.bins.is_some() {
+        if cost.sums() == CostSums::Moments && self.bins.is_some() {
             return Err(Failure::input(format!(
                 "--bins is for cr, mi and nmi; {} has no histogram",
                 cost.name()
             )));
         }
-        if matches!(cost, Cost::Mi | Cost::Nmi) && self.scheme.is_some() {
+        if cost.sums() == CostSums::Joint && self.scheme.is_some() {
             return Err(Failure::input(format!(
                 "--scheme is for cr, ncc and ssd; {} has a joint histogram",
                 cost.name()

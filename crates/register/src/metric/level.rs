@@ -389,7 +389,7 @@ mod tests {
             [-0.06, 0.97, 0.05, -2.0],
             [0.04, -0.02, 1.02, 1.5],
         ]);
-        for cost in [Cost::Cr, Cost::Mi, Cost::Nmi, Cost::Ncc, Cost::Ssd] {
+        for &cost in <Cost as crate::Choice>::ALL {
             for masks in [false, true] {
                 let settings = LevelSettings {
                     cost,

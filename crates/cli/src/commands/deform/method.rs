@@ -73,9 +73,11 @@ impl Channel {
 
     fn new(words: &[String]) -> Result<Self, Failure> {
         let bad = |what: String| {
+            let known: Vec<_> = DeformSimilarity::ALL.iter().map(|s| s.name()).collect();
             Failure::input(format!(
-                "--channel: {what}; give a fixed image, a moving one, ssd, lncc, mi or nmi, and a \
-                 weight, such as `t2a.nii.gz t2b.nii.gz lncc 0.5`"
+                "--channel: {what}; give a fixed image, a moving one, a similarity ({}) and a weight, \
+                 such as `t2a.nii.gz t2b.nii.gz lncc 0.5`",
+                known.join(", ")
             ))
         };
         let [fixed, moving, similarity, weight] = words else {
