@@ -173,7 +173,7 @@ fn what_a_reader_should_know_is_in_the_record() {
     // Labels that agree before, as their headers say, and not after.
     fs::copy(place.path("fixed_labels.nii.gz"), place.path("wrong.nii.gz")).unwrap();
     // CT: outside of the image is air.
-    let ct = read_volume(place.path("moving.nii.gz")).unwrap().map(|v| 10.0 * v - 1000.0);
+    let ct = read_volume(place.path("moving.nii.gz")).unwrap().map(|v| (10.0 * v).round() - 1000.0);
     place.image("ct.nii.gz", &ct);
     let line = "affine fixed.nii.gz ct.nii.gz -o out --no-report --fixed-labels fixed_labels.nii.gz \
                 --moving-labels wrong.nii.gz";

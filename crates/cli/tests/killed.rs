@@ -246,7 +246,7 @@ fn convert() {
     check("convert a.nii out.mhd", &["out.zraw", "out.mhd"], 12);
     check("convert a.nii out.nhdr", &["out.raw.gz", "out.nhdr"], 12);
     check("convert t.tfm out.mat", &["out.mat"], 8);
-    check("convert p.csv out.csv --points-to lps", &["out.csv"], 8);
+    check("convert p.csv out.csv --to-convention lps", &["out.csv"], 8);
 }
 
 #[test]

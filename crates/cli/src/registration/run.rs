@@ -105,9 +105,6 @@ impl<'a> Run<'a> {
             print(record);
         } else if !good {
             output::note(&format!("verdict: {}", record.verdict.summary()));
-            for remedy in record.verdict.remedies() {
-                output::note(&format!("try: {remedy}"));
-            }
         }
         Ok(if good { Outcome::Good } else { Outcome::Bad })
     }
