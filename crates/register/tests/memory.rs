@@ -19,7 +19,7 @@ use voxalign_register::linear::{AffineInput, AffineOptions, Cost, Search, regist
 use voxalign_register::{RegisterError, Silent};
 
 /// Attempts of a registration: spread over its requests for memory.
-const ATTEMPTS: u64 = 12;
+const ATTEMPTS: u64 = 8;
 
 /// A blob with some structure, moved by `shift` voxels of 4 mm.
 fn blob(shift: f64) -> Volume<f32> {
