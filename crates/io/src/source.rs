@@ -45,6 +45,22 @@ impl<'a> Source<'a> {
         Ok(Source { path: path.into(), length: meta.len(), memory: None })
     }
 
+    /// The file that a header names; an error is about the header, which may have the wrong name.
+    pub(crate) fn named_by(header: &Path, path: &Path) -> Result<Source<'static>> {
+        Self::open(path).map_err(|e| {
+            let cause = match e {
+                IoError::System { source, .. } => source.to_string(),
+                IoError::Malformed { problem, .. } => problem,
+                other => return other,
+            };
+            IoError::malformed(
+                header,
+                format!("its data file '{}': {cause}", path.display()),
+                "put the data file where the header says",
+            )
+        })
+    }
+
     /// Bytes in memory under a name.
     pub(crate) fn memory(name: &Path, bytes: &'a [u8]) -> Source<'a> {
         Source { path: name.into(), length: bytes.len() as u64, memory: Some(bytes) }

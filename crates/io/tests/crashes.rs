@@ -14,6 +14,7 @@ use voxalign_io::transform::{self, Geometry};
 const SAID: &[(&str, &str)] = &[
     ("axes_beyond_memory.hdr", "more than this machine can address"),
     ("long_class.tfm", "unknown dimensions"),
+    ("values_elsewhere.nhdr", "its data file"),
 ];
 
 #[test]

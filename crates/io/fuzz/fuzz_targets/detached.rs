@@ -36,13 +36,13 @@ fuzz_target!(|bytes: &[u8]| {
         std::fs::write(path, content).expect("a temporary file can be written");
     }
     // An error may be about either file.
-    let stem = &names[0][..2];
-    let path = &paths[0];
-    checked(stem, read_info(path));
-    checked(stem, read_volume(path));
-    checked(stem, read_labels(path));
-    checked(stem, read(path, &Geometry::default()));
-    if names[0].contains("hdr") && !names[0].starts_with('d') {
-        checked(stem, read_volume(&paths[1]));
+    let folder = &*folder.to_string_lossy();
+    let [header, values] = &paths;
+    checked(folder, read_info(header));
+    checked(folder, read_volume(header));
+    checked(folder, read_labels(header));
+    checked(folder, read(header, &Geometry::default()));
+    if names[1].contains(".img") {
+        checked(folder, read_volume(values));
     }
 });

@@ -86,15 +86,7 @@ impl Plan {
                 "read it from disk",
             ));
         }
-        let data = Source::open(&self.info.data_path).map_err(|e| match e {
-            IoError::System { source: cause, .. } => IoError::malformed(
-                &self.info.path,
-                format!("its data file '{}': {cause}", self.info.data_path.display()),
-                "put the data file where the header says",
-            ),
-            other => other,
-        })?;
-        self.reader_of(&data)
+        self.reader_of(&Source::named_by(&self.info.path, &self.info.data_path)?)
     }
 
     fn reader_of<'a>(&self, source: &Source<'a>) -> Result<Box<dyn BufRead + 'a>> {

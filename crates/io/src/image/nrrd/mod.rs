@@ -184,7 +184,7 @@ fn data_place(fields: &Fields, source: &Source<'_>) -> Result<(PathBuf, Start)> 
     let data = text::beside(path, name);
     // Bytes in memory have no files beside them.
     let on_disk = lines > 0 && !source.is_memory();
-    let at = if on_disk { line_end(&Source::open(&data)?, 0, lines)? } else { 0 };
+    let at = if on_disk { line_end(&Source::named_by(path, &data)?, 0, lines)? } else { 0 };
     Ok((data, Start::Stored(at)))
 }
 
