@@ -268,12 +268,13 @@ const STARTED: &str =
 
 /// Whether the images tell at least nearly as much of each other after a deformation as under an affine
 /// transform alone, by what their normalised mutual information has over 1, that of images that tell
-/// nothing: it is for all kinds of image and does not favour small overlaps. Not all of it is asked for,
-/// as interpolation takes some from images that are nearly the same.
+/// nothing: it is for all kinds of image and does not favour small overlaps. Of images that are nearly
+/// the same, interpolation takes much of it, so that more than `MOST` is never asked for.
 fn worth(deformed: &Scores, affine: &Scores, remedy: &str) -> Option<Check> {
     const LEAST: f64 = 0.8;
+    const MOST: f64 = 0.6;
     let of = |scores: &Scores| scores.images.as_ref().and_then(|i| i.nmi).map(|nmi| nmi - 1.0);
-    let part = of(deformed)? / of(affine)?.max(1e-9);
+    let part = of(deformed)? / of(affine)?.clamp(1e-9, MOST);
     let name = "shared information, of that under the best affine transform alone";
     Some(Check::new(name, part, format!("at least {LEAST}"), part >= LEAST, remedy))
 }
