@@ -6,8 +6,9 @@
 #
 # address   AddressSanitizer and LeakSanitizer; needs a nightly compiler.
 # thread    ThreadSanitizer; needs a nightly compiler with the component rust-src.
-# valgrind  Valgrind's memcheck over a part of the tests, for reads of values that were never
-#           written; needs valgrind. It knows no AVX-512, which is hidden from the program.
+# valgrind  Valgrind's memcheck, for reads of values that were never written; needs valgrind. It
+#           knows no AVX-512, which is hidden from the program. It is slow: VOXALIGN_CHECKS names
+#           some of the checks, such as `sort::cpu::`.
 #
 # VOXALIGN_SANITIZE_DIR names the folder for what is built (default: target/sanitize).
 set -euo pipefail
@@ -35,11 +36,11 @@ thread() {
 
 memcheck() {
     export CARGO_TARGET_DIR="$folder/valgrind"
-    # The allocator of the standard library is valgrind's here: no flags are needed.
     local test
     test=$(cargo test -p voxalign-compute --test conformance --no-run --message-format=json |
         sed -n 's/.*"executable":"\([^"]*conformance-[^"]*\)".*/\1/p')
-    valgrind --error-exitcode=1 --leak-check=no --num-callers=25 "$test" "${@:-cpu::}"
+    valgrind --error-exitcode=1 --leak-check=no --num-callers=25 \
+        --suppressions=tools/valgrind.supp "$test" "${VOXALIGN_CHECKS:-cpu::}"
 }
 
 for tool in "${@:-address}"; do

@@ -41,7 +41,7 @@ impl Convergence {
     #[must_use]
     pub fn reached(&self, energies: &[f64]) -> bool {
         let n = energies.len();
-        if self.threshold <= 0.0 || self.window == 0 || n < 2 * self.window {
+        if self.threshold <= 0.0 || self.window == 0 || n / 2 < self.window {
             return false;
         }
         let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
@@ -129,7 +129,7 @@ pub fn run<F: Deformation, I: Iteration<F>>(
         });
         deformation.to_scale(scale)?;
         iteration.to_scale(deformation, scale)?;
-        let mut energies = Vec::with_capacity(scale.iterations);
+        let mut energies = Vec::new();
         for i in 0..scale.iterations {
             if progress.stop() {
                 return Err(RegisterError::Stopped);
@@ -178,5 +178,42 @@ mod tests {
         assert!(c.reached(&flat));
         assert!(!c.reached(&flat[..5]));
         assert!(!Convergence { threshold: 0.0, ..c }.reached(&flat));
+        assert!(!Convergence { window: usize::MAX, ..c }.reached(&flat));
+    }
+
+    struct Still;
+
+    impl Deformation for Still {
+        fn to_scale(&mut self, _: &Scale) -> Result<()> {
+            Ok(())
+        }
+
+        fn finish(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// An energy that falls less and less.
+    struct Flattening(i32);
+
+    impl Iteration<Still> for Flattening {
+        fn to_scale(&mut self, _: &Still, _: &Scale) -> Result<()> {
+            Ok(())
+        }
+
+        fn iterate(&mut self, _: &mut Still) -> Result<f64> {
+            self.0 += 1;
+            Ok(-1.0 + 0.5f64.powi(self.0))
+        }
+    }
+
+    /// As many iterations as it takes: no memory is asked for those that are not made.
+    #[test]
+    fn any_number_of_iterations() {
+        let scales = [Scale { factor: 1, iterations: usize::MAX }];
+        let convergence = Convergence { window: 3, threshold: 0.01 };
+        let listener = crate::progress::Silent;
+        let found = run(&mut Still, &mut Flattening(0), &scales, &convergence, &listener).unwrap();
+        assert!(found[0].energies.len() < 20, "{found:?}");
     }
 }
