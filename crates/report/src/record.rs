@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
 use voxalign_register::Verdict;
+use voxalign_register::diffeo::PathRecord;
 use voxalign_register::diffeo::clip::IndexBox;
 use voxalign_register::diffeo::measures::FieldMeasures;
 use voxalign_register::diffeo::multiscale::ScaleRecord;
-use voxalign_register::diffeo::result::PathRecord;
 use voxalign_register::linear::StageRecord;
 
 /// The version of the layout of [`RunRecord`]; it grows when a field changes its meaning or goes.

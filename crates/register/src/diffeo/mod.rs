@@ -32,9 +32,9 @@ pub mod lddmm;
 pub mod measures;
 pub mod mend;
 pub mod multiscale;
-pub mod options;
-pub mod register;
-pub mod result;
+mod options;
+mod register;
+mod result;
 pub mod side;
 pub mod solver;
 pub mod symmetric;
@@ -44,4 +44,4 @@ pub use options::{
     ChannelInput, DeformInput, DeformModel, DeformOptions, DeformSimilarity, StepRule,
 };
 pub use register::register_deformable;
-pub use result::DeformResult;
+pub use result::{DeformResult, PathRecord};

@@ -16,11 +16,11 @@
 
 mod input;
 mod model;
-pub mod options;
+mod options;
 mod prepare;
 mod pyramid;
 mod register;
-pub mod result;
+mod result;
 mod rotations;
 mod search;
 mod verdict;

@@ -11,8 +11,8 @@ use crate::studio::{Images, Studio};
 use crate::words;
 use field::Deformation;
 use voxalign_image::{Grid, VectorField, Volume};
+use voxalign_register::diffeo::PathRecord;
 use voxalign_register::diffeo::multiscale::ScaleRecord;
-use voxalign_register::diffeo::result::PathRecord;
 
 /// What a report on a deformable registration is made of.
 ///

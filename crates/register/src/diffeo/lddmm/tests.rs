@@ -1,0 +1,71 @@
+//! Tests of the paths.
+
+use super::super::multiscale::{Convergence, run};
+use super::*;
+use crate::diffeo::options::{DeformModel, DeformSimilarity};
+use crate::progress::Silent;
+use voxalign_compute::Memory;
+use voxalign_compute::cpu::Cpu;
+use voxalign_image::Volume;
+
+#[test]
+fn storage_follows_memory() {
+    let (n, steps) = (256 * 256 * 256, 10);
+    let [full, half, checkpoints] =
+        [Storage::Full, Storage::Half, Storage::Checkpoints].map(|s| s.bytes(n, steps, 1));
+    assert!(full > half && half > checkpoints);
+    assert_eq!((checkpoint_distance(10, 1), checkpoint_distance(40, 1)), (5, 10));
+    assert_eq!(Storage::fitting(n, steps, 1, None), Storage::Full);
+    assert_eq!(Storage::fitting(n, steps, 1, Some(full)), Storage::Full);
+    assert_eq!(Storage::fitting(n, steps, 1, Some(full - 1)), Storage::Half);
+    assert_eq!(Storage::fitting(n, steps, 1, Some(half - 1)), Storage::Checkpoints);
+}
+
+/// Fields of a small registration, and the parts of its last energy.
+fn registered(storage: Storage, time_steps: usize) -> ([Vec<f32>; 2], PathEnergy) {
+    let device = Cpu::new(Some(2)).unwrap();
+    let grid = Grid::axis_aligned([20, 18, 16], [1.0, 1.0, 1.2]).unwrap();
+    let ball = |x: f64, radius: f64| {
+        let image = Volume::from_fn(grid.clone(), |i, j, k| {
+            let p = [i as f64 - x, j as f64 - 9.0, (k as f64 - 8.0) * 1.2];
+            let r = p.iter().map(|c| c * c).sum::<f64>().sqrt();
+            (1.0 / (1.0 + (r - radius).exp())) as f32
+        });
+        let values = device.upload(image.data()).unwrap();
+        vec![DeviceImage { grid: grid.clone(), values, outside: 0.0, open: false }]
+    };
+    let options = DeformOptions {
+        schedule: vec![Scale { factor: 2, iterations: 20 }, Scale { factor: 1, iterations: 15 }],
+        time_steps,
+        ..DeformOptions::of(DeformModel::Lddmm)
+    };
+    let metric =
+        ChannelSimilarity { similarity: DeformSimilarity::Ssd, weight: 1.0, radius: 2, bins: 16 };
+    let (fixed, moving) = (ball(10.0, 5.5), ball(9.0, 4.5));
+    let affine = Affine::identity();
+    let path = Path::new(device.clone(), fixed, moving, None, grid.clone(), affine, time_steps);
+    let mut path = path.with_storage(storage);
+    let mut lddmm = Lddmm::new(options.clone(), vec![metric]);
+    let never = Convergence { threshold: 0.0, window: 10 };
+    run(&mut path, &mut lddmm, &options.schedule, &never, &Silent).unwrap();
+    let energy = *lddmm.history().last().unwrap();
+    let (_, fields) = path.into_fields().unwrap();
+    (fields.map(|f| device.into_host(f).unwrap()), energy)
+}
+
+#[test]
+fn all_ways_of_keeping_velocities_give_the_same() {
+    for time_steps in [1, 5, 7] {
+        let (full, energy) = registered(Storage::Full, time_steps);
+        let (half, _) = registered(Storage::Half, time_steps);
+        let (checkpoints, _) = registered(Storage::Checkpoints, time_steps);
+        assert!(energy.length > 0.01, "{energy:?}");
+        // Images that are made again are the same images.
+        assert!(half == checkpoints, "{time_steps} time steps");
+        for (full, half) in full.iter().zip(&half) {
+            let largest = full.iter().fold(0f32, |a, v| a.max(v.abs()));
+            let apart = full.iter().zip(half).fold(0f32, |a, (f, h)| a.max((f - h).abs()));
+            assert!(apart < 0.01 * largest && largest > 0.5, "{apart} of {largest}");
+        }
+    }
+}
