@@ -178,13 +178,13 @@ fn wrong_options_are_named() {
     let cpu = Cpu::new(Some(1)).unwrap();
     let usual = SolverOptions::default();
     for (name, options) in [
-        ("--alpha", SolverOptions { alpha: -1.0, ..usual.clone() }),
-        ("--beta", SolverOptions { beta: f64::NAN, ..usual.clone() }),
-        ("--gamma", SolverOptions { gamma: f64::INFINITY, ..usual.clone() }),
-        ("--gamma", SolverOptions { gamma: 0.0, boundary: Boundary::Periodic, ..usual.clone() }),
-        ("--solver-iterations", SolverOptions { iterations: Some(0), ..usual.clone() }),
-        ("--solver-tolerance", SolverOptions { tolerance: 0.0, ..usual.clone() }),
-        ("--sigma", SolverOptions { kind: SolverKind::Gaussian, sigma: 0.0, ..usual.clone() }),
+        ("alpha", SolverOptions { alpha: -1.0, ..usual.clone() }),
+        ("beta", SolverOptions { beta: f64::NAN, ..usual.clone() }),
+        ("gamma", SolverOptions { gamma: f64::INFINITY, ..usual.clone() }),
+        ("gamma", SolverOptions { gamma: 0.0, boundary: Boundary::Periodic, ..usual.clone() }),
+        ("solver-iterations", SolverOptions { iterations: Some(0), ..usual.clone() }),
+        ("solver-tolerance", SolverOptions { tolerance: 0.0, ..usual.clone() }),
+        ("sigma", SolverOptions { kind: SolverKind::Gaussian, sigma: 0.0, ..usual.clone() }),
     ] {
         match build(&cpu, [4; 3], [1.0; 3], &options) {
             Err(RegisterError::Option { option, .. }) => assert_eq!(option, name),
