@@ -58,13 +58,7 @@
 //!
 //! // A rigid registration, from the start that the images' centres of mass and axes give.
 //! let moving = head(ball, truth.inverse()?);
-//! let input = AffineInput {
-//!     fixed: &fixed,
-//!     moving: &moving,
-//!     fixed_mask: None,
-//!     moving_mask: None,
-//!     fixed_weight: None,
-//! };
+//! let input = AffineInput::new(&fixed, &moving);
 //! let options = AffineOptions { dof: 6, search: Search::Local, ..AffineOptions::default() };
 //! let found = register_affine(&device, &input, &options, &Silent)?;
 //! assert!(found.verdict.good, "{}", found.verdict.summary());

@@ -15,7 +15,7 @@
 //! ```
 //! use voxalign_image::{Affine, Grid, Vector3, Volume};
 //! use voxalign_register::{Check, Verdict};
-//! use voxalign_report::{AffineReport, RunRecord, TransformRecord, affine};
+//! use voxalign_report::{AffineReport, Images, RunRecord, TransformRecord, affine};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let grid = Grid::axis_aligned([24, 20, 16], [2.0; 3])?;
@@ -35,21 +35,14 @@
 //! };
 //! assert!(record.to_json().contains("\"good\": true"));
 //!
-//! let report = AffineReport {
-//!     record: &record,
-//!     fixed: &fixed,
-//!     before: &before,
-//!     after: &after,
-//!     fixed_labels: None,
-//!     before_labels: None,
-//!     after_labels: None,
-//! };
+//! let report = AffineReport { record: &record, images: Images::new(&fixed, &before, &after) };
 //! let page = affine::render(&report)?;
 //! assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Checkerboard"));
 //!
 //! // Images on other grids are refused.
 //! let coarse = Volume::filled(grid.with_spacing([4.0; 3])?, 0.0);
-//! let wrong = AffineReport { after: &coarse, ..report };
+//! let images = Images::new(&fixed, &before, &coarse);
+//! let wrong = AffineReport { record: &record, images };
 //! assert!(affine::render(&wrong).is_err());
 //! # Ok(())
 //! # }
