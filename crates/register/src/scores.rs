@@ -6,6 +6,7 @@ use crate::compare::{
 };
 use crate::error::Result;
 use crate::resample::{MovingImage, labels_onto};
+use crate::verdict::Check;
 use std::collections::BTreeMap;
 use voxalign_compute::Device;
 use voxalign_compute::ops::resample::{Interpolation, LabelRule};
@@ -24,6 +25,21 @@ pub struct Scores {
 }
 
 impl Scores {
+    /// Whether the images tell at least nearly as much of each other after a deformation as under an
+    /// `affine` transform alone, by what their normalised mutual information has over 1, that of images
+    /// that tell nothing: it is for all kinds of image and does not favour small overlaps. Of images
+    /// that are nearly the same, interpolation takes much of it, so that more than `MOST` is never asked
+    /// for. `None` where one of the two is not known; `remedy` says what helps.
+    #[must_use]
+    pub fn worth(&self, affine: &Scores, remedy: &str) -> Option<Check> {
+        const LEAST: f64 = 0.8;
+        const MOST: f64 = 0.6;
+        let of = |s: &Scores| s.images.as_ref().and_then(|i| i.nmi).map(|nmi| nmi - 1.0);
+        let part = of(self)? / of(affine)?.clamp(1e-9, MOST);
+        let name = "shared information, of that under the best affine transform alone";
+        Some(Check::new(name, part, format!("at least {LEAST}"), part >= LEAST, remedy))
+    }
+
     /// The scores as named numbers: `rms`, `ncc`, `mi` and `nmi` of the images and `label_overlap`
     /// (mean Dice), as far as they are known.
     #[must_use]
@@ -136,6 +152,26 @@ mod tests {
         assert_eq!((same["rms"], same["label_overlap"]), (0.0, 1.0));
         let off = scored(3.0).scores.figures();
         assert!(off["rms"] > 1.0 && off["mi"] < same["mi"] && off["label_overlap"] < 1.0);
+    }
+
+    #[test]
+    fn a_deformation_is_worth_its_affine_part_or_not() {
+        let of = |nmi: f64| {
+            let mut scores = scored(0.0).scores;
+            if let Some(images) = &mut scores.images {
+                images.nmi = Some(nmi);
+            }
+            scores
+        };
+        let affine = of(1.2);
+        assert!(of(1.17).worth(&affine, "").unwrap().passed);
+        let bad = of(1.1).worth(&affine, "start nearer").unwrap();
+        assert!(!bad.passed && (bad.value - 0.5).abs() < 1e-9, "{bad:?}");
+        assert_eq!(bad.remedy, "start nearer");
+        // Of images that are the same, no more than 0.6 is asked for.
+        assert!(of(1.5).worth(&of(2.0), "").unwrap().passed);
+        assert!(!of(1.4).worth(&of(2.0), "").unwrap().passed);
+        assert_eq!(affine.worth(&Scores::default(), ""), None);
     }
 
     #[test]

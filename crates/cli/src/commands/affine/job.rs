@@ -11,7 +11,6 @@ use crate::registration::{
     optional_image,
 };
 use std::path::PathBuf;
-use voxalign_compute::ops::histogram::Scheme;
 use voxalign_compute::{Device, on_device};
 use voxalign_image::{Transform, Volume};
 use voxalign_io::image::{self, DataType};
@@ -90,7 +89,7 @@ impl Job<'_> {
         let result = register_affine(device, &inputs.as_input(), &options, &printer)
             .map_err(|e| registration::blamed(e, &self.paths.all()))?;
         if let Some(scheme) = result.scheme {
-            printer.say(Talk::Verbose, &format!("histogram scheme: {}", Scheme::name(scheme)));
+            printer.say(Talk::Verbose, &format!("histogram scheme: {}", scheme.name()));
         }
         printer.finish();
         clock.lap("register");

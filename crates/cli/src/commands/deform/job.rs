@@ -21,8 +21,7 @@ use voxalign_register::diffeo::{
 };
 use voxalign_register::linear::{AffineInput, Init, register_affine};
 use voxalign_register::resample::{MovingImage, displacements};
-use voxalign_register::scores::Scores;
-use voxalign_register::{Check, Event, Progress};
+use voxalign_register::{Event, Progress};
 use voxalign_report::deform::{DeformReport, energies, render};
 
 /// Names of the files that are a deformation's own.
@@ -134,10 +133,7 @@ impl Job<'_> {
 
         let outside = inputs.pair.outside(self.run.output_options);
         let mut record =
-            record::record(self, &result, found.as_ref(), &grids[0], machine, input_records);
-        if let Some(parameters) = record.parameters.as_object_mut() {
-            parameters.insert("outside".to_owned(), outside.into());
-        }
+            record::record(self, &result, found.as_ref(), outside, machine, input_records);
         let mut verdict = match &found {
             Some(affine) => result.verdict.after("affine part", &affine.verdict, OTHER_START),
             None => result.verdict,
@@ -169,9 +165,9 @@ impl Job<'_> {
         if let Some(rival) = rival {
             let rival = Transform::Affine(rival.transform);
             let scores = scoring.under(device, &moving, &rival)?.scores;
-            verdict = verdict.with(worth(&after.scores, &scores, STARTED));
+            verdict = verdict.with(after.scores.worth(&scores, STARTED));
         } else {
-            verdict = verdict.with(worth(&after.scores, &before.scores, OTHER_START));
+            verdict = verdict.with(after.scores.worth(&before.scores, OTHER_START));
         }
         drop(moving);
         let views = Views { before, after };
@@ -265,19 +261,6 @@ const OTHER_START: &str = "the affine part decides: run `voxalign affine` with o
 /// What helps where a better start is known.
 const STARTED: &str =
     "start nearer: leave --affine out, or give a transform that `voxalign affine` found";
-
-/// Whether the images tell at least nearly as much of each other after a deformation as under an affine
-/// transform alone, by what their normalised mutual information has over 1, that of images that tell
-/// nothing: it is for all kinds of image and does not favour small overlaps. Of images that are nearly
-/// the same, interpolation takes much of it, so that more than `MOST` is never asked for.
-fn worth(deformed: &Scores, affine: &Scores, remedy: &str) -> Option<Check> {
-    const LEAST: f64 = 0.8;
-    const MOST: f64 = 0.6;
-    let of = |scores: &Scores| scores.images.as_ref().and_then(|i| i.nmi).map(|nmi| nmi - 1.0);
-    let part = of(deformed)? / of(affine)?.clamp(1e-9, MOST);
-    let name = "shared information, of that under the best affine transform alone";
-    Some(Check::new(name, part, format!("at least {LEAST}"), part >= LEAST, remedy))
-}
 
 /// Listens to nothing but the user's wish to stop.
 struct Interruptible;

@@ -5,7 +5,6 @@ use crate::device::Machine;
 use crate::registration;
 use serde_json::json;
 use std::path::Path;
-use voxalign_image::Grid;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_register::diffeo::{DeformModel, DeformResult, DeformSimilarity};
@@ -17,13 +16,13 @@ pub(super) fn record(
     job: &Job<'_>,
     result: &DeformResult,
     affine: Option<&AffineResult>,
-    fixed: &Grid,
+    outside: f32,
     machine: &Machine,
     inputs: Vec<InputRecord>,
 ) -> RunRecord {
     RunRecord {
-        parameters: parameters(job),
-        transform: TransformRecord::new(&result.affine, fixed.centre()),
+        parameters: parameters(job, outside),
+        transform: TransformRecord::new(&result.affine, result.jacobian.grid().centre()),
         stages: affine.map_or_else(Vec::new, |a| a.stages.clone()),
         deformation: Some(DeformationRecord {
             measures: result.measures,
@@ -38,7 +37,7 @@ pub(super) fn record(
 }
 
 /// All parameters that have an effect, also those left at their default.
-fn parameters(job: &Job<'_>) -> serde_json::Value {
+fn parameters(job: &Job<'_>, outside: f32) -> serde_json::Value {
     let options = &job.options;
     let path = |p: &Path| p.display().to_string();
     let first = (&job.paths.pair.fixed, &job.paths.pair.moving, job.similarity, 1.0);
@@ -60,6 +59,7 @@ fn parameters(job: &Job<'_>) -> serde_json::Value {
         "convergence": options.convergence,
         "histogram_match": options.histogram_match,
         "clip": options.clip,
+        "outside": outside,
         "interpolation": registration::name_of(job.run.output_options.interpolation()),
     });
     let mut put = |name: &str, value: serde_json::Value| {
