@@ -27,7 +27,6 @@ mod filter;
 mod flow;
 pub(crate) mod fourier;
 pub mod histogram;
-pub(crate) mod lanes;
 mod lines;
 mod memory;
 mod reduce;

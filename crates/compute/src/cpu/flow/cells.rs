@@ -6,11 +6,9 @@
 //! in rows, does not change the result.
 
 use crate::Dims;
-use crate::cpu::simd::{LANES, Lanes, Vectors};
+use crate::cpu::simd::{LANE, LANES, Vectors};
 
 /// The numbers of the lanes.
-const LANE: Lanes = [0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15.];
-
 /// A grid with its axes in an order in which the first is longer than one voxel, if any is. As axes
 /// of size 1 take no part in the order in memory, this only renames the others.
 #[derive(Debug, Clone, Copy)]

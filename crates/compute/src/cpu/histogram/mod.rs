@@ -8,7 +8,6 @@ mod sums;
 /// What the histograms of pairs have in common with those of samples.
 pub(super) mod windows {
     pub(in crate::cpu) use super::joint::{Columns, place, slopes, weights};
-    pub(in crate::cpu) use super::sampler::dispatch;
 }
 
 use crate::cpu::{Cpu, CpuBuffer};

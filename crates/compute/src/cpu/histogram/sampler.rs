@@ -2,7 +2,7 @@
 
 use crate::AffineMap;
 use crate::cpu::Cpu;
-use crate::cpu::lanes::{LANES, Lanes};
+use crate::cpu::simd::{LANE, LANES, Vectors};
 use crate::ops::histogram::{MovingView, Run, SampleLayout};
 
 /// The moving image, ready for the kernels.
@@ -14,7 +14,7 @@ pub(super) struct Moving<'a> {
     /// Largest index of the lower corner of a cell.
     cell: [i32; 3],
     /// Steps in memory to the next row and slice; 0 for a flat z axis.
-    step: [i32; 3],
+    step: [usize; 2],
     flat: bool,
     /// The border ramps: `w = min(1, distance * slope + offset)`.
     slope: [f32; 3],
@@ -31,7 +31,7 @@ impl<'a> Moving<'a> {
             mask: view.mask.map(|m| m.as_slice()),
             last: [(nx - 1) as f32, (ny - 1) as f32, if flat { 0.0 } else { (nz - 1) as f32 }],
             cell: [nx as i32 - 2, ny as i32 - 2, if flat { 0 } else { nz as i32 - 2 }],
-            step: [nx as i32, if flat { 0 } else { (nx * ny) as i32 }, 0],
+            step: [nx, if flat { 0 } else { nx * ny }],
             flat,
             slope: ramps.map(|r| r.0),
             offset: ramps.map(|r| r.1),
@@ -67,203 +67,197 @@ impl PerMap {
 }
 
 /// What the kernels learn of sixteen samples.
-pub(super) struct Sampled<L> {
+pub(super) struct Sampled<F> {
     /// Index within the tile.
-    pub(super) local: [L; 3],
+    pub(super) local: [F; 3],
     /// Weight; 0 for samples that do not count.
-    pub(super) w: L,
+    pub(super) w: F,
     /// Value of the moving image.
-    pub(super) y: L,
+    pub(super) y: F,
     /// Its derivative along the moving axes.
-    pub(super) dy: [L; 3],
+    pub(super) dy: [F; 3],
     /// The derivative of the weight, where any of the samples has one.
-    pub(super) dw: Option<[L; 3]>,
+    pub(super) dw: Option<[F; 3]>,
 }
 
 /// Broadcast constants of one run.
-pub(super) struct Prepared<'a, L> {
+pub(super) struct Prepared<'a, V: Vectors> {
+    v: V,
     moving: &'a Moving<'a>,
     layout: &'a SampleLayout,
-    linear: [[L; 3]; 3],
-    base: [L; 3],
-    last: [L; 3],
-    slope: [L; 3],
-    offset: [L; 3],
+    linear: [[V::F; 3]; 3],
+    base: [V::F; 3],
+    last: [V::F; 3],
+    slope: [V::F; 3],
+    offset: [V::F; 3],
 }
 
-impl<'a, L: Lanes> Prepared<'a, L> {
-    /// # Safety
-    /// As [`Lanes`].
+#[inline(always)]
+fn splat3<V: Vectors>(v: V, a: [f32; 3]) -> [V::F; 3] {
+    [v.splat(a[0]), v.splat(a[1]), v.splat(a[2])]
+}
+
+/// Samples from `at` on: a whole vector of an array that the layout has padded.
+#[inline(always)]
+fn sixteen<T>(padded: &[T], at: usize) -> Option<&[T; LANES]> {
+    padded.get(at..)?.first_chunk()
+}
+
+impl<'a, V: Vectors> Prepared<'a, V> {
     #[inline(always)]
-    pub(super) unsafe fn new(
+    pub(super) fn new(
+        v: V,
         moving: &'a Moving<'a>,
         layout: &'a SampleLayout,
         map: &PerMap,
         run: &Run,
     ) -> Self {
-        let base = map.base(run.origin);
-        // SAFETY: the caller's.
-        unsafe {
-            let three = |v: [f32; 3]| [L::splat(v[0]), L::splat(v[1]), L::splat(v[2])];
-            Self {
-                moving,
-                layout,
-                linear: [three(map.linear[0]), three(map.linear[1]), three(map.linear[2])],
-                base: three(base),
-                last: three(moving.last),
-                slope: three(moving.slope),
-                offset: three(moving.offset),
-            }
+        Self {
+            v,
+            moving,
+            layout,
+            linear: [
+                splat3(v, map.linear[0]),
+                splat3(v, map.linear[1]),
+                splat3(v, map.linear[2]),
+            ],
+            base: splat3(v, map.base(run.origin)),
+            last: splat3(v, moving.last),
+            slope: splat3(v, moving.slope),
+            offset: splat3(v, moving.offset),
         }
     }
 
     /// Samples `at..at + count` (at most sixteen), `None` where none of them counts.
-    ///
-    /// # Safety
-    /// As [`Lanes`]; `at + LANES` must not exceed the length of the layout's arrays.
     #[inline(always)]
-    pub(super) unsafe fn sample<const GRAD: bool>(
+    pub(super) fn sample<const GRAD: bool>(
         &self,
         at: usize,
         count: usize,
-    ) -> Option<Sampled<L>> {
-        debug_assert!(at + LANES <= self.layout.local.len());
-        // SAFETY: the instruction set is the caller's. Loads of the layout are within its padded
-        // arrays. Gathers read cells whose lower corner is clamped to the moving image, whose
-        // length was checked against its sizes.
-        unsafe {
-            let packed = L::int_load(self.layout.local.as_ptr().add(at));
-            let low = L::int_splat(1023);
-            let local = [
-                L::float(L::int_and(packed, low)),
-                L::float(L::int_and(L::int_shr::<10>(packed), low)),
-                L::float(L::int_shr::<20>(packed)),
-            ];
-            let zero = L::splat(0.0);
-            let one = L::splat(1.0);
-            let mut inside = L::first(count);
-            let mut q = [zero; 3];
+    ) -> Option<Sampled<V::F>> {
+        let v = self.v;
+        let packed = v.load_int(sixteen(&self.layout.local, at)?);
+        let low = v.splat_int(1023);
+        let local = [
+            v.to_float(v.and_int(packed, low)),
+            v.to_float(v.and_int(v.shift_right::<10>(packed), low)),
+            v.to_float(v.shift_right::<20>(packed)),
+        ];
+        let zero = v.splat(0.0);
+        let one = v.splat(1.0);
+        let mut inside = v.lt(v.load(&LANE), v.splat(count as f32));
+        let mut q = [zero; 3];
+        for r in 0..3 {
+            let a = &self.linear[r];
+            let p = v.add(v.mul(local[0], a[0]), v.mul(local[1], a[1]));
+            let p = v.add(v.add(p, v.mul(local[2], a[2])), self.base[r]);
+            inside = v.and(inside, v.and(v.le(zero, p), v.le(p, self.last[r])));
+            q[r] = v.min(v.max(p, zero), self.last[r]);
+        }
+        if v.bits(inside) == 0 {
+            return None;
+        }
+        let mut w = v.select(inside, one, zero);
+        let mut ramps = [one; 3];
+        for r in 0..3 {
+            let distance = v.min(q[r], v.sub(self.last[r], q[r]));
+            ramps[r] = v.min(v.add(v.mul(distance, self.slope[r]), self.offset[r]), one);
+            w = v.mul(w, ramps[r]);
+        }
+        let m = self.moving;
+        let i0 = v.min_int(v.to_int(q[0]), v.splat_int(m.cell[0]));
+        let i1 = v.min_int(v.to_int(q[1]), v.splat_int(m.cell[1]));
+        let i2 = v.min_int(v.to_int(q[2]), v.splat_int(m.cell[2]));
+        let f = [
+            v.sub(q[0], v.to_float(i0)),
+            v.sub(q[1], v.to_float(i1)),
+            v.sub(q[2], v.to_float(i2)),
+        ];
+        let index = v.add_int(
+            i0,
+            v.add_int(
+                v.mul_int(i1, v.splat_int(m.step[0] as i32)),
+                v.mul_int(i2, v.splat_int(m.step[1] as i32)),
+            ),
+        );
+        let (y, dy) = self.trilinear::<GRAD>(m.values, index, f);
+        let mut dw = None;
+        let border = v.bits(v.and(inside, v.lt(w, one))) != 0;
+        if GRAD && border {
+            let mut d = [zero; 3];
             for r in 0..3 {
-                let a = &self.linear[r];
-                let p = local[0].mul(a[0]).add(local[1].mul(a[1])).add(local[2].mul(a[2]));
-                let p = p.add(self.base[r]);
-                inside = L::and(inside, L::and(zero.le(p), p.le(self.last[r])));
-                q[r] = p.max(zero).min(self.last[r]);
+                // On the ramp: + slope in the lower half, - slope in the upper.
+                let on = v.and(v.lt(ramps[r], one), inside);
+                let half = v.mul(self.last[r], v.splat(0.5));
+                let lower = v.select(v.lt(q[r], half), self.slope[r], zero);
+                let upper = v.select(v.le(half, q[r]), self.slope[r], zero);
+                let slope = v.select(on, v.sub(lower, upper), zero);
+                d[r] = v.mul(slope, v.mul(ramps[(r + 1) % 3], ramps[(r + 2) % 3]));
             }
-            if !L::any(inside) {
-                return None;
-            }
-            let mut w = one.keep(inside);
-            let mut ramps = [one; 3];
-            for r in 0..3 {
-                let distance = q[r].min(self.last[r].sub(q[r]));
-                ramps[r] = distance.mul(self.slope[r]).add(self.offset[r]).min(one);
-                w = w.mul(ramps[r]);
-            }
-            let m = self.moving;
-            let i0 = L::int_min(q[0].trunc(), L::int_splat(m.cell[0]));
-            let i1 = L::int_min(q[1].trunc(), L::int_splat(m.cell[1]));
-            let i2 = L::int_min(q[2].trunc(), L::int_splat(m.cell[2]));
-            let f = [q[0].sub(L::float(i0)), q[1].sub(L::float(i1)), q[2].sub(L::float(i2))];
-            let index = L::int_add(
-                i0,
-                L::int_add(
-                    L::int_mul(i1, L::int_splat(m.step[0])),
-                    L::int_mul(i2, L::int_splat(m.step[1])),
-                ),
-            );
-            let (y, dy) = self.trilinear::<GRAD>(m.values.as_ptr(), index, f);
-            let mut dw = None;
-            let border = L::any(L::and(inside, w.lt(one)));
-            if GRAD && border {
-                let mut d = [zero; 3];
+            dw = Some(d);
+        }
+        if let Some(mask) = m.mask {
+            let (u, du) = self.trilinear::<GRAD>(mask, index, f);
+            if GRAD {
+                let mut d = dw.unwrap_or([zero; 3]);
                 for r in 0..3 {
-                    // On the ramp: + slope in the lower half, - slope in the upper.
-                    let on = ramps[r].lt(one);
-                    let half = self.last[r].mul(L::splat(0.5));
-                    let lower = self.slope[r].keep(q[r].lt(half));
-                    let upper = self.slope[r].keep(half.le(q[r]));
-                    let slope = lower.sub(upper).keep(L::and(on, inside));
-                    let others = ramps[(r + 1) % 3].mul(ramps[(r + 2) % 3]);
-                    d[r] = slope.mul(others);
+                    d[r] = v.add(v.mul(d[r], u), v.mul(w, du[r]));
                 }
                 dw = Some(d);
             }
-            if let Some(mask) = m.mask {
-                let (v, dv) = self.trilinear::<GRAD>(mask.as_ptr(), index, f);
-                if GRAD {
-                    let d = dw.unwrap_or([zero; 3]);
-                    dw = Some([
-                        d[0].mul(v).add(w.mul(dv[0])),
-                        d[1].mul(v).add(w.mul(dv[1])),
-                        d[2].mul(v).add(w.mul(dv[2])),
-                    ]);
-                }
-                w = w.mul(v);
-            }
-            if let Some(weights) = &self.layout.weights {
-                let v = L::load(weights.as_ptr().add(at));
-                w = w.mul(v);
-                dw = dw.map(|d| [d[0].mul(v), d[1].mul(v), d[2].mul(v)]);
-            }
-            Some(Sampled { local, w, y, dy, dw })
+            w = v.mul(w, u);
         }
+        if let Some(weights) = &self.layout.weights {
+            let u = v.load(sixteen(weights, at)?);
+            w = v.mul(w, u);
+            if let Some(d) = &mut dw {
+                for r in 0..3 {
+                    d[r] = v.mul(d[r], u);
+                }
+            }
+        }
+        Some(Sampled { local, w, y, dy, dw })
     }
 
     /// The fixed values of samples `at..at + LANES`; zeros where the layout has none.
-    ///
-    /// # Safety
-    /// As [`Prepared::sample`].
     #[inline(always)]
-    pub(super) unsafe fn fixed(&self, at: usize) -> L {
-        // SAFETY: the caller's.
-        unsafe {
-            match &self.layout.values {
-                Some(values) => L::load(values.as_ptr().add(at)),
-                None => L::splat(0.0),
-            }
+    pub(super) fn fixed(&self, at: usize) -> V::F {
+        match self.layout.values.as_ref().and_then(|values| sixteen(values, at)) {
+            Some(values) => self.v.load(values),
+            None => self.v.splat(0.0),
         }
     }
 
-    /// # Safety
-    /// As [`Lanes`]; `index` must be lower corners of cells of the array at `p`.
+    /// The value and its derivative at `f` within the cells whose lower corners are at `index`.
     #[inline(always)]
-    unsafe fn trilinear<const GRAD: bool>(
+    fn trilinear<const GRAD: bool>(
         &self,
-        p: *const f32,
-        index: L::Int,
-        f: [L; 3],
-    ) -> (L, [L; 3]) {
-        // SAFETY: the caller's. The far corners are within the array too: `cell` is one below the
-        // last index, and the step along a flat axis is 0.
-        unsafe {
-            let m = self.moving;
-            let up = L::int_splat(m.step[0]);
-            let far = L::int_add(index, L::int_splat(m.step[1]));
-            let (a0, a1) = L::gather_pair(p, index);
-            let (b0, b1) = L::gather_pair(p, L::int_add(index, up));
-            let (c0, c1) = L::gather_pair(p, far);
-            let (d0, d1) = L::gather_pair(p, L::int_add(far, up));
-            let (da, db, dc, dd) = (a1.sub(a0), b1.sub(b0), c1.sub(c0), d1.sub(d0));
-            let a = a0.add(f[0].mul(da));
-            let b = b0.add(f[0].mul(db));
-            let c = c0.add(f[0].mul(dc));
-            let d = d0.add(f[0].mul(dd));
-            let (ab, cd) = (b.sub(a), d.sub(c));
-            let e = a.add(f[1].mul(ab));
-            let g = c.add(f[1].mul(cd));
-            let ge = g.sub(e);
-            let y = e.add(f[2].mul(ge));
-            if !GRAD {
-                let zero = L::splat(0.0);
-                return (y, [zero; 3]);
-            }
-            let xe = da.add(f[1].mul(db.sub(da)));
-            let xg = dc.add(f[1].mul(dd.sub(dc)));
-            let dx = xe.add(f[2].mul(xg.sub(xe)));
-            let dyy = ab.add(f[2].mul(cd.sub(ab)));
-            (y, [dx, dyy, ge])
+        values: &[f32],
+        index: V::I,
+        f: [V::F; 3],
+    ) -> (V::F, [V::F; 3]) {
+        let v = self.v;
+        let [row, slice] = self.moving.step;
+        let [[a0, a1], [b0, b1], [c0, c1], [d0, d1]] =
+            v.gather_cells(values, index, [0, row, slice, row + slice]);
+        let (da, db, dc, dd) = (v.sub(a1, a0), v.sub(b1, b0), v.sub(c1, c0), v.sub(d1, d0));
+        let a = v.add(a0, v.mul(f[0], da));
+        let b = v.add(b0, v.mul(f[0], db));
+        let c = v.add(c0, v.mul(f[0], dc));
+        let d = v.add(d0, v.mul(f[0], dd));
+        let (ab, cd) = (v.sub(b, a), v.sub(d, c));
+        let e = v.add(a, v.mul(f[1], ab));
+        let g = v.add(c, v.mul(f[1], cd));
+        let ge = v.sub(g, e);
+        let y = v.add(e, v.mul(f[2], ge));
+        if !GRAD {
+            return (y, [v.splat(0.0); 3]);
         }
+        let xe = v.add(da, v.mul(f[1], v.sub(db, da)));
+        let xg = v.add(dc, v.mul(f[1], v.sub(dd, dc)));
+        let dx = v.add(xe, v.mul(f[2], v.sub(xg, xe)));
+        let dyy = v.add(ab, v.mul(f[2], v.sub(cd, ab)));
+        (y, [dx, dyy, ge])
     }
 }
 
@@ -278,35 +272,3 @@ pub(super) fn to_image(local: [f64; 12], origin: [u32; 3], out: &mut [f64]) {
         out[4 * r + 3] += g;
     }
 }
-
-/// Runs a generic kernel at a SIMD level: `dispatch!(simd, kernel, (args))` calls
-/// `kernel::<Lanes>(args)` inside a function compiled for that level.
-macro_rules! dispatch {
-    ($simd:expr, $kernel:ident $(::<$($gen:tt),*>)?, ($($arg:ident: $ty:ty),* $(,)?)) => {{
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2")]
-        #[allow(clippy::too_many_arguments)]
-        fn avx2($($arg: $ty),*) {
-            // SAFETY: compiled for the lanes' instruction set.
-            unsafe { $kernel::<$crate::cpu::lanes::Avx2 $(, $($gen),*)?>($($arg),*) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
-        #[allow(clippy::too_many_arguments)]
-        fn avx512($($arg: $ty),*) {
-            // SAFETY: compiled for the lanes' instruction set.
-            unsafe { $kernel::<$crate::cpu::lanes::Avx512 $(, $($gen),*)?>($($arg),*) }
-        }
-        match $simd {
-            // SAFETY: a `Cpu` only carries a level that this processor has.
-            #[cfg(target_arch = "x86_64")]
-            $crate::cpu::Simd::Avx2 => unsafe { avx2($($arg),*) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            $crate::cpu::Simd::Avx512 => unsafe { avx512($($arg),*) },
-            // SAFETY: these lanes need no instruction set.
-            _ => unsafe { $kernel::<$crate::cpu::lanes::Plain $(, $($gen),*)?>($($arg),*) },
-        }
-    }};
-}
-pub(in crate::cpu) use dispatch;

@@ -1,58 +1,33 @@
 //! Binned sums and their derivatives.
 
-use super::sampler::{Moving, PerMap, Prepared, dispatch, to_image};
+use super::sampler::{Moving, PerMap, Prepared, to_image};
 use crate::cpu::Simd;
-use crate::cpu::lanes::{LANES, Lanes, Plain};
+use crate::cpu::simd::{LANES, Lanes, Portable, Vectors, kernel};
 use crate::ops::histogram::{Run, SampleLayout, Terms};
 
 /// Most terms of any kind.
 const MOST: usize = 6;
 
-/// The terms as the kernels see them: values in x and y, and which depend on y.
-trait Kind {
-    const COUNT: usize;
-    /// Terms with a derivative in y.
-    const ACTIVE: &'static [usize];
-    unsafe fn values<L: Lanes>(x: L, y: L) -> [L; MOST];
-    /// Derivatives of the active terms in y.
-    unsafe fn slopes<L: Lanes>(x: L, y: L) -> [L; 3];
+/// Of the terms of a kind, those with a derivative in y.
+const fn active(moments: bool) -> &'static [usize] {
+    if moments { &[2, 4, 5] } else { &[1, 2] }
 }
 
-struct Ratio;
-
-impl Kind for Ratio {
-    const COUNT: usize = 3;
-    const ACTIVE: &'static [usize] = &[1, 2];
-    #[inline(always)]
-    unsafe fn values<L: Lanes>(_: L, y: L) -> [L; MOST] {
-        // SAFETY: as the lanes'.
-        unsafe {
-            let zero = L::splat(0.0);
-            [L::splat(1.0), y, y.mul(y), zero, zero, zero]
-        }
-    }
-    #[inline(always)]
-    unsafe fn slopes<L: Lanes>(_: L, y: L) -> [L; 3] {
-        // SAFETY: as the lanes'.
-        unsafe { [L::splat(1.0), y.add(y), L::splat(0.0)] }
+/// The terms of a sample: as [`Terms::Moments`] has them, or as [`Terms::Ratio`].
+#[inline(always)]
+fn values<V: Vectors, const MOMENTS: bool>(v: V, x: V::F, y: V::F) -> [V::F; MOST] {
+    let (zero, one) = (v.splat(0.0), v.splat(1.0));
+    if MOMENTS {
+        [one, x, y, v.mul(x, x), v.mul(y, y), v.mul(x, y)]
+    } else {
+        [one, y, v.mul(y, y), zero, zero, zero]
     }
 }
 
-struct Moments;
-
-impl Kind for Moments {
-    const COUNT: usize = 6;
-    const ACTIVE: &'static [usize] = &[2, 4, 5];
-    #[inline(always)]
-    unsafe fn values<L: Lanes>(x: L, y: L) -> [L; MOST] {
-        // SAFETY: as the lanes'.
-        unsafe { [L::splat(1.0), x, y, x.mul(x), y.mul(y), x.mul(y)] }
-    }
-    #[inline(always)]
-    unsafe fn slopes<L: Lanes>(x: L, y: L) -> [L; 3] {
-        // SAFETY: as the lanes'.
-        unsafe { [L::splat(1.0), y.add(y), x] }
-    }
+/// Derivatives of the active terms in y.
+#[inline(always)]
+fn slopes<V: Vectors, const MOMENTS: bool>(v: V, x: V::F, y: V::F) -> [V::F; 3] {
+    [v.splat(1.0), v.add(y, y), if MOMENTS { x } else { v.splat(0.0) }]
 }
 
 /// Adds the sums of some runs to `out`: `bins x terms`, then `bins x terms x 12` derivatives.
@@ -67,41 +42,29 @@ pub(super) fn chunk(
     gradient: bool,
     out: &mut [f64],
 ) {
-    macro_rules! go {
-        ($kind:ident, $grad:literal) => {
-            dispatch!(simd, kernel::<$kind, $grad>, (
-                layout: &SampleLayout,
-                runs: &[Run],
-                moving: &Moving<'_>,
-                map: &PerMap,
-                out: &mut [f64],
-            ))
-        };
-    }
     match (terms, gradient) {
-        (Terms::Ratio, false) => go!(Ratio, false),
-        (Terms::Ratio, true) => go!(Ratio, true),
-        (Terms::Moments, false) => go!(Moments, false),
-        (Terms::Moments, true) => go!(Moments, true),
+        (Terms::Ratio, false) => sums::<false, false>(simd, layout, runs, moving, map, out),
+        (Terms::Ratio, true) => sums::<false, true>(simd, layout, runs, moving, map, out),
+        (Terms::Moments, false) => sums::<true, false>(simd, layout, runs, moving, map, out),
+        (Terms::Moments, true) => sums::<true, true>(simd, layout, runs, moving, map, out),
     }
 }
 
-/// # Safety
-/// As [`Lanes`].
-#[inline(always)]
-unsafe fn kernel<L: Lanes, K: Kind, const GRAD: bool>(
-    layout: &SampleLayout,
-    runs: &[Run],
-    moving: &Moving<'_>,
-    map: &PerMap,
-    out: &mut [f64],
-) {
-    let (sums, derivatives) = out.split_at_mut(layout.bins * K::COUNT);
-    for run in runs {
-        // SAFETY: the instruction set is the caller's; the layout pads its arrays by a vector.
-        unsafe {
-            let prepared = Prepared::<L>::new(moving, layout, map, run);
-            let zero = L::splat(0.0);
+kernel! {
+    fn sums<V, const MOMENTS: bool, const GRAD: bool>(
+        v,
+        layout: &SampleLayout,
+        runs: &[Run],
+        moving: &Moving<'_>,
+        map: &PerMap,
+        out: &mut [f64],
+    ) {
+        let terms = if MOMENTS { Terms::Moments.count() } else { Terms::Ratio.count() };
+        let active = active(MOMENTS);
+        let (sums, derivatives) = out.split_at_mut(layout.bins * terms);
+        for run in runs {
+            let prepared = Prepared::new(v, moving, layout, map, run);
+            let zero = v.splat(0.0);
             let mut s = [zero; MOST];
             let mut g = [[zero; 12]; 3];
             let mut border = [[zero; 12]; MOST];
@@ -110,27 +73,27 @@ unsafe fn kernel<L: Lanes, K: Kind, const GRAD: bool>(
             let end = run.start + run.len as usize;
             while at < end {
                 let count = (end - at).min(LANES);
-                if let Some(v) = prepared.sample::<GRAD>(at, count) {
+                if let Some(sample) = prepared.sample::<GRAD>(at, count) {
                     let x = prepared.fixed(at);
-                    let values = K::values(x, v.y);
-                    s[0] = s[0].add(v.w);
-                    for k in 1..K::COUNT {
-                        s[k] = s[k].add(v.w.mul(values[k]));
+                    let values = values::<V, MOMENTS>(v, x, sample.y);
+                    s[0] = v.add(s[0], sample.w);
+                    for k in 1..terms {
+                        s[k] = v.add(s[k], v.mul(sample.w, values[k]));
                     }
                     if GRAD {
-                        let slopes = K::slopes(x, v.y);
-                        for k in 0..K::ACTIVE.len() {
-                            let c = v.w.mul(slopes[k]);
+                        let slopes = slopes::<V, MOMENTS>(v, x, sample.y);
+                        for k in 0..active.len() {
+                            let c = v.mul(sample.w, slopes[k]);
                             for r in 0..3 {
-                                outer(&mut g[k], r, c.mul(v.dy[r]), &v.local);
+                                outer(v, &mut g[k], r, v.mul(c, sample.dy[r]), &sample.local);
                             }
                         }
-                        if let Some(dw) = v.dw {
+                        if let Some(dw) = sample.dw {
                             any_border = true;
-                            for k in 0..K::COUNT {
+                            for k in 0..terms {
                                 for r in 0..3 {
-                                    let c = if k == 0 { dw[r] } else { dw[r].mul(values[k]) };
-                                    outer(&mut border[k], r, c, &v.local);
+                                    let c = if k == 0 { dw[r] } else { v.mul(dw[r], values[k]) };
+                                    outer(v, &mut border[k], r, c, &sample.local);
                                 }
                             }
                         }
@@ -139,17 +102,17 @@ unsafe fn kernel<L: Lanes, K: Kind, const GRAD: bool>(
                 at += LANES;
             }
             let bin = run.bin as usize;
-            for k in 0..K::COUNT {
-                sums[bin * K::COUNT + k] += s[k].sum();
+            for k in 0..terms {
+                sums[bin * terms + k] += v.sum(s[k]);
             }
             if GRAD {
-                let of_bin = &mut derivatives[bin * K::COUNT * 12..(bin + 1) * K::COUNT * 12];
-                for (k, &term) in K::ACTIVE.iter().enumerate() {
-                    flush(&g[k], run.origin, &mut of_bin[term * 12..]);
+                let of_bin = &mut derivatives[bin * terms * 12..(bin + 1) * terms * 12];
+                for (k, &term) in active.iter().enumerate() {
+                    flush(v, &g[k], run.origin, &mut of_bin[term * 12..]);
                 }
                 if any_border {
-                    for (k, b) in border.iter().take(K::COUNT).enumerate() {
-                        flush(b, run.origin, &mut of_bin[k * 12..]);
+                    for (k, b) in border.iter().take(terms).enumerate() {
+                        flush(v, b, run.origin, &mut of_bin[k * 12..]);
                     }
                 }
             }
@@ -158,34 +121,28 @@ unsafe fn kernel<L: Lanes, K: Kind, const GRAD: bool>(
 }
 
 /// Adds `c * (local, 1)` to row `r` of a 3x4 sum.
-///
-/// # Safety
-/// As [`Lanes`].
 #[inline(always)]
-pub(super) unsafe fn outer<L: Lanes>(sum: &mut [L; 12], r: usize, c: L, local: &[L; 3]) {
-    // SAFETY: the caller's.
-    unsafe {
-        for a in 0..3 {
-            sum[4 * r + a] = sum[4 * r + a].add(c.mul(local[a]));
-        }
-        sum[4 * r + 3] = sum[4 * r + 3].add(c);
+pub(super) fn outer<V: Vectors>(
+    v: V,
+    sum: &mut [V::F; 12],
+    r: usize,
+    c: V::F,
+    local: &[V::F; 3],
+) {
+    for a in 0..3 {
+        sum[4 * r + a] = v.add(sum[4 * r + a], v.mul(c, local[a]));
     }
+    sum[4 * r + 3] = v.add(sum[4 * r + 3], c);
 }
 
 /// Adds lane sums over local coordinates to `out`.
-///
-/// # Safety
-/// As [`Lanes`].
 #[inline(always)]
-pub(super) unsafe fn flush<L: Lanes>(sum: &[L; 12], origin: [u32; 3], out: &mut [f64]) {
-    // SAFETY: the caller's.
-    unsafe {
-        let mut totals = [0.0; 12];
-        for (t, v) in totals.iter_mut().zip(sum) {
-            *t = v.sum();
-        }
-        to_image(totals, origin, out);
+pub(super) fn flush<V: Vectors>(v: V, sum: &[V::F; 12], origin: [u32; 3], out: &mut [f64]) {
+    let mut totals = [0.0; 12];
+    for (t, lanes) in totals.iter_mut().zip(sum) {
+        *t = v.sum(*lanes);
     }
+    to_image(totals, origin, out);
 }
 
 /// The check of [`chunk`]: every sample adds to the counters of its bin, one by one, in double
@@ -203,15 +160,10 @@ pub(super) fn direct(
     let (sums, derivatives) = out.split_at_mut(layout.bins * count);
     for run in runs {
         for at in run.start..run.start + run.len as usize {
-            // SAFETY: plain lanes need no instruction set; the layout pads its arrays by a vector.
-            let (sample, x) = unsafe {
-                let prepared = Prepared::<Plain>::new(moving, layout, map, run);
-                (prepared.sample::<true>(at, 1), prepared.fixed(at).to_array()[0])
-            };
-            let Some(v) = sample else { continue };
-            // SAFETY: as above.
-            let first = |l: Plain| f64::from(unsafe { l.to_array() }[0]);
-            let (w, x, y) = (first(v.w), f64::from(x), first(v.y));
+            let prepared = Prepared::new(Portable, moving, layout, map, run);
+            let Some(v) = prepared.sample::<true>(at, 1) else { continue };
+            let first = |lanes: Lanes| f64::from(lanes[0]);
+            let (w, x, y) = (first(v.w), first(prepared.fixed(at)), first(v.y));
             let (values, slopes) = match terms {
                 Terms::Ratio => ([1.0, y, y * y, 0., 0., 0.], [0.0, 1.0, 2.0 * y, 0., 0., 0.]),
                 Terms::Moments => {

@@ -2,16 +2,12 @@
 
 use std::ops::Range;
 
-use crate::cpu::simd::{LANES, Lanes, Vectors};
+use crate::cpu::simd::{LANE, LANES, Vectors};
 use crate::ops::resample::in_order;
 use crate::{AffineMap, Dims};
 
 /// Positions along a row are differences from exact points this many voxels apart.
 pub(super) const BLOCK: usize = 16 * LANES;
-
-/// The numbers of the lanes.
-pub(super) const LANE: Lanes =
-    [0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15.];
 
 /// The grid of a source and the map to it, with its axes [in order](in_order).
 #[derive(Debug, Clone)]

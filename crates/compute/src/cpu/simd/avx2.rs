@@ -173,6 +173,28 @@ impl Vectors for Avx2 {
         both!(i => _mm256_mullo_epi32(a[i], b[i]))
     }
     #[inline(always)]
+    fn min_int(self, a: Self::I, b: Self::I) -> Self::I {
+        both!(i => _mm256_min_epi32(a[i], b[i]))
+    }
+    #[inline(always)]
+    fn and_int(self, a: Self::I, b: Self::I) -> Self::I {
+        both!(i => _mm256_and_si256(a[i], b[i]))
+    }
+    #[inline(always)]
+    fn shift_right<const BITS: u32>(self, a: Self::I) -> Self::I {
+        both!(i => _mm256_srl_epi32(a[i], _mm_cvtsi32_si128(BITS as i32)))
+    }
+    #[inline(always)]
+    fn load_int(self, from: &[u32; LANES]) -> Self::I {
+        // SAFETY: `from` is sixteen readable numbers, and `self` proves the instructions.
+        unsafe {
+            [
+                _mm256_loadu_si256(from.as_ptr().cast()),
+                _mm256_loadu_si256(from.as_ptr().add(8).cast()),
+            ]
+        }
+    }
+    #[inline(always)]
     fn store_int(self, value: Self::I, to: &mut [i32; LANES]) {
         // SAFETY: `to` is sixteen writable numbers, and `self` proves the instructions.
         unsafe {

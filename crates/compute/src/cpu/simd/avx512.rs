@@ -129,6 +129,23 @@ impl Vectors for Avx512 {
         has!(_mm512_mullo_epi32(a, b))
     }
     #[inline(always)]
+    fn min_int(self, a: Self::I, b: Self::I) -> Self::I {
+        has!(_mm512_min_epi32(a, b))
+    }
+    #[inline(always)]
+    fn and_int(self, a: Self::I, b: Self::I) -> Self::I {
+        has!(_mm512_and_si512(a, b))
+    }
+    #[inline(always)]
+    fn shift_right<const BITS: u32>(self, a: Self::I) -> Self::I {
+        has!(_mm512_srli_epi32::<BITS>(a))
+    }
+    #[inline(always)]
+    fn load_int(self, from: &[u32; LANES]) -> Self::I {
+        // SAFETY: `from` is sixteen readable numbers, and `self` proves the instructions.
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+    }
+    #[inline(always)]
     fn store_int(self, value: Self::I, to: &mut [i32; LANES]) {
         // SAFETY: `to` is sixteen writable numbers, and `self` proves the instructions.
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), value) }

@@ -12,7 +12,7 @@ pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
 pub(crate) use portable::Portable;
-pub(crate) use vectors::{LANES, Lanes, Vectors};
+pub(crate) use vectors::{LANE, LANES, Lanes, Vectors};
 
 use crate::error::{ComputeError, Result};
 

@@ -121,6 +121,22 @@ impl Vectors for Portable {
         lanes!(l => a[l].wrapping_mul(b[l]))
     }
     #[inline(always)]
+    fn min_int(self, a: Self::I, b: Self::I) -> Self::I {
+        lanes!(l => a[l].min(b[l]))
+    }
+    #[inline(always)]
+    fn and_int(self, a: Self::I, b: Self::I) -> Self::I {
+        lanes!(l => a[l] & b[l])
+    }
+    #[inline(always)]
+    fn shift_right<const BITS: u32>(self, a: Self::I) -> Self::I {
+        lanes!(l => ((a[l] as u32) >> BITS) as i32)
+    }
+    #[inline(always)]
+    fn load_int(self, from: &[u32; LANES]) -> Self::I {
+        lanes!(l => from[l] as i32)
+    }
+    #[inline(always)]
     fn store_int(self, value: Self::I, to: &mut [i32; LANES]) {
         *to = value;
     }

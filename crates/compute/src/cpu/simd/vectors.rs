@@ -9,6 +9,10 @@ pub(crate) const LANES: usize = 16;
 /// Sixteen numbers in memory.
 pub(crate) type Lanes = [f32; LANES];
 
+/// The number of each lane.
+pub(crate) const LANE: Lanes =
+    [0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15.];
+
 /// A SIMD level that this processor has: a value of the type is the proof of that.
 pub(crate) trait Vectors: Copy {
     /// Sixteen `f32`.
@@ -67,6 +71,14 @@ pub(crate) trait Vectors: Copy {
     fn add_int(self, a: Self::I, b: Self::I) -> Self::I;
     /// a b, wrapping
     fn mul_int(self, a: Self::I, b: Self::I) -> Self::I;
+    /// The smaller one.
+    fn min_int(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Bit by bit.
+    fn and_int(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Bits moved towards the lowest, zeros after them.
+    fn shift_right<const BITS: u32>(self, a: Self::I) -> Self::I;
+    /// From memory, bit by bit.
+    fn load_int(self, from: &[u32; LANES]) -> Self::I;
     /// To memory.
     fn store_int(self, value: Self::I, to: &mut [i32; LANES]);
 
@@ -118,4 +130,17 @@ pub(crate) trait Vectors: Copy {
 
     /// Lane j of row i becomes lane i of row j.
     fn transpose(self, rows: [Self::F; LANES]) -> [Self::F; LANES];
+
+    /// The sum of all lanes in double precision: halves are added to each other, again and again.
+    #[inline(always)]
+    fn sum(self, a: Self::F) -> f64 {
+        let mut lanes = [0.0; LANES];
+        self.store(a, &mut lanes);
+        let mut s = [0.0f64; 8];
+        for l in 0..8 {
+            s[l] = f64::from(lanes[l]) + f64::from(lanes[l + 8]);
+        }
+        let a = [s[0] + s[4], s[1] + s[5], s[2] + s[6], s[3] + s[7]];
+        (a[0] + a[2]) + (a[1] + a[3])
+    }
 }

@@ -4,9 +4,9 @@
 //! depend on how the voxels are shared among the threads. An entry is wrong by at most half a unit for
 //! each of its voxels, beside the rounding of the windows.
 
-use crate::cpu::histogram::windows::{Columns, dispatch, place, slopes as window_slopes, weights};
-use crate::cpu::lanes::{LANES, Lanes};
-use crate::cpu::{Cpu, CpuBuffer, Simd};
+use crate::cpu::histogram::windows::{Columns, place, slopes as window_slopes, weights};
+use crate::cpu::simd::{LANE, LANES, Vectors, kernel};
+use crate::cpu::{Cpu, CpuBuffer};
 use crate::ops::histogram::{Binning, ParzenBins};
 
 /// The voxels of a task of slopes.
@@ -77,21 +77,15 @@ fn sixteen(image: &[f32], at: usize) -> [f32; LANES] {
 
 /// The lowest of the four entries that sixteen voxels touch, the place between the middle two, and
 /// which values are within the range.
-///
-/// # Safety
-/// As [`Lanes`].
 #[inline(always)]
-unsafe fn entries<L: Lanes>(pair: &Pair<'_>, at: usize) -> (L::Int, L, L::Mask) {
-    // SAFETY: the caller's; loads are of arrays of sixteen.
-    unsafe {
-        let rows = pair.rows;
-        let f = L::load(sixteen(pair.fixed, at).as_ptr());
-        let m = L::load(sixteen(pair.moving, at).as_ptr());
-        let row = f.sub(L::splat(rows.low)).mul(L::splat(rows.per_value));
-        let row = row.max(L::splat(0.0)).min(L::splat(rows.last)).trunc();
-        let (column, t, within) = place(&pair.columns, m);
-        (L::int_add(L::int_mul(row, L::int_splat(rows.width)), column), t, within)
-    }
+fn entries<V: Vectors>(v: V, pair: &Pair<'_>, at: usize) -> (V::I, V::F, V::M) {
+    let rows = pair.rows;
+    let f = v.load(&sixteen(pair.fixed, at));
+    let m = v.load(&sixteen(pair.moving, at));
+    let row = v.mul(v.sub(f, v.splat(rows.low)), v.splat(rows.per_value));
+    let row = v.to_int(v.min(v.max(row, v.splat(0.0)), v.splat(rows.last)));
+    let (column, t, within) = place(v, &pair.columns, m);
+    (v.add_int(v.mul_int(row, v.splat_int(rows.width)), column), t, within)
 }
 
 /// The sums of weights, given the largest.
@@ -122,57 +116,42 @@ pub(super) fn histogram(cpu: &Cpu, pair: &Pair<'_>, most: f64, entries: usize) -
     sums.into_iter().map(|sum| sum as f64 * unit).collect()
 }
 
-/// Counts voxels; `counts` are one or two tables.
-fn count(
-    simd: Simd,
-    pair: &Pair<'_>,
-    range: std::ops::Range<usize>,
-    scale: f32,
-    counts: &mut [u64],
-) {
-    dispatch!(simd, count_kernel, (
+kernel! {
+    /// Counts voxels; `counts` are one or two tables.
+    fn count<V>(
+        v,
         pair: &Pair<'_>,
         range: std::ops::Range<usize>,
         scale: f32,
         counts: &mut [u64],
-    ));
-}
-
-/// # Safety
-/// As [`Lanes`].
-#[inline(always)]
-unsafe fn count_kernel<L: Lanes>(
-    pair: &Pair<'_>,
-    range: std::ops::Range<usize>,
-    scale: f32,
-    counts: &mut [u64],
-) {
-    let two = counts.len() >= 2 * (pair.rows.last as usize + 1) * pair.rows.width as usize;
-    let half = if two { counts.len() / 2 } else { 0 };
-    let (even, odd) = (0, half);
-    for at in range.clone().step_by(LANES) {
-        // SAFETY: the instruction set is the caller's; loads are of arrays of sixteen.
-        let (first, taps) = unsafe {
-            let (first, t, _) = entries::<L>(pair, at);
-            let mut w = L::splat(scale);
+    ) {
+        let two = counts.len() >= 2 * (pair.rows.last as usize + 1) * pair.rows.width as usize;
+        let half = if two { counts.len() / 2 } else { 0 };
+        let (even, odd) = (0, half);
+        for at in range.clone().step_by(LANES) {
+            let (entry, t, _) = entries(v, pair, at);
+            let mut w = v.splat(scale);
             if let Some(weights) = pair.weights {
-                w = w.mul(L::load(sixteen(weights, at).as_ptr()));
+                w = v.mul(w, v.load(&sixteen(weights, at)));
             }
             if range.end - at < LANES {
-                w = w.keep(L::first(range.end - at));
+                let within = v.lt(v.load(&LANE), v.splat((range.end - at) as f32));
+                w = v.select(within, w, v.splat(0.0));
             }
-            let b = weights(t);
-            let mut units = [[0; LANES]; 4];
+            let b = weights(v, t);
+            let mut taps = [[0; LANES]; 4];
             for k in 0..4 {
-                units[k] = L::int_to_array(b[k].mul(w).add(L::splat(0.5)).trunc());
+                v.store_int(v.to_int(v.add(v.mul(b[k], w), v.splat(0.5))), &mut taps[k]);
             }
-            (L::int_to_array(first), units)
-        };
-        for l in 0..LANES {
-            let table = if l % 2 == 0 { even } else { odd };
-            if let Some(four) = counts[table..].get_mut(first[l] as usize..first[l] as usize + 4) {
-                for k in 0..4 {
-                    four[k] += taps[k][l] as u64;
+            let mut first = [0; LANES];
+            v.store_int(entry, &mut first);
+            for l in 0..LANES {
+                let table = if l % 2 == 0 { even } else { odd };
+                let first = first[l] as usize;
+                if let Some(four) = counts[table..].get_mut(first..first + 4) {
+                    for k in 0..4 {
+                        four[k] += taps[k][l] as u64;
+                    }
                 }
             }
         }
@@ -186,39 +165,25 @@ pub(super) fn slopes(cpu: &Cpu, pair: &Pair<'_>, table: &[f32], slope: &mut [f32
     });
 }
 
-/// The slope from voxel `first` on.
-fn of_chunk(simd: Simd, pair: &Pair<'_>, table: &[f32], first: usize, out: &mut [f32]) {
-    // The kernel reads entries of the table that follow from the rows and columns.
-    assert!(table.len() >= (pair.rows.last as usize + 1) * pair.rows.width as usize);
-    dispatch!(simd, slope_kernel, (
-        pair: &Pair<'_>,
-        table: &[f32],
-        first: usize,
-        out: &mut [f32],
-    ));
-}
-
-/// # Safety
-/// As [`Lanes`]; `table` must hold `bins x columns` entries.
-#[inline(always)]
-unsafe fn slope_kernel<L: Lanes>(pair: &Pair<'_>, table: &[f32], first: usize, out: &mut [f32]) {
-    for (i, out) in out.chunks_mut(LANES).enumerate() {
-        let at = first + i * LANES;
-        // SAFETY: the instruction set is the caller's; loads are of arrays of sixteen; rows and
-        // columns are held within the table.
-        let values = unsafe {
-            let (entry, t, within) = entries::<L>(pair, at);
-            let d = window_slopes(t);
-            let mut slope = L::splat(0.0);
+kernel! {
+    /// The slope from voxel `first` on.
+    fn of_chunk<V>(v, pair: &Pair<'_>, table: &[f32], first: usize, out: &mut [f32]) {
+        for (i, out) in out.chunks_mut(LANES).enumerate() {
+            let at = first + i * LANES;
+            let (entry, t, within) = entries(v, pair, at);
+            let d = window_slopes(v, t);
+            let mut slope = v.splat(0.0);
             for k in 0..4 {
-                slope = slope.add(L::gather(table.as_ptr().add(k), entry).mul(d[k]));
+                slope = v.add(slope, v.mul(v.gather(&table[k..], entry), d[k]));
             }
-            let mut slope = slope.mul(L::splat(pair.columns.per_value)).keep(within);
+            let slope = v.mul(slope, v.splat(pair.columns.per_value));
+            let mut slope = v.select(within, slope, v.splat(0.0));
             if let Some(weights) = pair.weights {
-                slope = slope.mul(L::load(sixteen(weights, at).as_ptr()));
+                slope = v.mul(slope, v.load(&sixteen(weights, at)));
             }
-            slope.to_array()
-        };
-        out.copy_from_slice(&values[..out.len()]);
+            let mut values = [0.0; LANES];
+            v.store(slope, &mut values);
+            out.copy_from_slice(&values[..out.len()]);
+        }
     }
 }
