@@ -32,7 +32,7 @@
 //! # Example
 //!
 //! ```
-//! use voxalign_compute::ops::filter::Method;
+//! use voxalign_compute::ops::filter::GaussianMethod;
 //! use voxalign_compute::ops::reduce::Reduction;
 //! use voxalign_compute::ops::resample::Interpolation;
 //! use voxalign_compute::{Device, Dims, Result, cpu::Cpu};
@@ -41,7 +41,7 @@
 //! fn difference<D: Device>(device: &D, image: &[f32], dims: Dims, shift: [f64; 3]) -> Result<f64> {
 //!     let src = device.upload(image)?;
 //!     let mut smooth = device.alloc(src_len(dims))?;
-//!     device.gaussian(&src, dims, [1.5; 3], Method::Recursive, &mut smooth)?;
+//!     device.gaussian(&src, dims, [1.5; 3], GaussianMethod::Recursive, &mut smooth)?;
 //!     // Index of the output to index of the input.
 //!     let map = [
 //!         [1.0, 0.0, 0.0, shift[0]],

@@ -4,9 +4,9 @@
 
 use proptest::prelude::*;
 use voxalign_compute::cpu::Cpu;
-use voxalign_compute::ops::filter::Method;
+use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::reduce::Reduction::{Dot, Max, Min, Sum};
-use voxalign_compute::ops::resample::{Interpolation, LabelRule};
+use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::ops::{Filter, Reduce, Resample, Stencil};
 use voxalign_compute::{AffineMap, Dims, IDENTITY, Memory};
 
@@ -38,7 +38,13 @@ fn dot(cpu: &Cpu, a: &[f32], b: &[f32]) -> f64 {
     cpu.reduce(&[&a, &b], &[Dot(0, 1)]).unwrap()[0]
 }
 
-fn smoothed(cpu: &Cpu, src: &[f32], dims: Dims, sigma: [f64; 3], method: Method) -> Vec<f32> {
+fn smoothed(
+    cpu: &Cpu,
+    src: &[f32],
+    dims: Dims,
+    sigma: [f64; 3],
+    method: GaussianMethod,
+) -> Vec<f32> {
     let src = cpu.upload(src).unwrap();
     let mut out = cpu.alloc(src.as_slice().len()).unwrap();
     cpu.gaussian(&src, dims, sigma, method, &mut out).unwrap();
@@ -79,7 +85,7 @@ proptest! {
             }
         }
         let mut chosen = cpu.alloc::<i32>(n).unwrap();
-        for rule in [LabelRule::Nearest, LabelRule::Majority] {
+        for rule in [LabelInterpolation::Nearest, LabelInterpolation::Majority] {
             for field in [None, Some(&field)] {
                 cpu.warp_labels(&labels, src_dims, &map, field, out_dims, rule, -1, &mut chosen).unwrap();
                 prop_assert!(chosen.as_slice().iter().all(|&l| l >= -1 && l < labels.as_slice().len() as i32));
@@ -113,7 +119,7 @@ proptest! {
         recursive in any::<bool>(),
     ) {
         let cpu = cpu();
-        let method = if recursive { Method::Recursive } else { Method::Fir };
+        let method = if recursive { GaussianMethod::Recursive } else { GaussianMethod::Fir };
         let sum: Vec<f32> = a.iter().zip(&b).map(|(a, b)| 2.0 * a - b).collect();
         let [a, b, sum] = [a, b, sum].map(|v| smoothed(&cpu, &v, dims, sigma, method));
         for ((a, b), sum) in a.iter().zip(&b).zip(&sum) {

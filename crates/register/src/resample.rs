@@ -7,7 +7,7 @@
 
 use crate::error::Result;
 use rayon::prelude::*;
-use voxalign_compute::ops::resample::{Interpolation, LabelRule};
+use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::{AffineMap, Device};
 use voxalign_image::{
     Affine, Grid, ImageError, LabelMap, Matrix3, Transform, Vector3, VectorField, Volume,
@@ -85,7 +85,7 @@ pub fn labels_onto<D: Device>(
     moving: &LabelMap,
     reference: &Grid,
     transform: &Transform,
-    rule: LabelRule,
+    rule: LabelInterpolation,
     outside: i32,
 ) -> Result<LabelMap> {
     let way = Way::new(device, reference, transform, moving.grid())?;
@@ -325,7 +325,7 @@ mod tests {
         let cpu = Cpu::new(Some(1)).unwrap();
         let t = Transform::identity();
         let map = Volume::filled(grid(), 7);
-        let same = labels_onto(&cpu, &map, &grid(), &t, LabelRule::Majority, 0).unwrap();
+        let same = labels_onto(&cpu, &map, &grid(), &t, LabelInterpolation::Majority, 0).unwrap();
         assert_eq!(same, map);
     }
 }

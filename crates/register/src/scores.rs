@@ -9,7 +9,7 @@ use crate::resample::{MovingImage, labels_onto};
 use crate::verdict::Check;
 use std::collections::BTreeMap;
 use voxalign_compute::Device;
-use voxalign_compute::ops::resample::{Interpolation, LabelRule};
+use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_image::{LabelMap, Transform, Volume};
 
 /// Bins of the joint histogram of the scores.
@@ -111,7 +111,7 @@ impl Scoring<'_> {
         image.data_mut().iter_mut().filter(|v| v.is_nan()).for_each(|v| *v = self.outside);
         let labels = self.moving_labels;
         let labels = labels
-            .map(|m| labels_onto(device, m, grid, transform, LabelRule::Nearest, 0))
+            .map(|m| labels_onto(device, m, grid, transform, LabelInterpolation::Nearest, 0))
             .transpose()?;
         let overlap = match (self.fixed_labels, &labels) {
             (Some(fixed), Some(warped)) => Some(compare_labels(fixed, warped, None, self.rule)?),

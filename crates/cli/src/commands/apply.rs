@@ -13,7 +13,7 @@ use crate::progress::Talk;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use voxalign_compute::on_device;
-use voxalign_compute::ops::resample::LabelRule;
+use voxalign_compute::ops::resample::LabelInterpolation;
 use voxalign_io::image::{self, DataType, ImageInfo};
 use voxalign_io::points;
 use voxalign_register::resample::{MovingImage, labels_onto};
@@ -198,8 +198,8 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
         )?;
         let outside = label_outside(args.outside)?;
         let rule = match interpolation {
-            Interpolation::Nearest => LabelRule::Nearest,
-            _ => LabelRule::Majority,
+            Interpolation::Nearest => LabelInterpolation::Nearest,
+            _ => LabelInterpolation::Majority,
         };
         let map = files::labels(&args.input)?;
         let warped = on_device!(&machine.device, |device| {

@@ -14,7 +14,7 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     device.field_norms(&field, [1.0; 3], &mut norms)?;
     for (name, step) in [("half a voxel", 0.5), ("three voxels", 3.0)] {
         bench.measure("flow", format!("advance by {name}"), 36 * n, || {
-            let limit = Limit { largest: &norms, index: 0, step, only_down: false };
+            let limit = Limit { largest: &norms, index: 0, step };
             let step = Step { scale: [1.0; 3], limit: Some(limit) };
             device.advance(&field, &field, &step, dims, &mut out)
         })?;
@@ -43,5 +43,5 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     })?;
     let mut halves = device.alloc(3 * n)?;
     bench.measure("flow", "to half precision", 18 * n, || device.to_half(&field, &mut halves))?;
-    bench.measure("flow", "from half precision", 18 * n, || device.of_half(&halves, &mut out))
+    bench.measure("flow", "from half precision", 18 * n, || device.to_single(&halves, &mut out))
 }

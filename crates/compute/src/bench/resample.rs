@@ -3,7 +3,7 @@
 use super::Bench;
 use crate::device::Device;
 use crate::error::{Result, voxels};
-use crate::ops::resample::{Interpolation, LabelRule};
+use crate::ops::resample::{Interpolation, LabelInterpolation};
 use crate::{AffineMap, Dims, IDENTITY};
 
 /// A rotation by 10 degrees about each axis and 5 % of scaling, around the centre.
@@ -58,7 +58,7 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let labels: Vec<i32> = wave.iter().map(|v| v.round() as i32).collect();
     let labels = device.upload_vec(labels)?;
     let mut chosen = device.alloc(n)?;
-    for rule in [LabelRule::Nearest, LabelRule::Majority] {
+    for rule in [LabelInterpolation::Nearest, LabelInterpolation::Majority] {
         bench.measure("resample", format!("labels {rule:?}"), 8 * n, || {
             device.warp_labels(&labels, dims, &map, None, dims, rule, 0, &mut chosen)
         })?;

@@ -8,7 +8,8 @@ use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::Filter;
 use crate::ops::filter::{
-    Method, RECURSIVE_FROM, Recursion, SIGMA_NONE, check_gaussian, check_images, fir_weights,
+    GaussianMethod, RECURSIVE_FROM, Recursion, SIGMA_NONE, check_gaussian, check_images,
+    fir_weights,
 };
 
 impl Filter for Cpu {
@@ -17,7 +18,7 @@ impl Filter for Cpu {
         src: &CpuBuffer<f32>,
         dims: Dims,
         sigma: [f64; 3],
-        method: Method,
+        method: GaussianMethod,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
         check_gaussian(dims, src.len(), sigma, method, out.len())?;
@@ -42,7 +43,7 @@ impl Filter for Cpu {
 }
 
 /// The Gaussians of those axes that have one.
-fn gaussians(dims: Dims, sigma: [f64; 3], method: Method) -> [Option<Gaussian>; 3] {
+fn gaussians(dims: Dims, sigma: [f64; 3], method: GaussianMethod) -> [Option<Gaussian>; 3] {
     [0, 1, 2]
         .map(|a| (dims[a] > 1 && sigma[a] >= SIGMA_NONE).then(|| Gaussian::new(sigma[a], method)))
 }
@@ -55,9 +56,9 @@ enum Gaussian {
 }
 
 impl Gaussian {
-    fn new(sigma: f64, method: Method) -> Self {
+    fn new(sigma: f64, method: GaussianMethod) -> Self {
         match method {
-            Method::Recursive if sigma >= RECURSIVE_FROM => {
+            GaussianMethod::Recursive if sigma >= RECURSIVE_FROM => {
                 Self::Recursive(Recursion::gaussian(sigma))
             }
             _ => Self::Fir(fir_weights(sigma).iter().map(|&w| w as f32).collect()),

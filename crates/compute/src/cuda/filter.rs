@@ -12,7 +12,7 @@ use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
 use crate::ops::Filter;
 use crate::ops::filter::{
-    Method, RECURSIVE_FROM, SIGMA_NONE, Section, check_gaussian, check_images, fir_weights,
+    GaussianMethod, RECURSIVE_FROM, SIGMA_NONE, Section, check_gaussian, check_images, fir_weights,
 };
 
 static RECURSIVE: LazyLock<Program> =
@@ -41,7 +41,7 @@ impl Filter for Cuda {
         src: &CudaBuffer<f32>,
         dims: Dims,
         sigma: [f64; 3],
-        method: Method,
+        method: GaussianMethod,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         check_gaussian(dims, src.len(), sigma, method, out.len())?;
@@ -69,10 +69,10 @@ impl Filter for Cuda {
 }
 
 /// The Gaussians of those axes that have one, of `total` samples.
-fn gaussians(dims: Dims, sigma: [f64; 3], method: Method, total: usize) -> Vec<Pass> {
+fn gaussians(dims: Dims, sigma: [f64; 3], method: GaussianMethod, total: usize) -> Vec<Pass> {
     let passes = (0..3).filter(|&a| dims[a] > 1 && sigma[a] >= SIGMA_NONE).map(|a| {
         let kind = match method {
-            Method::Recursive if sigma[a] >= RECURSIVE_FROM => Kind::Recursive(sigma[a]),
+            GaussianMethod::Recursive if sigma[a] >= RECURSIVE_FROM => Kind::Recursive(sigma[a]),
             _ => Kind::Fir(fir_weights(sigma[a]).iter().map(|&w| w as f32).collect()),
         };
         Pass { lines: Lines::along(dims, a, total), kind }

@@ -38,8 +38,7 @@ const SLICES_OF_STEPS: usize = 8;
 struct Stepping {
     scale: [f64; 3],
     step: f64,
-    limited: u32,
-    only_down: u32,
+    limited: u64,
 }
 
 // SAFETY: numbers without padding, laid out as the structure in the kernels.
@@ -87,12 +86,11 @@ impl Flow for Cuda {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         check_advance(field.len(), velocity.len(), step, dims, out.len())?;
-        let mut by = Stepping { scale: step.scale, step: 1.0, limited: 0, only_down: 0 };
+        let mut by = Stepping { scale: step.scale, step: 1.0, limited: 0 };
         let mut largest = Arg::NULL;
         if let Some(limit) = &step.limit {
             by.step = limit.step;
             by.limited = 1;
-            by.only_down = u32::from(limit.only_down);
             largest = Arg::from_element(limit.largest, limit.index);
         }
         let (tiles, shape) = Tiles::new(self, dims, SLICES_OF_STEPS)?;
@@ -266,7 +264,7 @@ impl Flow for Cuda {
         unsafe { self.launch(&HALVES, "to_half", shape, &args) }
     }
 
-    fn of_half(&self, src: &CudaBuffer<u16>, out: &mut CudaBuffer<f32>) -> Result<()> {
+    fn to_single(&self, src: &CudaBuffer<u16>, out: &mut CudaBuffer<f32>) -> Result<()> {
         check_len("output", src.len(), out.len())?;
         if src.is_empty() {
             return Ok(());
@@ -274,6 +272,6 @@ impl Flow for Cuda {
         let args = [src.into(), src.into(), (src.len() as u64).into(), out.into()];
         let shape = Shape::covering(src.len().div_ceil(8), 256);
         // SAFETY: as for `to_half`.
-        unsafe { self.launch(&HALVES, "of_half", shape, &args) }
+        unsafe { self.launch(&HALVES, "to_single", shape, &args) }
     }
 }

@@ -5,7 +5,7 @@ use super::{Arg, Cuda, CudaBuffer, Program};
 use crate::Dims;
 use crate::device::DeviceBuffer;
 use crate::error::Result;
-use crate::ops::filter::{Method, NARROW_WIDTHS, SIGMA_NONE, fir_weights, narrow_weights};
+use crate::ops::filter::{GaussianMethod, NARROW_WIDTHS, SIGMA_NONE, fir_weights, narrow_weights};
 
 static SMOOTH: Windowed =
     Windowed::new(|| Program::new("smooth", include_str!("kernels/smooth.cu")));
@@ -29,7 +29,12 @@ pub(super) struct Smooth {
 
 impl Smooth {
     /// None where separate passes are faster, or the grid is too large.
-    pub(super) fn new(dims: Dims, sigma: [f64; 3], method: Method, total: usize) -> Option<Self> {
+    pub(super) fn new(
+        dims: Dims,
+        sigma: [f64; 3],
+        method: GaussianMethod,
+        total: usize,
+    ) -> Option<Self> {
         let images = total.checked_div(dims.iter().product()).filter(|&n| n >= FEWEST_IMAGES)?;
         let images = u16::try_from(images).ok()?.into();
         let is_smoothed = |a: &usize| dims[*a] > 1 && sigma[*a] >= SIGMA_NONE;
@@ -46,8 +51,8 @@ impl Smooth {
         for a in 0..3 {
             let of = match (used.contains(&a), method) {
                 (false, _) => vec![1.0],
-                (true, Method::Recursive) => narrow_weights(sigma[a]),
-                (true, Method::Fir) => fir_weights(sigma[a]),
+                (true, GaussianMethod::Recursive) => narrow_weights(sigma[a]),
+                (true, GaussianMethod::Fir) => fir_weights(sigma[a]),
             };
             largest = largest.max(of.len() - 1);
             for (to, from) in weights[a].iter_mut().zip(&of) {

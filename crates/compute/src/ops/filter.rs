@@ -7,7 +7,7 @@ use crate::error::{ComputeError, Result, check_len, voxels};
 
 /// How a Gaussian is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Method {
+pub enum GaussianMethod {
     /// A recursive filter: the cost does not depend on the width. The impulse response is the sum
     /// of two damped oscillations to each side, fitted to the Gaussian (R. Deriche, "Recursively
     /// implementing the Gaussian and its derivatives", INRIA RR-1893, 1993, fourth order); it is
@@ -22,7 +22,7 @@ pub enum Method {
     Fir,
 }
 
-/// The smallest sigma, in voxels, for which [`Method::Recursive`] is recursive; the same on all
+/// The smallest sigma, in voxels, for which [`GaussianMethod::Recursive`] is recursive; the same on all
 /// devices, so that their pyramids agree.
 pub const RECURSIVE_FROM: f64 = 1.0;
 
@@ -47,18 +47,18 @@ pub trait Filter: Memory {
     /// sum to one: a constant stays as it is, to rounding.
     ///
     /// An axis of size 1, or with a sigma below [`SIGMA_NONE`], is left as it is. `src` and `out`
-    /// have the same length. With [`Method::Recursive`] a value that is not finite spreads along the
+    /// have the same length. With [`GaussianMethod::Recursive`] a value that is not finite spreads along the
     /// whole of its lines.
     ///
     /// # Errors
     /// Wrong lengths or sizes; a sigma that is negative or not finite, or above [`MOST_FIR`] with
-    /// [`Method::Fir`].
+    /// [`GaussianMethod::Fir`].
     fn gaussian(
         &self,
         src: &Self::Buffer<f32>,
         dims: Dims,
         sigma: [f64; 3],
-        method: Method,
+        method: GaussianMethod,
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
@@ -90,7 +90,7 @@ pub fn check_images(dims: Dims, src: usize, out: usize) -> Result<()> {
     check_len("output", src, out)
 }
 
-/// The largest sigma of [`Method::Fir`], voxels: all weights are held at once.
+/// The largest sigma of [`GaussianMethod::Fir`], voxels: all weights are held at once.
 pub const MOST_FIR: f64 = 65536.0;
 
 /// Checks the arguments of [`Filter::gaussian`].
@@ -101,14 +101,14 @@ pub fn check_gaussian(
     dims: Dims,
     src: usize,
     sigma: [f64; 3],
-    method: Method,
+    method: GaussianMethod,
     out: usize,
 ) -> Result<()> {
     check_images(dims, src, out)?;
     if let Some(s) = sigma.iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
         return Err(ComputeError::argument("sigma", s, "finite and not negative"));
     }
-    match sigma.iter().find(|s| method == Method::Fir && **s > MOST_FIR) {
+    match sigma.iter().find(|s| method == GaussianMethod::Fir && **s > MOST_FIR) {
         None => Ok(()),
         Some(s) => {
             Err(ComputeError::argument("sigma", s, "at most 65536 where it is not recursive"))
@@ -123,7 +123,7 @@ pub fn fir_weights(sigma: f64) -> Vec<f64> {
 }
 
 /// The same without weights below 5e-4 of that of the centre, which is as near to the Gaussian as
-/// [`Method::Recursive`] is.
+/// [`GaussianMethod::Recursive`] is.
 pub fn narrow_weights(sigma: f64) -> Vec<f64> {
     sampled_weights(sigma, (NARROW_WIDTHS * sigma).floor() as usize)
 }

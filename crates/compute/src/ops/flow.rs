@@ -27,8 +27,6 @@ pub struct Limit<'a, D: Memory> {
     /// The step that the largest velocity makes: `factor = step / largest`, or 0 where that is not
     /// finite.
     pub step: f64,
-    /// Whether a velocity below the step is left as it is: `factor = min(1, step / largest)`.
-    pub only_down: bool,
 }
 
 /// When the inversion of a field ends. By default at 1/1000 voxel, or after 30 iterations.
@@ -182,7 +180,7 @@ pub trait Flow: Memory {
     /// # Errors
     /// Wrong lengths.
     #[allow(clippy::wrong_self_convention)] // `self` is the device, the buffer is what is turned
-    fn of_half(&self, src: &Self::Buffer<u16>, out: &mut Self::Buffer<f32>) -> Result<()>;
+    fn to_single(&self, src: &Self::Buffer<u16>, out: &mut Self::Buffer<f32>) -> Result<()>;
 }
 
 /// Checks the arguments of [`Flow::advance`].
@@ -293,13 +291,9 @@ pub fn check_overshoot(field: usize, dims: Dims, out: usize) -> Result<usize> {
 }
 
 /// The factor of a step whose largest velocity is `largest`: see [`Limit`].
-pub fn factor(largest: f64, step: f64, only_down: bool) -> f64 {
+pub fn factor(largest: f64, step: f64) -> f64 {
     let factor = step / largest;
-    match factor {
-        f if only_down && f >= 1.0 => 1.0,
-        f if f.is_finite() => f,
-        _ => 0.0,
-    }
+    if factor.is_finite() { factor } else { 0.0 }
 }
 
 /// Checks that a scale is finite.

@@ -42,7 +42,7 @@ pub enum Interpolation {
 
 /// How labels between voxels are chosen. No label appears that the neighbours do not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum LabelRule {
+pub enum LabelInterpolation {
     /// The label of the nearest voxel; half-way the one of higher index.
     Nearest,
     /// The label with the largest sum of trilinear weights among the eight neighbours, and of
@@ -102,7 +102,7 @@ pub trait Resample: Filter {
         map: &AffineMap,
         field: Option<&Self::Buffer<f32>>,
         out_dims: Dims,
-        rule: LabelRule,
+        rule: LabelInterpolation,
         outside: i32,
         out: &mut Self::Buffer<i32>,
     ) -> Result<()>;
@@ -181,7 +181,7 @@ pub trait Resample: Filter {
             );
         }
         let mut smooth = self.alloc(n)?;
-        self.gaussian(src, src_dims, sigma, super::filter::Method::Recursive, &mut smooth)?;
+        self.gaussian(src, src_dims, sigma, super::filter::GaussianMethod::Recursive, &mut smooth)?;
         self.warp_affine(&smooth, src_dims, map, out_dims, Interpolation::Linear, outside, out)
     }
 }

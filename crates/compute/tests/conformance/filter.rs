@@ -1,6 +1,6 @@
 //! The filters against sums over all voxels of each line, in `f64`.
 
-use voxalign_compute::ops::filter::{Method, Recursion, SIGMA_NONE};
+use voxalign_compute::ops::filter::{GaussianMethod, Recursion, SIGMA_NONE};
 use voxalign_compute::{Device, Dims};
 
 use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
@@ -59,7 +59,7 @@ fn smoothed<D: Device>(
     src: &[f32],
     dims: Dims,
     sigma: [f64; 3],
-    method: Method,
+    method: GaussianMethod,
 ) -> Vec<f32> {
     let buffer = device.upload(src).unwrap();
     let mut out = device.alloc(src.len()).unwrap();
@@ -72,7 +72,9 @@ fn gaussian<D: Device>(device: &D) {
         let src = Random::new(1).image(dims);
         for sigma in SIGMAS {
             let expected = gaussian_reference(&src, dims, sigma);
-            for (method, tolerance) in [(Method::Fir, 1e-3), (Method::Recursive, 0.4)] {
+            for (method, tolerance) in
+                [(GaussianMethod::Fir, 1e-3), (GaussianMethod::Recursive, 0.4)]
+            {
                 let found = smoothed(device, &src, dims, sigma, method);
                 // Of a range of 250.
                 assert_close(
@@ -89,7 +91,7 @@ fn gaussian<D: Device>(device: &D) {
 fn gaussian_of_constant<D: Device>(device: &D) {
     for dims in SIZES {
         for sigma in [[0.5; 3], [3.0; 3], [40.0, 0.0, 100.0]] {
-            for method in [Method::Fir, Method::Recursive] {
+            for method in [GaussianMethod::Fir, GaussianMethod::Recursive] {
                 let found = smoothed(device, &vec![100.0; len(dims)], dims, sigma, method);
                 assert_close("constant", &found, &vec![100.0; len(dims)], 1e-4);
             }
@@ -104,7 +106,7 @@ fn gaussian_impulse<D: Device>(device: &D) {
     src[128] = 1.0;
     for sigma in [0.7, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0] {
         let expected = gaussian_reference(&src, dims, [sigma; 3]);
-        let found = smoothed(device, &src, dims, [sigma; 3], Method::Recursive);
+        let found = smoothed(device, &src, dims, [sigma; 3], GaussianMethod::Recursive);
         assert_close(&format!("impulse {sigma}"), &found, &expected, 0.001 * expected[128]);
     }
 }
@@ -123,7 +125,7 @@ fn long_lines<D: Device>(device: &D) {
                 let expected = recursion_reference(&all, dims, axis, sigma);
                 let mut sigmas = [0.0; 3];
                 sigmas[axis] = sigma;
-                let found = smoothed(device, &src, dims, sigmas, Method::Recursive);
+                let found = smoothed(device, &src, dims, sigmas, GaussianMethod::Recursive);
                 assert_close(&format!("{dims:?} sigma {sigma}"), &found, &expected, 1e-4);
             }
         }
@@ -239,7 +241,7 @@ fn several_images<D: Device>(device: &D) {
         let all: Vec<Vec<f32>> = (0..images).map(|_| random.image(dims)).collect();
         let joined = device.upload(&all.concat()).unwrap();
         for sigma in SIGMAS.into_iter().chain([[0.5, 2.0, 0.4], [0.0; 3]]) {
-            for method in [Method::Fir, Method::Recursive] {
+            for method in [GaussianMethod::Fir, GaussianMethod::Recursive] {
                 let each: Vec<Vec<f32>> =
                     all.iter().map(|image| smoothed(device, image, dims, sigma, method)).collect();
                 let mut out = device.alloc(images * len(dims)).unwrap();
@@ -250,7 +252,7 @@ fn several_images<D: Device>(device: &D) {
                     assert_eq!(found, each.concat(), "{name}");
                 } else {
                     let expected: Vec<_> = each.concat().iter().map(|&v| f64::from(v)).collect();
-                    let tolerance = if method == Method::Fir { 1e-4 } else { 0.5 };
+                    let tolerance = if method == GaussianMethod::Fir { 1e-4 } else { 0.5 };
                     assert_close(&name, &found, &expected, tolerance);
                 }
                 let mut moved = all.clone();
@@ -283,7 +285,7 @@ fn errors<D: Device>(device: &D) {
     let mut out = device.alloc::<f32>(24).unwrap();
     let mut short = device.alloc::<f32>(23).unwrap();
     let dims = [4, 3, 2];
-    for method in [Method::Fir, Method::Recursive] {
+    for method in [GaussianMethod::Fir, GaussianMethod::Recursive] {
         assert!(device.gaussian(&src, [4, 3, 3], [1.0; 3], method, &mut out).is_err());
         assert!(device.gaussian(&src, [4, 0, 3], [1.0; 3], method, &mut out).is_err());
         assert!(device.gaussian(&src, [usize::MAX; 3], [1.0; 3], method, &mut out).is_err());
@@ -293,13 +295,13 @@ fn errors<D: Device>(device: &D) {
         }
     }
     let none = device.alloc::<f32>(0).unwrap();
-    for method in [Method::Fir, Method::Recursive] {
+    for method in [GaussianMethod::Fir, GaussianMethod::Recursive] {
         let mut half = device.alloc::<f32>(36).unwrap();
         assert!(device.gaussian(&src, dims, [1.0; 3], method, &mut half).is_err());
         assert!(device.gaussian(&none, dims, [1.0; 3], method, &mut out).is_err());
     }
     for sigma in [1e12, f64::MAX] {
-        let found = device.gaussian(&src, dims, [0.0, 1.0, sigma], Method::Fir, &mut out);
+        let found = device.gaussian(&src, dims, [0.0, 1.0, sigma], GaussianMethod::Fir, &mut out);
         assert!(found.unwrap_err().to_string().contains("65536"));
     }
     assert!(device.box_mean(&src, dims, [1; 3], &mut short).is_err());
@@ -311,7 +313,7 @@ fn bits<D: Device>(device: &D) -> Results {
     for dims in SIZES {
         let src = Random::new(3).image(dims);
         for sigma in SIGMAS {
-            for method in [Method::Fir, Method::Recursive] {
+            for method in [GaussianMethod::Fir, GaussianMethod::Recursive] {
                 let name = format!("gaussian {method:?} {dims:?} {sigma:?}");
                 results.push((name, smoothed(device, &src, dims, sigma, method)));
             }

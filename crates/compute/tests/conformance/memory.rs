@@ -4,14 +4,14 @@
 use voxalign_compute::cuda::{Cuda, MemoryLimit};
 use voxalign_compute::ops::elastic::{Boundary, ElasticOperator};
 use voxalign_compute::ops::expression::{param, x};
-use voxalign_compute::ops::filter::Method;
+use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::{Inversion, Limit, Step};
 use voxalign_compute::ops::fourier::spectrum_len;
 use voxalign_compute::ops::histogram::{
     JointMethod, JointScheme, MovingView, Scheme, Terms, Window,
 };
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_compute::ops::resample::{Interpolation, LabelRule};
+use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::ops::sort::KeyRange;
 use voxalign_compute::{ComputeError, Device, Dims, IDENTITY, Memory, Result};
 
@@ -198,7 +198,7 @@ fn labels_and_fields(device: &Cuda) {
     use voxalign_compute::ops::Resample;
     let n = len(DIMS);
     let labels: Vec<i32> = image(DIMS, 3).iter().map(|v| (2.0 * v) as i32).collect();
-    for rule in [LabelRule::Nearest, LabelRule::Majority] {
+    for rule in [LabelInterpolation::Nearest, LabelInterpolation::Majority] {
         for with_field in [false, true] {
             run_out(device, "warp_labels", |d| {
                 let labels = d.upload(&labels)?;
@@ -233,10 +233,10 @@ fn filter(device: &Cuda) {
     let (a, n) = (image(DIMS, 3), len(DIMS));
     let wide = [3.0, 2.5, 2.0];
     for (method, sigma) in [
-        (Method::Recursive, SIGMA),
-        (Method::Recursive, wide),
-        (Method::Fir, SIGMA),
-        (Method::Fir, [0.0, 0.0, 1.0]),
+        (GaussianMethod::Recursive, SIGMA),
+        (GaussianMethod::Recursive, wide),
+        (GaussianMethod::Fir, SIGMA),
+        (GaussianMethod::Fir, [0.0, 0.0, 1.0]),
     ] {
         map(device, "gaussian", &a, n, |a, out| device.gaussian(a, DIMS, sigma, method, out));
         map(device, "gaussian of a field", &field(), 3 * n, |f, out| {
@@ -397,7 +397,7 @@ fn flow(device: &Cuda) {
     map(device, "advance", &field(), 3 * n, |f, out| {
         let mut norms = device.alloc::<f64>(3)?;
         device.field_norms(f, scale, &mut norms)?;
-        let limit = Limit { largest: &norms, index: 0, step: 0.4, only_down: true };
+        let limit = Limit { largest: &norms, index: 0, step: 0.4 };
         device.advance(f, f, &Step { scale, limit: Some(limit) }, DIMS, out)
     });
     run_out(device, "invert_field", |d| {
@@ -424,7 +424,7 @@ fn flow(device: &Cuda) {
     map(device, "halves", &field(), 3 * n, |f, out| {
         let mut half = device.alloc::<u16>(3 * n)?;
         device.to_half(f, &mut half)?;
-        device.of_half(&half, out)
+        device.to_single(&half, out)
     });
 }
 

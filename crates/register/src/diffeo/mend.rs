@@ -3,7 +3,7 @@
 use super::measures::stays_inside;
 use crate::error::Result;
 use voxalign_compute::ops::elementwise::{param, x};
-use voxalign_compute::ops::filter::Method;
+use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::{Device, DeviceBuffer, Dims, IDENTITY};
@@ -96,9 +96,9 @@ fn smooth_near<D: Device>(
     device.box_mean(&mask, dims, [REACH; 3], &mut wide)?;
     device.eval(&x(0).gt(param(0)), &[&wide], &[1e-6], None, &mut mask)?;
     let touched = device.reduce(&[&mask], &[Reduction::Sum(0)])?[0] as usize;
-    device.gaussian(&mask, dims, [1.0; 3], Method::Recursive, &mut wide)?;
+    device.gaussian(&mask, dims, [1.0; 3], GaussianMethod::Recursive, &mut wide)?;
     let mut smooth = device.alloc::<f32>(field.len())?;
-    device.gaussian(field, dims, [1.0; 3], Method::Recursive, &mut smooth)?;
+    device.gaussian(field, dims, [1.0; 3], GaussianMethod::Recursive, &mut smooth)?;
     device.blend_fields(Some(&smooth), &wide, field)?;
     Ok(touched)
 }

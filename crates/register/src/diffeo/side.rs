@@ -4,7 +4,7 @@ use super::channel::{ChannelSimilarity, DeviceImage, Moved, seen};
 use super::options::{DeformOptions, StepRule};
 use super::solver::{self, Solver};
 use crate::error::Result;
-use voxalign_compute::ops::filter::Method;
+use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::{Limit, Step};
 use voxalign_compute::ops::resample::grid_map;
 use voxalign_compute::{Device, Dims};
@@ -86,7 +86,13 @@ impl<D: Device> Side<D> {
         device.advance(&self.field, velocity, step, self.dims, &mut self.spare)?;
         if total_sigma > 0.0 {
             let sigma = [total_sigma; 3];
-            device.gaussian(&self.spare, self.dims, sigma, Method::Recursive, &mut self.field)?;
+            device.gaussian(
+                &self.spare,
+                self.dims,
+                sigma,
+                GaussianMethod::Recursive,
+                &mut self.field,
+            )?;
         } else {
             std::mem::swap(&mut self.field, &mut self.spare);
         }
@@ -174,7 +180,7 @@ impl<D: Device> Mover<D> {
         side: &mut Side<D>,
         options: &DeformOptions,
     ) -> Result<()> {
-        let limit = Limit { largest: &self.norms, index: 0, step: self.step, only_down: false };
+        let limit = Limit { largest: &self.norms, index: 0, step: self.step };
         // Against the force, in voxels along each axis.
         let step = Step { scale: self.spacing.map(|h| -1.0 / h), limit: Some(limit) };
         side.advance(device, &self.velocity, &step, options.total_sigma)

@@ -8,7 +8,7 @@ use crate::metric::range::robust_range;
 use std::sync::Arc;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, select, x};
-use voxalign_compute::ops::filter::{Method, SIGMA_NONE};
+use voxalign_compute::ops::filter::{GaussianMethod, SIGMA_NONE};
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Grid, Vector3};
 
@@ -203,7 +203,7 @@ impl<D: Device> Shrink<'_, D> {
             None
         } else {
             let mut smooth = device.alloc::<f32>(self.grid.len())?;
-            device.gaussian(values, dims, self.sigma, Method::Recursive, &mut smooth)?;
+            device.gaussian(values, dims, self.sigma, GaussianMethod::Recursive, &mut smooth)?;
             Some(smooth)
         };
         let from = smooth.as_ref().unwrap_or(values);

@@ -24,14 +24,14 @@ pub(super) fn to_half(cpu: &Cpu, src: &[f32], out: &mut [u16]) {
 }
 
 /// Each number as single precision. Both have the same length.
-pub(super) fn of_half(cpu: &Cpu, src: &[u16], out: &mut [f32]) {
+pub(super) fn to_single(cpu: &Cpu, src: &[u16], out: &mut [f32]) {
     let wide = has_conversions();
     cpu.chunks_mut(out, CHUNK, |i, out| {
         let src = &src[i * CHUNK..][..out.len()];
         #[cfg(target_arch = "x86_64")]
         if wide {
             // SAFETY: the processor has the instructions.
-            unsafe { x86::of_half(src, out) };
+            unsafe { x86::to_single(src, out) };
             return;
         }
         let _ = wide;
@@ -110,7 +110,7 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx,f16c")]
-    pub(super) fn of_half(src: &[u16], out: &mut [f32]) {
+    pub(super) fn to_single(src: &[u16], out: &mut [f32]) {
         let (groups, rest) = src.as_chunks::<8>();
         let (out, out_rest) = out.as_chunks_mut::<8>();
         for (from, to) in groups.iter().zip(out) {
@@ -162,7 +162,7 @@ mod tests {
         let cpu = Cpu::new(Some(1)).unwrap();
         let all: Vec<u16> = (0..=u16::MAX).collect();
         let mut singles = vec![0.0; all.len()];
-        of_half(&cpu, &all, &mut singles);
+        to_single(&cpu, &all, &mut singles);
         assert!(all.iter().zip(&singles).all(|(&h, s)| single(h).to_bits() == s.to_bits()));
         let numbers: Vec<f32> =
             (0..1u32 << 20).map(|i| f32::from_bits(i.wrapping_mul(4099) ^ 0x2aaa)).collect();

@@ -30,7 +30,7 @@ impl Flow for Cpu {
         check_advance(field.len(), velocity.len(), step, dims, out.len())?;
         let mut by = 1.0;
         if let Some(limit) = &step.limit {
-            by = factor(limit.largest.as_slice()[limit.index], limit.step, limit.only_down);
+            by = factor(limit.largest.as_slice()[limit.index], limit.step);
         }
         let scale = step.scale.map(|s| (by * s) as f32);
         let (field, velocity) = (field.as_slice(), velocity.as_slice());
@@ -129,9 +129,9 @@ impl Flow for Cpu {
         Ok(())
     }
 
-    fn of_half(&self, src: &CpuBuffer<u16>, out: &mut CpuBuffer<f32>) -> Result<()> {
+    fn to_single(&self, src: &CpuBuffer<u16>, out: &mut CpuBuffer<f32>) -> Result<()> {
         check_len("output", src.len(), out.len())?;
-        half::of_half(self, src.as_slice(), out.as_mut_slice());
+        half::to_single(self, src.as_slice(), out.as_mut_slice());
         Ok(())
     }
 }

@@ -116,11 +116,7 @@ impl<'a, V: Vectors> Prepared<'a, V> {
             v,
             moving,
             layout,
-            linear: [
-                splat3(v, map.linear[0]),
-                splat3(v, map.linear[1]),
-                splat3(v, map.linear[2]),
-            ],
+            linear: [splat3(v, map.linear[0]), splat3(v, map.linear[1]), splat3(v, map.linear[2])],
             base: splat3(v, map.base(run.origin)),
             last: splat3(v, moving.last),
             slope: splat3(v, moving.slope),
@@ -168,11 +164,8 @@ impl<'a, V: Vectors> Prepared<'a, V> {
         let i0 = v.min_int(v.to_int(q[0]), v.splat_int(m.cell[0]));
         let i1 = v.min_int(v.to_int(q[1]), v.splat_int(m.cell[1]));
         let i2 = v.min_int(v.to_int(q[2]), v.splat_int(m.cell[2]));
-        let f = [
-            v.sub(q[0], v.to_float(i0)),
-            v.sub(q[1], v.to_float(i1)),
-            v.sub(q[2], v.to_float(i2)),
-        ];
+        let f =
+            [v.sub(q[0], v.to_float(i0)), v.sub(q[1], v.to_float(i1)), v.sub(q[2], v.to_float(i2))];
         let index = v.add_int(
             i0,
             v.add_int(

@@ -122,13 +122,7 @@ kernel! {
 
 /// Adds `c * (local, 1)` to row `r` of a 3x4 sum.
 #[inline(always)]
-pub(super) fn outer<V: Vectors>(
-    v: V,
-    sum: &mut [V::F; 12],
-    r: usize,
-    c: V::F,
-    local: &[V::F; 3],
-) {
+pub(super) fn outer<V: Vectors>(v: V, sum: &mut [V::F; 12], r: usize, c: V::F, local: &[V::F; 3]) {
     for a in 0..3 {
         sum[4 * r + a] = v.add(sum[4 * r + a], v.mul(c, local[a]));
     }

@@ -5,7 +5,7 @@ use super::warp::{Field, Rows, displacement, moved, task_rows};
 use crate::Dims;
 use crate::cpu::Cpu;
 use crate::cpu::simd::{LANES, kernel};
-use crate::ops::resample::LabelRule;
+use crate::ops::resample::LabelInterpolation;
 
 /// Warps labels by the map and the field, if there is one. All lengths have been checked.
 #[allow(clippy::too_many_arguments)]
@@ -15,7 +15,7 @@ pub(super) fn warp(
     geometry: &Geometry,
     field: Option<Field<'_>>,
     dims: Dims,
-    rule: LabelRule,
+    rule: LabelInterpolation,
     outside: i32,
     out: &mut [i32],
 ) {
@@ -24,8 +24,12 @@ pub(super) fn warp(
     cpu.chunks_mut(out, rows * dims[0], |task, out| {
         let rows = Rows { first: task * rows, dims };
         match rule {
-            LabelRule::Nearest => labels::<false>(simd, src, geometry, field, rows, outside, out),
-            LabelRule::Majority => labels::<true>(simd, src, geometry, field, rows, outside, out),
+            LabelInterpolation::Nearest => {
+                labels::<false>(simd, src, geometry, field, rows, outside, out)
+            }
+            LabelInterpolation::Majority => {
+                labels::<true>(simd, src, geometry, field, rows, outside, out)
+            }
         }
     });
 }

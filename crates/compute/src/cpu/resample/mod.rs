@@ -12,7 +12,7 @@ use crate::device::{DeviceBuffer, Memory};
 use crate::error::{Result, check_len, voxels};
 use crate::ops::Resample;
 use crate::ops::resample::{
-    Interpolation, LabelRule, check_compose, check_resample_field, check_warp,
+    Interpolation, LabelInterpolation, check_compose, check_resample_field, check_warp,
 };
 use crate::{AffineMap, Dims};
 use position::Geometry;
@@ -84,7 +84,7 @@ impl Resample for Cpu {
         map: &AffineMap,
         field: Option<&CpuBuffer<f32>>,
         out_dims: Dims,
-        rule: LabelRule,
+        rule: LabelInterpolation,
         outside: i32,
         out: &mut CpuBuffer<i32>,
     ) -> Result<()> {

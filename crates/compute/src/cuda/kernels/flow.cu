@@ -8,7 +8,7 @@
 struct Stepping {
     double scale[3];
     double step;
-    u32 limited, only_down;
+    u64 limited;
 };
 
 // A grid of at most 2^31 - 1 voxels.
@@ -83,8 +83,7 @@ KERNEL(advance, AT_ONCE(TILE_THREADS, 3), IN(float) field, IN(float) velocity, S
         if (by.limited) {
             factor = by.step / largest[0];
             // Written so that what is not a number becomes zero.
-            if (by.only_down && factor >= 1.0) factor = 1.0;
-            else if (!(fabs(factor) < INFINITY_D)) factor = 0.0;
+            if (!(fabs(factor) < INFINITY_D)) factor = 0.0;
         }
         scale[rank] = (float)(factor * by.scale[rank]);
     }

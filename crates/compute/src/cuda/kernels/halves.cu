@@ -45,7 +45,7 @@ KERNEL(to_half, 256, IN(float) src, u64 n, OUT(u32) pairs, OUT(u16) out) {
     }
 }
 
-KERNEL(of_half, 256, IN(u16) src, IN(u32) pairs, u64 n, OUT(float) out) {
+KERNEL(to_single, 256, IN(u16) src, IN(u32) pairs, u64 n, OUT(float) out) {
     const u64 i = global_thread();
     if (8 * i + 7 < n) {
         const uint4 p = load4(pairs, i);

@@ -10,7 +10,7 @@ use crate::device::DeviceBuffer;
 use crate::error::{Result, check_len, voxels};
 use crate::ops::Resample;
 use crate::ops::resample::{
-    Interpolation, LabelRule, check_compose, check_resample_field, check_warp, in_order,
+    Interpolation, LabelInterpolation, check_compose, check_resample_field, check_warp, in_order,
 };
 use crate::{AffineMap, Dims};
 
@@ -190,7 +190,7 @@ impl Resample for Cuda {
         map: &AffineMap,
         field: Option<&CudaBuffer<f32>>,
         out_dims: Dims,
-        rule: LabelRule,
+        rule: LabelInterpolation,
         outside: i32,
         out: &mut CudaBuffer<i32>,
     ) -> Result<()> {
@@ -199,10 +199,10 @@ impl Resample for Cuda {
         let geometry = Geometry::new(src_dims, map);
         let (tiles, shape) = Tiles::new(self, out_dims, SLICES)?;
         let kernel = match (field.is_some(), rule) {
-            (false, LabelRule::Nearest) => "labels_affine_nearest",
-            (false, LabelRule::Majority) => "labels_affine_majority",
-            (true, LabelRule::Nearest) => "labels_field_nearest",
-            (true, LabelRule::Majority) => "labels_field_majority",
+            (false, LabelInterpolation::Nearest) => "labels_affine_nearest",
+            (false, LabelInterpolation::Majority) => "labels_affine_majority",
+            (true, LabelInterpolation::Nearest) => "labels_field_nearest",
+            (true, LabelInterpolation::Majority) => "labels_field_majority",
         };
         let args = [
             src.into(),

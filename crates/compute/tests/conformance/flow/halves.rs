@@ -6,7 +6,7 @@ use voxalign_compute::Device;
 pub(super) fn halves<D: Device>(device: &D) {
     let all: Vec<u16> = (0..=u16::MAX).collect();
     let mut singles = device.alloc::<f32>(all.len()).unwrap();
-    device.of_half(&device.upload(&all).unwrap(), &mut singles).unwrap();
+    device.to_single(&device.upload(&all).unwrap(), &mut singles).unwrap();
     let singles = device.into_host(singles).unwrap();
     let expected = |bits: u16| {
         let (exponent, mantissa) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
@@ -47,7 +47,7 @@ pub(super) fn halves<D: Device>(device: &D) {
         device.to_half(&device.upload(&numbers[..length]).unwrap(), &mut out).unwrap();
         assert!(device.into_host(out).unwrap() == nearest[..length], "halves");
         let mut back = device.alloc::<f32>(length).unwrap();
-        device.of_half(&device.upload(&nearest[..length]).unwrap(), &mut back).unwrap();
+        device.to_single(&device.upload(&nearest[..length]).unwrap(), &mut back).unwrap();
         let back = device.into_host(back).unwrap();
         assert!(back.iter().zip(&nearest).all(|(&v, &h)| f64::from(v) == expected(h)));
     }

@@ -1,6 +1,6 @@
 //! Warping of labels.
 
-use voxalign_compute::ops::resample::{Interpolation, LabelRule};
+use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::{Device, Dims, IDENTITY};
 
 use super::{displaced, field, is_at_jump, is_inside, maps, pairs, position, value};
@@ -37,10 +37,10 @@ fn labels<D: Device>(device: &D) {
         let some = field(out_dims, 0.4);
         for map in maps(dims) {
             for (rule, field) in [
-                (LabelRule::Nearest, None),
-                (LabelRule::Nearest, Some(&some)),
-                (LabelRule::Majority, None),
-                (LabelRule::Majority, Some(&some)),
+                (LabelInterpolation::Nearest, None),
+                (LabelInterpolation::Nearest, Some(&some)),
+                (LabelInterpolation::Majority, None),
+                (LabelInterpolation::Majority, Some(&some)),
             ] {
                 let mut out = device.alloc(len(out_dims)).unwrap();
                 let uploaded = field.map(|f| device.upload(f).unwrap());
@@ -65,7 +65,7 @@ fn labels<D: Device>(device: &D) {
                     }
                     if !is_inside(p, dims) {
                         assert_eq!(found, NONE);
-                    } else if rule == LabelRule::Nearest {
+                    } else if rule == LabelInterpolation::Nearest {
                         let mask: Vec<f64> = src.iter().map(|&l| f64::from(l)).collect();
                         assert_eq!(f64::from(found), value(&mask, dims, p, Interpolation::Nearest));
                     } else {
@@ -84,7 +84,7 @@ fn labels<D: Device>(device: &D) {
         let buffer = device.upload(&src).unwrap();
         let mut out = device.alloc(1).unwrap();
         let half = [[1.0, 0.0, 0.0, 0.5], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]];
-        let rule = LabelRule::Majority;
+        let rule = LabelInterpolation::Majority;
         device.warp_labels(&buffer, [2, 1, 1], &half, None, [1; 3], rule, NONE, &mut out).unwrap();
         assert_eq!(device.into_host(out).unwrap(), [2]);
     }
@@ -103,7 +103,7 @@ fn ties<D: Device>(device: &D) {
     let zero = device.alloc::<f32>(3 * len(out_dims)).unwrap();
     for field in [None, Some(&zero)] {
         let mut out = device.alloc(len(out_dims)).unwrap();
-        let rule = LabelRule::Nearest;
+        let rule = LabelInterpolation::Nearest;
         device.warp_labels(&buffer, dims, &half, field, out_dims, rule, -1, &mut out).unwrap();
         let expected: Vec<i32> = indices(out_dims)
             .map(|at| src[crate::support::offset(dims, at.map(|i| i + 1))])
@@ -113,7 +113,7 @@ fn ties<D: Device>(device: &D) {
 }
 
 fn errors<D: Device>(device: &D) {
-    let (dims, rule) = ([4, 3, 2], LabelRule::Majority);
+    let (dims, rule) = ([4, 3, 2], LabelInterpolation::Majority);
     let (src, mut out) = (device.alloc::<i32>(24).unwrap(), device.alloc::<i32>(24).unwrap());
     let field = device.alloc::<f32>(24).unwrap();
     assert!(device.warp_labels(&src, dims, &IDENTITY, None, [4, 3, 1], rule, 0, &mut out).is_err());
@@ -128,7 +128,7 @@ fn bits<D: Device>(device: &D) -> Results {
         let labels = device.upload(&label_image(dims)).unwrap();
         let field = device.upload(&field(out_dims, 0.7)).unwrap();
         for map in maps(dims) {
-            for rule in [LabelRule::Nearest, LabelRule::Majority] {
+            for rule in [LabelInterpolation::Nearest, LabelInterpolation::Majority] {
                 for field in [None, Some(&field)] {
                     let mut out = device.alloc(len(out_dims)).unwrap();
                     device

@@ -1,6 +1,6 @@
 //! Resampling of images against interpolation at each point by itself, in `f64`.
 
-use voxalign_compute::ops::filter::Method;
+use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::resample::{Interpolation, antialias_sigma, downsampled_dims, grid_map};
 use voxalign_compute::{AffineMap, Device, Dims, IDENTITY};
 
@@ -357,7 +357,7 @@ fn resizing<D: Device>(device: &D) {
             let map = grid_map(dims, out_dims);
             let mut smooth = device.alloc(len(dims)).unwrap();
             let sigma = antialias_sigma(&map);
-            device.gaussian(&src, dims, sigma, Method::Recursive, &mut smooth).unwrap();
+            device.gaussian(&src, dims, sigma, GaussianMethod::Recursive, &mut smooth).unwrap();
             let smooth = device.into_host(smooth).unwrap();
             let expected =
                 warped(device, &smooth, dims, &map, None, out_dims, Interpolation::Linear);

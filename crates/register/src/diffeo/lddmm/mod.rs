@@ -94,7 +94,7 @@ impl<D: Device> Kept<D> {
         match self {
             Kept::Single(v) => Ok(v),
             Kept::Half(v) => {
-                device.of_half(v, room)?;
+                device.to_single(v, room)?;
                 Ok(room)
             }
         }

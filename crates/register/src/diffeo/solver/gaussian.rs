@@ -1,7 +1,7 @@
 //! Smoothing of forces by a Gaussian: the practical alternative to an operator.
 
 use voxalign_compute::Device;
-use voxalign_compute::ops::filter::Method;
+use voxalign_compute::ops::filter::GaussianMethod;
 
 use super::{Solution, Solver};
 use crate::error::Result;
@@ -23,7 +23,7 @@ impl<D: Device> Smoothing<D> {
 
 impl<D: Device> Solver<D> for Smoothing<D> {
     fn solve(&mut self, f: &D::Buffer<f32>, v: &mut D::Buffer<f32>) -> Result<Solution> {
-        self.device.gaussian(f, self.dims, [self.sigma; 3], Method::Recursive, v)?;
+        self.device.gaussian(f, self.dims, [self.sigma; 3], GaussianMethod::Recursive, v)?;
         Ok(Solution { iterations: 1, residual: None })
     }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
 use voxalign_compute::Device;
-use voxalign_compute::ops::resample::LabelRule;
+use voxalign_compute::ops::resample::LabelInterpolation;
 use voxalign_image::LabelMap;
 use voxalign_register::Choice;
 use voxalign_register::compare::{OverlapRule, compare_labels};
@@ -104,7 +104,7 @@ pub(super) fn measure<D: Device>(
                     &labels.moving,
                     labels.fixed.grid(),
                     &result.transform(),
-                    LabelRule::Nearest,
+                    LabelInterpolation::Nearest,
                     0,
                 )?;
                 let scores = compare_labels(&labels.fixed, &warped, None, &labels.rule)?;

@@ -1,7 +1,6 @@
 //! Help, versions, and what clap refuses.
 
-mod common;
-use common::Place;
+use crate::common::Place;
 
 const COMMANDS: [&str; 11] = [
     "affine", "deform", "demo", "apply", "invert", "compose", "compare", "info", "convert",

@@ -1,11 +1,6 @@
 //! The same registration on other devices gives the same answer.
 
-// A check that does not hold is a panic; a test that is skipped says so.
-#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;

@@ -1,9 +1,6 @@
 //! `invert`, `compose`, and transforms in `convert` and `info`.
 
-#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
-
-mod common;
-use common::{Place, grid, motion};
+use crate::common::{Place, grid, motion};
 use voxalign_image::{Affine, Displacement, Transform, Vector3, VectorField};
 use voxalign_io::transform::{Geometry, read, write};
 

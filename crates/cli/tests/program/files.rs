@@ -1,7 +1,6 @@
 //! `info` and `convert`.
 
-mod common;
-use common::{Place, grid, head};
+use crate::common::{Place, grid, head};
 use voxalign_image::{Affine, Volume};
 use voxalign_io::image::{DataType, read_info, read_labels, read_volume};
 
@@ -47,7 +46,7 @@ fn info_of_points() {
 #[test]
 fn every_image_format() {
     let place = Place::new();
-    let turned = grid([9, 8, 7], 2.0).moved(&common::motion()).unwrap();
+    let turned = grid([9, 8, 7], 2.0).moved(&crate::common::motion()).unwrap();
     let image = Volume::from_fn(turned, |x, y, z| (x + 10 * y + 100 * z) as f32);
     place.image_as("a.nii.gz", &image, DataType::I16);
     for name in ["b.nii", "b.hdr", "b.mha", "b.mhd", "b.nrrd", "b.nhdr"] {

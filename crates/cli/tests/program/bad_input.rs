@@ -1,9 +1,6 @@
 //! Bad input to a registration: one clear message, exit code 2, and nothing left behind.
 
-#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
-
-mod common;
-use common::{Place, Run, grid, head};
+use crate::common::{Place, Run, grid, head};
 use std::fs;
 use voxalign_image::{Affine, Vector3, Volume};
 

@@ -1,8 +1,6 @@
 //! End to end on the images that ship with the project.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};

@@ -1,9 +1,6 @@
 //! A deformable registration from files to files.
 
-#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
-
-mod common;
-use common::{Place, names};
+use crate::common::{Place, names};
 use serde_json::Value;
 use std::fs;
 use voxalign_image::{Affine, LabelMap, Vector3, Volume};
@@ -50,17 +47,17 @@ fn bent(p: Vector3<f64>) -> Vector3<f64> {
 
 /// A small pair, `a.nii.gz` and `b.nii.gz`, with label maps `la.nii.gz` and `lb.nii.gz`.
 fn small(place: &Place) {
-    let grids = [common::grid([40, 44, 38], 4.0), common::grid([42, 40, 40], 4.0)];
+    let grids = [crate::common::grid([40, 44, 38], 4.0), crate::common::grid([42, 40, 40], 4.0)];
     let image = |grid: &voxalign_image::Grid, bend: bool| {
         Volume::from_fn(grid.clone(), |x, y, z| {
             let world = grid.index_to_world(Vector3::new(x as f64, y as f64, z as f64));
-            common::value(if bend { bent(world) } else { world })
+            crate::common::value(if bend { bent(world) } else { world })
         })
     };
     let labels = |grid: &voxalign_image::Grid, bend: bool| -> LabelMap {
         Volume::from_fn(grid.clone(), |x, y, z| {
             let world = grid.index_to_world(Vector3::new(x as f64, y as f64, z as f64));
-            common::region(if bend { bent(world) } else { world })
+            crate::common::region(if bend { bent(world) } else { world })
         })
     };
     place.image("a.nii.gz", &image(&grids[0], false));
@@ -267,12 +264,12 @@ fn the_same_bits_for_any_number_of_threads() {
 #[test]
 fn a_2d_pair() {
     let place = Place::new();
-    let flat = common::grid([80, 84, 1], 2.0);
+    let flat = crate::common::grid([80, 84, 1], 2.0);
     let at = |x: usize, y: usize| flat.index_to_world(Vector3::new(x as f64, y as f64, 0.0));
     let bend =
         |p: Vector3<f64>| p + Vector3::new((p[1] / 20.0).sin(), (p[0] / 20.0).cos(), 0.) * 3.0;
     let image = |bend: &dyn Fn(Vector3<f64>) -> Vector3<f64>| {
-        Volume::from_fn(flat.clone(), |x, y, _| common::value(bend(at(x, y))))
+        Volume::from_fn(flat.clone(), |x, y, _| crate::common::value(bend(at(x, y))))
     };
     let options = WriteOptions { dimensions: 2, ..WriteOptions::default() };
     write_volume(place.path("a.nii.gz"), &image(&|p| p), &options).unwrap();
@@ -302,7 +299,7 @@ fn a_bad_affine_part_is_a_bad_verdict() {
     let place = Place::new();
     small(&place);
     let mut state = 1u32;
-    let noise = Volume::from_fn(common::grid([30, 30, 30], 4.0), |_, _, _| {
+    let noise = Volume::from_fn(crate::common::grid([30, 30, 30], 4.0), |_, _, _| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 8) as f32
     });
@@ -318,8 +315,8 @@ fn a_bad_affine_part_is_a_bad_verdict() {
 #[test]
 fn a_start_that_is_far_off_is_a_bad_verdict() {
     let place = Place::new();
-    let fixed = common::grid([40, 44, 36], 4.0);
-    let head = common::head(&fixed, &Affine::identity());
+    let fixed = crate::common::grid([40, 44, 36], 4.0);
+    let head = crate::common::head(&fixed, &Affine::identity());
     place.image("a.nii.gz", &head);
     let off = fixed.moved(&Affine::translation(Vector3::new(48.0, 0.0, 0.0))).unwrap();
     place.image("b.nii.gz", &head.with_grid(off).unwrap());
@@ -414,7 +411,7 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
 /// is the same.
 #[test]
 fn the_documented_configuration_is_complete_and_the_default() {
-    let text = include_str!("../../../docs/deform.toml");
+    let text = include_str!("../../../../docs/deform.toml");
     let place = Place::new();
     small(&place);
     let help = place.line("deform --help").expect(0).out;

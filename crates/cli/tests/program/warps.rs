@@ -1,9 +1,6 @@
 //! Displacement fields in every command.
 
-#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
-
-mod common;
-use common::{Place, grid, head, motion};
+use crate::common::{Place, grid, head, motion};
 use voxalign_image::{Affine, Displacement, Grid, Transform, Vector3, VectorField};
 use voxalign_io::image::{read_info, read_labels, read_volume};
 use voxalign_io::points::{PointConvention, read_points};

@@ -1,9 +1,6 @@
 //! A registration from files to files.
 
-#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
-
-mod common;
-use common::{Place, names};
+use crate::common::{Place, names};
 use serde_json::Value;
 use std::fs;
 use voxalign_image::{Affine, Vector3};
@@ -195,9 +192,9 @@ fn a_2d_pair() {
         ..voxalign_image::AffineParameters::identity(Vector3::zeros())
     }
     .to_affine();
-    let flat = common::grid([80, 84, 1], 2.0);
-    place.image("a.nii.gz", &common::head(&flat, &Affine::identity()));
-    place.image("b.nii.gz", &common::head(&flat, &turn.inverse().unwrap()));
+    let flat = crate::common::grid([80, 84, 1], 2.0);
+    place.image("a.nii.gz", &crate::common::head(&flat, &Affine::identity()));
+    place.image("b.nii.gz", &crate::common::head(&flat, &turn.inverse().unwrap()));
     place.line("affine a.nii.gz b.nii.gz -o out --dof 3").expect(0);
     let found = read(place.path("out/affine.tfm"), &Geometry::default()).unwrap();
     let found = found.to_affine().unwrap();
@@ -234,10 +231,11 @@ fn a_bad_verdict_is_exit_code_1() {
     let place = Place::new();
     place.pair();
     let mut state = 1u32;
-    let noise = voxalign_image::Volume::from_fn(common::grid([30, 30, 30], 4.0), |_, _, _| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as f32
-    });
+    let noise =
+        voxalign_image::Volume::from_fn(crate::common::grid([30, 30, 30], 4.0), |_, _, _| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32
+        });
     place.image("noise.nii.gz", &noise);
     let run = place.line("affine fixed.nii.gz noise.nii.gz -o out").expect(1);
     assert!(run.out.contains("verdict: bad"), "{}", run.out);
@@ -279,7 +277,7 @@ fn an_interrupt_leaves_nothing() {
 /// is the same.
 #[test]
 fn the_documented_configuration_is_complete_and_the_default() {
-    let text = include_str!("../../../docs/affine.toml");
+    let text = include_str!("../../../../docs/affine.toml");
     let place = Place::new();
     place.pair();
     let help = place.line("affine --help").expect(0).out;

@@ -1,9 +1,6 @@
 //! Which device computes: `devices`, `--device`, and the environment variable.
 
-#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
-
-mod common;
-use common::{Place, Run};
+use crate::common::{Place, Run, grid, head};
 use std::process::Command;
 use voxalign_image::{Affine, Transform};
 use voxalign_io::transform::{Geometry, write};
@@ -26,7 +23,7 @@ fn without_gpu(place: &Place, line: &str, device: Option<&str>) -> Run {
 /// A small image `a.nii` and a transform `t.tfm`.
 fn image_and_transform() -> Place {
     let place = Place::new();
-    place.image("a.nii", &common::head(&common::grid([12, 10, 8], 10.0), &Affine::identity()));
+    place.image("a.nii", &head(&grid([12, 10, 8], 10.0), &Affine::identity()));
     let shift = Transform::Affine(Affine::translation(voxalign_image::Vector3::new(5.0, 0.0, 0.0)));
     write(place.path("t.tfm"), &shift, &Geometry::default()).unwrap();
     place

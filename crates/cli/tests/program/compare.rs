@@ -1,7 +1,6 @@
 //! `compare`.
 
-mod common;
-use common::{Place, grid};
+use crate::common::{Place, grid};
 use voxalign_image::Volume;
 
 #[test]

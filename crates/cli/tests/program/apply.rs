@@ -1,9 +1,6 @@
 //! Images, label maps and points through transforms.
 
-#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
-
-mod common;
-use common::{Place, grid, head, regions};
+use crate::common::{Place, grid, head, regions};
 use voxalign_image::{Affine, Displacement, Grid, Transform, Vector3, VectorField, Volume};
 use voxalign_io::image::{read_info, read_labels, read_volume};
 use voxalign_io::transform::{Geometry, write};

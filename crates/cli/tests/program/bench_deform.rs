@@ -1,9 +1,6 @@
 //! `voxalign bench deform` as a program.
 
-#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
-
-mod common;
-use common::Place;
+use crate::common::Place;
 
 #[test]
 fn all_parts_are_measured() {

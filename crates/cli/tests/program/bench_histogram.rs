@@ -1,7 +1,6 @@
 //! `voxalign bench histogram` as a program.
 
 // A check that does not hold is a panic.
-#![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 

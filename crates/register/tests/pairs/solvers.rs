@@ -1,7 +1,5 @@
 //! The solvers of the velocities against each other and against the operator.
 
-#![allow(clippy::unwrap_used)]
-
 use proptest::prelude::*;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;

@@ -1,7 +1,6 @@
 //! `demo` and `bench`: the real pair that comes with the program.
 
-mod common;
-use common::{Place, names};
+use crate::common::{Place, names};
 
 #[test]
 fn the_demo_finds_the_way_back() {

@@ -1,10 +1,6 @@
 //! End to end on real images beside the checkout; skipped where they are not.
 
-#![allow(clippy::unwrap_used)] // a failure in a helper is a failure of the test
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};

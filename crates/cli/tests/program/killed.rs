@@ -1,11 +1,8 @@
 //! A program that is killed at any moment leaves outputs that are complete or absent, and old ones
-//! as they were. `VOXALIGN_KILLS=200 cargo test -p voxalign --test killed` kills more often.
+//! as they were. `VOXALIGN_KILLS=200 cargo test -p voxalign --test program killed::` kills more often.
 #![cfg(unix)]
-// A check that does not hold is a panic; what was killed and what was left is told.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-mod common;
-use common::{Place, grid, head, motion, names};
+use crate::common::{Place, grid, head, motion, names};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Stdio;
@@ -187,7 +184,7 @@ impl Job<'_> {
     }
 }
 
-impl common::Run {
+impl crate::common::Run {
     /// The code of a run that did its work, whatever its verdict.
     #[track_caller]
     fn expect_done(self) -> i32 {

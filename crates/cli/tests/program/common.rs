@@ -1,6 +1,4 @@
 //! Running the program and making small images for it.
-#![allow(dead_code)] // each test file uses some of it
-#![allow(clippy::unwrap_used)] // a failure here is a failure of the test
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,6 @@
 //! Deformable registration: shapes, known deformations, symmetry, the same bits.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
-
-mod common;
-
-use common::shipped;
+use crate::common::shipped;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;

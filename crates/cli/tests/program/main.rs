@@ -1,0 +1,20 @@
+//! The program as users meet it: every command, its files, its messages and its exit codes.
+
+// A failure in a helper is a failure of the test; what was killed and what was skipped is told.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
+
+mod affine;
+mod apply;
+mod bad_input;
+mod bench_deform;
+mod bench_histogram;
+mod common;
+mod compare;
+mod deform;
+mod demo;
+mod devices;
+mod files;
+mod help;
+mod killed;
+mod transforms;
+mod warps;

@@ -1,0 +1,11 @@
+//! Registrations of pairs, from made shapes to real images.
+
+// A failure in a helper is a failure of the test; figures and what was skipped are told.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
+
+mod common;
+mod deform;
+mod devices;
+mod real;
+mod shipped;
+mod solvers;
