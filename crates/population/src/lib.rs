@@ -1,0 +1,16 @@
+//! Many images at once.
+//!
+//! [`stream`] runs operators over any number of images in bounded memory: stages that read, bring to
+//! the device, compute, bring back and write overlap as the engines of the machine allow (Ha 2011,
+//! chapter 4).
+//!
+//! # Conventions
+//!
+//! - A result has the same bits for any number of threads and processes, and for any order of the
+//!   images: what is summed over images is summed in fixed point.
+//! - Weights of images are relative; they are divided by their sum.
+
+mod error;
+pub mod stream;
+
+pub use error::{PopulationError, Result};

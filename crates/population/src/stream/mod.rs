@@ -1,0 +1,1 @@
+//! Operators over many images, streamed through bounded memory.
