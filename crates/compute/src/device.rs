@@ -135,5 +135,6 @@ pub trait Device:
     + ops::Elastic
     + ops::Flow
     + ops::Similarity
+    + ops::Accumulate
 {
 }

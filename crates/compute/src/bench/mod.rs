@@ -4,6 +4,7 @@
 //! them. Times are those of the device ([`Memory::seconds`](crate::Memory::seconds)): medians of
 //! several warm runs on buffers that are already there.
 
+mod accumulate;
 mod elastic;
 mod elementwise;
 pub mod explore;
@@ -243,7 +244,8 @@ impl<'a, D: Device> Bench<'a, D> {
 }
 
 /// The families that are measured.
-pub const FAMILIES: [&str; 11] = [
+pub const FAMILIES: [&str; 12] = [
+    "accumulate",
     "elastic",
     "elementwise",
     "filter",
@@ -267,6 +269,7 @@ type Run<D> = for<'a, 'b> fn(&'a mut Bench<'b, D>) -> Result<()>;
 pub fn run<D: Device>(device: &D, settings: &Settings) -> Result<Vec<Measurement>> {
     let mut bench = Bench::new(device, settings)?;
     let of: [Run<D>; FAMILIES.len()] = [
+        accumulate::run,
         elastic::run,
         elementwise::run,
         filter::run,

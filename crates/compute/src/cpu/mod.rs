@@ -21,6 +21,7 @@
 //! # Ok::<(), voxalign_compute::ComputeError>(())
 //! ```
 
+mod accumulate;
 mod elastic;
 mod elementwise;
 mod filter;

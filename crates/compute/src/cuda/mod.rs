@@ -28,6 +28,7 @@
 //! | `VOXALIGN_KERNEL_CACHE` | the folder of compiled kernels |
 //! | `VOXALIGN_CUDA_SYNCHRONOUS=1` | waits after every launch, so that an error names its kernel |
 
+mod accumulate;
 mod cache;
 mod cufft;
 mod elastic;

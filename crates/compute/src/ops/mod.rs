@@ -13,6 +13,7 @@
 //! | [`Similarity`] | local correlation and joint histograms of two images on one grid, with slopes |
 //! | [`Histogram`] | sums over the overlap of two images under an affine map, with derivatives |
 //! | [`Sort`] | stable sorts of keys and pairs |
+//! | [`Accumulate`] | sums over many images in fixed point |
 //!
 //! A trait says for each operator the formula, the lengths of buffers, what is beyond the border and
 //! the errors. A naive `f64` version of each is in `tests/conformance`, against which every backend
@@ -41,6 +42,7 @@
 //! # Ok::<(), voxalign_compute::ComputeError>(())
 //! ```
 
+pub mod accumulate;
 pub mod elastic;
 pub mod elementwise;
 pub mod expression;
@@ -56,6 +58,7 @@ pub mod similarity;
 pub mod sort;
 pub mod stencil;
 
+pub use accumulate::Accumulate;
 pub use elastic::Elastic;
 pub use elementwise::Elementwise;
 pub use filter::Filter;

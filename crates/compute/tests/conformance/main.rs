@@ -86,6 +86,7 @@ macro_rules! on_devices {
 
 /// The files of kernels, each in the list of one family below.
 const KERNEL_FILES: &[&str] = &[
+    "accumulate.cu",
     "check.cu",
     "baselines.cu",
     "elastic.cu",
@@ -128,6 +129,7 @@ fn every_file_of_kernels_is_in_a_list() {
     }
 }
 
+mod accumulate;
 mod elastic;
 mod elementwise;
 mod filter;

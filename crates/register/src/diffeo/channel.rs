@@ -231,6 +231,54 @@ const NOISE: f64 = 1e-4;
 /// The range of calibrated intensities that joint histograms cover.
 const RANGE: (f32, f32) = (-0.05, 1.05);
 
+/// An energy that the device may still be working on.
+pub struct PendingEnergy<D: Device> {
+    terms: Vec<Term<D>>,
+}
+
+/// What is added to an energy: `weight · value / divisor`.
+struct Term<D: Device> {
+    value: Pending<D>,
+    divisor: f64,
+    weight: f64,
+}
+
+enum Pending<D: Device> {
+    Known(f64),
+    OnDevice(D::Buffer<f64>),
+}
+
+impl<D: Device> Default for PendingEnergy<D> {
+    fn default() -> Self {
+        Self { terms: Vec::new() }
+    }
+}
+
+impl<D: Device> PendingEnergy<D> {
+    /// Adds another one.
+    pub fn add(&mut self, other: Self) {
+        self.terms.extend(other.terms);
+    }
+
+    /// The energy, once the device has it.
+    ///
+    /// # Errors
+    /// What failed on the device.
+    pub fn wait(&self, device: &D) -> Result<f64> {
+        let mut energy = 0.0;
+        for term in &self.terms {
+            let value = match &term.value {
+                Pending::Known(value) => *value,
+                Pending::OnDevice(value) => {
+                    device.download(value)?.first().copied().unwrap_or(f64::NAN)
+                }
+            };
+            energy += term.weight * (value / term.divisor);
+        }
+        Ok(energy)
+    }
+}
+
 impl ChannelSimilarity {
     /// The energy, with `slope` its derivative in every value of `moved`, both times the weight: the
     /// formulas are those of [`DeformSimilarity`]. Intensities are calibrated; all buffers have a number
@@ -249,8 +297,44 @@ impl ChannelSimilarity {
         dims: Dims,
         slope: &mut D::Buffer<f32>,
     ) -> Result<f64> {
-        let energy = match self.similarity {
-            DeformSimilarity::Ssd => squared_difference(device, fixed, moved, weights, slope)?,
+        self.start(device, fixed, moved, weights, dims, slope)?.wait(device)
+    }
+
+    /// As [`evaluate`](Self::evaluate), without waiting for the device where that can be done without.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start<D: Device>(
+        &self,
+        device: &D,
+        fixed: &D::Buffer<f32>,
+        moved: &D::Buffer<f32>,
+        weights: Option<&D::Buffer<f32>>,
+        dims: Dims,
+        slope: &mut D::Buffer<f32>,
+    ) -> Result<PendingEnergy<D>> {
+        let mut divisor = 1.0;
+        let value = match self.similarity {
+            DeformSimilarity::Ssd => match weights {
+                None => {
+                    divisor = fixed.len().max(1) as f64;
+                    let mut sum = device.alloc::<f64>(1)?;
+                    let what = [Reduction::SumSquaredDifference(0, 1)];
+                    device.reduce_into(&[moved, fixed], &what, &mut sum)?;
+                    let slopes = (x(0) - x(1)) * param(0);
+                    device.eval(
+                        &slopes,
+                        &[moved, fixed],
+                        &[(2.0 / divisor) as f32],
+                        None,
+                        slope,
+                    )?;
+                    Pending::OnDevice(sum)
+                }
+                Some(weights) => Pending::Known(weighted_squared_difference(
+                    device, fixed, moved, weights, slope,
+                )?),
+            },
             DeformSimilarity::Lncc => {
                 let mut energy = device.alloc::<f64>(1)?;
                 let radius = dims.map(|n| if n > 1 { self.radius } else { 0 });
@@ -264,7 +348,7 @@ impl ChannelSimilarity {
                     slope,
                     &mut energy,
                 )?;
-                device.download(&energy)?.first().copied().unwrap_or(f64::NAN)
+                Pending::OnDevice(energy)
             }
             DeformSimilarity::Mi | DeformSimilarity::Nmi => {
                 let rows = Binning { low: RANGE.0, high: RANGE.1, bins: self.bins };
@@ -277,41 +361,30 @@ impl ChannelSimilarity {
                 };
                 let table = &cost.slopes;
                 device.pair_slopes(fixed, moved, weights, &rows, &columns, table, slope)?;
-                cost.cost
+                Pending::Known(cost.cost)
             }
         };
         if self.weight != 1.0 {
             device.eval_in_place(&(x(0) * param(0)), slope, &[], &[self.weight as f32], None)?;
         }
-        Ok(self.weight * energy)
+        Ok(PendingEnergy { terms: vec![Term { value, divisor, weight: self.weight }] })
     }
 }
 
 /// The mean squared difference `Σ w (m − f)² / Σ w` and its slope.
-fn squared_difference<D: Device>(
+fn weighted_squared_difference<D: Device>(
     device: &D,
     fixed: &D::Buffer<f32>,
     moved: &D::Buffer<f32>,
-    weights: Option<&D::Buffer<f32>>,
+    weights: &D::Buffer<f32>,
     slope: &mut D::Buffer<f32>,
 ) -> Result<f64> {
-    match weights {
-        None => {
-            let n = fixed.len().max(1) as f64;
-            let sum = device.reduce(&[moved, fixed], &[Reduction::SumSquaredDifference(0, 1)])?;
-            let slopes = (x(0) - x(1)) * param(0);
-            device.eval(&slopes, &[moved, fixed], &[(2.0 / n) as f32], None, slope)?;
-            Ok(sum[0] / n)
-        }
-        Some(w) => {
-            let mut total = device.alloc::<f64>(1)?;
-            device.reduce_into(&[w], &[Reduction::Sum(0)], &mut total)?;
-            let slopes = (x(0) - x(1)) * x(2) * 2.0 / scalar(0);
-            device.eval(&slopes, &[moved, fixed, w], &[], Some(&total), slope)?;
-            // Σ w d² / Σ w is half of Σ slope d.
-            let dots = device
-                .reduce(&[slope, moved, fixed], &[Reduction::Dot(0, 1), Reduction::Dot(0, 2)])?;
-            Ok(0.5 * (dots[0] - dots[1]))
-        }
-    }
+    let mut total = device.alloc::<f64>(1)?;
+    device.reduce_into(&[weights], &[Reduction::Sum(0)], &mut total)?;
+    let slopes = (x(0) - x(1)) * x(2) * 2.0 / scalar(0);
+    device.eval(&slopes, &[moved, fixed, weights], &[], Some(&total), slope)?;
+    // Σ w d² / Σ w is half of Σ slope d.
+    let dots =
+        device.reduce(&[slope, moved, fixed], &[Reduction::Dot(0, 1), Reduction::Dot(0, 2)])?;
+    Ok(0.5 * (dots[0] - dots[1]))
 }

@@ -1,6 +1,6 @@
 //! An image that flows, and what moves it.
 
-use super::channel::{ChannelSimilarity, DeviceImage, Moved, seen};
+use super::channel::{ChannelSimilarity, DeviceImage, Moved, PendingEnergy, seen};
 use super::options::{DeformOptions, StepRule};
 use super::solver::{self, Solver};
 use crate::error::Result;
@@ -84,19 +84,7 @@ impl<D: Device> Side<D> {
         total_sigma: f64,
     ) -> Result<()> {
         device.advance(&self.field, velocity, step, self.dims, &mut self.spare)?;
-        if total_sigma > 0.0 {
-            let sigma = [total_sigma; 3];
-            device.gaussian(
-                &self.spare,
-                self.dims,
-                sigma,
-                GaussianMethod::Recursive,
-                &mut self.field,
-            )?;
-        } else {
-            std::mem::swap(&mut self.field, &mut self.spare);
-        }
-        Ok(())
+        smooth_into(device, &mut self.spare, self.dims, total_sigma, &mut self.field)
     }
 
     /// The displacement as it is, with the sizes of its grid; the images are let go.
@@ -104,6 +92,32 @@ impl<D: Device> Side<D> {
     pub fn into_field(self) -> (Dims, D::Buffer<f32>) {
         (self.dims, self.field)
     }
+}
+
+/// Smooths a displacement by a Gaussian, or hands it over as it is where the Gaussian has no width.
+fn smooth_into<D: Device>(
+    device: &D,
+    from: &mut D::Buffer<f32>,
+    dims: Dims,
+    sigma: f64,
+    to: &mut D::Buffer<f32>,
+) -> Result<()> {
+    if sigma > 0.0 {
+        Ok(device.gaussian(from, dims, [sigma; 3], GaussianMethod::Recursive, to)?)
+    } else {
+        std::mem::swap(from, to);
+        Ok(())
+    }
+}
+
+/// What a [`Mover`] keeps for a registration while it serves another one.
+pub struct Kept<D: Device> {
+    /// The last velocity.
+    pub velocity: D::Buffer<f32>,
+    /// The step of the next advance, smallest voxels.
+    pub step: f64,
+    /// The energy of the last step.
+    pub last_energy: f64,
 }
 
 /// Makes velocities of one side from its similarity to references.
@@ -158,10 +172,25 @@ impl<D: Device> Mover<D> {
         metrics: &[ChannelSimilarity],
         weights: Option<&D::Buffer<f32>>,
     ) -> Result<f64> {
-        let mut energy = 0.0;
+        self.start(device, references, moved, metrics, weights)?.wait(device)
+    }
+
+    /// As [`velocity`](Self::velocity), without waiting for the energy where that can be done without.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn start<'a>(
+        &mut self,
+        device: &D,
+        references: impl Iterator<Item = &'a D::Buffer<f32>>,
+        moved: impl Iterator<Item = &'a D::Buffer<f32>>,
+        metrics: &[ChannelSimilarity],
+        weights: Option<&D::Buffer<f32>>,
+    ) -> Result<PendingEnergy<D>> {
+        let mut energy = PendingEnergy::default();
         for (c, ((reference, moved), metric)) in references.zip(moved).zip(metrics).enumerate() {
             let slope = &mut self.slope;
-            energy += metric.evaluate(device, reference, moved, weights, self.dims, slope)?;
+            energy.add(metric.start(device, reference, moved, weights, self.dims, slope)?);
             let (spacing, force) = (self.spacing, &mut self.force);
             device.force(&self.slope, moved, self.dims, spacing, c > 0, force)?;
         }
@@ -180,10 +209,58 @@ impl<D: Device> Mover<D> {
         side: &mut Side<D>,
         options: &DeformOptions,
     ) -> Result<()> {
+        side.advance(device, &self.velocity, &self.next_step(), options.total_sigma)
+    }
+
+    /// As [`advance`](Self::advance), for a displacement by itself. Its second buffer is that of the
+    /// force, which is lost.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn carry(
+        &mut self,
+        device: &D,
+        field: &mut D::Buffer<f32>,
+        total_sigma: f64,
+    ) -> Result<()> {
+        let mut spare = std::mem::replace(&mut self.force, device.alloc(0)?);
+        let moved = device.advance(field, &self.velocity, &self.next_step(), self.dims, &mut spare);
+        if moved.is_ok() {
+            smooth_into(device, &mut spare, self.dims, total_sigma, field)?;
+        }
+        self.force = spare;
+        Ok(moved?)
+    }
+
+    /// The step along the last velocity: against the force, in voxels along each axis.
+    fn next_step(&self) -> Step<'_, D> {
         let limit = Limit { largest: &self.norms, index: 0, step: self.step };
-        // Against the force, in voxels along each axis.
-        let step = Step { scale: self.spacing.map(|h| -1.0 / h), limit: Some(limit) };
-        side.advance(device, &self.velocity, &step, options.total_sigma)
+        Step { scale: self.spacing.map(|h| -1.0 / h), limit: Some(limit) }
+    }
+
+    /// Exchanges what is kept from one step of a registration to the next: the velocity, from which
+    /// solvers start, and the step. None stands for a registration that begins: of the velocity a new
+    /// one is made then.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn exchange(&mut self, device: &D, other: &mut Option<Kept<D>>, first: f64) -> Result<()> {
+        match other {
+            Some(kept) => {
+                std::mem::swap(&mut self.velocity, &mut kept.velocity);
+                std::mem::swap(&mut self.step, &mut kept.step);
+                std::mem::swap(&mut self.last_energy, &mut kept.last_energy);
+            }
+            None => {
+                let velocity = device.alloc(3 * self.dims.iter().product::<usize>())?;
+                let velocity = std::mem::replace(&mut self.velocity, velocity);
+                let (step, last_energy) = (self.step, self.last_energy);
+                *other = Some(Kept { velocity, step, last_energy });
+                (self.step, self.last_energy) = (first, f64::INFINITY);
+                self.solver.restart();
+            }
+        }
+        Ok(())
     }
 
     /// Adapts the step to the energy at hand.

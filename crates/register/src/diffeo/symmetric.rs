@@ -15,6 +15,7 @@ use super::options::DeformOptions;
 use super::side::{Mover, Side};
 use crate::error::{RegisterError, Result};
 use voxalign_compute::ops::elementwise::x;
+use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::{Device, DeviceBuffer, Dims};
 use voxalign_image::{Affine, Grid, Matrix3, Matrix4, Vector3};
 
@@ -97,6 +98,8 @@ pub struct Middle<D: Device> {
     device: D,
     grid: Grid,
     finest: f64,
+    /// The length of voxels at the scale at hand, mm, roughly.
+    target: f64,
     half: Affine,
     /// Fixed, moving.
     sides: [Side<D>; 2],
@@ -131,7 +134,50 @@ impl<D: Device> Middle<D> {
         let sides =
             [Side::new(&device, fixed, half.inverse()?)?, Side::new(&device, moving, half)?];
         let finest = finest(&grid);
-        Ok(Self { device, grid, finest, half, sides, mask, weights: None })
+        Ok(Self { device, grid, finest, target: finest, half, sides, mask, weights: None })
+    }
+
+    /// Exchanges the fixed images at the scale at hand.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn set_fixed(&mut self, images: impl Iterator<Item = DeviceImage<D>>) -> Result<()> {
+        let grid = coarser(&self.grid, factors_for(&self.grid, self.target))?;
+        let back = self.half.inverse()?;
+        self.sides[0].moved.clear();
+        for image in images {
+            self.sides[0].moved.push(Moved::new(&self.device, image, &grid, &back)?);
+        }
+        Ok(())
+    }
+
+    /// The displacement on a grid of the fixed world that carries fixed to moving points before `A`,
+    /// voxels of it, at the scale at hand. `undone` is the start of an inversion, and gets its result:
+    /// empty at the beginning of a scale.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn displacement(
+        &self,
+        fixed: &Grid,
+        undone: &mut D::Buffer<f32>,
+    ) -> Result<D::Buffer<f32>> {
+        let device = &self.device;
+        let [to_fixed, to_moving] = &self.sides;
+        let dims = to_fixed.dims;
+        let middle = coarser(&self.grid, factors_for(&self.grid, self.target))?;
+        if undone.len() != to_fixed.field.len() {
+            *undone = device.alloc(to_fixed.field.len())?;
+        }
+        device.invert_field(&to_fixed.field, dims, Inversion::default(), undone)?;
+        let map = fixed.to_world().then(&self.half).then(middle.to_index()).rows();
+        through(device, undone, &to_moving.field, dims, &map, fixed.dims())
+    }
+
+    /// The moving images at the scale at hand.
+    #[must_use]
+    pub fn moving(&self) -> &[Moved<D>] {
+        &self.sides[1].moved
     }
 
     /// The displacements on the fixed grid that carry fixed to moving points before `A`, and moving
@@ -179,6 +225,7 @@ fn through<D: Device>(
 impl<D: Device> Deformation for Middle<D> {
     fn to_scale(&mut self, scale: &Scale) -> Result<()> {
         let target = self.finest * scale.factor as f64;
+        self.target = target;
         let grid = coarser(&self.grid, factors_for(&self.grid, target))?;
         let device = &self.device;
         let [fixed, moving] = &mut self.sides;

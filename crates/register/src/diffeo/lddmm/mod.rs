@@ -134,6 +134,8 @@ pub struct Path<D: Device> {
     affine: Affine,
     grid: Grid,
     finest: f64,
+    /// The length of voxels at the scale at hand, mm, roughly.
+    target: f64,
     time_steps: usize,
     storage: Storage,
     at_scale: Vec<DeviceImage<D>>,
@@ -164,7 +166,7 @@ impl<D: Device> Path<D> {
         time_steps: usize,
     ) -> Self {
         let free = device.memory().free.map(|f| f / 10 * 8);
-        let (n, channels) = (grid.len() as u64, fixed.len() as u64);
+        let (n, channels) = (grid.len() as u64, moving.len() as u64);
         let storage = Storage::fitting(n, time_steps as u64, channels, free);
         let finest = finest(&grid);
         Self {
@@ -175,6 +177,7 @@ impl<D: Device> Path<D> {
             affine,
             grid,
             finest,
+            target: finest,
             time_steps,
             storage,
             at_scale: Vec::new(),
@@ -190,6 +193,43 @@ impl<D: Device> Path<D> {
     #[must_use]
     pub fn with_storage(self, storage: Storage) -> Self {
         Self { storage, ..self }
+    }
+
+    /// Exchanges what the moving images are compared with, at the scale at hand: images on its grid.
+    /// A path that is made without fixed images needs them at every scale.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn set_references<'a>(
+        &mut self,
+        references: impl Iterator<Item = &'a D::Buffer<f32>>,
+    ) -> Result<()> {
+        let grid = coarser(&self.grid, factors_for(&self.grid, self.target))?;
+        for (c, reference) in references.enumerate() {
+            if let Some(image) = self.at_scale.get_mut(c) {
+                self.device.copy(reference, &mut image.values)?;
+                continue;
+            }
+            let mut values = self.device.alloc::<f32>(grid.len())?;
+            self.device.copy(reference, &mut values)?;
+            let grid = grid.clone();
+            self.at_scale.push(DeviceImage { grid, values, outside: 0.0, open: false });
+        }
+        Ok(())
+    }
+
+    /// The displacement of `φ₁₀` at the scale at hand, voxels of its grid.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn displacement(&self) -> Result<D::Buffer<f32>> {
+        self.flow(false)
+    }
+
+    /// The moving images at the scale at hand.
+    #[must_use]
+    pub fn moved(&self) -> &[Moved<D>] {
+        &self.moved
     }
 
     /// How velocities and images are kept.
@@ -242,6 +282,7 @@ impl<D: Device> Deformation for Path<D> {
     fn to_scale(&mut self, scale: &Scale) -> Result<()> {
         let device = self.device.clone();
         let target = self.finest * scale.factor as f64;
+        self.target = target;
         let grid = coarser(&self.grid, factors_for(&self.grid, target))?;
         self.at_scale.clear();
         self.moved.clear();
@@ -333,14 +374,27 @@ struct Work<D: Device> {
     checkpoints: Vec<D::Buffer<f32>>,
 }
 
+/// What descent keeps of a path from one step to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// The factor of the gradient; none before it is set by the first gradient of a scale.
+    pub rate: Option<f64>,
+    /// The energy before the last step.
+    pub last_energy: f64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { rate: None, last_energy: f64::INFINITY }
+    }
+}
+
 /// One step of gradient descent in all velocities.
 pub struct Lddmm<D: Device> {
     options: DeformOptions,
     metrics: Vec<ChannelSimilarity>,
     work: Option<Work<D>>,
-    /// The factor of the gradient; none before it is set by the first gradient of a scale.
-    rate: Option<f64>,
-    last_energy: f64,
+    pace: Pace,
     history: Vec<PathEnergy>,
     residual: Option<f64>,
 }
@@ -353,11 +407,27 @@ impl<D: Device> Lddmm<D> {
             options,
             metrics,
             work: None,
-            rate: None,
-            last_energy: f64::INFINITY,
+            pace: Pace::default(),
             history: Vec::new(),
             residual: None,
         }
+    }
+
+    /// Makes one step of one of several paths on grids of one size, of which `pace` is the one at hand.
+    /// The solver has no solution to start from. The energy before the step.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn step(&mut self, path: &mut Path<D>, pace: &mut Pace) -> Result<f64> {
+        std::mem::swap(&mut self.pace, pace);
+        if let Some(work) = &mut self.work {
+            work.solver.restart();
+            path.device.eval_in_place(&(x(0) * param(0)), &mut work.solution, &[], &[0.0], None)?;
+        }
+        let energy = self.iterate(path);
+        std::mem::swap(&mut self.pace, pace);
+        self.history.clear();
+        energy
     }
 
     /// The parts of the energy before every iteration so far, over all scales.
@@ -388,8 +458,7 @@ impl<D: Device> Work<D> {
 impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
     fn to_scale(&mut self, path: &Path<D>, _: &Scale) -> Result<()> {
         self.work = None;
-        self.rate = None;
-        self.last_energy = f64::INFINITY;
+        self.pace = Pace::default();
         let (device, dims) = (&path.device, path.dims);
         let n = dims.iter().product::<usize>();
         let every = match path.storage {
@@ -454,9 +523,9 @@ impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
         let total = energy.path + weight * energy.similarity;
         self.history.push(energy);
         // Longer steps while they pay, shorter ones where they led uphill.
-        let change = if total > self.last_energy { 0.5 } else { 1.1 };
-        self.rate = self.rate.map(|r| (change * r).min(0.5));
-        self.last_energy = total;
+        let change = if total > self.pace.last_energy { 0.5 } else { 1.1 };
+        self.pace.rate = self.pace.rate.map(|r| (change * r).min(0.5));
+        self.pace.last_energy = total;
 
         // Backward in time, where velocities change behind the flow.
         device.eval_in_place(&(x(0) * param(0)), &mut work.field, &[], &[0.0], None)?;
@@ -496,7 +565,7 @@ impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
                 work.solver.solve(&work.force, &mut work.solution)?;
                 // gradient = 2 v − (N / σ²) u
                 let factor = (n * weight) as f32;
-                let rate = match self.rate {
+                let rate = match self.pace.rate {
                     Some(rate) => rate,
                     None => {
                         // The first gradient of the scale sets the rate: its largest step is given.
@@ -508,7 +577,7 @@ impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
                         let rate = if largest > 0.0 { self.options.step / largest } else { 0.0 };
                         // More than half would turn the velocity around.
                         let rate = rate.min(0.5);
-                        self.rate = Some(rate);
+                        self.pace.rate = Some(rate);
                         rate
                     }
                 };

@@ -36,6 +36,10 @@ pub trait Solver<D: Device>: Send {
     /// Wrong lengths; memory that runs out.
     fn solve(&mut self, f: &D::Buffer<f32>, v: &mut D::Buffer<f32>) -> Result<Solution>;
 
+    /// Tells that the next call has no solution to start from, whatever `v` holds: that of another
+    /// problem, or none.
+    fn restart(&mut self) {}
+
     /// The relative residual `|f − L v| / |f|`; none where there is no operator (smoothing by a Gaussian).
     ///
     /// # Errors
