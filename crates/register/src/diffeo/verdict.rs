@@ -49,24 +49,7 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
         "the images hardly show the same place under the affine part: register by `voxalign affine`, \
          look at its report, and give its transform by --affine FILE",
     );
-    add(
-        "folded voxels",
-        f.measures.folded as f64,
-        "none".to_owned(),
-        f.measures.folded == 0,
-        SMALLER,
-    );
-    let smallest = f.measures.smallest_jacobian;
-    add("smallest Jacobian determinant", smallest, "above 0".to_owned(), smallest > 0.0, SMALLER);
-    if let Some(errors) = &f.measures.inverse_consistency {
-        for (name, value, most) in
-            [("mean", errors.mean, INVERSE[0]), ("largest", errors.largest, INVERSE[1])]
-        {
-            let name = format!("{name} inverse-consistency error, mm");
-            let most = most * f.voxel;
-            add(&name, value, format!("at most {most:.3}"), value <= most, SMALLER);
-        }
-    }
+    checks.extend(field_checks(f.measures, f.voxel));
     let mut remarks = Vec::new();
     if f.mended > 0 {
         remarks.push(format!(
@@ -79,6 +62,34 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
         remarks.push("only voxels inside the fixed mask drove the deformation".to_owned());
     }
     Verdict::new(checks, remarks)
+}
+
+/// The checks of a field and its inverse, on a grid whose smallest spacing is `voxel`, mm.
+#[must_use]
+pub fn field_checks(measures: &FieldMeasures, voxel: f64) -> Vec<Check> {
+    let (folded, smallest) = (measures.folded, measures.smallest_jacobian);
+    let none = "none".to_owned();
+    let mut checks = vec![
+        Check::new("folded voxels", folded as f64, none, folded == 0, SMALLER),
+        Check::new(
+            "smallest Jacobian determinant",
+            smallest,
+            "above 0".to_owned(),
+            smallest > 0.0,
+            SMALLER,
+        ),
+    ];
+    if let Some(errors) = &measures.inverse_consistency {
+        for (name, value, most) in
+            [("mean", errors.mean, INVERSE[0]), ("largest", errors.largest, INVERSE[1])]
+        {
+            let name = format!("{name} inverse-consistency error, mm");
+            let most = most * voxel;
+            let asked = format!("at most {most:.3}");
+            checks.push(Check::new(&name, value, asked, value <= most, SMALLER));
+        }
+    }
+    checks
 }
 
 /// A part with as many decimals as it takes to be more than nothing.
