@@ -107,6 +107,39 @@ pub fn build<D: Device>(
     }
 }
 
+/// The mean of the subjects after their affine maps, one image a channel.
+pub(super) fn affine_mean<D: Device>(
+    device: &D,
+    grid: &Grid,
+    source: &dyn Source,
+) -> Result<Vec<D::Buffer<f32>>> {
+    let (n, dims) = (grid.len(), grid.dims());
+    let zero = device.alloc::<f32>(3 * n)?;
+    let mut sums: Vec<D::Buffer<i64>> = Vec::new();
+    let subjects = source.subjects();
+    for (index, weight) in parts(subjects).into_iter().enumerate() {
+        for (c, volume) in source.load(index)?.channels.iter().enumerate() {
+            let image = calibrated(device, "subject's", volume)
+                .map_err(|e| super::cohort::of_file(e, &source.label(index)))?;
+            let image = image.at(device, finest(grid))?;
+            let affine = &subjects[index].affine;
+            let moved = Moved::without_values(device, image, grid, affine)?;
+            let mut warped = device.alloc::<f32>(n)?;
+            moved.warp_to(device, &zero, dims, &mut warped)?;
+            if sums.len() == c {
+                sums.push(device.alloc(n)?);
+            }
+            device.add_fixed(&warped, weight * UNIT, &mut sums[c])?;
+        }
+    }
+    let mean = |sums: &D::Buffer<i64>| -> Result<D::Buffer<f32>> {
+        let mut mean = device.alloc::<f32>(n)?;
+        device.fixed_to_float(sums, 1.0 / UNIT, &mut mean)?;
+        Ok(mean)
+    };
+    sums.iter().map(mean).collect()
+}
+
 struct Run<'a, D: Device> {
     device: &'a D,
     grid: &'a Grid,
@@ -118,7 +151,7 @@ struct Run<'a, D: Device> {
 impl<D: Device> Run<'_, D> {
     fn with<M: Matching<D>>(&self, matching: M, sink: &mut dyn Sink) -> Result<Atlas> {
         let (device, grid) = (self.device, self.grid);
-        let before = self.affine_mean()?;
+        let before = affine_mean(device, grid, self.source)?;
         let mut cohort = Cohort::new(device, grid, self.source, matching)?;
         let mut steps = Steps::new(self.options.centre);
         let (schedule, convergence) =
@@ -127,36 +160,6 @@ impl<D: Device> Run<'_, D> {
             multiscale::run(&mut cohort, &mut steps, schedule, convergence, self.progress)?;
         let fields = self.settle(&mut cohort)?;
         self.conclude(cohort, fields, before, scales, sink)
-    }
-
-    /// The mean of the subjects after their affine maps.
-    fn affine_mean(&self) -> Result<Vec<D::Buffer<f32>>> {
-        let (device, grid) = (self.device, self.grid);
-        let (n, dims) = (grid.len(), grid.dims());
-        let zero = device.alloc::<f32>(3 * n)?;
-        let mut sums: Vec<D::Buffer<i64>> = Vec::new();
-        let subjects = self.source.subjects();
-        for (index, weight) in parts(subjects).into_iter().enumerate() {
-            for (c, volume) in self.source.load(index)?.channels.iter().enumerate() {
-                let image = calibrated(device, "subject's", volume)
-                    .map_err(|e| super::cohort::of_file(e, &self.source.label(index)))?;
-                let image = image.at(device, finest(grid))?;
-                let affine = &subjects[index].affine;
-                let moved = Moved::without_values(device, image, grid, affine)?;
-                let mut warped = device.alloc::<f32>(n)?;
-                moved.warp_to(device, &zero, dims, &mut warped)?;
-                if sums.len() == c {
-                    sums.push(device.alloc(n)?);
-                }
-                device.add_fixed(&warped, weight * UNIT, &mut sums[c])?;
-            }
-        }
-        let mean = |sums: &D::Buffer<i64>| -> Result<D::Buffer<f32>> {
-            let mut mean = device.alloc::<f32>(n)?;
-            device.fixed_to_float(sums, 1.0 / UNIT, &mut mean)?;
-            Ok(mean)
-        };
-        sums.iter().map(mean).collect()
     }
 
     /// The displacements of all subjects, without their mean.

@@ -7,12 +7,14 @@
 //!
 //! Sums over images are kept in [fixed point](voxalign_compute::ops::Accumulate).
 
+mod align;
 mod build;
 mod cohort;
 pub mod matching;
 mod options;
 mod source;
 
+pub use align::{AlignOptions, Aligned, align};
 pub use build::{Atlas, Found, Sink, build};
 pub use options::{AtlasOptions, Sharpness};
 pub use source::{Images, InMemory, Source, Subject};
