@@ -133,12 +133,28 @@ fn whole_numbers_that_lose_something_are_said() {
 fn what_other_programs_convert_is_said() {
     let place = Place::new();
     std::fs::create_dir(place.path("series")).unwrap();
-    for name in ["series", "scan.mgz", "scan.mnc", "slice.dcm"] {
+    for (name, hint) in [
+        (
+            "series",
+            "this is a folder; name a file in it; a DICOM series is not read yet: convert it \
+                    with dcm2niix",
+        ),
+        ("scan.mgz", "mri_convert"),
+        ("scan.mnc", "mnc2nii"),
+        ("slice.dcm", "dcm2niix"),
+        ("slide.JPG", "SimpleITK"),
+        ("slide.png", "SimpleITK"),
+        ("slide.tif", "SimpleITK"),
+        ("scan.nrrd.gz", "gunzip"),
+        ("affine.lta", "lta_convert"),
+    ] {
         if name != "series" {
             place.write(name, "x");
         }
-        let hint = ["dcm2niix", name];
+        let hint = [hint, name];
         place.line(&format!("info {name}")).expect(2).says(&hint);
         place.line(&format!("affine {name} {name} -o out")).expect(2).says(&hint);
     }
+    place.image("a.nii", &head(&grid([9, 8, 7], 9.0), &Affine::identity()));
+    place.line("apply -i a.nii -r a.nii -t affine.lta -o b.nii").expect(2).says(&["lta_convert"]);
 }

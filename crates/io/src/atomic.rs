@@ -43,7 +43,8 @@ impl Pending {
             .prefix(&format!(".{name}."))
             .suffix(".tmp")
             .tempfile_in(folder)
-            .map_err(fail)?;
+            // Without its text, which has the temporary name.
+            .map_err(|e| fail(e.kind().into()))?;
         let (file, temporary) = temporary.into_parts();
         let mut writer = BufWriter::with_capacity(1 << 18, file);
         f(&mut writer).map_err(fail)?;

@@ -17,7 +17,7 @@ pub enum IoError {
         /// The file.
         path: PathBuf,
         /// What helps.
-        remedy: &'static str,
+        remedy: String,
         /// The cause.
         source: io::Error,
     },
@@ -145,6 +145,13 @@ impl IoError {
         IoError::Unsupported { path: path.into(), what: what.into(), remedy: remedy.into() }
     }
 
+    /// A folder where a file is needed.
+    pub(crate) fn folder(path: &Path) -> Self {
+        let remedy =
+            "name a file in it; a DICOM series is not read yet: convert it with dcm2niix first";
+        Self::malformed(path, "this is a folder", remedy)
+    }
+
     pub(crate) fn image(path: &Path, source: ImageError) -> Self {
         IoError::Image { path: path.into(), source: Box::new(source) }
     }
@@ -160,7 +167,7 @@ impl IoError {
             io::ErrorKind::UnexpectedEof => "the file is cut short: copy or download it again",
             _ => "check that the file can be read",
         };
-        IoError::System { action: "read", path: path.into(), remedy, source }
+        IoError::System { action: "read", path: path.into(), remedy: remedy.into(), source }
     }
 
     /// A failed system call while writing.
@@ -171,7 +178,27 @@ impl IoError {
             io::ErrorKind::StorageFull => "free some space",
             _ => "check that the folder can be written",
         };
-        IoError::System { action: "write", path: path.into(), remedy, source }
+        IoError::System { action: "write", path: path.into(), remedy: remedy.into(), source }
+    }
+
+    /// The same about another file: the one that a temporary one stands for.
+    #[must_use]
+    pub fn instead_at(mut self, file: &Path) -> Self {
+        if let IoError::System { path, .. } = &mut self {
+            *path = file.into();
+        }
+        self
+    }
+
+    /// Of a full disk, with how many bytes the whole file may take.
+    pub(crate) fn needing(mut self, bytes: u64) -> Self {
+        if let IoError::System { remedy, source, .. } = &mut self
+            && source.kind() == io::ErrorKind::StorageFull
+        {
+            let mib = bytes.div_ceil(1 << 20);
+            *remedy = format!("free some space: this file takes up to {mib} MiB");
+        }
+        self
     }
 }
 

@@ -35,7 +35,7 @@ fn dispatch(
     options: &WriteOptions,
     values: Values<'_>,
 ) -> Result<()> {
-    match Format::from_path(path)? {
+    let result = match Format::from_path(path)? {
         Format::Nifti | Format::NiftiPair => {
             nifti::write_volume(path, grid, data_type, options, values)
         }
@@ -43,7 +43,8 @@ fn dispatch(
             metaimage::write(path, grid, data_type, options, values)
         }
         Format::Nrrd | Format::NrrdHeader => nrrd::write(path, grid, data_type, options, values),
-    }
+    };
+    result.map_err(|e| e.needing((grid.len() * data_type.size()) as u64))
 }
 
 /// Converts and writes values a piece at a time.

@@ -176,6 +176,9 @@ fn read_source(source: &Source<'_>, geometry: &Geometry<'_>) -> Result<Transform
     if crate::image::Format::from_path(path).is_ok() {
         return field::read_itk(source);
     }
+    if let Some(error) = crate::image::foreign(path) {
+        return Err(error);
+    }
     let bytes = source.read_all(LARGEST_TEXT)?;
     if bytes.starts_with(b"\x89HDF") {
         return Err(IoError::unsupported(
