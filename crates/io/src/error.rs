@@ -210,3 +210,20 @@ pub(crate) fn shorten(text: &str) -> String {
         text.chars().take(40).chain("…".chars()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_of_the_file_that_was_asked_for() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let error = IoError::writing(Path::new("out/.voxalign-a/warp.nii.gz"), full);
+        let said = error.needing(27_000_000).instead_at(Path::new("out/warp.nii.gz")).to_string();
+        assert!(said.starts_with("'out/warp.nii.gz': cannot write: "), "{said}");
+        assert!(said.ends_with("; free some space: this file takes up to 26 MiB"), "{said}");
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let said = IoError::writing(Path::new("a"), denied).needing(5).to_string();
+        assert!(said.ends_with("check the permissions of the folder"), "{said}");
+    }
+}

@@ -93,7 +93,9 @@ pub enum RegisterError {
     },
     /// The images are too small for a registration.
     #[error(
-        "the {role} image has only {samples} voxels that count; a registration needs at least {needed}"
+        "the {role} image has only {samples} voxel{} that count{}; a registration needs at least {needed}",
+        if *.samples == 1 { "" } else { "s" },
+        if *.samples == 1 { "s" } else { "" }
     )]
     TooFew {
         /// `fixed` or `moving`.

@@ -20,7 +20,7 @@ const FOREIGN: [(&[&str], &str, &str); 7] = [
     (
         &[".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp"],
         "pictures are not read, as they do not say how large their pixels are",
-        "convert it to NIfTI with the right spacing, for instance with ITK-SNAP or SimpleITK",
+        "convert it to NIfTI (.nii.gz) with the right spacing, for instance with ITK-SNAP or SimpleITK",
     ),
     (
         &[".mha.gz", ".mhd.gz", ".nrrd.gz", ".nhdr.gz"],
