@@ -31,7 +31,7 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Failure> {
     if format.is_ok() {
         return Ok(Kind::Image);
     }
-    if !matches!(format, Err(IoError::UnknownExtension { .. })) {
+    if !matches!(format, Err(IoError::UnknownExtension { hint: None, .. })) {
         // The message says what converts it.
         format?;
     }

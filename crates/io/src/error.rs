@@ -42,7 +42,11 @@ pub enum IoError {
         remedy: String,
     },
     /// The name's extension says nothing about the format.
-    #[error("'{}': the extension is not known for {purpose}; use one of {known}", .path.display())]
+    #[error(
+        "'{}': the extension is not known for {purpose}; use one of {known}{}",
+        .path.display(),
+        .hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"))
+    )]
     UnknownExtension {
         /// The file.
         path: PathBuf,
@@ -50,6 +54,8 @@ pub enum IoError {
         purpose: &'static str,
         /// The known ones.
         known: &'static str,
+        /// What the file is, and what makes one that is known of it, where its name says so.
+        hint: Option<String>,
     },
     /// The file ends before its data do.
     #[error(

@@ -20,7 +20,7 @@ const FOREIGN: [(&[&str], &str, &str); 7] = [
     (
         &[".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp"],
         "pictures are not read, as they do not say how large their pixels are",
-        "convert it to NIfTI (.nii.gz) with the right spacing, for instance with ITK-SNAP or SimpleITK",
+        "convert it to NIfTI with the right spacing, for instance with ITK-SNAP or SimpleITK",
     ),
     (
         &[".mha.gz", ".mhd.gz", ".nrrd.gz", ".nhdr.gz"],
@@ -35,12 +35,11 @@ const FOREIGN: [(&[&str], &str, &str); 7] = [
     (&[".xfm"], "transforms of MINC are not read", "convert it with ITK or ANTs to .txt or .mat"),
 ];
 
-/// An error that says what to do with a file of another program, by its name; `None` for others.
-pub(crate) fn foreign(path: &Path) -> Option<IoError> {
+/// What a file of another program is and what to do with it, by its name; `None` for others.
+pub(crate) fn foreign(path: &Path) -> Option<(&'static str, &'static str)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let is = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
-    let (_, what, remedy) = FOREIGN.iter().find(|(ends, ..)| is(ends))?;
-    Some(IoError::unsupported(path, *what, *remedy))
+    FOREIGN.iter().find(|(ends, ..)| is(ends)).map(|&(_, what, remedy)| (what, remedy))
 }
 
 /// An image file format.
@@ -64,8 +63,8 @@ impl Format {
     /// The format that a file's name says.
     ///
     /// # Errors
-    /// [`IoError::UnknownExtension`], naming the known ones; [`IoError::Unsupported`] for the formats
-    /// of other programs, naming what converts them; [`IoError::Malformed`] for a folder.
+    /// [`IoError::UnknownExtension`], naming the known ones and what converts those of other programs;
+    /// [`IoError::Malformed`] for a folder.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Format> {
         let path = path.as_ref();
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
@@ -83,11 +82,12 @@ impl Format {
         match format {
             Some(f) if gz_is_usual || plain.len() == name.len() => Ok(f),
             _ if path.is_dir() => Err(IoError::folder(path)),
-            _ => Err(foreign(path).unwrap_or_else(|| IoError::UnknownExtension {
+            _ => Err(IoError::UnknownExtension {
                 path: path.into(),
                 purpose: "an image",
                 known: KNOWN,
-            })),
+                hint: foreign(path).map(|(what, remedy)| format!("{what}: {remedy}")),
+            }),
         }
     }
 }
