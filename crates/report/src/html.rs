@@ -64,7 +64,7 @@ pub(crate) fn measured(values: &[f64]) -> Vec<String> {
     let largest = sizes.fold(0.0, f64::max);
     let decimals = match largest {
         0.0 => 0,
-        v if v < 1e-4 || v >= 1e7 => return values.iter().map(|&v| number(v)).collect(),
+        v if !(1e-4..1e7).contains(&v) => return values.iter().map(|&v| number(v)).collect(),
         v if v < 0.01 => (3 - v.log10().floor() as i32) as usize,
         v if v < 10.0 => 4,
         v if v < 1e3 => 2,
