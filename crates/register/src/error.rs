@@ -161,3 +161,16 @@ pub(crate) fn check_grid(role: &'static str, mask: &Volume<f32>, grid: &Grid) ->
         image: grid.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_voxel_is_no_plural() {
+        let said =
+            |samples| RegisterError::TooFew { role: "fixed", samples, needed: 16 }.to_string();
+        assert!(said(1).contains("only 1 voxel that counts;"), "{}", said(1));
+        assert!(said(2).contains("only 2 voxels that count;"), "{}", said(2));
+    }
+}

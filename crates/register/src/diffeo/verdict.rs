@@ -89,3 +89,13 @@ fn short(percent: f64) -> String {
         p => format!("{p:.0}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn per_cent_are_short() {
+        assert_eq!([0.001, 0.5, 12.3].map(short), ["less than 0.01", "0.50", "12"]);
+    }
+}
