@@ -77,6 +77,9 @@ impl From<IoError> for Failure {
     fn from(error: IoError) -> Self {
         match error {
             // The library knows no options.
+            IoError::NotALabel { .. } => Failure::Input(format!(
+                "{error}; a label map stays one under `voxalign apply` by --interpolation label"
+            )),
             IoError::GeometryNeeded { .. } => {
                 Failure::Input(format!("{error}; give --fixed-geometry and --moving-geometry"))
             }

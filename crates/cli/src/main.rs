@@ -11,6 +11,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod registration;
+mod staging;
 
 use clap::Parser;
 use failure::{Failure, Outcome};

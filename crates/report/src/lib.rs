@@ -59,11 +59,13 @@ pub mod error;
 mod frame;
 mod html;
 mod intensity;
+mod mask;
 mod page;
 mod picture;
 mod plane;
 pub mod record;
 mod studio;
+mod window;
 mod words;
 
 pub use affine::AffineReport;

@@ -53,9 +53,9 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
     let mut remarks = Vec::new();
     if f.mended > 0 {
         remarks.push(format!(
-            "near extreme changes of volume the deformation was smoothed at the end, over and over: {} \
-             times the voxels of the grid in all",
-            short(f.mended as f64 / f.voxels.max(1) as f64)
+            "near extreme changes of volume the deformation was smoothed at the end, at {} % of the \
+             voxels (those that were smoothed again count again)",
+            short(100.0 * f.mended as f64 / f.voxels.max(1) as f64)
         ));
     }
     if f.masked {
@@ -92,7 +92,21 @@ pub fn field_checks(measures: &FieldMeasures, voxel: f64) -> Vec<Check> {
     checks
 }
 
-/// A part with as many decimals as it takes to be more than nothing.
-fn short(part: f64) -> String {
-    if part < 1e-4 { "less than 0.0001".to_owned() } else { format!("{part:.4}") }
+/// Per cent with as many decimals as it takes to be more than nothing.
+fn short(percent: f64) -> String {
+    match percent {
+        p if p < 0.01 => "less than 0.01".to_owned(),
+        p if p < 10.0 => format!("{p:.2}"),
+        p => format!("{p:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn per_cent_are_short() {
+        assert_eq!([0.001, 0.5, 12.3].map(short), ["less than 0.01", "0.50", "12"]);
+    }
 }
