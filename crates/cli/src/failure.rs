@@ -4,6 +4,7 @@ use thiserror::Error;
 use voxalign_compute::ComputeError;
 use voxalign_image::ImageError;
 use voxalign_io::IoError;
+use voxalign_population::PopulationError;
 use voxalign_register::RegisterError;
 use voxalign_register::compare::CompareError;
 
@@ -111,6 +112,24 @@ impl From<ComputeError> for Failure {
             }
             ComputeError::Length { .. } | ComputeError::Backend { .. } => {
                 Failure::Internal(error.to_string())
+            }
+            _ => Failure::Input(error.to_string()),
+        }
+    }
+}
+
+impl From<PopulationError> for Failure {
+    fn from(error: PopulationError) -> Self {
+        match error {
+            PopulationError::Stopped => Failure::Stopped,
+            PopulationError::Register(error) => error.into(),
+            PopulationError::Compute(error) => error.into(),
+            PopulationError::Image(error) => error.into(),
+            PopulationError::Option { option, value, remedy } => {
+                Failure::Input(format!("--{option} cannot be {value}: {remedy}"))
+            }
+            PopulationError::Input { file, what } => {
+                Failure::Input(format!("'{}': {what}", file.display()))
             }
             _ => Failure::Input(error.to_string()),
         }

@@ -8,6 +8,7 @@ mod device;
 mod failure;
 mod files;
 mod interrupt;
+mod list;
 mod output;
 mod progress;
 mod registration;

@@ -60,13 +60,23 @@ impl Staging {
         Ok(staging)
     }
 
-    /// Where to write the file that will get this name.
+    /// Where to write the file that will get this name, which may be in folders of its own.
     pub(crate) fn path(&mut self, name: &str) -> Result<PathBuf, Failure> {
         interrupt::check()?;
         let hidden = self.hidden.as_ref();
         let hidden = hidden.ok_or_else(|| Failure::Internal("the outputs are gone".into()))?;
+        let path = hidden.path().join(name);
+        if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
+            std::fs::create_dir_all(folder).map_err(|e| {
+                Failure::input(format!(
+                    "cannot write to the folder '{}': {}; check its permissions and the space left",
+                    self.folder.display(),
+                    e.kind()
+                ))
+            })?;
+        }
         self.names.push(name.to_owned());
-        Ok(hidden.path().join(name))
+        Ok(path)
     }
 
     /// Writes the file that will get this name; an error is about that name.
@@ -103,6 +113,10 @@ impl Staging {
         }
         for name in &self.names {
             let to = self.folder.join(name);
+            if let Some(folder) = to.parent() {
+                // Where it cannot be made, the file cannot be moved there.
+                let _ = std::fs::create_dir_all(folder);
+            }
             std::fs::rename(hidden.path().join(name), &to).map_err(|e| {
                 Failure::input(format!("cannot write '{}': {e}; check the folder", to.display()))
             })?;
@@ -191,6 +205,17 @@ mod tests {
         std::fs::remove_dir_all(root.path().join("b")).unwrap();
         stage("three").commit().unwrap();
         assert_eq!(["a", "b", "record"].map(|n| read(n).unwrap()), ["three"; 3]);
+    }
+
+    #[test]
+    fn files_have_folders_of_their_own() {
+        let root = tempfile::tempdir().unwrap();
+        let mut staging = Staging::new(root.path()).unwrap();
+        std::fs::write(staging.path("a/b/c").unwrap(), b"1").unwrap();
+        std::fs::write(staging.path("record").unwrap(), b"2").unwrap();
+        assert!(!root.path().join("a").exists());
+        staging.commit().unwrap();
+        assert_eq!(std::fs::read(root.path().join("a/b/c")).unwrap(), b"1");
     }
 
     #[test]

@@ -49,6 +49,7 @@
 //! ```
 
 pub mod affine;
+pub mod atlas;
 pub mod bench;
 mod chart;
 mod contour;
@@ -69,6 +70,7 @@ mod window;
 mod words;
 
 pub use affine::AffineReport;
+pub use atlas::{AtlasRecord, SubjectRecord};
 pub use deform::DeformReport;
 pub use error::{ReportError, Result};
 pub use record::{

@@ -1,13 +1,15 @@
 //! What the registrations share: inputs and outputs, the record and the report, how a run ends.
 
 mod args;
+mod matching;
 mod pair;
 mod record;
 mod run;
 
 pub(crate) use args::{PairArgs, PairMaskArgs};
+pub(crate) use matching::{MatchingArgs, matching_parameters, refuse};
 pub(crate) use pair::{Pair, PairPaths, optional_image};
-pub(crate) use record::{AFFINE, Input, name_of, record};
+pub(crate) use record::{AFFINE, Clock, Input, inputs, name_of, peak_memory, record};
 pub(crate) use run::Run;
 
 use crate::args::Product;
@@ -71,7 +73,7 @@ impl Views {
 }
 
 /// No output may be one of the inputs.
-fn check_outputs<'a>(
+pub(crate) fn check_outputs<'a>(
     folder: &Path,
     names: impl Iterator<Item = &'a str>,
     inputs: impl Iterator<Item = &'a Path> + Clone,
@@ -101,7 +103,7 @@ pub(crate) fn write_affine(
 }
 
 /// Writes a text.
-fn write_text(staging: &mut Staging, name: &str, text: &str) -> Result<(), Failure> {
+pub(crate) fn write_text(staging: &mut Staging, name: &str, text: &str) -> Result<(), Failure> {
     staging
         .write(name, |path| voxalign_io::atomic::write_file(path, |w| w.write_all(text.as_bytes())))
 }

@@ -12,9 +12,11 @@ mod build;
 mod cohort;
 pub mod matching;
 mod options;
+mod outliers;
 mod source;
 
 pub use align::{AlignOptions, Aligned, align};
 pub use build::{Atlas, Found, Sink, build};
 pub use options::{AtlasOptions, Sharpness};
+pub use outliers::outlying;
 pub use source::{Images, InMemory, Source, Subject};
