@@ -4,6 +4,7 @@
 use super::build::affine_mean;
 use super::source::{Images, Source, Subject, check_subjects};
 use crate::error::{PopulationError, Result};
+use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Grid, Matrix3, Matrix4, Vector3, Volume};
 use voxalign_register::diffeo::calibrate::foreground_threshold;
@@ -14,7 +15,7 @@ use voxalign_register::diffeo::symmetric::square_root;
 use voxalign_register::linear::{
     AffineInput, AffineOptions, AffineResult, Init, Search, register_affine,
 };
-use voxalign_register::{Progress, Verdict};
+use voxalign_register::{Event, Progress, Verdict};
 
 /// How subjects are brought to a common space.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,11 +134,35 @@ pub fn align<D: Device>(
             let Some(mean) = mean.into_iter().next() else { break };
             let mean = Volume::new(grid, device.into_host(mean)?)?;
             verdicts.clear();
-            for i in 0..placed.subjects.len() {
+            let (began, name) = (Instant::now(), format!("affine, round {}", round + 1));
+            progress.event(&Event::StageStart {
+                index: round,
+                count: options.rounds.max(1),
+                name: &name,
+                counts: "subjects",
+                value: "mean cost",
+            });
+            let (count, mut costs) = (placed.subjects.len(), [0.0; 2]);
+            for i in 0..count {
                 let found = onto_mean(device, &mean, &placed, i, affine, round, progress)?;
                 placed.subjects[i].affine = found.transform;
+                costs[0] += found.cost_start / count as f64;
+                costs[1] += found.cost_after / count as f64;
+                progress.event(&Event::Step {
+                    done: (i + 1) as f64 / count as f64,
+                    evaluations: i + 1,
+                    best: found.cost_after,
+                    what: &placed.subjects[i].name,
+                });
                 verdicts.push(found.verdict);
             }
+            progress.event(&Event::StageEnd {
+                name: &name,
+                evaluations: count,
+                start: costs[0],
+                best: costs[1],
+                seconds: began.elapsed().as_secs_f64(),
+            });
             take_mean_back(&mut placed.subjects)?;
         }
     }
@@ -254,6 +279,17 @@ fn grid_around(
     Ok(Grid::new(dims, Affine::new(matrix, first))?)
 }
 
+/// Listens to nothing but the wish to stop of the one that listens to all.
+struct Within<'a>(&'a dyn Progress);
+
+impl Progress for Within<'_> {
+    fn event(&self, _: &Event<'_>) {}
+
+    fn stop(&self) -> bool {
+        self.0.stop()
+    }
+}
+
 fn onto_mean<D: Device>(
     device: &D,
     mean: &Volume<f32>,
@@ -273,7 +309,7 @@ fn onto_mean<D: Device>(
     }
     let input =
         AffineInput { moving_mask: loaded.mask.as_deref(), ..AffineInput::new(mean, &image) };
-    register_affine(device, &input, &options, progress)
+    register_affine(device, &input, &options, &Within(progress))
         .map_err(|e| super::cohort::of_file(e, &placed.from.label(i)))
 }
 

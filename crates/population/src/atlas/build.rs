@@ -3,8 +3,9 @@
 use super::cohort::{Cohort, Member, Steps, UNIT, parts};
 use super::matching::{Greedy, Lddmm, Matching, Symmetric};
 use super::options::{AtlasOptions, Sharpness};
-use super::source::Source;
-use crate::error::Result;
+use super::source::{Source, check_subjects};
+use crate::error::{PopulationError, Result};
+use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Step;
@@ -29,6 +30,9 @@ pub struct Atlas {
     /// The weighted mean over the subjects of the natural logarithm of the Jacobian determinants: 0
     /// everywhere for an atlas without bias.
     pub log_jacobian: Volume<f32>,
+    /// For each subject the correlation of its first channel with the affine mean, after its affine map,
+    /// and with the template, after its deformation.
+    pub correlations: Vec<[f64; 2]>,
     /// How sharp the template was before each iteration, and after the last one of each scale.
     pub sharpness: Vec<Sharpness>,
     /// Entropy and gradient energy of the mean after affine maps, and of the template.
@@ -55,8 +59,6 @@ pub struct Found {
     pub measures: FieldMeasures,
     /// Voxels near extreme changes of volume that were smoothed at the end, summed over rounds.
     pub mended: usize,
-    /// The correlation of its first channel with the affine mean, and with the template.
-    pub correlation: [f64; 2],
     /// Whether its deformation can be used.
     pub verdict: Verdict,
 }
@@ -89,22 +91,47 @@ pub fn build<D: Device>(
     progress: &dyn Progress,
     sink: &mut dyn Sink,
 ) -> Result<Atlas> {
-    options.check()?;
-    let matching = options.matching.clone();
-    let channels = source.load(0).map_or(1, |images| images.channels.len());
-    let metric = ChannelSimilarity {
-        similarity: options.similarity,
-        weight: 1.0,
-        radius: matching.radius,
-        bins: matching.bins,
-    };
-    let metrics = vec![metric; channels];
-    let run = Run { device, grid, source, options, progress };
+    let run = Run::new(device, grid, source, options, progress)?;
+    let (metrics, matching) = (run.metrics(), options.matching.clone());
     match matching.model {
         DeformModel::Greedy => run.with(Greedy::new(matching, metrics, grid), sink),
         DeformModel::Lddmm => run.with(Lddmm::new(matching, metrics, grid), sink),
         DeformModel::Symmetric => run.with(Symmetric::new(matching, metrics, grid), sink),
     }
+}
+
+/// Where the time of the iterations goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Times {
+    /// Seconds to bring the subjects to the device, calibrated.
+    pub load: f64,
+    /// The scales, with their seconds.
+    pub scales: Vec<ScaleRecord>,
+}
+
+/// The iterations of [`build`] alone, for measurements: nothing is made of what they find.
+///
+/// # Errors
+/// As [`build`].
+pub fn iterate<D: Device>(
+    device: &D,
+    grid: &Grid,
+    source: &dyn Source,
+    options: &AtlasOptions,
+    progress: &dyn Progress,
+) -> Result<Times> {
+    let run = Run::new(device, grid, source, options, progress)?;
+    let (metrics, matching) = (run.metrics(), options.matching.clone());
+    match matching.model {
+        DeformModel::Greedy => only(run.iterate(Greedy::new(matching, metrics, grid))),
+        DeformModel::Lddmm => only(run.iterate(Lddmm::new(matching, metrics, grid))),
+        DeformModel::Symmetric => only(run.iterate(Symmetric::new(matching, metrics, grid))),
+    }
+}
+
+/// The first of two.
+fn only<A, B>(both: Result<(A, B)>) -> Result<A> {
+    both.map(|(first, _)| first)
 }
 
 /// The mean of the subjects after their affine maps, one image a channel.
@@ -148,129 +175,151 @@ struct Run<'a, D: Device> {
     progress: &'a dyn Progress,
 }
 
-impl<D: Device> Run<'_, D> {
-    fn with<M: Matching<D>>(&self, matching: M, sink: &mut dyn Sink) -> Result<Atlas> {
-        let (device, grid) = (self.device, self.grid);
-        let before = affine_mean(device, grid, self.source)?;
-        let mut cohort = Cohort::new(device, grid, self.source, matching)?;
+impl<'a, D: Device> Run<'a, D> {
+    fn new(
+        device: &'a D,
+        grid: &'a Grid,
+        source: &'a dyn Source,
+        options: &'a AtlasOptions,
+        progress: &'a dyn Progress,
+    ) -> Result<Self> {
+        options.check()?;
+        check_subjects(source.subjects())?;
+        Ok(Self { device, grid, source, options, progress })
+    }
+
+    /// A similarity for each channel.
+    fn metrics(&self) -> Vec<ChannelSimilarity> {
+        let channels = self.source.load(0).map_or(1, |images| images.channels.len());
+        let metric = ChannelSimilarity {
+            similarity: self.options.similarity,
+            weight: 1.0,
+            radius: self.options.matching.radius,
+            bins: self.options.matching.bins,
+        };
+        vec![metric; channels]
+    }
+
+    /// Reads the subjects and makes all iterations.
+    fn iterate<M: Matching<D>>(&self, matching: M) -> Result<(Times, Cohort<'a, D, M>)> {
+        let began = Instant::now();
+        let mut cohort = Cohort::new(self.device, self.grid, self.source, matching)?;
+        self.device.synchronize()?;
+        let load = began.elapsed().as_secs_f64();
         let mut steps = Steps::new(self.options.centre);
         let (schedule, convergence) =
             (&self.options.matching.schedule, &self.options.matching.convergence);
         let scales =
             multiscale::run(&mut cohort, &mut steps, schedule, convergence, self.progress)?;
-        let fields = self.settle(&mut cohort)?;
-        self.conclude(cohort, fields, before, scales, sink)
+        Ok((Times { load, scales }, cohort))
     }
 
-    /// The displacements of all subjects, without their mean.
-    fn settle<M: Matching<D>>(&self, cohort: &mut Cohort<'_, D, M>) -> Result<Vec<D::Buffer<f32>>> {
-        let (device, len) = (self.device, 3 * self.grid.len());
-        let mut sums = device.alloc::<i64>(len)?;
-        let mut fields = Vec::with_capacity(cohort.members.len());
+    fn with<M: Matching<D>>(&self, matching: M, sink: &mut dyn Sink) -> Result<Atlas> {
+        let before = affine_mean(self.device, self.grid, self.source)?;
+        let (times, cohort) = self.iterate(matching)?;
+        self.conclude(cohort, before, times.scales, sink)
+    }
+
+    /// What takes the mean displacement back from all subjects, where that is asked for.
+    fn centring<M: Matching<D>>(
+        &self,
+        cohort: &mut Cohort<'_, D, M>,
+    ) -> Result<Option<D::Buffer<f32>>> {
+        if !self.options.centre {
+            return Ok(None);
+        }
+        let device = self.device;
+        let mut sums = device.alloc::<i64>(3 * self.grid.len())?;
         for member in &mut cohort.members {
             let field = cohort.matching.displacement(device, &mut member.state)?;
             device.add_fixed(&field, member.weight * UNIT, &mut sums)?;
-            fields.push(field);
         }
-        if !self.options.centre {
-            return Ok(fields);
-        }
-        let back = cohort.back_to_mean(&sums)?;
-        for field in &mut fields {
-            let mut centred = device.alloc::<f32>(len)?;
-            let step = Step { scale: [1.0; 3], limit: None };
-            device.advance(field, &back, &step, self.grid.dims(), &mut centred)?;
-            *field = centred;
-        }
-        Ok(fields)
+        cohort.back_to_mean(&sums).map(Some)
     }
 
-    /// The template of settled fields, and what each of them is.
+    /// Settles the fields, hands on what was found for each subject, and makes the template of that.
     fn conclude<M: Matching<D>>(
         &self,
         mut cohort: Cohort<'_, D, M>,
-        fields: Vec<D::Buffer<f32>>,
         before: Vec<D::Buffer<f32>>,
         scales: Vec<ScaleRecord>,
         sink: &mut dyn Sink,
     ) -> Result<Atlas> {
         let (device, grid) = (self.device, self.grid);
-        let (n, dims) = (grid.len(), grid.dims());
+        let n = grid.len();
+        let host = |b: &D::Buffer<f32>| -> Result<Volume<f32>> {
+            Ok(Volume::new(grid.clone(), device.download(b)?)?)
+        };
+        let back = self.centring(&mut cohort)?;
         let mut log_sums = device.alloc::<i64>(n)?;
-        let mut concluded = Vec::with_capacity(fields.len());
         cohort.clear()?;
-        for (m, field) in fields.into_iter().enumerate() {
+        for m in 0..cohort.members.len() {
+            if self.progress.stop() {
+                return Err(PopulationError::Stopped);
+            }
+            let state = &mut cohort.members[m].state;
+            let mut field = cohort.matching.displacement(device, state)?;
+            if let Some(back) = &back {
+                let mut centred = device.alloc::<f32>(3 * n)?;
+                let step = Step { scale: [1.0; 3], limit: None };
+                device.advance(&field, back, &step, grid.dims(), &mut centred)?;
+                field = centred;
+            }
             let mut inverse = device.alloc::<f32>(3 * n)?;
             device.eval(&(-x(0)), &[&field], &[], None, &mut inverse)?;
             let end = Conclusion::new(device, grid, [field, inverse], false)?;
             let mut log = device.alloc::<f32>(n)?;
             device.eval(&x(0).max(1e-3).log(), &[&end.jacobian], &[], None, &mut log)?;
             device.add_fixed(&log, cohort.members[m].weight * UNIT, &mut log_sums)?;
+            drop(log);
             cohort.place(m, &end.fields[0])?;
             cohort.add(m)?;
-            concluded.push(end);
-        }
-        cohort.average()?;
-        let variance = self.variance(&cohort)?;
-        let host = |b: &D::Buffer<f32>| -> Result<Volume<f32>> {
-            Ok(Volume::new(grid.clone(), device.download(b)?)?)
-        };
-        let template = cohort.template.channels.iter().map(host).collect::<Result<Vec<_>>>()?;
-        let affine_mean = before.iter().map(host).collect::<Result<Vec<_>>>()?;
-        let mut log = device.alloc::<f32>(n)?;
-        device.fixed_to_float(&log_sums, 1.0 / UNIT, &mut log)?;
-        let ends =
-            [cohort.sharpness_of(&before[0])?, cohort.sharpness_of(&cohort.template.channels[0])?];
-        let zero = device.alloc::<f32>(3 * n)?;
-        for (m, end) in concluded.into_iter().enumerate() {
-            let correlations = {
-                let member = &cohort.members[m];
-                let after = correlation(device, &member.warped[0], &cohort.template.channels[0])?;
-                let start = self.start(member, &zero, dims)?;
-                [correlation(device, &start, &before[0])?, after]
-            };
             let member = &cohort.members[m];
-            let warped = member.warped.iter().map(host).collect::<Result<Vec<_>>>()?;
             let checks = field_checks(&end.measures, finest(grid));
             let [forward, inverse] = end.fields;
             sink.subject(Found {
                 subject: member.index,
                 forward: to_world(grid, device.into_host(forward)?)?,
                 inverse: to_world(grid, device.into_host(inverse)?)?,
-                jacobian: host(&end.jacobian)?,
-                warped,
+                jacobian: Volume::new(grid.clone(), device.into_host(end.jacobian)?)?,
+                warped: member.warped.iter().map(host).collect::<Result<Vec<_>>>()?,
                 measures: end.measures,
                 mended: end.mended,
-                correlation: correlations,
                 verdict: Verdict::new(checks, Vec::new()),
             })?;
         }
+        cohort.average()?;
+        let mut log = device.alloc::<f32>(n)?;
+        device.fixed_to_float(&log_sums, 1.0 / UNIT, &mut log)?;
+        let template = &cohort.template.channels;
+        let mut correlations = Vec::with_capacity(cohort.members.len());
+        for member in &cohort.members {
+            let after = correlation(device, &member.warped[0], &template[0])?;
+            correlations.push([correlation(device, &self.start(member)?, &before[0])?, after]);
+        }
         Ok(Atlas {
-            template,
-            affine_mean,
-            variance,
+            template: template.iter().map(host).collect::<Result<Vec<_>>>()?,
+            affine_mean: before.iter().map(host).collect::<Result<Vec<_>>>()?,
+            variance: self.variance(&cohort)?,
             log_jacobian: host(&log)?,
+            correlations,
+            ends: [cohort.sharpness_of(&before[0])?, cohort.sharpness_of(&template[0])?],
             sharpness: cohort.sharpness,
-            ends,
             scales,
         })
     }
 
     /// The first channel of a subject after its affine map.
-    fn start<S>(
-        &self,
-        member: &Member<D, S>,
-        zero: &D::Buffer<f32>,
-        dims: voxalign_compute::Dims,
-    ) -> Result<D::Buffer<f32>> {
+    fn start<S>(&self, member: &Member<D, S>) -> Result<D::Buffer<f32>> {
         let (device, grid) = (self.device, self.grid);
+        let zero = device.alloc::<f32>(3 * grid.len())?;
         let loaded = self.source.load(member.index)?;
         let image = calibrated(device, "subject's", &loaded.channels[0])?;
         let image = image.at(device, finest(grid))?;
         let affine = &self.source.subjects()[member.index].affine;
         let moved = Moved::without_values(device, image, grid, affine)?;
         let mut warped = device.alloc::<f32>(grid.len())?;
-        moved.warp_to(device, zero, dims, &mut warped)?;
+        moved.warp_to(device, &zero, grid.dims(), &mut warped)?;
         Ok(warped)
     }
 

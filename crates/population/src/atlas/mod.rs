@@ -16,7 +16,7 @@ mod outliers;
 mod source;
 
 pub use align::{AlignOptions, Aligned, align};
-pub use build::{Atlas, Found, Sink, build};
+pub use build::{Atlas, Found, Sink, Times, build, iterate};
 pub use options::{AtlasOptions, Sharpness};
 pub use outliers::outlying;
 pub use source::{Images, InMemory, Source, Subject};

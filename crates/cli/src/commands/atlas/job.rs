@@ -139,6 +139,9 @@ impl Job<'_> {
         clock.lap("write");
         let overlap = [mean_overlap(&carried.before)?, mean_overlap(&carried.after)?];
         self.figures(&mut record, &atlas, overlap);
+        for (subject, correlation) in record.subjects.iter_mut().zip(&atlas.correlations) {
+            subject.correlation = *correlation;
+        }
         record.verdict = verdict(&mut record, &aligned, &atlas);
         record.sharpness = atlas.sharpness;
         record.scales = atlas.scales;
@@ -284,7 +287,7 @@ fn subject(entry: &Entry, affine: &Affine, found: &Found) -> SubjectRecord {
         weight: entry.weight,
         covariates: entry.covariates.clone(),
         affine: [rows[0], rows[1], rows[2], [0.0, 0.0, 0.0, 1.0]],
-        correlation: found.correlation,
+        correlation: [f64::NAN; 2],
         measures: found.measures,
         mended: found.mended,
         outlying: false,

@@ -1,6 +1,7 @@
 //! `voxalign bench`: measures the operators and the affine job on this machine.
 
 mod affine;
+mod atlas;
 mod deform;
 mod files;
 mod histogram;
@@ -80,6 +81,8 @@ enum Special {
     Histogram(histogram::HistogramArgs),
     /// Deformable registration: iterations, whole registrations, overlap with every model
     Deform(deform::DeformBenchArgs),
+    /// The iterations of an atlas of many images
+    Atlas(Box<atlas::AtlasBenchArgs>),
 }
 
 /// Sizes along x, y and z.
@@ -150,6 +153,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Outcome, Failure> {
         return match special {
             Special::Histogram(args) => histogram::run(args),
             Special::Deform(args) => deform::run(args),
+            Special::Atlas(args) => atlas::run(args),
         };
     }
     files::check(args.csv.as_deref(), args.html.as_deref(), args.pair.as_deref())?;
