@@ -142,3 +142,4 @@ mod similarity;
 mod sort;
 mod stencil;
 mod support;
+mod team;
