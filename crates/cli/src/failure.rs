@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 use voxalign_compute::ComputeError;
+use voxalign_compute::comm::CommError;
 use voxalign_image::ImageError;
 use voxalign_io::IoError;
 use voxalign_population::PopulationError;
@@ -42,6 +43,12 @@ pub(crate) enum Failure {
     /// A GPU or its driver failed.
     #[error("{0}; `--device cpu` does without the GPU")]
     Gpu(String),
+    /// Another process of the run failed, and says why itself.
+    #[error("{0}")]
+    Peer(String),
+    /// The processes of the run could not work together.
+    #[error("{0}")]
+    Ranks(String),
     /// Standard output took no more.
     #[error("cannot write to standard output: {0}")]
     Output(String),
@@ -60,7 +67,11 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Input(_) | Failure::Usage => 2,
-            Failure::Internal(_) | Failure::Gpu(_) | Failure::Output(_) => 3,
+            Failure::Internal(_)
+            | Failure::Gpu(_)
+            | Failure::Peer(_)
+            | Failure::Ranks(_)
+            | Failure::Output(_) => 3,
             Failure::Stopped => 130,
         }
     }
@@ -132,6 +143,20 @@ impl From<PopulationError> for Failure {
                 Failure::Input(format!("'{}': {what}", file.display()))
             }
             _ => Failure::Input(error.to_string()),
+        }
+    }
+}
+
+impl From<CommError> for Failure {
+    fn from(error: CommError) -> Self {
+        match error {
+            CommError::Device(error) => error.into(),
+            CommError::Unavailable(message) => Failure::Input(message),
+            CommError::Peer { .. } => Failure::Peer(error.to_string()),
+            CommError::Mismatch { .. } | CommError::Argument { .. } => {
+                Failure::Internal(error.to_string())
+            }
+            _ => Failure::Ranks(error.to_string()),
         }
     }
 }

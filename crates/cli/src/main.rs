@@ -11,6 +11,7 @@ mod interrupt;
 mod list;
 mod output;
 mod progress;
+mod ranks;
 mod registration;
 mod staging;
 
@@ -53,14 +54,14 @@ fn guarded(command: impl FnOnce() -> Result<Outcome, Failure>) -> u8 {
         let said = PANIC.lock().unwrap_or_else(PoisonError::into_inner).take();
         Err(Failure::Internal(said.unwrap_or_else(|| "no message".to_owned())))
     });
-    match result.and_then(|outcome| output::finish().map(|()| outcome)) {
-        Ok(outcome) => outcome.code(),
-        Err(Failure::Usage) => Failure::Usage.code(),
-        Err(failure) => {
-            output::error(&failure.to_string());
-            failure.code()
-        }
+    let result = result.and_then(|outcome| output::finish().map(|()| outcome));
+    match &result {
+        // What clap has said already, and what the process that failed says itself.
+        Ok(_) | Err(Failure::Usage | Failure::Peer(_)) => {}
+        Err(failure) => output::error(&ranks::named(&failure.to_string())),
     }
+    ranks::end(result.as_ref().err());
+    result.map_or_else(|failure| failure.code(), Outcome::code)
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use crate::error::Result;
+use crate::comm::{DeviceSums, HostSums};
+use crate::error::{Result, check_len};
 use crate::ops;
 
 mod sealed {
@@ -94,6 +95,21 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// # Errors
     /// [`Length`](crate::ComputeError::Length).
     fn copy<T: Element>(&self, from: &Self::Buffer<T>, to: &mut Self::Buffer<T>) -> Result<()>;
+
+    /// Copies `data` into `buffer`, of the same length.
+    ///
+    /// # Errors
+    /// [`Length`](crate::ComputeError::Length), or as [`alloc`](Self::alloc).
+    fn upload_into<T: Element>(&self, buffer: &mut Self::Buffer<T>, data: &[T]) -> Result<()> {
+        check_len("data for a buffer", buffer.len(), data.len())?;
+        *buffer = self.upload(data)?;
+        Ok(())
+    }
+
+    /// The best way to sum over several such devices of this process.
+    fn sums(_devices: &[Self]) -> Box<dyn DeviceSums<Self>> {
+        Box::new(HostSums::default())
+    }
 
     /// Waits until all that was asked of the device is done.
     ///

@@ -81,6 +81,7 @@
 #![allow(clippy::needless_range_loop)]
 
 pub mod bench;
+pub mod comm;
 pub mod cpu;
 pub mod cuda;
 pub mod device;

@@ -4,13 +4,18 @@ use crate::args::JsonArgs;
 use crate::device;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Table};
+use crate::ranks;
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use voxalign_compute::comm::{Communicator, Launch};
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::{self, Cuda, GpuInfo};
 use voxalign_compute::select::DeviceChoice;
 use voxalign_compute::{Memory, MemoryInfo};
+
+/// Numbers in the sum that is checked.
+const CHECKED: i64 = 1_500_000;
 
 /// Arguments of `voxalign devices`.
 #[derive(Debug, Clone, Args)]
@@ -21,6 +26,7 @@ first used and kept in the folder that is shown; VOXALIGN_KERNEL_CACHE names ano
 
 Examples:
   voxalign devices
+  mpirun -np 4 voxalign devices     # the processes of a cluster, with a check of their sums
   voxalign affine fixed.nii.gz moving.nii.gz -o out --device cuda:1
   VOXALIGN_DEVICE=cpu voxalign affine fixed.nii.gz moving.nii.gz -o out
 
@@ -40,6 +46,29 @@ struct Devices {
     auto: AutoFacts,
     /// What VOXALIGN_DEVICE says.
     environment: Option<String>,
+    /// The processes, where a launcher such as mpirun has started this one.
+    processes: Option<ProcessFacts>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProcessFacts {
+    /// Why they cannot work together; then nothing else is known.
+    problem: Option<String>,
+    /// In their order.
+    ranks: Vec<RankFacts>,
+    /// Whether a sum over all ranks has every bit of the sum by one of them.
+    exact_sums: bool,
+}
+
+/// One of the processes.
+#[derive(Debug, Serialize, Deserialize)]
+struct RankFacts {
+    rank: usize,
+    /// The library that connects it, and its machine.
+    name: String,
+    threads: usize,
+    /// The GPUs that it can use.
+    gpus: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -95,13 +124,63 @@ struct AutoFacts {
 
 /// Looks and prints.
 pub(crate) fn run(args: &DevicesArgs) -> Result<Outcome, Failure> {
-    let devices = find()?;
+    let devices = match (Launch::of_this_process(), ranks::world()) {
+        (None, _) => find()?,
+        // A build without MPI can still tell what this machine has.
+        (Some(_), Err(Failure::Input(problem))) => Devices {
+            processes: Some(ProcessFacts {
+                problem: Some(problem),
+                ranks: Vec::new(),
+                exact_sums: false,
+            }),
+            ..find()?
+        },
+        (Some(_), world) => {
+            let world = world?;
+            let devices = world.agree(find())?;
+            let processes = Some(meet(world, &devices)?);
+            Devices { processes, ..devices }
+        }
+    };
+    if devices.processes.is_some() && !ranks::is_first() {
+        return Ok(Outcome::Good);
+    }
     if args.json.json {
         output::json(&devices)?;
     } else {
         print(&devices);
     }
     Ok(Outcome::Good)
+}
+
+/// What the processes tell each other, and whether their sums are right.
+fn meet(world: &Communicator, devices: &Devices) -> Result<ProcessFacts, Failure> {
+    let usable = devices.gpus.iter().filter(|g| g.usable);
+    let own = RankFacts {
+        rank: world.rank(),
+        name: world.name(),
+        threads: devices.cpu.threads,
+        gpus: usable.map(|g| g.name.clone().unwrap_or_else(|| g.device.clone())).collect(),
+    };
+    let internal = |e: serde_json::Error| Failure::Internal(e.to_string());
+    let blocks = world.all_gather(&serde_json::to_vec(&own).map_err(internal)?)?;
+    let ranks = blocks.iter().map(|block| serde_json::from_slice(block).map_err(internal));
+    let ranks = ranks.collect::<Result<Vec<_>, _>>()?;
+    // Numbers over the whole range, so that sums wrap around.
+    let number = |rank: usize, i: i64| {
+        (i + 1).wrapping_mul(0x1E37_79B9_7F4A_7C15).rotate_left((rank % 64) as u32)
+    };
+    let mut sums: Vec<i64> = (0..CHECKED).map(|i| number(world.rank(), i)).collect();
+    world.all_reduce_sum(&mut sums)?;
+    let expected = |i| (0..world.size()).fold(0i64, |sum, r| sum.wrapping_add(number(r, i)));
+    let exact_sums = (0..CHECKED).zip(&sums).all(|(i, &sum)| sum == expected(i));
+    let checked = if exact_sums {
+        Ok(())
+    } else {
+        Err(Failure::Ranks("a sum over all processes is wrong; MPI cannot be relied on".into()))
+    };
+    world.agree(checked)?;
+    Ok(ProcessFacts { problem: None, ranks, exact_sums })
 }
 
 fn find() -> Result<Devices, Failure> {
@@ -150,6 +229,7 @@ fn find() -> Result<Devices, Failure> {
         },
         gpus: facts,
         environment,
+        processes: None,
     })
 }
 
@@ -251,6 +331,27 @@ fn print(devices: &Devices) {
     if let Some(choice) = &devices.environment {
         output::line(&format!("{}={choice} is the default here", device::VARIABLE));
     }
+    if let Some(processes) = &devices.processes {
+        output::line("");
+        print_processes(processes);
+    }
+}
+
+fn print_processes(processes: &ProcessFacts) {
+    if let Some(problem) = &processes.problem {
+        output::line(problem);
+        return;
+    }
+    let size = processes.ranks.len();
+    let mut table = Table::default();
+    for RankFacts { rank, name, threads, gpus } in &processes.ranks {
+        let gpus = if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") };
+        let threads = format!("{threads} thread{}", if *threads == 1 { "" } else { "s" });
+        table.row([format!("  rank {rank} of {size}"), name.clone(), threads, gpus]);
+    }
+    output::line("processes");
+    table.print_left();
+    output::line("sums over all processes are exact");
 }
 
 /// Bytes in the unit that reads best.

@@ -124,3 +124,74 @@ fn points_have_no_device() {
     without_gpu(&place, &format!("{line} --device cpu"), None).expect(2).says(&["--device is for"]);
     without_gpu(&place, line, Some("cuda")).expect(0);
 }
+
+#[cfg(not(feature = "mpi"))]
+#[test]
+fn a_build_without_mpi_says_so_under_a_launcher() {
+    let place = Place::new();
+    let output = place.command(&["devices"]).env("OMPI_COMM_WORLD_SIZE", "4").output().unwrap();
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{out}");
+    for part in ["started as one of 4", "OMPI_COMM_WORLD_SIZE", "--features mpi", "threads"] {
+        assert!(out.contains(part), "{part} is not in\n{out}");
+    }
+}
+
+/// The end of `mpirun` with these arguments; none where there is no `mpirun`.
+#[cfg(feature = "mpi")]
+fn mpirun(place: &Place, arguments: &[&str]) -> Option<Run> {
+    let mut command = Command::new("mpirun");
+    command.args(["--allow-run-as-root", "--oversubscribe"]).args(arguments);
+    command.current_dir(place.path("")).env_remove("VOXALIGN_DEVICE");
+    match command.stdin(std::process::Stdio::null()).output() {
+        Ok(output) => Some(Run {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }),
+        Err(e) => {
+            let required = std::env::var_os("VOXALIGN_REQUIRE_MPI").is_some();
+            assert!(!required, "mpirun cannot be started: {e}");
+            eprintln!("skipped: mpirun cannot be started: {e}");
+            None
+        }
+    }
+}
+
+#[cfg(feature = "mpi")]
+#[test]
+fn processes_find_each_other() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_voxalign");
+    for size in [1, 2, 4] {
+        let number = size.to_string();
+        let Some(run) = mpirun(&place, &["-np", &number, program, "devices"]) else { return };
+        let run = run.expect(0);
+        // One of them prints.
+        assert_eq!(run.out.matches("--device auto is").count(), 1, "{}", run.out);
+        for rank in 0..size {
+            assert!(run.out.contains(&format!("rank {rank} of {size}")), "{}", run.out);
+        }
+        assert!(run.out.contains("sums over all processes are exact"), "{}", run.out);
+    }
+    let Some(run) = mpirun(&place, &["-np", "3", program, "devices", "--json"]) else { return };
+    let json = run.expect(0).json();
+    assert_eq!(json["processes"]["ranks"].as_array().unwrap().len(), 3);
+    assert_eq!(json["processes"]["ranks"][2]["rank"], 2);
+    assert_eq!(json["processes"]["exact_sums"], true);
+}
+
+#[cfg(feature = "mpi")]
+#[test]
+fn the_failure_of_one_process_ends_all() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_voxalign");
+    let good = ["-np", "1", program, "devices"];
+    let bad = ["-np", "1", "env", "VOXALIGN_DEVICE=gpu", program, "devices"];
+    let line = [&good[..], &[":"], &bad[..], &[":"], &good[..]].concat();
+    let Some(run) = mpirun(&place, &line) else { return };
+    let run = run.expect(2);
+    let said = "voxalign: error: rank 1 of 3: the environment variable VOXALIGN_DEVICE is 'gpu'";
+    assert_eq!(run.err.matches("voxalign: error:").count(), 1, "{}", run.err);
+    run.says(&[said]);
+}

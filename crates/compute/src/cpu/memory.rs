@@ -128,6 +128,12 @@ impl Memory for Cpu {
         self.download_into(from, to.as_mut_slice())
     }
 
+    fn upload_into<T: Element>(&self, buffer: &mut CpuBuffer<T>, data: &[T]) -> Result<()> {
+        check_len("data for a buffer", buffer.len(), data.len())?;
+        self.copy_slice(data, buffer.as_mut_slice());
+        Ok(())
+    }
+
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }

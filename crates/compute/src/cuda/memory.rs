@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
 use super::{Cuda, MemoryLimit, Target};
+use crate::comm::DeviceSums;
 use crate::cpu::zeroed;
 use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo};
 use crate::error::{ComputeError, Result, check_len};
@@ -218,6 +219,15 @@ impl Memory for Cuda {
                 Ok(())
             }
         }
+    }
+
+    fn upload_into<T: Element>(&self, buffer: &mut CudaBuffer<T>, data: &[T]) -> Result<()> {
+        check_len("data for a buffer", buffer.len, data.len())?;
+        self.write(data, buffer, 0)
+    }
+
+    fn sums(devices: &[Self]) -> Box<dyn DeviceSums<Self>> {
+        super::nccl::sums(devices)
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -42,6 +42,7 @@ pub(crate) mod histogram;
 mod libraries;
 mod limit;
 mod memory;
+mod nccl;
 mod nvrtc;
 mod program;
 mod reduce;

@@ -144,3 +144,4 @@ mod similarity;
 mod sort;
 mod stencil;
 mod support;
+mod team;

@@ -5,7 +5,7 @@ use super::options::Sharpness;
 use super::source::{Source, Subject, check_subjects};
 use crate::error::{PopulationError, Result};
 use voxalign_compute::Device;
-use voxalign_compute::ops::elementwise::x;
+use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_image::Grid;
@@ -50,6 +50,8 @@ pub(super) struct Cohort<'a, D: Device, M: Matching<D>> {
     sums: Vec<D::Buffer<i64>>,
     /// Sums of what voxels count, where that is not the same everywhere.
     counted: Option<D::Buffer<i64>>,
+    /// Units of the subjects that count everywhere.
+    everywhere: i64,
     pub(super) sharpness: Vec<Sharpness>,
     factor: usize,
 }
@@ -125,6 +127,7 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
             template: Template { grid: grid.clone(), channels: Vec::new() },
             sums: Vec::new(),
             counted: None,
+            everywhere: 0,
             sharpness: Vec::new(),
             factor: 0,
         })
@@ -136,9 +139,8 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
         let member = &mut self.members[m];
         self.matching.warp(device, &mut member.state, &mut member.warped)?;
         if let Some(mask) = &member.mask_at {
-            let field = self.matching.displacement(device, &mut member.state)?;
             let mut weights = device.alloc::<f32>(self.template.grid.len())?;
-            mask.warp_to(device, &field, dims, &mut weights)?;
+            self.matching.warp_along(device, &mut member.state, mask, dims, &mut weights)?;
             whole(device, &mut weights)?;
             member.weights = Some(weights);
         }
@@ -193,6 +195,7 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
             self.sums.push(self.device.alloc(n)?);
         }
         self.counted = if self.masked { Some(self.device.alloc(n)?) } else { None };
+        self.everywhere = 0;
         Ok(())
     }
 
@@ -210,14 +213,10 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
                 }
             }
         }
-        if let Some(counted) = &mut self.counted {
-            match &member.weights {
-                Some(weights) => device.add_fixed(weights, factor, counted)?,
-                None => {
-                    let ones = device.upload_vec(vec![1.0f32; self.template.grid.len()])?;
-                    device.add_fixed(&ones, factor, counted)?;
-                }
-            }
+        match (&mut self.counted, &member.weights) {
+            (Some(counted), Some(weights)) => device.add_fixed(weights, factor, counted)?,
+            (Some(_), None) => self.everywhere += factor.round_ties_even() as i64,
+            (None, _) => {}
         }
         Ok(())
     }
@@ -233,7 +232,9 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
                 let mut count = device.alloc::<f32>(n)?;
                 device.fixed_to_float(counted, 1.0 / UNIT, &mut count)?;
                 // What nobody shows is background.
-                device.eval_in_place(&(x(0) / x(1).max(1e-6)), &mut mean, &[&count], &[], None)?;
+                let mean_of_those = x(0) / (x(1) + param(0)).max(1e-6);
+                let everywhere = (self.everywhere as f64 / UNIT) as f32;
+                device.eval_in_place(&mean_of_those, &mut mean, &[&count], &[everywhere], None)?;
             }
             self.template.channels.push(mean);
         }

@@ -73,6 +73,35 @@ impl Gpu {
         ComputeError::OutOfMemory { device: self.name(), bytes, free: self.free_memory() }
     }
 
+    /// Lets another GPU reach the memory of the pool, now and from now on, where the machine can.
+    pub(in crate::cuda) fn open_to(&self, other: &Self) -> Result<()> {
+        self.bind()?;
+        let device = |ordinal: usize| {
+            let mut device = 0;
+            // SAFETY: the pointer is valid.
+            let code = unsafe { sys::cuDeviceGet(&raw mut device, ordinal as i32) };
+            self.checked(code, "device").map(|()| device)
+        };
+        let (owner, reader) = (device(self.info.ordinal)?, device(other.info.ordinal)?);
+        let mut reaches = 0;
+        // SAFETY: the pointer is valid, the devices are the driver's.
+        let code = unsafe { sys::cuDeviceCanAccessPeer(&raw mut reaches, reader, owner) };
+        self.checked(code, "access of another GPU")?;
+        if reaches == 0 {
+            return Ok(());
+        }
+        let access = sys::CUmemAccessDesc {
+            location: sys::CUmemLocation {
+                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: reader,
+            },
+            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        // SAFETY: the pool is that of the GPU; there is one description.
+        let code = unsafe { sys::cuMemPoolSetAccess(self.pool, &raw const access, 1) };
+        self.checked(code, "access of another GPU")
+    }
+
     pub(in crate::cuda) fn free(&self, address: u64) {
         // Nothing can be done about an error here; the next call reports it.
         // SAFETY: the address came from `alloc` and is given back once.

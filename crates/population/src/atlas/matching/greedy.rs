@@ -137,6 +137,17 @@ impl<D: Device> Matching<D> for Greedy<D> {
         Ok(())
     }
 
+    fn warp_along(
+        &mut self,
+        device: &D,
+        state: &mut GreedyState<D>,
+        image: &Moved<D>,
+        dims: Dims,
+        out: &mut D::Buffer<f32>,
+    ) -> Result<()> {
+        Ok(image.warp_to(device, &state.field, dims, out)?)
+    }
+
     fn displacement(&mut self, device: &D, state: &mut GreedyState<D>) -> Result<D::Buffer<f32>> {
         let mut field = device.alloc::<f32>(3 * state.dims.iter().product::<usize>())?;
         device.copy(&state.field, &mut field)?;

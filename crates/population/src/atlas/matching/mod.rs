@@ -10,9 +10,9 @@ mod lddmm;
 mod symmetric;
 
 use crate::error::Result;
-use voxalign_compute::Device;
+use voxalign_compute::{Device, Dims};
 use voxalign_image::{Affine, Grid};
-use voxalign_register::diffeo::channel::{DeviceImage, PendingEnergy};
+use voxalign_register::diffeo::channel::{DeviceImage, Moved, PendingEnergy};
 use voxalign_register::diffeo::multiscale::Scale;
 
 pub use greedy::Greedy;
@@ -85,6 +85,22 @@ pub trait Matching<D: Device>: Send {
         state: &mut Self::State,
         out: &mut [D::Buffer<f32>],
     ) -> Result<()>;
+
+    /// Another image of a subject on the grid of the template, of sizes `dims`.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    fn warp_along(
+        &mut self,
+        device: &D,
+        state: &mut Self::State,
+        image: &Moved<D>,
+        dims: Dims,
+        out: &mut D::Buffer<f32>,
+    ) -> Result<()> {
+        let field = self.displacement(device, state)?;
+        Ok(image.warp_to(device, &field, dims, out)?)
+    }
 
     /// The displacement of a subject, voxels of the grid of the scale: points of the template, before
     /// the affine map.

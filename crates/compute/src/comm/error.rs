@@ -1,0 +1,79 @@
+//! What can go wrong between ranks.
+
+use crate::error::ComputeError;
+
+/// The result of what ranks do together.
+pub type Result<T> = std::result::Result<T, CommError>;
+
+/// Something that ranks could not do together. Outputs are not to be relied on afterwards.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommError {
+    /// Another rank failed and told the others: see [`Communicator::agree`](super::Communicator::agree).
+    #[error("rank {rank} failed: {message}")]
+    Peer {
+        /// The rank that failed; the lowest, where several did.
+        rank: usize,
+        /// What it said.
+        message: String,
+    },
+    /// A rank ended while another one waited for it.
+    #[error(
+        "rank {rank} has ended, but rank {waiting} still waits for it in {operation}; what it said \
+         before tells why"
+    )]
+    Gone {
+        /// The rank that has ended.
+        rank: usize,
+        /// The rank that tells.
+        waiting: usize,
+        /// What it waited in.
+        operation: &'static str,
+    },
+    /// A rank has ended the run.
+    #[error("rank {rank} ended the run with the exit code {code}: {message}")]
+    Aborted {
+        /// The rank that ended it.
+        rank: usize,
+        /// The exit code.
+        code: u8,
+        /// Why.
+        message: String,
+    },
+    /// Ranks ask for different things, where all have to ask for the same.
+    #[error("the ranks are not at the same step: {what}; this is a defect of the program")]
+    Mismatch {
+        /// What the ranks ask for.
+        what: String,
+    },
+    /// The library of MPI failed.
+    #[error("rank {rank} of {size}: {call}: {message}")]
+    Mpi {
+        /// The rank that tells.
+        rank: usize,
+        /// How many there are.
+        size: usize,
+        /// The function that failed.
+        call: &'static str,
+        /// What the library said.
+        message: String,
+    },
+    /// Several processes cannot work together here.
+    #[error("{0}")]
+    Unavailable(String),
+    /// An argument whose value has no meaning.
+    #[error("rank {rank}: {what} is {value}, but must be {expected}")]
+    Argument {
+        /// The rank that was given it.
+        rank: usize,
+        /// The argument.
+        what: &'static str,
+        /// The value that was given.
+        value: String,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+    /// A device of this rank failed.
+    #[error(transparent)]
+    Device(#[from] ComputeError),
+}
