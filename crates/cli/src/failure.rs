@@ -4,6 +4,7 @@ use thiserror::Error;
 use voxalign_compute::ComputeError;
 use voxalign_image::ImageError;
 use voxalign_io::IoError;
+use voxalign_population::PopulationError;
 use voxalign_register::RegisterError;
 use voxalign_register::compare::CompareError;
 
@@ -108,6 +109,22 @@ impl From<ComputeError> for Failure {
             }
             ComputeError::Length { .. } | ComputeError::Backend { .. } => {
                 Failure::Internal(error.to_string())
+            }
+            _ => Failure::Input(error.to_string()),
+        }
+    }
+}
+
+impl From<PopulationError> for Failure {
+    fn from(error: PopulationError) -> Self {
+        match error {
+            PopulationError::Stopped => Failure::Stopped,
+            PopulationError::Compute(error) => error.into(),
+            PopulationError::Register(error) => error.into(),
+            PopulationError::File(error) => error.into(),
+            PopulationError::Image(error) => error.into(),
+            PopulationError::Option { option, value, remedy } => {
+                Failure::Input(format!("--{option} cannot be {value}: {remedy}"))
             }
             _ => Failure::Input(error.to_string()),
         }

@@ -127,9 +127,12 @@ fn three<'a>(times: [f64; 3], synchronise: Option<f64>, size: usize) -> Pipeline
         }
     };
     let execute = match synchronise {
-        Some(part) => {
-            Stage::synchronising("execute", Engine::Compute, wait(e * part, 1), wait(e * (1.0 - part), 1))
-        }
+        Some(part) => Stage::synchronising(
+            "execute",
+            Engine::Compute,
+            wait(e * part, 1),
+            wait(e * (1.0 - part), 1),
+        ),
         None => Stage::new("execute", Engine::Compute, wait(e, 1)),
     };
     let stages = vec![
@@ -383,7 +386,8 @@ fn readers_work_beside_each_other() {
             Stage::new("execute", Engine::Compute, |_| Ok(())),
         ];
         let rings = vec![Ring { first: 0, last: 1, size: 6, keep: 0 }];
-        let trace = Pipeline::new(stages, rings).unwrap().run(0..20, Model::default(), &()).unwrap();
+        let trace =
+            Pipeline::new(stages, rings).unwrap().run(0..20, Model::default(), &()).unwrap();
         assert!(trace.wall() >= trace.bound());
         trace.wall()
     };

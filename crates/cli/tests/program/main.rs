@@ -16,5 +16,6 @@ mod devices;
 mod files;
 mod help;
 mod killed;
+mod stack;
 mod transforms;
 mod warps;

@@ -140,7 +140,11 @@ struct Run<'r, 'a> {
     changed: Condvar,
 }
 
-fn option(option: &'static str, value: impl ToString, remedy: impl Into<String>) -> PopulationError {
+fn option(
+    option: &'static str,
+    value: impl ToString,
+    remedy: impl Into<String>,
+) -> PopulationError {
     PopulationError::Option { option, value: value.to_string(), remedy: remedy.into() }
 }
 
@@ -273,12 +277,7 @@ impl<'a> Pipeline<'a> {
     ///
     /// # Panics
     /// A panic of a stage goes on here, once all threads have ended.
-    pub fn run(
-        &self,
-        items: Range<usize>,
-        model: Model,
-        listener: &dyn Listener,
-    ) -> Result<Trace> {
+    pub fn run(&self, items: Range<usize>, model: Model, listener: &dyn Listener) -> Result<Trace> {
         let nothing = vec![[0.0; 2]; self.stages.len()];
         let (plan, _) = self.planned(items.clone(), model, &nothing, |e| e as usize)?;
         let run = Run {
@@ -301,7 +300,8 @@ impl<'a> Pipeline<'a> {
             let run = &run;
             for (i, queue) in plan.queues.iter().enumerate() {
                 for worker in 0..queue.workers.min(items.len()).max(1) {
-                    let thread = std::thread::Builder::new().name(format!("{}-{worker}", queue.name));
+                    let thread =
+                        std::thread::Builder::new().name(format!("{}-{worker}", queue.name));
                     if let Err(e) = thread.spawn_scoped(scope, move || run.serve(i)) {
                         let what = format!("a thread for '{}' cannot be started: {e}", queue.name);
                         run.fail((0, 0), Failure::Error(option("threads", worker + 1, what)));
@@ -329,11 +329,7 @@ impl<'a> Pipeline<'a> {
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn run_measured(
-        &self,
-        count: usize,
-        listener: &dyn Listener,
-    ) -> Result<(Order, Trace)> {
+    pub fn run_measured(&self, count: usize, listener: &dyn Listener) -> Result<(Order, Trace)> {
         /// Items on which an order is tried: the first and the last of them overlap with nothing.
         const TRIED: usize = 6;
         /// The part of all items, one in so many, that may go into trials.
