@@ -110,8 +110,15 @@ pub trait Memory: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Length`](crate::ComputeError::Length), or what failed on the device before.
-    fn upload_from<T: Element>(&self, from: &HostBuffer<T>, to: &mut Self::Buffer<T>)
-    -> Result<()>;
+    fn upload_from<T: Element>(
+        &self,
+        from: &HostBuffer<T>,
+        to: &mut Self::Buffer<T>,
+    ) -> Result<()> {
+        check_len("output", from.len(), to.len())?;
+        *to = self.upload(from)?;
+        self.synchronize()
+    }
 
     /// Copies the elements of `from` to `to`, of the same length, and waits for it.
     ///

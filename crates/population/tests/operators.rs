@@ -16,7 +16,7 @@ use voxalign_population::stream::operators::{
     Variance, WindowMean, bound,
 };
 use voxalign_population::stream::{
-    Files, Kept, Loaded, Model, OutputFiles, Source, StreamOptions, mimo, miso, sliding_window,
+    Files, Kept, Loaded, Model, OutputFiles, Resident, ResidentSink, Source, StreamOptions, mimo, miso, sliding_window,
 };
 use voxalign_population::{PopulationError, Result};
 
@@ -645,4 +645,39 @@ fn bad_files() {
     let smooth = Smooth { sigma: 1.0, method: GaussianMethod::Recursive };
     let failed = mimo(&cpu, &files, &smooth, &outputs, &with(None), &()).err().unwrap();
     assert!(matches!(failed, PopulationError::File(_)) && failed.to_string().contains("0.nii"));
+}
+
+fn resident_of<D: Device>(device: &D) -> Vec<Vec<f32>> {
+    let images = images([9, 6, 5], 6);
+    let host = |image: &Volume<f32>| {
+        let mut host = device.host_alloc(image.data().len()).unwrap();
+        host.copy_from_slice(image.data());
+        host
+    };
+    let buffers = images.iter().map(host).collect();
+    let source = Resident::new(buffers, images[0].grid().clone(), 6, 1e4).unwrap();
+    let operator = Normalise::new(Target::Range(0.0, 1.0));
+    let expected = each(device, &images, &operator);
+    for model in models() {
+        let pieces = (0..6).map(|_| device.host_alloc(9 * 6 * 5).unwrap()).collect();
+        let sink = ResidentSink::new(pieces);
+        let done = mimo(device, &source, &operator, &sink, &with(model), &()).unwrap();
+        // Nothing is read or written, and nothing is held on the host.
+        assert_eq!((done.trace.stages.len(), done.bytes[0]), (3, 0));
+        let found = sink.into_pieces();
+        assert!(found.iter().zip(&expected).all(|(f, e)| f[..] == e[..]), "{model:?}");
+        let mean = Mean::new(&[], 1e4).unwrap();
+        let done = miso(device, &source, &mean, &with(model), &()).unwrap();
+        assert_eq!(done.trace.stages.len(), 2);
+        assert_eq!(done.value, one(device, &images, &mean));
+    }
+    // The source is as it was.
+    assert!(images.iter().enumerate().all(|(i, v)| &source.resident(i).unwrap()[..] == v.data()));
+    assert!(Resident::new(Vec::new(), images[0].grid().clone(), 6, 1e4).is_err());
+    expected
+}
+
+#[test]
+fn resident_images() {
+    on_all!(|device| resident_of(device));
 }

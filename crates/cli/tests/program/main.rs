@@ -8,6 +8,7 @@ mod apply;
 mod bad_input;
 mod bench_deform;
 mod bench_histogram;
+mod bench_stream;
 mod common;
 mod compare;
 mod deform;

@@ -3,6 +3,7 @@
 use crate::error::{PopulationError, Result};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use voxalign_compute::HostBuffer;
 use voxalign_image::{Grid, Volume};
 use voxalign_io::image::{self, WriteOptions};
 
@@ -21,6 +22,13 @@ pub trait Source: Sync {
     /// names it.
     fn read(&self, item: usize, out: &mut [f32]) -> Result<()>;
 
+    /// An image that is in memory of the host for good, from which the device can take it: it is not read
+    /// then. All images of a source are, or none.
+    fn resident(&self, item: usize) -> Option<&HostBuffer<f32>> {
+        let _ = item;
+        None
+    }
+
     /// A bound on the absolute value of all voxels of all images, where it is known without reading
     /// them.
     fn bound(&self) -> Option<f64> {
@@ -35,6 +43,13 @@ pub trait Sink: Sync {
     /// # Errors
     /// A file that cannot be written.
     fn write(&self, item: usize, values: &[f32]) -> Result<()>;
+
+    /// The memory of the host to which the device can bring an image: it is not written then. All
+    /// images of a sink have such, or none.
+    fn resident(&self, item: usize) -> Option<&Mutex<HostBuffer<f32>>> {
+        let _ = item;
+        None
+    }
 }
 
 /// How far corners of grids that count as one may be apart, as part of the smallest spacing.
@@ -239,5 +254,92 @@ impl Sink for Kept {
         }
         images[item] = values.to_vec();
         Ok(())
+    }
+}
+
+/// Images in memory from and to which the device copies directly; a few of them may stand for many.
+#[derive(Debug)]
+pub struct Resident {
+    images: Vec<HostBuffer<f32>>,
+    grid: Grid,
+    count: usize,
+    bound: f64,
+}
+
+impl Resident {
+    /// `count` images, of which number `k` has the values of `images[k mod n]`; all within ± `bound`.
+    ///
+    /// # Errors
+    /// No image, or one of another length than the grid.
+    pub fn new(
+        images: Vec<HostBuffer<f32>>,
+        grid: Grid,
+        count: usize,
+        bound: f64,
+    ) -> Result<Self> {
+        let bad = images.iter().map(|i| i.len()).find(|len| *len != grid.len());
+        if images.is_empty() || bad.is_some() {
+            return Err(PopulationError::Option {
+                option: "images",
+                value: bad.map_or("none".into(), |len| format!("{len} values")),
+                remedy: format!("give images of {} values", grid.len()),
+            });
+        }
+        Ok(Self { images, grid, count, bound })
+    }
+}
+
+impl Source for Resident {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    fn read(&self, item: usize, out: &mut [f32]) -> Result<()> {
+        out.copy_from_slice(&self.images[item % self.images.len()]);
+        Ok(())
+    }
+
+    fn resident(&self, item: usize) -> Option<&HostBuffer<f32>> {
+        self.images.get(item % self.images.len())
+    }
+
+    fn bound(&self) -> Option<f64> {
+        Some(self.bound)
+    }
+}
+
+/// Memory that takes the images of a result, a few pieces for many: the last ones stay.
+#[derive(Debug)]
+pub struct ResidentSink(Vec<Mutex<HostBuffer<f32>>>);
+
+impl ResidentSink {
+    /// Image `k` goes to piece `k mod n`; there is at least one.
+    #[must_use]
+    pub fn new(pieces: Vec<HostBuffer<f32>>) -> Self {
+        Self(pieces.into_iter().map(Mutex::new).collect())
+    }
+
+    /// The pieces.
+    #[must_use]
+    pub fn into_pieces(self) -> Vec<HostBuffer<f32>> {
+        self.0.into_iter().map(|m| m.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+    }
+}
+
+impl Sink for ResidentSink {
+    fn write(&self, item: usize, values: &[f32]) -> Result<()> {
+        let place = item % self.0.len().max(1);
+        if let Some(piece) = self.0.get(place) {
+            piece.lock().unwrap_or_else(PoisonError::into_inner).copy_from_slice(values);
+        }
+        Ok(())
+    }
+
+    fn resident(&self, item: usize) -> Option<&Mutex<HostBuffer<f32>>> {
+        self.0.get(item % self.0.len().max(1))
     }
 }

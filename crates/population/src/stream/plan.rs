@@ -21,7 +21,7 @@ pub struct Ring {
     pub last: usize,
     /// How many buffers there are; item `k` has number `k mod size`.
     pub size: usize,
-    /// How many later items still use it: item `k + size` may begin stage `first` once item
+    /// How many later items still use it, in the stage after `first`: item `k + size` may begin stage `first` once item
     /// `k + keep` has ended stage `last`. 0 unless an operator looks back.
     pub keep: usize,
 }
@@ -206,5 +206,12 @@ pub(super) fn dependencies(
         let previous = task.item.checked_sub(ring.size)? + ring.keep;
         (previous >= first_item).then_some((ring.last, previous))
     });
-    before.into_iter().chain(slots)
+    // Where later items look back, all that they look at has to be there: items of several queues may
+    // fill their buffers in any order.
+    let seen = rings.iter().filter(move |ring| task.part == 0 && ring.first + 1 == task.stage);
+    let seen = seen.flat_map(move |ring| {
+        let from = task.item.saturating_sub(ring.keep).max(first_item);
+        (from..task.item).map(|item| (ring.first, item))
+    });
+    before.into_iter().chain(slots).chain(seen)
 }

@@ -7,7 +7,7 @@ use super::pipeline::{Listener, Pipeline, Stage, Turn};
 use super::plan::Ring;
 use super::trace::Trace;
 use crate::error::{PopulationError, Result};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use voxalign_compute::{Device, HostBuffer, Queue};
 
 /// How images are streamed.
@@ -49,6 +49,10 @@ fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The number of buffers of each ring.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
@@ -84,6 +88,41 @@ impl<D: Device> Queues<D> {
 
     fn run<R>(&self, turn: Turn, work: impl FnOnce(&D) -> Result<R>) -> Result<R> {
         self.0[turn.queue].run(work)
+    }
+}
+
+/// Images on their way to the device: read into buffers that take turns, or in memory for good.
+struct Arrivals<'s> {
+    source: &'s dyn Source,
+    resident: bool,
+    ring: Vec<Mutex<HostBuffer<f32>>>,
+}
+
+impl<'s> Arrivals<'s> {
+    fn new<D: Device>(device: &D, source: &'s dyn Source, size: usize) -> Result<Self> {
+        let resident = source.resident(0).is_some();
+        let size = if resident { 0 } else { size };
+        Ok(Self { source, resident, ring: host_ring(device, source.grid().len(), size)? })
+    }
+
+    fn buffer(&self, turn: Turn) -> MutexGuard<'_, HostBuffer<f32>> {
+        lock(&self.ring[turn.item % self.ring.len()])
+    }
+
+    fn read(&self, turn: Turn) -> Result<()> {
+        self.source.read(turn.item, &mut self.buffer(turn))
+    }
+
+    fn upload<D: Device>(
+        &self,
+        queues: &Queues<D>,
+        turn: Turn,
+        to: &mut D::Buffer<f32>,
+    ) -> Result<()> {
+        match self.source.resident(turn.item) {
+            Some(from) => queues.run(turn, |d| Ok(d.upload_from(from, to)?)),
+            None => queues.run(turn, |d| Ok(d.hand_over(&mut self.buffer(turn), to)?)),
+        }
     }
 }
 
@@ -212,12 +251,13 @@ pub fn sliding_window<D: Device, O: SlidingWindow<D>>(
     let queues = Queues::new(device, 5, items, options)?;
     let workspaces = queues.0.iter().map(|_| operator.workspace(device, &stack).map(Mutex::new));
     let workspaces = workspaces.collect::<Result<Vec<_>>>()?;
-    let arrived = host_ring(device, n, sizes.read)?;
+    let arrivals = Arrivals::new(device, source, sizes.read)?;
     let images = device_ring(device, n, sizes.device)?;
     let results: Vec<_> = (0..outputs)
         .map(|_| Ok(Mutex::new((device.alloc::<f32>(n)?, Vec::<f64>::new()))))
         .collect::<Result<_>>()?;
-    let leaving = host_ring(device, n, sizes.write)?;
+    let kept = sink.resident(0).is_some();
+    let leaving = host_ring(device, n, if kept { 0 } else { sizes.write })?;
 
     let made = |t: Turn| t.item.checked_sub(radius);
     let with_window = |t: Turn, k: usize, f: &mut dyn FnMut(&Window<'_, D>) -> Result<()>| {
@@ -251,43 +291,49 @@ pub fn sliding_window<D: Device, O: SlidingWindow<D>>(
     } else {
         Stage::new("execute", Engine::Compute, apply)
     };
-    let stages = vec![
-        Stage::new("read", Engine::Reader, |t| match t.item < count {
-            true => source.read(t.item, &mut lock(&arrived[t.item % arrived.len()])),
-            false => Ok(()),
-        })
-        .with_workers(options.readers),
-        Stage::new("upload", Engine::Upload, |t| {
-            if t.item >= count {
-                return Ok(());
+    let upload = |t: Turn| {
+        if t.item >= count {
+            return Ok(());
+        }
+        let mut to = write(&images[t.item % images.len()]);
+        arrivals.upload(&queues, t, &mut to)
+    };
+    let download = |t: Turn| {
+        let Some(k) = made(t) else { return Ok(()) };
+        let from = &mut lock(&results[t.item % outputs]).0;
+        match sink.resident(k) {
+            Some(to) => queues.run(t, |d| Ok(d.download_to(from, &mut lock(to))?)),
+            None => {
+                let mut to = lock(&leaving[t.item % leaving.len()]);
+                queues.run(t, |d| Ok(d.hand_back(from, &mut to)?))
             }
-            let to = &images[t.item % images.len()];
-            let mut to = to.write().unwrap_or_else(PoisonError::into_inner);
-            let mut from = lock(&arrived[t.item % arrived.len()]);
-            queues.run(t, |d| Ok(d.hand_over(&mut from, &mut to)?))
-        }),
-        execute,
-        Stage::new("download", Engine::Download, |t| {
-            if made(t).is_none() {
-                return Ok(());
-            }
-            let mut from = lock(&results[t.item % outputs]);
-            let mut to = lock(&leaving[t.item % leaving.len()]);
-            queues.run(t, |d| Ok(d.hand_back(&mut from.0, &mut to)?))
-        }),
-        Stage::new("write", Engine::Writer, |t| match made(t) {
+        }
+    };
+    let mut stages = Vec::new();
+    let mut rings = Vec::new();
+    if !arrivals.resident {
+        let fill = |t: Turn| if t.item < count { arrivals.read(t) } else { Ok(()) };
+        stages.push(Stage::new("read", Engine::Reader, fill).with_workers(options.readers));
+        rings.push(Ring { first: 0, last: 1, size: arrivals.ring.len(), keep: 0 });
+    }
+    let first = stages.len();
+    stages.push(Stage::new("upload", Engine::Upload, upload));
+    stages.push(execute);
+    stages.push(Stage::new("download", Engine::Download, download));
+    rings.extend([
+        Ring { first, last: first + 1, size: sizes.device, keep: 2 * radius },
+        Ring { first: first + 1, last: first + 2, size: outputs, keep: 0 },
+    ]);
+    if !kept {
+        stages.push(Stage::new("write", Engine::Writer, |t| match made(t) {
             Some(k) => sink.write(k, &lock(&leaving[t.item % leaving.len()])),
             None => Ok(()),
-        }),
-    ];
-    let rings = vec![
-        Ring { first: 0, last: 1, size: sizes.read, keep: 0 },
-        Ring { first: 1, last: 2, size: sizes.device, keep: 2 * radius },
-        Ring { first: 2, last: 3, size: outputs, keep: 0 },
-        Ring { first: 3, last: 4, size: sizes.write, keep: 0 },
-    ];
+        }));
+        rings.push(Ring { first: first + 2, last: first + 3, size: leaving.len(), keep: 0 });
+    }
     let (order, trace) = go(&Pipeline::new(stages, rings)?, items, options, listener)?;
-    let bytes = [bytes(sizes.read + sizes.write), bytes(sizes.device + outputs)];
+    let host = arrivals.ring.len() + leaving.len();
+    let bytes = [bytes(host), bytes(sizes.device + outputs)];
     Ok(Streamed { value: (), trace, order, bytes })
 }
 
@@ -310,33 +356,29 @@ pub fn miso<D: Device, O: Miso<D>>(
     check_memory(device, options, count, bytes(sizes.device))?;
     let stack = Stack { dims: source.grid().dims(), spacing: source.grid().spacing(), count };
     let queues = Queues::new(device, 3, count, options)?;
-    let arrived = host_ring(device, n, sizes.read)?;
+    let arrivals = Arrivals::new(device, source, sizes.read)?;
     let images = device_ring(device, n, sizes.device)?;
     let state = Mutex::new(operator.start(device, &stack)?);
-    let stages = vec![
-        Stage::new("read", Engine::Reader, |t| {
-            source.read(t.item, &mut lock(&arrived[t.item % arrived.len()]))
-        })
-        .with_workers(options.readers),
-        Stage::new("upload", Engine::Upload, |t| {
-            let to = &images[t.item % images.len()];
-            let mut to = to.write().unwrap_or_else(PoisonError::into_inner);
-            let mut from = lock(&arrived[t.item % arrived.len()]);
-            queues.run(t, |d| Ok(d.hand_over(&mut from, &mut to)?))
-        }),
-        Stage::new("execute", Engine::Compute, |t| {
-            let image = read(&images[t.item % images.len()]);
-            // Held until the device is done: streams add one after the other.
-            let mut state = lock(&state);
-            queues.run(t, |d| operator.add(d, t.item, &image, &mut state))
-        }),
-    ];
-    let rings = vec![
-        Ring { first: 0, last: 1, size: sizes.read, keep: 0 },
-        Ring { first: 1, last: 2, size: sizes.device, keep: 0 },
-    ];
+    let mut stages = Vec::new();
+    let mut rings = Vec::new();
+    if !arrivals.resident {
+        let fill = |t: Turn| arrivals.read(t);
+        stages.push(Stage::new("read", Engine::Reader, fill).with_workers(options.readers));
+        rings.push(Ring { first: 0, last: 1, size: arrivals.ring.len(), keep: 0 });
+    }
+    let first = stages.len();
+    stages.push(Stage::new("upload", Engine::Upload, |t| {
+        arrivals.upload(&queues, t, &mut write(&images[t.item % images.len()]))
+    }));
+    stages.push(Stage::new("execute", Engine::Compute, |t| {
+        let image = read(&images[t.item % images.len()]);
+        // Held until the device is done: streams add one after the other.
+        let mut state = lock(&state);
+        queues.run(t, |d| operator.add(d, t.item, &image, &mut state))
+    }));
+    rings.push(Ring { first, last: first + 1, size: sizes.device, keep: 0 });
     let (order, trace) = go(&Pipeline::new(stages, rings)?, count, options, listener)?;
     let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
     let value = operator.finish(device, &stack, state)?;
-    Ok(Streamed { value, trace, order, bytes: [bytes(sizes.read), bytes(sizes.device)] })
+    Ok(Streamed { value, trace, order, bytes: [bytes(arrivals.ring.len()), bytes(sizes.device)] })
 }

@@ -4,6 +4,7 @@ mod affine;
 mod deform;
 mod files;
 mod histogram;
+mod stream;
 
 use crate::args::{JsonArgs, RunArgs};
 use crate::device::{Auto, Machine};
@@ -80,6 +81,8 @@ enum Special {
     Histogram(histogram::HistogramArgs),
     /// Deformable registration: iterations, whole registrations, overlap with every model
     Deform(deform::DeformBenchArgs),
+    /// Streams of many images: all models, synchronisations, operators
+    Stream(stream::StreamBenchArgs),
 }
 
 /// Sizes along x, y and z.
@@ -150,6 +153,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Outcome, Failure> {
         return match special {
             Special::Histogram(args) => histogram::run(args),
             Special::Deform(args) => deform::run(args),
+            Special::Stream(args) => stream::run(args),
         };
     }
     files::check(args.csv.as_deref(), args.html.as_deref(), args.pair.as_deref())?;
