@@ -8,7 +8,7 @@ use crate::interrupt;
 use crate::output;
 use crate::progress::Talk;
 use std::path::{Path, PathBuf};
-use voxalign_image::{Affine, Transform, Vector3};
+use voxalign_image::{Affine, Grid, Transform, Vector3};
 use voxalign_io::IoError;
 use voxalign_io::image::Format;
 use voxalign_io::transform::{self, Geometry};
@@ -204,6 +204,15 @@ pub(crate) fn inverted(
 
 fn inverse(affine: &Affine, path: &Path) -> Result<Affine, Failure> {
     affine.inverse().map_err(|e| Failure::input(format!("'{}': {e}", path.display())))
+}
+
+/// The grid of the first displacement field of a transform.
+pub(crate) fn own_grid(transform: &Transform) -> Option<&Grid> {
+    match transform {
+        Transform::Displacement(d) => Some(d.field().grid()),
+        Transform::Composite(parts) => parts.iter().find_map(own_grid),
+        _ => None,
+    }
 }
 
 /// Whether a transform holds a displacement field.

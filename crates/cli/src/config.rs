@@ -5,6 +5,7 @@
 //! command line wins.
 
 use crate::failure::Failure;
+use crate::output::plain_words;
 use clap::{Command, Parser};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ pub(crate) fn merged<Cli: Parser, A>(
         Ok(cli) => of(cli).ok_or_else(|| "it is not for this command".to_owned()),
         // Clap's message without its usage lines.
         Err(e) => {
-            let text = e.to_string();
+            let text = plain_words(&e.to_string());
             let said = text.trim_start_matches("error: ");
             let said = said.split("\n\nUsage").next().unwrap_or(said);
             Err(said.split("\n\nFor more").next().unwrap_or(said).replace('\n', " "))
@@ -71,8 +72,10 @@ fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
         let Some(argument) = argument.filter(|_| !is_reserved(key)) else {
             return Err(Failure::input(unknown(key, command)));
         };
-        let bad =
-            |asked: &str| Failure::input(format!("the value of {key} is not usable: give {asked}"));
+        let bad = |asked: &str| {
+            let found = found(value);
+            Failure::input(format!("the value of {key}, {found}, is not usable: give {asked}"))
+        };
         if argument.is_positional() {
             let text = value.as_str().ok_or_else(|| bad("a path in quotes"))?;
             config.positionals.push((key.clone(), text.into()));
@@ -130,6 +133,16 @@ fn lists(value: &toml::Value, count: usize) -> Option<Vec<Vec<String>>> {
         Some(parts).filter(|p| p.len() == count)
     };
     list(value).map(|one| vec![one]).or_else(|| value.as_array()?.iter().map(list).collect())
+}
+
+/// What a value is, for messages.
+fn found(value: &toml::Value) -> String {
+    match value {
+        toml::Value::Boolean(b) => b.to_string(),
+        toml::Value::Array(_) => "a list".to_owned(),
+        toml::Value::Table(_) => "a table".to_owned(),
+        _ => plain(value).map_or_else(|| "a date".to_owned(), |text| format!("'{text}'")),
+    }
 }
 
 /// A single value as it would be typed.
@@ -240,7 +253,7 @@ mod tests {
         assert!(said("zzz = 1").contains("--help"), "{}", said("zzz = 1"));
         assert!(said("config = 'x'").contains("unknown key 'config'"));
         assert!(said("dof = 6\ndof = ").contains("line 2"), "{}", said("dof = 6\ndof = "));
-        assert!(said("quiet = 3").contains("true or false"));
+        assert_eq!(said("quiet = 3"), "the value of quiet, '3', is not usable: give true or false");
         assert!(said("dof = {a = 1}").contains("give a text"));
         assert!(said("[affine]\ndof = 6").contains("unknown key 'affine'"));
     }

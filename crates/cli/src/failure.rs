@@ -78,6 +78,9 @@ impl From<IoError> for Failure {
     fn from(error: IoError) -> Self {
         match error {
             // The library knows no options.
+            IoError::NotALabel { .. } => Failure::Input(format!(
+                "{error}; a label map stays one under `voxalign apply` by --interpolation label"
+            )),
             IoError::GeometryNeeded { .. } => {
                 Failure::Input(format!("{error}; give --fixed-geometry and --moving-geometry"))
             }
@@ -119,12 +122,15 @@ impl From<PopulationError> for Failure {
     fn from(error: PopulationError) -> Self {
         match error {
             PopulationError::Stopped => Failure::Stopped,
-            PopulationError::Compute(error) => error.into(),
             PopulationError::Register(error) => error.into(),
+            PopulationError::Compute(error) => error.into(),
             PopulationError::File(error) => error.into(),
             PopulationError::Image(error) => error.into(),
             PopulationError::Option { option, value, remedy } => {
                 Failure::Input(format!("--{option} cannot be {value}: {remedy}"))
+            }
+            PopulationError::Input { file, what } => {
+                Failure::Input(format!("'{}': {what}", file.display()))
             }
             _ => Failure::Input(error.to_string()),
         }

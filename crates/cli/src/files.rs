@@ -6,10 +6,9 @@ use crate::output;
 use crate::progress::Talk;
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
-use tempfile::TempDir;
 use voxalign_image::Transform;
 use voxalign_image::{Grid, LabelMap, Volume};
+use voxalign_io::IoError;
 use voxalign_io::image::{self, DataType, ImageInfo, WriteOptions};
 use voxalign_io::transform::{self, Geometry};
 
@@ -32,7 +31,7 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Failure> {
     if format.is_ok() {
         return Ok(Kind::Image);
     }
-    if path.is_dir() || [".dcm", ".mgz", ".mgh", ".mnc"].iter().any(|e| name.ends_with(e)) {
+    if !matches!(format, Err(IoError::UnknownExtension { hint: None, .. })) {
         // The message says what converts it.
         format?;
     }
@@ -233,134 +232,6 @@ fn with_companions(path: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Outputs of a command that appear together: they are written into a hidden folder inside the
-/// output folder and moved out of it, the last of them at the end, when all are complete. Dropped before that, it leaves
-/// nothing, not even the output folder where that was new.
-#[derive(Debug)]
-pub(crate) struct Staging {
-    hidden: Option<TempDir>,
-    folder: PathBuf,
-    /// Folders made for it, outermost first.
-    made: Vec<PathBuf>,
-    names: Vec<String>,
-    /// Files of an older result that this one does not have.
-    stale: Vec<String>,
-}
-
-impl Staging {
-    /// Makes the output folder and checks that it can be written.
-    pub(crate) fn new(folder: &Path) -> Result<Self, Failure> {
-        let fail = |e: std::io::Error| {
-            Failure::input(format!(
-                "cannot write to the folder '{}': {e}; check its name and permissions",
-                folder.display()
-            ))
-        };
-        let mut made = Vec::new();
-        let mut missing: Vec<_> = folder
-            .ancestors()
-            .take_while(|p| !p.as_os_str().is_empty() && !p.exists())
-            .map(Path::to_owned)
-            .collect();
-        missing.reverse();
-        let result = missing.iter().try_for_each(|path| {
-            std::fs::create_dir(path)?;
-            made.push(path.clone());
-            Ok(())
-        });
-        // From here on, dropping the staging takes the made folders away again.
-        let mut staging = Self {
-            hidden: None,
-            folder: folder.to_owned(),
-            made,
-            names: Vec::new(),
-            stale: Vec::new(),
-        };
-        result.map_err(fail)?;
-        let hidden =
-            tempfile::Builder::new().prefix(HIDDEN).rand_bytes(HIDDEN_LETTERS).tempdir_in(folder);
-        let hidden = hidden.map_err(fail)?;
-        interrupt::set_staging(Some(hidden.path().to_owned()));
-        staging.hidden = Some(hidden);
-        Ok(staging)
-    }
-
-    /// Where to write the file that will get this name.
-    pub(crate) fn path(&mut self, name: &str) -> Result<PathBuf, Failure> {
-        interrupt::check()?;
-        let hidden = self.hidden.as_ref();
-        let hidden = hidden.ok_or_else(|| Failure::Internal("the outputs are gone".into()))?;
-        self.names.push(name.to_owned());
-        Ok(hidden.path().join(name))
-    }
-
-    /// Says that this result has no file of this name: one of an older result goes, so that the
-    /// folder never holds a mixture.
-    pub(crate) fn without(&mut self, name: &str) {
-        self.stale.push(name.to_owned());
-    }
-
-    /// The path that a file will have in the end.
-    pub(crate) fn final_path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
-    }
-
-    /// Moves all files to their names, in the order in which they were asked for; an old file of
-    /// such a name is replaced.
-    ///
-    /// The last one stands for the whole: an older one of its name goes before anything else does.
-    /// Where the program is killed in between, a folder that has it holds one result, of one run.
-    pub(crate) fn commit(mut self) -> Result<(), Failure> {
-        let Some(hidden) = self.hidden.take() else { return Ok(()) };
-        for name in self.names.last().into_iter().chain(&self.stale) {
-            // What is not there need not go.
-            let _ = std::fs::remove_file(self.folder.join(name));
-        }
-        for name in &self.names {
-            let to = self.folder.join(name);
-            std::fs::rename(hidden.path().join(name), &to).map_err(|e| {
-                Failure::input(format!("cannot write '{}': {e}; check the folder", to.display()))
-            })?;
-        }
-        self.made.clear();
-        drop(hidden);
-        remove_abandoned(&self.folder, SystemTime::now());
-        Ok(())
-    }
-}
-
-/// What the names of the hidden folders begin with; a few letters and digits follow.
-const HIDDEN: &str = ".voxalign-";
-const HIDDEN_LETTERS: usize = 6;
-
-/// Removes hidden folders that killed runs left more than an hour ago.
-fn remove_abandoned(folder: &Path, now: SystemTime) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let rest = name.to_str().and_then(|n| n.strip_prefix(HIDDEN)).unwrap_or_default();
-        let ours = rest.len() == HIDDEN_LETTERS && rest.bytes().all(|b| b.is_ascii_alphanumeric());
-        // The metadata of a link are its own: it counts as no folder.
-        let Ok(metadata) = entry.metadata() else { continue };
-        let age = metadata.modified().ok().and_then(|t| now.duration_since(t).ok());
-        if ours && metadata.is_dir() && age.is_some_and(|a| a > Duration::from_secs(3600)) {
-            // Another user's folder stays.
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        self.hidden = None;
-        interrupt::set_staging(None);
-        for folder in self.made.iter().rev() {
-            // A folder that is not empty is not ours any more.
-            let _ = std::fs::remove_dir(folder);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -423,65 +294,6 @@ mod tests {
         let mut parts = voxalign_image::AffineParameters::identity(centre);
         parts.rotation[2] = 0.3;
         parts.to_affine()
-    }
-
-    #[test]
-    fn staging_is_all_or_nothing() {
-        let root = tempfile::tempdir().unwrap();
-        let out = root.path().join("x/y");
-        let mut staging = Staging::new(&out).unwrap();
-        std::fs::write(staging.path("a").unwrap(), b"1").unwrap();
-        drop(staging);
-        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
-
-        let mut staging = Staging::new(&out).unwrap();
-        std::fs::write(staging.path("a").unwrap(), b"1").unwrap();
-        std::fs::write(staging.path("b").unwrap(), b"2").unwrap();
-        staging.commit().unwrap();
-        let names: Vec<_> =
-            std::fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name()).collect();
-        assert_eq!(names.len(), 2, "{names:?}");
-        assert!(Staging::new(&out.join("a")).is_err());
-    }
-
-    #[test]
-    fn the_last_file_stands_for_the_whole() {
-        let root = tempfile::tempdir().unwrap();
-        let stage = |text: &str| {
-            let mut staging = Staging::new(root.path()).unwrap();
-            for name in ["a", "b", "record"] {
-                std::fs::write(staging.path(name).unwrap(), text).unwrap();
-            }
-            staging
-        };
-        stage("one").commit().unwrap();
-        let read = |name: &str| std::fs::read_to_string(root.path().join(name));
-        assert_eq!(read("record").unwrap(), "one");
-        // The move ends half-way: at a name that cannot be had.
-        std::fs::remove_file(root.path().join("b")).unwrap();
-        std::fs::create_dir_all(root.path().join("b/full")).unwrap();
-        assert!(stage("two").commit().is_err());
-        assert_eq!(read("a").unwrap(), "two");
-        assert!(read("record").is_err(), "the record of an older result beside newer files");
-        std::fs::remove_dir_all(root.path().join("b")).unwrap();
-        stage("three").commit().unwrap();
-        assert_eq!(["a", "b", "record"].map(|n| read(n).unwrap()), ["three"; 3]);
-    }
-
-    #[test]
-    fn what_a_killed_run_left_goes_after_an_hour() {
-        let root = tempfile::tempdir().unwrap();
-        for name in [".voxalign-aB3xYz", ".voxalign-mine", ".voxalign-a.b.c.", "voxalign-aB3xYz"] {
-            std::fs::create_dir(root.path().join(name)).unwrap();
-        }
-        std::fs::write(root.path().join(".voxalign-123456"), b"a file").unwrap();
-        std::fs::write(root.path().join(".voxalign-aB3xYz/warped.nii.gz"), b"x").unwrap();
-        let count = || std::fs::read_dir(root.path()).unwrap().count();
-        remove_abandoned(root.path(), SystemTime::now());
-        assert_eq!(count(), 5);
-        remove_abandoned(root.path(), SystemTime::now() + Duration::from_secs(3700));
-        assert_eq!(count(), 4);
-        assert!(!root.path().join(".voxalign-aB3xYz").exists());
     }
 
     #[test]

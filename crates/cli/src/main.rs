@@ -8,9 +8,11 @@ mod device;
 mod failure;
 mod files;
 mod interrupt;
+mod list;
 mod output;
 mod progress;
 mod registration;
+mod staging;
 
 use clap::Parser;
 use failure::{Failure, Outcome};

@@ -4,7 +4,7 @@
 
 use crate::failure::Failure;
 use serde::Serialize;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
 /// The first error of standard output.
@@ -24,10 +24,43 @@ fn keep(result: io::Result<()>) {
 
 /// Shows what clap has to say, to standard output for `--help` and `--version`.
 pub(crate) fn clap(message: &clap::Error) {
-    let shown = message.print();
     if !message.use_stderr() {
-        keep(shown);
+        keep(message.print());
+    } else if io::stderr().is_terminal() {
+        let _ =
+            write!(io::stderr().lock(), "{}", plain_words(&message.render().ansi().to_string()));
+    } else {
+        let _ = write!(io::stderr().lock(), "{}", plain_words(&message.to_string()));
     }
+}
+
+/// A message of clap in the words of a user: what the parsers of Rust's numbers say is replaced by
+/// what is expected.
+pub(crate) fn plain_words(message: &str) -> String {
+    const WORDS: [(&str, &str); 6] = [
+        ("invalid digit found in string", "give a whole number"),
+        ("cannot parse integer from empty string", "give a whole number"),
+        ("number too large to fit in target type", "the number is too large"),
+        ("number too small to fit in target type", "the number is too small"),
+        ("invalid float literal", "give a number"),
+        ("cannot parse float from empty string", "give a number"),
+    ];
+    let mut text = WORDS.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to));
+    // A value after `--` would become the name of a file.
+    if let Some((before, rest)) = text.split_once("as a value, use '") {
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+        let tip = if before[start..].contains("'-") && !before[start..].contains("'--") {
+            "  tip: negative numbers are written with an equals sign, such as --option=-3\n"
+        } else {
+            ""
+        };
+        text = format!("{}{tip}{}", &before[..start], &rest[end..]);
+    }
+    while text.contains("\n\n\n") {
+        text = text.replace("\n\n\n", "\n\n");
+    }
+    text
 }
 
 /// Whether all lines got out.
@@ -140,6 +173,22 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_are_in_plain_words() {
+        let said = "error: invalid value 'six' for '--dof <N>': invalid digit found in string\n";
+        let wanted = "error: invalid value 'six' for '--dof <N>': give a whole number\n";
+        assert_eq!(plain_words(said), wanted);
+        let tail = "Usage: voxalign\n";
+        let said = |what: &str| {
+            format!(
+                "error: {what}\n\n  tip: to pass '{what}' as a value, use '-- {what}'\n\n{tail}"
+            )
+        };
+        assert_eq!(plain_words(&said("--dog")), format!("error: --dog\n\n{tail}"));
+        let negative = plain_words(&said("-3"));
+        assert!(negative.contains("--option=-3") && !negative.contains("-- -3"), "{negative}");
+    }
 
     #[test]
     fn columns_align() {

@@ -17,7 +17,7 @@ pub enum IoError {
         /// The file.
         path: PathBuf,
         /// What helps.
-        remedy: &'static str,
+        remedy: String,
         /// The cause.
         source: io::Error,
     },
@@ -42,7 +42,11 @@ pub enum IoError {
         remedy: String,
     },
     /// The name's extension says nothing about the format.
-    #[error("'{}': the extension is not known for {purpose}; use one of {known}", .path.display())]
+    #[error(
+        "'{}': the extension is not known for {purpose}; use one of {known}{}",
+        .path.display(),
+        .hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"))
+    )]
     UnknownExtension {
         /// The file.
         path: PathBuf,
@@ -50,6 +54,8 @@ pub enum IoError {
         purpose: &'static str,
         /// The known ones.
         known: &'static str,
+        /// What the file is, and what makes one that is known of it, where its name says so.
+        hint: Option<String>,
     },
     /// The file ends before its data do.
     #[error(
@@ -145,6 +151,13 @@ impl IoError {
         IoError::Unsupported { path: path.into(), what: what.into(), remedy: remedy.into() }
     }
 
+    /// A folder where a file is needed.
+    pub(crate) fn folder(path: &Path) -> Self {
+        let remedy =
+            "name a file in it; a DICOM series is not read yet: convert it with dcm2niix first";
+        Self::malformed(path, "this is a folder", remedy)
+    }
+
     pub(crate) fn image(path: &Path, source: ImageError) -> Self {
         IoError::Image { path: path.into(), source: Box::new(source) }
     }
@@ -160,7 +173,7 @@ impl IoError {
             io::ErrorKind::UnexpectedEof => "the file is cut short: copy or download it again",
             _ => "check that the file can be read",
         };
-        IoError::System { action: "read", path: path.into(), remedy, source }
+        IoError::System { action: "read", path: path.into(), remedy: remedy.into(), source }
     }
 
     /// A failed system call while writing.
@@ -171,7 +184,27 @@ impl IoError {
             io::ErrorKind::StorageFull => "free some space",
             _ => "check that the folder can be written",
         };
-        IoError::System { action: "write", path: path.into(), remedy, source }
+        IoError::System { action: "write", path: path.into(), remedy: remedy.into(), source }
+    }
+
+    /// The same about another file: the one that a temporary one stands for.
+    #[must_use]
+    pub fn instead_at(mut self, file: &Path) -> Self {
+        if let IoError::System { path, .. } = &mut self {
+            *path = file.into();
+        }
+        self
+    }
+
+    /// Of a full disk, with how many bytes the whole file may take.
+    pub(crate) fn needing(mut self, bytes: u64) -> Self {
+        if let IoError::System { remedy, source, .. } = &mut self
+            && source.kind() == io::ErrorKind::StorageFull
+        {
+            let mib = bytes.div_ceil(1 << 20);
+            *remedy = format!("free some space: this file takes up to {mib} MiB");
+        }
+        self
     }
 }
 
@@ -181,5 +214,22 @@ pub(crate) fn shorten(text: &str) -> String {
         text.to_string()
     } else {
         text.chars().take(40).chain("…".chars()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_of_the_file_that_was_asked_for() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let error = IoError::writing(Path::new("out/.voxalign-a/warp.nii.gz"), full);
+        let said = error.needing(27_000_000).instead_at(Path::new("out/warp.nii.gz")).to_string();
+        assert!(said.starts_with("'out/warp.nii.gz': cannot write: "), "{said}");
+        assert!(said.ends_with("; free some space: this file takes up to 26 MiB"), "{said}");
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let said = IoError::writing(Path::new("a"), denied).needing(5).to_string();
+        assert!(said.ends_with("check the permissions of the folder"), "{said}");
     }
 }

@@ -59,6 +59,9 @@ pub fn read_points_from_bytes(
         IoError::malformed(path, e.to_string(), "give every line as many values as the header")
     };
     let header = reader.headers().map_err(wrong)?.clone();
+    if header.len() == 1 {
+        not_csv(path, &header[0])?;
+    }
     let mut columns = [0; 3];
     for (column, name) in columns.iter_mut().zip(["x", "y", "z"]) {
         let found: Vec<usize> = (0..header.len())
@@ -97,6 +100,25 @@ pub fn read_points_from_bytes(
     PointSet::with_columns(points, further).map_err(|e| IoError::image(path, e))
 }
 
+/// A word on a list of points whose header line, without any comma, tells that it is of another kind.
+fn not_csv(path: &Path, line: &str) -> Result<()> {
+    let remedy = "write it comma-separated, with 'x,y,z' as its first line";
+    let separated = [(";", "semicolons"), ("\t", "tabs"), (" ", "spaces")];
+    if let Some((_, name)) = separated.iter().find(|(sign, _)| line.contains(sign)) {
+        return Err(IoError::malformed(
+            path,
+            format!("the values are separated by {name}"),
+            remedy,
+        ));
+    }
+    if ["point", "index"].contains(&line) {
+        let remedy = "write x,y,z instead of its first two lines and commas between the \
+                      coordinates, which are LPS, as ITK's are";
+        return Err(IoError::malformed(path, "this is a point list of elastix", remedy));
+    }
+    Ok(())
+}
+
 /// Writes points: columns `x`, `y`, `z`, then the further ones.
 ///
 /// # Errors
@@ -130,6 +152,20 @@ mod tests {
 
     fn read(text: &str) -> Result<PointSet> {
         read_points_from_bytes("p.csv", text.as_bytes(), PointConvention::Ras)
+    }
+
+    #[test]
+    fn lists_of_other_programs_are_told() {
+        for (text, said) in [
+            ("x;y;z\n1;2;3\n", "separated by semicolons; write it comma-separated"),
+            ("x\ty\tz\n1\t2\t3\n", "separated by tabs"),
+            ("1 2 3\n4 5 6\n", "separated by spaces"),
+            ("point\n2\n1 2 3\n4 5 6\n", "point list of elastix"),
+            ("a\n1\n", "0 columns named 'x'"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
     }
 
     #[test]

@@ -33,11 +33,7 @@ impl<'a> Source<'a> {
     pub(crate) fn open(path: &Path) -> Result<Source<'static>> {
         let meta = std::fs::metadata(path).map_err(|e| IoError::reading(path, e))?;
         if meta.is_dir() {
-            return Err(IoError::malformed(
-                path,
-                "this is a folder",
-                "name a file in it; a DICOM series is not read yet: convert it with dcm2niix first",
-            ));
+            return Err(IoError::folder(path));
         }
         if meta.len() == 0 {
             return Err(IoError::malformed(path, "the file is empty", "copy or download it again"));

@@ -67,7 +67,9 @@ fn values_in_memory_that_is_there() {
         let path = folder.path().join(name);
         let short = read_volume_into(&path, &mut values[1..]).unwrap_err().to_string();
         assert!(short.contains(name.split('.').next().unwrap()) && short.contains("80500"));
-        assert!(write_values(&path, volume.grid(), &values[1..], &options(DataType::F32, 0)).is_err());
+        assert!(
+            write_values(&path, volume.grid(), &values[1..], &options(DataType::F32, 0)).is_err()
+        );
     }
     // What is missing is seen, and a scale is applied.
     let path = folder.path().join("cut.nii");

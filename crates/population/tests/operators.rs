@@ -5,10 +5,10 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use voxalign_compute::Device;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::{Cuda, MemoryLimit};
 use voxalign_compute::ops::filter::GaussianMethod;
-use voxalign_compute::Device;
 use voxalign_image::{Grid, Volume};
 use voxalign_io::image::{DataType, WriteOptions, read_volume, write_volume};
 use voxalign_population::stream::operators::{
@@ -16,7 +16,8 @@ use voxalign_population::stream::operators::{
     Variance, WindowMean, bound,
 };
 use voxalign_population::stream::{
-    Files, Kept, Loaded, Model, OutputFiles, Resident, ResidentSink, Source, StreamOptions, mimo, miso, sliding_window,
+    Files, Kept, Loaded, Model, OutputFiles, Resident, ResidentSink, Source, StreamOptions, mimo,
+    miso, sliding_window,
 };
 use voxalign_population::{PopulationError, Result};
 

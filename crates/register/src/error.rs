@@ -93,7 +93,9 @@ pub enum RegisterError {
     },
     /// The images are too small for a registration.
     #[error(
-        "the {role} image has only {samples} voxels that count; a registration needs at least {needed}"
+        "the {role} image has only {samples} voxel{} that count{}; a registration needs at least {needed}",
+        if *.samples == 1 { "" } else { "s" },
+        if *.samples == 1 { "s" } else { "" }
     )]
     TooFew {
         /// `fixed` or `moving`.
@@ -158,4 +160,17 @@ pub(crate) fn check_grid(role: &'static str, mask: &Volume<f32>, grid: &Grid) ->
         mask: mask.grid().to_string(),
         image: grid.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_voxel_is_no_plural() {
+        let said =
+            |samples| RegisterError::TooFew { role: "fixed", samples, needed: 16 }.to_string();
+        assert!(said(1).contains("only 1 voxel that counts;"), "{}", said(1));
+        assert!(said(2).contains("only 2 voxels that count;"), "{}", said(2));
+    }
 }

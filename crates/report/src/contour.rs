@@ -1,6 +1,8 @@
 //! Lines where a picture of values has some level, by marching squares.
 
+use crate::plane::Plane;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// An edge between two neighbouring samples: the first sample, and whether the second is below it
 /// (else to its right).
@@ -117,6 +119,38 @@ pub(crate) fn simplified(line: &[[f64; 2]], tolerance: f64) -> Vec<[f64; 2]> {
     line.iter().zip(keep).filter(|(_, k)| *k).map(|(p, _)| *p).collect()
 }
 
+/// Adds a line to a path, in tenths of pixels.
+pub(crate) fn add(path: &mut String, line: &[[f64; 2]]) {
+    let tenths = |p: &[f64; 2]| p.map(|v| (v * 10.0).round() as i64);
+    let text = |v: i64| {
+        let (sign, size) = (if v < 0 { "-" } else { "" }, v.unsigned_abs());
+        match size % 10 {
+            0 => format!("{sign}{}", size / 10),
+            part if size < 10 => format!("{sign}.{part}"),
+            part => format!("{sign}{}.{part}", size / 10),
+        }
+    };
+    let Some(first) = line.first() else { return };
+    let mut at = tenths(first);
+    let _ = write!(path, "M{} {}l", text(at[0]), text(at[1]));
+    for (i, point) in line[1..].iter().enumerate() {
+        let to = tenths(point);
+        let gap = if i == 0 { "" } else { " " };
+        let _ = write!(path, "{gap}{} {}", text(to[0] - at[0]), text(to[1] - at[1]));
+        at = to;
+    }
+}
+
+/// A path of lines upon the picture of a plane; `class` says how they look.
+pub(crate) fn overlay(class: &str, plane: &Plane, path: &str) -> String {
+    format!(
+        "<svg class=\"{class}\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" \
+         aria-hidden=\"true\"><path d=\"{path}\"/></svg>",
+        plane.width(),
+        plane.height()
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,5 +195,14 @@ mod tests {
         let points: usize = level_lines(&checks, 8, 8, 0.5).iter().map(Vec::len).sum();
         assert!(points > 0);
         assert!(simplified(&[], 1.0).is_empty());
+    }
+
+    #[test]
+    fn paths_are_short_and_right() {
+        let mut path = String::new();
+        add(&mut path, &[[1.0, 2.5], [1.25, 0.0], [10.0, -0.3]]);
+        assert_eq!(path, "M1 2.5l.3 -2.5 8.7 -.3");
+        add(&mut path, &[]);
+        assert_eq!(path.len(), 22);
     }
 }

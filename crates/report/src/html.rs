@@ -57,6 +57,22 @@ pub(crate) fn number(value: f64) -> String {
     fixed(value, decimals)
 }
 
+/// What was measured, for tables: numbers of one kind with the same decimals, whole ones too, four
+/// of them below 10. Counts are for [`number`].
+pub(crate) fn measured(values: &[f64]) -> Vec<String> {
+    let sizes = values.iter().map(|v| v.abs()).filter(|v| v.is_finite());
+    let largest = sizes.fold(0.0, f64::max);
+    let decimals = match largest {
+        0.0 => 0,
+        v if !(1e-4..1e7).contains(&v) => return values.iter().map(|&v| number(v)).collect(),
+        v if v < 0.01 => (3 - v.log10().floor() as i32) as usize,
+        v if v < 10.0 => 4,
+        v if v < 1e3 => 2,
+        _ => return values.iter().map(|v| thousands(v.round())).collect(),
+    };
+    values.iter().map(|&v| fixed(v, decimals)).collect()
+}
+
 /// A whole number with thin spaces between the thousands.
 pub(crate) fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
@@ -190,6 +206,20 @@ mod tests {
         assert_eq!(seconds(0.25), "250 ms");
         assert_eq!(seconds(180.0), "3.0 min");
         assert_eq!(bytes(5 << 30), "5.00 GiB");
+    }
+
+    #[test]
+    fn numbers_of_a_kind_look_alike() {
+        let said = |values: &[f64]| measured(values).join(" ");
+        assert_eq!(said(&[1.0]), "1.0000");
+        assert_eq!(said(&[0.99996]), "1.0000");
+        assert_eq!(said(&[1.00004]), "1.0000");
+        assert_eq!(said(&[0.05123, 1.2345678]), "0.0512 1.2346");
+        assert_eq!(said(&[0.001234]), "0.001234");
+        assert_eq!(said(&[12.5, 170.0]), "12.50 170.00");
+        assert_eq!(said(&[-12345.6, 1.0]), "\u{2212}12\u{202f}346 1");
+        assert_eq!(said(&[0.0, f64::NAN]), "0 n/a");
+        assert_eq!(said(&[1e-9, 0.0]), "1.00e\u{2212}9 0");
     }
 
     #[test]

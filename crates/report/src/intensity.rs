@@ -1,8 +1,9 @@
-//! Intensities: windows, centres, joint histograms.
+//! Intensities: samples, centres, joint histograms.
 //!
 //! Everything here looks at a regular lattice of at most some 250 000 voxels, the same for all
 //! images of a report, so that the time does not grow with the images.
 
+use crate::window::Window;
 use voxalign_image::Volume;
 
 /// Most voxels that are looked at.
@@ -71,51 +72,9 @@ impl Lattice {
     }
 }
 
-/// The intensities that are drawn black and white.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Window {
-    pub(crate) low: f32,
-    pub(crate) high: f32,
-}
-
-impl Window {
-    /// From the 0.5th percentile of all values to the 99.5th of those above it.
-    pub(crate) fn robust(values: &[f32]) -> Self {
-        let mut finite: Vec<f32> = values.iter().copied().filter(|v| v.is_finite()).collect();
-        let Some(low) = quantile(&mut finite, 0.005) else {
-            return Self { low: 0.0, high: 1.0 };
-        };
-        finite.retain(|&v| v > low);
-        let high =
-            quantile(&mut finite, 0.995).filter(|&h| h > low).unwrap_or(low + low.abs().max(1.0));
-        let high = if (high - low).is_finite() { high } else { low };
-        Self { low, high }
-    }
-
-    /// 0 at the low and 1 at the high end, kept within; 0 for what is not a number.
-    pub(crate) fn unit(&self, value: f32) -> f32 {
-        let range = self.range();
-        if value.is_nan() || range <= 0.0 {
-            return 0.0;
-        }
-        ((value - self.low) / range).clamp(0.0, 1.0)
-    }
-
-    /// Its width.
-    pub(crate) fn range(&self) -> f32 {
-        self.high - self.low
-    }
-
-    fn bin(&self, value: f32) -> usize {
-        ((self.unit(value) * BINS as f32) as usize).min(BINS - 1)
-    }
-}
-
-/// The value below which a part of the values lies.
-fn quantile(values: &mut [f32], part: f64) -> Option<f32> {
-    let last = values.len().checked_sub(1)?;
-    let at = (part * last as f64).round() as usize;
-    Some(*values.select_nth_unstable_by(at, f32::total_cmp).1)
+/// The bin of a value in a window.
+fn bin(window: Window, value: f32) -> usize {
+    ((window.unit(value) * BINS as f32) as usize).min(BINS - 1)
 }
 
 /// How often each pair of intensities occurs.
@@ -133,7 +92,7 @@ impl Joint {
         let mut counts = vec![0u32; BINS * BINS];
         for (&f, &m) in fixed.0.iter().zip(moving.0) {
             if f.is_finite() && m.is_finite() {
-                counts[moving.1.bin(m) * BINS + fixed.1.bin(f)] += 1;
+                counts[bin(moving.1, m) * BINS + bin(fixed.1, f)] += 1;
             }
         }
         Self { counts, fixed_window: fixed.1, moving_window: moving.1 }
@@ -231,19 +190,6 @@ mod tests {
     fn image(f: impl Fn(usize) -> f32) -> Volume<f32> {
         let grid = Grid::axis_aligned([3, 4, 5], [1.0; 3]).unwrap();
         Volume::from_fn(grid, |x, _, _| f(x))
-    }
-
-    #[test]
-    fn windows_hold_on_to_odd_images() {
-        let flat = Window::robust(&[3.0; 100]);
-        assert_eq!((flat.unit(3.0), flat.unit(2.0)), (0.0, 0.0));
-        assert!(flat.range() > 0.0);
-        let none = Window::robust(&[f32::NAN, f32::INFINITY]);
-        assert_eq!((none.low, none.high), (0.0, 1.0));
-        let sparse: Vec<f32> = (0..10_000).map(|i| if i == 7 { 5.0 } else { 0.0 }).collect();
-        assert_eq!(Window::robust(&sparse), Window { low: 0.0, high: 5.0 });
-        let huge = Window::robust(&[f32::MIN, f32::MAX]);
-        assert!(huge.unit(1.0).is_finite());
     }
 
     #[test]

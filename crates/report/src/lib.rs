@@ -50,6 +50,7 @@
 //! ```
 
 pub mod affine;
+pub mod atlas;
 pub mod bench;
 mod chart;
 mod contour;
@@ -60,15 +61,18 @@ pub mod error;
 mod frame;
 mod html;
 mod intensity;
+mod mask;
 mod page;
 mod picture;
 mod plane;
 pub mod record;
 mod studio;
 pub mod timeline;
+mod window;
 mod words;
 
 pub use affine::AffineReport;
+pub use atlas::{AtlasRecord, SubjectRecord};
 pub use deform::DeformReport;
 pub use error::{ReportError, Result};
 pub use record::{

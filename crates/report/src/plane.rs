@@ -4,7 +4,7 @@
 //! coronal pictures, the front on the left of sagittal ones. So each displayed axis runs, from left
 //! to right and from top to bottom, towards decreasing world coordinates (R to L, A to P, S to I).
 
-use voxalign_image::{Grid, LabelMap, Volume};
+use voxalign_image::{Grid, Volume};
 
 /// Longest side of a picture of a volume, pixels: at least and at most.
 const PIXELS_3D: [f64; 2] = [256.0, 400.0];
@@ -202,10 +202,10 @@ impl Plane {
         picture
     }
 
-    /// The regions on this plane, each pixel that of the nearest voxel.
-    pub(crate) fn labels(&self, map: &LabelMap) -> Vec<i32> {
-        let (start, across, down) = self.strides(map.dims());
-        let data = map.data();
+    /// The values of the nearest voxels, rows from the top: for regions and masks.
+    pub(crate) fn nearest<T: Copy>(&self, image: &Volume<T>) -> Vec<T> {
+        let (start, across, down) = self.strides(image.dims());
+        let data = image.data();
         let line = |&row: &usize| {
             self.across.nearest.iter().map(move |&i| data[start + row * down + i * across])
         };
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!((plane.width(), plane.height()), (640, 320));
         let picture = plane.draw(&image, 0.0);
         assert!(picture.iter().all(|v| (v - 0.5).abs() < 0.05));
-        assert_eq!(plane.labels(&image.map(|_| 7)), vec![7; 640 * 320]);
+        assert_eq!(plane.nearest(&image.map(|_| 7)), vec![7; 640 * 320]);
     }
 
     #[test]

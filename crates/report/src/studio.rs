@@ -3,10 +3,12 @@
 use crate::edges::{edges, outlines};
 use crate::error::Result;
 use crate::html::{escape, number};
-use crate::intensity::{BINS, Joint, Lattice, Transfer, Window};
+use crate::intensity::{BINS, Joint, Lattice, Transfer};
+use crate::mask;
 use crate::page::check_grids;
 use crate::picture::{DIVERGING_STYLE, Picture, diverging, grey_and, grey_index, sequential};
 use crate::plane::{Plane, planes};
+use crate::window::Window;
 use std::fmt::Write as _;
 use voxalign_image::{Grid, LabelMap, Vector3, Volume};
 
@@ -27,6 +29,8 @@ pub struct Images<'a> {
     pub before: &'a Volume<f32>,
     /// The moving image under the result.
     pub after: &'a Volume<f32>,
+    /// What counts of the fixed image (above 0), where that is not all.
+    pub fixed_mask: Option<&'a Volume<f32>>,
     /// Regions of the fixed image.
     pub fixed_labels: Option<&'a LabelMap>,
     /// Regions of the moving image as they were before.
@@ -36,10 +40,18 @@ pub struct Images<'a> {
 }
 
 impl<'a> Images<'a> {
-    /// Images without regions.
+    /// Images without mask and regions.
     #[must_use]
     pub fn new(fixed: &'a Volume<f32>, before: &'a Volume<f32>, after: &'a Volume<f32>) -> Self {
-        Self { fixed, before, after, fixed_labels: None, before_labels: None, after_labels: None }
+        Self {
+            fixed,
+            before,
+            after,
+            fixed_mask: None,
+            fixed_labels: None,
+            before_labels: None,
+            after_labels: None,
+        }
     }
 
     fn check(&self) -> Result<()> {
@@ -50,6 +62,7 @@ impl<'a> Images<'a> {
             ("moving label (before)", self.before_labels),
             ("moving label (after)", self.after_labels),
         ];
+        grids.extend(self.fixed_mask.map(|mask| ("fixed mask", mask.grid())));
         grids.extend(labels.into_iter().filter_map(|(role, map)| Some((role, map?.grid()))));
         check_grids(self.fixed.grid(), &grids)
     }
@@ -62,6 +75,10 @@ pub(crate) struct Studio<'a> {
     drawn: Vec<Drawn>,
     pub(crate) fixed_window: Window,
     pub(crate) moving_window: Window,
+    /// What the windows show of the fixed and of the moving image, where that is said.
+    shown: [Option<&'static str>; 2],
+    /// The windows of the joint histograms: all but the most extreme values.
+    whole: [Window; 2],
     transfer: Transfer,
     joints: [Joint; 2],
     difference_scale: f32,
@@ -84,12 +101,13 @@ impl<'a> Studio<'a> {
         let fixed = lattice.values(report.fixed);
         let before = lattice.values(report.before);
         let after = lattice.values(report.after);
-        let fixed_window = Window::robust(&fixed);
+        let (fixed_window, fixed_shown) = Window::shown(&fixed);
         let both: Vec<f32> = before.iter().chain(&after).copied().collect();
-        let moving_window = Window::robust(&both);
-        let joints = [&before, &after]
-            .map(|moving| Joint::new((&fixed, fixed_window), (moving, moving_window)));
-        let transfer = joints[1].transfer();
+        let (moving_window, moving_shown) = Window::shown(&both);
+        let whole = [Window::robust(&fixed), Window::robust(&both)];
+        let joints =
+            [&before, &after].map(|moving| Joint::new((&fixed, whole[0]), (moving, whole[1])));
+        let transfer = Joint::new((&fixed, fixed_window), (&after, moving_window)).transfer();
         let planes = planes(grid, lattice.centre_of_mass(report.fixed, fixed_window));
         let draw = |plane: &Plane| Drawn {
             fixed: plane.draw(report.fixed, fixed_window.low),
@@ -104,6 +122,8 @@ impl<'a> Studio<'a> {
             drawn,
             fixed_window,
             moving_window,
+            shown: [fixed_shown, moving_shown],
+            whole,
             transfer,
             joints,
             difference_scale,
@@ -142,7 +162,30 @@ impl<'a> Studio<'a> {
             .iter()
             .map(|plane| format!("{} {}", plane.name, place(grid, plane)))
             .collect();
-        text + &places.join(", ") + "."
+        text + &places.join(", ") + ". " + &self.windows()
+    }
+
+    /// What is black and what is white.
+    fn windows(&self) -> String {
+        let of = |window: Window, shown: Option<&str>| {
+            let range = [window.low, window.high].map(|v| number(f64::from(v))).join(" to ");
+            shown.map_or_else(|| range.clone(), |what| format!("{range} HU ({what})"))
+        };
+        format!(
+            "From black to white, the fixed image is shown from {}, the moving image from {}.",
+            of(self.fixed_window, self.shown[0]),
+            of(self.moving_window, self.shown[1])
+        )
+    }
+
+    /// The outline of the fixed mask for the pictures of a plane; nothing where there is none.
+    fn mask(&self, plane: &Plane) -> String {
+        self.report.fixed_mask.map_or_else(String::new, |mask| mask::outline(plane, mask))
+    }
+
+    /// What the outline of the mask is, where there is one.
+    fn mask_key(&self) -> &'static str {
+        if self.report.fixed_mask.is_some() { mask::KEY } else { "" }
     }
 
     /// Rows of pictures, one column a plane. `draw` gives the picture of row and plane.
@@ -196,10 +239,11 @@ impl<'a> Studio<'a> {
     /// The fixed image, and the moving one before and after, under these names.
     pub(crate) fn slices(&self, [before, after]: [&str; 2]) -> Result<String> {
         let rows = ["Fixed", before, after];
-        self.grid("slice", &rows, |row, plane, drawn| match row {
+        let draw = |row: usize, plane: &Plane, drawn: &Drawn| match row {
             0 => self.grey(plane, &drawn.fixed, self.fixed_window),
             _ => self.grey(plane, &drawn.moving[row - 1], self.moving_window),
-        })
+        };
+        Ok(self.grid_with("slice", &rows, draw, |plane| self.mask(plane))? + self.mask_key())
     }
 
     fn grey(&self, plane: &Plane, values: &[f32], window: Window) -> Picture {
@@ -264,7 +308,7 @@ impl<'a> Studio<'a> {
 
     /// Fixed minus moving, the moving intensities mapped onto those of the fixed image.
     pub(crate) fn differences(&self) -> Result<String> {
-        self.grid("difference", &["Before", "After"], |row, plane, drawn| {
+        let draw = |row: usize, plane: &Plane, drawn: &Drawn| {
             let pixels = drawn.fixed.iter().zip(&drawn.moving[row]);
             let window = self.fixed_window;
             let pixels = pixels
@@ -275,16 +319,18 @@ impl<'a> Studio<'a> {
                 })
                 .collect();
             self.coloured(plane, pixels, diverging())
-        })
+        };
+        self.grid_with("difference", &["Before", "After"], draw, |plane| self.mask(plane))
     }
 
     /// The colour bar of the differences.
     pub(crate) fn difference_key(&self) -> String {
         let scale = number(f64::from(self.difference_scale));
         format!(
-            "<div class=\"key\"><span>\u{2212}{scale}, moving brighter</span><span \
+            "{}<div class=\"key\"><span>\u{2212}{scale}, moving brighter</span><span \
              class=\"ramp\" style=\"background:{DIVERGING_STYLE}\"></span><span>+{scale}, fixed \
-             brighter</span></div>"
+             brighter</span></div>",
+            self.mask_key()
         )
     }
 
@@ -316,8 +362,8 @@ impl<'a> Studio<'a> {
         let names: Vec<&str> = rows.iter().map(|r| r.0).collect();
         Some(self.grid("label", &names, |row, plane, drawn| {
             let width = plane.width();
-            let ours = outlines(&plane.labels(fixed), width);
-            let theirs = outlines(&plane.labels(rows[row].1), width);
+            let ours = outlines(&plane.nearest(fixed), width);
+            let theirs = outlines(&plane.nearest(rows[row].1), width);
             let pixels = drawn.fixed.iter().zip(ours.iter().zip(&theirs));
             let pixels = pixels
                 .map(|(&v, lines)| match lines {
@@ -349,8 +395,8 @@ impl<'a> Studio<'a> {
                 palette: Some(sequential()),
             };
             let window = |w: Window| [w.low, w.high].map(|v| number(f64::from(v)));
-            let [fixed_low, fixed_high] = window(self.fixed_window);
-            let [moving_low, moving_high] = window(self.moving_window);
+            let [fixed_low, fixed_high] = window(self.whole[0]);
+            let [moving_low, moving_high] = window(self.whole[1]);
             let _ = write!(
                 out,
                 "<div class=\"histogram\"><p class=\"row\">{name}</p>\

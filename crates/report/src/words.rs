@@ -1,7 +1,8 @@
 //! What a run did and how it ended, in words and tables; for all reports of registrations.
 
 use crate::frame::machine_facts;
-use crate::html::{self, bytes, escape, fixed, number, seconds, shell, table, title};
+use crate::html::{self, bytes, escape, fixed, measured, number, seconds, shell, table, title};
+use crate::mask;
 use crate::record::{RunRecord, TransformRecord};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -29,6 +30,9 @@ pub(crate) fn verdict(record: &RunRecord) -> String {
          <span class=\"symbol\" aria-hidden=\"true\">{symbol}</span><div><h2>Verdict: {word}</h2>\
          <p>{line}</p></div></div>"
     );
+    if let Some(counted) = mask::sentence(record) {
+        let _ = write!(out, "<p class=\"note\">{counted}</p>");
+    }
     if !verdict.checks.is_empty() {
         let rows: Vec<_> = verdict
             .checks
@@ -41,7 +45,7 @@ pub(crate) fn verdict(record: &RunRecord) -> String {
                 };
                 vec![
                     escape(&title(&check.name)),
-                    number(check.value),
+                    one(&check.name, check.value),
                     escape(&check.asked),
                     format!("<span class=\"{class}\">{mark}</span>"),
                 ]
@@ -67,6 +71,18 @@ pub(crate) fn verdict(record: &RunRecord) -> String {
     out + "</section>"
 }
 
+/// A number of a table by its name: a count of voxels, or what was measured.
+pub(crate) fn one(name: &str, value: f64) -> String {
+    if name.contains("voxels") { number(value) } else { measured(&[value]).concat() }
+}
+
+/// A number and the one before it with the same decimals; a dash where there was none.
+fn two(value: f64, before: Option<f64>) -> [String; 2] {
+    let mut both = measured(&[Some(value), before].into_iter().flatten().collect::<Vec<_>>());
+    both.resize(2, "\u{2013}".to_owned());
+    [both.swap_remove(0), both.swap_remove(0)]
+}
+
 /// A number that is shown large: its name, the number and a note.
 pub(crate) type Card = (String, String, String);
 
@@ -77,12 +93,13 @@ pub(crate) fn highlights(record: &RunRecord, names: &[&str], most: usize) -> Vec
         let (before, after) = pair(record, name);
         let plain = record.figures.get(name).copied();
         if let Some(value) = after.or(plain) {
+            let [value, earlier] = two(value, before);
             let note = match before {
-                Some(before) => format!("before: {}", number(before)),
+                Some(_) => format!("before: {earlier}"),
                 None if name == "overlap" => "of the fields of view".to_owned(),
                 None => String::new(),
             };
-            cards.push((title(name), number(value), note));
+            cards.push((title(name), value, note));
         }
     }
     cards.truncate(most);
@@ -133,13 +150,17 @@ pub(crate) fn figures(record: &RunRecord) -> String {
     if names.is_empty() {
         return String::new();
     }
-    let cell = |value: Option<f64>| value.map_or("\u{2013}".to_owned(), number);
     let rows: Vec<_> = names
         .iter()
         .map(|name| {
             let (before, after) = pair(record, name);
             let after = after.or_else(|| record.figures.get(name).copied());
-            vec![escape(&title(name)), cell(before), cell(after)]
+            let dash = || "\u{2013}".to_owned();
+            let [after, before] = match after {
+                Some(after) => two(after, before),
+                None => [dash(), before.map_or_else(dash, |b| one(name, b))],
+            };
+            vec![escape(&title(name)), before, after]
         })
         .collect();
     let head = ["Figure", "#Before", "#After"];

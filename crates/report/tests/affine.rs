@@ -137,6 +137,67 @@ fn nothing_of_the_input_becomes_markup_and_nothing_is_loaded() {
 }
 
 #[test]
+fn a_mask_is_told_and_drawn() {
+    let grid = oblique();
+    let (image, labels) = head(&grid, &Affine::identity());
+    let mask = labels.map(|&l| f32::from(u8::from(l > 1)));
+    let mut record = record(&grid, &Affine::identity(), true);
+    let page = |record: &RunRecord, mask| {
+        let images = Images { fixed_mask: mask, ..Images::new(&image, &image, &image) };
+        affine::render(&AffineReport { record, images }).unwrap()
+    };
+    let without = page(&record, None);
+    assert!(!without.contains("class=\"over mask\"") && !without.contains("is inside the mask"));
+    record.inputs.push(InputRecord { role: "fixed_mask".into(), ..record.inputs[0].clone() });
+    let with = page(&record, Some(&mask));
+    // Fixed, before and after, and two differences, on three planes.
+    assert_eq!(with.matches("class=\"over mask\"").count(), 15);
+    assert!(with.contains("Only what is inside the mask of the fixed image counted."));
+    assert!(with.contains("the fixed mask: what is inside counted"));
+    let other = Volume::filled(Grid::axis_aligned([4, 4, 4], [1.0; 3]).unwrap(), 1.0);
+    let images = Images { fixed_mask: Some(&other), ..Images::new(&image, &image, &image) };
+    let error = affine::render(&AffineReport { record: &record, images }).unwrap_err();
+    assert!(error.to_string().contains("fixed mask"), "{error}");
+}
+
+#[test]
+fn ct_is_shown_in_a_window_that_is_told() {
+    let grid = oblique();
+    let (mr, _) = head(&grid, &Affine::identity());
+    // Air, brain and bone.
+    let ct = mr.map(|&v| {
+        if v < 20.0 {
+            -1000.0
+        } else if v > 80.0 {
+            900.0
+        } else {
+            v / 2.0
+        }
+    });
+    let record = record(&grid, &Affine::identity(), true);
+    let images = Images::new(&mr, &ct, &ct);
+    let page = affine::render(&AffineReport { record: &record, images }).unwrap();
+    let wanted = "the moving image from \u{2212}160 to 240 HU (CT, soft tissue).";
+    assert!(page.contains(wanted), "{}", page.split("From black").nth(1).unwrap_or(""));
+    assert!(page.contains("the fixed image is shown from 0"));
+    // The joint histogram has all of the range.
+    assert!(page.contains("<span>\u{2212}1000</span>"));
+}
+
+#[test]
+fn numbers_of_a_table_look_alike() {
+    let mut record = record(&oblique(), &Affine::identity(), true);
+    record.verdict.checks[0].value = 1.0;
+    record.verdict.checks[1].value = 0.99997;
+    record.figures.insert("cost_before".into(), 0.05);
+    let (image, _) = head(&oblique(), &Affine::identity());
+    let images = Images::new(&image, &image, &image);
+    let page = affine::render(&AffineReport { record: &record, images }).unwrap();
+    assert_eq!(page.matches("<td class=\"n\">1.0000</td>").count(), 2);
+    assert!(page.contains("<td class=\"n\">0.0500</td><td class=\"n\">0.3000</td>"));
+}
+
+#[test]
 fn the_same_bytes_every_time() {
     assert_eq!(report(&oblique(), true, true), report(&oblique(), true, true));
 }

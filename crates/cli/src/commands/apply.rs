@@ -93,6 +93,13 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Outcome, Failure> {
         .chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
     let (from, to) = (files::kind(&args.input)?, files::kind(&args.output)?);
+    if from == Kind::Transform && to == Kind::Points {
+        return Err(Failure::input(format!(
+            "'{}' has the name of a transform; points are read from CSV files (.csv) whose header line \
+             is x,y,z, with coordinates in mm: bring the list into that form first",
+            args.input.display()
+        )));
+    }
     if from != to {
         return Err(Failure::input(format!(
             "'{}' and '{}' are of different kinds; an image gives an image, points give points",
@@ -211,6 +218,16 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
     } else {
         let rule = interpolation.of_image()?;
         let moving = files::image(&args.input, args.run.talk())?;
+        if interpolation != Interpolation::Nearest
+            && args.run.talk() > Talk::Quiet
+            && looks_like_labels(moving.data(), moving.dims()[0])
+        {
+            output::warning(&format!(
+                "'{}' looks like a label map, and its labels are mixed into fractions; \
+                 --interpolation label keeps them",
+                args.input.display()
+            ));
+        }
         let outside = args.outside.map_or_else(|| files::background(&moving), |Outside(v)| v);
         let data_type = data_type(args, &info, interpolation)?;
         if !fits(outside, data_type) {
@@ -232,6 +249,22 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
         output::line(&format!("result: {reference}"));
     }
     Ok(Outcome::Good)
+}
+
+/// Whether values are whole numbers that are the same over regions: of two neighbours in a row that
+/// are not 0, nearly all are equal. Scans of whole numbers have noise.
+fn looks_like_labels(values: &[f32], width: usize) -> bool {
+    const SAME: f64 = 0.8;
+    if values.iter().any(|v| v.fract() != 0.0) {
+        return false;
+    }
+    let neighbours = values.chunks_exact(width.max(1)).flat_map(|row| row.windows(2));
+    let (mut pairs, mut same) = (0usize, 0usize);
+    for pair in neighbours.filter(|p| p[0] != 0.0 && p[1] != 0.0) {
+        pairs += 1;
+        same += usize::from(pair[0] == pair[1]);
+    }
+    pairs > 0 && same as f64 >= SAME * pairs as f64
 }
 
 /// The type to store, and a refusal where values would not survive it.

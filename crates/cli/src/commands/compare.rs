@@ -1,7 +1,7 @@
 //! `voxalign compare`: scores how well two images, label maps, point lists or transforms agree.
 
 use crate::args::{GeometryArgs, JsonArgs, PointConventionName, TransformArg};
-use crate::chain::Chain;
+use crate::chain::{Chain, own_grid};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Grids};
 use crate::output::{self, Table};
@@ -9,7 +9,7 @@ use crate::progress::Talk;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use voxalign_image::{PointSet, Transform};
+use voxalign_image::PointSet;
 use voxalign_io::points;
 use voxalign_register::compare::{
     ImageScores, LandmarkScores, OverlapRule, OverlapScores, TransformScores, compare_images,
@@ -144,12 +144,9 @@ fn transforms(
         Chain::load(std::slice::from_ref(arg), &grids, &Grids::default())?.into_transform(talk)
     };
     let (a, b) = (load(a)?, load(b)?);
-    let own = |t: &Transform| match t {
-        Transform::Displacement(d) => Some(d.field().grid().clone()),
-        _ => None,
-    };
     let grid = mask.as_ref().map(|m| m.grid().clone()).or(grids.fixed);
-    let Some(grid) = grid.or_else(|| own(&a)).or_else(|| own(&b)) else {
+    let Some(grid) = grid.or_else(|| own_grid(&a).cloned()).or_else(|| own_grid(&b).cloned())
+    else {
         return Err(Failure::input(
             "it is not said where to compare the transforms; give --mask or --fixed-geometry",
         ));

@@ -1,11 +1,14 @@
 //! `voxalign compose`: writes several transforms as one.
 
 use crate::args::{GeometryArgs, HostArgs, TransformArg};
-use crate::chain::Chain;
+use crate::chain::{Chain, own_grid};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Grids};
+use crate::output;
+use crate::progress::Talk;
 use clap::Args;
 use std::path::PathBuf;
+use voxalign_image::Transform;
 use voxalign_io::transform;
 
 /// Arguments of `voxalign compose`.
@@ -19,7 +22,7 @@ Examples:
 
 A fixed point goes through the first -t, then the next: the order of ANTs' command line. Affine
 transforms become one matrix; with a displacement field among them the result is a field on the
-grid of --fixed-geometry, which should cover all that is to be carried: outside of its grid a field
+grid of --fixed-geometry, else on that of the first field, which should cover all that is to be carried: outside of its grid a field
 moves nothing. An older file of the output's name is replaced.")]
 pub(crate) struct ComposeArgs {
     /// A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes
@@ -41,10 +44,19 @@ pub(crate) fn run(args: &ComposeArgs) -> Result<Outcome, Failure> {
     let transforms = args.transforms.iter().map(|t| &t.path);
     let inputs = transforms.chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
-    let grids = args.geometry.grids()?;
+    let mut grids = args.geometry.grids()?;
     args.host.start()?;
     let chain = Chain::load(&args.transforms, &grids, &Grids::default())?;
     let whole = chain.into_transform(args.host.talk())?;
+    if grids.fixed.is_none() && matches!(whole, Transform::Composite(_)) {
+        grids.fixed = own_grid(&whole).cloned();
+        if let (Some(grid), true) = (&grids.fixed, args.host.talk() > Talk::Quiet) {
+            output::note(&format!(
+                "the result is on the grid of the first displacement field, {grid}; \
+                 --fixed-geometry gives another"
+            ));
+        }
+    }
     transform::write(&args.output, &whole, &grids.geometry())?;
     Ok(Outcome::Good)
 }

@@ -41,16 +41,22 @@ pub(crate) struct InfoArgs {
 
 /// Facts in order, for people and programs alike.
 #[derive(Debug, Default)]
-struct Facts(Vec<(String, Value)>);
+struct Facts {
+    list: Vec<(String, Value)>,
+    /// Whether people need no third axis in the map from index to world.
+    flat: bool,
+}
 
 impl Facts {
     fn put(&mut self, name: &str, value: impl Into<Value>) {
-        self.0.push((name.to_owned(), value.into()));
+        self.list.push((name.to_owned(), value.into()));
     }
 
     fn print(&self) {
         let mut table = Table::default();
-        for (name, value) in &self.0 {
+        for (name, value) in &self.list {
+            let in_plane = (self.flat && name == "index_to_world").then(|| in_plane(value));
+            let value = in_plane.as_ref().unwrap_or(value);
             let name = name.replace('_', " ");
             match value {
                 Value::Null => {}
@@ -76,8 +82,14 @@ impl Facts {
     }
 
     fn json(self) -> Value {
-        Value::Object(self.0.into_iter().collect())
+        Value::Object(self.list.into_iter().collect())
     }
+}
+
+/// The first two rows of a matrix, without the column of the third axis.
+fn in_plane(matrix: &Value) -> Value {
+    let row = |row: &Value| json!([row[0], row[1], row[3]]);
+    json!([row(&matrix[0]), row(&matrix[1])])
 }
 
 /// A value for people.
@@ -152,13 +164,22 @@ fn about_image(args: &InfoArgs, info: &ImageInfo) -> Result<Facts, Failure> {
     facts.put("intercept", info.intercept);
     about_grid(&mut facts, &info.grid);
     facts.put("geometry_from", info.grid_source.to_string());
-    facts.put("qform_code", info.qform_code);
-    facts.put("sform_code", info.sform_code);
+    if info.format_name.starts_with("NIfTI") {
+        facts.put("qform_code", info.qform_code);
+        facts.put("sform_code", info.sform_code);
+    }
     facts.put("qform_sform_difference_mm", info.form_difference_mm);
     let some = |s: &str| if s.is_empty() { Value::Null } else { s.into() };
     facts.put("intent", some(&info.intent));
     facts.put("description", some(&info.description));
-    let mut odd = info.oddities.clone();
+    let m = &info.grid.to_world().matrix;
+    facts.flat =
+        info.dimensions == 2 && [(2, 0), (2, 1), (0, 2), (1, 2)].iter().all(|&at| m[at] == 0.0);
+    let (notes, mut odd): (Vec<_>, Vec<_>) =
+        info.oddities.iter().cloned().partition(|o| files::is_normal_geometry(o));
+    if !notes.is_empty() {
+        facts.put("notes", notes);
+    }
     if !args.header_only && info.volumes() == 1 {
         about_values(&mut facts, &mut odd, args)?;
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod affine;
 pub(crate) mod apply;
+pub(crate) mod atlas;
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod compose;
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     Affine(Box<affine::AffineArgs>),
     /// Register two images by a deformation that can be undone, after an affine transform
     Deform(Box<deform::DeformArgs>),
+    /// Build the unbiased mean of many images, with the deformation of each to it
+    Atlas(Box<atlas::AtlasArgs>),
     /// Register a real pair of brains that comes with the program
     Demo(demo::DemoArgs),
     /// Carry an image, a label map or points through transforms
@@ -75,6 +78,7 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Failure> {
     match command {
         Command::Affine(args) => affine::run(*args),
         Command::Deform(args) => deform::run(*args),
+        Command::Atlas(args) => atlas::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Apply(args) => apply::run(&args),
         Command::Invert(args) => invert::run(&args),

@@ -1,18 +1,22 @@
 //! What the registrations share: inputs and outputs, the record and the report, how a run ends.
 
 mod args;
+mod matching;
 mod pair;
 mod record;
 mod run;
 
 pub(crate) use args::{PairArgs, PairMaskArgs};
+pub(crate) use matching::{MatchingArgs, matching_parameters, refuse};
 pub(crate) use pair::{Pair, PairPaths, optional_image};
-pub(crate) use record::{AFFINE, Input, name_of, record};
+pub(crate) use record::{AFFINE, Clock, Input, inputs, name_of, peak_memory, record};
 pub(crate) use run::Run;
 
+use crate::args::Product;
 use crate::failure::Failure;
-use crate::files::{self, Staging};
+use crate::files;
 use crate::output::{self, Table};
+use crate::staging::Staging;
 use std::path::Path;
 use voxalign_image::{Affine, Transform};
 use voxalign_io::transform::{self, Geometry};
@@ -27,6 +31,26 @@ pub(crate) const WARPED: &str = "warped.nii.gz";
 pub(crate) const RECORD: &str = "result.json";
 pub(crate) const REPORT: &str = "report.html";
 
+/// A file that a registration can leave.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    /// What it is, for the record.
+    role: &'static str,
+    name: &'static str,
+    /// What has to be asked for to get it; nothing for record and report.
+    product: Option<Product>,
+}
+
+impl Output {
+    pub(crate) const fn new(
+        role: &'static str,
+        name: &'static str,
+        product: Option<Product>,
+    ) -> Self {
+        Self { role, name, product }
+    }
+}
+
 /// The moving image on the fixed grid before and after.
 pub(crate) struct Views {
     pub(crate) before: Resampled,
@@ -40,6 +64,7 @@ impl Views {
             fixed: &pair.fixed,
             before: &self.before.image,
             after: &self.after.image,
+            fixed_mask: pair.fixed_mask.as_ref(),
             fixed_labels: pair.fixed_labels.as_ref(),
             before_labels: self.before.labels.as_ref(),
             after_labels: self.after.labels.as_ref(),
@@ -48,7 +73,7 @@ impl Views {
 }
 
 /// No output may be one of the inputs.
-fn check_outputs<'a>(
+pub(crate) fn check_outputs<'a>(
     folder: &Path,
     names: impl Iterator<Item = &'a str>,
     inputs: impl Iterator<Item = &'a Path> + Clone,
@@ -67,18 +92,20 @@ pub(crate) fn write_affine(
     geometry: &Geometry<'_>,
 ) -> Result<(), Failure> {
     let transform = Transform::Affine(*transform);
-    let path = staging.path(TRANSFORM)?;
-    // Tools for images of two dimensions take transforms of two dimensions only.
-    if dimensions != 2 || !transform::write_itk_2d(&path, &transform)? {
-        transform::write(&path, &transform, geometry)?;
-    }
-    transform::write(staging.path(TRANSFORM_FSL)?, &transform, geometry)?;
-    Ok(())
+    staging.write(TRANSFORM, |path| {
+        // Tools for images of two dimensions take transforms of two dimensions only.
+        if dimensions != 2 || !transform::write_itk_2d(path, &transform)? {
+            transform::write(path, &transform, geometry)?;
+        }
+        Ok(())
+    })?;
+    staging.write(TRANSFORM_FSL, |path| transform::write(path, &transform, geometry))
 }
 
 /// Writes a text.
-fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
-    Ok(voxalign_io::atomic::write_file(path, |w| w.write_all(text.as_bytes()))?)
+pub(crate) fn write_text(staging: &mut Staging, name: &str, text: &str) -> Result<(), Failure> {
+    staging
+        .write(name, |path| voxalign_io::atomic::write_file(path, |w| w.write_all(text.as_bytes())))
 }
 
 /// An error of a registration, with the file that it is about, where it is one.

@@ -1,13 +1,13 @@
 //! A registration as it runs from files to files: what it reads, stages and writes, and how it ends.
 
 use super::record::{Clock, Input, inputs, peak_memory};
-use super::{RECORD, REPORT, check_outputs, write_text};
-use crate::args::{OutputArgs, RunArgs};
+use super::{Output, RECORD, REPORT, check_outputs, write_text};
+use crate::args::{OutputArgs, Product, Products, RunArgs};
 use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
-use crate::files::Staging;
 use crate::output;
 use crate::progress::{Printer, Talk};
+use crate::staging::Staging;
 use std::path::{Path, PathBuf};
 use voxalign_image::Grid;
 use voxalign_report::{InputRecord, OutputRecord, ReportError, RunRecord};
@@ -20,6 +20,8 @@ pub(crate) struct Run<'a> {
     /// The folder for the results.
     pub(crate) output: &'a Path,
     pub(crate) output_options: &'a OutputArgs,
+    /// The files to write; all where nothing is said.
+    products: Option<&'a Products>,
     pub(crate) talk: Talk,
 }
 
@@ -30,17 +32,24 @@ impl<'a> Run<'a> {
         output_options: &'a OutputArgs,
         run: &RunArgs,
     ) -> Self {
-        Self { config: config.as_deref(), output, output_options, talk: run.talk() }
+        let config = config.as_deref();
+        Self { config, output, output_options, products: None, talk: run.talk() }
+    }
+
+    /// The same that writes these files only, where some are named, beside record and report.
+    pub(crate) fn only(self, products: Option<&'a Products>) -> Self {
+        Self { products, ..self }
+    }
+
+    /// Whether a file is to be written.
+    pub(crate) fn writes(&self, product: Product) -> bool {
+        self.products.is_none_or(|wanted| wanted.contains(product))
     }
 
     /// Checks what can be checked before a device is started: no output may be one of the inputs.
-    pub(crate) fn check(
-        &self,
-        outputs: &[(&str, &str)],
-        inputs: &[Input<'_>],
-    ) -> Result<(), Failure> {
+    pub(crate) fn check(&self, outputs: &[Output], inputs: &[Input<'_>]) -> Result<(), Failure> {
         let paths = inputs.iter().map(Input::path).chain(self.config);
-        check_outputs(self.output, outputs.iter().map(|(_, name)| *name), paths)?;
+        check_outputs(self.output, outputs.iter().map(|o| o.name), paths)?;
         self.output_options.check()
     }
 
@@ -67,38 +76,41 @@ impl<'a> Run<'a> {
         printer
     }
 
-    /// Writes report and record, moves everything to its place and tells how it went. `outputs` are
-    /// the roles and names of the files, of which the report is the last.
+    /// Writes report and record, moves everything to its place and tells how it went. Of `outputs`,
+    /// those that this run does not write go where an older one did.
     pub(crate) fn finish(
         &self,
         mut staging: Staging,
         mut clock: Clock,
         record: &mut RunRecord,
-        outputs: &[(&str, &str)],
+        outputs: &[Output],
         report: impl FnOnce(&RunRecord) -> Result<String, ReportError>,
         print: impl FnOnce(&RunRecord),
     ) -> Result<Outcome, Failure> {
         let with_report = self.output_options.wants_report();
-        let written = outputs.iter().filter(|(_, name)| with_report || *name != REPORT);
-        record.outputs = written
-            .map(|&(role, name)| OutputRecord {
-                role: role.to_owned(),
-                path: staging.final_path(name).display().to_string(),
-            })
-            .collect();
+        for output in outputs {
+            let written = match output.product {
+                Some(product) => self.writes(product),
+                None => with_report || output.name != REPORT,
+            };
+            if written {
+                let path = staging.final_path(output.name).display().to_string();
+                record.outputs.push(OutputRecord { role: output.role.to_owned(), path });
+            } else {
+                staging.without(output.name);
+            }
+        }
         if with_report {
             record.timings = clock.laps();
             record.peak_memory_bytes = peak_memory();
             let html = report(record).map_err(|e| Failure::Internal(e.to_string()))?;
-            write_text(&staging.path(REPORT)?, &html)?;
+            write_text(&mut staging, REPORT, &html)?;
             clock.lap("report");
-        } else {
-            staging.without(REPORT);
         }
         clock.total();
         record.timings = clock.laps();
         record.peak_memory_bytes = peak_memory();
-        write_text(&staging.path(RECORD)?, &record.to_json())?;
+        write_text(&mut staging, RECORD, &record.to_json())?;
         staging.commit()?;
         let good = record.verdict.good;
         if self.talk > Talk::Quiet {

@@ -206,6 +206,46 @@ fn labels_stay_labels() {
 }
 
 #[test]
+fn labels_that_are_mixed_are_told() {
+    let place = Place::new();
+    place.pair();
+    save(&place, "t.tfm", &shift(1.0, 2.0, 0.5));
+    let apply = "apply -r fixed.nii.gz -t t.tfm -o mixed.nii.gz -i";
+    let run = place.line(&format!("{apply} moving_labels.nii.gz")).expect(0);
+    run.says(&["moving_labels.nii.gz", "looks like a label map", "--interpolation label"]);
+    for other in ["moving_labels.nii.gz --interpolation label", "moving_labels.nii.gz --quiet"] {
+        let run = place.line(&format!("{apply} {other}")).expect(0);
+        assert!(!run.err.contains("label map"), "{}", run.err);
+    }
+    // A scan of whole numbers, and one of fractions.
+    let mut state = 1u32;
+    let scan = Volume::from_fn(grid([20, 20, 20], 4.0), |_, _, _| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 26) as f32
+    });
+    place.image("scan.nii", &scan);
+    for other in ["scan.nii", "moving.nii.gz"] {
+        let run = place.line(&format!("{apply} {other}")).expect(0);
+        assert!(!run.err.contains("label map"), "{}", run.err);
+    }
+    place.line(&format!("{apply} moving_labels.nii.gz --quiet")).expect(0);
+    let run = place.line("compare fixed_labels.nii.gz mixed.nii.gz --labels").expect(2);
+    run.says(&["mixed.nii.gz", "not a whole number", "--interpolation label"]);
+}
+
+#[test]
+fn points_are_csv() {
+    let place = Place::new();
+    save(&place, "t.tfm", &shift(1.0, 2.0, 3.0));
+    place.write("p.txt", "point\n1\n1 2 3\n");
+    place.write("p.csv", "x;y;z\n1;2;3\n");
+    let apply = "apply -t t.tfm -o q.csv -i";
+    place.line(&format!("{apply} p.txt")).expect(2).says(&["'p.txt'", "CSV", "x,y,z"]);
+    place.line(&format!("{apply} p.csv")).expect(2).says(&["semicolons", "comma-separated"]);
+    place.line("compare --points p.txt p.txt").expect(2).says(&["'p.txt'", "elastix", "x,y,z"]);
+}
+
+#[test]
 fn outside_and_types() {
     let place = Place::new();
     place.pair();

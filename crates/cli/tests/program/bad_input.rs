@@ -120,6 +120,11 @@ fn options_out_of_range() {
     let pair = "fixed.nii.gz moving.nii.gz";
     refused(&place, &format!("{pair} --dof 5"), &["--dof 5", "6, 7, 9 or 12"]);
     refused(&place, &format!("{pair} --bins 1"), &["--bins"]);
+    let line = |option: &str| place.line(&format!("affine {pair} -o out {option}")).expect(2);
+    let run = line("--bins -3").says(&["-3", "--option=-3"]);
+    assert!(!run.err.contains("-- -3"), "{}", run.err);
+    line("--bins=-3").says(&["--bins", "'-3'", "give a whole number"]);
+    line("--bins x").says(&["--bins", "'x'", "give a whole number"]);
     refused(&place, &format!("{pair} --interpolation label"), &["label maps"]);
     place.write("bad.tfm", "no transform");
     refused(&place, &format!("{pair} --init bad.tfm"), &["--init", "bad.tfm"]);
@@ -137,6 +142,8 @@ fn configuration_files() {
     with("fixed_mask = 'a'", &["unknown key 'fixed_mask'", "'fixed-mask'"]);
     with("cost = 'xx'", &["job.toml", "xx", "nmi"]);
     with("dof = 5", &["--dof 5"]);
+    with("dof = 'six'", &["job.toml", "dof", "'six'", "give a whole number"]);
+    with("dof = {a = 1}", &["job.toml", "the value of dof, a table", "give a text, a number"]);
     with("dof = ", &["job.toml", "line 1"]);
     with("quiet = 1", &["quiet", "true or false"]);
     refused(&place, &format!("{pair} --config none.toml"), &["none.toml"]);
@@ -148,6 +155,11 @@ fn places_that_cannot_be_written() {
     place.write("file", "");
     let run = place.line("affine fixed.nii.gz moving.nii.gz -o file/out --no-report");
     run.expect(2).says(&["file/out", "cannot write"]);
+    let run = place.line("affine fixed.nii.gz moving.nii.gz -o file --no-report").expect(2);
+    assert!(!run.err.contains(".voxalign"), "{}", run.err);
+    run.says(&["'file'", "cannot write"]);
+    let run = place.line("convert fixed.nii.gz file/a.nii").expect(2);
+    assert!(!run.err.contains(".tmp"), "{}", run.err);
     assert_eq!(fs::read(place.path("file")).unwrap(), b"");
 }
 

@@ -22,8 +22,16 @@ fn all_parts_are_measured() {
         let found = json[part].as_array().unwrap();
         assert_eq!(found.len(), 6, "{part}");
         let files = part == "disk";
-        assert!(found.iter().all(|f| f["stages"].as_array().unwrap().len() == if files { 5 } else { 3 }));
-        assert!(found.iter().all(|f| f["models"].as_array().unwrap().len() == if files { 2 } else { 4 }));
+        assert!(
+            found
+                .iter()
+                .all(|f| f["stages"].as_array().unwrap().len() == if files { 5 } else { 3 })
+        );
+        assert!(
+            found
+                .iter()
+                .all(|f| f["models"].as_array().unwrap().len() == if files { 2 } else { 4 })
+        );
     }
     let csv = std::fs::read_to_string(place.path("s.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 2 * 2 * 99 + 6 * (3 + 4) + 6 * (5 + 2));

@@ -244,6 +244,45 @@ fn options_come_from_a_file_and_from_the_command_line() {
 }
 
 #[test]
+fn only_the_outputs_that_were_asked_for_are_written() {
+    let place = Place::new();
+    small(&place);
+    let line = "deform a.nii.gz b.nii.gz -o out --affine none --schedule 4x3 --quiet";
+    assert!(place.line(line).code < 2);
+    assert_eq!(names(&place.path("out")), FILES);
+    // The older ones of the others go, as they belong to another result.
+    assert!(place.line(&format!("{line} --outputs warped,inverse-warp")).code < 2);
+    let written = ["inverse_warp.nii.gz", "report.html", "result.json", "warped.nii.gz"];
+    assert_eq!(names(&place.path("out")), written);
+    let listed = |record: &Value| -> Vec<String> {
+        let outputs = record["outputs"].as_array().unwrap().iter();
+        let file = |o: &Value| o["path"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+        let mut names: Vec<_> = outputs.map(file).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(listed(&record(&place, "out")), written);
+    let html = fs::read_to_string(place.path("out/report.html")).unwrap();
+    let files = html.split("<h3>Written</h3>").nth(1).unwrap().split("</table>").next().unwrap();
+    assert_eq!(files.matches("<code class=\"path\">").count(), 4, "{files}");
+    assert!(!files.contains("composite"), "{files}");
+    place.write("job.toml", "outputs = ['affine', 'jacobian']\nreport = false\n");
+    assert!(place.line(&format!("{line} --config job.toml")).code < 2);
+    let written = ["affine.fsl.mat", "affine.tfm", "jacobian.nii.gz", "result.json"];
+    assert_eq!(names(&place.path("out")), written);
+    assert_eq!(listed(&record(&place, "out")), written);
+    let bad = place.line(&format!("{line} --outputs warp,jacobi")).expect(2);
+    bad.says(&["--outputs", "'jacobi' is no output", "inverse_composite"]);
+    let affine = "affine a.nii.gz b.nii.gz -o lin --no-report --quiet --outputs";
+    assert!(place.line(&format!("{affine} affine")).code < 2);
+    assert_eq!(names(&place.path("lin")), ["affine.fsl.mat", "affine.tfm", "result.json"]);
+    place
+        .line(&format!("{affine} warp"))
+        .expect(2)
+        .says(&["'warp' is no output", "affine, warped"]);
+}
+
+#[test]
 fn the_same_bits_for_any_number_of_threads() {
     let place = Place::new();
     small(&place);

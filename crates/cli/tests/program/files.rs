@@ -29,8 +29,38 @@ fn info_says_what_is_odd() {
     image.data_mut()[3] = f32::NAN;
     place.image("nan.nii", &image);
     assert!(place.line("info nan.nii").expect(0).out.contains("--replace-nan"));
+    // Axes of another handedness are usual, and MetaImage has no codes.
+    let mirror = voxalign_image::Matrix3::from_diagonal(&voxalign_image::Vector3::new(-1., 1., 1.));
+    let las = voxalign_image::Grid::new([4, 5, 6], Affine::new(mirror, Default::default()));
+    let las = Volume::from_fn(las.unwrap(), |x, _, _| x as f32);
+    place.image("las.nii", &las);
+    place.image("las.mha", &las);
+    for (name, codes) in [("las.nii", true), ("las.mha", false)] {
+        let json = place.line(&format!("info {name} --json")).expect(0).json();
+        assert_eq!(json["odd"], serde_json::json!([]), "{name}");
+        assert!(json["notes"][0].as_str().unwrap().contains("left-handed"), "{name}");
+        let said = place.line(&format!("info {name}")).expect(0).out;
+        assert_eq!(said.contains("sform code"), codes, "{said}");
+    }
     place.line("info none.nii").expect(2).says(&["none.nii"]);
     place.line("info folder").expect(2).says(&["neither image", "transform", "points"]);
+}
+
+#[test]
+fn a_plane_has_a_matrix_of_two_rows() {
+    let place = Place::new();
+    let plane = Volume::from_fn(grid([9, 7, 1], 2.5), |x, y, _| (x * y) as f32);
+    let options = voxalign_io::image::WriteOptions {
+        dimensions: 2,
+        ..voxalign_io::image::WriteOptions::default()
+    };
+    voxalign_io::image::write_volume(place.path("a.nii"), &plane, &options).unwrap();
+    let said = place.line("info a.nii").expect(0).out;
+    let at = said.lines().position(|l| l.starts_with("index to world")).unwrap();
+    let row = |i: usize| said.lines().nth(at + i).unwrap().split_whitespace().collect::<Vec<_>>();
+    assert_eq!(row(0), ["index", "to", "world", "2.5", "0", "-10"]);
+    assert_eq!(row(1), ["0", "2.5", "-7.5"]);
+    assert!(row(2)[0].chars().all(char::is_alphabetic), "{:?}", row(2));
 }
 
 #[test]
@@ -132,12 +162,28 @@ fn whole_numbers_that_lose_something_are_said() {
 fn what_other_programs_convert_is_said() {
     let place = Place::new();
     std::fs::create_dir(place.path("series")).unwrap();
-    for name in ["series", "scan.mgz", "scan.mnc", "slice.dcm"] {
+    for (name, hint) in [
+        (
+            "series",
+            "this is a folder; name a file in it; a DICOM series is not read yet: convert it \
+                    with dcm2niix",
+        ),
+        ("scan.mgz", "mri_convert"),
+        ("scan.mnc", "mnc2nii"),
+        ("slice.dcm", "dcm2niix"),
+        ("slide.JPG", "SimpleITK"),
+        ("slide.png", "SimpleITK"),
+        ("slide.tif", "SimpleITK"),
+        ("scan.nrrd.gz", "gunzip"),
+        ("affine.lta", "lta_convert"),
+    ] {
         if name != "series" {
             place.write(name, "x");
         }
-        let hint = ["dcm2niix", name];
+        let hint = [hint, name];
         place.line(&format!("info {name}")).expect(2).says(&hint);
         place.line(&format!("affine {name} {name} -o out")).expect(2).says(&hint);
     }
+    place.image("a.nii", &head(&grid([9, 8, 7], 9.0), &Affine::identity()));
+    place.line("apply -i a.nii -r a.nii -t affine.lta -o b.nii").expect(2).says(&["lta_convert"]);
 }

@@ -82,11 +82,20 @@ fn weights_and_lists() {
         std::fs::read(place.path("b.nii")).unwrap()
     );
     place.line("stack max --list list.csv -o c.nii").expect(2).says(&["weights are for mean"]);
+    place.write("plain.csv", "path,age\n4.nii.gz,70\n1.nii.gz,60\n");
+    place.line("stack max --list plain.csv -o d.nii").expect(0);
+    let two = [images[4].clone(), images[1].clone()];
+    assert_image(&place, "d.nii", &two, |v| v[0].max(v[1]));
+    place.write("two.csv", "path,channel2\n4.nii.gz,0.nii.gz\n");
+    place.line("stack max --list two.csv -o c.nii").expect(2).says(&["channel2"]);
     place.line(&format!("stack mean {ALL} --weights 1,2 -o c.nii")).expect(2).says(&["2 for 5"]);
     place.line(&format!("stack mean {ALL} --weights 1,2,3,4,-1 -o c.nii")).expect(2).says(&["-1"]);
     place.line(&format!("stack mean {ALL} --list list.csv -o c.nii")).expect(2).says(&["--list"]);
     place.write("list.csv", "name\n4.nii.gz\n");
-    place.line("stack mean --list list.csv -o c.nii").expect(2).says(&["list.csv", "`path`"]);
+    place
+        .line("stack mean --list list.csv -o c.nii")
+        .expect(2)
+        .says(&["list.csv", "no column 'path'"]);
     assert!(!place.names().contains(&"c.nii".to_owned()));
 }
 

@@ -89,11 +89,19 @@ fn fields() {
     assert_eq!(info["model"], "displacement field");
     assert!(info["largest_displacement_mm"].as_f64().unwrap() > 3.0);
 
-    // A field and an affine make a field, which needs a grid and a format that can hold it.
+    // A field and an affine make a field, which needs a format that can hold it and a grid: that of
+    // the field where none is given.
     saved(&place, "t.tfm", motion());
     let compose = "compose -t warp.nii.gz -t t.tfm";
     place.line(&format!("{compose} -o both.tfm")).expect(2).says(&["both.tfm"]);
-    place.line(&format!("{compose} -o both.nii.gz")).expect(2).says(&["both.nii.gz"]);
+    let run = place.line(&format!("{compose} -o own.nii.gz")).expect(0);
+    run.says(&["on the grid of the first displacement field", "--fixed-geometry"]);
+    let line = format!("{compose} -o both.nii.gz --fixed-geometry warp.nii.gz");
+    assert!(place.line(&line).expect(0).err.is_empty());
+    let bytes = |name: &str| std::fs::read(place.path(name)).unwrap();
+    assert!(bytes("own.nii.gz") == bytes("both.nii.gz"));
+    let quiet = place.line(&format!("{compose} -o own.nii.gz --quiet")).expect(0);
+    assert!(quiet.err.is_empty(), "{}", quiet.err);
     place.line(&format!("{compose} -o both.nii.gz --fixed-geometry fixed.nii.gz")).expect(0);
     let both = read(place.path("both.nii.gz"), &Geometry::default()).unwrap();
     let p = Vector3::new(10.0, -20.0, 15.0);

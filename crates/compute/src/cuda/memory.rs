@@ -227,11 +227,11 @@ impl Memory for Cuda {
     }
 
     fn upload_from<T: Element>(&self, from: &HostBuffer<T>, to: &mut CudaBuffer<T>) -> Result<()> {
-        self.from_pinned(from, to)
+        self.copy_in(from, to)
     }
 
     fn download_to<T: Element>(&self, from: &CudaBuffer<T>, to: &mut HostBuffer<T>) -> Result<()> {
-        self.to_pinned(from, to)
+        self.copy_out(from, to)
     }
 
     fn queue(&self) -> Result<Queue<Self>> {

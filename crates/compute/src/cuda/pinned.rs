@@ -53,7 +53,7 @@ impl Cuda {
         }
     }
 
-    pub(super) fn from_pinned<T: Element>(
+    pub(super) fn copy_in<T: Element>(
         &self,
         from: &HostBuffer<T>,
         to: &mut CudaBuffer<T>,
@@ -73,7 +73,7 @@ impl Cuda {
         }
     }
 
-    pub(super) fn to_pinned<T: Element>(
+    pub(super) fn copy_out<T: Element>(
         &self,
         from: &CudaBuffer<T>,
         to: &mut HostBuffer<T>,
@@ -82,7 +82,7 @@ impl Cuda {
         match (&self.0.target, &to.0) {
             (Target::Gpu(gpu), Storage::Pinned(_)) => {
                 self.check_owner(from.owner())?;
-                // SAFETY: as in `from_pinned`.
+                // SAFETY: as in `copy_in`.
                 unsafe { gpu.copy_to_locked(from.address(), to.as_mut_ptr().cast(), from.bytes()) }
             }
             _ => self.read(from, 0, to),

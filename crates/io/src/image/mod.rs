@@ -27,6 +27,7 @@ pub use options::{ByteOrder, Compression, DataType, Format, WriteOptions};
 
 pub(crate) use decode::{Plan, floats as decode_floats};
 pub(crate) use nifti::{VectorHeader, with_header as nifti_with_header, write_vectors};
+pub(crate) use options::foreign;
 
 use crate::error::{IoError, Result};
 use crate::source::Source;

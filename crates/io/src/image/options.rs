@@ -8,10 +8,39 @@ use std::path::Path;
 pub(crate) const KNOWN: &str =
     ".nii, .nii.gz, .hdr, .img, .hdr.gz, .img.gz, .mha, .mhd, .nrrd, .nhdr";
 
-/// The same where the file is of a format that other programs convert.
-const KNOWN_AND_FOREIGN: &str = ".nii, .nii.gz, .hdr, .img, .hdr.gz, .img.gz, .mha, .mhd, .nrrd, .nhdr; DICOM, MGH and MINC \
-     files are not read yet: convert them with dcm2niix (a DICOM series), mri_convert (.mgz) or \
-     mnc2nii (.mnc) first";
+/// Names of files of other programs: their ends, what they are, and what makes one that is read.
+const FOREIGN: [(&[&str], &str, &str); 7] = [
+    (
+        &[".dcm", ".dicom", ".ima"],
+        "DICOM is not read yet",
+        "convert the series with dcm2niix first",
+    ),
+    (&[".mgz", ".mgh"], "MGH images are not read yet", "convert it with FreeSurfer's mri_convert"),
+    (&[".mnc"], "MINC images are not read yet", "convert it with mnc2nii"),
+    (
+        &[".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp"],
+        "pictures are not read, as they do not say how large their pixels are",
+        "convert it to NIfTI with the right spacing, for instance with ITK-SNAP or SimpleITK",
+    ),
+    (
+        &[".mha.gz", ".mhd.gz", ".nrrd.gz", ".nhdr.gz"],
+        "a file of this format is not packed as a whole",
+        "unpack it with gunzip",
+    ),
+    (
+        &[".lta"],
+        "transforms of FreeSurfer are not read",
+        "convert it with `lta_convert --inlta FILE --outitk FILE.txt`",
+    ),
+    (&[".xfm"], "transforms of MINC are not read", "convert it with ITK or ANTs to .txt or .mat"),
+];
+
+/// What a file of another program is and what to do with it, by its name; `None` for others.
+pub(crate) fn foreign(path: &Path) -> Option<(&'static str, &'static str)> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let is = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    FOREIGN.iter().find(|(ends, ..)| is(ends)).map(|&(_, what, remedy)| (what, remedy))
+}
 
 /// An image file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,7 +63,8 @@ impl Format {
     /// The format that a file's name says.
     ///
     /// # Errors
-    /// [`IoError::UnknownExtension`], naming the known ones.
+    /// [`IoError::UnknownExtension`], naming the known ones and what converts those of other programs;
+    /// [`IoError::Malformed`] for a folder.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Format> {
         let path = path.as_ref();
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
@@ -51,12 +81,13 @@ impl Format {
         let gz_is_usual = matches!(format, Some(Format::Nifti | Format::NiftiPair));
         match format {
             Some(f) if gz_is_usual || plain.len() == name.len() => Ok(f),
-            _ => {
-                let ends = |list: &[&str]| list.iter().any(|e| plain.ends_with(e));
-                let foreign = ends(&[".dcm", ".mgz", ".mgh", ".mnc"]) || path.is_dir();
-                let known = if foreign { KNOWN_AND_FOREIGN } else { KNOWN };
-                Err(IoError::UnknownExtension { path: path.into(), purpose: "an image", known })
-            }
+            _ if path.is_dir() => Err(IoError::folder(path)),
+            _ => Err(IoError::UnknownExtension {
+                path: path.into(),
+                purpose: "an image",
+                known: KNOWN,
+                hint: foreign(path).map(|(what, remedy)| format!("{what}: {remedy}")),
+            }),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the text headers of NRRD and MetaImage share.
 
 use super::options::DataType;
-use crate::error::shorten;
+use crate::error::{IoError, shorten};
 use nalgebra::{Matrix3, Vector3};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, Grid};
@@ -10,6 +10,12 @@ use voxalign_image::{Affine, Grid};
 pub(crate) const LARGEST_HEADER: usize = 1 << 20;
 /// Largest number of axes.
 pub(crate) const LARGEST_AXES: usize = 16;
+
+/// An error about the `name` of a type of values that is not known; `what` is how the format calls it.
+pub(crate) fn unread_type(path: &Path, what: &str, name: &str) -> IoError {
+    let what = format!("{what} '{}' is not read", shorten(name));
+    IoError::unsupported(path, what, "convert the image to floats or integers")
+}
 
 /// Blank-separated finite numbers; otherwise the word that is none.
 pub(crate) fn numbers(text: &str) -> Result<Vec<f64>, String> {

@@ -4,8 +4,9 @@ use super::convert;
 use super::options::{DataType, Format, WriteOptions};
 use super::{metaimage, nifti, nrrd};
 use crate::error::Result;
+use crate::gzip::GzipWriter;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use voxalign_image::{Grid, LabelMap, Volume};
 
 /// Values converted at a time.
@@ -44,7 +45,7 @@ fn dispatch(
     options: &WriteOptions,
     values: Values<'_>,
 ) -> Result<()> {
-    match Format::from_path(path)? {
+    let result = match Format::from_path(path)? {
         Format::Nifti | Format::NiftiPair => {
             nifti::write_volume(path, grid, data_type, options, values)
         }
@@ -52,7 +53,38 @@ fn dispatch(
             metaimage::write(path, grid, data_type, options, values)
         }
         Format::Nrrd | Format::NrrdHeader => nrrd::write(path, grid, data_type, options, values),
-    }
+    };
+    result.map_err(|e| e.needing((grid.len() * data_type.size()) as u64))
+}
+
+/// How values are packed within a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Container {
+    Gzip,
+    Zlib,
+}
+
+/// Writes values, packed where the level is above 0.
+pub(crate) fn packed(
+    values: Values<'_>,
+    sink: &mut dyn Write,
+    level: u32,
+    container: Container,
+) -> io::Result<()> {
+    let mut writer = match (level, container) {
+        (0, _) => return values(sink),
+        (_, Container::Gzip) => GzipWriter::new(sink, level)?,
+        (_, Container::Zlib) => GzipWriter::zlib(sink, level)?,
+    };
+    values(&mut writer)?;
+    writer.finish().map(|_| ())
+}
+
+/// The file for the values of a header in a file of its own, and how the header names it.
+pub(crate) fn data_file(header: &Path, extension: &str) -> (PathBuf, String) {
+    let path = header.with_extension(extension);
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    (path, name)
 }
 
 /// Converts and writes values a piece at a time.

@@ -81,6 +81,7 @@ impl TransformFormat {
                 path: path.into(),
                 purpose: "a transform",
                 known: KNOWN,
+                hint: None,
             })
         }
     }
@@ -175,6 +176,9 @@ fn read_source(source: &Source<'_>, geometry: &Geometry<'_>) -> Result<Transform
     }
     if crate::image::Format::from_path(path).is_ok() {
         return field::read_itk(source);
+    }
+    if let Some((what, remedy)) = crate::image::foreign(path) {
+        return Err(IoError::unsupported(path, what, remedy));
     }
     let bytes = source.read_all(LARGEST_TEXT)?;
     if bytes.starts_with(b"\x89HDF") {

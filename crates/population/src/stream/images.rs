@@ -271,12 +271,7 @@ impl Resident {
     ///
     /// # Errors
     /// No image, or one of another length than the grid.
-    pub fn new(
-        images: Vec<HostBuffer<f32>>,
-        grid: Grid,
-        count: usize,
-        bound: f64,
-    ) -> Result<Self> {
+    pub fn new(images: Vec<HostBuffer<f32>>, grid: Grid, count: usize, bound: f64) -> Result<Self> {
         let bad = images.iter().map(|i| i.len()).find(|len| *len != grid.len());
         if images.is_empty() || bad.is_some() {
             return Err(PopulationError::Option {

@@ -116,9 +116,9 @@ impl Plan {
             })
             .collect();
         let mut plan = Self { queues, steps: Vec::new() };
-        for stage in 0..stages.len() {
+        for (stage, own) in own.into_iter().enumerate() {
             for item in items.clone() {
-                plan.submit(stages, own[stage].unwrap_or(item % streams), stage, item);
+                plan.submit(stages, own.unwrap_or(item % streams), stage, item);
             }
         }
         plan

@@ -169,9 +169,29 @@ impl<D: Device> Moved<D> {
     /// # Errors
     /// Memory that runs out.
     pub fn new(device: &D, image: DeviceImage<D>, grid: &Grid, affine: &Affine) -> Result<Self> {
-        let map = grid.to_world().then(affine).then(image.grid.to_index()).rows();
-        let values = device.alloc::<f32>(grid.len())?;
-        Ok(Self { image, map, values })
+        let moved = Self::without_values(device, image, grid, affine)?;
+        Ok(Self { values: device.alloc::<f32>(grid.len())?, ..moved })
+    }
+
+    /// As [`new`](Self::new), without room for the image on the grid: it can be warped
+    /// [elsewhere](Self::warp_to) only.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn without_values(
+        device: &D,
+        image: DeviceImage<D>,
+        grid: &Grid,
+        affine: &Affine,
+    ) -> Result<Self> {
+        let map = Self::map_of(grid, affine, &image.grid);
+        Ok(Self { image, map, values: device.alloc(0)? })
+    }
+
+    /// From indices of a grid, through an affine map of the worlds, to those of an image.
+    #[must_use]
+    pub fn map_of(grid: &Grid, affine: &Affine, image: &Grid) -> AffineMap {
+        grid.to_world().then(affine).then(image.to_index()).rows()
     }
 
     /// Warps it by a displacement field of the grid.
@@ -196,18 +216,25 @@ impl<D: Device> Moved<D> {
         dims: Dims,
         out: &mut D::Buffer<f32>,
     ) -> Result<()> {
+        self.warp_along(device, &self.map, field, dims, out)
+    }
+
+    /// As [`warp_to`](Self::warp_to), with a field of another grid, from whose indices `map` leads to
+    /// those of the image.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn warp_along(
+        &self,
+        device: &D,
+        map: &AffineMap,
+        field: &D::Buffer<f32>,
+        dims: Dims,
+        out: &mut D::Buffer<f32>,
+    ) -> Result<()> {
         let (image, linear) = (&self.image, Interpolation::Linear);
         let from = image.grid.dims();
-        device.warp_field(
-            &image.values,
-            from,
-            &self.map,
-            field,
-            dims,
-            linear,
-            image.outside,
-            out,
-        )?;
+        device.warp_field(&image.values, from, map, field, dims, linear, image.outside, out)?;
         Ok(())
     }
 }
@@ -255,6 +282,12 @@ impl<D: Device> Default for PendingEnergy<D> {
 }
 
 impl<D: Device> PendingEnergy<D> {
+    /// One that is known.
+    #[must_use]
+    pub fn known(value: f64) -> Self {
+        Self { terms: vec![Term { value: Pending::Known(value), divisor: 1.0, weight: 1.0 }] }
+    }
+
     /// Adds another one.
     pub fn add(&mut self, other: Self) {
         self.terms.extend(other.terms);

@@ -47,8 +47,9 @@ impl<D: Device> Pair<D> {
     }
 }
 
-/// The smallest spacing of a grid, mm.
-pub(super) fn finest(grid: &Grid) -> f64 {
+/// The smallest spacing of a grid along its axes of more than one voxel, mm.
+#[must_use]
+pub fn finest(grid: &Grid) -> f64 {
     let (spacing, dims) = (grid.spacing(), grid.dims());
     let finest = (0..3).filter(|&a| dims[a] > 1).map(|a| spacing[a]).fold(f64::MAX, f64::min);
     if finest < f64::MAX { finest } else { spacing[0] }

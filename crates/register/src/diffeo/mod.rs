@@ -43,5 +43,6 @@ mod verdict;
 pub use options::{
     ChannelInput, DeformInput, DeformModel, DeformOptions, DeformSimilarity, StepRule,
 };
-pub use register::register_deformable;
+pub use register::{Conclusion, calibrated, register_deformable, to_world};
 pub use result::{DeformResult, PathRecord};
+pub use verdict::field_checks;

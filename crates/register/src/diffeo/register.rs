@@ -101,19 +101,14 @@ pub fn register_deformable<D: Device>(
             *field = paste_field(device, field, whole, &to, Guard::default())?;
         }
     }
-    let [mut field, mut inverse] = found.fields;
-    let mut mended = found.mended;
-    if options.model != DeformModel::Symmetric {
-        mended += mend(device, &mut field, whole.dims())?;
-        // What is a model's own inverse is near; Newton's method makes it exact at the voxels. (A
-        // symmetric one treats both directions alike.)
-        mended += invert_consistently(device, &mut field, whole.dims(), &mut inverse, ERROR)?;
-    }
-    let measures = FieldMeasures::new(device, whole, &field, Some(&inverse), None)?;
-    let mut jacobian = device.alloc::<f32>(whole.len())?;
-    device.jacobian_determinant(&field, whole.dims(), &mut jacobian)?;
-    let jacobian = Volume::new(whole.clone(), device.into_host(jacobian)?)?;
-    let forward = to_world(whole, device.into_host(field)?)?;
+    // A symmetric model treats both directions alike, and has made them consistent.
+    let settled = options.model == DeformModel::Symmetric;
+    let mut result = Conclusion::new(device, whole, found.fields, settled)?;
+    result.mended += found.mended;
+    let (measures, mended) = (result.measures, result.mended);
+    let [forward, inverse] = result.fields;
+    let jacobian = Volume::new(whole.clone(), device.into_host(result.jacobian)?)?;
+    let forward = to_world(whole, device.into_host(forward)?)?;
     let inverse = to_world(whole, device.into_host(inverse)?)?;
     let verdict = judge(&Findings {
         measures: &measures,
@@ -136,6 +131,43 @@ pub fn register_deformable<D: Device>(
         mended,
         verdict,
     })
+}
+
+/// The end of every deformable registration: a field without folds, its inverse, and what they do.
+pub struct Conclusion<D: Device> {
+    /// The displacement and the one that takes it back, voxels of the grid.
+    pub fields: [D::Buffer<f32>; 2],
+    /// The determinant of the Jacobian of the first.
+    pub jacobian: D::Buffer<f32>,
+    /// Numbers of both.
+    pub measures: FieldMeasures,
+    /// Voxels near extreme changes of volume that were smoothed, summed over rounds.
+    pub mended: usize,
+}
+
+impl<D: Device> Conclusion<D> {
+    /// Of a field and an inverse that is near; fields that are `settled` stay as they are, others are
+    /// [mended](super::mend::mend) and inverted by Newton's method, which is exact at the voxels.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn new(
+        device: &D,
+        grid: &Grid,
+        fields: [D::Buffer<f32>; 2],
+        settled: bool,
+    ) -> Result<Self> {
+        let [mut field, mut inverse] = fields;
+        let mut mended = 0;
+        if !settled {
+            mended += mend(device, &mut field, grid.dims())?;
+            mended += invert_consistently(device, &mut field, grid.dims(), &mut inverse, ERROR)?;
+        }
+        let measures = FieldMeasures::new(device, grid, &field, Some(&inverse), None)?;
+        let mut jacobian = device.alloc::<f32>(grid.len())?;
+        device.jacobian_determinant(&field, grid.dims(), &mut jacobian)?;
+        Ok(Self { fields: [field, inverse], jacobian, measures, mended })
+    }
 }
 
 /// What a model found.
@@ -263,7 +295,11 @@ impl<D: Device> Prepared<D> {
 }
 
 /// An image with its background at 0 and its brightest tissue at 1.
-fn calibrated<D: Device>(
+///
+/// # Errors
+/// An image that is constant or has values that are not finite, of which `role` says which it is;
+/// memory that runs out.
+pub fn calibrated<D: Device>(
     device: &D,
     role: &'static str,
     image: &Volume<f32>,
@@ -293,7 +329,10 @@ fn mask_on<D: Device>(device: &D, mask: &Volume<f32>, to: &IndexBox) -> Result<D
 }
 
 /// Displacements in voxels as displacements in mm.
-fn to_world(grid: &Grid, mut field: Vec<f32>) -> Result<VectorField> {
+///
+/// # Errors
+/// A field of another length than the grid asks for.
+pub fn to_world(grid: &Grid, mut field: Vec<f32>) -> Result<VectorField> {
     multiply(&grid.to_world().matrix, &mut field);
     Ok(VectorField::new(grid.clone(), field)?)
 }

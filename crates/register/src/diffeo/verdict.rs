@@ -49,30 +49,13 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
         "the images hardly show the same place under the affine part: register by `voxalign affine`, \
          look at its report, and give its transform by --affine FILE",
     );
-    add(
-        "folded voxels",
-        f.measures.folded as f64,
-        "none".to_owned(),
-        f.measures.folded == 0,
-        SMALLER,
-    );
-    let smallest = f.measures.smallest_jacobian;
-    add("smallest Jacobian determinant", smallest, "above 0".to_owned(), smallest > 0.0, SMALLER);
-    if let Some(errors) = &f.measures.inverse_consistency {
-        for (name, value, most) in
-            [("mean", errors.mean, INVERSE[0]), ("largest", errors.largest, INVERSE[1])]
-        {
-            let name = format!("{name} inverse-consistency error, mm");
-            let most = most * f.voxel;
-            add(&name, value, format!("at most {most:.3}"), value <= most, SMALLER);
-        }
-    }
+    checks.extend(field_checks(f.measures, f.voxel));
     let mut remarks = Vec::new();
     if f.mended > 0 {
         remarks.push(format!(
-            "near extreme changes of volume the deformation was smoothed at the end, over and over: {} \
-             times the voxels of the grid in all",
-            short(f.mended as f64 / f.voxels.max(1) as f64)
+            "near extreme changes of volume the deformation was smoothed at the end, at {} % of the \
+             voxels (those that were smoothed again count again)",
+            short(100.0 * f.mended as f64 / f.voxels.max(1) as f64)
         ));
     }
     if f.masked {
@@ -81,7 +64,49 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
     Verdict::new(checks, remarks)
 }
 
-/// A part with as many decimals as it takes to be more than nothing.
-fn short(part: f64) -> String {
-    if part < 1e-4 { "less than 0.0001".to_owned() } else { format!("{part:.4}") }
+/// The checks of a field and its inverse, on a grid whose smallest spacing is `voxel`, mm.
+#[must_use]
+pub fn field_checks(measures: &FieldMeasures, voxel: f64) -> Vec<Check> {
+    let (folded, smallest) = (measures.folded, measures.smallest_jacobian);
+    let none = "none".to_owned();
+    let mut checks = vec![
+        Check::new("folded voxels", folded as f64, none, folded == 0, SMALLER),
+        Check::new(
+            "smallest Jacobian determinant",
+            smallest,
+            "above 0".to_owned(),
+            smallest > 0.0,
+            SMALLER,
+        ),
+    ];
+    if let Some(errors) = &measures.inverse_consistency {
+        for (name, value, most) in
+            [("mean", errors.mean, INVERSE[0]), ("largest", errors.largest, INVERSE[1])]
+        {
+            let name = format!("{name} inverse-consistency error, mm");
+            let most = most * voxel;
+            let asked = format!("at most {most:.3}");
+            checks.push(Check::new(&name, value, asked, value <= most, SMALLER));
+        }
+    }
+    checks
+}
+
+/// Per cent with as many decimals as it takes to be more than nothing.
+fn short(percent: f64) -> String {
+    match percent {
+        p if p < 0.01 => "less than 0.01".to_owned(),
+        p if p < 10.0 => format!("{p:.2}"),
+        p => format!("{p:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn per_cent_are_short() {
+        assert_eq!([0.001, 0.5, 12.3].map(short), ["less than 0.01", "0.50", "12"]);
+    }
 }

@@ -1,6 +1,6 @@
 //! Pictures of the deformation: its grid, its change of volume, its displacements.
 
-use crate::contour::{level_lines, simplified};
+use crate::contour::{add, level_lines, overlay, simplified};
 use crate::error::Result;
 use crate::html::{fixed, number, thousands};
 use crate::intensity::Lattice;
@@ -9,7 +9,6 @@ use crate::picture::{
 };
 use crate::plane::Plane;
 use crate::studio::Studio;
-use std::fmt::Write as _;
 use voxalign_image::{Grid, Vector3, VectorField, Volume};
 
 /// Squares of the grid along the longest side of the image.
@@ -182,10 +181,7 @@ impl<'s, 'a> Deformation<'s, 'a> {
                 level += 1.0;
             }
         }
-        format!(
-            "<svg class=\"over\" viewBox=\"0 0 {width} {height}\" preserveAspectRatio=\"none\" \
-             aria-hidden=\"true\"><path d=\"{path}\"/></svg>"
-        )
+        overlay("over", plane, &path)
     }
 
     /// The Jacobian determinant in colours.
@@ -283,28 +279,6 @@ fn between(list: &[usize], at: f64) -> f64 {
     value(low) + (value(high) - value(low)) * (at - low as f64)
 }
 
-/// Adds a line to a path, in tenths of pixels.
-fn add(path: &mut String, line: &[[f64; 2]]) {
-    let tenths = |p: &[f64; 2]| p.map(|v| (v * 10.0).round() as i64);
-    let text = |v: i64| {
-        let (sign, size) = (if v < 0 { "-" } else { "" }, v.unsigned_abs());
-        match size % 10 {
-            0 => format!("{sign}{}", size / 10),
-            part if size < 10 => format!("{sign}.{part}"),
-            part => format!("{sign}{}.{part}", size / 10),
-        }
-    };
-    let Some(first) = line.first() else { return };
-    let mut at = tenths(first);
-    let _ = write!(path, "M{} {}l", text(at[0]), text(at[1]));
-    for (i, point) in line[1..].iter().enumerate() {
-        let to = tenths(point);
-        let gap = if i == 0 { "" } else { " " };
-        let _ = write!(path, "{gap}{} {}", text(to[0] - at[0]), text(to[1] - at[1]));
-        at = to;
-    }
-}
-
 /// Where a voxel lies, in words.
 fn place(grid: &Grid, voxel: usize) -> String {
     let [nx, ny, _] = grid.dims();
@@ -330,15 +304,7 @@ mod tests {
         let image = Volume::from_fn(grid.clone(), |x, _, _| x as f32);
         let jacobian = Volume::filled(grid.clone(), 1.0);
         let field = VectorField::from_world_fn(grid, |_| Vector3::new(shift, 0.0, 0.0));
-        let images = Images {
-            fixed: &image,
-            before: &image,
-            after: &image,
-            fixed_labels: None,
-            before_labels: None,
-            after_labels: None,
-        };
-        let studio = Studio::new(images).unwrap();
+        let studio = Studio::new(Images::new(&image, &image, &image)).unwrap();
         let deformation = Deformation::new(&studio, &jacobian, &field);
         assert_eq!((deformation.folded, deformation.square), (0, 2.5));
         assert!((deformation.mean - shift).abs() < 1e-6);
@@ -362,15 +328,6 @@ mod tests {
         for x in still.iter().filter(|x| **x < 310.0) {
             assert!(moved.iter().any(|m| (m - x - 5.0).abs() < 0.2), "{x} {moved:?}");
         }
-    }
-
-    #[test]
-    fn paths_are_short_and_right() {
-        let mut path = String::new();
-        add(&mut path, &[[1.0, 2.5], [1.25, 0.0], [10.0, -0.3]]);
-        assert_eq!(path, "M1 2.5l.3 -2.5 8.7 -.3");
-        add(&mut path, &[]);
-        assert_eq!(path.len(), 22);
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod energy;
 mod field;
 
 use crate::error::Result;
-use crate::html::{escape, fixed, number, sentence, table, thousands};
+use crate::html::{escape, fixed, sentence, table, thousands};
 use crate::page::{self, figure};
 use crate::record::RunRecord;
 use crate::studio::{Images, Studio};
@@ -262,7 +262,9 @@ fn measures(record: &RunRecord) -> String {
         .measures
         .rows()
         .iter()
-        .map(|row| vec![escape(&sentence(row.name)), number(row.value), escape(row.unit)])
+        .map(|row| {
+            vec![escape(&sentence(row.name)), words::one(row.name, row.value), escape(row.unit)]
+        })
         .collect();
     format!(
         "<section id=\"measures\"><h2>Measures of the deformation</h2>{}</section>",

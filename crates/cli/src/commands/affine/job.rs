@@ -1,15 +1,16 @@
 //! One affine registration, from files to files.
 
 use super::{record, table};
-use crate::args::MethodArgs;
+use crate::args::{MethodArgs, Product};
 use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
-use crate::files::{self, Staging};
+use crate::files;
 use crate::progress::Talk;
 use crate::registration::{
-    self, Input, Pair, PairPaths, RECORD, REPORT, Run, TRANSFORM, TRANSFORM_FSL, Views, WARPED,
-    optional_image,
+    self, Input, Output, Pair, PairPaths, RECORD, REPORT, Run, TRANSFORM, TRANSFORM_FSL, Views,
+    WARPED, optional_image,
 };
+use crate::staging::Staging;
 use std::path::PathBuf;
 use voxalign_compute::{Device, on_device};
 use voxalign_image::{Transform, Volume};
@@ -19,13 +20,13 @@ use voxalign_register::linear::{AffineInput, AffineOptions, AffineResult, regist
 use voxalign_register::resample::MovingImage;
 use voxalign_report::affine::{AffineReport, render};
 
-/// What each file is, for the record; the report comes last.
-const OUTPUTS: [(&str, &str); 5] = [
-    ("transform", TRANSFORM),
-    ("transform_fsl", TRANSFORM_FSL),
-    ("resampled", WARPED),
-    ("record", RECORD),
-    ("report", REPORT),
+/// What each file is.
+const OUTPUTS: [Output; 5] = [
+    Output::new("transform", TRANSFORM, Some(Product::Affine)),
+    Output::new("transform_fsl", TRANSFORM_FSL, Some(Product::Affine)),
+    Output::new("resampled", WARPED, Some(Product::Warped)),
+    Output::new("record", RECORD, None),
+    Output::new("report", REPORT, None),
 ];
 
 /// The files that a registration reads.
@@ -104,9 +105,14 @@ impl Job<'_> {
         clock.lap("resample");
 
         let dimensions = inputs.pair.dimensions;
-        registration::write_affine(&mut staging, &result.transform, dimensions, &geometry)?;
-        let as_floats = files::write_options(DataType::F32, dimensions);
-        image::write_volume(staging.path(WARPED)?, &views.after.image, &as_floats)?;
+        if self.run.writes(Product::Affine) {
+            registration::write_affine(&mut staging, &result.transform, dimensions, &geometry)?;
+        }
+        if self.run.writes(Product::Warped) {
+            let as_floats = files::write_options(DataType::F32, dimensions);
+            let image = &views.after.image;
+            staging.write(WARPED, |path| image::write_volume(path, image, &as_floats))?;
+        }
         clock.lap("write");
 
         let mut record = record::record(self, machine, &options, &result, outside, input_records);

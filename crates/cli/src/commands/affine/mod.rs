@@ -7,7 +7,7 @@ mod table;
 pub(crate) use job::{Job, Paths, register_only};
 
 use super::{Cli, Command};
-use crate::args::{MethodArgs, OutputArgs, RunArgs};
+use crate::args::{MethodArgs, OutputArgs, Products, RunArgs, of_affine};
 use crate::config;
 use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
@@ -30,7 +30,7 @@ Examples:
       every option from a file: keys are the long option names, `fixed` and `moving` the
       images; the command line wins; paths are relative to the current folder
 
-Written to DIR (older files of these names are replaced or, with --no-report, removed):
+Written to DIR (older files of these names are replaced or, where none is asked for, removed):
   affine.tfm      the transform, fixed to moving world, for ITK and ANTs
   affine.fsl.mat  the same for FSL
   warped.nii.gz   the moving image on the grid of the fixed one
@@ -66,6 +66,10 @@ pub(crate) struct AffineArgs {
 
     #[command(flatten)]
     output_options: OutputArgs,
+    /// Which files to write, with commas between: affine, warped; result.json is always written, and report.html
+    /// unless --no-report says otherwise [default: all]
+    #[arg(long, value_name = "NAME,...", value_parser = of_affine, help_heading = "Output")]
+    outputs: Option<Products>,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -82,7 +86,8 @@ pub(crate) fn run(args: AffineArgs) -> Result<Outcome, Failure> {
         program: "voxalign affine",
         paths,
         method: &args.method,
-        run: Run::new(&args.pair.config, &output, &args.output_options, &args.run),
+        run: Run::new(&args.pair.config, &output, &args.output_options, &args.run)
+            .only(args.outputs.as_ref()),
     };
     job.check()?;
     job.run(&args.run.machine(Auto::Gpu)?)

@@ -2,15 +2,16 @@
 
 use super::method::{AffineChoice, Channel};
 use super::{record, table};
-use crate::args::{InitChoice, MethodArgs};
+use crate::args::{InitChoice, MethodArgs, Product};
 use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
-use crate::files::{self, Staging};
+use crate::files;
 use crate::interrupt;
 use crate::registration::{
-    self, AFFINE, Input, Pair, PairPaths, RECORD, REPORT, Run, TRANSFORM, TRANSFORM_FSL, Views,
-    WARPED,
+    self, AFFINE, Input, Output, Pair, PairPaths, RECORD, REPORT, Run, TRANSFORM, TRANSFORM_FSL,
+    Views, WARPED,
 };
+use crate::staging::Staging;
 use std::path::{Path, PathBuf};
 use voxalign_compute::{Device, on_device};
 use voxalign_image::{Affine, Displacement, Transform, VectorField, Volume};
@@ -31,18 +32,18 @@ const COMPOSITE: &str = "composite.nii.gz";
 const INVERSE_COMPOSITE: &str = "inverse_composite.nii.gz";
 const JACOBIAN: &str = "jacobian.nii.gz";
 
-/// What each file is, for the record; the report comes last.
-const OUTPUTS: [(&str, &str); 10] = [
-    ("warp", WARP),
-    ("inverse_warp", INVERSE_WARP),
-    ("transform", TRANSFORM),
-    ("transform_fsl", TRANSFORM_FSL),
-    ("composite", COMPOSITE),
-    ("inverse_composite", INVERSE_COMPOSITE),
-    ("resampled", WARPED),
-    ("jacobian", JACOBIAN),
-    ("record", RECORD),
-    ("report", REPORT),
+/// What each file is.
+const OUTPUTS: [Output; 10] = [
+    Output::new("warp", WARP, Some(Product::Warp)),
+    Output::new("inverse_warp", INVERSE_WARP, Some(Product::InverseWarp)),
+    Output::new("transform", TRANSFORM, Some(Product::Affine)),
+    Output::new("transform_fsl", TRANSFORM_FSL, Some(Product::Affine)),
+    Output::new("composite", COMPOSITE, Some(Product::Composite)),
+    Output::new("inverse_composite", INVERSE_COMPOSITE, Some(Product::InverseComposite)),
+    Output::new("resampled", WARPED, Some(Product::Warped)),
+    Output::new("jacobian", JACOBIAN, Some(Product::Jacobian)),
+    Output::new("record", RECORD, None),
+    Output::new("report", REPORT, None),
 ];
 
 /// The files that a registration reads.
@@ -142,20 +143,32 @@ impl Job<'_> {
 
         // Each field is let go once it is written, but for the one that the report shows.
         let dimensions = inputs.pair.dimensions;
-        registration::write_affine(&mut staging, &start, dimensions, &geometry)?;
+        if self.run.writes(Product::Affine) {
+            registration::write_affine(&mut staging, &start, dimensions, &geometry)?;
+        }
         let inverse = displacement(inverse);
-        write_transform(&mut staging, INVERSE_WARP, &inverse)?;
+        if self.run.writes(Product::InverseWarp) {
+            write_transform(&mut staging, INVERSE_WARP, &inverse)?;
+        }
         let back = Transform::Composite(vec![Transform::Affine(start.inverse()?), inverse]);
-        let field = displacements(device, &grids[1], &back)?;
+        if self.run.writes(Product::InverseComposite) {
+            let field = displacements(device, &grids[1], &back)?;
+            write_transform(&mut staging, INVERSE_COMPOSITE, &displacement(field))?;
+        }
         drop(back);
-        write_transform(&mut staging, INVERSE_COMPOSITE, &displacement(field))?;
         let warp = displacement(forward);
-        write_transform(&mut staging, WARP, &warp)?;
+        if self.run.writes(Product::Warp) {
+            write_transform(&mut staging, WARP, &warp)?;
+        }
         let whole = Transform::Composite(vec![warp, Transform::Affine(start)]);
-        let field = displacements(device, &grids[0], &whole)?;
-        write_transform(&mut staging, COMPOSITE, &displacement(field))?;
+        if self.run.writes(Product::Composite) {
+            let field = displacements(device, &grids[0], &whole)?;
+            write_transform(&mut staging, COMPOSITE, &displacement(field))?;
+        }
         let as_floats = files::write_options(DataType::F32, dimensions);
-        image::write_volume(staging.path(JACOBIAN)?, &jacobian, &as_floats)?;
+        if self.run.writes(Product::Jacobian) {
+            staging.write(JACOBIAN, |path| image::write_volume(path, &jacobian, &as_floats))?;
+        }
         clock.lap("write");
 
         let moving = MovingImage::new(device, inputs.pair.take_moving()?)?;
@@ -174,7 +187,10 @@ impl Job<'_> {
         verdict.remarks.extend(inputs.pair.remarks(&views));
         record.verdict = verdict;
         clock.lap("resample");
-        image::write_volume(staging.path(WARPED)?, &views.after.image, &as_floats)?;
+        if self.run.writes(Product::Warped) {
+            let image = &views.after.image;
+            staging.write(WARPED, |path| image::write_volume(path, image, &as_floats))?;
+        }
         clock.lap("write");
 
         registration::score_figures(&mut record, &views);
@@ -280,5 +296,5 @@ fn displacement(field: VectorField) -> Transform {
 
 /// Writes a field.
 fn write_transform(staging: &mut Staging, name: &str, field: &Transform) -> Result<(), Failure> {
-    Ok(transform::write(staging.path(name)?, field, &Geometry::default())?)
+    staging.write(name, |path| transform::write(path, field, &Geometry::default()))
 }

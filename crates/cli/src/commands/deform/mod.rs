@@ -6,7 +6,7 @@ mod record;
 mod table;
 
 use super::{Cli, Command};
-use crate::args::{OutputArgs, RunArgs};
+use crate::args::{OutputArgs, Products, RunArgs, of_deform};
 use crate::config;
 use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
@@ -29,6 +29,8 @@ Examples:
       two pairs of images at once
   voxalign deform a.nii.gz b.nii.gz -o out --model lddmm --similarity ssd --time-steps 8
       a shortest path of deformations
+  voxalign deform a.nii.gz b.nii.gz -o out --outputs warp,affine,warped
+      no more than these files, beside result.json and report.html
   voxalign deform --config job.toml -o out
       every option from a file: keys are the long option names, `fixed` and `moving` the
       images; the command line wins, but channels add up
@@ -50,7 +52,7 @@ Using the result (a chain is read from the fixed image on: first the warp, then 
       -t out/inverse_warp.nii.gz -o w.nii.gz
       the other way with ANTs
 
-Written to DIR (older files of these names are replaced or, with --no-report, removed):
+Written to DIR (older files of these names are replaced or, where none is asked for, removed):
   warp.nii.gz               displacements on the fixed grid, before the affine (ANTs: 1Warp)
   inverse_warp.nii.gz       their inverse, on the fixed grid (ANTs: 1InverseWarp)
   affine.tfm                the affine part, fixed to moving world (ANTs: 0GenericAffine)
@@ -93,6 +95,11 @@ pub(crate) struct DeformArgs {
     of_affine: AffineOnlyArgs,
     #[command(flatten)]
     output_options: OutputArgs,
+    /// Which files to write, with commas between: warp, inverse_warp, affine, composite,
+    /// inverse_composite, warped, jacobian; result.json is always written, and report.html
+    /// unless --no-report says otherwise [default: all]
+    #[arg(long, value_name = "NAME,...", value_parser = of_deform, help_heading = "Output")]
+    outputs: Option<Products>,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -147,7 +154,8 @@ pub(crate) fn run(args: DeformArgs) -> Result<Outcome, Failure> {
         affine,
         similarity: args.method.similarity(),
         options,
-        run: Run::new(&args.pair.config, &output, &args.output_options, &args.run),
+        run: Run::new(&args.pair.config, &output, &args.output_options, &args.run)
+            .only(args.outputs.as_ref()),
     };
     job.check()?;
     job.run(&args.run.machine(Auto::Gpu)?)

@@ -1,17 +1,16 @@
 //! `voxalign stack`: operators over many images, streamed through bounded memory.
 
-mod list;
 mod work;
 
 use crate::args::{RunArgs, number};
 use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
 use crate::files;
+use crate::list;
 use crate::output;
 use crate::progress::Talk;
 use clap::{Args, ValueEnum};
-use list::Images;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use voxalign_compute::on_device;
 use voxalign_population::stream::Files;
 
@@ -73,8 +72,8 @@ Examples:
 
 All images are on one grid; `voxalign apply` brings them onto one. Reading, computing and writing go on at
 the same time, and memory does not grow with the number of images. Results do not depend on the order
-of the images (but for window-mean) nor on the number of threads. A list has a column `path`, of names
-relative to its folder, and may have a column `weight`. A folder of results has files of the names of
+of the images (but for window-mean) nor on the number of threads. A list has a line for each image, as for
+`voxalign atlas`: the column `path`, of names relative to its folder, and perhaps `weight`. A folder of results has files of the names of
 the images, with .nii.gz for formats of two files; they appear together when all are complete.")]
 pub(crate) struct StackArgs {
     /// What is made of the images
@@ -111,11 +110,35 @@ pub(crate) struct StackArgs {
     run: RunArgs,
 }
 
+/// The images, and their weights or none.
+struct Images {
+    paths: Vec<PathBuf>,
+    weights: Vec<f64>,
+}
+
+impl Images {
+    fn of_list(list: &Path) -> Result<Self, Failure> {
+        let entries = list::of_csv(list)?;
+        if entries[0].channels.len() > 1 {
+            return Err(Failure::input(format!(
+                "the list '{}': it has several channels, and a stack is of one image a line; leave the \
+                 column channel2 out",
+                list.display()
+            )));
+        }
+        // Without a column all are 1, which are no weights.
+        let weighted = entries.iter().any(|e| e.weight != 1.0);
+        let weights =
+            if weighted { entries.iter().map(|e| e.weight).collect() } else { Vec::new() };
+        Ok(Self { paths: entries.into_iter().flat_map(|e| e.channels).collect(), weights })
+    }
+}
+
 /// Makes the result.
 pub(crate) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
     check_options(args)?;
     let images = match &args.list {
-        Some(list) => Images::read(list)?,
+        Some(list) => Images::of_list(list)?,
         None => Images { paths: args.images.clone(), weights: args.weights.clone() },
     };
     if !images.weights.is_empty() && args.operation != Operation::Mean {

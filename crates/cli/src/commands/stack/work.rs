@@ -1,12 +1,12 @@
 //! The operators of the library on the files of the command.
 
-use super::list::Images;
-use super::{Operation, StackArgs};
+use super::{Images, Operation, StackArgs};
 use crate::failure::Failure;
-use crate::files::{self, Staging};
+use crate::files;
 use crate::interrupt;
 use crate::output;
 use crate::progress::Talk;
+use crate::staging::Staging;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use voxalign_compute::Device;

@@ -79,13 +79,8 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         .map_err(|p| IoError::malformed(path, p, "correct the geometry in the header first"))?;
     let element = fields.get(&["ElementType"]).unwrap_or_default();
     let (data_path, start) = place(&fields, path)?;
-    let data_type = data_type(element).ok_or_else(|| {
-        IoError::unsupported(
-            path,
-            format!("the element type '{}' is not read", shorten(element)),
-            "convert the image to floats or integers",
-        )
-    })?;
+    let data_type =
+        data_type(element).ok_or_else(|| text::unread_type(path, "the element type", element))?;
     let dimensions = sizes.len();
     let mut dims = text::with_depth(sizes);
     let channels = match fields.get(&["ElementNumberOfChannels"]) {

@@ -2,10 +2,9 @@
 
 use crate::atomic::Pending;
 use crate::error::Result;
-use crate::gzip::GzipWriter;
 use crate::image::options::{DataType, Format, WriteOptions};
 use crate::image::text;
-use crate::image::write::Values;
+use crate::image::write::{Container, Values, data_file, packed};
 use std::fmt::Write as _;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -20,14 +19,7 @@ pub(crate) fn write(
     values: Values<'_>,
 ) -> Result<()> {
     let level = options.compression_level;
-    let data = |w: &mut dyn Write| -> io::Result<()> {
-        if level == 0 {
-            return values(w);
-        }
-        let mut packed = GzipWriter::zlib(w, level)?;
-        values(&mut packed)?;
-        packed.finish().map(|_| ())
-    };
+    let data = |w: &mut dyn Write| packed(values, w, level, Container::Zlib);
     if Format::from_path(path)? == Format::MetaImage {
         let head = |length| header(grid, data_type, options, "LOCAL", length);
         let all = Pending::write(path, |w| {
@@ -42,8 +34,7 @@ pub(crate) fn write(
         })?;
         return all.commit();
     }
-    let data_path = path.with_extension(if level == 0 { "raw" } else { "zraw" });
-    let name = data_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (data_path, name) = data_file(path, if level == 0 { "raw" } else { "zraw" });
     let mut length = 0;
     let values = Pending::write(&data_path, |w| {
         let mut counter = Counter { sink: w, count: 0 };

@@ -122,5 +122,7 @@ pub(crate) fn write_vectors(
     header.dim[0] = 5;
     header.dim[5] = components as i64;
     header.intent_code = 1007;
+    let bytes = (grid.len() * components * size_of::<f32>()) as u64;
     write(path, &header, WriteOptions::default().compression_level, values)
+        .map_err(|e| e.needing(bytes))
 }

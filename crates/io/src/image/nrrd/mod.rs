@@ -80,13 +80,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         )));
     }
     let name = field("type")?;
-    let data_type = text::type_of(name).ok_or_else(|| {
-        IoError::unsupported(
-            path,
-            format!("the type '{}' is not read", shorten(name)),
-            "convert the image to floats or integers",
-        )
-    })?;
+    let data_type = text::type_of(name).ok_or_else(|| text::unread_type(path, "the type", name))?;
     let compression = encoding(field("encoding")?, path)?;
     let mut oddities = Vec::new();
     let byte_order = match fields.get("endian") {

@@ -2,12 +2,11 @@
 
 use crate::atomic::Pending;
 use crate::error::Result;
-use crate::gzip::GzipWriter;
 use crate::image::options::{DataType, Format, WriteOptions};
 use crate::image::text;
-use crate::image::write::Values;
+use crate::image::write::{Container, Values, data_file, packed};
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use voxalign_image::Grid;
 
@@ -20,14 +19,7 @@ pub(crate) fn write(
     values: Values<'_>,
 ) -> Result<()> {
     let level = options.compression_level;
-    let data = |w: &mut dyn Write| -> io::Result<()> {
-        if level == 0 {
-            return values(w);
-        }
-        let mut packed = GzipWriter::new(w, level)?;
-        values(&mut packed)?;
-        packed.finish().map(|_| ())
-    };
+    let data = |w: &mut dyn Write| packed(values, w, level, Container::Gzip);
     if Format::from_path(path)? == Format::Nrrd {
         let head = header(grid, data_type, options, None);
         let all = Pending::write(path, |w| {
@@ -36,8 +28,7 @@ pub(crate) fn write(
         })?;
         return all.commit();
     }
-    let data_path = path.with_extension(if level == 0 { "raw" } else { "raw.gz" });
-    let name = data_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (data_path, name) = data_file(path, if level == 0 { "raw" } else { "raw.gz" });
     let head = header(grid, data_type, options, Some(&name));
     let values = Pending::write(&data_path, |w| data(w))?;
     let head = Pending::write(path, |w| w.write_all(head.as_bytes()))?;

@@ -29,7 +29,8 @@ impl Mean {
         let mut sorted = weights.to_vec();
         sorted.sort_by(f64::total_cmp);
         let sum: f64 = sorted.iter().sum();
-        if !weights.is_empty() && !(sum > 0.0 && sum.is_finite()) {
+        let usable = sum > 0.0 && sum.is_finite();
+        if !weights.is_empty() && !usable {
             return Err(option("weights", sum, "give at least one a weight above 0"));
         }
         Ok(Self { weights: weights.iter().map(|w| w / sum).collect(), bound })

@@ -25,7 +25,7 @@ use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::flow::Step;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, grid_map};
-use voxalign_compute::{Device, Dims, IDENTITY};
+use voxalign_compute::{Device, DeviceBuffer, Dims, IDENTITY};
 use voxalign_image::{Affine, Grid};
 
 /// How velocities and images over time are kept.
@@ -218,12 +218,34 @@ impl<D: Device> Path<D> {
         Ok(())
     }
 
+    /// Exchanges what voxels of the grid of the scale at hand count, after the flow.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn set_weights(&mut self, weights: Option<&D::Buffer<f32>>) -> Result<()> {
+        self.weights = match weights {
+            Some(weights) => {
+                let mut copy = self.device.alloc::<f32>(weights.len())?;
+                self.device.copy(weights, &mut copy)?;
+                Some(copy)
+            }
+            None => None,
+        };
+        Ok(())
+    }
+
     /// The displacement of `φ₁₀` at the scale at hand, voxels of its grid.
     ///
     /// # Errors
     /// Memory that runs out.
     pub fn displacement(&self) -> Result<D::Buffer<f32>> {
         self.flow(false)
+    }
+
+    /// The sizes of the grid at the scale at hand.
+    #[must_use]
+    pub fn dims(&self) -> Dims {
+        self.dims
     }
 
     /// The moving images at the scale at hand.

@@ -13,8 +13,8 @@ use voxalign_population::stream::operators::{
     Energy, Extreme, Mean, Normalise, Numbers, Smooth, Target,
 };
 use voxalign_population::stream::{
-    Files, Mapping, Model, Order, OutputFiles, Resident, ResidentSink, Sink, Source,
-    StreamOptions, Trace, mimo, miso,
+    Files, Mapping, Model, Order, OutputFiles, Resident, ResidentSink, Sink, Source, StreamOptions,
+    Trace, mimo, miso,
 };
 
 /// Pieces of memory that stand for all images.
@@ -76,7 +76,8 @@ fn all<D: Device>(
     models: &[(&str, Model)],
     options: StreamOptions,
 ) -> Result<Vec<Function>, Failure> {
-    let letters = [("upload", "U"), ("execute", "E"), ("download", "D"), ("read", "R"), ("write", "W")];
+    let letters =
+        [("upload", "U"), ("execute", "E"), ("download", "D"), ("read", "R"), ("write", "W")];
     let run = |name: &str, model| {
         let options = StreamOptions { model: Some(model), ..options };
         once(device, name, source, sink, reference, &options)

@@ -16,9 +16,9 @@ use clap::{Args, ValueEnum};
 use functions::Function;
 use serde::Serialize;
 use std::path::PathBuf;
+use synthetic::{Point, Traces};
 use voxalign_compute::{Device, on_device};
-use voxalign_population::stream::{Listener, Trace};
-use synthetic::Point;
+use voxalign_population::stream::Listener;
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -90,7 +90,7 @@ struct Results {
     /// Between files.
     disk: Vec<Function>,
     #[serde(skip)]
-    traces: Vec<(String, Trace)>,
+    traces: Traces,
 }
 
 /// Measures and prints.

@@ -31,6 +31,9 @@ pub(super) struct Point {
     pub(super) bound: f64,
 }
 
+/// What ran when, by model.
+pub(super) type Traces = Vec<(String, Trace)>;
+
 /// How the three stages do their work.
 enum Means {
     /// Each engine rests so long, one item at a time.
@@ -61,7 +64,8 @@ impl<'d, D: Device> Load<'d, D> {
             load.transfer = PAUSES.iter().sum();
             return Ok(load);
         }
-        let pieces = || (0..PIECES).map(|_| device.host_alloc(voxels)).collect::<Result<Vec<_>, _>>();
+        let pieces =
+            || (0..PIECES).map(|_| device.host_alloc(voxels)).collect::<Result<Vec<_>, _>>();
         let to = pieces()?.into_iter().map(Mutex::new).collect();
         load.means = Means::Copies { from: pieces()?, to, pass: 1.0 };
         // The times of one after the other, once all is warm.
@@ -76,7 +80,12 @@ impl<'d, D: Device> Load<'d, D> {
     }
 
     /// Part of an execution.
-    fn compute(&self, seconds: f64, queue: &Queue<D>, image: &Mutex<D::Buffer<f32>>) -> voxalign_population::Result<()> {
+    fn compute(
+        &self,
+        seconds: f64,
+        queue: &Queue<D>,
+        image: &Mutex<D::Buffer<f32>>,
+    ) -> voxalign_population::Result<()> {
         match &self.means {
             Means::Pauses(engines) => pause(&engines[1], seconds),
             Means::Copies { pass, .. } => {
@@ -180,10 +189,7 @@ impl<'d, D: Device> Load<'d, D> {
     }
 
     /// All models over the places of a synchronisation, and the traces of that in the middle.
-    pub(super) fn over_places(
-        &self,
-        images: usize,
-    ) -> Result<(Vec<Point>, Vec<(String, Trace)>), Failure> {
+    pub(super) fn over_places(&self, images: usize) -> Result<(Vec<Point>, Traces), Failure> {
         let (mut points, mut traces) = (Vec::new(), Vec::new());
         for tenth in 1..10u32 {
             let place = f64::from(tenth) / 10.0;

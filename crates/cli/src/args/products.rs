@@ -1,0 +1,106 @@
+//! Which files a registration writes.
+
+use voxalign_register::Choice;
+
+/// A file, or two of one content, that a registration can write. Named as the files are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Product {
+    Warp,
+    InverseWarp,
+    Affine,
+    Composite,
+    InverseComposite,
+    Warped,
+    Jacobian,
+}
+
+impl Choice for Product {
+    const ALL: &'static [Self] = &[
+        Product::Warp,
+        Product::InverseWarp,
+        Product::Affine,
+        Product::Composite,
+        Product::InverseComposite,
+        Product::Warped,
+        Product::Jacobian,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Product::Warp => "warp",
+            Product::InverseWarp => "inverse_warp",
+            Product::Affine => "affine",
+            Product::Composite => "composite",
+            Product::InverseComposite => "inverse_composite",
+            Product::Warped => "warped",
+            Product::Jacobian => "jacobian",
+        }
+    }
+
+    fn summary(self) -> &'static str {
+        match self {
+            Product::Warp => "displacements on the fixed grid",
+            Product::InverseWarp => "their inverse",
+            Product::Affine => "the affine transform, for ITK and for FSL",
+            Product::Composite => "all as one field on the fixed grid",
+            Product::InverseComposite => "the way back as one field on the moving grid",
+            Product::Warped => "the moving image on the fixed grid",
+            Product::Jacobian => "the warp's change of volume",
+        }
+    }
+}
+
+/// The files that an affine registration can write.
+pub(crate) const OF_AFFINE: &[Product] = &[Product::Affine, Product::Warped];
+
+/// The files that were asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Products(Vec<Product>);
+
+impl Products {
+    /// Whether this one is among them.
+    pub(crate) fn contains(&self, product: Product) -> bool {
+        self.0.contains(&product)
+    }
+
+    /// Parses names with commas between them.
+    fn parse(text: &str, known: &[Product]) -> Result<Self, String> {
+        let product = |word: &str| {
+            let name = word.trim().replace('-', "_");
+            Product::named(&name).filter(|p| known.contains(p)).ok_or_else(|| {
+                let names: Vec<_> = known.iter().map(|p| p.name()).collect();
+                format!("'{}' is no output; choose from {}", word.trim(), names.join(", "))
+            })
+        };
+        text.split(',').map(product).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// The outputs of a deformable registration.
+pub(crate) fn of_deform(text: &str) -> Result<Products, String> {
+    Products::parse(text, Product::ALL)
+}
+
+/// The outputs of an affine registration.
+pub(crate) fn of_affine(text: &str) -> Result<Products, String> {
+    Products::parse(text, OF_AFFINE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files() {
+        let all: Vec<_> = Product::ALL.iter().map(|p| p.name()).collect();
+        assert_eq!(of_deform(&all.join(",")), Ok(Products(Product::ALL.to_vec())));
+        let some = of_deform("warped, inverse-warp").unwrap();
+        assert!(some.contains(Product::InverseWarp) && !some.contains(Product::Warp));
+        assert_eq!(of_affine("affine"), Ok(Products(vec![Product::Affine])));
+        let said = of_affine("warp").unwrap_err();
+        assert_eq!(said, "'warp' is no output; choose from affine, warped");
+        for bad in ["", "warp,", "all", "warp.nii.gz", "warp;affine"] {
+            assert!(of_deform(bad).is_err(), "{bad}");
+        }
+    }
+}

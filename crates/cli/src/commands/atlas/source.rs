@@ -1,0 +1,98 @@
+//! The subjects of an atlas as files.
+
+use crate::failure::Failure;
+use crate::files;
+use crate::list::Entry;
+use crate::progress::Talk;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use voxalign_image::{Affine, Volume};
+use voxalign_io::image;
+use voxalign_population::PopulationError;
+use voxalign_population::atlas::{Images, Source, Subject};
+
+/// Subjects that are read when they are asked for, and kept where there is room.
+pub(super) struct Files {
+    subjects: Vec<Subject>,
+    entries: Vec<Entry>,
+    kept: Vec<OnceLock<Images>>,
+    keep: bool,
+}
+
+impl Files {
+    /// Subjects in the order of sums.
+    pub(super) fn new(entries: &[Entry], talk: Talk) -> Result<Self, Failure> {
+        let mut bytes = 0;
+        for entry in entries {
+            for path in entry.channels.iter().chain(&entry.mask) {
+                let info = image::read_info(path)?;
+                bytes += 4 * info.grid.len() as u64;
+            }
+            // What is odd about a header is said once.
+            let _ = (talk, &entry.labels);
+        }
+        let subject = |e: &Entry| Subject {
+            name: e.name.clone(),
+            weight: e.weight,
+            affine: Affine::identity(),
+        };
+        let free = available_memory();
+        Ok(Self {
+            subjects: entries.iter().map(subject).collect(),
+            entries: entries.to_vec(),
+            kept: entries.iter().map(|_| OnceLock::new()).collect(),
+            keep: free.is_none_or(|free| bytes < free / 3),
+        })
+    }
+
+    /// The same subjects in a common space.
+    pub(super) fn place(&mut self, affines: &[Affine]) {
+        for (subject, affine) in self.subjects.iter_mut().zip(affines) {
+            subject.affine = *affine;
+        }
+    }
+
+    fn read(&self, subject: usize) -> Result<Images, PopulationError> {
+        let entry = self.entries.get(subject).ok_or_else(|| PopulationError::Input {
+            file: PathBuf::from(subject.to_string()),
+            what: "there is no such subject".to_owned(),
+        })?;
+        let read = |path: &Path| -> Result<Arc<Volume<f32>>, PopulationError> {
+            let wrong =
+                |e: Failure| PopulationError::Input { file: path.to_owned(), what: e.to_string() };
+            files::image(path, Talk::Quiet).map(Arc::new).map_err(wrong)
+        };
+        Ok(Images {
+            channels: entry.channels.iter().map(|p| read(p)).collect::<Result<_, _>>()?,
+            mask: entry.mask.as_deref().map(read).transpose()?,
+        })
+    }
+}
+
+impl Source for Files {
+    fn subjects(&self) -> &[Subject] {
+        &self.subjects
+    }
+
+    fn load(&self, subject: usize) -> Result<Images, PopulationError> {
+        let Some(place) = self.kept.get(subject).filter(|_| self.keep) else {
+            return self.read(subject);
+        };
+        if let Some(images) = place.get() {
+            return Ok(images.clone());
+        }
+        let images = self.read(subject)?;
+        Ok(place.get_or_init(|| images).clone())
+    }
+
+    fn label(&self, subject: usize) -> PathBuf {
+        self.entries.get(subject).map(|e| e.channels[0].clone()).unwrap_or_default()
+    }
+}
+
+/// The memory that can be had, bytes, where the system tells.
+fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|k| k * 1024)
+}

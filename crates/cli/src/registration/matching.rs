@@ -1,0 +1,291 @@
+//! The options that say how one image is deformed to another, of pairs and of populations.
+
+use crate::args::choice;
+use crate::failure::Failure;
+use clap::Args;
+use serde_json::json;
+use std::str::FromStr;
+use voxalign_compute::ops::elastic::Boundary;
+use voxalign_register::Choice;
+use voxalign_register::diffeo::multiscale::{Convergence, Scale};
+use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
+use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity, StepRule};
+
+/// Scales and their iterations, coarse to fine.
+#[derive(Debug, Clone, PartialEq)]
+struct Schedule(Vec<Scale>);
+
+impl FromStr for Schedule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let scale = |part: &str| {
+            let (factor, iterations) = part.trim().split_once('x')?;
+            let factor = factor.parse().ok().filter(|f| (1..=64).contains(f))?;
+            let iterations = iterations.parse().ok().filter(|&i| i > 0)?;
+            Some(Scale { factor, iterations })
+        };
+        let scales = text.split(',').map(|part| {
+            scale(part).ok_or_else(|| {
+                format!(
+                    "'{part}' is no scale: give FACTORxITERATIONS with a factor from 1 to 64 and \
+                     at least 1 iteration, such as 4x100,2x100,1x50"
+                )
+            })
+        });
+        let scales = scales.collect::<Result<Vec<_>, _>>()?;
+        if scales.windows(2).any(|w| w[1].factor > w[0].factor) {
+            return Err("scales go from coarse to fine, such as 4x100,2x100,1x50".into());
+        }
+        Ok(Self(scales))
+    }
+}
+
+/// How one image is deformed to another.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct MatchingArgs {
+    /// How images are deformed [default: greedy]
+    #[arg(long, value_parser = choice::<DeformModel>(), help_heading = "Method")]
+    model: Option<DeformModel>,
+    /// How images are compared [default: lncc]
+    #[arg(long, value_parser = choice::<DeformSimilarity>(), help_heading = "Method")]
+    similarity: Option<DeformSimilarity>,
+    /// Radius of the windows of lncc, voxels of the scale [default: 2]
+    #[arg(long, value_name = "VOX", help_heading = "Method")]
+    radius: Option<usize>,
+    /// Histogram bins of mi and nmi [default: 64]
+    #[arg(long, value_name = "N", help_heading = "Method")]
+    bins: Option<usize>,
+
+    /// What makes velocities of forces: the elastic operator `-alpha Laplacian - beta grad div +
+    /// gamma`, inverted, or a Gaussian [default: gaussian, and fft for lddmm]
+    #[arg(long, value_parser = choice::<SolverKind>(), help_heading = "Smoothness")]
+    solver: Option<SolverKind>,
+    /// Standard deviation of the Gaussian, voxels of the scale [default: 1.732]
+    #[arg(long, value_name = "VOX", allow_negative_numbers = true, help_heading = "Smoothness")]
+    sigma: Option<f64>,
+    /// Weight of the Laplacian [default: 0.01]
+    #[arg(long, value_name = "A", allow_negative_numbers = true, help_heading = "Smoothness")]
+    alpha: Option<f64>,
+    /// Weight of the gradient of the divergence [default: 0]
+    #[arg(long, value_name = "B", allow_negative_numbers = true, help_heading = "Smoothness")]
+    beta: Option<f64>,
+    /// Weight of the velocity itself [default: 0.001]
+    #[arg(long, value_name = "C", allow_negative_numbers = true, help_heading = "Smoothness")]
+    gamma: Option<f64>,
+    /// What the operator has beyond the border of the grid [default: periodic with fft, else zero]
+    #[arg(long, value_parser = choice::<Boundary>(), help_heading = "Smoothness")]
+    boundary: Option<Boundary>,
+    /// Most iterations of sor, cg and hybrid for a velocity [default: 200, and 2 (cg: 4) for those of
+    /// hybrid that start from the last solution]
+    #[arg(long, value_name = "N", help_heading = "Smoothness")]
+    solver_iterations: Option<usize>,
+    /// Relative residual at which sor and cg stop [default: 0.001]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, help_heading = "Smoothness")]
+    solver_tolerance: Option<f64>,
+    /// Standard deviation of the Gaussian over the whole displacement after each iteration, voxels
+    /// of the scale; 0 for none; greedy and symmetric [default: 0.7]
+    #[arg(long, value_name = "VOX", allow_negative_numbers = true, help_heading = "Smoothness")]
+    total_sigma: Option<f64>,
+    /// Time steps of the velocity, lddmm [default: 10]
+    #[arg(long, value_name = "N", help_heading = "Smoothness")]
+    time_steps: Option<usize>,
+    /// The similarity counts 1 / sigma^2 against the length of the path, lddmm [default: 0.1]
+    #[arg(long, value_name = "SIGMA", allow_negative_numbers = true, help_heading = "Smoothness")]
+    lddmm_sigma: Option<f64>,
+
+    /// Scales and their most iterations, coarse to fine: `2x100` is at most 100 iterations with
+    /// voxels twice as long [default: 4x100,2x100,1x50; for an atlas 4x50,2x50,1x25]
+    #[arg(long, value_name = "FxN,...", help_heading = "Schedule")]
+    schedule: Option<Schedule>,
+    /// The largest displacement of an iteration, voxels of the scale; with lddmm, of the first one
+    /// of a scale [default: 0.5]
+    #[arg(long, value_name = "VOX", allow_negative_numbers = true, help_heading = "Schedule")]
+    step: Option<f64>,
+    /// How steps are limited; greedy and symmetric [default: largest]
+    #[arg(long, value_parser = choice::<StepRule>(), help_heading = "Schedule")]
+    step_rule: Option<StepRule>,
+    /// A scale ends once the energy falls over a window by less than this part of its fall so far
+    /// on this scale; 0 for never [default: 0.01; for an atlas 0]
+    #[arg(long, value_name = "PART", allow_negative_numbers = true, help_heading = "Schedule")]
+    convergence: Option<f64>,
+    /// Iterations of that window [default: 10]
+    #[arg(long, value_name = "N", help_heading = "Schedule")]
+    convergence_window: Option<usize>,
+}
+
+/// An option that would be ignored.
+pub(crate) fn refuse(given: bool, option: &str, is_for: &str) -> Result<(), Failure> {
+    if given {
+        return Err(Failure::input(format!("{option} is for {is_for}; leave it out")));
+    }
+    Ok(())
+}
+
+impl MatchingArgs {
+    /// The model.
+    pub(crate) fn model(&self) -> DeformModel {
+        self.model.unwrap_or_default()
+    }
+
+    /// The similarity.
+    pub(crate) fn similarity(&self) -> DeformSimilarity {
+        self.similarity.unwrap_or_default()
+    }
+
+    /// The library's options; what would be ignored is refused.
+    ///
+    /// `default` has what is usual for a model, and `others` are similarities in use beside this one.
+    pub(crate) fn options(
+        &self,
+        default: impl FnOnce(DeformModel) -> DeformOptions,
+        others: &[DeformSimilarity],
+    ) -> Result<DeformOptions, Failure> {
+        let model = self.model();
+        let default = default(model);
+        self.check_model(model)?;
+        let mut used = others.iter().copied().chain([self.similarity()]);
+        let uses = |wanted: &[DeformSimilarity]| used.clone().any(|s| wanted.contains(&s));
+        let lncc = uses(&[DeformSimilarity::Lncc]);
+        refuse(self.radius.is_some() && !lncc, "--radius", "the similarity lncc")?;
+        let histogram = used.any(|s| matches!(s, DeformSimilarity::Mi | DeformSimilarity::Nmi));
+        refuse(self.bins.is_some() && !histogram, "--bins", "the similarities mi and nmi")?;
+        let off = self.convergence == Some(0.0) && self.convergence_window.is_some();
+        refuse(off, "--convergence-window", "a --convergence above 0")?;
+        let convergence = Convergence {
+            window: self.convergence_window.unwrap_or(default.convergence.window),
+            threshold: self.convergence.unwrap_or(default.convergence.threshold),
+        };
+        let options = DeformOptions {
+            model,
+            solver: self.solver(default.solver)?,
+            total_sigma: self.total_sigma.unwrap_or(default.total_sigma),
+            schedule: self.schedule.as_ref().map_or(default.schedule, |s| s.0.clone()),
+            step: self.step.unwrap_or(default.step),
+            step_rule: self.step_rule.unwrap_or(default.step_rule),
+            convergence,
+            radius: self.radius.unwrap_or(default.radius),
+            bins: self.bins.unwrap_or(default.bins),
+            time_steps: self.time_steps.unwrap_or(default.time_steps),
+            sigma: self.lddmm_sigma.unwrap_or(default.sigma),
+            histogram_match: default.histogram_match,
+            clip: default.clip,
+        };
+        options.check()?;
+        Ok(options)
+    }
+
+    /// Options that a model does not look at.
+    fn check_model(&self, model: DeformModel) -> Result<(), Failure> {
+        if model == DeformModel::Lddmm {
+            let flows = "--model greedy and symmetric";
+            refuse(self.total_sigma.is_some(), "--total-sigma", flows)?;
+            refuse(self.step_rule.is_some(), "--step-rule", flows)?;
+        } else {
+            refuse(self.time_steps.is_some(), "--time-steps", "--model lddmm")?;
+            refuse(self.lddmm_sigma.is_some(), "--lddmm-sigma", "--model lddmm")?;
+        }
+        Ok(())
+    }
+
+    fn solver(&self, usual: SolverOptions) -> Result<SolverOptions, Failure> {
+        let kind = self.solver.unwrap_or(usual.kind);
+        let default = if kind == usual.kind { usual } else { SolverOptions::of(kind) };
+        if kind == SolverKind::Gaussian {
+            for (given, option) in [
+                (self.alpha.is_some(), "--alpha"),
+                (self.beta.is_some(), "--beta"),
+                (self.gamma.is_some(), "--gamma"),
+                (self.boundary.is_some(), "--boundary"),
+            ] {
+                refuse(given, option, "--solver fft, sor, cg and hybrid, not gaussian")?;
+            }
+        } else {
+            refuse(self.sigma.is_some(), "--sigma", "--solver gaussian")?;
+        }
+        let counts = matches!(kind, SolverKind::Sor | SolverKind::Cg | SolverKind::Hybrid);
+        let iterative = "--solver sor, cg and hybrid";
+        refuse(self.solver_iterations.is_some() && !counts, "--solver-iterations", iterative)?;
+        let stops = matches!(kind, SolverKind::Sor | SolverKind::Cg);
+        let until = "--solver sor and cg";
+        refuse(self.solver_tolerance.is_some() && !stops, "--solver-tolerance", until)?;
+        Ok(SolverOptions {
+            kind,
+            alpha: self.alpha.unwrap_or(default.alpha),
+            beta: self.beta.unwrap_or(default.beta),
+            gamma: self.gamma.unwrap_or(default.gamma),
+            boundary: self.boundary.unwrap_or(default.boundary),
+            sigma: self.sigma.unwrap_or(default.sigma),
+            iterations: self.solver_iterations.or(default.iterations),
+            tolerance: self.solver_tolerance.unwrap_or(default.tolerance),
+        })
+    }
+}
+
+/// All parameters of a matching that have an effect, also those left at their default; `similarities`
+/// are those in use.
+pub(crate) fn matching_parameters(
+    options: &DeformOptions,
+    similarities: &[DeformSimilarity],
+) -> serde_json::Value {
+    let has = |wanted: &[DeformSimilarity]| similarities.iter().any(|s| wanted.contains(s));
+    let mut all = json!({
+        "model": options.model.name(),
+        "solver": solver(&options.solver),
+        "schedule": options.schedule,
+        "step": options.step,
+        "convergence": options.convergence,
+    });
+    let mut put = |name: &str, value: serde_json::Value| {
+        if let Some(all) = all.as_object_mut() {
+            all.insert(name.to_owned(), value);
+        }
+    };
+    if has(&[DeformSimilarity::Lncc]) {
+        put("radius", json!(options.radius));
+    }
+    if has(&[DeformSimilarity::Mi, DeformSimilarity::Nmi]) {
+        put("bins", json!(options.bins));
+    }
+    if options.model == DeformModel::Lddmm {
+        put("time_steps", json!(options.time_steps));
+        put("lddmm_sigma", json!(options.sigma));
+    } else {
+        put("total_sigma", json!(options.total_sigma));
+        put("step_rule", json!(options.step_rule));
+    }
+    all
+}
+
+fn solver(options: &SolverOptions) -> serde_json::Value {
+    let name = options.kind.name();
+    if options.kind == SolverKind::Gaussian {
+        return json!({ "kind": name, "sigma": options.sigma });
+    }
+    let mut all = json!({
+        "kind": name,
+        "alpha": options.alpha,
+        "beta": options.beta,
+        "gamma": options.gamma,
+        "boundary": options.boundary.name(),
+    });
+    if let (Some(all), false) = (all.as_object_mut(), options.kind == SolverKind::Fft) {
+        all.insert("iterations".to_owned(), json!(options.iterations));
+        all.insert("tolerance".to_owned(), json!(options.tolerance));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules() {
+        let scale = |factor, iterations| Scale { factor, iterations };
+        assert_eq!("4x20, 2x5".parse(), Ok(Schedule(vec![scale(4, 20), scale(2, 5)])));
+        for bad in ["", "4", "4x", "x3", "0x3", "65x3", "4x0", "1x5,2x5", "4x20,"] {
+            assert!(bad.parse::<Schedule>().is_err(), "{bad}");
+        }
+    }
+}

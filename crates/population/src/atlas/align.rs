@@ -1,0 +1,369 @@
+//! Subjects in a common space: their affine maps, without a preferred subject, and the grid of the
+//! atlas.
+
+use super::build::affine_mean;
+use super::source::{Images, Source, Subject, check_subjects};
+use crate::error::{PopulationError, Result};
+use voxalign_compute::Device;
+use voxalign_image::{Affine, Grid, Matrix3, Matrix4, Vector3, Volume};
+use voxalign_register::diffeo::calibrate::foreground_threshold;
+use voxalign_register::diffeo::clip::foreground_box;
+use voxalign_register::diffeo::greedy::finest;
+use voxalign_register::diffeo::solver::SolverOptions;
+use voxalign_register::diffeo::symmetric::square_root;
+use voxalign_register::linear::{
+    AffineInput, AffineOptions, AffineResult, Init, Search, register_affine,
+};
+use voxalign_register::{Progress, Verdict};
+
+/// How subjects are brought to a common space.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlignOptions {
+    /// The registration of each subject to the mean of all; `None` takes the maps of the source as
+    /// they are.
+    pub affine: Option<AffineOptions>,
+    /// How often the mean is made and the subjects registered to it.
+    pub rounds: usize,
+    /// The spacing of the atlas, mm; by default the median of the subjects' smallest spacings.
+    pub spacing: Option<f64>,
+    /// The grid of the atlas; by default that of the world's axes around the foregrounds of all
+    /// subjects.
+    pub grid: Option<Grid>,
+}
+
+impl Default for AlignOptions {
+    fn default() -> Self {
+        Self { affine: Some(AffineOptions::default()), rounds: 2, spacing: None, grid: None }
+    }
+}
+
+/// The common space.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aligned {
+    /// The grid of the atlas.
+    pub grid: Grid,
+    /// For each subject the map from the world of the atlas to that of its images.
+    pub affines: Vec<Affine>,
+    /// What each registration of the last round says of itself; empty without registrations.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// A source with other maps.
+struct Placed<'a> {
+    subjects: Vec<Subject>,
+    from: &'a dyn Source,
+}
+
+impl Source for Placed<'_> {
+    fn subjects(&self) -> &[Subject] {
+        &self.subjects
+    }
+
+    fn load(&self, subject: usize) -> Result<Images> {
+        self.from.load(subject)
+    }
+
+    fn label(&self, subject: usize) -> std::path::PathBuf {
+        self.from.label(subject)
+    }
+}
+
+/// What of a subject's image counts for where it is.
+struct Outline {
+    /// The corners of the box around its foreground, its world.
+    corners: [Vector3<f64>; 8],
+    /// The centre of that foreground's mass.
+    centre: Vector3<f64>,
+    spacing: f64,
+    is_2d: bool,
+}
+
+/// Voxels around the foregrounds of all subjects.
+const GUARD: f64 = 8.0;
+
+/// Finds maps from a common space to all subjects, and a grid of it.
+///
+/// In each round the subjects' mean is made, each subject is registered to it, and the mean of the
+/// maps is taken back, so that the space has no position, orientation or size that any subject
+/// prefers. The first mean is that of the subjects with their centres of mass together.
+///
+/// # Errors
+/// Images that cannot be read or are constant; maps that no mean can be made of; memory that runs
+/// out; a stop asked for by the listener.
+pub fn align<D: Device>(
+    device: &D,
+    source: &dyn Source,
+    options: &AlignOptions,
+    solver: &SolverOptions,
+    progress: &dyn Progress,
+) -> Result<Aligned> {
+    check_subjects(source.subjects())?;
+    let mut outlines = Vec::with_capacity(source.subjects().len());
+    for i in 0..source.subjects().len() {
+        outlines.push(outline(first(source, i)?.as_ref(), source, i)?);
+    }
+    if outlines.iter().any(|o| o.is_2d != outlines[0].is_2d) {
+        return Err(PopulationError::Option {
+            option: "images",
+            value: "flat ones and ones with depth".to_owned(),
+            remedy: "give images that are all 2D or all 3D".to_owned(),
+        });
+    }
+    let spacing = match options.spacing {
+        Some(spacing) => spacing,
+        None => median(outlines.iter().map(|o| o.spacing).collect()),
+    };
+    let mut placed = Placed { subjects: source.subjects().to_vec(), from: source };
+    let mut verdicts = Vec::new();
+    if let Some(affine) = &options.affine {
+        let weights = super::cohort::parts(&placed.subjects);
+        let mut centre = Vector3::zeros();
+        for (weight, outline) in weights.iter().zip(&outlines) {
+            centre += outline.centre * *weight;
+        }
+        for (subject, outline) in placed.subjects.iter_mut().zip(&outlines) {
+            subject.affine = Affine::translation(outline.centre - centre);
+        }
+        for round in 0..options.rounds.max(1) {
+            let grid = match &options.grid {
+                Some(grid) => grid.clone(),
+                None => grid_around(&outlines, &placed.subjects, spacing, solver)?,
+            };
+            let mean = affine_mean(device, &grid, &placed)?;
+            let Some(mean) = mean.into_iter().next() else { break };
+            let mean = Volume::new(grid, device.into_host(mean)?)?;
+            verdicts.clear();
+            for i in 0..placed.subjects.len() {
+                let found = onto_mean(device, &mean, &placed, i, affine, round, progress)?;
+                placed.subjects[i].affine = found.transform;
+                verdicts.push(found.verdict);
+            }
+            take_mean_back(&mut placed.subjects)?;
+        }
+    }
+    let grid = match &options.grid {
+        Some(grid) => grid.clone(),
+        None => match shared_grid(source, options, spacing)? {
+            Some(grid) => grid,
+            None => grid_around(&outlines, &placed.subjects, spacing, solver)?,
+        },
+    };
+    Ok(Aligned { grid, affines: placed.subjects.into_iter().map(|s| s.affine).collect(), verdicts })
+}
+
+/// The grid of the subjects' images where they are aligned already: all on one grid with maps that
+/// change nothing, and no other spacing asked for.
+fn shared_grid(source: &dyn Source, options: &AlignOptions, spacing: f64) -> Result<Option<Grid>> {
+    let identity = source.subjects().iter().all(|s| s.affine == Affine::identity());
+    if options.affine.is_some() || !identity {
+        return Ok(None);
+    }
+    let grid = first(source, 0)?.grid().clone();
+    for i in 1..source.subjects().len() {
+        if !first(source, i)?.grid().approx_eq(&grid, 1e-3) {
+            return Ok(None);
+        }
+    }
+    Ok(((finest(&grid) - spacing).abs() < 1e-3 * spacing).then_some(grid))
+}
+
+/// The first channel of a subject.
+fn first(source: &dyn Source, i: usize) -> Result<std::sync::Arc<Volume<f32>>> {
+    let loaded = source.load(i)?;
+    loaded.channels.into_iter().next().ok_or_else(|| PopulationError::Input {
+        file: source.label(i),
+        what: "it has no image".to_owned(),
+    })
+}
+
+fn outline(image: &Volume<f32>, source: &dyn Source, i: usize) -> Result<Outline> {
+    let wrong =
+        |what: &str| PopulationError::Input { file: source.label(i), what: what.to_owned() };
+    let bad = image.data().iter().filter(|v| !v.is_finite()).count();
+    if bad > 0 {
+        return Err(wrong(&format!(
+            "it has {bad} voxels that are NaN or infinite; replace them by `voxalign convert \
+             --replace-nan 0`"
+        )));
+    }
+    let constant = || wrong("it is constant, so there is nothing to align");
+    let (_, above) = foreground_threshold(image.data()).ok_or_else(constant)?;
+    let found = foreground_box(image, above).ok_or_else(constant)?;
+    let grid = image.grid();
+    let (start, end) = (found.start, found.end());
+    let corner = |c: usize| {
+        let index = Vector3::from_fn(|a, _| match c >> a & 1 {
+            0 => start[a] as f64,
+            _ => (end[a] - 1) as f64,
+        });
+        grid.index_to_world(index)
+    };
+    let [nx, ny, _] = image.dims();
+    let (mut mass, mut moment) = (0.0, Vector3::zeros());
+    for (row, values) in image.data().chunks(nx).enumerate() {
+        let (y, z) = ((row % ny) as f64, (row / ny) as f64);
+        let (mut sum, mut first) = (0.0, 0.0);
+        for (x, &value) in values.iter().enumerate().filter(|(_, v)| **v > above) {
+            let weight = f64::from(value - above);
+            sum += weight;
+            first += weight * x as f64;
+        }
+        mass += sum;
+        moment += Vector3::new(first, sum * y, sum * z);
+    }
+    Ok(Outline {
+        corners: std::array::from_fn(corner),
+        centre: grid.index_to_world(moment / mass.max(f64::MIN_POSITIVE)),
+        spacing: finest(grid),
+        is_2d: grid.is_2d(),
+    })
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(1.0)
+}
+
+/// A grid along the axes of the world around the foregrounds of all subjects.
+fn grid_around(
+    outlines: &[Outline],
+    subjects: &[Subject],
+    spacing: f64,
+    solver: &SolverOptions,
+) -> Result<Grid> {
+    let (mut low, mut high) = (Vector3::repeat(f64::MAX), Vector3::repeat(f64::MIN));
+    for (outline, subject) in outlines.iter().zip(subjects) {
+        let back = subject.affine.inverse()?;
+        for corner in &outline.corners {
+            let at = back.apply(*corner);
+            low = low.inf(&at);
+            high = high.sup(&at);
+        }
+    }
+    let middle = (low + high) * 0.5;
+    let flat = outlines.first().is_some_and(|o| o.is_2d);
+    let dims = [0, 1, 2].map(|a| {
+        if flat && a == 2 {
+            return 1;
+        }
+        let least = ((high[a] - low[a]) / spacing + 1.0 + 2.0 * GUARD).ceil().max(1.0) as usize;
+        (least..least + 64).find(|&n| solver.suits(n)).unwrap_or(least)
+    });
+    let first = Vector3::from_fn(|a, _| middle[a] - 0.5 * (dims[a] as f64 - 1.0) * spacing);
+    let matrix = Matrix3::from_diagonal(&Vector3::repeat(spacing));
+    Ok(Grid::new(dims, Affine::new(matrix, first))?)
+}
+
+fn onto_mean<D: Device>(
+    device: &D,
+    mean: &Volume<f32>,
+    placed: &Placed<'_>,
+    i: usize,
+    options: &AffineOptions,
+    round: usize,
+    progress: &dyn Progress,
+) -> Result<AffineResult> {
+    let loaded = placed.from.load(i)?;
+    let image = first(placed.from, i)?;
+    let mut options = options.clone();
+    if round > 0 {
+        // The last round is near.
+        options.init = Init::Given(placed.subjects[i].affine);
+        options.search = Search::Local;
+    }
+    let input =
+        AffineInput { moving_mask: loaded.mask.as_deref(), ..AffineInput::new(mean, &image) };
+    register_affine(device, &input, &options, progress)
+        .map_err(|e| super::cohort::of_file(e, &placed.from.label(i)))
+}
+
+/// Takes the weighted mean of the subjects' maps back from all of them.
+fn take_mean_back(subjects: &mut [Subject]) -> Result<()> {
+    let weights = super::cohort::parts(subjects);
+    for _ in 0..20 {
+        let mut mean = Matrix4::zeros();
+        for (weight, subject) in weights.iter().zip(subjects.iter()) {
+            mean += logarithm(&subject.affine)? * *weight;
+        }
+        let back = Affine::from_homogeneous(&(-mean).exp());
+        for subject in subjects.iter_mut() {
+            subject.affine = back.then(&subject.affine);
+        }
+        if mean.abs().max() < 1e-9 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The matrix logarithm of an affine map: square roots until it is near the identity, then a series.
+///
+/// # Errors
+/// A map that mirrors, or turns by 180 degrees.
+fn logarithm(affine: &Affine) -> Result<Matrix4<f64>> {
+    const ROOTS: i32 = 12;
+    let mut root = *affine;
+    for _ in 0..ROOTS {
+        root = square_root(&root).map_err(|_| PopulationError::Option {
+            option: "align",
+            value: "a map that mirrors, or turns by 180 degrees".to_owned(),
+            remedy: "look at the orientation in the headers of the images".to_owned(),
+        })?;
+    }
+    let x = root.to_homogeneous() - Matrix4::identity();
+    let series = x - x * x * 0.5 + x * x * x * (1.0 / 3.0) - x * x * x * x * 0.25;
+    Ok(series * f64::from(2.0f32.powi(ROOTS)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_image::AffineParameters;
+
+    fn subject(affine: Affine) -> Subject {
+        Subject { name: String::new(), weight: 1.0, affine }
+    }
+
+    fn turned(angle: f64, shift: f64, scale: f64) -> Affine {
+        AffineParameters {
+            rotation: Vector3::new(0.0, 0.2 * angle, angle),
+            translation: Vector3::new(shift, -20.0, 0.3 * shift),
+            scale: Vector3::new(scale, 1.0, 1.0 / scale),
+            ..AffineParameters::identity(Vector3::zeros())
+        }
+        .to_affine()
+    }
+
+    #[test]
+    fn a_logarithm_is_taken_back_by_the_exponential() {
+        let a = turned(1.2, 80.0, 1.3);
+        let again = Affine::from_homogeneous(&logarithm(&a).unwrap().exp());
+        for p in [Vector3::zeros(), Vector3::new(70.0, -80.0, 90.0)] {
+            assert!((again.apply(p) - a.apply(p)).norm() < 1e-5, "{a:?} {again:?}");
+        }
+        let mirror =
+            Affine::from_rows([[-1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]);
+        assert!(logarithm(&mirror).is_err());
+    }
+
+    #[test]
+    fn the_mean_of_maps_is_taken_back() {
+        let mut subjects: Vec<Subject> = [(0.4, 30.0, 1.1), (-0.2, 50.0, 0.9), (0.3, -10.0, 1.2)]
+            .map(|(a, s, c)| subject(turned(a, s, c)))
+            .to_vec();
+        let before = subjects.clone();
+        take_mean_back(&mut subjects).unwrap();
+        let mean: Matrix4<f64> =
+            subjects.iter().map(|s| logarithm(&s.affine).unwrap()).sum::<Matrix4<f64>>();
+        assert!(mean.abs().max() < 1e-6, "{mean}");
+        // From subject to subject the way is the same.
+        let between = |s: &[Subject]| s[0].affine.inverse().unwrap().then(&s[1].affine);
+        let p = Vector3::new(10.0, 60.0, -40.0);
+        assert!((between(&before).apply(p) - between(&subjects).apply(p)).norm() < 1e-8);
+        // Maps that are each other's inverse have no mean.
+        let a = turned(0.5, 20.0, 1.1);
+        let mut pair = vec![subject(a), subject(a.inverse().unwrap())];
+        take_mean_back(&mut pair).unwrap();
+        assert!((pair[0].affine.apply(p) - a.apply(p)).norm() < 1e-5);
+    }
+}

@@ -1,0 +1,158 @@
+//! The image flows to the template by greedy steps (Algorithm 2 of Ha 2011).
+
+use super::{Matching, Template};
+use crate::error::Result;
+use voxalign_compute::ops::flow::Step;
+use voxalign_compute::ops::resample::grid_map;
+use voxalign_compute::{Device, Dims};
+use voxalign_image::{Affine, Grid};
+use voxalign_register::diffeo::DeformOptions;
+use voxalign_register::diffeo::channel::{ChannelSimilarity, DeviceImage, Moved, PendingEnergy};
+use voxalign_register::diffeo::greedy::finest;
+use voxalign_register::diffeo::multiscale::Scale;
+use voxalign_register::diffeo::side::{Kept, Mover};
+use voxalign_register::diffeo::solver::SolverKind;
+
+/// Greedy steps. The subjects share the slope, the force, the velocity and what the solver needs.
+pub struct Greedy<D: Device> {
+    options: DeformOptions,
+    metrics: Vec<ChannelSimilarity>,
+    /// The smallest spacing of the atlas, mm.
+    finest: f64,
+    target: f64,
+    grid: Grid,
+    mover: Option<Mover<D>>,
+}
+
+/// A subject that flows.
+pub struct GreedyState<D: Device> {
+    images: Vec<DeviceImage<D>>,
+    affine: Affine,
+    /// The images at the scale.
+    moved: Vec<Moved<D>>,
+    dims: Dims,
+    /// The displacement, voxels of the grid.
+    field: D::Buffer<f32>,
+    /// What iterative solvers and adaptive steps start from.
+    kept: Option<Kept<D>>,
+}
+
+impl<D: Device> Greedy<D> {
+    /// On the grid of an atlas, with a similarity for each channel.
+    #[must_use]
+    pub fn new(options: DeformOptions, metrics: Vec<ChannelSimilarity>, grid: &Grid) -> Self {
+        let finest = finest(grid);
+        Self { options, metrics, finest, target: finest, grid: grid.clone(), mover: None }
+    }
+
+    /// Whether a step needs what the last one of the same subject left.
+    fn has_memory(&self) -> bool {
+        let direct = matches!(self.options.solver.kind, SolverKind::Gaussian | SolverKind::Fft);
+        !direct || self.is_adaptive()
+    }
+
+    fn is_adaptive(&self) -> bool {
+        self.options.step_rule == voxalign_register::diffeo::StepRule::Adaptive
+    }
+}
+
+impl<D: Device> Matching<D> for Greedy<D> {
+    type State = GreedyState<D>;
+
+    fn begin(
+        &mut self,
+        device: &D,
+        images: Vec<DeviceImage<D>>,
+        affine: Affine,
+    ) -> Result<GreedyState<D>> {
+        let field = device.alloc(0)?;
+        Ok(GreedyState { images, affine, moved: Vec::new(), dims: [0; 3], field, kept: None })
+    }
+
+    fn to_scale(&mut self, device: &D, scale: &Scale, grid: &Grid) -> Result<()> {
+        self.target = self.finest * scale.factor as f64;
+        self.grid = grid.clone();
+        self.mover = None;
+        self.mover = Some(Mover::new(device, grid, &self.options)?);
+        Ok(())
+    }
+
+    fn refine(&mut self, device: &D, state: &mut GreedyState<D>) -> Result<()> {
+        state.moved.clear();
+        state.kept = None;
+        for image in &state.images {
+            let image = image.at(device, self.target)?;
+            // The image on the grid is made where it is asked for.
+            state.moved.push(Moved::without_values(device, image, &self.grid, &state.affine)?);
+        }
+        let (from, to) = (state.dims, self.grid.dims());
+        if from == to {
+            return Ok(());
+        }
+        let mut field = device.alloc::<f32>(3 * self.grid.len())?;
+        if from != [0; 3] {
+            device.resample_field(&state.field, from, &grid_map(from, to), to, &mut field)?;
+        }
+        state.field = field;
+        state.dims = to;
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        device: &D,
+        template: &Template<D>,
+        warped: &[D::Buffer<f32>],
+        weights: Option<&D::Buffer<f32>>,
+        state: &mut GreedyState<D>,
+    ) -> Result<PendingEnergy<D>> {
+        let (memory, adaptive) = (self.has_memory(), self.is_adaptive());
+        let Some(mover) = &mut self.mover else { return Ok(PendingEnergy::default()) };
+        if memory {
+            mover.exchange(device, &mut state.kept, self.options.step)?;
+        }
+        let references = template.channels.iter();
+        let mut energy = mover.start(device, references, warped.iter(), &self.metrics, weights)?;
+        if adaptive {
+            let known = energy.wait(device)?;
+            mover.adapt(known, self.options.step_rule);
+            energy = PendingEnergy::known(known);
+        }
+        mover.carry(device, &mut state.field, self.options.total_sigma)?;
+        if memory {
+            mover.exchange(device, &mut state.kept, self.options.step)?;
+        }
+        Ok(energy)
+    }
+
+    fn warp(
+        &mut self,
+        device: &D,
+        state: &mut GreedyState<D>,
+        out: &mut [D::Buffer<f32>],
+    ) -> Result<()> {
+        for (moved, out) in state.moved.iter().zip(out) {
+            moved.warp_to(device, &state.field, state.dims, out)?;
+        }
+        Ok(())
+    }
+
+    fn displacement(&mut self, device: &D, state: &mut GreedyState<D>) -> Result<D::Buffer<f32>> {
+        let mut field = device.alloc::<f32>(3 * state.dims.iter().product::<usize>())?;
+        device.copy(&state.field, &mut field)?;
+        Ok(field)
+    }
+
+    fn precede(
+        &mut self,
+        device: &D,
+        shift: &D::Buffer<f32>,
+        state: &mut GreedyState<D>,
+    ) -> Result<bool> {
+        let mut out = device.alloc::<f32>(3 * state.dims.iter().product::<usize>())?;
+        let step = Step { scale: [1.0; 3], limit: None };
+        device.advance(&state.field, shift, &step, state.dims, &mut out)?;
+        state.field = out;
+        Ok(true)
+    }
+}

@@ -1,0 +1,102 @@
+//! The image flows to the template along a path that is optimised as a whole.
+
+use super::{Matching, Template};
+use crate::error::Result;
+use voxalign_compute::Device;
+use voxalign_image::{Affine, Grid};
+use voxalign_register::diffeo::DeformOptions;
+use voxalign_register::diffeo::channel::{ChannelSimilarity, DeviceImage, PendingEnergy};
+use voxalign_register::diffeo::lddmm::{self, Pace, Path};
+use voxalign_register::diffeo::multiscale::{Deformation, Iteration, Scale};
+
+/// Steps of gradient descent in the velocities of paths. The subjects share what a step needs; of
+/// iterative solvers each call starts from nothing.
+pub struct Lddmm<D: Device> {
+    steps: lddmm::Lddmm<D>,
+    time_steps: usize,
+    grid: Grid,
+    scale: Scale,
+    is_ready: bool,
+}
+
+/// A subject with its path.
+pub struct LddmmState<D: Device> {
+    path: Path<D>,
+    pace: Pace,
+}
+
+impl<D: Device> Lddmm<D> {
+    /// On the grid of an atlas, with a similarity for each channel.
+    #[must_use]
+    pub fn new(options: DeformOptions, metrics: Vec<ChannelSimilarity>, grid: &Grid) -> Self {
+        let time_steps = options.time_steps;
+        let scale = Scale { factor: 1, iterations: 0 };
+        let steps = lddmm::Lddmm::new(options, metrics);
+        Self { steps, time_steps, grid: grid.clone(), scale, is_ready: false }
+    }
+}
+
+impl<D: Device> Matching<D> for Lddmm<D> {
+    type State = LddmmState<D>;
+
+    fn begin(
+        &mut self,
+        device: &D,
+        images: Vec<DeviceImage<D>>,
+        affine: Affine,
+    ) -> Result<LddmmState<D>> {
+        let (device, grid) = (device.clone(), self.grid.clone());
+        let path = Path::new(device, Vec::new(), images, None, grid, affine, self.time_steps);
+        Ok(LddmmState { path, pace: Pace::default() })
+    }
+
+    fn to_scale(&mut self, _: &D, scale: &Scale, _: &Grid) -> Result<()> {
+        self.scale = *scale;
+        self.is_ready = false;
+        Ok(())
+    }
+
+    fn refine(&mut self, _: &D, state: &mut LddmmState<D>) -> Result<()> {
+        state.path.to_scale(&self.scale)?;
+        state.pace = Pace::default();
+        if !self.is_ready {
+            self.steps.to_scale(&state.path, &self.scale)?;
+            self.is_ready = true;
+        }
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        _: &D,
+        template: &Template<D>,
+        _: &[D::Buffer<f32>],
+        weights: Option<&D::Buffer<f32>>,
+        state: &mut LddmmState<D>,
+    ) -> Result<PendingEnergy<D>> {
+        state.path.set_weights(weights)?;
+        state.path.set_references(template.channels.iter())?;
+        Ok(PendingEnergy::known(self.steps.step(&mut state.path, &mut state.pace)?))
+    }
+
+    fn warp(
+        &mut self,
+        device: &D,
+        state: &mut LddmmState<D>,
+        out: &mut [D::Buffer<f32>],
+    ) -> Result<()> {
+        let (field, dims) = (state.path.displacement()?, state.path.dims());
+        for (moved, out) in state.path.moved().iter().zip(out) {
+            moved.warp_to(device, &field, dims, out)?;
+        }
+        Ok(())
+    }
+
+    fn displacement(&mut self, _: &D, state: &mut LddmmState<D>) -> Result<D::Buffer<f32>> {
+        Ok(state.path.displacement()?)
+    }
+
+    fn precede(&mut self, _: &D, _: &D::Buffer<f32>, _: &mut LddmmState<D>) -> Result<bool> {
+        Ok(false)
+    }
+}

@@ -1,0 +1,71 @@
+//! The options of an atlas.
+
+use crate::error::{PopulationError, Result};
+use serde::{Deserialize, Serialize};
+use voxalign_register::diffeo::multiscale::{Convergence, Scale};
+use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity};
+
+/// What the construction of an atlas can be told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AtlasOptions {
+    /// How each image is matched to the template: model, solver, schedule, steps. Matching of
+    /// histograms and clipping are not of an atlas, whose images are prepared together.
+    pub matching: DeformOptions,
+    /// How each channel of an image is compared with that of the template.
+    pub similarity: DeformSimilarity,
+    /// Whether the mean displacement is taken back at the end of each scale, so that the template has
+    /// the mean shape of its images.
+    pub centre: bool,
+}
+
+impl AtlasOptions {
+    /// What is usual for a model.
+    #[must_use]
+    pub fn of(model: DeformModel) -> Self {
+        let scale = |factor, iterations| Scale { factor, iterations };
+        let matching = DeformOptions {
+            // Section 2.4 of Ha (2011): 25 coarse and 50 fine iterations; one scale more in front.
+            schedule: vec![scale(4, 50), scale(2, 50), scale(1, 25)],
+            convergence: Convergence { threshold: 0.0, ..Convergence::default() },
+            clip: false,
+            ..DeformOptions::of(model)
+        };
+        Self { matching, similarity: DeformSimilarity::default(), centre: true }
+    }
+
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// A value that cannot be used, with what can.
+    pub fn check(&self) -> Result<()> {
+        self.matching.check()?;
+        if self.matching.histogram_match {
+            return Err(PopulationError::Option {
+                option: "histogram-match",
+                value: "on".to_owned(),
+                remedy: "images of an atlas are calibrated each by itself".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Default for AtlasOptions {
+    fn default() -> Self {
+        Self::of(DeformModel::default())
+    }
+}
+
+/// What happened at an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sharpness {
+    /// How many times longer voxels were than those of the finest grid.
+    pub factor: usize,
+    /// The number of the iteration at its scale, from 0; that of the template before it.
+    pub iteration: usize,
+    /// The entropy of the template's intensities, bits: 64 bins from 0 to 1 over the voxels above a
+    /// tenth. It falls while the template sharpens.
+    pub entropy: f64,
+    /// The mean square of the template's gradient, 1/mm². It rises while the template sharpens.
+    pub gradient_energy: f64,
+}

@@ -1,0 +1,44 @@
+//! Subjects that are unlike the others.
+
+/// How many times the median distance from the median a correlation must be below it.
+const FAR: f64 = 6.0;
+/// And by how much at least.
+const LEAST: f64 = 0.02;
+
+/// Which of the correlations with the template are far below the others: by more than six times the
+/// median distance from the median (about four standard deviations), and more than 0.02. Of fewer than
+/// four none can be told.
+#[must_use]
+pub fn outlying(correlations: &[f64]) -> Vec<bool> {
+    if correlations.len() < 4 {
+        return vec![false; correlations.len()];
+    }
+    let middle = median(correlations.to_vec());
+    let spread = median(correlations.iter().map(|c| (c - middle).abs()).collect());
+    correlations.iter().map(|c| c.is_nan() || middle - c > (FAR * spread).max(LEAST)).collect()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    if n.is_multiple_of(2) { 0.5 * (values[n / 2 - 1] + values[n / 2]) } else { values[n / 2] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_does_not_belong_is_told() {
+        let like = [0.96, 0.965, 0.955, 0.97, 0.95];
+        assert_eq!(outlying(&like), [false; 5]);
+        let mut with = like.to_vec();
+        with.push(0.6);
+        assert_eq!(outlying(&with), [false, false, false, false, false, true]);
+        with[2] = f64::NAN;
+        assert!(outlying(&with)[2]);
+        assert_eq!(outlying(&[0.9, 0.1]), [false, false]);
+        // All the same but for rounding.
+        assert_eq!(outlying(&[0.9, 0.9, 0.9, 0.8999]), [false; 4]);
+    }
+}

@@ -1,0 +1,95 @@
+//! Where the images of an atlas come from.
+
+use crate::error::{PopulationError, Result};
+use std::path::PathBuf;
+use std::sync::Arc;
+use voxalign_image::{Affine, Volume};
+
+/// The images of a subject.
+#[derive(Debug, Clone)]
+pub struct Images {
+    /// One image a channel, each on its own grid, as they were read.
+    pub channels: Vec<Arc<Volume<f32>>>,
+    /// The voxels of the first channel that count (above 0), on its grid.
+    pub mask: Option<Arc<Volume<f32>>>,
+}
+
+/// What is known of a subject before its images are read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    /// Its name, for messages and folders.
+    pub name: String,
+    /// What it counts among the others, above 0.
+    pub weight: f64,
+    /// From the world of the atlas to that of its images.
+    pub affine: Affine,
+}
+
+/// Subjects, in an order that does not depend on how they were given: the order of sums.
+pub trait Source: Sync {
+    /// All of them.
+    fn subjects(&self) -> &[Subject];
+
+    /// The images of one.
+    ///
+    /// # Errors
+    /// Images that cannot be read; the error names the file.
+    fn load(&self, subject: usize) -> Result<Images>;
+
+    /// What messages call its images.
+    fn label(&self, subject: usize) -> PathBuf {
+        self.subjects().get(subject).map(|s| PathBuf::from(&s.name)).unwrap_or_default()
+    }
+}
+
+/// Images in memory.
+#[derive(Debug, Clone, Default)]
+pub struct InMemory {
+    subjects: Vec<Subject>,
+    images: Vec<Images>,
+}
+
+impl InMemory {
+    /// Subjects and their images, in the order given.
+    #[must_use]
+    pub fn new(all: Vec<(Subject, Images)>) -> Self {
+        let (subjects, images) = all.into_iter().unzip();
+        Self { subjects, images }
+    }
+}
+
+impl Source for InMemory {
+    fn subjects(&self) -> &[Subject] {
+        &self.subjects
+    }
+
+    fn load(&self, subject: usize) -> Result<Images> {
+        self.images.get(subject).cloned().ok_or_else(|| PopulationError::Input {
+            file: self.label(subject),
+            what: "there is no such subject".to_owned(),
+        })
+    }
+}
+
+/// Checks subjects before anything is read.
+///
+/// # Errors
+/// Fewer than two; a weight that is not above 0.
+pub(super) fn check_subjects(subjects: &[Subject]) -> Result<()> {
+    if subjects.len() < 2 {
+        return Err(PopulationError::Option {
+            option: "images",
+            value: format!("{} of them", subjects.len()),
+            remedy: "an atlas needs two at least".to_owned(),
+        });
+    }
+    for subject in subjects {
+        if !(subject.weight > 0.0 && subject.weight.is_finite()) {
+            return Err(PopulationError::Input {
+                file: PathBuf::from(&subject.name),
+                what: format!("its weight is {}, but must be above 0", subject.weight),
+            });
+        }
+    }
+    Ok(())
+}

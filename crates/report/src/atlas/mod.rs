@@ -1,0 +1,109 @@
+//! The record of an atlas.
+
+use crate::record::{GridRecord, HostRecord, InputRecord, OutputRecord, RunRecord};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use voxalign_population::atlas::Sharpness;
+use voxalign_register::Verdict;
+use voxalign_register::diffeo::measures::FieldMeasures;
+use voxalign_register::diffeo::multiscale::ScaleRecord;
+
+/// All that is worth keeping of the construction of an atlas: what its `result.json` holds. Numbers
+/// that are not finite are written as `null`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AtlasRecord {
+    /// Version of this layout: [`RECORD_FORMAT`](crate::RECORD_FORMAT).
+    pub format: u32,
+    /// The program.
+    pub program: String,
+    /// Its version.
+    pub version: String,
+    /// The command with its arguments, as it was given.
+    pub command: Vec<String>,
+    /// When the run began: RFC 3339, UTC.
+    pub date: String,
+    /// The machine.
+    pub host: HostRecord,
+    /// The files that were read.
+    pub inputs: Vec<InputRecord>,
+    /// All parameters, also those left at their default.
+    pub parameters: serde_json::Value,
+    /// The grid of the atlas.
+    pub grid: GridRecord,
+    /// The subjects, in the order of sums: that of the checksums of their images.
+    pub subjects: Vec<SubjectRecord>,
+    /// How sharp the template was before each iteration, and after the last one of each scale.
+    pub sharpness: Vec<Sharpness>,
+    /// The scales, coarse to fine; energies are weighted means over the subjects.
+    pub scales: Vec<ScaleRecord>,
+    /// Named numbers: `entropy_before` (of the mean after affine maps), `entropy_after`,
+    /// `gradient_energy_before`, `gradient_energy_after`, `log_jacobian_rms` (of the mean over the
+    /// subjects), `label_overlap_before`, `label_overlap_after`.
+    pub figures: BTreeMap<String, f64>,
+    /// Wall time of each part in seconds.
+    pub timings: BTreeMap<String, f64>,
+    /// The most memory that the process held, bytes, where the system tells.
+    pub peak_memory_bytes: Option<u64>,
+    /// The files that were written, without those of the subjects.
+    pub outputs: Vec<OutputRecord>,
+    /// Whether the atlas can be used, and why.
+    pub verdict: Verdict,
+}
+
+/// A subject of an atlas.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SubjectRecord {
+    /// Its name: that of its folder among the outputs.
+    pub name: String,
+    /// What it counts among the others.
+    pub weight: f64,
+    /// The numbers of its line in the list.
+    pub covariates: BTreeMap<String, f64>,
+    /// Rows of the 4x4 matrix from the world of the atlas to its own (RAS+ mm).
+    pub affine: [[f64; 4]; 4],
+    /// The correlation of its image with the mean after affine maps, and with the template.
+    pub correlation: [f64; 2],
+    /// Numbers of its displacement field.
+    pub measures: FieldMeasures,
+    /// Voxels near extreme changes of volume that were smoothed at the end, summed over rounds.
+    pub mended: usize,
+    /// Whether it is unlike the others.
+    pub outlying: bool,
+    /// Whether its deformation can be used.
+    pub verdict: Verdict,
+}
+
+impl AtlasRecord {
+    /// A record that begins with program, machine and inputs of another.
+    #[must_use]
+    pub fn new(run: RunRecord, grid: GridRecord) -> Self {
+        Self {
+            format: run.format,
+            program: run.program,
+            version: run.version,
+            command: run.command,
+            date: run.date,
+            host: run.host,
+            inputs: run.inputs,
+            parameters: run.parameters,
+            grid,
+            subjects: Vec::new(),
+            sharpness: Vec::new(),
+            scales: Vec::new(),
+            figures: BTreeMap::new(),
+            timings: BTreeMap::new(),
+            peak_memory_bytes: None,
+            outputs: Vec::new(),
+            verdict: Verdict::default(),
+        }
+    }
+
+    /// The record as indented JSON with a newline at its end.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // All keys are strings and no field's serialiser fails, so there is always a text.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
