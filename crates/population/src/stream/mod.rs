@@ -5,6 +5,7 @@
 //! which order they are asked for; a [`Trace`] says afterwards what ran when.
 
 mod images;
+mod measured;
 mod model;
 pub mod operators;
 mod pipeline;

@@ -3,23 +3,21 @@
 // A failure in a helper is a failure of the test; a check that is skipped says so.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use voxalign_compute::Device;
 use voxalign_compute::cpu::Cpu;
-use voxalign_compute::cuda::{Cuda, MemoryLimit};
+use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_image::{Grid, Volume};
-use voxalign_io::image::{DataType, WriteOptions, read_volume, write_volume};
 use voxalign_population::stream::operators::{
     Correlation, Energy, Extreme, Mean, Mimo, Miso, Normalise, Numbers, Product, Smooth, Target,
     Variance, WindowMean, bound,
 };
 use voxalign_population::stream::{
-    Files, Kept, Loaded, Model, OutputFiles, Resident, ResidentSink, Source, StreamOptions, mimo,
-    miso, sliding_window,
+    Kept, Loaded, Model, Resident, ResidentSink, Source, StreamOptions, mimo, miso, sliding_window,
 };
-use voxalign_population::{PopulationError, Result};
+
+mod files;
+mod memory;
 
 const SIZES: [[usize; 3]; 4] = [[1, 1, 1], [7, 5, 1], [9, 6, 5], [37, 30, 33]];
 
@@ -474,178 +472,6 @@ fn windows_of<D: Device>(device: &D) -> Vec<Vec<f32>> {
 #[test]
 fn window_mean() {
     on_all!(|device| windows_of(device));
-}
-
-/// A source that makes its images, and counts how many are asked for at once.
-struct Made {
-    grid: Grid,
-    count: usize,
-    read: AtomicUsize,
-}
-
-impl Source for Made {
-    fn count(&self) -> usize {
-        self.count
-    }
-    fn grid(&self) -> &Grid {
-        &self.grid
-    }
-    fn read(&self, item: usize, out: &mut [f32]) -> Result<()> {
-        self.read.fetch_add(1, Ordering::SeqCst);
-        out.fill(item as f32);
-        Ok(())
-    }
-    fn bound(&self) -> Option<f64> {
-        Some(self.count as f64)
-    }
-}
-
-/// The memory of the device is the same for 10 and for 300 images, and its buffers are made once.
-#[test]
-fn memory_does_not_grow() {
-    let mut found = Vec::new();
-    for count in [10, 300] {
-        let Ok(cuda) = Cuda::emulated() else { return eprintln!("skipped: no C++ compiler") };
-        let made = Made { grid: grid([4, 3, 2]), count, read: AtomicUsize::new(0) };
-        let before = cuda.pool();
-        let operator = Mean::new(&[], count as f64).unwrap();
-        let mean = miso(&cuda, &made, &operator, &with(None), &()).unwrap();
-        let first = cuda.pool();
-        let kept = Kept::default();
-        let window = WindowMean { radius: 1 };
-        let done = sliding_window(&cuda, &made, &window, &kept, &with(None), &()).unwrap();
-        let second = cuda.pool();
-        // Each image is brought once, for all the windows that it is in.
-        assert_eq!(made.read.load(Ordering::SeqCst), 2 * count);
-        assert_eq!(second.live, before.live);
-        found.push([
-            first.allocations - before.allocations,
-            second.allocations - first.allocations,
-            second.peak,
-            mean.bytes[0] + mean.bytes[1],
-            done.bytes[0] + done.bytes[1],
-        ]);
-    }
-    assert_eq!(found[0], found[1]);
-}
-
-#[test]
-fn what_does_not_fit_is_refused() {
-    let Ok(cuda) = Cuda::emulated() else { return eprintln!("skipped: no C++ compiler") };
-    let images = images([9, 6, 5], 20);
-    let source = Loaded::new(&images).unwrap();
-    let run = |options: &StreamOptions| miso(&cuda, &source, &Extreme::Max, options, &());
-    cuda.limit_memory(MemoryLimit::Bytes(20_000));
-    assert!(run(&with(None)).is_ok());
-    let implicit = with(Some(Model::Implicit { streams: None }));
-    let said = run(&implicit).err().unwrap().to_string();
-    assert!(said.contains("all 20 images at once") && said.contains("21600 bytes"), "{said}");
-    cuda.limit_memory(MemoryLimit::Bytes(1500));
-    assert!(run(&with(None)).err().unwrap().to_string().contains("1500 bytes"));
-    cuda.limit_memory(MemoryLimit::Device);
-    let given = StreamOptions { memory: Some(1000), ..with(None) };
-    assert!(run(&given).is_err());
-    assert!(run(&StreamOptions { memory: Some(2160), ..given }).is_ok());
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn write(&self, name: &str, image: &Volume<f32>, data_type: DataType) -> PathBuf {
-        let path = self.0.path().join(name);
-        let options = WriteOptions { data_type, ..WriteOptions::default() };
-        write_volume(&path, image, &options).unwrap();
-        path
-    }
-}
-
-/// Files of several formats and types give what their values in memory give, and a result is written.
-#[test]
-fn files() {
-    let folder = Folder(tempfile::tempdir().unwrap());
-    let cpu = Cpu::new(Some(2)).unwrap();
-    let images: Vec<_> = images([23, 17, 9], 8).iter().map(|v| v.map(|v| v.round())).collect();
-    let names = ["nii.gz", "nii", "mha", "nrrd"];
-    for (data_type, bounded) in [(DataType::I16, true), (DataType::F32, false)] {
-        let paths: Vec<_> = images
-            .iter()
-            .enumerate()
-            .map(|(i, v)| folder.write(&format!("{i}.{}", names[i % 4]), v, data_type))
-            .collect();
-        let files = Files::open(paths.clone()).unwrap();
-        assert_eq!((files.paths(), files.dimensions()), (&paths[..], 3));
-        assert_eq!(files.bound().is_some(), bounded);
-        assert!(files.bound().is_none_or(|b| (32768.0..32769.0).contains(&b)));
-        let loaded = Loaded::new(&images).unwrap();
-        for readers in [1, 3] {
-            let options = StreamOptions { readers, ..with(None) };
-            let largest = bound(&cpu, &files, &options, &()).unwrap();
-            let mean = Mean::new(&[], largest).unwrap();
-            let from_files = miso(&cpu, &files, &mean, &options, &()).unwrap().value;
-            assert_eq!(from_files, miso(&cpu, &loaded, &mean, &options, &()).unwrap().value);
-        }
-        let outputs = OutputFiles {
-            paths: (0..8).map(|i| folder.0.path().join(format!("out{i}.nii.gz"))).collect(),
-            grid: files.grid().clone(),
-            options: WriteOptions::default(),
-        };
-        let operator = Normalise::new(Target::Range(0.0, 1.0));
-        mimo(&cpu, &files, &operator, &outputs, &with(None), &()).unwrap();
-        let expected = each(&cpu, &images, &operator);
-        for (path, expected) in outputs.paths.iter().zip(expected) {
-            assert_eq!(read_volume(path).unwrap().data(), expected);
-        }
-    }
-}
-
-/// What is wrong with a file is said with its name.
-#[test]
-fn bad_files() {
-    let folder = Folder(tempfile::tempdir().unwrap());
-    let cpu = Cpu::new(Some(2)).unwrap();
-    let images = images([8, 6, 4], 12);
-    let mut paths: Vec<_> = images
-        .iter()
-        .enumerate()
-        .map(|(i, v)| folder.write(&format!("{i}.nii"), v, DataType::F32))
-        .collect();
-    let mean = |paths: &[PathBuf]| -> Result<Vec<f32>> {
-        let files = Files::open(paths.to_vec())?;
-        miso(&cpu, &files, &Mean::new(&[], 1e4)?, &with(None), &()).map(|s| s.value)
-    };
-    mean(&paths).unwrap();
-    let said = |paths: &[PathBuf]| mean(paths).unwrap_err().to_string();
-
-    let other = Volume::filled(Grid::axis_aligned([8, 6, 4], [1.0, 1.5, 2.1]).unwrap(), 0.0);
-    let good = std::mem::replace(&mut paths[7], folder.write("other.nii", &other, DataType::F32));
-    let text = said(&paths);
-    assert!(
-        text.contains("other.nii") && text.contains("0.nii") && text.contains("voxalign apply")
-    );
-    let mut hole = images[7].clone();
-    hole.data_mut()[8 * 6 + 3] = f32::NAN;
-    paths[7] = folder.write("hole.nii", &hole, DataType::F32);
-    let text = said(&paths);
-    assert!(text.contains("hole.nii") && text.contains("[3, 0, 1]"), "{text}");
-    let bytes = std::fs::read(&good).unwrap();
-    paths[7] = folder.0.path().join("cut.nii");
-    std::fs::write(&paths[7], &bytes[..bytes.len() - 5]).unwrap();
-    assert!(said(&paths).contains("cut.nii"));
-    paths[7] = folder.0.path().join("none.nii");
-    assert!(said(&paths).contains("none.nii"));
-    assert!(Files::open(Vec::new()).is_err() && Loaded::new(&[]).is_err());
-    // A result that cannot be written ends the run.
-    paths[7] = good;
-    let files = Files::open(paths).unwrap();
-    let missing = folder.0.path().join("no/such");
-    let outputs = OutputFiles {
-        paths: (0..12).map(|i| missing.join(format!("{i}.nii"))).collect(),
-        grid: files.grid().clone(),
-        options: WriteOptions::default(),
-    };
-    let smooth = Smooth { sigma: 1.0, method: GaussianMethod::Recursive };
-    let failed = mimo(&cpu, &files, &smooth, &outputs, &with(None), &()).err().unwrap();
-    assert!(matches!(failed, PopulationError::File(_)) && failed.to_string().contains("0.nii"));
 }
 
 fn resident_of<D: Device>(device: &D) -> Vec<Vec<f32>> {
