@@ -44,7 +44,7 @@ pub(super) fn csv(results: &Results) -> String {
 }
 
 /// A trace with a row for each stage.
-fn timeline(name: &str, trace: &Trace) -> Timeline {
+fn timeline(name: &str, trace: &Trace, bound: Option<f64>) -> Timeline {
     let names: Vec<String> = trace.stages.iter().map(|s| s.name.clone()).collect();
     let task = |t: &voxalign_population::stream::Task| TimelineTask {
         row: t.stage,
@@ -58,12 +58,14 @@ fn timeline(name: &str, trace: &Trace) -> Timeline {
         rows: names.clone(),
         stages: names,
         tasks: trace.tasks.iter().map(task).collect(),
-        bound: Some(trace.bound()),
+        bound,
     }
 }
 
 /// The page.
 pub(super) fn html(results: &Results) -> String {
+    // That of the first, the synchronous: where streams wait for an engine, their stages look longer.
+    let bound = results.traces.first().map(|(_, t)| t.bound());
     render(&TimelineReport {
         title: "Streaming models".into(),
         program: format!("voxalign {}", results.version),
@@ -71,10 +73,11 @@ pub(super) fn html(results: &Results) -> String {
         command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
         note: format!(
             "Upload, execution and download of {} images, where the execution forces a synchronisation in \
-             its middle. A box is an image, or a part of it; the dashed line is the least time that \
-             the slowest stage allows.",
+             its middle. A box is an image, or a part of it; with the wait for its \
+             engine where several streams use it; the dashed line is the least time that the slowest \
+             stage allows.",
             results.images
         ),
-        timelines: results.traces.iter().map(|(name, t)| timeline(name, t)).collect(),
+        timelines: results.traces.iter().map(|(name, t)| timeline(name, t, bound)).collect(),
     })
 }

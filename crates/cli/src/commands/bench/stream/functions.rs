@@ -90,7 +90,7 @@ fn all<D: Device>(
         let busy = |letter: &str| {
             let stages = alone.stages.iter().enumerate();
             let of = stages.filter(|(_, s)| letters.contains(&(s.name.as_str(), letter)));
-            of.map(|(i, _)| alone.busy(i)).sum::<f64>()
+            of.map(|(i, _)| alone.busy(i)).fold(0.0, |a, s| a + s)
         };
         let files = source.resident(0).is_none();
         let shown: &[&str] = if files { &["R", "U", "E", "D", "W"] } else { &["U", "E", "D"] };
