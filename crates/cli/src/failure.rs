@@ -135,6 +135,7 @@ impl From<PopulationError> for Failure {
             PopulationError::Stopped => Failure::Stopped,
             PopulationError::Register(error) => error.into(),
             PopulationError::Compute(error) => error.into(),
+            PopulationError::File(error) => error.into(),
             PopulationError::Image(error) => error.into(),
             PopulationError::Option { option, value, remedy } => {
                 Failure::Input(format!("--{option} cannot be {value}: {remedy}"))

@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 
 use crate::comm::{DeviceSums, HostSums};
+use crate::cpu::zeroed;
 use crate::error::{Result, check_len};
+use crate::host::{HostBuffer, Queue};
 use crate::ops;
 
 mod sealed {
@@ -109,6 +111,90 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// The best way to sum over several such devices of this process.
     fn sums(_devices: &[Self]) -> Box<dyn DeviceSums<Self>> {
         Box::new(HostSums::default())
+    }
+
+    /// Memory of the host for `len` elements, all zero, from and to which this device copies without a
+    /// detour: page-locked for a GPU. Such memory is dear: the system cannot use it for anything else.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`](crate::ComputeError::OutOfMemory) with the size asked for.
+    fn host_alloc<T: Element>(&self, len: usize) -> Result<HostBuffer<T>> {
+        Ok(HostBuffer::usual(zeroed(len)?))
+    }
+
+    /// Copies the elements of `from` to `to`, of the same length, and waits for it.
+    ///
+    /// # Errors
+    /// [`Length`](crate::ComputeError::Length), or what failed on the device before.
+    fn upload_from<T: Element>(
+        &self,
+        from: &HostBuffer<T>,
+        to: &mut Self::Buffer<T>,
+    ) -> Result<()> {
+        check_len("output", from.len(), to.len())?;
+        *to = self.upload(from)?;
+        self.synchronize()
+    }
+
+    /// Copies the elements of `from` to `to`, of the same length, and waits for it.
+    ///
+    /// # Errors
+    /// As [`upload_from`](Self::upload_from).
+    fn download_to<T: Element>(
+        &self,
+        from: &Self::Buffer<T>,
+        to: &mut HostBuffer<T>,
+    ) -> Result<()> {
+        check_len("output", from.len(), to.len())?;
+        self.download_into(from, to)
+    }
+
+    /// As [`upload_from`](Self::upload_from) where the host needs the elements no longer: what `from` holds
+    /// afterwards is anything. On the CPU both exchange their memory and nothing is copied.
+    ///
+    /// # Errors
+    /// As [`upload_from`](Self::upload_from).
+    fn hand_over<T: Element>(
+        &self,
+        from: &mut HostBuffer<T>,
+        to: &mut Self::Buffer<T>,
+    ) -> Result<()> {
+        self.upload_from(from, to)
+    }
+
+    /// As [`download_to`](Self::download_to) where the device needs the elements no longer: what `from`
+    /// holds afterwards is anything. On the CPU both exchange their memory and nothing is copied.
+    ///
+    /// # Errors
+    /// As [`download_to`](Self::download_to).
+    fn hand_back<T: Element>(
+        &self,
+        from: &mut Self::Buffer<T>,
+        to: &mut HostBuffer<T>,
+    ) -> Result<()> {
+        self.download_to(from, to)
+    }
+
+    /// A queue of work of its own on this device; on the CPU, which has none, one that does the work at
+    /// once.
+    ///
+    /// # Errors
+    /// What failed on the device before.
+    fn queue(&self) -> Result<Queue<Self>> {
+        Ok(Queue::new(self.clone(), self.clone()))
+    }
+
+    /// Opens the handle of a queue for a turn, after the work that was asked of `base`.
+    #[doc(hidden)]
+    fn begin_turn(&self, base: &Self) -> Result<()> {
+        let _ = base;
+        Ok(())
+    }
+
+    /// Waits for the work of the turn and closes the handle.
+    #[doc(hidden)]
+    fn end_turn(&self) -> Result<()> {
+        Ok(())
     }
 
     /// Waits until all that was asked of the device is done.

@@ -86,11 +86,13 @@ pub mod cpu;
 pub mod cuda;
 pub mod device;
 pub mod error;
+pub mod host;
 pub mod ops;
 pub mod select;
 
 pub use device::{Device, DeviceBuffer, Element, Memory, MemoryInfo};
 pub use error::{ComputeError, Result};
+pub use host::{HostBuffer, Queue};
 
 /// Sizes of a grid along x, y and z, in voxels; x is fastest in memory. A 2D image has `z == 1`.
 pub type Dims = [usize; 3];

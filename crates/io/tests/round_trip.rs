@@ -8,7 +8,8 @@ use std::path::Path;
 use voxalign_image::{Affine, Grid, Volume};
 use voxalign_io::image::{
     Compression, DataType, GridSource, WriteOptions, read_info, read_labels, read_volume,
-    read_volume_from_bytes, read_volume_with_info, write_labels, write_volume,
+    read_volume_from_bytes, read_volume_into, read_volume_with_info, write_labels, write_values,
+    write_volume,
 };
 
 const NAMES: [&str; 9] =
@@ -39,6 +40,49 @@ fn check(path: &Path, volume: &Volume<f32>) {
     assert!(back.grid().approx_eq(volume.grid(), 2e-4), "{} {}", back.grid(), volume.grid());
     assert_eq!(read_info(path).unwrap().grid, info.grid);
     assert_eq!(info.description, "words é");
+}
+
+/// Memory that is there already gets the same values, and gives the same file.
+#[test]
+fn values_in_memory_that_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    // More than one piece of values.
+    let volume = image(grid([70, 50, 23], [0.1, 0.2, 0.3], [1.0, 1.5, 2.0], [3.0, -70.0, 9.0]));
+    let mut values = vec![7.0; volume.data().len()];
+    for name in NAMES {
+        for data_type in DataType::ALL {
+            for level in [0, 3] {
+                let options = options(data_type, level);
+                let path = folder.path().join(name);
+                write_volume(&path, &volume, &options).unwrap();
+                let expected = std::fs::read(&path).unwrap();
+                values.fill(f32::NAN);
+                let info = read_volume_into(&path, &mut values).unwrap();
+                assert_eq!(values, volume.data(), "{name} {data_type}");
+                assert_eq!(info.data_type, data_type);
+                write_values(&path, volume.grid(), &values, &options).unwrap();
+                assert_eq!(std::fs::read(&path).unwrap(), expected);
+            }
+        }
+        let path = folder.path().join(name);
+        let short = read_volume_into(&path, &mut values[1..]).unwrap_err().to_string();
+        assert!(short.contains(name.split('.').next().unwrap()) && short.contains("80500"));
+        assert!(
+            write_values(&path, volume.grid(), &values[1..], &options(DataType::F32, 0)).is_err()
+        );
+    }
+    // What is missing is seen, and a scale is applied.
+    let path = folder.path().join("cut.nii");
+    write_volume(&path, &volume, &options(DataType::F32, 0)).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[112..116].copy_from_slice(&2.0f32.to_le_bytes());
+    std::fs::write(&path, &bytes).unwrap();
+    read_volume_into(&path, &mut values).unwrap();
+    assert!(values.iter().zip(volume.data()).all(|(found, v)| *found == 2.0 * v));
+    for cut in [bytes.len() - 3, 400] {
+        std::fs::write(&path, &bytes[..cut]).unwrap();
+        assert!(read_volume_into(&path, &mut values).is_err());
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use voxalign_compute::ComputeError;
 use voxalign_image::ImageError;
+use voxalign_io::IoError;
 use voxalign_register::RegisterError;
 
 /// The result of what is done with many images.
@@ -22,6 +23,9 @@ pub enum PopulationError {
     /// A registration failed.
     #[error(transparent)]
     Register(#[from] RegisterError),
+    /// A file that cannot be read or written.
+    #[error(transparent)]
+    File(#[from] IoError),
     /// An image that cannot be read, or is not like the others.
     #[error("{}: {what}", file.display())]
     Input {

@@ -3,7 +3,8 @@
 //! [`RunRecord`] is `result.json`, the record of a run: versions, command, inputs with checksums,
 //! parameters, transform, stages, figures and verdict. [`affine::render`] makes one HTML file of a
 //! record and its images that opens offline in any browser, [`deform::render`] one of a deformable
-//! registration, [`bench::render`] and [`curves::render`] pages of measurements.
+//! registration, [`bench::render`], [`curves::render`] and [`timeline::render`] pages of
+//! measurements.
 //!
 //! Nothing is written here: records and pages are text. The same input gives the same bytes. Images of
 //! a report are on the grid of the fixed image; resampling them is the caller's work. In records
@@ -66,6 +67,7 @@ mod picture;
 mod plane;
 pub mod record;
 mod studio;
+pub mod timeline;
 mod window;
 mod words;
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
 
+#[allow(dead_code, reason = "shared with the other reports")]
 mod common;
 
 use common::{browser, check, draw, noise};

@@ -12,6 +12,7 @@ pub(crate) mod demo;
 pub(crate) mod devices;
 pub(crate) mod info;
 pub(crate) mod invert;
+pub(crate) mod stack;
 
 use crate::failure::{Failure, Outcome};
 use clap::{Parser, Subcommand};
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     Compose(compose::ComposeArgs),
     /// Score how well two images, label maps or point lists agree
     Compare(compare::CompareArgs),
+    /// Mean, extremes, variance and more of many images, or the same done to each of them
+    Stack(Box<stack::StackArgs>),
     /// Show what a file holds and what is odd about it
     Info(info::InfoArgs),
     /// Convert an image, a label map, a transform or a point list to another format
@@ -81,6 +84,7 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Invert(args) => invert::run(&args),
         Command::Compose(args) => compose::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Stack(args) => stack::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -2,9 +2,9 @@
 
 use crate::common::Place;
 
-const COMMANDS: [&str; 11] = [
-    "affine", "deform", "demo", "apply", "invert", "compose", "compare", "info", "convert",
-    "bench", "devices",
+const COMMANDS: [&str; 12] = [
+    "affine", "deform", "demo", "apply", "invert", "compose", "compare", "stack", "info",
+    "convert", "bench", "devices",
 ];
 
 #[test]
@@ -20,9 +20,10 @@ fn every_command_has_help() {
         let short = place.run(&[command, "-h"]).expect(0);
         assert!(short.out.len() <= help.out.len());
     }
-    for command in
-        ["affine", "deform", "apply", "invert", "compose", "compare", "info", "convert", "devices"]
-    {
+    for command in [
+        "affine", "deform", "apply", "invert", "compose", "compare", "stack", "info", "convert",
+        "devices",
+    ] {
         let help = place.run(&[command, "--help"]);
         assert!(help.out.contains("Examples:"), "{command}");
     }
@@ -46,7 +47,7 @@ fn the_help_of_deform_has_groups_files_and_uses() {
         "Masks and labels:",
         "Output:",
         "Running:",
-        "[default: 4x100,2x100,1x50]",
+        "[default: 4x100,2x100,1x50; for an atlas",
         "-t out/warp.nii.gz -t out/affine.tfm",
         "antsApplyTransforms",
         "1InverseWarp",
@@ -62,9 +63,9 @@ fn the_commands_that_compute_have_a_device() {
     let place = Place::new();
     for command in COMMANDS {
         let help = place.run(&[command, "--help"]).expect(0).out;
-        let computes = ["affine", "deform", "demo", "apply", "bench"].contains(&command);
+        let computes = ["affine", "deform", "demo", "apply", "stack", "bench"].contains(&command);
         assert_eq!(help.contains("--device <auto|cpu|cuda|cuda:N>"), computes, "{command}");
-        assert_eq!(help.contains("for apply and bench"), computes, "{command}");
+        assert_eq!(help.contains("for apply, stack and bench"), computes, "{command}");
     }
 }
 

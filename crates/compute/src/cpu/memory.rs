@@ -5,6 +5,7 @@ use std::alloc::{Layout, alloc_zeroed};
 use super::Cpu;
 use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo};
 use crate::error::{ComputeError, Result, check_len};
+use crate::host::{HostBuffer, Storage};
 
 /// Copies are split into chunks of this many elements.
 const COPY_CHUNK: usize = 1 << 18;
@@ -131,6 +132,26 @@ impl Memory for Cpu {
     fn upload_into<T: Element>(&self, buffer: &mut CpuBuffer<T>, data: &[T]) -> Result<()> {
         check_len("data for a buffer", buffer.len(), data.len())?;
         self.copy_slice(data, buffer.as_mut_slice());
+        Ok(())
+    }
+
+    fn upload_from<T: Element>(&self, from: &HostBuffer<T>, to: &mut CpuBuffer<T>) -> Result<()> {
+        check_len("output", from.len(), to.len())?;
+        self.copy_slice(from, to.as_mut_slice());
+        Ok(())
+    }
+
+    fn hand_over<T: Element>(&self, from: &mut HostBuffer<T>, to: &mut CpuBuffer<T>) -> Result<()> {
+        self.hand_back(to, from)
+    }
+
+    fn hand_back<T: Element>(&self, from: &mut CpuBuffer<T>, to: &mut HostBuffer<T>) -> Result<()> {
+        check_len("output", from.len(), to.len())?;
+        match &mut to.0 {
+            Storage::Usual(data) => std::mem::swap(&mut from.0, data),
+            // Memory for a GPU: the elements go both ways, whichever is asked for.
+            Storage::Pinned(data) => data.swap_with_slice(from.as_mut_slice()),
+        }
         Ok(())
     }
 

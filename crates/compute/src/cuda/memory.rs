@@ -8,6 +8,7 @@ use crate::comm::DeviceSums;
 use crate::cpu::zeroed;
 use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo};
 use crate::error::{ComputeError, Result, check_len};
+use crate::host::{HostBuffer, Queue};
 
 /// Elements in the memory of a GPU. Given back to the pool when dropped, after the work that was
 /// asked for before.
@@ -63,6 +64,7 @@ fn bytes_of_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
 impl Cuda {
     /// Memory whose content is anything, to be given back by [`Target::free`].
     pub(super) fn take(&self, bytes: usize) -> Result<u64> {
+        self.check_turn()?;
         let live = self.0.live.load(Ordering::Relaxed);
         let granted = self.limit().grant(bytes as u64, live);
         match &self.0.target {
@@ -228,6 +230,30 @@ impl Memory for Cuda {
 
     fn sums(devices: &[Self]) -> Box<dyn DeviceSums<Self>> {
         super::nccl::sums(devices)
+    }
+
+    fn host_alloc<T: Element>(&self, len: usize) -> Result<HostBuffer<T>> {
+        self.pinned(len)
+    }
+
+    fn upload_from<T: Element>(&self, from: &HostBuffer<T>, to: &mut CudaBuffer<T>) -> Result<()> {
+        self.copy_in(from, to)
+    }
+
+    fn download_to<T: Element>(&self, from: &CudaBuffer<T>, to: &mut HostBuffer<T>) -> Result<()> {
+        self.copy_out(from, to)
+    }
+
+    fn queue(&self) -> Result<Queue<Self>> {
+        self.own_queue()
+    }
+
+    fn begin_turn(&self, base: &Self) -> Result<()> {
+        self.open_turn(base)
+    }
+
+    fn end_turn(&self) -> Result<()> {
+        self.close_turn()
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -44,6 +44,7 @@ mod limit;
 mod memory;
 mod nccl;
 mod nvrtc;
+mod pinned;
 mod program;
 mod reduce;
 mod resample;
@@ -55,7 +56,7 @@ mod stencil;
 mod tiles;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::device::{Device, Memory};
@@ -65,6 +66,7 @@ pub use gpu::GpuInfo;
 pub use histogram::{CudaSamples, Tuned, TunedBy};
 pub use limit::MemoryLimit;
 pub use memory::CudaBuffer;
+pub(crate) use pinned::Pinned;
 #[allow(unused_imports)] // for operators that pass structures
 pub(crate) use program::{Arg, Plain, Program, Shape};
 
@@ -116,6 +118,8 @@ struct Inner {
     peak: AtomicU64,
     allocations: AtomicU64,
     limit: Mutex<MemoryLimit>,
+    /// For the handle of a queue: whether one of its turns goes on.
+    turn: Option<AtomicBool>,
     /// The scheme for binned sums that is best here, once it is known.
     tuned: std::sync::OnceLock<Tuned>,
 }
@@ -241,6 +245,15 @@ impl Cuda {
     }
 
     fn on(target: Target) -> Self {
+        Self::made(target, None)
+    }
+
+    /// The handle of a queue.
+    fn with_turns(target: Target) -> Self {
+        Self::made(target, Some(AtomicBool::new(false)))
+    }
+
+    fn made(target: Target, turn: Option<AtomicBool>) -> Self {
         let zero = AtomicU64::default;
         let (plans, tuned) = (cufft::Plans::default(), std::sync::OnceLock::new());
         Self(Arc::new(Inner {
@@ -251,6 +264,7 @@ impl Cuda {
             peak: zero(),
             allocations: zero(),
             limit: Mutex::default(),
+            turn,
             tuned,
         }))
     }
@@ -334,6 +348,7 @@ impl Cuda {
 
     /// Refuses a buffer of another device.
     fn check_owner(&self, owner: usize) -> Result<()> {
+        self.check_turn()?;
         if owner == 0 || owner == self.identity() {
             return Ok(());
         }

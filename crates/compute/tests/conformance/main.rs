@@ -136,6 +136,7 @@ mod filter;
 mod flow;
 mod fourier;
 mod histogram;
+mod host;
 mod memory;
 mod reduce;
 mod resample;

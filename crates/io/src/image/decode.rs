@@ -214,6 +214,48 @@ pub(crate) fn floats(plan: &Plan, source: &Source<'_>) -> Result<Vec<f32>> {
     Ok(out)
 }
 
+/// The scaled values of all axes, into an array of their number.
+pub(crate) fn floats_into(plan: &Plan, source: &Source<'_>, out: &mut [f32]) -> Result<()> {
+    let info = &plan.info;
+    let (count, needed) = plan.size()?;
+    if count != out.len() {
+        return Err(IoError::malformed(
+            &info.path,
+            format!("it has {count} voxels, and {} are expected", out.len()),
+            "bring all images onto one grid first",
+        ));
+    }
+    let mut done = 0;
+    if info.compression == Compression::Text {
+        return numbers(plan, source, |v| {
+            out[done] = (v * info.slope + info.intercept) as f32;
+            done += 1;
+            Ok(())
+        });
+    }
+    if info.data_type == DataType::F32
+        && ByteOrder::NATIVE == info.byte_order
+        && plan.scale() == Scale::NONE
+    {
+        let mut reader = plan.reader(source)?;
+        let n = read_full(&mut reader, bytemuck::cast_slice_mut(out))
+            .map_err(|e| IoError::reading(&info.data_path, e))?;
+        if n < size_of_val(out) {
+            let (path, found) = (info.data_path.clone(), n as u64);
+            return Err(IoError::Truncated { path, expected: needed, found });
+        }
+        return plan.verify(&mut reader);
+    }
+    let mut values = Vec::with_capacity(PIECE.min(count));
+    plan.pieces(source, |bytes| {
+        values.clear();
+        convert::to_f32(bytes, info.data_type, info.byte_order, plan.scale(), &mut values);
+        out[done..done + values.len()].copy_from_slice(&values);
+        done += values.len();
+        Ok(())
+    })
+}
+
 /// The labels of all axes.
 pub(crate) fn labels(plan: &Plan, source: &Source<'_>) -> Result<Vec<i32>> {
     let info = &plan.info;

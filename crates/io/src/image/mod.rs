@@ -33,7 +33,7 @@ use crate::error::{IoError, Result};
 use crate::source::Source;
 use rayon::prelude::*;
 use std::path::Path;
-use voxalign_image::{LabelMap, Volume};
+use voxalign_image::{Grid, ImageError, LabelMap, Volume};
 
 /// What the header says; no voxel is read.
 ///
@@ -52,6 +52,19 @@ pub fn read_info(path: impl AsRef<Path>) -> Result<ImageInfo> {
 /// As [`read_info`]; several volumes; a file shorter than its header says; too little memory.
 pub fn read_volume(path: impl AsRef<Path>) -> Result<Volume<f32>> {
     Ok(read_volume_with_info(path)?.0)
+}
+
+/// As [`read_volume`], into values that the caller has, and what the header says: for many images through
+/// one piece of memory.
+///
+/// # Errors
+/// As [`read_volume`]; another number of voxels than that of `out`.
+pub fn read_volume_into(path: impl AsRef<Path>, out: &mut [f32]) -> Result<ImageInfo> {
+    let source = Source::open(path.as_ref())?;
+    let plan = plan(&source)?;
+    plan.one_volume()?;
+    decode::floats_into(&plan, &source, out)?;
+    Ok(plan.info)
 }
 
 /// A volume and what the header says.
@@ -111,6 +124,24 @@ pub fn write_volume(
     options: &WriteOptions,
 ) -> Result<()> {
     write::volume(path.as_ref(), volume, options)
+}
+
+/// As [`write_volume`], from values that are in other memory than a volume's; their number is that of the
+/// grid.
+///
+/// # Errors
+/// As [`write_volume`]; another number of values.
+pub fn write_values(
+    path: impl AsRef<Path>,
+    grid: &Grid,
+    values: &[f32],
+    options: &WriteOptions,
+) -> Result<()> {
+    if grid.len() != values.len() {
+        let error = ImageError::LengthMismatch { expected: grid.len(), found: values.len() };
+        return Err(IoError::image(path.as_ref(), error));
+    }
+    write::values(path.as_ref(), grid, values, options)
 }
 
 /// Writes a label map with the smallest type that holds its labels, of unsigned 8 bits, signed 16

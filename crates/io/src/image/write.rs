@@ -16,10 +16,19 @@ const PIECE: usize = 1 << 16;
 pub(crate) type Values<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
 
 pub(crate) fn volume(path: &Path, volume: &Volume<f32>, options: &WriteOptions) -> Result<()> {
+    values(path, volume.grid(), volume.data(), options)
+}
+
+pub(crate) fn values(
+    path: &Path,
+    grid: &Grid,
+    values: &[f32],
+    options: &WriteOptions,
+) -> Result<()> {
     let values = |w: &mut dyn Write| {
-        pieces(volume.data(), w, |v, out| convert::from_f32(v, options.data_type, out))
+        pieces(values, w, |v, out| convert::from_f32(v, options.data_type, out))
     };
-    dispatch(path, volume.grid(), options.data_type, options, &values)
+    dispatch(path, grid, options.data_type, options, &values)
 }
 
 pub(crate) fn labels(path: &Path, labels: &LabelMap, options: &WriteOptions) -> Result<()> {

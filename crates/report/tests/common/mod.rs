@@ -91,6 +91,20 @@ pub fn draw(browser: &Path, name: &str, page: &str, expected: usize, width: usiz
     println!("screenshot: {}", target.display());
 }
 
+/// Opens a page without a script, leaves a picture of it in the folder for what tests leave, and gives
+/// what the browser made of it.
+pub fn show(browser: &Path, name: &str, page: &str, width: usize) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(format!("{name}.html"));
+    std::fs::write(&file, page).unwrap();
+    let dom = dump(browser, &file, folder.path());
+    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}.png"));
+    screenshot(browser, &file, folder.path(), &target, width);
+    assert!(std::fs::metadata(&target).unwrap().len() > 20_000, "{}", target.display());
+    println!("screenshot: {}", target.display());
+    dom
+}
+
 /// A check of a verdict.
 pub fn check(name: &str, value: f64, asked: &str, passed: bool) -> Check {
     Check::new(name, value, asked, passed, "try <something> else")

@@ -5,6 +5,7 @@ mod atlas;
 mod deform;
 mod files;
 mod histogram;
+mod stream;
 
 use crate::args::{JsonArgs, RunArgs};
 use crate::device::{Auto, Machine};
@@ -83,6 +84,8 @@ enum Special {
     Deform(deform::DeformBenchArgs),
     /// The iterations of an atlas of many images
     Atlas(Box<atlas::AtlasBenchArgs>),
+    /// Streams of many images: all models, synchronisations, operators
+    Stream(stream::StreamBenchArgs),
 }
 
 /// Sizes along x, y and z.
@@ -154,6 +157,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<Outcome, Failure> {
             Special::Histogram(args) => histogram::run(args),
             Special::Deform(args) => deform::run(args),
             Special::Atlas(args) => atlas::run(args),
+            Special::Stream(args) => stream::run(args),
         };
     }
     files::check(args.csv.as_deref(), args.html.as_deref(), args.pair.as_deref())?;

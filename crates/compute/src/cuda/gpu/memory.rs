@@ -1,11 +1,12 @@
 //! Memory of a GPU: the pool, copies within it, and copies to and from the host.
 
 use std::ffi::c_void;
+use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUresult};
 
 use super::driver::{Event, check};
-use super::{Gpu, lock};
+use super::{Gpu, Shared, lock};
 use crate::error::{ComputeError, Result};
 
 /// Bytes of each of the staging buffers.
@@ -26,7 +27,99 @@ impl Drop for Staging {
     }
 }
 
+/// Page-locked memory of the host, of any GPU's use.
+pub(in crate::cuda) struct Locked {
+    address: *mut c_void,
+    /// Holds the context that the memory was made in.
+    shared: Arc<Shared>,
+}
+
+// SAFETY: the memory is owned by this alone, as that of a box is, and may be freed from any thread that
+// makes the context current.
+unsafe impl Send for Locked {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Locked {}
+
+impl std::fmt::Debug for Locked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.address)
+    }
+}
+
+impl Locked {
+    pub(in crate::cuda) fn address(&self) -> *mut c_void {
+        self.address
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // An error has nobody to go to.
+        // SAFETY: the context is held; the memory is ours, and no copy of it goes on: calls wait for theirs.
+        unsafe {
+            let _ = sys::cuCtxSetCurrent(self.shared.context.handle);
+            let _ = sys::cuMemFreeHost(self.address);
+        }
+    }
+}
+
 impl Gpu {
+    /// Page-locked memory of the host, all zero; of at least one byte.
+    pub(in crate::cuda) fn lock_memory(&self, bytes: usize) -> Result<Locked> {
+        /// `CU_MEMHOSTALLOC_PORTABLE`: for all GPUs.
+        const PORTABLE: u32 = 1;
+        self.bind()?;
+        let mut address = std::ptr::null_mut();
+        // SAFETY: the pointer is valid.
+        match unsafe { sys::cuMemHostAlloc(&raw mut address, bytes, PORTABLE) } {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                return Err(ComputeError::OutOfMemory {
+                    device: format!("{}, pinned memory of the host", self.name()),
+                    bytes: bytes as u64,
+                    free: None,
+                });
+            }
+            code => self.checked(code, "pinned memory")?,
+        }
+        // SAFETY: the memory is new and has that length.
+        unsafe { std::ptr::write_bytes(address.cast::<u8>(), 0, bytes) };
+        Ok(Locked { address, shared: Arc::clone(&self.shared) })
+    }
+
+    /// Copies page-locked memory to the device and waits for it.
+    ///
+    /// # Safety
+    /// Both have that many bytes, and nobody changes the first or uses the second meanwhile.
+    pub(in crate::cuda) unsafe fn copy_from_locked(
+        &self,
+        from: *const c_void,
+        to: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        self.bind()?;
+        // SAFETY: passed on to the caller.
+        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes as usize, self.stream.0) };
+        self.checked(code, "upload")?;
+        self.synchronize()
+    }
+
+    /// Copies device memory to page-locked memory and waits for it.
+    ///
+    /// # Safety
+    /// Both have that many bytes, and nobody uses the second meanwhile.
+    pub(in crate::cuda) unsafe fn copy_to_locked(
+        &self,
+        from: u64,
+        to: *mut c_void,
+        bytes: u64,
+    ) -> Result<()> {
+        self.bind()?;
+        // SAFETY: passed on to the caller.
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes as usize, self.stream.0) };
+        self.checked(code, "download")?;
+        self.synchronize()
+    }
+
     /// Memory of so many bytes, whose content is anything.
     pub(in crate::cuda) fn alloc(&self, bytes: usize) -> Result<u64> {
         self.bind()?;

@@ -15,6 +15,7 @@ use super::nvrtc::nvrtc;
 use crate::error::{ComputeError, Result};
 use driver::{Context, Event, Stream, check, info, words};
 use kernels::Module;
+pub(super) use memory::Locked;
 use memory::Staging;
 
 pub(super) use driver::{count, start_driver};

@@ -1,0 +1,166 @@
+//! Operators over many images with every model (Ha 2011, table 4.1).
+
+use super::Watch;
+use crate::failure::Failure;
+use crate::interrupt;
+use serde::Serialize;
+use std::path::Path;
+use voxalign_compute::ops::filter::GaussianMethod;
+use voxalign_compute::{Device, HostBuffer};
+use voxalign_image::Grid;
+use voxalign_io::image::{WriteOptions, write_values};
+use voxalign_population::stream::operators::{
+    Energy, Extreme, Mean, Normalise, Numbers, Smooth, Target,
+};
+use voxalign_population::stream::{
+    Files, Mapping, Model, Order, OutputFiles, Resident, ResidentSink, Sink, Source, StreamOptions,
+    Trace, mimo, miso,
+};
+
+/// Pieces of memory that stand for all images.
+const PIECES: usize = 4;
+/// Values are within this.
+const BOUND: f64 = 1024.0;
+/// The Gaussian, mm and voxels.
+const SIGMA: f64 = 2.0;
+
+/// The times of an operator, seconds of all images.
+#[derive(Debug, Serialize)]
+pub(super) struct Function {
+    pub(super) name: &'static str,
+    /// Each stage, one after the other.
+    pub(super) stages: Vec<(String, f64)>,
+    /// The whole, by model.
+    pub(super) models: Vec<(String, f64)>,
+}
+
+/// The functions of the table.
+const NAMES: [&str; 6] =
+    ["max", "energy", "average", "normalise", "normalise, by the host", "Gaussian"];
+
+fn once<D: Device>(
+    device: &D,
+    name: &str,
+    source: &dyn Source,
+    sink: &dyn Sink,
+    reference: &[f32],
+    options: &StreamOptions,
+) -> Result<Trace, Failure> {
+    interrupt::check()?;
+    let target = Target::Range(0.0, 1.0);
+    let each = |numbers| {
+        let operator = Normalise { target, numbers };
+        mimo(device, source, &operator, sink, options, &Watch).map(|s| s.trace)
+    };
+    Ok(match name {
+        "max" => miso(device, source, &Extreme::Max, options, &Watch)?.trace,
+        "energy" => {
+            let operator = Energy { reference: Some(reference) };
+            miso(device, source, &operator, options, &Watch)?.trace
+        }
+        "average" => miso(device, source, &Mean::new(&[], BOUND)?, options, &Watch)?.trace,
+        "normalise" => each(Numbers::OnDevice)?,
+        "normalise, by the host" => each(Numbers::OnHost)?,
+        _ => {
+            let operator = Smooth { sigma: SIGMA, method: GaussianMethod::Recursive };
+            mimo(device, source, &operator, sink, options, &Watch)?.trace
+        }
+    })
+}
+
+fn all<D: Device>(
+    device: &D,
+    source: &dyn Source,
+    sink: &dyn Sink,
+    reference: &[f32],
+    models: &[(&str, Model)],
+    options: StreamOptions,
+) -> Result<Vec<Function>, Failure> {
+    let letters =
+        [("upload", "U"), ("execute", "E"), ("download", "D"), ("read", "R"), ("write", "W")];
+    let run = |name: &str, model| {
+        let options = StreamOptions { model: Some(model), ..options };
+        once(device, name, source, sink, reference, &options)
+    };
+    let mut found = Vec::new();
+    for name in NAMES {
+        // The first time compiles kernels and touches memory.
+        run(name, Model::Synchronous)?;
+        let alone = run(name, Model::Synchronous)?;
+        let busy = |letter: &str| {
+            let stages = alone.stages.iter().enumerate();
+            let of = stages.filter(|(_, s)| letters.contains(&(s.name.as_str(), letter)));
+            of.map(|(i, _)| alone.busy(i)).fold(0.0, |a, s| a + s)
+        };
+        let files = source.resident(0).is_none();
+        let shown: &[&str] = if files { &["R", "U", "E", "D", "W"] } else { &["U", "E", "D"] };
+        let mut times = vec![("synchronous".to_owned(), alone.wall())];
+        for (label, model) in models {
+            times.push(((*label).to_owned(), run(name, *model)?.wall()));
+        }
+        let stages = shown.iter().map(|l| ((*l).to_owned(), busy(l))).collect();
+        found.push(Function { name, stages, models: times });
+    }
+    Ok(found)
+}
+
+/// Values that differ from voxel to voxel.
+fn fill(image: &mut [f32], seed: usize) {
+    for (i, v) in image.iter_mut().enumerate() {
+        *v = ((i + 977 * seed).wrapping_mul(2_654_435_761) % 1009) as f32;
+    }
+}
+
+fn pieces<D: Device>(device: &D, n: usize) -> Result<Vec<HostBuffer<f32>>, Failure> {
+    Ok((0..PIECES).map(|_| device.host_alloc(n)).collect::<Result<_, _>>()?)
+}
+
+/// Between host and device.
+pub(super) fn in_memory<D: Device>(
+    device: &D,
+    dims: [usize; 3],
+    images: usize,
+) -> Result<Vec<Function>, Failure> {
+    let grid = Grid::axis_aligned(dims, [1.0; 3])?;
+    let n = grid.len();
+    let mut buffers = pieces(device, n)?;
+    buffers.iter_mut().enumerate().for_each(|(i, b)| fill(b, i));
+    let reference = buffers[0].to_vec();
+    let source = Resident::new(buffers, grid, images, BOUND)?;
+    let sink = ResidentSink::new(pieces(device, n)?);
+    let models = [
+        ("implicit", Model::Implicit { streams: None }),
+        ("hardware-aware", Model::HardwareAware(Mapping::U_ED)),
+        ("hardware-independent", Model::HardwareIndependent(Order::UED)),
+    ];
+    all(device, &source, &sink, &reference, &models, StreamOptions::default())
+}
+
+/// Between files, which are made and removed.
+pub(super) fn on_disk<D: Device>(
+    device: &D,
+    dims: [usize; 3],
+    images: usize,
+    folder: &Path,
+    threads: usize,
+) -> Result<Vec<Function>, Failure> {
+    let folder = tempfile::Builder::new().prefix("voxalign-bench-").tempdir_in(folder);
+    let folder = folder.map_err(|e| Failure::input(format!("--disk: {e}")))?;
+    let grid = Grid::axis_aligned(dims, [1.0; 3])?;
+    let options = WriteOptions::default();
+    let mut image = vec![0.0; grid.len()];
+    let mut paths = Vec::new();
+    for i in 0..images {
+        interrupt::check()?;
+        fill(&mut image, i);
+        let path = folder.path().join(format!("{i}.nii"));
+        write_values(&path, &grid, &image, &options)?;
+        paths.push(path);
+    }
+    let names = (0..images).map(|i| folder.path().join(format!("out{i}.nii")));
+    let sink = OutputFiles { paths: names.collect(), grid, options };
+    let source = Files::open(paths)?;
+    let models = [("hardware-independent", Model::HardwareIndependent(Order::UED))];
+    let options = StreamOptions { readers: threads.clamp(1, 4), ..StreamOptions::default() };
+    all(device, &source, &sink, &image, &models, options)
+}

@@ -1,0 +1,214 @@
+//! `voxalign bench stream`: the streaming models on stages of adjustable cost, with and without a forced
+//! synchronisation, and on operators over many images (Ha 2011, section 4.7).
+
+mod files;
+mod functions;
+mod synthetic;
+
+use super::Size;
+use super::files::write;
+use crate::args::{JsonArgs, RunArgs};
+use crate::device::{Auto, Machine};
+use crate::failure::{Failure, Outcome};
+use crate::interrupt;
+use crate::output::{self, Table};
+use clap::{Args, ValueEnum};
+use functions::Function;
+use serde::Serialize;
+use std::path::PathBuf;
+use synthetic::{Point, Traces};
+use voxalign_compute::{Device, on_device};
+use voxalign_population::stream::Listener;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// All models over the ratio of execution to transfer, 0.1 to 10
+    Ratio,
+    /// All models over the place of a forced synchronisation within the execution
+    Synchronisation,
+    /// Maximum, energy, average, normalisation and Gaussian
+    Functions,
+}
+
+/// Arguments of `voxalign bench stream`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+The stages of `ratio` and `synchronisation` are upload, execution and download of images of --size: on a GPU
+real copies from page-locked memory and kernels in such number that the execution takes what is asked
+for, on the CPU pauses. An engine does one thing at a time. Times are of one image, over --images of them;
+the bound is that of the slowest stage. In `synchronisation` the execution takes as long as both copies, and
+a host program that waits in it is imitated: it asks for nothing until all is done. `functions` has U, E
+and D as they are one after the other, of all images together. With --disk the same goes on between
+files, with reading R and writing W.")]
+pub(crate) struct StreamBenchArgs {
+    /// Sizes of the images [default: 64x64x64, and 256x256x256 on a GPU]
+    #[arg(long, value_name = "NxNxN")]
+    size: Option<Size>,
+    /// How many images [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    images: Option<u32>,
+    /// What to measure [default: all]
+    #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',')]
+    parts: Vec<Part>,
+    /// Measure the functions between files in this folder as well; they are removed afterwards
+    #[arg(long, value_name = "DIR")]
+    disk: Option<PathBuf>,
+    /// Write a row for every measurement
+    #[arg(long, value_name = "FILE.csv", help_heading = "Output")]
+    csv: Option<PathBuf>,
+    /// Draw what ran when, of every model with a synchronisation in the middle
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    html: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// Stops where the user asks for it.
+struct Watch;
+
+impl Listener for Watch {
+    fn stop(&self) -> bool {
+        interrupt::requested()
+    }
+}
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+struct Results {
+    version: &'static str,
+    device: String,
+    threads: usize,
+    host: voxalign_report::HostRecord,
+    dims: [usize; 3],
+    images: usize,
+    ratio: Vec<Point>,
+    synchronisation: Vec<Point>,
+    functions: Vec<Function>,
+    /// Between files.
+    disk: Vec<Function>,
+    #[serde(skip)]
+    traces: Traces,
+}
+
+/// Measures and prints.
+pub(super) fn run(args: &StreamBenchArgs) -> Result<Outcome, Failure> {
+    for path in args.csv.iter().chain(&args.html) {
+        crate::files::check_output(path, [])?;
+    }
+    if let Some(folder) = args.disk.as_ref().filter(|d| !d.is_dir()) {
+        let name = folder.display();
+        return Err(Failure::input(format!("--disk '{name}': there is no such folder; make it")));
+    }
+    let machine = args.run.machine(Auto::Cpu)?;
+    let results = on_device!(&machine.device, |device| measure(device, &machine, args))?;
+    if let Some(path) = &args.csv {
+        write(path, &files::csv(&results))?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &files::html(&results))?;
+    }
+    if args.json.json {
+        output::json(&results)?;
+    } else {
+        print(&results);
+    }
+    Ok(Outcome::Good)
+}
+
+fn measure<D: Device>(
+    device: &D,
+    machine: &Machine,
+    args: &StreamBenchArgs,
+) -> Result<Results, Failure> {
+    let usual = if machine.gpu().is_some() { 256 } else { 64 };
+    let dims = args.size.map_or([usual; 3], |s| s.0);
+    let images = args.images.unwrap_or(32) as usize;
+    let wanted = |part| args.parts.is_empty() || args.parts.contains(&part);
+    let mut results = Results {
+        version: env!("CARGO_PKG_VERSION"),
+        device: machine.name(),
+        threads: machine.threads,
+        host: machine.record(),
+        dims,
+        images,
+        ratio: Vec::new(),
+        synchronisation: Vec::new(),
+        functions: Vec::new(),
+        disk: Vec::new(),
+        traces: Vec::new(),
+    };
+    if wanted(Part::Ratio) || wanted(Part::Synchronisation) {
+        let load = synthetic::Load::new(device, machine.gpu().is_some(), dims)?;
+        if wanted(Part::Ratio) {
+            results.ratio = load.over_ratios(images)?;
+        }
+        if wanted(Part::Synchronisation) {
+            (results.synchronisation, results.traces) = load.over_places(images)?;
+        }
+    }
+    if wanted(Part::Functions) {
+        results.functions = functions::in_memory(device, dims, images)?;
+        if let Some(folder) = &args.disk {
+            results.disk = functions::on_disk(device, dims, images, folder, machine.threads)?;
+        }
+    }
+    Ok(results)
+}
+
+/// Milliseconds of an image of every model, over what was varied.
+fn curves(title: &str, images: usize, points: &[Point]) -> Option<Table> {
+    let first = points.first()?;
+    let here = |p: &&Point| p.at == first.at;
+    let models = points.iter().filter(here).map(|p| p.model.clone());
+    let mut table = Table::new(
+        [title.to_owned(), "bound".to_owned()].into_iter().chain(models).collect::<Vec<_>>(),
+    );
+    let per_image = |s: f64| format!("{:.3}", s * 1e3 / images as f64);
+    for row in points.chunk_by(|a, b| a.at == b.at) {
+        let mut cells = vec![format!("{:.2}", row[0].at), per_image(row[0].bound)];
+        cells.extend(row.iter().map(|p| per_image(p.seconds)));
+        table.row(cells);
+    }
+    Some(table)
+}
+
+/// Milliseconds of all images.
+fn table(title: &str, found: &[Function]) -> Option<Table> {
+    let first = found.first()?;
+    let stages = first.stages.iter().map(|s| s.0.clone());
+    let models = first.models.iter().map(|m| m.0.clone());
+    let headings = [title.to_owned()].into_iter().chain(stages).chain(models);
+    let mut table = Table::new(headings.collect::<Vec<_>>());
+    for f in found {
+        let times = f.stages.iter().chain(&f.models).map(|t| format!("{:.1}", t.1 * 1e3));
+        table.row([f.name.to_owned()].into_iter().chain(times).collect::<Vec<_>>());
+    }
+    Some(table)
+}
+
+fn print(results: &Results) {
+    output::line(&format!("voxalign {} on {}", results.version, results.device));
+    let (images, size) = (results.images, Size(results.dims));
+    output::line(&format!("{images} images of {size}"));
+    for (what, table) in [
+        (
+            "ms of an image over the ratio of execution to transfer, E / (U + D)",
+            curves("E/(U+D)", images, &results.ratio),
+        ),
+        (
+            "ms of an image over the place of a synchronisation, E1 / (E1 + E2)",
+            curves("E1/E", images, &results.synchronisation),
+        ),
+        ("ms of all images between host and device", table("function", &results.functions)),
+        ("ms of all images between files", table("function", &results.disk)),
+    ] {
+        if let Some(table) = table {
+            output::line("");
+            output::line(what);
+            table.print();
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `voxalign bench stream` as a program.
+
+use crate::common::Place;
+
+#[test]
+fn all_parts_are_measured() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("disk")).unwrap();
+    let line = "bench stream --size 12x10x8 --images 6 --device cpu --disk disk --csv s.csv \
+                --html s.html --json";
+    let json = place.line(line).expect(0).json();
+    // Synchronous, implicit, three mappings, six orders.
+    assert_eq!(json["ratio"].as_array().unwrap().len(), 9 * 11);
+    let places = json["synchronisation"].as_array().unwrap();
+    assert_eq!(places.len(), 9 * 11);
+    for p in json["ratio"].as_array().unwrap().iter().chain(places) {
+        let (seconds, bound) = (p["seconds"].as_f64().unwrap(), p["bound"].as_f64().unwrap());
+        // The bound is that of another run.
+        assert!(bound > 0.0 && seconds >= 0.7 * bound, "{p}");
+    }
+    for part in ["functions", "disk"] {
+        let found = json[part].as_array().unwrap();
+        assert_eq!(found.len(), 6, "{part}");
+        let files = part == "disk";
+        assert!(
+            found
+                .iter()
+                .all(|f| f["stages"].as_array().unwrap().len() == if files { 5 } else { 3 })
+        );
+        assert!(
+            found
+                .iter()
+                .all(|f| f["models"].as_array().unwrap().len() == if files { 2 } else { 4 })
+        );
+    }
+    let csv = std::fs::read_to_string(place.path("s.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 2 * 2 * 99 + 6 * (3 + 4) + 6 * (5 + 2));
+    let html = std::fs::read_to_string(place.path("s.html")).unwrap();
+    assert_eq!(html.matches("<svg").count(), 11);
+    // 6 images, in the execution two boxes each.
+    assert_eq!(html.matches("class=\"task\"").count(), 11 * 6 * 4);
+    assert_eq!(crate::common::names(&place.path("disk")).len(), 0, "files are left");
+}
+
+#[test]
+fn the_tables_have_all_models() {
+    let place = Place::new();
+    let line = "bench stream --size 8 --images 3 --device cpu --parts synchronisation,functions";
+    let out = place.line(line).expect(0).out;
+    for word in ["synchronous", "implicit", "U_ED", "UE_D", "DUE", "bound", "Gaussian", "average"] {
+        assert!(out.contains(word), "{word} is not in\n{out}");
+    }
+    assert!(!out.contains("E/(U+D)"), "{out}");
+}
+
+#[test]
+fn what_cannot_be_is_an_error() {
+    let place = Place::new();
+    place.line("bench stream --images 1").expect(2).says(&["--images"]);
+    place.line("bench stream --disk none").expect(2).says(&["--disk", "none"]);
+    place.line("bench stream --parts all").expect(2).says(&["ratio", "functions"]);
+    place.line("bench stream --csv no/x.csv").expect(2).says(&["no"]);
+}

@@ -1,0 +1,118 @@
+//! Memory of the host that a device copies from and to directly, and queues of work of their own.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+use crate::cuda::Pinned;
+use crate::device::{Element, Memory};
+use crate::error::{ComputeError, Result};
+
+/// Elements in the memory of the host that a device copies from and to without a detour: page-locked
+/// for a GPU. Made by [`Memory::host_alloc`].
+#[derive(Debug)]
+pub struct HostBuffer<T: Element>(pub(crate) Storage<T>);
+
+#[derive(Debug)]
+pub(crate) enum Storage<T: Element> {
+    Usual(Vec<T>),
+    Pinned(Pinned<T>),
+}
+
+impl<T: Element> HostBuffer<T> {
+    /// Elements in usual memory.
+    pub(crate) fn usual(data: Vec<T>) -> Self {
+        Self(Storage::Usual(data))
+    }
+}
+
+impl<T: Element> Deref for HostBuffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match &self.0 {
+            Storage::Usual(data) => data,
+            Storage::Pinned(data) => data,
+        }
+    }
+}
+
+impl<T: Element> DerefMut for HostBuffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.0 {
+            Storage::Usual(data) => data,
+            Storage::Pinned(data) => data,
+        }
+    }
+}
+
+/// A queue of work of its own on a device: what is asked of one queue and of another may run at the same
+/// time. Made by [`Memory::queue`].
+///
+/// ```
+/// use voxalign_compute::{Memory, ComputeError, cpu::Cpu};
+///
+/// let cpu = Cpu::new(None)?;
+/// let queue = cpu.queue()?;
+/// let mut buffer = cpu.alloc::<f32>(3)?;
+/// let mut host = cpu.host_alloc(3)?;
+/// host.copy_from_slice(&[1.0, 2.0, 3.0]);
+/// queue.run(|device| device.upload_from(&host, &mut buffer))?;
+/// assert_eq!(cpu.into_host(buffer)?, [1.0, 2.0, 3.0]);
+/// # Ok::<(), ComputeError>(())
+/// ```
+#[derive(Debug)]
+pub struct Queue<M: Memory> {
+    /// The handle whose buffers are worked on.
+    base: M,
+    /// The handle of the queue; one turn at a time.
+    own: Mutex<M>,
+}
+
+impl<M: Memory> Queue<M> {
+    pub(crate) fn new(base: M, own: M) -> Self {
+        Self { base, own: Mutex::new(own) }
+    }
+
+    /// Does some work through the handle of the queue, on buffers that the device's other handles made.
+    /// It begins after all that the handle was asked for which made the queue, and is over when
+    /// this returns: buffers can be handed on.
+    ///
+    /// The handle and the buffers that it makes are for this turn: a clone is refused afterwards, and
+    /// buffers that are still there are an error.
+    ///
+    /// # Errors
+    /// What `work` returns; what failed on the device.
+    pub fn run<R, E: From<ComputeError>>(
+        &self,
+        work: impl FnOnce(&M) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        // Ends the turn on a panic as well.
+        let turn = Open { own: &*own };
+        own.begin_turn(&self.base)?;
+        let result = work(&own);
+        let ended = turn.end();
+        let value = result?;
+        ended?;
+        Ok(value)
+    }
+}
+
+struct Open<'q, M: Memory> {
+    own: &'q M,
+}
+
+impl<M: Memory> Open<'_, M> {
+    fn end(self) -> Result<()> {
+        let own = self.own;
+        std::mem::forget(self);
+        own.end_turn()
+    }
+}
+
+impl<M: Memory> Drop for Open<'_, M> {
+    fn drop(&mut self) {
+        // Only after a panic or a failed begin, which say more.
+        let _ = self.own.end_turn();
+    }
+}

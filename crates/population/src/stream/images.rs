@@ -1,0 +1,340 @@
+//! Where images come from and go to.
+
+use crate::error::{PopulationError, Result};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use voxalign_compute::HostBuffer;
+use voxalign_image::{Grid, Volume};
+use voxalign_io::image::{self, WriteOptions};
+
+/// Images of one grid, to be read one at a time.
+pub trait Source: Sync {
+    /// How many there are; at least one.
+    fn count(&self) -> usize;
+
+    /// The grid of all of them.
+    fn grid(&self) -> &Grid;
+
+    /// Puts the values of an image into `out`, of the grid's length. All are finite.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is on another grid or has values that are not finite; the error
+    /// names it.
+    fn read(&self, item: usize, out: &mut [f32]) -> Result<()>;
+
+    /// An image that is in memory of the host for good, from which the device can take it: it is not read
+    /// then. All images of a source are, or none.
+    fn resident(&self, item: usize) -> Option<&HostBuffer<f32>> {
+        let _ = item;
+        None
+    }
+
+    /// A bound on the absolute value of all voxels of all images, where it is known without reading
+    /// them.
+    fn bound(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// What takes the images of a result.
+pub trait Sink: Sync {
+    /// Takes an image, on the grid of the source.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    fn write(&self, item: usize, values: &[f32]) -> Result<()>;
+
+    /// The memory of the host to which the device can bring an image: it is not written then. All
+    /// images of a sink have such, or none.
+    fn resident(&self, item: usize) -> Option<&Mutex<HostBuffer<f32>>> {
+        let _ = item;
+        None
+    }
+}
+
+/// How far corners of grids that count as one may be apart, as part of the smallest spacing.
+const SAME_GRID: f64 = 0.01;
+
+/// Image files of one grid.
+#[derive(Debug, Clone)]
+pub struct Files {
+    paths: Vec<PathBuf>,
+    grid: Grid,
+    dimensions: usize,
+    bound: Option<f64>,
+}
+
+fn input(file: &std::path::Path, what: impl Into<String>) -> PopulationError {
+    PopulationError::Input { file: file.into(), what: what.into() }
+}
+
+impl Files {
+    /// Looks at the headers of all files.
+    ///
+    /// # Errors
+    /// No file; one that cannot be read, has several volumes, or is on another grid than the first.
+    pub fn open(paths: Vec<PathBuf>) -> Result<Self> {
+        let Some(first) = paths.first() else {
+            return Err(PopulationError::Option {
+                option: "images",
+                value: "none".into(),
+                remedy: "name at least one".into(),
+            });
+        };
+        let header = image::read_info(first)?;
+        let (grid, dimensions) = (header.grid, header.dimensions);
+        let mut bound = Some(0.0f64);
+        for path in &paths {
+            let info = image::read_info(path)?;
+            if info.volumes() != 1 {
+                let what = format!("it has {} volumes; extract one first", info.volumes());
+                return Err(input(path, what));
+            }
+            check_grid(path, &info.grid, first, &grid)?;
+            let ends = info.data_type.range().map(|(low, high)| {
+                let scaled = |v: f64| (v * info.slope + info.intercept).abs();
+                scaled(low).max(scaled(high))
+            });
+            bound = bound.zip(ends).map(|(a, b)| a.max(b));
+        }
+        // Rounded to 32-bit floats, a value may be a little larger.
+        let bound = bound.map(|b| b * (1.0 + f64::from(f32::EPSILON)));
+        Ok(Self { paths, grid, dimensions, bound })
+    }
+
+    /// The files.
+    #[must_use]
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// How many dimensions the first file has.
+    #[must_use]
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+}
+
+fn check_grid(
+    path: &std::path::Path,
+    found: &Grid,
+    first: &std::path::Path,
+    grid: &Grid,
+) -> Result<()> {
+    let spacing = grid.spacing().into_iter().fold(f64::INFINITY, f64::min);
+    if found.approx_eq(grid, SAME_GRID * spacing) {
+        return Ok(());
+    }
+    Err(input(
+        path,
+        format!(
+            "its grid is {found}, that of '{}' is {grid}; bring all images onto one grid first, with \
+             `voxalign apply`",
+            first.display()
+        ),
+    ))
+}
+
+/// Refuses values that are not finite.
+fn check_finite(path: &std::path::Path, values: &[f32], dims: [usize; 3]) -> Result<()> {
+    let Some(at) = values.iter().position(|v| !v.is_finite()) else { return Ok(()) };
+    let count = values.iter().filter(|v| !v.is_finite()).count();
+    let place = [at % dims[0], at / dims[0] % dims[1], at / dims[0] / dims[1]];
+    Err(input(
+        path,
+        format!(
+            "{count} voxels are NaN or infinite, the first at {place:?}; replace them, with \
+             `voxalign convert --replace-nan 0`"
+        ),
+    ))
+}
+
+impl Source for Files {
+    fn count(&self) -> usize {
+        self.paths.len()
+    }
+
+    fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    fn read(&self, item: usize, out: &mut [f32]) -> Result<()> {
+        let path = &self.paths[item];
+        let info = image::read_volume_into(path, out)?;
+        // The file may have changed since.
+        check_grid(path, &info.grid, &self.paths[0], &self.grid)?;
+        check_finite(path, out, self.grid.dims())
+    }
+
+    fn bound(&self) -> Option<f64> {
+        self.bound
+    }
+}
+
+/// Images in memory.
+#[derive(Debug, Clone)]
+pub struct Loaded<'a> {
+    images: &'a [Volume<f32>],
+}
+
+impl<'a> Loaded<'a> {
+    /// Images of one grid.
+    ///
+    /// # Errors
+    /// No image, or one on another grid than the first.
+    pub fn new(images: &'a [Volume<f32>]) -> Result<Self> {
+        let Some(first) = images.first() else {
+            return Err(PopulationError::Option {
+                option: "images",
+                value: "none".into(),
+                remedy: "give at least one".into(),
+            });
+        };
+        for (i, image) in images.iter().enumerate() {
+            check_grid(&name(i), image.grid(), &name(0), first.grid())?;
+        }
+        Ok(Self { images })
+    }
+}
+
+/// What an image in memory is called.
+fn name(item: usize) -> PathBuf {
+    format!("image {item}").into()
+}
+
+impl Source for Loaded<'_> {
+    fn count(&self) -> usize {
+        self.images.len()
+    }
+
+    fn grid(&self) -> &Grid {
+        self.images[0].grid()
+    }
+
+    fn read(&self, item: usize, out: &mut [f32]) -> Result<()> {
+        out.copy_from_slice(self.images[item].data());
+        check_finite(&name(item), out, self.grid().dims())
+    }
+}
+
+/// Files to be written, an image each.
+#[derive(Debug, Clone)]
+pub struct OutputFiles {
+    /// Their names.
+    pub paths: Vec<PathBuf>,
+    /// Their grid.
+    pub grid: Grid,
+    /// How they are written.
+    pub options: WriteOptions,
+}
+
+impl Sink for OutputFiles {
+    fn write(&self, item: usize, values: &[f32]) -> Result<()> {
+        Ok(image::write_values(&self.paths[item], &self.grid, values, &self.options)?)
+    }
+}
+
+/// A result that is kept in memory.
+#[derive(Debug, Default)]
+pub struct Kept(Mutex<Vec<Vec<f32>>>);
+
+impl Kept {
+    /// The images, in the order of the items.
+    #[must_use]
+    pub fn into_images(self) -> Vec<Vec<f32>> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sink for Kept {
+    fn write(&self, item: usize, values: &[f32]) -> Result<()> {
+        let mut images = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if images.len() <= item {
+            images.resize(item + 1, Vec::new());
+        }
+        images[item] = values.to_vec();
+        Ok(())
+    }
+}
+
+/// Images in memory from and to which the device copies directly; a few of them may stand for many.
+#[derive(Debug)]
+pub struct Resident {
+    images: Vec<HostBuffer<f32>>,
+    grid: Grid,
+    count: usize,
+    bound: f64,
+}
+
+impl Resident {
+    /// `count` images, of which number `k` has the values of `images[k mod n]`; all within ± `bound`.
+    ///
+    /// # Errors
+    /// No image, or one of another length than the grid.
+    pub fn new(images: Vec<HostBuffer<f32>>, grid: Grid, count: usize, bound: f64) -> Result<Self> {
+        let bad = images.iter().map(|i| i.len()).find(|len| *len != grid.len());
+        if images.is_empty() || bad.is_some() {
+            return Err(PopulationError::Option {
+                option: "images",
+                value: bad.map_or("none".into(), |len| format!("{len} values")),
+                remedy: format!("give images of {} values", grid.len()),
+            });
+        }
+        Ok(Self { images, grid, count, bound })
+    }
+}
+
+impl Source for Resident {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    fn read(&self, item: usize, out: &mut [f32]) -> Result<()> {
+        out.copy_from_slice(&self.images[item % self.images.len()]);
+        Ok(())
+    }
+
+    fn resident(&self, item: usize) -> Option<&HostBuffer<f32>> {
+        self.images.get(item % self.images.len())
+    }
+
+    fn bound(&self) -> Option<f64> {
+        Some(self.bound)
+    }
+}
+
+/// Memory that takes the images of a result, a few pieces for many: the last ones stay.
+#[derive(Debug)]
+pub struct ResidentSink(Vec<Mutex<HostBuffer<f32>>>);
+
+impl ResidentSink {
+    /// Image `k` goes to piece `k mod n`; there is at least one.
+    #[must_use]
+    pub fn new(pieces: Vec<HostBuffer<f32>>) -> Self {
+        Self(pieces.into_iter().map(Mutex::new).collect())
+    }
+
+    /// The pieces.
+    #[must_use]
+    pub fn into_pieces(self) -> Vec<HostBuffer<f32>> {
+        self.0.into_iter().map(|m| m.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+    }
+}
+
+impl Sink for ResidentSink {
+    fn write(&self, item: usize, values: &[f32]) -> Result<()> {
+        let place = item % self.0.len().max(1);
+        if let Some(piece) = self.0.get(place) {
+            piece.lock().unwrap_or_else(PoisonError::into_inner).copy_from_slice(values);
+        }
+        Ok(())
+    }
+
+    fn resident(&self, item: usize) -> Option<&Mutex<HostBuffer<f32>>> {
+        self.0.get(item % self.0.len().max(1))
+    }
+}
