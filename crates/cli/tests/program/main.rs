@@ -5,6 +5,7 @@
 
 mod affine;
 mod apply;
+mod atlas;
 mod bad_input;
 mod bench_deform;
 mod bench_histogram;

@@ -298,17 +298,24 @@ fn subject(entry: &Entry, affine: &Affine, found: &Found) -> SubjectRecord {
 /// The largest root mean square of the mean logarithm of volume changes of an atlas without bias.
 const BIAS: f64 = 0.1;
 
+/// What interpolation may take from the correlation of subjects that are alike already.
+const LOSS: f64 = -0.005;
+
 /// Whether the atlas can be used; marks subjects that are unlike the others.
 fn verdict(record: &mut AtlasRecord, aligned: &Aligned, atlas: &Atlas) -> Verdict {
-    let [before, after] = &atlas.ends;
+    let mean = |when: usize| {
+        let sum: f64 = record.subjects.iter().map(|s| s.correlation[when]).sum();
+        sum / record.subjects.len().max(1) as f64
+    };
+    let gain = mean(1) - mean(0);
     let mut checks = vec![
         Check::new(
-            "gradient energy of the template over that after affine maps",
-            after.gradient_energy / before.gradient_energy,
-            "above 1",
-            after.gradient_energy > before.gradient_energy,
-            "the deformations did not sharpen the mean: look at the subjects, try --similarity lncc or more \
-             iterations",
+            "gain of the mean correlation with the template",
+            gain,
+            format!("above {LOSS}"),
+            gain > LOSS,
+            "the deformations did not make the subjects more alike: look at them, try --similarity lncc or \
+             more iterations",
         ),
         Check::new(
             "root mean square of the mean log Jacobian",

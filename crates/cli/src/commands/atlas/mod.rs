@@ -48,7 +48,6 @@ Written to DIR (older files of these names are replaced):
   subjects/NAME/warped.nii.gz         the subject on the grid of the atlas, calibrated
   subjects/NAME/jacobian.nii.gz       Jacobian determinant of the warp
   result.json                         verdict, subjects, energies, parameters, checksums
-  report.html                         pictures and figures; opens offline in any browser
 To carry a subject to the atlas: voxalign apply -i SUBJECT -r atlas.nii.gz
 -t subjects/NAME/warp.nii.gz -t subjects/NAME/affine.tfm -o w.nii.gz
 
@@ -109,7 +108,7 @@ pub(crate) struct AtlasArgs {
     #[arg(long, help_heading = "Method")]
     no_centre: bool,
 
-    /// Write atlas, record and report only, nothing for each subject
+    /// Write atlas and record only, nothing for each subject
     #[arg(long, help_heading = "Output")]
     no_subjects: bool,
     #[command(flatten)]
