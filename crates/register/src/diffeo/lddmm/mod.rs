@@ -11,6 +11,8 @@
 //! One iteration goes forward in time with `φ_{j,0}`, keeps the images, and goes backward with
 //! `φ_{j,1}`, where it updates the velocities at once.
 
+mod storage;
+
 use super::channel::{
     ChannelSimilarity, DeviceImage, Moved, both, coarser, factors_for, seen, weights_at,
 };
@@ -20,6 +22,8 @@ use super::options::DeformOptions;
 use super::solver::{self, Solver};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
+pub use storage::Storage;
+use storage::{Kept, checkpoint_distance};
 use voxalign_compute::ops::elastic::ElasticOperator;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::flow::Step;
@@ -27,103 +31,6 @@ use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, grid_map};
 use voxalign_compute::{Device, DeviceBuffer, Dims, IDENTITY};
 use voxalign_image::{Affine, Grid};
-
-/// How velocities and images over time are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum Storage {
-    /// Velocities in single precision, all images.
-    #[default]
-    Full,
-    /// Velocities in half precision, all images.
-    Half,
-    /// Velocities in half precision; images of some times, from which the others are made again.
-    Checkpoints,
-}
-
-impl Storage {
-    /// Bytes for `n` voxels, `steps` time steps and `channels` images, working memory included.
-    #[must_use]
-    pub fn bytes(self, n: u64, steps: u64, channels: u64) -> u64 {
-        let velocity = if self == Storage::Full { 12 } else { 6 };
-        let images = match self {
-            Storage::Checkpoints => {
-                segment_bytes(checkpoint_distance(steps, channels), steps, channels)
-            }
-            _ => 4 * channels * steps,
-        };
-        // Six fields and some images beside them, and as much for the solver as two fields.
-        n * (velocity * steps + images + 8 * 12 + 4 * (4 + 4 * channels))
-    }
-
-    /// The first way that fits into the memory that is free.
-    #[must_use]
-    pub fn fitting(n: u64, steps: u64, channels: u64, free: Option<u64>) -> Self {
-        let fits = |s: &Storage| free.is_none_or(|free| s.bytes(n, steps, channels) <= free);
-        [Storage::Full, Storage::Half].into_iter().find(fits).unwrap_or(Storage::Checkpoints)
-    }
-}
-
-/// Bytes a voxel for the images of a segment of `every` time steps, and the displacements at the
-/// beginning of all segments but the first, where there is none.
-fn segment_bytes(every: u64, steps: u64, channels: u64) -> u64 {
-    12 * (steps.div_ceil(every) - 1) + 4 * channels * every
-}
-
-/// The time steps from one checkpoint to the next that take the least memory.
-fn checkpoint_distance(steps: u64, channels: u64) -> u64 {
-    (1..=steps.max(1)).min_by_key(|&every| segment_bytes(every, steps, channels)).unwrap_or(1)
-}
-
-/// A field of one time step.
-enum Kept<D: Device> {
-    Single(D::Buffer<f32>),
-    Half(D::Buffer<u16>),
-}
-
-impl<D: Device> Kept<D> {
-    fn zero(device: &D, len: usize, storage: Storage) -> Result<Self> {
-        Ok(match storage {
-            Storage::Full => Kept::Single(device.alloc(len)?),
-            _ => Kept::Half(device.alloc(len)?),
-        })
-    }
-
-    /// The field in single precision, where it is kept or in `room`.
-    fn view<'a>(&'a self, device: &D, room: &'a mut D::Buffer<f32>) -> Result<&'a D::Buffer<f32>> {
-        match self {
-            Kept::Single(v) => Ok(v),
-            Kept::Half(v) => {
-                device.to_single(v, room)?;
-                Ok(room)
-            }
-        }
-    }
-
-    /// Changes the field in place, or in `room`, where it is after [`view`](Self::view).
-    fn change(
-        &mut self,
-        device: &D,
-        room: &mut D::Buffer<f32>,
-        how: impl FnOnce(&mut D::Buffer<f32>) -> Result<()>,
-    ) -> Result<()> {
-        match self {
-            Kept::Single(v) => how(v),
-            Kept::Half(v) => {
-                how(room)?;
-                Ok(device.to_half(room, v)?)
-            }
-        }
-    }
-
-    fn set(&mut self, device: &D, to: D::Buffer<f32>) -> Result<()> {
-        match self {
-            Kept::Single(v) => *v = to,
-            Kept::Half(v) => device.to_half(&to, v)?,
-        }
-        Ok(())
-    }
-}
 
 /// The velocities over time, and images that flow along them.
 pub struct Path<D: Device> {
