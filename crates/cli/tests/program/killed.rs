@@ -306,6 +306,25 @@ fn bench() {
 }
 
 #[test]
+fn stack() {
+    check("stack mean a.nii a.nii -o out.nii.gz", &["out.nii.gz"], 8);
+    check("stack max a.nii a.nii -o out.nii", &["out.nii"], 8);
+}
+
+#[test]
+fn atlas() {
+    let outputs = [
+        "subjects/a/warp.nii.gz",
+        "subjects/b/inverse_warp.nii.gz",
+        "atlas.nii.gz",
+        "variance.nii.gz",
+        "result.json",
+    ];
+    let line = "atlas a.nii b.nii -o out --align none --similarity ssd --schedule 4x3";
+    check_folder(line, "out", &outputs, 12);
+}
+
+#[test]
 fn demo() {
     check_folder("demo", "voxalign-demo", &AFFINE, 2);
 }

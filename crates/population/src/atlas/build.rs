@@ -1,6 +1,6 @@
 //! The construction of an atlas.
 
-use super::cohort::{Cohort, Member, Steps, UNIT, parts};
+use super::cohort::{Cohort, Member, Steps, UNIT, calibrated_channels, onto, parts};
 use super::matching::{Greedy, Lddmm, Matching, Symmetric};
 use super::options::{AtlasOptions, Sharpness};
 use super::source::{Source, check_subjects};
@@ -11,11 +11,11 @@ use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Step;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_image::{Grid, VectorField, Volume};
-use voxalign_register::diffeo::channel::{ChannelSimilarity, Moved};
+use voxalign_register::diffeo::channel::ChannelSimilarity;
 use voxalign_register::diffeo::greedy::finest;
 use voxalign_register::diffeo::measures::FieldMeasures;
 use voxalign_register::diffeo::multiscale::{self, ScaleRecord};
-use voxalign_register::diffeo::{Conclusion, DeformModel, calibrated, field_checks, to_world};
+use voxalign_register::diffeo::{Conclusion, DeformModel, field_checks, to_world};
 use voxalign_register::{Progress, Verdict};
 
 /// An atlas.
@@ -92,7 +92,7 @@ pub fn build<D: Device>(
     sink: &mut dyn Sink,
 ) -> Result<Atlas> {
     let run = Run::new(device, grid, source, options, progress)?;
-    let (metrics, matching) = (run.metrics(), options.matching.clone());
+    let (metrics, matching) = (run.metrics()?, options.matching.clone());
     match matching.model {
         DeformModel::Greedy => run.with(Greedy::new(matching, metrics, grid), sink),
         DeformModel::Lddmm => run.with(Lddmm::new(matching, metrics, grid), sink),
@@ -121,7 +121,7 @@ pub fn iterate<D: Device>(
     progress: &dyn Progress,
 ) -> Result<Times> {
     let run = Run::new(device, grid, source, options, progress)?;
-    let (metrics, matching) = (run.metrics(), options.matching.clone());
+    let (metrics, matching) = (run.metrics()?, options.matching.clone());
     match matching.model {
         DeformModel::Greedy => only(run.iterate(Greedy::new(matching, metrics, grid))),
         DeformModel::Lddmm => only(run.iterate(Lddmm::new(matching, metrics, grid))),
@@ -140,19 +140,14 @@ pub(super) fn affine_mean<D: Device>(
     grid: &Grid,
     source: &dyn Source,
 ) -> Result<Vec<D::Buffer<f32>>> {
-    let (n, dims) = (grid.len(), grid.dims());
+    let n = grid.len();
     let zero = device.alloc::<f32>(3 * n)?;
     let mut sums: Vec<D::Buffer<i64>> = Vec::new();
     let subjects = source.subjects();
     for (index, weight) in parts(subjects).into_iter().enumerate() {
-        for (c, volume) in source.load(index)?.channels.iter().enumerate() {
-            let image = calibrated(device, "subject's", volume)
-                .map_err(|e| super::cohort::of_file(e, &source.label(index)))?;
-            let image = image.at(device, finest(grid))?;
-            let affine = &subjects[index].affine;
-            let moved = Moved::without_values(device, image, grid, affine)?;
-            let mut warped = device.alloc::<f32>(n)?;
-            moved.warp_to(device, &zero, dims, &mut warped)?;
+        let images = calibrated_channels(device, &source.load(index)?, &source.label(index))?;
+        for (c, image) in images.iter().enumerate() {
+            let warped = onto(device, image, grid, &subjects[index].affine, &zero)?;
             if sums.len() == c {
                 sums.push(device.alloc(n)?);
             }
@@ -189,15 +184,15 @@ impl<'a, D: Device> Run<'a, D> {
     }
 
     /// A similarity for each channel.
-    fn metrics(&self) -> Vec<ChannelSimilarity> {
-        let channels = self.source.load(0).map_or(1, |images| images.channels.len());
+    fn metrics(&self) -> Result<Vec<ChannelSimilarity>> {
+        let channels = self.source.load(0)?.channels.len();
         let metric = ChannelSimilarity {
             similarity: self.options.similarity,
             weight: 1.0,
             radius: self.options.matching.radius,
             bins: self.options.matching.bins,
         };
-        vec![metric; channels]
+        Ok(vec![metric; channels])
     }
 
     /// Reads the subjects and makes all iterations.
@@ -220,23 +215,6 @@ impl<'a, D: Device> Run<'a, D> {
         self.conclude(cohort, before, times.scales, sink)
     }
 
-    /// What takes the mean displacement back from all subjects, where that is asked for.
-    fn centring<M: Matching<D>>(
-        &self,
-        cohort: &mut Cohort<'_, D, M>,
-    ) -> Result<Option<D::Buffer<f32>>> {
-        if !self.options.centre {
-            return Ok(None);
-        }
-        let device = self.device;
-        let mut sums = device.alloc::<i64>(3 * self.grid.len())?;
-        for member in &mut cohort.members {
-            let field = cohort.matching.displacement(device, &mut member.state)?;
-            device.add_fixed(&field, member.weight * UNIT, &mut sums)?;
-        }
-        cohort.back_to_mean(&sums).map(Some)
-    }
-
     /// Settles the fields, hands on what was found for each subject, and makes the template of that.
     fn conclude<M: Matching<D>>(
         &self,
@@ -250,7 +228,7 @@ impl<'a, D: Device> Run<'a, D> {
         let host = |b: &D::Buffer<f32>| -> Result<Volume<f32>> {
             Ok(Volume::new(grid.clone(), device.download(b)?)?)
         };
-        let back = self.centring(&mut cohort)?;
+        let back = if self.options.centre { Some(cohort.back_to_mean()?) } else { None };
         let mut log_sums = device.alloc::<i64>(n)?;
         cohort.clear()?;
         for m in 0..cohort.members.len() {
@@ -313,14 +291,11 @@ impl<'a, D: Device> Run<'a, D> {
     fn start<S>(&self, member: &Member<D, S>) -> Result<D::Buffer<f32>> {
         let (device, grid) = (self.device, self.grid);
         let zero = device.alloc::<f32>(3 * grid.len())?;
-        let loaded = self.source.load(member.index)?;
-        let image = calibrated(device, "subject's", &loaded.channels[0])?;
-        let image = image.at(device, finest(grid))?;
+        let mut loaded = self.source.load(member.index)?;
+        loaded.channels.truncate(1);
+        let images = calibrated_channels(device, &loaded, &self.source.label(member.index))?;
         let affine = &self.source.subjects()[member.index].affine;
-        let moved = Moved::without_values(device, image, grid, affine)?;
-        let mut warped = device.alloc::<f32>(grid.len())?;
-        moved.warp_to(device, &zero, grid.dims(), &mut warped)?;
-        Ok(warped)
+        onto(device, &images[0], grid, affine, &zero)
     }
 
     /// The weighted variance of the first channel over the subjects.

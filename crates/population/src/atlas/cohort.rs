@@ -2,13 +2,13 @@
 
 use super::matching::{Matching, Template};
 use super::options::Sharpness;
-use super::source::{Source, Subject, check_subjects};
+use super::source::{Images, Source, Subject, check_subjects};
 use crate::error::{PopulationError, Result};
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_image::Grid;
+use voxalign_image::{Affine, Grid};
 use voxalign_register::RegisterError;
 use voxalign_register::diffeo::calibrated;
 use voxalign_register::diffeo::channel::{DeviceImage, Moved, PendingEnergy, coarser, factors_for};
@@ -89,11 +89,7 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
                         .to_owned(),
                 ));
             }
-            let mut images = Vec::with_capacity(count);
-            for volume in &loaded.channels {
-                let image = calibrated(device, "subject's", volume);
-                images.push(image.map_err(|e| of_file(e, &file))?);
-            }
+            let images = calibrated_channels(device, &loaded, &file)?;
             let mut mask = match &loaded.mask {
                 Some(mask) => Some(mask_on(device, mask, &loaded.channels[0], &file)?),
                 None => None,
@@ -151,12 +147,12 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
     pub(super) fn place(&mut self, m: usize, field: &D::Buffer<f32>) -> Result<()> {
         let (device, grid) = (self.device.clone(), self.grid.clone());
         let affine = self.source.subjects()[self.members[m].index].affine;
-        let images = self.images(self.members[m].index)?;
+        let index = self.members[m].index;
+        let loaded = self.source.load(index)?;
+        let images = calibrated_channels(&device, &loaded, &self.source.label(index))?;
         let member = &mut self.members[m];
-        for (image, out) in images.into_iter().zip(&mut member.warped) {
-            let image = image.at(&device, self.finest)?;
-            let moved = Moved::without_values(&device, image, &grid, &affine)?;
-            moved.warp_to(&device, field, grid.dims(), out)?;
+        for (image, out) in images.iter().zip(&mut member.warped) {
+            *out = onto(&device, image, &grid, &affine, field)?;
         }
         if let Some(mask) = &member.mask_at {
             let mut weights = device.alloc::<f32>(grid.len())?;
@@ -175,16 +171,6 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
             entropy: entropy(&self.device, image)?,
             gradient_energy: gradient_energy(&self.device, image, &self.grid)?,
         })
-    }
-
-    /// The calibrated images of a subject at full resolution.
-    fn images(&self, index: usize) -> Result<Vec<DeviceImage<D>>> {
-        let loaded = self.source.load(index)?;
-        let file = self.source.label(index);
-        let on = |v: &std::sync::Arc<voxalign_image::Volume<f32>>| {
-            calibrated(&self.device, "subject's", v).map_err(|e| of_file(e, &file))
-        };
-        loaded.channels.iter().map(on).collect()
     }
 
     /// Begins a new average.
@@ -252,10 +238,15 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
     }
 
     /// The displacement that takes back the weighted mean of displacements of the template's grid.
-    pub(super) fn back_to_mean(&self, sums: &D::Buffer<i64>) -> Result<D::Buffer<f32>> {
+    pub(super) fn back_to_mean(&mut self) -> Result<D::Buffer<f32>> {
         let (device, grid) = (&self.device, &self.template.grid);
+        let mut sums = device.alloc::<i64>(3 * grid.len())?;
+        for member in &mut self.members {
+            let field = self.matching.displacement(device, &mut member.state)?;
+            device.add_fixed(&field, member.weight * UNIT, &mut sums)?;
+        }
         let mut mean = device.alloc::<f32>(3 * grid.len())?;
-        device.fixed_to_float(sums, 1.0 / UNIT, &mut mean)?;
+        device.fixed_to_float(&sums, 1.0 / UNIT, &mut mean)?;
         let mut back = device.alloc::<f32>(3 * grid.len())?;
         device.eval(&(-x(0)), &[&mean], &[], None, &mut back)?;
         device.invert_field(&mean, grid.dims(), Inversion::default(), &mut back)?;
@@ -264,18 +255,15 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
 
     /// Takes the mean displacement back from all subjects, where the model can.
     fn centre(&mut self) -> Result<()> {
+        if !self.matching.takes_shifts() {
+            return Ok(());
+        }
         let device = self.device.clone();
-        let mut sums = device.alloc::<i64>(3 * self.template.grid.len())?;
+        let back = self.back_to_mean()?;
         for member in &mut self.members {
-            let field = self.matching.displacement(&device, &mut member.state)?;
-            device.add_fixed(&field, member.weight * UNIT, &mut sums)?;
+            self.matching.precede(&device, &back, &mut member.state)?;
         }
-        let back = self.back_to_mean(&sums)?;
-        let mut moved = true;
-        for member in &mut self.members {
-            moved &= self.matching.precede(&device, &back, &mut member.state)?;
-        }
-        if moved { self.average_all() } else { Ok(()) }
+        self.average_all()
     }
 
     /// Notes how sharp the template is.
@@ -288,6 +276,33 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
         self.sharpness.push(Sharpness { factor, iteration, entropy, gradient_energy });
         Ok(())
     }
+}
+
+/// The images of a subject at full resolution, calibrated; `file` is for errors.
+pub(super) fn calibrated_channels<D: Device>(
+    device: &D,
+    images: &Images,
+    file: &std::path::Path,
+) -> Result<Vec<DeviceImage<D>>> {
+    let on = |volume: &std::sync::Arc<voxalign_image::Volume<f32>>| {
+        calibrated(device, "subject's", volume).map_err(|e| of_file(e, file))
+    };
+    images.channels.iter().map(on).collect()
+}
+
+/// An image on a grid, after a displacement of that grid and an affine map.
+pub(super) fn onto<D: Device>(
+    device: &D,
+    image: &DeviceImage<D>,
+    grid: &Grid,
+    affine: &Affine,
+    field: &D::Buffer<f32>,
+) -> Result<D::Buffer<f32>> {
+    let image = image.at(device, finest(grid))?;
+    let moved = Moved::without_values(device, image, grid, affine)?;
+    let mut out = device.alloc::<f32>(grid.len())?;
+    moved.warp_to(device, field, grid.dims(), &mut out)?;
+    Ok(out)
 }
 
 /// An error of an image, with its file.
@@ -398,6 +413,7 @@ fn into_register(error: PopulationError) -> RegisterError {
         PopulationError::Register(error) => error,
         PopulationError::Compute(error) => error.into(),
         PopulationError::Image(error) => error.into(),
+        PopulationError::Stopped => RegisterError::Stopped,
         other => RegisterError::Option {
             option: "images",
             value: "used".to_owned(),

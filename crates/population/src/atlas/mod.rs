@@ -10,13 +10,17 @@
 mod align;
 mod build;
 mod cohort;
+mod labels;
 pub mod matching;
 mod options;
 mod outliers;
 mod source;
+mod verdict;
 
 pub use align::{AlignOptions, Aligned, align};
 pub use build::{Atlas, Found, Sink, Times, build, iterate};
+pub use labels::{mean_overlap, most_frequent};
 pub use options::{AtlasOptions, Sharpness};
 pub use outliers::outlying;
 pub use source::{Images, InMemory, Source, Subject};
+pub use verdict::{Judged, judge, root_mean_square};

@@ -12,20 +12,19 @@ use crate::progress::{Printer, Talk};
 use crate::registration::{self, Clock, Input, RECORD, check_outputs, peak_memory, write_text};
 use crate::staging::Staging;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::Path;
 use voxalign_compute::ops::resample::LabelInterpolation;
 use voxalign_compute::{Device, on_device};
-use voxalign_image::{Affine, Displacement, Grid, LabelMap, Transform, Volume};
+use voxalign_image::{Affine, Displacement, Grid, LabelMap, Transform};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_population::PopulationError;
 use voxalign_population::atlas::{
-    AlignOptions, Aligned, Atlas, AtlasOptions, Found, align, build, outlying,
+    AlignOptions, Atlas, AtlasOptions, Found, Judged, align, build, judge, mean_overlap,
+    most_frequent, root_mean_square,
 };
-use voxalign_register::compare::{OverlapRule, compare_labels};
+use voxalign_register::Choice;
 use voxalign_register::resample::labels_onto;
-use voxalign_register::{Check, Choice, Verdict};
 use voxalign_report::{AtlasRecord, GridRecord, OutputRecord, SubjectRecord};
 
 /// Names of the files of an atlas.
@@ -132,9 +131,13 @@ impl Job<'_> {
         clock.lap("register");
 
         self.images(&mut staging, &atlas)?;
-        if let Some(labels) = most_frequent(&carried.after) {
-            let options = files::write_options(DataType::I32, dimensions(&aligned.grid));
-            staging.write(LABELS, |path| image::write_labels(path, &labels, &options))?;
+        let labels = most_frequent(&carried.after);
+        match &labels {
+            Some(labels) => {
+                let options = files::write_options(DataType::I32, dimensions(&aligned.grid));
+                staging.write(LABELS, |path| image::write_labels(path, labels, &options))?;
+            }
+            None => staging.without(LABELS),
         }
         clock.lap("write");
         let overlap = [mean_overlap(&carried.before)?, mean_overlap(&carried.after)?];
@@ -142,10 +145,24 @@ impl Job<'_> {
         for (subject, correlation) in record.subjects.iter_mut().zip(&atlas.correlations) {
             subject.correlation = *correlation;
         }
-        record.verdict = verdict(&mut record, &aligned, &atlas);
+        let judged: Vec<_> = record
+            .subjects
+            .iter()
+            .enumerate()
+            .map(|(i, s)| Judged {
+                name: &s.name,
+                deformation: &s.verdict,
+                affine: aligned.verdicts.get(i),
+            })
+            .collect();
+        let (verdict, unlike) = judge(&atlas, &judged);
+        record.verdict = verdict;
+        for (subject, unlike) in record.subjects.iter_mut().zip(unlike) {
+            subject.outlying = unlike;
+        }
         record.sharpness = atlas.sharpness;
         record.scales = atlas.scales;
-        self.finish(staging, clock, record)
+        self.finish(staging, clock, record, labels.is_some())
     }
 
     fn parameters(&self) -> serde_json::Value {
@@ -250,14 +267,17 @@ impl Job<'_> {
         mut staging: Staging,
         mut clock: Clock,
         mut record: AtlasRecord,
+        labels: bool,
     ) -> Result<Outcome, Failure> {
-        for (role, name) in [
+        let outputs = [
             ("atlas", ATLAS),
             ("affine_mean", AFFINE_MEAN),
             ("variance", VARIANCE),
             ("log_jacobian", LOG_JACOBIAN),
+            ("labels", LABELS),
             ("record", RECORD),
-        ] {
+        ];
+        for (role, name) in outputs.into_iter().filter(|o| labels || o.1 != LABELS) {
             let path = staging.final_path(name).display().to_string();
             record.outputs.push(OutputRecord { role: role.to_owned(), path });
         }
@@ -293,104 +313,4 @@ fn subject(entry: &Entry, affine: &Affine, found: &Found) -> SubjectRecord {
         outlying: false,
         verdict: found.verdict.clone(),
     }
-}
-
-/// The largest root mean square of the mean logarithm of volume changes of an atlas without bias.
-const BIAS: f64 = 0.1;
-
-/// What interpolation may take from the correlation of subjects that are alike already.
-const LOSS: f64 = -0.005;
-
-/// Whether the atlas can be used; marks subjects that are unlike the others.
-fn verdict(record: &mut AtlasRecord, aligned: &Aligned, atlas: &Atlas) -> Verdict {
-    let mean = |when: usize| {
-        let sum: f64 = record.subjects.iter().map(|s| s.correlation[when]).sum();
-        sum / record.subjects.len().max(1) as f64
-    };
-    let gain = mean(1) - mean(0);
-    let mut checks = vec![
-        Check::new(
-            "gain of the mean correlation with the template",
-            gain,
-            format!("above {LOSS}"),
-            gain > LOSS,
-            "the deformations did not make the subjects more alike: look at them, try --similarity lncc or \
-             more iterations",
-        ),
-        Check::new(
-            "root mean square of the mean log Jacobian",
-            root_mean_square(&atlas.log_jacobian),
-            format!("at most {BIAS}"),
-            root_mean_square(&atlas.log_jacobian) <= BIAS,
-            "leave --no-centre out; use more smoothing",
-        ),
-    ];
-    let bad: Vec<&str> =
-        record.subjects.iter().filter(|s| !s.verdict.good).map(|s| s.name.as_str()).collect();
-    checks.push(Check::new(
-        "subjects whose deformation cannot be used",
-        bad.len() as f64,
-        "none",
-        bad.is_empty(),
-        &format!("look at {}; more smoothing, or leave them out", bad.join(", ")),
-    ));
-    let unlike = outlying(&record.subjects.iter().map(|s| s.correlation[1]).collect::<Vec<_>>());
-    for (subject, &unlike) in record.subjects.iter_mut().zip(&unlike) {
-        subject.outlying = unlike;
-    }
-    let mut remarks = Vec::new();
-    for subject in record.subjects.iter().filter(|s| s.outlying) {
-        remarks.push(format!(
-            "'{}' is unlike the others: its correlation with the template is {:.3}; look at it, and leave it \
-             out if it does not belong there",
-            subject.name, subject.correlation[1]
-        ));
-    }
-    for (subject, verdict) in record.subjects.iter().zip(&aligned.verdicts) {
-        if !verdict.good {
-            remarks.push(format!(
-                "the affine registration of '{}' to the mean: {}",
-                subject.name,
-                verdict.summary()
-            ));
-        }
-    }
-    Verdict::new(checks, remarks)
-}
-
-fn root_mean_square(image: &Volume<f32>) -> f64 {
-    let sum: f64 = image.data().iter().map(|&v| f64::from(v).powi(2)).sum();
-    (sum / image.data().len().max(1) as f64).sqrt()
-}
-
-/// The mean over all pairs of subjects of the mean Dice of the labels that both have.
-fn mean_overlap(labels: &[LabelMap]) -> Result<Option<f64>, Failure> {
-    let (mut sum, mut count) = (0.0, 0);
-    let rule = OverlapRule { min_voxels: 50, ..OverlapRule::default() };
-    for (i, a) in labels.iter().enumerate() {
-        for b in &labels[..i] {
-            if let Some(dice) = compare_labels(a, b, None, &rule)?.mean_dice {
-                sum += dice;
-                count += 1;
-            }
-        }
-    }
-    Ok((count > 0).then(|| sum / f64::from(count)))
-}
-
-/// The label that most maps have at each voxel, of several the smallest.
-fn most_frequent(labels: &[LabelMap]) -> Option<LabelMap> {
-    let first = labels.first()?;
-    let mut votes: BTreeMap<i32, usize> = BTreeMap::new();
-    let data = (0..first.data().len())
-        .map(|i| {
-            votes.clear();
-            for map in labels {
-                *votes.entry(map.data()[i]).or_default() += 1;
-            }
-            let most = votes.iter().max_by(|a, b| a.1.cmp(b.1).then(b.0.cmp(a.0)));
-            most.map_or(0, |(label, _)| *label)
-        })
-        .collect();
-    Volume::new(first.grid().clone(), data).ok()
 }

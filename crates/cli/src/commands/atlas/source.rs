@@ -1,11 +1,14 @@
 //! The subjects of an atlas as files.
 
+use crate::device;
 use crate::failure::Failure;
 use crate::files;
 use crate::list::Entry;
 use crate::progress::Talk;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use voxalign_compute::Memory;
 use voxalign_image::{Affine, Volume};
 use voxalign_io::image;
 use voxalign_population::PopulationError;
@@ -17,6 +20,9 @@ pub(super) struct Files {
     entries: Vec<Entry>,
     kept: Vec<OnceLock<Images>>,
     keep: bool,
+    talk: Talk,
+    /// Whether what is odd about a subject's headers was said.
+    told: Vec<AtomicBool>,
 }
 
 impl Files {
@@ -28,20 +34,20 @@ impl Files {
                 let info = image::read_info(path)?;
                 bytes += 4 * info.grid.len() as u64;
             }
-            // What is odd about a header is said once.
-            let _ = (talk, &entry.labels);
         }
         let subject = |e: &Entry| Subject {
             name: e.name.clone(),
             weight: e.weight,
             affine: Affine::identity(),
         };
-        let free = available_memory();
+        let free = device::host()?.memory().free;
         Ok(Self {
             subjects: entries.iter().map(subject).collect(),
             entries: entries.to_vec(),
             kept: entries.iter().map(|_| OnceLock::new()).collect(),
             keep: free.is_none_or(|free| bytes < free / 3),
+            talk,
+            told: entries.iter().map(|_| AtomicBool::new(false)).collect(),
         })
     }
 
@@ -57,10 +63,12 @@ impl Files {
             file: PathBuf::from(subject.to_string()),
             what: "there is no such subject".to_owned(),
         })?;
+        let told = self.told[subject].swap(true, Ordering::Relaxed);
+        let talk = if told { Talk::Quiet } else { self.talk };
         let read = |path: &Path| -> Result<Arc<Volume<f32>>, PopulationError> {
             let wrong =
                 |e: Failure| PopulationError::Input { file: path.to_owned(), what: e.to_string() };
-            files::image(path, Talk::Quiet).map(Arc::new).map_err(wrong)
+            files::image(path, talk).map(Arc::new).map_err(wrong)
         };
         Ok(Images {
             channels: entry.channels.iter().map(|p| read(p)).collect::<Result<_, _>>()?,
@@ -88,11 +96,4 @@ impl Source for Files {
     fn label(&self, subject: usize) -> PathBuf {
         self.entries.get(subject).map(|e| e.channels[0].clone()).unwrap_or_default()
     }
-}
-
-/// The memory that can be had, bytes, where the system tells.
-fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|k| k * 1024)
 }

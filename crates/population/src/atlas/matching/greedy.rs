@@ -154,16 +154,20 @@ impl<D: Device> Matching<D> for Greedy<D> {
         Ok(field)
     }
 
+    fn takes_shifts(&self) -> bool {
+        true
+    }
+
     fn precede(
         &mut self,
         device: &D,
         shift: &D::Buffer<f32>,
         state: &mut GreedyState<D>,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let mut out = device.alloc::<f32>(3 * state.dims.iter().product::<usize>())?;
         let step = Step { scale: [1.0; 3], limit: None };
         device.advance(&state.field, shift, &step, state.dims, &mut out)?;
         state.field = out;
-        Ok(true)
+        Ok(())
     }
 }

@@ -95,8 +95,4 @@ impl<D: Device> Matching<D> for Lddmm<D> {
     fn displacement(&mut self, _: &D, state: &mut LddmmState<D>) -> Result<D::Buffer<f32>> {
         Ok(state.path.displacement()?)
     }
-
-    fn precede(&mut self, _: &D, _: &D::Buffer<f32>, _: &mut LddmmState<D>) -> Result<bool> {
-        Ok(false)
-    }
 }

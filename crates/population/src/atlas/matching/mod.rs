@@ -109,15 +109,22 @@ pub trait Matching<D: Device>: Send {
     /// Memory that runs out.
     fn displacement(&mut self, device: &D, state: &mut Self::State) -> Result<D::Buffer<f32>>;
 
-    /// Lets a displacement of the template's grid go in front of that of a subject; `false` where the
-    /// model has no way to take it up before the end.
+    /// Whether a displacement can go [in front](Self::precede) of that of a subject before the end.
+    fn takes_shifts(&self) -> bool {
+        false
+    }
+
+    /// Lets a displacement of the template's grid go in front of that of a subject, where the model
+    /// [can](Self::takes_shifts).
     ///
     /// # Errors
     /// What fails on the device.
     fn precede(
         &mut self,
-        device: &D,
-        shift: &D::Buffer<f32>,
-        state: &mut Self::State,
-    ) -> Result<bool>;
+        _device: &D,
+        _shift: &D::Buffer<f32>,
+        _state: &mut Self::State,
+    ) -> Result<()> {
+        Ok(())
+    }
 }

@@ -112,8 +112,4 @@ impl<D: Device> Matching<D> for Symmetric<D> {
     fn displacement(&mut self, _: &D, state: &mut SymmetricState<D>) -> Result<D::Buffer<f32>> {
         Ok(state.middle.displacement(&self.grid, &mut state.undone)?)
     }
-
-    fn precede(&mut self, _: &D, _: &D::Buffer<f32>, _: &mut SymmetricState<D>) -> Result<bool> {
-        Ok(false)
-    }
 }
