@@ -8,19 +8,30 @@
 //! Sums over images are kept in [fixed point](voxalign_compute::ops::Accumulate).
 
 mod align;
+mod away;
 mod build;
+mod checkpoint;
 mod cohort;
+mod conclude;
+mod crew;
 mod labels;
 pub mod matching;
+mod measures;
+mod memory;
 mod options;
 mod outliers;
+mod prepare;
+mod snapshot;
 mod source;
 mod verdict;
 
 pub use align::{AlignOptions, Aligned, align};
-pub use build::{Atlas, Found, Sink, Times, build, iterate};
+pub use build::{Atlas, Construction, ENTROPY_BINS, Found, Sink, Times, build, iterate, unheard};
+pub use checkpoint::Checkpoints;
 pub use labels::{mean_overlap, most_frequent};
+pub use memory::{Level, MemoryOptions, MemoryPlan};
 pub use options::{AtlasOptions, Sharpness};
 pub use outliers::outlying;
-pub use source::{Images, InMemory, Source, Subject};
+pub use snapshot::{Slice, Snapshot};
+pub use source::{Images, InMemory, Size, Source, Subject};
 pub use verdict::{Judged, judge, root_mean_square};

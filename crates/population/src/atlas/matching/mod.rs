@@ -27,7 +27,19 @@ pub struct Template<D: Device> {
     pub channels: Vec<D::Buffer<f32>>,
 }
 
+/// What a subject keeps on a device.
+pub struct Buffers<'s, D: Device> {
+    /// What steps change.
+    pub changing: Vec<&'s mut D::Buffer<f32>>,
+    /// What they only look at: its images at the scale.
+    pub fixed: Vec<&'s mut D::Buffer<f32>>,
+}
+
 /// A model of deformation, with what the subjects share.
+///
+/// A subject can be taken off the device between two calls: all that it has there are its
+/// [buffers](Self::buffers), which may be empty meanwhile, and what else it keeps are
+/// [numbers](Self::numbers).
 pub trait Matching<D: Device>: Send {
     /// What a subject keeps.
     type State: Send;
@@ -37,17 +49,18 @@ pub trait Matching<D: Device>: Send {
         true
     }
 
-    /// A subject that starts: its calibrated images at full resolution, and the map from the world of
-    /// the atlas to theirs.
+    /// Bytes that a subject keeps on the device at the finest scale, of a template of `template` voxels
+    /// and images of `images` voxels in all.
+    fn bytes_each(&self, template: u64, images: u64) -> u64;
+
+    /// Bytes that the subjects share at the finest scale, roughly.
+    fn bytes_shared(&self, template: u64, channels: u64) -> u64;
+
+    /// A subject that starts, and the map from the world of the atlas to that of its images.
     ///
     /// # Errors
-    /// Maps that the model cannot use; memory that runs out.
-    fn begin(
-        &mut self,
-        device: &D,
-        images: Vec<DeviceImage<D>>,
-        affine: Affine,
-    ) -> Result<Self::State>;
+    /// Memory that runs out.
+    fn begin(&mut self, device: &D, affine: Affine) -> Result<Self::State>;
 
     /// Makes room for a scale, of which `grid` is the grid.
     ///
@@ -55,14 +68,44 @@ pub trait Matching<D: Device>: Send {
     /// Memory that runs out.
     fn to_scale(&mut self, device: &D, scale: &Scale, grid: &Grid) -> Result<()>;
 
-    /// Brings a subject to the scale that the model was brought to.
+    /// Brings a subject to the scale that the model was brought to, with its images there.
     ///
     /// # Errors
     /// Memory that runs out.
-    fn refine(&mut self, device: &D, state: &mut Self::State) -> Result<()>;
+    fn refine(
+        &mut self,
+        device: &D,
+        images: Vec<DeviceImage<D>>,
+        state: &mut Self::State,
+    ) -> Result<()>;
+
+    /// What a subject keeps on the device; always the same buffers in the same order at a scale.
+    fn buffers<'s>(&self, state: &'s mut Self::State) -> Buffers<'s, D>;
+
+    /// What a subject keeps beside its buffers.
+    fn numbers(&self, state: &Self::State) -> Vec<f64> {
+        let _ = state;
+        Vec::new()
+    }
+
+    /// Gives a subject at the scale at hand the [numbers](Self::numbers) that it had before, and room for
+    /// the buffers that belong to them.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    fn set_numbers(&self, device: &D, state: &mut Self::State, numbers: &[f64]) -> Result<()> {
+        let _ = (device, state, numbers);
+        Ok(())
+    }
+
+    /// Whether [`step`](Self::step) needs to be given where the subject is.
+    fn needs_warped(&self) -> bool {
+        false
+    }
 
     /// Makes one step of a subject towards the template. `warped` is where the subject is, from
-    /// [`warp`](Self::warp), and `weights` what its voxels count there. The energy before the step.
+    /// [`warp`](Self::warp), where that is [needed](Self::needs_warped), and `weights` what its voxels count
+    /// there. The energy before the step.
     ///
     /// # Errors
     /// What fails on the device.

@@ -102,6 +102,24 @@ impl<D: Device> Path<D> {
         Self { storage, ..self }
     }
 
+    /// Exchanges the moving images for the next scale; without any it keeps those of the scale at hand.
+    pub fn set_moving(&mut self, images: Vec<DeviceImage<D>>) {
+        self.moving = images;
+    }
+
+    /// The velocities in single precision and the moving images at the scale at hand: what the path
+    /// consists of. Nothing of it is in [half precision](Storage::Half) for [full storage](Storage::Full).
+    pub fn buffers(&mut self) -> (Vec<&mut D::Buffer<f32>>, Vec<&mut D::Buffer<f32>>) {
+        let velocities = self.velocities.iter_mut().filter_map(Kept::single).collect();
+        (velocities, self.moved.iter_mut().map(|m| &mut m.image.values).collect())
+    }
+
+    /// Lets go what the moving images are compared with.
+    pub fn clear_references(&mut self) {
+        self.at_scale.clear();
+        self.weights = None;
+    }
+
     /// Exchanges what the moving images are compared with, at the scale at hand: images on its grid.
     /// A path that is made without fixed images needs them at every scale.
     ///
@@ -220,7 +238,8 @@ impl<D: Device> Deformation for Path<D> {
         }
         for image in &self.moving {
             let image = image.at(&device, target)?;
-            self.moved.push(Moved::new(&device, image, &grid, &self.affine)?);
+            // The images on the grid are made for all times, and kept by what makes steps.
+            self.moved.push(Moved::without_values(&device, image, &grid, &self.affine)?);
         }
         let (from, to) = (self.dims, grid.dims());
         let (old, new) = (self.spacing, relative_spacing(&grid));
