@@ -280,6 +280,7 @@ impl<D: Device> Mover<D> {
                 std::mem::swap(&mut self.velocity, &mut kept.velocity);
                 std::mem::swap(&mut self.step, &mut kept.step);
                 std::mem::swap(&mut self.last_energy, &mut kept.last_energy);
+                self.solver.start_from_last();
             }
             None => {
                 let velocity = device.alloc(3 * self.dims.iter().product::<usize>())?;
