@@ -1,4 +1,4 @@
-//! The frame of a page of measurements, and the facts of a machine.
+//! The frame of a page without a script, and the facts of a machine.
 
 use crate::html::{bytes, escape, shell, table};
 use crate::record::HostRecord;
@@ -9,7 +9,7 @@ pub(crate) fn head(title: &str, program: &str, host: &HostRecord) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'\">\
+         img-src data:; style-src 'unsafe-inline'\">\
          <title>{title} on {device}</title><style>{}</style></head><body>\
          <div class=\"page\"><header><h1>{title}</h1><p>{device}</p><p>{}</p></header><main>",
         include_str!("style.css"),

@@ -3,8 +3,8 @@
 //! [`RunRecord`] is `result.json`, the record of a run: versions, command, inputs with checksums,
 //! parameters, transform, stages, figures and verdict. [`affine::render`] makes one HTML file of a
 //! record and its images that opens offline in any browser, [`deform::render`] one of a deformable
-//! registration, [`bench::render`], [`curves::render`] and [`timeline::render`] pages of
-//! measurements.
+//! registration, [`regression::render`] and [`stability::render`] ones of many atlases,
+//! [`bench::render`], [`curves::render`] and [`timeline::render`] pages of measurements.
 //!
 //! Nothing is written here: records and pages are text. The same input gives the same bytes. Images of
 //! a report are on the grid of the fixed image; resampling them is the caller's work. In records
@@ -65,7 +65,12 @@ mod mask;
 mod page;
 mod picture;
 mod plane;
+mod plot;
+mod provenance;
 pub mod record;
+pub mod regression;
+mod slices;
+pub mod stability;
 mod studio;
 pub mod timeline;
 mod window;
@@ -75,8 +80,12 @@ pub use affine::AffineReport;
 pub use atlas::{AtlasRecord, SubjectRecord};
 pub use deform::DeformReport;
 pub use error::{ReportError, Result};
+pub use provenance::Provenance;
 pub use record::{
     DeformationRecord, GpuRecord, GridRecord, HostRecord, InputRecord, OutputRecord, RECORD_FORMAT,
     RunRecord, TransformRecord,
 };
+pub use regression::RegressionRecord;
+pub use slices::MiddleSlices;
+pub use stability::StabilityRecord;
 pub use studio::Images;

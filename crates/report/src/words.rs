@@ -6,10 +6,15 @@ use crate::mask;
 use crate::record::{RunRecord, TransformRecord};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use voxalign_register::Verdict;
 
 /// The verdict with its checks and remarks.
 pub(crate) fn verdict(record: &RunRecord) -> String {
-    let verdict = &record.verdict;
+    judged(&record.verdict, mask::sentence(record))
+}
+
+/// A verdict with its checks and remarks, and a note in HTML.
+pub(crate) fn judged(verdict: &Verdict, note: Option<&str>) -> String {
     let failed = verdict.checks.iter().filter(|c| !c.passed).count();
     let (class, symbol, word, line) = if verdict.good {
         let line = match verdict.checks.len() {
@@ -30,8 +35,8 @@ pub(crate) fn verdict(record: &RunRecord) -> String {
          <span class=\"symbol\" aria-hidden=\"true\">{symbol}</span><div><h2>Verdict: {word}</h2>\
          <p>{line}</p></div></div>"
     );
-    if let Some(counted) = mask::sentence(record) {
-        let _ = write!(out, "<p class=\"note\">{counted}</p>");
+    if let Some(note) = note {
+        let _ = write!(out, "<p class=\"note\">{note}</p>");
     }
     if !verdict.checks.is_empty() {
         let rows: Vec<_> = verdict

@@ -3,7 +3,7 @@
 
 use super::crew::UNIT;
 use super::prepare::{onto, prepared};
-use super::source::{Images, Source, Subject, check_subjects};
+use super::source::{Images, Size, Source, Subject, check_subjects};
 use crate::error::{PopulationError, Result};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -66,6 +66,10 @@ impl Source for Placed<'_> {
 
     fn load(&self, subject: usize) -> Result<Images> {
         self.from.load(subject)
+    }
+
+    fn size(&self, subject: usize) -> Result<Size> {
+        self.from.size(subject)
     }
 
     fn label(&self, subject: usize) -> std::path::PathBuf {

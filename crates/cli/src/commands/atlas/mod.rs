@@ -1,7 +1,10 @@
 //! `voxalign atlas`: builds the unbiased mean of many images.
 
 mod job;
+mod prepared;
+mod regress;
 mod source;
+mod stability;
 mod table;
 
 use crate::args::RunArgs;
@@ -13,6 +16,9 @@ use crate::list;
 use crate::registration::MatchingArgs;
 use clap::{Args, ValueEnum};
 use job::Job;
+use prepared::Study;
+use regress::{RegressArgs, Regression};
+use stability::{StabilityArgs, Test};
 use std::path::PathBuf;
 use voxalign_population::atlas::{AlignOptions, AtlasOptions};
 use voxalign_register::linear::AffineOptions;
@@ -29,6 +35,10 @@ Examples:
       images that share a space already
   voxalign atlas t1/*.nii.gz -o atlas --align rigid --schedule 4x50,2x30
       the sizes of the subjects stay to the deformations
+  voxalign atlas --list subjects.csv -o atlas --regress age --at 65,70,75,80 --bandwidth 5
+      the atlas at each of these ages, and the volumes of labels over them
+  voxalign atlas t1/*.nii.gz -o test --stability 2..14 --cohorts 100
+      how many subjects an atlas needs: 100 of randomly chosen ones, of 2 each to 14 each
 
 The list is CSV with a header line: the column path, and any of name, weight, mask (voxels above 0
 count), labels (a label map, to report the overlap), channel2, channel3, ... (further images of the
@@ -48,6 +58,8 @@ Written to DIR (older files of these names are replaced):
   subjects/NAME/warped.nii.gz         the subject on the grid of the atlas, calibrated
   subjects/NAME/jacobian.nii.gz       Jacobian determinant of the warp
   result.json                         verdict, subjects, energies, parameters, checksums
+With --regress: at_VALUE/ with the images above for each value, volumes.csv, report.html, result.json.
+With --stability: cohorts.csv (a row an atlas), sizes.csv (a row a size), report.html, result.json.
 To carry a subject to the atlas: voxalign apply -i SUBJECT -r atlas.nii.gz
 -t subjects/NAME/warp.nii.gz -t subjects/NAME/affine.tfm -o w.nii.gz
 
@@ -111,6 +123,11 @@ pub(crate) struct AtlasArgs {
     /// Write atlas and record only, nothing for each subject
     #[arg(long, help_heading = "Output")]
     no_subjects: bool,
+
+    #[command(flatten)]
+    regress: RegressArgs,
+    #[command(flatten)]
+    stability: StabilityArgs,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -153,6 +170,23 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<Outcome, Failure> {
         spacing: args.spacing,
         grid: args.reference.as_deref().map(files::grid).transpose()?,
     };
+    let list = args.list.as_deref();
+    let study = |entries, align, options| Study {
+        entries,
+        list,
+        output: &args.output,
+        align,
+        options,
+        talk: args.run.talk(),
+    };
+    if let Some(column) = &args.regress.regress {
+        let study = study(entries, align, options);
+        return Regression::new(&args.regress, column, study)?.run(&args.run.machine(Auto::Gpu)?);
+    }
+    if let Some(sizes) = &args.stability.stability {
+        let study = study(entries, align, options);
+        return Test::new(&args.stability, sizes, study)?.run(&args.run.machine(Auto::Gpu)?);
+    }
     let job = Job {
         entries,
         list: args.list.as_deref(),

@@ -1,0 +1,415 @@
+//! `voxalign atlas --regress`: the atlas at several values of a covariate.
+
+mod files;
+mod gathered;
+
+use super::prepared::{Prepared, Study, weighted_atlas};
+use crate::args::number;
+use crate::device::Machine;
+use crate::failure::{Failure, Outcome};
+use crate::files::labels;
+use crate::list::Entry;
+use crate::output;
+use crate::progress::{Printer, Talk};
+use crate::registration::{
+    self, Clock, RECORD, REPORT, check_outputs, peak_memory, refuse, write_text,
+};
+use crate::staging::Staging;
+use clap::Args;
+use files::{FILES, csv, print, write};
+use gathered::Gathered;
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use voxalign_compute::{Device, on_device};
+use voxalign_population::atlas::{
+    FEW_SUBJECTS, Kernel, effective_number, label_volumes, largest_labels, mean_overlap,
+    most_weight, root_mean_square,
+};
+use voxalign_register::{Check, Verdict};
+use voxalign_report::regression::{
+    self, ObservationRecord, RegressionRecord, RegressionReport, ValueRecord, VolumeCurve,
+};
+use voxalign_report::{GridRecord, MiddleSlices, OutputRecord, Provenance, ReportError};
+
+/// Points of the curve of a volume.
+const CURVE: usize = 201;
+/// Labels whose volumes are shown where none are chosen.
+const LABELS: usize = 12;
+const VOLUMES: &str = "volumes.csv";
+
+/// Atlases along a covariate.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Atlases along a covariate")]
+pub(crate) struct RegressArgs {
+    /// A column of numbers of the list, such as age: build the atlas at each value of --at, in which
+    /// subjects count the more the nearer their number is
+    #[arg(long, value_name = "COLUMN", requires_all = ["at", "bandwidth", "list"])]
+    pub(super) regress: Option<String>,
+    /// The values; their atlases are in at_VALUE
+    #[arg(
+        long,
+        value_name = "VALUE,...",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        requires = "regress"
+    )]
+    at: Vec<At>,
+    /// Standard deviation of the Gaussian weights, in the units of the column
+    #[arg(long, value_name = "WIDTH", value_parser = super::above_zero, requires = "regress")]
+    bandwidth: Option<f64>,
+    /// Labels whose volumes are told over the column, where the list has label maps [default: the
+    /// twelve largest that all have]
+    #[arg(
+        long,
+        value_name = "LABEL,...",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        requires = "regress"
+    )]
+    volumes: Vec<i32>,
+}
+
+/// A value as it was written.
+#[derive(Debug, Clone, PartialEq)]
+struct At {
+    text: String,
+    value: f64,
+}
+
+impl FromStr for At {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(Self { text: text.trim().to_owned(), value: number(text)? })
+    }
+}
+
+impl At {
+    /// The folder of its atlas.
+    fn folder(&self) -> String {
+        format!("at_{}", self.text)
+    }
+}
+
+/// Atlases along a covariate that are to be built.
+pub(super) struct Regression<'a> {
+    pub(super) study: Study<'a>,
+    column: String,
+    at: &'a [At],
+    kernel: Kernel,
+    volumes: &'a [i32],
+}
+
+/// What is kept of the atlas at a value.
+struct Made {
+    record: ValueRecord,
+    slices: MiddleSlices,
+}
+
+impl<'a> Regression<'a> {
+    /// The regression that was asked for; checks all that can be checked before a device is started.
+    pub(super) fn new(
+        args: &'a RegressArgs,
+        column: &str,
+        study: Study<'a>,
+    ) -> Result<Self, Failure> {
+        // The names of columns are in small letters.
+        let column = column.to_lowercase();
+        let list = study.list.map(|l| l.display().to_string()).unwrap_or_default();
+        for entry in &study.entries {
+            if !entry.covariates.contains_key(&column) {
+                let mut others: Vec<_> =
+                    study.entries.iter().flat_map(|e| e.covariates.keys()).collect();
+                others.sort();
+                others.dedup();
+                let others: Vec<_> = others.into_iter().filter(|c| **c != column).collect();
+                let known = match others.first() {
+                    Some(_) => format!(
+                        " (columns of numbers: {})",
+                        others.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ")
+                    ),
+                    None => String::new(),
+                };
+                return Err(Failure::input(format!(
+                    "the list '{list}': '{}' has no number in the column '{column}'{known}; fill it in, or \
+                     leave the line out",
+                    entry.name
+                )));
+            }
+        }
+        for (i, at) in args.at.iter().enumerate() {
+            if args.at[..i].iter().any(|other| other.value == at.value) {
+                return Err(Failure::input(format!(
+                    "--at has {} twice; give each value once",
+                    at.text
+                )));
+            }
+        }
+        let with_labels = study.entries.iter().any(|e| e.labels.is_some());
+        refuse(
+            !args.volumes.is_empty() && !with_labels,
+            "--volumes",
+            "lists with a column labels",
+        )?;
+        let kernel = Kernel::gaussian(args.bandwidth.unwrap_or_default())?;
+        let all = Self { study, column, at: &args.at, kernel, volumes: &args.volumes };
+        for at in all.at {
+            all.weights(&all.study.entries, at)?;
+        }
+        let mut names: Vec<String> = [RECORD, REPORT, VOLUMES].map(str::to_owned).to_vec();
+        for at in all.at {
+            names.extend(FILES.map(|(_, name)| format!("{}/{name}", at.folder())));
+        }
+        let names = names.iter().map(String::as_str);
+        check_outputs(all.study.output, names, all.study.files().into_iter())?;
+        Ok(all)
+    }
+
+    /// What each subject counts at a value.
+    fn weights(&self, entries: &[Entry], at: &At) -> Result<Vec<f64>, Failure> {
+        let own: Vec<f64> = entries.iter().map(|e| e.weight).collect();
+        Ok(self.kernel.weights(&self.values(entries), &own, at.value)?)
+    }
+
+    /// The covariate of each subject.
+    fn values(&self, entries: &[Entry]) -> Vec<f64> {
+        let of = |e: &Entry| e.covariates.get(&self.column).copied().unwrap_or(f64::NAN);
+        entries.iter().map(of).collect()
+    }
+
+    /// Does it all and prints the table.
+    pub(super) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
+        on_device!(&machine.device, |device| self.run_on(device, machine))
+    }
+
+    fn run_on<D: Device>(&self, device: &D, machine: &Machine) -> Result<Outcome, Failure> {
+        let mut clock = Clock::start();
+        let printer = Printer::new(self.study.talk);
+        let mut staging = Staging::new(self.study.output)?;
+        // Before anything that takes long.
+        let volumes = self.measured()?;
+        let labels = self.labels(&volumes)?;
+        clock.lap("volumes");
+        let prepared = self.study.prepare(device, &printer, &mut clock)?;
+        let observed = self.observations(&prepared.entries, &volumes);
+        let mut made = Vec::new();
+        for (i, at) in self.at.iter().enumerate() {
+            let weights = self.weights(&prepared.entries, at)?;
+            printer.say(
+                Talk::Normal,
+                &format!(
+                    "atlas {} of {}, {} {}: {} subjects, effective number {:.1}",
+                    i + 1,
+                    self.at.len(),
+                    self.column,
+                    at.text,
+                    weights.iter().filter(|w| **w > 0.0).count(),
+                    effective_number(&weights)
+                ),
+            );
+            made.push(self.one(device, &prepared, at, &weights, &printer, &mut staging)?);
+            clock.lap("register");
+        }
+        printer.finish();
+        let (atlases, slices): (Vec<_>, Vec<_>) =
+            made.into_iter().map(|m| (m.record, m.slices)).unzip();
+        let run = registration::record("voxalign atlas", machine, prepared.inputs);
+        let record = RegressionRecord {
+            provenance: Provenance::from(run),
+            parameters: self.study.parameters(),
+            covariate: self.column.clone(),
+            bandwidth: self.kernel.bandwidth(),
+            grid: GridRecord::from(&prepared.aligned.grid),
+            curves: self.curves(&observed, &labels),
+            observations: observed,
+            verdict: verdict(&self.column, &atlases),
+            atlases,
+            timings: BTreeMap::new(),
+            peak_memory_bytes: None,
+            outputs: Vec::new(),
+        };
+        self.finish(staging, clock, record, &slices)
+    }
+
+    /// The volumes of each subject's labels, by its name; of those that have a map.
+    fn measured(&self) -> Result<BTreeMap<String, BTreeMap<i32, f64>>, Failure> {
+        let mut all = BTreeMap::new();
+        for entry in &self.study.entries {
+            if let Some(path) = &entry.labels {
+                all.insert(entry.name.clone(), label_volumes(&labels(path)?));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The subjects with the volumes of their labels.
+    fn observations(
+        &self,
+        entries: &[Entry],
+        volumes: &BTreeMap<String, BTreeMap<i32, f64>>,
+    ) -> Vec<ObservationRecord> {
+        let one = |(entry, value): (&Entry, f64)| ObservationRecord {
+            name: entry.name.clone(),
+            weight: entry.weight,
+            value,
+            volumes: volumes.get(&entry.name).cloned().unwrap_or_default(),
+        };
+        entries.iter().zip(self.values(entries)).map(one).collect()
+    }
+
+    /// The labels whose volumes are told.
+    fn labels(&self, volumes: &BTreeMap<String, BTreeMap<i32, f64>>) -> Result<Vec<i32>, Failure> {
+        if self.volumes.is_empty() {
+            return Ok(largest_labels(&volumes.values().cloned().collect::<Vec<_>>(), LABELS));
+        }
+        for label in self.volumes {
+            if !volumes.values().any(|v| v.contains_key(label)) {
+                return Err(Failure::input(format!(
+                    "--volumes {label}: no label map has this label; leave it out, or choose another"
+                )));
+            }
+        }
+        Ok(self.volumes.to_vec())
+    }
+
+    /// The kernel regression of the volumes over the covariate. A subject whose map lacks a label has
+    /// none of it; one without a map says nothing.
+    fn curves(&self, observed: &[ObservationRecord], labels: &[i32]) -> Vec<VolumeCurve> {
+        let mapped: Vec<_> = observed.iter().filter(|o| !o.volumes.is_empty()).collect();
+        let values: Vec<f64> = mapped.iter().map(|o| o.value).collect();
+        let own: Vec<f64> = mapped.iter().map(|o| o.weight).collect();
+        let all = || values.iter().copied().chain(self.at.iter().map(|a| a.value));
+        let (low, high) =
+            (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+        let curve = |&label: &i32| {
+            let volumes: Vec<f64> =
+                mapped.iter().map(|o| o.volumes.get(&label).copied().unwrap_or(0.0)).collect();
+            let at = |i: usize| low + (high - low) * i as f64 / (CURVE - 1) as f64;
+            let point = |i| {
+                let y = self.kernel.regression(&values, &own, &volumes, at(i))?;
+                Some([at(i), y])
+            };
+            VolumeCurve { label, points: (0..CURVE).filter_map(point).collect() }
+        };
+        labels.iter().map(curve).collect()
+    }
+
+    /// Builds the atlas at a value and writes its images.
+    fn one<D: Device>(
+        &self,
+        device: &D,
+        prepared: &Prepared,
+        at: &At,
+        weights: &[f64],
+        printer: &Printer,
+        staging: &mut Staging,
+    ) -> Result<Made, Failure> {
+        let mut gathered = Gathered::default();
+        let mut found =
+            |number: usize, found| gathered.take(device, prepared, number, weights[number], found);
+        let options = &self.study.options;
+        let atlas = weighted_atlas(device, prepared, options, weights, printer, &mut found)?;
+        let labels = most_weight(&gathered.after, &gathered.weights);
+        write(staging, &at.folder(), &atlas, labels.as_ref())?;
+
+        let mut figures = BTreeMap::new();
+        for (when, end) in [("before", atlas.ends[0]), ("after", atlas.ends[1])] {
+            figures.insert(format!("entropy_{when}"), end.entropy);
+            figures.insert(format!("gradient_energy_{when}"), end.gradient_energy);
+        }
+        figures.insert("log_jacobian_rms".to_owned(), root_mean_square(&atlas.log_jacobian));
+        for (when, maps) in [("before", &gathered.before), ("after", &gathered.after)] {
+            if let Some(dice) = mean_overlap(maps)? {
+                figures.insert(format!("label_overlap_{when}"), dice);
+            }
+        }
+        let (verdict, unlike) = gathered.judge(prepared, &atlas);
+        let mut subjects = gathered.subjects;
+        for ((subject, correlation), unlike) in
+            subjects.iter_mut().zip(&atlas.correlations).zip(unlike)
+        {
+            (subject.correlation, subject.outlying) = (*correlation, unlike);
+        }
+        let record = ValueRecord {
+            at: at.value,
+            folder: at.folder(),
+            effective_number: effective_number(weights),
+            subjects,
+            volumes: labels.as_ref().map(label_volumes).unwrap_or_default(),
+            figures,
+            verdict,
+            sharpness: atlas.sharpness,
+            scales: atlas.scales,
+        };
+        Ok(Made { record, slices: MiddleSlices::of(&atlas.template[0]) })
+    }
+
+    fn finish(
+        &self,
+        mut staging: Staging,
+        mut clock: Clock,
+        mut record: RegressionRecord,
+        slices: &[MiddleSlices],
+    ) -> Result<Outcome, Failure> {
+        write_text(&mut staging, VOLUMES, &csv(&record)?)?;
+        let mut told = |role: &str, name: &str| {
+            let path = staging.final_path(name).display().to_string();
+            record.outputs.push(OutputRecord { role: role.to_owned(), path });
+        };
+        for atlas in &record.atlases {
+            for (role, name) in
+                FILES.iter().filter(|f| f.0 != "labels" || !atlas.volumes.is_empty())
+            {
+                told(role, &format!("{}/{name}", atlas.folder));
+            }
+        }
+        told("volumes", VOLUMES);
+        told("report", REPORT);
+        told("record", RECORD);
+        let internal = |e: ReportError| Failure::Internal(e.to_string());
+        let page = regression::render(&RegressionReport { record: &record, atlases: slices });
+        write_text(&mut staging, REPORT, &page.map_err(internal)?)?;
+        clock.lap("report");
+        clock.total();
+        record.timings = clock.laps();
+        record.peak_memory_bytes = peak_memory();
+        write_text(&mut staging, RECORD, &record.to_json())?;
+        staging.commit()?;
+        let good = record.verdict.good;
+        if self.study.talk > Talk::Quiet {
+            print(&record);
+            output::line(&format!("results are in {}", self.study.output.display()));
+        } else if !good {
+            output::note(&format!("verdict: {}", record.verdict.summary()));
+        }
+        Ok(if good { Outcome::Good } else { Outcome::Bad })
+    }
+}
+
+/// The verdict on all atlases.
+fn verdict(column: &str, atlases: &[ValueRecord]) -> Verdict {
+    let bad: Vec<String> =
+        atlases.iter().filter(|a| !a.verdict.good).map(|a| a.folder.clone()).collect();
+    let check = Check::new(
+        "atlases that cannot be used",
+        bad.len() as f64,
+        "none",
+        bad.is_empty(),
+        &format!("see what the record says of {}", bad.join(", ")),
+    );
+    let mut remarks = Vec::new();
+    for atlas in atlases {
+        if atlas.effective_number < FEW_SUBJECTS {
+            remarks.push(format!(
+                "{column} {}: the effective number of subjects is {:.1}, so that this atlas shows some \
+                 persons more than the population; use a larger --bandwidth or more subjects near {}",
+                atlas.at, atlas.effective_number, atlas.at
+            ));
+        }
+        for check in atlas.verdict.checks.iter().filter(|c| !c.passed) {
+            remarks.push(format!("{column} {}: {} is {}", atlas.at, check.name, check.value));
+        }
+        remarks.extend(atlas.verdict.remarks.iter().map(|r| format!("{column} {}: {r}", atlas.at)));
+    }
+    Verdict::new(vec![check], remarks)
+}

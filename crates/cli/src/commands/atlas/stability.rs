@@ -1,0 +1,401 @@
+//! `voxalign atlas --stability`: how many subjects an atlas needs.
+
+use super::prepared::{Prepared, Study, weighted_atlas};
+use crate::device::Machine;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Table};
+use crate::progress::{Printer, Talk};
+use crate::registration::{
+    self, Clock, RECORD, REPORT, check_outputs, peak_memory, refuse, write_text,
+};
+use crate::staging::Staging;
+use clap::Args;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::str::FromStr;
+use std::time::Instant;
+use voxalign_compute::{Device, on_device};
+use voxalign_population::atlas::{
+    Cohorts, Found, Judged, STABLE_PART, Spread, draw_cohorts, judge, stable_from,
+};
+use voxalign_register::{Check, Event, Progress, Verdict};
+use voxalign_report::stability::{
+    self, CohortRecord, SizePictures, SizeRecord, StabilityRecord, StabilityReport,
+};
+use voxalign_report::{GridRecord, MiddleSlices, OutputRecord, Provenance, ReportError};
+
+const COHORTS: &str = "cohorts.csv";
+const SIZES: &str = "sizes.csv";
+/// Sizes of which the report has pictures.
+const PICTURES: usize = 6;
+/// The part of all atlases that may be bad.
+const BAD: f64 = 0.05;
+
+/// How many subjects an atlas needs.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Test of stability")]
+pub(crate) struct StabilityArgs {
+    /// Build atlases of randomly chosen subjects instead of one of all, of each of these numbers of
+    /// them, and tell how sharp they are: a range such as 2..14, which has both ends, or 2,4,8
+    #[arg(long, value_name = "FROM..TO", conflicts_with = "regress")]
+    pub(super) stability: Option<Sizes>,
+    /// How many atlases of each number of subjects [default: 100]
+    #[arg(long, value_name = "N", requires = "stability",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    cohorts: Option<u32>,
+    /// Chooses the subjects; the same number chooses the same ones [default: 0]
+    #[arg(long, value_name = "N", requires = "stability")]
+    seed: Option<u64>,
+}
+
+/// Numbers of subjects, ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sizes(Vec<usize>);
+
+impl FromStr for Sizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let whole = |part: &str| {
+            let number = part.trim().parse::<usize>().ok().filter(|n| (2..=100_000).contains(n));
+            number.ok_or_else(|| format!("'{part}' is no whole number of 2 or more"))
+        };
+        let mut sizes = Vec::new();
+        for part in text.split(',') {
+            match part.split_once("..") {
+                Some((from, to)) => {
+                    let (from, to) = (whole(from)?, whole(to.trim_start_matches('='))?);
+                    if from > to {
+                        return Err(format!("'{part}' goes down; write {to}..{from}"));
+                    }
+                    sizes.extend(from..=to);
+                }
+                None => sizes.push(whole(part)?),
+            }
+        }
+        sizes.sort_unstable();
+        sizes.dedup();
+        Ok(Self(sizes))
+    }
+}
+
+/// A test that is to be made.
+pub(super) struct Test<'a> {
+    pub(super) study: Study<'a>,
+    cohorts: Vec<Cohorts>,
+    seed: u64,
+    asked: usize,
+}
+
+/// Listens for one step of a cohort: to nothing but the wish to stop.
+struct Within<'a>(&'a Printer);
+
+impl Progress for Within<'_> {
+    fn event(&self, _: &Event<'_>) {}
+
+    fn stop(&self) -> bool {
+        self.0.stop()
+    }
+}
+
+impl<'a> Test<'a> {
+    /// The test that was asked for; checks all that can be checked before a device is started.
+    pub(super) fn new(
+        args: &StabilityArgs,
+        sizes: &Sizes,
+        study: Study<'a>,
+    ) -> Result<Self, Failure> {
+        let (seed, asked) = (args.seed.unwrap_or(0), args.cohorts.unwrap_or(100) as usize);
+        refuse(study.entries.len() < 2, "--stability", "two subjects or more")?;
+        let draw = |&size: &usize| draw_cohorts(study.entries.len(), size, asked, seed);
+        let cohorts = sizes.0.iter().map(draw).collect::<Result<Vec<_>, _>>()?;
+        let names = [COHORTS, SIZES, RECORD, REPORT].into_iter();
+        check_outputs(study.output, names, study.files().into_iter())?;
+        Ok(Self { study, cohorts, seed, asked })
+    }
+
+    /// Does it all and prints the table.
+    pub(super) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
+        on_device!(&machine.device, |device| self.run_on(device, machine))
+    }
+
+    fn run_on<D: Device>(&self, device: &D, machine: &Machine) -> Result<Outcome, Failure> {
+        let mut clock = Clock::start();
+        let printer = Printer::new(self.study.talk);
+        let staging = Staging::new(self.study.output)?;
+        for few in self.cohorts.iter().filter(|c| c.members.len() < self.asked) {
+            printer.say(
+                Talk::Normal,
+                &format!(
+                    "{} of {} subjects: there are {} different cohorts only, fewer than the {} asked for; all \
+                     are taken",
+                    few.size,
+                    self.study.entries.len(),
+                    few.members.len(),
+                    self.asked
+                ),
+            );
+        }
+        let prepared = self.study.prepare(device, &printer, &mut clock)?;
+        let (mut sizes, mut pictures) = (Vec::new(), Vec::new());
+        let shown = shown(self.cohorts.len());
+        for (index, cohorts) in self.cohorts.iter().enumerate() {
+            let (size, picture) =
+                self.size(device, &prepared, cohorts, (index, shown.contains(&index)), &printer)?;
+            sizes.push(size);
+            pictures.extend(picture);
+            clock.lap("register");
+        }
+        printer.finish();
+        let run = registration::record("voxalign atlas", machine, prepared.inputs);
+        let means: Vec<_> = sizes.iter().map(|s| (s.size, s.atlas.mean)).collect();
+        let stable = stable_from(&means, STABLE_PART);
+        let record = StabilityRecord {
+            provenance: Provenance::from(run),
+            parameters: self.study.parameters(),
+            seed: self.seed,
+            grid: GridRecord::from(&prepared.aligned.grid),
+            subjects: prepared.entries.iter().map(|e| e.name.clone()).collect(),
+            verdict: self.verdict(&sizes, stable),
+            sizes,
+            stable_part: STABLE_PART,
+            stable_from: stable,
+            timings: BTreeMap::new(),
+            peak_memory_bytes: None,
+            outputs: Vec::new(),
+        };
+        self.finish(staging, clock, record, &pictures)
+    }
+
+    /// Builds the atlases of a size.
+    fn size<D: Device>(
+        &self,
+        device: &D,
+        prepared: &Prepared,
+        cohorts: &Cohorts,
+        (index, with_picture): (usize, bool),
+        printer: &Printer,
+    ) -> Result<(SizeRecord, Option<SizePictures>), Failure> {
+        let (began, name) = (Instant::now(), format!("{} subjects", cohorts.size));
+        let (count, value) = (self.cohorts.len(), "entropy");
+        printer.event(&Event::StageStart { index, count, name: &name, counts: "atlases", value });
+        let mut picture = None;
+        let mut all: Vec<CohortRecord> = Vec::new();
+        for members in &cohorts.members {
+            let mut weights = vec![0.0; prepared.entries.len()];
+            for &member in members {
+                weights[member] = prepared.entries[member].weight;
+            }
+            let mut verdicts = Vec::new();
+            let mut found = |number: usize, found: Found| {
+                verdicts.push((number, found.verdict));
+                Ok(())
+            };
+            let (options, within) = (&self.study.options, Within(printer));
+            let atlas = weighted_atlas(device, prepared, options, &weights, &within, &mut found)?;
+            let judged: Vec<_> = verdicts
+                .iter()
+                .map(|(number, verdict)| Judged {
+                    name: &prepared.entries[*number].name,
+                    deformation: verdict,
+                    affine: None,
+                })
+                .collect();
+            all.push(CohortRecord {
+                members: members.clone(),
+                entropy_affine: atlas.ends[0].entropy,
+                entropy_atlas: atlas.ends[1].entropy,
+                good: judge(&atlas, &judged).0.good,
+            });
+            if with_picture && picture.is_none() {
+                picture = Some(SizePictures {
+                    size: cohorts.size,
+                    affine: MiddleSlices::of(&atlas.affine_mean[0]).first_plane(),
+                    atlas: MiddleSlices::of(&atlas.template[0]).first_plane(),
+                });
+            }
+            printer.event(&Event::Step {
+                done: all.len() as f64 / cohorts.members.len() as f64,
+                evaluations: all.len(),
+                best: atlas.ends[1].entropy,
+                what: "",
+            });
+        }
+        let spread =
+            |of: fn(&CohortRecord) -> f64| Spread::of(&all.iter().map(of).collect::<Vec<_>>());
+        let (affine, atlas) = (spread(|c| c.entropy_affine), spread(|c| c.entropy_atlas));
+        printer.event(&Event::StageEnd {
+            name: &name,
+            evaluations: all.len(),
+            start: affine.mean,
+            best: atlas.mean,
+            seconds: began.elapsed().as_secs_f64(),
+        });
+        let record =
+            SizeRecord { size: cohorts.size, all: cohorts.all, affine, atlas, cohorts: all };
+        Ok((record, picture))
+    }
+
+    fn verdict(&self, sizes: &[SizeRecord], stable: Option<usize>) -> Verdict {
+        let all = || sizes.iter().flat_map(|s| &s.cohorts);
+        let part = all().filter(|c| !c.good).count() as f64 / all().count().max(1) as f64;
+        let check = Check::new(
+            "part of the atlases that cannot be used",
+            part,
+            format!("at most {BAD}"),
+            part <= BAD,
+            "build an atlas of all subjects and see which it calls bad or unlike the others",
+        );
+        let within = format!(
+            "mean entropies of atlases differ by at most {} % of the last",
+            100.0 * STABLE_PART
+        );
+        let mut remarks = vec![match stable {
+            Some(size) => format!("stable from {size} subjects: from there on {within}"),
+            None => format!(
+                "not stable within these sizes: it is where, of two sizes at least, {within}; use more subjects"
+            ),
+        }];
+        for few in self.cohorts.iter().filter(|c| c.members.len() < self.asked) {
+            remarks.push(format!(
+                "of {} subjects there are {} different cohorts only, fewer than the {} asked for",
+                few.size,
+                few.members.len(),
+                self.asked
+            ));
+        }
+        Verdict::new(vec![check], remarks)
+    }
+
+    fn finish(
+        &self,
+        mut staging: Staging,
+        mut clock: Clock,
+        mut record: StabilityRecord,
+        pictures: &[SizePictures],
+    ) -> Result<Outcome, Failure> {
+        write_text(&mut staging, COHORTS, &cohorts_csv(&record))?;
+        write_text(&mut staging, SIZES, &sizes_csv(&record))?;
+        for (role, name) in
+            [("cohorts", COHORTS), ("sizes", SIZES), ("report", REPORT), ("record", RECORD)]
+        {
+            let path = staging.final_path(name).display().to_string();
+            record.outputs.push(OutputRecord { role: role.to_owned(), path });
+        }
+        let internal = |e: ReportError| Failure::Internal(e.to_string());
+        let page = stability::render(&StabilityReport { record: &record, pictures });
+        write_text(&mut staging, REPORT, &page.map_err(internal)?)?;
+        clock.lap("report");
+        clock.total();
+        record.timings = clock.laps();
+        record.peak_memory_bytes = peak_memory();
+        write_text(&mut staging, RECORD, &record.to_json())?;
+        staging.commit()?;
+        let good = record.verdict.good;
+        if self.study.talk > Talk::Quiet {
+            print(&record);
+            output::line(&format!("results are in {}", self.study.output.display()));
+        } else if !good {
+            output::note(&format!("verdict: {}", record.verdict.summary()));
+        }
+        Ok(if good { Outcome::Good } else { Outcome::Bad })
+    }
+}
+
+/// The places of the sizes whose pictures are shown: evenly over all, the ends among them.
+fn shown(count: usize) -> Vec<usize> {
+    let wanted = PICTURES.min(count);
+    let mut places: Vec<usize> = (0..wanted)
+        .map(|i| if wanted < 2 { 0 } else { (i * (count - 1) + (wanted - 1) / 2) / (wanted - 1) })
+        .collect();
+    places.dedup();
+    places
+}
+
+/// A row for each cohort; the numbers of its subjects are those of the record, from 0.
+fn cohorts_csv(record: &StabilityRecord) -> String {
+    let mut text =
+        "subjects,cohort,members,entropy_affine_bits,entropy_atlas_bits,good\n".to_owned();
+    for size in &record.sizes {
+        for (number, cohort) in size.cohorts.iter().enumerate() {
+            let members: Vec<String> = cohort.members.iter().map(ToString::to_string).collect();
+            let _ = writeln!(
+                text,
+                "{},{number},{},{},{},{}",
+                size.size,
+                members.join(" "),
+                cohort.entropy_affine,
+                cohort.entropy_atlas,
+                cohort.good
+            );
+        }
+    }
+    text
+}
+
+/// A row for each size; a field is empty where one cohort has no spread.
+fn sizes_csv(record: &StabilityRecord) -> String {
+    let mut text = "subjects,cohorts,affine_mean_bits,affine_variance,affine_standard_deviation,\
+                    atlas_mean_bits,atlas_variance,atlas_standard_deviation,bad\n"
+        .to_owned();
+    let known = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
+    for size in &record.sizes {
+        let _ = write!(text, "{},{}", size.size, size.cohorts.len());
+        for spread in [size.affine, size.atlas] {
+            let deviation = known(spread.standard_deviation);
+            let _ = write!(text, ",{},{},{deviation}", spread.mean, known(spread.variance));
+        }
+        let _ = writeln!(text, ",{}", size.cohorts.iter().filter(|c| !c.good).count());
+    }
+    text
+}
+
+/// Prints what came out.
+fn print(record: &StabilityRecord) {
+    let mut table =
+        Table::new(["subjects", "cohorts", "affine: entropy, bits", "+-", "atlas", "+-"]);
+    let deviation = |s: Spread| s.standard_deviation.map_or("-".to_owned(), |d| format!("{d:.4}"));
+    for size in &record.sizes {
+        table.row([
+            size.size.to_string(),
+            size.cohorts.len().to_string(),
+            format!("{:.4}", size.affine.mean),
+            deviation(size.affine),
+            format!("{:.4}", size.atlas.mean),
+            deviation(size.atlas),
+        ]);
+    }
+    output::line("");
+    table.print();
+    output::line("");
+    for remark in &record.verdict.remarks {
+        output::line(&format!("remark: {remark}"));
+    }
+    output::line(&format!("device: {}", record.provenance.host.device));
+    output::line(&format!("verdict: {}", record.verdict.summary()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_cohorts() {
+        let read = |text: &str| text.parse::<Sizes>().map(|s| s.0);
+        assert_eq!(read("2..5"), Ok(vec![2, 3, 4, 5]));
+        assert_eq!(read("2,4,8"), Ok(vec![2, 4, 8]));
+        assert_eq!(read("8, 2..4,3"), Ok(vec![2, 3, 4, 8]));
+        for bad in ["", "1..3", "5..2", "2..", "two", "2,,3", "-2", "2..9999999999"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn pictures_are_of_sizes_over_the_whole_range() {
+        assert_eq!(shown(13), [0, 2, 5, 7, 10, 12]);
+        assert_eq!(shown(3), [0, 1, 2]);
+        assert_eq!(shown(1), [0]);
+        assert_eq!(shown(7).len(), 6);
+        assert!(shown(0).is_empty());
+    }
+}

@@ -1,0 +1,269 @@
+//! The record of a kernel regression along a covariate, and its page.
+
+use crate::atlas::SubjectRecord;
+use crate::error::Result;
+use crate::frame;
+use crate::html::{escape, fixed, number, sentence, table};
+use crate::page::figure;
+use crate::plot::{self, Plot, Point, Series, Shape};
+use crate::provenance::Provenance;
+use crate::record::{GridRecord, OutputRecord};
+use crate::slices::{self, MiddleSlices};
+use crate::words;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use voxalign_population::atlas::Sharpness;
+use voxalign_register::Verdict;
+use voxalign_register::diffeo::multiscale::ScaleRecord;
+
+/// All that is worth keeping of a kernel regression: what its `result.json` holds. Volumes are in
+/// mm³.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RegressionRecord {
+    /// Program, command, machine and inputs.
+    #[serde(flatten)]
+    pub provenance: Provenance,
+    /// All parameters, also those left at their default.
+    pub parameters: serde_json::Value,
+    /// The covariate.
+    pub covariate: String,
+    /// The standard deviation of the Gaussian kernel, in its units.
+    pub bandwidth: f64,
+    /// The grid of all atlases.
+    pub grid: GridRecord,
+    /// The subjects, in the order of sums.
+    pub observations: Vec<ObservationRecord>,
+    /// The atlases, in the order in which their values were given.
+    pub atlases: Vec<ValueRecord>,
+    /// For each label that was chosen the kernel regression of the subjects' volumes.
+    pub curves: Vec<VolumeCurve>,
+    /// Wall time of each part in seconds.
+    pub timings: BTreeMap<String, f64>,
+    /// The most memory that the process held, bytes, where the system tells.
+    pub peak_memory_bytes: Option<u64>,
+    /// The files that were written.
+    pub outputs: Vec<OutputRecord>,
+    /// Whether all atlases can be used, and why.
+    pub verdict: Verdict,
+}
+
+/// A subject as it came.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ObservationRecord {
+    /// Its name.
+    pub name: String,
+    /// What it counts among the others, before the kernel.
+    pub weight: f64,
+    /// Its value of the covariate.
+    pub value: f64,
+    /// The volumes of its labels, in its own space; empty where it has no label map.
+    pub volumes: BTreeMap<i32, f64>,
+}
+
+/// The atlas at a value of the covariate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ValueRecord {
+    /// The value.
+    pub at: f64,
+    /// The folder of its files among the outputs.
+    pub folder: String,
+    /// How many subjects of equal weight its mean is worth (Kish).
+    pub effective_number: f64,
+    /// Those that count, with the weights they have here.
+    pub subjects: Vec<SubjectRecord>,
+    /// The volumes of the labels of the atlas, in its space.
+    pub volumes: BTreeMap<i32, f64>,
+    /// How sharp the template was before each iteration, and after the last one of each scale.
+    pub sharpness: Vec<Sharpness>,
+    /// The scales, coarse to fine.
+    pub scales: Vec<ScaleRecord>,
+    /// Named numbers, as those of an [atlas](crate::AtlasRecord).
+    pub figures: BTreeMap<String, f64>,
+    /// Whether it can be used, and why.
+    pub verdict: Verdict,
+}
+
+/// The volume of a label over the covariate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VolumeCurve {
+    /// The label.
+    pub label: i32,
+    /// Values of the covariate and volumes.
+    pub points: Vec<[f64; 2]>,
+}
+
+impl RegressionRecord {
+    /// The record as indented JSON with a newline at its end.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // All keys are strings or whole numbers and no field's serialiser fails, so there is always a
+        // text.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+/// What the page is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct RegressionReport<'a> {
+    /// The record.
+    pub record: &'a RegressionRecord,
+    /// The atlases, in the order of the record.
+    pub atlases: &'a [MiddleSlices],
+}
+
+/// The page as one HTML file that needs nothing else and has no script.
+///
+/// # Errors
+/// [`ReportError::Png`](crate::ReportError::Png) where a picture cannot be compressed.
+pub fn render(report: &RegressionReport<'_>) -> Result<String> {
+    let record = report.record;
+    let from = &record.provenance;
+    let title = format!("Atlases over {}", record.covariate);
+    let mut page = frame::head(&title, &from.line(), &from.host);
+    page += &words::judged(&record.verdict, None);
+    let headings: Vec<String> =
+        record.atlases.iter().map(|a| format!("{} {}", record.covariate, number(a.at))).collect();
+    let pictures: Vec<&MiddleSlices> = report.atlases.iter().collect();
+    if let Some(body) = slices::table(&headings, &[("", pictures)])? {
+        page += &figure(
+            "fig-atlases",
+            "The atlases",
+            &body,
+            "<b>How to read it:</b> middle slices of the mean shape and intensity at each value; the \
+             same grey is the same intensity in all. What grows or shrinks from left to right goes \
+             with the covariate. All are in one space of the subjects\u{2019} mean position and size, \
+             so that differences of the size of the whole, which the affine maps took out, do not show.",
+        );
+    }
+    page += &volumes(record);
+    page += &counted(record);
+    page += &parts(record);
+    page += &frame::end(&from.host, &from.command);
+    Ok(page)
+}
+
+/// A plot for each label.
+fn volumes(record: &RegressionRecord) -> String {
+    let point = |x: f64, y: f64, title: String| Point { x, y, spread: 0.0, title };
+    let mut body = String::new();
+    for curve in &record.curves {
+        let said = |name: &str, at: f64, volume: f64| {
+            format!("{name}, {} {}: {} mm³", record.covariate, number(at), number(volume))
+        };
+        let of_subjects = record.observations.iter().filter_map(|p| {
+            let volume = *p.volumes.get(&curve.label)?;
+            Some(point(p.value, volume, said(&p.name, p.value, volume)))
+        });
+        let of_atlases = record.atlases.iter().filter_map(|a| {
+            let volume = *a.volumes.get(&curve.label)?;
+            Some(point(a.at, volume, said("atlas", a.at, volume)))
+        });
+        let line = curve.points.iter().map(|[x, y]| point(*x, *y, String::new()));
+        let series = |shape, colour, points| Series { shape, colour, points };
+        let plot = Plot {
+            title: format!("Label {}", curve.label),
+            across: record.covariate.clone(),
+            up: "volume, mm³".to_owned(),
+            size: [480.0, 290.0],
+            places: Vec::new(),
+            series: vec![
+                series(Shape::Dots, 0, of_subjects.collect()),
+                series(Shape::Curve, 0, line.collect()),
+                series(Shape::Diamonds, 1, of_atlases.collect()),
+            ],
+        };
+        if let Some(svg) = plot.svg() {
+            let _ = write!(body, "<div>{svg}</div>");
+        }
+    }
+    if body.is_empty() {
+        return String::new();
+    }
+    let key = plot::key(&[
+        (Shape::Dots, 0, "subjects, in their own space"),
+        (Shape::Curve, 0, "their kernel regression"),
+        (Shape::Diamonds, 1, "atlas, in the space of mean size"),
+    ]);
+    figure(
+        "fig-volumes",
+        "Volumes of labels",
+        &format!("<div class=\"panels\">{body}</div>{key}"),
+        "<b>How to read it:</b> the curve is the weighted mean of the subjects\u{2019} volumes. The \
+         diamonds are volumes in the atlases themselves, from the label with the most weight at each \
+         voxel: they follow the curve where labels are large, lie off it where the sizes of whole \
+         subjects go with the covariate, and fall below it for thin or small labels, which lose such a \
+         vote.",
+    )
+}
+
+/// The table of the atlases.
+fn counted(record: &RegressionRecord) -> String {
+    let first = format!("#{}", sentence(&record.covariate));
+    let mut headings = vec![
+        first,
+        "#Subjects that count".to_owned(),
+        "#Effective number".to_owned(),
+        "#Entropy, bits".to_owned(),
+    ];
+    headings.extend(record.curves.iter().map(|c| format!("#Label {}, mm³", c.label)));
+    headings.push("Verdict".to_owned());
+    let rows: Vec<Vec<String>> = record
+        .atlases
+        .iter()
+        .map(|a| {
+            let entropy = a.figures.get("entropy_after").copied().unwrap_or(f64::NAN);
+            let mut row = vec![
+                number(a.at),
+                a.subjects.len().to_string(),
+                fixed(a.effective_number, 1),
+                fixed(entropy, 3),
+            ];
+            let volume = |c: &VolumeCurve| {
+                a.volumes.get(&c.label).map_or_else(|| "\u{2013}".to_owned(), |v| number(v.round()))
+            };
+            row.extend(record.curves.iter().map(volume));
+            row.push(escape(&a.verdict.summary()));
+            row
+        })
+        .collect();
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    format!(
+        "<section id=\"counted\"><h2>What counts in each atlas</h2>{}<p class=\"note\">Weights are \
+         Gaussian with a standard deviation of {}; subjects of less than a thousandth of the largest \
+         weight are left out. The effective number is that of subjects of equal weight that a mean \
+         would be as good of.</p></section>",
+        table("", &headings, &rows),
+        number(record.bandwidth)
+    )
+}
+
+/// What each subject counts.
+fn parts(record: &RegressionRecord) -> String {
+    let mut headings = vec!["Subject".to_owned(), format!("#{}", sentence(&record.covariate))];
+    headings.extend(record.atlases.iter().map(|a| format!("#At {}", number(a.at))));
+    let mut all: Vec<&ObservationRecord> = record.observations.iter().collect();
+    all.sort_by(|a, b| a.value.total_cmp(&b.value).then(a.name.cmp(&b.name)));
+    let rows: Vec<Vec<String>> = all
+        .into_iter()
+        .map(|subject| {
+            let mut row = vec![escape(&subject.name), number(subject.value)];
+            row.extend(record.atlases.iter().map(|a| {
+                let total: f64 = a.subjects.iter().map(|s| s.weight).sum();
+                let found = a.subjects.iter().find(|s| s.name == subject.name);
+                found.map_or_else(
+                    || "\u{2013}".to_owned(),
+                    |s| format!("{} %", fixed(100.0 * s.weight / total, 1)),
+                )
+            }));
+            row
+        })
+        .collect();
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    format!(
+        "<section id=\"weights\"><h2>Part of each subject</h2>{}</section>",
+        table("", &headings, &rows)
+    )
+}
