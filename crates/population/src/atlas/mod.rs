@@ -14,6 +14,7 @@ mod labels;
 pub mod matching;
 mod options;
 mod outliers;
+mod snapshot;
 mod source;
 mod verdict;
 
@@ -22,5 +23,6 @@ pub use build::{Atlas, Found, Sink, Times, build, iterate};
 pub use labels::{mean_overlap, most_frequent};
 pub use options::{AtlasOptions, Sharpness};
 pub use outliers::outlying;
+pub use snapshot::{Slice, Snapshot};
 pub use source::{Images, InMemory, Source, Subject};
 pub use verdict::{Judged, judge, root_mean_square};

@@ -82,8 +82,21 @@ fn names(scales: &[EnergyScale]) -> Vec<&str> {
     names
 }
 
+/// What a chart is called; all is HTML.
+pub(crate) struct Labels<'a> {
+    /// The identifier of the SVG.
+    pub(crate) id: &'a str,
+    /// What the vertical axis is.
+    pub(crate) axis: &'a str,
+    /// What is shown, in a word.
+    pub(crate) what: &'a str,
+}
+
+/// A chart of the energy.
+pub(crate) const ENERGY: Labels<'_> = Labels { id: "svg-energy", axis: "energy", what: "Energy" };
+
 /// The chart; `None` where there is no energy to draw.
-pub(super) fn chart(scales: &[EnergyScale]) -> Option<String> {
+pub(crate) fn chart(scales: &[EnergyScale], labels: &Labels<'_>) -> Option<String> {
     let curves = || scales.iter().flat_map(|s| &s.curves);
     let axis = Axis::new(curves().flat_map(|c| c.points.iter().map(|p| p.1)))?;
     let names = names(scales);
@@ -95,12 +108,15 @@ pub(super) fn chart(scales: &[EnergyScale]) -> Option<String> {
     let kind = if axis.logarithmic { " (logarithmic)" } else { "" };
     let height = HEIGHT + if names.len() > 1 { 24.0 } else { 0.0 };
     let mut svg = format!(
-        "<svg class=\"chart\" id=\"svg-energy\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-         aria-label=\"Energy over the iterations of all scales\">\
+        "<svg class=\"chart\" id=\"{}\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
+         aria-label=\"{} over the iterations of all scales\">\
          <text class=\"label\" x=\"14\" y=\"{middle}\" text-anchor=\"middle\" \
-         transform=\"rotate(-90 14 {middle})\">energy{kind}</text>\
+         transform=\"rotate(-90 14 {middle})\">{}{kind}</text>\
          <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">iterations, all \
          scales</text>",
+        labels.id,
+        labels.what,
+        labels.axis,
         (LEFT + RIGHT) / 2.0,
         HEIGHT - 12.0
     );
@@ -229,8 +245,8 @@ fn thinned(points: &[(usize, f64)]) -> Vec<(usize, f64)> {
     all.filter(|(i, _)| i % step == 0 || *i == last).map(|(_, p)| p).collect()
 }
 
-/// First and last energy of each scale, one a row.
-pub(super) fn table(scales: &[EnergyScale]) -> String {
+/// First and last value of each curve of each scale, one a row; `what` is the heading of the curves.
+pub(crate) fn table(scales: &[EnergyScale], what: &str) -> String {
     let mut rows = Vec::new();
     for scale in scales {
         for (i, curve) in scale.curves.iter().enumerate() {
@@ -247,7 +263,7 @@ pub(super) fn table(scales: &[EnergyScale]) -> String {
             ]);
         }
     }
-    let head = ["Scale", "Energy", "#Iterations", "#First", "#Last", "#Time"];
+    let head = ["Scale", what, "#Iterations", "#First", "#Last", "#Time"];
     crate::html::table("stages", &head, &rows)
 }
 
@@ -276,20 +292,20 @@ mod tests {
             scale("<8> mm", &[("total", &[(0, 9.0), (10, 5.0)]), ("a&b", &[(0, 8.0), (10, 4.0)])]),
             scale("4 mm", &[("total", &[(0, 6.0), (30, 4.5)])]),
         ];
-        let svg = chart(&scales).unwrap();
+        let svg = chart(&scales, &ENERGY).unwrap();
         is_sound(&svg);
         assert_eq!(svg.matches("<path class=\"curve\"").count(), 3);
         assert!(svg.contains("&lt;8&gt; mm") && svg.contains("a&amp;b"));
         assert!(!svg.contains("logarithmic"));
-        assert_eq!(table(&scales).matches("<tr>").count(), 4);
+        assert_eq!(table(&scales, "Energy").matches("<tr>").count(), 4);
     }
 
     #[test]
     fn large_spans_are_logarithmic_and_odd_ones_are_sound() {
         let wide = [scale("4 mm", &[("total", &[(0, 900.0), (10, 5.0), (20, 0.01)])])];
-        assert!(chart(&wide).unwrap().contains("logarithmic"));
-        assert_eq!(chart(&[]), None);
-        assert_eq!(chart(&[scale("x", &[("total", &[(1, f64::NAN)])])]), None);
+        assert!(chart(&wide, &ENERGY).unwrap().contains("logarithmic"));
+        assert_eq!(chart(&[], &ENERGY), None);
+        assert_eq!(chart(&[scale("x", &[("total", &[(1, f64::NAN)])])], &ENERGY), None);
         let odd: [&[(usize, f64)]; 6] = [
             &[(0, 0.0)],
             &[(5, -3.0), (5, -3.0)],
@@ -299,7 +315,7 @@ mod tests {
             &[],
         ];
         for points in odd {
-            if let Some(svg) = chart(&[scale("s", &[("t", points)]), scale("", &[])]) {
+            if let Some(svg) = chart(&[scale("s", &[("t", points)]), scale("", &[])], &ENERGY) {
                 is_sound(&svg);
             }
         }
