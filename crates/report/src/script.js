@@ -95,7 +95,7 @@
       var text = row.cells[column].textContent.trim();
       if (!heads[column].classList.contains('n')) return text;
       var plain = text.replace(/\u2212/g, '-').replace(/[\s\u202f]/g, '');
-      return plain === '' || isNaN(plain) ? -Infinity : Number(plain);
+      return plain !== '' && isFinite(plain) ? Number(plain) : -Infinity;
     };
     heads.forEach(function (head, column) {
       var button = document.createElement('button');

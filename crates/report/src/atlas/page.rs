@@ -84,7 +84,8 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
     ]);
     sections.extend(regions.is_some().then_some(("fig-labels", "Regions")));
     sections.extend(timeline.is_some().then_some(("fig-timeline", "Timeline")));
-    sections.extend([("figures", "Figures"), ("details", "Details")]);
+    sections.extend((!record.figures.is_empty()).then_some(("figures", "Figures")));
+    sections.push(("details", "Details"));
 
     let count = match record.subjects.len() {
         1 => "1 subject".to_owned(),

@@ -261,11 +261,13 @@ pub(super) fn size(grid: &Grid) -> String {
         used.iter().map(|&a| text(a)).collect::<Vec<_>>().join(" \u{d7} ")
     };
     let voxels = joined(&|a| dims[a].to_string());
+    // Without the noise of matrices, nor zeros at the end.
+    let mm = |v: f64| ((v * 1e3).round() / 1e3).to_string();
     let first = used.first().map_or(1.0, |&a| spacing[a]);
     let length = if used.iter().all(|&a| (spacing[a] - first).abs() < 1e-6) {
-        number(first)
+        mm(first)
     } else {
-        joined(&|a| number(spacing[a]))
+        joined(&|a| mm(spacing[a]))
     };
     format!("{voxels} voxels of {length}\u{a0}mm")
 }
