@@ -71,9 +71,13 @@ pub(crate) fn verdict(record: &RunRecord) -> String {
     out + "</section>"
 }
 
-/// A number of a table by its name: a count of voxels, or what was measured.
+/// A number of a table by its name: a count of voxels or subjects, or what was measured.
 pub(crate) fn one(name: &str, value: f64) -> String {
-    if name.contains("voxels") { number(value) } else { measured(&[value]).concat() }
+    if name.contains("voxels") || name.starts_with("subjects ") {
+        number(value)
+    } else {
+        measured(&[value]).concat()
+    }
 }
 
 /// A number and the one before it with the same decimals; a dash where there was none.

@@ -3,61 +3,46 @@
 use super::AtlasRecord;
 use crate::deform::energy::{self, Labels};
 use crate::deform::{EnergyCurve, EnergyScale, scale_name};
-use crate::html::escape;
 use std::fmt::Write as _;
 use voxalign_image::Grid;
 use voxalign_population::atlas::Sharpness;
 
-/// One of the charts: its labels, and the name of its curve in the table.
-struct Chart {
-    labels: Labels<'static>,
-    curve: &'static str,
-    heading: &'static str,
-}
-
-const CHARTS: [Chart; 3] = [
-    Chart {
-        labels: Labels { id: "svg-entropy", axis: "entropy, bits", what: "Entropy of the atlas" },
-        curve: "entropy, bits",
-        heading: "Entropy of the atlas",
+/// The charts; what they show is their heading too.
+const CHARTS: [Labels<'static>; 3] = [
+    Labels {
+        id: "svg-entropy",
+        axis: "entropy, bits",
+        what: "Entropy of the atlas",
+        only: Some(CURVES[0]),
     },
-    Chart {
-        labels: Labels {
-            id: "svg-gradient",
-            axis: "gradient energy, 1/mm\u{b2}",
-            what: "Gradient energy of the atlas",
-        },
-        curve: "gradient energy, 1/mm\u{b2}",
-        heading: "Gradient energy of the atlas",
+    Labels {
+        id: "svg-gradient",
+        axis: "gradient energy, 1/mm\u{b2}",
+        what: "Gradient energy of the atlas",
+        only: Some(CURVES[1]),
     },
-    Chart {
-        labels: Labels { id: "svg-energy", axis: "energy", what: "Mean energy of the subjects" },
-        curve: "energy",
-        heading: "Mean energy of the subjects",
+    Labels {
+        id: "svg-energy",
+        axis: "energy",
+        what: "Mean energy of the subjects",
+        only: Some(CURVES[2]),
     },
 ];
+const CURVES: [&str; 3] = ["entropy, bits", "gradient energy, 1/mm\u{b2}", "energy"];
 
 /// The charts and their table.
 pub(super) fn charts(record: &AtlasRecord, grid: &Grid) -> String {
     let scales = scales(record, grid);
     let mut out = String::new();
     for chart in &CHARTS {
-        let one: Vec<EnergyScale> = scales.iter().map(|s| only(s, chart.curve)).collect();
-        if let Some(svg) = energy::chart(&one, &chart.labels) {
-            let _ =
-                write!(out, "<h3>{}</h3><div class=\"scroll\">{svg}</div>", escape(chart.heading));
+        if let Some(svg) = energy::chart(&scales, chart) {
+            let _ = write!(out, "<h3>{}</h3><div class=\"scroll\">{svg}</div>", chart.what);
         }
     }
     if out.is_empty() {
         return "<p>No iteration was recorded.</p>".to_owned();
     }
     out + &energy::table(&scales, "Curve")
-}
-
-/// A scale with one of its curves.
-fn only(scale: &EnergyScale, curve: &str) -> EnergyScale {
-    let curves = scale.curves.iter().filter(|c| c.name == curve).cloned().collect();
-    EnergyScale { curves, ..scale.clone() }
 }
 
 /// The curves of each scale, coarse to fine.
@@ -68,7 +53,7 @@ fn scales(record: &AtlasRecord, grid: &Grid) -> Vec<EnergyScale> {
             let (run, scale) = (runs.get(i).copied().unwrap_or_default(), record.scales.get(i));
             let factor = scale.map(|s| s.factor).or(run.first().map(|s| s.factor)).unwrap_or(1);
             let curve = |which: usize, points: Vec<(usize, f64)>| EnergyCurve {
-                name: CHARTS[which].curve.to_owned(),
+                name: CURVES[which].to_owned(),
                 points,
             };
             let energies = scale.map(|s| s.energies.as_slice()).unwrap_or_default();

@@ -94,7 +94,7 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
     let heading = Heading {
         title: &format!("Atlas of {count}"),
         heading: "Atlas",
-        line: &format!("{count}; {}", size(grid)),
+        line: &format!("{count}, {}; {}", subjects::remarkable(&record.subjects), size(grid)),
     };
     let mut page = page::begin(&run, &heading, &sections);
     page += &words::verdict(&run);
@@ -116,9 +116,10 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
             "How the atlas sharpened",
             &strip,
             "<b>How to read it:</b> middle slices of the template at its scales and iterations, in the \
-             window of grey above; scales are named by the length of their voxels. Good: each picture is \
-             as sharp as the one before it or sharper, and shapes stay where they are. A template that \
-             drifts, grows or shrinks has a bias.",
+             window of grey above; scales are named by the length of their voxels. Good: it gets sharper \
+             from scale to scale and keeps its shape. Within a scale the flows may carry all \
+             subjects along, which shows as growth or drift; the mean displacement is taken back at the \
+             end of each scale, unless that was switched off.",
         );
     }
     page += &figure(
@@ -126,10 +127,12 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
         "Entropy, gradient energy and energy over iterations",
         &course::charts(record, grid),
         "<b>How to read it:</b> before each iteration, and after the last of a scale. The entropy of the \
-         template\u{2019}s intensities falls and its gradient energy rises while it sharpens; both may jump \
-         where a finer scale begins, as that shows more detail. The energy, a weighted mean over \
-         the subjects, falls at each scale. Curves that are still steep at the end call for more \
-         iterations.",
+         template\u{2019}s intensities falls and its gradient energy rises while it sharpens. Both jump where \
+         a finer scale begins, as that shows more detail, and at the end of a scale, where the mean \
+         displacement is taken back: a template that had grown has had more edges. What the atlas gained \
+         is told by the figures after affine maps and at the end, on one grid. The energy, a weighted \
+         mean over the subjects, falls at each scale; where it is still steep at the end, more iterations \
+         help.",
     );
     page += &subjects(record);
     page += &figure(
@@ -145,9 +148,13 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
         "fig-entropy",
         "Entropy over the subjects",
         &pictures.entropy()?,
-        "<b>How to read it:</b> how many different intensities the deformed subjects have at each voxel, \
-         in bits: 0 where all are the same. Unlike the variance it does not grow with how far they are \
-         apart. Good: low within tissues, higher along folds that differ from subject to subject.",
+        &format!(
+            "<b>How to read it:</b> how many different intensities the deformed subjects have at each \
+             voxel, in bits: 0 where all are the same, {} at most with so many subjects. Unlike the \
+             variance it does not grow with how far they are apart. Good: low within tissues, higher \
+             along folds that differ from subject to subject.",
+            fixed((record.subjects.len().max(1) as f64).log2(), 2)
+        ),
     );
     page += &figure(
         "fig-jacobian",
@@ -230,11 +237,7 @@ fn run(record: &AtlasRecord) -> RunRecord {
 /// The most telling numbers.
 fn cards(record: &AtlasRecord) -> Vec<Card> {
     let figure = |name: &str| record.figures.get(name).copied();
-    let mut cards = vec![(
-        "Subjects".to_owned(),
-        record.subjects.len().to_string(),
-        subjects::remarkable(&record.subjects),
-    )];
+    let mut cards = Vec::new();
     for (key, name) in [
         ("entropy", "Entropy, bits"),
         ("gradient_energy", FIGURES[1].1),

@@ -6,7 +6,7 @@ use crate::deform::scale_name;
 use crate::edges::{edges, outlines};
 use crate::error::Result;
 use crate::gallery;
-use crate::html::{escape, fixed, number};
+use crate::html::{escape, fixed};
 use crate::intensity::Lattice;
 use crate::picture::{
     DIVERGING_STYLE, Picture, SEQUENTIAL_STYLE, diverging, grey_and, grey_index, sequential,
@@ -65,7 +65,7 @@ impl<'a> Pictures<'a> {
 
     /// How the grid lies and what is black and white, in words.
     pub(super) fn convention(&self) -> String {
-        let range = [self.window.low, self.window.high].map(|v| number(f64::from(v)));
+        let range = [self.window.low, self.window.high].map(|v| fixed(f64::from(v), 2));
         format!(
             "{}Both images are shown from {} (black) to {} (white) of intensities that were calibrated to \
              0 to 1 in each subject.",
@@ -146,15 +146,16 @@ impl<'a> Pictures<'a> {
     pub(super) fn variance(&self) -> Result<String> {
         let reach = self.reach[0];
         let sd = fixed(reach.sqrt(), 3);
+        let more = format!(" and more (a standard deviation of {sd})");
         Ok(self.warm("variance", "Variance", self.report.variance, reach)?
-            + &sequential_key(reach, &format!("a standard deviation of {sd}")))
+            + &sequential_key(reach, &more))
     }
 
     /// The entropy over the subjects.
     pub(super) fn entropy(&self) -> Result<String> {
         let reach = self.reach[1];
         Ok(self.warm("entropy", "Entropy", self.report.entropy, reach)?
-            + &sequential_key(reach, "bits"))
+            + &sequential_key(reach, "\u{a0}bits and more"))
     }
 
     /// Values from 0 up in colours.
@@ -186,7 +187,7 @@ impl<'a> Pictures<'a> {
         };
         let name = "Mean logarithm of the Jacobian determinant";
         let rows = gallery::rows(&self.planes, "logjacobian", &[name], draw, |_| String::new())?;
-        let reach = number(self.reach[2]);
+        let reach = plain(self.reach[2]);
         let percent = |v: f64| fixed((v.exp() - 1.0) * 100.0, 0);
         let (less, more) = (percent(-self.reach[2]), percent(self.reach[2]));
         Ok(format!(
@@ -244,13 +245,20 @@ fn coloured(plane: &Plane, pixels: Vec<u8>, palette: Vec<[u8; 3]>) -> Picture {
     Picture { width: plane.width(), height: plane.height(), pixels, palette: Some(palette) }
 }
 
-/// A bar of colours from 0 up.
-fn sequential_key(reach: f64, unit: &str) -> String {
+/// A bar of colours from 0 up; `more` stands behind the last number.
+fn sequential_key(reach: f64, more: &str) -> String {
     format!(
         "<div class=\"key\"><span>0</span><span class=\"ramp\" style=\"background:\
-         {SEQUENTIAL_STYLE}\"></span><span>{} and more ({unit})</span></div>",
-        number(reach)
+         {SEQUENTIAL_STYLE}\"></span><span>{}{more}</span></div>",
+        plain(reach)
     )
+}
+
+/// A round number without the zeros of [`number`](crate::html::number), and without the noise of
+/// sums.
+fn plain(value: f64) -> String {
+    let digits = if value.abs() < 0.01 { 1e9 } else { 1e3 };
+    ((value * digits).round() / digits).to_string()
 }
 
 /// The size of a grid, in words.
@@ -261,13 +269,11 @@ pub(super) fn size(grid: &Grid) -> String {
         used.iter().map(|&a| text(a)).collect::<Vec<_>>().join(" \u{d7} ")
     };
     let voxels = joined(&|a| dims[a].to_string());
-    // Without the noise of matrices, nor zeros at the end.
-    let mm = |v: f64| ((v * 1e3).round() / 1e3).to_string();
     let first = used.first().map_or(1.0, |&a| spacing[a]);
     let length = if used.iter().all(|&a| (spacing[a] - first).abs() < 1e-6) {
-        mm(first)
+        plain(first)
     } else {
-        joined(&|a| mm(spacing[a]))
+        joined(&|a| plain(spacing[a]))
     };
     format!("{voxels} voxels of {length}\u{a0}mm")
 }

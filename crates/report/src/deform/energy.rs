@@ -1,6 +1,6 @@
 //! The energy over the iterations of all scales, as SVG and as a table.
 
-use super::EnergyScale;
+use super::{EnergyCurve, EnergyScale};
 use crate::chart::{decimals_for, ticks};
 use crate::html::{escape, fixed, number, seconds, thousands};
 use std::fmt::Write as _;
@@ -71,10 +71,10 @@ fn iterations(scale: &EnergyScale) -> usize {
     all.max().unwrap_or(0)
 }
 
-/// The names of the curves, in the order in which they first come.
-fn names(scales: &[EnergyScale]) -> Vec<&str> {
+/// The names of curves, in the order in which they first come.
+fn names<'a>(curves: impl Iterator<Item = &'a EnergyCurve>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    for curve in scales.iter().flat_map(|s| &s.curves) {
+    for curve in curves {
         if !names.contains(&curve.name.as_str()) {
             names.push(&curve.name);
         }
@@ -88,18 +88,27 @@ pub(crate) struct Labels<'a> {
     pub(crate) id: &'a str,
     /// What the vertical axis is.
     pub(crate) axis: &'a str,
-    /// What is shown, in a word.
+    /// What is shown, in a few words.
     pub(crate) what: &'a str,
+    /// The one curve that is drawn, where not all are.
+    pub(crate) only: Option<&'a str>,
+}
+
+impl Labels<'_> {
+    fn draws(&self, curve: &EnergyCurve) -> bool {
+        self.only.is_none_or(|name| curve.name == name)
+    }
 }
 
 /// A chart of the energy.
-pub(crate) const ENERGY: Labels<'_> = Labels { id: "svg-energy", axis: "energy", what: "Energy" };
+pub(crate) const ENERGY: Labels<'_> =
+    Labels { id: "svg-energy", axis: "energy", what: "Energy", only: None };
 
 /// The chart; `None` where there is no energy to draw.
 pub(crate) fn chart(scales: &[EnergyScale], labels: &Labels<'_>) -> Option<String> {
-    let curves = || scales.iter().flat_map(|s| &s.curves);
+    let curves = || scales.iter().flat_map(|s| &s.curves).filter(|c| labels.draws(c));
     let axis = Axis::new(curves().flat_map(|c| c.points.iter().map(|p| p.1)))?;
-    let names = names(scales);
+    let names = names(curves());
     // Each scale begins where the one before ended.
     let lengths: Vec<f64> = scales.iter().map(|s| iterations(s).max(1) as f64).collect();
     let total: f64 = lengths.iter().sum();
@@ -187,7 +196,7 @@ pub(crate) fn chart(scales: &[EnergyScale], labels: &Labels<'_>) -> Option<Strin
     );
     let mut start = 0.0;
     for (scale, length) in scales.iter().zip(&lengths) {
-        for curve in &scale.curves {
+        for curve in scale.curves.iter().filter(|c| labels.draws(c)) {
             let colour = names.iter().position(|n| *n == curve.name).unwrap_or(0) % COLOURS;
             let points: Vec<(f64, f64)> = thinned(&curve.points)
                 .into_iter()
@@ -270,7 +279,6 @@ pub(crate) fn table(scales: &[EnergyScale], what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deform::EnergyCurve;
 
     fn scale(name: &str, curves: &[(&str, &[(usize, f64)])]) -> EnergyScale {
         let curve = |(name, points): &(&str, &[(usize, f64)])| EnergyCurve {
@@ -297,6 +305,13 @@ mod tests {
         assert_eq!(svg.matches("<path class=\"curve\"").count(), 3);
         assert!(svg.contains("&lt;8&gt; mm") && svg.contains("a&amp;b"));
         assert!(!svg.contains("logarithmic"));
+        // One curve alone keeps the lengths of the scales.
+        let only = |name| chart(&scales, &Labels { only: Some(name), ..ENERGY });
+        let one = only("a&b").unwrap();
+        assert_eq!(one.matches("<path class=\"curve\"").count(), 1);
+        let band = |svg: &str| svg.split("class=\"band\"").nth(1).map(|s| s[..30].to_owned());
+        assert_eq!(band(&one), band(&svg));
+        assert_eq!(only("none"), None);
         assert_eq!(table(&scales, "Energy").matches("<tr>").count(), 4);
     }
 
