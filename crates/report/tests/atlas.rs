@@ -243,6 +243,8 @@ fn the_page_has_all_parts_and_loads_nothing() {
         "Mean Dice of all pairs of subjects",
         "<td class=\"n\">5.4000</td><td class=\"n\">4.6000</td>",
         "folded voxels is 12",
+        // A count of subjects, not a measure.
+        "<td class=\"n\">1</td><td>none</td>",
     ] {
         assert!(page.contains(part), "{part}");
     }
@@ -310,6 +312,17 @@ fn many_iterations_are_thinned_but_keep_their_ends() {
     let shown = page.matches("id=\"snapshot-").count();
     assert!((12..=25).contains(&shown), "{shown}");
     assert!(page.contains("at the start") && page.contains("after 100 iterations"));
+}
+
+#[test]
+fn slices_of_a_broken_file_are_left_out() {
+    let mut made = Made::new(&solid(), 3, true);
+    made.snapshots[1].slices[2].dims = [7, 7, 7];
+    made.snapshots[2].slices.clear();
+    let page = render(&made.report()).unwrap();
+    is_well_formed(&page);
+    assert_eq!(page.matches("id=\"snapshot-").count(), 3 * 4 - 1 - 3);
+    assert!(!page.contains("after 15 iterations"));
 }
 
 #[test]
