@@ -1,4 +1,11 @@
-//! The record of an atlas.
+//! The record of an atlas, and the report on it.
+
+mod course;
+mod page;
+mod pictures;
+mod subjects;
+
+pub use page::{AtlasReport, render};
 
 use crate::record::{GridRecord, HostRecord, InputRecord, OutputRecord, RunRecord};
 use serde::Serialize;
