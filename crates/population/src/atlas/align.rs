@@ -2,8 +2,11 @@
 //! atlas.
 
 use super::crew::UNIT;
+use super::measures::correlation;
+use super::outliers::outlying;
 use super::prepare::{onto, prepared};
 use super::source::{Images, Size, Source, Subject, check_subjects};
+use super::weighted::Weighted;
 use crate::error::{PopulationError, Result};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,11 +37,20 @@ pub struct AlignOptions {
     /// The grid of the atlas; by default that of the world's axes around the foregrounds of all
     /// subjects.
     pub grid: Option<Grid>,
+    /// Whether subjects whose images are [unlike](outlying) the mean are left out, and the others aligned
+    /// anew without them.
+    pub exclude_outlying: bool,
 }
 
 impl Default for AlignOptions {
     fn default() -> Self {
-        Self { affine: Some(AffineOptions::default()), rounds: 2, spacing: None, grid: None }
+        Self {
+            affine: Some(AffineOptions::default()),
+            rounds: 2,
+            spacing: None,
+            grid: None,
+            exclude_outlying: false,
+        }
     }
 }
 
@@ -47,7 +59,9 @@ impl Default for AlignOptions {
 pub struct Aligned {
     /// The grid of the atlas.
     pub grid: Grid,
-    /// For each subject the map from the world of the atlas to that of its images.
+    /// The numbers of the subjects of the source that are not left out.
+    pub kept: Vec<usize>,
+    /// For each of them the map from the world of the atlas to that of its images.
     pub affines: Vec<Affine>,
     /// What each registration of the last round says of itself; empty without registrations.
     pub verdicts: Vec<Verdict>,
@@ -124,6 +138,74 @@ pub fn align<D: Device>(
     solver: &SolverOptions,
     progress: &dyn Progress,
 ) -> Result<Aligned> {
+    let mut kept: Vec<usize> = (0..source.subjects().len()).collect();
+    loop {
+        let mut weights = vec![0.0; source.subjects().len()];
+        kept.iter().for_each(|&k| weights[k] = source.subjects()[k].weight);
+        let some = Weighted::new(source, &weights)?;
+        let mut aligned = align_all(team, &some, options, solver, progress)?;
+        let unlike = match options.exclude_outlying {
+            true => outlying(&likeness(team, &some, &aligned)?),
+            false => Vec::new(),
+        };
+        if !unlike.contains(&true) {
+            aligned.kept = kept;
+            return Ok(aligned);
+        }
+        let mut like = unlike.into_iter().map(|u| !u);
+        kept.retain(|_| like.next().unwrap_or(true));
+    }
+}
+
+/// The correlation of each subject's first channel with the mean of all, after their affine maps.
+fn likeness<D: Device>(team: &Team<D>, source: &dyn Source, aligned: &Aligned) -> Result<Vec<f64>> {
+    let mut placed = Placed { subjects: source.subjects().to_vec(), from: source };
+    for (subject, affine) in placed.subjects.iter_mut().zip(&aligned.affines) {
+        subject.affine = *affine;
+    }
+    let grid = &aligned.grid;
+    let mean = affine_mean(team, grid, &placed)?;
+    let shared = &placed;
+    let rows = team.each(&mut vec![(); team.devices().len()], |own, ()| {
+        let device = own.device;
+        let mean = device.upload(mean.data())?;
+        let zero = device.alloc::<f32>(3 * grid.len())?;
+        let mut rows = Vec::new();
+        for index in own.share(shared.subjects.len()) {
+            let image = started(device, shared, index, grid, &zero)?;
+            rows.push(correlation(device, &image, &mean)?);
+        }
+        Ok::<_, PopulationError>(rows)
+    });
+    let own: Vec<f64> = team.ranks().agree(rows)?.into_iter().flatten().collect();
+    Ok(team.ranks().all_gather(&own)?.into_iter().flatten().collect())
+}
+
+/// The first channel of a subject after its affine map.
+fn started<D: Device>(
+    device: &D,
+    source: &dyn Source,
+    index: usize,
+    grid: &Grid,
+    zero: &D::Buffer<f32>,
+) -> Result<D::Buffer<f32>> {
+    let mut loaded = source.load(index)?;
+    loaded.channels.truncate(1);
+    loaded.mask = None;
+    let prepared = prepared(device, &loaded, &source.label(index))?;
+    match prepared.images.first() {
+        Some(image) => onto(device, image, grid, &source.subjects()[index].affine, zero),
+        None => Err(super::crew::missing(&source.label(index))),
+    }
+}
+
+fn align_all<D: Device>(
+    team: &Team<D>,
+    source: &dyn Source,
+    options: &AlignOptions,
+    solver: &SolverOptions,
+    progress: &dyn Progress,
+) -> Result<Aligned> {
     check_subjects(source.subjects())?;
     let outlines = outlines(team, source)?;
     if outlines.iter().any(|o| o.is_2d != outlines[0].is_2d) {
@@ -166,7 +248,9 @@ pub fn align<D: Device>(
             None => grid_around(&outlines, &placed.subjects, spacing, solver)?,
         },
     };
-    Ok(Aligned { grid, affines: placed.subjects.into_iter().map(|s| s.affine).collect(), verdicts })
+    let kept = (0..placed.subjects.len()).collect();
+    let affines = placed.subjects.into_iter().map(|s| s.affine).collect();
+    Ok(Aligned { grid, kept, affines, verdicts })
 }
 
 /// Numbers of an [`Outline`].
@@ -194,14 +278,7 @@ fn affine_mean<D: Device>(team: &Team<D>, grid: &Grid, source: &dyn Source) -> R
         let zero = device.alloc::<f32>(3 * n)?;
         let mut sums = device.alloc::<i64>(n)?;
         for index in own.share(source.subjects().len()) {
-            let mut loaded = source.load(index)?;
-            loaded.channels.truncate(1);
-            loaded.mask = None;
-            let prepared = prepared(device, &loaded, &source.label(index))?;
-            let Some(image) = prepared.images.first() else {
-                return Err(super::crew::missing(&source.label(index)));
-            };
-            let warped = onto(device, image, grid, &source.subjects()[index].affine, &zero)?;
+            let warped = started(device, source, index, grid, &zero)?;
             device.add_fixed(&warped, weights[index] * UNIT, &mut sums)?;
         }
         Ok::<_, PopulationError>(sums)

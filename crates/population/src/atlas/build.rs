@@ -204,16 +204,8 @@ impl<'a, D: Device> Construction<'a, D> {
     ) -> Result<(Times, Cohort<'a, D, M>)> {
         let (options, source) = (self.options, self.source);
         let began = Instant::now();
-        let mut cohort = Cohort::new(
-            self.team,
-            self.grid,
-            source,
-            self.team.ranks().agree(source.size(0))?.channels,
-            self.memory,
-            self.progress,
-            looks,
-            matching,
-        )?;
+        let channels = self.team.ranks().agree(source.size(0))?.channels;
+        let mut cohort = Cohort::new(self, channels, looks, matching)?;
         let plans = cohort.plans();
         (self.planned)(&plans);
         cohort.load()?;

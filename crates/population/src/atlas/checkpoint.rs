@@ -47,6 +47,7 @@ pub(super) struct Saved {
 struct Space {
     dims: [usize; 3],
     to_world: [[f64; 4]; 3],
+    kept: Vec<usize>,
     affines: Vec<[[f64; 4]; 3]>,
     verdicts: Vec<Verdict>,
 }
@@ -123,6 +124,7 @@ impl Checkpoints<'_> {
         let space = Space {
             dims: aligned.grid.dims(),
             to_world: aligned.grid.to_world().rows(),
+            kept: aligned.kept.clone(),
             affines: aligned.affines.iter().map(Affine::rows).collect(),
             verdicts: aligned.verdicts.clone(),
         };
@@ -141,6 +143,7 @@ impl Checkpoints<'_> {
         let space: Space = read_json(&path, self.key)?;
         Ok(Some(Aligned {
             grid: Grid::new(space.dims, Affine::from_rows(space.to_world))?,
+            kept: space.kept,
             affines: space.affines.into_iter().map(Affine::from_rows).collect(),
             verdicts: space.verdicts,
         }))

@@ -1,13 +1,14 @@
 //! All subjects of an atlas, on the devices of all ranks, and the template that is their mean.
 
+use super::build::Construction;
 use super::checkpoint::{Checkpoints, Saved};
-use super::crew::{Changes, Crew, UNIT, Visit};
+use super::crew::{Changes, Crew, Post, UNIT, Visit};
 use super::matching::Matching;
 use super::measures::{entropy, gradient_energy};
-use super::memory::{MemoryOptions, MemoryPlan, Needs};
+use super::memory::{MemoryPlan, Needs};
 use super::options::Sharpness;
 use super::snapshot::Snapshot;
-use super::source::{Source, Subject, check_subjects};
+use super::source::{Subject, check_subjects};
 use crate::error::{PopulationError, Result};
 use crate::stream::Listener;
 use std::sync::Mutex;
@@ -62,51 +63,23 @@ fn at_the_end(voxels: u64) -> u64 {
 impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
     /// The subjects of a source, of which nothing is read yet.
     pub(super) fn new(
-        team: &'a Team<D>,
-        grid: &Grid,
-        source: &'a dyn Source,
+        construction: &Construction<'a, D>,
         channels: usize,
-        memory: &MemoryOptions,
-        progress: &'a dyn Progress,
         looks: bool,
         matching: impl Fn() -> M,
     ) -> Result<Self> {
+        let &Construction { team, grid, source, memory, progress, .. } = construction;
         let subjects = source.subjects();
         check_subjects(subjects)?;
-        let weights = parts(subjects);
-        let devices = team.devices().len() as u64;
-        let crews = team
-            .local()
-            .map(|own| {
-                let range = own.share(subjects.len());
-                let plan = planned(
-                    &own,
-                    grid,
-                    source,
-                    range.clone(),
-                    channels,
-                    memory,
-                    &matching(),
-                    devices,
-                )?;
-                let folder = match &memory.scratch {
-                    Some(folder) => folder.clone(),
-                    None => std::env::temp_dir(),
-                };
-                Crew::new(
-                    own.device,
-                    grid,
-                    source,
-                    range,
-                    &weights,
-                    channels,
-                    matching(),
-                    plan,
-                    &folder,
-                )
-            })
-            .collect::<Result<Vec<_>>>();
-        let crews = team.ranks().agree(crews)?;
+        let weights = &parts(subjects);
+        let scratch = &memory.scratch.clone().unwrap_or_else(std::env::temp_dir);
+        let crew = |own: voxalign_compute::comm::Member<'a, D>| {
+            let (range, matching) = (own.share(subjects.len()), matching());
+            let plan = planned(construction, own.device, range.clone(), channels, &matching)?;
+            let post = Post { grid, source, range, weights, channels, plan, scratch };
+            Crew::new(own.device, &post, matching)
+        };
+        let crews = team.ranks().agree(team.local().map(crew).collect::<Result<Vec<_>>>())?;
         Ok(Self {
             team,
             grid: grid.clone(),
@@ -450,15 +423,13 @@ fn is_shown(iteration: usize) -> bool {
 }
 
 fn planned<D: Device, M: Matching<D>>(
-    own: &voxalign_compute::comm::Member<'_, D>,
-    grid: &Grid,
-    source: &dyn Source,
+    construction: &Construction<'_, D>,
+    device: &D,
     range: std::ops::Range<usize>,
     channels: usize,
-    memory: &MemoryOptions,
     matching: &M,
-    devices: u64,
 ) -> Result<MemoryPlan> {
+    let &Construction { team, grid, source, memory, .. } = construction;
     let n = grid.len() as u64;
     let mut voxels = 0;
     for index in range.clone() {
@@ -471,9 +442,10 @@ fn planned<D: Device, M: Matching<D>>(
         images: 4 * voxels,
         shared: matching.bytes_shared(n, channels as u64).max(at_the_end(n)),
     };
-    let device = memory.device.or_else(|| own.device.memory().free.map(|f| f / 10 * 9));
+    let device = memory.device.or_else(|| device.memory().free.map(|f| f / 10 * 9));
     let host = memory.host.or_else(|| {
-        voxalign_compute::cpu::Cpu::new(Some(1)).ok()?.memory().free.map(|f| f / 10 * 6 / devices)
+        let free = voxalign_compute::cpu::Cpu::new(Some(1)).ok()?.memory().free;
+        free.map(|f| f / 10 * 6 / team.devices().len() as u64)
     });
     Ok(MemoryPlan::new(&needs, device, host))
 }

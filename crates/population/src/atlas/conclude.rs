@@ -1,7 +1,7 @@
 //! What is made of the deformations once the iterations are over.
 
 use super::build::{Atlas, ENTROPY_BINS, Found, Sink, Times};
-use super::cohort::{Cohort, Stop, taken};
+use super::cohort::{Cohort, Stop};
 use super::crew::{Changes, Core, Member, UNIT, Visit, missing};
 use super::matching::Matching;
 use super::measures::{correlation, entropy, gradient_energy};
@@ -9,7 +9,6 @@ use super::options::Sharpness;
 use super::prepare::{onto, whole};
 use super::source::Images;
 use crate::error::{PopulationError, Result};
-use std::sync::Mutex;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::flow::Step;
@@ -69,29 +68,25 @@ pub(super) fn conclude<D: Device, M: Matching<D>>(
             channel.push(sums);
         }
     }
-    let mut means: Vec<Mutex<Option<Vec<D::Buffer<f32>>>>> = Vec::new();
     for channel in by_channel {
         let sums = cohort.all_reduced(channel)?;
-        for (place, (crew, sums)) in cohort.crews.iter_mut().zip(sums).enumerate() {
-            let mean = crew.turn(|core| mean(core, &sums))?;
-            if means.len() == place {
-                means.push(Mutex::new(Some(Vec::new())));
-            }
-            if let Some(all) = means[place].get_mut().ok().and_then(Option::as_mut) {
-                all.push(mean);
-            }
+        for (crew, sums) in cohort.crews.iter_mut().zip(sums) {
+            crew.turn(|core| {
+                let mean = mean(core, &sums)?;
+                core.affine_mean.push(mean);
+                Ok(())
+            })?;
         }
     }
-    let spread = spread(&mut cohort, &means, &stop)?;
+    let spread = spread(&mut cohort, &stop)?;
     let Some(crew) = cohort.crews.first_mut() else { return Err(no_device()) };
-    let before = taken(&means[0])?;
     let grid = cohort.grid.clone();
     crew.turn(|core| {
         let host = |b: &D::Buffer<f32>| -> Result<Volume<f32>> {
             Ok(Volume::new(grid.clone(), core.device.download(b)?)?)
         };
         let log = mean(core, &logs[0])?;
-        let template = &core.template.channels;
+        let (template, before) = (&core.template.channels, &core.affine_mean);
         Ok(Atlas {
             template: template.iter().map(host).collect::<Result<Vec<_>>>()?,
             affine_mean: before.iter().map(host).collect::<Result<Vec<_>>>()?,
@@ -231,7 +226,6 @@ struct Counts<D: Device> {
 
 fn spread<D: Device, M: Matching<D>>(
     cohort: &mut Cohort<'_, D, M>,
-    means: &[Mutex<Option<Vec<D::Buffer<f32>>>>],
     stop: &Stop<'_>,
 ) -> Result<Spread<D>> {
     let (team, n) = (cohort.team, cohort.grid.len());
@@ -246,8 +240,7 @@ fn spread<D: Device, M: Matching<D>>(
     let (mut variance, mut correlations, mut total) = (None, Vec::new(), None);
     for first in (0..ENTROPY_BINS).step_by(most) {
         let bins = first..(first + most).min(ENTROPY_BINS);
-        let found = team.each(&mut cohort.crews, |own, crew| {
-            let means = means[own.place].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let found = cohort.each(|crew| {
             let mut counts = crew.turn(|core| {
                 let zeros = || -> Result<D::Buffer<i64>> { Ok(core.device.alloc(n)?) };
                 Ok(Counts::<D> {
@@ -257,13 +250,11 @@ fn spread<D: Device, M: Matching<D>>(
                 })
             })?;
             let visit = Visit { load: false, changes: Changes::Nothing };
-            let before = means.as_ref().and_then(|m| m.first());
             crew.visit(visit, stop, |core, member, _| {
-                count(core, member, before, bins.clone(), &mut counts)
+                count(core, member, bins.clone(), &mut counts)
             })?;
-            Ok::<_, PopulationError>(counts)
-        });
-        let found = team.ranks().agree(found)?;
+            Ok(counts)
+        })?;
         let (mut squares, mut rows) = (Vec::new(), Vec::new());
         let mut by_bin: Vec<Vec<D::Buffer<i64>>> = bins.clone().map(|_| Vec::new()).collect();
         for counts in found {
@@ -307,13 +298,13 @@ fn spread<D: Device, M: Matching<D>>(
 fn count<D: Device, M: Matching<D>>(
     core: &mut Core<D, M>,
     member: &mut Member<D, M::State>,
-    before: Option<&D::Buffer<f32>>,
     bins: std::ops::Range<usize>,
     counts: &mut Counts<D>,
 ) -> Result<()> {
     let (device, n) = (&core.device, core.grid.len());
     let [warped, start] = member.done.as_slice() else { return Err(missing(&member.file)) };
-    let (Some(before), Some(template)) = (before, core.template.channels.first()) else {
+    let means = (core.affine_mean.first(), core.template.channels.first());
+    let (Some(before), Some(template)) = means else {
         return Err(missing(&member.file));
     };
     let mut one = device.alloc::<f32>(n)?;

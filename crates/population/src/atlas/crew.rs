@@ -119,6 +119,8 @@ pub(super) struct Core<D: Device, M> {
     pub(super) counted: Vec<D::Buffer<i64>>,
     /// Units of the subjects that count everywhere.
     pub(super) everywhere: i64,
+    /// At the end: the mean after the affine maps alone, one image a channel.
+    pub(super) affine_mean: Vec<D::Buffer<f32>>,
 }
 
 /// What is done with each subject.
@@ -151,6 +153,21 @@ pub(super) struct Crew<'a, D: Device, M: Matching<D>> {
     pub(super) trace: Option<Trace>,
 }
 
+/// What a crew is to work on.
+pub(super) struct Post<'p, 'a> {
+    /// The grid of the atlas.
+    pub(super) grid: &'p Grid,
+    pub(super) source: &'a dyn Source,
+    /// Its subjects.
+    pub(super) range: std::ops::Range<usize>,
+    /// The parts of all subjects of the sum of all weights.
+    pub(super) weights: &'p [f64],
+    pub(super) channels: usize,
+    pub(super) plan: MemoryPlan,
+    /// The folder for subjects on disk.
+    pub(super) scratch: &'p Path,
+}
+
 /// Queues of work of their own, where subjects are streamed.
 struct Streams<D: Device> {
     steps: Arc<Queue<D>>,
@@ -163,19 +180,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
-    /// The subjects `range` of a source, of which nothing is read yet; `weights` are parts of the sum of
-    /// all weights.
-    pub(super) fn new(
-        device: &D,
-        grid: &Grid,
-        source: &'a dyn Source,
-        range: std::ops::Range<usize>,
-        weights: &[f64],
-        channels: usize,
-        matching: M,
-        plan: MemoryPlan,
-        scratch: &Path,
-    ) -> Result<Self> {
+    /// Subjects of which nothing is read yet.
+    pub(super) fn new(device: &D, post: &Post<'_, 'a>, matching: M) -> Result<Self> {
+        let &Post { grid, source, weights, channels, plan, scratch, .. } = post;
         let member = |index: usize| Member {
             index,
             weight: weights[index],
@@ -188,7 +195,7 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
             weights: None,
             done: Vec::new(),
         };
-        let members: Vec<_> = range.map(member).collect();
+        let members: Vec<_> = post.range.clone().map(member).collect();
         let away = |(place, member): (usize, &Member<D, M::State>)| {
             (place >= plan.resident).then(|| {
                 Mutex::new(match plan.level {
@@ -222,6 +229,7 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
             sums: Vec::new(),
             counted: Vec::new(),
             everywhere: 0,
+            affine_mean: Vec::new(),
         };
         let (base, trace) = (device.clone(), None);
         Ok(Self { core, members, away, source, base, streams, trace })
@@ -380,7 +388,7 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
 
     /// Brings everything to a scale.
     pub(super) fn bring(&mut self, scale: &Scale, listener: &dyn Listener) -> Result<()> {
-        self.turn(|core| core.to_scale(scale))?;
+        self.turn(|core| core.go_to_scale(scale))?;
         // Of a subject that is streamed the buffers at the scale before are needed once more.
         let visit = Visit { load: true, changes: Changes::All };
         let resident = self.core.plan.resident;
@@ -443,7 +451,7 @@ impl<D: Device, M: Matching<D>> Core<D, M> {
         (0..self.channels).map(|_| Ok(self.device.alloc(self.template.grid.len())?)).collect()
     }
 
-    fn to_scale(&mut self, scale: &Scale) -> Result<()> {
+    fn go_to_scale(&mut self, scale: &Scale) -> Result<()> {
         self.target = finest(&self.grid) * scale.factor as f64;
         let grid = coarser(&self.grid, factors_for(&self.grid, self.target))?;
         self.spare.clear();

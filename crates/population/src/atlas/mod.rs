@@ -31,7 +31,7 @@ mod weighted;
 pub use align::{AlignOptions, Aligned, align};
 pub use build::{Atlas, Construction, ENTROPY_BINS, Found, Sink, Times, build, iterate, unheard};
 pub use checkpoint::Checkpoints;
-pub use labels::{mean_overlap, most_frequent, most_weight};
+pub use labels::{LabelFiles, mean_overlap, most_frequent, most_weight};
 pub use memory::{Level, MemoryOptions, MemoryPlan};
 pub use options::{AtlasOptions, Sharpness};
 pub use outliers::outlying;

@@ -6,7 +6,7 @@
 //! result. The grid of the middle does not depend on their order either.
 
 use super::channel::{
-    ChannelSimilarity, DeviceImage, Moved, both, clamp_weights, coarser, factors_for, seen,
+    Buffers, ChannelSimilarity, DeviceImage, Moved, both, clamp_weights, coarser, factors_for, seen,
 };
 use super::greedy::finest;
 use super::mend::{ERROR, invert_consistently, mend};
@@ -158,10 +158,12 @@ impl<D: Device> Middle<D> {
 
     /// The displacements of the fixed and of the moving side, and the moving images at the scale at hand:
     /// what there is beside buffers that every step fills anew.
-    pub fn buffers(&mut self) -> ([&mut D::Buffer<f32>; 2], Vec<&mut D::Buffer<f32>>) {
+    pub fn buffers(&mut self) -> Buffers<'_, D> {
         let [fixed, moving] = &mut self.sides;
-        let images = moving.moved.iter_mut().map(|m| &mut m.image.values).collect();
-        ([&mut fixed.field, &mut moving.field], images)
+        Buffers {
+            changing: vec![&mut fixed.field, &mut moving.field],
+            fixed: moving.moved.iter_mut().map(|m| &mut m.image.values).collect(),
+        }
     }
 
     /// Looks anew at what the moving images show of the grid, where they are now.

@@ -217,20 +217,13 @@ fn check(report: &AtlasReport<'_>, grid: &Grid) -> Result<()> {
 /// What an atlas has in common with other runs.
 fn run(record: &AtlasRecord) -> RunRecord {
     RunRecord {
-        format: record.format,
-        program: record.program.clone(),
-        version: record.version.clone(),
-        command: record.command.clone(),
-        date: record.date.clone(),
-        host: record.host.clone(),
-        inputs: record.inputs.clone(),
         parameters: record.parameters.clone(),
         figures: record.figures.clone(),
         timings: record.timings.clone(),
         peak_memory_bytes: record.peak_memory_bytes,
         outputs: record.outputs.clone(),
         verdict: record.verdict.clone(),
-        ..RunRecord::default()
+        ..record.provenance.clone().into_run()
     }
 }
 

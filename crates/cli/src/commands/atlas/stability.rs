@@ -9,12 +9,14 @@ use crate::registration::{
     self, Clock, RECORD, REPORT, check_outputs, peak_memory, refuse, write_text,
 };
 use crate::staging::Staging;
+use crate::team::{AnyTeam, on_team};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Instant;
-use voxalign_compute::{Device, on_device};
+use voxalign_compute::Device;
+use voxalign_compute::comm::Team;
 use voxalign_population::atlas::{
     Cohorts, Found, Judged, STABLE_PART, Spread, draw_cohorts, judge, stable_from,
 };
@@ -115,11 +117,11 @@ impl<'a> Test<'a> {
     }
 
     /// Does it all and prints the table.
-    pub(super) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
-        on_device!(&machine.device, |device| self.run_on(device, machine))
+    pub(super) fn run(&self, machine: &Machine, team: &AnyTeam) -> Result<Outcome, Failure> {
+        on_team!(team, |team| self.run_on(team, machine))
     }
 
-    fn run_on<D: Device>(&self, device: &D, machine: &Machine) -> Result<Outcome, Failure> {
+    fn run_on<D: Device>(&self, team: &Team<D>, machine: &Machine) -> Result<Outcome, Failure> {
         let mut clock = Clock::start();
         let printer = Printer::new(self.study.talk);
         let staging = Staging::new(self.study.output)?;
@@ -136,12 +138,12 @@ impl<'a> Test<'a> {
                 ),
             );
         }
-        let prepared = self.study.prepare(device, &printer, &mut clock)?;
+        let prepared = self.study.prepare(team, &printer, &mut clock, None)?.0;
         let (mut sizes, mut pictures) = (Vec::new(), Vec::new());
         let shown = shown(self.cohorts.len());
         for (index, cohorts) in self.cohorts.iter().enumerate() {
             let (size, picture) =
-                self.size(device, &prepared, cohorts, (index, shown.contains(&index)), &printer)?;
+                self.size(team, &prepared, cohorts, (index, shown.contains(&index)), &printer)?;
             sizes.push(size);
             pictures.extend(picture);
             clock.lap("register");
@@ -170,7 +172,7 @@ impl<'a> Test<'a> {
     /// Builds the atlases of a size.
     fn size<D: Device>(
         &self,
-        device: &D,
+        team: &Team<D>,
         prepared: &Prepared,
         cohorts: &Cohorts,
         (index, with_picture): (usize, bool),
@@ -191,8 +193,9 @@ impl<'a> Test<'a> {
                 verdicts.push((number, found.verdict));
                 Ok(())
             };
-            let (options, within) = (&self.study.options, Within(printer));
-            let atlas = weighted_atlas(device, prepared, options, &weights, &within, &mut found)?;
+            let within = Within(printer);
+            let building = self.study.building(&within, &voxalign_population::atlas::unheard);
+            let atlas = weighted_atlas(team, prepared, &building, &weights, &mut found)?;
             let judged: Vec<_> = verdicts
                 .iter()
                 .map(|(number, verdict)| Judged {

@@ -80,8 +80,7 @@ impl<D: Device> Matching<D> for Lddmm<D> {
     }
 
     fn buffers<'s>(&self, state: &'s mut LddmmState<D>) -> Buffers<'s, D> {
-        let (changing, fixed) = state.path.buffers();
-        Buffers { changing, fixed }
+        state.path.buffers()
     }
 
     fn numbers(&self, state: &LddmmState<D>) -> Vec<f64> {

@@ -12,6 +12,7 @@ mod symmetric;
 use crate::error::Result;
 use voxalign_compute::{Device, Dims};
 use voxalign_image::{Affine, Grid};
+pub use voxalign_register::diffeo::channel::Buffers;
 use voxalign_register::diffeo::channel::{DeviceImage, Moved, PendingEnergy};
 use voxalign_register::diffeo::multiscale::Scale;
 
@@ -25,14 +26,6 @@ pub struct Template<D: Device> {
     pub grid: Grid,
     /// Its values, one image a channel.
     pub channels: Vec<D::Buffer<f32>>,
-}
-
-/// What a subject keeps on a device.
-pub struct Buffers<'s, D: Device> {
-    /// What steps change.
-    pub changing: Vec<&'s mut D::Buffer<f32>>,
-    /// What they only look at: its images at the scale.
-    pub fixed: Vec<&'s mut D::Buffer<f32>>,
 }
 
 /// A model of deformation, with what the subjects share.

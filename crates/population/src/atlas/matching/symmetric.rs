@@ -93,10 +93,10 @@ impl<D: Device> Matching<D> for Symmetric<D> {
     }
 
     fn buffers<'s>(&self, state: &'s mut SymmetricState<D>) -> Buffers<'s, D> {
-        let (fields, fixed) = state.middle.buffers();
-        let mut changing: Vec<_> = fields.into_iter().chain([&mut state.undone]).collect();
-        changing.extend(state.kept.iter_mut().flatten().map(|k| &mut k.velocity));
-        Buffers { changing, fixed }
+        let mut all = state.middle.buffers();
+        all.changing.push(&mut state.undone);
+        all.changing.extend(state.kept.iter_mut().flatten().map(|k| &mut k.velocity));
+        all
     }
 
     fn numbers(&self, state: &SymmetricState<D>) -> Vec<f64> {

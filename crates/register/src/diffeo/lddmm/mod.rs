@@ -14,7 +14,7 @@
 mod storage;
 
 use super::channel::{
-    ChannelSimilarity, DeviceImage, Moved, both, coarser, factors_for, seen, weights_at,
+    Buffers, ChannelSimilarity, DeviceImage, Moved, both, coarser, factors_for, seen, weights_at,
 };
 use super::greedy::finest;
 use super::multiscale::{Deformation, Iteration, Scale};
@@ -109,9 +109,11 @@ impl<D: Device> Path<D> {
 
     /// The velocities in single precision and the moving images at the scale at hand: what the path
     /// consists of. Nothing of it is in [half precision](Storage::Half) for [full storage](Storage::Full).
-    pub fn buffers(&mut self) -> (Vec<&mut D::Buffer<f32>>, Vec<&mut D::Buffer<f32>>) {
-        let velocities = self.velocities.iter_mut().filter_map(Kept::single).collect();
-        (velocities, self.moved.iter_mut().map(|m| &mut m.image.values).collect())
+    pub fn buffers(&mut self) -> Buffers<'_, D> {
+        Buffers {
+            changing: self.velocities.iter_mut().filter_map(Kept::single).collect(),
+            fixed: self.moved.iter_mut().map(|m| &mut m.image.values).collect(),
+        }
     }
 
     /// Lets go what the moving images are compared with.

@@ -15,15 +15,17 @@ use crate::registration::{
     self, Clock, RECORD, REPORT, check_outputs, peak_memory, refuse, write_text,
 };
 use crate::staging::Staging;
+use crate::team::{AnyTeam, on_team};
 use clap::Args;
 use files::{FILES, csv, print, write};
 use gathered::Gathered;
 use std::collections::BTreeMap;
 use std::str::FromStr;
-use voxalign_compute::{Device, on_device};
+use voxalign_compute::Device;
+use voxalign_compute::comm::Team;
 use voxalign_population::atlas::{
-    FEW_SUBJECTS, Kernel, effective_number, label_volumes, largest_labels, mean_overlap,
-    most_weight, root_mean_square,
+    FEW_SUBJECTS, Kernel, MemoryPlan, effective_number, label_volumes, largest_labels,
+    mean_overlap, most_weight, root_mean_square,
 };
 use voxalign_register::{Check, Verdict};
 use voxalign_report::regression::{
@@ -178,11 +180,11 @@ impl<'a> Regression<'a> {
     }
 
     /// Does it all and prints the table.
-    pub(super) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
-        on_device!(&machine.device, |device| self.run_on(device, machine))
+    pub(super) fn run(&self, machine: &Machine, team: &AnyTeam) -> Result<Outcome, Failure> {
+        on_team!(team, |team| self.run_on(team, machine))
     }
 
-    fn run_on<D: Device>(&self, device: &D, machine: &Machine) -> Result<Outcome, Failure> {
+    fn run_on<D: Device>(&self, team: &Team<D>, machine: &Machine) -> Result<Outcome, Failure> {
         let mut clock = Clock::start();
         let printer = Printer::new(self.study.talk);
         let mut staging = Staging::new(self.study.output)?;
@@ -190,7 +192,7 @@ impl<'a> Regression<'a> {
         let volumes = self.measured()?;
         let labels = self.labels(&volumes)?;
         clock.lap("volumes");
-        let prepared = self.study.prepare(device, &printer, &mut clock)?;
+        let prepared = self.study.prepare(team, &printer, &mut clock, None)?.0;
         let observed = self.observations(&prepared.entries, &volumes);
         let mut made = Vec::new();
         for (i, at) in self.at.iter().enumerate() {
@@ -207,7 +209,7 @@ impl<'a> Regression<'a> {
                     effective_number(&weights)
                 ),
             );
-            made.push(self.one(device, &prepared, at, &weights, &printer, &mut staging)?);
+            made.push(self.one(team, &prepared, at, &weights, &printer, &mut staging)?);
             clock.lap("register");
         }
         printer.finish();
@@ -297,7 +299,7 @@ impl<'a> Regression<'a> {
     /// Builds the atlas at a value and writes its images.
     fn one<D: Device>(
         &self,
-        device: &D,
+        team: &Team<D>,
         prepared: &Prepared,
         at: &At,
         weights: &[f64],
@@ -305,10 +307,12 @@ impl<'a> Regression<'a> {
         staging: &mut Staging,
     ) -> Result<Made, Failure> {
         let mut gathered = Gathered::default();
+        let device = &team.devices()[0];
         let mut found =
             |number: usize, found| gathered.take(device, prepared, number, weights[number], found);
-        let options = &self.study.options;
-        let atlas = weighted_atlas(device, prepared, options, weights, printer, &mut found)?;
+        let planned = |plans: &[MemoryPlan]| self.study.say_plans(printer, plans);
+        let building = self.study.building(printer, &planned);
+        let atlas = weighted_atlas(team, prepared, &building, weights, &mut found)?;
         let labels = most_weight(&gathered.after, &gathered.weights);
         write(staging, &at.folder(), &atlas, labels.as_ref())?;
 
