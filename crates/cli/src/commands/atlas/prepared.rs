@@ -7,13 +7,14 @@ use crate::interrupt;
 use crate::list::Entry;
 use crate::progress::{Printer, Talk};
 use crate::registration::{self, Clock, Input};
+use serde_json::json;
 use std::path::Path;
 use voxalign_compute::Device;
 use voxalign_population::PopulationError;
 use voxalign_population::atlas::{
     AlignOptions, Aligned, Atlas, AtlasOptions, Found, Weighted, align, build,
 };
-use voxalign_register::Progress;
+use voxalign_register::{Choice, Progress};
 use voxalign_report::InputRecord;
 
 /// Which subjects, and how their atlases are made.
@@ -80,14 +81,14 @@ impl Study<'_> {
     pub(super) fn parameters(&self) -> serde_json::Value {
         let (o, similarity) = (&self.options, self.options.similarity);
         let mut all = registration::matching_parameters(&o.matching, &[similarity]);
-        let align = self.align.affine.as_ref().map(
-            |a| serde_json::json!({ "dof": a.dof, "cost": voxalign_register::Choice::name(a.cost), "rounds": self.align.rounds }),
-        );
+        let align =
+            self.align.affine.as_ref().map(
+                |a| json!({ "dof": a.dof, "cost": a.cost.name(), "rounds": self.align.rounds }),
+            );
         if let Some(all) = all.as_object_mut() {
-            all.insert("align".to_owned(), serde_json::json!(align));
-            let name = voxalign_register::Choice::name(similarity);
-            all.insert("similarity".to_owned(), serde_json::json!(name));
-            all.insert("centre".to_owned(), serde_json::json!(o.centre));
+            all.insert("align".to_owned(), json!(align));
+            all.insert("similarity".to_owned(), json!(similarity.name()));
+            all.insert("centre".to_owned(), json!(o.centre));
         }
         all
     }
