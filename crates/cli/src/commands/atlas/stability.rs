@@ -126,17 +126,7 @@ impl<'a> Test<'a> {
         let printer = Printer::new(self.study.talk);
         let staging = Staging::new(self.study.output)?;
         for few in self.cohorts.iter().filter(|c| c.members.len() < self.asked) {
-            printer.say(
-                Talk::Normal,
-                &format!(
-                    "{} of {} subjects: there are {} different cohorts only, fewer than the {} asked for; all \
-                     are taken",
-                    few.size,
-                    self.study.entries.len(),
-                    few.members.len(),
-                    self.asked
-                ),
-            );
+            printer.say(Talk::Normal, &self.told(few));
         }
         let prepared = self.study.prepare(team, &printer, &mut clock, None)?.0;
         let (mut sizes, mut pictures) = (Vec::new(), Vec::new());
@@ -208,6 +198,8 @@ impl<'a> Test<'a> {
                 members: members.clone(),
                 entropy_affine: atlas.ends[0].entropy,
                 entropy_atlas: atlas.ends[1].entropy,
+                gradient_energy_affine: atlas.ends[0].gradient_energy,
+                gradient_energy_atlas: atlas.ends[1].gradient_energy,
                 good: judge(&atlas, &judged).0.good,
             });
             if with_picture && picture.is_none() {
@@ -234,9 +226,28 @@ impl<'a> Test<'a> {
             best: atlas.mean,
             seconds: began.elapsed().as_secs_f64(),
         });
-        let record =
-            SizeRecord { size: cohorts.size, all: cohorts.all, affine, atlas, cohorts: all };
+        let record = SizeRecord {
+            size: cohorts.size,
+            all: cohorts.all,
+            affine,
+            atlas,
+            gradient_affine: spread(|c| c.gradient_energy_affine),
+            gradient_atlas: spread(|c| c.gradient_energy_atlas),
+            cohorts: all,
+        };
         Ok((record, picture))
+    }
+
+    /// That there are fewer cohorts than were asked for.
+    fn told(&self, few: &Cohorts) -> String {
+        let count = match few.members.len() {
+            1 => "is 1 cohort".to_owned(),
+            n => format!("are {n} different cohorts"),
+        };
+        let (size, subjects, asked) = (few.size, self.study.entries.len(), self.asked);
+        format!(
+            "{size} of {subjects} subjects: there {count}, fewer than the {asked} asked for; all are taken"
+        )
     }
 
     fn verdict(&self, sizes: &[SizeRecord], stable: Option<usize>) -> Verdict {
@@ -260,12 +271,7 @@ impl<'a> Test<'a> {
             ),
         }];
         for few in self.cohorts.iter().filter(|c| c.members.len() < self.asked) {
-            remarks.push(format!(
-                "of {} subjects there are {} different cohorts only, fewer than the {} asked for",
-                few.size,
-                few.members.len(),
-                self.asked
-            ));
+            remarks.push(self.told(few));
         }
         Verdict::new(vec![check], remarks)
     }
@@ -317,18 +323,21 @@ fn shown(count: usize) -> Vec<usize> {
 
 /// A row for each cohort; the numbers of its subjects are those of the record, from 0.
 fn cohorts_csv(record: &StabilityRecord) -> String {
-    let mut text =
-        "subjects,cohort,members,entropy_affine_bits,entropy_atlas_bits,good\n".to_owned();
+    let mut text = "subjects,cohort,members,entropy_affine_bits,entropy_atlas_bits,\
+                    gradient_energy_affine,gradient_energy_atlas,good\n"
+        .to_owned();
     for size in &record.sizes {
         for (number, cohort) in size.cohorts.iter().enumerate() {
             let members: Vec<String> = cohort.members.iter().map(ToString::to_string).collect();
             let _ = writeln!(
                 text,
-                "{},{number},{},{},{},{}",
+                "{},{number},{},{},{},{},{},{}",
                 size.size,
                 members.join(" "),
                 cohort.entropy_affine,
                 cohort.entropy_atlas,
+                cohort.gradient_energy_affine,
+                cohort.gradient_energy_atlas,
                 cohort.good
             );
         }
@@ -339,12 +348,14 @@ fn cohorts_csv(record: &StabilityRecord) -> String {
 /// A row for each size; a field is empty where one cohort has no spread.
 fn sizes_csv(record: &StabilityRecord) -> String {
     let mut text = "subjects,cohorts,affine_mean_bits,affine_variance,affine_standard_deviation,\
-                    atlas_mean_bits,atlas_variance,atlas_standard_deviation,bad\n"
+                    atlas_mean_bits,atlas_variance,atlas_standard_deviation,\
+                    affine_gradient_mean,affine_gradient_variance,affine_gradient_standard_deviation,\
+                    atlas_gradient_mean,atlas_gradient_variance,atlas_gradient_standard_deviation,bad\n"
         .to_owned();
     let known = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
     for size in &record.sizes {
         let _ = write!(text, "{},{}", size.size, size.cohorts.len());
-        for spread in [size.affine, size.atlas] {
+        for spread in [size.affine, size.atlas, size.gradient_affine, size.gradient_atlas] {
             let deviation = known(spread.standard_deviation);
             let _ = write!(text, ",{},{},{deviation}", spread.mean, known(spread.variance));
         }

@@ -45,7 +45,7 @@ const VOLUMES: &str = "volumes.csv";
 pub(crate) struct RegressArgs {
     /// A column of numbers of the list, such as age: build the atlas at each value of --at, in which
     /// subjects count the more the nearer their number is
-    #[arg(long, value_name = "COLUMN", requires_all = ["at", "bandwidth", "list"])]
+    #[arg(long, value_name = "COLUMN", requires_all = ["at", "bandwidth"])]
     pub(super) regress: Option<String>,
     /// The values; their atlases are in at_VALUE
     #[arg(
@@ -117,7 +117,12 @@ impl<'a> Regression<'a> {
     ) -> Result<Self, Failure> {
         // The names of columns are in small letters.
         let column = column.to_lowercase();
-        let list = study.list.map(|l| l.display().to_string()).unwrap_or_default();
+        let Some(list) = study.list else {
+            return Err(Failure::input(format!(
+                "--regress {column} needs --list FILE.csv: a list whose column '{column}' has a number for each \
+                 subject"
+            )));
+        };
         for entry in &study.entries {
             if !entry.covariates.contains_key(&column) {
                 let mut others: Vec<_> =
@@ -133,8 +138,9 @@ impl<'a> Regression<'a> {
                     None => String::new(),
                 };
                 return Err(Failure::input(format!(
-                    "the list '{list}': '{}' has no number in the column '{column}'{known}; fill it in, or \
+                    "the list '{}': '{}' has no number in the column '{column}'{known}; fill it in, or \
                      leave the line out",
+                    list.display(),
                     entry.name
                 )));
             }
@@ -406,7 +412,7 @@ fn verdict(column: &str, atlases: &[ValueRecord]) -> Verdict {
         if atlas.effective_number < FEW_SUBJECTS {
             remarks.push(format!(
                 "{column} {}: the effective number of subjects is {:.1}, so that this atlas shows some \
-                 persons more than the population; use a larger --bandwidth or more subjects near {}",
+                 subjects more than the population; use a larger --bandwidth or more subjects near {}",
                 atlas.at, atlas.effective_number, atlas.at
             ));
         }
