@@ -213,7 +213,7 @@ impl<'a, D: Device> Construction<'a, D> {
             device.synchronize()?;
         }
         let load = began.elapsed().as_secs_f64();
-        let mut steps = Steps::new(options.centre);
+        let mut steps = Steps::new(options);
         let mut course = Course::default();
         if let (Some(checkpoints), true) = (self.checkpoints, self.resume)
             && let Some((iteration, saved)) = cohort.restore(checkpoints)?

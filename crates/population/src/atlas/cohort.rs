@@ -3,10 +3,10 @@
 use super::build::Construction;
 use super::checkpoint::{Checkpoints, Saved};
 use super::crew::{Changes, Crew, Post, UNIT, Visit};
-use super::matching::Matching;
+use super::matching::{Matching, Shift};
 use super::measures::{entropy, gradient_energy};
 use super::memory::{MemoryPlan, Needs};
-use super::options::Sharpness;
+use super::options::{AtlasOptions, Sharpness};
 use super::snapshot::Snapshot;
 use super::source::{Subject, check_subjects};
 use crate::error::{PopulationError, Result};
@@ -162,9 +162,9 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
         self.average()
     }
 
-    /// The displacement that takes back the weighted mean of displacements of the template's grid, for each
-    /// device of this rank.
-    pub(super) fn back_to_mean(&mut self) -> Result<Vec<D::Buffer<f32>>> {
+    /// The displacement that takes back the weighted mean of displacements of the template's grid, and that
+    /// mean, for each device of this rank.
+    pub(super) fn back_to_mean(&mut self) -> Result<Vec<Shift<D>>> {
         let visit = Visit { load: false, changes: Changes::Usual };
         let sums = self.each(|crew| {
             let n = crew.core.template.grid.len();
@@ -187,7 +187,7 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
                 let mut back = device.alloc::<f32>(3 * grid.len())?;
                 device.eval(&(-x(0)), &[&mean], &[], None, &mut back)?;
                 device.invert_field(&mean, grid.dims(), Inversion::default(), &mut back)?;
-                Ok(back)
+                Ok(Shift { there: back, back: mean })
             })
         });
         self.team.ranks().agree(result)
@@ -417,9 +417,10 @@ pub(super) fn taken<T>(place: &Mutex<Option<T>>) -> Result<T> {
     })
 }
 
-/// Whether the template of an iteration is shown: the more, the nearer to the beginning.
+/// Whether the template of an iteration is shown: the first ones, as later ones drift until the mean
+/// displacement is taken back at the end of the scale.
 fn is_shown(iteration: usize) -> bool {
-    matches!(iteration, 0 | 1 | 2 | 5 | 10 | 20 | 50 | 100 | 200 | 500)
+    matches!(iteration, 0 | 1 | 2 | 5 | 10)
 }
 
 fn planned<D: Device, M: Matching<D>>(
@@ -504,8 +505,8 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    pub(super) fn new(centre: bool) -> Self {
-        Self { centre, iteration: 0 }
+    pub(super) fn new(options: &AtlasOptions) -> Self {
+        Self { centre: options.centre, iteration: 0 }
     }
 }
 

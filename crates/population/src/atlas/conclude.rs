@@ -45,7 +45,7 @@ pub(super) fn conclude<D: Device, M: Matching<D>>(
             Ok(Sums { log: device.alloc(n)?, starts: starts.collect::<Result<_>>()? })
         })?;
         let visit = Visit { load: true, changes: Changes::All };
-        let back = back.get(own.place);
+        let back = back.get(own.place).map(|shift| &shift.there);
         crew.visit(visit, &stop, |core, member, images| {
             subject(core, member, images, back, &mut sums, sink)
         })?;

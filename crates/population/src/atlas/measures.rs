@@ -17,13 +17,18 @@ pub(super) fn gradient_energy<D: Device>(
     Ok(sum / grid.len() as f64)
 }
 
-/// Bins of the entropy, of values from the lowest that counts to 1.
+/// Bins of the entropy, of values from 0 to 1.
 const BINS: usize = 64;
-const LOWEST: f32 = 0.1;
 
-/// The entropy of an image's values above a tenth, bits.
+/// The entropy of the values of an image, bits: of all voxels, the background among them, as the entropy of
+/// an average image is usually meant.
 pub(super) fn entropy<D: Device>(device: &D, image: &D::Buffer<f32>) -> Result<f64> {
-    let counts = device.value_counts(image, None, LOWEST, 1.0, BINS)?.counts;
+    let found = device.value_counts(image, None, 0.0, 1.0, BINS)?;
+    let mut counts = found.counts;
+    // Rounding may bring a value beyond the ends.
+    for (end, more) in [(0, found.below), (BINS - 1, found.above)] {
+        counts[end] += more;
+    }
     let total: u64 = counts.iter().sum();
     let bits = |&count: &u64| {
         let p = count as f64 / total as f64;

@@ -1,6 +1,6 @@
 //! The image flows to the template by greedy steps (Algorithm 2 of Ha 2011).
 
-use super::{Buffers, Matching, Template};
+use super::{Buffers, Matching, Shift, Template};
 use crate::error::Result;
 use voxalign_compute::ops::flow::Step;
 use voxalign_compute::ops::resample::grid_map;
@@ -190,15 +190,10 @@ impl<D: Device> Matching<D> for Greedy<D> {
         true
     }
 
-    fn precede(
-        &mut self,
-        device: &D,
-        shift: &D::Buffer<f32>,
-        state: &mut GreedyState<D>,
-    ) -> Result<()> {
+    fn precede(&mut self, device: &D, shift: &Shift<D>, state: &mut GreedyState<D>) -> Result<()> {
         let mut out = device.alloc::<f32>(3 * state.dims.iter().product::<usize>())?;
         let step = Step { scale: [1.0; 3], limit: None };
-        device.advance(&state.field, shift, &step, state.dims, &mut out)?;
+        device.advance(&state.field, &shift.there, &step, state.dims, &mut out)?;
         state.field = out;
         Ok(())
     }

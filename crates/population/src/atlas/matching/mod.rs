@@ -155,12 +155,15 @@ pub trait Matching<D: Device>: Send {
     ///
     /// # Errors
     /// What fails on the device.
-    fn precede(
-        &mut self,
-        _device: &D,
-        _shift: &D::Buffer<f32>,
-        _state: &mut Self::State,
-    ) -> Result<()> {
+    fn precede(&mut self, _device: &D, _shift: &Shift<D>, _state: &mut Self::State) -> Result<()> {
         Ok(())
     }
+}
+
+/// A displacement of the template's grid with its inverse, voxels.
+pub struct Shift<D: Device> {
+    /// From points of the template that will be to those of the one that is.
+    pub there: D::Buffer<f32>,
+    /// And back.
+    pub back: D::Buffer<f32>,
 }

@@ -1,9 +1,9 @@
 //! Image and template both flow to a middle.
 
 use super::greedy::{has_memory, kept};
-use super::{Buffers, Matching, Template};
+use super::{Buffers, Matching, Shift, Template};
 use crate::error::Result;
-use voxalign_compute::Device;
+use voxalign_compute::{Device, IDENTITY};
 use voxalign_image::{Affine, Grid};
 use voxalign_register::diffeo::DeformOptions;
 use voxalign_register::diffeo::channel::{ChannelSimilarity, DeviceImage, Moved, PendingEnergy};
@@ -156,5 +156,25 @@ impl<D: Device> Matching<D> for Symmetric<D> {
 
     fn displacement(&mut self, _: &D, state: &mut SymmetricState<D>) -> Result<D::Buffer<f32>> {
         Ok(state.middle.displacement(&self.grid, &mut state.undone)?)
+    }
+
+    fn takes_shifts(&self) -> bool {
+        true
+    }
+
+    fn precede(
+        &mut self,
+        device: &D,
+        shift: &Shift<D>,
+        state: &mut SymmetricState<D>,
+    ) -> Result<()> {
+        // A point of the middle shows the template where it did, which has another name now.
+        let dims = self.grid.dims();
+        let mut out = device.alloc::<f32>(3 * self.grid.len())?;
+        let mut all = state.middle.buffers();
+        let Some(to_template) = all.changing.first_mut() else { return Ok(()) };
+        device.compose_fields(&shift.back, dims, &IDENTITY, to_template, dims, &mut out)?;
+        std::mem::swap(*to_template, &mut out);
+        Ok(())
     }
 }
