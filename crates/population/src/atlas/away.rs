@@ -291,7 +291,7 @@ mod tests {
         let buffers = [vec![1.5, -0.0, 3e-40], vec![], vec![f32::MAX]];
         write_state(&path, &numbers, &buffers).unwrap();
         let (n, b) = read_state(&path).unwrap();
-        assert_eq!(n.map(f64::to_bits), numbers.map(f64::to_bits));
+        assert!(n.iter().map(|v| v.to_bits()).eq(numbers.map(f64::to_bits)));
         assert_eq!(b.len(), 3);
         for (a, b) in b.iter().flatten().zip(buffers.iter().flatten()) {
             assert_eq!(a.to_bits(), b.to_bits());
