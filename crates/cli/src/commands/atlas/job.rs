@@ -75,16 +75,39 @@ impl Job<'_> {
         on_team!(team, |team| self.run_on(team, machine))
     }
 
+    /// The same, where a stop says what a later run can go on from.
     fn run_on<D: Device>(&self, team: &Team<D>, machine: &Machine) -> Result<Outcome, Failure> {
+        let folder = self.study.output.join(CHECKPOINTS);
+        let saving = self.every.map(|every| Saving { folder: &folder, every, resume: self.resume });
+        match (self.build(team, machine, saving), saving) {
+            (Err(Failure::Stopped), Some(saving)) if saving.exists() => {
+                Err(Failure::Saved(self.study.output.to_owned()))
+            }
+            (done, _) => done,
+        }
+    }
+
+    fn build<D: Device>(
+        &self,
+        team: &Team<D>,
+        machine: &Machine,
+        saving: Option<Saving<'_>>,
+    ) -> Result<Outcome, Failure> {
         let (study, world) = (&self.study, team.ranks());
         let mut clock = Clock::start();
         let printer = study.printer();
         let staging = Staging::shared(study.output, world)?;
-        let folder = study.output.join(CHECKPOINTS);
-        let saving = self.every.map(|every| Saving { folder: &folder, every, resume: self.resume });
-        if self.resume && !folder.exists() {
-            let what = "there is no checkpoint; the run starts from the beginning";
-            printer.say(Talk::Normal, what);
+        match (self.resume, saving.is_some_and(|s| s.exists())) {
+            (true, false) => printer.say(
+                Talk::Normal,
+                "there is no checkpoint; the run starts from the beginning",
+            ),
+            (false, true) => printer.say(
+                Talk::Normal,
+                "the run starts from the beginning, and its checkpoints replace those of one that was \
+                 stopped; --resume goes on from these",
+            ),
+            _ => {}
         }
         let (prepared, key) = study.prepare(team, &printer, &mut clock, saving)?;
 
@@ -112,12 +135,7 @@ impl Job<'_> {
             progress: &printer,
             planned: &|plans| study.say_plans(&printer, plans),
         };
-        let built = building.build(team, &prepared, &prepared.source, &|f| subjects.take(f));
-        if matches!(built, Err(Failure::Stopped)) && folder.exists() {
-            printer.finish();
-            return Err(Failure::Saved(study.output.to_owned()));
-        }
-        let atlas = built?;
+        let atlas = building.build(team, &prepared, &prepared.source, &|f| subjects.take(f))?;
         printer.finish();
         clock.lap("register");
 
