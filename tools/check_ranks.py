@@ -115,9 +115,19 @@ class Check:
             else:
                 off = differing(self.path(f"whole{ranks}"), self.wanted)
                 check(not off, f"{ranks} ranks: {len(self.wanted)} files, {len(off)} differ")
-        code, _, self.seconds = self.run(max(self.a.ranks), "timed", "--checkpoint-every", "0")
+        began = time.time()
+        run = self.start(max(self.a.ranks), "timed", "--checkpoint-every", "0")
+        self.wait_for_checkpoint(run, "timed")
+        first = time.time() - began
+        run.communicate()
+        self.seconds = time.time() - began
+        self.after_first = 1.0 - first / self.seconds
         check(not differing(self.path("timed"), self.wanted),
               f"checkpoints after each iteration: {self.seconds:.1f} s")
+
+    def wait_for_checkpoint(self, run, name):
+        while run.poll() is None and not os.path.exists(self.path(f"{name}/checkpoint/current")):
+            time.sleep(0.02)
 
     def resume(self, ranks, name):
         there = os.path.exists(self.path(f"{name}/checkpoint/current"))
@@ -131,8 +141,13 @@ class Check:
         several = [r for r in self.a.ranks if r > 1]
         ranks = several[number % len(several)]
         name, part = f"killed{number}", random.uniform(0.05, 0.95)
-        run = self.start(ranks, name, "--checkpoint-every", "0")
+        run, began = self.start(ranks, name, "--checkpoint-every", "0"), time.time()
+        if number % 3 > 0:
+            # Most of them between two iterations: after some of the time from the first checkpoint on.
+            self.wait_for_checkpoint(run, name)
+            part *= self.after_first
         time.sleep(part * self.seconds)
+        part = (time.time() - began) / self.seconds
         pids = ranks_of(run.pid, self.program)
         if run.poll() is not None or not pids:
             print(f"  -     {ranks} ranks had ended before the kill")
@@ -156,8 +171,9 @@ class Check:
 
     def stopped(self):
         ranks, name = max(self.a.ranks), "stopped"
-        run = self.start(ranks, name, "--checkpoint-every", "60")
-        time.sleep(0.6 * self.seconds)
+        run = self.start(ranks, name, "--checkpoint-every", "0")
+        self.wait_for_checkpoint(run, name)
+        time.sleep(0.3 * self.after_first * self.seconds)
         run.send_signal(signal.SIGINT)
         said = run.communicate()[1]
         print(f"        interrupted: code {run.returncode}; left: {self.left(name)}")

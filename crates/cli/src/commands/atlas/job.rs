@@ -67,6 +67,12 @@ impl Job<'_> {
                 self.study.entries.len()
             )));
         }
+        if let Some(scratch) = self.study.memory.scratch.as_deref().filter(|s| !s.is_dir()) {
+            return Err(Failure::input(format!(
+                "--scratch '{}' is no folder; make it, or name one that is there",
+                scratch.display()
+            )));
+        }
         refuse(self.resume && self.every.is_none(), "--resume", "runs with checkpoints")
     }
 
