@@ -23,8 +23,8 @@ use voxalign_register::metric::CostSums;
 pub(crate) struct RunArgs {
     /// Where to compute [default: VOXALIGN_DEVICE, else auto]
     ///
-    /// `cpu`, `cuda` (the first GPU that can be used), `cuda:N`, or `auto`: for affine, deform
-    /// and demo `cuda` where there is a usable GPU, else `cpu`; for apply, stack and bench always `cpu`,
+    /// `cpu`, `cuda` (the first GPU that can be used), `cuda:N`, or `auto`: for affine, deform,
+    /// atlas and demo `cuda` where there is a usable GPU, else `cpu`; for apply, stack and bench always `cpu`,
     /// as starting a GPU takes longer than their work. The environment variable VOXALIGN_DEVICE
     /// sets the default; `voxalign devices` lists what there is.
     #[arg(long, value_name = "auto|cpu|cuda|cuda:N")]

@@ -324,7 +324,7 @@ fn print(devices: &Devices) {
         format!("--device auto is {}", auto.affine)
     } else {
         format!(
-            "--device auto is {} for affine, deform and demo, {} for apply and bench",
+            "--device auto is {} for affine, deform, atlas and demo, {} for apply and bench",
             auto.affine, auto.apply
         )
     });

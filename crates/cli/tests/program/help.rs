@@ -63,7 +63,8 @@ fn the_commands_that_compute_have_a_device() {
     let place = Place::new();
     for command in COMMANDS {
         let help = place.run(&[command, "--help"]).expect(0).out;
-        let computes = ["affine", "deform", "demo", "apply", "stack", "bench"].contains(&command);
+        let computes = ["affine", "deform", "atlas", "demo", "apply", "stack", "bench"];
+        let computes = computes.contains(&command);
         assert_eq!(help.contains("--device <auto|cpu|cuda|cuda:N>"), computes, "{command}");
         assert_eq!(help.contains("for apply, stack and bench"), computes, "{command}");
     }
