@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, Weak};
 
 use super::gpu::Locked;
 use super::{Cuda, CudaBuffer, Target};
@@ -96,7 +97,25 @@ impl Cuda {
             Target::Gpu(gpu) => Self::with_turns(Target::Gpu(gpu.fork()?), base),
             Target::Emulated(_) => self.clone(),
         };
+        if lasting && own.0.base.is_some() {
+            let mut all = self.0.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|queue| queue.strong_count() > 0);
+            all.push(Arc::downgrade(&own.0));
+        }
         Ok(Queue::new(self.clone(), own))
+    }
+
+    /// Lets this stream wait for those that may still use its buffers: that of the handle which made this
+    /// one, and those of lasting queues.
+    pub(super) fn wait_for_users(&self) {
+        // One that cannot be waited for runs nothing any more.
+        if let Some(base) = &self.0.base {
+            let _ = self.wait_for(base);
+        }
+        let lasting = self.0.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+        for queue in lasting.iter().filter_map(Weak::upgrade) {
+            let _ = self.wait_for(&Self(queue));
+        }
     }
 
     pub(super) fn open_turn(&self, base: &Self) -> Result<()> {

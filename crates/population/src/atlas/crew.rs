@@ -243,8 +243,8 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
         }
     }
 
-    /// Does some work with each subject: first with those that are on the device, then with those that are
-    /// brought there one after the other, while the next ones come and the last ones go.
+    /// Does some work with each subject: those that are on the device, and those that are brought there one
+    /// after the other, while the next ones come and the last ones go.
     pub(super) fn visit(
         &mut self,
         visit: Visit,
@@ -257,32 +257,32 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
         };
         let (items, here): (Vec<usize>, Vec<usize>) =
             (0..self.members.len()).partition(|&m| comes(self, m));
-        if !here.is_empty() {
-            let queue = self.streams.as_ref().map(|s| Arc::clone(&s.steps));
-            let mut all = || {
-                for &m in &here {
-                    if listener.stop() {
-                        return Err(PopulationError::Stopped);
-                    }
-                    work(&mut self.core, &mut self.members[m], None)?;
-                }
-                Ok(())
-            };
-            match queue {
-                Some(queue) => queue.run(|_| all())?,
-                None => all()?,
-            }
-        }
         if !items.is_empty() {
-            self.stream(visit, &items, listener, work)?;
+            return self.stream(visit, &items, &here, listener, work);
         }
-        Ok(())
+        let queue = self.streams.as_ref().map(|s| Arc::clone(&s.steps));
+        let mut all = || {
+            for &m in &here {
+                if listener.stop() {
+                    return Err(PopulationError::Stopped);
+                }
+                work(&mut self.core, &mut self.members[m], None)?;
+            }
+            Ok(())
+        };
+        match queue {
+            Some(queue) => queue.run(|_| all()),
+            None => all(),
+        }
     }
 
+    /// Brings subjects to the device one after the other. Those that are `here` have their turns between
+    /// theirs, while copies go on.
     fn stream(
         &mut self,
         visit: Visit,
         items: &[usize],
+        here: &[usize],
         listener: &dyn Listener,
         work: impl FnMut(&mut Core<D, M>, &mut Member<D, M::State>, Option<Images>) -> Result<()> + Send,
     ) -> Result<()> {
@@ -335,16 +335,20 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
             let mut images = lock(&loaded[t.item % arrivals]).take();
             let mut slot = lock(&slots[t.item % SLOTS]);
             let (core, members, work) = &mut *lock(&state);
-            let member = &mut members[m];
             let mut all = || {
+                let member = &mut members[m];
                 if away[m].is_some() {
                     member.exchange(&core.matching, &mut slot);
                 }
-                let done = work(core, member, images.take());
+                work(core, member, images.take())?;
                 if away[m].is_some() {
                     member.leave(&core.device, &core.matching, &mut slot)?;
                 }
-                done
+                let turn = |t: usize| t * here.len() / items.len();
+                for &m in &here[turn(t.item)..turn(t.item + 1)] {
+                    work(core, &mut members[m], None)?;
+                }
+                Ok(())
             };
             match streams {
                 Some(streams) => streams.steps.run(|_| all()),

@@ -110,6 +110,16 @@ pub(super) fn run(args: &AtlasBenchArgs) -> Result<Outcome, Failure> {
     table.row(["all scales".into(), String::new(), format!("{total:.2}"), String::new()]);
     output::line(&format!("{} subjects of {}, {}", args.count, args.size, machine.name()));
     table.print();
+    if let Some(trace) = &times.trace {
+        let mut table = Table::new(["last iteration", "seconds"]);
+        for (i, stage) in trace.stages.iter().enumerate() {
+            table.row([stage.name.clone(), format!("{:.4}", trace.busy(i))]);
+        }
+        table.row(["bound".into(), format!("{:.4}", trace.bound())]);
+        table.row(["all".into(), format!("{:.4}", trace.wall())]);
+        output::line("");
+        table.print();
+    }
     Ok(Outcome::Good)
 }
 
