@@ -2,7 +2,7 @@
 
 use super::Size;
 use crate::args::RunArgs;
-use crate::commands::atlas::{MemoryArgs, gpus};
+use crate::commands::atlas::{MemoryArgs, from_one};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::{self, Table};
@@ -44,7 +44,7 @@ pub(crate) struct AtlasBenchArgs {
     #[command(flatten)]
     memory: MemoryArgs,
     /// GPUs of each process [default: all]
-    #[arg(long, value_name = "N", value_parser = gpus, help_heading = "Running")]
+    #[arg(long, value_name = "N", value_parser = from_one, help_heading = "Running")]
     gpus: Option<usize>,
     #[command(flatten)]
     run: RunArgs,
