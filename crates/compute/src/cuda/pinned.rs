@@ -17,14 +17,26 @@ use crate::host::{HostBuffer, Queue, Storage};
 pub(crate) struct Pinned<T: Element> {
     memory: Locked,
     len: usize,
+    /// Elements that the memory has room for.
+    room: usize,
     element: PhantomData<T>,
+}
+
+impl<T: Element> Pinned<T> {
+    pub(crate) fn resize(&mut self, len: usize) -> bool {
+        let fits = len <= self.room;
+        if fits {
+            self.len = len;
+        }
+        fits
+    }
 }
 
 impl<T: Element> Deref for Pinned<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the memory has room for `len` elements, is aligned to a page and was zeroed, which is a
+        // SAFETY: the memory has room for `room` elements, and so for `len`, is aligned to a page and was zeroed, which is a
         // value of every `Element`, when it was made; copies by the device are over when calls return.
         unsafe { std::slice::from_raw_parts(self.memory.address().cast(), self.len) }
     }
@@ -48,7 +60,12 @@ impl Cuda {
                     free: None,
                 })?;
                 let memory = gpu.lock_memory(bytes)?;
-                Ok(HostBuffer(Storage::Pinned(Pinned { memory, len, element: PhantomData })))
+                Ok(HostBuffer(Storage::Pinned(Pinned {
+                    memory,
+                    len,
+                    room: len,
+                    element: PhantomData,
+                })))
             }
             _ => Ok(HostBuffer::usual(zeroed(len)?)),
         }
