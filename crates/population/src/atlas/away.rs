@@ -4,6 +4,7 @@ use crate::error::{PopulationError, Result};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use voxalign_compute::{DeviceBuffer, HostBuffer, Memory};
 
 /// Buffers of a subject: what steps change, and what they only look at.
@@ -25,6 +26,12 @@ pub(super) type DevicePack<D> = Pack<<D as Memory>::Buffer<f32>>;
 pub(super) enum Away {
     Host(HostPack),
     Disk(Chest),
+}
+
+/// A folder for subjects in that for scratch, which other runs may use at the same time.
+pub(super) fn own_folder(scratch: &Path) -> Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix(".voxalign-").tempdir_in(scratch);
+    folder.map_err(|e| failed(scratch, "write to", &e))
 }
 
 /// Files of a subject.

@@ -1,6 +1,6 @@
 //! The subjects of an atlas that one device works on.
 
-use super::away::{Away, Chest, DevicePack, HostPack};
+use super::away::{Away, Chest, DevicePack, HostPack, own_folder};
 use super::matching::{Buffers, Matching, Template};
 use super::memory::{Level, MemoryPlan, SLOTS};
 use super::prepare::{Prepared, prepared, whole};
@@ -10,6 +10,7 @@ use crate::stream::{Engine, Listener, Model, Pipeline, Ring, Stage, Trace, Turn}
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tempfile::TempDir;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::{Device, Queue};
 use voxalign_image::{Affine, Grid};
@@ -147,6 +148,8 @@ pub(super) struct Crew<'a, D: Device, M: Matching<D>> {
     pub(super) members: Vec<Member<D, M::State>>,
     /// For each subject that is not on the device where it is.
     away: Vec<Option<Mutex<Away>>>,
+    /// The folder of those on disk, which goes after them.
+    _folder: Option<TempDir>,
     source: &'a dyn Source,
     base: D,
     streams: Option<Streams<D>>,
@@ -197,11 +200,14 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
             done: Vec::new(),
         };
         let members: Vec<_> = post.range.clone().map(member).collect();
+        let on_disk = !plan.in_core() && plan.level == Level::Disk;
+        let folder = on_disk.then(|| own_folder(scratch)).transpose()?;
+        let chests = folder.as_ref().map_or(scratch, TempDir::path);
         let away = |(place, member): (usize, &Member<D, M::State>)| {
             (place >= plan.resident).then(|| {
                 Mutex::new(match plan.level {
                     Level::Host => Away::Host(HostPack::default()),
-                    Level::Disk => Away::Disk(Chest::new(scratch, member.index)),
+                    Level::Disk => Away::Disk(Chest::new(chests, member.index)),
                 })
             })
         };
@@ -233,7 +239,7 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
             affine_mean: Vec::new(),
         };
         let (base, trace) = (device.clone(), None);
-        Ok(Self { core, members, away, source, base, streams, trace })
+        Ok(Self { core, members, away, _folder: folder, source, base, streams, trace })
     }
 
     /// Does some work with what the subjects share.

@@ -72,6 +72,12 @@ impl Job<'_> {
                 self.study.entries.len()
             )));
         }
+        if let Some(scratch) = self.study.memory.scratch.as_deref().filter(|s| !s.is_dir()) {
+            return Err(Failure::input(format!(
+                "--scratch '{}' is no folder; make it, or name one that is there",
+                scratch.display()
+            )));
+        }
         refuse(self.resume && self.every.is_none(), "--resume", "runs with checkpoints")
     }
 
@@ -80,16 +86,39 @@ impl Job<'_> {
         on_team!(team, |team| self.run_on(team, machine))
     }
 
+    /// The same, where a stop says what a later run can go on from.
     fn run_on<D: Device>(&self, team: &Team<D>, machine: &Machine) -> Result<Outcome, Failure> {
+        let folder = self.study.output.join(CHECKPOINTS);
+        let saving = self.every.map(|every| Saving { folder: &folder, every, resume: self.resume });
+        match (self.whole(team, machine, saving), saving) {
+            (Err(Failure::Stopped), Some(saving)) if saving.exists() => {
+                Err(Failure::Saved(self.study.output.to_owned()))
+            }
+            (done, _) => done,
+        }
+    }
+
+    fn whole<D: Device>(
+        &self,
+        team: &Team<D>,
+        machine: &Machine,
+        saving: Option<Saving<'_>>,
+    ) -> Result<Outcome, Failure> {
         let (study, world) = (&self.study, team.ranks());
         let mut clock = Clock::start();
         let printer = study.printer();
         let staging = Staging::shared(study.output, world)?;
-        let folder = study.output.join(CHECKPOINTS);
-        let saving = self.every.map(|every| Saving { folder: &folder, every, resume: self.resume });
-        if self.resume && !folder.exists() {
-            let what = "there is no checkpoint; the run starts from the beginning";
-            printer.say(Talk::Normal, what);
+        match (self.resume, saving.is_some_and(|s| s.exists())) {
+            (true, false) => printer.say(
+                Talk::Normal,
+                "there is no checkpoint; the run starts from the beginning",
+            ),
+            (false, true) => printer.say(
+                Talk::Normal,
+                "the run starts from the beginning, and its checkpoints replace those of one that was \
+                 stopped; --resume goes on from these",
+            ),
+            _ => {}
         }
         let (prepared, key) = study.prepare(team, &printer, &mut clock, saving)?;
 
@@ -113,10 +142,6 @@ impl Job<'_> {
                 .map_err(Failure::from)
                 .and_then(|team| self.build(&team, &run, staging)),
         };
-        if matches!(done, Err(Failure::Stopped)) && folder.exists() {
-            printer.finish();
-            return Err(Failure::Saved(study.output.to_owned()));
-        }
         let (mut staging, made) = world.agree(done)?;
         printer.finish();
         clock.lap("register");
