@@ -174,7 +174,7 @@ pub(crate) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
         images: &images,
         source: &source,
         options: voxalign_population::stream::StreamOptions {
-            readers: machine.threads.clamp(1, 4),
+            readers: machine.readers(),
             ..Default::default()
         },
     };
