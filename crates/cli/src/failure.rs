@@ -1,5 +1,6 @@
 //! How a command ends.
 
+use std::path::PathBuf;
 use thiserror::Error;
 use voxalign_compute::ComputeError;
 use voxalign_compute::comm::CommError;
@@ -55,6 +56,9 @@ pub(crate) enum Failure {
     /// The user stopped it.
     #[error("stopped; nothing was written")]
     Stopped,
+    /// The user stopped it, and it can go on from a checkpoint in a folder.
+    #[error("stopped; the same command with --resume goes on from the checkpoint in '{}'", .0.display())]
+    Saved(PathBuf),
 }
 
 impl Failure {
@@ -72,7 +76,7 @@ impl Failure {
             | Failure::Peer(_)
             | Failure::Ranks(_)
             | Failure::Output(_) => 3,
-            Failure::Stopped => 130,
+            Failure::Stopped | Failure::Saved(_) => 130,
         }
     }
 
@@ -135,6 +139,7 @@ impl From<PopulationError> for Failure {
             PopulationError::Stopped => Failure::Stopped,
             PopulationError::Register(error) => error.into(),
             PopulationError::Compute(error) => error.into(),
+            PopulationError::Ranks(error) => error.into(),
             PopulationError::File(error) => error.into(),
             PopulationError::Image(error) => error.into(),
             PopulationError::Option { option, value, remedy } => {

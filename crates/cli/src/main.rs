@@ -14,6 +14,7 @@ mod progress;
 mod ranks;
 mod registration;
 mod staging;
+mod team;
 
 use clap::Parser;
 use failure::{Failure, Outcome};

@@ -5,13 +5,14 @@ use crate::interrupt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
+use voxalign_compute::comm::Communicator;
 
 /// Outputs of a command that appear together: they are written into a hidden folder inside the
 /// output folder and moved out of it, the last of them at the end, when all are complete. Dropped before that, it leaves
 /// nothing, not even the output folder where that was new.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    hidden: Option<TempDir>,
+    hidden: Option<Hidden>,
     folder: PathBuf,
     /// Folders made for it, outermost first.
     made: Vec<PathBuf>,
@@ -20,7 +21,88 @@ pub(crate) struct Staging {
     stale: Vec<String>,
 }
 
+/// The hidden folder: made by this process, or by the one that all write for.
+#[derive(Debug)]
+enum Hidden {
+    Own(TempDir),
+    Joined(PathBuf),
+}
+
+impl Hidden {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Own(folder) => folder.path(),
+            Self::Joined(path) => path,
+        }
+    }
+}
+
 impl Staging {
+    /// As [`new`](Self::new) for all processes of a run: the first makes the folders, the others write into
+    /// them, and what they wrote is [gathered](Self::gather) before the first one moves it all.
+    pub(crate) fn shared(folder: &Path, world: &Communicator) -> Result<Self, Failure> {
+        if world.size() == 1 {
+            return Self::new(folder);
+        }
+        let own = if world.is_first() { Self::new(folder).map(Some) } else { Ok(None) };
+        let own = world.agree(own)?;
+        let hidden = own.as_ref().and_then(|s| s.hidden.as_ref()).map(|h| h.path().to_owned());
+        let mut path = hidden.unwrap_or_default().to_string_lossy().into_owned().into_bytes();
+        world.broadcast_bytes(&mut path, 0)?;
+        let joined = || -> Result<Self, Failure> {
+            let path = PathBuf::from(String::from_utf8_lossy(&path).into_owned());
+            if !path.is_dir() {
+                return Err(Failure::input(format!(
+                    "this process does not see the output folder '{}' that the first one made; name a folder \
+                     that all machines share",
+                    folder.display()
+                )));
+            }
+            Ok(Self {
+                hidden: Some(Hidden::Joined(path)),
+                folder: folder.to_owned(),
+                made: Vec::new(),
+                names: Vec::new(),
+                stale: Vec::new(),
+            })
+        };
+        let joined = match own {
+            Some(own) => Ok(own),
+            None => joined(),
+        };
+        world.agree(joined)
+    }
+
+    /// Gives the names of what all processes wrote to the first one.
+    pub(crate) fn gather(&mut self, world: &Communicator) -> Result<(), Failure> {
+        if world.size() == 1 {
+            return Ok(());
+        }
+        let own = if world.is_first() { String::new() } else { self.names.join("\n") };
+        if let Some(all) = world.gather(own.as_bytes(), 0)? {
+            for block in all {
+                let text = String::from_utf8_lossy(&block);
+                self.names.extend(text.lines().map(str::to_owned));
+            }
+        }
+        Ok(())
+    }
+
+    /// A folder for what is needed while the outputs are made, and goes with the hidden one.
+    pub(crate) fn scratch(&self, name: &str) -> Result<PathBuf, Failure> {
+        let hidden = self.hidden.as_ref();
+        let hidden = hidden.ok_or_else(|| Failure::Internal("the outputs are gone".into()))?;
+        let path = hidden.path().join(name);
+        std::fs::create_dir_all(&path).map_err(|e| {
+            Failure::input(format!(
+                "cannot write to the folder '{}': {}; check its permissions and the space left",
+                self.folder.display(),
+                e.kind()
+            ))
+        })?;
+        Ok(path)
+    }
+
     /// Makes the output folder and checks that it can be written.
     pub(crate) fn new(folder: &Path) -> Result<Self, Failure> {
         // The kind alone, as an error's own text may have the name of the hidden folder.
@@ -56,7 +138,7 @@ impl Staging {
             tempfile::Builder::new().prefix(HIDDEN).rand_bytes(HIDDEN_LETTERS).tempdir_in(folder);
         let hidden = hidden.map_err(fail)?;
         interrupt::set_staging(Some(hidden.path().to_owned()));
-        staging.hidden = Some(hidden);
+        staging.hidden = Some(Hidden::Own(hidden));
         Ok(staging)
     }
 
@@ -151,7 +233,9 @@ fn remove_abandoned(folder: &Path, now: SystemTime) {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        self.hidden = None;
+        if matches!(self.hidden.take(), Some(Hidden::Joined(_))) {
+            return;
+        }
         interrupt::set_staging(None);
         for folder in self.made.iter().rev() {
             // A folder that is not empty is not ours any more.

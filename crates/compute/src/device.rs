@@ -184,6 +184,15 @@ pub trait Memory: Clone + Send + Sync + 'static {
         Ok(Queue::new(self.clone(), self.clone()))
     }
 
+    /// As [`queue`](Self::queue), for work that keeps what it has from one turn to the next: the handle of its
+    /// turns can be kept for later ones, and so can the buffers that it makes.
+    ///
+    /// # Errors
+    /// What failed on the device before.
+    fn lasting_queue(&self) -> Result<Queue<Self>> {
+        self.queue()
+    }
+
     /// Opens the handle of a queue for a turn, after the work that was asked of `base`.
     #[doc(hidden)]
     fn begin_turn(&self, base: &Self) -> Result<()> {

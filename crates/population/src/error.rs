@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use thiserror::Error;
 use voxalign_compute::ComputeError;
+use voxalign_compute::comm::CommError;
 use voxalign_image::ImageError;
 use voxalign_io::IoError;
 use voxalign_register::RegisterError;
@@ -17,6 +18,9 @@ pub enum PopulationError {
     /// Geometry that cannot be used.
     #[error(transparent)]
     Image(#[from] ImageError),
+    /// Ranks or devices that work together.
+    #[error(transparent)]
+    Ranks(#[from] CommError),
     /// An operator failed.
     #[error(transparent)]
     Compute(#[from] ComputeError),

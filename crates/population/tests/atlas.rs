@@ -2,14 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_image::{Affine, Grid, Vector3, Volume};
 use voxalign_population::PopulationError;
-use voxalign_population::atlas::{Atlas, AtlasOptions, Found, Images, InMemory, Subject, build};
+use voxalign_population::atlas::{
+    Atlas, AtlasOptions, Checkpoints, Construction, Found, Images, InMemory, Level, MemoryOptions,
+    Subject, build, unheard,
+};
 use voxalign_register::diffeo::multiscale::Scale;
-use voxalign_register::diffeo::{DeformModel, DeformSimilarity};
-use voxalign_register::{RegisterError, Silent};
+use voxalign_register::diffeo::solver::SolverKind;
+use voxalign_register::diffeo::{DeformModel, DeformSimilarity, StepRule};
+use voxalign_register::{Event, Progress, RegisterError};
 
 /// A slice of a head, at a place in mm about its centre: 0 outside, 1 at most.
 fn head(p: Vector3<f64>) -> f64 {
@@ -59,16 +66,90 @@ fn options(model: DeformModel) -> AtlasOptions {
     options
 }
 
-fn built(cpu: &Cpu, all: Vec<(Subject, Images)>, options: &AtlasOptions) -> (Atlas, Vec<Found>) {
-    let grid = all[0].1.channels[0].grid().clone();
+/// How an atlas is made beside its options.
+#[derive(Clone, Default)]
+struct How<'a> {
+    memory: MemoryOptions,
+    checkpoints: Option<&'a Checkpoints<'a>>,
+    resume: bool,
+    /// After how many iterations the listener asks to stop.
+    stop: Option<usize>,
+}
+
+/// Asks to stop after so many iterations.
+struct Until(Option<usize>, AtomicUsize);
+
+impl Progress for Until {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Step { .. } = event {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn stop(&self) -> bool {
+        self.0.is_some_and(|most| self.1.load(Ordering::Relaxed) >= most)
+    }
+}
+
+fn try_build(
+    team: &Team<Cpu>,
+    all: Vec<(Subject, Images)>,
+    options: &AtlasOptions,
+    how: &How<'_>,
+) -> Result<(Atlas, Vec<Found>), PopulationError> {
+    let grid = all
+        .first()
+        .map_or_else(|| grid(1), |a| a.1.channels.first().map_or(grid(1), |c| c.grid().clone()));
     let source = InMemory::new(all);
-    let mut found = Vec::new();
-    let mut sink = |f: Found| {
-        found.push(f);
+    let found = Mutex::new(Vec::new());
+    let sink = |f: Found| {
+        found.lock().unwrap().push(f);
         Ok(())
     };
-    let atlas = build(cpu, &grid, &source, options, &Silent, &mut sink).unwrap();
-    (atlas, found)
+    let construction = Construction {
+        team,
+        grid: &grid,
+        source: &source,
+        options,
+        memory: &how.memory,
+        checkpoints: how.checkpoints,
+        resume: how.resume,
+        progress: &Until(how.stop, AtomicUsize::new(0)),
+        planned: &unheard,
+    };
+    let atlas = build(&construction, &sink)?;
+    let mut found = found.into_inner().unwrap();
+    found.sort_by_key(|f| f.subject);
+    Ok((atlas, found))
+}
+
+fn alone(cpu: &Cpu) -> Team<Cpu> {
+    Team::new(vec![cpu.clone()], Communicator::single()).unwrap()
+}
+
+fn built(cpu: &Cpu, all: Vec<(Subject, Images)>, options: &AtlasOptions) -> (Atlas, Vec<Found>) {
+    try_build(&alone(cpu), all, options, &How::default()).unwrap()
+}
+
+/// All that is told of an atlas is the same, but for times and memory.
+fn assert_same((a, of_a): &(Atlas, Vec<Found>), (b, of_b): &(Atlas, Vec<Found>), what: &str) {
+    assert!(a.template == b.template, "{what}");
+    assert!(a.affine_mean == b.affine_mean, "{what}");
+    assert!(a.variance == b.variance, "{what}");
+    assert!(a.entropy == b.entropy, "{what}");
+    assert!(a.log_jacobian == b.log_jacobian, "{what}");
+    assert!(a.correlations == b.correlations, "{what}");
+    assert!(a.sharpness == b.sharpness, "{what}");
+    assert!(a.snapshots == b.snapshots, "{what}");
+    let energies = |a: &Atlas| a.scales.iter().map(|s| s.energies.clone()).collect::<Vec<_>>();
+    assert_eq!(energies(a), energies(b), "{what}");
+    assert!(of_a == of_b, "{what}");
+}
+
+fn short(model: DeformModel) -> AtlasOptions {
+    let mut short = options(model);
+    short.matching.schedule.iter_mut().for_each(|s| s.iterations = 4);
+    short
 }
 
 /// The root of the mean squared difference from the true mean, after calibration as subjects are.
@@ -155,12 +236,12 @@ fn the_same_bits_in_any_order_on_any_threads() {
         turned.rotate_left(turn);
         let cpu = Cpu::new(Some(threads)).unwrap().with_simd(Simd::Scalar).unwrap();
         let again = built(&cpu, turned, &short);
-        assert_eq!(again.0.template, first.0.template);
-        assert_eq!(again.0.variance, first.0.variance);
-        assert_eq!(again.0.log_jacobian, first.0.log_jacobian);
+        assert!(again.0.template == first.0.template);
+        assert!(again.0.variance == first.0.variance);
+        assert!(again.0.log_jacobian == first.0.log_jacobian);
         for (i, found) in again.1.iter().enumerate() {
             let same = &first.1[(i + turn) % 4];
-            assert_eq!((&found.forward, &found.inverse), (&same.forward, &same.inverse));
+            assert!((&found.forward, &found.inverse) == (&same.forward, &same.inverse));
         }
     }
 }
@@ -210,9 +291,8 @@ fn masks_count() {
 fn bad_input() {
     let cpu = Cpu::new(None).unwrap();
     let run = |all: Vec<(Subject, Images)>| {
-        let (grid, source) = (grid(1), InMemory::new(all));
-        let mut sink = |_: Found| Ok(());
-        build(&cpu, &grid, &source, &options(DeformModel::Greedy), &Silent, &mut sink).unwrap_err()
+        let options = options(DeformModel::Greedy);
+        try_build(&alone(&cpu), all, &options, &How::default()).unwrap_err()
     };
     assert!(matches!(run(population(1, 1)), PopulationError::Option { option: "images", .. }));
     let mut all = population(3, 1);
@@ -229,7 +309,186 @@ fn bad_input() {
     assert!(run(all).to_string().contains("0 channels"));
     let mut options = options(DeformModel::Greedy);
     options.matching.step = 0.0;
-    let source = InMemory::new(population(2, 1));
-    let failed = build(&cpu, &grid(1), &source, &options, &Silent, &mut |_: Found| Ok(()));
+    let failed = try_build(&alone(&cpu), population(2, 1), &options, &How::default());
     assert!(matches!(failed, Err(PopulationError::Register(RegisterError::Option { .. }))));
+}
+
+const MODELS: [DeformModel; 3] = [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm];
+
+/// Options under which every kind of state is kept between steps.
+fn with_memory(model: DeformModel) -> AtlasOptions {
+    let mut options = short(model);
+    options.matching.solver.kind = SolverKind::Hybrid;
+    options.matching.step_rule = StepRule::Adaptive;
+    options
+}
+
+fn masked(all: &mut [(Subject, Images)]) {
+    let grid = all[1].1.channels[0].grid().clone();
+    let mask = Volume::from_fn(grid, |x, _, _| f32::from(u8::from(x > 20)));
+    all[1].1.mask = Some(Arc::new(mask));
+}
+
+/// Subjects that leave the device between steps give what those give that stay.
+#[test]
+fn streamed_from_host_and_disk() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for model in MODELS {
+        for options in [short(model), with_memory(model)] {
+            let mut all = population(5, 3);
+            if model != DeformModel::Symmetric {
+                masked(&mut all);
+            }
+            let in_core = built(&cpu, all.clone(), &options);
+            assert!(in_core.0.plans[0].in_core() && in_core.0.trace.is_none());
+            let full = in_core.0.plans[0].device_bytes;
+            let (mut some, mut none) = (false, false);
+            for (device, host, level) in [
+                (full / 10 * 8, u64::MAX, Level::Host),
+                (full / 10 * 8, 0, Level::Disk),
+                (1, 0, Level::Disk),
+            ] {
+                let memory = MemoryOptions {
+                    device: Some(device),
+                    host: Some(host),
+                    scratch: Some(folder.path().to_owned()),
+                };
+                let how = How { memory, ..How::default() };
+                let streamed = try_build(&alone(&cpu), all.clone(), &options, &how).unwrap();
+                let plan = streamed.0.plans[0];
+                if !plan.in_core() {
+                    assert_eq!(plan.level, level, "{plan}");
+                    assert!(streamed.0.trace.is_some());
+                }
+                some |= plan.resident > 0 && !plan.in_core();
+                none |= plan.resident == 0;
+                assert_same(&streamed, &in_core, &format!("{model:?} {plan}"));
+            }
+            assert!(none);
+            println!("{model:?}: some resident {some}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// However many ranks and devices share the subjects, the bits are the same.
+#[test]
+fn ranks_and_devices() {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    for model in MODELS {
+        let mut all = population(5, 1);
+        if model != DeformModel::Symmetric {
+            masked(&mut all);
+        }
+        let options = short(model);
+        let whole = built(&cpu, all.clone(), &options);
+        for (ranks, devices) in [(1, 2), (2, 1), (3, 2), (6, 1)] {
+            let all = &all;
+            let (cpu, options) = (&cpu, &options);
+            let mut found: Vec<(Atlas, Vec<Found>)> = std::thread::scope(|scope| {
+                let threads: Vec<_> = Communicator::local(ranks)
+                    .into_iter()
+                    .map(|rank| {
+                        scope.spawn(move || {
+                            let team = Team::new(vec![cpu.clone(); devices], rank).unwrap();
+                            try_build(&team, all.clone(), options, &How::default()).unwrap()
+                        })
+                    })
+                    .collect();
+                threads.into_iter().map(|t| t.join().unwrap()).collect()
+            });
+            let of_all: Vec<Found> =
+                found.iter_mut().flat_map(|f| std::mem::take(&mut f.1)).collect();
+            assert!(of_all == whole.1, "{model:?} {ranks} {devices}");
+            let (first, others) = found.split_first().unwrap();
+            for other in others {
+                assert!(other.0.template == first.0.template);
+                assert!(other.0.entropy == first.0.entropy);
+            }
+            let first = (first.0.clone(), of_all);
+            assert_same(&first, &whole, &format!("{model:?} {ranks} {devices}"));
+        }
+    }
+}
+
+/// A rank that fails ends all of them, with the reason.
+#[test]
+fn a_rank_that_fails() {
+    let said: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = Communicator::local(3)
+            .into_iter()
+            .map(|rank| {
+                scope.spawn(move || {
+                    let cpu = Cpu::new(Some(1)).unwrap();
+                    let mut all = population(5, 1);
+                    all[3].1.channels[0] = Arc::new(Volume::from_fn(grid(1), |_, _, _| 3.0));
+                    let team = Team::new(vec![cpu], rank).unwrap();
+                    let options = short(DeformModel::Greedy);
+                    try_build(&team, all, &options, &How::default()).unwrap_err().to_string()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert!(said[1].starts_with("subject 3: "), "{said:?}");
+    for other in [&said[0], &said[2]] {
+        assert!(other.contains("rank 1 failed: subject 3"), "{said:?}");
+    }
+}
+
+/// A run that is stopped anywhere and goes on ends with the bits of one that was not, whatever its memory.
+#[test]
+fn stopped_and_resumed() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let root = tempfile::tempdir().unwrap();
+    for model in MODELS {
+        for (kind, options) in [short(model), with_memory(model)].into_iter().enumerate() {
+            let all = population(4, 3);
+            let whole = built(&cpu, all.clone(), &options);
+            for (stop, every) in [(1, 0), (3, 3600), (4, 0), (5, 3600), (7, 0)] {
+                let folder = root.path().join(format!("{model:?}{kind}-{stop}"));
+                let checkpoints =
+                    Checkpoints { folder: &folder, every: Duration::from_secs(every), key: "k" };
+                let first =
+                    How { checkpoints: Some(&checkpoints), stop: Some(stop), ..How::default() };
+                let stopped = try_build(&alone(&cpu), all.clone(), &options, &first);
+                assert!(matches!(stopped, Err(PopulationError::Stopped)), "{stopped:?}");
+                let memory = MemoryOptions { device: Some(1), host: None, scratch: None };
+                let how = How { checkpoints: Some(&checkpoints), resume: true, stop: None, memory };
+                let resumed = try_build(&alone(&cpu), all.clone(), &options, &how).unwrap();
+                assert_same(&resumed, &whole, &format!("{model:?} {kind} {stop}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_run() {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("c");
+    let checkpoints = Checkpoints { folder: &folder, every: Duration::ZERO, key: "k" };
+    let (all, options) = (population(3, 1), short(DeformModel::Greedy));
+    let how = How { checkpoints: Some(&checkpoints), stop: Some(2), ..How::default() };
+    try_build(&alone(&cpu), all.clone(), &options, &how).unwrap_err();
+    let other = Checkpoints { key: "other", ..checkpoints.clone() };
+    let how = How { checkpoints: Some(&other), resume: true, ..How::default() };
+    let said = try_build(&alone(&cpu), all.clone(), &options, &how).unwrap_err().to_string();
+    assert!(said.contains("other images or options"), "{said}");
+    // Files that are cut off are no states.
+    let subject = folder.join("a/subject-1.state");
+    for place in ["a", "b"] {
+        let path = folder.join(place).join("subject-1.state");
+        if path.exists() {
+            let whole = std::fs::read(&path).unwrap();
+            std::fs::write(&path, &whole[..whole.len() - 4]).unwrap();
+        }
+    }
+    let how = How { checkpoints: Some(&checkpoints), resume: true, ..How::default() };
+    let said = try_build(&alone(&cpu), all, &options, &how).unwrap_err().to_string();
+    assert!(
+        said.contains("subject-1.state") && said.contains("cannot read it"),
+        "{said} {subject:?}"
+    );
 }

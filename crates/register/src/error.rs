@@ -18,6 +18,9 @@ pub enum RegisterError {
     /// Images or label maps cannot be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),
+    /// What a deformation or an iteration that is not of this crate met.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
     /// An option has a value that cannot be used.
     #[error("{option} cannot be {value}: {remedy}")]
     Option {

@@ -19,6 +19,19 @@ pub enum ReportError {
         /// The grid of the fixed image, in words.
         fixed: String,
     },
+    /// An image of the report is not on the grid of the atlas.
+    #[error(
+        "the report shows images voxel by voxel, but the {role} image is on another grid than the \
+         atlas ({found} against {atlas}); resample it onto the grid of the atlas first"
+    )]
+    OtherAtlasGrid {
+        /// Which image, such as `variance`.
+        role: &'static str,
+        /// Its grid, in words.
+        found: String,
+        /// The grid of the atlas, in words.
+        atlas: String,
+    },
     /// A picture could not be compressed.
     #[error("a picture of {width}x{height} pixels could not be written as PNG")]
     Png {

@@ -181,6 +181,14 @@ pub(crate) fn table(class: &str, headings: &[&str], rows: &[Vec<String>]) -> Str
     out
 }
 
+/// More rows than this have a window of their own to scroll in.
+const MANY: usize = 20;
+
+/// A table of these rows as it is, or within a window where it would be too long for the page.
+pub(crate) fn long(table: String, rows: &[Vec<String>]) -> String {
+    if rows.len() > MANY { format!("<div class=\"long\">{table}</div>") } else { table }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

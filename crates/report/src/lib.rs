@@ -3,8 +3,8 @@
 //! [`RunRecord`] is `result.json`, the record of a run: versions, command, inputs with checksums,
 //! parameters, transform, stages, figures and verdict. [`affine::render`] makes one HTML file of a
 //! record and its images that opens offline in any browser, [`deform::render`] one of a deformable
-//! registration, [`regression::render`] and [`stability::render`] ones of many atlases,
-//! [`bench::render`], [`curves::render`] and [`timeline::render`] pages of measurements.
+//! registration, [`atlas::render`] one of an atlas, [`regression::render`] and [`stability::render`] ones of
+//! many atlases, [`bench::render`], [`curves::render`] and [`timeline::render`] pages of measurements.
 //!
 //! Nothing is written here: records and pages are text. The same input gives the same bytes. Images of
 //! a report are on the grid of the fixed image; resampling them is the caller's work. In records
@@ -59,6 +59,7 @@ pub mod deform;
 mod edges;
 pub mod error;
 mod frame;
+mod gallery;
 mod html;
 mod intensity;
 mod mask;
@@ -77,7 +78,7 @@ mod window;
 mod words;
 
 pub use affine::AffineReport;
-pub use atlas::{AtlasRecord, SubjectRecord};
+pub use atlas::{AtlasRecord, AtlasReport, SubjectRecord};
 pub use deform::DeformReport;
 pub use error::{ReportError, Result};
 pub use provenance::Provenance;

@@ -17,6 +17,25 @@ pub(crate) fn head(record: &RunRecord, kind: &str, sections: &[(&str, &str)]) ->
         escape(name.unwrap_or(role))
     };
     let (fixed, moving) = (role("fixed"), role("moving"));
+    let heading = Heading {
+        title: &format!("{moving} onto {fixed}: {} registration", escape(kind)),
+        heading: &format!("{} registration", escape(&title(kind))),
+        line: &format!("{moving} onto {fixed}"),
+    };
+    begin(record, &heading, sections)
+}
+
+/// How a page is headed; all is HTML.
+pub(crate) struct Heading<'a> {
+    /// The title of the window.
+    pub(crate) title: &'a str,
+    pub(crate) heading: &'a str,
+    /// The line below the heading.
+    pub(crate) line: &'a str,
+}
+
+/// The page up to its first section.
+pub(crate) fn begin(record: &RunRecord, head: &Heading<'_>, sections: &[(&str, &str)]) -> String {
     let program = escape(&format!("{} {}", record.program, record.version));
     let date = escape(&record.date);
     let mut links = String::new();
@@ -31,13 +50,13 @@ pub(crate) fn head(record: &RunRecord, kind: &str, sections: &[(&str, &str)]) ->
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; \
          style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\
-         <title>{moving} onto {fixed}: {} registration</title><style>{}</style></head><body>\
-         <div class=\"page\"><header><h1>{} registration</h1>\
-         <p>{moving} onto {fixed}</p><p>{program}{}{date}</p></header>\
+         <title>{}</title><style>{}</style></head><body>\
+         <div class=\"page\"><header><h1>{}</h1><p>{}</p><p>{program}{}{date}</p></header>\
          <nav aria-label=\"Sections\">{links}</nav><main>",
-        escape(kind),
+        head.title,
         include_str!("style.css"),
-        escape(&title(kind)),
+        head.heading,
+        head.line,
         if date.is_empty() { "" } else { " \u{b7} " },
     )
 }
@@ -60,29 +79,65 @@ pub(crate) fn figure(id: &str, title: &str, body: &str, caption: &str) -> String
     )
 }
 
+/// What the interactive comparison lets one compare; all is HTML.
+pub(crate) struct Comparison<'a> {
+    /// The two images, in words.
+    pub(crate) images: &'a str,
+    /// The rows of slices that may be compared with the first one, and what to call each pair. The
+    /// first of them comes first.
+    pub(crate) rows: &'a [(usize, &'a str)],
+    /// What is in the first row.
+    pub(crate) first: &'a str,
+    /// How to read it.
+    pub(crate) caption: &'a str,
+}
+
+/// The comparison of a fixed image with a moving one before and after.
+pub(crate) const FIXED_AND_MOVING: Comparison<'_> = Comparison {
+    images: "fixed and moving image",
+    rows: &[(2, "fixed and moving after"), (1, "fixed and moving before")],
+    first: "fixed image",
+    caption: "drag the slider or a picture: the fixed image is on its left, the moving image on its \
+              right. Good alignment: nothing jumps when the images blink, and borders run on across \
+              the seam.",
+};
+
 /// The interactive comparison: an empty frame that the script fills and shows.
-pub(crate) fn comparison(planes: &[Plane]) -> String {
+pub(crate) fn comparison(planes: &[Plane], what: &Comparison<'_>) -> String {
     let widths: Vec<_> = planes.iter().map(|p| format!("minmax(0,{}fr)", p.width())).collect();
     let one = if widths.len() == 1 { " one" } else { "" };
+    let mut choice = String::new();
+    if what.rows.len() > 1 {
+        let _ = write!(choice, "<fieldset aria-label=\"{} against\">", title(what.first));
+        for (i, (row, name)) in what.rows.iter().enumerate() {
+            let checked = if i == 0 { " checked" } else { "" };
+            let _ = write!(
+                choice,
+                "<label><input type=\"radio\" name=\"compare-what\" value=\"{row}\"{checked}> \
+                 {name}</label>"
+            );
+        }
+        choice += "</fieldset>";
+    }
     format!(
-        "<noscript><section><p>With scripts allowed, a slider here compares fixed and moving \
-         image in place; all other figures do without.</p></section></noscript>\
+        "<noscript><section><p>With scripts allowed, a slider here compares {} in place; all other \
+         figures do without.</p></section></noscript>\
          <figure id=\"fig-compare\" hidden><h2>Compare in place</h2>\
-         <div class=\"tools\" id=\"compare-tools\"><fieldset aria-label=\"Fixed against\">\
-         <label><input type=\"radio\" name=\"compare-what\" value=\"2\" checked> fixed and \
-         moving after</label><label><input type=\"radio\" name=\"compare-what\" value=\"1\"> \
-         fixed and moving before</label></fieldset>\
+         <div class=\"tools\" id=\"compare-tools\">{choice}\
          <fieldset aria-label=\"Manner\"><label><input type=\"radio\" name=\"compare-how\" \
          checked> wipe</label><label><input type=\"radio\" name=\"compare-how\" \
          id=\"compare-fade\"> fade</label></fieldset>\
          <button type=\"button\" id=\"compare-blink\" aria-pressed=\"false\">Blink</button>\
          <input type=\"range\" id=\"compare-range\" min=\"0\" max=\"100\" value=\"50\" \
-         aria-label=\"Part of the fixed image that shows\"></div>\
-         <div class=\"planes{one}\" id=\"compare-box\" style=\"grid-template-columns:{}\"></div>\
-         <figcaption><b>How to read it:</b> drag the slider or a picture: the fixed image is on \
-         its left, the moving image on its right. Good alignment: nothing jumps when the images \
-         blink, and borders run on across the seam.</figcaption></figure>",
-        widths.join(" ")
+         aria-label=\"Part of the {} that shows\"></div>\
+         <div class=\"planes{one}\" id=\"compare-box\" data-row=\"{}\" \
+         style=\"grid-template-columns:{}\"></div>\
+         <figcaption><b>How to read it:</b> {}</figcaption></figure>",
+        what.images,
+        what.first,
+        what.rows.first().map_or(1, |r| r.0),
+        widths.join(" "),
+        what.caption,
     )
 }
 

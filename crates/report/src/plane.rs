@@ -10,6 +10,8 @@ use voxalign_image::{Grid, Volume};
 const PIXELS_3D: [f64; 2] = [256.0, 400.0];
 /// Longest side of the picture of an image of one slice, pixels: at least and at most.
 const PIXELS_2D: [f64; 2] = [320.0, 640.0];
+/// Longest side of a small picture, pixels.
+const PIXELS_SMALL: f64 = 200.0;
 /// A plane is left out when its picture would be thinner than this part of the longest side.
 const THINNEST: f64 = 0.04;
 
@@ -85,6 +87,16 @@ impl Side {
 
 /// The planes through an index that are worth a picture: axial, coronal, sagittal, in this order.
 pub(crate) fn planes(grid: &Grid, centre: [usize; 3]) -> Vec<Plane> {
+    planes_within(grid, centre, None)
+}
+
+/// The planes of a small picture of an image of one slice: a single one.
+pub(crate) fn small(grid: &Grid) -> Vec<Plane> {
+    planes_within(grid, [0; 3], Some([PIXELS_SMALL; 2]))
+}
+
+/// The planes, with longest sides of at least and at most so many pixels.
+fn planes_within(grid: &Grid, centre: [usize; 3], pixels: Option<[f64; 2]>) -> Vec<Plane> {
     let dims = grid.dims();
     let extent = grid.extent();
     let axes = Axes::new(grid);
@@ -110,7 +122,7 @@ pub(crate) fn planes(grid: &Grid, centre: [usize; 3]) -> Vec<Plane> {
         *normal == thinnest || (thick(*u) && thick(*v))
     };
     let order: Vec<_> = order.into_iter().filter(wanted).collect();
-    let limits = if order.len() == 1 { PIXELS_2D } else { PIXELS_3D };
+    let limits = pixels.unwrap_or(if order.len() == 1 { PIXELS_2D } else { PIXELS_3D });
     let finest = order
         .iter()
         .flat_map(|&(_, _, u, v)| [u, v])

@@ -55,6 +55,8 @@ const LEFT: f64 = 82.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 48.0;
+/// How far the bars of one series are beside those of the next.
+const ASIDE: f64 = 8.0;
 
 /// The range of some numbers with room around them; none without any.
 fn range(values: impl Iterator<Item = f64>, room: f64) -> Option<[f64; 2]> {
@@ -131,7 +133,16 @@ impl Plot {
                 x = x(value)
             );
         }
+        let means = self.series.iter().filter(|s| s.shape == Shape::Means).count();
+        let mut drawn = 0;
         for series in &self.series {
+            // Bars are beside each other.
+            let mut aside = 0.0;
+            if series.shape == Shape::Means {
+                aside = ASIDE * (f64::from(drawn) - 0.5 * (means as f64 - 1.0));
+                drawn += 1;
+            }
+            let x = |v: f64| x(v) + aside;
             let points = || series.points.iter().filter(|p| p.x.is_finite() && p.y.is_finite());
             let colour = format!("var(--s{})", series.colour);
             if matches!(series.shape, Shape::Curve | Shape::Means) {
@@ -148,7 +159,7 @@ impl Plot {
                 let reach = spread(p);
                 if series.shape == Shape::Means && reach > 0.0 {
                     let (top, bottom) = (y(p.y + reach), y(p.y - reach));
-                    let (a, b) = (px - 5.0, px + 5.0);
+                    let (a, b) = (px - 3.5, px + 3.5);
                     let _ = write!(
                         svg,
                         "<path class=\"bars\" style=\"stroke:{colour};fill:none\" \

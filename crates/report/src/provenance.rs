@@ -37,6 +37,20 @@ impl From<RunRecord> for Provenance {
 }
 
 impl Provenance {
+    /// A record that begins with it, and says nothing else.
+    pub(crate) fn into_run(self) -> RunRecord {
+        RunRecord {
+            format: self.format,
+            program: self.program,
+            version: self.version,
+            command: self.command,
+            date: self.date,
+            host: self.host,
+            inputs: self.inputs,
+            ..RunRecord::default()
+        }
+    }
+
     /// Program, version and date in a line.
     pub(crate) fn line(&self) -> String {
         let dot = if self.date.is_empty() { "" } else { " \u{b7} " };

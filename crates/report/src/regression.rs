@@ -240,6 +240,11 @@ fn counted(record: &RegressionRecord) -> String {
     )
 }
 
+/// A part in percent; one that is there is not 0.
+fn percent(part: f64) -> String {
+    if part < 5e-4 { "&lt;0.1 %".to_owned() } else { format!("{} %", fixed(100.0 * part, 1)) }
+}
+
 /// What each subject counts.
 fn parts(record: &RegressionRecord) -> String {
     let mut headings = vec!["Subject".to_owned(), format!("#{}", sentence(&record.covariate))];
@@ -253,10 +258,7 @@ fn parts(record: &RegressionRecord) -> String {
             row.extend(record.atlases.iter().map(|a| {
                 let total: f64 = a.subjects.iter().map(|s| s.weight).sum();
                 let found = a.subjects.iter().find(|s| s.name == subject.name);
-                found.map_or_else(
-                    || "\u{2013}".to_owned(),
-                    |s| format!("{} %", fixed(100.0 * s.weight / total, 1)),
-                )
+                found.map_or_else(|| "\u{2013}".to_owned(), |s| percent(s.weight / total))
             }));
             row
         })
@@ -266,4 +268,76 @@ fn parts(record: &RegressionRecord) -> String {
         "<section id=\"weights\"><h2>Part of each subject</h2>{}</section>",
         table("", &headings, &rows)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::RunRecord;
+    use voxalign_image::{Grid, Volume};
+    use voxalign_register::diffeo::measures::FieldMeasures;
+
+    #[test]
+    fn the_page_is_whole_and_escaped() {
+        let grid = Grid::axis_aligned([12, 10, 8], [2.0; 3]).unwrap();
+        let observed = |name: &str, value: f64, volume: f64| ObservationRecord {
+            name: name.to_owned(),
+            weight: 1.0,
+            value,
+            volumes: [(4, volume)].into(),
+        };
+        let subject = |name: &str, weight: f64| SubjectRecord {
+            name: name.to_owned(),
+            weight,
+            covariates: BTreeMap::new(),
+            affine: [[0.0; 4]; 4],
+            correlation: [0.9, 0.95],
+            measures: FieldMeasures::default(),
+            mended: 0,
+            outlying: false,
+            verdict: Verdict::default(),
+        };
+        let at = |at: f64, weights: [f64; 2]| ValueRecord {
+            at,
+            folder: format!("at_{at}"),
+            effective_number: 1.5,
+            subjects: vec![subject("<b>", weights[0]), subject("c", weights[1])],
+            volumes: [(4, 1234.4)].into(),
+            sharpness: Vec::new(),
+            scales: Vec::new(),
+            figures: BTreeMap::new(),
+            verdict: Verdict::new(Vec::new(), Vec::new()),
+        };
+        let record = RegressionRecord {
+            provenance: Provenance::from(RunRecord::default()),
+            parameters: serde_json::Value::Null,
+            covariate: "<age>".to_owned(),
+            bandwidth: 2.5,
+            grid: GridRecord::from(&grid),
+            observations: vec![observed("<b>", 60.0, 1e3), observed("c", 70.0, 2e3)],
+            atlases: vec![at(62.5, [3.0, 1.0]), at(70.0, [0.0003, 1.0])],
+            curves: vec![VolumeCurve { label: 4, points: vec![[60.0, 1e3], [70.0, 2e3]] }],
+            timings: BTreeMap::new(),
+            peak_memory_bytes: None,
+            outputs: Vec::new(),
+            verdict: Verdict::default(),
+        };
+        let slices = [1.0, 2.0].map(|v| MiddleSlices::of(&Volume::filled(grid.clone(), v)));
+        let page = render(&RegressionReport { record: &record, atlases: &slices }).unwrap();
+        assert!(
+            !page.contains("<age>") && !page.contains("<b>c") && page.contains("&lt;age&gt; 62.50")
+        );
+        assert_eq!(page.matches("<img").count(), 2 * 3);
+        // Two subjects and two atlases.
+        assert_eq!([page.matches("<circle").count(), page.matches("l6 6").count()], [2, 2]);
+        assert!(page.contains(">75.0 %<") && page.contains(">&lt;0.1 %<"), "{page}");
+        assert!(page.contains(">1234<") && !page.contains("NaN"));
+        for tag in ["div", "section", "figure", "table", "svg"] {
+            let count = |text: &str| page.matches(text).count();
+            assert_eq!(count(&format!("<{tag}")), count(&format!("</{tag}>")), "{tag}");
+        }
+        let json: serde_json::Value = serde_json::from_str(&record.to_json()).unwrap();
+        assert_eq!(json["atlases"][0]["volumes"]["4"], 1234.4);
+        assert_eq!(json["format"], crate::RECORD_FORMAT);
+    }
 }

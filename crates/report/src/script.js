@@ -21,7 +21,7 @@
   if (box && tools) {
     var range = document.getElementById('compare-range');
     var blink = document.getElementById('compare-blink');
-    var timer = null, shown = true, row = 2;
+    var timer = null, shown = true, row = Number(box.getAttribute('data-row'));
     var pairs = all('#fig-slices .pic').filter(function (pic) {
       return pic.firstChild.id.indexOf('slice-0-') === 0;
     }).map(function (pic) {
@@ -87,6 +87,36 @@
     document.getElementById('fig-compare').hidden = false;
     document.getElementById('nav-compare').hidden = false;
   }
+
+  // Tables whose headings sort: numbers as numbers, the largest or the first letter first.
+  all('table.sortable').forEach(function (table) {
+    var body = table.tBodies[0], heads = all('thead th', table);
+    var value = function (row, column) {
+      var text = row.cells[column].textContent.trim();
+      if (!heads[column].classList.contains('n')) return text;
+      var plain = text.replace(/\u2212/g, '-').replace(/[\s\u202f]/g, '');
+      return plain !== '' && isFinite(plain) ? Number(plain) : -Infinity;
+    };
+    heads.forEach(function (head, column) {
+      var button = document.createElement('button');
+      button.type = 'button';
+      button.className = 'sort';
+      button.textContent = head.textContent;
+      head.textContent = '';
+      head.appendChild(button);
+      button.addEventListener('click', function () {
+        var down = head.getAttribute('aria-sort') !== 'descending';
+        if (!head.classList.contains('n') && !head.hasAttribute('aria-sort')) down = false;
+        heads.forEach(function (other) { other.removeAttribute('aria-sort'); });
+        head.setAttribute('aria-sort', down ? 'descending' : 'ascending');
+        Array.prototype.slice.call(body.rows).sort(function (a, b) {
+          var x = value(a, column), y = value(b, column);
+          var order = x < y ? -1 : x > y ? 1 : 0;
+          return down ? -order : order;
+        }).forEach(function (row) { body.appendChild(row); });
+      });
+    });
+  });
 
   // Says on the body how many pictures there are and how many of them are drawn.
   var count = function () {

@@ -48,6 +48,59 @@ impl MiddleSlices {
     }
 }
 
+/// A part of a picture: the first pixel across and down, and the one after the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Area {
+    start: [usize; 2],
+    end: [usize; 2],
+}
+
+/// What is darker than this part of the window counts as background.
+const DARK: f32 = 0.06;
+/// Pixels around what is shown, as part of the longer side of a picture.
+const MARGIN: f64 = 0.03;
+
+impl Area {
+    /// Around what is not dark in any of the pictures, with a margin; all where nothing is bright.
+    fn around<'a>(slices: impl Iterator<Item = &'a Slice>, window: Window) -> Self {
+        let (mut start, mut end, mut margin) = ([usize::MAX; 2], [0; 2], 0);
+        for slice in slices {
+            margin = margin.max((MARGIN * slice.width.max(slice.height) as f64).ceil() as usize);
+            let bright = slice.values.iter().enumerate().filter(|(_, v)| window.unit(**v) > DARK);
+            for (i, _) in bright {
+                let at = [i % slice.width, i / slice.width];
+                for a in 0..2 {
+                    start[a] = start[a].min(at[a]);
+                    end[a] = end[a].max(at[a] + 1);
+                }
+            }
+        }
+        if end[0] == 0 {
+            return Self { start: [0; 2], end: [usize::MAX; 2] };
+        }
+        let start = start.map(|s| s.saturating_sub(margin));
+        Self { start, end: end.map(|e| e + margin) }
+    }
+
+    /// The part of it that a picture has; all of one that has none.
+    fn within(self, slice: &Slice) -> Self {
+        let size = [slice.width, slice.height];
+        let end = [0, 1].map(|a| self.end[a].min(size[a]));
+        let whole = Self { start: [0; 2], end: size };
+        if (0..2).all(|a| self.start[a] < end[a]) { Self { end, ..self } } else { whole }
+    }
+
+    fn size(self) -> [usize; 2] {
+        [0, 1].map(|a| self.end[a] - self.start[a])
+    }
+
+    /// The values of a picture here, rows from the top.
+    fn values(self, slice: &Slice) -> impl Iterator<Item = f32> {
+        let rows = slice.values.chunks(slice.width).take(self.end[1]).skip(self.start[1]);
+        rows.flat_map(move |row| row[self.start[0]..self.end[0]].iter().copied())
+    }
+}
+
 /// A table of pictures: a column for each heading, a row for each name and plane. All are drawn with
 /// the same black and white. `rows` are names with the images of all columns.
 pub(crate) fn table(
@@ -60,6 +113,13 @@ pub(crate) fn table(
     }
     let values: Vec<f32> = all().flat_map(|s| s.values.iter().copied()).collect();
     let window = Window::robust(&values);
+    let planes = rows.iter().flat_map(|(_, images)| images).map(|i| i.slices.len()).max();
+    let shown: Vec<Area> = (0..planes.unwrap_or(0))
+        .map(|plane| {
+            let images = rows.iter().flat_map(|(_, images)| images);
+            Area::around(images.filter_map(|i| i.slices.get(plane)), window)
+        })
+        .collect();
     let mut out = format!(
         "<div class=\"scroll\"><div class=\"planes many\" \
          style=\"grid-template-columns:repeat({},minmax(100px,280px))\">",
@@ -73,11 +133,13 @@ pub(crate) fn table(
         if !name.is_empty() {
             let _ = write!(out, "<p class=\"row\">{}</p>", escape(name));
         }
-        for plane in 0..planes {
+        for (plane, area) in shown.iter().enumerate().take(planes) {
             for (column, image) in images.iter().enumerate() {
                 let slice = &image.slices[plane];
-                let pixels = slice.values.iter().map(|&v| window.unit(v));
-                let picture = Picture::grey(slice.width, slice.height, pixels);
+                let area = area.within(slice);
+                let [width, height] = area.size();
+                let values = area.values(slice).map(|v| window.unit(v));
+                let picture = Picture::grey(width, height, values);
                 let heading = headings.get(column).map_or("", String::as_str);
                 let comma = if name.is_empty() { "" } else { ", " };
                 let alt = format!("{name}{comma}{heading}, {} slice", slice.name);
@@ -85,8 +147,8 @@ pub(crate) fn table(
                     out,
                     "<div class=\"pic\"><img src=\"{}\" width=\"{}\" height=\"{}\" alt=\"{}\">",
                     picture.data_uri()?,
-                    slice.width,
-                    slice.height,
+                    width,
+                    height,
                     escape(&alt)
                 );
                 if column == 0 {
@@ -104,6 +166,25 @@ pub(crate) fn table(
 mod tests {
     use super::*;
     use voxalign_image::Grid;
+
+    #[test]
+    fn pictures_are_cut_around_what_they_show() {
+        let slice = |bright: &[(usize, usize)]| {
+            let mut values = vec![0.0; 40 * 30];
+            bright.iter().for_each(|(x, y)| values[y * 40 + x] = 1.0);
+            Slice { name: "axial", width: 40, height: 30, letters: ['R', 'L'], values }
+        };
+        let window = Window { low: 0.0, high: 1.0 };
+        let both = [slice(&[(10, 8)]), slice(&[(20, 28), (12, 9)])];
+        // Two pixels of margin, as far as there are any.
+        let area = Area::around(both.iter(), window).within(&both[0]);
+        assert_eq!(area, Area { start: [8, 6], end: [23, 30] });
+        let cut: Vec<f32> = area.values(&both[0]).collect();
+        assert_eq!((cut.len(), area.size()), (15 * 24, [15, 24]));
+        assert_eq!(cut.iter().position(|v| *v > 0.0), Some(2 * 15 + 2));
+        let dark = [slice(&[])];
+        assert_eq!(Area::around(dark.iter(), window).within(&dark[0]).size(), [40, 30]);
+    }
 
     #[test]
     fn tables_have_a_picture_for_each_image_and_plane() {

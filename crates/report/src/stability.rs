@@ -56,6 +56,10 @@ pub struct SizeRecord {
     pub affine: Spread,
     /// The entropies of the atlases.
     pub atlas: Spread,
+    /// The gradient energies of the means after affine maps alone, 1/mm².
+    pub gradient_affine: Spread,
+    /// The gradient energies of the atlases, 1/mm².
+    pub gradient_atlas: Spread,
     /// The cohorts.
     pub cohorts: Vec<CohortRecord>,
 }
@@ -69,6 +73,10 @@ pub struct CohortRecord {
     pub entropy_affine: f64,
     /// The entropy of their atlas.
     pub entropy_atlas: f64,
+    /// The gradient energy of that mean, 1/mm².
+    pub gradient_energy_affine: f64,
+    /// The gradient energy of their atlas, 1/mm².
+    pub gradient_energy_atlas: f64,
     /// Whether the atlas can be used.
     pub good: bool,
 }
@@ -129,7 +137,7 @@ pub fn render(report: &StabilityReport<'_>) -> Result<String> {
              has; the atlas keeps its borders, and no longer changes where it has enough of them.",
         );
     }
-    page += &entropies(record);
+    page += &sharpness(record);
     page += &sizes(record);
     page += &frame::end(&from.host, &from.command);
     Ok(page)
@@ -167,17 +175,26 @@ fn cards(record: &StabilityRecord) -> String {
     )
 }
 
-/// Mean entropies over the size.
-fn entropies(record: &StabilityRecord) -> String {
-    let series = |colour, name: &str, of: &dyn Fn(&SizeRecord) -> Spread| {
+/// Spreads of the mean after affine maps and of the atlas, of a size.
+type Both = fn(&SizeRecord) -> [Spread; 2];
+
+/// Means over the size: what is measured with its unit, and decimals.
+fn over_size(
+    record: &StabilityRecord,
+    what: &str,
+    unit: &str,
+    decimals: usize,
+    both: Both,
+) -> String {
+    let series = |colour, which: usize, name: &str| {
         let points = record.sizes.iter().map(|size| {
-            let spread = of(size);
+            let spread = both(size)[which];
             let deviation = spread.standard_deviation.unwrap_or(0.0);
             let title = format!(
-                "{name}, {} subjects: {} ± {} bits over {} cohorts",
+                "{name}, {} subjects: {} ± {} {unit} over {} cohorts",
                 size.size,
-                fixed(spread.mean, 3),
-                fixed(deviation, 3),
+                fixed(spread.mean, decimals),
+                fixed(deviation, decimals),
                 spread.count
             );
             Point { x: size.size as f64, y: spread.mean, spread: deviation, title }
@@ -187,29 +204,35 @@ fn entropies(record: &StabilityRecord) -> String {
     let places: Vec<f64> = record.sizes.iter().map(|s| s.size as f64).collect();
     let every = places.len().div_ceil(24).max(1);
     let plot = Plot {
-        title: "Mean entropy of atlases".to_owned(),
+        title: format!("Mean {what} of atlases"),
         across: "subjects of a cohort".to_owned(),
-        up: "entropy, bits".to_owned(),
-        size: [960.0, 380.0],
+        up: format!("{what}, {unit}"),
+        size: [960.0, 360.0],
         places: places.into_iter().step_by(every).collect(),
-        series: vec![
-            series(1, "after affine maps alone", &|s| s.affine),
-            series(0, "atlas", &|s| s.atlas),
-        ],
+        series: vec![series(1, 0, "after affine maps alone"), series(0, 1, "atlas")],
     };
-    let Some(svg) = plot.svg() else { return String::new() };
+    plot.svg().map_or_else(String::new, |svg| format!("<div class=\"scroll\">{svg}</div>"))
+}
+
+/// Mean entropies and gradient energies over the size.
+fn sharpness(record: &StabilityRecord) -> String {
     let key = plot::key(&[
         (Shape::Means, 1, "mean after affine maps alone"),
         (Shape::Means, 0, "atlas by deformation"),
     ]);
+    let entropy = over_size(record, "entropy", "bits", 3, |s| [s.affine, s.atlas]);
+    let both: Both = |s| [s.gradient_affine, s.gradient_atlas];
+    let gradient = over_size(record, "gradient energy", "1/mm²", 6, both);
     figure(
-        "fig-entropy",
-        "Entropy over the number of subjects",
-        &format!("<div class=\"scroll\">{svg}</div>{key}"),
+        "fig-sharpness",
+        "Sharpness over the number of subjects",
+        &format!("{entropy}{gradient}{key}"),
         "<b>How to read it:</b> means over the cohorts of each size; bars reach one standard deviation \
-         up and down. A sharp image has a low entropy. Where the curve of the atlas becomes level, more \
-         subjects do not change it any more. Cohorts that have most of all subjects have most of them \
-         in common: the bars of the largest sizes are short for that alone.",
+         up and down. Where the curve of the atlas becomes level, more subjects do not change it any \
+         more. Entropy is low where there are few intensities: borders that come into line lower it, but \
+         so does blur that makes all of an image one grey. The gradient energy tells these apart: it is \
+         high where borders are sharp. Cohorts that have most of all subjects have most of them in \
+         common: the bars of the largest sizes are short for that alone.",
     )
 }
 
@@ -251,4 +274,67 @@ fn sizes(record: &StabilityRecord) -> String {
         record.seed,
         escape(&record.subjects.join(", "))
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::RunRecord;
+    use voxalign_image::{Grid, Volume};
+
+    #[test]
+    fn the_page_is_whole_and_escaped() {
+        let grid = Grid::axis_aligned([12, 10, 1], [2.0; 3]).unwrap();
+        let size = |size: usize, values: &[f64]| {
+            let cohort = |&value: &f64| CohortRecord {
+                members: (0..size).collect(),
+                entropy_affine: value + 1.0,
+                entropy_atlas: value,
+                gradient_energy_affine: 0.01 * value,
+                gradient_energy_atlas: 0.02 * value,
+                good: value < 5.0,
+            };
+            let spread =
+                |plus: f64| Spread::of(&values.iter().map(|v| v + plus).collect::<Vec<_>>());
+            SizeRecord {
+                size,
+                all: values.len() == 1,
+                affine: spread(1.0),
+                atlas: spread(0.0),
+                gradient_affine: spread(0.0),
+                gradient_atlas: spread(0.0),
+                cohorts: values.iter().map(cohort).collect(),
+            }
+        };
+        let record = StabilityRecord {
+            provenance: Provenance::from(RunRecord::default()),
+            parameters: serde_json::Value::Null,
+            seed: 7,
+            grid: GridRecord::from(&grid),
+            subjects: vec!["<a>".to_owned(), "b".to_owned(), "c".to_owned()],
+            sizes: vec![size(2, &[4.0, 5.5, 4.5]), size(3, &[4.25])],
+            stable_part: 0.002,
+            stable_from: Some(2),
+            timings: BTreeMap::new(),
+            peak_memory_bytes: None,
+            outputs: Vec::new(),
+            verdict: Verdict::default(),
+        };
+        let slices = MiddleSlices::of(&Volume::filled(grid, 1.0));
+        let pictures = [SizePictures { size: 2, affine: slices.clone(), atlas: slices }];
+        let page = render(&StabilityReport { record: &record, pictures: &pictures }).unwrap();
+        assert!(page.contains("&lt;a&gt;, b, c") && !page.contains("<a>"));
+        assert!(page.contains("<strong>2 subjects</strong>") && page.contains("1 (all)"));
+        assert_eq!(page.matches("<img").count(), 2);
+        assert_eq!(page.matches("<svg").count(), 2);
+        // One bar for each of two series in both plots: a single cohort has no spread.
+        assert_eq!(page.matches("class=\"bars\"").count(), 4);
+        for tag in ["div", "section", "figure", "table", "svg"] {
+            let count = |text: &str| page.matches(text).count();
+            assert_eq!(count(&format!("<{tag}")), count(&format!("</{tag}>")), "{tag}");
+        }
+        let none = StabilityRecord { stable_from: None, sizes: Vec::new(), ..record };
+        let page = render(&StabilityReport { record: &none, pictures: &[] }).unwrap();
+        assert!(page.contains("not within this range") && !page.contains("NaN"));
+    }
 }

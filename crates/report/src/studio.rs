@@ -2,7 +2,8 @@
 
 use crate::edges::{edges, outlines};
 use crate::error::Result;
-use crate::html::{escape, number};
+use crate::gallery;
+use crate::html::number;
 use crate::intensity::{BINS, Joint, Lattice, Transfer};
 use crate::mask;
 use crate::page::check_grids;
@@ -10,7 +11,7 @@ use crate::picture::{DIVERGING_STYLE, Picture, diverging, grey_and, grey_index, 
 use crate::plane::{Plane, planes};
 use crate::window::Window;
 use std::fmt::Write as _;
-use voxalign_image::{Grid, LabelMap, Vector3, Volume};
+use voxalign_image::{Grid, LabelMap, Volume};
 
 /// Colour of the edges of the fixed image.
 const EDGE: [u8; 3] = [255, 170, 20];
@@ -132,37 +133,7 @@ impl<'a> Studio<'a> {
 
     /// How the grid lies, where the slices are and how the pictures are turned, in words.
     pub(crate) fn convention(&self) -> String {
-        let grid = self.report.fixed.grid();
-        let mut text =
-            "All pictures follow the <strong>radiological convention</strong>: ".to_owned();
-        let names: Vec<_> = self.planes.iter().map(|plane| plane.name).collect();
-        text.push_str(match names.as_slice() {
-            ["sagittal"] => "the front (A) is on the left of the picture. ",
-            [_] => "the patient\u{2019}s right (R) is on the left of the picture. ",
-            _ => {
-                "the patient\u{2019}s right (R) is on the left of the picture, the front (A) on \
-                 the left of sagittal slices. "
-            }
-        });
-        let tilt = grid.obliqueness().to_degrees();
-        if tilt > 0.5 {
-            let _ = write!(
-                text,
-                "The fixed image is oblique: its voxel axes are tilted by up to {tilt:.1}\u{b0} \
-                 against the world axes. Slices follow the voxel axes and the letters name the \
-                 nearest direction. "
-            );
-        }
-        text.push_str(
-            "All slices are those of the fixed grid through the centre of mass of the fixed \
-             image, in true proportion: ",
-        );
-        let places: Vec<_> = self
-            .planes
-            .iter()
-            .map(|plane| format!("{} {}", plane.name, place(grid, plane)))
-            .collect();
-        text + &places.join(", ") + ". " + &self.windows()
+        gallery::convention(&self.planes, self.report.fixed.grid(), "fixed") + &self.windows()
     }
 
     /// What is black and what is white.
@@ -206,34 +177,8 @@ impl<'a> Studio<'a> {
         draw: impl Fn(usize, &Plane, &Drawn) -> Picture,
         over: impl Fn(&Plane) -> String,
     ) -> Result<String> {
-        let one = self.planes.len() == 1;
-        let widths: Vec<String> = if one {
-            rows.iter().map(|_| "minmax(0,1fr)".to_owned()).collect()
-        } else {
-            self.planes.iter().map(|p| format!("minmax(0,{}fr)", p.width())).collect()
-        };
-        let class = if one { "planes one" } else { "planes" };
-        let mut out =
-            format!("<div class=\"{class}\" style=\"grid-template-columns:{}\">", widths.join(" "));
-        for (row, name) in rows.iter().enumerate() {
-            if !one {
-                let _ = write!(out, "<p class=\"row\">{}</p>", escape(name));
-            }
-            for (plane, drawn) in self.planes.iter().zip(&self.drawn) {
-                let picture = draw(row, plane, drawn);
-                if one {
-                    let _ = write!(out, "<div><p class=\"row\">{}</p>", escape(name));
-                }
-                let id = format!("{id}-{row}-{}", plane.name);
-                let alt = format!("{name}, {} slice, {}", plane.name, sides(plane));
-                out += &frame(&id, &alt, plane, &picture.data_uri()?, &over(plane));
-                if one {
-                    out.push_str("</div>");
-                }
-            }
-        }
-        out.push_str("</div>");
-        Ok(out)
+        let picture = |row: usize, at: usize| draw(row, &self.planes[at], &self.drawn[at]);
+        gallery::rows(&self.planes, id, rows, picture, over)
     }
 
     /// The fixed image, and the moving one before and after, under these names.
@@ -414,53 +359,4 @@ impl<'a> Studio<'a> {
         out.push_str("</div>");
         Ok(out)
     }
-}
-
-/// A picture with letters at its sides.
-fn frame(id: &str, alt: &str, plane: &Plane, source: &str, over: &str) -> String {
-    let [left, right, top, bottom] = plane.letters;
-    format!(
-        "<div class=\"pic\" data-plane=\"{}\"><img id=\"{}\" alt=\"{}\" width=\"{}\" \
-         height=\"{}\" src=\"{source}\">{over}<i class=\"l\">{left}</i><i class=\"r\">{right}</i>\
-         <i class=\"t\">{top}</i><i class=\"b\">{bottom}</i></div>",
-        plane.name,
-        escape(id),
-        escape(alt),
-        plane.width(),
-        plane.height(),
-    )
-}
-
-/// What is on which side of a picture, in words.
-fn sides(plane: &Plane) -> String {
-    let word = |letter| match letter {
-        'R' => "right",
-        'L' => "left",
-        'A' => "front",
-        'P' => "back",
-        'S' => "top",
-        _ => "bottom",
-    };
-    let [left, _, top, _] = plane.letters;
-    format!("the patient's {} on the left and {} above", word(left), word(top))
-}
-
-/// Where a plane lies, in words.
-fn place(grid: &Grid, plane: &Plane) -> String {
-    let mut index = Vector3::from_fn(|a, _| (grid.dims()[a] as f64 - 1.0) / 2.0);
-    index[plane.axis] = plane.slice as f64;
-    let world = match plane.name {
-        "sagittal" => 0,
-        "coronal" => 1,
-        _ => 2,
-    };
-    let position = grid.index_to_world(index)[world];
-    let letters = [['L', 'R'], ['P', 'A'], ['I', 'S']][world];
-    format!(
-        "at {}\u{a0}{:.1}\u{a0}mm (slice {} of {})",
-        letters[usize::from(position >= 0.0)],
-        position.abs(),
-        plane.slice + 1,
-        grid.dims()[plane.axis]
-    )
 }

@@ -76,9 +76,13 @@ pub(crate) fn judged(verdict: &Verdict, note: Option<&str>) -> String {
     out + "</section>"
 }
 
-/// A number of a table by its name: a count of voxels, or what was measured.
+/// A number of a table by its name: a count of voxels or subjects, or what was measured.
 pub(crate) fn one(name: &str, value: f64) -> String {
-    if name.contains("voxels") { number(value) } else { measured(&[value]).concat() }
+    if name.contains("voxels") || name.starts_with("subjects ") {
+        number(value)
+    } else {
+        measured(&[value]).concat()
+    }
 }
 
 /// A number and the one before it with the same decimals; a dash where there was none.
@@ -147,29 +151,37 @@ fn pair(record: &RunRecord, name: &str) -> (Option<f64>, Option<f64>) {
 
 /// All figures, those of before and after side by side.
 pub(crate) fn figures(record: &RunRecord) -> String {
+    figures_as(record, ["Figure", "#Before", "#After"], title)
+}
+
+/// All figures under these headings, each with the name that `name` has for it.
+pub(crate) fn figures_as(
+    record: &RunRecord,
+    headings: [&str; 3],
+    name: impl Fn(&str) -> String,
+) -> String {
     let stem = |name: &str| {
         let stem = name.strip_suffix("_before").or_else(|| name.strip_suffix("_after"));
         stem.unwrap_or(name).to_owned()
     };
-    let names: BTreeSet<String> = record.figures.keys().map(|name| stem(name)).collect();
-    if names.is_empty() {
+    let stems: BTreeSet<String> = record.figures.keys().map(|name| stem(name)).collect();
+    if stems.is_empty() {
         return String::new();
     }
-    let rows: Vec<_> = names
+    let rows: Vec<_> = stems
         .iter()
-        .map(|name| {
-            let (before, after) = pair(record, name);
-            let after = after.or_else(|| record.figures.get(name).copied());
+        .map(|stem| {
+            let (before, after) = pair(record, stem);
+            let after = after.or_else(|| record.figures.get(stem).copied());
             let dash = || "\u{2013}".to_owned();
             let [after, before] = match after {
                 Some(after) => two(after, before),
-                None => [dash(), before.map_or_else(dash, |b| one(name, b))],
+                None => [dash(), before.map_or_else(dash, |b| one(stem, b))],
             };
-            vec![escape(&title(name)), before, after]
+            vec![escape(&name(stem)), before, after]
         })
         .collect();
-    let head = ["Figure", "#Before", "#After"];
-    format!("<section id=\"figures\"><h2>Figures</h2>{}</section>", table("", &head, &rows))
+    format!("<section id=\"figures\"><h2>Figures</h2>{}</section>", table("", &headings, &rows))
 }
 
 /// Where the time went.
@@ -245,7 +257,7 @@ pub(crate) fn files(record: &RunRecord) -> String {
         })
         .collect();
     let mut out = "<h3>Read</h3>".to_owned();
-    out += &table("inputs", &["Role", "Path", "Geometry", "SHA-256"], &inputs);
+    out += &html::long(table("inputs", &["Role", "Path", "Geometry", "SHA-256"], &inputs), &inputs);
     if !outputs.is_empty() {
         out += "<h3>Written</h3>";
         out += &table("outputs", &["Role", "Path"], &outputs);

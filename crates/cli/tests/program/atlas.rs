@@ -36,8 +36,10 @@ fn from_files_to_files_in_any_order() {
     let of_atlas = [
         "atlas.nii.gz",
         "atlas_affine.nii.gz",
+        "entropy.nii.gz",
         "labels.nii.gz",
         "log_jacobian.nii.gz",
+        "report.html",
         "result.json",
         "subjects",
         "variance.nii.gz",

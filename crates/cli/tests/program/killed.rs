@@ -222,7 +222,7 @@ fn is_whole(name: &str, text: &str) {
     }
 }
 
-/// Two images, points, an affine transform and a field.
+/// Two images and a list of them, points, an affine transform and a field.
 fn inputs() -> Place {
     let place = Place::new();
     let grid = grid([60, 64, 56], 3.0);
@@ -230,6 +230,7 @@ fn inputs() -> Place {
     place.image("b.nii", &head(&grid, &motion()));
     let points: String = (0..20_000).map(|i| format!("{i},{},3\n", i % 7)).collect();
     place.write("p.csv", &format!("x,y,z\n{points}"));
+    place.write("ages.csv", "path,age\na.nii,2\nb.nii,3\n");
     let geometry = Geometry { fixed: Some(&grid), moving: Some(&grid) };
     let affine = Transform::Affine(motion());
     transform::write(place.path("t.tfm"), &affine, &geometry).unwrap();
@@ -322,6 +323,22 @@ fn atlas() {
     ];
     let line = "atlas a.nii b.nii -o out --align none --similarity ssd --schedule 4x3";
     check_folder(line, "out", &outputs, 12);
+}
+
+#[test]
+fn atlases_along_a_covariate() {
+    let outputs = ["at_2/atlas.nii.gz", "at_3/variance.nii.gz", "report.html", "result.json"];
+    let line = "atlas --list ages.csv -o out --align none --similarity ssd --schedule 4x3 --regress age \
+                --at 2,3 --bandwidth 1";
+    check_folder(line, "out", &outputs, 6);
+}
+
+#[test]
+fn stability_of_atlases() {
+    let outputs = ["report.html", "result.json"];
+    let line =
+        "atlas a.nii b.nii -o out --align none --similarity ssd --schedule 4x3 --stability 2";
+    check_folder(line, "out", &outputs, 6);
 }
 
 #[test]

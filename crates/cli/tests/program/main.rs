@@ -18,6 +18,8 @@ mod devices;
 mod files;
 mod help;
 mod killed;
+mod regress;
+mod stability;
 mod stack;
 mod transforms;
 mod warps;

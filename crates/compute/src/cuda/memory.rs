@@ -45,6 +45,11 @@ impl<T: Element> Drop for CudaBuffer<T> {
     fn drop(&mut self) {
         let inner = &self.device.0;
         inner.live.fetch_sub(self.bytes(), Ordering::Relaxed);
+        if let Some(base) = &inner.base {
+            // The handle that made the queue may have used it since. Where it cannot be waited for, nothing
+            // can run any more.
+            let _ = self.device.wait_for(base);
+        }
         inner.target.free(self.address);
     }
 }
@@ -245,7 +250,11 @@ impl Memory for Cuda {
     }
 
     fn queue(&self) -> Result<Queue<Self>> {
-        self.own_queue()
+        self.own_queue(false)
+    }
+
+    fn lasting_queue(&self) -> Result<Queue<Self>> {
+        self.own_queue(true)
     }
 
     fn begin_turn(&self, base: &Self) -> Result<()> {

@@ -120,6 +120,8 @@ struct Inner {
     limit: Mutex<MemoryLimit>,
     /// For the handle of a queue: whether one of its turns goes on.
     turn: Option<AtomicBool>,
+    /// For the handle of a lasting queue: the one that made it.
+    base: Option<Cuda>,
     /// The scheme for binned sums that is best here, once it is known.
     tuned: std::sync::OnceLock<Tuned>,
 }
@@ -245,15 +247,15 @@ impl Cuda {
     }
 
     fn on(target: Target) -> Self {
-        Self::made(target, None)
+        Self::made(target, None, None)
     }
 
-    /// The handle of a queue.
-    fn with_turns(target: Target) -> Self {
-        Self::made(target, Some(AtomicBool::new(false)))
+    /// The handle of a queue; of a lasting one with the handle that made it.
+    fn with_turns(target: Target, base: Option<Self>) -> Self {
+        Self::made(target, Some(AtomicBool::new(false)), base)
     }
 
-    fn made(target: Target, turn: Option<AtomicBool>) -> Self {
+    fn made(target: Target, turn: Option<AtomicBool>, base: Option<Self>) -> Self {
         let zero = AtomicU64::default;
         let (plans, tuned) = (cufft::Plans::default(), std::sync::OnceLock::new());
         Self(Arc::new(Inner {
@@ -265,6 +267,7 @@ impl Cuda {
             allocations: zero(),
             limit: Mutex::default(),
             turn,
+            base,
             tuned,
         }))
     }

@@ -89,10 +89,11 @@ impl Cuda {
         }
     }
 
-    /// A queue with a stream of its own; the emulation has but one.
-    pub(super) fn own_queue(&self) -> Result<Queue<Self>> {
+    /// A queue with a stream of its own, whose buffers are for one turn or stay; the emulation has but one.
+    pub(super) fn own_queue(&self, lasting: bool) -> Result<Queue<Self>> {
+        let base = lasting.then(|| self.clone());
         let own = match &self.0.target {
-            Target::Gpu(gpu) => Self::with_turns(Target::Gpu(gpu.fork()?)),
+            Target::Gpu(gpu) => Self::with_turns(Target::Gpu(gpu.fork()?), base),
             Target::Emulated(_) => self.clone(),
         };
         Ok(Queue::new(self.clone(), own))
@@ -114,11 +115,12 @@ impl Cuda {
         open.store(false, Ordering::SeqCst);
         self.synchronize()?;
         match self.0.live.load(Ordering::SeqCst) {
+            _ if self.0.base.is_some() => Ok(()),
             0 => Ok(()),
             bytes => Err(ComputeError::argument(
                 "buffers of a queue kept beyond their turn",
                 format!("{bytes} bytes"),
-                "none: make them by the handle that made the queue",
+                "none: make them by the handle that made the queue, or take a lasting queue",
             )),
         }
     }

@@ -1,11 +1,18 @@
 //! Subjects in a common space: their affine maps, without a preferred subject, and the grid of the
 //! atlas.
 
-use super::build::affine_mean;
-use super::source::{Images, Source, Subject, check_subjects};
+use super::crew::UNIT;
+use super::measures::correlation;
+use super::outliers::outlying;
+use super::prepare::{onto, prepared};
+use super::source::{Images, Size, Source, Subject, check_subjects};
+use super::weighted::Weighted;
 use crate::error::{PopulationError, Result};
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use voxalign_compute::Device;
+use voxalign_compute::comm::Team;
 use voxalign_image::{Affine, Grid, Matrix3, Matrix4, Vector3, Volume};
 use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::clip::foreground_box;
@@ -30,11 +37,20 @@ pub struct AlignOptions {
     /// The grid of the atlas; by default that of the world's axes around the foregrounds of all
     /// subjects.
     pub grid: Option<Grid>,
+    /// Whether subjects whose images are [unlike](outlying) the mean are left out, and the others aligned
+    /// anew without them.
+    pub exclude_outlying: bool,
 }
 
 impl Default for AlignOptions {
     fn default() -> Self {
-        Self { affine: Some(AffineOptions::default()), rounds: 2, spacing: None, grid: None }
+        Self {
+            affine: Some(AffineOptions::default()),
+            rounds: 2,
+            spacing: None,
+            grid: None,
+            exclude_outlying: false,
+        }
     }
 }
 
@@ -43,7 +59,9 @@ impl Default for AlignOptions {
 pub struct Aligned {
     /// The grid of the atlas.
     pub grid: Grid,
-    /// For each subject the map from the world of the atlas to that of its images.
+    /// The numbers of the subjects of the source that are not left out.
+    pub kept: Vec<usize>,
+    /// For each of them the map from the world of the atlas to that of its images.
     pub affines: Vec<Affine>,
     /// What each registration of the last round says of itself; empty without registrations.
     pub verdicts: Vec<Verdict>,
@@ -64,6 +82,10 @@ impl Source for Placed<'_> {
         self.from.load(subject)
     }
 
+    fn size(&self, subject: usize) -> Result<Size> {
+        self.from.size(subject)
+    }
+
     fn label(&self, subject: usize) -> std::path::PathBuf {
         self.from.label(subject)
     }
@@ -79,10 +101,28 @@ struct Outline {
     is_2d: bool,
 }
 
+impl Outline {
+    fn numbers(&self) -> Vec<f64> {
+        let points = self.corners.iter().chain([&self.centre]).flat_map(|p| [p[0], p[1], p[2]]);
+        points.chain([self.spacing, f64::from(u8::from(self.is_2d))]).collect()
+    }
+
+    fn of_numbers(numbers: &[f64]) -> Self {
+        let point = |i: usize| Vector3::new(numbers[3 * i], numbers[3 * i + 1], numbers[3 * i + 2]);
+        Self {
+            corners: std::array::from_fn(point),
+            centre: point(8),
+            spacing: numbers[OUTLINE - 2],
+            is_2d: numbers[OUTLINE - 1] > 0.0,
+        }
+    }
+}
+
 /// Voxels around the foregrounds of all subjects.
 const GUARD: f64 = 8.0;
 
-/// Finds maps from a common space to all subjects, and a grid of it.
+/// Finds maps from a common space to all subjects, and a grid of it. The devices of all ranks share the
+/// registrations; all ranks call it, and have the same afterwards.
 ///
 /// In each round the subjects' mean is made, each subject is registered to it, and the mean of the
 /// maps is taken back, so that the space has no position, orientation or size that any subject
@@ -90,19 +130,84 @@ const GUARD: f64 = 8.0;
 ///
 /// # Errors
 /// Images that cannot be read or are constant; maps that no mean can be made of; memory that runs
-/// out; a stop asked for by the listener.
+/// out; ranks that fail; a stop asked for by the listener.
 pub fn align<D: Device>(
+    team: &Team<D>,
+    source: &dyn Source,
+    options: &AlignOptions,
+    solver: &SolverOptions,
+    progress: &dyn Progress,
+) -> Result<Aligned> {
+    let mut kept: Vec<usize> = (0..source.subjects().len()).collect();
+    loop {
+        let mut weights = vec![0.0; source.subjects().len()];
+        kept.iter().for_each(|&k| weights[k] = source.subjects()[k].weight);
+        let some = Weighted::new(source, &weights)?;
+        let mut aligned = align_all(team, &some, options, solver, progress)?;
+        let unlike = match options.exclude_outlying {
+            true => outlying(&likeness(team, &some, &aligned)?),
+            false => Vec::new(),
+        };
+        if !unlike.contains(&true) {
+            aligned.kept = kept;
+            return Ok(aligned);
+        }
+        let mut like = unlike.into_iter().map(|u| !u);
+        kept.retain(|_| like.next().unwrap_or(true));
+    }
+}
+
+/// The correlation of each subject's first channel with the mean of all, after their affine maps.
+fn likeness<D: Device>(team: &Team<D>, source: &dyn Source, aligned: &Aligned) -> Result<Vec<f64>> {
+    let mut placed = Placed { subjects: source.subjects().to_vec(), from: source };
+    for (subject, affine) in placed.subjects.iter_mut().zip(&aligned.affines) {
+        subject.affine = *affine;
+    }
+    let grid = &aligned.grid;
+    let mean = affine_mean(team, grid, &placed)?;
+    let shared = &placed;
+    let rows = team.each(&mut vec![(); team.devices().len()], |own, ()| {
+        let device = own.device;
+        let mean = device.upload(mean.data())?;
+        let zero = device.alloc::<f32>(3 * grid.len())?;
+        let mut rows = Vec::new();
+        for index in own.share(shared.subjects.len()) {
+            let image = started(device, shared, index, grid, &zero)?;
+            rows.push(correlation(device, &image, &mean)?);
+        }
+        Ok::<_, PopulationError>(rows)
+    });
+    let own: Vec<f64> = team.ranks().agree(rows)?.into_iter().flatten().collect();
+    Ok(team.ranks().all_gather(&own)?.into_iter().flatten().collect())
+}
+
+/// The first channel of a subject after its affine map.
+fn started<D: Device>(
     device: &D,
+    source: &dyn Source,
+    index: usize,
+    grid: &Grid,
+    zero: &D::Buffer<f32>,
+) -> Result<D::Buffer<f32>> {
+    let mut loaded = source.load(index)?;
+    loaded.channels.truncate(1);
+    loaded.mask = None;
+    let prepared = prepared(device, &loaded, &source.label(index))?;
+    match prepared.images.first() {
+        Some(image) => onto(device, image, grid, &source.subjects()[index].affine, zero),
+        None => Err(super::crew::missing(&source.label(index))),
+    }
+}
+
+fn align_all<D: Device>(
+    team: &Team<D>,
     source: &dyn Source,
     options: &AlignOptions,
     solver: &SolverOptions,
     progress: &dyn Progress,
 ) -> Result<Aligned> {
     check_subjects(source.subjects())?;
-    let mut outlines = Vec::with_capacity(source.subjects().len());
-    for i in 0..source.subjects().len() {
-        outlines.push(outline(first(source, i)?.as_ref(), source, i)?);
-    }
+    let outlines = outlines(team, source)?;
     if outlines.iter().any(|o| o.is_2d != outlines[0].is_2d) {
         return Err(PopulationError::Option {
             option: "images",
@@ -125,69 +230,163 @@ pub fn align<D: Device>(
         for (subject, outline) in placed.subjects.iter_mut().zip(&outlines) {
             subject.affine = Affine::translation(outline.centre - centre);
         }
-        for round in 0..options.rounds.max(1) {
+        let rounds = options.rounds.max(1);
+        for round in 0..rounds {
             let grid = match &options.grid {
                 Some(grid) => grid.clone(),
                 None => grid_around(&outlines, &placed.subjects, spacing, solver)?,
             };
-            let mean = affine_mean(device, &grid, &placed)?;
-            let Some(mean) = mean.into_iter().next() else { break };
-            let mean = Volume::new(grid, device.into_host(mean)?)?;
-            verdicts.clear();
-            let (began, name) = (Instant::now(), format!("affine, round {}", round + 1));
-            progress.event(&Event::StageStart {
-                index: round,
-                count: options.rounds.max(1),
-                name: &name,
-                counts: "subjects",
-                value: "mean cost",
-            });
-            let (count, mut costs) = (placed.subjects.len(), [0.0; 2]);
-            for i in 0..count {
-                let found = onto_mean(device, &mean, &placed, i, affine, round, progress)?;
-                placed.subjects[i].affine = found.transform;
-                costs[0] += found.cost_start / count as f64;
-                costs[1] += found.cost_after / count as f64;
-                progress.event(&Event::Step {
-                    done: (i + 1) as f64 / count as f64,
-                    evaluations: i + 1,
-                    best: found.cost_after,
-                    what: &placed.subjects[i].name,
-                });
-                verdicts.push(found.verdict);
-            }
-            progress.event(&Event::StageEnd {
-                name: &name,
-                evaluations: count,
-                start: costs[0],
-                best: costs[1],
-                seconds: began.elapsed().as_secs_f64(),
-            });
+            let mean = affine_mean(team, &grid, &placed)?;
+            verdicts = registered(team, &mean, &mut placed, affine, [round, rounds], progress)?;
             take_mean_back(&mut placed.subjects)?;
         }
     }
     let grid = match &options.grid {
         Some(grid) => grid.clone(),
-        None => match shared_grid(source, options, spacing)? {
+        None => match shared_grid(team, source, options, spacing)? {
             Some(grid) => grid,
             None => grid_around(&outlines, &placed.subjects, spacing, solver)?,
         },
     };
-    Ok(Aligned { grid, affines: placed.subjects.into_iter().map(|s| s.affine).collect(), verdicts })
+    let kept = (0..placed.subjects.len()).collect();
+    let affines = placed.subjects.into_iter().map(|s| s.affine).collect();
+    Ok(Aligned { grid, kept, affines, verdicts })
+}
+
+/// Numbers of an [`Outline`].
+const OUTLINE: usize = 8 * 3 + 3 + 2;
+
+/// What counts of the subjects' images for where they are; every rank looks at its own.
+fn outlines<D: Device>(team: &Team<D>, source: &dyn Source) -> Result<Vec<Outline>> {
+    let ranks = team.ranks();
+    let own: Result<Vec<Vec<f64>>> = team
+        .images(source.subjects().len())
+        .into_par_iter()
+        .map(|i| Ok(outline(first(source, i)?.as_ref(), source, i)?.numbers()))
+        .collect();
+    let flat: Vec<f64> = ranks.agree(own)?.into_iter().flatten().collect();
+    // Ranks have their subjects in the order of all.
+    let all: Vec<f64> = ranks.all_gather(&flat)?.into_iter().flatten().collect();
+    Ok(all.chunks_exact(OUTLINE).map(Outline::of_numbers).collect())
+}
+
+/// The weighted mean of the subjects' first channels after their affine maps.
+fn affine_mean<D: Device>(team: &Team<D>, grid: &Grid, source: &dyn Source) -> Result<Volume<f32>> {
+    let (n, weights) = (grid.len(), super::cohort::parts(source.subjects()));
+    let sums = team.each(&mut vec![(); team.devices().len()], |own, ()| {
+        let device = own.device;
+        let zero = device.alloc::<f32>(3 * n)?;
+        let mut sums = device.alloc::<i64>(n)?;
+        for index in own.share(source.subjects().len()) {
+            let warped = started(device, source, index, grid, &zero)?;
+            device.add_fixed(&warped, weights[index] * UNIT, &mut sums)?;
+        }
+        Ok::<_, PopulationError>(sums)
+    });
+    let mut sums = team.ranks().agree(sums)?;
+    team.all_reduce_sum(&mut sums)?;
+    let own = || -> Result<Volume<f32>> {
+        let (Some(device), Some(sums)) = (team.devices().first(), sums.first()) else {
+            return Err(PopulationError::Stopped);
+        };
+        let mut mean = device.alloc::<f32>(n)?;
+        device.fixed_to_float(sums, 1.0 / UNIT, &mut mean)?;
+        Ok(Volume::new(grid.clone(), device.into_host(mean)?)?)
+    };
+    team.ranks().agree(own())
+}
+
+/// Registers every subject to a mean, in a round of several; what the registrations say of themselves.
+fn registered<D: Device>(
+    team: &Team<D>,
+    mean: &Volume<f32>,
+    placed: &mut Placed<'_>,
+    affine: &AffineOptions,
+    [round, rounds]: [usize; 2],
+    progress: &dyn Progress,
+) -> Result<Vec<Verdict>> {
+    let (began, name) = (Instant::now(), format!("affine, round {}", round + 1));
+    let (counts, value) = ("subjects", "mean cost");
+    progress.event(&Event::StageStart { index: round, count: rounds, name: &name, counts, value });
+    let count = placed.subjects.len();
+    let shared: &Placed<'_> = placed;
+    let done = AtomicUsize::new(0);
+    let own_count = team.images(count).len();
+    let found = team.each(&mut vec![(); team.devices().len()], |own, ()| {
+        let mut all = Vec::new();
+        for i in own.share(count) {
+            let found = onto_mean(own.device, mean, shared, i, affine, round, progress)?;
+            let ended = done.fetch_add(1, Ordering::Relaxed) + 1;
+            progress.event(&Event::Step {
+                done: ended as f64 / own_count as f64,
+                evaluations: ended,
+                best: found.cost_after,
+                what: &shared.subjects[i].name,
+            });
+            all.push(found);
+        }
+        Ok::<_, PopulationError>(all)
+    });
+    let found: Vec<_> = team.ranks().agree(found)?.into_iter().flatten().collect();
+    let row = |f: &AffineResult| -> [f64; 14] {
+        let rows = f.transform.rows();
+        std::array::from_fn(|i| match i {
+            12 => f.cost_start,
+            13 => f.cost_after,
+            i => rows[i / 4][i % 4],
+        })
+    };
+    let flat: Vec<f64> = found.iter().flat_map(row).collect();
+    let all: Vec<f64> = team.ranks().all_gather(&flat)?.into_iter().flatten().collect();
+    let mut costs = [0.0; 2];
+    for (subject, row) in placed.subjects.iter_mut().zip(all.chunks_exact(14)) {
+        subject.affine =
+            Affine::from_rows(std::array::from_fn(|r| std::array::from_fn(|c| row[4 * r + c])));
+        costs[0] += row[12] / count as f64;
+        costs[1] += row[13] / count as f64;
+    }
+    let verdicts: Vec<&Verdict> = found.iter().map(|f| &f.verdict).collect();
+    let text = serde_json::to_vec(&verdicts).unwrap_or_default();
+    let mut all = Vec::with_capacity(count);
+    for block in team.ranks().all_gather(&text)? {
+        all.extend(serde_json::from_slice::<Vec<Verdict>>(&block).unwrap_or_default());
+    }
+    progress.event(&Event::StageEnd {
+        name: &name,
+        evaluations: count,
+        start: costs[0],
+        best: costs[1],
+        seconds: began.elapsed().as_secs_f64(),
+    });
+    Ok(all)
 }
 
 /// The grid of the subjects' images where they are aligned already: all on one grid with maps that
 /// change nothing, and no other spacing asked for.
-fn shared_grid(source: &dyn Source, options: &AlignOptions, spacing: f64) -> Result<Option<Grid>> {
+fn shared_grid<D: Device>(
+    team: &Team<D>,
+    source: &dyn Source,
+    options: &AlignOptions,
+    spacing: f64,
+) -> Result<Option<Grid>> {
     let identity = source.subjects().iter().all(|s| s.affine == Affine::identity());
     if options.affine.is_some() || !identity {
         return Ok(None);
     }
-    let grid = first(source, 0)?.grid().clone();
-    for i in 1..source.subjects().len() {
-        if !first(source, i)?.grid().approx_eq(&grid, 1e-3) {
-            return Ok(None);
+    let own = || -> Result<(Grid, bool)> {
+        let grid = first(source, 0)?.grid().clone();
+        for i in team.images(source.subjects().len()) {
+            if !first(source, i)?.grid().approx_eq(&grid, 1e-3) {
+                return Ok((grid, false));
+            }
         }
+        Ok((grid, true))
+    };
+    let (grid, same) = team.ranks().agree(own())?;
+    let mut all = [f64::from(u8::from(same))];
+    team.ranks().all_reduce_min(&mut all)?;
+    if all[0] < 1.0 {
+        return Ok(None);
     }
     Ok(((finest(&grid) - spacing).abs() < 1e-3 * spacing).then_some(grid))
 }
@@ -310,7 +509,7 @@ fn onto_mean<D: Device>(
     let input =
         AffineInput { moving_mask: loaded.mask.as_deref(), ..AffineInput::new(mean, &image) };
     register_affine(device, &input, &options, &Within(progress))
-        .map_err(|e| super::cohort::of_file(e, &placed.from.label(i)))
+        .map_err(|e| super::prepare::of_file(e, &placed.from.label(i)))
 }
 
 /// Takes the weighted mean of the subjects' maps back from all of them.

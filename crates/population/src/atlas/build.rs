@@ -1,22 +1,27 @@
 //! The construction of an atlas.
 
-use super::cohort::{Cohort, Member, Steps, UNIT, calibrated_channels, onto, parts};
+use super::checkpoint::Checkpoints;
+use super::cohort::{Cohort, Deaf, Saver, Steps, into_register, out_of_register};
+use super::conclude::conclude;
 use super::matching::{Greedy, Lddmm, Matching, Symmetric};
+use super::memory::{MemoryOptions, MemoryPlan};
 use super::options::{AtlasOptions, Sharpness};
+use super::snapshot::Snapshot;
 use super::source::{Source, check_subjects};
 use crate::error::{PopulationError, Result};
+use crate::stream::Trace;
 use std::time::Instant;
 use voxalign_compute::Device;
-use voxalign_compute::ops::elementwise::x;
-use voxalign_compute::ops::flow::Step;
-use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::comm::Team;
 use voxalign_image::{Grid, VectorField, Volume};
+use voxalign_register::diffeo::DeformModel;
 use voxalign_register::diffeo::channel::ChannelSimilarity;
-use voxalign_register::diffeo::greedy::finest;
 use voxalign_register::diffeo::measures::FieldMeasures;
-use voxalign_register::diffeo::multiscale::{self, ScaleRecord};
-use voxalign_register::diffeo::{Conclusion, DeformModel, field_checks, to_world};
+use voxalign_register::diffeo::multiscale::{self, Course, ScaleRecord};
 use voxalign_register::{Progress, Verdict};
+
+/// Bins of the entropy over the subjects at each voxel.
+pub const ENTROPY_BINS: usize = 16;
 
 /// An atlas.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +32,9 @@ pub struct Atlas {
     pub affine_mean: Vec<Volume<f32>>,
     /// The weighted variance of the first channel over the subjects, calibrated units squared.
     pub variance: Volume<f32>,
+    /// The entropy of the first channel over the subjects at each voxel, bits: [`ENTROPY_BINS`] bins from 0
+    /// to 1.
+    pub entropy: Volume<f32>,
     /// The weighted mean over the subjects of the natural logarithm of the Jacobian determinants: 0
     /// everywhere for an atlas without bias.
     pub log_jacobian: Volume<f32>,
@@ -37,8 +45,14 @@ pub struct Atlas {
     pub sharpness: Vec<Sharpness>,
     /// Entropy and gradient energy of the mean after affine maps, and of the template.
     pub ends: [Sharpness; 2],
+    /// Middle slices of the template at some iterations.
+    pub snapshots: Vec<Snapshot>,
     /// The scales, coarse to fine; energies are weighted means over the subjects.
     pub scales: Vec<ScaleRecord>,
+    /// Where the subjects of each device of this rank were between iterations.
+    pub plans: Vec<MemoryPlan>,
+    /// What ran when at the last iteration, where subjects were streamed.
+    pub trace: Option<Trace>,
 }
 
 /// What was found for a subject.
@@ -63,69 +77,102 @@ pub struct Found {
     pub verdict: Verdict,
 }
 
-/// Takes what is found for each subject, in the order of the source.
-pub trait Sink {
+/// Takes what is found for each subject of this rank, in any order, from the threads of its devices.
+pub trait Sink: Sync {
     /// Takes a result, which is not kept afterwards.
     ///
     /// # Errors
     /// What ends the construction.
-    fn subject(&mut self, found: Found) -> Result<()>;
+    fn subject(&self, found: Found) -> Result<()>;
 }
 
-impl<F: FnMut(Found) -> Result<()>> Sink for F {
-    fn subject(&mut self, found: Found) -> Result<()> {
+impl<F: Fn(Found) -> Result<()> + Sync> Sink for F {
+    fn subject(&self, found: Found) -> Result<()> {
         self(found)
     }
 }
 
-/// Builds the atlas of the subjects of a source on a grid.
+/// The construction of an atlas on a grid.
+#[derive(Clone, Copy)]
+pub struct Construction<'a, D: Device> {
+    /// The devices of all ranks; they share the subjects.
+    pub team: &'a Team<D>,
+    /// The grid of the atlas.
+    pub grid: &'a Grid,
+    /// The subjects, the same at all ranks.
+    pub source: &'a dyn Source,
+    /// How it is done.
+    pub options: &'a AtlasOptions,
+    /// What memory it may take.
+    pub memory: &'a MemoryOptions,
+    /// Where it is saved from time to time.
+    pub checkpoints: Option<&'a Checkpoints<'a>>,
+    /// Whether it goes on from the last checkpoint, where there is one.
+    pub resume: bool,
+    /// Who listens; of several ranks every one to its own.
+    pub progress: &'a dyn Progress,
+    /// Who hears where subjects will be, before the first is read.
+    pub planned: &'a (dyn Fn(&[MemoryPlan]) + Sync),
+}
+
+/// Nobody hears of plans.
+pub fn unheard(_: &[MemoryPlan]) {}
+
+/// Builds an atlas. All ranks call it, and have the same afterwards; each finds the results of its own
+/// subjects.
+///
+/// A stop that the listener asks for leaves a checkpoint, where these are kept.
 ///
 /// # Errors
 /// Options that cannot be used; fewer than two subjects; images that cannot be read, are constant, or
-/// have values that are not finite; memory that runs out; a stop asked for by the listener.
-pub fn build<D: Device>(
-    device: &D,
-    grid: &Grid,
-    source: &dyn Source,
-    options: &AtlasOptions,
-    progress: &dyn Progress,
-    sink: &mut dyn Sink,
-) -> Result<Atlas> {
-    let run = Run::new(device, grid, source, options, progress)?;
-    let (metrics, matching) = (run.metrics()?, options.matching.clone());
+/// have values that are not finite; memory or disk space that runs out; a checkpoint of another run; ranks
+/// that fail; [`PopulationError::Stopped`].
+pub fn build<D: Device>(construction: &Construction<'_, D>, sink: &dyn Sink) -> Result<Atlas> {
+    let c = construction;
+    let (metrics, matching) = (c.metrics()?, &c.options.matching);
     match matching.model {
-        DeformModel::Greedy => run.with(Greedy::new(matching, metrics, grid), sink),
-        DeformModel::Lddmm => run.with(Lddmm::new(matching, metrics, grid), sink),
-        DeformModel::Symmetric => run.with(Symmetric::new(matching, metrics, grid), sink),
+        DeformModel::Greedy => {
+            c.with(|| Greedy::new(matching.clone(), metrics.clone(), c.grid), sink)
+        }
+        DeformModel::Lddmm => {
+            c.with(|| Lddmm::new(matching.clone(), metrics.clone(), c.grid), sink)
+        }
+        DeformModel::Symmetric => {
+            c.with(|| Symmetric::new(matching.clone(), metrics.clone(), c.grid), sink)
+        }
     }
 }
 
 /// Where the time of the iterations goes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Times {
-    /// Seconds to bring the subjects to the device, calibrated.
+    /// Seconds to bring the subjects to the device, calibrated; 0 where they do not stay there.
     pub load: f64,
     /// The scales, with their seconds.
     pub scales: Vec<ScaleRecord>,
+    /// Where the subjects of each device of this rank were between iterations.
+    pub plans: Vec<MemoryPlan>,
+    /// What ran when at the last iteration, where subjects were streamed.
+    pub trace: Option<Trace>,
 }
 
 /// The iterations of [`build`] alone, for measurements: nothing is made of what they find.
 ///
 /// # Errors
 /// As [`build`].
-pub fn iterate<D: Device>(
-    device: &D,
-    grid: &Grid,
-    source: &dyn Source,
-    options: &AtlasOptions,
-    progress: &dyn Progress,
-) -> Result<Times> {
-    let run = Run::new(device, grid, source, options, progress)?;
-    let (metrics, matching) = (run.metrics()?, options.matching.clone());
+pub fn iterate<D: Device>(construction: &Construction<'_, D>) -> Result<Times> {
+    let c = construction;
+    let (metrics, matching) = (c.metrics()?, &c.options.matching);
     match matching.model {
-        DeformModel::Greedy => only(run.iterate(Greedy::new(matching, metrics, grid))),
-        DeformModel::Lddmm => only(run.iterate(Lddmm::new(matching, metrics, grid))),
-        DeformModel::Symmetric => only(run.iterate(Symmetric::new(matching, metrics, grid))),
+        DeformModel::Greedy => {
+            only(c.iterate(|| Greedy::new(matching.clone(), metrics.clone(), c.grid), false))
+        }
+        DeformModel::Lddmm => {
+            only(c.iterate(|| Lddmm::new(matching.clone(), metrics.clone(), c.grid), false))
+        }
+        DeformModel::Symmetric => {
+            only(c.iterate(|| Symmetric::new(matching.clone(), metrics.clone(), c.grid), false))
+        }
     }
 }
 
@@ -134,58 +181,12 @@ fn only<A, B>(both: Result<(A, B)>) -> Result<A> {
     both.map(|(first, _)| first)
 }
 
-/// The mean of the subjects after their affine maps, one image a channel.
-pub(super) fn affine_mean<D: Device>(
-    device: &D,
-    grid: &Grid,
-    source: &dyn Source,
-) -> Result<Vec<D::Buffer<f32>>> {
-    let n = grid.len();
-    let zero = device.alloc::<f32>(3 * n)?;
-    let mut sums: Vec<D::Buffer<i64>> = Vec::new();
-    let subjects = source.subjects();
-    for (index, weight) in parts(subjects).into_iter().enumerate() {
-        let images = calibrated_channels(device, &source.load(index)?, &source.label(index))?;
-        for (c, image) in images.iter().enumerate() {
-            let warped = onto(device, image, grid, &subjects[index].affine, &zero)?;
-            if sums.len() == c {
-                sums.push(device.alloc(n)?);
-            }
-            device.add_fixed(&warped, weight * UNIT, &mut sums[c])?;
-        }
-    }
-    let mean = |sums: &D::Buffer<i64>| -> Result<D::Buffer<f32>> {
-        let mut mean = device.alloc::<f32>(n)?;
-        device.fixed_to_float(sums, 1.0 / UNIT, &mut mean)?;
-        Ok(mean)
-    };
-    sums.iter().map(mean).collect()
-}
-
-struct Run<'a, D: Device> {
-    device: &'a D,
-    grid: &'a Grid,
-    source: &'a dyn Source,
-    options: &'a AtlasOptions,
-    progress: &'a dyn Progress,
-}
-
-impl<'a, D: Device> Run<'a, D> {
-    fn new(
-        device: &'a D,
-        grid: &'a Grid,
-        source: &'a dyn Source,
-        options: &'a AtlasOptions,
-        progress: &'a dyn Progress,
-    ) -> Result<Self> {
-        options.check()?;
-        check_subjects(source.subjects())?;
-        Ok(Self { device, grid, source, options, progress })
-    }
-
+impl<'a, D: Device> Construction<'a, D> {
     /// A similarity for each channel.
     fn metrics(&self) -> Result<Vec<ChannelSimilarity>> {
-        let channels = self.source.load(0)?.channels.len();
+        self.options.check()?;
+        check_subjects(self.source.subjects())?;
+        let channels = self.team.ranks().agree(self.source.size(0))?.channels;
         let metric = ChannelSimilarity {
             similarity: self.options.similarity,
             weight: 1.0,
@@ -196,132 +197,52 @@ impl<'a, D: Device> Run<'a, D> {
     }
 
     /// Reads the subjects and makes all iterations.
-    fn iterate<M: Matching<D>>(&self, matching: M) -> Result<(Times, Cohort<'a, D, M>)> {
-        let began = Instant::now();
-        let mut cohort = Cohort::new(self.device, self.grid, self.source, matching)?;
-        self.device.synchronize()?;
-        let load = began.elapsed().as_secs_f64();
-        let mut steps = Steps::new(self.options.centre);
-        let (schedule, convergence) =
-            (&self.options.matching.schedule, &self.options.matching.convergence);
-        let scales =
-            multiscale::run(&mut cohort, &mut steps, schedule, convergence, self.progress)?;
-        Ok((Times { load, scales }, cohort))
-    }
-
-    fn with<M: Matching<D>>(&self, matching: M, sink: &mut dyn Sink) -> Result<Atlas> {
-        let before = affine_mean(self.device, self.grid, self.source)?;
-        let (times, cohort) = self.iterate(matching)?;
-        self.conclude(cohort, before, times.scales, sink)
-    }
-
-    /// Settles the fields, hands on what was found for each subject, and makes the template of that.
-    fn conclude<M: Matching<D>>(
+    fn iterate<M: Matching<D>>(
         &self,
-        mut cohort: Cohort<'_, D, M>,
-        before: Vec<D::Buffer<f32>>,
-        scales: Vec<ScaleRecord>,
-        sink: &mut dyn Sink,
-    ) -> Result<Atlas> {
-        let (device, grid) = (self.device, self.grid);
-        let n = grid.len();
-        let host = |b: &D::Buffer<f32>| -> Result<Volume<f32>> {
-            Ok(Volume::new(grid.clone(), device.download(b)?)?)
-        };
-        let back = if self.options.centre { Some(cohort.back_to_mean()?) } else { None };
-        let mut log_sums = device.alloc::<i64>(n)?;
-        cohort.clear()?;
-        for m in 0..cohort.members.len() {
-            if self.progress.stop() {
+        matching: impl Fn() -> M,
+        looks: bool,
+    ) -> Result<(Times, Cohort<'a, D, M>)> {
+        let (options, source) = (self.options, self.source);
+        let began = Instant::now();
+        let channels = self.team.ranks().agree(source.size(0))?.channels;
+        let mut cohort = Cohort::new(self, channels, looks, matching)?;
+        let plans = cohort.plans();
+        (self.planned)(&plans);
+        cohort.load()?;
+        for device in self.team.devices() {
+            device.synchronize()?;
+        }
+        let load = began.elapsed().as_secs_f64();
+        let mut steps = Steps::new(options);
+        let mut course = Course::default();
+        if let (Some(checkpoints), true) = (self.checkpoints, self.resume)
+            && let Some((iteration, saved)) = cohort.restore(checkpoints)?
+        {
+            (steps.iteration, course) = (iteration, saved);
+        }
+        let mut saver = Saver::new(self.checkpoints, course.clone());
+        let scales = multiscale::resume(
+            &mut cohort,
+            &mut steps,
+            &options.matching.schedule,
+            &options.matching.convergence,
+            &Deaf(self.progress),
+            course,
+            &mut saver,
+        );
+        let scales = match scales.map_err(out_of_register) {
+            Err(PopulationError::Stopped) => {
+                saver.save(&mut cohort, &steps).map_err(|e| out_of_register(into_register(e)))?;
                 return Err(PopulationError::Stopped);
             }
-            let state = &mut cohort.members[m].state;
-            let mut field = cohort.matching.displacement(device, state)?;
-            if let Some(back) = &back {
-                let mut centred = device.alloc::<f32>(3 * n)?;
-                let step = Step { scale: [1.0; 3], limit: None };
-                device.advance(&field, back, &step, grid.dims(), &mut centred)?;
-                field = centred;
-            }
-            let mut inverse = device.alloc::<f32>(3 * n)?;
-            device.eval(&(-x(0)), &[&field], &[], None, &mut inverse)?;
-            let end = Conclusion::new(device, grid, [field, inverse], false)?;
-            let mut log = device.alloc::<f32>(n)?;
-            device.eval(&x(0).max(1e-3).log(), &[&end.jacobian], &[], None, &mut log)?;
-            device.add_fixed(&log, cohort.members[m].weight * UNIT, &mut log_sums)?;
-            drop(log);
-            cohort.place(m, &end.fields[0])?;
-            cohort.add(m)?;
-            let member = &cohort.members[m];
-            let checks = field_checks(&end.measures, finest(grid));
-            let [forward, inverse] = end.fields;
-            sink.subject(Found {
-                subject: member.index,
-                forward: to_world(grid, device.into_host(forward)?)?,
-                inverse: to_world(grid, device.into_host(inverse)?)?,
-                jacobian: Volume::new(grid.clone(), device.into_host(end.jacobian)?)?,
-                warped: member.warped.iter().map(host).collect::<Result<Vec<_>>>()?,
-                measures: end.measures,
-                mended: end.mended,
-                verdict: Verdict::new(checks, Vec::new()),
-            })?;
-        }
-        cohort.average()?;
-        let mut log = device.alloc::<f32>(n)?;
-        device.fixed_to_float(&log_sums, 1.0 / UNIT, &mut log)?;
-        let template = &cohort.template.channels;
-        let mut correlations = Vec::with_capacity(cohort.members.len());
-        for member in &cohort.members {
-            let after = correlation(device, &member.warped[0], &template[0])?;
-            correlations.push([correlation(device, &self.start(member)?, &before[0])?, after]);
-        }
-        Ok(Atlas {
-            template: template.iter().map(host).collect::<Result<Vec<_>>>()?,
-            affine_mean: before.iter().map(host).collect::<Result<Vec<_>>>()?,
-            variance: self.variance(&cohort)?,
-            log_jacobian: host(&log)?,
-            correlations,
-            ends: [cohort.sharpness_of(&before[0])?, cohort.sharpness_of(&template[0])?],
-            sharpness: cohort.sharpness,
-            scales,
-        })
+            other => other?,
+        };
+        let trace = cohort.crews.first_mut().and_then(|c| c.trace.take());
+        Ok((Times { load, scales, plans, trace }, cohort))
     }
 
-    /// The first channel of a subject after its affine map.
-    fn start<S>(&self, member: &Member<D, S>) -> Result<D::Buffer<f32>> {
-        let (device, grid) = (self.device, self.grid);
-        let zero = device.alloc::<f32>(3 * grid.len())?;
-        let mut loaded = self.source.load(member.index)?;
-        loaded.channels.truncate(1);
-        let images = calibrated_channels(device, &loaded, &self.source.label(member.index))?;
-        let affine = &self.source.subjects()[member.index].affine;
-        onto(device, &images[0], grid, affine, &zero)
+    fn with<M: Matching<D>>(&self, matching: impl Fn() -> M, sink: &dyn Sink) -> Result<Atlas> {
+        let (times, cohort) = self.iterate(matching, true)?;
+        conclude(cohort, times, self.options.centre, self.progress, sink)
     }
-
-    /// The weighted variance of the first channel over the subjects.
-    fn variance<M: Matching<D>>(&self, cohort: &Cohort<'_, D, M>) -> Result<Volume<f32>> {
-        let (device, n) = (self.device, self.grid.len());
-        let mut sums = device.alloc::<i64>(n)?;
-        let mut square = device.alloc::<f32>(n)?;
-        let mean = &cohort.template.channels[0];
-        for member in &cohort.members {
-            let difference = x(0) - x(1);
-            let squared = difference.clone() * difference;
-            device.eval(&squared, &[&member.warped[0], mean], &[], None, &mut square)?;
-            device.add_fixed(&square, member.weight * UNIT, &mut sums)?;
-        }
-        device.fixed_to_float(&sums, 1.0 / UNIT, &mut square)?;
-        Ok(Volume::new(self.grid.clone(), device.into_host(square)?)?)
-    }
-}
-
-/// Pearson's correlation of two images over all voxels; 0 where one is constant.
-fn correlation<D: Device>(device: &D, a: &D::Buffer<f32>, b: &D::Buffer<f32>) -> Result<f64> {
-    use Reduction::{Dot, Sum, SumSquares};
-    let n = voxalign_compute::DeviceBuffer::len(a) as f64;
-    let sums =
-        device.reduce(&[a, b], &[Sum(0), Sum(1), SumSquares(0), SumSquares(1), Dot(0, 1)])?;
-    let covariance = sums[4] - sums[0] * sums[1] / n;
-    let spread = (sums[2] - sums[0] * sums[0] / n) * (sums[3] - sums[1] * sums[1] / n);
-    Ok(if spread > 0.0 { covariance / spread.sqrt() } else { 0.0 })
 }

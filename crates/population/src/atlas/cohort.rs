@@ -1,59 +1,51 @@
-//! The subjects of an atlas on a device, and the template that is their mean.
+//! All subjects of an atlas, on the devices of all ranks, and the template that is their mean.
 
-use super::matching::{Matching, Template};
-use super::options::Sharpness;
-use super::source::{Images, Source, Subject, check_subjects};
+use super::build::Construction;
+use super::checkpoint::{Checkpoints, Saved};
+use super::crew::{Changes, Crew, Post, UNIT, Visit};
+use super::matching::{Matching, Shift};
+use super::measures::{entropy, gradient_energy};
+use super::memory::{MemoryPlan, Needs};
+use super::options::{AtlasOptions, Sharpness};
+use super::snapshot::Snapshot;
+use super::source::{Subject, check_subjects};
 use crate::error::{PopulationError, Result};
-use voxalign_compute::Device;
-use voxalign_compute::ops::elementwise::{param, x};
+use crate::stream::Listener;
+use std::sync::Mutex;
+use voxalign_compute::comm::Team;
+use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Inversion;
-use voxalign_compute::ops::reduce::Reduction;
-use voxalign_image::{Affine, Grid};
-use voxalign_register::RegisterError;
-use voxalign_register::diffeo::calibrated;
-use voxalign_register::diffeo::channel::{DeviceImage, Moved, PendingEnergy, coarser, factors_for};
-use voxalign_register::diffeo::greedy::finest;
-use voxalign_register::diffeo::multiscale::{Deformation, Iteration, Scale};
-
-/// Units of a value 1 in sums over images, and of a displacement of one voxel: the sums have room for
-/// four million of them, and are exact to 12 digits.
-pub(super) const UNIT: f64 = (1u64 << 40) as f64;
-
-/// A subject on the device.
-pub(super) struct Member<D: Device, S> {
-    pub(super) index: usize,
-    /// Its part of the sum of all weights.
-    pub(super) weight: f64,
-    /// What counts of its images, where that is not all: its mask, and where a field of view that ends
-    /// within tissue shows something.
-    mask: Option<DeviceImage<D>>,
-    mask_at: Option<Moved<D>>,
-    /// The images on the grid of the template, where they are now.
-    pub(super) warped: Vec<D::Buffer<f32>>,
-    /// What their voxels count there.
-    pub(super) weights: Option<D::Buffer<f32>>,
-    pub(super) state: S,
-}
+use voxalign_compute::{Device, Memory};
+use voxalign_image::{Grid, Volume};
+use voxalign_register::diffeo::channel::PendingEnergy;
+use voxalign_register::diffeo::multiscale::{Course, Deformation, Iteration, Keeper, Scale};
+use voxalign_register::{Progress, RegisterError};
 
 /// The subjects of an atlas.
 pub(super) struct Cohort<'a, D: Device, M: Matching<D>> {
-    pub(super) device: D,
+    pub(super) team: &'a Team<D>,
     pub(super) grid: Grid,
-    finest: f64,
-    source: &'a dyn Source,
-    pub(super) matching: M,
-    pub(super) members: Vec<Member<D, M::State>>,
-    channels: usize,
+    pub(super) crews: Vec<Crew<'a, D, M>>,
+    progress: Stop<'a>,
     /// Whether any subject has voxels that do not count.
-    masked: bool,
-    pub(super) template: Template<D>,
-    sums: Vec<D::Buffer<i64>>,
-    /// Sums of what voxels count, where that is not the same everywhere.
-    counted: Option<D::Buffer<i64>>,
-    /// Units of the subjects that count everywhere.
-    everywhere: i64,
+    pub(super) masked: bool,
     pub(super) sharpness: Vec<Sharpness>,
-    factor: usize,
+    pub(super) snapshots: Vec<Snapshot>,
+    /// Whether [snapshots](Snapshot) are taken.
+    looks: bool,
+    scale: Scale,
+    /// Whether all subjects are at the scale: not where one was stopped on the way.
+    together: bool,
+}
+
+/// Listens to nothing but the wish to stop.
+#[derive(Clone, Copy)]
+pub(super) struct Stop<'a>(pub(super) &'a dyn Progress);
+
+impl Listener for Stop<'_> {
+    fn stop(&self) -> bool {
+        self.0.stop()
+    }
 }
 
 /// The parts of the sum of all weights.
@@ -62,398 +54,459 @@ pub(super) fn parts(subjects: &[Subject]) -> Vec<f64> {
     subjects.iter().map(|s| s.weight / total).collect()
 }
 
+/// Bytes of a device beside the subjects and what steps share: what is needed at the end, where the fields
+/// of a subject are settled.
+fn at_the_end(voxels: u64) -> u64 {
+    4 * 30 * voxels
+}
+
 impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
-    /// Reads the subjects and brings them to the device.
+    /// The subjects of a source, of which nothing is read yet.
     pub(super) fn new(
-        device: &D,
-        grid: &Grid,
-        source: &'a dyn Source,
-        mut matching: M,
+        construction: &Construction<'a, D>,
+        channels: usize,
+        looks: bool,
+        matching: impl Fn() -> M,
     ) -> Result<Self> {
+        let &Construction { team, grid, source, memory, progress, .. } = construction;
         let subjects = source.subjects();
         check_subjects(subjects)?;
-        let mut members = Vec::with_capacity(subjects.len());
-        let mut channels = None;
-        for (index, weight) in parts(subjects).into_iter().enumerate() {
-            let (subject, file) = (&subjects[index], source.label(index));
-            let wrong = |what: String| PopulationError::Input { file: file.clone(), what };
-            let loaded = source.load(index)?;
-            let count = *channels.get_or_insert(loaded.channels.len());
-            if loaded.channels.len() != count || count == 0 {
-                let found = loaded.channels.len();
-                return Err(wrong(format!("it has {found} channels, the first subject {count}")));
-            }
-            if loaded.mask.is_some() && !matching.takes_masks() {
-                return Err(wrong(
-                    "the model symmetric takes no masks of subjects; use greedy or lddmm"
-                        .to_owned(),
-                ));
-            }
-            let images = calibrated_channels(device, &loaded, &file)?;
-            let mut mask = match &loaded.mask {
-                Some(mask) => Some(mask_on(device, mask, &loaded.channels[0], &file)?),
-                None => None,
-            };
-            if mask.is_none() && images.iter().any(|i| i.open) {
-                let ones = vec![1.0; images[0].grid.len()];
-                let (grid, values) = (images[0].grid.clone(), device.upload_vec(ones)?);
-                mask = Some(DeviceImage { grid, values, outside: 0.0, open: false });
-            }
-            let state = matching.begin(device, images, subject.affine)?;
-            members.push(Member {
-                index,
-                weight,
-                mask,
-                mask_at: None,
-                warped: Vec::new(),
-                weights: None,
-                state,
-            });
-        }
-        let masked = members.iter().any(|m| m.mask.is_some());
+        let weights = &parts(subjects);
+        let scratch = &memory.scratch.clone().unwrap_or_else(std::env::temp_dir);
+        let crew = |own: voxalign_compute::comm::Member<'a, D>| {
+            let (range, matching) = (own.share(subjects.len()), matching());
+            let plan = planned(construction, own.device, range.clone(), channels, &matching)?;
+            let post = Post { grid, source, range, weights, channels, plan, scratch };
+            Crew::new(own.device, &post, matching)
+        };
+        let crews = team.ranks().agree(team.local().map(crew).collect::<Result<Vec<_>>>())?;
         Ok(Self {
-            device: device.clone(),
+            team,
             grid: grid.clone(),
-            finest: finest(grid),
-            source,
-            matching,
-            members,
-            channels: channels.unwrap_or(0),
-            masked,
-            template: Template { grid: grid.clone(), channels: Vec::new() },
-            sums: Vec::new(),
-            counted: None,
-            everywhere: 0,
+            crews,
+            progress: Stop(progress),
+            masked: false,
             sharpness: Vec::new(),
-            factor: 0,
+            snapshots: Vec::new(),
+            looks,
+            scale: Scale { factor: 1, iterations: 0 },
+            together: true,
         })
     }
 
-    /// Warps a subject to where it is now.
-    fn warp(&mut self, m: usize) -> Result<()> {
-        let (device, dims) = (&self.device, self.template.grid.dims());
-        let member = &mut self.members[m];
-        self.matching.warp(device, &mut member.state, &mut member.warped)?;
-        if let Some(mask) = &member.mask_at {
-            let mut weights = device.alloc::<f32>(self.template.grid.len())?;
-            self.matching.warp_along(device, &mut member.state, mask, dims, &mut weights)?;
-            whole(device, &mut weights)?;
-            member.weights = Some(weights);
+    /// Where the subjects of the devices of this rank are.
+    pub(super) fn plans(&self) -> Vec<MemoryPlan> {
+        self.crews.iter().map(Crew::plan).collect()
+    }
+
+    /// Does some work with each device at the same time; an error of one is that of all.
+    pub(super) fn each<R: Send>(
+        &mut self,
+        work: impl Fn(&mut Crew<'a, D, M>) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        let result = self.team.each(&mut self.crews, |_, crew| work(crew));
+        self.team.ranks().agree(result)
+    }
+
+    /// Adds up sums of all devices of all ranks; each of them has the result then.
+    pub(super) fn reduce(
+        &mut self,
+        sums: impl for<'c> Fn(&'c mut Crew<'a, D, M>) -> &'c mut D::Buffer<i64>,
+    ) -> Result<()> {
+        if self.team.members() == 1 {
+            return Ok(());
+        }
+        let mut all = Vec::with_capacity(self.crews.len());
+        for (device, crew) in self.team.devices().iter().zip(&mut self.crews) {
+            all.push(std::mem::replace(sums(crew), device.alloc(0)?));
+        }
+        self.team.all_reduce_sum(&mut all)?;
+        for (crew, buffer) in self.crews.iter_mut().zip(all) {
+            *sums(crew) = buffer;
         }
         Ok(())
     }
 
-    /// Warps a subject by a displacement of the full grid instead of its own.
-    pub(super) fn place(&mut self, m: usize, field: &D::Buffer<f32>) -> Result<()> {
-        let (device, grid) = (self.device.clone(), self.grid.clone());
-        let affine = self.source.subjects()[self.members[m].index].affine;
-        let index = self.members[m].index;
-        let loaded = self.source.load(index)?;
-        let images = calibrated_channels(&device, &loaded, &self.source.label(index))?;
-        let member = &mut self.members[m];
-        for (image, out) in images.iter().zip(&mut member.warped) {
-            *out = onto(&device, image, &grid, &affine, field)?;
-        }
-        if let Some(mask) = &member.mask_at {
-            let mut weights = device.alloc::<f32>(grid.len())?;
-            mask.warp_to(&device, field, grid.dims(), &mut weights)?;
-            whole(&device, &mut weights)?;
-            member.weights = Some(weights);
-        }
-        Ok(())
-    }
-
-    /// How sharp an image of the full grid is.
-    pub(super) fn sharpness_of(&self, image: &D::Buffer<f32>) -> Result<Sharpness> {
-        Ok(Sharpness {
-            factor: 1,
-            iteration: 0,
-            entropy: entropy(&self.device, image)?,
-            gradient_energy: gradient_energy(&self.device, image, &self.grid)?,
-        })
+    /// Reads images that stay on the devices.
+    pub(super) fn load(&mut self) -> Result<()> {
+        let stop = self.progress;
+        self.each(|crew| crew.load(&stop)).map(drop)
     }
 
     /// Begins a new average.
     pub(super) fn clear(&mut self) -> Result<()> {
-        let n = self.template.grid.len();
-        self.sums.clear();
-        for _ in 0..self.channels {
-            self.sums.push(self.device.alloc(n)?);
-        }
-        self.counted = if self.masked { Some(self.device.alloc(n)?) } else { None };
-        self.everywhere = 0;
-        Ok(())
+        let masked = self.masked;
+        self.each(|crew| crew.turn(|core| core.clear(masked))).map(drop)
     }
 
-    /// Adds a subject, where it is now, to the average.
-    pub(super) fn add(&mut self, m: usize) -> Result<()> {
-        let (device, member) = (&self.device, &self.members[m]);
-        let factor = member.weight * UNIT;
-        for (image, sums) in member.warped.iter().zip(&mut self.sums) {
-            match &member.weights {
-                None => device.add_fixed(image, factor, sums)?,
-                Some(weights) => {
-                    let mut seen = device.alloc::<f32>(self.template.grid.len())?;
-                    device.eval(&(x(0) * x(1)), &[image, weights], &[], None, &mut seen)?;
-                    device.add_fixed(&seen, factor, sums)?;
-                }
-            }
-        }
-        match (&mut self.counted, &member.weights) {
-            (Some(counted), Some(weights)) => device.add_fixed(weights, factor, counted)?,
-            (Some(_), None) => self.everywhere += factor.round_ties_even() as i64,
-            (None, _) => {}
-        }
-        Ok(())
-    }
-
-    /// Makes the average the template.
+    /// Makes the average of what was added on all devices the template.
     pub(super) fn average(&mut self) -> Result<()> {
-        let (device, n) = (&self.device, self.template.grid.len());
-        self.template.channels.clear();
-        for sums in &self.sums {
-            let mut mean = device.alloc::<f32>(n)?;
-            device.fixed_to_float(sums, 1.0 / UNIT, &mut mean)?;
-            if let Some(counted) = &self.counted {
-                let mut count = device.alloc::<f32>(n)?;
-                device.fixed_to_float(counted, 1.0 / UNIT, &mut count)?;
-                // What nobody shows is background.
-                let mean_of_those = x(0) / (x(1) + param(0)).max(1e-6);
-                let everywhere = (self.everywhere as f64 / UNIT) as f32;
-                device.eval_in_place(&mean_of_those, &mut mean, &[&count], &[everywhere], None)?;
-            }
-            self.template.channels.push(mean);
+        let channels = self.crews.first().map_or(0, |c| c.core.sums.len());
+        for c in 0..channels {
+            self.reduce(|crew| &mut crew.core.sums[c])?;
         }
-        Ok(())
+        if self.masked {
+            self.reduce(|crew| &mut crew.core.counted[0])?;
+            let mut everywhere = [self.crews.iter().map(|c| c.core.everywhere).sum::<i64>()];
+            self.team.ranks().all_reduce_sum(&mut everywhere)?;
+            self.crews.iter_mut().for_each(|c| c.core.everywhere = everywhere[0]);
+        }
+        self.each(|crew| crew.turn(|core| core.average())).map(drop)
     }
 
     /// Warps all subjects, and averages them.
-    fn average_all(&mut self) -> Result<()> {
+    pub(super) fn average_all(&mut self) -> Result<()> {
         self.clear()?;
-        for m in 0..self.members.len() {
-            self.warp(m)?;
-            self.add(m)?;
-        }
+        let visit = Visit { load: false, changes: Changes::Usual };
+        self.each(|crew| crew.visit(visit, &(), |core, member, _| core.place(member)))?;
         self.average()
     }
 
-    /// The displacement that takes back the weighted mean of displacements of the template's grid.
-    pub(super) fn back_to_mean(&mut self) -> Result<D::Buffer<f32>> {
-        let (device, grid) = (&self.device, &self.template.grid);
-        let mut sums = device.alloc::<i64>(3 * grid.len())?;
-        for member in &mut self.members {
-            let field = self.matching.displacement(device, &mut member.state)?;
-            device.add_fixed(&field, member.weight * UNIT, &mut sums)?;
+    /// The displacement that takes back the weighted mean of displacements of the template's grid, and that
+    /// mean, for each device of this rank.
+    pub(super) fn back_to_mean(&mut self) -> Result<Vec<Shift<D>>> {
+        let visit = Visit { load: false, changes: Changes::Usual };
+        let sums = self.each(|crew| {
+            let n = crew.core.template.grid.len();
+            let mut sums = crew.turn(|core| Ok(core.device.alloc::<i64>(3 * n)?))?;
+            crew.visit(visit, &(), |core, member, _| {
+                let Some(state) = &mut member.state else { return Ok(()) };
+                let field = core.matching.displacement(&core.device, state)?;
+                Ok(core.device.add_fixed(&field, member.weight * UNIT, &mut sums)?)
+            })?;
+            Ok(sums)
+        })?;
+        let sums = self.all_reduced(sums)?;
+        let sums: Vec<Mutex<Option<_>>> = sums.into_iter().map(|s| Mutex::new(Some(s))).collect();
+        let result = self.team.each(&mut self.crews, |own, crew| {
+            let sums = taken(&sums[own.place])?;
+            crew.turn(|core| {
+                let (device, grid) = (&core.device, &core.template.grid);
+                let mut mean = device.alloc::<f32>(3 * grid.len())?;
+                device.fixed_to_float(&sums, 1.0 / UNIT, &mut mean)?;
+                let mut back = device.alloc::<f32>(3 * grid.len())?;
+                device.eval(&(-x(0)), &[&mean], &[], None, &mut back)?;
+                device.invert_field(&mean, grid.dims(), Inversion::default(), &mut back)?;
+                Ok(Shift { there: back, back: mean })
+            })
+        });
+        self.team.ranks().agree(result)
+    }
+
+    /// Sums over all devices of all ranks, one of each device of this rank.
+    pub(super) fn all_reduced(&self, mut sums: Vec<D::Buffer<i64>>) -> Result<Vec<D::Buffer<i64>>> {
+        if self.team.members() > 1 {
+            self.team.all_reduce_sum(&mut sums)?;
         }
-        let mut mean = device.alloc::<f32>(3 * grid.len())?;
-        device.fixed_to_float(&sums, 1.0 / UNIT, &mut mean)?;
-        let mut back = device.alloc::<f32>(3 * grid.len())?;
-        device.eval(&(-x(0)), &[&mean], &[], None, &mut back)?;
-        device.invert_field(&mean, grid.dims(), Inversion::default(), &mut back)?;
-        Ok(back)
+        Ok(sums)
     }
 
     /// Takes the mean displacement back from all subjects, where the model can.
     fn centre(&mut self) -> Result<()> {
-        if !self.matching.takes_shifts() {
+        if !self.crews.iter().all(|c| c.core.matching.takes_shifts()) {
             return Ok(());
         }
-        let device = self.device.clone();
+        let visit = Visit { load: false, changes: Changes::Usual };
         let back = self.back_to_mean()?;
-        for member in &mut self.members {
-            self.matching.precede(&device, &back, &mut member.state)?;
-        }
+        let result = self.team.each(&mut self.crews, |own, crew| {
+            let back = &back[own.place];
+            crew.visit(visit, &(), |core, member, _| {
+                let Some(state) = &mut member.state else { return Ok(()) };
+                core.matching.precede(&core.device, back, state)
+            })
+        });
+        self.team.ranks().agree::<_, PopulationError>(result)?;
         self.average_all()
     }
 
-    /// Notes how sharp the template is.
-    fn look(&mut self, iteration: usize) -> Result<()> {
-        let Some(first) = self.template.channels.first() else { return Ok(()) };
-        let (device, grid) = (&self.device, &self.template.grid);
-        let gradient_energy = gradient_energy(device, first, grid)?;
-        let entropy = entropy(device, first)?;
-        let factor = self.factor;
-        self.sharpness.push(Sharpness { factor, iteration, entropy, gradient_energy });
+    /// Notes how sharp the template is, at the rank that tells; `last` after the last iteration of a scale.
+    fn look(&mut self, iteration: usize, last: bool) -> Result<()> {
+        let told = match self.team.ranks().is_first() {
+            true => self.look_here(iteration, last),
+            false => Ok(()),
+        };
+        self.team.ranks().agree(told)
+    }
+
+    fn look_here(&mut self, iteration: usize, last: bool) -> Result<()> {
+        let (factor, looks) = (self.scale.factor, self.looks && (last || is_shown(iteration)));
+        let Some(crew) = self.crews.first_mut() else { return Ok(()) };
+        let found = crew.turn(|core| {
+            let (device, grid) = (&core.device, &core.template.grid);
+            let Some(first) = core.template.channels.first() else { return Ok(None) };
+            let gradient_energy = gradient_energy(device, first, grid)?;
+            let entropy = entropy(device, first)?;
+            let image = match looks {
+                true => Some(Volume::new(grid.clone(), device.download(first)?)?),
+                false => None,
+            };
+            Ok(Some((Sharpness { factor, iteration, entropy, gradient_energy }, image)))
+        })?;
+        if let Some((sharpness, image)) = found {
+            self.sharpness.push(sharpness);
+            self.snapshots.extend(image.map(|i| Snapshot::of(&i, factor, iteration)));
+        }
         Ok(())
     }
+
+    /// One step of all subjects, and the template after it; the mean energy before.
+    fn step(&mut self) -> Result<f64> {
+        self.clear()?;
+        let visit = Visit { load: false, changes: Changes::Usual };
+        let energies = self.each(|crew| {
+            let mut known: Vec<[f64; 2]> = Vec::new();
+            let mut pending: Vec<(usize, PendingEnergy<D>)> = Vec::new();
+            let streams = !crew.plan().in_core();
+            crew.visit(visit, &(), |core, member, _| {
+                let energy = core.step(member)?;
+                if streams {
+                    known.push([member.index as f64, energy.wait(&core.device)?]);
+                } else {
+                    pending.push((member.index, energy));
+                }
+                Ok(())
+            })?;
+            crew.turn(|core| {
+                for (index, energy) in &pending {
+                    known.push([*index as f64, energy.wait(&core.device)?]);
+                }
+                Ok(())
+            })?;
+            Ok(known)
+        })?;
+        self.average()?;
+        self.weighted_mean(energies)
+    }
+
+    /// The weighted mean of numbers, each with that of its subject.
+    fn weighted_mean(&self, numbers: Vec<Vec<[f64; 2]>>) -> Result<f64> {
+        let mut all = self.gathered(numbers)?;
+        all.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        let weights = self.weights()?;
+        Ok(all.iter().map(|[index, value]| weights[*index as usize] * value).sum())
+    }
+
+    /// The parts of all subjects, by their numbers.
+    fn weights(&self) -> Result<Vec<f64>> {
+        Ok(parts(self.crews.first().map_or(&[][..], |c| c.source().subjects())))
+    }
+
+    /// Rows of numbers of all subjects, at all ranks.
+    pub(super) fn gathered<const N: usize>(
+        &self,
+        own: Vec<Vec<[f64; N]>>,
+    ) -> Result<Vec<[f64; N]>> {
+        let flat: Vec<f64> = own.into_iter().flatten().flatten().collect();
+        let ranks = self.team.ranks();
+        let all = if ranks.size() == 1 { vec![flat] } else { ranks.all_gather(&flat)? };
+        let row = |c: &[f64]| std::array::from_fn(|i| c[i]);
+        Ok(all.iter().flat_map(|block| block.chunks_exact(N).map(row)).collect())
+    }
+
+    /// Ends a run that is to stop, at all ranks together.
+    fn stop(&self) -> Result<()> {
+        let mut stop = [f64::from(u8::from(self.progress.stop()))];
+        self.team.ranks().all_reduce_max(&mut stop)?;
+        if stop[0] > 0.0 { Err(PopulationError::Stopped) } else { Ok(()) }
+    }
+
+    fn bring(&mut self, scale: &Scale) -> Result<()> {
+        self.scale = *scale;
+        let stop = self.progress;
+        self.together = false;
+        self.each(|crew| crew.bring(scale, &stop))?;
+        self.together = true;
+        let mut masked = [f64::from(u8::from(self.crews.iter().any(Crew::is_masked)))];
+        self.team.ranks().all_reduce_max(&mut masked)?;
+        self.masked = masked[0] > 0.0;
+        Ok(())
+    }
+
+    /// Writes all that is needed to go on from here.
+    pub(super) fn save(
+        &mut self,
+        checkpoints: &Checkpoints<'_>,
+        iteration: usize,
+        course: &Course,
+    ) -> Result<()> {
+        let place = self.team.ranks().agree(checkpoints.begin(self.team.ranks().is_first()))?;
+        let visit = Visit { load: false, changes: Changes::Nothing };
+        self.each(|crew| {
+            crew.visit(visit, &(), |core, member, _| {
+                let Some(state) = &mut member.state else { return Ok(()) };
+                let numbers = core.matching.numbers(state);
+                let buffers = core.matching.buffers(state).changing;
+                let buffers = buffers.into_iter().map(|b| Ok(core.device.download(b)?));
+                let buffers = buffers.collect::<Result<Vec<_>>>()?;
+                place.write_subject(member.index, &numbers, &buffers)
+            })
+        })?;
+        let template = match self.crews.first_mut() {
+            Some(crew) if self.team.ranks().is_first() => crew.turn(|core| {
+                let channels = core.template.channels.iter();
+                channels.map(|c| Ok(core.device.download(c)?)).collect::<Result<Vec<_>>>()
+            }),
+            _ => Ok(Vec::new()),
+        };
+        let saved = Saved {
+            course: course.clone(),
+            iteration,
+            scale: self.scale,
+            masked: self.masked,
+            sharpness: self.sharpness.clone(),
+            snapshots: self.snapshots.clone(),
+        };
+        let done = match self.team.ranks().is_first() {
+            true => template.and_then(|t| checkpoints.end(&place, &saved, &t)),
+            false => template.map(drop),
+        };
+        self.team.ranks().agree(done)
+    }
+
+    /// Goes to where a run was saved.
+    pub(super) fn restore(
+        &mut self,
+        checkpoints: &Checkpoints<'_>,
+    ) -> Result<Option<(usize, Course)>> {
+        let Some(place) = self.team.ranks().agree(checkpoints.last())? else { return Ok(None) };
+        let (saved, template) = self.team.ranks().agree(place.read())?;
+        self.bring(&saved.scale)?;
+        self.masked = saved.masked;
+        let visit = Visit { load: false, changes: Changes::Usual };
+        self.each(|crew| {
+            crew.visit(visit, &(), |core, member, _| {
+                let (numbers, buffers) = place.read_subject(member.index)?;
+                let Some(state) = &mut member.state else { return Ok(()) };
+                core.matching.set_numbers(&core.device, state, &numbers)?;
+                let own = core.matching.buffers(state).changing;
+                if own.len() != buffers.len() {
+                    return Err(place.is_other());
+                }
+                for (own, saved) in own.into_iter().zip(&buffers) {
+                    if voxalign_compute::DeviceBuffer::len(own) != saved.len() {
+                        return Err(place.is_other());
+                    }
+                    core.device.upload_into(own, saved)?;
+                }
+                core.warp_again(member)
+            })?;
+            crew.turn(|core| {
+                core.template.channels.clear();
+                for values in &template {
+                    if values.len() != core.template.grid.len() {
+                        return Err(place.is_other());
+                    }
+                    core.template.channels.push(core.device.upload(values)?);
+                }
+                Ok(())
+            })
+        })?;
+        self.sharpness = saved.sharpness;
+        self.snapshots = saved.snapshots;
+        Ok(Some((saved.iteration, saved.course)))
+    }
 }
 
-/// The images of a subject at full resolution, calibrated; `file` is for errors.
-pub(super) fn calibrated_channels<D: Device>(
+/// What is in a place that is taken from once.
+pub(super) fn taken<T>(place: &Mutex<Option<T>>) -> Result<T> {
+    let mut place = place.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    place.take().ok_or_else(|| PopulationError::Option {
+        option: "devices",
+        value: "used twice".to_owned(),
+        remedy: "this is a defect of the program".to_owned(),
+    })
+}
+
+/// Whether the template of an iteration is shown: the first ones, as later ones drift until the mean
+/// displacement is taken back at the end of the scale.
+fn is_shown(iteration: usize) -> bool {
+    matches!(iteration, 0 | 1 | 2 | 5 | 10)
+}
+
+fn planned<D: Device, M: Matching<D>>(
+    construction: &Construction<'_, D>,
     device: &D,
-    images: &Images,
-    file: &std::path::Path,
-) -> Result<Vec<DeviceImage<D>>> {
-    let on = |volume: &std::sync::Arc<voxalign_image::Volume<f32>>| {
-        calibrated(device, "subject's", volume).map_err(|e| of_file(e, file))
+    range: std::ops::Range<usize>,
+    channels: usize,
+    matching: &M,
+) -> Result<MemoryPlan> {
+    let &Construction { team, grid, source, memory, .. } = construction;
+    let n = grid.len() as u64;
+    let mut voxels = 0;
+    for index in range.clone() {
+        voxels = voxels.max(source.size(index)?.voxels);
+    }
+    let needs = Needs {
+        subjects: range.len(),
+        each: matching.bytes_each(n, voxels),
+        warped: 4 * n * channels as u64,
+        images: 4 * voxels,
+        shared: matching.bytes_shared(n, channels as u64).max(at_the_end(n)),
     };
-    images.channels.iter().map(on).collect()
-}
-
-/// An image on a grid, after a displacement of that grid and an affine map.
-pub(super) fn onto<D: Device>(
-    device: &D,
-    image: &DeviceImage<D>,
-    grid: &Grid,
-    affine: &Affine,
-    field: &D::Buffer<f32>,
-) -> Result<D::Buffer<f32>> {
-    let image = image.at(device, finest(grid))?;
-    let moved = Moved::without_values(device, image, grid, affine)?;
-    let mut out = device.alloc::<f32>(grid.len())?;
-    moved.warp_to(device, field, grid.dims(), &mut out)?;
-    Ok(out)
-}
-
-/// An error of an image, with its file.
-pub(super) fn of_file(error: RegisterError, file: &std::path::Path) -> PopulationError {
-    match error {
-        RegisterError::Compute(error) => error.into(),
-        other => PopulationError::Input { file: file.to_owned(), what: other.to_string() },
-    }
-}
-
-/// A mask as 0 and 1, on the grid of its image.
-fn mask_on<D: Device>(
-    device: &D,
-    mask: &voxalign_image::Volume<f32>,
-    image: &voxalign_image::Volume<f32>,
-    file: &std::path::Path,
-) -> Result<DeviceImage<D>> {
-    let wrong =
-        |what: &str| PopulationError::Input { file: file.to_owned(), what: what.to_owned() };
-    if !mask.grid().approx_eq(image.grid(), 1e-3) {
-        return Err(wrong(
-            "its mask is on another grid; bring it there by `voxalign apply -i MASK -r IMAGE \
-             --interpolation nearest`",
-        ));
-    }
-    let mut values = device.upload(mask.data())?;
-    device.eval_in_place(&x(0).gt(0.0), &mut values, &[], &[], None)?;
-    if device.reduce(&[&values], &[Reduction::Sum(0)])?[0] <= 0.0 {
-        return Err(wrong("its mask selects no voxel"));
-    }
-    Ok(DeviceImage { grid: mask.grid().clone(), values, outside: 0.0, open: false })
-}
-
-/// Lets a voxel count only where all that its value was interpolated from does.
-fn whole<D: Device>(device: &D, weights: &mut D::Buffer<f32>) -> Result<()> {
-    Ok(device.eval_in_place(&x(0).gt(0.99), weights, &[], &[], None)?)
-}
-
-/// The mean square of an image's gradient, 1/mm².
-pub(super) fn gradient_energy<D: Device>(
-    device: &D,
-    image: &D::Buffer<f32>,
-    grid: &Grid,
-) -> Result<f64> {
-    let mut gradient = device.alloc::<f32>(3 * grid.len())?;
-    device.gradient(image, grid.dims(), grid.spacing(), &mut gradient)?;
-    let sum = device.reduce(&[&gradient], &[Reduction::SumSquares(0)])?[0];
-    Ok(sum / grid.len() as f64)
-}
-
-/// Bins of the entropy, of values from the lowest that counts to 1.
-const BINS: usize = 64;
-const LOWEST: f32 = 0.1;
-
-/// The entropy of an image's values above a tenth, bits.
-pub(super) fn entropy<D: Device>(device: &D, image: &D::Buffer<f32>) -> Result<f64> {
-    let counts = device.value_counts(image, None, LOWEST, 1.0, BINS)?.counts;
-    let total: u64 = counts.iter().sum();
-    let bits = |&count: &u64| {
-        let p = count as f64 / total as f64;
-        if count == 0 { 0.0 } else { -p * p.log2() }
-    };
-    Ok(counts.iter().map(bits).sum())
+    let device = memory.device.or_else(|| device.memory().free.map(|f| f / 10 * 9));
+    let host = memory.host.or_else(|| {
+        let free = voxalign_compute::cpu::Cpu::new(Some(1)).ok()?.memory().free;
+        free.map(|f| f / 10 * 6 / team.devices().len() as u64)
+    });
+    Ok(MemoryPlan::new(&needs, device, host))
 }
 
 impl<D: Device, M: Matching<D>> Deformation for Cohort<'_, D, M> {
     fn to_scale(&mut self, scale: &Scale) -> voxalign_register::Result<()> {
-        self.bring(scale).map_err(into_register)
+        let all = self.stop().and_then(|()| self.bring(scale)).and_then(|()| self.average_all());
+        all.map_err(into_register)
     }
 
     fn finish(&mut self) -> voxalign_register::Result<()> {
-        if self.template.grid.dims() != self.grid.dims() {
-            self.bring(&Scale { factor: 1, iterations: 0 }).map_err(into_register)?;
+        let dims = self.crews.first().map(|c| c.core.template.grid.dims());
+        if dims.is_some_and(|dims| dims != self.grid.dims()) {
+            self.to_scale(&Scale { factor: 1, iterations: 0 })?;
         }
         Ok(())
     }
 }
 
-impl<D: Device, M: Matching<D>> Cohort<'_, D, M> {
-    fn bring(&mut self, scale: &Scale) -> Result<()> {
-        let device = self.device.clone();
-        let target = self.finest * scale.factor as f64;
-        let grid = coarser(&self.grid, factors_for(&self.grid, target))?;
-        self.factor = scale.factor;
-        self.template = Template { grid: grid.clone(), channels: Vec::new() };
-        self.matching.to_scale(&device, scale, &grid)?;
-        for m in 0..self.members.len() {
-            let member = &mut self.members[m];
-            member.warped.clear();
-            member.weights = None;
-            self.matching.refine(&device, &mut member.state)?;
-            for _ in 0..self.channels {
-                member.warped.push(device.alloc(grid.len())?);
-            }
-            if let Some(mask) = &member.mask {
-                let affine = self.source.subjects()[member.index].affine;
-                let mask = mask.at(&device, target)?;
-                member.mask_at = Some(Moved::without_values(&device, mask, &grid, &affine)?);
-            }
-        }
-        self.average_all()
+/// Hears of nothing that would end a run between ranks at different places.
+pub(super) struct Deaf<'a>(pub(super) &'a dyn Progress);
+
+impl Progress for Deaf<'_> {
+    fn event(&self, event: &voxalign_register::Event<'_>) {
+        self.0.event(event);
+    }
+}
+
+/// An error that went [through the driver](into_register) as it was.
+pub(super) fn out_of_register(error: RegisterError) -> PopulationError {
+    match error {
+        RegisterError::Stopped => PopulationError::Stopped,
+        RegisterError::Other(other) => match other.downcast::<PopulationError>() {
+            Ok(error) => *error,
+            Err(other) => RegisterError::Other(other).into(),
+        },
+        other => other.into(),
     }
 }
 
 /// The errors of the driver are those of a pair.
-fn into_register(error: PopulationError) -> RegisterError {
+pub(super) fn into_register(error: PopulationError) -> RegisterError {
     match error {
         PopulationError::Register(error) => error,
         PopulationError::Compute(error) => error.into(),
         PopulationError::Image(error) => error.into(),
         PopulationError::Stopped => RegisterError::Stopped,
-        other => RegisterError::Option {
-            option: "images",
-            value: "used".to_owned(),
-            remedy: other.to_string(),
-        },
+        other => RegisterError::Other(Box::new(other)),
     }
 }
 
-/// One step of all subjects, and the template after it.
+/// Steps of all subjects.
 pub(super) struct Steps {
-    pub(super) centre: bool,
-    iteration: usize,
+    centre: bool,
+    pub(super) iteration: usize,
 }
 
 impl Steps {
-    pub(super) fn new(centre: bool) -> Self {
-        Self { centre, iteration: 0 }
-    }
-
-    fn make<D: Device, M: Matching<D>>(&mut self, cohort: &mut Cohort<'_, D, M>) -> Result<f64> {
-        cohort.look(self.iteration)?;
-        self.iteration += 1;
-        let device = cohort.device.clone();
-        let mut energies: Vec<(f64, PendingEnergy<D>)> = Vec::new();
-        cohort.clear()?;
-        for m in 0..cohort.members.len() {
-            let member = &mut cohort.members[m];
-            let (warped, weights) = (&member.warped, member.weights.as_ref());
-            let (template, state) = (&cohort.template, &mut member.state);
-            let energy = cohort.matching.step(&device, template, warped, weights, state)?;
-            energies.push((member.weight, energy));
-            cohort.warp(m)?;
-            cohort.add(m)?;
-        }
-        cohort.average()?;
-        let mut sum = 0.0;
-        for (weight, energy) in &energies {
-            sum += weight * energy.wait(&device)?;
-        }
-        Ok(sum)
+    pub(super) fn new(options: &AtlasOptions) -> Self {
+        Self { centre: options.centre, iteration: 0 }
     }
 }
 
@@ -464,7 +517,10 @@ impl<D: Device, M: Matching<D>> Iteration<Cohort<'_, D, M>> for Steps {
     }
 
     fn iterate(&mut self, cohort: &mut Cohort<'_, D, M>) -> voxalign_register::Result<f64> {
-        self.make(cohort).map_err(into_register)
+        cohort.stop().map_err(into_register)?;
+        cohort.look(self.iteration, false).map_err(into_register)?;
+        self.iteration += 1;
+        cohort.step().map_err(into_register)
     }
 
     fn end_scale(
@@ -474,7 +530,57 @@ impl<D: Device, M: Matching<D>> Iteration<Cohort<'_, D, M>> for Steps {
         if self.centre {
             cohort.centre().map_err(into_register)?;
         }
-        cohort.look(self.iteration).map_err(into_register)?;
+        cohort.look(self.iteration, true).map_err(into_register)?;
         Ok(None)
+    }
+}
+
+/// Saves from time to time.
+pub(super) struct Saver<'k> {
+    checkpoints: Option<&'k Checkpoints<'k>>,
+    last: std::time::Instant,
+    /// How far the run had come when it was looked at last.
+    course: Course,
+}
+
+impl<'k> Saver<'k> {
+    pub(super) fn new(checkpoints: Option<&'k Checkpoints<'k>>, course: Course) -> Self {
+        Self { checkpoints, last: std::time::Instant::now(), course }
+    }
+
+    /// Saves where the run is, between two iterations.
+    pub(super) fn save<D: Device, M: Matching<D>>(
+        &self,
+        cohort: &mut Cohort<'_, D, M>,
+        steps: &Steps,
+    ) -> Result<()> {
+        match self.checkpoints {
+            Some(checkpoints) if cohort.together && self.course != Course::default() => {
+                cohort.save(checkpoints, steps.iteration, &self.course)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<D: Device, M: Matching<D>> Keeper<Cohort<'_, D, M>, Steps> for Saver<'_> {
+    fn look(
+        &mut self,
+        cohort: &mut Cohort<'_, D, M>,
+        steps: &mut Steps,
+        course: &Course,
+    ) -> voxalign_register::Result<()> {
+        let Some(checkpoints) = self.checkpoints else { return Ok(()) };
+        self.course = course.clone();
+        // The rank that tells has the clock.
+        let mut due = [u64::from(self.last.elapsed() >= checkpoints.every)];
+        let ranks = cohort.team.ranks();
+        ranks.broadcast(&mut due, 0).map_err(|e| into_register(e.into()))?;
+        if due[0] == 0 {
+            return Ok(());
+        }
+        cohort.save(checkpoints, steps.iteration, course).map_err(into_register)?;
+        self.last = std::time::Instant::now();
+        Ok(())
     }
 }

@@ -8,25 +8,36 @@
 //! Sums over images are kept in [fixed point](voxalign_compute::ops::Accumulate).
 
 mod align;
+mod away;
 mod build;
+mod checkpoint;
 mod cohort;
+mod conclude;
+mod crew;
 mod labels;
 pub mod matching;
+mod measures;
+mod memory;
 mod options;
 mod outliers;
+mod prepare;
 mod regress;
+mod snapshot;
 mod source;
 mod stability;
 mod verdict;
 mod weighted;
 
 pub use align::{AlignOptions, Aligned, align};
-pub use build::{Atlas, Found, Sink, Times, build, iterate};
-pub use labels::{mean_overlap, most_frequent, most_weight};
+pub use build::{Atlas, Construction, ENTROPY_BINS, Found, Sink, Times, build, iterate, unheard};
+pub use checkpoint::Checkpoints;
+pub use labels::{LabelFiles, mean_overlap, most_frequent, most_weight};
+pub use memory::{Level, MemoryOptions, MemoryPlan};
 pub use options::{AtlasOptions, Sharpness};
 pub use outliers::outlying;
 pub use regress::{FEW_SUBJECTS, Kernel, effective_number, label_volumes, largest_labels};
-pub use source::{Images, InMemory, Source, Subject};
+pub use snapshot::{Slice, Snapshot};
+pub use source::{Images, InMemory, Size, Source, Subject};
 pub use stability::{Cohorts, STABLE_PART, SplitMix64, Spread, draw_cohorts, stable_from};
 pub use verdict::{Judged, judge, root_mean_square};
 pub use weighted::Weighted;

@@ -63,8 +63,8 @@ pub struct Sharpness {
     pub factor: usize,
     /// The number of the iteration at its scale, from 0; that of the template before it.
     pub iteration: usize,
-    /// The entropy of the template's intensities, bits: 64 bins from 0 to 1 over the voxels above a
-    /// tenth. It falls while the template sharpens.
+    /// The entropy of the template's intensities over all voxels, bits: 64 bins from 0 to 1. It falls while
+    /// the template sharpens.
     pub entropy: f64,
     /// The mean square of the template's gradient, 1/mm². It rises while the template sharpens.
     pub gradient_energy: f64,

@@ -141,7 +141,8 @@ pub fn effective_number(weights: &[f64]) -> f64 {
     sum * sum / squares
 }
 
-/// The effective number of subjects below which an atlas shows persons more than a population.
+/// The effective number of subjects below which an atlas shows some of them more than a
+/// population.
 pub const FEW_SUBJECTS: f64 = 3.0;
 
 /// The volume of each label, mm³: its voxels times the volume of one. Background (0) is left out.

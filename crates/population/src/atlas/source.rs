@@ -25,6 +25,15 @@ pub struct Subject {
     pub affine: Affine,
 }
 
+/// How large the images of a subject are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// How many images there are.
+    pub channels: usize,
+    /// Voxels of all of them together.
+    pub voxels: u64,
+}
+
 /// Subjects, in an order that does not depend on how they were given: the order of sums.
 pub trait Source: Sync {
     /// All of them.
@@ -35,6 +44,16 @@ pub trait Source: Sync {
     /// # Errors
     /// Images that cannot be read; the error names the file.
     fn load(&self, subject: usize) -> Result<Images>;
+
+    /// How large the images of one are, where that is known without reading them.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    fn size(&self, subject: usize) -> Result<Size> {
+        let loaded = self.load(subject)?;
+        let voxels = loaded.channels.iter().map(|c| c.grid().len() as u64).sum();
+        Ok(Size { channels: loaded.channels.len(), voxels })
+    }
 
     /// What messages call its images.
     fn label(&self, subject: usize) -> PathBuf {

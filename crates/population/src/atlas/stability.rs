@@ -160,7 +160,7 @@ impl Spread {
 }
 
 /// The part of the last mean entropy within which the mean entropies of a stable atlas stay.
-pub const STABLE_PART: f64 = 0.01;
+pub const STABLE_PART: f64 = 0.002;
 
 /// The smallest number of subjects from which on all means differ from each other by no more than
 /// `part` of the last; `means` are sizes, ascending, with the mean entropy of each. None where that

@@ -1,6 +1,6 @@
 //! Some of the subjects of a source, with other weights.
 
-use super::source::{Images, Source, Subject};
+use super::source::{Images, Size, Source, Subject};
 use crate::error::{PopulationError, Result};
 use std::path::PathBuf;
 
@@ -58,6 +58,16 @@ impl Source for Weighted<'_> {
     fn load(&self, subject: usize) -> Result<Images> {
         match self.numbers.get(subject) {
             Some(&number) => self.from.load(number),
+            None => Err(PopulationError::Input {
+                file: PathBuf::from(subject.to_string()),
+                what: "there is no such subject".to_owned(),
+            }),
+        }
+    }
+
+    fn size(&self, subject: usize) -> Result<Size> {
+        match self.numbers.get(subject) {
+            Some(&number) => self.from.size(number),
             None => Err(PopulationError::Input {
                 file: PathBuf::from(subject.to_string()),
                 what: "there is no such subject".to_owned(),

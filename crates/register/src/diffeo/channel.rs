@@ -153,6 +153,14 @@ pub fn clamp_weights<D: Device>(device: &D, weights: &mut D::Buffer<f32>) -> Res
     Ok(device.eval_in_place(&x(0).max(0.0).min(1.0), weights, &[], &[], None)?)
 }
 
+/// What a registration keeps on a device from one step to the next.
+pub struct Buffers<'s, D: Device> {
+    /// What steps change.
+    pub changing: Vec<&'s mut D::Buffer<f32>>,
+    /// What they only look at: the moving images at the scale at hand.
+    pub fixed: Vec<&'s mut D::Buffer<f32>>,
+}
+
 /// An image that is warped onto a grid.
 pub struct Moved<D: Device> {
     /// The image at the scale.

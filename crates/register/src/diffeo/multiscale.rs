@@ -105,6 +105,33 @@ pub struct ScaleRecord {
     pub seconds: f64,
 }
 
+/// How far a run has come: all that the driver knows, so that a stopped run can [go on](resume).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Course {
+    /// The scales that are over.
+    pub records: Vec<ScaleRecord>,
+    /// The energy before each iteration of the scale that is not.
+    pub energies: Vec<f64>,
+    /// Wall time of that scale so far, seconds.
+    pub seconds: f64,
+}
+
+/// Looks at a run while nothing is under way: after each iteration and each scale.
+pub trait Keeper<F, I> {
+    /// A place from which the run can go on.
+    ///
+    /// # Errors
+    /// What ends the run.
+    fn look(&mut self, deformation: &mut F, iteration: &mut I, course: &Course) -> Result<()>;
+}
+
+/// Nothing is kept.
+impl<F, I> Keeper<F, I> for () {
+    fn look(&mut self, _: &mut F, _: &mut I, _: &Course) -> Result<()> {
+        Ok(())
+    }
+}
+
 /// Runs all scales.
 ///
 /// # Errors
@@ -116,9 +143,25 @@ pub fn run<F: Deformation, I: Iteration<F>>(
     convergence: &Convergence,
     progress: &dyn Progress,
 ) -> Result<Vec<ScaleRecord>> {
-    let mut records = Vec::with_capacity(scales.len());
-    for (index, scale) in scales.iter().enumerate() {
-        let began = Instant::now();
+    resume(deformation, iteration, scales, convergence, progress, Course::default(), &mut ())
+}
+
+/// Runs what is left of all scales. Unless the course is at its beginning, deformation and iteration are
+/// as they were when [`Keeper::look`] saw it.
+///
+/// # Errors
+/// As [`run`]; what the keeper returns.
+pub fn resume<F: Deformation, I: Iteration<F>>(
+    deformation: &mut F,
+    iteration: &mut I,
+    scales: &[Scale],
+    convergence: &Convergence,
+    progress: &dyn Progress,
+    mut course: Course,
+    keeper: &mut dyn Keeper<F, I>,
+) -> Result<Vec<ScaleRecord>> {
+    for (index, scale) in scales.iter().enumerate().skip(course.records.len()) {
+        let (began, before) = (Instant::now(), course.seconds);
         let name = format!("1/{}", scale.factor);
         progress.event(&Event::StageStart {
             index,
@@ -127,30 +170,33 @@ pub fn run<F: Deformation, I: Iteration<F>>(
             counts: "iterations",
             value: "energy",
         });
-        deformation.to_scale(scale)?;
-        iteration.to_scale(deformation, scale)?;
-        let mut energies = Vec::new();
-        for i in 0..scale.iterations {
+        if course.energies.is_empty() {
+            deformation.to_scale(scale)?;
+            iteration.to_scale(deformation, scale)?;
+        }
+        while course.energies.len() < scale.iterations && !convergence.reached(&course.energies) {
             if progress.stop() {
                 return Err(RegisterError::Stopped);
             }
+            let i = course.energies.len();
             let energy = iteration.iterate(deformation)?;
             if !energy.is_finite() {
                 return Err(RegisterError::Diverged { factor: scale.factor, iteration: i });
             }
-            energies.push(energy);
+            course.energies.push(energy);
+            course.seconds = before + began.elapsed().as_secs_f64();
             progress.event(&Event::Step {
                 done: (i + 1) as f64 / scale.iterations as f64,
                 evaluations: i + 1,
                 best: energy,
                 what: "",
             });
-            if convergence.reached(&energies) {
-                break;
-            }
+            keeper.look(deformation, iteration, &course)?;
         }
         let residual = iteration.end_scale(deformation)?;
-        let seconds = began.elapsed().as_secs_f64();
+        let seconds = before + began.elapsed().as_secs_f64();
+        let energies = std::mem::take(&mut course.energies);
+        course.seconds = 0.0;
         progress.event(&Event::StageEnd {
             name: &name,
             evaluations: energies.len(),
@@ -159,10 +205,11 @@ pub fn run<F: Deformation, I: Iteration<F>>(
             seconds,
         });
         let (factor, allowed) = (scale.factor, scale.iterations);
-        records.push(ScaleRecord { factor, allowed, energies, residual, seconds });
+        course.records.push(ScaleRecord { factor, allowed, energies, residual, seconds });
+        keeper.look(deformation, iteration, &course)?;
     }
     deformation.finish()?;
-    Ok(records)
+    Ok(course.records)
 }
 
 #[cfg(test)]
@@ -215,5 +262,36 @@ mod tests {
         let listener = crate::progress::Silent;
         let found = run(&mut Still, &mut Flattening(0), &scales, &convergence, &listener).unwrap();
         assert!(found[0].energies.len() < 20, "{found:?}");
+    }
+
+    /// A run that goes on from any place ends as one that was never stopped.
+    #[test]
+    fn a_run_goes_on() {
+        struct All(Vec<(i32, Course)>);
+        impl Keeper<Still, Flattening> for All {
+            fn look(&mut self, _: &mut Still, i: &mut Flattening, c: &Course) -> Result<()> {
+                self.0.push((i.0, c.clone()));
+                Ok(())
+            }
+        }
+        let scales = [7, 0, 40].map(|iterations| Scale { factor: 2, iterations });
+        let convergence = Convergence { window: 3, threshold: 0.01 };
+        let listener = crate::progress::Silent;
+        let energies = |records: Vec<ScaleRecord>| -> Vec<Vec<f64>> {
+            records.into_iter().map(|r| r.energies).collect()
+        };
+        let go = |at: i32, course: Course, keeper: &mut dyn Keeper<Still, Flattening>| {
+            let (still, steps) = (&mut Still, &mut Flattening(at));
+            energies(
+                resume(still, steps, &scales, &convergence, &listener, course, keeper).unwrap(),
+            )
+        };
+        let mut all = All(Vec::new());
+        let whole = go(0, Course::default(), &mut all);
+        assert!(whole[0].len() == 7 && whole[1].is_empty() && whole[2].len() < 40, "{whole:?}");
+        assert!(all.0.len() > 15);
+        for (at, course) in all.0 {
+            assert_eq!(go(at, course, &mut ()), whole);
+        }
     }
 }

@@ -35,6 +35,11 @@ impl<D: Device> Side<D> {
         Ok(Self { images, affine, moved: Vec::new(), dims: [0; 3], field, spare })
     }
 
+    /// Exchanges the images for the next scale; without any it keeps those of the scale at hand.
+    pub fn set_images(&mut self, images: Vec<DeviceImage<D>>) {
+        self.images = images;
+    }
+
     /// Brings images and displacement to a grid whose voxels are about `target` mm long; the first
     /// time the displacement is zero. Gives what all images [show](seen) of the grid.
     ///
@@ -62,6 +67,31 @@ impl<D: Device> Side<D> {
         self.spare = device.alloc::<f32>(3 * grid.len())?;
         self.dims = to;
         Ok(shown)
+    }
+
+    /// Lets go what every step fills anew.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn clear_scratch(&mut self, device: &D) -> Result<()> {
+        self.spare = device.alloc(0)?;
+        self.moved.iter_mut().try_for_each(|m| {
+            m.values = device.alloc(0)?;
+            Ok(())
+        })
+    }
+
+    /// Makes room for what [`clear_scratch`](Self::clear_scratch) let go.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn make_scratch(&mut self, device: &D) -> Result<()> {
+        let n = self.dims.iter().product::<usize>();
+        self.spare = device.alloc(3 * n)?;
+        self.moved.iter_mut().try_for_each(|m| {
+            m.values = device.alloc(n)?;
+            Ok(())
+        })
     }
 
     /// Warps the images from where they are, with one interpolation.
@@ -250,6 +280,7 @@ impl<D: Device> Mover<D> {
                 std::mem::swap(&mut self.velocity, &mut kept.velocity);
                 std::mem::swap(&mut self.step, &mut kept.step);
                 std::mem::swap(&mut self.last_energy, &mut kept.last_energy);
+                self.solver.start_from_last();
             }
             None => {
                 let velocity = device.alloc(3 * self.dims.iter().product::<usize>())?;

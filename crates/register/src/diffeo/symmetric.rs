@@ -6,13 +6,13 @@
 //! result. The grid of the middle does not depend on their order either.
 
 use super::channel::{
-    ChannelSimilarity, DeviceImage, Moved, both, clamp_weights, coarser, factors_for,
+    Buffers, ChannelSimilarity, DeviceImage, Moved, both, clamp_weights, coarser, factors_for, seen,
 };
 use super::greedy::finest;
 use super::mend::{ERROR, invert_consistently, mend};
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
-use super::side::{Mover, Side};
+use super::side::{Kept, Mover, Side};
 use crate::error::{RegisterError, Result};
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Inversion;
@@ -135,6 +135,62 @@ impl<D: Device> Middle<D> {
             [Side::new(&device, fixed, half.inverse()?)?, Side::new(&device, moving, half)?];
         let finest = finest(&grid);
         Ok(Self { device, grid, finest, target: finest, half, sides, mask, weights: None })
+    }
+
+    /// A middle on a grid of the fixed world, for fixed images that are [exchanged](Self::set_fixed) at
+    /// every step: all of the affine map goes to the moving side, so that every image that flows to one
+    /// template has its middle on the same grid. Moving images are [given](Self::set_moving) at every scale.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn on_fixed_grid(device: D, grid: &Grid, affine: &Affine) -> Result<Self> {
+        let side = |affine| Side::new(&device, Vec::new(), affine);
+        let sides = [side(Affine::identity())?, side(*affine)?];
+        let (grid, half, finest) = (grid.clone(), Affine::identity(), finest(grid));
+        Ok(Self { device, grid, finest, target: finest, half, sides, mask: None, weights: None })
+    }
+
+    /// Exchanges the moving images for the next scale; without any the side keeps those of the scale at
+    /// hand.
+    pub fn set_moving(&mut self, images: Vec<DeviceImage<D>>) {
+        self.sides[1].set_images(images);
+    }
+
+    /// The displacements of the fixed and of the moving side, and the moving images at the scale at hand:
+    /// what there is beside buffers that every step fills anew.
+    pub fn buffers(&mut self) -> Buffers<'_, D> {
+        let [fixed, moving] = &mut self.sides;
+        Buffers {
+            changing: vec![&mut fixed.field, &mut moving.field],
+            fixed: moving.moved.iter_mut().map(|m| &mut m.image.values).collect(),
+        }
+    }
+
+    /// Looks anew at what the moving images show of the grid, where they are now.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn look_at_moving(&mut self) -> Result<()> {
+        let side = &self.sides[1];
+        self.weights = seen(&self.device, &side.moved, &side.field, side.dims)?;
+        Ok(())
+    }
+
+    /// Lets go the fixed images, and what steps fill anew.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn clear_scratch(&mut self) -> Result<()> {
+        self.sides[0].moved.clear();
+        self.sides.iter_mut().try_for_each(|side| side.clear_scratch(&self.device))
+    }
+
+    /// Makes room for what [`clear_scratch`](Self::clear_scratch) let go.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn make_scratch(&mut self) -> Result<()> {
+        self.sides.iter_mut().try_for_each(|side| side.make_scratch(&self.device))
     }
 
     /// Exchanges the fixed images at the scale at hand.
@@ -267,6 +323,32 @@ impl<D: Device> Symmetric<D> {
     #[must_use]
     pub fn new(options: DeformOptions, metrics: Vec<ChannelSimilarity>) -> Self {
         Self { options, metrics, movers: Vec::new() }
+    }
+
+    /// Makes one step of one of several middles on one grid, of which `kept` is what the last step of the
+    /// same one left; none where it begins. The energy before the step.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn step(
+        &mut self,
+        middle: &mut Middle<D>,
+        kept: &mut [Option<Kept<D>>; 2],
+        with_memory: bool,
+    ) -> Result<f64> {
+        if !with_memory {
+            return self.iterate(middle);
+        }
+        self.exchange(&middle.device, kept)?;
+        let energy = self.iterate(middle)?;
+        self.exchange(&middle.device, kept)?;
+        Ok(energy)
+    }
+
+    fn exchange(&mut self, device: &D, kept: &mut [Option<Kept<D>>; 2]) -> Result<()> {
+        let first = 0.5 * self.options.step;
+        let mut both = self.movers.iter_mut().zip(kept);
+        both.try_for_each(|(mover, kept)| mover.exchange(device, kept, first))
     }
 }
 

@@ -51,7 +51,7 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
     let names = ["label_overlap", "overlap", "cost", "ncc", "mi", "nmi"];
     page += &words::cards(record, words::highlights(record, &names, 4));
     page += &words::transform(&record.transform, "What was done");
-    page += &page::comparison(&studio.planes);
+    page += &page::comparison(&studio.planes, &page::FIXED_AND_MOVING);
     page += &figure(
         "fig-slices",
         "Slices",

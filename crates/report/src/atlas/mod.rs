@@ -1,9 +1,17 @@
-//! The record of an atlas.
+//! The record of an atlas, and the report on it.
 
-use crate::record::{GridRecord, HostRecord, InputRecord, OutputRecord, RunRecord};
-use serde::Serialize;
+mod course;
+mod page;
+mod pictures;
+mod subjects;
+
+pub use page::{AtlasReport, render};
+
+use crate::provenance::Provenance;
+use crate::record::{GridRecord, OutputRecord, RunRecord};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use voxalign_population::atlas::Sharpness;
+use voxalign_population::atlas::{MemoryPlan, Sharpness};
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::measures::FieldMeasures;
 use voxalign_register::diffeo::multiscale::ScaleRecord;
@@ -12,20 +20,9 @@ use voxalign_register::diffeo::multiscale::ScaleRecord;
 /// that are not finite are written as `null`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AtlasRecord {
-    /// Version of this layout: [`RECORD_FORMAT`](crate::RECORD_FORMAT).
-    pub format: u32,
-    /// The program.
-    pub program: String,
-    /// Its version.
-    pub version: String,
-    /// The command with its arguments, as it was given.
-    pub command: Vec<String>,
-    /// When the run began: RFC 3339, UTC.
-    pub date: String,
-    /// The machine.
-    pub host: HostRecord,
-    /// The files that were read.
-    pub inputs: Vec<InputRecord>,
+    /// Program, command, machine and inputs.
+    #[serde(flatten)]
+    pub provenance: Provenance,
     /// All parameters, also those left at their default.
     pub parameters: serde_json::Value,
     /// The grid of the atlas.
@@ -44,6 +41,8 @@ pub struct AtlasRecord {
     pub timings: BTreeMap<String, f64>,
     /// The most memory that the process held, bytes, where the system tells.
     pub peak_memory_bytes: Option<u64>,
+    /// Where the subjects of each device of the first process were between iterations.
+    pub plans: Vec<MemoryPlan>,
     /// The files that were written, without those of the subjects.
     pub outputs: Vec<OutputRecord>,
     /// Whether the atlas can be used, and why.
@@ -51,7 +50,7 @@ pub struct AtlasRecord {
 }
 
 /// A subject of an atlas.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SubjectRecord {
     /// Its name: that of its folder among the outputs.
     pub name: String,
@@ -76,16 +75,11 @@ pub struct SubjectRecord {
 impl AtlasRecord {
     /// A record that begins with program, machine and inputs of another.
     #[must_use]
-    pub fn new(run: RunRecord, grid: GridRecord) -> Self {
+    pub fn new(mut run: RunRecord, grid: GridRecord) -> Self {
+        let parameters = std::mem::take(&mut run.parameters);
         Self {
-            format: run.format,
-            program: run.program,
-            version: run.version,
-            command: run.command,
-            date: run.date,
-            host: run.host,
-            inputs: run.inputs,
-            parameters: run.parameters,
+            provenance: Provenance::from(run),
+            parameters,
             grid,
             subjects: Vec::new(),
             sharpness: Vec::new(),
@@ -93,6 +87,7 @@ impl AtlasRecord {
             figures: BTreeMap::new(),
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
+            plans: Vec::new(),
             outputs: Vec::new(),
             verdict: Verdict::default(),
         }

@@ -1,6 +1,6 @@
 //! The energy over the iterations of all scales, as SVG and as a table.
 
-use super::EnergyScale;
+use super::{EnergyCurve, EnergyScale};
 use crate::chart::{decimals_for, ticks};
 use crate::html::{escape, fixed, number, seconds, thousands};
 use std::fmt::Write as _;
@@ -71,10 +71,10 @@ fn iterations(scale: &EnergyScale) -> usize {
     all.max().unwrap_or(0)
 }
 
-/// The names of the curves, in the order in which they first come.
-fn names(scales: &[EnergyScale]) -> Vec<&str> {
+/// The names of curves, in the order in which they first come.
+fn names<'a>(curves: impl Iterator<Item = &'a EnergyCurve>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    for curve in scales.iter().flat_map(|s| &s.curves) {
+    for curve in curves {
         if !names.contains(&curve.name.as_str()) {
             names.push(&curve.name);
         }
@@ -82,11 +82,33 @@ fn names(scales: &[EnergyScale]) -> Vec<&str> {
     names
 }
 
+/// What a chart is called; all is HTML.
+pub(crate) struct Labels<'a> {
+    /// The identifier of the SVG.
+    pub(crate) id: &'a str,
+    /// What the vertical axis is.
+    pub(crate) axis: &'a str,
+    /// What is shown, in a few words.
+    pub(crate) what: &'a str,
+    /// The one curve that is drawn, where not all are.
+    pub(crate) only: Option<&'a str>,
+}
+
+impl Labels<'_> {
+    fn draws(&self, curve: &EnergyCurve) -> bool {
+        self.only.is_none_or(|name| curve.name == name)
+    }
+}
+
+/// A chart of the energy.
+pub(crate) const ENERGY: Labels<'_> =
+    Labels { id: "svg-energy", axis: "energy", what: "Energy", only: None };
+
 /// The chart; `None` where there is no energy to draw.
-pub(super) fn chart(scales: &[EnergyScale]) -> Option<String> {
-    let curves = || scales.iter().flat_map(|s| &s.curves);
+pub(crate) fn chart(scales: &[EnergyScale], labels: &Labels<'_>) -> Option<String> {
+    let curves = || scales.iter().flat_map(|s| &s.curves).filter(|c| labels.draws(c));
     let axis = Axis::new(curves().flat_map(|c| c.points.iter().map(|p| p.1)))?;
-    let names = names(scales);
+    let names = names(curves());
     // Each scale begins where the one before ended.
     let lengths: Vec<f64> = scales.iter().map(|s| iterations(s).max(1) as f64).collect();
     let total: f64 = lengths.iter().sum();
@@ -95,12 +117,15 @@ pub(super) fn chart(scales: &[EnergyScale]) -> Option<String> {
     let kind = if axis.logarithmic { " (logarithmic)" } else { "" };
     let height = HEIGHT + if names.len() > 1 { 24.0 } else { 0.0 };
     let mut svg = format!(
-        "<svg class=\"chart\" id=\"svg-energy\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-         aria-label=\"Energy over the iterations of all scales\">\
+        "<svg class=\"chart\" id=\"{}\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
+         aria-label=\"{} over the iterations of all scales\">\
          <text class=\"label\" x=\"14\" y=\"{middle}\" text-anchor=\"middle\" \
-         transform=\"rotate(-90 14 {middle})\">energy{kind}</text>\
+         transform=\"rotate(-90 14 {middle})\">{}{kind}</text>\
          <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">iterations, all \
          scales</text>",
+        labels.id,
+        labels.what,
+        labels.axis,
         (LEFT + RIGHT) / 2.0,
         HEIGHT - 12.0
     );
@@ -171,7 +196,7 @@ pub(super) fn chart(scales: &[EnergyScale]) -> Option<String> {
     );
     let mut start = 0.0;
     for (scale, length) in scales.iter().zip(&lengths) {
-        for curve in &scale.curves {
+        for curve in scale.curves.iter().filter(|c| labels.draws(c)) {
             let colour = names.iter().position(|n| *n == curve.name).unwrap_or(0) % COLOURS;
             let points: Vec<(f64, f64)> = thinned(&curve.points)
                 .into_iter()
@@ -229,8 +254,8 @@ fn thinned(points: &[(usize, f64)]) -> Vec<(usize, f64)> {
     all.filter(|(i, _)| i % step == 0 || *i == last).map(|(_, p)| p).collect()
 }
 
-/// First and last energy of each scale, one a row.
-pub(super) fn table(scales: &[EnergyScale]) -> String {
+/// First and last value of each curve of each scale, one a row; `what` is the heading of the curves.
+pub(crate) fn table(scales: &[EnergyScale], what: &str) -> String {
     let mut rows = Vec::new();
     for scale in scales {
         for (i, curve) in scale.curves.iter().enumerate() {
@@ -247,14 +272,13 @@ pub(super) fn table(scales: &[EnergyScale]) -> String {
             ]);
         }
     }
-    let head = ["Scale", "Energy", "#Iterations", "#First", "#Last", "#Time"];
+    let head = ["Scale", what, "#Iterations", "#First", "#Last", "#Time"];
     crate::html::table("stages", &head, &rows)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deform::EnergyCurve;
 
     fn scale(name: &str, curves: &[(&str, &[(usize, f64)])]) -> EnergyScale {
         let curve = |(name, points): &(&str, &[(usize, f64)])| EnergyCurve {
@@ -276,20 +300,27 @@ mod tests {
             scale("<8> mm", &[("total", &[(0, 9.0), (10, 5.0)]), ("a&b", &[(0, 8.0), (10, 4.0)])]),
             scale("4 mm", &[("total", &[(0, 6.0), (30, 4.5)])]),
         ];
-        let svg = chart(&scales).unwrap();
+        let svg = chart(&scales, &ENERGY).unwrap();
         is_sound(&svg);
         assert_eq!(svg.matches("<path class=\"curve\"").count(), 3);
         assert!(svg.contains("&lt;8&gt; mm") && svg.contains("a&amp;b"));
         assert!(!svg.contains("logarithmic"));
-        assert_eq!(table(&scales).matches("<tr>").count(), 4);
+        // One curve alone keeps the lengths of the scales.
+        let only = |name| chart(&scales, &Labels { only: Some(name), ..ENERGY });
+        let one = only("a&b").unwrap();
+        assert_eq!(one.matches("<path class=\"curve\"").count(), 1);
+        let band = |svg: &str| svg.split("class=\"band\"").nth(1).map(|s| s[..30].to_owned());
+        assert_eq!(band(&one), band(&svg));
+        assert_eq!(only("none"), None);
+        assert_eq!(table(&scales, "Energy").matches("<tr>").count(), 4);
     }
 
     #[test]
     fn large_spans_are_logarithmic_and_odd_ones_are_sound() {
         let wide = [scale("4 mm", &[("total", &[(0, 900.0), (10, 5.0), (20, 0.01)])])];
-        assert!(chart(&wide).unwrap().contains("logarithmic"));
-        assert_eq!(chart(&[]), None);
-        assert_eq!(chart(&[scale("x", &[("total", &[(1, f64::NAN)])])]), None);
+        assert!(chart(&wide, &ENERGY).unwrap().contains("logarithmic"));
+        assert_eq!(chart(&[], &ENERGY), None);
+        assert_eq!(chart(&[scale("x", &[("total", &[(1, f64::NAN)])])], &ENERGY), None);
         let odd: [&[(usize, f64)]; 6] = [
             &[(0, 0.0)],
             &[(5, -3.0), (5, -3.0)],
@@ -299,7 +330,7 @@ mod tests {
             &[],
         ];
         for points in odd {
-            if let Some(svg) = chart(&[scale("s", &[("t", points)]), scale("", &[])]) {
+            if let Some(svg) = chart(&[scale("s", &[("t", points)]), scale("", &[])], &ENERGY) {
                 is_sound(&svg);
             }
         }

@@ -19,7 +19,7 @@ const STEP: usize = 2;
 const TOLERANCE: f64 = 0.12;
 /// Colours of voxels that fold and of the edges of the fixed image.
 const FOLD: [u8; 3] = [255, 0, 255];
-const EDGE: [u8; 3] = [122, 122, 130];
+pub(crate) const EDGE: [u8; 3] = [122, 122, 130];
 /// Factors that the scale of the Jacobian may end at.
 const FACTORS: [f64; 9] = [1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
 
@@ -265,7 +265,7 @@ impl<'s, 'a> Deformation<'s, 'a> {
 }
 
 /// The next round number.
-fn round_up(value: f64) -> f64 {
+pub(crate) fn round_up(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     let steps = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|s| s * power);
     steps.into_iter().find(|s| *s > 0.0 && s.is_finite() && *s >= value * 0.999).unwrap_or(1.0)

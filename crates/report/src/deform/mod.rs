@@ -1,7 +1,7 @@
 //! The report on a deformable registration.
 
-mod energy;
-mod field;
+pub(crate) mod energy;
+pub(crate) mod field;
 
 use crate::error::Result;
 use crate::html::{escape, fixed, sentence, table, thousands};
@@ -87,7 +87,7 @@ pub fn energies(
 }
 
 /// A scale by the length of its voxels.
-fn scale_name(factor: usize, fixed: &Grid) -> String {
+pub(crate) fn scale_name(factor: usize, fixed: &Grid) -> String {
     let (spacing, dims) = (fixed.spacing(), fixed.dims());
     let used = (0..3).filter(|&a| dims[a] > 1).map(|a| spacing[a]);
     let finest = used.fold(f64::INFINITY, f64::min);
@@ -135,7 +135,7 @@ pub fn render(report: &DeformReport<'_>) -> Result<String> {
     let mut page = page::head(record, "deformable", &SECTIONS);
     page += &words::verdict(record);
     page += &words::cards(record, cards(record, &deformation));
-    page += &page::comparison(&studio.planes);
+    page += &page::comparison(&studio.planes, &page::FIXED_AND_MOVING);
     page += &figure(
         "fig-slices",
         "Slices",
@@ -237,8 +237,10 @@ fn cards(record: &RunRecord, deformation: &Deformation<'_, '_>) -> Vec<words::Ca
 
 /// The course of the registration.
 fn course(scales: &[EnergyScale]) -> String {
-    let body = match energy::chart(scales) {
-        Some(svg) => format!("<div class=\"scroll\">{svg}</div>{}", energy::table(scales)),
+    let body = match energy::chart(scales, &energy::ENERGY) {
+        Some(svg) => {
+            format!("<div class=\"scroll\">{svg}</div>{}", energy::table(scales, "Energy"))
+        }
         None => "<p>No energy was recorded.</p>".to_owned(),
     };
     figure(

@@ -1,147 +1,173 @@
 //! The construction of an atlas, from files to files.
 
-use super::source::Files;
+use super::prepared::{Building, Prepared, Saving, Study};
+use super::subjects::{Subjects, dimensions, label_names};
 use super::table;
 use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
 use crate::files;
-use crate::interrupt;
-use crate::list::Entry;
 use crate::output;
-use crate::progress::{Printer, Talk};
-use crate::registration::{self, Clock, Input, RECORD, check_outputs, peak_memory, write_text};
-use crate::staging::Staging;
-use serde_json::json;
-use std::path::Path;
-use voxalign_compute::ops::resample::LabelInterpolation;
-use voxalign_compute::{Device, on_device};
-use voxalign_image::{Affine, Displacement, Grid, LabelMap, Transform};
-use voxalign_io::image::{self, DataType};
-use voxalign_io::transform::{self, Geometry};
-use voxalign_population::PopulationError;
-use voxalign_population::atlas::{
-    AlignOptions, Atlas, AtlasOptions, Found, Judged, align, build, judge, mean_overlap,
-    most_frequent, root_mean_square,
+use crate::progress::Talk;
+use crate::registration::{
+    self, Clock, RECORD, REPORT, check_outputs, peak_memory, refuse, write_text,
 };
-use voxalign_register::Choice;
-use voxalign_register::resample::labels_onto;
-use voxalign_report::{AtlasRecord, GridRecord, OutputRecord, SubjectRecord};
+use crate::staging::Staging;
+use crate::team::{AnyTeam, on_team};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use voxalign_compute::Device;
+use voxalign_compute::comm::{Communicator, Team};
+use voxalign_image::LabelMap;
+use voxalign_io::image::{self, DataType};
+use voxalign_population::atlas::{Atlas, Judged, LabelFiles, judge, root_mean_square};
+use voxalign_report::{
+    AtlasRecord, AtlasReport, GridRecord, OutputRecord, RunRecord, SubjectRecord,
+};
 
-/// Names of the files of an atlas.
+/// Names of the files of an atlas, with what they hold.
 const ATLAS: &str = "atlas.nii.gz";
 const AFFINE_MEAN: &str = "atlas_affine.nii.gz";
 const VARIANCE: &str = "variance.nii.gz";
+const ENTROPY: &str = "entropy.nii.gz";
 const LOG_JACOBIAN: &str = "log_jacobian.nii.gz";
 const LABELS: &str = "labels.nii.gz";
+const OUTPUTS: [(&str, &str); 8] = [
+    ("atlas", ATLAS),
+    ("affine_mean", AFFINE_MEAN),
+    ("variance", VARIANCE),
+    ("entropy", ENTROPY),
+    ("log_jacobian", LOG_JACOBIAN),
+    ("labels", LABELS),
+    ("report", REPORT),
+    ("record", RECORD),
+];
+
+/// The folder of checkpoints in that of the outputs.
+const CHECKPOINTS: &str = "checkpoint";
 
 /// An atlas that is to be built.
 pub(super) struct Job<'a> {
-    pub(super) entries: Vec<Entry>,
-    pub(super) list: Option<&'a Path>,
-    pub(super) output: &'a Path,
-    pub(super) align: AlignOptions,
-    pub(super) options: AtlasOptions,
+    pub(super) study: Study<'a>,
     /// Whether files are written for each subject.
     pub(super) subjects: bool,
-    pub(super) talk: Talk,
-}
-
-/// Label maps on the grid of the atlas, by subject: after the affine map, and after the deformation.
-#[derive(Default)]
-struct Carried {
-    before: Vec<LabelMap>,
-    after: Vec<LabelMap>,
+    pub(super) report: bool,
+    /// The time from one checkpoint to the next; none without checkpoints.
+    pub(super) every: Option<Duration>,
+    pub(super) resume: bool,
 }
 
 impl Job<'_> {
     /// Checks what can be checked before a device is started.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let inputs: Vec<&Path> =
-            self.entries.iter().flat_map(Entry::files).chain(self.list).collect();
-        let outputs = [ATLAS, AFFINE_MEAN, VARIANCE, LOG_JACOBIAN, LABELS, RECORD];
-        check_outputs(self.output, outputs.into_iter(), inputs.into_iter())?;
-        if self.entries.len() < 2 {
+        let outputs = OUTPUTS.iter().map(|o| o.1);
+        check_outputs(self.study.output, outputs, self.study.files().into_iter())?;
+        if self.study.entries.len() < 2 {
             return Err(Failure::input(format!(
                 "an atlas needs two images at least, {} given",
-                self.entries.len()
+                self.study.entries.len()
             )));
         }
-        Ok(())
+        refuse(self.resume && self.every.is_none(), "--resume", "runs with checkpoints")
     }
 
     /// Does it all and prints the table.
-    pub(super) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
-        on_device!(&machine.device, |device| self.run_on(device, machine))
+    pub(super) fn run(&self, machine: &Machine, team: &AnyTeam) -> Result<Outcome, Failure> {
+        on_team!(team, |team| self.run_on(team, machine))
     }
 
-    fn run_on<D: Device>(&self, device: &D, machine: &Machine) -> Result<Outcome, Failure> {
+    fn run_on<D: Device>(&self, team: &Team<D>, machine: &Machine) -> Result<Outcome, Failure> {
+        let (study, world) = (&self.study, team.ranks());
         let mut clock = Clock::start();
-        let mut all = Vec::new();
-        for entry in &self.entries {
-            let mut of_entry: Vec<_> =
-                entry.channels.iter().map(|p| Input::image("channel", p)).collect();
-            of_entry
-                .extend(Input::those_given(&[("mask", &entry.mask), ("labels", &entry.labels)]));
-            all.push((registration::inputs(&of_entry)?, entry));
+        let printer = study.printer();
+        let staging = Staging::shared(study.output, world)?;
+        let folder = study.output.join(CHECKPOINTS);
+        let saving = self.every.map(|every| Saving { folder: &folder, every, resume: self.resume });
+        if self.resume && !folder.exists() {
+            let what = "there is no checkpoint; the run starts from the beginning";
+            printer.say(Talk::Normal, what);
         }
-        // The order of sums is that of the images themselves, however they were given.
-        all.sort_by(|(a, x), (b, y)| {
-            let sums = |r: &[voxalign_report::InputRecord]| -> Vec<String> {
-                r.iter().map(|i| i.sha256.clone()).collect()
-            };
-            sums(a).cmp(&sums(b)).then(x.weight.total_cmp(&y.weight)).then(x.name.cmp(&y.name))
-        });
-        let entries: Vec<Entry> = all.iter().map(|(_, e)| (*e).clone()).collect();
-        let mut records: Vec<_> = all.into_iter().flat_map(|(r, _)| r).collect();
-        if let Some(list) = self.list {
-            records.extend(registration::inputs(&[Input::other("list", list)])?);
+        let (prepared, key) = study.prepare(team, &printer, &mut clock, saving)?;
+
+        let labels = world.agree(staging.scratch("labels"))?;
+        let labels = LabelFiles::new(&labels, &prepared.aligned.grid);
+        let mut memory = study.memory.clone();
+        if memory.scratch.is_none() {
+            memory.scratch = Some(world.agree(staging.scratch("away"))?);
         }
-        let mut source = Files::new(&entries, self.talk)?;
-        clock.lap("read");
-
-        let mut staging = Staging::new(self.output)?;
-        let printer = Printer::new(self.talk);
-        let solver = &self.options.matching.solver;
-        let aligned = align(device, &source, &self.align, solver, &printer)?;
-        source.place(&aligned.affines);
-        interrupt::check()?;
-        clock.lap("affine");
-
-        let run = registration::record("voxalign atlas", machine, records);
-        let mut record = AtlasRecord::new(run, GridRecord::from(&aligned.grid));
-        record.parameters = self.parameters();
-        let mut carried = Carried::default();
-        let mut failed = None;
-        let mut sink = |found: Found| {
-            let entry = &entries[found.subject];
-            let affine = &aligned.affines[found.subject];
-            record.subjects.push(subject(entry, affine, &found));
-            self.subject(device, &mut staging, entry, affine, found, &mut carried).map_err(|e| {
-                let what = e.to_string();
-                failed = Some(e);
-                PopulationError::Input { file: entry.channels[0].clone(), what }
-            })
+        let staging = Mutex::new(staging);
+        let subjects = Subjects {
+            device: &team.devices()[0],
+            prepared: &prepared,
+            staging: &staging,
+            writes: self.subjects,
+            labels: &labels,
+            records: Mutex::default(),
         };
-        let built = build(device, &aligned.grid, &source, &self.options, &printer, &mut sink);
-        let atlas = match (built, failed) {
-            (_, Some(failure)) => return Err(failure),
-            (built, None) => built?,
+        let checkpoints = saving.map(|s| s.of(&key));
+        let building = Building {
+            options: &study.options,
+            memory: &memory,
+            checkpoints: checkpoints.as_ref(),
+            resume: self.resume,
+            progress: &printer,
+            planned: &|plans| study.say_plans(&printer, plans),
         };
+        let built = building.build(team, &prepared, &prepared.source, &|f| subjects.take(f));
+        if matches!(built, Err(Failure::Stopped)) && folder.exists() {
+            printer.finish();
+            return Err(Failure::Saved(study.output.to_owned()));
+        }
+        let atlas = built?;
         printer.finish();
         clock.lap("register");
 
-        self.images(&mut staging, &atlas)?;
-        let labels = most_frequent(&carried.after);
-        match &labels {
-            Some(labels) => {
-                let options = files::write_options(DataType::I32, dimensions(&aligned.grid));
-                staging.write(LABELS, |path| image::write_labels(path, labels, &options))?;
+        let records = subjects.records.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let records = gathered(world, records)?;
+        let mut staging = staging.into_inner().unwrap_or_else(PoisonError::into_inner);
+        staging.gather(world)?;
+        let done = match world.is_first() {
+            true => {
+                let run = registration::record("voxalign atlas", machine, Vec::new());
+                let made = Made { atlas: &atlas, run, subjects: records, labels: &labels };
+                self.write(staging, clock, prepared, made)
             }
-            None => staging.without(LABELS),
+            // What others wrote is there until the first has moved it.
+            false => Ok(Outcome::Good),
+        };
+        let outcome = world.agree(done)?;
+        if let (Some(checkpoints), true) = (&checkpoints, world.is_first()) {
+            checkpoints.remove()?;
         }
+        Ok(outcome)
+    }
+
+    /// Writes all that is not of one subject, and ends the run.
+    fn write(
+        &self,
+        mut staging: Staging,
+        mut clock: Clock,
+        prepared: Prepared,
+        Made { atlas, run, subjects, labels: files }: Made<'_>,
+    ) -> Result<Outcome, Failure> {
+        let (mut before, mut after, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, entry) in prepared.entries.iter().enumerate() {
+            if entry.labels.is_some() {
+                let [first, last] = label_names(number);
+                before.push(first);
+                after.push(last);
+                weights.push(entry.weight);
+            }
+        }
+        let labels = files.most_weight(&after, &weights)?;
+        self.images(&mut staging, atlas, labels.as_ref())?;
         clock.lap("write");
-        let overlap = [mean_overlap(&carried.before)?, mean_overlap(&carried.after)?];
-        self.figures(&mut record, &atlas, overlap);
+        let overlap = [files.mean_overlap(&before)?, files.mean_overlap(&after)?];
+
+        let run = RunRecord { inputs: prepared.inputs, ..run };
+        let mut record = AtlasRecord::new(run, GridRecord::from(&prepared.aligned.grid));
+        record.parameters = self.study.parameters();
+        record.subjects = subjects;
+        figures(&mut record, atlas, overlap);
         for (subject, correlation) in record.subjects.iter_mut().zip(&atlas.correlations) {
             subject.correlation = *correlation;
         }
@@ -152,86 +178,72 @@ impl Job<'_> {
             .map(|(i, s)| Judged {
                 name: &s.name,
                 deformation: &s.verdict,
-                affine: aligned.verdicts.get(i),
+                affine: prepared.aligned.verdicts.get(i),
             })
             .collect();
-        let (verdict, unlike) = judge(&atlas, &judged);
+        let (mut verdict, unlike) = judge(atlas, &judged);
+        verdict.remarks.extend(prepared.remarks);
         record.verdict = verdict;
         for (subject, unlike) in record.subjects.iter_mut().zip(unlike) {
             subject.outlying = unlike;
         }
-        record.sharpness = atlas.sharpness;
-        record.scales = atlas.scales;
-        self.finish(staging, clock, record, labels.is_some())
-    }
-
-    fn parameters(&self) -> serde_json::Value {
-        let (o, similarity) = (&self.options, self.options.similarity);
-        let mut all = registration::matching_parameters(&o.matching, &[similarity]);
-        let align =
-            self.align.affine.as_ref().map(
-                |a| json!({ "dof": a.dof, "cost": a.cost.name(), "rounds": self.align.rounds }),
-            );
-        if let Some(all) = all.as_object_mut() {
-            all.insert("align".to_owned(), json!(align));
-            all.insert("similarity".to_owned(), json!(similarity.name()));
-            all.insert("centre".to_owned(), json!(o.centre));
+        record.sharpness = atlas.sharpness.clone();
+        record.scales = atlas.scales.clone();
+        record.plans = atlas.plans.clone();
+        for (role, name) in OUTPUTS {
+            let there = match name {
+                LABELS => labels.is_some(),
+                REPORT => self.report,
+                _ => true,
+            };
+            if there {
+                let path = staging.final_path(name).display().to_string();
+                record.outputs.push(OutputRecord { role: role.to_owned(), path });
+            } else {
+                staging.without(name);
+            }
         }
-        all
+        if self.report {
+            record.timings = clock.laps();
+            record.peak_memory_bytes = peak_memory();
+            let report = AtlasReport {
+                record: &record,
+                affine_mean: &atlas.affine_mean[0],
+                template: &atlas.template[0],
+                variance: &atlas.variance,
+                entropy: &atlas.entropy,
+                log_jacobian: &atlas.log_jacobian,
+                labels: labels.as_ref(),
+                snapshots: &atlas.snapshots,
+                timeline: atlas.trace.as_ref(),
+            };
+            let html = voxalign_report::atlas::render(&report);
+            let html = html.map_err(|e| Failure::Internal(e.to_string()))?;
+            write_text(&mut staging, REPORT, &html)?;
+            clock.lap("report");
+        }
+        clock.total();
+        record.timings = clock.laps();
+        record.peak_memory_bytes = peak_memory();
+        write_text(&mut staging, RECORD, &record.to_json())?;
+        staging.commit()?;
+        let good = record.verdict.good;
+        if self.study.talk > Talk::Quiet {
+            table::print(&record, self.study.output);
+        } else if !good {
+            output::note(&format!("verdict: {}", record.verdict.summary()));
+        }
+        Ok(if good { Outcome::Good } else { Outcome::Bad })
     }
 
-    /// Writes what was found for a subject, and carries its labels.
-    fn subject<D: Device>(
+    fn images(
         &self,
-        device: &D,
         staging: &mut Staging,
-        entry: &Entry,
-        affine: &Affine,
-        found: Found,
-        carried: &mut Carried,
+        atlas: &Atlas,
+        labels: Option<&LabelMap>,
     ) -> Result<(), Failure> {
-        let grid = found.jacobian.grid().clone();
-        let name = |file: &str| format!("subjects/{}/{file}", entry.name);
-        let warp = Transform::Displacement(Displacement::new(found.forward));
-        if self.subjects {
-            let inverse = Transform::Displacement(Displacement::new(found.inverse));
-            for (file, field) in [("warp.nii.gz", &warp), ("inverse_warp.nii.gz", &inverse)] {
-                staging.write(&name(file), |path| {
-                    transform::write(path, field, &Geometry::default())
-                })?;
-            }
-            let affine = Transform::Affine(*affine);
-            staging.write(&name("affine.tfm"), |path| {
-                if !grid.is_2d() || !transform::write_itk_2d(path, &affine)? {
-                    transform::write(path, &affine, &Geometry::default())?;
-                }
-                Ok(())
-            })?;
-            let options = files::write_options(DataType::F32, dimensions(&grid));
-            for (c, warped) in found.warped.iter().enumerate() {
-                let file = match c {
-                    0 => name("warped.nii.gz"),
-                    c => name(&format!("warped{}.nii.gz", c + 1)),
-                };
-                staging.write(&file, |path| image::write_volume(path, warped, &options))?;
-            }
-            staging.write(&name("jacobian.nii.gz"), |path| {
-                image::write_volume(path, &found.jacobian, &options)
-            })?;
-        }
-        if let Some(labels) = &entry.labels {
-            let labels = files::labels(labels)?;
-            let nearest = LabelInterpolation::Nearest;
-            let linear = Transform::Affine(*affine);
-            carried.before.push(labels_onto(device, &labels, &grid, &linear, nearest, 0)?);
-            let whole = Transform::Composite(vec![warp, linear]);
-            carried.after.push(labels_onto(device, &labels, &grid, &whole, nearest, 0)?);
-        }
-        Ok(())
-    }
-
-    fn images(&self, staging: &mut Staging, atlas: &Atlas) -> Result<(), Failure> {
-        let options = files::write_options(DataType::F32, dimensions(atlas.variance.grid()));
+        let dimensions = dimensions(atlas.variance.grid());
+        let options = files::write_options(DataType::F32, dimensions);
         let numbered = |name: &str, c: usize| match c {
             0 => name.to_owned(),
             c => name.replace(".nii.gz", &format!("{}.nii.gz", c + 1)),
@@ -243,74 +255,59 @@ impl Job<'_> {
                 })?;
             }
         }
-        for (file, volume) in [(VARIANCE, &atlas.variance), (LOG_JACOBIAN, &atlas.log_jacobian)] {
+        for (file, volume) in [
+            (VARIANCE, &atlas.variance),
+            (ENTROPY, &atlas.entropy),
+            (LOG_JACOBIAN, &atlas.log_jacobian),
+        ] {
             staging.write(file, |path| image::write_volume(path, volume, &options))?;
+        }
+        if let Some(labels) = labels {
+            let options = files::write_options(DataType::I32, dimensions);
+            staging.write(LABELS, |path| image::write_labels(path, labels, &options))?;
         }
         Ok(())
     }
-
-    fn figures(&self, record: &mut AtlasRecord, atlas: &Atlas, overlap: [Option<f64>; 2]) {
-        for (when, end) in [("before", atlas.ends[0]), ("after", atlas.ends[1])] {
-            record.figures.insert(format!("entropy_{when}"), end.entropy);
-            record.figures.insert(format!("gradient_energy_{when}"), end.gradient_energy);
-        }
-        record.figures.insert("log_jacobian_rms".into(), root_mean_square(&atlas.log_jacobian));
-        for (when, dice) in [("before", overlap[0]), ("after", overlap[1])] {
-            if let Some(dice) = dice {
-                record.figures.insert(format!("label_overlap_{when}"), dice);
-            }
-        }
-    }
-
-    fn finish(
-        &self,
-        mut staging: Staging,
-        mut clock: Clock,
-        mut record: AtlasRecord,
-        labels: bool,
-    ) -> Result<Outcome, Failure> {
-        let outputs = [
-            ("atlas", ATLAS),
-            ("affine_mean", AFFINE_MEAN),
-            ("variance", VARIANCE),
-            ("log_jacobian", LOG_JACOBIAN),
-            ("labels", LABELS),
-            ("record", RECORD),
-        ];
-        for (role, name) in outputs.into_iter().filter(|o| labels || o.1 != LABELS) {
-            let path = staging.final_path(name).display().to_string();
-            record.outputs.push(OutputRecord { role: role.to_owned(), path });
-        }
-        clock.total();
-        record.timings = clock.laps();
-        record.peak_memory_bytes = peak_memory();
-        write_text(&mut staging, RECORD, &record.to_json())?;
-        staging.commit()?;
-        let good = record.verdict.good;
-        if self.talk > Talk::Quiet {
-            table::print(&record, self.output);
-        } else if !good {
-            output::note(&format!("verdict: {}", record.verdict.summary()));
-        }
-        Ok(if good { Outcome::Good } else { Outcome::Bad })
-    }
 }
 
-fn dimensions(grid: &Grid) -> usize {
-    if grid.is_2d() { 2 } else { 3 }
+/// What all ranks made.
+struct Made<'m> {
+    atlas: &'m Atlas,
+    run: RunRecord,
+    subjects: Vec<SubjectRecord>,
+    /// The label maps of the subjects on the grid of the atlas.
+    labels: &'m LabelFiles,
 }
 
-fn subject(entry: &Entry, affine: &Affine, found: &Found) -> SubjectRecord {
-    let rows = affine.rows();
-    SubjectRecord {
-        name: entry.name.clone(),
-        weight: entry.weight,
-        covariates: entry.covariates.clone(),
-        affine: [rows[0], rows[1], rows[2], [0.0, 0.0, 0.0, 1.0]],
-        correlation: [f64::NAN; 2],
-        measures: found.measures,
-        mended: found.mended,
-        outlying: false,
-        verdict: found.verdict.clone(),
+/// The records of the subjects of all ranks, in their order, at the first rank.
+fn gathered(
+    world: &Communicator,
+    mut own: Vec<(usize, SubjectRecord)>,
+) -> Result<Vec<SubjectRecord>, Failure> {
+    if world.size() > 1 {
+        let internal = |e: serde_json::Error| Failure::Internal(e.to_string());
+        let text = world.agree(serde_json::to_vec(&own).map_err(internal))?;
+        let blocks = world.gather(&text, 0)?.unwrap_or_default();
+        own.clear();
+        for block in blocks {
+            let some: Vec<(usize, SubjectRecord)> =
+                serde_json::from_slice(&block).map_err(internal)?;
+            own.extend(some);
+        }
+    }
+    own.sort_by_key(|(number, _)| *number);
+    Ok(own.into_iter().map(|(_, record)| record).collect())
+}
+
+fn figures(record: &mut AtlasRecord, atlas: &Atlas, overlap: [Option<f64>; 2]) {
+    for (when, end) in [("before", atlas.ends[0]), ("after", atlas.ends[1])] {
+        record.figures.insert(format!("entropy_{when}"), end.entropy);
+        record.figures.insert(format!("gradient_energy_{when}"), end.gradient_energy);
+    }
+    record.figures.insert("log_jacobian_rms".into(), root_mean_square(&atlas.log_jacobian));
+    for (when, dice) in [("before", overlap[0]), ("after", overlap[1])] {
+        if let Some(dice) = dice {
+            record.figures.insert(format!("label_overlap_{when}"), dice);
+        }
     }
 }

@@ -5,22 +5,26 @@ mod prepared;
 mod regress;
 mod source;
 mod stability;
+mod subjects;
 mod table;
 
 use crate::args::RunArgs;
 use crate::args::{choice, number};
-use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::list;
-use crate::registration::MatchingArgs;
+use crate::registration::{MatchingArgs, refuse};
+use crate::team;
 use clap::{Args, ValueEnum};
 use job::Job;
-use prepared::Study;
+use prepared::{Exclude, Study};
 use regress::{RegressArgs, Regression};
 use stability::{StabilityArgs, Test};
 use std::path::PathBuf;
-use voxalign_population::atlas::{AlignOptions, AtlasOptions};
+use std::str::FromStr;
+use std::time::Duration;
+use voxalign_compute::comm::Launch;
+use voxalign_population::atlas::{AlignOptions, AtlasOptions, MemoryOptions};
 use voxalign_register::linear::AffineOptions;
 use voxalign_register::metric::Cost;
 
@@ -50,6 +54,7 @@ Written to DIR (older files of these names are replaced):
   atlas.nii.gz                        the template: the mean of the subjects in their mean shape
   atlas_affine.nii.gz                 their mean after the affine maps alone, to compare with
   variance.nii.gz                     the variance over the subjects, calibrated units squared
+  entropy.nii.gz                      the entropy over the subjects at each voxel, bits
   log_jacobian.nii.gz                 the mean logarithm of the subjects' changes of volume
   labels.nii.gz                       where there are labels: the most frequent one
   subjects/NAME/warp.nii.gz           displacements on the grid of the atlas (ANTs: 1Warp)
@@ -57,6 +62,7 @@ Written to DIR (older files of these names are replaced):
   subjects/NAME/affine.tfm            the affine part, atlas to subject (ANTs: 0GenericAffine)
   subjects/NAME/warped.nii.gz         the subject on the grid of the atlas, calibrated
   subjects/NAME/jacobian.nii.gz       Jacobian determinant of the warp
+  report.html                         all of it on a page: pictures, curves, subjects, verdict
   result.json                         verdict, subjects, energies, parameters, checksums
 With --regress: at_VALUE/ with the images above for each value, volumes.csv, report.html, result.json.
 With --stability: cohorts.csv (a row an atlas), sizes.csv (a row a size), report.html, result.json.
@@ -120,9 +126,39 @@ pub(crate) struct AtlasArgs {
     #[arg(long, help_heading = "Method")]
     no_centre: bool,
 
-    /// Write atlas and record only, nothing for each subject
+    /// Leave out subjects with a file that cannot be read, or that are unlike the mean of all after the
+    /// affine maps; the record says which, and why
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "unreadable,outlying",
+        help_heading = "Subjects"
+    )]
+    exclude: Vec<Exclude>,
+
+    /// Write nothing for each subject
     #[arg(long, help_heading = "Output")]
     no_subjects: bool,
+    /// Do not write report.html
+    #[arg(long, help_heading = "Output")]
+    no_report: bool,
+
+    /// Go on from the last checkpoint of a run that was stopped or killed; the result has the bits of one
+    /// that was not. The options have to be the same, but for --device, --gpus, --threads, the number of
+    /// processes and memory
+    #[arg(long, help_heading = "Checkpoints")]
+    resume: bool,
+    /// Minutes from one checkpoint to the next, 0 for one after each iteration, or `never`. They are in
+    /// DIR/checkpoint, and go when the atlas is there
+    #[arg(long, value_name = "MINUTES", default_value = "10", help_heading = "Checkpoints")]
+    checkpoint_every: Every,
+
+    #[command(flatten)]
+    memory: MemoryArgs,
+    /// GPUs of each process [default: all of its machine, shared among its processes]
+    #[arg(long, value_name = "N", value_parser = gpus, help_heading = "Running")]
+    gpus: Option<usize>,
 
     #[command(flatten)]
     regress: RegressArgs,
@@ -130,6 +166,91 @@ pub(crate) struct AtlasArgs {
     stability: StabilityArgs,
     #[command(flatten)]
     run: RunArgs,
+}
+
+/// What memory may be taken.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Memory")]
+pub(crate) struct MemoryArgs {
+    /// Memory of each device that may be taken, such as 20GiB; subjects that it has no room for are
+    /// streamed at every iteration [default: nine tenths of what is free]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    device_memory: Option<u64>,
+    /// Memory of the host for subjects that are streamed; beyond it they are on disk [default: six tenths
+    /// of what is free]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    host_memory: Option<u64>,
+    /// Folder for subjects that are streamed from disk [default: within DIR]
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<PathBuf>,
+}
+
+impl MemoryArgs {
+    pub(crate) fn options(&self) -> MemoryOptions {
+        let (device, host, scratch) = (self.device_memory, self.host_memory, self.scratch.clone());
+        MemoryOptions { device, host, scratch }
+    }
+}
+
+/// A number of bytes, such as `500MiB` or `20GB`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let scale = match unit.trim().to_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kib" | "k" => 1024.0,
+        "mib" | "m" => 1024f64.powi(2),
+        "gib" | "g" => 1024f64.powi(3),
+        "tib" | "t" => 1024f64.powi(4),
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        "tb" => 1e12,
+        _ => f64::NAN,
+    };
+    let bytes = number.parse::<f64>().map_or(f64::NAN, |n| n * scale);
+    if bytes.is_finite() && bytes >= 0.0 {
+        Ok(bytes as u64)
+    } else {
+        Err("give a size, such as 20GiB or 500MiB".to_owned())
+    }
+}
+
+/// The time between checkpoints; none for never.
+#[derive(Debug, Clone, Copy)]
+struct Every(Option<Duration>);
+
+impl FromStr for Every {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "never" {
+            return Ok(Self(None));
+        }
+        let minutes = number(text).ok().filter(|m| (0.0..=1e6).contains(m));
+        let minutes = minutes.ok_or("give a number of minutes, 0 or more, or never")?;
+        Ok(Self(Some(Duration::from_secs_f64(60.0 * minutes))))
+    }
+}
+
+impl AtlasArgs {
+    /// Refuses what is not for several atlases.
+    fn alone(&self, option: &str) -> Result<(), Failure> {
+        if Launch::of_this_process().and_then(|l| l.size).is_some_and(|n| n > 1) {
+            return Err(Failure::input(format!(
+                "{option} runs in one process, with all GPUs of its machine; start it without mpirun or srun"
+            )));
+        }
+        refuse(self.resume, "--resume", "one atlas")?;
+        refuse(self.no_subjects, "--no-subjects", "one atlas")?;
+        refuse(self.no_report, "--no-report", "one atlas")
+    }
+}
+
+pub(crate) fn gpus(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| (1..=64).contains(n));
+    number.ok_or_else(|| "give a number of GPUs from 1 to 64".to_owned())
 }
 
 fn above_zero(text: &str) -> Result<f64, String> {
@@ -153,7 +274,7 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<Outcome, Failure> {
         for (given, option) in
             [(args.rounds.is_some(), "--rounds"), (args.cost.is_some(), "--cost")]
         {
-            crate::registration::refuse(given, option, "--align rigid, similarity and affine")?;
+            refuse(given, option, "--align rigid, similarity and affine")?;
         }
     }
     let cost = args.cost.unwrap_or(Cost::Ncc);
@@ -169,33 +290,40 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<Outcome, Failure> {
         rounds: args.rounds.map_or(2, usize::from),
         spacing: args.spacing,
         grid: args.reference.as_deref().map(files::grid).transpose()?,
+        ..AlignOptions::default()
     };
-    let list = args.list.as_deref();
-    let study = |entries, align, options| Study {
-        entries,
-        list,
-        output: &args.output,
-        align,
-        options,
-        talk: args.run.talk(),
-    };
-    if let Some(column) = &args.regress.regress {
-        let study = study(entries, align, options);
-        return Regression::new(&args.regress, column, study)?.run(&args.run.machine(Auto::Gpu)?);
-    }
-    if let Some(sizes) = &args.stability.stability {
-        let study = study(entries, align, options);
-        return Test::new(&args.stability, sizes, study)?.run(&args.run.machine(Auto::Gpu)?);
-    }
-    let job = Job {
+    let exclude = args.exclude.clone();
+    let study = Study {
         entries,
         list: args.list.as_deref(),
         output: &args.output,
-        align,
+        align: AlignOptions { exclude_outlying: exclude.contains(&Exclude::Outlying), ..align },
         options,
-        subjects: !args.no_subjects,
+        memory: args.memory.options(),
+        exclude,
         talk: args.run.talk(),
     };
+    let start = || team::start(&args.run, args.gpus);
+    if let Some(column) = &args.regress.regress {
+        args.alone("--regress")?;
+        let job = Regression::new(&args.regress, column, study)?;
+        let (machine, team) = start()?;
+        return job.run(&machine, &team);
+    }
+    if let Some(sizes) = &args.stability.stability {
+        args.alone("--stability")?;
+        let job = Test::new(&args.stability, sizes, study)?;
+        let (machine, team) = start()?;
+        return job.run(&machine, &team);
+    }
+    let job = Job {
+        study,
+        subjects: !args.no_subjects,
+        report: !args.no_report,
+        every: args.checkpoint_every.0,
+        resume: args.resume,
+    };
     job.check()?;
-    job.run(&args.run.machine(Auto::Gpu)?)
+    let (machine, team) = start()?;
+    job.run(&machine, &team)
 }

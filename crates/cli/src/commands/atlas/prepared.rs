@@ -1,20 +1,37 @@
-//! Subjects in a common space, ready for atlases of any of them: what a regression and a test of
-//! stability begin with.
+//! Subjects in a common space, ready for atlases of all or any of them.
 
 use super::source::Files;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::list::Entry;
 use crate::progress::{Printer, Talk};
+use crate::ranks;
 use crate::registration::{self, Clock, Input};
+use clap::ValueEnum;
+use rayon::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use voxalign_compute::Device;
+use voxalign_compute::comm::{Communicator, Team, balance};
 use voxalign_population::PopulationError;
 use voxalign_population::atlas::{
-    AlignOptions, Aligned, Atlas, AtlasOptions, Found, Weighted, align, build,
+    AlignOptions, Aligned, Atlas, AtlasOptions, Checkpoints, Construction, Found, MemoryOptions,
+    MemoryPlan, Source, Weighted, align, build,
 };
-use voxalign_register::Progress;
+use voxalign_register::{Choice, Progress};
 use voxalign_report::InputRecord;
+
+/// What is left out where it does not serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Exclude {
+    /// Subjects with a file that cannot be read
+    Unreadable,
+    /// Subjects unlike the mean of all after the affine maps
+    Outlying,
+}
 
 /// Which subjects, and how their atlases are made.
 pub(super) struct Study<'a> {
@@ -23,6 +40,8 @@ pub(super) struct Study<'a> {
     pub(super) output: &'a Path,
     pub(super) align: AlignOptions,
     pub(super) options: AtlasOptions,
+    pub(super) memory: MemoryOptions,
+    pub(super) exclude: Vec<Exclude>,
     pub(super) talk: Talk,
 }
 
@@ -32,90 +51,311 @@ pub(super) struct Prepared {
     pub(super) inputs: Vec<InputRecord>,
     pub(super) source: Files,
     pub(super) aligned: Aligned,
+    /// What was left out, and why.
+    pub(super) remarks: Vec<String>,
 }
 
-impl Study<'_> {
+/// Subjects in the order of sums, before they are aligned.
+struct Listed {
+    entries: Vec<Entry>,
+    inputs: Vec<InputRecord>,
+    /// The checksums of the files of each subject.
+    sums: Vec<Vec<String>>,
+    remarks: Vec<String>,
+}
+
+/// Where a run is saved, before it is known what it is of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Saving<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) every: std::time::Duration,
+    pub(super) resume: bool,
+}
+
+impl<'a> Saving<'a> {
+    /// The checkpoints of what `key` says.
+    pub(super) fn of(&self, key: &'a str) -> Checkpoints<'a> {
+        Checkpoints { folder: self.folder, every: self.every, key }
+    }
+}
+
+/// Facts of all ranks, in their order, at every rank.
+fn exchanged<T: Serialize + DeserializeOwned>(
+    world: &Communicator,
+    own: &[T],
+) -> Result<Vec<T>, Failure> {
+    let internal = |e: serde_json::Error| Failure::Internal(e.to_string());
+    let mut all = Vec::new();
+    for block in world.all_gather(&serde_json::to_vec(own).map_err(internal)?)? {
+        all.extend(serde_json::from_slice::<Vec<T>>(&block).map_err(internal)?);
+    }
+    Ok(all)
+}
+
+/// A failure that all ranks found, told by the first of them.
+fn of_all(world: &Communicator, failure: Failure) -> Failure {
+    if world.is_first() { failure } else { Failure::Peer(failure.to_string()) }
+}
+
+impl<'a> Study<'a> {
     /// All files that are read.
     pub(super) fn files(&self) -> Vec<&Path> {
         self.entries.iter().flat_map(Entry::files).chain(self.list).collect()
     }
 
-    /// Reads the subjects and aligns them all.
+    /// The listener of this rank: only the first one prints.
+    pub(super) fn printer(&self) -> Printer {
+        Printer::new(self.own_talk())
+    }
+
+    /// How much this rank says.
+    pub(super) fn own_talk(&self) -> Talk {
+        if ranks::is_first() { self.talk } else { Talk::Quiet }
+    }
+
+    /// Reads the subjects and aligns them all; with checkpoints, where that was not done before. Gives the
+    /// key of the run beside them.
     pub(super) fn prepare<D: Device>(
         &self,
-        device: &D,
+        team: &Team<D>,
         printer: &Printer,
         clock: &mut Clock,
-    ) -> Result<Prepared, Failure> {
-        let mut all = Vec::new();
-        for entry in &self.entries {
-            let mut files: Vec<_> =
-                entry.channels.iter().map(|p| Input::image("channel", p)).collect();
-            files.extend(Input::those_given(&[("mask", &entry.mask), ("labels", &entry.labels)]));
-            all.push((registration::inputs(&files)?, entry));
+        saving: Option<Saving<'_>>,
+    ) -> Result<(Prepared, String), Failure> {
+        let world = team.ranks();
+        let Listed { mut entries, inputs, sums, mut remarks } = self.listed(world)?;
+        let key = self.key(&entries, &sums);
+        let mut source = Files::new(&entries, self.own_talk(), world.size())?;
+        clock.lap("read");
+        let checkpoints = saving.map(|s| s.of(&key));
+        let kept = match (&checkpoints, saving.is_some_and(|s| s.resume)) {
+            (Some(checkpoints), true) => world.agree(checkpoints.read_aligned())?,
+            _ => None,
+        };
+        let aligned = match kept {
+            Some(aligned) => {
+                printer.say(Talk::Normal, "the common space is that of the run that was stopped");
+                aligned
+            }
+            None => {
+                let solver = &self.options.matching.solver;
+                let aligned = align(team, &source, &self.align, solver, printer)?;
+                if let Some(checkpoints) = &checkpoints {
+                    let first = world.is_first();
+                    let done = if first { checkpoints.write_aligned(&aligned) } else { Ok(()) };
+                    world.agree(done)?;
+                }
+                aligned
+            }
+        };
+        for (number, entry) in entries.iter().enumerate() {
+            if !aligned.kept.contains(&number) {
+                remarks.push(format!("'{}' was left out: it is unlike the others", entry.name));
+            }
         }
-        // The order of sums is that of the images themselves, however they were given.
+        entries = aligned.kept.iter().map(|&k| entries[k].clone()).collect();
+        source.keep(&aligned.kept);
+        source.place(&aligned.affines);
+        interrupt::check()?;
+        clock.lap("affine");
+        Ok((Prepared { entries, inputs, source, aligned, remarks }, key))
+    }
+
+    /// The subjects in the order of sums, which is that of the images themselves, however they were given.
+    fn listed(&self, world: &Communicator) -> Result<Listed, Failure> {
+        let own = balance::share(self.entries.len(), world.size(), world.rank());
+        let looked: Vec<Result<Vec<InputRecord>, String>> = self.entries[own]
+            .par_iter()
+            .map(|entry| self.look(entry).map_err(|e| e.to_string()))
+            .collect();
+        let looked = exchanged(world, &looked)?;
+        let (mut all, mut remarks) = (Vec::new(), Vec::new());
+        for (entry, records) in self.entries.iter().zip(looked) {
+            match records {
+                Ok(records) => all.push((records, entry)),
+                Err(why) if self.exclude.contains(&Exclude::Unreadable) => {
+                    remarks.push(format!("'{}' was left out: {why}", entry.name));
+                }
+                Err(why) => {
+                    let hint = "`--exclude unreadable` leaves such subjects out";
+                    return Err(of_all(world, Failure::input(format!("{why}; {hint}"))));
+                }
+            }
+        }
+        for remark in &remarks {
+            if self.own_talk() > Talk::Quiet {
+                crate::output::warning(remark);
+            }
+        }
+        if all.len() < 2 {
+            let why = format!("an atlas needs two images at least, {} are left", all.len());
+            return Err(of_all(world, Failure::input(why)));
+        }
         let sums = |records: &[InputRecord]| -> Vec<String> {
             records.iter().map(|i| i.sha256.clone()).collect()
         };
         all.sort_by(|(a, x), (b, y)| {
             sums(a).cmp(&sums(b)).then(x.weight.total_cmp(&y.weight)).then(x.name.cmp(&y.name))
         });
-        let entries: Vec<Entry> = all.iter().map(|(_, e)| (*e).clone()).collect();
+        let entries = all.iter().map(|(_, e)| (*e).clone()).collect();
+        let of_each = all.iter().map(|(records, _)| sums(records)).collect();
         let mut inputs: Vec<_> = all.into_iter().flat_map(|(records, _)| records).collect();
         if let Some(list) = self.list {
             inputs.extend(registration::inputs(&[Input::other("list", list)])?);
         }
-        let mut source = Files::new(&entries, self.talk)?;
-        clock.lap("read");
-        let solver = &self.options.matching.solver;
-        let aligned = align(device, &source, &self.align, solver, printer)?;
-        source.place(&aligned.affines);
+        Ok(Listed { entries, inputs, sums: of_each, remarks })
+    }
+
+    /// What is known of the files of a subject; where unreadable ones are to be left out, they are read.
+    fn look(&self, entry: &Entry) -> Result<Vec<InputRecord>, Failure> {
         interrupt::check()?;
-        clock.lap("affine");
-        Ok(Prepared { entries, inputs, source, aligned })
+        let mut files: Vec<_> = entry.channels.iter().map(|p| Input::image("channel", p)).collect();
+        files.extend(Input::those_given(&[("mask", &entry.mask), ("labels", &entry.labels)]));
+        let records = registration::inputs(&files)?;
+        if self.exclude.contains(&Exclude::Unreadable) {
+            for path in entry.channels.iter().chain(&entry.mask) {
+                crate::files::image(path, Talk::Quiet)?;
+            }
+        }
+        Ok(records)
+    }
+
+    /// What a run is of: a checkpoint of another one is refused.
+    fn key(&self, entries: &[Entry], sums: &[Vec<String>]) -> String {
+        let subject = |(e, sums): (&Entry, &Vec<String>)| json!([e.name, e.weight, sums]);
+        let subjects: Vec<_> = entries.iter().zip(sums).map(subject).collect();
+        let grid = self.align.grid.as_ref().map(|g| json!([g.dims(), g.to_world().rows()]));
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "parameters": self.parameters(),
+            "spacing": self.align.spacing,
+            "grid": grid,
+            "outlying": self.align.exclude_outlying,
+            "subjects": subjects,
+        })
+        .to_string()
     }
 
     /// The parameters of the atlases, for the record.
     pub(super) fn parameters(&self) -> serde_json::Value {
         let (o, similarity) = (&self.options, self.options.similarity);
         let mut all = registration::matching_parameters(&o.matching, &[similarity]);
-        let align = self.align.affine.as_ref().map(
-            |a| serde_json::json!({ "dof": a.dof, "cost": voxalign_register::Choice::name(a.cost), "rounds": self.align.rounds }),
-        );
+        let align =
+            self.align.affine.as_ref().map(
+                |a| json!({ "dof": a.dof, "cost": a.cost.name(), "rounds": self.align.rounds }),
+            );
         if let Some(all) = all.as_object_mut() {
-            all.insert("align".to_owned(), serde_json::json!(align));
-            let name = voxalign_register::Choice::name(similarity);
-            all.insert("similarity".to_owned(), serde_json::json!(name));
-            all.insert("centre".to_owned(), serde_json::json!(o.centre));
+            all.insert("align".to_owned(), json!(align));
+            all.insert("similarity".to_owned(), json!(similarity.name()));
+            all.insert("centre".to_owned(), json!(o.centre));
+            let exclude: Vec<_> = self.exclude.iter().map(|e| registration::name_of(*e)).collect();
+            all.insert("exclude".to_owned(), json!(exclude));
         }
         all
+    }
+
+    /// How one of several atlases is built.
+    pub(super) fn building<'b>(
+        &'b self,
+        progress: &'b dyn Progress,
+        planned: &'b (dyn Fn(&[MemoryPlan]) + Sync),
+    ) -> Building<'b> {
+        let (options, memory) = (&self.options, &self.memory);
+        Building { options, memory, checkpoints: None, resume: false, progress, planned }
+    }
+
+    /// Says where the subjects are between iterations.
+    pub(super) fn say_plans(&self, printer: &Printer, plans: &[MemoryPlan]) {
+        for (i, plan) in plans.iter().enumerate() {
+            // Where all stay, nobody has to know.
+            let at = if plan.in_core() { Talk::Verbose } else { Talk::Normal };
+            let device = if plans.len() > 1 { format!("device {i}: ") } else { String::new() };
+            printer.say(at, &format!("memory: {device}{plan}"));
+        }
+    }
+}
+
+/// How an atlas is built.
+pub(super) struct Building<'a> {
+    pub(super) options: &'a AtlasOptions,
+    pub(super) memory: &'a MemoryOptions,
+    pub(super) checkpoints: Option<&'a Checkpoints<'a>>,
+    pub(super) resume: bool,
+    pub(super) progress: &'a dyn Progress,
+    pub(super) planned: &'a (dyn Fn(&[MemoryPlan]) + Sync),
+}
+
+impl Building<'_> {
+    /// Builds the atlas of subjects of a source. `found` takes what is found for each subject of this rank,
+    /// from the threads of its devices.
+    pub(super) fn build<D: Device>(
+        &self,
+        team: &Team<D>,
+        prepared: &Prepared,
+        source: &dyn Source,
+        found: &(dyn Fn(Found) -> Result<(), Failure> + Sync),
+    ) -> Result<Atlas, Failure> {
+        let failed = Mutex::new(None);
+        let sink = |result: Found| {
+            let file = source.label(result.subject);
+            found(result).map_err(|e| {
+                let what = e.to_string();
+                *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+                PopulationError::Input { file, what }
+            })
+        };
+        let construction = Construction {
+            team,
+            grid: &prepared.aligned.grid,
+            source,
+            options: self.options,
+            memory: self.memory,
+            checkpoints: self.checkpoints,
+            resume: self.resume,
+            progress: self.progress,
+            planned: self.planned,
+        };
+        let built = build(&construction, &sink);
+        match (built, failed.into_inner().unwrap_or_else(PoisonError::into_inner)) {
+            (_, Some(failure)) => Err(failure),
+            (built, None) => Ok(built?),
+        }
     }
 }
 
 /// Builds the atlas of the subjects of a weight above 0: the only place where a regression and a test
 /// of stability build one. `found` takes what is found for each subject, by its number among all.
 pub(super) fn weighted_atlas<D: Device>(
-    device: &D,
+    team: &Team<D>,
     prepared: &Prepared,
-    options: &AtlasOptions,
+    building: &Building<'_>,
     weights: &[f64],
-    progress: &dyn Progress,
-    found: &mut dyn FnMut(usize, Found) -> Result<(), Failure>,
+    found: &mut (dyn FnMut(usize, Found) -> Result<(), Failure> + Send),
 ) -> Result<Atlas, Failure> {
     let some = Weighted::new(&prepared.source, weights)?;
-    let mut failed = None;
-    let mut sink = |result: Found| {
-        let number = some.numbers()[result.subject];
-        found(number, result).map_err(|e| {
-            let what = e.to_string();
-            failed = Some(e);
-            PopulationError::Input { file: prepared.entries[number].channels[0].clone(), what }
-        })
+    // In the order of the subjects, whichever device is done first.
+    let all = Mutex::new(Vec::new());
+    let keep = |result: Found| {
+        all.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+        Ok(())
     };
-    let built = build(device, &prepared.aligned.grid, &some, options, progress, &mut sink);
-    match (built, failed) {
-        (_, Some(failure)) => Err(failure),
-        (built, None) => Ok(built?),
+    let take = Mutex::new(found);
+    let one = team.members() == 1;
+    let at_once = |result: Found| {
+        let number = some.numbers()[result.subject];
+        take.lock().unwrap_or_else(PoisonError::into_inner)(number, result)
+    };
+    let atlas = match one {
+        true => building.build(team, prepared, &some, &at_once)?,
+        false => building.build(team, prepared, &some, &keep)?,
+    };
+    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    all.sort_by_key(|f| f.subject);
+    let mut found = take.lock().unwrap_or_else(PoisonError::into_inner);
+    for result in all {
+        let number = some.numbers()[result.subject];
+        found(number, result)?;
     }
+    drop(found);
+    Ok(atlas)
 }

@@ -12,12 +12,13 @@ use voxalign_compute::Memory;
 use voxalign_image::{Affine, Volume};
 use voxalign_io::image;
 use voxalign_population::PopulationError;
-use voxalign_population::atlas::{Images, Source, Subject};
+use voxalign_population::atlas::{Images, Size, Source, Subject};
 
 /// Subjects that are read when they are asked for, and kept where there is room.
 pub(super) struct Files {
     subjects: Vec<Subject>,
     entries: Vec<Entry>,
+    sizes: Vec<Size>,
     kept: Vec<OnceLock<Images>>,
     keep: bool,
     talk: Talk,
@@ -26,15 +27,19 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Subjects in the order of sums.
-    pub(super) fn new(entries: &[Entry], talk: Talk) -> Result<Self, Failure> {
-        let mut bytes = 0;
+    /// Subjects in the order of sums, of which this rank reads one in so many.
+    pub(super) fn new(entries: &[Entry], talk: Talk, ranks: usize) -> Result<Self, Failure> {
+        let (mut bytes, mut sizes) = (0, Vec::with_capacity(entries.len()));
         for entry in entries {
-            for path in entry.channels.iter().chain(&entry.mask) {
-                let info = image::read_info(path)?;
-                bytes += 4 * info.grid.len() as u64;
+            let mut voxels = 0;
+            for path in &entry.channels {
+                voxels += image::read_info(path)?.grid.len() as u64;
             }
+            sizes.push(Size { channels: entry.channels.len(), voxels });
+            // A mask is on the grid of the first image.
+            bytes += 4 * (voxels + u64::from(entry.mask.is_some()) * voxels);
         }
+        bytes /= ranks.max(1) as u64;
         let subject = |e: &Entry| Subject {
             name: e.name.clone(),
             weight: e.weight,
@@ -44,11 +49,28 @@ impl Files {
         Ok(Self {
             subjects: entries.iter().map(subject).collect(),
             entries: entries.to_vec(),
+            sizes,
             kept: entries.iter().map(|_| OnceLock::new()).collect(),
             keep: free.is_none_or(|free| bytes < free / 3),
             talk,
             told: entries.iter().map(|_| AtomicBool::new(false)).collect(),
         })
+    }
+
+    /// Leaves out all but some of the subjects.
+    pub(super) fn keep(&mut self, numbers: &[usize]) {
+        fn some<T>(all: &mut Vec<T>, numbers: &[usize]) {
+            let mut number = 0;
+            all.retain(|_| {
+                number += 1;
+                numbers.contains(&(number - 1))
+            });
+        }
+        some(&mut self.subjects, numbers);
+        some(&mut self.entries, numbers);
+        some(&mut self.sizes, numbers);
+        some(&mut self.kept, numbers);
+        some(&mut self.told, numbers);
     }
 
     /// The same subjects in a common space.
@@ -66,8 +88,13 @@ impl Files {
         let told = self.told[subject].swap(true, Ordering::Relaxed);
         let talk = if told { Talk::Quiet } else { self.talk };
         let read = |path: &Path| -> Result<Arc<Volume<f32>>, PopulationError> {
-            let wrong =
-                |e: Failure| PopulationError::Input { file: path.to_owned(), what: e.to_string() };
+            let wrong = |e: Failure| match e {
+                Failure::Stopped => PopulationError::Stopped,
+                e => PopulationError::Input {
+                    file: path.to_owned(),
+                    what: format!("{e}; `--exclude unreadable` leaves such subjects out"),
+                },
+            };
             files::image(path, talk).map(Arc::new).map_err(wrong)
         };
         Ok(Images {
@@ -91,6 +118,13 @@ impl Source for Files {
         }
         let images = self.read(subject)?;
         Ok(place.get_or_init(|| images).clone())
+    }
+
+    fn size(&self, subject: usize) -> Result<Size, PopulationError> {
+        self.sizes.get(subject).copied().ok_or_else(|| PopulationError::Input {
+            file: PathBuf::from(subject.to_string()),
+            what: "there is no such subject".to_owned(),
+        })
     }
 
     fn label(&self, subject: usize) -> PathBuf {

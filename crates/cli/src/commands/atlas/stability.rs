@@ -9,12 +9,14 @@ use crate::registration::{
     self, Clock, RECORD, REPORT, check_outputs, peak_memory, refuse, write_text,
 };
 use crate::staging::Staging;
+use crate::team::{AnyTeam, on_team};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Instant;
-use voxalign_compute::{Device, on_device};
+use voxalign_compute::Device;
+use voxalign_compute::comm::Team;
 use voxalign_population::atlas::{
     Cohorts, Found, Judged, STABLE_PART, Spread, draw_cohorts, judge, stable_from,
 };
@@ -115,33 +117,23 @@ impl<'a> Test<'a> {
     }
 
     /// Does it all and prints the table.
-    pub(super) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
-        on_device!(&machine.device, |device| self.run_on(device, machine))
+    pub(super) fn run(&self, machine: &Machine, team: &AnyTeam) -> Result<Outcome, Failure> {
+        on_team!(team, |team| self.run_on(team, machine))
     }
 
-    fn run_on<D: Device>(&self, device: &D, machine: &Machine) -> Result<Outcome, Failure> {
+    fn run_on<D: Device>(&self, team: &Team<D>, machine: &Machine) -> Result<Outcome, Failure> {
         let mut clock = Clock::start();
         let printer = Printer::new(self.study.talk);
         let staging = Staging::new(self.study.output)?;
         for few in self.cohorts.iter().filter(|c| c.members.len() < self.asked) {
-            printer.say(
-                Talk::Normal,
-                &format!(
-                    "{} of {} subjects: there are {} different cohorts only, fewer than the {} asked for; all \
-                     are taken",
-                    few.size,
-                    self.study.entries.len(),
-                    few.members.len(),
-                    self.asked
-                ),
-            );
+            printer.say(Talk::Normal, &self.told(few));
         }
-        let prepared = self.study.prepare(device, &printer, &mut clock)?;
+        let prepared = self.study.prepare(team, &printer, &mut clock, None)?.0;
         let (mut sizes, mut pictures) = (Vec::new(), Vec::new());
         let shown = shown(self.cohorts.len());
         for (index, cohorts) in self.cohorts.iter().enumerate() {
             let (size, picture) =
-                self.size(device, &prepared, cohorts, (index, shown.contains(&index)), &printer)?;
+                self.size(team, &prepared, cohorts, (index, shown.contains(&index)), &printer)?;
             sizes.push(size);
             pictures.extend(picture);
             clock.lap("register");
@@ -170,7 +162,7 @@ impl<'a> Test<'a> {
     /// Builds the atlases of a size.
     fn size<D: Device>(
         &self,
-        device: &D,
+        team: &Team<D>,
         prepared: &Prepared,
         cohorts: &Cohorts,
         (index, with_picture): (usize, bool),
@@ -191,8 +183,9 @@ impl<'a> Test<'a> {
                 verdicts.push((number, found.verdict));
                 Ok(())
             };
-            let (options, within) = (&self.study.options, Within(printer));
-            let atlas = weighted_atlas(device, prepared, options, &weights, &within, &mut found)?;
+            let within = Within(printer);
+            let building = self.study.building(&within, &voxalign_population::atlas::unheard);
+            let atlas = weighted_atlas(team, prepared, &building, &weights, &mut found)?;
             let judged: Vec<_> = verdicts
                 .iter()
                 .map(|(number, verdict)| Judged {
@@ -205,6 +198,8 @@ impl<'a> Test<'a> {
                 members: members.clone(),
                 entropy_affine: atlas.ends[0].entropy,
                 entropy_atlas: atlas.ends[1].entropy,
+                gradient_energy_affine: atlas.ends[0].gradient_energy,
+                gradient_energy_atlas: atlas.ends[1].gradient_energy,
                 good: judge(&atlas, &judged).0.good,
             });
             if with_picture && picture.is_none() {
@@ -231,9 +226,28 @@ impl<'a> Test<'a> {
             best: atlas.mean,
             seconds: began.elapsed().as_secs_f64(),
         });
-        let record =
-            SizeRecord { size: cohorts.size, all: cohorts.all, affine, atlas, cohorts: all };
+        let record = SizeRecord {
+            size: cohorts.size,
+            all: cohorts.all,
+            affine,
+            atlas,
+            gradient_affine: spread(|c| c.gradient_energy_affine),
+            gradient_atlas: spread(|c| c.gradient_energy_atlas),
+            cohorts: all,
+        };
         Ok((record, picture))
+    }
+
+    /// That there are fewer cohorts than were asked for.
+    fn told(&self, few: &Cohorts) -> String {
+        let count = match few.members.len() {
+            1 => "is 1 cohort".to_owned(),
+            n => format!("are {n} different cohorts"),
+        };
+        let (size, subjects, asked) = (few.size, self.study.entries.len(), self.asked);
+        format!(
+            "{size} of {subjects} subjects: there {count}, fewer than the {asked} asked for; all are taken"
+        )
     }
 
     fn verdict(&self, sizes: &[SizeRecord], stable: Option<usize>) -> Verdict {
@@ -257,12 +271,7 @@ impl<'a> Test<'a> {
             ),
         }];
         for few in self.cohorts.iter().filter(|c| c.members.len() < self.asked) {
-            remarks.push(format!(
-                "of {} subjects there are {} different cohorts only, fewer than the {} asked for",
-                few.size,
-                few.members.len(),
-                self.asked
-            ));
+            remarks.push(self.told(few));
         }
         Verdict::new(vec![check], remarks)
     }
@@ -314,18 +323,21 @@ fn shown(count: usize) -> Vec<usize> {
 
 /// A row for each cohort; the numbers of its subjects are those of the record, from 0.
 fn cohorts_csv(record: &StabilityRecord) -> String {
-    let mut text =
-        "subjects,cohort,members,entropy_affine_bits,entropy_atlas_bits,good\n".to_owned();
+    let mut text = "subjects,cohort,members,entropy_affine_bits,entropy_atlas_bits,\
+                    gradient_energy_affine,gradient_energy_atlas,good\n"
+        .to_owned();
     for size in &record.sizes {
         for (number, cohort) in size.cohorts.iter().enumerate() {
             let members: Vec<String> = cohort.members.iter().map(ToString::to_string).collect();
             let _ = writeln!(
                 text,
-                "{},{number},{},{},{},{}",
+                "{},{number},{},{},{},{},{},{}",
                 size.size,
                 members.join(" "),
                 cohort.entropy_affine,
                 cohort.entropy_atlas,
+                cohort.gradient_energy_affine,
+                cohort.gradient_energy_atlas,
                 cohort.good
             );
         }
@@ -336,12 +348,14 @@ fn cohorts_csv(record: &StabilityRecord) -> String {
 /// A row for each size; a field is empty where one cohort has no spread.
 fn sizes_csv(record: &StabilityRecord) -> String {
     let mut text = "subjects,cohorts,affine_mean_bits,affine_variance,affine_standard_deviation,\
-                    atlas_mean_bits,atlas_variance,atlas_standard_deviation,bad\n"
+                    atlas_mean_bits,atlas_variance,atlas_standard_deviation,\
+                    affine_gradient_mean,affine_gradient_variance,affine_gradient_standard_deviation,\
+                    atlas_gradient_mean,atlas_gradient_variance,atlas_gradient_standard_deviation,bad\n"
         .to_owned();
     let known = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
     for size in &record.sizes {
         let _ = write!(text, "{},{}", size.size, size.cohorts.len());
-        for spread in [size.affine, size.atlas] {
+        for spread in [size.affine, size.atlas, size.gradient_affine, size.gradient_atlas] {
             let deviation = known(spread.standard_deviation);
             let _ = write!(text, ",{},{},{deviation}", spread.mean, known(spread.variance));
         }

@@ -52,7 +52,7 @@ pub(super) fn print(record: &AtlasRecord, folder: &Path) {
     for remark in &record.verdict.remarks {
         output::line(&format!("remark: {remark}"));
     }
-    output::line(&format!("device: {}", record.host.device));
+    output::line(&format!("device: {}", record.provenance.host.device));
     output::line(&format!("verdict: {}", record.verdict.summary()));
     output::line(&format!("results are in {}", folder.display()));
 }

@@ -2,12 +2,13 @@
 
 use super::Size;
 use crate::args::RunArgs;
-use crate::device::Auto;
+use crate::commands::atlas::{MemoryArgs, gpus};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::{self, Table};
-use crate::progress::Printer;
+use crate::progress::{Printer, Talk};
 use crate::registration::MatchingArgs;
+use crate::team::{self, on_team};
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +18,9 @@ use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, grid_map};
 use voxalign_compute::{Device, on_device};
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
-use voxalign_population::atlas::{AtlasOptions, Images, InMemory, Subject, iterate};
+use voxalign_population::atlas::{
+    AtlasOptions, Construction, Images, InMemory, MemoryPlan, Subject, iterate,
+};
 
 /// Arguments of `voxalign bench atlas`.
 #[derive(Debug, Clone, Args)]
@@ -39,6 +42,11 @@ pub(crate) struct AtlasBenchArgs {
     #[command(flatten)]
     matching: MatchingArgs,
     #[command(flatten)]
+    memory: MemoryArgs,
+    /// GPUs of each process [default: all]
+    #[arg(long, value_name = "N", value_parser = gpus, help_heading = "Running")]
+    gpus: Option<usize>,
+    #[command(flatten)]
     run: RunArgs,
 }
 
@@ -53,7 +61,7 @@ pub(super) fn run(args: &AtlasBenchArgs) -> Result<Outcome, Failure> {
     let talk = args.run.talk();
     let images = args.images.iter().map(|path| files::image(path, talk));
     let images = images.collect::<Result<Vec<_>, _>>()?;
-    let machine = args.run.machine(Auto::Gpu)?;
+    let (machine, team) = team::start(&args.run, args.gpus)?;
     let printer = Printer::new(talk);
     let half = args.size.0.map(|n| 0.5 * (n as f64 - 1.0));
     let grid = Grid::new(args.size.0, Affine::new(Matrix3::identity(), -Vector3::from(half)))?;
@@ -65,8 +73,23 @@ pub(super) fn run(args: &AtlasBenchArgs) -> Result<Outcome, Failure> {
     })?;
     let making = began.elapsed().as_secs_f64();
     let source = InMemory::new(made);
-    let times =
-        on_device!(&machine.device, |device| iterate(device, &grid, &source, &options, &printer))?;
+    let memory = args.memory.options();
+    let planned = |plans: &[MemoryPlan]| {
+        plans.iter().for_each(|plan| printer.say(Talk::Normal, &format!("memory: {plan}")));
+    };
+    let times = on_team!(&team, |team| {
+        iterate(&Construction {
+            team,
+            grid: &grid,
+            source: &source,
+            options: &options,
+            memory: &memory,
+            checkpoints: None,
+            resume: false,
+            progress: &printer,
+            planned: &planned,
+        })
+    })?;
     printer.finish();
 
     let mut table = Table::new(["part", "iterations", "seconds", "ms an image"]);

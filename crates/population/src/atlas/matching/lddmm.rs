@@ -1,12 +1,12 @@
 //! The image flows to the template along a path that is optimised as a whole.
 
-use super::{Matching, Template};
+use super::{Buffers, Matching, Template};
 use crate::error::Result;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Grid};
 use voxalign_register::diffeo::DeformOptions;
 use voxalign_register::diffeo::channel::{ChannelSimilarity, DeviceImage, PendingEnergy};
-use voxalign_register::diffeo::lddmm::{self, Pace, Path};
+use voxalign_register::diffeo::lddmm::{self, Pace, Path, Storage};
 use voxalign_register::diffeo::multiscale::{Deformation, Iteration, Scale};
 
 /// Steps of gradient descent in the velocities of paths. The subjects share what a step needs; of
@@ -39,15 +39,21 @@ impl<D: Device> Lddmm<D> {
 impl<D: Device> Matching<D> for Lddmm<D> {
     type State = LddmmState<D>;
 
-    fn begin(
-        &mut self,
-        device: &D,
-        images: Vec<DeviceImage<D>>,
-        affine: Affine,
-    ) -> Result<LddmmState<D>> {
-        let (device, grid) = (device.clone(), self.grid.clone());
-        let path = Path::new(device, Vec::new(), images, None, grid, affine, self.time_steps);
-        Ok(LddmmState { path, pace: Pace::default() })
+    fn bytes_each(&self, template: u64, images: u64) -> u64 {
+        4 * (3 * template * self.time_steps as u64 + images)
+    }
+
+    fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
+        let velocities = 12 * template * self.time_steps as u64;
+        let all = Storage::Full.bytes(template, self.time_steps as u64, channels);
+        all - velocities + 4 * template * 6 * channels
+    }
+
+    fn begin(&mut self, device: &D, affine: Affine) -> Result<LddmmState<D>> {
+        let (device, grid, none) = (device.clone(), self.grid.clone(), Vec::new);
+        let path = Path::new(device, none(), none(), None, grid, affine, self.time_steps);
+        // What does not fit leaves the device as it is, so that memory does not change a result.
+        Ok(LddmmState { path: path.with_storage(Storage::Full), pace: Pace::default() })
     }
 
     fn to_scale(&mut self, _: &D, scale: &Scale, _: &Grid) -> Result<()> {
@@ -56,12 +62,35 @@ impl<D: Device> Matching<D> for Lddmm<D> {
         Ok(())
     }
 
-    fn refine(&mut self, _: &D, state: &mut LddmmState<D>) -> Result<()> {
+    fn refine(
+        &mut self,
+        _: &D,
+        images: Vec<DeviceImage<D>>,
+        state: &mut LddmmState<D>,
+    ) -> Result<()> {
+        state.path.set_moving(images);
         state.path.to_scale(&self.scale)?;
+        state.path.set_moving(Vec::new());
         state.pace = Pace::default();
         if !self.is_ready {
             self.steps.to_scale(&state.path, &self.scale)?;
             self.is_ready = true;
+        }
+        Ok(())
+    }
+
+    fn buffers<'s>(&self, state: &'s mut LddmmState<D>) -> Buffers<'s, D> {
+        state.path.buffers()
+    }
+
+    fn numbers(&self, state: &LddmmState<D>) -> Vec<f64> {
+        let Pace { rate, last_energy } = state.pace;
+        std::iter::once(last_energy).chain(rate).collect()
+    }
+
+    fn set_numbers(&self, _: &D, state: &mut LddmmState<D>, numbers: &[f64]) -> Result<()> {
+        if let Some(&last_energy) = numbers.first() {
+            state.pace = Pace { rate: numbers.get(1).copied(), last_energy };
         }
         Ok(())
     }
@@ -76,7 +105,9 @@ impl<D: Device> Matching<D> for Lddmm<D> {
     ) -> Result<PendingEnergy<D>> {
         state.path.set_weights(weights)?;
         state.path.set_references(template.channels.iter())?;
-        Ok(PendingEnergy::known(self.steps.step(&mut state.path, &mut state.pace)?))
+        let energy = self.steps.step(&mut state.path, &mut state.pace)?;
+        state.path.clear_references();
+        Ok(PendingEnergy::known(energy))
     }
 
     fn warp(

@@ -12,6 +12,7 @@ mod symmetric;
 use crate::error::Result;
 use voxalign_compute::{Device, Dims};
 use voxalign_image::{Affine, Grid};
+pub use voxalign_register::diffeo::channel::Buffers;
 use voxalign_register::diffeo::channel::{DeviceImage, Moved, PendingEnergy};
 use voxalign_register::diffeo::multiscale::Scale;
 
@@ -28,6 +29,10 @@ pub struct Template<D: Device> {
 }
 
 /// A model of deformation, with what the subjects share.
+///
+/// A subject can be taken off the device between two calls: all that it has there are its
+/// [buffers](Self::buffers), which may be empty meanwhile, and what else it keeps are
+/// [numbers](Self::numbers).
 pub trait Matching<D: Device>: Send {
     /// What a subject keeps.
     type State: Send;
@@ -37,17 +42,18 @@ pub trait Matching<D: Device>: Send {
         true
     }
 
-    /// A subject that starts: its calibrated images at full resolution, and the map from the world of
-    /// the atlas to theirs.
+    /// Bytes that a subject keeps on the device at the finest scale, of a template of `template` voxels
+    /// and images of `images` voxels in all.
+    fn bytes_each(&self, template: u64, images: u64) -> u64;
+
+    /// Bytes that the subjects share at the finest scale, roughly.
+    fn bytes_shared(&self, template: u64, channels: u64) -> u64;
+
+    /// A subject that starts, and the map from the world of the atlas to that of its images.
     ///
     /// # Errors
-    /// Maps that the model cannot use; memory that runs out.
-    fn begin(
-        &mut self,
-        device: &D,
-        images: Vec<DeviceImage<D>>,
-        affine: Affine,
-    ) -> Result<Self::State>;
+    /// Memory that runs out.
+    fn begin(&mut self, device: &D, affine: Affine) -> Result<Self::State>;
 
     /// Makes room for a scale, of which `grid` is the grid.
     ///
@@ -55,14 +61,44 @@ pub trait Matching<D: Device>: Send {
     /// Memory that runs out.
     fn to_scale(&mut self, device: &D, scale: &Scale, grid: &Grid) -> Result<()>;
 
-    /// Brings a subject to the scale that the model was brought to.
+    /// Brings a subject to the scale that the model was brought to, with its images there.
     ///
     /// # Errors
     /// Memory that runs out.
-    fn refine(&mut self, device: &D, state: &mut Self::State) -> Result<()>;
+    fn refine(
+        &mut self,
+        device: &D,
+        images: Vec<DeviceImage<D>>,
+        state: &mut Self::State,
+    ) -> Result<()>;
+
+    /// What a subject keeps on the device; always the same buffers in the same order at a scale.
+    fn buffers<'s>(&self, state: &'s mut Self::State) -> Buffers<'s, D>;
+
+    /// What a subject keeps beside its buffers.
+    fn numbers(&self, state: &Self::State) -> Vec<f64> {
+        let _ = state;
+        Vec::new()
+    }
+
+    /// Gives a subject at the scale at hand the [numbers](Self::numbers) that it had before, and room for
+    /// the buffers that belong to them.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    fn set_numbers(&self, device: &D, state: &mut Self::State, numbers: &[f64]) -> Result<()> {
+        let _ = (device, state, numbers);
+        Ok(())
+    }
+
+    /// Whether [`step`](Self::step) needs to be given where the subject is.
+    fn needs_warped(&self) -> bool {
+        false
+    }
 
     /// Makes one step of a subject towards the template. `warped` is where the subject is, from
-    /// [`warp`](Self::warp), and `weights` what its voxels count there. The energy before the step.
+    /// [`warp`](Self::warp), where that is [needed](Self::needs_warped), and `weights` what its voxels count
+    /// there. The energy before the step.
     ///
     /// # Errors
     /// What fails on the device.
@@ -119,12 +155,15 @@ pub trait Matching<D: Device>: Send {
     ///
     /// # Errors
     /// What fails on the device.
-    fn precede(
-        &mut self,
-        _device: &D,
-        _shift: &D::Buffer<f32>,
-        _state: &mut Self::State,
-    ) -> Result<()> {
+    fn precede(&mut self, _device: &D, _shift: &Shift<D>, _state: &mut Self::State) -> Result<()> {
         Ok(())
     }
+}
+
+/// A displacement of the template's grid with its inverse, voxels.
+pub struct Shift<D: Device> {
+    /// From points of the template that will be to those of the one that is.
+    pub there: D::Buffer<f32>,
+    /// And back.
+    pub back: D::Buffer<f32>,
 }

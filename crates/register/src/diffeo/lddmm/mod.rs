@@ -14,7 +14,7 @@
 mod storage;
 
 use super::channel::{
-    ChannelSimilarity, DeviceImage, Moved, both, coarser, factors_for, seen, weights_at,
+    Buffers, ChannelSimilarity, DeviceImage, Moved, both, coarser, factors_for, seen, weights_at,
 };
 use super::greedy::finest;
 use super::multiscale::{Deformation, Iteration, Scale};
@@ -100,6 +100,26 @@ impl<D: Device> Path<D> {
     #[must_use]
     pub fn with_storage(self, storage: Storage) -> Self {
         Self { storage, ..self }
+    }
+
+    /// Exchanges the moving images for the next scale; without any it keeps those of the scale at hand.
+    pub fn set_moving(&mut self, images: Vec<DeviceImage<D>>) {
+        self.moving = images;
+    }
+
+    /// The velocities in single precision and the moving images at the scale at hand: what the path
+    /// consists of. Nothing of it is in [half precision](Storage::Half) for [full storage](Storage::Full).
+    pub fn buffers(&mut self) -> Buffers<'_, D> {
+        Buffers {
+            changing: self.velocities.iter_mut().filter_map(Kept::single).collect(),
+            fixed: self.moved.iter_mut().map(|m| &mut m.image.values).collect(),
+        }
+    }
+
+    /// Lets go what the moving images are compared with.
+    pub fn clear_references(&mut self) {
+        self.at_scale.clear();
+        self.weights = None;
     }
 
     /// Exchanges what the moving images are compared with, at the scale at hand: images on its grid.
@@ -220,7 +240,8 @@ impl<D: Device> Deformation for Path<D> {
         }
         for image in &self.moving {
             let image = image.at(&device, target)?;
-            self.moved.push(Moved::new(&device, image, &grid, &self.affine)?);
+            // The images on the grid are made for all times, and kept by what makes steps.
+            self.moved.push(Moved::without_values(&device, image, &grid, &self.affine)?);
         }
         let (from, to) = (self.dims, grid.dims());
         let (old, new) = (self.spacing, relative_spacing(&grid));

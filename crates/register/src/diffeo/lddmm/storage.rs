@@ -65,6 +65,14 @@ impl<D: Device> Kept<D> {
         })
     }
 
+    /// The field, where it is kept in single precision.
+    pub(super) fn single(&mut self) -> Option<&mut D::Buffer<f32>> {
+        match self {
+            Kept::Single(v) => Some(v),
+            Kept::Half(_) => None,
+        }
+    }
+
     /// The field in single precision, where it is kept or in `room`.
     pub(super) fn view<'a>(
         &'a self,

@@ -76,6 +76,10 @@ impl<D: Device> Solver<D> for Hybrid<D> {
         self.is_warm = false;
     }
 
+    fn start_from_last(&mut self) {
+        self.is_warm = true;
+    }
+
     fn residual(&mut self, f: &D::Buffer<f32>, v: &D::Buffer<f32>) -> Result<Option<f64>> {
         match &mut self.iterative {
             Iterative::Relaxation(solver) => solver.residual(f, v),

@@ -40,6 +40,10 @@ pub trait Solver<D: Device>: Send {
     /// problem, or none.
     fn restart(&mut self) {}
 
+    /// Tells that the next call starts from the solution that `v` holds, even where this solver has made
+    /// none.
+    fn start_from_last(&mut self) {}
+
     /// The relative residual `|f − L v| / |f|`; none where there is no operator (smoothing by a Gaussian).
     ///
     /// # Errors

@@ -15,15 +15,17 @@ use crate::registration::{
     self, Clock, RECORD, REPORT, check_outputs, peak_memory, refuse, write_text,
 };
 use crate::staging::Staging;
+use crate::team::{AnyTeam, on_team};
 use clap::Args;
 use files::{FILES, csv, print, write};
 use gathered::Gathered;
 use std::collections::BTreeMap;
 use std::str::FromStr;
-use voxalign_compute::{Device, on_device};
+use voxalign_compute::Device;
+use voxalign_compute::comm::Team;
 use voxalign_population::atlas::{
-    FEW_SUBJECTS, Kernel, effective_number, label_volumes, largest_labels, mean_overlap,
-    most_weight, root_mean_square,
+    FEW_SUBJECTS, Kernel, MemoryPlan, effective_number, label_volumes, largest_labels,
+    mean_overlap, most_weight, root_mean_square,
 };
 use voxalign_register::{Check, Verdict};
 use voxalign_report::regression::{
@@ -43,7 +45,7 @@ const VOLUMES: &str = "volumes.csv";
 pub(crate) struct RegressArgs {
     /// A column of numbers of the list, such as age: build the atlas at each value of --at, in which
     /// subjects count the more the nearer their number is
-    #[arg(long, value_name = "COLUMN", requires_all = ["at", "bandwidth", "list"])]
+    #[arg(long, value_name = "COLUMN", requires_all = ["at", "bandwidth"])]
     pub(super) regress: Option<String>,
     /// The values; their atlases are in at_VALUE
     #[arg(
@@ -115,7 +117,12 @@ impl<'a> Regression<'a> {
     ) -> Result<Self, Failure> {
         // The names of columns are in small letters.
         let column = column.to_lowercase();
-        let list = study.list.map(|l| l.display().to_string()).unwrap_or_default();
+        let Some(list) = study.list else {
+            return Err(Failure::input(format!(
+                "--regress {column} needs --list FILE.csv: a list whose column '{column}' has a number for each \
+                 subject"
+            )));
+        };
         for entry in &study.entries {
             if !entry.covariates.contains_key(&column) {
                 let mut others: Vec<_> =
@@ -131,8 +138,9 @@ impl<'a> Regression<'a> {
                     None => String::new(),
                 };
                 return Err(Failure::input(format!(
-                    "the list '{list}': '{}' has no number in the column '{column}'{known}; fill it in, or \
+                    "the list '{}': '{}' has no number in the column '{column}'{known}; fill it in, or \
                      leave the line out",
+                    list.display(),
                     entry.name
                 )));
             }
@@ -178,11 +186,11 @@ impl<'a> Regression<'a> {
     }
 
     /// Does it all and prints the table.
-    pub(super) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
-        on_device!(&machine.device, |device| self.run_on(device, machine))
+    pub(super) fn run(&self, machine: &Machine, team: &AnyTeam) -> Result<Outcome, Failure> {
+        on_team!(team, |team| self.run_on(team, machine))
     }
 
-    fn run_on<D: Device>(&self, device: &D, machine: &Machine) -> Result<Outcome, Failure> {
+    fn run_on<D: Device>(&self, team: &Team<D>, machine: &Machine) -> Result<Outcome, Failure> {
         let mut clock = Clock::start();
         let printer = Printer::new(self.study.talk);
         let mut staging = Staging::new(self.study.output)?;
@@ -190,7 +198,7 @@ impl<'a> Regression<'a> {
         let volumes = self.measured()?;
         let labels = self.labels(&volumes)?;
         clock.lap("volumes");
-        let prepared = self.study.prepare(device, &printer, &mut clock)?;
+        let prepared = self.study.prepare(team, &printer, &mut clock, None)?.0;
         let observed = self.observations(&prepared.entries, &volumes);
         let mut made = Vec::new();
         for (i, at) in self.at.iter().enumerate() {
@@ -207,7 +215,7 @@ impl<'a> Regression<'a> {
                     effective_number(&weights)
                 ),
             );
-            made.push(self.one(device, &prepared, at, &weights, &printer, &mut staging)?);
+            made.push(self.one(team, &prepared, at, &weights, &printer, &mut staging)?);
             clock.lap("register");
         }
         printer.finish();
@@ -297,7 +305,7 @@ impl<'a> Regression<'a> {
     /// Builds the atlas at a value and writes its images.
     fn one<D: Device>(
         &self,
-        device: &D,
+        team: &Team<D>,
         prepared: &Prepared,
         at: &At,
         weights: &[f64],
@@ -305,10 +313,12 @@ impl<'a> Regression<'a> {
         staging: &mut Staging,
     ) -> Result<Made, Failure> {
         let mut gathered = Gathered::default();
+        let device = &team.devices()[0];
         let mut found =
             |number: usize, found| gathered.take(device, prepared, number, weights[number], found);
-        let options = &self.study.options;
-        let atlas = weighted_atlas(device, prepared, options, weights, printer, &mut found)?;
+        let planned = |plans: &[MemoryPlan]| self.study.say_plans(printer, plans);
+        let building = self.study.building(printer, &planned);
+        let atlas = weighted_atlas(team, prepared, &building, weights, &mut found)?;
         let labels = most_weight(&gathered.after, &gathered.weights);
         write(staging, &at.folder(), &atlas, labels.as_ref())?;
 
@@ -402,7 +412,7 @@ fn verdict(column: &str, atlases: &[ValueRecord]) -> Verdict {
         if atlas.effective_number < FEW_SUBJECTS {
             remarks.push(format!(
                 "{column} {}: the effective number of subjects is {:.1}, so that this atlas shows some \
-                 persons more than the population; use a larger --bandwidth or more subjects near {}",
+                 subjects more than the population; use a larger --bandwidth or more subjects near {}",
                 atlas.at, atlas.effective_number, atlas.at
             ));
         }

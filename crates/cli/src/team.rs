@@ -1,0 +1,101 @@
+//! The devices of this process together with those of the others that it was started with.
+
+use crate::args::RunArgs;
+use crate::device::{Auto, Machine, from_environment};
+use crate::failure::Failure;
+use crate::ranks;
+use voxalign_compute::comm::{Communicator, Team};
+use voxalign_compute::cpu::Cpu;
+use voxalign_compute::cuda::{self, Cuda};
+use voxalign_compute::select::{AnyDevice, DeviceChoice};
+
+/// The devices of all processes, of one kind.
+pub(crate) enum AnyTeam {
+    Cpu(Team<Cpu>),
+    Cuda(Team<Cuda>),
+}
+
+/// Evaluates an expression with the team bound to a name.
+macro_rules! on_team {
+    ($team:expr, |$name:ident| $body:expr) => {
+        match $team {
+            $crate::team::AnyTeam::Cpu($name) => $body,
+            $crate::team::AnyTeam::Cuda($name) => $body,
+        }
+    };
+}
+pub(crate) use on_team;
+
+/// The processes of this machine.
+struct Neighbours {
+    /// The place of this one among them.
+    place: usize,
+    count: usize,
+}
+
+/// The processes that run on the machine of this one.
+fn neighbours(world: &Communicator) -> Result<Neighbours, Failure> {
+    // The name of a rank ends with that of its machine.
+    let names = world.all_gather(world.name().as_bytes())?;
+    let own = &names[world.rank()];
+    let same = |names: &[Vec<u8>]| names.iter().filter(|n| *n == own).count();
+    Ok(Neighbours { place: same(&names[..world.rank()]), count: same(&names) })
+}
+
+/// Starts the device of a process, and all other GPUs that it is to use: those of the machine, shared
+/// among its processes, unless one was named or fewer are asked for.
+pub(crate) fn start(run: &RunArgs, gpus: Option<usize>) -> Result<(Machine, AnyTeam), Failure> {
+    let world = ranks::world()?;
+    let own = neighbours(world)?;
+    let threads = run.threads.or_else(|| {
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        (own.count > 1).then(|| (all / own.count).max(1))
+    });
+    let machine = world.agree(Machine::start(run.device, Auto::Gpu, threads))?;
+    machine.explain(run.talk());
+    let team = match &machine.device {
+        AnyDevice::Cpu(cpu) => {
+            let refused = match gpus {
+                Some(_) => Err(Failure::input(
+                    "--gpus is for GPUs, and the CPU computes; leave it out, or give --device cuda",
+                )),
+                None => Ok(()),
+            };
+            world.agree(refused)?;
+            AnyTeam::Cpu(Team::new(vec![cpu.clone()], world.clone())?)
+        }
+        AnyDevice::Cuda(first) => {
+            let named = match run.device {
+                Some(choice) => Some(choice),
+                None => from_environment()?,
+            };
+            let one = matches!(named, Some(DeviceChoice::Cuda(Some(_))));
+            let found = if one { Ok(vec![first.clone()]) } else { all_gpus(first, &own, gpus) };
+            AnyTeam::Cuda(Team::new(world.agree(found)?, world.clone())?)
+        }
+    };
+    Ok((machine, team))
+}
+
+/// The GPUs of this process.
+fn all_gpus(first: &Cuda, own: &Neighbours, most: Option<usize>) -> Result<Vec<Cuda>, Failure> {
+    let count = cuda::gpu_count()?;
+    let mut numbers: Vec<usize> = (0..count).filter(|g| g % own.count == own.place).collect();
+    if numbers.is_empty() {
+        numbers.push(own.place % count);
+    }
+    if let Some(most) = most {
+        if most > numbers.len() {
+            return Err(Failure::input(format!(
+                "--gpus {most}: this process has {} of the {count} GPUs of its machine",
+                numbers.len()
+            )));
+        }
+        numbers.truncate(most);
+    }
+    let started = first.info().map(|i| i.ordinal);
+    let open = |&n: &usize| {
+        if Some(n) == started { Ok(first.clone()) } else { Cuda::new(n).map_err(Failure::from) }
+    };
+    numbers.iter().map(open).collect()
+}

@@ -1,0 +1,634 @@
+//! The subjects of an atlas that one device works on.
+
+use super::away::{Away, Chest, DevicePack, HostPack};
+use super::matching::{Buffers, Matching, Template};
+use super::memory::{Level, MemoryPlan, SLOTS};
+use super::prepare::{Prepared, prepared, whole};
+use super::source::{Images, Source};
+use crate::error::{PopulationError, Result};
+use crate::stream::{Engine, Listener, Model, Pipeline, Ring, Stage, Trace, Turn};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use voxalign_compute::ops::elementwise::{param, x};
+use voxalign_compute::{Device, Queue};
+use voxalign_image::{Affine, Grid};
+use voxalign_register::diffeo::channel::{Moved, PendingEnergy, coarser, factors_for};
+use voxalign_register::diffeo::greedy::finest;
+use voxalign_register::diffeo::multiscale::Scale;
+
+/// Units of a value 1 in sums over images, and of a displacement of one voxel: the sums have room for
+/// four million of them, and are exact to 12 digits.
+pub(super) const UNIT: f64 = (1u64 << 40) as f64;
+
+/// Threads that read images.
+const READERS: usize = 2;
+
+/// A subject.
+pub(super) struct Member<D: Device, S> {
+    /// Its number among those of the source.
+    pub(super) index: usize,
+    /// Its part of the sum of all weights.
+    pub(super) weight: f64,
+    pub(super) affine: Affine,
+    /// What messages call it.
+    pub(super) file: PathBuf,
+    /// None before the first scale, and at the end.
+    pub(super) state: Option<S>,
+    /// Its images at full resolution, where they stay on the device.
+    whole: Option<Prepared<D>>,
+    /// What counts of its images at the scale, where that is not all: its mask, and where a field of view
+    /// that ends within tissue shows something.
+    mask: Option<Moved<D>>,
+    /// The images on the grid of the template, where they are now and if they stay on the device.
+    warped: Vec<D::Buffer<f32>>,
+    /// What their voxels count there.
+    weights: Option<D::Buffer<f32>>,
+    /// At the end: the first image after the deformation, and after the affine map alone.
+    pub(super) done: Vec<D::Buffer<f32>>,
+}
+
+impl<D: Device, S> Member<D, S> {
+    /// Its images at full resolution, which stay on the device no longer.
+    pub(super) fn take_whole(&mut self) -> Option<Prepared<D>> {
+        self.whole.take()
+    }
+
+    /// Ends its iterations: what is left are images.
+    pub(super) fn end(&mut self, done: Vec<D::Buffer<f32>>) {
+        (self.state, self.mask, self.weights) = (None, None, None);
+        self.warped.clear();
+        self.done = done;
+    }
+
+    fn buffers<'s, M: Matching<D, State = S>>(&'s mut self, matching: &M) -> Buffers<'s, D> {
+        let mut all = match &mut self.state {
+            Some(state) => matching.buffers(state),
+            None => Buffers { changing: self.done.iter_mut().collect(), fixed: Vec::new() },
+        };
+        all.fixed.extend(self.mask.iter_mut().map(|m| &mut m.image.values));
+        all
+    }
+
+    /// Exchanges its buffers with those of a pack; what the one has more than the other stays there.
+    fn exchange<M: Matching<D, State = S>>(&mut self, matching: &M, pack: &mut DevicePack<D>) {
+        let Buffers { changing, fixed } = self.buffers(matching);
+        for (own, other) in changing.into_iter().zip(&mut pack.changing) {
+            std::mem::swap(own, other);
+        }
+        for (own, other) in fixed.into_iter().zip(&mut pack.fixed) {
+            std::mem::swap(own, other);
+        }
+    }
+
+    /// Puts all of its buffers into a pack; what the pack had goes back in their place.
+    fn leave<M: Matching<D, State = S>>(
+        &mut self,
+        device: &D,
+        matching: &M,
+        pack: &mut DevicePack<D>,
+    ) -> Result<()> {
+        let Buffers { changing, fixed } = self.buffers(matching);
+        for (own, pack) in [(changing, &mut pack.changing), (fixed, &mut pack.fixed)] {
+            pack.truncate(own.len());
+            while pack.len() < own.len() {
+                pack.push(device.alloc(0)?);
+            }
+            for (own, other) in own.into_iter().zip(pack) {
+                std::mem::swap(own, other);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the subjects of a device share.
+pub(super) struct Core<D: Device, M> {
+    pub(super) device: D,
+    /// The grid of the atlas.
+    pub(super) grid: Grid,
+    pub(super) matching: M,
+    pub(super) template: Template<D>,
+    channels: usize,
+    plan: MemoryPlan,
+    /// The length of voxels at the scale, mm.
+    target: f64,
+    /// Where subjects are warped to that keep no warped images.
+    spare: Vec<D::Buffer<f32>>,
+    pub(super) sums: Vec<D::Buffer<i64>>,
+    /// Sums of what voxels count, one where that is not the same everywhere.
+    pub(super) counted: Vec<D::Buffer<i64>>,
+    /// Units of the subjects that count everywhere.
+    pub(super) everywhere: i64,
+    /// At the end: the mean after the affine maps alone, one image a channel.
+    pub(super) affine_mean: Vec<D::Buffer<f32>>,
+}
+
+/// What is done with each subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Visit {
+    /// Whether its images are read for it.
+    pub(super) load: bool,
+    pub(super) changes: Changes,
+}
+
+/// What a visit changes of subjects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Changes {
+    Nothing,
+    /// What steps change.
+    Usual,
+    All,
+}
+
+/// A device and its subjects.
+pub(super) struct Crew<'a, D: Device, M: Matching<D>> {
+    pub(super) core: Core<D, M>,
+    pub(super) members: Vec<Member<D, M::State>>,
+    /// For each subject that is not on the device where it is.
+    away: Vec<Option<Mutex<Away>>>,
+    source: &'a dyn Source,
+    base: D,
+    streams: Option<Streams<D>>,
+    /// What ran when at the last visit of subjects that are streamed.
+    pub(super) trace: Option<Trace>,
+}
+
+/// What a crew is to work on.
+pub(super) struct Post<'p, 'a> {
+    /// The grid of the atlas.
+    pub(super) grid: &'p Grid,
+    pub(super) source: &'a dyn Source,
+    /// Its subjects.
+    pub(super) range: std::ops::Range<usize>,
+    /// The parts of all subjects of the sum of all weights.
+    pub(super) weights: &'p [f64],
+    pub(super) channels: usize,
+    pub(super) plan: MemoryPlan,
+    /// The folder for subjects on disk.
+    pub(super) scratch: &'p Path,
+}
+
+/// Queues of work of their own, where subjects are streamed.
+struct Streams<D: Device> {
+    steps: Arc<Queue<D>>,
+    upload: Queue<D>,
+    download: Queue<D>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
+    /// Subjects of which nothing is read yet.
+    pub(super) fn new(device: &D, post: &Post<'_, 'a>, matching: M) -> Result<Self> {
+        let &Post { grid, source, weights, channels, plan, scratch, .. } = post;
+        let member = |index: usize| Member {
+            index,
+            weight: weights[index],
+            affine: source.subjects()[index].affine,
+            file: source.label(index),
+            state: None,
+            whole: None,
+            mask: None,
+            warped: Vec::new(),
+            weights: None,
+            done: Vec::new(),
+        };
+        let members: Vec<_> = post.range.clone().map(member).collect();
+        let away = |(place, member): (usize, &Member<D, M::State>)| {
+            (place >= plan.resident).then(|| {
+                Mutex::new(match plan.level {
+                    Level::Host => Away::Host(HostPack::default()),
+                    Level::Disk => Away::Disk(Chest::new(scratch, member.index)),
+                })
+            })
+        };
+        let away = members.iter().enumerate().map(away).collect();
+        let streams = match plan.in_core() {
+            true => None,
+            false => Some(Streams {
+                steps: Arc::new(device.lasting_queue()?),
+                upload: device.queue()?,
+                download: device.queue()?,
+            }),
+        };
+        let own = match &streams {
+            Some(streams) => streams.steps.run(|d| Ok::<_, PopulationError>(d.clone()))?,
+            None => device.clone(),
+        };
+        let core = Core {
+            device: own,
+            grid: grid.clone(),
+            matching,
+            template: Template { grid: grid.clone(), channels: Vec::new() },
+            channels,
+            plan,
+            target: finest(grid),
+            spare: Vec::new(),
+            sums: Vec::new(),
+            counted: Vec::new(),
+            everywhere: 0,
+            affine_mean: Vec::new(),
+        };
+        let (base, trace) = (device.clone(), None);
+        Ok(Self { core, members, away, source, base, streams, trace })
+    }
+
+    /// Does some work with what the subjects share.
+    pub(super) fn turn<R>(&mut self, work: impl FnOnce(&mut Core<D, M>) -> Result<R>) -> Result<R> {
+        match self.streams.as_ref().map(|s| Arc::clone(&s.steps)) {
+            Some(queue) => queue.run(|_| work(&mut self.core)),
+            None => work(&mut self.core),
+        }
+    }
+
+    /// Does some work with each subject: first with those that are on the device, then with those that are
+    /// brought there one after the other, while the next ones come and the last ones go.
+    pub(super) fn visit(
+        &mut self,
+        visit: Visit,
+        listener: &dyn Listener,
+        mut work: impl FnMut(&mut Core<D, M>, &mut Member<D, M::State>, Option<Images>) -> Result<()>
+        + Send,
+    ) -> Result<()> {
+        let comes = |crew: &Self, m: usize| {
+            crew.away[m].is_some() || (visit.load && crew.members[m].whole.is_none())
+        };
+        let (items, here): (Vec<usize>, Vec<usize>) =
+            (0..self.members.len()).partition(|&m| comes(self, m));
+        if !here.is_empty() {
+            let queue = self.streams.as_ref().map(|s| Arc::clone(&s.steps));
+            let mut all = || {
+                for &m in &here {
+                    if listener.stop() {
+                        return Err(PopulationError::Stopped);
+                    }
+                    work(&mut self.core, &mut self.members[m], None)?;
+                }
+                Ok(())
+            };
+            match queue {
+                Some(queue) => queue.run(|_| all())?,
+                None => all()?,
+            }
+        }
+        if !items.is_empty() {
+            self.stream(visit, &items, listener, work)?;
+        }
+        Ok(())
+    }
+
+    fn stream(
+        &mut self,
+        visit: Visit,
+        items: &[usize],
+        listener: &dyn Listener,
+        work: impl FnMut(&mut Core<D, M>, &mut Member<D, M::State>, Option<Images>) -> Result<()> + Send,
+    ) -> Result<()> {
+        let (base, source, away, streams) = (&self.base, self.source, &self.away, &self.streams);
+        let subjects: Vec<usize> = self.members.iter().map(|m| m.index).collect();
+        let kept: Vec<bool> = self.members.iter().map(|m| m.whole.is_some()).collect();
+        let (all, any) = (visit.changes == Changes::All, visit.changes != Changes::Nothing);
+        let arrivals = READERS + 1;
+        let loaded: Vec<Mutex<Option<Images>>> = (0..arrivals).map(|_| Mutex::default()).collect();
+        let arriving: Vec<Mutex<HostPack>> = (0..arrivals).map(|_| Mutex::default()).collect();
+        let slots: Vec<Mutex<DevicePack<D>>> = (0..SLOTS).map(|_| Mutex::default()).collect();
+        let leaving: Vec<Mutex<HostPack>> = (0..2).map(|_| Mutex::default()).collect();
+        let state = Mutex::new((&mut self.core, &mut self.members, work));
+        let on = |queue: fn(&Streams<D>) -> &Queue<D>, work: &mut dyn FnMut(&D) -> Result<()>| {
+            match streams {
+                Some(streams) => queue(streams).run(|d| work(d)),
+                None => work(base),
+            }
+        };
+
+        let read = |t: Turn| {
+            let m = items[t.item];
+            if visit.load && !kept[m] {
+                *lock(&loaded[t.item % arrivals]) = Some(source.load(subjects[m])?);
+            }
+            if let Some(away) = &away[m]
+                && let Away::Disk(chest) = &*lock(away)
+            {
+                chest.read(base, &mut lock(&arriving[t.item % arrivals]))?;
+            }
+            Ok(())
+        };
+        let upload = |t: Turn| {
+            let Some(away) = &away[items[t.item]] else { return Ok(()) };
+            let mut to = lock(&slots[t.item % SLOTS]);
+            match &*lock(away) {
+                Away::Host(from) => {
+                    from.room(base, &mut to)?;
+                    on(|s| &s.upload, &mut |d| from.upload(d, &mut to))
+                }
+                Away::Disk(_) => {
+                    let mut from = lock(&arriving[t.item % arrivals]);
+                    from.room(base, &mut to)?;
+                    on(|s| &s.upload, &mut |d| from.hand_over(d, &mut to))
+                }
+            }
+        };
+        let execute = |t: Turn| {
+            let m = items[t.item];
+            let mut images = lock(&loaded[t.item % arrivals]).take();
+            let mut slot = lock(&slots[t.item % SLOTS]);
+            let (core, members, work) = &mut *lock(&state);
+            let member = &mut members[m];
+            let mut all = || {
+                if away[m].is_some() {
+                    member.exchange(&core.matching, &mut slot);
+                }
+                let done = work(core, member, images.take());
+                if away[m].is_some() {
+                    member.leave(&core.device, &core.matching, &mut slot)?;
+                }
+                done
+            };
+            match streams {
+                Some(streams) => streams.steps.run(|_| all()),
+                None => all(),
+            }
+        };
+        let download = |t: Turn| {
+            let Some(away) = away[items[t.item]].as_ref().filter(|_| any) else { return Ok(()) };
+            let mut from = lock(&slots[t.item % SLOTS]);
+            let mut place = lock(away);
+            let mut buffers = lock(&leaving[t.item % leaving.len()]);
+            let to = match &mut *place {
+                Away::Host(to) => to,
+                Away::Disk(_) => &mut *buffers,
+            };
+            to.fit_to(base, &from, all)?;
+            on(|s| &s.download, &mut |d| to.hand_back(d, &mut from, all))
+        };
+        let write = |t: Turn| {
+            let Some(away) = away[items[t.item]].as_ref().filter(|_| any) else { return Ok(()) };
+            match &mut *lock(away) {
+                Away::Host(_) => Ok(()),
+                Away::Disk(chest) => chest.write(&lock(&leaving[t.item % leaving.len()]), all),
+            }
+        };
+        let ring = |first, last, size| Ring { first, last, size, keep: 0 };
+        let stages = vec![
+            Stage::new("read", Engine::Reader, read).with_workers(READERS),
+            Stage::new("upload", Engine::Upload, upload),
+            Stage::new("execute", Engine::Compute, execute),
+            Stage::new("download", Engine::Download, download),
+            Stage::new("write", Engine::Writer, write),
+        ];
+        let rings = vec![ring(0, 2, arrivals), ring(1, 3, SLOTS), ring(3, 4, leaving.len())];
+        let pipeline = Pipeline::new(stages, rings)?;
+        let trace = pipeline.run(0..items.len(), Model::default(), listener)?;
+        drop(pipeline);
+        self.trace = (!self.core.plan.in_core()).then_some(trace);
+        Ok(())
+    }
+
+    /// Brings everything to a scale.
+    pub(super) fn bring(&mut self, scale: &Scale, listener: &dyn Listener) -> Result<()> {
+        self.turn(|core| core.go_to_scale(scale))?;
+        // Of a subject that is streamed the buffers at the scale before are needed once more.
+        let visit = Visit { load: true, changes: Changes::All };
+        let resident = self.core.plan.resident;
+        let first = self.members.first().map_or(0, |m| m.index);
+        self.visit(visit, listener, |core, member, images| {
+            let prepared = match (member.whole.take(), images) {
+                (Some(prepared), _) => prepared,
+                (None, Some(images)) => core.prepare(&images, &member.file)?,
+                (None, None) => return Err(missing(&member.file)),
+            };
+            core.refine(&prepared, member)?;
+            let keeps = core.plan.keeps_warped && member.index - first < resident;
+            member.warped =
+                if keeps && core.matching.needs_warped() { core.images()? } else { Vec::new() };
+            if core.plan.keeps_images {
+                member.whole = Some(prepared);
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads the images that stay on the device.
+    pub(super) fn load(&mut self, listener: &dyn Listener) -> Result<()> {
+        if !self.core.plan.keeps_images {
+            return Ok(());
+        }
+        let visit = Visit { load: true, changes: Changes::Nothing };
+        self.visit(visit, listener, |core, member, images| {
+            if let Some(images) = images {
+                member.whole = Some(core.prepare(&images, &member.file)?);
+            }
+            Ok(())
+        })
+    }
+
+    /// Where the subjects are.
+    pub(super) fn plan(&self) -> MemoryPlan {
+        self.core.plan
+    }
+
+    /// Where their images come from.
+    pub(super) fn source(&self) -> &'a dyn Source {
+        self.source
+    }
+
+    /// Whether any subject has voxels that do not count.
+    pub(super) fn is_masked(&self) -> bool {
+        self.members.iter().any(|m| m.mask.is_some())
+    }
+}
+
+/// The error of images that were to be read and are not there.
+pub(super) fn missing(file: &Path) -> PopulationError {
+    PopulationError::Input { file: file.to_owned(), what: "its images were not read".to_owned() }
+}
+
+impl<D: Device, M: Matching<D>> Core<D, M> {
+    /// Images of the template's grid, one a channel.
+    fn images(&self) -> Result<Vec<D::Buffer<f32>>> {
+        (0..self.channels).map(|_| Ok(self.device.alloc(self.template.grid.len())?)).collect()
+    }
+
+    fn go_to_scale(&mut self, scale: &Scale) -> Result<()> {
+        self.target = finest(&self.grid) * scale.factor as f64;
+        let grid = coarser(&self.grid, factors_for(&self.grid, self.target))?;
+        self.spare.clear();
+        self.template = Template { grid: grid.clone(), channels: Vec::new() };
+        self.matching.to_scale(&self.device, scale, &grid)?;
+        self.spare = self.images()?;
+        Ok(())
+    }
+
+    /// The images of a subject as they are worked on.
+    pub(super) fn prepare(&self, images: &Images, file: &Path) -> Result<Prepared<D>> {
+        let wrong = |what: String| PopulationError::Input { file: file.to_owned(), what };
+        let (found, count) = (images.channels.len(), self.channels);
+        if found != count || count == 0 {
+            return Err(wrong(format!("it has {found} channels, the first subject {count}")));
+        }
+        if images.mask.is_some() && !self.matching.takes_masks() {
+            return Err(wrong(
+                "the model symmetric takes no masks of subjects; use greedy or lddmm".to_owned(),
+            ));
+        }
+        prepared(&self.device, images, file)
+    }
+
+    fn refine(&mut self, prepared: &Prepared<D>, member: &mut Member<D, M::State>) -> Result<()> {
+        let device = &self.device;
+        if member.state.is_none() {
+            member.state = Some(self.matching.begin(device, member.affine)?);
+        }
+        let Some(state) = &mut member.state else { return Ok(()) };
+        let at = prepared.images.iter().map(|image| Ok(image.at(device, self.target)?));
+        self.matching.refine(device, at.collect::<Result<Vec<_>>>()?, state)?;
+        (member.mask, member.weights) = (None, None);
+        if let Some(mask) = &prepared.mask {
+            let (mask, grid) = (mask.at(device, self.target)?, &self.template.grid);
+            member.mask = Some(Moved::without_values(device, mask, grid, &member.affine)?);
+        }
+        Ok(())
+    }
+
+    /// Begins a new average.
+    pub(super) fn clear(&mut self, masked: bool) -> Result<()> {
+        let n = self.template.grid.len();
+        self.sums.clear();
+        for _ in 0..self.channels {
+            self.sums.push(self.device.alloc(n)?);
+        }
+        self.counted.clear();
+        if masked {
+            self.counted.push(self.device.alloc(n)?);
+        }
+        self.everywhere = 0;
+        Ok(())
+    }
+
+    /// Adds images of a subject, on the grid of the template, to the average.
+    pub(super) fn add(
+        &mut self,
+        images: &[D::Buffer<f32>],
+        weights: Option<&D::Buffer<f32>>,
+        weight: f64,
+    ) -> Result<()> {
+        let (device, factor) = (&self.device, weight * UNIT);
+        for (image, sums) in images.iter().zip(&mut self.sums) {
+            match weights {
+                None => device.add_fixed(image, factor, sums)?,
+                Some(weights) => {
+                    let mut seen = device.alloc::<f32>(self.template.grid.len())?;
+                    device.eval(&(x(0) * x(1)), &[image, weights], &[], None, &mut seen)?;
+                    device.add_fixed(&seen, factor, sums)?;
+                }
+            }
+        }
+        match (self.counted.first_mut(), weights) {
+            (Some(counted), Some(weights)) => device.add_fixed(weights, factor, counted)?,
+            (Some(_), None) => self.everywhere += factor.round_ties_even() as i64,
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    /// Makes the average the template, once the sums are those of all subjects.
+    pub(super) fn average(&mut self) -> Result<()> {
+        let (device, n) = (&self.device, self.template.grid.len());
+        self.template.channels.clear();
+        for sums in &self.sums {
+            let mut mean = device.alloc::<f32>(n)?;
+            device.fixed_to_float(sums, 1.0 / UNIT, &mut mean)?;
+            if let Some(counted) = self.counted.first() {
+                let mut count = device.alloc::<f32>(n)?;
+                device.fixed_to_float(counted, 1.0 / UNIT, &mut count)?;
+                // What nobody shows is background.
+                let mean_of_those = x(0) / (x(1) + param(0)).max(1e-6);
+                let everywhere = (self.everywhere as f64 / UNIT) as f32;
+                device.eval_in_place(&mean_of_those, &mut mean, &[&count], &[everywhere], None)?;
+            }
+            self.template.channels.push(mean);
+        }
+        Ok(())
+    }
+
+    /// Where a subject is warped to: its own images, or those that all share.
+    fn take_room(&mut self, member: &mut Member<D, M::State>) -> Vec<D::Buffer<f32>> {
+        let own = if member.warped.is_empty() { &mut self.spare } else { &mut member.warped };
+        std::mem::take(own)
+    }
+
+    fn put_back(
+        &mut self,
+        member: &mut Member<D, M::State>,
+        warped: Vec<D::Buffer<f32>>,
+        weights: Option<D::Buffer<f32>>,
+    ) {
+        if self.spare.is_empty() {
+            self.spare = warped;
+            member.weights = None;
+        } else {
+            member.warped = warped;
+            member.weights = weights;
+        }
+    }
+
+    /// Warps a subject to where it is now.
+    fn warp(
+        &mut self,
+        member: &mut Member<D, M::State>,
+        out: &mut [D::Buffer<f32>],
+    ) -> Result<Option<D::Buffer<f32>>> {
+        let Some(state) = &mut member.state else { return Ok(None) };
+        self.matching.warp(&self.device, state, out)?;
+        let Some(mask) = &member.mask else { return Ok(None) };
+        let dims = self.template.grid.dims();
+        let mut weights = self.device.alloc::<f32>(self.template.grid.len())?;
+        self.matching.warp_along(&self.device, state, mask, dims, &mut weights)?;
+        whole(&self.device, &mut weights)?;
+        Ok(Some(weights))
+    }
+
+    /// Warps a subject to where it is now, and adds it to the average.
+    pub(super) fn place(&mut self, member: &mut Member<D, M::State>) -> Result<()> {
+        let mut warped = self.take_room(member);
+        let weights = self.warp(member, &mut warped)?;
+        self.add(&warped, weights.as_ref(), member.weight)?;
+        self.put_back(member, warped, weights);
+        Ok(())
+    }
+
+    /// Warps a subject to where it is now, where its warped images are kept.
+    pub(super) fn warp_again(&mut self, member: &mut Member<D, M::State>) -> Result<()> {
+        if member.warped.is_empty() {
+            return Ok(());
+        }
+        let mut warped = self.take_room(member);
+        let weights = self.warp(member, &mut warped)?;
+        self.put_back(member, warped, weights);
+        Ok(())
+    }
+
+    /// Makes a step of a subject towards the template, and adds it to the average where it is then.
+    pub(super) fn step(&mut self, member: &mut Member<D, M::State>) -> Result<PendingEnergy<D>> {
+        let keeps = !member.warped.is_empty();
+        let mut warped = self.take_room(member);
+        let needs = self.matching.needs_warped() || member.mask.is_some();
+        let mut weights = match keeps {
+            true => member.weights.take(),
+            false if needs => self.warp(member, &mut warped)?,
+            false => None,
+        };
+        let Some(state) = &mut member.state else { return Err(missing(&member.file)) };
+        let (device, template) = (&self.device, &self.template);
+        let energy = self.matching.step(device, template, &warped, weights.as_ref(), state)?;
+        weights = {
+            drop(weights);
+            self.warp(member, &mut warped)?
+        };
+        self.add(&warped, weights.as_ref(), member.weight)?;
+        self.put_back(member, warped, weights);
+        Ok(energy)
+    }
+}

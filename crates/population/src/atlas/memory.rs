@@ -1,0 +1,158 @@
+//! Where the subjects of an atlas are between their turns: on the device, in the memory of the host, or on
+//! disk.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// What memory an atlas may take.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MemoryOptions {
+    /// Bytes of each device; by default nine tenths of what is free.
+    pub device: Option<u64>,
+    /// Bytes of the host for subjects that are not on the device; by default six tenths of what is free.
+    pub host: Option<u64>,
+    /// The folder for subjects that neither has room for; by default that of temporary files.
+    pub scratch: Option<PathBuf>,
+}
+
+/// Where subjects are that a device has no room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// In the memory of the host, page-locked for a GPU.
+    Host,
+    /// In files.
+    Disk,
+}
+
+/// Where the subjects of one device are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryPlan {
+    /// How many subjects the device works on.
+    pub subjects: usize,
+    /// How many of them stay on it; the others are streamed at every iteration.
+    pub resident: usize,
+    /// Where the others are.
+    pub level: Level,
+    /// Whether images at full resolution stay on the device, so that they are read once only.
+    pub keeps_images: bool,
+    /// Whether warped images stay on the device from one iteration to the next.
+    pub keeps_warped: bool,
+    /// Bytes of the device, roughly.
+    pub device_bytes: u64,
+    /// Bytes of the subjects that are not on it.
+    pub away_bytes: u64,
+}
+
+/// What the subjects of a device need, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Needs {
+    pub(super) subjects: usize,
+    /// Of each subject, what has to be there during its step.
+    pub(super) each: u64,
+    /// Its warped images.
+    pub(super) warped: u64,
+    /// Its images at full resolution.
+    pub(super) images: u64,
+    /// What all share.
+    pub(super) shared: u64,
+}
+
+/// Subjects on their way to the device and back, while one is worked on.
+pub(super) const SLOTS: usize = 3;
+
+impl MemoryPlan {
+    /// The best that fits into so many bytes of the device and of the host, where these are known.
+    pub(super) fn new(needs: &Needs, device: Option<u64>, host: Option<u64>) -> Self {
+        let count = needs.subjects as u64;
+        let mut plan = Self {
+            subjects: needs.subjects,
+            resident: needs.subjects,
+            level: Level::Host,
+            keeps_images: true,
+            keeps_warped: true,
+            device_bytes: count * (needs.each + needs.warped + needs.images) + needs.shared,
+            away_bytes: 0,
+        };
+        let Some(device) = device.filter(|device| *device < plan.device_bytes) else { return plan };
+        plan.keeps_images = false;
+        plan.device_bytes -= count * needs.images;
+        if plan.device_bytes <= device {
+            return plan;
+        }
+        plan.keeps_warped = false;
+        plan.device_bytes -= count * needs.warped;
+        if plan.device_bytes <= device {
+            return plan;
+        }
+        let slots = needs.shared + SLOTS as u64 * needs.each;
+        plan.resident = (device.saturating_sub(slots) / needs.each.max(1)).min(count) as usize;
+        plan.device_bytes = slots + plan.resident as u64 * needs.each;
+        plan.away_bytes = (count - plan.resident as u64) * needs.each;
+        if host.is_some_and(|host| host < plan.away_bytes) {
+            plan.level = Level::Disk;
+        }
+        plan
+    }
+
+    /// Whether all subjects stay on the device.
+    #[must_use]
+    pub fn in_core(&self) -> bool {
+        self.resident == self.subjects
+    }
+}
+
+impl fmt::Display for MemoryPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+        if self.in_core() {
+            return write!(
+                f,
+                "all {} subjects stay on the device ({:.1} GiB)",
+                self.subjects,
+                gib(self.device_bytes)
+            );
+        }
+        let level = match self.level {
+            Level::Host => "the memory of the host",
+            Level::Disk => "disk",
+        };
+        write!(
+            f,
+            "{} of {} subjects stay on the device ({:.1} GiB with what all share), {} are streamed from \
+             {level} at every iteration ({:.1} GiB)",
+            self.resident,
+            self.subjects,
+            gib(self.device_bytes),
+            self.subjects - self.resident,
+            gib(self.away_bytes)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEEDS: Needs = Needs { subjects: 10, each: 100, warped: 20, images: 30, shared: 500 };
+
+    #[test]
+    fn what_fits_is_kept() {
+        let plan = |device, host| MemoryPlan::new(&NEEDS, device, host);
+        assert!(plan(None, None).in_core() && plan(None, None).keeps_images);
+        assert_eq!(plan(Some(2000), None), plan(None, None));
+        let tight = plan(Some(1999), None);
+        assert!(tight.in_core() && !tight.keeps_images && tight.keeps_warped);
+        let tight = plan(Some(1699), None);
+        assert!(tight.in_core() && !tight.keeps_warped);
+        let streamed = plan(Some(1499), None);
+        assert_eq!((streamed.resident, streamed.level), (6, Level::Host));
+        assert_eq!((streamed.device_bytes, streamed.away_bytes), (1400, 400));
+        assert_eq!(plan(Some(1499), Some(400)).level, Level::Host);
+        assert_eq!(plan(Some(1499), Some(399)).level, Level::Disk);
+        // What all share has to fit; where it does not, the device says so.
+        assert_eq!(plan(Some(10), None).resident, 0);
+        assert!(plan(Some(10), None).to_string().starts_with("0 of 10 subjects stay"));
+    }
+}

@@ -1,0 +1,102 @@
+//! Images of subjects as they are worked on: calibrated, on the device.
+
+use super::source::Images;
+use crate::error::{PopulationError, Result};
+use voxalign_compute::Device;
+use voxalign_compute::ops::elementwise::x;
+use voxalign_compute::ops::reduce::Reduction;
+use voxalign_image::{Affine, Grid};
+use voxalign_register::RegisterError;
+use voxalign_register::diffeo::calibrated;
+use voxalign_register::diffeo::channel::{DeviceImage, Moved};
+use voxalign_register::diffeo::greedy::finest;
+
+/// The images of a subject at full resolution.
+pub(super) struct Prepared<D: Device> {
+    pub(super) images: Vec<DeviceImage<D>>,
+    /// What counts of them, where that is not all: its mask, and where a field of view that ends within
+    /// tissue shows something.
+    pub(super) mask: Option<DeviceImage<D>>,
+}
+
+/// Calibrates the images of a subject; `file` is for errors.
+pub(super) fn prepared<D: Device>(
+    device: &D,
+    loaded: &Images,
+    file: &std::path::Path,
+) -> Result<Prepared<D>> {
+    let images = calibrated_channels(device, loaded, file)?;
+    let mut mask = match &loaded.mask {
+        Some(mask) => Some(mask_on(device, mask, &loaded.channels[0], file)?),
+        None => None,
+    };
+    if mask.is_none() && images.iter().any(|i| i.open) {
+        let ones = vec![1.0; images[0].grid.len()];
+        let (grid, values) = (images[0].grid.clone(), device.upload_vec(ones)?);
+        mask = Some(DeviceImage { grid, values, outside: 0.0, open: false });
+    }
+    Ok(Prepared { images, mask })
+}
+
+/// The images of a subject at full resolution, calibrated; `file` is for errors.
+fn calibrated_channels<D: Device>(
+    device: &D,
+    images: &Images,
+    file: &std::path::Path,
+) -> Result<Vec<DeviceImage<D>>> {
+    let on = |volume: &std::sync::Arc<voxalign_image::Volume<f32>>| {
+        calibrated(device, "subject's", volume).map_err(|e| of_file(e, file))
+    };
+    images.channels.iter().map(on).collect()
+}
+
+/// An image on a grid, after a displacement of that grid and an affine map.
+pub(super) fn onto<D: Device>(
+    device: &D,
+    image: &DeviceImage<D>,
+    grid: &Grid,
+    affine: &Affine,
+    field: &D::Buffer<f32>,
+) -> Result<D::Buffer<f32>> {
+    let image = image.at(device, finest(grid))?;
+    let moved = Moved::without_values(device, image, grid, affine)?;
+    let mut out = device.alloc::<f32>(grid.len())?;
+    moved.warp_to(device, field, grid.dims(), &mut out)?;
+    Ok(out)
+}
+
+/// An error of an image, with its file.
+pub(super) fn of_file(error: RegisterError, file: &std::path::Path) -> PopulationError {
+    match error {
+        RegisterError::Compute(error) => error.into(),
+        other => PopulationError::Input { file: file.to_owned(), what: other.to_string() },
+    }
+}
+
+/// A mask as 0 and 1, on the grid of its image.
+fn mask_on<D: Device>(
+    device: &D,
+    mask: &voxalign_image::Volume<f32>,
+    image: &voxalign_image::Volume<f32>,
+    file: &std::path::Path,
+) -> Result<DeviceImage<D>> {
+    let wrong =
+        |what: &str| PopulationError::Input { file: file.to_owned(), what: what.to_owned() };
+    if !mask.grid().approx_eq(image.grid(), 1e-3) {
+        return Err(wrong(
+            "its mask is on another grid; bring it there by `voxalign apply -i MASK -r IMAGE \
+             --interpolation nearest`",
+        ));
+    }
+    let mut values = device.upload(mask.data())?;
+    device.eval_in_place(&x(0).gt(0.0), &mut values, &[], &[], None)?;
+    if device.reduce(&[&values], &[Reduction::Sum(0)])?[0] <= 0.0 {
+        return Err(wrong("its mask selects no voxel"));
+    }
+    Ok(DeviceImage { grid: mask.grid().clone(), values, outside: 0.0, open: false })
+}
+
+/// Lets a voxel count only where all that its value was interpolated from does.
+pub(super) fn whole<D: Device>(device: &D, weights: &mut D::Buffer<f32>) -> Result<()> {
+    Ok(device.eval_in_place(&x(0).gt(0.99), weights, &[], &[], None)?)
+}

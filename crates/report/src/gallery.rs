@@ -1,0 +1,128 @@
+//! Pictures of planes in rows, with letters at their sides, and in words how they lie.
+
+use crate::error::Result;
+use crate::html::escape;
+use crate::picture::Picture;
+use crate::plane::Plane;
+use std::fmt::Write as _;
+use voxalign_image::{Grid, Vector3};
+
+/// Rows of pictures, one column a plane. `draw` gives the picture of a row and of the plane at a
+/// place of the list, `over` the HTML upon the pictures of a plane.
+pub(crate) fn rows(
+    planes: &[Plane],
+    id: &str,
+    rows: &[&str],
+    draw: impl Fn(usize, usize) -> Picture,
+    over: impl Fn(&Plane) -> String,
+) -> Result<String> {
+    let one = planes.len() == 1;
+    let widths: Vec<String> = if one {
+        rows.iter().map(|_| "minmax(0,1fr)".to_owned()).collect()
+    } else {
+        planes.iter().map(|p| format!("minmax(0,{}fr)", p.width())).collect()
+    };
+    let class = if one { "planes one" } else { "planes" };
+    let mut out =
+        format!("<div class=\"{class}\" style=\"grid-template-columns:{}\">", widths.join(" "));
+    for (row, name) in rows.iter().enumerate() {
+        if !one {
+            let _ = write!(out, "<p class=\"row\">{}</p>", escape(name));
+        }
+        for (at, plane) in planes.iter().enumerate() {
+            let picture = draw(row, at);
+            if one {
+                let _ = write!(out, "<div><p class=\"row\">{}</p>", escape(name));
+            }
+            let id = format!("{id}-{row}-{}", plane.name);
+            let alt = format!("{name}, {} slice, {}", plane.name, sides(plane));
+            out += &frame(&id, &alt, plane, &picture.data_uri()?, &over(plane));
+            if one {
+                out.push_str("</div>");
+            }
+        }
+    }
+    out.push_str("</div>");
+    Ok(out)
+}
+
+/// How the grid of the image of some `role` lies, where the slices are and how the pictures are
+/// turned, in words.
+pub(crate) fn convention(planes: &[Plane], grid: &Grid, role: &str) -> String {
+    let mut text = "All pictures follow the <strong>radiological convention</strong>: ".to_owned();
+    let names: Vec<_> = planes.iter().map(|plane| plane.name).collect();
+    text.push_str(match names.as_slice() {
+        ["sagittal"] => "the front (A) is on the left of the picture. ",
+        [_] => "the patient\u{2019}s right (R) is on the left of the picture. ",
+        _ => {
+            "the patient\u{2019}s right (R) is on the left of the picture, the front (A) on \
+             the left of sagittal slices. "
+        }
+    });
+    let tilt = grid.obliqueness().to_degrees();
+    if tilt > 0.5 {
+        let _ = write!(
+            text,
+            "The {role} image is oblique: its voxel axes are tilted by up to {tilt:.1}\u{b0} \
+             against the world axes. Slices follow the voxel axes and the letters name the \
+             nearest direction. "
+        );
+    }
+    let _ = write!(
+        text,
+        "All slices are those of the {role} grid through the centre of mass of the {role} \
+         image, in true proportion: "
+    );
+    let places: Vec<_> =
+        planes.iter().map(|plane| format!("{} {}", plane.name, place(grid, plane))).collect();
+    text + &places.join(", ") + ". "
+}
+
+/// A picture with letters at its sides.
+fn frame(id: &str, alt: &str, plane: &Plane, source: &str, over: &str) -> String {
+    let [left, right, top, bottom] = plane.letters;
+    format!(
+        "<div class=\"pic\" data-plane=\"{}\"><img id=\"{}\" alt=\"{}\" width=\"{}\" \
+         height=\"{}\" src=\"{source}\">{over}<i class=\"l\">{left}</i><i class=\"r\">{right}</i>\
+         <i class=\"t\">{top}</i><i class=\"b\">{bottom}</i></div>",
+        plane.name,
+        escape(id),
+        escape(alt),
+        plane.width(),
+        plane.height(),
+    )
+}
+
+/// What is on which side of a picture, in words.
+fn sides(plane: &Plane) -> String {
+    let word = |letter| match letter {
+        'R' => "right",
+        'L' => "left",
+        'A' => "front",
+        'P' => "back",
+        'S' => "top",
+        _ => "bottom",
+    };
+    let [left, _, top, _] = plane.letters;
+    format!("the patient's {} on the left and {} above", word(left), word(top))
+}
+
+/// Where a plane lies, in words.
+fn place(grid: &Grid, plane: &Plane) -> String {
+    let mut index = Vector3::from_fn(|a, _| (grid.dims()[a] as f64 - 1.0) / 2.0);
+    index[plane.axis] = plane.slice as f64;
+    let world = match plane.name {
+        "sagittal" => 0,
+        "coronal" => 1,
+        _ => 2,
+    };
+    let position = grid.index_to_world(index)[world];
+    let letters = [['L', 'R'], ['P', 'A'], ['I', 'S']][world];
+    format!(
+        "at {}\u{a0}{:.1}\u{a0}mm (slice {} of {})",
+        letters[usize::from(position >= 0.0)],
+        position.abs(),
+        plane.slice + 1,
+        grid.dims()[plane.axis]
+    )
+}
