@@ -171,8 +171,12 @@ impl<'d, D: Device> Load<'d, D> {
         let mut found: Vec<(Point, Trace)> = Vec::new();
         for model in Model::all() {
             let trace = self.run(model, images, seconds, place)?;
-            // Of the first, the synchronous: where streams wait for an engine, their stages look longer.
-            let bound = found.first().map_or_else(|| trace.bound(), |f| f.0.bound);
+            let bound = match &self.means {
+                // What was asked for: a machine that is busy with other things rests longer.
+                Means::Pauses(_) => images as f64 * seconds.max(PAUSES[0]).max(PAUSES[1]),
+                // Of the first, the synchronous: where streams wait for an engine, their stages look longer.
+                Means::Copies { .. } => found.first().map_or_else(|| trace.bound(), |f| f.0.bound),
+            };
             let point = Point { at, model: model.to_string(), seconds: trace.wall(), bound };
             found.push((point, trace));
         }
