@@ -38,9 +38,11 @@ def check(good, what):
 
 
 def results(folder):
-    """The bytes of all images and transforms below a folder, by their names."""
+    """The bytes of all images and transforms below a folder, by their names; what killed runs left, in hidden
+    folders, is no result."""
     found = {}
-    for root, _, files in os.walk(folder):
+    for root, folders, files in os.walk(folder):
+        folders[:] = [f for f in folders if not f.startswith(".voxalign-")]
         for name in files:
             if name.endswith((".nii.gz", ".tfm")):
                 path = os.path.join(root, name)

@@ -113,9 +113,14 @@ fn unreadable_subjects() {
     heads(&place, 4);
     let whole = fs::read(place.path("3.nii.gz")).unwrap();
     fs::write(place.path("cut.nii.gz"), &whole[..whole.len() / 2]).unwrap();
+    // One whose header can be read, as its beginning fills more than a block.
+    let noise = |x: usize, y: usize, _| ((x * 7919 + y * 104_729) % 65_537) as f32;
+    place.image("late.nii.gz", &Volume::from_fn(grid([300, 300, 1], 1.0), noise));
+    let whole = fs::read(place.path("late.nii.gz")).unwrap();
+    fs::write(place.path("late.nii.gz"), &whole[..whole.len() / 10 * 9]).unwrap();
     let options = "-o a --schedule 2x3 --device cpu";
     let two = "atlas 0.nii.gz 1.nii.gz 2.nii.gz";
-    for bad in ["cut.nii.gz", "none.nii.gz"] {
+    for bad in ["cut.nii.gz", "none.nii.gz", "late.nii.gz"] {
         let run = place.line(&format!("{two} {bad} {options}")).expect(2);
         let run = run.says(&[bad, "`--exclude unreadable` leaves such subjects out"]);
         assert_eq!(run.err.matches(bad).count(), 1, "{}", run.err);
