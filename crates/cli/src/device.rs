@@ -88,6 +88,11 @@ impl Machine {
         Ok(Self { device, threads, fallback, seconds: start.elapsed().as_secs_f64() })
     }
 
+    /// Threads that read and unpack the files of a stream.
+    pub(crate) fn readers(&self) -> usize {
+        self.threads.clamp(1, 4)
+    }
+
     /// The name of the device.
     pub(crate) fn name(&self) -> String {
         on_device!(&self.device, |device| device.name())

@@ -142,7 +142,11 @@ pub(crate) fn write_options(data_type: DataType, dimensions: usize) -> WriteOpti
 
 /// Warns where values will not be stored as they are.
 pub(crate) fn warn_of_rounding(values: &[f32], data_type: DataType, talk: Talk) {
-    let (clamped, rounded) = changed(values, data_type);
+    say_changes(changed(values, data_type), data_type, talk);
+}
+
+/// Warns of so many voxels that are clamped, and rounded.
+pub(crate) fn say_changes((clamped, rounded): (usize, usize), data_type: DataType, talk: Talk) {
     if talk > Talk::Quiet && clamped + rounded > 0 {
         output::warning(&format!(
             "stored as {data_type}, {clamped} voxels are clamped to its range and {rounded} \
@@ -152,7 +156,7 @@ pub(crate) fn warn_of_rounding(values: &[f32], data_type: DataType, talk: Talk) 
 }
 
 /// How many values an integer type clamps, and how many it rounds by more than 1e-6.
-fn changed(values: &[f32], data_type: DataType) -> (usize, usize) {
+pub(crate) fn changed(values: &[f32], data_type: DataType) -> (usize, usize) {
     let Some((low, high)) = data_type.range() else { return (0, 0) };
     let (mut clamped, mut rounded) = (0, 0);
     for value in values.iter().map(|&v| f64::from(v)) {

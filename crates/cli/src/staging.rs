@@ -171,6 +171,26 @@ impl Staging {
         Ok(write(&path).map_err(|e| e.instead_at(&self.final_path(name)))?)
     }
 
+    /// As [`write`](Self::write) for an image that may be of two files: the values are moved before the
+    /// header, and an older header goes before anything is moved.
+    pub(crate) fn write_image(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&Path) -> voxalign_io::Result<()>,
+    ) -> Result<(), Failure> {
+        self.write(name, write)?;
+        let hidden = self.hidden.as_ref().map(|h| h.path().to_owned()).unwrap_or_default();
+        let found = std::fs::read_dir(&hidden).into_iter().flatten().flatten();
+        let found = found.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let others: Vec<String> = found.filter(|n| !self.names.contains(n)).collect();
+        if !others.is_empty() {
+            self.stale.push(name.to_owned());
+            let header = self.names.len() - 1;
+            self.names.splice(header..header, others);
+        }
+        Ok(())
+    }
+
     /// Says that this result has no file of this name: one of an older result goes, so that the
     /// folder never holds a mixture.
     pub(crate) fn without(&mut self, name: &str) {

@@ -4,8 +4,9 @@ use crate::error::{IoError, Result};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The SHA-256 of a file as 64 lower-case hexadecimal digits; read in pieces of constant size.
 ///
@@ -16,18 +17,54 @@ pub fn sha256_file(path: impl AsRef<Path>) -> Result<String> {
     let fail = |e| IoError::reading(path, e);
     let mut file = File::open(path).map_err(fail)?;
     let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 1 << 18];
+    let mut buffer = vec![0; PIECE];
     loop {
         match file.read(&mut buffer).map_err(fail)? {
             0 => break,
             n => hasher.update(&buffer[..n]),
         }
     }
+    Ok(digits(hasher))
+}
+
+/// What was hashed, as hexadecimal digits.
+fn digits(hasher: Sha256) -> String {
     let mut text = String::with_capacity(64);
     for byte in hasher.finalize() {
         let _ = write!(text, "{byte:02x}");
     }
-    Ok(text)
+    text
+}
+
+/// Bytes that are hashed at a time, while they are in the processor's cache.
+const PIECE: usize = 1 << 18;
+
+/// A file that is hashed as it is read, from its begin. Clones go on where the others are.
+#[derive(Debug, Clone)]
+pub(crate) struct HashedFile(Arc<Mutex<(File, Sha256)>>);
+
+impl HashedFile {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|e| IoError::reading(path, e))?;
+        Ok(Self(Arc::new(Mutex::new((file, Sha256::new())))))
+    }
+
+    /// Reads what is left and gives the SHA-256 of the whole.
+    pub(crate) fn finish(mut self) -> io::Result<String> {
+        io::copy(&mut self, &mut io::sink())?;
+        let hasher = std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).1);
+        Ok(digits(hasher))
+    }
+}
+
+impl Read for HashedFile {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let (file, hasher) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = out.len().min(PIECE);
+        let n = file.read(&mut out[..most])?;
+        hasher.update(&out[..n]);
+        Ok(n)
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Files are read in pieces rather than mapped: values are converted while they are read, so a
 //! mapping would save nothing, and a mapped file that another program cuts short kills the process.
 
+use crate::checksum::HashedFile;
 use crate::error::{IoError, Result};
 use crate::gzip::GzipReader;
 use std::fs::File;
@@ -18,6 +19,7 @@ pub(crate) struct Source<'a> {
     path: PathBuf,
     length: u64,
     memory: Option<&'a [u8]>,
+    hashed: Option<HashedFile>,
 }
 
 /// A stream of the bytes of a source, decompressed.
@@ -38,7 +40,7 @@ impl<'a> Source<'a> {
         if meta.len() == 0 {
             return Err(IoError::malformed(path, "the file is empty", "copy or download it again"));
         }
-        Ok(Source { path: path.into(), length: meta.len(), memory: None })
+        Ok(Source { path: path.into(), length: meta.len(), memory: None, hashed: None })
     }
 
     /// The file that a header names; an error is about the header, which may have the wrong name.
@@ -59,7 +61,20 @@ impl<'a> Source<'a> {
 
     /// Bytes in memory under a name.
     pub(crate) fn memory(name: &Path, bytes: &'a [u8]) -> Source<'a> {
-        Source { path: name.into(), length: bytes.len() as u64, memory: Some(bytes) }
+        let length = bytes.len() as u64;
+        Source { path: name.into(), length, memory: Some(bytes), hashed: None }
+    }
+
+    /// The same file, hashed while it is read; its bytes can be asked for once.
+    pub(crate) fn hashing(self) -> Result<Self> {
+        let hashed = HashedFile::open(&self.path)?;
+        Ok(Self { hashed: Some(hashed), ..self })
+    }
+
+    /// The SHA-256 of a file that was hashed; what was not read is read now.
+    pub(crate) fn checksum(self) -> Result<Option<String>> {
+        let sum = self.hashed.map(HashedFile::finish).transpose();
+        sum.map_err(|e| IoError::reading(&self.path, e))
     }
 
     /// The name of the file.
@@ -84,6 +99,12 @@ impl<'a> Source<'a> {
             return Ok(Box::new(&bytes[start..]));
         }
         let fail = |e| IoError::reading(&self.path, e);
+        if let Some(hashed) = &self.hashed {
+            let mut reader = BufReader::with_capacity(BUFFER, hashed.clone());
+            // What is left out counts too.
+            io::copy(&mut (&mut reader).take(offset), &mut io::sink()).map_err(fail)?;
+            return Ok(Box::new(reader));
+        }
         let mut file = File::open(&self.path).map_err(fail)?;
         if offset > 0 {
             file.seek(SeekFrom::Start(offset)).map_err(fail)?;

@@ -72,6 +72,7 @@ pub mod record;
 pub mod regression;
 mod slices;
 pub mod stability;
+pub mod stack;
 mod studio;
 pub mod timeline;
 mod window;
@@ -89,4 +90,5 @@ pub use record::{
 pub use regression::RegressionRecord;
 pub use slices::MiddleSlices;
 pub use stability::StabilityRecord;
+pub use stack::StackRecord;
 pub use studio::Images;

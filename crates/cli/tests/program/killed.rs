@@ -308,8 +308,10 @@ fn bench() {
 
 #[test]
 fn stack() {
-    check("stack mean a.nii a.nii -o out.nii.gz", &["out.nii.gz"], 8);
-    check("stack max a.nii a.nii -o out.nii", &["out.nii"], 8);
+    let outputs = ["out.nii.gz", "out.nii.gz.json"];
+    check("stack mean a.nii a.nii -o out.nii.gz", &outputs, 8);
+    check("stack max a.nii a.nii -o out.nii", &["out.nii", "out.nii.json"], 8);
+    check("stack max a.nii a.nii -o out.hdr", &["out.img", "out.hdr", "out.hdr.json"], 8);
 }
 
 #[test]

@@ -134,7 +134,8 @@ fn operators_with_a_folder() {
     let names = ["0.nii.gz", "1.nii.gz", "2.nii.gz", "3.nii.gz", "4.nii.gz"];
     place.line(&format!("stack normalise {ALL} -o out/range --range -1,1")).expect(0);
     let folder = place.path("out/range");
-    assert_eq!(crate::common::names(&folder), names);
+    let all: Vec<_> = names.iter().copied().chain(["result.json"]).collect();
+    assert_eq!(crate::common::names(&folder), all);
     for name in names {
         let found = read_volume(folder.join(name)).unwrap();
         let range = found.data().iter().fold((9.0f32, -9.0f32), |a, v| (a.0.min(*v), a.1.max(*v)));
@@ -161,6 +162,126 @@ fn operators_with_a_folder() {
         data.iter().map(|v| (v - mean).powi(2)).sum::<f32>()
     };
     assert!(spread(&smooth) < 0.1 * spread(&rough));
+}
+
+fn record(place: &Place, name: &str) -> serde_json::Value {
+    serde_json::from_str(&std::fs::read_to_string(place.path(name)).unwrap()).unwrap()
+}
+
+/// What a run leaves beside its result.
+#[test]
+fn records() {
+    let place = Place::new();
+    let images = five(&place);
+    place.image("pair.hdr", &images[0]);
+    place.write("list.csv", "path,weight\n4.nii.gz,2\npair.hdr,1\n");
+    place.line("stack mean --list list.csv -o mean.nii.gz").expect(0);
+    let found = record(&place, "mean.nii.gz.json");
+    assert_eq!(found["program"], "voxalign stack");
+    assert_eq!(found["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(found["command"].as_array().unwrap().len(), 7);
+    assert_eq!(found["parameters"]["operation"], "mean");
+    assert_eq!(found["parameters"]["data_type"], "f32");
+    assert_eq!(found["parameters"]["weights"], serde_json::json!([2.0, 1.0]));
+    assert_eq!(found["figures"]["images"], 2.0);
+    assert_eq!(found["grid"]["dims"], serde_json::json!(DIMS));
+    assert!(found["timings"]["stream_read"].as_f64().unwrap() > 0.0);
+    // Every file that was read, with the checksum of all of its bytes.
+    let inputs = found["inputs"].as_array().unwrap();
+    let roles: Vec<_> = inputs.iter().map(|i| i["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["image", "image", "image_data", "list"]);
+    for input in inputs {
+        let path = place.path(input["path"].as_str().unwrap());
+        assert_eq!(input["sha256"], voxalign_io::checksum::sha256_file(path).unwrap(), "{input}");
+    }
+    place.line(&format!("stack energy {ALL} -o e.csv --reference 2.nii.gz")).expect(0);
+    let found = record(&place, "e.csv.json");
+    assert!(found["figures"]["total_energy"].as_f64().unwrap() > 0.0);
+    assert_eq!(found["inputs"][5]["role"], "reference");
+    place.line(&format!("stack window-mean {ALL} -o folder")).expect(0);
+    let found = record(&place, "folder/result.json");
+    assert_eq!(found["parameters"]["window"], 3);
+    let outputs = found["outputs"].as_array().unwrap();
+    assert_eq!(outputs.len(), 6);
+    assert!(outputs.iter().all(|o| place.path(o["path"].as_str().unwrap()).is_file()));
+    // A result of two files, and an input of the record's name.
+    place.line(&format!("stack max {ALL} -o two.hdr")).expect(0);
+    assert_image(&place, "two.hdr", &images, |v| v.iter().fold(f64::MIN, |a, b| a.max(*b)));
+    assert!(place.names().iter().all(|n| !n.starts_with('.')), "{:?}", place.names());
+    place.write("x.nii.json", "path\n4.nii.gz\n");
+    place.line("stack mean --list x.nii.json -o x.nii").expect(2).says(&["never overwritten"]);
+}
+
+/// What the values are stored as.
+#[test]
+fn data_types() {
+    let place = Place::new();
+    for i in 0..3 {
+        place.image_as(&format!("{i}.nii"), &image(i), DataType::I16);
+        place.image_as(&format!("{i}w.nii"), &image(i), DataType::I32);
+    }
+    let stored = |name: &str| voxalign_io::image::read_info(place.path(name)).unwrap().data_type;
+    for (line, data_type) in [
+        ("max 0.nii 1.nii 2.nii", DataType::I16),
+        ("min 0.nii 1.nii 2.nii", DataType::I16),
+        ("max 0.nii 1w.nii", DataType::F32),
+        ("max 0w.nii 1w.nii", DataType::F32),
+        ("mean 0.nii 1.nii", DataType::F32),
+        ("variance 0.nii 1.nii", DataType::F32),
+        ("product 0.nii 1.nii", DataType::F32),
+        ("max 0.nii 1.nii --data-type f64", DataType::F64),
+    ] {
+        let run = place.line(&format!("stack {line} -o out.nii")).expect(0);
+        assert!(!run.err.contains("rounded"), "{line}: {}", run.err);
+        assert_eq!(stored("out.nii"), data_type, "{line}");
+        let known = record(&place, "out.nii.json")["parameters"]["data_type"].clone();
+        assert_eq!(known, data_type.to_string());
+    }
+    let says = |line: &str| place.line(line).expect(0).err;
+    let err = says("stack mean 0.nii 1.nii -o out.nii --data-type u8");
+    assert!(err.contains("stored as u8") && err.contains("rounded"), "{err}");
+    let err = says("stack normalise 0.nii 1.nii -o out --range 0,1 --data-type i8");
+    assert!(err.contains("stored as i8") && err.contains("rounded"), "{err}");
+    assert_eq!(stored("out/1.nii"), DataType::I8);
+    place.line("stack energy 0.nii -o e.csv --data-type u8").expect(2).says(&["--data-type"]);
+}
+
+/// The memory for 300 images is that for 10.
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_does_not_grow() {
+    let place = Place::new();
+    let dims = [64; 3];
+    for i in 0..3 {
+        let image = Volume::from_fn(grid(dims, 1.0), |x, y, z| {
+            ((x * 5 + y * 3 + z * 7 + i * 11) % 1013) as f32 + 0.25
+        });
+        place.image_as(&format!("of{i}.nii"), &image, DataType::F32);
+    }
+    let of = |k: usize| place.path(&format!("of{}.nii", k % 3));
+    let names: Vec<_> = (0..300).map(|k| format!("{k}.nii")).collect();
+    for (k, name) in names.iter().enumerate() {
+        std::fs::hard_link(of(k), place.path(name)).unwrap();
+    }
+    for (operation, out, sidecar) in
+        [("mean", "mean.nii", "mean.nii.json"), ("normalise", "out", "out/result.json")]
+    {
+        let peak = |count: usize| {
+            let mut words = vec!["stack", operation];
+            words.extend(names[..count].iter().map(String::as_str));
+            words.extend(["-o", out, "-q", "--device", "cpu", "--threads", "2"]);
+            place.run(&words).expect(0);
+            let found = record(&place, sidecar);
+            assert_eq!(found["inputs"].as_array().unwrap().len(), count);
+            found["peak_memory_bytes"].as_u64().unwrap()
+        };
+        let [few, many] = [peak(10), peak(300)];
+        // 290 images more take 290 MiB; what threads happen to hold at once, and the list of files, is less
+        // than three.
+        let image = 4 * dims.iter().product::<usize>() as u64;
+        assert!(many < few + 3 * image, "{operation}: {few} bytes for 10, {many} for 300");
+        assert!(few > 4 * image, "{few} cannot be the memory of a stream");
+    }
 }
 
 /// Nothing is left of a result that did not come about.

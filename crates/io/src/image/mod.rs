@@ -29,10 +29,11 @@ pub(crate) use decode::{Plan, floats as decode_floats};
 pub(crate) use nifti::{VectorHeader, with_header as nifti_with_header, write_vectors};
 pub(crate) use options::foreign;
 
+use crate::checksum::sha256_file;
 use crate::error::{IoError, Result};
 use crate::source::Source;
 use rayon::prelude::*;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use voxalign_image::{Grid, ImageError, LabelMap, Volume};
 
 /// What the header says; no voxel is read.
@@ -65,6 +66,33 @@ pub fn read_volume_into(path: impl AsRef<Path>, out: &mut [f32]) -> Result<Image
     plan.one_volume()?;
     decode::floats_into(&plan, &source, out)?;
     Ok(plan.info)
+}
+
+/// As [`read_volume_into`], with the SHA-256 of the files that were read: that of the image and, where its
+/// values are in a file of their own, that of those. They are hashed while they are read.
+///
+/// # Errors
+/// As [`read_volume_into`].
+pub fn read_volume_into_hashing(
+    path: impl AsRef<Path>,
+    out: &mut [f32],
+) -> Result<(ImageInfo, Vec<(PathBuf, String)>)> {
+    let path = path.as_ref();
+    let source = Source::open(path)?;
+    let plan = plan(&source)?;
+    plan.one_volume()?;
+    let mut sums = Vec::new();
+    let values = if plan.info.data_path == plan.info.path {
+        source
+    } else {
+        sums.push((path.to_owned(), sha256_file(path)?));
+        Source::named_by(path, &plan.info.data_path)?
+    };
+    let values = values.hashing()?;
+    decode::floats_into(&plan, &values, out)?;
+    let data_path = plan.info.data_path.clone();
+    sums.extend(values.checksum()?.map(|sum| (data_path, sum)));
+    Ok((plan.info, sums))
 }
 
 /// A volume and what the header says.

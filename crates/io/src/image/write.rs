@@ -26,6 +26,10 @@ pub(crate) fn values(
     options: &WriteOptions,
 ) -> Result<()> {
     let values = |w: &mut dyn Write| {
+        if options.data_type == DataType::F32 && cfg!(target_endian = "little") {
+            // They are stored as they are.
+            return w.write_all(bytemuck::cast_slice(values));
+        }
         pieces(values, w, |v, out| convert::from_f32(v, options.data_type, out))
     };
     dispatch(path, grid, options.data_type, options, &values)

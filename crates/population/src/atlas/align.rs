@@ -152,7 +152,7 @@ pub fn align<D: Device>(
                 };
                 if !unlike.contains(&true) {
                     aligned.kept = kept;
-                    return Ok(aligned);
+                    return Ok(*aligned);
                 }
                 unlike
             }
@@ -206,7 +206,7 @@ fn started<D: Device>(
 
 /// How an attempt ended.
 enum Ended {
-    Aligned(Aligned),
+    Aligned(Box<Aligned>),
     /// Which subjects have maps that no mean can be made of, where these may be left out.
     Lost(Vec<bool>),
 }
@@ -267,7 +267,7 @@ fn align_all<D: Device>(
     };
     let kept = (0..placed.subjects.len()).collect();
     let affines = placed.subjects.into_iter().map(|s| s.affine).collect();
-    Ok(Ended::Aligned(Aligned { grid, kept, affines, verdicts }))
+    Ok(Ended::Aligned(Box::new(Aligned { grid, kept, affines, verdicts })))
 }
 
 /// Numbers of an [`Outline`].

@@ -119,7 +119,7 @@ pub(super) fn failed(path: &Path, what: &str, error: &io::Error) -> PopulationEr
     }
 }
 
-/// Makes buffers of the host have these lengths; those that have are kept.
+/// Makes buffers of the host have these lengths; those that have room are kept.
 fn fit_host<D: Memory>(
     device: &D,
     lens: &[usize],
@@ -128,8 +128,11 @@ fn fit_host<D: Memory>(
     buffers.truncate(lens.len());
     for (i, &len) in lens.iter().enumerate() {
         match buffers.get_mut(i) {
-            Some(buffer) if buffer.len() == len => {}
-            Some(buffer) => *buffer = device.host_alloc(len)?,
+            Some(buffer) => {
+                if !buffer.resize(len) {
+                    *buffer = device.host_alloc(len)?;
+                }
+            }
             None => buffers.push(device.host_alloc(len)?),
         }
     }
@@ -156,6 +159,21 @@ fn fit<D: Memory>(
 }
 
 impl HostPack {
+    /// With room for buffers of these lengths.
+    pub(super) fn with_room<D: Memory>(
+        device: &D,
+        changing: &[usize],
+        fixed: &[usize],
+    ) -> Result<Self> {
+        let mut pack = Self::default();
+        fit_host(device, changing, &mut pack.changing)?;
+        fit_host(device, fixed, &mut pack.fixed)?;
+        for buffer in pack.changing.iter_mut().chain(&mut pack.fixed) {
+            buffer.resize(0);
+        }
+        Ok(pack)
+    }
+
     /// Makes room on the device for a copy.
     pub(super) fn room<D: Memory>(&self, device: &D, to: &mut DevicePack<D>) -> Result<()> {
         fit(device, self.changing.iter().map(|b| b.len()), &mut to.changing)?;

@@ -2,10 +2,10 @@
 
 use crate::error::{PopulationError, Result};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use voxalign_compute::HostBuffer;
 use voxalign_image::{Grid, Volume};
-use voxalign_io::image::{self, WriteOptions};
+use voxalign_io::image::{self, DataType, WriteOptions};
 
 /// Images of one grid, to be read one at a time.
 pub trait Source: Sync {
@@ -62,7 +62,13 @@ pub struct Files {
     grid: Grid,
     dimensions: usize,
     bound: Option<f64>,
+    data_type: Option<DataType>,
+    checksums: Option<Arc<Mutex<Checksums>>>,
 }
+
+/// The files of each image with their SHA-256: the image and, where its values are in a file of their own,
+/// that; none for images that were not read.
+pub type Checksums = Vec<Vec<(PathBuf, String)>>;
 
 fn input(file: &std::path::Path, what: impl Into<String>) -> PopulationError {
     PopulationError::Input { file: file.into(), what: what.into() }
@@ -84,6 +90,7 @@ impl Files {
         let header = image::read_info(first)?;
         let (grid, dimensions) = (header.grid, header.dimensions);
         let mut bound = Some(0.0f64);
+        let mut data_type = Some(header.data_type);
         for path in &paths {
             let info = image::read_info(path)?;
             if info.volumes() != 1 {
@@ -95,11 +102,33 @@ impl Files {
                 let scaled = |v: f64| (v * info.slope + info.intercept).abs();
                 scaled(low).max(scaled(high))
             });
+            let plain = info.slope == 1.0 && info.intercept == 0.0;
+            data_type = data_type.filter(|t| *t == info.data_type && plain);
             bound = bound.zip(ends).map(|(a, b)| a.max(b));
         }
         // Rounded to 32-bit floats, a value may be a little larger.
         let bound = bound.map(|b| b * (1.0 + f64::from(f32::EPSILON)));
-        Ok(Self { paths, grid, dimensions, bound })
+        Ok(Self { paths, grid, dimensions, bound, data_type, checksums: None })
+    }
+
+    /// The same, hashed as they are read for the first time.
+    #[must_use]
+    pub fn with_checksums(self) -> Self {
+        let none = vec![Vec::new(); self.paths.len()];
+        Self { checksums: Some(Arc::new(Mutex::new(none))), ..self }
+    }
+
+    /// What was found so far by [`with_checksums`](Self::with_checksums), in the order of the files.
+    #[must_use]
+    pub fn checksums(&self) -> Checksums {
+        let sums = self.checksums.as_ref();
+        sums.map(|s| s.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+    }
+
+    /// The type of the stored values, where all files have the same and none scales it.
+    #[must_use]
+    pub fn data_type(&self) -> Option<DataType> {
+        self.data_type
     }
 
     /// The files.
@@ -135,8 +164,20 @@ fn check_grid(
     ))
 }
 
+/// Whether all values are finite. Without a way out in between, so that it is done on many values at once:
+/// every image that is read goes through this.
+fn all_finite(values: &[f32]) -> bool {
+    const EXPONENT: u32 = 0x7f80_0000;
+    values.chunks(1 << 14).all(|piece| {
+        piece.iter().fold(0, |bad, v| bad | u32::from(v.to_bits() & EXPONENT == EXPONENT)) == 0
+    })
+}
+
 /// Refuses values that are not finite.
 fn check_finite(path: &std::path::Path, values: &[f32], dims: [usize; 3]) -> Result<()> {
+    if all_finite(values) {
+        return Ok(());
+    }
     let Some(at) = values.iter().position(|v| !v.is_finite()) else { return Ok(()) };
     let count = values.iter().filter(|v| !v.is_finite()).count();
     let place = [at % dims[0], at / dims[0] % dims[1], at / dims[0] / dims[1]];
@@ -160,7 +201,18 @@ impl Source for Files {
 
     fn read(&self, item: usize, out: &mut [f32]) -> Result<()> {
         let path = &self.paths[item];
-        let info = image::read_volume_into(path, out)?;
+        let sums = self.checksums.as_ref();
+        let unknown = |sums: &&Arc<Mutex<Checksums>>| {
+            sums.lock().unwrap_or_else(PoisonError::into_inner)[item].is_empty()
+        };
+        let info = match sums.filter(unknown) {
+            Some(sums) => {
+                let (info, found) = image::read_volume_into_hashing(path, out)?;
+                sums.lock().unwrap_or_else(PoisonError::into_inner)[item] = found;
+                info
+            }
+            None => image::read_volume_into(path, out)?,
+        };
         // The file may have changed since.
         check_grid(path, &info.grid, &self.paths[0], &self.grid)?;
         check_finite(path, out, self.grid.dims())
@@ -336,5 +388,24 @@ impl Sink for ResidentSink {
 
     fn resident(&self, item: usize) -> Option<&Mutex<HostBuffer<f32>>> {
         self.0.get(item % self.0.len().max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_are_not_finite_are_found_anywhere() {
+        let mut values = vec![f32::MAX; 40_000];
+        values[7] = -f32::MIN_POSITIVE / 8.0;
+        assert!(all_finite(&values) && all_finite(&[]));
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::from_bits(0xffc0_0001)] {
+            for at in [0, 1, 16_383, 16_384, 39_999] {
+                let good = std::mem::replace(&mut values[at], bad);
+                assert!(!all_finite(&values), "{bad} at {at}");
+                values[at] = good;
+            }
+        }
     }
 }

@@ -14,7 +14,9 @@ mod run;
 mod simulate;
 mod trace;
 
-pub use images::{Files, Kept, Loaded, OutputFiles, Resident, ResidentSink, Sink, Source};
+pub use images::{
+    Checksums, Files, Kept, Loaded, OutputFiles, Resident, ResidentSink, Sink, Source,
+};
 pub use model::{Engine, Mapping, Model, Order};
 pub use pipeline::{Listener, Pipeline, Stage, Turn, Work};
 pub use plan::Ring;

@@ -164,10 +164,14 @@ pub(crate) struct AtlasArgs {
     #[arg(long, value_name = "MINUTES", default_value = "10", help_heading = "Checkpoints")]
     checkpoint_every: Every,
 
+    /// Under mpirun or srun, how many of the processes hold subjects; the others wait [default: the number
+    /// with the least time an iteration, which a dry run predicts]
+    #[arg(long, value_name = "N", value_parser = from_one, help_heading = "Running")]
+    processes: Option<usize>,
     #[command(flatten)]
     memory: MemoryArgs,
     /// GPUs of each process [default: all of its machine, shared among its processes]
-    #[arg(long, value_name = "N", value_parser = gpus, help_heading = "Running")]
+    #[arg(long, value_name = "N", value_parser = from_one, help_heading = "Running")]
     gpus: Option<usize>,
 
     #[command(flatten)]
@@ -259,9 +263,9 @@ impl AtlasArgs {
     }
 }
 
-pub(crate) fn gpus(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|n| (1..=64).contains(n));
-    number.ok_or_else(|| "give a number of GPUs from 1 to 64".to_owned())
+pub(crate) fn from_one(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| (1..=4096).contains(n));
+    number.ok_or_else(|| "give a whole number, 1 or more".to_owned())
 }
 
 fn above_zero(text: &str) -> Result<f64, String> {
@@ -333,6 +337,7 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<Outcome, Failure> {
         report: !args.no_report,
         every: args.checkpoint_every.0,
         resume: args.resume,
+        processes: args.processes,
     };
     job.check()?;
     let (machine, team) = start()?;

@@ -9,10 +9,13 @@ use crate::files;
 use crate::list;
 use crate::output;
 use crate::progress::Talk;
+use crate::registration::{self, Clock, Input};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use voxalign_compute::on_device;
-use voxalign_population::stream::Files;
+use voxalign_io::image::DataType;
+use voxalign_population::stream::{Files, Source};
+use voxalign_report::{GridRecord, StackRecord};
 
 /// What is made of the images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -74,7 +77,10 @@ All images are on one grid; `voxalign apply` brings them onto one. Reading, comp
 the same time, and memory does not grow with the number of images. Results do not depend on the order
 of the images (but for window-mean) nor on the number of threads. A list has a line for each image, as for
 `voxalign atlas`: the column `path`, of names relative to its folder, and perhaps `weight`. A folder of results has files of the names of
-the images, with .nii.gz for formats of two files; they appear together when all are complete.")]
+the images, with .nii.gz for formats of two files; they appear together when all are complete.
+
+Beside an image or a table OUT stands its record OUT.json, as in mean.nii.gz.json; in a folder it is result.json. It has the version, the command,
+all parameters, the checksums of the images (taken while they are read), times and the memory that was held.")]
 pub(crate) struct StackArgs {
     /// What is made of the images
     #[arg(value_enum)]
@@ -103,11 +109,23 @@ pub(crate) struct StackArgs {
     #[arg(long, value_name = "LOW,HIGH", value_delimiter = ',', num_args = 1,
           value_parser = number, allow_hyphen_values = true)]
     range: Vec<f64>,
+    /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; not for energy
+    /// [default: f32; for max and min that of the images, where all have the same one of at most 16 bits
+    /// and none scales it]
+    #[arg(long, value_name = "TYPE")]
+    data_type: Option<DataType>,
     /// An image to which differences are taken, for energy
     #[arg(long, value_name = "IMAGE")]
     reference: Option<PathBuf>,
     #[command(flatten)]
     run: RunArgs,
+}
+
+impl StackArgs {
+    /// Images of a window.
+    fn window(&self) -> usize {
+        self.window.unwrap_or(3)
+    }
 }
 
 /// The images, and their weights or none.
@@ -149,10 +167,12 @@ pub(crate) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
     }
     let inputs = images.paths.iter().chain(&args.reference).chain(&args.list);
     let inputs: Vec<_> = inputs.map(PathBuf::as_path).collect();
+    let mut clock = Clock::start();
     match args.operation.output() {
         Kind::Folder => work::check_folder(args, &images.paths, &inputs)?,
         kind => {
             files::check_output(&args.output, inputs.iter().copied())?;
+            files::check_output(&work::beside(&args.output), inputs.iter().copied())?;
             let named = files::kind(&args.output)?;
             let (wanted, name) = match kind {
                 Kind::Image => (files::Kind::Image, "an image, such as mean.nii.gz"),
@@ -167,14 +187,24 @@ pub(crate) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
             }
         }
     }
-    let source = Files::open(images.paths.clone())?;
+    let source = Files::open(images.paths.clone())?.with_checksums();
+    clock.lap("headers");
     let machine = args.run.machine(Auto::Cpu)?;
+    clock.lap("device");
+    // Other inputs are small; images are hashed while they are read.
+    let others: Vec<_> = (args.list.iter().map(|p| Input::other("list", p)))
+        .chain(args.reference.iter().map(|p| Input::image("reference", p)))
+        .collect();
+    let record = registration::record("voxalign stack", &machine, registration::inputs(&others)?);
     let job = work::Job {
         args,
         images: &images,
         source: &source,
+        data_type: args.data_type.unwrap_or_else(|| usual_type(args.operation, &source)),
+        record: StackRecord::new(record, GridRecord::from(source.grid())),
+        clock,
         options: voxalign_population::stream::StreamOptions {
-            readers: machine.threads.clamp(1, 4),
+            readers: machine.readers(),
             ..Default::default()
         },
     };
@@ -191,6 +221,17 @@ pub(crate) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
         }
     }
     Ok(Outcome::Good)
+}
+
+/// The type of the stored values where none is asked for: results that are values of the images keep that of
+/// the images, where 32-bit floats hold all of it.
+fn usual_type(operation: Operation, source: &Files) -> DataType {
+    let small = |t: &DataType| t.is_integer() && t.size() <= 2;
+    match operation {
+        Operation::Max | Operation::Min => source.data_type().filter(small),
+        _ => None,
+    }
+    .unwrap_or(DataType::F32)
 }
 
 /// Options that would be ignored are errors.
@@ -210,6 +251,11 @@ fn check_options(args: &StackArgs) -> Result<(), Failure> {
                 args.operation.name()
             )));
         }
+    }
+    if args.data_type.is_some() && args.operation == Operation::Energy {
+        return Err(Failure::input(
+            "--data-type is for images, and the result of energy is a table; leave it out",
+        ));
     }
     if args.operation == Operation::Smooth && args.sigma.is_none() {
         return Err(Failure::input("smooth needs --sigma, the width of the Gaussian in mm"));

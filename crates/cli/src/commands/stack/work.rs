@@ -6,9 +6,12 @@ use crate::files;
 use crate::interrupt;
 use crate::output;
 use crate::progress::Talk;
+use crate::registration::{Clock, RECORD, peak_memory, write_text};
 use crate::staging::Staging;
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use voxalign_compute::Device;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_io::image::{self, DataType, Format};
@@ -20,6 +23,7 @@ use voxalign_population::stream::{
     Files, Listener, OutputFiles, Sink, Source, StreamOptions, Streamed, Trace, mimo, miso,
     sliding_window,
 };
+use voxalign_report::{InputRecord, OutputRecord, StackRecord};
 
 /// Tells how far it is, and stops where the user asks for it.
 struct Watch {
@@ -48,6 +52,34 @@ fn result_name(path: &Path) -> Result<String, Failure> {
     Ok(format!("{}.nii.gz", plain.rsplit_once('.').map_or(plain, |(stem, _)| stem)))
 }
 
+/// The record beside an output that is one file.
+pub(super) fn beside(output: &Path) -> PathBuf {
+    let mut name = output.file_name().unwrap_or_default().to_owned();
+    name.push(".json");
+    output.with_file_name(name)
+}
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Writes images and counts the values that their type does not hold.
+struct Counted {
+    files: OutputFiles,
+    clamped: AtomicUsize,
+    rounded: AtomicUsize,
+}
+
+impl Sink for Counted {
+    fn write(&self, item: usize, values: &[f32]) -> voxalign_population::Result<()> {
+        let (clamped, rounded) = files::changed(values, self.files.options.data_type);
+        self.clamped.fetch_add(clamped, Ordering::Relaxed);
+        self.rounded.fetch_add(rounded, Ordering::Relaxed);
+        self.files.write(item, values)
+    }
+}
+
 /// Checks that the results have names of their own, and none that of an input.
 pub(super) fn check_folder(
     args: &StackArgs,
@@ -55,6 +87,9 @@ pub(super) fn check_folder(
     inputs: &[&Path],
 ) -> Result<(), Failure> {
     let mut names = BTreeSet::new();
+    if args.output.is_dir() {
+        files::check_output(&args.output.join(RECORD), inputs.iter().copied())?;
+    }
     for path in images {
         let name = result_name(path)?;
         if args.output.is_dir() {
@@ -76,16 +111,25 @@ pub(super) struct Job<'j> {
     pub(super) args: &'j StackArgs,
     pub(super) images: &'j Images,
     pub(super) source: &'j Files,
+    /// Of the stored values.
+    pub(super) data_type: DataType,
     pub(super) options: StreamOptions,
+    /// With program, machine and the inputs that are no images of the stack.
+    pub(super) record: StackRecord,
+    pub(super) clock: Clock,
 }
 
-impl Job<'_> {
+impl<'j> Job<'j> {
+    fn stream(&self) -> (&'j Files, StreamOptions, Watch) {
+        (self.source, self.options, self.watch())
+    }
+
     fn watch(&self) -> Watch {
         Watch { talk: self.args.run.talk() }
     }
 
     /// Does it and writes the result.
-    pub(super) fn run<D: Device>(&self, device: &D) -> Result<Trace, Failure> {
+    pub(super) fn run<D: Device>(mut self, device: &D) -> Result<Trace, Failure> {
         match self.args.operation {
             Operation::Mean => {
                 let mean = Mean::new(&self.images.weights, self.bound(device)?)?;
@@ -102,28 +146,20 @@ impl Job<'_> {
                     _ => Target::Standard,
                 };
                 let operator = Normalise::new(target);
-                self.folder(|sink| {
-                    mimo(device, self.source, &operator, sink, &self.options, &self.watch())
-                })
+                let (source, options, watch) = self.stream();
+                self.folder(|sink| mimo(device, source, &operator, sink, &options, &watch))
             }
             Operation::Smooth => {
                 let sigma = self.args.sigma.unwrap_or(0.0);
                 let operator = Smooth { sigma, method: GaussianMethod::Recursive };
-                self.folder(|sink| {
-                    mimo(device, self.source, &operator, sink, &self.options, &self.watch())
-                })
+                let (source, options, watch) = self.stream();
+                self.folder(|sink| mimo(device, source, &operator, sink, &options, &watch))
             }
             Operation::WindowMean => {
-                let operator = WindowMean { radius: self.args.window.unwrap_or(3) / 2 };
+                let operator = WindowMean { radius: self.args.window() / 2 };
+                let (source, options, watch) = self.stream();
                 self.folder(|sink| {
-                    sliding_window(
-                        device,
-                        self.source,
-                        &operator,
-                        sink,
-                        &self.options,
-                        &self.watch(),
-                    )
+                    sliding_window(device, source, &operator, sink, &options, &watch)
                 })
             }
         }
@@ -135,18 +171,23 @@ impl Job<'_> {
 
     /// An operator with one image as result.
     fn image<D: Device, O: Miso<D, Output = Vec<f32>>>(
-        &self,
+        &mut self,
         device: &D,
         operator: &O,
     ) -> Result<Trace, Failure> {
         let done = miso(device, self.source, operator, &self.options, &self.watch())?;
+        self.clock.lap("stream");
         interrupt::check()?;
-        let options = files::write_options(DataType::F32, self.source.dimensions());
-        image::write_values(&self.args.output, self.source.grid(), &done.value, &options)?;
+        files::warn_of_rounding(&done.value, self.data_type, self.args.run.talk());
+        let options = files::write_options(self.data_type, self.source.dimensions());
+        let grid = self.source.grid();
+        self.one_file(&done.trace, |staging, name| {
+            staging.write_image(name, |p| image::write_values(p, grid, &done.value, &options))
+        })?;
         Ok(done.trace)
     }
 
-    fn energy<D: Device>(&self, device: &D) -> Result<Trace, Failure> {
+    fn energy<D: Device>(&mut self, device: &D) -> Result<Trace, Failure> {
         let reference = match &self.args.reference {
             Some(path) => {
                 // On the grid of the images, with finite values, as they are.
@@ -161,6 +202,7 @@ impl Job<'_> {
         let operator = Energy { reference: reference.as_deref() };
         let done: Streamed<Energies> =
             miso(device, self.source, &operator, &self.options, &self.watch())?;
+        self.clock.lap("stream");
         interrupt::check()?;
         let mut rows = csv::Writer::from_writer(Vec::new());
         let internal = |e: &dyn std::fmt::Display| Failure::Internal(e.to_string());
@@ -170,7 +212,10 @@ impl Job<'_> {
             rows.write_record(row).map_err(|e| internal(&e))?;
         }
         let text = rows.into_inner().map_err(|e| internal(&e))?;
-        voxalign_io::atomic::write_file(&self.args.output, |w| w.write_all(&text))?;
+        self.record.figures.insert("total_energy".to_owned(), done.value.total);
+        self.one_file(&done.trace, |staging, name| {
+            staging.write(name, |p| voxalign_io::atomic::write_file(p, |w| w.write_all(&text)))
+        })?;
         if self.args.run.talk() > Talk::Quiet {
             output::line(&format!("total energy: {}", done.value.total));
         }
@@ -179,21 +224,95 @@ impl Job<'_> {
 
     /// An operator with an image of each image as result.
     fn folder(
-        &self,
+        &mut self,
         run: impl FnOnce(&dyn Sink) -> voxalign_population::Result<Streamed<()>>,
     ) -> Result<Trace, Failure> {
         let mut staging = Staging::new(&self.args.output)?;
         let names = self.images.paths.iter().map(|path| result_name(path));
         let paths = names.map(|name| staging.path(&name?)).collect::<Result<_, _>>()?;
-        let sink = OutputFiles {
+        let files = OutputFiles {
             paths,
             grid: self.source.grid().clone(),
-            options: files::write_options(DataType::F32, self.source.dimensions()),
+            options: files::write_options(self.data_type, self.source.dimensions()),
         };
+        let sink = Counted { files, clamped: 0.into(), rounded: 0.into() };
         let done = run(&sink)?;
+        self.clock.lap("stream");
         interrupt::check()?;
+        let changed = (sink.clamped.into_inner(), sink.rounded.into_inner());
+        files::say_changes(changed, self.data_type, self.args.run.talk());
+        for path in &self.images.paths {
+            let path = staging.final_path(&result_name(path)?);
+            self.wrote("image", &path);
+        }
+        let path = staging.final_path(RECORD);
+        self.wrote("record", &path);
+        let text = self.finish(&done.trace);
+        write_text(&mut staging, RECORD, &text)?;
         staging.commit()?;
         Ok(done.trace)
+    }
+
+    /// An output that is one file, and its record after it.
+    fn one_file(
+        &mut self,
+        trace: &Trace,
+        write: impl FnOnce(&mut Staging, &str) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let output = self.args.output.clone();
+        let record = beside(&output);
+        let name =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut staging = Staging::new(folder_of(&output))?;
+        write(&mut staging, &name(&output))?;
+        self.clock.lap("write");
+        self.wrote("result", &output);
+        self.wrote("record", &record);
+        let text = self.finish(trace);
+        write_text(&mut staging, &name(&record), &text)?;
+        staging.commit()
+    }
+
+    fn wrote(&mut self, role: &str, path: &Path) {
+        let path = path.display().to_string();
+        self.record.outputs.push(OutputRecord { role: role.to_owned(), path });
+    }
+
+    /// The record, once all is done.
+    fn finish(&mut self, trace: &Trace) -> String {
+        let record = &mut self.record;
+        let mut inputs = Vec::new();
+        for (path, sums) in self.source.paths().iter().zip(self.source.checksums()) {
+            for (of, sha256) in sums {
+                let role = if of == *path { "image" } else { "image_data" }.to_owned();
+                inputs.push(InputRecord {
+                    role,
+                    path: of.display().to_string(),
+                    sha256,
+                    grid: None,
+                });
+            }
+        }
+        inputs.append(&mut record.inputs);
+        record.inputs = inputs;
+        let args = self.args;
+        record.parameters = json!({
+            "operation": args.operation.name(),
+            "data_type": self.data_type.to_string(),
+            "weights": (!self.images.weights.is_empty()).then_some(&self.images.weights),
+            "sigma_mm": args.sigma,
+            "window": (args.operation == Operation::WindowMean).then(|| args.window()),
+            "range": (!args.range.is_empty()).then_some(&args.range),
+            "readers": self.options.readers,
+        });
+        record.figures.insert("images".to_owned(), self.images.paths.len() as f64);
+        self.clock.total();
+        record.timings = self.clock.laps();
+        for (i, stage) in trace.stages.iter().enumerate() {
+            record.timings.insert(format!("stream_{}", stage.name), trace.busy(i));
+        }
+        record.peak_memory_bytes = peak_memory();
+        record.to_json()
     }
 }
 

@@ -30,14 +30,24 @@ pub(super) fn csv(results: &Results) -> String {
             row(part, &p.at.to_string(), &p.model, "bound", p.bound);
         }
     }
-    for (part, found) in [("functions", &results.functions), ("disk", &results.disk)] {
-        for f in found {
-            for (stage, seconds) in &f.stages {
-                row(part, f.name, "synchronous", stage, *seconds);
-            }
-            for (model, seconds) in &f.models {
-                row(part, f.name, model, "all", *seconds);
-            }
+    for f in &results.functions {
+        for (stage, seconds) in &f.stages {
+            row("functions", f.name, "synchronous", stage, *seconds);
+        }
+        for (model, seconds) in &f.models {
+            row("functions", f.name, model, "all", *seconds);
+        }
+    }
+    for r in &results.disk {
+        let part = format!("disk {}", r.files);
+        for (stage, alone) in [("R", r.read), ("E", r.compute), ("W", r.write)] {
+            row(&part, &r.work, "alone", stage, alone.seconds);
+        }
+        let model = voxalign_population::stream::Model::default().to_string();
+        for (quantity, seconds) in
+            [("CPU / cores", r.shared), ("bound", r.bound), ("all", r.streamed)]
+        {
+            row(&part, &r.work, &model, quantity, seconds);
         }
     }
     text

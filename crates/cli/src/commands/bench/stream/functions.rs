@@ -4,23 +4,20 @@ use super::Watch;
 use crate::failure::Failure;
 use crate::interrupt;
 use serde::Serialize;
-use std::path::Path;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::{Device, HostBuffer};
 use voxalign_image::Grid;
-use voxalign_io::image::{WriteOptions, write_values};
 use voxalign_population::stream::operators::{
     Energy, Extreme, Mean, Normalise, Numbers, Smooth, Target,
 };
 use voxalign_population::stream::{
-    Files, Mapping, Model, Order, OutputFiles, Resident, ResidentSink, Sink, Source, StreamOptions,
-    Trace, mimo, miso,
+    Mapping, Model, Order, Resident, ResidentSink, Sink, Source, StreamOptions, Trace, mimo, miso,
 };
 
 /// Pieces of memory that stand for all images.
 const PIECES: usize = 4;
 /// Values are within this.
-const BOUND: f64 = 1024.0;
+pub(super) const BOUND: f64 = 1024.0;
 /// The Gaussian, mm and voxels.
 const SIGMA: f64 = 2.0;
 
@@ -35,10 +32,11 @@ pub(super) struct Function {
 }
 
 /// The functions of the table.
-const NAMES: [&str; 6] =
+pub(super) const NAMES: [&str; 6] =
     ["max", "energy", "average", "normalise", "normalise, by the host", "Gaussian"];
 
-fn once<D: Device>(
+/// Streams one of the functions.
+pub(super) fn once<D: Device>(
     device: &D,
     name: &str,
     source: &dyn Source,
@@ -76,8 +74,7 @@ fn all<D: Device>(
     models: &[(&str, Model)],
     options: StreamOptions,
 ) -> Result<Vec<Function>, Failure> {
-    let letters =
-        [("upload", "U"), ("execute", "E"), ("download", "D"), ("read", "R"), ("write", "W")];
+    let letters = [("upload", "U"), ("execute", "E"), ("download", "D")];
     let run = |name: &str, model| {
         let options = StreamOptions { model: Some(model), ..options };
         once(device, name, source, sink, reference, &options)
@@ -92,13 +89,11 @@ fn all<D: Device>(
             let of = stages.filter(|(_, s)| letters.contains(&(s.name.as_str(), letter)));
             of.map(|(i, _)| alone.busy(i)).fold(0.0, |a, s| a + s)
         };
-        let files = source.resident(0).is_none();
-        let shown: &[&str] = if files { &["R", "U", "E", "D", "W"] } else { &["U", "E", "D"] };
         let mut times = vec![("synchronous".to_owned(), alone.wall())];
         for (label, model) in models {
             times.push(((*label).to_owned(), run(name, *model)?.wall()));
         }
-        let stages = shown.iter().map(|l| ((*l).to_owned(), busy(l))).collect();
+        let stages = letters.iter().map(|l| (l.1.to_owned(), busy(l.1))).collect();
         found.push(Function { name, stages, models: times });
     }
     Ok(found)
@@ -134,33 +129,4 @@ pub(super) fn in_memory<D: Device>(
         ("hardware-independent", Model::HardwareIndependent(Order::UED)),
     ];
     all(device, &source, &sink, &reference, &models, StreamOptions::default())
-}
-
-/// Between files, which are made and removed.
-pub(super) fn on_disk<D: Device>(
-    device: &D,
-    dims: [usize; 3],
-    images: usize,
-    folder: &Path,
-    threads: usize,
-) -> Result<Vec<Function>, Failure> {
-    let folder = tempfile::Builder::new().prefix("voxalign-bench-").tempdir_in(folder);
-    let folder = folder.map_err(|e| Failure::input(format!("--disk: {e}")))?;
-    let grid = Grid::axis_aligned(dims, [1.0; 3])?;
-    let options = WriteOptions::default();
-    let mut image = vec![0.0; grid.len()];
-    let mut paths = Vec::new();
-    for i in 0..images {
-        interrupt::check()?;
-        fill(&mut image, i);
-        let path = folder.path().join(format!("{i}.nii"));
-        write_values(&path, &grid, &image, &options)?;
-        paths.push(path);
-    }
-    let names = (0..images).map(|i| folder.path().join(format!("out{i}.nii")));
-    let sink = OutputFiles { paths: names.collect(), grid, options };
-    let source = Files::open(paths)?;
-    let models = [("hardware-independent", Model::HardwareIndependent(Order::UED))];
-    let options = StreamOptions { readers: threads.clamp(1, 4), ..StreamOptions::default() };
-    all(device, &source, &sink, &image, &models, options)
 }

@@ -1,6 +1,7 @@
 //! `voxalign bench stream`: the streaming models on stages of adjustable cost, with and without a forced
 //! synchronisation, and on operators over many images (Ha 2011, section 4.7).
 
+mod disk;
 mod files;
 mod functions;
 mod synthetic;
@@ -18,7 +19,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use synthetic::{Point, Traces};
 use voxalign_compute::{Device, on_device};
-use voxalign_population::stream::Listener;
+use voxalign_population::stream::{Listener, StreamOptions};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -29,6 +30,8 @@ enum Part {
     Synchronisation,
     /// Maximum, energy, average, normalisation and Gaussian
     Functions,
+    /// Reading, computing and writing by themselves, and streamed; with --disk
+    Disk,
 }
 
 /// Arguments of `voxalign bench stream`.
@@ -39,8 +42,14 @@ real copies from page-locked memory and kernels in such number that the executio
 for, on the CPU pauses. An engine does one thing at a time. Times are of one image, over --images of them;
 the bound is that of the slowest stage. In `synchronisation` the execution takes as long as both copies, and
 a host program that waits in it is imitated: it asks for nothing until all is done. `functions` has U, E
-and D as they are one after the other, of all images together. With --disk the same goes on between
-files, with reading R and writing W.")]
+and D as they are one after the other, of all images together.
+
+`disk` makes files in the folder of --disk, plain and packed ones. Reading (by all readers), computing and writing are
+each measured by themselves, then streamed together. No order of them can take less than the bound, the largest of: the slowest of
+the three; the CPU time of all three, shared among the cores; and what reading and writing wait for the disk,
+added up, as they share it. Executions of a ratio to reading and writing are done by `an engine of its own`, which needs no
+core (on a GPU that), and by the cores. Files that were just written may come from memory: give images of more than the machine has to
+measure the disk itself.")]
 pub(crate) struct StreamBenchArgs {
     /// Sizes of the images [default: 64x64x64, and 256x256x256 on a GPU]
     #[arg(long, value_name = "NxNxN")]
@@ -51,7 +60,7 @@ pub(crate) struct StreamBenchArgs {
     /// What to measure [default: all]
     #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',')]
     parts: Vec<Part>,
-    /// Measure the functions between files in this folder as well; they are removed afterwards
+    /// A folder for the files of the part disk; they are removed afterwards
     #[arg(long, value_name = "DIR")]
     disk: Option<PathBuf>,
     /// Write a row for every measurement
@@ -87,8 +96,7 @@ struct Results {
     ratio: Vec<Point>,
     synchronisation: Vec<Point>,
     functions: Vec<Function>,
-    /// Between files.
-    disk: Vec<Function>,
+    disk: Vec<disk::Row>,
     #[serde(skip)]
     traces: Traces,
 }
@@ -101,6 +109,15 @@ pub(super) fn run(args: &StreamBenchArgs) -> Result<Outcome, Failure> {
     if let Some(folder) = args.disk.as_ref().filter(|d| !d.is_dir()) {
         let name = folder.display();
         return Err(Failure::input(format!("--disk '{name}': there is no such folder; make it")));
+    }
+    let named = args.parts.contains(&Part::Disk);
+    if named && args.disk.is_none() {
+        return Err(Failure::input("--parts disk needs --disk, a folder for its files"));
+    }
+    if args.disk.is_some() && !named && !args.parts.is_empty() {
+        return Err(Failure::input(
+            "--disk is for the part disk; add it to --parts, or leave it out",
+        ));
     }
     let machine = args.run.machine(Auto::Cpu)?;
     let results = on_device!(&machine.device, |device| measure(device, &machine, args))?;
@@ -151,9 +168,11 @@ fn measure<D: Device>(
     }
     if wanted(Part::Functions) {
         results.functions = functions::in_memory(device, dims, images)?;
-        if let Some(folder) = &args.disk {
-            results.disk = functions::on_disk(device, dims, images, folder, machine.threads)?;
-        }
+    }
+    if let Some(folder) = args.disk.as_ref().filter(|_| wanted(Part::Disk)) {
+        let gpu = machine.gpu().is_some();
+        let options = StreamOptions { readers: machine.readers(), ..StreamOptions::default() };
+        results.disk = disk::measure(device, gpu, dims, images, folder, options)?;
     }
     Ok(results)
 }
@@ -189,6 +208,31 @@ fn table(title: &str, found: &[Function]) -> Option<Table> {
     Some(table)
 }
 
+/// Milliseconds of all images, and how near the stream is to its bound.
+fn disk_table(rows: &[disk::Row]) -> Option<Table> {
+    rows.first()?;
+    let mut table = Table::new([
+        "files",
+        "work",
+        "R",
+        "E",
+        "W",
+        "CPU / cores",
+        "bound",
+        "streamed",
+        "to bound",
+    ]);
+    for r in rows {
+        let times =
+            [r.read.seconds, r.compute.seconds, r.write.seconds, r.shared, r.bound, r.streamed];
+        let cells = [r.files.to_owned(), r.work.clone()].into_iter();
+        let cells = cells.chain(times.map(|s| format!("{:.1}", s * 1e3)));
+        let part = format!("{:+.0} %", (r.streamed / r.bound - 1.0) * 100.0);
+        table.row(cells.chain([part]).collect::<Vec<_>>());
+    }
+    Some(table)
+}
+
 fn print(results: &Results) {
     output::line(&format!("voxalign {} on {}", results.version, results.device));
     let (images, size) = (results.images, Size(results.dims));
@@ -203,7 +247,10 @@ fn print(results: &Results) {
             curves("E1/E", images, &results.synchronisation),
         ),
         ("ms of all images between host and device", table("function", &results.functions)),
-        ("ms of all images between files", table("function", &results.disk)),
+        (
+            "ms of all images between files, each stage by itself and streamed",
+            disk_table(&results.disk),
+        ),
     ] {
         if let Some(table) = table {
             output::line("");

@@ -6,8 +6,9 @@ use crate::interrupt;
 use serde::Serialize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use voxalign_compute::ops::elementwise::x;
+use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::{Device, HostBuffer, Queue};
+use voxalign_population::stream::operators::{Mimo, Stack};
 use voxalign_population::stream::{Engine, Model, Pipeline, Ring, Stage, Trace, Turn};
 
 /// Ratios of execution to transfer.
@@ -170,8 +171,12 @@ impl<'d, D: Device> Load<'d, D> {
         let mut found: Vec<(Point, Trace)> = Vec::new();
         for model in Model::all() {
             let trace = self.run(model, images, seconds, place)?;
-            // Of the first, the synchronous: where streams wait for an engine, their stages look longer.
-            let bound = found.first().map_or_else(|| trace.bound(), |f| f.0.bound);
+            let bound = match &self.means {
+                // What was asked for: a machine that is busy with other things rests longer.
+                Means::Pauses(_) => images as f64 * seconds.max(PAUSES[0]).max(PAUSES[1]),
+                // Of the first, the synchronous: where streams wait for an engine, their stages look longer.
+                Means::Copies { .. } => found.first().map_or_else(|| trace.bound(), |f| f.0.bound),
+            };
             let point = Point { at, model: model.to_string(), seconds: trace.wall(), bound };
             found.push((point, trace));
         }
@@ -216,4 +221,75 @@ fn pause(engine: &Mutex<()>, seconds: f64) {
     while start.elapsed().as_secs_f64() < seconds {
         std::hint::spin_loop();
     }
+}
+
+/// An execution of an adjustable length that hands its image on as it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Lasting {
+    /// So many seconds, of an engine that is neither core nor disk.
+    Rest(f64),
+    /// So many passes over memory.
+    Passes {
+        count: usize,
+        /// On a GPU.
+        gpu: bool,
+    },
+}
+
+impl Lasting {
+    /// Where it is done.
+    pub(super) fn place(self) -> &'static str {
+        match self {
+            Self::Rest(_) => "an engine of its own",
+            Self::Passes { gpu: true, .. } => "the GPU",
+            Self::Passes { gpu: false, .. } => "the cores",
+        }
+    }
+}
+
+/// Below all values.
+const LEAST: f32 = -1e30;
+
+impl<D: Device> Mimo<D> for Lasting {
+    type Work = ();
+
+    fn workspace(&self, _: &D, _: &Stack) -> voxalign_population::Result<()> {
+        Ok(())
+    }
+
+    fn apply(
+        &self,
+        device: &D,
+        image: &D::Buffer<f32>,
+        _: &[f64],
+        (): &mut (),
+        out: &mut D::Buffer<f32>,
+    ) -> voxalign_population::Result<()> {
+        let step = x(0).max(param(0));
+        match *self {
+            Self::Rest(seconds) => {
+                let start = Instant::now();
+                device.copy(image, out)?;
+                pause(&Mutex::new(()), (seconds - start.elapsed().as_secs_f64()).max(0.0));
+            }
+            Self::Passes { count, .. } => {
+                device.eval(&step, &[image], &[LEAST], None, out)?;
+                for _ in 1..count {
+                    device.eval_in_place(&step, out, &[], &[LEAST], None)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a pass over the memory of so many voxels takes.
+pub(super) fn pass_seconds<D: Device>(device: &D, voxels: usize) -> Result<f64, Failure> {
+    let step = x(0).max(param(0));
+    let mut image = device.alloc::<f32>(voxels)?;
+    let mut all = || {
+        (0..PASSES).try_for_each(|_| device.eval_in_place(&step, &mut image, &[], &[LEAST], None))
+    };
+    all()?;
+    Ok(device.seconds(&mut all)? / PASSES as f64)
 }
