@@ -23,6 +23,19 @@ impl<T: Element> HostBuffer<T> {
     pub(crate) fn usual(data: Vec<T>) -> Self {
         Self(Storage::Usual(data))
     }
+
+    /// Lets it have `len` elements, whatever they hold, where its memory has room for as many; whether it
+    /// has.
+    pub fn resize(&mut self, len: usize) -> bool {
+        match &mut self.0 {
+            Storage::Usual(data) if len <= data.capacity() => {
+                data.resize(len, T::default());
+                true
+            }
+            Storage::Pinned(data) => data.resize(len),
+            Storage::Usual(_) => false,
+        }
+    }
 }
 
 impl<T: Element> Deref for HostBuffer<T> {

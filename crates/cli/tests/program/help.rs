@@ -2,8 +2,8 @@
 
 use crate::common::Place;
 
-const COMMANDS: [&str; 12] = [
-    "affine", "deform", "demo", "apply", "invert", "compose", "compare", "stack", "info",
+const COMMANDS: [&str; 13] = [
+    "affine", "deform", "atlas", "demo", "apply", "invert", "compose", "compare", "stack", "info",
     "convert", "bench", "devices",
 ];
 

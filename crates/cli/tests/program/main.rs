@@ -6,6 +6,7 @@
 mod affine;
 mod apply;
 mod atlas;
+mod atlas_runs;
 mod bad_input;
 mod bench_deform;
 mod bench_histogram;

@@ -52,6 +52,8 @@ struct Shared {
     /// What a rank has laid out for others.
     blocks: Vec<Mutex<Vec<u8>>>,
     segments: Vec<Mutex<Segment>>,
+    /// Ranks of a smaller group that are not there yet.
+    group: Mutex<Vec<Option<Local>>>,
 }
 
 /// One of the threads. When it is dropped, also because its thread fails, the others wait for it no
@@ -75,6 +77,7 @@ impl Local {
             news: Condvar::new(),
             blocks: (0..size).map(|_| Mutex::default()).collect(),
             segments: (0..SEGMENTS).map(|_| Mutex::default()).collect(),
+            group: Mutex::default(),
         });
         (0..size).map(|rank| Self { rank, shared: Arc::clone(&shared) }).collect()
     }
@@ -230,6 +233,17 @@ impl Transport for Local {
 
     fn barrier(&self) -> Result<()> {
         self.meet("a barrier", None)
+    }
+
+    fn first(&self, count: usize) -> Result<Option<Box<dyn Transport>>> {
+        let operation = "a smaller group";
+        if self.rank == 0 {
+            *lock(&self.shared.group) = Self::group(count).into_iter().map(Some).collect();
+        }
+        self.meet(operation, Some(count))?;
+        let own = lock(&self.shared.group).get_mut(self.rank).and_then(Option::take);
+        self.meet(operation, Some(count))?;
+        Ok(own.map(|own| Box::new(own) as Box<dyn Transport>))
     }
 
     fn abort(&self, code: u8, message: &str) -> CommError {

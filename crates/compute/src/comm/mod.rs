@@ -304,6 +304,25 @@ impl Communicator {
         Err(CommError::Peer { rank, message }.into())
     }
 
+    /// The first `count` ranks among themselves, at each of them; nothing at the others. All ranks call it.
+    ///
+    /// # Errors
+    /// [`CommError::Argument`] if there are not so many; what MPI says.
+    pub fn first(&self, count: usize) -> Result<Option<Self>> {
+        if !(1..=self.size()).contains(&count) {
+            return Err(CommError::Argument {
+                rank: self.rank(),
+                what: "the number of ranks",
+                value: count.to_string(),
+                expected: "at least 1, and at most that of all",
+            });
+        }
+        if count == self.size() {
+            return Ok(Some(self.clone()));
+        }
+        Ok(self.0.first(count)?.map(|transport| Self(Arc::from(transport))))
+    }
+
     /// Ends the run of all ranks, for a failure that the others do not know of. Where ranks are
     /// processes this does not return, and the program has to have shown `message` before; where
     /// they are threads, the others find it in their errors.

@@ -18,7 +18,7 @@ const MOST_BYTES: usize = 1 << 26;
 /// All processes that were started together.
 #[derive(Debug)]
 pub(super) struct Mpi {
-    /// MPI may be called by one thread at a time. None after the end.
+    /// None after the end.
     handle: Mutex<Option<Handle>>,
     rank: usize,
     size: usize,
@@ -26,7 +26,12 @@ pub(super) struct Mpi {
     library: String,
     most_numbers: usize,
     most_bytes: usize,
+    /// Whether these are all processes, with which MPI ends.
+    is_world: bool,
 }
+
+/// Calls of all communicators of this process: MPI may be called by one thread at a time.
+static CALLS: Mutex<()> = Mutex::new(());
 
 /// A communicator of our own, so that nothing of ours meets messages of others.
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +119,7 @@ impl Mpi {
                 library: short(&library),
                 most_numbers,
                 most_bytes,
+                is_world: true,
             })
         }
     }
@@ -132,6 +138,7 @@ impl Mpi {
     /// Does something with the communicator, unless this rank is done.
     fn with<R>(&self, work: impl FnOnce(ffi::MPI_Comm) -> Result<R>) -> Result<R> {
         let handle = self.lock();
+        let _one = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
         match *handle {
             Some(Handle(comm)) => work(comm),
             None => Err(CommError::Mpi {
@@ -280,6 +287,35 @@ impl Transport for Mpi {
         self.with(|comm| self.check("MPI_Barrier", unsafe { ffi::MPI_Barrier(comm) }))
     }
 
+    fn first(&self, count: usize) -> Result<Option<Box<dyn Transport>>> {
+        let joins = self.rank < count;
+        let comm = self.with(|all| {
+            // SAFETY: the pointer is valid for the call; all processes make it.
+            unsafe {
+                let mut comm = ffi::RSMPI_COMM_NULL;
+                let (colour, key) = (c_int::from(!joins), self.rank as c_int);
+                let code = ffi::MPI_Comm_split(all, colour, key, &raw mut comm);
+                self.check("MPI_Comm_split", code)?;
+                let code = ffi::MPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN);
+                self.check("MPI_Comm_set_errhandler", code)?;
+                Ok(comm)
+            }
+        })?;
+        let own = || {
+            Box::new(Self {
+                handle: Mutex::new(Some(Handle(comm))),
+                rank: self.rank,
+                size: count,
+                host: self.host.clone(),
+                library: self.library.clone(),
+                most_numbers: self.most_numbers,
+                most_bytes: self.most_bytes,
+                is_world: false,
+            }) as Box<dyn Transport>
+        };
+        Ok(joins.then(own))
+    }
+
     fn abort(&self, code: u8, message: &str) -> CommError {
         // Without the lock: another thread may be waiting in MPI for a rank that will not come.
         // SAFETY: MPI was started; all processes are ended by this.
@@ -293,7 +329,7 @@ impl Transport for Mpi {
         // SAFETY: the communicator is ours and used no more; MPI is ended once.
         unsafe {
             self.check("MPI_Comm_free", ffi::MPI_Comm_free(&raw mut comm))?;
-            self.check("MPI_Finalize", ffi::MPI_Finalize())
+            if self.is_world { self.check("MPI_Finalize", ffi::MPI_Finalize()) } else { Ok(()) }
         }
     }
 }

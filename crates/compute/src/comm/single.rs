@@ -40,6 +40,10 @@ impl Transport for Single {
         Ok(())
     }
 
+    fn first(&self, _: usize) -> Result<Option<Box<dyn Transport>>> {
+        Ok(Some(Box::new(*self)))
+    }
+
     fn abort(&self, code: u8, message: &str) -> CommError {
         CommError::Aborted { rank: 0, code, message: message.into() }
     }

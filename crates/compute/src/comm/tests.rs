@@ -359,3 +359,35 @@ fn this_process_is_alone_or_says_what_it_lacks() {
         (Some(launch), Err(e)) => assert!(e.to_string().contains(launch.variable), "{e}"),
     }
 }
+
+/// The first ranks work among themselves, and all of them together afterwards.
+#[test]
+fn the_first_ranks() {
+    for (size, count) in [(1, 1), (3, 1), (4, 3), (4, 4)] {
+        let found: Vec<_> = std::thread::scope(|scope| {
+            let ranks = Communicator::local(size).into_iter();
+            let threads: Vec<_> = ranks
+                .map(|all| {
+                    scope.spawn(move || {
+                        let first = all.first(count).unwrap();
+                        assert_eq!(first.is_some(), all.rank() < count);
+                        let mut sum = [1 + all.rank() as i64];
+                        if let Some(first) = &first {
+                            assert_eq!((first.rank(), first.size()), (all.rank(), count));
+                            first.all_reduce_sum(&mut sum).unwrap();
+                        }
+                        let mut whole = [1];
+                        all.all_reduce_sum(&mut whole).unwrap();
+                        assert!(all.first(0).is_err() && all.first(size + 1).is_err());
+                        (first.is_some().then_some(sum[0]), whole[0])
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        let sum = (count * (count + 1) / 2) as i64;
+        for (rank, (own, whole)) in found.into_iter().enumerate() {
+            assert_eq!((own, whole), ((rank < count).then_some(sum), size as i64));
+        }
+    }
+}

@@ -72,6 +72,13 @@ pub trait Transport: Debug + Send + Sync {
     /// [`CommError`].
     fn barrier(&self) -> Result<()>;
 
+    /// A way to connect the first `count` ranks alone, at each of them; nothing at the others. All ranks
+    /// call it.
+    ///
+    /// # Errors
+    /// [`CommError`].
+    fn first(&self, count: usize) -> Result<Option<Box<dyn Transport>>>;
+
     /// Ends the run of all ranks. Where ranks are processes this does not return, and `message` has
     /// to be shown before, as the others are ended without a word; where they are threads, the
     /// others find it in their errors.

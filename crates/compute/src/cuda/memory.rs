@@ -45,11 +45,7 @@ impl<T: Element> Drop for CudaBuffer<T> {
     fn drop(&mut self) {
         let inner = &self.device.0;
         inner.live.fetch_sub(self.bytes(), Ordering::Relaxed);
-        if let Some(base) = &inner.base {
-            // The handle that made the queue may have used it since. Where it cannot be waited for, nothing
-            // can run any more.
-            let _ = self.device.wait_for(base);
-        }
+        self.device.wait_for_users();
         inner.target.free(self.address);
     }
 }

@@ -57,7 +57,7 @@ mod tiles;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
@@ -122,6 +122,8 @@ struct Inner {
     turn: Option<AtomicBool>,
     /// For the handle of a lasting queue: the one that made it.
     base: Option<Cuda>,
+    /// The lasting queues that this handle made: their turns may use its buffers, and let them go.
+    lasting: Mutex<Vec<Weak<Inner>>>,
     /// The scheme for binned sums that is best here, once it is known.
     tuned: std::sync::OnceLock<Tuned>,
 }
@@ -268,6 +270,7 @@ impl Cuda {
             limit: Mutex::default(),
             turn,
             base,
+            lasting: Mutex::default(),
             tuned,
         }))
     }

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, Weak};
 
 use super::gpu::Locked;
 use super::{Cuda, CudaBuffer, Target};
@@ -16,14 +17,26 @@ use crate::host::{HostBuffer, Queue, Storage};
 pub(crate) struct Pinned<T: Element> {
     memory: Locked,
     len: usize,
+    /// Elements that the memory has room for.
+    room: usize,
     element: PhantomData<T>,
+}
+
+impl<T: Element> Pinned<T> {
+    pub(crate) fn resize(&mut self, len: usize) -> bool {
+        let fits = len <= self.room;
+        if fits {
+            self.len = len;
+        }
+        fits
+    }
 }
 
 impl<T: Element> Deref for Pinned<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the memory has room for `len` elements, is aligned to a page and was zeroed, which is a
+        // SAFETY: the memory has room for `room` elements, and so for `len`, is aligned to a page and was zeroed, which is a
         // value of every `Element`, when it was made; copies by the device are over when calls return.
         unsafe { std::slice::from_raw_parts(self.memory.address().cast(), self.len) }
     }
@@ -47,7 +60,12 @@ impl Cuda {
                     free: None,
                 })?;
                 let memory = gpu.lock_memory(bytes)?;
-                Ok(HostBuffer(Storage::Pinned(Pinned { memory, len, element: PhantomData })))
+                Ok(HostBuffer(Storage::Pinned(Pinned {
+                    memory,
+                    len,
+                    room: len,
+                    element: PhantomData,
+                })))
             }
             _ => Ok(HostBuffer::usual(zeroed(len)?)),
         }
@@ -96,7 +114,25 @@ impl Cuda {
             Target::Gpu(gpu) => Self::with_turns(Target::Gpu(gpu.fork()?), base),
             Target::Emulated(_) => self.clone(),
         };
+        if lasting && own.0.base.is_some() {
+            let mut all = self.0.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|queue| queue.strong_count() > 0);
+            all.push(Arc::downgrade(&own.0));
+        }
         Ok(Queue::new(self.clone(), own))
+    }
+
+    /// Lets this stream wait for those that may still use its buffers: that of the handle which made this
+    /// one, and those of lasting queues.
+    pub(super) fn wait_for_users(&self) {
+        // One that cannot be waited for runs nothing any more.
+        if let Some(base) = &self.0.base {
+            let _ = self.wait_for(base);
+        }
+        let lasting = self.0.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+        for queue in lasting.iter().filter_map(Weak::upgrade) {
+            let _ = self.wait_for(&Self(queue));
+        }
     }
 
     pub(super) fn open_turn(&self, base: &Self) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::support::{Random, Results, assert_bits_of_cpu};
 
 on_devices!(
     generated;
-    copies, exchanges, queues, errors, bits_of_the_cpu;
+    copies, exchanges, queues, lasting_queues, errors, bits_of_the_cpu;
     same bits: bits
 );
 
@@ -89,6 +89,44 @@ fn queues<D: Device>(device: &D) {
         assert!(matches!(failed, Err(ComputeError::OutOfMemory { .. })));
         queue.run(|d| d.download(&out).map(|_| ())).unwrap();
     }
+}
+
+/// A lasting queue keeps its handle and buffers from turn to turn, beside copies by others.
+fn lasting_queues<D: Device>(device: &D) {
+    let len = 100_003;
+    let data = numbers(len);
+    let steps = device.lasting_queue().unwrap();
+    let copies = device.queue().unwrap();
+    let own = steps.run(|d| Ok::<_, ComputeError>(d.clone())).unwrap();
+    let mut sum = steps.run(|d| d.alloc::<f32>(len)).unwrap();
+    // Buffers that come by one queue, are worked on by the other, and leave as others.
+    let mut there = device.upload(&data).unwrap();
+    let mut host = device.host_alloc::<f32>(len).unwrap();
+    for round in 0..5 {
+        steps
+            .run(|_| {
+                let mut next = own.alloc::<f32>(len)?;
+                own.eval(&(x(0) * 2.0), &[&there], &[], None, &mut next)?;
+                own.eval_in_place(&(x(0) + x(1)), &mut sum, &[&there], &[], None)?;
+                there = next;
+                Ok::<_, ComputeError>(())
+            })
+            .unwrap();
+        copies.run(|d| d.download_to(&there, &mut host)).unwrap();
+        let factor = (1u32 << (round + 1)) as f32;
+        assert!(host.iter().zip(&data).all(|(a, b)| *a == b * factor), "{round}");
+        host[0] = data[0] * factor;
+        copies.run(|d| d.upload_from(&host, &mut there)).unwrap();
+    }
+    // The handle that made the queue uses what the queue made, and lets it go before it is done.
+    let mut twice = device.alloc::<f32>(len).unwrap();
+    device.eval(&(x(0) * 2.0), &[&sum], &[], None, &mut twice).unwrap();
+    drop(sum);
+    let again = steps.run(|d| d.upload(&data)).unwrap();
+    let sums = data.iter().map(|v| [1.0, 2.0, 4.0, 8.0, 16.0].iter().fold(0.0, |s, f| s + v * f));
+    let expected: Vec<f32> = sums.map(|s: f32| 2.0 * s).collect();
+    assert_eq!(device.into_host(twice).unwrap(), expected);
+    drop(again);
 }
 
 fn errors<D: Device>(device: &D) {

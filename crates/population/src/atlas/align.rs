@@ -3,7 +3,7 @@
 
 use super::crew::UNIT;
 use super::measures::correlation;
-use super::outliers::outlying;
+use super::outliers::{FEWEST, outlying};
 use super::prepare::{onto, prepared};
 use super::source::{Images, Size, Source, Subject, check_subjects};
 use super::weighted::Weighted;
@@ -143,15 +143,20 @@ pub fn align<D: Device>(
         let mut weights = vec![0.0; source.subjects().len()];
         kept.iter().for_each(|&k| weights[k] = source.subjects()[k].weight);
         let some = Weighted::new(source, &weights)?;
-        let mut aligned = align_all(team, &some, options, solver, progress)?;
-        let unlike = match options.exclude_outlying {
-            true => outlying(&likeness(team, &some, &aligned)?),
-            false => Vec::new(),
+        let unlike = match align_all(team, &some, options, solver, progress)? {
+            Ended::Lost(lost) => lost,
+            Ended::Aligned(mut aligned) => {
+                let unlike = match options.exclude_outlying {
+                    true => outlying(&likeness(team, &some, &aligned)?),
+                    false => Vec::new(),
+                };
+                if !unlike.contains(&true) {
+                    aligned.kept = kept;
+                    return Ok(*aligned);
+                }
+                unlike
+            }
         };
-        if !unlike.contains(&true) {
-            aligned.kept = kept;
-            return Ok(aligned);
-        }
         let mut like = unlike.into_iter().map(|u| !u);
         kept.retain(|_| like.next().unwrap_or(true));
     }
@@ -199,13 +204,20 @@ fn started<D: Device>(
     }
 }
 
+/// How an attempt ended.
+enum Ended {
+    Aligned(Box<Aligned>),
+    /// Which subjects have maps that no mean can be made of, where these may be left out.
+    Lost(Vec<bool>),
+}
+
 fn align_all<D: Device>(
     team: &Team<D>,
     source: &dyn Source,
     options: &AlignOptions,
     solver: &SolverOptions,
     progress: &dyn Progress,
-) -> Result<Aligned> {
+) -> Result<Ended> {
     check_subjects(source.subjects())?;
     let outlines = outlines(team, source)?;
     if outlines.iter().any(|o| o.is_2d != outlines[0].is_2d) {
@@ -238,7 +250,12 @@ fn align_all<D: Device>(
             };
             let mean = affine_mean(team, &grid, &placed)?;
             verdicts = registered(team, &mean, &mut placed, affine, [round, rounds], progress)?;
-            take_mean_back(&mut placed.subjects)?;
+            let lost: Vec<bool> =
+                placed.subjects.iter().map(|s| logarithm(&s.affine).is_none()).collect();
+            if options.exclude_outlying && lost.len() >= FEWEST && lost.contains(&true) {
+                return Ok(Ended::Lost(lost));
+            }
+            take_mean_back(&mut placed.subjects, source)?;
         }
     }
     let grid = match &options.grid {
@@ -250,7 +267,7 @@ fn align_all<D: Device>(
     };
     let kept = (0..placed.subjects.len()).collect();
     let affines = placed.subjects.into_iter().map(|s| s.affine).collect();
-    Ok(Aligned { grid, kept, affines, verdicts })
+    Ok(Ended::Aligned(Box::new(Aligned { grid, kept, affines, verdicts })))
 }
 
 /// Numbers of an [`Outline`].
@@ -513,12 +530,20 @@ fn onto_mean<D: Device>(
 }
 
 /// Takes the weighted mean of the subjects' maps back from all of them.
-fn take_mean_back(subjects: &mut [Subject]) -> Result<()> {
+fn take_mean_back(subjects: &mut [Subject], source: &dyn Source) -> Result<()> {
     let weights = super::cohort::parts(subjects);
     for _ in 0..20 {
         let mut mean = Matrix4::zeros();
-        for (weight, subject) in weights.iter().zip(subjects.iter()) {
-            mean += logarithm(&subject.affine)? * *weight;
+        for (index, (weight, subject)) in weights.iter().zip(subjects.iter()).enumerate() {
+            let lost = || {
+                PopulationError::Input {
+                file: source.label(index),
+                what: "its affine map to the mean of all mirrors it, or turns it by 180 degrees: look at it \
+                       and at the orientation in its header, or leave it out, as `--exclude outlying` does"
+                    .to_owned(),
+            }
+            };
+            mean += logarithm(&subject.affine).ok_or_else(lost)? * *weight;
         }
         let back = Affine::from_homogeneous(&(-mean).exp());
         for subject in subjects.iter_mut() {
@@ -531,29 +556,44 @@ fn take_mean_back(subjects: &mut [Subject]) -> Result<()> {
     Ok(())
 }
 
-/// The matrix logarithm of an affine map: square roots until it is near the identity, then a series.
-///
-/// # Errors
-/// A map that mirrors, or turns by 180 degrees.
-fn logarithm(affine: &Affine) -> Result<Matrix4<f64>> {
+/// The matrix logarithm of an affine map: square roots until it is near the identity, then a series. None
+/// of a map that mirrors, or turns by 180 degrees.
+fn logarithm(affine: &Affine) -> Option<Matrix4<f64>> {
     const ROOTS: i32 = 12;
     let mut root = *affine;
     for _ in 0..ROOTS {
-        root = square_root(&root).map_err(|_| PopulationError::Option {
-            option: "align",
-            value: "a map that mirrors, or turns by 180 degrees".to_owned(),
-            remedy: "look at the orientation in the headers of the images".to_owned(),
-        })?;
+        root = square_root(&root).ok()?;
     }
     let x = root.to_homogeneous() - Matrix4::identity();
     let series = x - x * x * 0.5 + x * x * x * (1.0 / 3.0) - x * x * x * x * 0.25;
-    Ok(series * f64::from(2.0f32.powi(ROOTS)))
+    Some(series * f64::from(2.0f32.powi(ROOTS)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use voxalign_image::AffineParameters;
+
+    /// A source of names.
+    struct Nothing;
+
+    impl Source for Nothing {
+        fn subjects(&self) -> &[Subject] {
+            &[]
+        }
+
+        fn load(&self, _: usize) -> Result<Images> {
+            Err(PopulationError::Stopped)
+        }
+
+        fn size(&self, _: usize) -> Result<Size> {
+            Err(PopulationError::Stopped)
+        }
+
+        fn label(&self, subject: usize) -> std::path::PathBuf {
+            format!("image {subject}").into()
+        }
+    }
 
     fn subject(affine: Affine) -> Subject {
         Subject { name: String::new(), weight: 1.0, affine }
@@ -578,7 +618,11 @@ mod tests {
         }
         let mirror =
             Affine::from_rows([[-1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]);
-        assert!(logarithm(&mirror).is_err());
+        assert!(logarithm(&mirror).is_none());
+        let mut subjects = [subject(a), subject(mirror)];
+        let all = Placed { subjects: subjects.to_vec(), from: &Nothing };
+        let said = take_mean_back(&mut subjects, &all).unwrap_err().to_string();
+        assert!(said.contains("image 1") && said.contains("mirrors it"), "{said}");
     }
 
     #[test]
@@ -587,7 +631,7 @@ mod tests {
             .map(|(a, s, c)| subject(turned(a, s, c)))
             .to_vec();
         let before = subjects.clone();
-        take_mean_back(&mut subjects).unwrap();
+        take_mean_back(&mut subjects, &Nothing).unwrap();
         let mean: Matrix4<f64> =
             subjects.iter().map(|s| logarithm(&s.affine).unwrap()).sum::<Matrix4<f64>>();
         assert!(mean.abs().max() < 1e-6, "{mean}");
@@ -598,7 +642,7 @@ mod tests {
         // Maps that are each other's inverse have no mean.
         let a = turned(0.5, 20.0, 1.1);
         let mut pair = vec![subject(a), subject(a.inverse().unwrap())];
-        take_mean_back(&mut pair).unwrap();
+        take_mean_back(&mut pair, &Nothing).unwrap();
         assert!((pair[0].affine.apply(p) - a.apply(p)).norm() < 1e-5);
     }
 }

@@ -4,6 +4,7 @@ use crate::error::{PopulationError, Result};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use voxalign_compute::{DeviceBuffer, HostBuffer, Memory};
 
 /// Buffers of a subject: what steps change, and what they only look at.
@@ -25,6 +26,12 @@ pub(super) type DevicePack<D> = Pack<<D as Memory>::Buffer<f32>>;
 pub(super) enum Away {
     Host(HostPack),
     Disk(Chest),
+}
+
+/// A folder for subjects in that for scratch, which other runs may use at the same time.
+pub(super) fn own_folder(scratch: &Path) -> Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix(".voxalign-").tempdir_in(scratch);
+    folder.map_err(|e| failed(scratch, "write to", &e))
 }
 
 /// Files of a subject.
@@ -112,7 +119,7 @@ pub(super) fn failed(path: &Path, what: &str, error: &io::Error) -> PopulationEr
     }
 }
 
-/// Makes buffers of the host have these lengths; those that have are kept.
+/// Makes buffers of the host have these lengths; those that have room are kept.
 fn fit_host<D: Memory>(
     device: &D,
     lens: &[usize],
@@ -121,8 +128,11 @@ fn fit_host<D: Memory>(
     buffers.truncate(lens.len());
     for (i, &len) in lens.iter().enumerate() {
         match buffers.get_mut(i) {
-            Some(buffer) if buffer.len() == len => {}
-            Some(buffer) => *buffer = device.host_alloc(len)?,
+            Some(buffer) => {
+                if !buffer.resize(len) {
+                    *buffer = device.host_alloc(len)?;
+                }
+            }
             None => buffers.push(device.host_alloc(len)?),
         }
     }
@@ -149,6 +159,21 @@ fn fit<D: Memory>(
 }
 
 impl HostPack {
+    /// With room for buffers of these lengths.
+    pub(super) fn with_room<D: Memory>(
+        device: &D,
+        changing: &[usize],
+        fixed: &[usize],
+    ) -> Result<Self> {
+        let mut pack = Self::default();
+        fit_host(device, changing, &mut pack.changing)?;
+        fit_host(device, fixed, &mut pack.fixed)?;
+        for buffer in pack.changing.iter_mut().chain(&mut pack.fixed) {
+            buffer.resize(0);
+        }
+        Ok(pack)
+    }
+
     /// Makes room on the device for a copy.
     pub(super) fn room<D: Memory>(&self, device: &D, to: &mut DevicePack<D>) -> Result<()> {
         fit(device, self.changing.iter().map(|b| b.len()), &mut to.changing)?;
@@ -291,7 +316,7 @@ mod tests {
         let buffers = [vec![1.5, -0.0, 3e-40], vec![], vec![f32::MAX]];
         write_state(&path, &numbers, &buffers).unwrap();
         let (n, b) = read_state(&path).unwrap();
-        assert_eq!(n.map(f64::to_bits), numbers.map(f64::to_bits));
+        assert!(n.iter().map(|v| v.to_bits()).eq(numbers.map(f64::to_bits)));
         assert_eq!(b.len(), 3);
         for (a, b) in b.iter().flatten().zip(buffers.iter().flatten()) {
             assert_eq!(a.to_bits(), b.to_bits());

@@ -181,19 +181,23 @@ fn only<A, B>(both: Result<(A, B)>) -> Result<A> {
     both.map(|(first, _)| first)
 }
 
+/// A similarity for each channel.
+pub(super) fn metrics(options: &AtlasOptions, channels: usize) -> Result<Vec<ChannelSimilarity>> {
+    options.check()?;
+    let metric = ChannelSimilarity {
+        similarity: options.similarity,
+        weight: 1.0,
+        radius: options.matching.radius,
+        bins: options.matching.bins,
+    };
+    Ok(vec![metric; channels])
+}
+
 impl<'a, D: Device> Construction<'a, D> {
-    /// A similarity for each channel.
     fn metrics(&self) -> Result<Vec<ChannelSimilarity>> {
-        self.options.check()?;
         check_subjects(self.source.subjects())?;
         let channels = self.team.ranks().agree(self.source.size(0))?.channels;
-        let metric = ChannelSimilarity {
-            similarity: self.options.similarity,
-            weight: 1.0,
-            radius: self.options.matching.radius,
-            bins: self.options.matching.bins,
-        };
-        Ok(vec![metric; channels])
+        metrics(self.options, channels)
     }
 
     /// Reads the subjects and makes all iterations.

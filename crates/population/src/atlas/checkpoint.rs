@@ -115,12 +115,14 @@ impl Checkpoints<'_> {
         Ok(self.current()?.map(|name| self.place(name)))
     }
 
-    /// Keeps the common space of the subjects.
+    /// Keeps the common space of the subjects, for which there is no checkpoint yet: an older one, which may
+    /// be of another run, goes.
     ///
     /// # Errors
     /// A folder that cannot be written.
     pub fn write_aligned(&self, aligned: &Aligned) -> Result<()> {
         fs::create_dir_all(self.folder).map_err(|e| failed(self.folder, "make", &e))?;
+        remove_file(&self.folder.join(CURRENT))?;
         let space = Space {
             dims: aligned.grid.dims(),
             to_world: aligned.grid.to_world().rows(),
@@ -149,15 +151,34 @@ impl Checkpoints<'_> {
         }))
     }
 
-    /// Removes all of them, and the folder.
+    /// Whether there is something that a run can go on from, of whichever run.
+    #[must_use]
+    pub fn exist(&self) -> bool {
+        [CURRENT, ALIGNED].iter().any(|name| self.folder.join(name).is_file())
+    }
+
+    /// Removes all of them, and the folder, unless it has something else.
     ///
     /// # Errors
-    /// A folder that cannot be removed.
+    /// A file that cannot be removed.
     pub fn remove(&self) -> Result<()> {
-        match fs::remove_dir_all(self.folder) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(self.folder, "remove", &e)),
-            _ => Ok(()),
+        for name in [CURRENT, ALIGNED] {
+            remove_file(&self.folder.join(name))?;
+            remove_file(&self.folder.join(name).with_extension("new"))?;
         }
+        for place in PLACES.map(|name| self.folder.join(name)) {
+            let Ok(entries) = fs::read_dir(&place) else { continue };
+            for path in entries.flatten().map(|e| e.path()) {
+                let end = path.extension().unwrap_or_default();
+                if end == "state" || path.file_stem().is_some_and(|n| n == "state") {
+                    remove_file(&path)?;
+                }
+            }
+            // What is not of this program stays, and its folder with it.
+            let _ = fs::remove_dir(&place);
+        }
+        let _ = fs::remove_dir(self.folder);
+        Ok(())
     }
 }
 
@@ -214,6 +235,14 @@ fn read_json<T: DeserializeOwned>(path: &Path, key: &str) -> Result<T> {
     }
 }
 
+/// Removes a file, where there is one.
+fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(path, "remove", &e)),
+        _ => Ok(()),
+    }
+}
+
 /// Writes a file that is there as a whole or as it was, also after a loss of power.
 fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let new = path.with_extension("new");
@@ -266,6 +295,13 @@ mod tests {
         let other = Checkpoints { key: "another run", ..all.clone() };
         let said = other.last().unwrap().unwrap().read().unwrap_err().to_string();
         assert!(said.contains("other images or options"), "{said}");
+        // What is not of checkpoints stays.
+        fs::write(folder.join("a/weights.bin"), b"of another program").unwrap();
+        all.remove().unwrap();
+        assert!(!all.exist() && all.last().unwrap().is_none());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(folder.join("a")).unwrap().count(), 1);
+        fs::remove_file(folder.join("a/weights.bin")).unwrap();
         all.remove().unwrap();
         assert!(!folder.exists());
         all.remove().unwrap();

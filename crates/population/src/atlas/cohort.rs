@@ -257,7 +257,7 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
             let mut known: Vec<[f64; 2]> = Vec::new();
             let mut pending: Vec<(usize, PendingEnergy<D>)> = Vec::new();
             let streams = !crew.plan().in_core();
-            crew.visit(visit, &(), |core, member, _| {
+            let trace = crew.visit(visit, &(), |core, member, _| {
                 let energy = core.step(member)?;
                 if streams {
                     known.push([member.index as f64, energy.wait(&core.device)?]);
@@ -266,6 +266,7 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
                 }
                 Ok(())
             })?;
+            crew.trace = trace;
             crew.turn(|core| {
                 for (index, energy) in &pending {
                     known.push([*index as f64, energy.wait(&core.device)?]);

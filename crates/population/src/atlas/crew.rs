@@ -1,14 +1,16 @@
 //! The subjects of an atlas that one device works on.
 
-use super::away::{Away, Chest, DevicePack, HostPack};
+use super::away::{Away, Chest, DevicePack, HostPack, own_folder};
 use super::matching::{Buffers, Matching, Template};
 use super::memory::{Level, MemoryPlan, SLOTS};
 use super::prepare::{Prepared, prepared, whole};
 use super::source::{Images, Source};
 use crate::error::{PopulationError, Result};
 use crate::stream::{Engine, Listener, Model, Pipeline, Ring, Stage, Trace, Turn};
+use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tempfile::TempDir;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::{Device, Queue};
 use voxalign_image::{Affine, Grid};
@@ -146,10 +148,12 @@ pub(super) struct Crew<'a, D: Device, M: Matching<D>> {
     pub(super) members: Vec<Member<D, M::State>>,
     /// For each subject that is not on the device where it is.
     away: Vec<Option<Mutex<Away>>>,
+    /// The folder of those on disk, which goes after them.
+    _folder: Option<TempDir>,
     source: &'a dyn Source,
     base: D,
     streams: Option<Streams<D>>,
-    /// What ran when at the last visit of subjects that are streamed.
+    /// What ran when at the last step of subjects that are streamed.
     pub(super) trace: Option<Trace>,
 }
 
@@ -196,11 +200,14 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
             done: Vec::new(),
         };
         let members: Vec<_> = post.range.clone().map(member).collect();
+        let on_disk = !plan.in_core() && plan.level == Level::Disk;
+        let folder = on_disk.then(|| own_folder(scratch)).transpose()?;
+        let chests = folder.as_ref().map_or(scratch, TempDir::path);
         let away = |(place, member): (usize, &Member<D, M::State>)| {
             (place >= plan.resident).then(|| {
                 Mutex::new(match plan.level {
                     Level::Host => Away::Host(HostPack::default()),
-                    Level::Disk => Away::Disk(Chest::new(scratch, member.index)),
+                    Level::Disk => Away::Disk(Chest::new(chests, member.index)),
                 })
             })
         };
@@ -232,7 +239,7 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
             affine_mean: Vec::new(),
         };
         let (base, trace) = (device.clone(), None);
-        Ok(Self { core, members, away, source, base, streams, trace })
+        Ok(Self { core, members, away, _folder: folder, source, base, streams, trace })
     }
 
     /// Does some work with what the subjects share.
@@ -243,49 +250,51 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
         }
     }
 
-    /// Does some work with each subject: first with those that are on the device, then with those that are
-    /// brought there one after the other, while the next ones come and the last ones go.
+    /// Does some work with each subject: those that are on the device, and those that are brought there one
+    /// after the other, while the next ones come and the last ones go. Gives what ran when, where subjects are
+    /// streamed.
     pub(super) fn visit(
         &mut self,
         visit: Visit,
         listener: &dyn Listener,
         mut work: impl FnMut(&mut Core<D, M>, &mut Member<D, M::State>, Option<Images>) -> Result<()>
         + Send,
-    ) -> Result<()> {
+    ) -> Result<Option<Trace>> {
         let comes = |crew: &Self, m: usize| {
             crew.away[m].is_some() || (visit.load && crew.members[m].whole.is_none())
         };
         let (items, here): (Vec<usize>, Vec<usize>) =
             (0..self.members.len()).partition(|&m| comes(self, m));
-        if !here.is_empty() {
-            let queue = self.streams.as_ref().map(|s| Arc::clone(&s.steps));
-            let mut all = || {
-                for &m in &here {
-                    if listener.stop() {
-                        return Err(PopulationError::Stopped);
-                    }
-                    work(&mut self.core, &mut self.members[m], None)?;
-                }
-                Ok(())
-            };
-            match queue {
-                Some(queue) => queue.run(|_| all())?,
-                None => all()?,
-            }
-        }
         if !items.is_empty() {
-            self.stream(visit, &items, listener, work)?;
+            return self.stream(visit, &items, &here, listener, work);
         }
-        Ok(())
+        let queue = self.streams.as_ref().map(|s| Arc::clone(&s.steps));
+        let mut all = || {
+            for &m in &here {
+                if listener.stop() {
+                    return Err(PopulationError::Stopped);
+                }
+                work(&mut self.core, &mut self.members[m], None)?;
+            }
+            Ok(())
+        };
+        match queue {
+            Some(queue) => queue.run(|_| all())?,
+            None => all()?,
+        }
+        Ok(None)
     }
 
+    /// Brings subjects to the device one after the other. Those that are `here` have their turns between
+    /// theirs, while copies go on.
     fn stream(
         &mut self,
         visit: Visit,
         items: &[usize],
+        here: &[usize],
         listener: &dyn Listener,
         work: impl FnMut(&mut Core<D, M>, &mut Member<D, M::State>, Option<Images>) -> Result<()> + Send,
-    ) -> Result<()> {
+    ) -> Result<Option<Trace>> {
         let (base, source, away, streams) = (&self.base, self.source, &self.away, &self.streams);
         let subjects: Vec<usize> = self.members.iter().map(|m| m.index).collect();
         let kept: Vec<bool> = self.members.iter().map(|m| m.whole.is_some()).collect();
@@ -335,16 +344,20 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
             let mut images = lock(&loaded[t.item % arrivals]).take();
             let mut slot = lock(&slots[t.item % SLOTS]);
             let (core, members, work) = &mut *lock(&state);
-            let member = &mut members[m];
             let mut all = || {
+                let member = &mut members[m];
                 if away[m].is_some() {
                     member.exchange(&core.matching, &mut slot);
                 }
-                let done = work(core, member, images.take());
+                work(core, member, images.take())?;
                 if away[m].is_some() {
                     member.leave(&core.device, &core.matching, &mut slot)?;
                 }
-                done
+                let turn = |t: usize| t * here.len() / items.len();
+                for &m in &here[turn(t.item)..turn(t.item + 1)] {
+                    work(core, &mut members[m], None)?;
+                }
+                Ok(())
             };
             match streams {
                 Some(streams) => streams.steps.run(|_| all()),
@@ -381,9 +394,7 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
         let rings = vec![ring(0, 2, arrivals), ring(1, 3, SLOTS), ring(3, 4, leaving.len())];
         let pipeline = Pipeline::new(stages, rings)?;
         let trace = pipeline.run(0..items.len(), Model::default(), listener)?;
-        drop(pipeline);
-        self.trace = (!self.core.plan.in_core()).then_some(trace);
-        Ok(())
+        Ok(streams.is_some().then_some(trace))
     }
 
     /// Brings everything to a scale.
@@ -408,10 +419,25 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
             }
             Ok(())
         })
+        .map(drop)
     }
 
-    /// Reads the images that stay on the device.
+    /// Reads the images that stay on the device, and makes room on the host for subjects that do not.
     pub(super) fn load(&mut self, listener: &dyn Listener) -> Result<()> {
+        // Page-locked memory is slow to come by, so that it is asked for once, for the finest scale.
+        let fields = vec![3 * self.core.grid.len(); self.core.matching.fields_each()];
+        let (base, source) = (&self.base, self.source);
+        let indices: Vec<usize> = self.members.iter().map(|m| m.index).collect();
+        self.away.par_iter().zip(indices).try_for_each(|(away, index)| {
+            let Some(away) = away else { return Ok(()) };
+            let mut away = lock(away);
+            if let Away::Host(pack) = &mut *away {
+                let size = source.size(index)?;
+                let each = (size.voxels as usize).div_ceil(size.channels.max(1));
+                *pack = HostPack::with_room(base, &fields, &vec![each; size.channels])?;
+            }
+            Ok::<_, PopulationError>(())
+        })?;
         if !self.core.plan.keeps_images {
             return Ok(());
         }
@@ -422,6 +448,7 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
             }
             Ok(())
         })
+        .map(drop)
     }
 
     /// Where the subjects are.

@@ -12,7 +12,8 @@ pub struct MemoryOptions {
     pub device: Option<u64>,
     /// Bytes of the host for subjects that are not on the device; by default six tenths of what is free.
     pub host: Option<u64>,
-    /// The folder for subjects that neither has room for; by default that of temporary files.
+    /// The folder for subjects that neither has room for, by default that of temporary files; each device
+    /// makes one of its own in it, which goes with the run.
     pub scratch: Option<PathBuf>,
 }
 

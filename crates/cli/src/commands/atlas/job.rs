@@ -7,19 +7,22 @@ use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output;
-use crate::progress::Talk;
+use crate::progress::{Printer, Talk};
 use crate::registration::{
     self, Clock, RECORD, REPORT, check_outputs, peak_memory, refuse, write_text,
 };
 use crate::staging::Staging;
 use crate::team::{AnyTeam, on_team};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use voxalign_compute::Device;
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_image::LabelMap;
 use voxalign_io::image::{self, DataType};
-use voxalign_population::atlas::{Atlas, Judged, LabelFiles, judge, root_mean_square};
+use voxalign_population::atlas::{
+    Atlas, Checkpoints, Judged, LabelFiles, MemoryOptions, dry_run, judge, root_mean_square,
+};
 use voxalign_report::{
     AtlasRecord, AtlasReport, GridRecord, OutputRecord, RunRecord, SubjectRecord,
 };
@@ -54,6 +57,8 @@ pub(super) struct Job<'a> {
     /// The time from one checkpoint to the next; none without checkpoints.
     pub(super) every: Option<Duration>,
     pub(super) resume: bool,
+    /// How many processes hold subjects; none for as many as pay.
+    pub(super) processes: Option<usize>,
 }
 
 impl Job<'_> {
@@ -67,6 +72,12 @@ impl Job<'_> {
                 self.study.entries.len()
             )));
         }
+        if let Some(scratch) = self.study.memory.scratch.as_deref().filter(|s| !s.is_dir()) {
+            return Err(Failure::input(format!(
+                "--scratch '{}' is no folder; make it, or name one that is there",
+                scratch.display()
+            )));
+        }
         refuse(self.resume && self.every.is_none(), "--resume", "runs with checkpoints")
     }
 
@@ -75,70 +86,159 @@ impl Job<'_> {
         on_team!(team, |team| self.run_on(team, machine))
     }
 
+    /// The same, where a stop says what a later run can go on from.
     fn run_on<D: Device>(&self, team: &Team<D>, machine: &Machine) -> Result<Outcome, Failure> {
+        let folder = self.study.output.join(CHECKPOINTS);
+        let saving = self.every.map(|every| Saving { folder: &folder, every, resume: self.resume });
+        match (self.whole(team, machine, saving), saving) {
+            (Err(Failure::Stopped), Some(saving)) if saving.exists() => {
+                Err(Failure::Saved(self.study.output.to_owned()))
+            }
+            (done, _) => done,
+        }
+    }
+
+    fn whole<D: Device>(
+        &self,
+        team: &Team<D>,
+        machine: &Machine,
+        saving: Option<Saving<'_>>,
+    ) -> Result<Outcome, Failure> {
         let (study, world) = (&self.study, team.ranks());
         let mut clock = Clock::start();
         let printer = study.printer();
         let staging = Staging::shared(study.output, world)?;
-        let folder = study.output.join(CHECKPOINTS);
-        let saving = self.every.map(|every| Saving { folder: &folder, every, resume: self.resume });
-        if self.resume && !folder.exists() {
-            let what = "there is no checkpoint; the run starts from the beginning";
-            printer.say(Talk::Normal, what);
+        match (self.resume, saving.is_some_and(|s| s.exists())) {
+            (true, false) => printer.say(
+                Talk::Normal,
+                "there is no checkpoint; the run starts from the beginning",
+            ),
+            (false, true) => printer.say(
+                Talk::Normal,
+                "the run starts from the beginning, and its checkpoints replace those of one that was \
+                 stopped; --resume goes on from these",
+            ),
+            _ => {}
         }
         let (prepared, key) = study.prepare(team, &printer, &mut clock, saving)?;
 
         let labels = world.agree(staging.scratch("labels"))?;
         let labels = LabelFiles::new(&labels, &prepared.aligned.grid);
-        let mut memory = study.memory.clone();
-        if memory.scratch.is_none() {
-            memory.scratch = Some(world.agree(staging.scratch("away"))?);
-        }
-        let staging = Mutex::new(staging);
-        let subjects = Subjects {
-            device: &team.devices()[0],
-            prepared: &prepared,
-            staging: &staging,
-            writes: self.subjects,
-            labels: &labels,
-            records: Mutex::default(),
-        };
+        let away = world.agree(staging.scratch("away"))?;
         let checkpoints = saving.map(|s| s.of(&key));
-        let building = Building {
-            options: &study.options,
-            memory: &memory,
+        let run = Run {
+            study,
+            printer: &printer,
+            prepared: &prepared,
+            labels: &labels,
+            away: &away,
             checkpoints: checkpoints.as_ref(),
-            resume: self.resume,
-            progress: &printer,
-            planned: &|plans| study.say_plans(&printer, plans),
         };
-        let built = building.build(team, &prepared, &prepared.source, &|f| subjects.take(f));
-        if matches!(built, Err(Failure::Stopped)) && folder.exists() {
-            printer.finish();
-            return Err(Failure::Saved(study.output.to_owned()));
-        }
-        let atlas = built?;
+        // Those that hold no subjects wait for the others.
+        let first = world.first(self.holding(team, &prepared, &printer)?)?;
+        let done = match first {
+            None => Ok((staging, None)),
+            Some(ranks) => Team::new(team.devices().to_vec(), ranks)
+                .map_err(Failure::from)
+                .and_then(|team| self.build(&team, &run, staging)),
+        };
+        let (mut staging, made) = world.agree(done)?;
         printer.finish();
         clock.lap("register");
-
-        let records = subjects.records.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let records = gathered(world, records)?;
-        let mut staging = staging.into_inner().unwrap_or_else(PoisonError::into_inner);
         staging.gather(world)?;
-        let done = match world.is_first() {
-            true => {
+        let done = match made {
+            Some((atlas, subjects)) if world.is_first() => {
                 let run = registration::record("voxalign atlas", machine, Vec::new());
-                let made = Made { atlas: &atlas, run, subjects: records, labels: &labels };
+                let made = Made { atlas: &atlas, run, subjects, labels: &labels };
                 self.write(staging, clock, prepared, made)
             }
             // What others wrote is there until the first has moved it.
-            false => Ok(Outcome::Good),
+            _ => Ok(Outcome::Good),
         };
         let outcome = world.agree(done)?;
         if let (Some(checkpoints), true) = (&checkpoints, world.is_first()) {
             checkpoints.remove()?;
         }
         Ok(outcome)
+    }
+
+    /// How many processes hold subjects: as many as are asked for, or as a dry run says.
+    fn holding<D: Device>(
+        &self,
+        team: &Team<D>,
+        prepared: &Prepared,
+        printer: &Printer,
+    ) -> Result<usize, Failure> {
+        let all = team.ranks().size();
+        match self.processes {
+            _ if all == 1 => return Ok(1),
+            Some(processes) if processes <= all => return Ok(processes),
+            Some(processes) => {
+                return Err(Failure::input(format!(
+                    "--processes {processes}: {all} were started; start more, or leave it out"
+                )));
+            }
+            None => {}
+        }
+        let (grid, count) = (&prepared.aligned.grid, prepared.entries.len());
+        let channels = prepared.entries[0].channels.len();
+        let dry = dry_run(team, grid, count, channels, &self.study.options)?;
+        printer.say(
+            Talk::Normal,
+            &format!(
+                "dry run: {:.4} s a step of a subject, {:.4} s the sum over {all} processes",
+                dry.times.per_image,
+                dry.times.node + dry.network
+            ),
+        );
+        for p in &dry.plan.table {
+            let best = if p.nodes == dry.plan.best.nodes { ", which is taken" } else { "" };
+            printer.say(
+                Talk::Normal,
+                &format!(
+                    "  {} processes, at most {} subjects a device: {:.4} s an iteration predicted{best}",
+                    p.nodes,
+                    p.images_per_device,
+                    p.total()
+                ),
+            );
+        }
+        Ok(dry.plan.best.nodes)
+    }
+
+    /// Builds the atlas with the processes that hold subjects, each of which writes what it finds for its
+    /// own. The first of them has the records of all.
+    fn build<D: Device>(
+        &self,
+        team: &Team<D>,
+        run: &Run<'_>,
+        staging: Staging,
+    ) -> Result<(Staging, Option<Built>), Failure> {
+        let &Run { study, printer, prepared, labels, away, checkpoints } = run;
+        let staging = Mutex::new(staging);
+        let subjects = Subjects {
+            device: &team.devices()[0],
+            prepared,
+            staging: &staging,
+            writes: self.subjects,
+            labels,
+            records: Mutex::default(),
+        };
+        let scratch = study.memory.scratch.clone().unwrap_or_else(|| away.to_owned());
+        let memory = MemoryOptions { scratch: Some(scratch), ..study.memory.clone() };
+        let building = Building {
+            options: &study.options,
+            memory: &memory,
+            checkpoints,
+            resume: self.resume,
+            progress: printer,
+            planned: &|plans| study.say_plans(printer, plans),
+        };
+        let atlas = building.build(team, prepared, &prepared.source, &|f| subjects.take(f))?;
+        let records = subjects.records.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let records = gathered(team.ranks(), records)?;
+        let staging = staging.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok((staging, Some((atlas, records))))
     }
 
     /// Writes all that is not of one subject, and ends the run.
@@ -268,6 +368,21 @@ impl Job<'_> {
         }
         Ok(())
     }
+}
+
+/// An atlas, and the records of its subjects at the first process.
+type Built = (Atlas, Vec<SubjectRecord>);
+
+/// What a process builds its part of an atlas from.
+#[derive(Clone, Copy)]
+struct Run<'r> {
+    study: &'r Study<'r>,
+    printer: &'r Printer,
+    prepared: &'r Prepared,
+    labels: &'r LabelFiles,
+    /// The folder for subjects on disk, where none is named.
+    away: &'r Path,
+    checkpoints: Option<&'r Checkpoints<'r>>,
 }
 
 /// What all ranks made.

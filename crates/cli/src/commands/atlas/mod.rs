@@ -43,12 +43,21 @@ Examples:
       the atlas at each of these ages, and the volumes of labels over them
   voxalign atlas t1/*.nii.gz -o test --stability 2..14 --cohorts 100
       how many subjects an atlas needs: 100 of randomly chosen ones, of 2 each to 14 each
+  mpirun -np 4 --bind-to none voxalign atlas --list subjects.csv -o atlas
+      four processes share the subjects (srun does as well; docs/cluster.md)
+  voxalign atlas --list subjects.csv -o atlas --resume
+      goes on with an atlas that was stopped, killed, or ended for want of memory or disk space
+  voxalign atlas t1/*.nii.gz -o atlas --device-memory 20GiB --scratch /local/scratch
+      20 GiB of each GPU; subjects beyond it are in the memory of the host, beyond that on disk
+  voxalign atlas raw/*.nii.gz -o atlas --exclude unreadable,outlying
+      without files that cannot be read, and images that are unlike all others
 
 The list is CSV with a header line: the column path, and any of name, weight, mask (voxels above 0
 count), labels (a label map, to report the overlap), channel2, channel3, ... (further images of the
 same subject, on whatever grid), and numbers of other names. Paths are relative to its folder.
 
-The result does not depend on the order of the images, nor on the number of threads.
+The result does not depend on the order of the images, nor on the number of threads, GPUs and
+processes, nor on memory, nor on stops.
 
 Written to DIR (older files of these names are replaced):
   atlas.nii.gz                        the template: the mean of the subjects in their mean shape
@@ -70,7 +79,8 @@ To carry a subject to the atlas: voxalign apply -i SUBJECT -r atlas.nii.gz
 -t subjects/NAME/warp.nii.gz -t subjects/NAME/affine.tfm -o w.nii.gz
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
-2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.";
+2 bad input or options, or no space left (no result is written), 3 internal error, 130 stopped by
+Ctrl-C. A run that was stopped, killed, or had no space leaves DIR/checkpoint for --resume.";
 
 /// How subjects are brought to a common space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -127,7 +137,7 @@ pub(crate) struct AtlasArgs {
     no_centre: bool,
 
     /// Leave out subjects with a file that cannot be read, or that are unlike the mean of all after the
-    /// affine maps; the record says which, and why
+    /// affine maps (of four or more); the record says which, and why
     #[arg(
         long,
         value_enum,
@@ -154,10 +164,14 @@ pub(crate) struct AtlasArgs {
     #[arg(long, value_name = "MINUTES", default_value = "10", help_heading = "Checkpoints")]
     checkpoint_every: Every,
 
+    /// Under mpirun or srun, how many of the processes hold subjects; the others wait [default: the number
+    /// with the least time an iteration, which a dry run predicts]
+    #[arg(long, value_name = "N", value_parser = from_one, help_heading = "Running")]
+    processes: Option<usize>,
     #[command(flatten)]
     memory: MemoryArgs,
     /// GPUs of each process [default: all of its machine, shared among its processes]
-    #[arg(long, value_name = "N", value_parser = gpus, help_heading = "Running")]
+    #[arg(long, value_name = "N", value_parser = from_one, help_heading = "Running")]
     gpus: Option<usize>,
 
     #[command(flatten)]
@@ -180,7 +194,8 @@ pub(crate) struct MemoryArgs {
     /// of what is free]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     host_memory: Option<u64>,
-    /// Folder for subjects that are streamed from disk [default: within DIR]
+    /// Folder for subjects that are streamed from disk, best on a disk of each machine; a killed run
+    /// leaves a folder .voxalign-... there [default: within DIR]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 }
@@ -248,9 +263,9 @@ impl AtlasArgs {
     }
 }
 
-pub(crate) fn gpus(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|n| (1..=64).contains(n));
-    number.ok_or_else(|| "give a number of GPUs from 1 to 64".to_owned())
+pub(crate) fn from_one(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| (1..=4096).contains(n));
+    number.ok_or_else(|| "give a whole number, 1 or more".to_owned())
 }
 
 fn above_zero(text: &str) -> Result<f64, String> {
@@ -322,6 +337,7 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<Outcome, Failure> {
         report: !args.no_report,
         every: args.checkpoint_every.0,
         resume: args.resume,
+        processes: args.processes,
     };
     job.check()?;
     let (machine, team) = start()?;

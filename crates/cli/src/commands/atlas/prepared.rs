@@ -73,6 +73,11 @@ pub(super) struct Saving<'a> {
 }
 
 impl<'a> Saving<'a> {
+    /// Whether there is something that a run can go on from.
+    pub(super) fn exists(&self) -> bool {
+        self.of("").exist()
+    }
+
     /// The checkpoints of what `key` says.
     pub(super) fn of(&self, key: &'a str) -> Checkpoints<'a> {
         Checkpoints { folder: self.folder, every: self.every, key }
@@ -150,7 +155,9 @@ impl<'a> Study<'a> {
         };
         for (number, entry) in entries.iter().enumerate() {
             if !aligned.kept.contains(&number) {
-                remarks.push(format!("'{}' was left out: it is unlike the others", entry.name));
+                let remark = format!("'{}' was left out: it is unlike the others", entry.name);
+                printer.say(Talk::Normal, &format!("voxalign: warning: {remark}"));
+                remarks.push(remark);
             }
         }
         entries = aligned.kept.iter().map(|&k| entries[k].clone()).collect();
@@ -206,7 +213,8 @@ impl<'a> Study<'a> {
         Ok(Listed { entries, inputs, sums: of_each, remarks })
     }
 
-    /// What is known of the files of a subject; where unreadable ones are to be left out, they are read.
+    /// What is known of the files of a subject. Its labels are read, as they are needed at the end only;
+    /// where unreadable files are to be left out, all are.
     fn look(&self, entry: &Entry) -> Result<Vec<InputRecord>, Failure> {
         interrupt::check()?;
         let mut files: Vec<_> = entry.channels.iter().map(|p| Input::image("channel", p)).collect();
@@ -216,6 +224,9 @@ impl<'a> Study<'a> {
             for path in entry.channels.iter().chain(&entry.mask) {
                 crate::files::image(path, Talk::Quiet)?;
             }
+        }
+        if let Some(labels) = &entry.labels {
+            crate::files::labels(labels)?;
         }
         Ok(records)
     }

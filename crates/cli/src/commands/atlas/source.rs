@@ -90,10 +90,15 @@ impl Files {
         let read = |path: &Path| -> Result<Arc<Volume<f32>>, PopulationError> {
             let wrong = |e: Failure| match e {
                 Failure::Stopped => PopulationError::Stopped,
-                e => PopulationError::Input {
-                    file: path.to_owned(),
-                    what: format!("{e}; `--exclude unreadable` leaves such subjects out"),
-                },
+                e => {
+                    // The file is named once.
+                    let (said, name) = (e.to_string(), format!("'{}': ", path.display()));
+                    let said = said.strip_prefix(&name).unwrap_or(&said);
+                    PopulationError::Input {
+                        file: path.to_owned(),
+                        what: format!("{said}; `--exclude unreadable` leaves such subjects out"),
+                    }
+                }
             };
             files::image(path, talk).map(Arc::new).map_err(wrong)
         };

@@ -2,7 +2,7 @@
 
 use super::Size;
 use crate::args::RunArgs;
-use crate::commands::atlas::{MemoryArgs, gpus};
+use crate::commands::atlas::{MemoryArgs, from_one};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::{self, Table};
@@ -44,7 +44,7 @@ pub(crate) struct AtlasBenchArgs {
     #[command(flatten)]
     memory: MemoryArgs,
     /// GPUs of each process [default: all]
-    #[arg(long, value_name = "N", value_parser = gpus, help_heading = "Running")]
+    #[arg(long, value_name = "N", value_parser = from_one, help_heading = "Running")]
     gpus: Option<usize>,
     #[command(flatten)]
     run: RunArgs,
@@ -110,6 +110,16 @@ pub(super) fn run(args: &AtlasBenchArgs) -> Result<Outcome, Failure> {
     table.row(["all scales".into(), String::new(), format!("{total:.2}"), String::new()]);
     output::line(&format!("{} subjects of {}, {}", args.count, args.size, machine.name()));
     table.print();
+    if let Some(trace) = &times.trace {
+        let mut table = Table::new(["last iteration", "seconds"]);
+        for (i, stage) in trace.stages.iter().enumerate() {
+            table.row([stage.name.clone(), format!("{:.4}", trace.busy(i))]);
+        }
+        table.row(["bound".into(), format!("{:.4}", trace.bound())]);
+        table.row(["all".into(), format!("{:.4}", trace.wall())]);
+        output::line("");
+        table.print();
+    }
     Ok(Outcome::Good)
 }
 

@@ -64,9 +64,8 @@ pub(super) fn has_memory(options: &DeformOptions) -> bool {
 impl<D: Device> Matching<D> for Greedy<D> {
     type State = GreedyState<D>;
 
-    fn bytes_each(&self, template: u64, images: u64) -> u64 {
-        let kept = if self.has_memory() { 3 * template } else { 0 };
-        4 * (3 * template + kept + images)
+    fn fields_each(&self) -> usize {
+        1 + usize::from(self.has_memory())
     }
 
     fn bytes_shared(&self, template: u64, channels: u64) -> u64 {

@@ -39,8 +39,8 @@ impl<D: Device> Lddmm<D> {
 impl<D: Device> Matching<D> for Lddmm<D> {
     type State = LddmmState<D>;
 
-    fn bytes_each(&self, template: u64, images: u64) -> u64 {
-        4 * (3 * template * self.time_steps as u64 + images)
+    fn fields_each(&self) -> usize {
+        self.time_steps
     }
 
     fn bytes_shared(&self, template: u64, channels: u64) -> u64 {

@@ -42,9 +42,14 @@ pub trait Matching<D: Device>: Send {
         true
     }
 
+    /// How many fields that steps change a subject keeps, each of three numbers a voxel of the template.
+    fn fields_each(&self) -> usize;
+
     /// Bytes that a subject keeps on the device at the finest scale, of a template of `template` voxels
     /// and images of `images` voxels in all.
-    fn bytes_each(&self, template: u64, images: u64) -> u64;
+    fn bytes_each(&self, template: u64, images: u64) -> u64 {
+        4 * (3 * template * self.fields_each() as u64 + images)
+    }
 
     /// Bytes that the subjects share at the finest scale, roughly.
     fn bytes_shared(&self, template: u64, channels: u64) -> u64;

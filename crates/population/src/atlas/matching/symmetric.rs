@@ -50,9 +50,8 @@ impl<D: Device> Matching<D> for Symmetric<D> {
         false
     }
 
-    fn bytes_each(&self, template: u64, images: u64) -> u64 {
-        let kept = if has_memory(&self.options) { 6 * template } else { 0 };
-        4 * (9 * template + kept + images)
+    fn fields_each(&self) -> usize {
+        3 + 2 * usize::from(has_memory(&self.options))
     }
 
     fn bytes_shared(&self, template: u64, channels: u64) -> u64 {

@@ -1,0 +1,153 @@
+//! How many processes an atlas is worth, from a dry run (Ha 2011, section 2.3.8.3).
+
+use super::build::metrics;
+use super::crew::UNIT;
+use super::matching::{Greedy, Lddmm, Matching, Symmetric, Template};
+use super::options::AtlasOptions;
+use crate::error::{PopulationError, Result};
+use std::time::Instant;
+use voxalign_compute::Device;
+use voxalign_compute::comm::Team;
+use voxalign_compute::comm::balance::{Job, Network, Plan, Times, plan};
+use voxalign_image::{Affine, Grid};
+use voxalign_register::diffeo::DeformModel;
+use voxalign_register::diffeo::channel::DeviceImage;
+use voxalign_register::diffeo::multiscale::Scale;
+
+/// What a dry run measured, and what follows from it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DryRun {
+    /// Seconds of a step of one subject at the finest scale, and of the sum over the devices of a process.
+    pub times: Times,
+    /// Seconds of the sum over all processes.
+    pub network: f64,
+    /// What an iteration is expected to take with fewer processes, and the best number of them.
+    pub plan: Plan,
+}
+
+/// Makes a step of one image of zeros on each device and sums over all of them, and predicts from that what
+/// an iteration over so many subjects takes on fewer processes, each with as many devices as this one. All
+/// ranks call it, and find the same.
+///
+/// # Errors
+/// Options that cannot be used; memory that runs out; ranks that fail.
+pub fn dry_run<D: Device>(
+    team: &Team<D>,
+    grid: &Grid,
+    subjects: usize,
+    channels: usize,
+    options: &AtlasOptions,
+) -> Result<DryRun> {
+    let (metrics, matching) = (metrics(options, channels)?, &options.matching);
+    let [step, sum, network] = match matching.model {
+        DeformModel::Greedy => {
+            measured(team, grid, channels, || Greedy::new(matching.clone(), metrics.clone(), grid))
+        }
+        DeformModel::Lddmm => {
+            measured(team, grid, channels, || Lddmm::new(matching.clone(), metrics.clone(), grid))
+        }
+        DeformModel::Symmetric => {
+            let symmetric = || Symmetric::new(matching.clone(), metrics.clone(), grid);
+            measured(team, grid, channels, symmetric)
+        }
+    }?;
+    let ranks = team.ranks();
+    let devices_per_node = team.members().div_ceil(ranks.size());
+    let job = Job { images: subjects, devices_per_node, most_nodes: ranks.size() };
+    let times = Times { per_image: step, node: (sum - network).max(0.0) };
+    let of_nodes = Network::proportional(ranks.size(), network);
+    let plan = plan(&job, &times, |nodes| of_nodes.seconds(nodes))?;
+    Ok(DryRun { times, network, plan })
+}
+
+/// Seconds of a step on the slowest device, of the sums over all devices, and of that over ranks alone.
+fn measured<D: Device, M: Matching<D>>(
+    team: &Team<D>,
+    grid: &Grid,
+    channels: usize,
+    matching: impl Fn() -> M + Sync,
+) -> Result<[f64; 3]> {
+    let (n, ranks) = (grid.len(), team.ranks());
+    let found = team.each(&mut vec![(); team.devices().len()], |own, ()| {
+        let (device, mut matching) = (own.device, matching());
+        let zeros = || -> Result<D::Buffer<f32>> { Ok(device.alloc(n)?) };
+        let images = || (0..channels).map(|_| zeros()).collect::<Result<Vec<_>>>();
+        let scale = Scale { factor: 1, iterations: 1 };
+        matching.to_scale(device, &scale, grid)?;
+        let mut state = matching.begin(device, Affine::identity())?;
+        let whole = images()?.into_iter().map(|values| DeviceImage {
+            grid: grid.clone(),
+            values,
+            outside: 0.0,
+            open: false,
+        });
+        matching.refine(device, whole.collect(), &mut state)?;
+        let template = Template { grid: grid.clone(), channels: images()? };
+        let (mut warped, mut sums) = (images()?, device.alloc::<i64>(n)?);
+        let mut seconds = 0.0;
+        // The first step has kernels compiled and memory made.
+        for _ in 0..2 {
+            device.synchronize()?;
+            let began = Instant::now();
+            let energy = matching.step(device, &template, &warped, None, &mut state)?;
+            matching.warp(device, &mut state, &mut warped)?;
+            for image in &warped {
+                device.add_fixed(image, UNIT, &mut sums)?;
+            }
+            energy.wait(device)?;
+            device.synchronize()?;
+            seconds = began.elapsed().as_secs_f64();
+        }
+        Ok::<_, PopulationError>((seconds, sums))
+    });
+    let (seconds, mut sums): (Vec<f64>, Vec<_>) = ranks.agree(found)?.into_iter().unzip();
+    let mut wire = vec![0i64; n];
+    let mut times = [seconds.into_iter().fold(0.0, f64::max), 0.0, 0.0];
+    for _ in 0..2 {
+        ranks.barrier()?;
+        let began = Instant::now();
+        team.all_reduce_sum(&mut sums)?;
+        times[1] = channels as f64 * began.elapsed().as_secs_f64();
+        ranks.barrier()?;
+        let began = Instant::now();
+        ranks.all_reduce_sum(&mut wire)?;
+        times[2] = channels as f64 * began.elapsed().as_secs_f64();
+    }
+    ranks.all_reduce_max(&mut times)?;
+    Ok(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_compute::comm::Communicator;
+    use voxalign_compute::cpu::Cpu;
+
+    #[test]
+    fn all_ranks_find_the_same() {
+        let found: Vec<DryRun> = std::thread::scope(|scope| {
+            let ranks = Communicator::local(3).into_iter();
+            let threads: Vec<_> = ranks
+                .map(|rank| {
+                    scope.spawn(|| {
+                        let team = Team::new(vec![Cpu::new(Some(1)).unwrap()], rank).unwrap();
+                        let grid = Grid::axis_aligned([24, 20, 12], [2.0; 3]).unwrap();
+                        let models =
+                            [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm];
+                        let all = models.map(|model| {
+                            dry_run(&team, &grid, 7, 1, &AtlasOptions::of(model)).unwrap()
+                        });
+                        all.into_iter().next().unwrap()
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        assert!(found[1] == found[0] && found[2] == found[0]);
+        let DryRun { times, plan, .. } = &found[0];
+        assert!(times.per_image > 0.0 && times.per_image.is_finite());
+        assert_eq!(plan.table.len(), 3);
+        assert_eq!([7, 4, 3], [0, 1, 2].map(|i| plan.table[i].images_per_device));
+        assert!(plan.table.iter().all(|p| p.total() >= plan.best.total()));
+    }
+}
