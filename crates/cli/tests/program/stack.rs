@@ -194,6 +194,17 @@ fn records() {
         let path = place.path(input["path"].as_str().unwrap());
         assert_eq!(input["sha256"], voxalign_io::checksum::sha256_file(path).unwrap(), "{input}");
     }
+    // Values behind a header, big integers that are converted, and a format of its own.
+    place.image_as("plain.nii", &images[1], DataType::F32);
+    place.image_as("whole.mha", &images[2], DataType::I32);
+    place.image_as("other.nrrd", &images[3], DataType::F64);
+    place.line("stack variance plain.nii whole.mha other.nrrd -o v.nii").expect(0);
+    let inputs = record(&place, "v.nii.json")["inputs"].clone();
+    assert_eq!(inputs.as_array().unwrap().len(), 3);
+    for input in inputs.as_array().unwrap() {
+        let path = place.path(input["path"].as_str().unwrap());
+        assert_eq!(input["sha256"], voxalign_io::checksum::sha256_file(path).unwrap(), "{input}");
+    }
     place.line(&format!("stack energy {ALL} -o e.csv --reference 2.nii.gz")).expect(0);
     let found = record(&place, "e.csv.json");
     assert!(found["figures"]["total_energy"].as_f64().unwrap() > 0.0);
