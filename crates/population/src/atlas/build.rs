@@ -1,11 +1,12 @@
 //! The construction of an atlas.
 
 use super::checkpoint::Checkpoints;
-use super::cohort::{Cohort, Deaf, Saver, Steps, into_register, out_of_register};
+use super::cohort::{Cohort, Deaf, Steps, into_register, out_of_register};
 use super::conclude::conclude;
 use super::matching::{Greedy, Lddmm, Matching, Symmetric};
 use super::memory::{MemoryOptions, MemoryPlan};
 use super::options::{AtlasOptions, Sharpness};
+use super::saving::Saver;
 use super::snapshot::Snapshot;
 use super::source::{Source, check_subjects};
 use crate::error::{PopulationError, Result};

@@ -1,12 +1,12 @@
 //! All subjects of an atlas, on the devices of all ranks, and the template that is their mean.
 
 use super::build::Construction;
-use super::checkpoint::{Checkpoints, Saved};
-use super::crew::{Changes, Crew, Post, UNIT, Visit};
+use super::crew::{Changes, Crew, Post, Visit};
 use super::matching::{Matching, Shift};
 use super::measures::{entropy, gradient_energy};
 use super::memory::{MemoryPlan, Needs};
 use super::options::{AtlasOptions, Sharpness};
+use super::shared::UNIT;
 use super::snapshot::Snapshot;
 use super::source::{Subject, check_subjects};
 use crate::error::{PopulationError, Result};
@@ -18,7 +18,7 @@ use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::{Device, Memory};
 use voxalign_image::{Grid, Volume};
 use voxalign_register::diffeo::channel::PendingEnergy;
-use voxalign_register::diffeo::multiscale::{Course, Deformation, Iteration, Keeper, Scale};
+use voxalign_register::diffeo::multiscale::{Deformation, Iteration, Scale};
 use voxalign_register::{Progress, RegisterError};
 
 /// The subjects of an atlas.
@@ -33,9 +33,9 @@ pub(super) struct Cohort<'a, D: Device, M: Matching<D>> {
     pub(super) snapshots: Vec<Snapshot>,
     /// Whether [snapshots](Snapshot) are taken.
     looks: bool,
-    scale: Scale,
+    pub(super) scale: Scale,
     /// Whether all subjects are at the scale: not where one was stopped on the way.
-    together: bool,
+    pub(super) together: bool,
 }
 
 /// Listens to nothing but the wish to stop.
@@ -311,7 +311,7 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
         if stop[0] > 0.0 { Err(PopulationError::Stopped) } else { Ok(()) }
     }
 
-    fn bring(&mut self, scale: &Scale) -> Result<()> {
+    pub(super) fn bring(&mut self, scale: &Scale) -> Result<()> {
         self.scale = *scale;
         let stop = self.progress;
         self.together = false;
@@ -321,90 +321,6 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
         self.team.ranks().all_reduce_max(&mut masked)?;
         self.masked = masked[0] > 0.0;
         Ok(())
-    }
-
-    /// Writes all that is needed to go on from here.
-    pub(super) fn save(
-        &mut self,
-        checkpoints: &Checkpoints<'_>,
-        iteration: usize,
-        course: &Course,
-    ) -> Result<()> {
-        let place = self.team.ranks().agree(checkpoints.begin(self.team.ranks().is_first()))?;
-        let visit = Visit { load: false, changes: Changes::Nothing };
-        self.each(|crew| {
-            crew.visit(visit, &(), |core, member, _| {
-                let Some(state) = &mut member.state else { return Ok(()) };
-                let numbers = core.matching.numbers(state);
-                let buffers = core.matching.buffers(state).changing;
-                let buffers = buffers.into_iter().map(|b| Ok(core.device.download(b)?));
-                let buffers = buffers.collect::<Result<Vec<_>>>()?;
-                place.write_subject(member.index, &numbers, &buffers)
-            })
-        })?;
-        let template = match self.crews.first_mut() {
-            Some(crew) if self.team.ranks().is_first() => crew.turn(|core| {
-                let channels = core.template.channels.iter();
-                channels.map(|c| Ok(core.device.download(c)?)).collect::<Result<Vec<_>>>()
-            }),
-            _ => Ok(Vec::new()),
-        };
-        let saved = Saved {
-            course: course.clone(),
-            iteration,
-            scale: self.scale,
-            masked: self.masked,
-            sharpness: self.sharpness.clone(),
-            snapshots: self.snapshots.clone(),
-        };
-        let done = match self.team.ranks().is_first() {
-            true => template.and_then(|t| checkpoints.end(&place, &saved, &t)),
-            false => template.map(drop),
-        };
-        self.team.ranks().agree(done)
-    }
-
-    /// Goes to where a run was saved.
-    pub(super) fn restore(
-        &mut self,
-        checkpoints: &Checkpoints<'_>,
-    ) -> Result<Option<(usize, Course)>> {
-        let Some(place) = self.team.ranks().agree(checkpoints.last())? else { return Ok(None) };
-        let (saved, template) = self.team.ranks().agree(place.read())?;
-        self.bring(&saved.scale)?;
-        self.masked = saved.masked;
-        let visit = Visit { load: false, changes: Changes::Usual };
-        self.each(|crew| {
-            crew.visit(visit, &(), |core, member, _| {
-                let (numbers, buffers) = place.read_subject(member.index)?;
-                let Some(state) = &mut member.state else { return Ok(()) };
-                core.matching.set_numbers(&core.device, state, &numbers)?;
-                let own = core.matching.buffers(state).changing;
-                if own.len() != buffers.len() {
-                    return Err(place.is_other());
-                }
-                for (own, saved) in own.into_iter().zip(&buffers) {
-                    if voxalign_compute::DeviceBuffer::len(own) != saved.len() {
-                        return Err(place.is_other());
-                    }
-                    core.device.upload_into(own, saved)?;
-                }
-                core.warp_again(member)
-            })?;
-            crew.turn(|core| {
-                core.template.channels.clear();
-                for values in &template {
-                    if values.len() != core.template.grid.len() {
-                        return Err(place.is_other());
-                    }
-                    core.template.channels.push(core.device.upload(values)?);
-                }
-                Ok(())
-            })
-        })?;
-        self.sharpness = saved.sharpness;
-        self.snapshots = saved.snapshots;
-        Ok(Some((saved.iteration, saved.course)))
     }
 }
 
@@ -533,55 +449,5 @@ impl<D: Device, M: Matching<D>> Iteration<Cohort<'_, D, M>> for Steps {
         }
         cohort.look(self.iteration, true).map_err(into_register)?;
         Ok(None)
-    }
-}
-
-/// Saves from time to time.
-pub(super) struct Saver<'k> {
-    checkpoints: Option<&'k Checkpoints<'k>>,
-    last: std::time::Instant,
-    /// How far the run had come when it was looked at last.
-    course: Course,
-}
-
-impl<'k> Saver<'k> {
-    pub(super) fn new(checkpoints: Option<&'k Checkpoints<'k>>, course: Course) -> Self {
-        Self { checkpoints, last: std::time::Instant::now(), course }
-    }
-
-    /// Saves where the run is, between two iterations.
-    pub(super) fn save<D: Device, M: Matching<D>>(
-        &self,
-        cohort: &mut Cohort<'_, D, M>,
-        steps: &Steps,
-    ) -> Result<()> {
-        match self.checkpoints {
-            Some(checkpoints) if cohort.together && self.course != Course::default() => {
-                cohort.save(checkpoints, steps.iteration, &self.course)
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl<D: Device, M: Matching<D>> Keeper<Cohort<'_, D, M>, Steps> for Saver<'_> {
-    fn look(
-        &mut self,
-        cohort: &mut Cohort<'_, D, M>,
-        steps: &mut Steps,
-        course: &Course,
-    ) -> voxalign_register::Result<()> {
-        let Some(checkpoints) = self.checkpoints else { return Ok(()) };
-        self.course = course.clone();
-        // The rank that tells has the clock.
-        let mut due = [u64::from(self.last.elapsed() >= checkpoints.every)];
-        let ranks = cohort.team.ranks();
-        ranks.broadcast(&mut due, 0).map_err(|e| into_register(e.into()))?;
-        if due[0] == 0 {
-            return Ok(());
-        }
-        cohort.save(checkpoints, steps.iteration, course).map_err(into_register)?;
-        self.last = std::time::Instant::now();
-        Ok(())
     }
 }

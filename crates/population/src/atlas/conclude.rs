@@ -2,11 +2,12 @@
 
 use super::build::{Atlas, ENTROPY_BINS, Found, Sink, Times};
 use super::cohort::{Cohort, Stop};
-use super::crew::{Changes, Core, Member, UNIT, Visit, missing};
+use super::crew::{Changes, Member, Visit};
 use super::matching::Matching;
 use super::measures::{correlation, entropy, gradient_energy};
 use super::options::Sharpness;
 use super::prepare::{onto, whole};
+use super::shared::{Core, UNIT, missing};
 use super::source::Images;
 use crate::error::{PopulationError, Result};
 use voxalign_compute::Device;

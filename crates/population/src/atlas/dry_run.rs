@@ -1,9 +1,9 @@
 //! How many processes an atlas is worth, from a dry run (Ha 2011, section 2.3.8.3).
 
 use super::build::metrics;
-use super::crew::UNIT;
 use super::matching::{Greedy, Lddmm, Matching, Symmetric, Template};
 use super::options::AtlasOptions;
+use super::shared::UNIT;
 use crate::error::{PopulationError, Result};
 use std::time::Instant;
 use voxalign_compute::Device;

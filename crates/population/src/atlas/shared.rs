@@ -1,0 +1,238 @@
+//! What the subjects of a device share: the template, the sums it is made of, and room to work in.
+
+use super::crew::Member;
+use super::matching::{Matching, Template};
+use super::memory::MemoryPlan;
+use super::prepare::{Prepared, prepared, whole};
+use super::source::Images;
+use crate::error::{PopulationError, Result};
+use std::path::Path;
+use voxalign_compute::Device;
+use voxalign_compute::ops::elementwise::{param, x};
+use voxalign_image::Grid;
+use voxalign_register::diffeo::channel::{Moved, PendingEnergy, coarser, factors_for};
+use voxalign_register::diffeo::greedy::finest;
+use voxalign_register::diffeo::multiscale::Scale;
+
+/// Units of a value 1 in sums over images, and of a displacement of one voxel: the sums have room for
+/// four million of them, and are exact to 12 digits.
+pub(super) const UNIT: f64 = (1u64 << 40) as f64;
+
+/// What the subjects of a device share.
+pub(super) struct Core<D: Device, M> {
+    pub(super) device: D,
+    /// The grid of the atlas.
+    pub(super) grid: Grid,
+    pub(super) matching: M,
+    pub(super) template: Template<D>,
+    pub(super) channels: usize,
+    pub(super) plan: MemoryPlan,
+    /// The length of voxels at the scale, mm.
+    pub(super) target: f64,
+    /// Where subjects are warped to that keep no warped images.
+    pub(super) spare: Vec<D::Buffer<f32>>,
+    pub(super) sums: Vec<D::Buffer<i64>>,
+    /// Sums of what voxels count, one where that is not the same everywhere.
+    pub(super) counted: Vec<D::Buffer<i64>>,
+    /// Units of the subjects that count everywhere.
+    pub(super) everywhere: i64,
+    /// At the end: the mean after the affine maps alone, one image a channel.
+    pub(super) affine_mean: Vec<D::Buffer<f32>>,
+}
+
+/// The error of images that were to be read and are not there.
+pub(super) fn missing(file: &Path) -> PopulationError {
+    PopulationError::Input { file: file.to_owned(), what: "its images were not read".to_owned() }
+}
+
+impl<D: Device, M: Matching<D>> Core<D, M> {
+    /// Images of the template's grid, one a channel.
+    pub(super) fn images(&self) -> Result<Vec<D::Buffer<f32>>> {
+        (0..self.channels).map(|_| Ok(self.device.alloc(self.template.grid.len())?)).collect()
+    }
+
+    pub(super) fn go_to_scale(&mut self, scale: &Scale) -> Result<()> {
+        self.target = finest(&self.grid) * scale.factor as f64;
+        let grid = coarser(&self.grid, factors_for(&self.grid, self.target))?;
+        self.spare.clear();
+        self.template = Template { grid: grid.clone(), channels: Vec::new() };
+        self.matching.to_scale(&self.device, scale, &grid)?;
+        self.spare = self.images()?;
+        Ok(())
+    }
+
+    /// The images of a subject as they are worked on.
+    pub(super) fn prepare(&self, images: &Images, file: &Path) -> Result<Prepared<D>> {
+        let wrong = |what: String| PopulationError::Input { file: file.to_owned(), what };
+        let (found, count) = (images.channels.len(), self.channels);
+        if found != count || count == 0 {
+            return Err(wrong(format!("it has {found} channels, the first subject {count}")));
+        }
+        if images.mask.is_some() && !self.matching.takes_masks() {
+            return Err(wrong(
+                "the model symmetric takes no masks of subjects; use greedy or lddmm".to_owned(),
+            ));
+        }
+        prepared(&self.device, images, file)
+    }
+
+    pub(super) fn refine(
+        &mut self,
+        prepared: &Prepared<D>,
+        member: &mut Member<D, M::State>,
+    ) -> Result<()> {
+        let device = &self.device;
+        if member.state.is_none() {
+            member.state = Some(self.matching.begin(device, member.affine)?);
+        }
+        let Some(state) = &mut member.state else { return Ok(()) };
+        let at = prepared.images.iter().map(|image| Ok(image.at(device, self.target)?));
+        self.matching.refine(device, at.collect::<Result<Vec<_>>>()?, state)?;
+        (member.mask, member.weights) = (None, None);
+        if let Some(mask) = &prepared.mask {
+            let (mask, grid) = (mask.at(device, self.target)?, &self.template.grid);
+            member.mask = Some(Moved::without_values(device, mask, grid, &member.affine)?);
+        }
+        Ok(())
+    }
+
+    /// Begins a new average.
+    pub(super) fn clear(&mut self, masked: bool) -> Result<()> {
+        let n = self.template.grid.len();
+        self.sums.clear();
+        for _ in 0..self.channels {
+            self.sums.push(self.device.alloc(n)?);
+        }
+        self.counted.clear();
+        if masked {
+            self.counted.push(self.device.alloc(n)?);
+        }
+        self.everywhere = 0;
+        Ok(())
+    }
+
+    /// Adds images of a subject, on the grid of the template, to the average.
+    pub(super) fn add(
+        &mut self,
+        images: &[D::Buffer<f32>],
+        weights: Option<&D::Buffer<f32>>,
+        weight: f64,
+    ) -> Result<()> {
+        let (device, factor) = (&self.device, weight * UNIT);
+        for (image, sums) in images.iter().zip(&mut self.sums) {
+            match weights {
+                None => device.add_fixed(image, factor, sums)?,
+                Some(weights) => {
+                    let mut seen = device.alloc::<f32>(self.template.grid.len())?;
+                    device.eval(&(x(0) * x(1)), &[image, weights], &[], None, &mut seen)?;
+                    device.add_fixed(&seen, factor, sums)?;
+                }
+            }
+        }
+        match (self.counted.first_mut(), weights) {
+            (Some(counted), Some(weights)) => device.add_fixed(weights, factor, counted)?,
+            (Some(_), None) => self.everywhere += factor.round_ties_even() as i64,
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    /// Makes the average the template, once the sums are those of all subjects.
+    pub(super) fn average(&mut self) -> Result<()> {
+        let (device, n) = (&self.device, self.template.grid.len());
+        self.template.channels.clear();
+        for sums in &self.sums {
+            let mut mean = device.alloc::<f32>(n)?;
+            device.fixed_to_float(sums, 1.0 / UNIT, &mut mean)?;
+            if let Some(counted) = self.counted.first() {
+                let mut count = device.alloc::<f32>(n)?;
+                device.fixed_to_float(counted, 1.0 / UNIT, &mut count)?;
+                // What nobody shows is background.
+                let mean_of_those = x(0) / (x(1) + param(0)).max(1e-6);
+                let everywhere = (self.everywhere as f64 / UNIT) as f32;
+                device.eval_in_place(&mean_of_those, &mut mean, &[&count], &[everywhere], None)?;
+            }
+            self.template.channels.push(mean);
+        }
+        Ok(())
+    }
+
+    /// Where a subject is warped to: its own images, or those that all share.
+    fn take_room(&mut self, member: &mut Member<D, M::State>) -> Vec<D::Buffer<f32>> {
+        let own = if member.warped.is_empty() { &mut self.spare } else { &mut member.warped };
+        std::mem::take(own)
+    }
+
+    fn put_back(
+        &mut self,
+        member: &mut Member<D, M::State>,
+        warped: Vec<D::Buffer<f32>>,
+        weights: Option<D::Buffer<f32>>,
+    ) {
+        if self.spare.is_empty() {
+            self.spare = warped;
+            member.weights = None;
+        } else {
+            member.warped = warped;
+            member.weights = weights;
+        }
+    }
+
+    /// Warps a subject to where it is now.
+    fn warp(
+        &mut self,
+        member: &mut Member<D, M::State>,
+        out: &mut [D::Buffer<f32>],
+    ) -> Result<Option<D::Buffer<f32>>> {
+        let Some(state) = &mut member.state else { return Ok(None) };
+        self.matching.warp(&self.device, state, out)?;
+        let Some(mask) = &member.mask else { return Ok(None) };
+        let dims = self.template.grid.dims();
+        let mut weights = self.device.alloc::<f32>(self.template.grid.len())?;
+        self.matching.warp_along(&self.device, state, mask, dims, &mut weights)?;
+        whole(&self.device, &mut weights)?;
+        Ok(Some(weights))
+    }
+
+    /// Warps a subject to where it is now, and adds it to the average.
+    pub(super) fn place(&mut self, member: &mut Member<D, M::State>) -> Result<()> {
+        let mut warped = self.take_room(member);
+        let weights = self.warp(member, &mut warped)?;
+        self.add(&warped, weights.as_ref(), member.weight)?;
+        self.put_back(member, warped, weights);
+        Ok(())
+    }
+
+    /// Warps a subject to where it is now, where its warped images are kept.
+    pub(super) fn warp_again(&mut self, member: &mut Member<D, M::State>) -> Result<()> {
+        if member.warped.is_empty() {
+            return Ok(());
+        }
+        let mut warped = self.take_room(member);
+        let weights = self.warp(member, &mut warped)?;
+        self.put_back(member, warped, weights);
+        Ok(())
+    }
+
+    /// Makes a step of a subject towards the template, and adds it to the average where it is then.
+    pub(super) fn step(&mut self, member: &mut Member<D, M::State>) -> Result<PendingEnergy<D>> {
+        let keeps = !member.warped.is_empty();
+        let mut warped = self.take_room(member);
+        let needs = self.matching.needs_warped() || member.mask.is_some();
+        let mut weights = match keeps {
+            true => member.weights.take(),
+            false if needs => self.warp(member, &mut warped)?,
+            false => None,
+        };
+        let Some(state) = &mut member.state else { return Err(missing(&member.file)) };
+        let (device, template) = (&self.device, &self.template);
+        let energy = self.matching.step(device, template, &warped, weights.as_ref(), state)?;
+        weights = {
+            drop(weights);
+            self.warp(member, &mut warped)?
+        };
+        self.add(&warped, weights.as_ref(), member.weight)?;
+        self.put_back(member, warped, weights);
+        Ok(energy)
+    }
+}
