@@ -209,19 +209,39 @@ impl Staging {
     /// Where the program is killed in between, a folder that has it holds one result, of one run.
     pub(crate) fn commit(mut self) -> Result<(), Failure> {
         let Some(hidden) = self.hidden.take() else { return Ok(()) };
+        // To replace a file by a rename makes some file systems write it out at once. Older files are moved
+        // aside instead, so that the moment in which there is no whole result is short.
+        let aside = hidden.path().join(ASIDE);
+        let _ = std::fs::create_dir(&aside);
+        for folder in self.names.iter().filter_map(|n| Path::new(n).parent()) {
+            // Where it cannot be made, a file cannot be moved there.
+            let _ = std::fs::create_dir_all(self.folder.join(folder));
+        }
+        let (mut number, from) = (0, self.folder.clone());
+        let mut move_aside = |name: &str| {
+            let path = from.join(name);
+            let is_folder = path.symlink_metadata().is_ok_and(|m| m.is_dir());
+            if !is_folder {
+                // What is not there need not go.
+                let _ = std::fs::rename(path, aside.join(number.to_string()));
+                number += 1;
+            }
+        };
         for name in self.names.last().into_iter().chain(&self.stale) {
-            // What is not there need not go.
-            let _ = std::fs::remove_file(self.folder.join(name));
+            move_aside(name);
         }
         for name in &self.names {
             let to = self.folder.join(name);
-            if let Some(folder) = to.parent() {
-                // Where it cannot be made, the file cannot be moved there.
-                let _ = std::fs::create_dir_all(folder);
-            }
+            move_aside(name);
             std::fs::rename(hidden.path().join(name), &to).map_err(|e| {
                 Failure::input(format!("cannot write '{}': {e}; check the folder", to.display()))
             })?;
+        }
+        for folder in self.stale.iter().filter_map(|n| Path::new(n).parent()) {
+            // A folder that has something else stays, and so does that of all outputs.
+            if !folder.as_os_str().is_empty() {
+                let _ = std::fs::remove_dir(self.folder.join(folder));
+            }
         }
         self.made.clear();
         drop(hidden);
@@ -229,6 +249,9 @@ impl Staging {
         Ok(())
     }
 }
+
+/// The folder, in the hidden one, of older files that were replaced.
+const ASIDE: &str = ".older";
 
 /// What the names of the hidden folders begin with; a few letters and digits follow.
 const HIDDEN: &str = ".voxalign-";

@@ -1,7 +1,7 @@
 //! The construction of an atlas, from files to files.
 
 use super::prepared::{Building, Prepared, Saving, Study};
-use super::subjects::{Subjects, dimensions, label_names};
+use super::subjects::{Subjects, dimensions, label_names, without_older};
 use super::table;
 use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
@@ -260,6 +260,7 @@ impl Job<'_> {
         }
         let labels = files.most_weight(&after, &weights)?;
         self.images(&mut staging, atlas, labels.as_ref())?;
+        without_older(&mut staging, &prepared.entries, self.subjects);
         clock.lap("write");
         let overlap = [files.mean_overlap(&before)?, files.mean_overlap(&after)?];
 

@@ -278,10 +278,8 @@ impl<'a> Study<'a> {
     /// Says where the subjects are between iterations.
     pub(super) fn say_plans(&self, printer: &Printer, plans: &[MemoryPlan]) {
         for (i, plan) in plans.iter().enumerate() {
-            // Where all stay, nobody has to know.
-            let at = if plan.in_core() { Talk::Verbose } else { Talk::Normal };
             let device = if plans.len() > 1 { format!("device {i}: ") } else { String::new() };
-            printer.say(at, &format!("memory: {device}{plan}"));
+            printer.say(Talk::Normal, &format!("memory: {device}{plan}"));
         }
     }
 }

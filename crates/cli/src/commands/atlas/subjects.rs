@@ -28,6 +28,25 @@ pub(super) struct Subjects<'a, D: Device> {
     pub(super) records: Mutex<Vec<(usize, SubjectRecord)>>,
 }
 
+/// What is written for a subject, beside warped images of further channels.
+const FILES: [&str; 5] =
+    ["warp.nii.gz", "inverse_warp.nii.gz", "affine.tfm", "warped.nii.gz", "jacobian.nii.gz"];
+
+/// Says that files which an older atlas left for subjects that this one has not are no part of it.
+pub(super) fn without_older(staging: &mut Staging, entries: &[Entry], writes: bool) {
+    let Ok(older) = std::fs::read_dir(staging.final_path("subjects")) else { return };
+    for folder in older.flatten() {
+        let name = folder.file_name().to_string_lossy().into_owned();
+        if writes && entries.iter().any(|e| e.name == name) {
+            continue;
+        }
+        let channels = (2..10).map(|c| format!("warped{c}.nii.gz"));
+        for file in FILES.map(str::to_owned).into_iter().chain(channels) {
+            staging.without(&format!("subjects/{name}/{file}"));
+        }
+    }
+}
+
 /// The names of a subject's label map after its affine map and after its deformation.
 pub(super) fn label_names(subject: usize) -> [String; 2] {
     ["before", "after"].map(|when| format!("{subject}-{when}"))
