@@ -84,8 +84,8 @@ pub use deform::DeformReport;
 pub use error::{ReportError, Result};
 pub use provenance::Provenance;
 pub use record::{
-    DeformationRecord, GpuRecord, GridRecord, HostRecord, InputRecord, OutputRecord, RECORD_FORMAT,
-    RunRecord, TransformRecord,
+    DeformationRecord, GpuRecord, GridRecord, HostRecord, InputRecord, Judged, OutputRecord,
+    RECORD_FORMAT, RunRecord, TransformRecord,
 };
 pub use regression::RegressionRecord;
 pub use slices::MiddleSlices;

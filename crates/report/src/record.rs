@@ -1,5 +1,8 @@
 //! The record of a run: the JSON sidecar of a result.
 
+use crate::atlas::AtlasRecord;
+use crate::regression::RegressionRecord;
+use crate::stability::StabilityRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
@@ -85,12 +88,48 @@ impl RunRecord {
     /// The record as indented JSON with a newline at its end.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // All keys are strings and no field's serialiser fails, so there is always a text.
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text.push('\n');
-        text
+        json(self)
     }
 }
+
+/// A record as indented JSON with a newline at its end.
+pub(crate) fn json<T: Serialize>(record: &T) -> String {
+    // All keys are strings or whole numbers and no field's serialiser fails, so there is always a text.
+    let mut text = serde_json::to_string_pretty(record).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// A record that ends with a verdict: what a program does alike with all of them.
+pub trait Judged {
+    /// Notes the wall time of each part in seconds, and the most memory that the process held.
+    fn measured(&mut self, timings: BTreeMap<String, f64>, peak_memory_bytes: Option<u64>);
+
+    /// Whether the result can be used, and why.
+    fn verdict(&self) -> &Verdict;
+
+    /// The record as indented JSON with a newline at its end.
+    fn text(&self) -> String;
+}
+
+macro_rules! judged {
+    ($($record:ty),*) => {$(
+        impl Judged for $record {
+            fn measured(&mut self, timings: BTreeMap<String, f64>, peak_memory_bytes: Option<u64>) {
+                (self.timings, self.peak_memory_bytes) = (timings, peak_memory_bytes);
+            }
+
+            fn verdict(&self) -> &Verdict {
+                &self.verdict
+            }
+
+            fn text(&self) -> String {
+                self.to_json()
+            }
+        }
+    )*};
+}
+judged!(RunRecord, AtlasRecord, RegressionRecord, StabilityRecord);
 
 /// What a deformable registration found beside its affine part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -97,11 +97,7 @@ impl RegressionRecord {
     /// The record as indented JSON with a newline at its end.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // All keys are strings or whole numbers and no field's serialiser fails, so there is always a
-        // text.
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text.push('\n');
-        text
+        crate::record::json(self)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The record of an operator over many images.
 
-use crate::record::{GridRecord, HostRecord, InputRecord, OutputRecord, RunRecord};
+use crate::provenance::Provenance;
+use crate::record::{GridRecord, OutputRecord, RunRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -8,20 +9,9 @@ use std::collections::BTreeMap;
 /// `null`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StackRecord {
-    /// Version of this layout: [`RECORD_FORMAT`](crate::RECORD_FORMAT).
-    pub format: u32,
-    /// The program.
-    pub program: String,
-    /// Its version.
-    pub version: String,
-    /// The command with its arguments, as it was given.
-    pub command: Vec<String>,
-    /// When the run began: RFC 3339, UTC.
-    pub date: String,
-    /// The machine.
-    pub host: HostRecord,
-    /// The files that were read, images in the order of the command.
-    pub inputs: Vec<InputRecord>,
+    /// Program, command, machine and inputs, images in the order of the command.
+    #[serde(flatten)]
+    pub provenance: Provenance,
     /// All parameters, also those left at their default.
     pub parameters: serde_json::Value,
     /// The grid of all images.
@@ -40,16 +30,11 @@ pub struct StackRecord {
 impl StackRecord {
     /// A record that begins with program, machine and inputs of another.
     #[must_use]
-    pub fn new(run: RunRecord, grid: GridRecord) -> Self {
+    pub fn new(mut run: RunRecord, grid: GridRecord) -> Self {
+        let parameters = std::mem::take(&mut run.parameters);
         Self {
-            format: run.format,
-            program: run.program,
-            version: run.version,
-            command: run.command,
-            date: run.date,
-            host: run.host,
-            inputs: run.inputs,
-            parameters: run.parameters,
+            provenance: Provenance::from(run),
+            parameters,
             grid,
             figures: BTreeMap::new(),
             timings: BTreeMap::new(),
@@ -61,9 +46,6 @@ impl StackRecord {
     /// The record as indented JSON with a newline at its end.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // All keys are strings and no field's serialiser fails, so there is always a text.
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text.push('\n');
-        text
+        crate::record::json(self)
     }
 }

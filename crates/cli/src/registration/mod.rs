@@ -10,7 +10,7 @@ pub(crate) use args::{PairArgs, PairMaskArgs};
 pub(crate) use matching::{MatchingArgs, matching_parameters, refuse};
 pub(crate) use pair::{Pair, PairPaths, optional_image};
 pub(crate) use record::{AFFINE, Clock, Input, inputs, name_of, peak_memory, record};
-pub(crate) use run::Run;
+pub(crate) use run::{Run, end};
 
 use crate::args::Product;
 use crate::failure::Failure;

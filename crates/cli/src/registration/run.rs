@@ -10,7 +10,7 @@ use crate::progress::{Printer, Talk};
 use crate::staging::Staging;
 use std::path::{Path, PathBuf};
 use voxalign_image::Grid;
-use voxalign_report::{InputRecord, OutputRecord, ReportError, RunRecord};
+use voxalign_report::{InputRecord, Judged, OutputRecord, ReportError, RunRecord};
 
 /// A run: how it was asked for.
 #[derive(Debug, Clone, Copy)]
@@ -107,17 +107,27 @@ impl<'a> Run<'a> {
             write_text(&mut staging, REPORT, &html)?;
             clock.lap("report");
         }
-        clock.total();
-        record.timings = clock.laps();
-        record.peak_memory_bytes = peak_memory();
-        write_text(&mut staging, RECORD, &record.to_json())?;
-        staging.commit()?;
-        let good = record.verdict.good;
-        if self.talk > Talk::Quiet {
-            print(record);
-        } else if !good {
-            output::note(&format!("verdict: {}", record.verdict.summary()));
-        }
-        Ok(if good { Outcome::Good } else { Outcome::Bad })
+        end(staging, clock, record, self.talk, print)
     }
+}
+
+/// Writes the record, which stands for the whole, moves everything to its place and tells how it went.
+pub(crate) fn end<R: Judged>(
+    mut staging: Staging,
+    mut clock: Clock,
+    record: &mut R,
+    talk: Talk,
+    print: impl FnOnce(&R),
+) -> Result<Outcome, Failure> {
+    clock.total();
+    record.measured(clock.laps(), peak_memory());
+    write_text(&mut staging, RECORD, &record.text())?;
+    staging.commit()?;
+    let good = record.verdict().good;
+    if talk > Talk::Quiet {
+        print(record);
+    } else if !good {
+        output::note(&format!("verdict: {}", record.verdict().summary()));
+    }
+    Ok(if good { Outcome::Good } else { Outcome::Bad })
 }

@@ -1,9 +1,9 @@
 //! The construction of an atlas.
 
 use super::checkpoint::Checkpoints;
-use super::cohort::{Cohort, Deaf, Steps, into_register, out_of_register};
+use super::cohort::{Cohort, Deaf, Steps, out_of_register};
 use super::conclude::conclude;
-use super::matching::{Greedy, Lddmm, Matching, Symmetric};
+use super::matching::{Matching, on_model};
 use super::memory::{MemoryOptions, MemoryPlan};
 use super::options::{AtlasOptions, Sharpness};
 use super::saving::Saver;
@@ -15,7 +15,6 @@ use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_image::{Grid, VectorField, Volume};
-use voxalign_register::diffeo::DeformModel;
 use voxalign_register::diffeo::channel::ChannelSimilarity;
 use voxalign_register::diffeo::measures::FieldMeasures;
 use voxalign_register::diffeo::multiscale::{self, Course, ScaleRecord};
@@ -129,19 +128,8 @@ pub fn unheard(_: &[MemoryPlan]) {}
 /// have values that are not finite; memory or disk space that runs out; a checkpoint of another run; ranks
 /// that fail; [`PopulationError::Stopped`].
 pub fn build<D: Device>(construction: &Construction<'_, D>, sink: &dyn Sink) -> Result<Atlas> {
-    let c = construction;
-    let (metrics, matching) = (c.metrics()?, &c.options.matching);
-    match matching.model {
-        DeformModel::Greedy => {
-            c.with(|| Greedy::new(matching.clone(), metrics.clone(), c.grid), sink)
-        }
-        DeformModel::Lddmm => {
-            c.with(|| Lddmm::new(matching.clone(), metrics.clone(), c.grid), sink)
-        }
-        DeformModel::Symmetric => {
-            c.with(|| Symmetric::new(matching.clone(), metrics.clone(), c.grid), sink)
-        }
-    }
+    let (c, metrics) = (construction, construction.metrics()?);
+    on_model!(&c.options.matching, metrics, c.grid, |matching| c.with(matching, sink))
 }
 
 /// Where the time of the iterations goes.
@@ -162,19 +150,8 @@ pub struct Times {
 /// # Errors
 /// As [`build`].
 pub fn iterate<D: Device>(construction: &Construction<'_, D>) -> Result<Times> {
-    let c = construction;
-    let (metrics, matching) = (c.metrics()?, &c.options.matching);
-    match matching.model {
-        DeformModel::Greedy => {
-            only(c.iterate(|| Greedy::new(matching.clone(), metrics.clone(), c.grid), false))
-        }
-        DeformModel::Lddmm => {
-            only(c.iterate(|| Lddmm::new(matching.clone(), metrics.clone(), c.grid), false))
-        }
-        DeformModel::Symmetric => {
-            only(c.iterate(|| Symmetric::new(matching.clone(), metrics.clone(), c.grid), false))
-        }
-    }
+    let (c, metrics) = (construction, construction.metrics()?);
+    on_model!(&c.options.matching, metrics, c.grid, |matching| only(c.iterate(matching, false)))
 }
 
 /// The first of two.
@@ -237,7 +214,7 @@ impl<'a, D: Device> Construction<'a, D> {
         );
         let scales = match scales.map_err(out_of_register) {
             Err(PopulationError::Stopped) => {
-                saver.save(&mut cohort, &steps).map_err(|e| out_of_register(into_register(e)))?;
+                saver.save(&mut cohort, &steps)?;
                 return Err(PopulationError::Stopped);
             }
             other => other?,

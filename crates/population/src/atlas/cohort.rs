@@ -11,7 +11,6 @@ use super::snapshot::Snapshot;
 use super::source::{Subject, check_subjects};
 use crate::error::{PopulationError, Result};
 use crate::stream::Listener;
-use std::sync::Mutex;
 use voxalign_compute::comm::Team;
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Inversion;
@@ -177,13 +176,12 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
             Ok(sums)
         })?;
         let sums = self.all_reduced(sums)?;
-        let sums: Vec<Mutex<Option<_>>> = sums.into_iter().map(|s| Mutex::new(Some(s))).collect();
         let result = self.team.each(&mut self.crews, |own, crew| {
-            let sums = taken(&sums[own.place])?;
+            let sums = &sums[own.place];
             crew.turn(|core| {
                 let (device, grid) = (&core.device, &core.template.grid);
                 let mut mean = device.alloc::<f32>(3 * grid.len())?;
-                device.fixed_to_float(&sums, 1.0 / UNIT, &mut mean)?;
+                device.fixed_to_float(sums, 1.0 / UNIT, &mut mean)?;
                 let mut back = device.alloc::<f32>(3 * grid.len())?;
                 device.eval(&(-x(0)), &[&mean], &[], None, &mut back)?;
                 device.invert_field(&mean, grid.dims(), Inversion::default(), &mut back)?;
@@ -283,13 +281,8 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
     fn weighted_mean(&self, numbers: Vec<Vec<[f64; 2]>>) -> Result<f64> {
         let mut all = self.gathered(numbers)?;
         all.sort_by(|a, b| a[0].total_cmp(&b[0]));
-        let weights = self.weights()?;
+        let weights = parts(self.crews.first().map_or(&[][..], |c| c.source().subjects()));
         Ok(all.iter().map(|[index, value]| weights[*index as usize] * value).sum())
-    }
-
-    /// The parts of all subjects, by their numbers.
-    fn weights(&self) -> Result<Vec<f64>> {
-        Ok(parts(self.crews.first().map_or(&[][..], |c| c.source().subjects())))
     }
 
     /// Rows of numbers of all subjects, at all ranks.
@@ -322,16 +315,6 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
         self.masked = masked[0] > 0.0;
         Ok(())
     }
-}
-
-/// What is in a place that is taken from once.
-pub(super) fn taken<T>(place: &Mutex<Option<T>>) -> Result<T> {
-    let mut place = place.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    place.take().ok_or_else(|| PopulationError::Option {
-        option: "devices",
-        value: "used twice".to_owned(),
-        remedy: "this is a defect of the program".to_owned(),
-    })
 }
 
 /// Whether the template of an iteration is shown: the first ones, as later ones drift until the mean

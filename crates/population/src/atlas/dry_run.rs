@@ -1,7 +1,7 @@
 //! How many processes an atlas is worth, from a dry run (Ha 2011, section 2.3.8.3).
 
 use super::build::metrics;
-use super::matching::{Greedy, Lddmm, Matching, Symmetric, Template};
+use super::matching::{Matching, Template, on_model};
 use super::options::AtlasOptions;
 use super::shared::UNIT;
 use crate::error::{PopulationError, Result};
@@ -10,7 +10,6 @@ use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_compute::comm::balance::{Job, Network, Plan, Times, plan};
 use voxalign_image::{Affine, Grid};
-use voxalign_register::diffeo::DeformModel;
 use voxalign_register::diffeo::channel::DeviceImage;
 use voxalign_register::diffeo::multiscale::Scale;
 
@@ -39,18 +38,8 @@ pub fn dry_run<D: Device>(
     options: &AtlasOptions,
 ) -> Result<DryRun> {
     let (metrics, matching) = (metrics(options, channels)?, &options.matching);
-    let [step, sum, network] = match matching.model {
-        DeformModel::Greedy => {
-            measured(team, grid, channels, || Greedy::new(matching.clone(), metrics.clone(), grid))
-        }
-        DeformModel::Lddmm => {
-            measured(team, grid, channels, || Lddmm::new(matching.clone(), metrics.clone(), grid))
-        }
-        DeformModel::Symmetric => {
-            let symmetric = || Symmetric::new(matching.clone(), metrics.clone(), grid);
-            measured(team, grid, channels, symmetric)
-        }
-    }?;
+    let [step, sum, network] =
+        on_model!(matching, metrics, grid, |matching| measured(team, grid, channels, matching))?;
     let ranks = team.ranks();
     let devices_per_node = team.members().div_ceil(ranks.size());
     let job = Job { images: subjects, devices_per_node, most_nodes: ranks.size() };
@@ -122,6 +111,7 @@ mod tests {
     use super::*;
     use voxalign_compute::comm::Communicator;
     use voxalign_compute::cpu::Cpu;
+    use voxalign_register::diffeo::DeformModel;
 
     #[test]
     fn all_ranks_find_the_same() {

@@ -205,12 +205,11 @@ impl<D: Device, M: Matching<D>> Core<D, M> {
 
     /// Warps a subject to where it is now, where its warped images are kept.
     pub(super) fn warp_again(&mut self, member: &mut Member<D, M::State>) -> Result<()> {
-        if member.warped.is_empty() {
-            return Ok(());
+        if !member.warped.is_empty() {
+            let mut warped = self.take_room(member);
+            let weights = self.warp(member, &mut warped)?;
+            self.put_back(member, warped, weights);
         }
-        let mut warped = self.take_room(member);
-        let weights = self.warp(member, &mut warped)?;
-        self.put_back(member, warped, weights);
         Ok(())
     }
 
@@ -219,7 +218,7 @@ impl<D: Device, M: Matching<D>> Core<D, M> {
         let keeps = !member.warped.is_empty();
         let mut warped = self.take_room(member);
         let needs = self.matching.needs_warped() || member.mask.is_some();
-        let mut weights = match keeps {
+        let weights = match keeps {
             true => member.weights.take(),
             false if needs => self.warp(member, &mut warped)?,
             false => None,
@@ -227,10 +226,8 @@ impl<D: Device, M: Matching<D>> Core<D, M> {
         let Some(state) = &mut member.state else { return Err(missing(&member.file)) };
         let (device, template) = (&self.device, &self.template);
         let energy = self.matching.step(device, template, &warped, weights.as_ref(), state)?;
-        weights = {
-            drop(weights);
-            self.warp(member, &mut warped)?
-        };
+        drop(weights);
+        let weights = self.warp(member, &mut warped)?;
         self.add(&warped, weights.as_ref(), member.weight)?;
         self.put_back(member, warped, weights);
         Ok(energy)

@@ -6,10 +6,9 @@ use super::table;
 use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
 use crate::files;
-use crate::output;
 use crate::progress::{Printer, Talk};
 use crate::registration::{
-    self, Clock, RECORD, REPORT, check_outputs, peak_memory, refuse, write_text,
+    self, Clock, RECORD, REPORT, check_outputs, end, peak_memory, refuse, write_text,
 };
 use crate::staging::Staging;
 use crate::team::{AnyTeam, on_team};
@@ -323,18 +322,7 @@ impl Job<'_> {
             write_text(&mut staging, REPORT, &html)?;
             clock.lap("report");
         }
-        clock.total();
-        record.timings = clock.laps();
-        record.peak_memory_bytes = peak_memory();
-        write_text(&mut staging, RECORD, &record.to_json())?;
-        staging.commit()?;
-        let good = record.verdict.good;
-        if self.study.talk > Talk::Quiet {
-            table::print(&record, self.study.output);
-        } else if !good {
-            output::note(&format!("verdict: {}", record.verdict.summary()));
-        }
-        Ok(if good { Outcome::Good } else { Outcome::Bad })
+        end(staging, clock, &mut record, self.study.talk, |r| table::print(r, self.study.output))
     }
 
     fn images(

@@ -333,7 +333,7 @@ impl Building<'_> {
 }
 
 /// Builds the atlas of the subjects of a weight above 0: the only place where a regression and a test
-/// of stability build one. `found` takes what is found for each subject, by its number among all.
+/// of stability build one. `found` takes what is found for each subject, by its number among all, in any order.
 pub(super) fn weighted_atlas<D: Device>(
     team: &Team<D>,
     prepared: &Prepared,
@@ -342,29 +342,10 @@ pub(super) fn weighted_atlas<D: Device>(
     found: &mut (dyn FnMut(usize, Found) -> Result<(), Failure> + Send),
 ) -> Result<Atlas, Failure> {
     let some = Weighted::new(&prepared.source, weights)?;
-    // In the order of the subjects, whichever device is done first.
-    let all = Mutex::new(Vec::new());
-    let keep = |result: Found| {
-        all.lock().unwrap_or_else(PoisonError::into_inner).push(result);
-        Ok(())
-    };
-    let take = Mutex::new(found);
-    let one = team.members() == 1;
-    let at_once = |result: Found| {
+    let found = Mutex::new(found);
+    let take = |result: Found| {
         let number = some.numbers()[result.subject];
-        take.lock().unwrap_or_else(PoisonError::into_inner)(number, result)
+        found.lock().unwrap_or_else(PoisonError::into_inner)(number, result)
     };
-    let atlas = match one {
-        true => building.build(team, prepared, &some, &at_once)?,
-        false => building.build(team, prepared, &some, &keep)?,
-    };
-    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
-    all.sort_by_key(|f| f.subject);
-    let mut found = take.lock().unwrap_or_else(PoisonError::into_inner);
-    for result in all {
-        let number = some.numbers()[result.subject];
-        found(number, result)?;
-    }
-    drop(found);
-    Ok(atlas)
+    building.build(team, prepared, &some, &take)
 }

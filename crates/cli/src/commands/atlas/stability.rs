@@ -1,18 +1,18 @@
 //! `voxalign atlas --stability`: how many subjects an atlas needs.
 
 use super::prepared::{Prepared, Study, weighted_atlas};
+use super::table;
 use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Table};
 use crate::progress::{Printer, Talk};
-use crate::registration::{
-    self, Clock, RECORD, REPORT, check_outputs, peak_memory, refuse, write_text,
-};
+use crate::registration::{self, Clock, RECORD, REPORT, check_outputs, end, refuse, write_text};
 use crate::staging::Staging;
 use crate::team::{AnyTeam, on_team};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Instant;
 use voxalign_compute::Device;
@@ -186,6 +186,7 @@ impl<'a> Test<'a> {
             let within = Within(printer);
             let building = self.study.building(&within, &voxalign_population::atlas::unheard);
             let atlas = weighted_atlas(team, prepared, &building, &weights, &mut found)?;
+            verdicts.sort_by_key(|(number, _)| *number);
             let judged: Vec<_> = verdicts
                 .iter()
                 .map(|(number, verdict)| Judged {
@@ -295,19 +296,7 @@ impl<'a> Test<'a> {
         let page = stability::render(&StabilityReport { record: &record, pictures });
         write_text(&mut staging, REPORT, &page.map_err(internal)?)?;
         clock.lap("report");
-        clock.total();
-        record.timings = clock.laps();
-        record.peak_memory_bytes = peak_memory();
-        write_text(&mut staging, RECORD, &record.to_json())?;
-        staging.commit()?;
-        let good = record.verdict.good;
-        if self.study.talk > Talk::Quiet {
-            print(&record);
-            output::line(&format!("results are in {}", self.study.output.display()));
-        } else if !good {
-            output::note(&format!("verdict: {}", record.verdict.summary()));
-        }
-        Ok(if good { Outcome::Good } else { Outcome::Bad })
+        end(staging, clock, &mut record, self.study.talk, |r| print(r, self.study.output))
     }
 }
 
@@ -365,7 +354,7 @@ fn sizes_csv(record: &StabilityRecord) -> String {
 }
 
 /// Prints what came out.
-fn print(record: &StabilityRecord) {
+fn print(record: &StabilityRecord, folder: &Path) {
     let mut table =
         Table::new(["subjects", "cohorts", "affine: entropy, bits", "+-", "atlas", "+-"]);
     let deviation = |s: Spread| s.standard_deviation.map_or("-".to_owned(), |d| format!("{d:.4}"));
@@ -382,11 +371,7 @@ fn print(record: &StabilityRecord) {
     output::line("");
     table.print();
     output::line("");
-    for remark in &record.verdict.remarks {
-        output::line(&format!("remark: {remark}"));
-    }
-    output::line(&format!("device: {}", record.provenance.host.device));
-    output::line(&format!("verdict: {}", record.verdict.summary()));
+    table::end(&record.provenance, &record.verdict, folder);
 }
 
 #[cfg(test)]

@@ -121,7 +121,8 @@ pub(super) fn dimensions(grid: &Grid) -> usize {
     if grid.is_2d() { 2 } else { 3 }
 }
 
-fn subject(entry: &Entry, affine: &Affine, found: &Found) -> SubjectRecord {
+/// The record of a subject, but for what is known of all of them together.
+pub(super) fn subject(entry: &Entry, affine: &Affine, found: &Found) -> SubjectRecord {
     let rows = affine.rows();
     SubjectRecord {
         name: entry.name.clone(),

@@ -2,7 +2,8 @@
 
 use crate::output::{self, Table};
 use std::path::Path;
-use voxalign_report::AtlasRecord;
+use voxalign_register::Verdict;
+use voxalign_report::{AtlasRecord, Provenance};
 
 /// Prints what came out.
 pub(super) fn print(record: &AtlasRecord, folder: &Path) {
@@ -49,10 +50,15 @@ pub(super) fn print(record: &AtlasRecord, folder: &Path) {
     output::line("");
     times.print();
     output::line("");
-    for remark in &record.verdict.remarks {
+    end(&record.provenance, &record.verdict, folder);
+}
+
+/// The last lines: remarks, device, verdict, and where everything is.
+pub(super) fn end(provenance: &Provenance, verdict: &Verdict, folder: &Path) {
+    for remark in &verdict.remarks {
         output::line(&format!("remark: {remark}"));
     }
-    output::line(&format!("device: {}", record.provenance.host.device));
-    output::line(&format!("verdict: {}", record.verdict.summary()));
+    output::line(&format!("device: {}", provenance.host.device));
+    output::line(&format!("verdict: {}", verdict.summary()));
     output::line(&format!("results are in {}", folder.display()));
 }

@@ -293,8 +293,8 @@ impl<'j> Job<'j> {
                 });
             }
         }
-        inputs.append(&mut record.inputs);
-        record.inputs = inputs;
+        inputs.append(&mut record.provenance.inputs);
+        record.provenance.inputs = inputs;
         let args = self.args;
         record.parameters = json!({
             "operation": args.operation.name(),

@@ -20,6 +20,31 @@ pub use greedy::Greedy;
 pub use lddmm::Lddmm;
 pub use symmetric::Symmetric;
 
+/// Evaluates an expression with what makes the model of some options bound to a name; it is compiled for
+/// each model.
+macro_rules! on_model {
+    ($options:expr, $metrics:expr, $grid:expr, |$make:ident| $body:expr) => {{
+        use voxalign_register::diffeo::DeformModel;
+        use $crate::atlas::matching::{Greedy, Lddmm, Symmetric};
+        let (options, metrics, grid) = ($options, &$metrics, $grid);
+        match options.model {
+            DeformModel::Greedy => {
+                let $make = || Greedy::new(options.clone(), metrics.clone(), grid);
+                $body
+            }
+            DeformModel::Lddmm => {
+                let $make = || Lddmm::new(options.clone(), metrics.clone(), grid);
+                $body
+            }
+            DeformModel::Symmetric => {
+                let $make = || Symmetric::new(options.clone(), metrics.clone(), grid);
+                $body
+            }
+        }
+    }};
+}
+pub(super) use on_model;
+
 /// The template at a scale.
 pub struct Template<D: Device> {
     /// Its grid.

@@ -1,9 +1,11 @@
 //! What a regression writes and prints.
 
+use super::super::table;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{self, Table};
 use crate::staging::Staging;
+use std::path::Path;
 use voxalign_image::LabelMap;
 use voxalign_io::image::{self, DataType, WriteOptions};
 use voxalign_population::atlas::Atlas;
@@ -84,7 +86,7 @@ pub(super) fn csv(record: &RegressionRecord) -> Result<String, Failure> {
 }
 
 /// Prints what came out.
-pub(super) fn print(record: &RegressionRecord) {
+pub(super) fn print(record: &RegressionRecord, folder: &Path) {
     let mut table = Table::new([
         record.covariate.as_str(),
         "subjects",
@@ -119,9 +121,5 @@ pub(super) fn print(record: &RegressionRecord) {
         table.print();
     }
     output::line("");
-    for remark in &record.verdict.remarks {
-        output::line(&format!("remark: {remark}"));
-    }
-    output::line(&format!("device: {}", record.provenance.host.device));
-    output::line(&format!("verdict: {}", record.verdict.summary()));
+    table::end(&record.provenance, &record.verdict, folder);
 }

@@ -1,6 +1,7 @@
 //! What gathers for the subjects of one atlas of a regression.
 
 use super::super::prepared::Prepared;
+use super::super::subjects::subject;
 use crate::failure::Failure;
 use crate::files;
 use voxalign_compute::Device;
@@ -11,9 +12,19 @@ use voxalign_register::Verdict;
 use voxalign_register::resample::labels_onto;
 use voxalign_report::SubjectRecord;
 
-/// What gathers for the subjects of an atlas.
+/// What gathers for the subjects of an atlas, in whatever order devices are done with them.
 #[derive(Default)]
-pub(super) struct Gathered {
+pub(super) struct Gathered(Vec<(usize, SubjectRecord, Option<Carried>)>);
+
+/// The label maps of a subject after the affine map and after the deformation.
+struct Carried {
+    before: LabelMap,
+    after: LabelMap,
+}
+
+/// The same in the order of the subjects.
+#[derive(Default)]
+pub(super) struct Ordered {
     pub(super) subjects: Vec<SubjectRecord>,
     numbers: Vec<usize>,
     /// Label maps after the affine map and after the deformation, with the weights of their subjects.
@@ -33,32 +44,40 @@ impl Gathered {
         found: Found,
     ) -> Result<(), Failure> {
         let (entry, affine) = (&prepared.entries[number], &prepared.aligned.affines[number]);
-        let rows = affine.rows();
-        self.numbers.push(number);
-        self.subjects.push(SubjectRecord {
-            name: entry.name.clone(),
-            weight,
-            covariates: entry.covariates.clone(),
-            affine: [rows[0], rows[1], rows[2], [0.0, 0.0, 0.0, 1.0]],
-            correlation: [f64::NAN; 2],
-            measures: found.measures,
-            mended: found.mended,
-            outlying: false,
-            verdict: found.verdict,
-        });
+        let record = SubjectRecord { weight, ..subject(entry, affine, &found) };
+        let mut carried = None;
         if let Some(path) = &entry.labels {
             let labels = files::labels(path)?;
             let (grid, nearest) = (&prepared.aligned.grid, LabelInterpolation::Nearest);
             let linear = Transform::Affine(*affine);
-            self.before.push(labels_onto(device, &labels, grid, &linear, nearest, 0)?);
+            let before = labels_onto(device, &labels, grid, &linear, nearest, 0)?;
             let warp = Transform::Displacement(Displacement::new(found.forward));
             let whole = Transform::Composite(vec![warp, linear]);
-            self.after.push(labels_onto(device, &labels, grid, &whole, nearest, 0)?);
-            self.weights.push(weight);
+            let after = labels_onto(device, &labels, grid, &whole, nearest, 0)?;
+            carried = Some(Carried { before, after });
         }
+        self.0.push((number, record, carried));
         Ok(())
     }
 
+    /// All of it, in the order of the subjects.
+    pub(super) fn ordered(mut self) -> Ordered {
+        self.0.sort_by_key(|(number, ..)| *number);
+        let mut all = Ordered::default();
+        for (number, record, carried) in self.0 {
+            if let Some(Carried { before, after }) = carried {
+                all.before.push(before);
+                all.after.push(after);
+                all.weights.push(record.weight);
+            }
+            all.numbers.push(number);
+            all.subjects.push(record);
+        }
+        all
+    }
+}
+
+impl Ordered {
     /// The verdict on the atlas, and which subjects are unlike the others.
     pub(super) fn judge(&self, prepared: &Prepared, atlas: &Atlas) -> (Verdict, Vec<bool>) {
         let judged: Vec<_> = self

@@ -9,11 +9,8 @@ use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
 use crate::files::labels;
 use crate::list::Entry;
-use crate::output;
 use crate::progress::{Printer, Talk};
-use crate::registration::{
-    self, Clock, RECORD, REPORT, check_outputs, peak_memory, refuse, write_text,
-};
+use crate::registration::{self, Clock, RECORD, REPORT, check_outputs, end, refuse, write_text};
 use crate::staging::Staging;
 use crate::team::{AnyTeam, on_team};
 use clap::Args;
@@ -319,6 +316,7 @@ impl<'a> Regression<'a> {
         let planned = |plans: &[MemoryPlan]| self.study.say_plans(printer, plans);
         let building = self.study.building(printer, &planned);
         let atlas = weighted_atlas(team, prepared, &building, weights, &mut found)?;
+        let gathered = gathered.ordered();
         let labels = most_weight(&gathered.after, &gathered.weights);
         write(staging, &at.folder(), &atlas, labels.as_ref())?;
 
@@ -380,19 +378,7 @@ impl<'a> Regression<'a> {
         let page = regression::render(&RegressionReport { record: &record, atlases: slices });
         write_text(&mut staging, REPORT, &page.map_err(internal)?)?;
         clock.lap("report");
-        clock.total();
-        record.timings = clock.laps();
-        record.peak_memory_bytes = peak_memory();
-        write_text(&mut staging, RECORD, &record.to_json())?;
-        staging.commit()?;
-        let good = record.verdict.good;
-        if self.study.talk > Talk::Quiet {
-            print(&record);
-            output::line(&format!("results are in {}", self.study.output.display()));
-        } else if !good {
-            output::note(&format!("verdict: {}", record.verdict.summary()));
-        }
-        Ok(if good { Outcome::Good } else { Outcome::Bad })
+        end(staging, clock, &mut record, self.study.talk, |r| print(r, self.study.output))
     }
 }
 
