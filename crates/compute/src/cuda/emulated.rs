@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::cache::KernelCache;
+use super::lanes::Access;
 use super::program::{Arg, EMULATION, Program, Shape};
 use crate::error::{ComputeError, Result};
 
@@ -23,6 +24,15 @@ const OPTIONS: [&str; 9] =
 struct Parameter {
     value: *const std::ffi::c_void,
     bytes: u64,
+    /// Whether the kernel may change what a pointer points to.
+    may_change: u64,
+}
+
+impl Parameter {
+    fn of(arg: &Arg) -> Self {
+        let may_change = u64::from(arg.access == Access::Change);
+        Self { value: arg.pointer(), bytes: arg.extent, may_change }
+    }
 }
 
 /// As `emulation.h` has it.
@@ -169,8 +179,7 @@ impl Emulated {
         // SAFETY: kernels are compiled to functions of this type.
         let entry = unsafe { module.get::<Entry>(kernel.as_bytes()) }
             .map_err(|e| backend(format!("kernel {kernel} of {}: {e}", program.name())))?;
-        let parameters: Vec<Parameter> =
-            args.iter().map(|a| Parameter { value: a.pointer(), bytes: a.extent }).collect();
+        let parameters: Vec<Parameter> = args.iter().map(Parameter::of).collect();
         let mut message = vec![0u8; 512];
         let launch = Launch {
             grid: shape.grid,
