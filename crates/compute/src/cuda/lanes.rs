@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::gpu::Track;
+use super::late::Backlog;
 use crate::error::Result;
 
 /// What a stream was asked for, and how much of it is over.
@@ -29,6 +30,8 @@ pub(super) struct Lane {
     after: Mutex<HashMap<u64, u64>>,
     /// The stream; none where the host stands for the device, which does one thing after the other.
     track: Option<Arc<Track>>,
+    /// What an emulated one that is late has still to do.
+    pub(super) backlog: Option<Backlog>,
 }
 
 impl std::fmt::Debug for Lane {
@@ -42,7 +45,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Lane {
-    pub(super) fn new(track: Option<Arc<Track>>) -> Arc<Self> {
+    pub(super) fn new(track: Option<Arc<Track>>, is_late: bool) -> Arc<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         Arc::new(Self {
             number: COUNT.fetch_add(1, Ordering::Relaxed),
@@ -50,6 +53,7 @@ impl Lane {
             over: AtomicU64::new(0),
             after: Mutex::default(),
             track,
+            backlog: is_late.then(Backlog::default),
         })
     }
 
@@ -70,7 +74,7 @@ impl Lane {
 
     /// Lets what is asked from now on come after what another lane had been asked for at a count. The caller
     /// does not wait.
-    pub(super) fn wait_for(&self, other: &Self, count: u64) -> Result<()> {
+    pub(super) fn wait_for(&self, other: &Arc<Self>, count: u64) -> Result<()> {
         if self.number == other.number || other.over.load(Ordering::SeqCst) >= count {
             return Ok(());
         }
@@ -81,6 +85,10 @@ impl Lane {
         let reached = other.asked();
         if let (Some(own), Some(track)) = (&self.track, &other.track) {
             own.wait_for(track)?;
+        }
+        if other.backlog.is_some() {
+            let other = Arc::clone(other);
+            self.perform(move || other.catch_up(reached))?;
         }
         let mut after = lock(&self.after);
         let known = after.entry(other.number).or_default();
@@ -183,7 +191,7 @@ mod tests {
 
     /// Three lanes that nobody synchronises, and a buffer of the first.
     fn lanes() -> ([Arc<Lane>; 3], Arc<Uses>) {
-        let lanes = [(); 3].map(|()| Lane::new(None));
+        let lanes = [(); 3].map(|()| Lane::new(None, false));
         let uses = Uses::made_by(&lanes[0]);
         (lanes, uses)
     }
@@ -270,7 +278,7 @@ mod tests {
         }
         touch(&a, &buffer, Access::Read);
         assert_eq!(lock(&buffer.0).reads.len(), 1);
-        let lanes: Vec<_> = (0..100).map(|_| Lane::new(None)).collect();
+        let lanes: Vec<_> = (0..100).map(|_| Lane::new(None, false)).collect();
         for lane in &lanes {
             touch(lane, &buffer, Access::Read);
             lane.ended(lane.asked());

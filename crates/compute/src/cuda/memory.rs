@@ -55,7 +55,17 @@ impl<T: Element> Drop for CudaBuffer<T> {
         inner.bounds.held.fetch_sub(self.bytes(), Ordering::Relaxed);
         // Memory of which nobody knows whether it is in use is not given out again.
         if self.uses.wait(&inner.lane, Access::Change).is_ok() {
-            inner.target.free(self.address);
+            match &inner.target {
+                Target::Gpu(gpu) => gpu.free(self.address),
+                Target::Emulated(emulated) => {
+                    let (emulated, address) = (Arc::clone(emulated), self.address);
+                    // Errors are those of work before, which have nobody to go to here.
+                    let _ = inner.lane.perform(move || {
+                        emulated.free(address);
+                        Ok(())
+                    });
+                }
+            }
         }
     }
 }
@@ -70,6 +80,16 @@ fn bytes_of<T: Element>(data: &[T]) -> &[u8] {
 fn bytes_of_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
     // SAFETY: elements are numbers for which all bits are valid.
     unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast(), size_of_val(data)) }
+}
+
+/// Copies memory of an emulated device.
+///
+/// # Safety
+/// Both have so many elements, and are two.
+unsafe fn emulated_copy<T: Element>(from: *const T, to: *mut T, len: usize) -> Result<()> {
+    // SAFETY: the caller's.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+    Ok(())
 }
 
 impl Cuda {
@@ -123,14 +143,18 @@ impl Cuda {
         let to = buffer.address + (first * size_of::<T>()) as u64;
         self.using(once(buffer.changed_by()), || match &self.0.target {
             Target::Gpu(gpu) => gpu.upload(bytes_of(data), to),
-            Target::Emulated(_) => {
-                // SAFETY: the emulated buffer is host memory of at least that length, and it is
-                // borrowed for change.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(data.as_ptr(), to as *mut T, data.len());
-                }
-                Ok(())
+            Target::Emulated(_) if self.0.lane.backlog.is_some() => {
+                let data = data.to_vec();
+                self.0.lane.perform(move || {
+                    // SAFETY: as below; its memory is kept until the device goes.
+                    unsafe { emulated_copy(data.as_ptr(), to as *mut T, data.len()) }
+                })
             }
+            // SAFETY: the emulated buffer is host memory of at least that length, and it is borrowed for
+            // change.
+            Target::Emulated(_) => unsafe {
+                emulated_copy(data.as_ptr(), to as *mut T, data.len())
+            },
         })
     }
 
@@ -150,11 +174,9 @@ impl Cuda {
         self.using(once(buffer.read_by()), || match &self.0.target {
             Target::Gpu(gpu) => gpu.download(from, bytes_of_mut(out)),
             Target::Emulated(_) => {
+                self.0.lane.catch_up(u64::MAX)?;
                 // SAFETY: as in `write`.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(from as *const T, out.as_mut_ptr(), out.len());
-                }
-                Ok(())
+                unsafe { emulated_copy(from as *const T, out.as_mut_ptr(), out.len()) }
             }
         })?;
         // What came before in the stream is over, too.
@@ -168,9 +190,13 @@ impl Cuda {
         if bytes == 0 {
             return self.check_owner(buffer.read_by().owner);
         }
-        self.using(once(buffer.changed_by()), || {
-            // SAFETY: the buffer has that length, and is borrowed for change.
-            unsafe { self.0.target.zero(address, bytes) }
+        self.using(once(buffer.changed_by()), || match &self.0.target {
+            Target::Gpu(gpu) => gpu.zero(address, bytes),
+            Target::Emulated(_) => self.0.lane.perform(move || {
+                // SAFETY: the buffer is host memory of that length, and is borrowed for change.
+                unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
+                Ok(())
+            }),
         })
     }
 }
@@ -222,14 +248,11 @@ impl Memory for Cuda {
         self.using([from.read_by(), to.changed_by()].into_iter(), || match &self.0.target {
             _ if bytes == 0 => Ok(()),
             Target::Gpu(gpu) => gpu.copy(source, target, bytes),
-            Target::Emulated(_) => {
+            Target::Emulated(_) => self.0.lane.perform(move || {
                 // SAFETY: both are host memory of that length; one is borrowed for change, so they
                 // are two.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(source as *const u8, target as *mut u8, bytes);
-                }
-                Ok(())
-            }
+                unsafe { emulated_copy(source as *const u8, target as *mut u8, bytes) }
+            }),
         })
     }
 
@@ -274,7 +297,7 @@ impl Memory for Cuda {
         let asked = self.0.lane.asked();
         match &self.0.target {
             Target::Gpu(gpu) => gpu.synchronize()?,
-            Target::Emulated(_) => {}
+            Target::Emulated(_) => self.0.lane.catch_up(asked)?,
         }
         self.0.lane.ended(asked);
         Ok(())

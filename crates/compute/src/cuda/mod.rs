@@ -41,6 +41,7 @@ mod fourier;
 mod gpu;
 pub(crate) mod histogram;
 mod lanes;
+mod late;
 mod libraries;
 mod limit;
 mod memory;
@@ -67,6 +68,7 @@ use crate::error::{ComputeError, Result};
 pub use gpu::GpuInfo;
 pub use histogram::{CudaSamples, Tuned, TunedBy};
 use lanes::{Lane, Touch, in_order};
+pub use late::Late;
 use limit::Bounds;
 pub use limit::MemoryLimit;
 pub use memory::CudaBuffer;
@@ -86,7 +88,7 @@ enum Target {
 }
 
 impl Target {
-    /// Gives memory back, after the work that was asked for before.
+    /// Gives memory back, after the work that was asked for before in the stream.
     fn free(&self, address: u64) {
         match self {
             Target::Gpu(gpu) => gpu.free(address),
@@ -133,6 +135,8 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        // What was left undone has nobody to wait for it.
+        let _ = self.lane.catch_up(u64::MAX);
         let scratch = self.scratch.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(address) = scratch {
             self.target.free(address);
@@ -246,26 +250,40 @@ impl Cuda {
     /// # Errors
     /// If there is no C++ compiler.
     pub fn emulated() -> Result<Self> {
-        let cuda = Self::on(Target::Emulated(Arc::new(emulated::Emulated::new()?)));
+        let cuda = Self::on(Target::Emulated(Arc::new(emulated::Emulated::new(None)?)));
         cuda.try_kernel()?;
         Ok(cuda)
     }
 
-    fn on(target: Target) -> Self {
-        Self::made(target, None, Arc::default())
+    /// The same with streams that do nothing before somebody waits for it, for tests of what waits for what.
+    /// Memory that is given back is overwritten, and kept until the device goes.
+    ///
+    /// # Errors
+    /// As [`emulated`](Self::emulated).
+    pub fn emulated_late(late: Late) -> Result<Self> {
+        Ok(Self::on(Target::Emulated(Arc::new(emulated::Emulated::new(Some(late))?))))
     }
 
-    fn made(target: Target, turn: Option<Turns>, bounds: Arc<Bounds>) -> Self {
+    fn on(target: Target) -> Self {
+        Self::made(target, None, Arc::default(), Late::First)
+    }
+
+    /// A handle of a kind: late where all of the kind are, of an emulated device.
+    fn made(target: Target, turn: Option<Turns>, bounds: Arc<Bounds>, kind: Late) -> Self {
         let zero = AtomicU64::default;
         let (plans, tuned) = (cufft::Plans::default(), std::sync::OnceLock::new());
         let track = match &target {
             Target::Gpu(gpu) => Some(Arc::clone(gpu.track())),
             Target::Emulated(_) => None,
         };
+        let is_late = match &target {
+            Target::Gpu(_) => false,
+            Target::Emulated(emulated) => emulated.late == Some(kind),
+        };
         Self(Arc::new(Inner {
             plans,
             target,
-            lane: Lane::new(track),
+            lane: Lane::new(track, is_late),
             scratch: Mutex::default(),
             live: zero(),
             peak: zero(),
@@ -327,7 +345,7 @@ impl Cuda {
             Target::Gpu(gpu) => Target::Gpu(gpu.fork()?),
             Target::Emulated(emulated) => Target::Emulated(Arc::clone(emulated)),
         };
-        Ok(Self::made(target, turn, Arc::clone(&self.0.bounds)))
+        Ok(Self::made(target, turn, Arc::clone(&self.0.bounds), Late::Forks))
     }
 
     /// Lets the stream of this handle wait for all that was asked of another handle's so far. The
@@ -488,7 +506,14 @@ impl Cuda {
         self.using(touched, || unsafe {
             match &self.0.target {
                 Target::Gpu(gpu) => gpu.launch(program, kernel, shape, args),
-                Target::Emulated(emulated) => emulated.launch(program, kernel, shape, args),
+                Target::Emulated(emulated) if self.0.lane.backlog.is_none() => {
+                    emulated.launch(program, kernel, shape, args)
+                }
+                Target::Emulated(emulated) => {
+                    let (emulated, program) = (Arc::clone(emulated), program.clone());
+                    let (kernel, args) = (kernel.to_owned(), args.to_vec());
+                    self.0.lane.perform(move || emulated.launch(&program, &kernel, shape, &args))
+                }
             }
         })
     }

@@ -5,13 +5,14 @@
 //! too early: what is asked for after it shows what it should not see. A device that does one thing after the
 //! other has to pass as well.
 
+use voxalign_compute::cuda::Late;
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::histogram::{Binning, ParzenBins};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::sort::KeyRange;
 use voxalign_compute::{ComputeError, Device, HostBuffer, Result};
 
-use crate::support::{Random, Results, assert_bits_of_cpu};
+use crate::support::{Random, Results, assert_bits_of_cpu, emulated_late};
 
 on_devices!(
     generated;
@@ -19,6 +20,26 @@ on_devices!(
     read_before_a_change, copies_and_uploads, several_queues, families, threads;
     same bits: bits
 );
+
+/// The same where nothing is done before somebody waits for it: by queues, or by the handle that made them.
+/// What a stream does not wait for has not happened, and what it should have waited for before it went on
+/// happens too late.
+#[test]
+fn emulated_streams_that_are_late() {
+    for late in [Late::Forks, Late::First] {
+        let Some(cuda) = emulated_late(late) else { return };
+        dropped_by_the_maker(&cuda);
+        dropped_by_the_queue(&cuda);
+        changed_by_the_maker(&cuda);
+        changed_by_the_queue(&cuda);
+        read_before_a_change(&cuda);
+        copies_and_uploads(&cuda);
+        several_queues(&cuda);
+        families(&cuda);
+        threads(&cuda);
+        bits(&cuda);
+    }
+}
 
 /// How much there is to do.
 struct Size {
