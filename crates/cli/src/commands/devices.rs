@@ -355,7 +355,7 @@ fn print_processes(processes: &ProcessFacts) {
 }
 
 /// Bytes in the unit that reads best.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     let kib = bytes as f64 / 1024.0;
     match kib {
         k if k < 1024.0 => format!("{k:.0} KiB"),

@@ -1,5 +1,8 @@
 //! Memory taken away from a device, for tests of what happens then.
 
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+
 /// The memory that a device gives out. All of it, unless a test says otherwise: what an algorithm
 /// does when there is too little is then tested on small images, and without a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,4 +32,12 @@ impl MemoryLimit {
             }
         }
     }
+}
+
+/// Bounds of memory, for a handle and those of its queues together.
+#[derive(Debug, Default)]
+pub(super) struct Bounds {
+    pub(super) limit: Mutex<MemoryLimit>,
+    /// The bytes of all of their buffers.
+    pub(super) held: AtomicU64,
 }

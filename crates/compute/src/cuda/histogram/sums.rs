@@ -218,7 +218,7 @@ impl<'a> Call<'a> {
             (self.slots() as u32).into(),
             ((near / size_of::<f32>()) as u32).into(),
             (room as u32).into(),
-            Arg::optional(scratch.as_ref()),
+            Arg::optional(scratch.as_ref()).changed(),
             (&mut partials).into(),
         ]);
         let mut shape = Shape::blocks(tiles, THREADS).with_shared(near + room * size_of::<f32>());
