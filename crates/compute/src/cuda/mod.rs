@@ -63,7 +63,7 @@ use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
 
 pub use gpu::GpuInfo;
-pub use histogram::{CudaSamples, Tuned, TunedBy};
+pub use histogram::CudaSamples;
 pub use limit::MemoryLimit;
 pub use memory::CudaBuffer;
 pub(crate) use pinned::Pinned;
@@ -124,8 +124,6 @@ struct Inner {
     base: Option<Cuda>,
     /// The lasting queues that this handle made: their turns may use its buffers, and let them go.
     lasting: Mutex<Vec<Weak<Inner>>>,
-    /// The scheme for binned sums that is best here, once it is known.
-    tuned: std::sync::OnceLock<Tuned>,
 }
 
 impl Drop for Inner {
@@ -259,9 +257,8 @@ impl Cuda {
 
     fn made(target: Target, turn: Option<AtomicBool>, base: Option<Self>) -> Self {
         let zero = AtomicU64::default;
-        let (plans, tuned) = (cufft::Plans::default(), std::sync::OnceLock::new());
         Self(Arc::new(Inner {
-            plans,
+            plans: cufft::Plans::default(),
             target,
             scratch: Mutex::default(),
             live: zero(),
@@ -271,7 +268,6 @@ impl Cuda {
             turn,
             base,
             lasting: Mutex::default(),
-            tuned,
         }))
     }
 

@@ -146,3 +146,4 @@ mod sort;
 mod stencil;
 mod support;
 mod team;
+mod weights;
