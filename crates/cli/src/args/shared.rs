@@ -235,7 +235,7 @@ pub(crate) struct MethodArgs {
     /// How the sums of cr, ncc and ssd are made: conflict_free, direct, and on a GPU also
     /// fixed_point, warp_aggregated, global_merge, and, for comparison only as their last digits
     /// differ from run to run, global_atomic, shared_atomic, shared_merge, shared_warp [default:
-    /// conflict_free; for cr on a GPU what a short measurement, kept on disk, found best there]
+    /// conflict_free]
     #[arg(long, value_name = "NAME")]
     pub(crate) scheme: Option<Scheme>,
 }

@@ -66,7 +66,7 @@ use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
 
 pub use gpu::GpuInfo;
-pub use histogram::{CudaSamples, Tuned, TunedBy};
+pub use histogram::CudaSamples;
 use lanes::{Lane, Touch, in_order};
 pub use late::Late;
 use limit::Bounds;
@@ -129,8 +129,6 @@ struct Inner {
     bounds: Arc<Bounds>,
     /// For the handle of a queue.
     turn: Option<Turns>,
-    /// The scheme for binned sums that is best here, once it is known.
-    tuned: std::sync::OnceLock<Tuned>,
 }
 
 impl Drop for Inner {
@@ -271,7 +269,6 @@ impl Cuda {
     /// A handle of a kind: late where all of the kind are, of an emulated device.
     fn made(target: Target, turn: Option<Turns>, bounds: Arc<Bounds>, kind: Late) -> Self {
         let zero = AtomicU64::default;
-        let (plans, tuned) = (cufft::Plans::default(), std::sync::OnceLock::new());
         let track = match &target {
             Target::Gpu(gpu) => Some(Arc::clone(gpu.track())),
             Target::Emulated(_) => None,
@@ -281,7 +278,7 @@ impl Cuda {
             Target::Emulated(emulated) => emulated.late == Some(kind),
         };
         Self(Arc::new(Inner {
-            plans,
+            plans: cufft::Plans::default(),
             target,
             lane: Lane::new(track, is_late),
             scratch: Mutex::default(),
@@ -290,7 +287,6 @@ impl Cuda {
             allocations: zero(),
             bounds,
             turn,
-            tuned,
         }))
     }
 

@@ -11,6 +11,7 @@ use crate::device::Element;
 const HEADERS: &[(&str, &str)] = &[
     ("columns.cuh", include_str!("kernels/columns.cuh")),
     ("correlation.cuh", include_str!("kernels/correlation.cuh")),
+    ("mask.cuh", include_str!("kernels/mask.cuh")),
     ("prelude.cuh", include_str!("kernels/prelude.cuh")),
     ("differences.cuh", include_str!("kernels/differences.cuh")),
     ("functions.cuh", include_str!("kernels/functions.cuh")),

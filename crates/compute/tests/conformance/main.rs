@@ -147,3 +147,4 @@ mod stencil;
 mod support;
 mod team;
 mod turns;
+mod weights;

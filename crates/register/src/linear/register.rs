@@ -15,7 +15,6 @@ use crate::metric::{Level, LevelSettings};
 use crate::progress::{Event, Progress};
 use std::time::Instant;
 use voxalign_compute::Device;
-use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3};
 
 /// Alignments apart from each other that are compared with all freedom at the second stage.
@@ -89,8 +88,7 @@ fn sequence(largest: Freedom) -> Vec<Freedom> {
 /// Registers the moving image to the fixed image by an affine map.
 ///
 /// The result maps fixed world to moving world (RAS+ mm). It has the same bits for any number of
-/// threads; on a GPU whose scheme for sums is chosen by measurement, with the scheme of
-/// [`AffineResult::scheme`] forced. Outside of the moving image nothing counts. Method: see the
+/// threads, and at every run on a GPU. Outside of the moving image nothing counts. Method: see the
 /// [module](crate::linear).
 ///
 /// # Errors
@@ -182,12 +180,7 @@ fn register_scales<D: Device>(
         }
     }
 
-    let scheme = match (options.scheme, options.cost.sums()) {
-        (Some(scheme), _) => scheme,
-        (None, CostSums::Ratio) => device.preferred_scheme(),
-        // Few bins, or none, make no difference between schemes that is worth a measurement.
-        (None, _) => Scheme::ConflictFree,
-    };
+    let scheme = options.scheme.unwrap_or_default();
     let full_bins = options.bins.unwrap_or_else(|| options.cost.default_bins());
     let count = levels.len();
     // Poses further apart than this (mm at the model's radius) are other alignments.

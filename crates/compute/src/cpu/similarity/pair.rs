@@ -75,6 +75,15 @@ fn sixteen(image: &[f32], at: usize) -> [f32; LANES] {
     }
 }
 
+/// Sixteen weights; 0 where one is negative or not finite, so that sums and whole numbers made of them are
+/// the same at every SIMD level.
+#[inline(always)]
+fn counted<V: Vectors>(v: V, weights: &[f32], at: usize) -> V::F {
+    let (zero, infinity) = (v.splat(0.0), v.splat(f32::INFINITY));
+    let w = v.load(&sixteen(weights, at));
+    v.select(v.and(v.lt(zero, w), v.lt(w, infinity)), w, zero)
+}
+
 /// The lowest of the four entries that sixteen voxels touch, the place between the middle two, and
 /// which values are within the range.
 #[inline(always)]
@@ -132,7 +141,7 @@ kernel! {
             let (entry, t, _) = entries(v, pair, at);
             let mut w = v.splat(scale);
             if let Some(weights) = pair.weights {
-                w = v.mul(w, v.load(&sixteen(weights, at)));
+                w = v.mul(w, counted(v, weights, at));
             }
             if range.end - at < LANES {
                 let within = v.lt(v.load(&LANE), v.splat((range.end - at) as f32));
@@ -179,7 +188,7 @@ kernel! {
             let slope = v.mul(slope, v.splat(pair.columns.per_value));
             let mut slope = v.select(within, slope, v.splat(0.0));
             if let Some(weights) = pair.weights {
-                slope = v.mul(slope, v.load(&sixteen(weights, at)));
+                slope = v.mul(slope, counted(v, weights, at));
             }
             let mut values = [0.0; LANES];
             v.store(slope, &mut values);

@@ -1,5 +1,6 @@
 //! The samples of a fixed image, grouped for conflict-free sums.
 
+use super::check_weights;
 use crate::Dims;
 use crate::error::{ComputeError, Result, check_len};
 
@@ -107,7 +108,8 @@ impl SampleLayout {
     /// finite.
     ///
     /// # Errors
-    /// Lengths that disagree, no bins, no workload, sizes over 2^32.
+    /// Lengths that disagree, no bins, no workload, sizes over 2^32, weights that are negative or not
+    /// finite.
     pub fn new(
         values: &[f32],
         dims: Dims,
@@ -136,6 +138,9 @@ impl SampleLayout {
             image.tile(std::array::from_fn(|a| at[a] * size[a]), size)
         };
         let tiles = collect(tiles.iter().product(), &tile);
+        if tiles.iter().any(|t| t.odd) {
+            refuse(weights.unwrap_or(&[]))?;
+        }
         let len = tiles.iter().map(|t| t.local.len()).sum();
         // Kernels read whole vectors: the tail past the last sample must be there.
         let padded = len + PADDING;
@@ -227,6 +232,15 @@ pub(crate) struct Tile {
     weights: Vec<f32>,
     /// Sum of the weights.
     weight: f64,
+    /// Whether some of them are negative or not finite.
+    odd: bool,
+}
+
+/// The error of weights some of which are negative or not finite.
+fn refuse(weights: &[f32]) -> Result<()> {
+    let least = weights.iter().fold(f32::INFINITY, |a, &b| a.min(b));
+    let odd = weights.iter().filter(|w| !w.is_finite()).count();
+    check_weights("fixed weights", f64::from(least), odd as u64)
 }
 
 /// Makes a tile of its number.
@@ -248,7 +262,7 @@ impl Image<'_> {
         let mut bins: Vec<u32> = Vec::with_capacity(most);
         let mut places: Vec<u32> = Vec::with_capacity(most);
         let mut counts = vec![0usize; options.binning.bins];
-        let mut weight = 0.0;
+        let (mut weight, mut odd) = (0.0, false);
         for z in origin[2]..end[2] {
             for y in origin[1]..end[1] {
                 let row = (z * dims[1] + y) * dims[0];
@@ -260,6 +274,7 @@ impl Image<'_> {
                 let weights = self.weights.map(|w| &w[row.clone()]);
                 for (x, &value) in self.values[row].iter().enumerate() {
                     if let Some(w) = weights.map(|w| w[x]) {
+                        odd |= !(w >= 0.0 && w < f32::INFINITY);
                         if w <= 0.0 || w.is_nan() {
                             continue;
                         }
@@ -278,6 +293,7 @@ impl Image<'_> {
             values: vec![0.0; if options.keep_values { bins.len() } else { 0 }],
             weights: vec![0.0; if self.weights.is_some() { bins.len() } else { 0 }],
             weight,
+            odd,
         };
         let mut start = 0;
         for (bin, count) in counts.iter_mut().enumerate() {
@@ -357,6 +373,13 @@ mod tests {
         assert!(SampleLayout::new(&v, [2, 2, 2], None, &options(0, 4)).is_err());
         assert!(SampleLayout::new(&v, [2, 2, 2], None, &options(4, 0)).is_err());
         assert!(SampleLayout::new(&[], [0, 2, 2], None, &options(4, 4)).is_err());
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1e-30] {
+            let mut weights = [1.0f32; 8];
+            weights[5] = bad;
+            let found = SampleLayout::new(&v, [2, 2, 2], Some(&weights), &options(4, 4));
+            let message = found.unwrap_err().to_string();
+            assert!(message.contains("fixed weights") && message.contains("finite"), "{message}");
+        }
     }
 
     #[test]

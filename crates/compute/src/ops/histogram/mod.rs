@@ -36,7 +36,9 @@ use crate::{AffineMap, Dims};
 pub struct MovingView<'a, D: Memory> {
     /// Values, x fastest.
     pub values: &'a D::Buffer<f32>,
-    /// Weights between 0 and 1 on the same grid.
+    /// Weights between 0 and 1 on the same grid. Where they are interpolated to more than
+    /// [`MOST_MASK`] or less than 0 they are held there, and beside one that is infinite or not a number
+    /// nothing counts: to refuse such masks would hold up the device at every evaluation.
     pub mask: Option<&'a D::Buffer<f32>>,
     /// Sizes, voxels; x and y at least 2.
     pub dims: Dims,
@@ -55,6 +57,10 @@ impl<D: Memory> MovingView<'_, D> {
         })
     }
 }
+
+/// The most that a mask counts: 1, and room for what smoothing may leave above it. Counters in fixed point
+/// have room for it.
+pub const MOST_MASK: f32 = 1.25;
 
 /// What is summed in each bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -187,6 +193,23 @@ pub(crate) fn unsupported_joint(device: &str, method: &JointMethod) -> ComputeEr
     }
 }
 
+/// Checks weights, given the least of them that is a number and how many are infinite or none.
+///
+/// A weight that is not a number is another whole number at each SIMD level, and a negative one wraps in
+/// counters without sign: operators refuse both where they see the weights first, in a pass over them that
+/// they make anyway.
+///
+/// # Errors
+/// Unless all are finite and none is negative.
+pub fn check_weights(what: &'static str, least: f64, not_finite: u64) -> Result<()> {
+    let expected = "finite and not negative";
+    if not_finite > 0 {
+        let found = format!("infinite or not a number at {not_finite} voxels");
+        return Err(ComputeError::argument(what, found, expected));
+    }
+    if least < 0.0 { Err(ComputeError::argument(what, least, expected)) } else { Ok(()) }
+}
+
 /// Checks the moving image and the maps of the operators of [`Histogram`].
 ///
 /// # Errors
@@ -295,18 +318,13 @@ pub trait Histogram: Memory {
         256
     }
 
-    /// The scheme for binned sums that serves this device best; one whose sums have the same bits
-    /// at every run. May measure for a fraction of a second when it is asked first.
-    fn preferred_scheme(&self) -> Scheme {
-        Scheme::ConflictFree
-    }
-
     /// Groups the samples of a fixed image that is on the device: all voxels whose weight (if
     /// given) is above 0. `values` has `dims` voxels, `weights` as many; the values of samples must
     /// be finite. The samples are those of [`SampleLayout::new`]; their order is the device's own.
     ///
     /// # Errors
-    /// Lengths that disagree, no bins, no workload, sizes over 2^32, memory that runs out.
+    /// Lengths that disagree, no bins, no workload, sizes over 2^32, weights that are negative or not
+    /// finite, memory that runs out.
     fn group_samples(
         &self,
         values: &Self::Buffer<f32>,
