@@ -6,6 +6,7 @@ use super::crew::{Changes, Visit};
 use super::matching::Matching;
 use crate::error::Result;
 use voxalign_compute::{Device, DeviceBuffer};
+use voxalign_register::Progress;
 use voxalign_register::diffeo::multiscale::{Course, Keeper};
 
 impl<D: Device, M: Matching<D>> Cohort<'_, D, M> {
@@ -16,7 +17,8 @@ impl<D: Device, M: Matching<D>> Cohort<'_, D, M> {
         iteration: usize,
         course: &Course,
     ) -> Result<()> {
-        let place = self.team.ranks().agree(checkpoints.begin(self.team.ranks().is_first()))?;
+        let ranks = self.team.ranks();
+        let place = ranks.agree(checkpoints.begin(ranks.is_first(), iteration, course))?;
         let visit = Visit { load: false, changes: Changes::Nothing };
         self.each(|crew| {
             crew.visit(visit, &(), |core, member, _| {
@@ -50,12 +52,16 @@ impl<D: Device, M: Matching<D>> Cohort<'_, D, M> {
         self.team.ranks().agree(done)
     }
 
-    /// Goes to where a run was saved.
+    /// Goes to where a run was saved; the listener is told of a checkpoint that is damaged.
     pub(super) fn restore(
         &mut self,
         checkpoints: &Checkpoints<'_>,
+        progress: &dyn Progress,
     ) -> Result<Option<(usize, Course)>> {
-        let Some(place) = self.team.ranks().agree(checkpoints.last())? else { return Ok(None) };
+        let subjects: Vec<usize> =
+            self.crews.iter().flat_map(|c| &c.members).map(|m| m.index).collect();
+        let last = checkpoints.last(self.team.ranks(), &subjects, progress);
+        let Some(place) = self.team.ranks().agree(last)? else { return Ok(None) };
         let (saved, template) = self.team.ranks().agree(place.read())?;
         self.bring(&saved.scale)?;
         self.masked = saved.masked;
