@@ -8,6 +8,7 @@ use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::{self, Cuda};
 use voxalign_compute::select::{AnyDevice, DeviceChoice};
+use voxalign_population::exchange::all_told;
 
 /// The devices of all processes, of one kind.
 pub(crate) enum AnyTeam {
@@ -53,6 +54,17 @@ pub(crate) fn start(run: &RunArgs, gpus: Option<usize>) -> Result<(Machine, AnyT
     });
     let machine = world.agree(Machine::start(run.device, Auto::Gpu, threads))?;
     machine.explain(run.talk());
+    let on_gpu = matches!(machine.device, AnyDevice::Cuda(_));
+    let all = all_told(&world, &on_gpu)?;
+    if let (Some(with), Some(without)) =
+        (all.iter().position(|gpu| *gpu), all.iter().position(|gpu| !gpu))
+    {
+        let what = "their digits differ; give --device cpu, or processes that all have a GPU";
+        let mixed = Failure::input(format!(
+            "rank {with} computes on a GPU and rank {without} on the CPU, and {what}"
+        ));
+        return Err(world.agree(Err::<(), _>(mixed)).err().unwrap_or(Failure::Stopped));
+    }
     let team = match &machine.device {
         AnyDevice::Cpu(cpu) => {
             let refused = match gpus {

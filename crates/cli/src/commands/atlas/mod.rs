@@ -165,8 +165,8 @@ pub(crate) struct AtlasArgs {
     no_report: bool,
 
     /// Go on from the last checkpoint of a run that was stopped or killed; the result has the bits of one
-    /// that was not. The options have to be the same, but for --device, --gpus, --threads, the number of
-    /// processes and memory
+    /// that was not. The options have to be the same, but for --gpus, --threads, the number of processes and
+    /// memory; --device may name another GPU, but not the CPU instead
     #[arg(long, help_heading = "Checkpoints")]
     resume: bool,
     /// Minutes from one checkpoint to the next, 0 for one after each iteration, or `never`. They are in

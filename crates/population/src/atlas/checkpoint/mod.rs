@@ -49,6 +49,8 @@ pub(super) struct Saved {
     pub(super) masked: bool,
     pub(super) sharpness: Vec<Sharpness>,
     pub(super) snapshots: Vec<Snapshot>,
+    /// The model of the devices, such as `NVIDIA H200`.
+    pub(super) model: String,
 }
 
 /// An [`Aligned`] in numbers.

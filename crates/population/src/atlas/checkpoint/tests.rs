@@ -19,6 +19,7 @@ fn saved(iteration: usize) -> Saved {
         masked: false,
         sharpness: Vec::new(),
         snapshots: Vec::new(),
+        model: String::new(),
     }
 }
 
