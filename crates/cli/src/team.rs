@@ -56,15 +56,15 @@ pub(crate) fn start(run: &RunArgs, gpus: Option<usize>) -> Result<(Machine, AnyT
     machine.explain(run.talk());
     let on_gpu = matches!(machine.device, AnyDevice::Cuda(_));
     let all = all_told(&world, &on_gpu)?;
-    if let (Some(with), Some(without)) =
-        (all.iter().position(|gpu| *gpu), all.iter().position(|gpu| !gpu))
-    {
-        let what = "their digits differ; give --device cpu, or processes that all have a GPU";
-        let mixed = Failure::input(format!(
-            "rank {with} computes on a GPU and rank {without} on the CPU, and {what}"
-        ));
-        return Err(world.agree(Err::<(), _>(mixed)).err().unwrap_or(Failure::Stopped));
-    }
+    let place = |gpu: bool| all.iter().position(|on_gpu| *on_gpu == gpu);
+    let alike = match (place(true), place(false)) {
+        (Some(gpu), Some(cpu)) => Err(Failure::input(format!(
+            "rank {gpu} computes on a GPU and rank {cpu} on the CPU, whose digits differ; give --device cpu, or \
+             start processes that all have a GPU"
+        ))),
+        _ => Ok(()),
+    };
+    world.agree(alike)?;
     let team = match &machine.device {
         AnyDevice::Cpu(cpu) => {
             let refused = match gpus {

@@ -104,7 +104,7 @@ fn parameters_are_those_that_were_used() {
 fn an_atlas_from_a_file() {
     let place = Place::new();
     heads(&place);
-    let short = "schedule = '2x3'\ndevice = 'cpu'\nreport = false\n";
+    let short = "schedule = '2x3'\ndevice = 'cpu'\nno-report = true\n";
     place.write(
         "job.toml",
         &format!("images = ['0.nii.gz', '1.nii.gz', '2.nii.gz']\noutput = 'a'\nradius = 3\nrounds = 1\n{short}"),
