@@ -212,3 +212,36 @@ fn points_of_2d_images() {
     fs::write(place.path("w.csv"), b"\xff\xfex\0,\0y\0\n\0").unwrap();
     place.line("info w.csv").expect(2).says(&["w.csv", "UTF-16", "save it as UTF-8"]);
 }
+
+/// The file in docs/ names every option, and gives the defaults.
+#[test]
+fn the_documented_configuration_of_an_atlas() {
+    let text = include_str!("../../../../docs/atlas.toml");
+    let place = Place::new();
+    heads(&place);
+    let help = place.line("atlas --help").expect(0).out;
+    let options = help.lines().filter_map(|l| {
+        let rest = l.trim_start().strip_prefix("-o, ").unwrap_or(l.trim_start());
+        let rest = rest.strip_prefix("-q, ").or(rest.strip_prefix("-v, ")).unwrap_or(rest);
+        rest.strip_prefix("--")?.split([' ', ',']).next()
+    });
+    for option in options.filter(|o| !["config", "help", "version"].contains(o)) {
+        assert!(text.contains(&format!("{option} = ")), "{option} is not in docs/atlas.toml");
+    }
+    place.write("defaults.toml", text);
+    let line = "atlas 0.nii.gz 1.nii.gz --spacing 10 --device cpu -o";
+    place.line(&format!("{line} a"));
+    place.line(&format!("{line} b --config defaults.toml"));
+    let parameters =
+        |folder: &str| json(&place, &format!("{folder}/result.json"))["parameters"].clone();
+    assert_eq!(parameters("a"), parameters("b"));
+    let bytes = |folder: &str| fs::read(place.path(folder).join("atlas.nii.gz")).unwrap();
+    assert!(bytes("a") == bytes("b"));
+    assert_eq!(names(&place.path("a")), names(&place.path("b")));
+    // What is typed wins over all of them.
+    let other = "--model lddmm --similarity ssd --align none --solver fft --schedule 2x2";
+    place.line(&format!("{line} c --config defaults.toml {other}")).says(&["'radius' is left out"]);
+    let other = format!("{line} d {other}");
+    place.line(&other);
+    assert_eq!(parameters("c"), parameters("d"));
+}

@@ -95,7 +95,7 @@ pub(super) fn check_folder(
         if args.output.is_dir() {
             files::check_output(&args.output.join(&name), inputs.iter().copied())?;
         }
-        if !names.insert(name.clone()) {
+        if !names.insert(name.to_lowercase()) {
             return Err(Failure::input(format!(
                 "two of the images would give '{name}' in the folder '{}'; images need names of \
                  their own",
