@@ -145,6 +145,7 @@ impl From<PopulationError> for Failure {
             PopulationError::Option { option, value, remedy } => {
                 Failure::Input(format!("--{option} cannot be {value}: {remedy}"))
             }
+            PopulationError::Exchange(_) => Failure::Internal(error.to_string()),
             PopulationError::Input { file, what } => {
                 Failure::Input(format!("'{}': {what}", file.display()))
             }
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!(failure.code(), 3);
         assert_eq!(
             failure.to_string(),
-            "cuda:0 (a GPU): out of memory: 4096 bytes were asked for, 1024 are free; use smaller \
+            "cuda:0 (a GPU): out of memory: 4 KiB were asked for, 1 KiB are free; use smaller \
              images, or free what else is in that memory; `--device cpu` does without the GPU"
         );
     }

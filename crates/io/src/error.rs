@@ -120,8 +120,8 @@ pub enum IoError {
     },
     /// The data do not fit into memory.
     #[error(
-        "'{}': {bytes} bytes of memory are needed and could not be had; use a machine with more \
-         memory or a downsampled image", .path.display()
+        "'{}': {} of memory are needed and could not be had; use a machine with more memory or a downsampled image",
+        .path.display(), size_text(*bytes)
     )]
     OutOfMemory {
         /// The file.
@@ -129,6 +129,19 @@ pub enum IoError {
         /// Bytes asked for.
         bytes: u64,
     },
+}
+
+/// A number of bytes in the unit that reads best, such as `16.9 GiB`.
+fn size_text(bytes: u64) -> String {
+    let kib = bytes as f64 / 1024.0;
+    match kib {
+        _ if bytes == 1 => "1 byte".to_owned(),
+        k if k < 1.0 => format!("{bytes} bytes"),
+        k if k < 1024.0 => format!("{k:.0} KiB"),
+        k if k < 1024.0 * 1024.0 => format!("{:.0} MiB", k / 1024.0),
+        k if k < 1024.0 * 1024.0 * 1024.0 => format!("{:.1} GiB", k / (1024.0 * 1024.0)),
+        k => format!("{:.1} TiB", k / (1024.0 * 1024.0 * 1024.0)),
+    }
 }
 
 /// Result with [`IoError`].

@@ -48,6 +48,9 @@ pub enum PopulationError {
         /// What would do.
         remedy: String,
     },
+    /// Facts that ranks tell each other, or that a run keeps, are not what they should be.
+    #[error("what the processes of this run tell each other cannot be read: {0}")]
+    Exchange(String),
     /// The listener asked to stop.
     #[error("stopped")]
     Stopped,

@@ -103,6 +103,7 @@ pub mod error;
 pub mod fields;
 pub mod linear;
 pub mod metric;
+pub mod numbers;
 pub mod optimize;
 pub mod progress;
 pub mod resample;

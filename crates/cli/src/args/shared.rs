@@ -251,6 +251,33 @@ impl MethodArgs {
             let (kind, list) = if flat { ("2D", "3, 4 or 6") } else { ("3D", "6, 7, 9 or 12") };
             return Err(Failure::input(format!("--dof {dof}: {kind} images take {list}")));
         }
+        self.check()?;
+        let range = SearchRange::default();
+        let steps = self.search_steps.map_or([range.coarse, range.fine], Steps::radians);
+        Ok(AffineOptions {
+            dof,
+            cost: self.cost.unwrap_or(default.cost),
+            bins: self.bins,
+            init: match &self.init {
+                Some(choice) => choice.load(geometry).map_err(|e| e.at("--init"))?,
+                None => default.init,
+            },
+            search: self.search.unwrap_or(default.search),
+            range: SearchRange {
+                angles: self.search_angles.map_or(range.angles, Angles::radians),
+                coarse: steps[0],
+                fine: steps[1],
+            },
+            apodise: self.apodise.unwrap_or(default.apodise),
+            levels: self.levels.as_ref().map(|l| l.0.clone()),
+            scheme: self.scheme,
+            joint: JointScheme::Default,
+        })
+    }
+
+    /// Refuses options that others make meaningless.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let default = AffineOptions::default();
         let search = self.search.unwrap_or(default.search);
         let cost = self.cost.unwrap_or(default.cost);
         if search != Search::Full && (self.search_angles.is_some() || self.search_steps.is_some()) {
@@ -275,26 +302,6 @@ impl MethodArgs {
                 cost.name()
             )));
         }
-        let range = SearchRange::default();
-        let steps = self.search_steps.map_or([range.coarse, range.fine], Steps::radians);
-        Ok(AffineOptions {
-            dof,
-            cost,
-            bins: self.bins,
-            init: match &self.init {
-                Some(choice) => choice.load(geometry).map_err(|e| e.at("--init"))?,
-                None => default.init,
-            },
-            search,
-            range: SearchRange {
-                angles: self.search_angles.map_or(range.angles, Angles::radians),
-                coarse: steps[0],
-                fine: steps[1],
-            },
-            apodise: self.apodise.unwrap_or(default.apodise),
-            levels: self.levels.as_ref().map(|l| l.0.clone()),
-            scheme: self.scheme,
-            joint: JointScheme::Default,
-        })
+        Ok(())
     }
 }

@@ -154,6 +154,13 @@ fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
     }
     let mut carried = carried.iter();
     let moved = set.map(|p| carried.next().map_or(*p, |(q, _)| *q));
+    if set.is_2d() && moved.points().iter().any(|p| p[2].abs() > WORTH_A_WORD) {
+        return Err(Failure::input(format!(
+            "'{}': its points have x and y alone, and the transform takes them out of that plane; give a transform \
+             of 2D images, or points with a column z",
+            args.input.display()
+        )));
+    }
     points::write_points(&args.output, &moved, convention)?;
     if args.run.talk() > Talk::Quiet {
         let way = match side {

@@ -114,7 +114,16 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
         let read = |path: &Path| -> Result<PointSet, Failure> {
             Ok(points::read_points(path, args.point_convention.into())?)
         };
-        scores.landmarks = Some(compare_landmarks(&read(a)?, &read(b)?)?);
+        let (first, second) = (read(a)?, read(b)?);
+        if first.is_2d() != second.is_2d() {
+            let (flat, other) = if first.is_2d() { (a, b) } else { (b, a) };
+            return Err(Failure::input(format!(
+                "--points: '{}' has no column z, and '{}' has one; give both lists of one kind",
+                flat.display(),
+                other.display()
+            )));
+        }
+        scores.landmarks = Some(compare_landmarks(&first, &second)?);
     }
     if let Some([a, b]) = args.transforms.as_deref() {
         scores.transforms = Some(transforms(args, a, b)?);

@@ -349,8 +349,9 @@ fn about_points(args: &InfoArgs) -> Result<Facts, Failure> {
     let columns: Vec<_> = set.columns().iter().map(|(name, _)| name.clone()).collect();
     facts.put("further_columns", columns);
     if !set.is_empty() {
+        let axes = if set.is_2d() { 2 } else { 3 };
         let fold = |f: fn(f64, f64) -> f64, start: f64| -> Vec<f64> {
-            (0..3).map(|a| set.points().iter().map(|p| p[a]).fold(start, f)).collect()
+            (0..axes).map(|a| set.points().iter().map(|p| p[a]).fold(start, f)).collect()
         };
         facts.put("smallest_mm", fold(f64::min, f64::MAX));
         facts.put("largest_mm", fold(f64::max, f64::MIN));

@@ -9,7 +9,7 @@ mod run;
 pub(crate) use args::{PairArgs, PairMaskArgs};
 pub(crate) use matching::{MatchingArgs, matching_parameters, refuse};
 pub(crate) use pair::{Pair, PairPaths, optional_image};
-pub(crate) use record::{AFFINE, Clock, Input, inputs, name_of, peak_memory, record};
+pub(crate) use record::{AFFINE, Clock, Input, inputs, name_of, outside, peak_memory, record};
 pub(crate) use run::{Run, end};
 
 use crate::args::Product;

@@ -246,7 +246,7 @@ fn memory_can_be_bounded() {
     let expected = ComputeError::OutOfMemory { device: cuda.name(), bytes: 204, free: Some(200) };
     assert_eq!(error, expected);
     let said = error.to_string();
-    assert!(said.contains("204 bytes were asked for, 200 are free; use smaller"), "{said}");
+    assert!(said.contains("204 bytes were asked for, 200 bytes are free; use smaller"), "{said}");
     drop(a);
     cuda.alloc::<f32>(250).unwrap();
     cuda.limit_memory(MemoryLimit::Requests(1));

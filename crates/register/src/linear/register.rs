@@ -309,6 +309,7 @@ fn register_scales<D: Device>(
     let rival = (options.search == Search::Full)
         .then(|| rivals.first().map(|best| (best.cost, rivals.get(1).map(|r| r.cost))))
         .flatten();
+    let bins = stages.last().map_or(1, |s| s.bins);
     let verdict = judge(&Findings {
         cost: options.cost,
         cost_before,
@@ -328,7 +329,7 @@ fn register_scales<D: Device>(
             Search::None => Some("no other alignment was compared (no search)"),
         },
         samples: stages.last().map_or(0, |s| s.samples),
-        bins: stages.last().map_or(1, |s| s.bins),
+        bins,
         corners: fixed_grid.corners(),
     });
     Ok(AffineResult {
@@ -337,6 +338,9 @@ fn register_scales<D: Device>(
         cost_before,
         cost_start,
         cost_after: best.cost,
+        dof: model.parameters(largest),
+        bins: (options.cost.default_bins() > 1).then_some(bins),
+        levels,
         scheme: (options.cost.sums() != CostSums::Joint).then_some(scheme),
         overlap: field_overlap(fixed_grid, moving_grid, &transform),
         stages,

@@ -8,7 +8,7 @@ mod histogram;
 mod stream;
 
 use crate::args::{JsonArgs, RunArgs};
-use crate::commands::devices::size;
+use voxalign_compute::error::size_text;
 use crate::device::{Auto, Machine};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
@@ -213,8 +213,8 @@ fn operators(machine: &Machine, settings: &Settings) -> Result<Vec<Operator>, Fa
             "images of {} are too large: at least {} of memory are needed for them, and {device} has {} free; \
              give a smaller --size",
             Size(settings.dims),
-            size(bytes),
-            size(free),
+            size_text(bytes),
+            size_text(free),
         ))
     })?;
     let measured = on_device!(&machine.device, |device| bench::run(device, settings))?;

@@ -15,7 +15,6 @@ use clap::Args;
 use job::{Job, Paths};
 use method::{AffineChoice, Channel, DeformMethodArgs};
 use std::ffi::OsString;
-use std::path::Path;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -138,12 +137,35 @@ impl AffineOnlyArgs {
     }
 }
 
+impl DeformArgs {
+    /// Refuses options that others make meaningless.
+    fn check(&self) -> Result<(), Failure> {
+        self.of_affine.refuse()?;
+        let channels = Channel::all(self.method.channels())?;
+        self.method.options(&channels).map(|_| ())
+    }
+}
+
 /// Registers the images.
 pub(crate) fn run(args: DeformArgs) -> Result<Outcome, Failure> {
-    let args = match &args.pair.config {
-        Some(path) => with_config(path, std::env::args_os().collect())?,
-        None => args,
-    };
+    let file = args.pair.config.clone();
+    let fill = |args: &mut DeformArgs, positionals| args.pair.fill(positionals);
+    let (args, origin, notes) =
+        config::complete(args, file, "deform", of_cli, DeformArgs::check, fill)?;
+    config::say(&notes, args.run.talk());
+    with_all(args).map_err(|e| origin.blame(e))
+}
+
+/// The arguments of this command.
+fn of_cli(cli: Cli) -> Option<DeformArgs> {
+    match cli.command {
+        Command::Deform(args) => Some(*args),
+        _ => None,
+    }
+}
+
+/// Registers the images, once all arguments are known.
+fn with_all(args: DeformArgs) -> Result<Outcome, Failure> {
     args.of_affine.refuse()?;
     let channels = Channel::all(args.method.channels())?;
     let options = args.method.options(&channels)?;
@@ -159,15 +181,4 @@ pub(crate) fn run(args: DeformArgs) -> Result<Outcome, Failure> {
     };
     job.check()?;
     job.run(&args.run.machine(Auto::Gpu)?)
-}
-
-/// The arguments that were `typed`, with those of the configuration file before them.
-fn with_config(path: &Path, typed: Vec<OsString>) -> Result<DeformArgs, Failure> {
-    let (mut merged, positionals) =
-        config::merged(path, "deform", typed, |cli: Cli| match cli.command {
-            Command::Deform(args) => Some(*args),
-            _ => None,
-        })?;
-    merged.pair.fill(positionals);
-    Ok(merged)
 }

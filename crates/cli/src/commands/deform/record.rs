@@ -52,7 +52,7 @@ fn parameters(job: &Job<'_>, outside: f32) -> serde_json::Value {
         })).collect::<Vec<_>>(),
         "histogram_match": options.histogram_match,
         "clip": options.clip,
-        "outside": outside,
+        "outside": registration::outside(outside),
         "interpolation": registration::name_of(job.run.output_options.interpolation()),
     });
     let similarities: Vec<_> = channels.iter().map(|c| c.2).collect();

@@ -42,30 +42,40 @@ const VOLUMES: &str = "volumes.csv";
 pub(crate) struct RegressArgs {
     /// A column of numbers of the list, such as age: build the atlas at each value of --at, in which
     /// subjects count the more the nearer their number is
-    #[arg(long, value_name = "COLUMN", requires_all = ["at", "bandwidth"])]
+    #[arg(long, value_name = "COLUMN")]
     pub(super) regress: Option<String>,
     /// The values; their atlases are in at_VALUE
-    #[arg(
-        long,
-        value_name = "VALUE,...",
-        value_delimiter = ',',
-        allow_hyphen_values = true,
-        requires = "regress"
-    )]
+    #[arg(long, value_name = "VALUE,...", value_delimiter = ',', allow_hyphen_values = true)]
     at: Vec<At>,
     /// Standard deviation of the Gaussian weights, in the units of the column
-    #[arg(long, value_name = "WIDTH", value_parser = super::above_zero, requires = "regress")]
+    #[arg(long, value_name = "WIDTH", value_parser = super::above_zero)]
     bandwidth: Option<f64>,
     /// Labels whose volumes are told over the column, where the list has label maps [default: the
     /// twelve largest that all have]
-    #[arg(
-        long,
-        value_name = "LABEL,...",
-        value_delimiter = ',',
-        allow_hyphen_values = true,
-        requires = "regress"
-    )]
+    #[arg(long, value_name = "LABEL,...", value_delimiter = ',', allow_hyphen_values = true)]
     volumes: Vec<i32>,
+}
+
+impl RegressArgs {
+    /// Refuses what is missing, and what is for nothing.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let given = [
+            ("--at", !self.at.is_empty()),
+            ("--bandwidth", self.bandwidth.is_some()),
+            ("--volumes", !self.volumes.is_empty()),
+        ];
+        if self.regress.is_none() {
+            return given
+                .iter()
+                .try_for_each(|(option, given)| refuse(*given, option, "--regress"));
+        }
+        match given[..2].iter().find(|(_, given)| !given) {
+            Some((option, _)) => Err(Failure::input(format!(
+                "--regress needs {option} as well: the values of --at and the width of --bandwidth"
+            ))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A value as it was written.
@@ -221,7 +231,7 @@ impl<'a> Regression<'a> {
         let run = registration::record("voxalign atlas", machine, prepared.inputs);
         let record = RegressionRecord {
             provenance: Provenance::from(run),
-            parameters: self.study.parameters(),
+            parameters: self.study.used(&prepared.aligned),
             covariate: self.column.clone(),
             bandwidth: self.kernel.bandwidth(),
             grid: GridRecord::from(&prepared.aligned.grid),
