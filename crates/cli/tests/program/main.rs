@@ -19,6 +19,7 @@ mod devices;
 mod files;
 mod help;
 mod killed;
+mod memory;
 mod regress;
 mod stability;
 mod stack;

@@ -2,6 +2,7 @@
 
 use crate::Dims;
 use crate::error::{ComputeError, Result, check_len};
+use voxalign_image::memory::{room, zeroed};
 
 /// Equal bins over a range of values; values beyond it fall into the outermost bins.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -124,7 +125,7 @@ impl SampleLayout {
         dims: Dims,
         weights: Option<&[f32]>,
         options: &LayoutOptions,
-        collect: &dyn Fn(usize, TileOf<'_>) -> Vec<Tile>,
+        collect: &dyn Fn(usize, TileOf<'_>) -> Result<Vec<Tile>>,
     ) -> Result<Self> {
         options.check(values.len(), dims, weights.map(<[f32]>::len))?;
         let bins = options.binning.bins;
@@ -135,15 +136,15 @@ impl SampleLayout {
             let at = [i % tiles[0], i / tiles[0] % tiles[1], i / (tiles[0] * tiles[1])];
             image.tile(std::array::from_fn(|a| at[a] * size[a]), size)
         };
-        let tiles = collect(tiles.iter().product(), &tile);
+        let tiles = collect(tiles.iter().product(), &tile)?;
         let len = tiles.iter().map(|t| t.local.len()).sum();
         // Kernels read whole vectors: the tail past the last sample must be there.
         let padded = len + PADDING;
         let mut layout = Self {
-            runs: Vec::with_capacity(tiles.iter().map(|t| t.runs.len()).sum()),
-            local: Vec::with_capacity(padded),
-            values: options.keep_values.then(|| Vec::with_capacity(padded)),
-            weights: weights.map(|_| Vec::with_capacity(padded)),
+            runs: room(tiles.iter().map(|t| t.runs.len()).sum())?,
+            local: room(padded)?,
+            values: options.keep_values.then(|| room(padded)).transpose()?,
+            weights: weights.map(|_| room(padded)).transpose()?,
             bins,
             len,
             total_weight: weights.map_or(len as f64, |_| tiles.iter().map(|t| t.weight).sum()),
@@ -230,7 +231,7 @@ pub(crate) struct Tile {
 }
 
 /// Makes a tile of its number.
-type TileOf<'a> = &'a (dyn Fn(usize) -> Tile + Sync);
+type TileOf<'a> = &'a (dyn Fn(usize) -> Result<Tile> + Sync);
 
 struct Image<'a> {
     values: &'a [f32],
@@ -241,12 +242,12 @@ struct Image<'a> {
 
 impl Image<'_> {
     /// Groups the samples of the tile at `origin`: a counting sort.
-    fn tile(&self, origin: [usize; 3], size: [usize; 3]) -> Tile {
+    fn tile(&self, origin: [usize; 3], size: [usize; 3]) -> Result<Tile> {
         let (dims, options) = (self.dims, self.options);
         let end: [usize; 3] = std::array::from_fn(|a| (origin[a] + size[a]).min(dims[a]));
         let most: usize = (0..3).map(|a| end[a] - origin[a]).product();
-        let mut bins: Vec<u32> = Vec::with_capacity(most);
-        let mut places: Vec<u32> = Vec::with_capacity(most);
+        let mut bins: Vec<u32> = room(most)?;
+        let mut places: Vec<u32> = room(most)?;
         let mut counts = vec![0usize; options.binning.bins];
         let mut weight = 0.0;
         for z in origin[2]..end[2] {
@@ -274,9 +275,9 @@ impl Image<'_> {
         }
         let mut tile = Tile {
             runs: Vec::new(),
-            local: vec![0; bins.len()],
-            values: vec![0.0; if options.keep_values { bins.len() } else { 0 }],
-            weights: vec![0.0; if self.weights.is_some() { bins.len() } else { 0 }],
+            local: zeroed(bins.len())?,
+            values: zeroed(if options.keep_values { bins.len() } else { 0 })?,
+            weights: zeroed(if self.weights.is_some() { bins.len() } else { 0 })?,
             weight,
         };
         let mut start = 0;
@@ -312,7 +313,7 @@ impl Image<'_> {
                 }
             }
         }
-        tile
+        Ok(tile)
     }
 }
 
