@@ -5,10 +5,12 @@ use thiserror::Error;
 use voxalign_compute::ComputeError;
 use voxalign_compute::comm::CommError;
 use voxalign_image::ImageError;
+use voxalign_image::memory::OutOfMemory;
 use voxalign_io::IoError;
 use voxalign_population::PopulationError;
 use voxalign_register::RegisterError;
 use voxalign_register::compare::CompareError;
+use voxalign_report::ReportError;
 
 /// A command that did its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +131,21 @@ impl From<ComputeError> for Failure {
                 Failure::Internal(error.to_string())
             }
             _ => Failure::Input(error.to_string()),
+        }
+    }
+}
+
+impl From<OutOfMemory> for Failure {
+    fn from(refused: OutOfMemory) -> Self {
+        ImageError::from(refused).into()
+    }
+}
+
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::OutOfMemory(_) => Failure::Input(format!("{error}, by --no-report")),
+            _ => Failure::Internal(error.to_string()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong on a device.
 
 use crate::Dims;
+use voxalign_image::memory::{OutOfMemory, amount};
 
 /// The result of a device operation.
 pub type Result<T> = std::result::Result<T, ComputeError>;
@@ -54,6 +55,22 @@ pub enum ComputeError {
         /// The memory that was free, in bytes, if the device knows.
         free: Option<u64>,
     },
+    /// The threads of the CPU cannot be started.
+    #[error(
+        "{threads} threads could not be started, whose stacks need {needed} of memory{}: {why}; use fewer \
+         threads, or allow more of them and more memory",
+        free.map_or_else(String::new, |free| format!(" ({} are free)", amount(free)))
+    )]
+    Threads {
+        /// The number of threads.
+        threads: usize,
+        /// The memory for them, with its unit.
+        needed: String,
+        /// The memory that was free, in bytes, if the system tells.
+        free: Option<u64>,
+        /// What the system said.
+        why: String,
+    },
     /// A backend that cannot be used on this machine.
     #[error("{backend} cannot be used: {reason}")]
     Unavailable {
@@ -104,6 +121,13 @@ pub fn size_text(bytes: u64) -> String {
         k if k < 1024.0 * 1024.0 => format!("{:.0} MiB", k / 1024.0),
         k if k < 1024.0 * 1024.0 * 1024.0 => format!("{:.1} GiB", k / (1024.0 * 1024.0)),
         k => format!("{:.1} TiB", k / (1024.0 * 1024.0 * 1024.0)),
+    }
+}
+
+impl From<OutOfMemory> for ComputeError {
+    /// Memory of the host.
+    fn from(refused: OutOfMemory) -> Self {
+        Self::OutOfMemory { device: "cpu".into(), bytes: refused.bytes, free: refused.free }
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use voxalign_image::ImageError;
+use voxalign_image::memory::OutOfMemory;
 
 /// What can go wrong with a file. Every message names the file, the cause and the remedy.
 #[derive(Debug, Error)]
@@ -171,6 +172,11 @@ impl IoError {
         Self::malformed(path, "this is a folder", remedy)
     }
 
+    /// Memory for what a file holds.
+    pub(crate) fn memory(path: &Path, refused: OutOfMemory) -> Self {
+        IoError::OutOfMemory { path: path.into(), bytes: refused.bytes }
+    }
+
     pub(crate) fn image(path: &Path, source: ImageError) -> Self {
         IoError::Image { path: path.into(), source: Box::new(source) }
     }
@@ -184,6 +190,7 @@ impl IoError {
                 "the compressed data are damaged: copy or download the file again"
             }
             io::ErrorKind::UnexpectedEof => "the file is cut short: copy or download it again",
+            io::ErrorKind::OutOfMemory => "use a smaller image, fewer threads, or more memory",
             _ => "check that the file can be read",
         };
         IoError::System { action: "read", path: path.into(), remedy: remedy.into(), source }
@@ -195,6 +202,7 @@ impl IoError {
             io::ErrorKind::NotFound => "create the folder first",
             io::ErrorKind::PermissionDenied => "check the permissions of the folder",
             io::ErrorKind::StorageFull => "free some space",
+            io::ErrorKind::OutOfMemory => "use smaller images, fewer threads, or more memory",
             _ => "check that the folder can be written",
         };
         IoError::System { action: "write", path: path.into(), remedy: remedy.into(), source }

@@ -7,7 +7,7 @@ use crate::text;
 use nalgebra::Vector3;
 use std::io;
 use std::path::Path;
-use voxalign_image::PointSet;
+use voxalign_image::{PointSet, memory};
 
 /// The world in which a file's points are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -100,9 +100,11 @@ pub fn read_points_from_bytes(
                 IoError::malformed(path, problem, "correct the line")
             })?;
         }
-        points.push(convention.convert(point));
+        memory::push(&mut points, convention.convert(point))
+            .map_err(|refused| IoError::memory(path, refused))?;
         for ((_, values), &i) in further.iter_mut().zip(&further_at) {
-            values.push(record.get(i).unwrap_or_default().into());
+            memory::push(values, record.get(i).unwrap_or_default().into())
+                .map_err(|refused| IoError::memory(path, refused))?;
         }
     }
     let set = PointSet::with_columns(points, further).map_err(|e| IoError::image(path, e))?;

@@ -5,6 +5,7 @@ use thiserror::Error;
 use voxalign_compute::ComputeError;
 use voxalign_compute::comm::CommError;
 use voxalign_image::ImageError;
+use voxalign_image::memory::OutOfMemory;
 use voxalign_io::IoError;
 use voxalign_register::RegisterError;
 
@@ -54,4 +55,10 @@ pub enum PopulationError {
     /// The listener asked to stop.
     #[error("stopped")]
     Stopped,
+}
+
+impl From<OutOfMemory> for PopulationError {
+    fn from(refused: OutOfMemory) -> Self {
+        Self::Image(refused.into())
+    }
 }

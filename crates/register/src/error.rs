@@ -3,6 +3,7 @@
 use crate::compare::{CompareError, same_grid};
 use thiserror::Error;
 use voxalign_compute::error::ComputeError;
+use voxalign_image::memory::OutOfMemory;
 use voxalign_image::{Grid, ImageError, Volume};
 
 /// What can go wrong in a registration.
@@ -135,6 +136,12 @@ pub enum RegisterError {
     /// The run was stopped by the caller.
     #[error("the registration was stopped before it ended")]
     Stopped,
+}
+
+impl From<OutOfMemory> for RegisterError {
+    fn from(refused: OutOfMemory) -> Self {
+        Self::Image(refused.into())
+    }
 }
 
 impl RegisterError {

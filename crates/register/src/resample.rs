@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::{AffineMap, Device};
 use voxalign_image::{
-    Affine, Grid, ImageError, LabelMap, Matrix3, Transform, Vector3, VectorField, Volume,
+    Affine, Grid, ImageError, LabelMap, Matrix3, Transform, Vector3, VectorField, Volume, memory,
 };
 
 /// An image in the memory of a device, to be resampled any number of times.
@@ -136,7 +136,7 @@ fn to_world<D: Device>(
                 let before = field.take().map(|f| device.upload_vec(f)).transpose()?;
                 let steps = sampled(device, next, &map, before.as_ref(), reference)?;
                 let before = before.map(|f| device.into_host(f)).transpose()?;
-                field = Some(moved_on(before, &steps.borrowed(), &back));
+                field = Some(moved_on(before, &steps.borrowed(), &back)?);
             }
             linear => map = map.then(&linear.to_affine()?),
         }
@@ -156,7 +156,7 @@ pub fn displacements<D: Device>(
 ) -> Result<VectorField> {
     let (map, field) = to_world(device, reference, transform)?;
     let n = reference.len();
-    let mut data = field.unwrap_or_else(|| vec![0.0; 3 * n]);
+    let mut data = field.map_or_else(|| memory::zeroed(3 * n), Ok)?;
     let start = *reference.to_world();
     let [nx, ny, _] = reference.dims();
     let (x, rest) = data.split_at_mut(n);
@@ -230,11 +230,15 @@ fn sampled<'a, D: Device>(
 }
 
 /// `u[i] + back w[i]` with the steps `w`: all x, all y, all z.
-fn moved_on(before: Option<Vec<f32>>, steps: &[&[f32]; 3], back: &Matrix3<f64>) -> Vec<f32> {
+fn moved_on(
+    before: Option<Vec<f32>>,
+    steps: &[&[f32]; 3],
+    back: &Matrix3<f64>,
+) -> Result<Vec<f32>> {
     /// Voxels at a time.
     const PIECE: usize = 1 << 12;
     let n = steps[0].len();
-    let mut data = before.unwrap_or_else(|| vec![0.0; 3 * n]);
+    let mut data = before.map_or_else(|| memory::zeroed(3 * n), Ok)?;
     let (x, rest) = data.split_at_mut(n);
     let (y, z) = rest.split_at_mut(n);
     let pieces = x.par_chunks_mut(PIECE).zip(y.par_chunks_mut(PIECE)).zip(z.par_chunks_mut(PIECE));
@@ -247,7 +251,7 @@ fn moved_on(before: Option<Vec<f32>>, steps: &[&[f32]; 3], back: &Matrix3<f64>) 
             z[i] += w[2] as f32;
         }
     });
-    data
+    Ok(data)
 }
 
 #[cfg(test)]

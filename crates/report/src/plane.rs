@@ -4,7 +4,7 @@
 //! coronal pictures, the front on the left of sagittal ones. So each displayed axis runs, from left
 //! to right and from top to bottom, towards decreasing world coordinates (R to L, A to P, S to I).
 
-use voxalign_image::{Grid, Volume};
+use voxalign_image::{Grid, Volume, memory};
 
 /// Longest side of a picture of a volume, pixels: at least and at most.
 const PIXELS_3D: [f64; 2] = [256.0, 400.0];
@@ -88,6 +88,18 @@ impl Side {
 /// The planes through an index that are worth a picture: axial, coronal, sagittal, in this order.
 pub(crate) fn planes(grid: &Grid, centre: [usize; 3]) -> Vec<Plane> {
     planes_within(grid, centre, None)
+}
+
+/// Checks that there is memory for pictures of planes: they have no more pixels than screens, and what is made of
+/// them is a few times as much.
+///
+/// # Errors
+/// [`ReportError::OutOfMemory`](crate::ReportError::OutOfMemory).
+pub(crate) fn check_memory(planes: &[Plane]) -> crate::Result<()> {
+    const PIXEL: usize = 64;
+    let pixels: usize = planes.iter().map(|plane| plane.width() * plane.height()).sum();
+    memory::room::<u8>(PIXEL * pixels)?;
+    Ok(())
 }
 
 /// The planes of a small picture of an image of one slice: a single one.

@@ -8,7 +8,7 @@ use crate::intensity::{BINS, Joint, Lattice, Transfer};
 use crate::mask;
 use crate::page::check_grids;
 use crate::picture::{DIVERGING_STYLE, Picture, diverging, grey_and, grey_index, sequential};
-use crate::plane::{Plane, planes};
+use crate::plane::{Plane, check_memory, planes};
 use crate::window::Window;
 use std::fmt::Write as _;
 use voxalign_image::{Grid, LabelMap, Volume};
@@ -110,6 +110,7 @@ impl<'a> Studio<'a> {
             [&before, &after].map(|moving| Joint::new((&fixed, whole[0]), (moving, whole[1])));
         let transfer = Joint::new((&fixed, fixed_window), (&after, moving_window)).transfer();
         let planes = planes(grid, lattice.centre_of_mass(report.fixed, fixed_window));
+        check_memory(&planes)?;
         let draw = |plane: &Plane| Drawn {
             fixed: plane.draw(report.fixed, fixed_window.low),
             moving: [report.before, report.after]

@@ -2,7 +2,7 @@
 
 use super::choice;
 use super::values::{Angles, InitChoice, Interpolation, Levels, Outside, Steps, not_negative};
-use crate::device::{Auto, Machine};
+use crate::device::{Auto, Machine, start_threads};
 use crate::failure::Failure;
 use crate::files::{self, Grids};
 use crate::progress::Talk;
@@ -119,11 +119,7 @@ impl HostArgs {
 
     /// Sets the number of threads.
     pub(crate) fn start(&self) -> Result<(), Failure> {
-        if let Some(n) = self.threads {
-            // It can be set once only; a second command of the same process keeps the first one's.
-            rayon::ThreadPoolBuilder::new().num_threads(n).build_global().ok();
-        }
-        Ok(())
+        start_threads(self.threads)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::args::{
     GeometryArgs, Interpolation, Outside, PointConventionName, RunArgs, TransformArg,
 };
 use crate::chain::{Chain, WORTH_A_WORD};
-use crate::device::Auto;
+use crate::device::{Auto, start_threads};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Grids, Kind};
 use crate::interrupt;
@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use voxalign_compute::on_device;
 use voxalign_compute::ops::resample::LabelInterpolation;
+use voxalign_image::memory;
 use voxalign_io::image::{self, DataType, ImageInfo};
 use voxalign_io::points;
 use voxalign_register::resample::{MovingImage, labels_onto};
@@ -138,12 +139,16 @@ fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
         ("--device", args.run.device.is_some()),
     ];
     refuse(&unused, "is for images, but the input is a list of points")?;
+    start_threads(args.run.threads)?;
     let convention = args.point_convention.unwrap_or_default().into();
     let set = points::read_points(&args.input, convention)?;
     let side = args.points_from.unwrap_or(Side::Moving);
     let backwards = side == Side::Moving;
     let map = chain(args, &Grids::default(), backwards)?.into_point_map(backwards)?;
-    let carried = set.points().iter().map(|p| map.apply(*p)).collect::<Result<Vec<_>, _>>()?;
+    let mut carried = memory::room(set.points().len())?;
+    for point in set.points() {
+        carried.push(map.apply(*point)?);
+    }
     let off = carried.iter().filter(|(_, off)| *off > WORTH_A_WORD).count();
     if off > 0 {
         let largest = carried.iter().fold(0.0, |a: f64, (_, off)| a.max(*off));

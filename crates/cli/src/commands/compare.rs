@@ -2,6 +2,7 @@
 
 use crate::args::{GeometryArgs, JsonArgs, PointConventionName, TransformArg};
 use crate::chain::{Chain, own_grid};
+use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Grids};
 use crate::output::{self, Table};
@@ -91,6 +92,7 @@ struct Scores {
 
 /// Compares and prints.
 pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
+    start_threads(None)?;
     let talk = Talk::Normal;
     let mut scores = Scores::default();
     if let (Some(fixed), Some(warped)) = (&args.fixed, &args.warped) {

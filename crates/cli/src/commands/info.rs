@@ -1,7 +1,7 @@
 //! `voxalign info`: shows what a file holds and what is odd about it.
 
 use crate::args::{GeometryArgs, JsonArgs, PointConventionName};
-use crate::device;
+use crate::device::{self, start_threads};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Kind};
 use crate::output::{self, Table};
@@ -118,6 +118,7 @@ fn number(value: f64) -> String {
 
 /// Shows the file.
 pub(crate) fn run(args: &InfoArgs) -> Result<Outcome, Failure> {
+    start_threads(None)?;
     let facts = match files::kind(&args.file)? {
         Kind::Points => about_points(args)?,
         Kind::Transform => about_transform(args)?,

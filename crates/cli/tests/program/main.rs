@@ -19,6 +19,7 @@ mod devices;
 mod files;
 mod help;
 mod killed;
+mod memory;
 mod records;
 mod regress;
 mod stability;

@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use voxalign_compute::{DeviceBuffer, HostBuffer, Memory};
+use voxalign_image::memory;
 
 /// Buffers of a subject: what steps change, and what they only look at.
 pub(super) struct Pack<B> {
@@ -111,11 +112,16 @@ pub(super) fn failed(path: &Path, what: &str, error: &io::Error) -> PopulationEr
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "make room, or name another folder"
         }
+        io::ErrorKind::OutOfMemory => "use smaller images, or more memory",
         _ => "check the folder and its permissions",
+    };
+    let why = match error.kind() {
+        io::ErrorKind::OutOfMemory => error.to_string(),
+        kind => kind.to_string(),
     };
     PopulationError::Input {
         file: path.to_owned(),
-        what: format!("cannot {what} it: {}; {remedy}", error.kind()),
+        what: format!("cannot {what} it: {why}; {remedy}"),
     }
 }
 

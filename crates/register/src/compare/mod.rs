@@ -38,6 +38,7 @@ pub use transforms::{TransformScores, compare_transforms};
 pub use view::field_overlap;
 
 use thiserror::Error;
+use voxalign_image::memory::OutOfMemory;
 use voxalign_image::{Grid, ImageError};
 
 /// Why two things cannot be compared.
@@ -47,6 +48,9 @@ pub enum CompareError {
     /// Two images that must lie on one grid do not.
     #[error("{0}; resample one onto the other first, for instance by `voxalign apply`")]
     Grids(ImageError),
+    /// The memory for what is compared could not be had.
+    #[error(transparent)]
+    Memory(ImageError),
     /// No voxel is left to compare.
     #[error("no voxel is left to compare: {why}")]
     Nothing {
@@ -73,6 +77,12 @@ pub enum CompareError {
         /// What was asked for.
         bins: usize,
     },
+}
+
+impl From<OutOfMemory> for CompareError {
+    fn from(refused: OutOfMemory) -> Self {
+        Self::Memory(refused.into())
+    }
 }
 
 /// Two grids count as one where all corners agree to this part of the smallest spacing.

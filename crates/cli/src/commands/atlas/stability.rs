@@ -305,7 +305,7 @@ impl<'a> Test<'a> {
             let path = staging.final_path(name).display().to_string();
             record.outputs.push(OutputRecord { role: role.to_owned(), path });
         }
-        let internal = |e: ReportError| Failure::Internal(e.to_string());
+        let internal = |e: ReportError| Failure::from(e);
         let page = stability::render(&StabilityReport { record: &record, pictures });
         write_text(&mut staging, REPORT, &page.map_err(internal)?)?;
         clock.lap("report");

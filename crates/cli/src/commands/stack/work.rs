@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use voxalign_compute::Device;
 use voxalign_compute::ops::filter::GaussianMethod;
+use voxalign_image::memory;
 use voxalign_io::image::{self, DataType, Format};
 use voxalign_population::stream::operators::{
     Energies, Energy, Extreme, Mean, Miso, Normalise, Product, Smooth, Target, Variance,
@@ -193,7 +194,7 @@ impl<'j> Job<'j> {
                 // On the grid of the images, with finite values, as they are.
                 let all = [self.source.paths()[0].clone(), path.clone()].to_vec();
                 let file = Files::open(all).map_err(|e| Failure::from(e).at("--reference"))?;
-                let mut values = vec![0.0; self.source.grid().len()];
+                let mut values = memory::zeroed::<f32>(self.source.grid().len())?;
                 file.read(1, &mut values)?;
                 Some(values)
             }

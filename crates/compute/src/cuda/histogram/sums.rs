@@ -162,7 +162,7 @@ impl<'a> Call<'a> {
                 let found = slopes(c * chunk + i, sums);
                 check_len("slopes", size, found.len())?;
                 table.iter_mut().zip(&found).for_each(|(t, &s)| *t = R::from_f64(s));
-                Ok(())
+                Ok::<_, ComputeError>(())
             };
             if part.len() == 1 {
                 fill((0, (sums.as_slice(), table.as_mut_slice())))?;

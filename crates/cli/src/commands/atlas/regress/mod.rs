@@ -384,7 +384,7 @@ impl<'a> Regression<'a> {
         told("volumes", VOLUMES);
         told("report", REPORT);
         told("record", RECORD);
-        let internal = |e: ReportError| Failure::Internal(e.to_string());
+        let internal = |e: ReportError| Failure::from(e);
         let page = regression::render(&RegressionReport { record: &record, atlases: slices });
         write_text(&mut staging, REPORT, &page.map_err(internal)?)?;
         clock.lap("report");
