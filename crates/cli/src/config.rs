@@ -48,8 +48,30 @@ pub(crate) fn merged<Cli: Parser, A>(
     if !config.arguments.is_empty() {
         parse(config.arguments.clone()).map_err(from_file)?;
     }
-    let rest = config.arguments.iter().chain(typed.iter().skip(2)).cloned().collect();
+    let mut kept = config.arguments;
+    without_opposites(&mut kept, root.clone(), name, &typed);
+    let rest = kept.into_iter().chain(typed.iter().skip(2).cloned()).collect();
     Ok((parse(rest).map_err(Failure::Input)?, config.positionals))
+}
+
+/// Flags of which the command line says one and a file the other: the command line wins.
+const OPPOSITES: [(&str, &str); 2] = [("report", "no-report"), ("quiet", "verbose")];
+
+/// Takes out the flags of a file whose opposites were `typed`.
+fn without_opposites(arguments: &mut Vec<OsString>, root: Command, name: &str, typed: &[OsString]) {
+    let Ok(matches) = root.try_get_matches_from(typed) else { return };
+    let Some(given) = matches.subcommand_matches(name) else { return };
+    let is_given = |flag: &str| {
+        let id = flag.replace('-', "_");
+        given.try_get_one::<bool>(&id).is_ok_and(|set| set == Some(&true))
+    };
+    for (one, other) in OPPOSITES {
+        for (typed, filed) in [(one, other), (other, one)] {
+            if is_given(typed) {
+                arguments.retain(|a| a != format!("--{filed}").as_str());
+            }
+        }
+    }
 }
 
 /// Reads the options of `command` from a file.

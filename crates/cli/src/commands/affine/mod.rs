@@ -57,16 +57,13 @@ pub(crate) struct AffineArgs {
 
     #[command(flatten)]
     masks: PairMaskArgs,
-    /// Voxels of the moving image that count (above 0), on its grid
-    #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
-    moving_mask: Option<PathBuf>,
     /// How much each voxel of the fixed image counts (not negative), on its grid
     #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
     fixed_weight: Option<PathBuf>,
 
     #[command(flatten)]
     output_options: OutputArgs,
-    /// Which files to write, with commas between: affine, warped; result.json is always written, and report.html
+    /// Which files to write, with commas between: affine, warped, or `all`; result.json is always written, and report.html
     /// unless --no-report says otherwise [default: all]
     #[arg(long, value_name = "NAME,...", value_parser = of_affine, help_heading = "Output")]
     outputs: Option<Products>,
@@ -81,7 +78,7 @@ pub(crate) fn run(args: AffineArgs) -> Result<Outcome, Failure> {
         None => args,
     };
     let (pair, output) = args.pair.paths(&args.masks, "affine")?;
-    let paths = Paths { pair, moving_mask: args.moving_mask, fixed_weight: args.fixed_weight };
+    let paths = Paths { pair, fixed_weight: args.fixed_weight };
     let job = Job {
         program: "voxalign affine",
         paths,
