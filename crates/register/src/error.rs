@@ -62,6 +62,12 @@ pub enum RegisterError {
         /// Which mask.
         role: &'static str,
     },
+    /// Masks of both images, or a mask and the fields of view, share nothing.
+    #[error(
+        "no voxel is inside the masks of both images where the deformation starts; check the masks \
+         (voxels above 0 count) and the affine part"
+    )]
+    NothingCounts,
     /// Two images that must share a grid do not.
     #[error(
         "the {role} is on another grid than its image: {mask} against {image}; bring it there first, by \

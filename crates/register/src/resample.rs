@@ -96,6 +96,28 @@ pub fn labels_onto<D: Device>(
     Ok(Volume::new(reference.clone(), device.into_host(out)?)?)
 }
 
+/// Whether a voxel of the `reference` grid shows something of an image on the grid `moving` under a
+/// transform from world points of the reference to those of the image: one whose centre lies within
+/// the voxels of the image.
+#[must_use]
+pub fn meets(reference: &Grid, transform: &Transform, moving: &Grid) -> bool {
+    let (dims, from) = (reference.dims(), moving.dims());
+    let shows = |index: [usize; 3]| {
+        let index = Vector3::from_fn(|a, _| index[a] as f64);
+        let at = moving.to_index().apply(transform.apply(reference.index_to_world(index)));
+        (0..3).all(|a| at[a] >= -0.5 && at[a] <= from[a] as f64 - 0.5)
+    };
+    // A lattice over all of the grid decides nearly always.
+    const FEW: usize = 8;
+    let few = |a: usize, i: usize| (2 * i + 1) * dims[a] / (2 * FEW);
+    let lattice = (0..FEW * FEW * FEW)
+        .any(|i| shows([few(0, i % FEW), few(1, i / FEW % FEW), few(2, i / (FEW * FEW))]));
+    lattice
+        || (0..dims[1] * dims[2])
+            .into_par_iter()
+            .any(|row| (0..dims[0]).any(|x| shows([x, row % dims[1], row / dims[1]])))
+}
+
 /// From reference index to moving index: `i -> map (i + u[i])`.
 struct Way<D: Device> {
     map: AffineMap,

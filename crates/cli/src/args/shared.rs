@@ -34,10 +34,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
     /// Print errors only
-    #[arg(short, long, overrides_with = "verbose")]
+    #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
     /// Print every step
-    #[arg(short, long, overrides_with = "quiet")]
+    #[arg(short, long, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
 }
 
@@ -71,10 +71,10 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     outside: Option<Outside>,
     /// Write report.html (the default)
-    #[arg(long, overrides_with = "no_report")]
+    #[arg(long, conflicts_with = "no_report")]
     report: bool,
     /// Do not write report.html
-    #[arg(long, overrides_with = "report")]
+    #[arg(long, conflicts_with = "report")]
     no_report: bool,
 }
 

@@ -1,6 +1,7 @@
 //! `voxalign info`: shows what a file holds and what is odd about it.
 
 use crate::args::{GeometryArgs, JsonArgs, PointConventionName};
+use crate::chain::collapse;
 use crate::device::{self, start_threads};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Kind};
@@ -335,10 +336,30 @@ fn about_affine(facts: &mut Facts, affine: &Affine, centre: Vector3<f64>) {
     if affine.determinant() < 0.0 {
         odd.push("the transform mirrors".to_owned());
     }
-    if affine.inverse().is_err() {
-        odd.push("the transform has no inverse".to_owned());
+    match collapse(affine) {
+        Some(what) => odd.push(what),
+        None if affine.inverse().is_err() => odd.push("the transform has no inverse".to_owned()),
+        None => {
+            let lengths = affine.matrix.svd(false, false).singular_values;
+            for length in [lengths.max(), lengths.min()] {
+                if !(1.0 / EXTREME..=EXTREME).contains(&length) {
+                    odd.push(format!(
+                        "lengths become {} times as long along one direction",
+                        factor(length)
+                    ));
+                }
+            }
+        }
     }
     facts.put("odd", odd);
+}
+
+/// How much longer or shorter transforms of images rarely make anything.
+const EXTREME: f64 = 10.0;
+
+/// A factor in few digits.
+fn factor(value: f64) -> String {
+    if (1e-3..1e6).contains(&value) { number(value) } else { format!("{value:.3e}") }
 }
 
 fn about_points(args: &InfoArgs) -> Result<Facts, Failure> {

@@ -7,7 +7,18 @@ use voxalign_image::{Affine, LabelMap, Vector3, Volume};
 use voxalign_io::image::{WriteOptions, read_info, read_labels, read_volume, write_volume};
 use voxalign_io::transform::{Geometry, read};
 
-const FILES: [&str; 10] = [
+/// What is written where nothing is said.
+const FILES: [&str; 7] = [
+    "affine.fsl.mat",
+    "affine.tfm",
+    "inverse_warp.nii.gz",
+    "report.html",
+    "result.json",
+    "warp.nii.gz",
+    "warped.nii.gz",
+];
+
+const ALL_FILES: [&str; 10] = [
     "affine.fsl.mat",
     "affine.tfm",
     "composite.nii.gz",
@@ -82,7 +93,7 @@ fn a_pair_is_registered_and_its_files_go_together() {
     shipped(&place);
     let run = place.line(&format!(
         "deform fixed.nii.gz moving.nii.gz -o new/out {FAST} --fixed-labels fixed_labels.nii.gz \
-         --moving-labels moving_labels.nii.gz"
+         --moving-labels moving_labels.nii.gz --outputs all"
     ));
     let run = run.expect(0);
     for part in [
@@ -98,7 +109,7 @@ fn a_pair_is_registered_and_its_files_go_together() {
     }
     assert!(run.err.contains("stage 2 of 2: 1/2"), "{}", run.err);
     let out = place.path("new/out");
-    assert_eq!(names(&out), FILES);
+    assert_eq!(names(&out), ALL_FILES);
     let record = record(&place, "new/out");
     assert_eq!(record["program"], "voxalign deform");
     assert_eq!(record["verdict"]["good"], true);
@@ -216,9 +227,9 @@ fn options_come_from_a_file_and_from_the_command_line() {
     );
     let run = place.line("deform --config job.toml -o out --sigma 2.5 --total-sigma 0.5 --quiet");
     assert!(run.code < 2, "{}", run.err);
-    let mut seven = FILES.to_vec();
-    seven.retain(|n| *n != "report.html");
-    assert_eq!(names(&place.path("out")), seven);
+    let mut six = FILES.to_vec();
+    six.retain(|n| *n != "report.html");
+    assert_eq!(names(&place.path("out")), six);
     let record = record(&place, "out");
     let parameters = &record["parameters"];
     assert_eq!(parameters["solver"]["sigma"], 2.5);
@@ -248,6 +259,8 @@ fn only_the_outputs_that_were_asked_for_are_written() {
     let place = Place::new();
     small(&place);
     let line = "deform a.nii.gz b.nii.gz -o out --affine none --schedule 4x3 --quiet";
+    assert!(place.line(&format!("{line} --outputs all")).code < 2);
+    assert_eq!(names(&place.path("out")), ALL_FILES);
     assert!(place.line(line).code < 2);
     assert_eq!(names(&place.path("out")), FILES);
     // The older ones of the others go, as they belong to another result.
@@ -282,6 +295,35 @@ fn only_the_outputs_that_were_asked_for_are_written() {
         .says(&["'warp' is no output", "affine, warped"]);
 }
 
+/// What a lesion leaves out of the moving image is recorded, and said.
+#[test]
+fn a_moving_mask_drives_nothing_outside_of_it() {
+    let place = Place::new();
+    small(&place);
+    let moving = read_volume(place.path("b.nii.gz")).unwrap();
+    let lesion = |x: usize, y: usize, z: usize| {
+        (22..28).contains(&x) && (14..20).contains(&y) && (18..24).contains(&z)
+    };
+    let flag = |b: bool| f32::from(u8::from(b));
+    place.image(
+        "mask.nii.gz",
+        &Volume::from_fn(moving.grid().clone(), |x, y, z| flag(!lesion(x, y, z))),
+    );
+    place.image("none.nii.gz", &Volume::filled(moving.grid().clone(), 0.0));
+    let line = "deform a.nii.gz b.nii.gz -o out --schedule 2x10 --moving-mask";
+    let run = place.line(&format!("{line} mask.nii.gz"));
+    assert!(run.code < 2, "{}", run.err);
+    assert!(run.out.contains("only voxels inside the moving mask drove"), "{}", run.out);
+    let record = record(&place, "out");
+    let inputs = record["inputs"].as_array().unwrap();
+    assert!(inputs.iter().any(|i| i["role"] == "moving_mask"), "{inputs:?}");
+    let html = fs::read_to_string(place.path("out/report.html")).unwrap();
+    assert!(html.contains("inside the mask of the moving image counted"));
+    let said = ["'none.nii.gz'", "moving mask", "selects no voxel"];
+    place.line(&format!("{line} none.nii.gz")).expect(2).says(&said);
+    place.line(&format!("{line} none.nii.gz --affine none")).expect(2).says(&said);
+}
+
 #[test]
 fn the_same_bits_for_any_number_of_threads() {
     let place = Place::new();
@@ -290,7 +332,7 @@ fn the_same_bits_for_any_number_of_threads() {
     for threads in ["1", "3"] {
         let line = format!(
             "deform a.nii.gz b.nii.gz -o out{threads} --threads {threads} --affine none {FAST} \
-             --no-report --quiet"
+             --no-report --quiet --outputs all"
         );
         let run = place.line(&line);
         assert!(run.out.is_empty(), "{}", run.out);
@@ -313,8 +355,10 @@ fn a_2d_pair() {
     let options = WriteOptions { dimensions: 2, ..WriteOptions::default() };
     write_volume(place.path("a.nii.gz"), &image(&|p| p), &options).unwrap();
     write_volume(place.path("b.nii.gz"), &image(&bend), &options).unwrap();
-    place.line("deform a.nii.gz b.nii.gz -o out --schedule 2x40,1x20 --similarity ssd").expect(0);
-    assert_eq!(names(&place.path("out")), FILES);
+    let line =
+        "deform a.nii.gz b.nii.gz -o out --schedule 2x40,1x20 --similarity ssd --outputs all";
+    place.line(line).expect(0);
+    assert_eq!(names(&place.path("out")), ALL_FILES);
     let record = record(&place, "out");
     let figure = |name: &str| record["figures"][name].as_f64().unwrap();
     assert!(figure("rms_after") < 0.5 * figure("rms_before"));
@@ -378,7 +422,10 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
         ("--affine la.nii.gz", &["--affine"]),
         ("--model xx", &["greedy", "symmetric", "lddmm"]),
         ("--dof 6", &["--dof", "voxalign affine", "--affine"]),
-        ("--moving-mask m.nii", &["--moving-mask", "voxalign affine", "--affine"]),
+        ("--moving-mask m.nii", &["--moving-mask", "m.nii"]),
+        ("--moving-mask a.nii.gz", &["'a.nii.gz'", "moving mask", "another grid"]),
+        ("-q -v", &["--quiet", "--verbose"]),
+        ("--report --no-report", &["--report", "--no-report"]),
         ("--threads 0", &["--threads", "1 to 1024"]),
         ("--model lddmm --solver gaussian", &["--solver", "gaussian", "lddmm", "fft"]),
         ("--model lddmm --total-sigma 1", &["--total-sigma", "greedy"]),
@@ -418,7 +465,16 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
         ("--channel a.nii.gz b.nii.gz xx 1", &["--channel", "lncc"]),
         ("--channel a.nii.gz b.nii.gz ssd 0", &["--channel", "weight"]),
         ("--channel a.nii.gz b.nii.gz ssd", &["--channel"]),
-        ("--channel b.nii.gz b.nii.gz ssd 1", &["channel"]),
+        (
+            "--channel b.nii.gz b.nii.gz ssd 1",
+            &[
+                "--channel",
+                "'b.nii.gz'",
+                "another grid",
+                "'a.nii.gz'",
+                "voxalign apply -i b.nii.gz",
+            ],
+        ),
         ("--fixed-mask b.nii.gz", &["fixed mask"]),
         ("--fixed-labels la.nii.gz", &["--moving-labels"]),
         ("--fixed-labels lb.nii.gz --moving-labels lb.nii.gz", &["--fixed-labels"]),

@@ -6,7 +6,6 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use voxalign_compute::{DeviceBuffer, HostBuffer, Memory};
-use voxalign_image::memory;
 
 /// Buffers of a subject: what steps change, and what they only look at.
 pub(super) struct Pack<B> {

@@ -31,6 +31,7 @@ pub mod greedy;
 pub mod lddmm;
 pub mod measures;
 pub mod mend;
+pub mod moving_mask;
 pub mod multiscale;
 mod options;
 mod register;

@@ -228,6 +228,9 @@ pub struct DeformInput<'a> {
     pub channels: Vec<ChannelInput<'a>>,
     /// Voxels of the fixed image that count (above 0), on its grid.
     pub fixed_mask: Option<&'a Volume<f32>>,
+    /// Voxels of the moving image that count (above 0), on the grid of the first moving image; what
+    /// is outside, such as a lesion, drives nothing, and is carried along by what is around it.
+    pub moving_mask: Option<&'a Volume<f32>>,
     /// Where the deformation starts: fixed world to moving world.
     pub affine: Affine,
 }
@@ -242,6 +245,6 @@ impl<'a> DeformInput<'a> {
         affine: Affine,
     ) -> Self {
         let channel = ChannelInput { fixed, moving, similarity, weight: 1.0 };
-        Self { channels: vec![channel], fixed_mask: None, affine }
+        Self { channels: vec![channel], fixed_mask: None, moving_mask: None, affine }
     }
 }

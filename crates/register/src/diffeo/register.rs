@@ -1,7 +1,8 @@
 //! The registration: preparation, model, what is made of the result.
 
 use super::calibrate::{
-    Calibration, HistogramMatch, TOP, foreground_threshold, match_histogram_on,
+    Calibration, HistogramMatch, TOP, foreground_threshold, foreground_threshold_on,
+    match_histogram_on,
 };
 use super::channel::{ChannelSimilarity, DeviceImage, reaches_border};
 use super::clip::{Guard, IndexBox, common_box, crop, crop_grid, foreground_box, paste_field};
@@ -9,6 +10,7 @@ use super::greedy::{Greedy, Pair, finest};
 use super::lddmm::{Lddmm, Path};
 use super::measures::FieldMeasures;
 use super::mend::{ERROR, invert_consistently, mend};
+use super::moving_mask::{MovingMask, fill};
 use super::multiscale::{self, ScaleRecord};
 use super::options::{DeformInput, DeformModel, DeformOptions};
 use super::result::{DeformResult, PathRecord};
@@ -21,7 +23,7 @@ use crate::fields::multiply;
 use crate::progress::Progress;
 use std::borrow::Cow;
 use voxalign_compute::Device;
-use voxalign_compute::ops::elementwise::{param, x};
+use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_image::{Grid, VectorField, Volume};
 
@@ -76,7 +78,14 @@ pub fn register_deformable<D: Device>(
     let whole = input.channels[0].fixed.grid();
     let to = clip_box(input, options)?;
     let grid = crop_grid(whole, &to)?;
-    let mut prepared = Prepared { fixed: Vec::new(), moving: Vec::new(), mask: None };
+    let moving_mask = match input.moving_mask {
+        Some(mask) => {
+            check_grid("moving mask", mask, input.channels[0].moving.grid())?;
+            Some(MovingMask::new(device, mask)?)
+        }
+        None => None,
+    };
+    let mut prepared = Prepared { fixed: Vec::new(), moving: Vec::new(), mask: None, moving_mask };
     for channel in &input.channels {
         check_grid("fixed image of a further channel", channel.fixed, whole)?;
         prepared.add(device, channel.fixed, channel.moving, &to, options)?;
@@ -114,7 +123,7 @@ pub fn register_deformable<D: Device>(
         measures: &measures,
         scales: &found.scales,
         overlap: field_overlap(whole, input.channels[0].moving.grid(), &input.affine),
-        masked: input.fixed_mask.is_some(),
+        masked: [input.fixed_mask.is_some(), input.moving_mask.is_some()],
         mended,
         voxels: whole.len(),
         voxel: finest(whole),
@@ -188,12 +197,13 @@ fn run<D: Device>(
     options: &DeformOptions,
     progress: &dyn Progress,
 ) -> Result<Found<D>> {
-    let Prepared { fixed, moving, mask } = images;
+    let Prepared { fixed, moving, mask, moving_mask } = images;
     let (scales, convergence) = (&options.schedule, &options.convergence);
     match options.model {
         DeformModel::Greedy => {
             let side = Side::new(device, moving, input.affine)?;
-            let mut pair = Pair::new(device.clone(), fixed, mask, grid, side);
+            let mut pair =
+                Pair::new(device.clone(), fixed, mask, grid, side).with_moving_mask(moving_mask);
             let mut greedy = Greedy::new(options.clone(), metrics);
             let scales = multiscale::run(&mut pair, &mut greedy, scales, convergence, progress)?;
             drop(greedy);
@@ -203,7 +213,8 @@ fn run<D: Device>(
             Ok(Found { scales, fields: [field, inverse], mended: 0, path: None })
         }
         DeformModel::Symmetric => {
-            let mut middle = Middle::new(device.clone(), fixed, moving, mask, &input.affine)?;
+            let mut middle = Middle::new(device.clone(), fixed, moving, mask, &input.affine)?
+                .with_moving_mask(moving_mask);
             let mut symmetric = Symmetric::new(options.clone(), metrics);
             let scales =
                 multiscale::run(&mut middle, &mut symmetric, scales, convergence, progress)?;
@@ -220,7 +231,8 @@ fn run<D: Device>(
                 grid,
                 input.affine,
                 options.time_steps,
-            );
+            )
+            .with_moving_mask(moving_mask);
             let mut lddmm = Lddmm::new(options.clone(), metrics);
             let scales = multiscale::run(&mut path, &mut lddmm, scales, convergence, progress)?;
             let record = PathRecord { storage: path.storage(), energies: lddmm.history().to_vec() };
@@ -265,6 +277,7 @@ struct Prepared<D: Device> {
     fixed: Vec<DeviceImage<D>>,
     moving: Vec<DeviceImage<D>>,
     mask: Option<DeviceImage<D>>,
+    moving_mask: Option<MovingMask<D>>,
 }
 
 impl<D: Device> Prepared<D> {
@@ -281,12 +294,19 @@ impl<D: Device> Prepared<D> {
             false => Cow::Owned(crop(fixed, to)?),
         };
         let fixed = calibrated(device, "fixed", &fixed)?;
-        let mut moving = calibrated(device, "moving", moving)?;
+        let counts = match &self.moving_mask {
+            Some(mask) => Some(mask.on(device, moving.grid())?),
+            None => None,
+        };
+        let mut moving = calibrated_within(device, "moving", moving, counts.as_ref())?;
         if options.histogram_match {
             let how = HistogramMatch::default();
             let map = match_histogram_on(device, &moving.values, None, &fixed.values, None, &how)?;
             map.apply_on(device, &mut moving.values)?;
             moving.outside = map.apply(moving.outside);
+        }
+        if let Some(counts) = &counts {
+            fill(device, &mut moving, counts)?;
         }
         self.fixed.push(fixed);
         self.moving.push(moving);
@@ -304,10 +324,24 @@ pub fn calibrated<D: Device>(
     role: &'static str,
     image: &Volume<f32>,
 ) -> Result<DeviceImage<D>> {
+    calibrated_within(device, role, image, None)
+}
+
+/// As [`calibrated`]; what a mask (0 and 1) leaves out counts as background.
+fn calibrated_within<D: Device>(
+    device: &D,
+    role: &'static str,
+    image: &Volume<f32>,
+    mask: Option<&D::Buffer<f32>>,
+) -> Result<DeviceImage<D>> {
     let mut values = device.upload(image.data())?;
     let bad = device.reduce(&[&values], &[Reduction::CountNonFinite(0)])?[0];
     if bad > 0.0 {
         return Err(RegisterError::NotFinite { role, count: bad as usize });
+    }
+    if let (Some(mask), Some((low, _))) = (mask, foreground_threshold_on(device, &values)?) {
+        let inside = select(x(1).gt(0.0), x(0), param(0));
+        device.eval_in_place(&inside, &mut values, &[mask], &[low], None)?;
     }
     let calibration = Calibration::on(device, role, &values, None, TOP)?;
     calibration.apply_on(device, &mut values)?;

@@ -10,6 +10,7 @@ use super::channel::{
 };
 use super::greedy::finest;
 use super::mend::{ERROR, invert_consistently, mend};
+use super::moving_mask::MovingMask;
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
 use super::side::{Kept, Mover, Side};
@@ -107,6 +108,7 @@ pub struct Middle<D: Device> {
     mask: Option<DeviceImage<D>>,
     /// What counts and both show at the beginning of the scale, where that is not all.
     weights: Option<D::Buffer<f32>>,
+    moving_mask: Option<MovingMask<D>>,
 }
 
 impl<D: Device> Middle<D> {
@@ -134,7 +136,15 @@ impl<D: Device> Middle<D> {
         let sides =
             [Side::new(&device, fixed, half.inverse()?)?, Side::new(&device, moving, half)?];
         let finest = finest(&grid);
-        Ok(Self { device, grid, finest, target: finest, half, sides, mask, weights: None })
+        let target = finest;
+        let (weights, moving_mask) = (None, None);
+        Ok(Self { device, grid, finest, target, half, sides, mask, weights, moving_mask })
+    }
+
+    /// The same with a mask of the moving images, before the first scale.
+    #[must_use]
+    pub fn with_moving_mask(self, moving_mask: Option<MovingMask<D>>) -> Self {
+        Self { moving_mask, ..self }
     }
 
     /// A middle on a grid of the fixed world, for fixed images that are [exchanged](Self::set_fixed) at
@@ -147,7 +157,9 @@ impl<D: Device> Middle<D> {
         let side = |affine| Side::new(&device, Vec::new(), affine);
         let sides = [side(Affine::identity())?, side(*affine)?];
         let (grid, half, finest) = (grid.clone(), Affine::identity(), finest(grid));
-        Ok(Self { device, grid, finest, target: finest, half, sides, mask: None, weights: None })
+        let target = finest;
+        let (mask, weights, moving_mask) = (None, None, None);
+        Ok(Self { device, grid, finest, target, half, sides, mask, weights, moving_mask })
     }
 
     /// Exchanges the moving images for the next scale; without any the side keeps those of the scale at
@@ -300,6 +312,10 @@ impl<D: Device> Deformation for Middle<D> {
         };
         let of_fixed = both(device, mask, seen_fixed)?;
         self.weights = both(device, of_fixed, seen_moving)?;
+        if let Some(mask) = &mut self.moving_mask {
+            let (affine, field) = (moving.affine(), &moving.field);
+            mask.to_scale(device, &grid, affine, target, field, self.weights.as_ref())?;
+        }
         Ok(())
     }
 
@@ -370,10 +386,17 @@ impl<D: Device> Iteration<Middle<D>> for Symmetric<D> {
         for side in &mut middle.sides {
             side.warp(device)?;
         }
+        let weights = match &middle.moving_mask {
+            Some(mask) => {
+                let moving = &middle.sides[1];
+                &mask.weights(device, &moving.field, moving.dims, middle.weights.as_ref())?
+            }
+            None => &middle.weights,
+        };
         let mut energies = [0.0; 2];
         for (s, mover) in self.movers.iter_mut().enumerate() {
             let [own, other] = [s, 1 - s].map(|i| middle.sides[i].moved.iter().map(|m| &m.values));
-            let weights = middle.weights.as_ref();
+            let weights = weights.as_ref();
             energies[s] = mover.velocity(device, other, own, &self.metrics, weights)?;
         }
         // Sums of two numbers do not depend on their order.

@@ -10,7 +10,8 @@ pub(super) struct Findings<'a> {
     pub(super) scales: &'a [ScaleRecord],
     /// The part of the smaller field of view that overlaps the other under the affine map.
     pub(super) overlap: f64,
-    pub(super) masked: bool,
+    /// Whether there is a mask of the fixed and of the moving image.
+    pub(super) masked: [bool; 2],
     pub(super) mended: usize,
     /// Voxels of the fixed grid.
     pub(super) voxels: usize,
@@ -58,8 +59,14 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
             short(100.0 * f.mended as f64 / f.voxels.max(1) as f64)
         ));
     }
-    if f.masked {
-        remarks.push("only voxels inside the fixed mask drove the deformation".to_owned());
+    let mask = match f.masked {
+        [true, true] => Some("the masks of both images"),
+        [true, false] => Some("the fixed mask"),
+        [false, true] => Some("the moving mask"),
+        [false, false] => None,
+    };
+    if let Some(mask) = mask {
+        remarks.push(format!("only voxels inside {mask} drove the deformation"));
     }
     Verdict::new(checks, remarks)
 }

@@ -140,6 +140,9 @@ impl<D: Device> Scales<D> {
         let (fixed_grid, moving_grid) = (input.fixed_grid.clone(), input.moving_grid.clone());
         freedom_of(options.dof, fixed_grid.is_2d())?;
         let wanted = options.levels.clone();
+        if let Some(wanted) = &wanted {
+            pyramid::check_levels(wanted, &fixed_grid, &moving_grid)?;
+        }
         let levels = wanted.unwrap_or_else(|| pyramid::default_levels(&fixed_grid, &moving_grid));
         let levels = pyramid::usable_levels(&levels, &fixed_grid, &moving_grid);
         let images = pyramid::build(device, source, &levels, options.cost)?;

@@ -6,6 +6,7 @@
 mod common;
 mod deform;
 mod devices;
+mod lesions;
 mod real;
 mod shipped;
 mod solvers;

@@ -5,6 +5,7 @@ pub(crate) mod field;
 
 use crate::error::Result;
 use crate::html::{escape, fixed, sentence, table, thousands};
+use crate::labels;
 use crate::page::{self, figure};
 use crate::record::RunRecord;
 use crate::studio::{Images, Studio};
@@ -149,6 +150,9 @@ pub fn render(report: &DeformReport<'_>) -> Result<String> {
          outlines, folds and cavities of the first, whatever its contrast, and looks like an image \
          that could have been taken: no smears, no melted borders.",
     );
+    if let Some(mosaic) = studio.mosaic() {
+        page += &figure("fig-mosaic", "Slices throughout", &mosaic?, words::MOSAIC);
+    }
     page += &figure(
         "fig-grid",
         "The deformed grid over the moving image",
@@ -196,7 +200,7 @@ pub fn render(report: &DeformReport<'_>) -> Result<String> {
         page += &figure(
             "fig-labels",
             "Regions",
-            &format!("{}{}", outlines?, studio.label_key()),
+            &format!("{}{}{}", outlines?, studio.label_key(), labels::tables(&record.labels)),
             "<b>How to read it:</b> outlines of the regions of both images over the fixed image. \
              Good alignment: blue and orange lines run close together, white where they coincide.",
         );

@@ -56,16 +56,13 @@ pub(crate) struct AffineArgs {
 
     #[command(flatten)]
     masks: PairMaskArgs,
-    /// Voxels of the moving image that count (above 0), on its grid
-    #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
-    moving_mask: Option<PathBuf>,
     /// How much each voxel of the fixed image counts (not negative), on its grid
     #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
     fixed_weight: Option<PathBuf>,
 
     #[command(flatten)]
     output_options: OutputArgs,
-    /// Which files to write, with commas between: affine, warped; result.json is always written, and report.html
+    /// Which files to write, with commas between: affine, warped, or `all`; result.json is always written, and report.html
     /// unless --no-report says otherwise [default: all]
     #[arg(long, value_name = "NAME,...", value_parser = of_affine, help_heading = "Output")]
     outputs: Option<Products>,
@@ -101,7 +98,7 @@ fn of_cli(cli: Cli) -> Option<AffineArgs> {
 /// Registers the images, once all arguments are known.
 fn with_all(args: AffineArgs) -> Result<Outcome, Failure> {
     let (pair, output) = args.pair.paths(&args.masks, "affine")?;
-    let paths = Paths { pair, moving_mask: args.moving_mask, fixed_weight: args.fixed_weight };
+    let paths = Paths { pair, fixed_weight: args.fixed_weight };
     let job = Job {
         program: "voxalign affine",
         paths,

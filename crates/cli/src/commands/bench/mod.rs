@@ -8,7 +8,6 @@ mod histogram;
 mod stream;
 
 use crate::args::{JsonArgs, RunArgs};
-use voxalign_compute::error::size_text;
 use crate::device::{Auto, Machine};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
@@ -19,6 +18,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use voxalign_compute::bench::{self, Measurement, Settings};
+use voxalign_compute::error::size_text;
 use voxalign_compute::{ComputeError, on_device};
 
 /// The least array on a GPU whose copy stands for its bandwidth, bytes.

@@ -17,6 +17,7 @@ use voxalign_compute::{Device, on_device};
 use voxalign_image::{Affine, Displacement, Transform, VectorField, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::{self, Geometry};
+use voxalign_register::compare::same_grid;
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformOptions, DeformResult, DeformSimilarity, register_deformable,
 };
@@ -65,6 +66,27 @@ impl Paths {
         all.extend(self.affine.as_deref().map(|path| Input::other(AFFINE, path)));
         all
     }
+
+    /// The fixed images of all channels are on one grid.
+    fn check_channels(&self) -> Result<(), Failure> {
+        let grid = |path: &Path| Ok::<_, Failure>(image::read_info(path)?.grid);
+        if self.channels.is_empty() {
+            return Ok(());
+        }
+        let fixed = grid(&self.pair.fixed)?;
+        for channel in &self.channels {
+            let own = grid(&channel.fixed).map_err(|e| e.at("--channel"))?;
+            if same_grid(&own, &fixed).is_err() {
+                return Err(Failure::input(format!(
+                    "--channel: '{0}' is on another grid than the fixed image '{1}': {own} against \
+                     {fixed}; bring it there first, by `voxalign apply -i {0} -r {1} -o CHANNEL.nii.gz`",
+                    channel.fixed.display(),
+                    self.pair.fixed.display()
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A registration that is to be done.
@@ -89,7 +111,8 @@ impl Job<'_> {
     /// Checks what can be checked before a device is started.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.run.check(&OUTPUTS, &self.paths.all())?;
-        self.paths.pair.check()
+        self.paths.pair.check()?;
+        self.paths.check_channels()
     }
 
     /// Does it all and prints the table.
@@ -193,7 +216,7 @@ impl Job<'_> {
         }
         clock.lap("write");
 
-        registration::score_figures(&mut record, &views);
+        registration::score_figures(&mut record, &views, &inputs.pair.label_names);
         let field = match &whole {
             Transform::Composite(parts) => parts.first(),
             _ => None,
@@ -254,7 +277,9 @@ impl Job<'_> {
                 weight: channel.weight,
             });
         }
-        DeformInput { channels, fixed_mask: inputs.pair.fixed_mask.as_ref(), affine }
+        let [fixed_mask, moving_mask] =
+            [&inputs.pair.fixed_mask, &inputs.pair.moving_mask].map(Option::as_ref);
+        DeformInput { channels, fixed_mask, moving_mask, affine }
     }
 }
 
@@ -264,7 +289,7 @@ impl Inputs {
             fixed: &self.pair.fixed,
             moving: &self.pair.moving,
             fixed_mask: self.pair.fixed_mask.as_ref(),
-            moving_mask: None,
+            moving_mask: self.pair.moving_mask.as_ref(),
             fixed_weight: None,
         }
     }

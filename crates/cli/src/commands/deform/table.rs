@@ -35,6 +35,7 @@ pub(super) fn print(
     registration::score_rows(&mut table, views);
     output::line("");
     table.print();
+    registration::print_labels(record);
 
     let mut table = Table::new(["deformation", "", ""]);
     for row in measures.rows() {

@@ -113,7 +113,7 @@ pub(super) fn print(record: &RegressionRecord, folder: &Path) {
         heading.extend(record.atlases.iter().map(|a| format!("{} {}", record.covariate, a.at)));
         let mut table = Table::new(heading);
         for curve in &record.curves {
-            let mut row = vec![format!("label {}", curve.label)];
+            let mut row = vec![format!("label {}", record.title(curve.label))];
             row.extend(record.atlases.iter().map(|a| {
                 a.volumes.get(&curve.label).map_or("-".to_owned(), |v| format!("{v:.0}"))
             }));

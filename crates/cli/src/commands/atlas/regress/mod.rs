@@ -17,9 +17,11 @@ use clap::Args;
 use files::{FILES, csv, print, write};
 use gathered::Gathered;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::str::FromStr;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
+use voxalign_io::names::LabelNames;
 use voxalign_population::atlas::{
     FEW_SUBJECTS, Kernel, MemoryPlan, effective_number, label_volumes, largest_labels,
     mean_overlap, most_weight, root_mean_square,
@@ -54,6 +56,10 @@ pub(crate) struct RegressArgs {
     /// twelve largest that all have]
     #[arg(long, value_name = "LABEL,...", value_delimiter = ',', allow_hyphen_values = true)]
     volumes: Vec<i32>,
+    /// Names of the labels: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV
+    /// with a number and a name in each line
+    #[arg(long, value_name = "FILE", requires = "regress")]
+    label_names: Option<PathBuf>,
 }
 
 impl RegressArgs {
@@ -107,6 +113,7 @@ pub(super) struct Regression<'a> {
     at: &'a [At],
     kernel: Kernel,
     volumes: &'a [i32],
+    names: LabelNames,
 }
 
 /// What is kept of the atlas at a value.
@@ -166,8 +173,14 @@ impl<'a> Regression<'a> {
             "--volumes",
             "lists with a column labels",
         )?;
+        refuse(
+            args.label_names.is_some() && !with_labels,
+            "--label-names",
+            "lists with a column labels",
+        )?;
+        let names = registration::label_names(&args.label_names)?;
         let kernel = Kernel::gaussian(args.bandwidth.unwrap_or_default())?;
-        let all = Self { study, column, at: &args.at, kernel, volumes: &args.volumes };
+        let all = Self { study, column, at: &args.at, kernel, volumes: &args.volumes, names };
         for at in all.at {
             all.weights(&all.study.entries, at)?;
         }
@@ -236,6 +249,7 @@ impl<'a> Regression<'a> {
             bandwidth: self.kernel.bandwidth(),
             grid: GridRecord::from(&prepared.aligned.grid),
             curves: self.curves(&observed, &labels),
+            label_names: self.names.clone(),
             observations: observed,
             verdict: verdict(&self.column, &atlases),
             atlases,
