@@ -1,7 +1,7 @@
 //! One deformable registration, from files to files.
 
 use super::method::{AffineChoice, Channel};
-use super::{record, table};
+use super::{record, table, unfit};
 use crate::args::{InitChoice, MethodArgs, Product};
 use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
@@ -18,10 +18,12 @@ use voxalign_image::{Affine, Displacement, Transform, VectorField, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformOptions, DeformResult, DeformSimilarity, register_deformable,
+    ChannelInput, DeformInput, DeformOptions, DeformResult, DeformSimilarity, check_start,
+    object_of, register_deformable,
 };
 use voxalign_register::linear::{AffineInput, Init, register_affine};
 use voxalign_register::resample::{MovingImage, displacements};
+use voxalign_register::scores::Scoring;
 use voxalign_register::{Event, Progress};
 use voxalign_report::deform::{DeformReport, energies, render};
 
@@ -33,7 +35,7 @@ const INVERSE_COMPOSITE: &str = "inverse_composite.nii.gz";
 const JACOBIAN: &str = "jacobian.nii.gz";
 
 /// What each file is.
-const OUTPUTS: [Output; 10] = [
+pub(super) const OUTPUTS: [Output; 10] = [
     Output::new("warp", WARP, Some(Product::Warp)),
     Output::new("inverse_warp", INVERSE_WARP, Some(Product::InverseWarp)),
     Output::new("transform", TRANSFORM, Some(Product::Affine)),
@@ -124,6 +126,13 @@ impl Job<'_> {
         };
         interrupt::check()?;
         clock.lap("affine");
+        if let Some(affine) = found.as_ref().filter(|f| !f.verdict.good)
+            && let Err(why) = check_start(&start, self.options.model)
+        {
+            printer.finish();
+            let end = unfit::End { job: self, device, machine, affine, why: &why };
+            return end.write(inputs.pair, staging, clock, input_records);
+        }
         let input = self.input(&inputs, start);
         let result =
             register_deformable(device, &input, &self.options, &printer).map_err(blamed)?;
@@ -172,7 +181,8 @@ impl Job<'_> {
         clock.lap("write");
 
         let moving = MovingImage::new(device, inputs.pair.take_moving()?)?;
-        let scoring = inputs.pair.scoring(self.run.output_options, outside)?;
+        let object = object_of(&inputs.pair.fixed, inputs.pair.fixed_mask.as_ref());
+        let scoring = Scoring { object, ..inputs.pair.scoring(self.run.output_options, outside)? };
         let after = scoring.under(device, &moving, &whole)?;
         let before = scoring.under(device, &moving, &Transform::Affine(start))?;
         if let Some(rival) = rival {
@@ -182,6 +192,7 @@ impl Job<'_> {
         } else {
             verdict = verdict.with(after.scores.worth(&before.scores, OTHER_START));
         }
+        verdict = verdict.with(after.scores.agrees(UNLIKE));
         drop(moving);
         let views = Views { before, after };
         verdict.remarks.extend(inputs.pair.remarks(&views));
@@ -271,12 +282,17 @@ impl Inputs {
 }
 
 /// What helps where the affine part is bad.
-const OTHER_START: &str = "the affine part decides: run `voxalign affine` with other options, look at its \
+pub(super) const OTHER_START: &str = "the affine part decides: run `voxalign affine` with other options, look at its \
                            report, and give its transform by --affine FILE; --affine none where the \
                            headers agree to some voxels";
 /// What helps where a better start is known.
 const STARTED: &str =
     "start nearer: leave --affine out, or give a transform that `voxalign affine` found";
+
+/// What helps where the images tell little of each other at the end.
+const UNLIKE: &str = "within the object the images have little in common: check that they show the same part \
+                      of the body, and that they lie on each other at the start; between kinds of image try \
+                      --similarity mi";
 
 /// Listens to nothing but the user's wish to stop.
 struct Interruptible;
