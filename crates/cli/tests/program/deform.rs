@@ -408,12 +408,12 @@ fn what_has_nothing_in_common_is_a_bad_verdict() {
             let failed = record["verdict"]["checks"].as_array().unwrap().iter();
             let failed = failed.filter(|c| c["passed"] == false).count();
             assert!(failed >= 1, "{record}");
-            assert!(record["figures"]["information_in_object_after"].as_f64().unwrap() < 0.1);
+            assert!(record["figures"]["information_in_tissue_after"].as_f64().unwrap() < 0.1);
         }
     }
     // The same way, and a brain onto a brain is fine.
     let run = place.line(&format!("deform fixed.nii.gz moving.nii.gz -o brain {line}")).expect(0);
-    let shared = record(&place, "brain")["figures"]["information_in_object_after"].as_f64();
+    let shared = record(&place, "brain")["figures"]["information_in_tissue_after"].as_f64();
     assert!(shared.unwrap() > 0.4, "{}", run.out);
 }
 

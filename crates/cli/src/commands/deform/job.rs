@@ -17,13 +17,14 @@ use voxalign_compute::{Device, on_device};
 use voxalign_image::{Affine, Displacement, Transform, VectorField, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::{self, Geometry};
+use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformOptions, DeformResult, DeformSimilarity, check_start,
     object_of, register_deformable,
 };
 use voxalign_register::linear::{AffineInput, Init, register_affine};
 use voxalign_register::resample::{MovingImage, displacements};
-use voxalign_register::scores::Scoring;
+use voxalign_register::scores::{Scoring, Tissue};
 use voxalign_register::{Event, Progress};
 use voxalign_report::deform::{DeformReport, energies, render};
 
@@ -180,9 +181,17 @@ impl Job<'_> {
         }
         clock.lap("write");
 
-        let moving = MovingImage::new(device, inputs.pair.take_moving()?)?;
+        let moving = inputs.pair.take_moving()?;
+        // A mask says by itself what counts.
+        let masked = inputs.pair.fixed_mask.is_some();
+        let moving_above = match foreground_threshold(moving.data()) {
+            Some((_, above)) if !masked => above,
+            _ => f32::NEG_INFINITY,
+        };
         let object = object_of(&inputs.pair.fixed, inputs.pair.fixed_mask.as_ref());
-        let scoring = Scoring { object, ..inputs.pair.scoring(self.run.output_options, outside)? };
+        let tissue = object.map(|object| Tissue { object, moving_above });
+        let moving = MovingImage::new(device, moving)?;
+        let scoring = Scoring { tissue, ..inputs.pair.scoring(self.run.output_options, outside)? };
         let after = scoring.under(device, &moving, &whole)?;
         let before = scoring.under(device, &moving, &Transform::Affine(start))?;
         if let Some(rival) = rival {
@@ -290,7 +299,7 @@ const STARTED: &str =
     "start nearer: leave --affine out, or give a transform that `voxalign affine` found";
 
 /// What helps where the images tell little of each other at the end.
-const UNLIKE: &str = "within the object the images have little in common: check that they show the same part \
+const UNLIKE: &str = "within their tissue the images have little in common: check that they show the same part \
                       of the body, and that they lie on each other at the start; between kinds of image try \
                       --similarity mi";
 
