@@ -19,6 +19,8 @@ const BINS: usize = 64;
 /// The least information that two images must share where both show tissue after a deformation, nats:
 /// between those of right and of wrong results, which are in a table in `docs/accuracy.md`.
 const LEAST_INFORMATION: f64 = 0.17;
+/// The most harmonic energy for each nat of it, in the same table.
+const MOST_ENERGY: f64 = 2.0;
 
 /// The part of a grid that a registration is about: where an image is above a value.
 #[derive(Debug, Clone, Copy)]
@@ -142,6 +144,21 @@ impl Scores {
         let name = "information that the images share within their tissue, nats";
         let passed = value >= LEAST_INFORMATION;
         Some(Check::new(name, value, format!("at least {LEAST_INFORMATION}"), passed, remedy))
+    }
+
+    /// Whether a deformation of an `energy` (the harmonic one, for each voxel of the object) is worth the
+    /// information that the images share after it: what does not belong together is bent a lot and
+    /// agrees little. `None` where it is not known, or where they do not [agree](Self::agrees) at all.
+    #[must_use]
+    pub fn earns(&self, energy: f64, remedy: &str) -> Option<Check> {
+        let information = self.agreement?.information;
+        if information < LEAST_INFORMATION {
+            return None;
+        }
+        let value = energy / information;
+        let name = "harmonic energy in the object for each nat of shared information";
+        let passed = value <= MOST_ENERGY;
+        Some(Check::new(name, value, format!("at most {MOST_ENERGY}"), passed, remedy))
     }
 
     /// The scores as named numbers: `rms`, `ncc`, `mi` and `nmi` of the images, `information_in_tissue`
@@ -287,6 +304,20 @@ mod tests {
     }
 
     /// What fills a plain shape to its outline tells nothing of it within.
+    #[test]
+    fn bending_has_to_be_worth_it() {
+        let sharing = |information| Scores {
+            agreement: Some(Agreement { object: 1000, voxels: 900, information }),
+            ..Scores::default()
+        };
+        let of = |energy, information: f64| sharing(information).earns(energy, "look").unwrap();
+        assert!(of(0.5, 0.9).passed && of(0.2, 0.3).passed);
+        let bent = of(0.84, 0.31);
+        assert!(!bent.passed && bent.remedy == "look" && (bent.value - 0.84 / 0.31).abs() < 1e-12);
+        assert_eq!(sharing(0.01).earns(0.1, ""), None);
+        assert_eq!(Scores::default().earns(0.1, ""), None);
+    }
+
     #[test]
     fn outlines_alone_are_no_agreement() {
         let grid = Grid::axis_aligned([40, 36, 20], [1.0; 3]).unwrap();

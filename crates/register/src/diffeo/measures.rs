@@ -195,6 +195,14 @@ impl FieldMeasures {
         }
     }
 
+    /// The harmonic energy over a grid of so many voxels, for each voxel of the object: there is little
+    /// in the background. `None` where no object is known or it has no voxel.
+    #[must_use]
+    pub fn harmonic_energy_of_object(&self, grid_voxels: usize) -> Option<f64> {
+        let voxels = self.object.map(|o| o.voxels).filter(|&n| n > 0)?;
+        Some(self.harmonic_energy * grid_voxels as f64 / voxels as f64)
+    }
+
     /// All measures as rows of a table.
     #[must_use]
     pub fn rows(&self) -> Vec<MeasureRow> {
@@ -479,6 +487,8 @@ mod tests {
         close(own.mean, 2.25);
         close(own.largest, 4.5);
         close(all.mean, 2.25 * 10.0 / 24.0);
+        let each = found.harmonic_energy_of_object(grid.len()).unwrap();
+        close(each, found.harmonic_energy * 24.0 / 10.0);
         // Nothing changes over the grid where an object is given.
         let plain = measure(&grid, &there, Some(&vec![0.0; 3 * n]), None);
         assert_eq!(plain, FieldMeasures { object: None, ..found });

@@ -201,7 +201,9 @@ impl Job<'_> {
         } else {
             verdict = verdict.with(after.scores.worth(&before.scores, OTHER_START));
         }
-        verdict = verdict.with(after.scores.agrees(UNLIKE));
+        let energy = measures.harmonic_energy_of_object(grids[0].len());
+        let earns = energy.and_then(|energy| after.scores.earns(energy, UNLIKE));
+        verdict = verdict.with(after.scores.agrees(UNLIKE)).with(earns);
         drop(moving);
         let views = Views { before, after };
         verdict.remarks.extend(inputs.pair.remarks(&views));
