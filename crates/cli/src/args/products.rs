@@ -61,6 +61,11 @@ pub(crate) const OF_AFFINE: &[Product] = &[Product::Affine, Product::Warped];
 pub(crate) struct Products(Vec<Product>);
 
 impl Products {
+    /// No file but record and report.
+    pub(crate) fn none() -> Self {
+        Self(Vec::new())
+    }
+
     /// Whether this one is among them.
     pub(crate) fn contains(&self, product: Product) -> bool {
         self.0.contains(&product)

@@ -130,6 +130,7 @@ impl Pair {
             fixed_mask: self.fixed_mask.as_ref(),
             fixed_labels: self.fixed_labels.as_ref(),
             moving_labels: self.moving_labels.as_ref(),
+            tissue: None,
             rule: &self.rule,
             interpolation: output.interpolation().of_image()?,
             outside,

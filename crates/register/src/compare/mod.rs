@@ -31,6 +31,7 @@ mod overlap;
 mod transforms;
 mod view;
 
+pub(crate) use intensity::entropies;
 pub use intensity::{ImageScores, compare_images};
 pub use landmarks::{LandmarkScores, compare_landmarks};
 pub use overlap::{LabelScore, OverlapRule, OverlapScores, compare_labels, labels_of};

@@ -15,17 +15,18 @@ use super::multiscale::{self, ScaleRecord};
 use super::options::{DeformInput, DeformModel, DeformOptions};
 use super::result::{DeformResult, PathRecord};
 use super::side::Side;
-use super::symmetric::{Middle, Symmetric};
+use super::symmetric::{Middle, Symmetric, square_root};
 use super::verdict::{Findings, judge};
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result, check_grid};
 use crate::fields::multiply;
 use crate::progress::Progress;
+use crate::scores::Object;
 use std::borrow::Cow;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_image::{Grid, VectorField, Volume};
+use voxalign_image::{Affine, Grid, VectorField, Volume};
 
 fn option(option: &'static str, value: impl ToString, remedy: &str) -> RegisterError {
     RegisterError::Option { option, value: value.to_string(), remedy: remedy.to_owned() }
@@ -41,14 +42,29 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
             return Err(option("channel", channel.weight, "give a weight above 0"));
         }
     }
-    for factor in input.affine.matrix.svd(false, false).singular_values.iter() {
+    check_start(&input.affine, options.model)
+}
+
+/// Whether a deformation can start from an affine map: it is finite, changes lengths less than tenfold,
+/// and has a half-way map where the model is symmetric.
+///
+/// # Errors
+/// [`Option`](crate::RegisterError::Option) that names what does not fit.
+pub fn check_start(affine: &Affine, model: DeformModel) -> Result<()> {
+    let remedy = "no deformation can start there; give a map that fits the images, or none where \
+                  their headers do";
+    let finite = affine.matrix.iter().chain(affine.offset.iter()).all(|v| v.is_finite());
+    if !finite {
+        return Err(option("affine", "a map that is not finite", remedy));
+    }
+    for factor in affine.matrix.svd(false, false).singular_values.iter() {
         if !(LENGTHS.0..=LENGTHS.1).contains(factor) {
             let value = format!("a map that changes lengths by a factor of {factor:.4}");
-            let remedy = "no deformation can start there; give a map that fits the images, or \
-                          none where their headers do; an affine registration that ends so has \
-                          failed";
             return Err(option("affine", value, remedy));
         }
+    }
+    if model == DeformModel::Symmetric {
+        square_root(affine)?;
     }
     Ok(())
 }
@@ -112,9 +128,12 @@ pub fn register_deformable<D: Device>(
     }
     // A symmetric model treats both directions alike, and has made them consistent.
     let settled = options.model == DeformModel::Symmetric;
-    let mut result = Conclusion::new(device, whole, found.fields, settled)?;
-    result.mended += found.mended;
-    let (measures, mended) = (result.measures, result.mended);
+    let result = Conclusion::new(device, whole, found.fields, settled)?;
+    let mended = result.mended + found.mended;
+    let object = object_of(input.channels[0].fixed, input.fixed_mask);
+    let object = object.map(|object| object_on(device, &object)).transpose()?;
+    let measures = result.measures(device, whole, object.as_ref())?;
+    drop(object);
     let [forward, inverse] = result.fields;
     let jacobian = Volume::new(whole.clone(), device.into_host(result.jacobian)?)?;
     let forward = to_world(whole, device.into_host(forward)?)?;
@@ -148,8 +167,6 @@ pub struct Conclusion<D: Device> {
     pub fields: [D::Buffer<f32>; 2],
     /// The determinant of the Jacobian of the first.
     pub jacobian: D::Buffer<f32>,
-    /// Numbers of both.
-    pub measures: FieldMeasures,
     /// Voxels near extreme changes of volume that were smoothed, summed over rounds.
     pub mended: usize,
 }
@@ -172,10 +189,23 @@ impl<D: Device> Conclusion<D> {
             mended += mend(device, &mut field, grid.dims())?;
             mended += invert_consistently(device, &mut field, grid.dims(), &mut inverse, ERROR)?;
         }
-        let measures = FieldMeasures::new(device, grid, &field, Some(&inverse), None)?;
         let mut jacobian = device.alloc::<f32>(grid.len())?;
         device.jacobian_determinant(&field, grid.dims(), &mut jacobian)?;
-        Ok(Self { fields: [field, inverse], jacobian, measures, mended })
+        Ok(Self { fields: [field, inverse], jacobian, mended })
+    }
+
+    /// Numbers of both fields, over the grid and where the `object` is above 0.
+    ///
+    /// # Errors
+    /// An object of another length than the grid, memory that runs out.
+    pub fn measures(
+        &self,
+        device: &D,
+        grid: &Grid,
+        object: Option<&D::Buffer<f32>>,
+    ) -> Result<FieldMeasures> {
+        let [field, inverse] = &self.fields;
+        FieldMeasures::new(device, grid, field, Some(inverse), object)
     }
 }
 
@@ -349,8 +379,25 @@ fn calibrated_within<D: Device>(
     Ok(DeviceImage { grid: image.grid().clone(), values, outside: 0.0, open })
 }
 
-/// The calibrated value from which something at the border of an image is tissue.
-const TISSUE: f32 = 0.1;
+/// What a registration is about: what the fixed mask keeps, or the foreground of the fixed image.
+/// `None` where that is constant.
+#[must_use]
+pub fn object_of<'a>(fixed: &'a Volume<f32>, mask: Option<&'a Volume<f32>>) -> Option<Object<'a>> {
+    match mask {
+        Some(image) => Some(Object { image, above: 0.0 }),
+        None => foreground_threshold(fixed.data()).map(|(_, above)| Object { image: fixed, above }),
+    }
+}
+
+/// 1 where the object is, else 0.
+fn object_on<D: Device>(device: &D, object: &Object<'_>) -> Result<D::Buffer<f32>> {
+    let mut found = device.upload(object.image.data())?;
+    device.eval_in_place(&x(0).gt(param(0)), &mut found, &[], &[object.above], None)?;
+    Ok(found)
+}
+
+/// The calibrated value from which a voxel is tissue.
+pub const TISSUE: f32 = 0.1;
 
 fn mask_on<D: Device>(device: &D, mask: &Volume<f32>, to: &IndexBox) -> Result<DeviceImage<D>> {
     let mask = crop(mask, to)?;

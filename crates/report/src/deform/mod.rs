@@ -50,7 +50,7 @@ pub struct EnergyScale {
 pub struct EnergyCurve {
     /// Its name, such as `total`, `similarity` or `regularity`.
     pub name: String,
-    /// Iterations of this scale and energies.
+    /// Iterations of this scale, from 1 on, and the energies before them.
     pub points: Vec<(usize, f64)>,
 }
 
@@ -67,7 +67,7 @@ pub fn energies(
 ) -> Vec<EnergyScale> {
     let curve = |name: &str, values: &mut dyn Iterator<Item = f64>| EnergyCurve {
         name: name.to_owned(),
-        points: values.enumerate().collect(),
+        points: (1..).zip(values).collect(),
     };
     let mut parts = path.map(|p| p.energies.as_slice()).unwrap_or_default();
     let weight = 1.0 / (sigma * sigma);
@@ -269,11 +269,23 @@ fn measures(record: &RunRecord) -> String {
         .rows()
         .iter()
         .map(|row| {
-            vec![escape(&sentence(row.name)), words::one(row.name, row.value), escape(row.unit)]
+            let value = |value: f64| words::one(row.name, value);
+            vec![
+                escape(&sentence(row.name)),
+                row.object.map_or_else(String::new, value),
+                value(row.grid),
+                escape(row.unit),
+            ]
         })
         .collect();
+    let object = match record.inputs.iter().any(|i| i.role == "fixed_mask") {
+        true => "what the fixed mask keeps",
+        false => "the foreground of the fixed image",
+    };
     format!(
-        "<section id=\"measures\"><h2>Measures of the deformation</h2>{}</section>",
-        table("measures", &["Measure", "#Value", "Unit"], &rows)
+        "<section id=\"measures\"><h2>Measures of the deformation</h2>{}\
+         <p class=\"note\">The object is {object}. Means over the whole grid are mostly those of the \
+         background around it.</p></section>",
+        table("measures", &["Measure", "#In the object", "#Whole grid", "Unit"], &rows)
     )
 }

@@ -4,6 +4,7 @@ mod job;
 mod method;
 mod record;
 mod table;
+mod unfit;
 
 use super::{Cli, Command};
 use crate::args::{OutputArgs, Products, RunArgs, of_deform};

@@ -5,6 +5,7 @@ use crate::device::Machine;
 use crate::registration;
 use serde_json::json;
 use std::path::Path;
+use voxalign_image::Vector3;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::DeformResult;
 use voxalign_register::linear::AffineResult;
@@ -31,6 +32,24 @@ pub(super) fn record(
             mended: result.mended,
             affine_verdict: affine.map(|a| a.verdict.clone()),
         }),
+        ..registration::record("voxalign deform", machine, inputs)
+    }
+}
+
+/// The record of a registration that ended with its affine part, but for verdict, figures, outputs and
+/// times; `middle` is that of the fixed image, mm.
+pub(super) fn of_affine_part(
+    job: &Job<'_>,
+    affine: &AffineResult,
+    middle: Vector3<f64>,
+    outside: f32,
+    machine: &Machine,
+    inputs: Vec<InputRecord>,
+) -> RunRecord {
+    RunRecord {
+        parameters: parameters(job, outside),
+        transform: TransformRecord::new(&affine.transform, middle),
+        stages: affine.stages.clone(),
         ..registration::record("voxalign deform", machine, inputs)
     }
 }
