@@ -121,8 +121,8 @@ impl fmt::Display for MemoryPlan {
         };
         write!(
             f,
-            "{} of {} subjects stay on the device ({:.1} GiB with what all share), {} are streamed from \
-             {level} at every iteration ({:.1} GiB)",
+            "{} of {} subjects stay on the device ({:.1} GiB with what they share), {} are \
+             streamed from {level} at every iteration ({:.1} GiB)",
             self.resident,
             self.subjects,
             gib(self.device_bytes),

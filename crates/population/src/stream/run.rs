@@ -138,18 +138,21 @@ fn check_memory<D: Device>(
     };
     let (option, value, remedy) = match options.model {
         Some(model @ Model::Implicit { .. }) => (
-            "model",
+            "model of the stream",
             model.to_string(),
             format!(
-                "it holds all {items} images at once, which takes {bytes} bytes of the device, and \
-                 {free} may be used; use a model that streams, such as {}",
+                "it holds all {items} images at once, which takes {bytes} bytes of device memory, \
+                 of which {free} may be used; use a model that streams, such as {}",
                 Model::default()
             ),
         ),
         _ => (
-            "memory",
+            "memory that may be used",
             format!("{free} bytes"),
-            format!("the buffers take {bytes}; use smaller images, or a device with more memory"),
+            format!(
+                "the buffers take {bytes} bytes; use smaller images, or a device with more \
+                     memory"
+            ),
         ),
     };
     Err(PopulationError::Option { option, value, remedy })

@@ -36,15 +36,15 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
     options.check()?;
     for channel in &input.channels {
         if !(channel.weight > 0.0 && channel.weight.is_finite()) {
-            return Err(option("channel", channel.weight, "give a weight above 0"));
+            return Err(option("channel weight", channel.weight, "give a number above 0"));
         }
     }
     for factor in input.affine.matrix.svd(false, false).singular_values.iter() {
         if !(LENGTHS.0..=LENGTHS.1).contains(factor) {
-            let value = format!("a map that changes lengths by a factor of {factor:.4}");
-            let remedy = "no deformation can start there; give a map that fits the images, or \
-                          none where their headers do; an affine registration that ends so has \
-                          failed";
+            let value = format!("a transform that scales lengths by a factor of {factor:.4}");
+            let remedy = "no deformation can start from there: if an affine registration found it, \
+                          that registration failed; use another transform, or none if the headers \
+                          already agree";
             return Err(option("affine", value, remedy));
         }
     }
