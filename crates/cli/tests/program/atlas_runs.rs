@@ -283,7 +283,7 @@ mod stopped {
         let before = saved();
 
         // Another run does not go on from it, and does it no harm.
-        let other = "this checkpoint is of a run with other images or options";
+        let other = "this checkpoint is from a run with other images or options";
         let images = LINE.replace("1.nii.gz", "");
         for line in [
             format!("{LINE} -o a --resume --step 0.1"),

@@ -56,7 +56,11 @@ fn images_that_cannot_be_registered() {
     let mut holes = head(&small, &Affine::identity());
     holes.data_mut()[7] = f32::NAN;
     place.image("holes.nii.gz", &holes);
-    refused(&place, "fixed.nii.gz holes.nii.gz", &["'holes.nii.gz'", "1 voxels", "--replace-nan"]);
+    refused(
+        &place,
+        "fixed.nii.gz holes.nii.gz",
+        &["'holes.nii.gz'", "1 voxel that is NaN", "--replace-nan"],
+    );
     place.image("flat.nii.gz", &head(&grid([40, 40, 1], 4.0), &Affine::identity()));
     refused(&place, "flat.nii.gz moving.nii.gz", &["2D", "3D"]);
 }

@@ -203,7 +203,7 @@ fn read_source(source: &Source<'_>, geometry: &Geometry<'_>) -> Result<(Transfor
             path,
             "this is an ITK HDF5 transform, which is not read",
             "take it apart with ANTs, `CompositeTransformUtil --disassemble FILE.h5 NAME`, which \
-             writes .mat and .nii.gz, and give these with a -t each",
+             writes .mat and .nii.gz, and give these files instead",
         ));
     }
     if bytes.starts_with(b"#Insight Transform File") {

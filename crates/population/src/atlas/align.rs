@@ -190,9 +190,8 @@ fn align_all<D: Device>(
     check_subjects(source.subjects())?;
     let outlines = outlines(team, source)?;
     if outlines.iter().any(|o| o.is_2d != outlines[0].is_2d) {
-        return Err(PopulationError::Option {
-            option: "images",
-            value: "flat ones and ones with depth".to_owned(),
+        return Err(PopulationError::Images {
+            found: "some of the images are 2D and others 3D".to_owned(),
             remedy: "give images that are all 2D or all 3D".to_owned(),
         });
     }
@@ -361,7 +360,7 @@ pub(super) fn first(source: &dyn Source, i: usize) -> Result<std::sync::Arc<Volu
     let loaded = source.load(i)?;
     loaded.channels.into_iter().next().ok_or_else(|| PopulationError::Input {
         file: source.label(i),
-        what: "it has no image".to_owned(),
+        what: "there is no image".to_owned(),
     })
 }
 
@@ -410,14 +409,7 @@ fn take_mean_back(subjects: &mut [Subject], source: &dyn Source) -> Result<()> {
     for _ in 0..20 {
         let mut mean = Matrix4::zeros();
         for (index, (weight, subject)) in weights.iter().zip(subjects.iter()).enumerate() {
-            let lost = || {
-                PopulationError::Input {
-                file: source.label(index),
-                what: "its affine map to the mean of all mirrors it, or turns it by 180 degrees: look at it \
-                       and at the orientation in its header, or leave it out, as `--exclude outlying` does"
-                    .to_owned(),
-            }
-            };
+            let lost = || PopulationError::Mirrored { file: source.label(index) };
             mean += logarithm(&subject.affine).ok_or_else(lost)? * *weight;
         }
         let back = Affine::from_homogeneous(&(-mean).exp());

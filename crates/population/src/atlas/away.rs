@@ -109,7 +109,7 @@ fn write_file(path: &Path, buffers: &[HostBuffer<f32>]) -> Result<()> {
 pub(super) fn failed(path: &Path, what: &str, error: &io::Error) -> PopulationError {
     let remedy = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "make room, or name another folder"
+            "free some space, or choose a folder on another disk"
         }
         io::ErrorKind::OutOfMemory => "use smaller images, or more memory",
         _ => "check the folder and its permissions",

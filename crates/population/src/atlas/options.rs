@@ -42,9 +42,9 @@ impl AtlasOptions {
         self.matching.check()?;
         if self.matching.histogram_match {
             return Err(PopulationError::Option {
-                option: "histogram-match",
+                option: "histogram match",
                 value: "on".to_owned(),
-                remedy: "images of an atlas are calibrated each by itself".to_owned(),
+                remedy: "the images of an atlas are calibrated one by one; leave it off".to_owned(),
             });
         }
         Ok(())

@@ -69,7 +69,7 @@ pub(super) fn onto<D: Device>(
 pub(super) fn of_file(error: RegisterError, file: &std::path::Path) -> PopulationError {
     match error {
         RegisterError::Compute(error) => error.into(),
-        other => PopulationError::Input { file: file.to_owned(), what: other.to_string() },
+        other => PopulationError::Subject { file: file.to_owned(), source: Box::new(other) },
     }
 }
 
@@ -80,18 +80,23 @@ fn mask_on<D: Device>(
     image: &voxalign_image::Volume<f32>,
     file: &std::path::Path,
 ) -> Result<DeviceImage<D>> {
-    let wrong =
-        |what: &str| PopulationError::Input { file: file.to_owned(), what: what.to_owned() };
     if !mask.grid().approx_eq(image.grid(), 1e-3) {
-        return Err(wrong(
-            "its mask is on another grid; bring it there by `voxalign apply -i MASK -r IMAGE \
-             --interpolation nearest`",
-        ));
+        return Err(PopulationError::OtherGrid {
+            file: file.to_owned(),
+            what: "its mask",
+            found: mask.grid().to_string(),
+            other: file.to_owned(),
+            expected: image.grid().to_string(),
+        });
     }
     let mut values = device.upload(mask.data())?;
     device.eval_in_place(&x(0).gt(0.0), &mut values, &[], &[], None)?;
     if device.reduce(&[&values], &[Reduction::Sum(0)])?[0] <= 0.0 {
-        return Err(wrong("its mask selects no voxel"));
+        return Err(PopulationError::Input {
+            file: file.to_owned(),
+            what: "its mask selects no voxel; at least some of its values must be above 0"
+                .to_owned(),
+        });
     }
     Ok(DeviceImage { grid: mask.grid().clone(), values, outside: 0.0, open: false })
 }

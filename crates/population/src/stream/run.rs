@@ -139,18 +139,18 @@ fn check_memory<D: Device>(
     };
     let (option, value, remedy) = match options.model {
         Some(model @ Model::Implicit { .. }) => (
-            "model",
+            "model of the stream",
             model.to_string(),
             format!(
-                "it holds all {items} images at once, which takes {} of the device, and {} may be used; use a \
-                 model that streams, such as {}",
+                "it holds all {items} images at once, which takes {} of device memory, of which {} may be used; \
+                 use a model that streams, such as {}",
                 size_text(bytes),
                 size_text(free),
                 Model::default()
             ),
         ),
         _ => (
-            "memory",
+            "memory that may be used",
             size_text(free),
             format!(
                 "the buffers take {}; use smaller images, or a device with more memory",

@@ -295,7 +295,7 @@ fn bad_input() {
         let options = options(DeformModel::Greedy);
         try_build(&alone(&cpu), all, &options, &How::default()).unwrap_err()
     };
-    assert!(matches!(run(population(1, 1)), PopulationError::Option { option: "images", .. }));
+    assert!(matches!(run(population(1, 1)), PopulationError::Images { .. }));
     let mut all = population(3, 1);
     all[1].0.weight = 0.0;
     assert!(run(all).to_string().contains("subject 1: its weight is 0"));

@@ -57,7 +57,7 @@ pub fn compare_images(
     let not_finite = all().count() - voxels;
     if voxels == 0 {
         let why = if not_finite > 0 {
-            "all are NaN or infinite in one of the images"
+            "everywhere, one of the images is NaN or infinite"
         } else {
             "the mask has no voxel above 0"
         };

@@ -31,7 +31,7 @@ pub fn compare_landmarks(a: &PointSet, b: &PointSet) -> Result<LandmarkScores, C
         return Err(CompareError::PointCounts { first: a.len(), second: b.len() });
     }
     if a.is_empty() {
-        return Err(CompareError::Points { why: "there are none".into() });
+        return Err(CompareError::Points { why: "both lists are empty".into() });
     }
     let apart = a.points().iter().zip(b.points()).map(|(p, q)| (p - q).norm());
     let distances: Vec<f64> = memory::collected(apart)?;

@@ -53,13 +53,16 @@ pub enum CompareError {
     #[error(transparent)]
     Memory(ImageError),
     /// No voxel is left to compare.
-    #[error("no voxel is left to compare: {why}")]
+    #[error("there is no voxel to compare: {why}")]
     Nothing {
         /// What took them away.
         why: &'static str,
     },
     /// Two point sets of different sizes.
-    #[error("{first} points cannot be compared with {second}: point i belongs to point i")]
+    #[error(
+        "one list has {first} points and the other {second}; point lists are compared point by \
+             point and need the same number"
+    )]
     PointCounts {
         /// Points of the first set.
         first: usize,

@@ -39,7 +39,7 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
     options.check()?;
     for channel in &input.channels {
         if !(channel.weight > 0.0 && channel.weight.is_finite()) {
-            return Err(option("channel", channel.weight, "give a weight above 0"));
+            return Err(option("channel weight", channel.weight, "give a number above 0"));
         }
     }
     check_start(&input.affine, options.model)
@@ -51,15 +51,15 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
 /// # Errors
 /// [`Option`](crate::RegisterError::Option) that names what does not fit.
 pub fn check_start(affine: &Affine, model: DeformModel) -> Result<()> {
-    let remedy = "no deformation can start there; give a map that fits the images, or none where \
-                  their headers do";
+    let remedy = "no deformation can start from there; use another transform, or none if the headers \
+                  already agree";
     let finite = affine.matrix.iter().chain(affine.offset.iter()).all(|v| v.is_finite());
     if !finite {
-        return Err(option("affine", "a map that is not finite", remedy));
+        return Err(option("affine", "a transform that is not finite", remedy));
     }
     for factor in affine.matrix.svd(false, false).singular_values.iter() {
         if !(LENGTHS.0..=LENGTHS.1).contains(factor) {
-            let value = format!("a map that changes lengths by a factor of {factor:.4}");
+            let value = format!("a transform that scales lengths by a factor of {factor:.4}");
             return Err(option("affine", value, remedy));
         }
     }

@@ -30,8 +30,8 @@ pub fn square_root(affine: &Affine) -> Result<Affine> {
     let failed = || RegisterError::Option {
         option: "model",
         value: "symmetric".to_owned(),
-        remedy: "the affine map has no half-way map (it mirrors, or turns by 180 degrees); use \
-                 --model greedy"
+        remedy: "the affine transform mirrors or turns by 180 degrees, so that no transform lies \
+                 half-way; use greedy"
             .to_owned(),
     };
     let full = affine.to_homogeneous();

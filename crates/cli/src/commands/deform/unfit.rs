@@ -57,7 +57,7 @@ impl<D: Device> End<'_, D> {
         verdict.remarks.push(self.remark());
         verdict.remarks.extend(pair.remarks(&views));
         record.verdict = verdict;
-        registration::score_figures(&mut record, &views);
+        registration::score_figures(&mut record, &views, &pair.label_names);
         let report = |record: &_| render(&AffineReport { record, images: views.images(&pair) });
         let print = |record: &_| {
             let mut table = Table::new(["", "before (headers)", "after (affine)"]);

@@ -380,12 +380,7 @@ impl Place {
 
 /// The error of a checkpoint that does not fit.
 fn is_other(path: &Path) -> PopulationError {
-    PopulationError::Input {
-        file: path.to_owned(),
-        what: "this checkpoint is of a run with other images or options, or of another version; give those \
-               of that run, or start anew without --resume"
-            .to_owned(),
-    }
+    PopulationError::OtherCheckpoint { path: path.to_owned() }
 }
 
 /// Removes a file, where there is one.

@@ -1,7 +1,7 @@
 //! The product of all images.
 
-use super::{Miso, Stack, option};
-use crate::error::Result;
+use super::{Miso, Stack};
+use crate::error::{PopulationError, Result};
 use rayon::prelude::*;
 use voxalign_compute::Device;
 use voxalign_image::memory;
@@ -36,7 +36,10 @@ impl<D: Device> Miso<D> for Product {
 
     fn start(&self, _: &D, stack: &Stack) -> Result<Factors> {
         if stack.count > MOST {
-            return Err(option("images", stack.count, "a product takes at most 262144"));
+            return Err(PopulationError::Images {
+                found: format!("{} images are given", stack.count),
+                remedy: "a product takes at most 262144".into(),
+            });
         }
         let n = stack.voxels();
         // A logarithm is within 150.

@@ -1,7 +1,7 @@
 //! The variance of each voxel over all images.
 
 use super::{Miso, Stack, option};
-use crate::error::Result;
+use crate::error::{PopulationError, Result};
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_image::memory;
@@ -25,7 +25,7 @@ impl Variance {
     /// A bound that is not finite.
     pub fn new(bound: f64) -> Result<Self> {
         if !(bound.is_finite() && bound >= 0.0) {
-            return Err(option("bound", bound, "it has to be finite and at least 0"));
+            return Err(option("bound", bound, "it must be finite and at least 0"));
         }
         // A power of two, so that scaling rounds nothing; one that a 32-bit float can be.
         let exponent = if bound > 0.0 { (-bound.log2().ceil()).clamp(-126.0, 126.0) } else { 0.0 };
@@ -52,7 +52,10 @@ impl<D: Device> Miso<D> for Variance {
 
     fn start(&self, device: &D, stack: &Stack) -> Result<Sums<D>> {
         if stack.count < 2 {
-            return Err(option("images", stack.count, "a variance needs at least two"));
+            return Err(PopulationError::Images {
+                found: "1 image is given".into(),
+                remedy: "a variance needs at least two".into(),
+            });
         }
         let n = stack.voxels();
         Ok(Sums {

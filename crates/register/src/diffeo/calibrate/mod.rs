@@ -160,9 +160,9 @@ fn check_top(top: f64) -> Result<()> {
         return Ok(());
     }
     Err(RegisterError::Option {
-        option: "the quantile of the foreground that becomes 1",
+        option: "the quantile of the foreground that maps to 1",
         value: top.to_string(),
-        remedy: "it is above 0 and at most 1".to_owned(),
+        remedy: "give a number above 0 and up to 1".to_owned(),
     })
 }
 
@@ -202,8 +202,8 @@ impl HistogramMatch {
         };
         match (self.levels, self.points) {
             (2..=65_536, 1..=255) => Ok(()),
-            (2..=65_536, n) => bad("the number of match points", n, "it is between 1 and 255"),
-            (n, _) => bad("the number of histogram levels", n, "it is between 2 and 65536"),
+            (2..=65_536, n) => bad("the number of match points", n, "give a number from 1 to 255"),
+            (n, _) => bad("the number of histogram levels", n, "give a number from 2 to 65536"),
         }
     }
 }
