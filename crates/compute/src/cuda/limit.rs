@@ -34,10 +34,14 @@ impl MemoryLimit {
     }
 }
 
-/// Bounds of memory, for a handle and those of its queues together.
+/// What a handle and its queues have of the memory, together.
 #[derive(Debug, Default)]
-pub(super) struct Bounds {
+pub(super) struct Ledger {
     pub(super) limit: Mutex<MemoryLimit>,
-    /// The bytes of all of their buffers.
-    pub(super) held: AtomicU64,
+    /// Bytes of the buffers that there are now.
+    pub(super) live: AtomicU64,
+    /// The most bytes that there were at once.
+    pub(super) peak: AtomicU64,
+    /// How many buffers were made.
+    pub(super) allocations: AtomicU64,
 }

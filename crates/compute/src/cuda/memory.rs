@@ -52,7 +52,7 @@ impl<T: Element> Drop for CudaBuffer<T> {
     fn drop(&mut self) {
         let inner = &self.device.0;
         inner.live.fetch_sub(self.bytes(), Ordering::Relaxed);
-        inner.bounds.held.fetch_sub(self.bytes(), Ordering::Relaxed);
+        inner.ledger.live.fetch_sub(self.bytes(), Ordering::Relaxed);
         // Memory of which nobody knows whether it is in use is not given out again.
         if self.uses.wait(&inner.lane, Access::Change).is_ok() {
             match &inner.target {
@@ -96,7 +96,7 @@ impl Cuda {
     /// Memory whose content is anything, to be given back by [`Target::free`].
     pub(super) fn take(&self, bytes: usize) -> Result<u64> {
         self.check_turn()?;
-        let held = self.0.bounds.held.load(Ordering::Relaxed);
+        let held = self.0.ledger.live.load(Ordering::Relaxed);
         let granted = self.limit().grant(bytes as u64, held);
         match &self.0.target {
             _ if granted.is_err() => Err(ComputeError::OutOfMemory {
@@ -121,10 +121,11 @@ impl Cuda {
                 free: self.memory().free,
             })?;
         let address = self.take(bytes)?;
-        let live = inner.live.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        inner.bounds.held.fetch_add(bytes as u64, Ordering::Relaxed);
-        inner.peak.fetch_max(live, Ordering::Relaxed);
-        inner.allocations.fetch_add(1, Ordering::Relaxed);
+        inner.live.fetch_add(bytes as u64, Ordering::Relaxed);
+        let ledger = &inner.ledger;
+        let live = ledger.live.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        ledger.peak.fetch_max(live, Ordering::Relaxed);
+        ledger.allocations.fetch_add(1, Ordering::Relaxed);
         let uses = Uses::made_by(&inner.lane);
         Ok(CudaBuffer { device: self.clone(), address, len, uses, element: PhantomData })
     }
@@ -310,7 +311,7 @@ impl Memory for Cuda {
             }
             Target::Emulated(_) => match *self.limit() {
                 MemoryLimit::Bytes(total) => {
-                    let free = total.saturating_sub(self.0.bounds.held.load(Ordering::Relaxed));
+                    let free = total.saturating_sub(self.0.ledger.live.load(Ordering::Relaxed));
                     MemoryInfo { total: Some(total), free: Some(free) }
                 }
                 _ => MemoryInfo::default(),

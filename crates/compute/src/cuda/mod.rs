@@ -14,10 +14,10 @@
 //! # Ok::<(), voxalign_compute::ComputeError>(())
 //! ```
 //!
-//! Work is put into one stream, in the order in which it is asked for. Queues have streams of their own; what
-//! they and others do to one buffer happens in the order in which it was asked for as well. What waits for the device is
-//! what brings data to the host, [`Memory::synchronize`], and an upload of more than the pinned
-//! memory it goes through (8 MiB).
+//! Work is put into one stream, in the order in which it is asked for. Queues have streams of their own;
+//! what they and others do to one buffer happens in the order in which it was asked for as well. What
+//! waits for the device is what brings data to the host, [`Memory::synchronize`], and an upload of more
+//! than the pinned memory it goes through (8 MiB).
 //! Memory comes from a stream-ordered pool that keeps what is freed.
 //!
 //! [`Cuda::emulated`] runs the same kernels, launched by the same code, on the host: blocks one
@@ -69,7 +69,7 @@ pub use gpu::GpuInfo;
 pub use histogram::CudaSamples;
 use lanes::{Lane, Touch, in_order};
 pub use late::Late;
-use limit::Bounds;
+use limit::Ledger;
 pub use limit::MemoryLimit;
 pub use memory::CudaBuffer;
 pub(crate) use pinned::Pinned;
@@ -123,10 +123,9 @@ struct Inner {
     /// What was asked for in the stream of this handle.
     lane: Arc<Lane>,
     scratch: Mutex<Option<u64>>,
+    /// Bytes of the buffers of this handle alone.
     live: AtomicU64,
-    peak: AtomicU64,
-    allocations: AtomicU64,
-    bounds: Arc<Bounds>,
+    ledger: Arc<Ledger>,
     /// For the handle of a queue.
     turn: Option<Turns>,
 }
@@ -267,8 +266,7 @@ impl Cuda {
     }
 
     /// A handle of a kind: late where all of the kind are, of an emulated device.
-    fn made(target: Target, turn: Option<Turns>, bounds: Arc<Bounds>, kind: Late) -> Self {
-        let zero = AtomicU64::default;
+    fn made(target: Target, turn: Option<Turns>, ledger: Arc<Ledger>, kind: Late) -> Self {
         let track = match &target {
             Target::Gpu(gpu) => Some(Arc::clone(gpu.track())),
             Target::Emulated(_) => None,
@@ -282,10 +280,8 @@ impl Cuda {
             target,
             lane: Lane::new(track, is_late),
             scratch: Mutex::default(),
-            live: zero(),
-            peak: zero(),
-            allocations: zero(),
-            bounds,
+            live: AtomicU64::default(),
+            ledger,
             turn,
         }))
     }
@@ -322,12 +318,12 @@ impl Cuda {
     }
 
     fn limit(&self) -> MutexGuard<'_, MemoryLimit> {
-        self.0.bounds.limit.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.ledger.limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another stream of work on the same device: what is asked of the one and of the other handle
     /// may run at the same time, but for what they do to the same buffers, which happens in the order
-    /// in which it was asked for. Each handle counts its own buffers.
+    /// in which it was asked for.
     ///
     /// # Errors
     /// What failed on the device before.
@@ -341,7 +337,7 @@ impl Cuda {
             Target::Gpu(gpu) => Target::Gpu(gpu.fork()?),
             Target::Emulated(emulated) => Target::Emulated(Arc::clone(emulated)),
         };
-        Ok(Self::made(target, turn, Arc::clone(&self.0.bounds), Late::Forks))
+        Ok(Self::made(target, turn, Arc::clone(&self.0.ledger), Late::Forks))
     }
 
     /// Lets the stream of this handle wait for all that was asked of another handle's so far. The
@@ -403,13 +399,13 @@ impl Cuda {
         matches!(self.0.target, Target::Emulated(_))
     }
 
-    /// What the memory pool has given out.
+    /// What the memory pool has given out to this handle and those that were made of it.
     #[must_use]
     pub fn pool(&self) -> PoolStatistics {
         PoolStatistics {
-            live: self.0.live.load(Ordering::Relaxed),
-            peak: self.0.peak.load(Ordering::Relaxed),
-            allocations: self.0.allocations.load(Ordering::Relaxed),
+            live: self.0.ledger.live.load(Ordering::Relaxed),
+            peak: self.0.ledger.peak.load(Ordering::Relaxed),
+            allocations: self.0.ledger.allocations.load(Ordering::Relaxed),
             reserved: match &self.0.target {
                 Target::Gpu(gpu) => gpu.reserved(),
                 Target::Emulated(_) => None,
