@@ -167,6 +167,7 @@ pub(super) fn metrics(options: &AtlasOptions, channels: usize) -> Result<Vec<Cha
         weight: 1.0,
         radius: options.matching.radius,
         bins: options.matching.bins,
+        reference_moves: false,
     };
     Ok(vec![metric; channels])
 }

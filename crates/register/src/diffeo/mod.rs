@@ -28,6 +28,7 @@ pub mod calibrate;
 pub mod channel;
 pub mod clip;
 pub mod greedy;
+mod joint;
 pub mod lddmm;
 pub mod measures;
 pub mod mend;

@@ -40,7 +40,8 @@ pub enum DeformSimilarity {
     #[default]
     Lncc,
     /// [Mutual information](crate::metric::cost::mutual_information), in nats, of the joint histogram:
-    /// also between kinds of image.
+    /// also between kinds of image. Rows are hard bins of the fixed image, columns windows over the moving
+    /// one; in the symmetric model, whose images both flow, both are windows.
     Mi,
     /// [Normalised mutual information](crate::metric::cost::normalised_mutual_information), -2 to -1.
     Nmi,

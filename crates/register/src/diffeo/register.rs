@@ -118,6 +118,7 @@ pub fn register_deformable<D: Device>(
             weight: c.weight,
             radius: options.radius,
             bins: options.bins,
+            reference_moves: false,
         })
         .collect();
     let mut found = run(device, prepared, grid.clone(), metrics, input, options, progress)?;

@@ -330,9 +330,11 @@ fn slopes_are_derivatives() {
     let (f, m, w) = (image(0.0), image(0.4), image(2.0));
     let weights: Vec<f32> = (0..n).map(|i| (i % 3) as f32 * 0.5).collect();
     let upload = |v: &[f32]| device.upload(v).unwrap();
-    for &similarity in DeformSimilarity::ALL {
+    let cases = DeformSimilarity::ALL.iter().flat_map(|&s| [(s, false), (s, true)]);
+    for (similarity, reference_moves) in cases {
         for weights in [None, Some(upload(&weights))] {
-            let metric = ChannelSimilarity { similarity, weight: 1.7, radius: 2, bins: 32 };
+            let (weight, radius, bins) = (1.7, 2, 32);
+            let metric = ChannelSimilarity { similarity, weight, radius, bins, reference_moves };
             let energy = |t: f64| {
                 let moved: Vec<f32> =
                     m.iter().zip(&w).map(|(m, w)| m + t as f32 * (w - 0.5)).collect();

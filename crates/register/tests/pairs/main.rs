@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 mod common;
+mod control;
 mod deform;
 mod devices;
 mod lesions;

@@ -275,7 +275,7 @@ impl Image<'_> {
                 let weights = self.weights.map(|w| &w[row.clone()]);
                 for (x, &value) in self.values[row].iter().enumerate() {
                     if let Some(w) = weights.map(|w| w[x]) {
-                        odd |= !(w >= 0.0 && w < f32::INFINITY);
+                        odd |= !(w.is_finite() && w >= 0.0);
                         if w <= 0.0 || w.is_nan() {
                             continue;
                         }
