@@ -5,6 +5,7 @@
 //! command line wins.
 
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::plain_words;
 use clap::{Command, Parser};
 use std::ffi::OsString;
@@ -54,7 +55,7 @@ pub(crate) fn merged<Cli: Parser, A>(
 
 /// Reads the options of `command` from a file.
 fn read(path: &Path, command: &Command) -> Result<Config, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| {
+    let text = interrupt::reading(|| std::fs::read_to_string(path)).map_err(|e| {
         Failure::input(format!("'{}': cannot read: {e}; check the path", path.display()))
     })?;
     parse(&text, command).map_err(|e| e.at(&format!("'{}'", path.display())))

@@ -3,7 +3,7 @@
 //! - [`image`]: NIfTI-1 and -2, ANALYZE 7.5, NRRD and MetaImage; scalar volumes and label maps.
 //! - [`transform`]: ITK text, ITK/ANTs MATLAB files, FSL matrices and displacement fields.
 //! - [`points`]: point sets as CSV.
-//! - [`atomic`], [`checksum`], [`gzip`]: what programs need that write files of their own.
+//! - [`atomic`], [`checksum`], [`gzip`], [`hidden`], [`exchange`]: what programs need that write files of their own.
 //!
 //! # Conventions
 //!
@@ -54,7 +54,9 @@
 pub mod atomic;
 pub mod checksum;
 pub mod error;
+pub mod exchange;
 pub mod gzip;
+pub mod hidden;
 pub mod image;
 pub mod points;
 mod source;

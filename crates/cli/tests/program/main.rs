@@ -20,6 +20,7 @@ mod files;
 mod help;
 mod killed;
 mod regress;
+mod runs;
 mod stability;
 mod stack;
 mod transforms;

@@ -12,6 +12,7 @@ use crate::args::RunArgs;
 use crate::args::{choice, number};
 use crate::failure::{Failure, Outcome};
 use crate::files;
+use crate::interrupt;
 use crate::list;
 use crate::registration::{MatchingArgs, refuse};
 use crate::team;
@@ -195,7 +196,7 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     host_memory: Option<u64>,
     /// Folder for subjects that are streamed from disk, best on a disk of each machine; a killed run
-    /// leaves a folder .voxalign-... there [default: within DIR]
+    /// leaves a folder .voxalign-... there, which the next one removes [default: within DIR]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 }
@@ -275,7 +276,7 @@ fn above_zero(text: &str) -> Result<f64, String> {
 /// Builds the atlas.
 pub(crate) fn run(args: &AtlasArgs) -> Result<Outcome, Failure> {
     let entries = match &args.list {
-        Some(list) => list::of_csv(list)?,
+        Some(list) => interrupt::reading(|| list::of_csv(list))?,
         None => list::of_images(&args.images),
     };
     let align = args.align.unwrap_or_default();

@@ -59,11 +59,6 @@ pub(super) fn beside(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
-/// The folder that a file is in.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Writes images and counts the values that their type does not hold.
 struct Counted {
     files: OutputFiles,
@@ -263,7 +258,7 @@ impl<'j> Job<'j> {
         let record = beside(&output);
         let name =
             |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut staging = Staging::new(folder_of(&output))?;
+        let mut staging = Staging::for_file(&output)?;
         write(&mut staging, &name(&output))?;
         self.clock.lap("write");
         self.wrote("result", &output);
