@@ -130,7 +130,6 @@ fn handles(child: &Child, signal: Signal) -> bool {
 #[test]
 fn the_first_signal_ends_what_waits_for_an_input() {
     let place = inputs();
-    place.write("list.csv", "path\na.nii\nb.nii\n");
     let made = std::process::Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
     assert!(made.success());
     let before = place.names();
@@ -150,6 +149,13 @@ fn the_first_signal_ends_what_waits_for_an_input() {
             assert_eq!(place.names(), before, "{line}");
         }
     }
+    // It is read a second time, for its checksum, when whoever wrote to it has gone.
+    let child = start(&place, "atlas --list pipe -o out");
+    fs::write(place.path("pipe"), "path\na.nii\nb.nii\n").unwrap();
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
+    let run = ended(child);
+    assert_eq!(run.code, 130, "{}", run.err);
+    assert_eq!(place.names(), before);
 }
 
 #[test]
