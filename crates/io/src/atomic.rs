@@ -47,7 +47,10 @@ impl Pending {
         f(&mut writer).map_err(fail)?;
         let file = writer.into_inner().map_err(|e| fail(e.into_error()))?;
         set_usual_permissions(&file, path).map_err(fail)?;
-        file.sync_all().map_err(fail)?;
+        // Those of a hidden folder are brought to the disk together, before they leave it.
+        if !hidden::is_inside(path) {
+            file.sync_all().map_err(fail)?;
+        }
         Ok(Self { temporary, path: path.into(), file })
     }
 

@@ -9,13 +9,15 @@
 
 use crate::hidden::HiddenFolder;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The folder, in the hidden one, of older files.
 const ASIDE: &str = ".older";
 /// The file, in the hidden folder, that says what is exchanged.
 const PLAN: &str = ".plan";
+/// How many files are brought to the disk at once.
+const SYNCING: usize = 8;
 /// What stands before the names in a plan.
 const NEW: &str = "new ";
 const STALE: &str = "old ";
@@ -83,14 +85,12 @@ impl Exchange {
             return Err(ExchangeError { path, source, left });
         }
         // A failure from here on changes nothing: each file has its name.
-        for of in self.folders(folder) {
-            (moves.step)().and_then(|()| sync_folder(&of)).map_err(|source| ExchangeError {
-                path: of,
-                source,
-                left: Left::Newer,
-            })?;
-        }
-        Ok(())
+        let synced = (moves.step)().map_err(|e| (folder.to_owned(), e));
+        synced.and_then(|()| sync(&self.folders(folder))).map_err(|(path, source)| ExchangeError {
+            path,
+            source,
+            left: Left::Newer,
+        })
     }
 
     /// What can fail before a file of the folder is touched.
@@ -113,13 +113,19 @@ impl Exchange {
         for of in self.folders(folder) {
             moves.make(&of).map_err(at(&of))?;
         }
+        // What is in the hidden folder is told of by the name that it will have.
+        let here = at(folder);
         let plan = hidden.join(PLAN);
-        (moves.step)().and_then(|()| self.write(&plan)).map_err(at(&plan))?;
-        moves.make(&moves.aside.clone()).map_err(at(hidden))?;
-        for of in self.folders(hidden) {
-            (moves.step)().and_then(|()| sync_folder(&of)).map_err(at(&of))?;
-        }
-        Ok(())
+        (moves.step)().and_then(|()| self.write(&plan)).map_err(at(folder))?;
+        moves.make(&moves.aside.clone()).map_err(at(folder))?;
+        let mut all = self.folders(hidden);
+        all.extend(self.new.iter().map(|name| hidden.join(name)));
+        all.push(plan);
+        (moves.step)().map_err(here)?;
+        sync(&all).map_err(|(path, e)| {
+            let name = path.strip_prefix(hidden).unwrap_or(Path::new(""));
+            (folder.join(name), e)
+        })
     }
 
     fn exchange(
@@ -154,10 +160,8 @@ impl Exchange {
             names.iter().map(|n| format!("{start}{n}\n")).collect::<String>()
         };
         let text = lines(NEW, &self.new) + &lines(STALE, &self.stale);
-        let mut file = File::create(path)?;
         // The last line says that all of it is there.
-        file.write_all(format!("{text}end\n").as_bytes())?;
-        file.sync_all()
+        fs::write(path, format!("{text}end\n"))
     }
 
     fn read(path: &Path) -> Option<Self> {
@@ -174,8 +178,8 @@ impl Exchange {
     }
 }
 
-/// Where something failed.
-type Failed = (PathBuf, io::Error);
+/// Where something failed, and why.
+pub type Failed = (PathBuf, io::Error);
 
 /// Renames that can be undone.
 struct Moves<'m, 's> {
@@ -251,11 +255,31 @@ pub(crate) fn finish(hidden: &Path, folder: &Path) -> bool {
     plan.run(hidden, folder, &mut || Ok(())).is_ok()
 }
 
-/// Brings the names in a folder to the disk, where the file system can.
+/// Brings files, and folders as lists of names, to the disk, several at once as the system does that in one go.
+///
+/// # Errors
+/// The first of them that cannot be, and why.
+pub fn sync(paths: &[PathBuf]) -> Result<(), Failed> {
+    let threads = paths.len().min(SYNCING);
+    let of = |thread: usize| {
+        let mut own = paths.iter().skip(thread).step_by(threads.max(1));
+        own.try_for_each(|path| sync_one(path).map_err(|e| (path.clone(), e)))
+    };
+    std::thread::scope(|scope| {
+        let start = |n| std::thread::Builder::new().spawn_scoped(scope, move || of(n));
+        let started: Vec<_> = (0..threads).map(|n| (n, start(n))).collect();
+        started.into_iter().try_for_each(|(n, thread)| match thread.map(|t| t.join()) {
+            Ok(Ok(done)) => done,
+            // Where there are no threads to be had, this one does it.
+            _ => of(n),
+        })
+    })
+}
+
 #[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    match File::open(folder)?.sync_all() {
-        // Some file systems over networks know no such thing.
+fn sync_one(path: &Path) -> io::Result<()> {
+    match File::open(path)?.sync_all() {
+        // Some file systems over networks do not know this of folders.
         Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
             Ok(())
         }
@@ -264,8 +288,9 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
+fn sync_one(path: &Path) -> io::Result<()> {
+    // Folders are no files there.
+    if path.is_dir() { Ok(()) } else { File::options().write(true).open(path)?.sync_all() }
 }
 
 /// A hidden folder whose files take the place of older ones when all are there.

@@ -183,6 +183,12 @@ pub(crate) fn is_hidden(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(is_random)
 }
 
+/// Whether a file is in a hidden folder.
+pub(crate) fn is_inside(path: &Path) -> bool {
+    let names = path.ancestors().skip(1).filter_map(Path::file_name);
+    names.map(std::ffi::OsStr::to_string_lossy).any(|name| is_hidden(&name))
+}
+
 /// Whether this part of a name was drawn at random.
 pub(crate) fn is_random(part: &str) -> bool {
     part.len() == RANDOM && part.bytes().all(|b| b.is_ascii_alphanumeric())

@@ -5,7 +5,7 @@ use crate::interrupt::{self, Leftovers};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use voxalign_compute::comm::Communicator;
-use voxalign_io::exchange::{Exchange, Left, Step, exchange};
+use voxalign_io::exchange::{Exchange, Left, Step, exchange, sync};
 use voxalign_io::hidden::{HiddenFolder, Hold, key_of, remove_abandoned};
 
 /// Outputs of a command that appear together: they are written into a hidden folder inside the
@@ -102,6 +102,13 @@ impl Staging {
     pub(crate) fn gather(&mut self, world: &Communicator) -> Result<(), Failure> {
         if world.size() == 1 {
             return Ok(());
+        }
+        if let Some(Hidden::Joined(hidden)) = &self.hidden {
+            // The first one may be on another machine.
+            let own: Vec<_> = self.files.new.iter().map(|name| hidden.join(name)).collect();
+            sync(&own).map_err(|(_, e)| {
+                Failure::input(format!("cannot write to '{}': {e}", self.folder.display()))
+            })?;
         }
         let own = if world.is_first() { String::new() } else { self.files.new.join("\n") };
         if let Some(all) = world.gather(own.as_bytes(), 0)? {

@@ -114,7 +114,7 @@ fn a_fault_at_any_step_loses_nothing() {
             assert_eq!(hidden, 3, "step {n}: {:?}", names(root.path()));
             drop(staging);
             if !failed {
-                assert!(n > 10, "{n} steps");
+                assert!(n > 8, "{n} steps");
                 break;
             }
         }
@@ -168,7 +168,7 @@ fn files_that_were_taken_away_do_not_come_back() {
     let root = tempfile::tempdir().unwrap();
     // Killed while files were moved; then somebody takes the results away, or puts others there.
     for others in [false, true] {
-        let (_, done) = fault(root.path(), 9, true, true);
+        let (_, done) = fault(root.path(), 8, true, true);
         assert!(done.is_err() && !root.path().join("record").exists());
         for name in ["a", "s/b"] {
             let _ = std::fs::remove_file(root.path().join(name));
