@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use voxalign_compute::Device;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_io::image::{self, DataType, Format};
+use voxalign_population::PopulationError;
 use voxalign_population::stream::operators::{
     Energies, Energy, Extreme, Mean, Miso, Normalise, Product, Smooth, Target, Variance,
     WindowMean, bound,
@@ -62,6 +63,8 @@ pub(super) fn beside(output: &Path) -> PathBuf {
 /// Writes images and counts the values that their type does not hold.
 struct Counted {
     files: OutputFiles,
+    /// The names that they will have.
+    named: Vec<PathBuf>,
     clamped: AtomicUsize,
     rounded: AtomicUsize,
 }
@@ -71,7 +74,10 @@ impl Sink for Counted {
         let (clamped, rounded) = files::changed(values, self.files.options.data_type);
         self.clamped.fetch_add(clamped, Ordering::Relaxed);
         self.rounded.fetch_add(rounded, Ordering::Relaxed);
-        self.files.write(item, values)
+        self.files.write(item, values).map_err(|e| match e {
+            PopulationError::File(e) => e.instead_at(&self.named[item]).into(),
+            other => other,
+        })
     }
 }
 
@@ -224,13 +230,15 @@ impl<'j> Job<'j> {
     ) -> Result<Trace, Failure> {
         let mut staging = Staging::new(&self.args.output)?;
         let names = self.images.paths.iter().map(|path| result_name(path));
-        let paths = names.map(|name| staging.path(&name?)).collect::<Result<_, _>>()?;
+        let names: Vec<String> = names.collect::<Result<_, _>>()?;
+        let paths = names.iter().map(|name| staging.path(name)).collect::<Result<_, _>>()?;
+        let named = names.iter().map(|name| staging.final_path(name)).collect();
         let files = OutputFiles {
             paths,
             grid: self.source.grid().clone(),
             options: files::write_options(self.data_type, self.source.dimensions()),
         };
-        let sink = Counted { files, clamped: 0.into(), rounded: 0.into() };
+        let sink = Counted { files, named, clamped: 0.into(), rounded: 0.into() };
         let done = run(&sink)?;
         self.clock.lap("stream");
         interrupt::check()?;
