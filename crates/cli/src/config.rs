@@ -5,6 +5,7 @@
 //! command line wins.
 
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::{self, plain_words};
 use crate::progress::Talk;
 use clap::error::ErrorKind;
@@ -226,7 +227,7 @@ pub(crate) fn say(notes: &[String], talk: Talk) {
 /// Reads the options of `command` from a file.
 fn read(path: &Path, command: &Command) -> Result<Config, Failure> {
     let at = format!("'{}'", path.display());
-    let bytes = std::fs::read(path)
+    let bytes = interrupt::reading(|| std::fs::read(path))
         .map_err(|e| Failure::input(format!("{at}: cannot read: {e}; check the path")))?;
     let text =
         text::utf8(&bytes).map_err(|e| Failure::input(format!("{at}: {e}; {}", text::SAVE_AS)))?;

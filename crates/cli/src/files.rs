@@ -71,7 +71,7 @@ pub(crate) fn image_with_info(
     talk: Talk,
 ) -> Result<(Volume<f32>, ImageInfo), Failure> {
     interrupt::check()?;
-    let (volume, info) = image::read_volume_with_info(path)?;
+    let (volume, info) = interrupt::reading(|| image::read_volume_with_info(path))?;
     for oddity in &info.oddities {
         if talk == Talk::Verbose || talk == Talk::Normal && !is_normal_geometry(oddity) {
             output::warning(&format!("'{}': {oddity}", path.display()));
@@ -90,12 +90,12 @@ pub(crate) fn is_normal_geometry(oddity: &str) -> bool {
 /// Reads a label map.
 pub(crate) fn labels(path: &Path) -> Result<LabelMap, Failure> {
     interrupt::check()?;
-    Ok(image::read_labels(path)?)
+    Ok(interrupt::reading(|| image::read_labels(path))?)
 }
 
 /// Reads the geometry of an image.
 pub(crate) fn grid(path: &Path) -> Result<Grid, Failure> {
-    Ok(image::read_info(path)?.grid)
+    Ok(interrupt::reading(|| image::read_info(path))?.grid)
 }
 
 /// The grids that transform files are relative to.
@@ -114,7 +114,8 @@ impl Grids {
 
 /// Reads one transform.
 pub(crate) fn transform(path: &Path, geometry: &Geometry<'_>) -> Result<Transform, Failure> {
-    let (transform, planar) = transform::read_with_planar(path, geometry)?;
+    let (transform, planar) =
+        interrupt::reading(|| transform::read_with_planar(path, geometry))?;
     if planar {
         check_planar(path, &[geometry.fixed, geometry.moving])?;
     }
@@ -127,7 +128,8 @@ pub(crate) fn transform_for(
     geometry: &Geometry<'_>,
     images: &[Option<&Grid>],
 ) -> Result<Transform, Failure> {
-    let (transform, planar) = transform::read_with_planar(path, geometry)?;
+    let (transform, planar) =
+        interrupt::reading(|| transform::read_with_planar(path, geometry))?;
     if planar {
         check_planar(path, &[geometry.fixed, geometry.moving])?;
         check_planar(path, images)?;

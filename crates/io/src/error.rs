@@ -144,6 +144,9 @@ fn size_text(bytes: u64) -> String {
         k => format!("{:.1} TiB", k / (1024.0 * 1024.0 * 1024.0)),
     }
 }
+/// What helps where a file may not become as long as it has to.
+pub const LIMITED: &str = "raise the limit on the size of files (`ulimit -f` shows it), or write to a file system that \
+                           takes files of this size";
 
 /// Result with [`IoError`].
 pub type Result<T> = std::result::Result<T, IoError>;
@@ -203,6 +206,8 @@ impl IoError {
             io::ErrorKind::PermissionDenied => "check the permissions of the folder",
             io::ErrorKind::StorageFull => "free some space",
             io::ErrorKind::OutOfMemory => "use smaller images, fewer threads, or more memory",
+            io::ErrorKind::FileTooLarge => LIMITED,
+            io::ErrorKind::IsADirectory => "remove the folder of this name, or write elsewhere",
             _ => "check that the folder can be written",
         };
         IoError::System { action: "write", path: path.into(), remedy: remedy.into(), source }

@@ -4,7 +4,7 @@
 //! - [`transform`]: ITK text, ITK/ANTs MATLAB files, FSL matrices and displacement fields.
 //! - [`points`]: point sets as CSV.
 //! - [`names`]: names of labels, as FreeSurfer, ITK-SNAP and CSV tables have them.
-//! - [`atomic`], [`checksum`], [`gzip`], [`text`]: what programs need that write files of their own.
+//! - [`atomic`], [`checksum`], [`gzip`], [`hidden`], [`exchange`], [`text`]: what programs need that write files of their own.
 //!
 //! # Conventions
 //!
@@ -55,7 +55,9 @@
 pub mod atomic;
 pub mod checksum;
 pub mod error;
+pub mod exchange;
 pub mod gzip;
+pub mod hidden;
 pub mod image;
 pub mod names;
 pub mod points;

@@ -37,6 +37,10 @@ impl<'a> Source<'a> {
         if meta.is_dir() {
             return Err(IoError::folder(path));
         }
+        if !meta.is_file() {
+            let remedy = "write what comes out of it to a file, and name that";
+            return Err(IoError::malformed(path, "this is a pipe or a device, not a file", remedy));
+        }
         if meta.len() == 0 {
             return Err(IoError::malformed(path, "the file is empty", "copy or download it again"));
         }

@@ -22,6 +22,7 @@ mod killed;
 mod memory;
 mod records;
 mod regress;
+mod runs;
 mod stability;
 mod stack;
 mod transforms;

@@ -4,8 +4,8 @@ use crate::error::{PopulationError, Result};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 use voxalign_compute::{DeviceBuffer, HostBuffer, Memory};
+use voxalign_io::hidden::{HiddenFolder, remove_abandoned};
 
 /// Buffers of a subject: what steps change, and what they only look at.
 pub(super) struct Pack<B> {
@@ -28,10 +28,11 @@ pub(super) enum Away {
     Disk(Chest),
 }
 
-/// A folder for subjects in that for scratch, which other runs may use at the same time.
-pub(super) fn own_folder(scratch: &Path) -> Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix(".voxalign-").tempdir_in(scratch);
-    folder.map_err(|e| failed(scratch, "write to", &e))
+/// A folder for subjects in that for scratch, which other runs may use at the same time. What killed ones left
+/// there goes.
+pub(super) fn own_folder(scratch: &Path) -> Result<HiddenFolder> {
+    remove_abandoned(scratch);
+    HiddenFolder::new_in(scratch).map_err(|e| failed(scratch, "write to", &e))
 }
 
 /// Files of a subject.
@@ -112,6 +113,7 @@ pub(super) fn failed(path: &Path, what: &str, error: &io::Error) -> PopulationEr
             "free some space, or choose a folder on another disk"
         }
         io::ErrorKind::OutOfMemory => "use smaller images, or more memory",
+        io::ErrorKind::FileTooLarge => voxalign_io::error::LIMITED,
         _ => "check the folder and its permissions",
     };
     let why = match error.kind() {

@@ -113,7 +113,9 @@ impl Job<'_> {
         let (study, world) = (&self.study, team.ranks());
         let mut clock = Clock::start();
         let printer = study.printer();
-        let staging = Staging::shared(study.output, world)?;
+        let mut staging = Staging::shared(study.output, world)?;
+        // Until the checkpoint is gone too.
+        let _claim = staging.claim();
         match (self.resume, saving.is_some_and(|s| s.exists())) {
             (true, false) => printer.say(
                 Talk::Normal,

@@ -14,6 +14,7 @@ use crate::args::{choice, number};
 use crate::config;
 use crate::failure::{Failure, Outcome};
 use crate::files;
+use crate::interrupt;
 use crate::list;
 use crate::ranks;
 use crate::registration::{MatchingArgs, refuse};
@@ -205,7 +206,7 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     host_memory: Option<u64>,
     /// Folder for subjects that are streamed from disk, best on a disk of each machine; a killed run
-    /// leaves a folder .voxalign-... there [default: within DIR]
+    /// leaves a folder .voxalign-... there, which the next one removes [default: within DIR]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 }
@@ -347,7 +348,7 @@ fn with_all(args: &AtlasArgs) -> Result<Outcome, Failure> {
                 "both images and a list by --list are given; leave one of them out",
             ));
         }
-        Some(list) => list::of_csv(list)?,
+        Some(list) => interrupt::reading(|| list::of_csv(list))?,
         None => list::of_images(&args.images)?,
     };
     let align = args.align.unwrap_or_default();

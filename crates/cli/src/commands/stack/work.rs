@@ -16,6 +16,7 @@ use voxalign_compute::Device;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_image::memory;
 use voxalign_io::image::{self, DataType, Format};
+use voxalign_population::PopulationError;
 use voxalign_population::stream::operators::{
     Energies, Energy, Extreme, Mean, Miso, Normalise, Product, Smooth, Target, Variance,
     WindowMean, bound,
@@ -60,14 +61,11 @@ pub(super) fn beside(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
-/// The folder that a file is in.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Writes images and counts the values that their type does not hold.
 struct Counted {
     files: OutputFiles,
+    /// The names that they will have.
+    named: Vec<PathBuf>,
     clamped: AtomicUsize,
     rounded: AtomicUsize,
 }
@@ -77,7 +75,10 @@ impl Sink for Counted {
         let (clamped, rounded) = files::changed(values, self.files.options.data_type);
         self.clamped.fetch_add(clamped, Ordering::Relaxed);
         self.rounded.fetch_add(rounded, Ordering::Relaxed);
-        self.files.write(item, values)
+        self.files.write(item, values).map_err(|e| match e {
+            PopulationError::File(e) => e.instead_at(&self.named[item]).into(),
+            other => other,
+        })
     }
 }
 
@@ -230,13 +231,15 @@ impl<'j> Job<'j> {
     ) -> Result<Trace, Failure> {
         let mut staging = Staging::new(&self.args.output)?;
         let names = self.images.paths.iter().map(|path| result_name(path));
-        let paths = names.map(|name| staging.path(&name?)).collect::<Result<_, _>>()?;
+        let names: Vec<String> = names.collect::<Result<_, _>>()?;
+        let paths = names.iter().map(|name| staging.path(name)).collect::<Result<_, _>>()?;
+        let named = names.iter().map(|name| staging.final_path(name)).collect();
         let files = OutputFiles {
             paths,
             grid: self.source.grid().clone(),
             options: files::write_options(self.data_type, self.source.dimensions()),
         };
-        let sink = Counted { files, clamped: 0.into(), rounded: 0.into() };
+        let sink = Counted { files, named, clamped: 0.into(), rounded: 0.into() };
         let done = run(&sink)?;
         self.clock.lap("stream");
         interrupt::check()?;
@@ -264,7 +267,7 @@ impl<'j> Job<'j> {
         let record = beside(&output);
         let name =
             |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut staging = Staging::new(folder_of(&output))?;
+        let mut staging = Staging::for_file(&output)?;
         write(&mut staging, &name(&output))?;
         self.clock.lap("write");
         self.wrote("result", &output);
