@@ -69,7 +69,7 @@ pub(crate) fn of_images(images: &[PathBuf]) -> Result<Vec<Entry>, Failure> {
         check_name(&entry.name).map_err(|e| {
             Failure::input(format!(
                 "the image '{}': {e}; rename the file, or give a list with a column 'name' by --list",
-                entry.channels[0].display()
+                entry.channels[0].display().to_string().escape_debug()
             ))
         })?;
     }

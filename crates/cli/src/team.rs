@@ -55,7 +55,7 @@ pub(crate) fn start(run: &RunArgs, gpus: Option<usize>) -> Result<(Machine, AnyT
     let machine = world.agree(Machine::start(run.device, Auto::Gpu, threads))?;
     machine.explain(run.talk());
     let on_gpu = matches!(machine.device, AnyDevice::Cuda(_));
-    let all = all_told(&world, &on_gpu)?;
+    let all = all_told(world, &on_gpu)?;
     let place = |gpu: bool| all.iter().position(|on_gpu| *on_gpu == gpu);
     let alike = match (place(true), place(false)) {
         (Some(gpu), Some(cpu)) => Err(Failure::input(format!(

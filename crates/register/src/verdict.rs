@@ -116,7 +116,8 @@ mod tests {
     fn what_is_no_number_meets_nothing_and_is_read_back() {
         // As a comparison the other way round would have it.
         let value = f64::NAN;
-        let check = Check::new("mean error, mm", value, "at most 1", !(value > 1.0), "look");
+        let beyond = value > 1.0;
+        let check = Check::new("mean error, mm", value, "at most 1", !beyond, "look");
         assert!(!check.passed && check.remedy == "look");
         let verdict = Verdict::new(vec![check], Vec::new());
         assert_eq!(verdict.summary(), "bad: mean error, mm is NaN, at most 1 needed");

@@ -133,7 +133,7 @@ fn threads(text: &str) -> Result<usize, String> {
 /// The form of a result.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct JsonArgs {
-    /// Print JSON, for programs
+    /// Print JSON, for programs; what is no finite number is null
     #[arg(long)]
     pub(crate) json: bool,
 }
