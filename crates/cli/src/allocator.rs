@@ -117,6 +117,7 @@ fn end(size: usize) -> ! {
     let free = memory::host().free;
     let refused = memory::OutOfMemory { bytes: size as u64, free };
     say(&format!("voxalign: error: {}\n", voxalign_image::ImageError::from(refused)));
+    voxalign_io::unfinished::remove();
     interrupt::remove_staging();
     std::process::exit(code)
 }

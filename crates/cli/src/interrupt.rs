@@ -10,6 +10,9 @@ static STOP: AtomicBool = AtomicBool::new(false);
 /// Folder that a second interrupt removes before it ends the program at once.
 static STAGING: Mutex<Option<PathBuf>> = Mutex::new(None);
 
+/// Folders that were made for it.
+static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
 /// Starts to listen. The first interrupt asks the work to stop, the second ends the program.
 pub(crate) fn listen() {
     // Without a handler the default one ends the program, which is no worse than before.
@@ -29,6 +32,11 @@ pub(crate) fn remove_staging() {
     if let Some(folder) = STAGING.try_lock().ok().and_then(|mut staging| staging.take()) {
         let _ = std::fs::remove_dir_all(folder);
     }
+    let made = MADE.try_lock().map(|mut made| std::mem::take(&mut *made)).unwrap_or_default();
+    for folder in made.iter().rev() {
+        // A folder that is not empty is not ours any more.
+        let _ = std::fs::remove_dir(folder);
+    }
 }
 
 /// Whether the user asked to stop.
@@ -44,7 +52,15 @@ pub(crate) fn check() -> Result<(), Failure> {
     if requested() { Err(Failure::Stopped) } else { Ok(()) }
 }
 
+/// Names the folders that were made for outputs, outermost first.
+pub(crate) fn set_made(folders: Vec<PathBuf>) {
+    *MADE.lock().unwrap_or_else(PoisonError::into_inner) = folders;
+}
+
 /// Names the folder of unfinished files, or none.
 pub(crate) fn set_staging(folder: Option<PathBuf>) {
+    if folder.is_none() {
+        set_made(Vec::new());
+    }
     *STAGING.lock().unwrap_or_else(PoisonError::into_inner) = folder;
 }

@@ -138,6 +138,7 @@ impl Staging {
             tempfile::Builder::new().prefix(HIDDEN).rand_bytes(HIDDEN_LETTERS).tempdir_in(folder);
         let hidden = hidden.map_err(fail)?;
         interrupt::set_staging(Some(hidden.path().to_owned()));
+        interrupt::set_made(staging.made.clone());
         staging.hidden = Some(Hidden::Own(hidden));
         Ok(staging)
     }

@@ -1,6 +1,7 @@
 //! Writing a file under a temporary name and renaming it when complete.
 
 use crate::error::{IoError, Result};
+use crate::unfinished::Listed;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -28,6 +29,7 @@ pub fn write_file(path: &Path, f: impl FnOnce(&mut dyn Write) -> io::Result<()>)
 pub(crate) struct Pending {
     temporary: TempPath,
     path: std::path::PathBuf,
+    _listed: Listed,
 }
 
 impl Pending {
@@ -48,6 +50,7 @@ impl Pending {
             // Without its text, which has the temporary name.
             .map_err(|e| fail(e.kind().into()))?;
         let (file, temporary) = temporary.into_parts();
+        let listed = Listed::new(&temporary);
         // Others see by the lock that this file is being written. Where a file system has no locks,
         // its age has to tell.
         let _ = file.try_lock();
@@ -55,7 +58,7 @@ impl Pending {
         f(&mut writer).map_err(fail)?;
         let file = writer.into_inner().map_err(|e| fail(e.into_error()))?;
         set_usual_permissions(&file, path).map_err(fail)?;
-        Ok(Self { temporary, path: path.into() })
+        Ok(Self { temporary, path: path.into(), _listed: listed })
     }
 
     pub(crate) fn commit(self) -> Result<()> {

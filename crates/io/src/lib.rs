@@ -59,5 +59,6 @@ pub mod image;
 pub mod points;
 mod source;
 pub mod transform;
+pub mod unfinished;
 
 pub use error::{IoError, Result};
