@@ -117,7 +117,7 @@ fn end(size: usize) -> ! {
     let free = memory::host().free;
     let refused = memory::OutOfMemory { bytes: size as u64, free };
     say(&format!("voxalign: error: {}\n", voxalign_image::ImageError::from(refused)));
-    interrupt::remove_staging();
+    interrupt::remove_leftovers();
     std::process::exit(code)
 }
 

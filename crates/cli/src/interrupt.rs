@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use voxalign_io::unfinished;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -26,6 +27,21 @@ pub(crate) struct Leftovers {
     pub(crate) locks: Vec<PathBuf>,
     /// Folders that were made, outermost first.
     pub(crate) made: Vec<PathBuf>,
+}
+
+impl Leftovers {
+    fn remove(self) {
+        // Others may write into it meanwhile.
+        let gone = |_: &u32| std::fs::remove_dir_all(&self.hidden).is_ok() || !self.hidden.exists();
+        let _ = (0..20).find(gone);
+        for lock in self.locks {
+            let _ = std::fs::remove_file(lock);
+        }
+        for folder in self.made.iter().rev() {
+            // A folder that is not empty is not ours any more.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
 }
 
 /// Starts to listen. The first interrupt asks the work to stop, the second ends the program at once; so does the
@@ -64,16 +80,9 @@ fn end() {
     // Files that are being moved get their names first.
     let mut leftovers = leftovers();
     if let Some(left) = leftovers.take() {
-        // Others may write into it meanwhile.
-        let gone = |_: &u32| std::fs::remove_dir_all(&left.hidden).is_ok() || !left.hidden.exists();
-        let _ = (0..20).find(gone);
-        for lock in left.locks {
-            let _ = std::fs::remove_file(lock);
-        }
-        for folder in left.made.iter().rev() {
-            let _ = std::fs::remove_dir(folder);
-        }
+        left.remove();
     }
+    unfinished::remove();
     output::error(&Failure::Stopped.to_string());
     std::process::exit(i32::from(Failure::Stopped.code()));
 }
@@ -82,10 +91,12 @@ fn leftovers() -> MutexGuard<'static, Option<Leftovers>> {
     LEFTOVERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the folder of unfinished files, if there is one and no other thread is about to name it.
-pub(crate) fn remove_staging() {
-    if let Some(folder) = STAGING.try_lock().ok().and_then(|mut staging| staging.take()) {
-        let _ = std::fs::remove_dir_all(folder);
+/// Removes what an unfinished run has put on the disk, unless another thread is at it: for a program that has
+/// to end at once.
+pub(crate) fn remove_leftovers() {
+    unfinished::remove();
+    if let Some(left) = LEFTOVERS.try_lock().ok().and_then(|mut leftovers| leftovers.take()) {
+        left.remove();
     }
 }
 

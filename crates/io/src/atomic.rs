@@ -3,6 +3,7 @@
 use crate::error::{IoError, Result};
 use crate::exchange::{Exchange, exchange};
 use crate::hidden::{self, HiddenFolder, Hold};
+use crate::unfinished::Listed;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -31,6 +32,7 @@ pub(crate) struct Pending {
     path: std::path::PathBuf,
     /// Locked until it has its name.
     file: File,
+    _listed: Listed,
 }
 
 impl Pending {
@@ -43,6 +45,7 @@ impl Pending {
         }
         let fail = |e| IoError::writing(path, e);
         let (file, temporary) = temporary(path).map_err(fail)?;
+        let listed = Listed::new(&temporary);
         let mut writer = BufWriter::with_capacity(1 << 18, file);
         f(&mut writer).map_err(fail)?;
         let file = writer.into_inner().map_err(|e| fail(e.into_error()))?;
@@ -51,7 +54,7 @@ impl Pending {
         if !hidden::is_inside(path) {
             file.sync_all().map_err(fail)?;
         }
-        Ok(Self { temporary, path: path.into(), file })
+        Ok(Self { temporary, path: path.into(), file, _listed: listed })
     }
 
     pub(crate) fn commit(self) -> Result<()> {

@@ -64,5 +64,6 @@ pub mod points;
 mod source;
 pub mod text;
 pub mod transform;
+pub mod unfinished;
 
 pub use error::{IoError, Result};

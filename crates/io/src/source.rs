@@ -9,6 +9,7 @@ use crate::gzip::GzipReader;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use voxalign_image::memory;
 
 /// Size of read buffers, bytes.
 const BUFFER: usize = 1 << 18;
@@ -130,13 +131,7 @@ impl<'a> Source<'a> {
     /// At most `limit` unpacked bytes from the start.
     pub(crate) fn head(&self, limit: usize) -> Result<(Vec<u8>, bool)> {
         let stream = self.stream()?;
-        let mut bytes = Vec::new();
-        stream
-            .reader
-            .take(limit as u64)
-            .read_to_end(&mut bytes)
-            .map_err(|e| IoError::reading(&self.path, e))?;
-        Ok((bytes, stream.gzip))
+        Ok((self.to_end(stream.reader.take(limit as u64))?, stream.gzip))
     }
 
     /// All bytes of a small file.
@@ -148,9 +143,25 @@ impl<'a> Source<'a> {
                 "check that it is the file you mean",
             ));
         }
+        self.to_end(self.raw(0)?)
+    }
+
+    /// All that a reader gives.
+    fn to_end(&self, mut reader: impl Read) -> Result<Vec<u8>> {
+        const FIRST: usize = 1 << 13;
         let mut bytes = Vec::new();
-        self.raw(0)?.read_to_end(&mut bytes).map_err(|e| IoError::reading(&self.path, e))?;
-        Ok(bytes)
+        loop {
+            let start = bytes.len();
+            let more = start.max(FIRST);
+            memory::resize(&mut bytes, start + more, 0)
+                .map_err(|refused| IoError::memory(&self.path, refused))?;
+            let n = read_full(&mut reader, &mut bytes[start..])
+                .map_err(|e| IoError::reading(&self.path, e))?;
+            bytes.truncate(start + n);
+            if n < more {
+                return Ok(bytes);
+            }
+        }
     }
 }
 
