@@ -3,6 +3,7 @@
 use super::job::Job;
 use crate::device::Machine;
 use crate::registration;
+use crate::remedy::{Speaker, worded};
 use serde_json::json;
 use std::collections::BTreeMap;
 use voxalign_compute::ops::histogram::Scheme;
@@ -23,7 +24,7 @@ pub(super) fn record(
     RunRecord {
         parameters: parameters(job, options, result, outside),
         stages: result.stages.clone(),
-        verdict: result.verdict.clone(),
+        verdict: worded(result.verdict.clone(), Speaker::Affine),
         ..registration::record(job.program, machine, inputs)
     }
 }
