@@ -69,8 +69,7 @@ pub fn field_checks(measures: &FieldMeasures, voxel: f64) -> Vec<Check> {
         let check = value.map(|value| Check::at_most(name, value, most * voxel).in_unit("mm"));
         checks.extend(check);
     }
-    let checks = checks.into_iter().map(|check| check.or(Remedy::Smoother)).collect();
-    checks
+    checks.into_iter().map(|check| check.or(Remedy::Smoother)).collect()
 }
 
 /// Per cent with as many decimals as it takes to be more than nothing.

@@ -64,6 +64,7 @@ Written to DIR (older files of these names are replaced or, where none is asked 
   jacobian.nii.gz           Jacobian determinant of the warp, without the affine part
   result.json               verdict, measures, energies, parameters, checksums of the inputs
   report.html               pictures and figures; opens offline in any browser
+Where the affine part fails so far that no deformation can start from it, there are the last two alone.
 Fields are NIfTI images of vectors (intent 1007), LPS millimetres, as ITK and ANTs have them.
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
