@@ -64,7 +64,7 @@ fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
         let line =
             e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-        Failure::input(format!("line {line} is no TOML: {}", e.message()))
+        Failure::input(format!("line {line} is not valid TOML: {}", e.message()))
     })?;
     let mut config = Config { arguments: Vec::new(), positionals: Vec::new() };
     for (key, value) in &table {
@@ -74,7 +74,7 @@ fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
         };
         let bad = |asked: &str| {
             let found = found(value);
-            Failure::input(format!("the value of {key}, {found}, is not usable: give {asked}"))
+            Failure::input(format!("the value of {key} is {found}; give {asked}"))
         };
         if argument.is_positional() {
             let text = value.as_str().ok_or_else(|| bad("a path in quotes"))?;
@@ -88,7 +88,7 @@ fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
                 config.arguments.extend(list.into_iter().map(OsString::from));
             }
         } else if argument.get_action().takes_values() {
-            let text = scalar(value).ok_or_else(|| bad("a text, a number or a list of them"))?;
+            let text = scalar(value).ok_or_else(|| bad("a string, a number or a list of them"))?;
             config.arguments.push(format!("--{key}={text}").into());
         } else {
             match value.as_bool() {

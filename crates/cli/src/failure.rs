@@ -42,7 +42,7 @@ pub(crate) enum Failure {
     #[error("internal error: {0}; please report this, with the command that led to it")]
     Internal(String),
     /// A GPU or its driver failed.
-    #[error("{0}; `--device cpu` does without the GPU")]
+    #[error("{0}; `--device cpu` runs without the GPU")]
     Gpu(String),
     /// Another process of the run failed, and says why itself.
     #[error("{0}")]
@@ -57,7 +57,7 @@ pub(crate) enum Failure {
     #[error("stopped; nothing was written")]
     Stopped,
     /// The user stopped it, and it can go on from a checkpoint in a folder.
-    #[error("stopped; the same command with --resume goes on from the checkpoint in '{}'", .0.display())]
+    #[error("stopped; the same command with --resume continues from the checkpoint in '{}'", .0.display())]
     Saved(PathBuf),
 }
 
@@ -142,7 +142,7 @@ impl From<IoError> for Failure {
         match error {
             // The library knows no options.
             IoError::NotALabel { .. } => Failure::Input(format!(
-                "{error}; a label map stays one under `voxalign apply` by --interpolation label"
+                "{error}; `voxalign apply` keeps label maps intact with --interpolation label"
             )),
             IoError::GeometryNeeded { .. } => {
                 Failure::Input(format!("{error}; give --fixed-geometry and --moving-geometry"))

@@ -94,12 +94,12 @@ pub(crate) fn of_csv(list: &Path) -> Result<Vec<Entry>, Failure> {
             .push(entry(&columns, &row, folder).map_err(|e| wrong(format!("line {line}: {e}")))?);
     }
     if entries.is_empty() {
-        return Err(wrong("it has a header line only; add a line for each subject".into()));
+        return Err(wrong("it has only a header line; add a line for each subject".into()));
     }
     let channels = entries[0].channels.len();
     if let Some(other) = entries.iter().find(|e| e.channels.len() != channels) {
         return Err(wrong(format!(
-            "'{}' has {} channels and '{}' {channels}; give all subjects the same",
+            "'{}' has {} channels but '{}' has {channels}; give all subjects the same channels",
             other.name,
             other.channels.len(),
             entries[0].name
@@ -116,7 +116,7 @@ fn entry(columns: &[String], row: &csv::StringRecord, folder: &Path) -> Result<E
     for (column, field) in columns.iter().zip(row).filter(|(_, f)| !f.is_empty()) {
         let number = || {
             let parsed = field.parse::<f64>().ok().filter(|v| v.is_finite());
-            parsed.ok_or_else(|| format!("'{field}' in the column '{column}' is no number"))
+            parsed.ok_or_else(|| format!("'{field}' in the column '{column}' is not a number"))
         };
         match column.as_str() {
             "name" => name = Some(field.replace(['/', '\\'], "_")),
@@ -186,7 +186,7 @@ mod tests {
         for (text, said) in [
             ("file,age\na,3\n", "no column 'path'"),
             ("path;age\na;3\n", "with commas"),
-            ("path\n", "header line only"),
+            ("path\n", "only a header line"),
             ("path,age\na,old\n", "line 2: 'old' in the column 'age' is no number"),
             ("path,weight\na,1\nb,0\n", "line 3: the weight 0 is not above 0"),
             ("path,channel2\na,b\nc,\n", "'c' has 1 channels"),

@@ -153,8 +153,7 @@ impl IoError {
 
     /// A folder where a file is needed.
     pub(crate) fn folder(path: &Path) -> Self {
-        let remedy =
-            "name a file in it; DICOM series are not supported yet: convert them with dcm2niix \
+        let remedy = "name a file in it; DICOM series are not supported yet: convert them with dcm2niix \
              first";
         Self::malformed(path, "this is a folder", remedy)
     }

@@ -140,7 +140,10 @@ impl<'a> Source<'a> {
         if self.length > limit {
             return Err(IoError::malformed(
                 &self.path,
-                format!("the file has {} bytes, which is too many for a file of this kind", self.length),
+                format!(
+                    "the file has {} bytes, which is too many for a file of this kind",
+                    self.length
+                ),
                 "check that it is the right file",
             ));
         }

@@ -42,8 +42,8 @@ impl Choice for Product {
             Product::Warp => "displacements on the fixed grid",
             Product::InverseWarp => "their inverse",
             Product::Affine => "the affine transform, for ITK and for FSL",
-            Product::Composite => "all as one field on the fixed grid",
-            Product::InverseComposite => "the way back as one field on the moving grid",
+            Product::Composite => "warp and affine as one field on the fixed grid",
+            Product::InverseComposite => "its inverse as one field on the moving grid",
             Product::Warped => "the moving image on the fixed grid",
             Product::Jacobian => "the warp's change of volume",
         }
@@ -69,7 +69,7 @@ impl Products {
             let name = word.trim().replace('-', "_");
             Product::named(&name).filter(|p| known.contains(p)).ok_or_else(|| {
                 let names: Vec<_> = known.iter().map(|p| p.name()).collect();
-                format!("'{}' is no output; choose from {}", word.trim(), names.join(", "))
+                format!("'{}' is not an output; choose from {}", word.trim(), names.join(", "))
             })
         };
         text.split(',').map(product).collect::<Result<_, _>>().map(Self)

@@ -141,7 +141,7 @@ fn unreadable_subjects() {
 
     // Too few are left.
     let line = format!("atlas 0.nii.gz cut.nii.gz {options} --exclude unreadable");
-    place.line(&line).expect(2).says(&["needs two images at least, 1 are left"]);
+    place.line(&line).expect(2).says(&["needs at least two images, but only 1 can be used"]);
 
     // A label map that cannot be read is found before the work, not after it.
     fs::copy(place.path("cut.nii.gz"), place.path("labels.nii.gz")).unwrap();

@@ -66,7 +66,10 @@ impl Plan {
             Some(n) => Ok((n, (n * size) as u64)),
             None => Err(IoError::malformed(
                 &self.info.path,
-                format!("the image size {:?} is more than this machine can address", self.info.dims),
+                format!(
+                    "the image size {:?} is more than this machine can address",
+                    self.info.dims
+                ),
                 "the header is probably damaged",
             )),
         }

@@ -15,7 +15,11 @@ const FOREIGN: [(&[&str], &str, &str); 7] = [
         "DICOM is not supported yet",
         "convert the series with dcm2niix first",
     ),
-    (&[".mgz", ".mgh"], "MGH images are not supported yet", "convert it with FreeSurfer's mri_convert"),
+    (
+        &[".mgz", ".mgh"],
+        "MGH images are not supported yet",
+        "convert it with FreeSurfer's mri_convert",
+    ),
     (&[".mnc"], "MINC images are not supported yet", "convert it with mnc2nii"),
     (
         &[".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp"],

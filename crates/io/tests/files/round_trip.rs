@@ -222,7 +222,12 @@ fn text_encoding_and_skips() {
     assert_eq!(read_volume(&path).unwrap().data(), [1., 2., 3., 4., 5., 6.]);
     put("a.txt", "no data\n1 2 3\n4,5");
     put("a.nhdr", &format!("{head}encoding: text\nline skip: 1\ndata file: a.txt\n"));
-    assert!(read_volume(&path).unwrap_err().to_string().contains("6 values are expected, but the file has 5"));
+    assert!(
+        read_volume(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("6 values are expected, but the file has 5")
+    );
 }
 
 #[test]

@@ -105,8 +105,10 @@ impl Gpu {
         let driver = start_driver()?;
         let count = count()?;
         if ordinal >= count {
-            return Err(format!("there is no GPU number {ordinal}; the driver finds {count}, \
-                                counted from 0"));
+            return Err(format!(
+                "there is no GPU number {ordinal}; the driver finds {count}, \
+                                counted from 0"
+            ));
         }
         let nvrtc = nvrtc(driver.0)?;
         // SAFETY: handles come from the driver and are used as it documents; pointers are valid for

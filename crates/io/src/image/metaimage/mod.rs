@@ -72,7 +72,10 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
     let fields = fields(&head).map_err(&wrong)?;
     let mut oddities = Vec::new();
     if let Some(kind) = fields.get(&["ObjectType"]).filter(|k| *k != "Image") {
-        return Err(wrong(format!("it holds an object of the type '{}', not an image", shorten(kind))));
+        return Err(wrong(format!(
+            "it holds an object of the type '{}', not an image",
+            shorten(kind)
+        )));
     }
     let sizes = dims(&fields).map_err(&wrong)?;
     let grid = grid(&fields, &sizes, &mut oddities)
@@ -183,8 +186,7 @@ fn grid(
     let origin = list(&["Offset", "Position", "Origin"], n)?.unwrap_or_else(|| vec![0.0; n]);
     let matrix = list(&["TransformMatrix", "Rotation", "Orientation"], n * n)?;
     if matrix.is_none() {
-        oddities
-            .push("no TransformMatrix; left-posterior-superior axes are assumed".into());
+        oddities.push("no TransformMatrix; left-posterior-superior axes are assumed".into());
     }
     // Row i of the matrix is the direction of axis i.
     let used = n.min(3);

@@ -215,8 +215,10 @@ fn assumed(
         middle = Vector3::from_fn(|a, _| origin[a] as f64 - 1.0);
         orient = 0;
     } else if analyze && origin != [0; 3] {
-        oddities.push(format!("the SPM origin {origin:?} lies far outside the image; it is \
-                               ignored"));
+        oddities.push(format!(
+            "the SPM origin {origin:?} lies far outside the image; it is \
+                               ignored"
+        ));
     }
     let (axes, name) = match analyze_axes(orient) {
         Some(known) => known,

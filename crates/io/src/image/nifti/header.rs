@@ -134,7 +134,10 @@ impl NiftiHeader {
             }
         };
         if bytes.len() < size as usize {
-            return Err(format!("the header has {size} bytes, but the file has only {}", bytes.len()));
+            return Err(format!(
+                "the header has {size} bytes, but the file has only {}",
+                bytes.len()
+            ));
         }
         let fields = Fields { bytes, order };
         if size == 540 { Self::parse_2(&fields) } else { Ok(Self::parse_1(&fields)) }
@@ -180,9 +183,11 @@ impl NiftiHeader {
             b"n+2\0\r\n\x1a\n" => true,
             b"ni2\0\r\n\x1a\n" => false,
             m if m.starts_with(b"n+2\0") || m.starts_with(b"ni2\0") => {
-                return Err("the end of the NIfTI-2 magic is damaged: the file was transferred in \
+                return Err(
+                    "the end of the NIfTI-2 magic is damaged: the file was transferred in \
                             text mode"
-                    .into());
+                        .into(),
+                );
             }
             m => return Err(format!("the magic {m:02x?} is not that of NIfTI-2")),
         };

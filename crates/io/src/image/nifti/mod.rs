@@ -110,9 +110,11 @@ fn parse(source: &Source<'_>, format: Format) -> Result<VectorHeader> {
     }
     let mut oddities = Vec::new();
     if !single && header.single {
-        oddities
-            .push("the header says that this is a single .nii file, but it is one of a \
-                   pair".into());
+        oddities.push(
+            "the header says that this is a single .nii file, but it is one of a \
+                   pair"
+                .into(),
+        );
     }
     let dims = dims(&header, &mut oddities).map_err(&wrong)?;
     let data_type = data_type(&header, path, &mut oddities)?;
@@ -232,8 +234,10 @@ fn scale(header: &NiftiHeader, oddities: &mut Vec<String>) -> (f64, f64) {
     if !slope.is_finite() || !intercept.is_finite() {
         // Some programs write NaN for "not scaled".
         if !(slope.is_nan() && (intercept.is_nan() || intercept == 0.0)) {
-            oddities.push(format!("the scale ({slope}, {intercept}) is not a number; it is \
-                                   ignored"));
+            oddities.push(format!(
+                "the scale ({slope}, {intercept}) is not a number; it is \
+                                   ignored"
+            ));
         }
         return (1.0, 0.0);
     }

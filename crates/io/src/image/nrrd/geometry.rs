@@ -84,8 +84,7 @@ fn signs(fields: &Fields, oddities: &mut Vec<String>) -> Result<Vector3<f64>, St
         "left-posterior-superior" | "lps" | "lpst" => lps,
         "" => {
             oddities.push(
-                "the file names no space; left-posterior-superior is assumed, as ITK does"
-                    .into(),
+                "the file names no space; left-posterior-superior is assumed, as ITK does".into(),
             );
             lps
         }
