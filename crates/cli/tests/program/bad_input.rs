@@ -152,14 +152,14 @@ fn messages_name_options_that_the_command_has() {
         ),
         (
             "affine fixed.nii.gz moving.nii.gz -o out --bins 1",
-            "--bins is 1; give a number from 4 to 1024",
+            "--bins is 1; give a number from 4 to 4096",
         ),
         (
             "deform fixed.nii.gz moving.nii.gz -o out --affine none --step 3",
             "--step is 3; give a number of voxels above 0 and up to 2",
         ),
         (
-            "stack mean fixed.nii.gz moving.nii.gz fixed.nii.gz --weights 1,2 -o out.nii.gz",
+            "stack mean fixed.nii.gz fixed.nii.gz fixed.nii.gz --weights 1,2 -o out.nii.gz",
             "--weights is a list of 2 for 3 images; give one for each image",
         ),
         ("stack variance fixed.nii.gz -o out.nii.gz", "1 image is given; a variance needs at least"),
