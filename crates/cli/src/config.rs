@@ -253,7 +253,7 @@ mod tests {
         assert!(said("zzz = 1").contains("--help"), "{}", said("zzz = 1"));
         assert!(said("config = 'x'").contains("unknown key 'config'"));
         assert!(said("dof = 6\ndof = ").contains("line 2"), "{}", said("dof = 6\ndof = "));
-        assert_eq!(said("quiet = 3"), "the value of quiet, '3', is not usable: give true or false");
+        assert_eq!(said("quiet = 3"), "the value of quiet is '3'; give true or false");
         assert!(said("dof = {a = 1}").contains("give a text"));
         assert!(said("[affine]\ndof = 6").contains("unknown key 'affine'"));
     }

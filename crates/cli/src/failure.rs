@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(
             failure.to_string(),
             "cuda:0 (a GPU): out of memory: 4096 bytes were asked for, 1024 are free; use smaller \
-             images, or free what else is in that memory; `--device cpu` does without the GPU"
+             images, or free what else is in that memory; `--device cpu` runs without the GPU"
         );
     }
 }

@@ -187,7 +187,7 @@ mod tests {
             ("file,age\na,3\n", "no column 'path'"),
             ("path;age\na;3\n", "with commas"),
             ("path\n", "only a header line"),
-            ("path,age\na,old\n", "line 2: 'old' in the column 'age' is no number"),
+            ("path,age\na,old\n", "line 2: 'old' in the column 'age' is not a number"),
             ("path,weight\na,1\nb,0\n", "line 3: the weight 0 is not above 0"),
             ("path,channel2\na,b\nc,\n", "'c' has 1 channels"),
             ("path,channel3\na,b\n", "no channel2"),

@@ -371,7 +371,8 @@ pub(crate) fn transform(record: &TransformRecord, heading: &str) -> String {
     out += &table("parts", &["Part", "In all", "In detail"], &rows);
     let _ = write!(
         out,
-        "<p class=\"note\">Rotations, scales and shears are about the centre ({}, {}, {})\u{a0}mm; shears act first, then \
+        "<p class=\"note\">Rotations, scales and shears are about the centre ({}, {}, {})\u{a0}mm; \
+         shears act first, then \
          scales, then rotations, then the translation.</p>\
          <details open><summary>Matrix, fixed world to moving world, RAS+ mm</summary>\
          <div class=\"code\"><button type=\"button\" class=\"copy\" hidden>Copy</button>\

@@ -98,7 +98,7 @@ mod tests {
         assert!(some.contains(Product::InverseWarp) && !some.contains(Product::Warp));
         assert_eq!(of_affine("affine"), Ok(Products(vec![Product::Affine])));
         let said = of_affine("warp").unwrap_err();
-        assert_eq!(said, "'warp' is no output; choose from affine, warped");
+        assert_eq!(said, "'warp' is not an output; choose from affine, warped");
         for bad in ["", "warp,", "all", "warp.nii.gz", "warp;affine"] {
             assert!(of_deform(bad).is_err(), "{bad}");
         }

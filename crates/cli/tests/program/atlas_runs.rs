@@ -90,7 +90,7 @@ fn streamed_from_host_and_disk() {
     place
         .line(&format!("{line} e --device-memory 1KiB --host-memory 0 --scratch nowhere"))
         .expect(2)
-        .says(&["--scratch 'nowhere' is no folder"]);
+        .says(&["--scratch 'nowhere' is not a folder"]);
     place.line(&format!("{line} e --device-memory little")).expect(2).says(&["--device-memory"]);
     assert!(!place.path("e").exists());
 }

@@ -162,7 +162,10 @@ fn messages_name_options_that_the_command_has() {
             "stack mean fixed.nii.gz fixed.nii.gz fixed.nii.gz --weights 1,2 -o out.nii.gz",
             "--weights is a list of 2 for 3 images; give one for each image",
         ),
-        ("stack variance fixed.nii.gz -o out.nii.gz", "1 image is given; a variance needs at least"),
+        (
+            "stack variance fixed.nii.gz -o out.nii.gz",
+            "1 image is given; a variance needs at least",
+        ),
     ] {
         let run = place.line(line).expect(2).says(&[says]);
         let command = line.split(' ').next().unwrap();
@@ -187,7 +190,7 @@ fn configuration_files() {
     with("cost = 'xx'", &["job.toml", "xx", "nmi"]);
     with("dof = 5", &["--dof is 5"]);
     with("dof = 'six'", &["job.toml", "dof", "'six'", "give a whole number"]);
-    with("dof = {a = 1}", &["job.toml", "the value of dof is a table", "give a text, a number"]);
+    with("dof = {a = 1}", &["job.toml", "the value of dof is a table", "give a string, a number"]);
     with("dof = ", &["job.toml", "line 1"]);
     with("quiet = 1", &["quiet", "true or false"]);
     refused(&place, &format!("{pair} --config none.toml"), &["none.toml"]);

@@ -130,7 +130,8 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
          template\u{2019}s intensities falls and its gradient energy rises while it sharpens. Both jump where \
          a finer scale begins, as that shows more detail, and at the end of a scale, where the \
          mean displacement is removed: a template that had grown had more edges. What the atlas \
-         gained is shown by the figures after affine maps and at the end, which are on one grid. The energy, a weighted \
+         gained is shown by the figures after affine maps and at the end, which are on one grid. \
+         The energy, a weighted \
          mean over the subjects, falls at each scale; where it is still steep at the end, more iterations \
          help.",
     );
@@ -262,8 +263,8 @@ fn subjects(record: &AtlasRecord) -> String {
     }
     body += &subjects::rows(all);
     format!(
-        "<section id=\"subjects\"><h2>Subjects</h2>{body}<p class=\"note\">Those that need a look \
-                                 come first. The \
+        "<section id=\"subjects\"><h2>Subjects</h2>{body}<p class=\"note\">Those that need a \
+         look come first. The \
          correlations are those of a subject\u{2019}s image with the mean after affine maps, by its affine \
          map alone, and with the atlas, as deformed; displacements and Jacobian determinants are \
          those of its deformation, without the affine map.</p></section>"
