@@ -51,8 +51,8 @@ impl Chain {
             }
             if relative.len() > 1 {
                 return Err(Failure::input(format!(
-                    "'{}' and '{}' are both relative to images, and each may be to others: \
-                     convert them first, such as `voxalign convert A.mat A.tfm --fixed-geometry \
+                    "'{}' and '{}' are both relative to their images, which may differ: convert \
+                     them first, for example with `voxalign convert A.mat A.tfm --fixed-geometry \
                      IMAGE --moving-geometry IMAGE`",
                     relative[0].path.display(),
                     link.path.display()
@@ -89,15 +89,15 @@ impl Chain {
         let mut fields = self.links.iter_mut().filter(wanted);
         let (Some(link), None) = (fields.next(), fields.next()) else {
             return Err(Failure::input(format!(
-                "--inverse-warp '{}': it stands in for the inverse of one displacement field, \
-                 and not exactly one is needed here; leave it out, or give it with a -t",
+                "--inverse-warp '{}': it replaces the inverse of one displacement field, but the \
+                 chain does not have exactly one to invert; leave it out, or give the file with -t",
                 path.display()
             )));
         };
         let known = files::transform(path, &Geometry::default())?;
         if !is_field(&known) {
             return Err(Failure::input(format!(
-                "--inverse-warp: '{}' is no displacement field",
+                "--inverse-warp: '{}' is not a displacement field",
                 path.display()
             )));
         }
@@ -202,8 +202,9 @@ pub(crate) fn inverted(
         let lost = round_trip.unconverged;
         if talk > Talk::Quiet && lost > 0 {
             output::warning(&format!(
-                "'{}': after going there and back, {lost} of {voxels} voxels are more than {far:.3} \
-                 mm from where they were, up to {:.3} mm: the field folds there; see `voxalign info`",
+                "'{}': mapped through the field and back, {lost} of {voxels} voxels end more than \
+                 {far:.3} mm from where they were, up to {:.3} mm: the field folds there; see \
+                 `voxalign info`",
                 path.display(),
                 round_trip.largest
             ));

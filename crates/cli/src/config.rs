@@ -238,7 +238,7 @@ fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
         let line =
             e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-        Failure::input(format!("line {line} is no TOML: {}", e.message()))
+        Failure::input(format!("line {line} is not valid TOML: {}", e.message()))
     })?;
     let mut config = Config { options: Vec::new(), positionals: Vec::new() };
     for (key, value) in &table {
@@ -248,7 +248,7 @@ fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
         };
         let bad = |asked: &str| {
             let found = found(value);
-            Failure::input(format!("the value of {key}, {found}, is not usable: give {asked}"))
+            Failure::input(format!("the value of {key} is {found}; give {asked}"))
         };
         let mut put = |argument: &Arg, words: Vec<OsString>| {
             let argument = argument.get_id().to_string();
@@ -277,7 +277,7 @@ fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
             });
             put(argument, words.collect());
         } else if argument.get_action().takes_values() {
-            let text = scalar(value).ok_or_else(|| bad("a text, a number or a list of them"))?;
+            let text = scalar(value).ok_or_else(|| bad("a string, a number or a list of them"))?;
             put(argument, vec![format!("--{key}={text}").into()]);
         } else {
             match value.as_bool() {
@@ -441,7 +441,7 @@ mod tests {
         assert!(said("zzz = 1").contains("--help"), "{}", said("zzz = 1"));
         assert!(said("config = 'x'").contains("unknown key 'config'"));
         assert!(said("dof = 6\ndof = ").contains("line 2"), "{}", said("dof = 6\ndof = "));
-        assert_eq!(said("quiet = 3"), "the value of quiet, '3', is not usable: give true or false");
+        assert_eq!(said("quiet = 3"), "the value of quiet is '3'; give true or false");
         assert!(said("dof = {a = 1}").contains("give a text"));
         assert!(said("[affine]\ndof = 6").contains("unknown key 'affine'"));
     }

@@ -63,7 +63,7 @@ impl Machine {
         };
         let refused = |e: ComputeError| match e {
             ComputeError::Unavailable { .. } => Failure::input(format!(
-                "{asked}: {e}; `--device cpu` works, and `voxalign devices` tells more"
+                "{asked}: {e}; `--device cpu` works, and `voxalign devices` shows more"
             )),
             other => other.into(),
         };

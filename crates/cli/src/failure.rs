@@ -44,7 +44,7 @@ pub(crate) enum Failure {
     #[error("internal error: {0}; please report this, with the command that led to it")]
     Internal(String),
     /// A GPU or its driver failed.
-    #[error("{0}; `--device cpu` does without the GPU")]
+    #[error("{0}; `--device cpu` runs without the GPU")]
     Gpu(String),
     /// Another process of the run failed, and says why itself.
     #[error("{0}")]
@@ -59,7 +59,7 @@ pub(crate) enum Failure {
     #[error("stopped; nothing was written")]
     Stopped,
     /// The user stopped it, and it can go on from a checkpoint in a folder.
-    #[error("stopped; the same command with --resume goes on from the checkpoint in '{}'", .0.display())]
+    #[error("stopped; the same command with --resume continues from the checkpoint in '{}'", .0.display())]
     Saved(PathBuf),
 }
 
@@ -144,7 +144,7 @@ impl From<IoError> for Failure {
         match error {
             // The library knows no options.
             IoError::NotALabel { .. } => Failure::Input(format!(
-                "{error}; a label map stays one under `voxalign apply` by --interpolation label"
+                "{error}; `voxalign apply` keeps label maps intact with --interpolation label"
             )),
             IoError::GeometryNeeded { .. } => {
                 Failure::Input(format!("{error}; give --fixed-geometry and --moving-geometry"))
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(
             failure.to_string(),
             "cuda:0 (a GPU): out of memory: 4 KiB were asked for, 1 KiB are free; use smaller \
-             images, or free what else is in that memory; `--device cpu` does without the GPU"
+             images, or free what else is in that memory; `--device cpu` runs without the GPU"
         );
     }
 }

@@ -42,8 +42,8 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Failure> {
         return Ok(Kind::Transform);
     }
     Err(Failure::input(format!(
-        "'{}': the name says neither image (.nii, .nii.gz, .hdr, .mha, .mhd, .nrrd, .nhdr), \
-         transform (.tfm, .txt, .mat, .fsl) nor points (.csv)",
+        "'{}': the extension is not that of an image (.nii, .nii.gz, .hdr, .mha, .mhd, .nrrd, .nhdr), \
+         a transform (.tfm, .txt, .mat, .fsl) or a list of points (.csv)",
         path.display()
     )))
 }
@@ -114,8 +114,7 @@ impl Grids {
 
 /// Reads one transform.
 pub(crate) fn transform(path: &Path, geometry: &Geometry<'_>) -> Result<Transform, Failure> {
-    let (transform, planar) =
-        interrupt::reading(|| transform::read_with_planar(path, geometry))?;
+    let (transform, planar) = interrupt::reading(|| transform::read_with_planar(path, geometry))?;
     if planar {
         check_planar(path, &[geometry.fixed, geometry.moving])?;
     }
@@ -128,8 +127,7 @@ pub(crate) fn transform_for(
     geometry: &Geometry<'_>,
     images: &[Option<&Grid>],
 ) -> Result<Transform, Failure> {
-    let (transform, planar) =
-        interrupt::reading(|| transform::read_with_planar(path, geometry))?;
+    let (transform, planar) = interrupt::reading(|| transform::read_with_planar(path, geometry))?;
     if planar {
         check_planar(path, &[geometry.fixed, geometry.moving])?;
         check_planar(path, images)?;
@@ -181,7 +179,7 @@ pub(crate) fn warn_of_rounding(values: &[f32], data_type: DataType, talk: Talk) 
 pub(crate) fn say_changes((clamped, rounded): (usize, usize), data_type: DataType, talk: Talk) {
     if talk > Talk::Quiet && clamped + rounded > 0 {
         output::warning(&format!(
-            "stored as {data_type}, {clamped} voxels are clamped to its range and {rounded} \
+            "stored as {data_type}: {clamped} voxels are clamped to its range and {rounded} are \
              rounded to whole numbers"
         ));
     }
@@ -215,7 +213,7 @@ pub(crate) fn check_output<'a>(
         let same = sources.iter().any(|s| targets.iter().any(|t| same_file(s, t)));
         if same {
             return Err(Failure::input(format!(
-                "'{}' is an input and an output; inputs are never overwritten: choose another \
+                "'{}' is both an input and an output; inputs are never overwritten: choose another \
                  name for the output",
                 output.display()
             )));
@@ -233,7 +231,7 @@ pub(crate) fn check_output<'a>(
     };
     if !folder.is_dir() {
         return Err(Failure::input(format!(
-            "'{}': the folder '{}' is not there; create it first",
+            "'{}': the folder '{}' does not exist; create it first",
             output.display(),
             folder.display()
         )));

@@ -172,13 +172,13 @@ pub(crate) fn of_csv(list: &Path) -> Result<Vec<Entry>, Failure> {
         lines.push(Line { number, entry, named });
     }
     if lines.is_empty() {
-        return Err(wrong("it has a header line only; add a line for each subject".into()));
+        return Err(wrong("it has only a header line; add a line for each subject".into()));
     }
     let entries = named(lines).map_err(wrong)?;
     let channels = entries[0].channels.len();
     if let Some(other) = entries.iter().find(|e| e.channels.len() != channels) {
         return Err(wrong(format!(
-            "'{}' has {} channels and '{}' {channels}; give all subjects the same",
+            "'{}' has {} channels but '{}' has {channels}; give all subjects the same channels",
             other.name,
             other.channels.len(),
             entries[0].name
@@ -200,7 +200,7 @@ fn entry(
     for (column, field) in columns.iter().zip(row).filter(|(_, f)| !f.is_empty()) {
         let number = || {
             let parsed = field.parse::<f64>().ok().filter(|v| v.is_finite());
-            parsed.ok_or_else(|| format!("'{field}' in the column '{column}' is no number"))
+            parsed.ok_or_else(|| format!("'{field}' in the column '{column}' is not a number"))
         };
         match column.as_str() {
             "name" => name = Some(field.to_owned()),
@@ -271,8 +271,8 @@ mod tests {
         for (text, said) in [
             ("file,age\na,3\n", "no column 'path'"),
             ("path;age\na;3\n", "with commas"),
-            ("path\n", "header line only"),
-            ("path,age\na,old\n", "line 2: 'old' in the column 'age' is no number"),
+            ("path\n", "only a header line"),
+            ("path,age\na,old\n", "line 2: 'old' in the column 'age' is not a number"),
             ("path,weight\na,1\nb,0\n", "line 3: the weight 0 is not above 0"),
             ("path,channel2\na,b\nc,\n", "'c' has 1 channels"),
             ("path,channel3\na,b\n", "no channel2"),

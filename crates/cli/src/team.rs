@@ -69,7 +69,8 @@ pub(crate) fn start(run: &RunArgs, gpus: Option<usize>) -> Result<(Machine, AnyT
         AnyDevice::Cpu(cpu) => {
             let refused = match gpus {
                 Some(_) => Err(Failure::input(
-                    "--gpus is for GPUs, and the CPU computes; leave it out, or give --device cuda",
+                    "--gpus is for GPUs, but the device is the CPU; leave it out, or give --device \
+                     cuda",
                 )),
                 None => Ok(()),
             };
@@ -99,7 +100,7 @@ fn all_gpus(first: &Cuda, own: &Neighbours, most: Option<usize>) -> Result<Vec<C
     if let Some(most) = most {
         if most > numbers.len() {
             return Err(Failure::input(format!(
-                "--gpus {most}: this process has {} of the {count} GPUs of its machine",
+                "--gpus is {most}, but this process has {} of the {count} GPUs of its machine",
                 numbers.len()
             )));
         }

@@ -20,13 +20,13 @@ pub enum ImageError {
         dims: [usize; 3],
     },
     /// A spacing that is none.
-    #[error("the spacing {spacing:?} mm cannot be used; every one has to be a number above 0")]
+    #[error("the spacing {spacing:?} mm is not valid; every spacing must be a number above 0")]
     Spacing {
         /// Spacings along x, y, z, mm.
         spacing: [f64; 3],
     },
     /// The affine has a NaN or infinite entry.
-    #[error("the index-to-world affine has an entry that is not a number: {rows:?}")]
+    #[error("the index-to-world affine has an entry that is not a finite number: {rows:?}")]
     NotFinite {
         /// The affine's rows.
         rows: [[f64; 4]; 3],
@@ -43,7 +43,7 @@ pub enum ImageError {
         determinant: f64,
     },
     /// Data and grid disagree.
-    #[error("the grid has {expected} values, the data {found}")]
+    #[error("the grid has {expected} voxels, but there are {found} values")]
     LengthMismatch {
         /// What the grid asks for.
         expected: usize,

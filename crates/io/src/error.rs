@@ -60,8 +60,8 @@ pub enum IoError {
     },
     /// The file ends before its data do.
     #[error(
-        "'{}': the file ends early: {expected} bytes are needed, {found} are there; \
-         copy or download it again", .path.display()
+        "'{}': the file ends early: {expected} bytes are expected, but it has {found}; copy or \
+         download it again", .path.display()
     )]
     Truncated {
         /// The file.
@@ -170,8 +170,8 @@ impl IoError {
 
     /// A folder where a file is needed.
     pub(crate) fn folder(path: &Path) -> Self {
-        let remedy =
-            "name a file in it; a DICOM series is not read yet: convert it with dcm2niix first";
+        let remedy = "name a file in it; DICOM series are not supported yet: convert them with dcm2niix \
+             first";
         Self::malformed(path, "this is a folder", remedy)
     }
 

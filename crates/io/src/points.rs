@@ -125,7 +125,7 @@ fn not_csv(path: &Path, line: &str) -> Result<()> {
     if ["point", "index"].contains(&line) {
         let remedy = "write x,y,z instead of its first two lines and commas between the \
                       coordinates, which are LPS, as ITK's are";
-        return Err(IoError::malformed(path, "this is a point list of elastix", remedy));
+        return Err(IoError::malformed(path, "this is an elastix point list", remedy));
     }
     Ok(())
 }
@@ -172,7 +172,7 @@ mod tests {
             ("x;y;z\n1;2;3\n", "separated by semicolons; write it comma-separated"),
             ("x\ty\tz\n1\t2\t3\n", "separated by tabs"),
             ("1 2 3\n4 5 6\n", "separated by spaces"),
-            ("point\n2\n1 2 3\n4 5 6\n", "point list of elastix"),
+            ("point\n2\n1 2 3\n4 5 6\n", "elastix point list"),
             ("a\n1\n", "0 columns named 'x'"),
         ] {
             let error = read(text).unwrap_err().to_string();

@@ -139,8 +139,11 @@ impl<'a> Source<'a> {
         if self.length > limit {
             return Err(IoError::malformed(
                 &self.path,
-                format!("the file has {} bytes, too many for its kind", self.length),
-                "check that it is the file you mean",
+                format!(
+                    "the file has {} bytes, which is too many for a file of this kind",
+                    self.length
+                ),
+                "check that it is the right file",
             ));
         }
         self.to_end(self.raw(0)?)

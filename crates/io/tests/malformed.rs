@@ -98,7 +98,7 @@ fn nifti(changes: &[(usize, &[u8])]) -> Vec<u8> {
 fn claims_beyond_the_file_allocate_nothing() {
     let big = 30_000i16.to_le_bytes();
     let huge = nifti(&[(42, &big), (44, &big), (46, &big)]);
-    assert!(message("a.nii", &huge).contains("108000000000352 bytes are needed"));
+    assert!(message("a.nii", &huge).contains("108000000000352 bytes are expected"));
     let mut packed = voxalign_io::gzip::GzipWriter::new(Vec::new(), 1).unwrap();
     std::io::Write::write_all(&mut packed, &huge).unwrap();
     assert!(message("a.nii.gz", &packed.finish().unwrap()).contains("ends early"));
@@ -164,7 +164,7 @@ fn one_clear_error_each() {
     };
     for (lines, part) in [
         ("", "ElementDataFile"),
-        ("ElementSpacing = 1 0\nElementDataFile = LOCAL", "no distance"),
+        ("ElementSpacing = 1 0\nElementDataFile = LOCAL", "not a valid spacing"),
         ("TransformMatrix = 1 0 0\nElementDataFile = LOCAL", "TransformMatrix"),
         ("TransformMatrix = 0 0 0 0\nElementDataFile = LOCAL", "spacing along axis 0"),
         ("ElementDataFile = LIST", "several files"),

@@ -315,10 +315,7 @@ mod tests {
         let check = check.or(Remedy::Smoother);
         assert!(!check.passed && check.remedy_code == Some(Remedy::Smoother));
         let verdict = Verdict::new(vec![check], Vec::new());
-        assert_eq!(
-            verdict.summary(),
-            "bad: mean error not a number (at most 1 mm allowed)"
-        );
+        assert_eq!(verdict.summary(), "bad: mean error not a number (at most 1 mm allowed)");
         let text = serde_json::to_string(&verdict).unwrap();
         assert!(text.contains("\"value\":null"), "{text}");
         let back: Verdict = serde_json::from_str(&text).unwrap();

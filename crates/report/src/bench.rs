@@ -57,8 +57,9 @@ const BOTTOM: f64 = 12.0;
 pub fn render(report: &BenchReport<'_>) -> String {
     let mut page = frame::head("Benchmark", &report.program, report.host);
     if !report.families.is_empty() {
-        page += "<p class=\"note\">A bar is as long as the part of the copy bandwidth of the device \
-                 that the operator reaches, both measured in the same run; the line is the copy. An \
+        page += "<p class=\"note\">The length of a bar is the fraction of the copy bandwidth of \
+                                  the device that the operator reaches, both measured in the same \
+                                  run; the line is the copy itself. An \
                  operator counts each input read once and each output written once.</p>";
     }
     for family in report.families.iter().filter(|f| !f.bars.is_empty()) {

@@ -10,8 +10,8 @@ const TOLERANCE: f64 = 0.6;
 
 /// What the line is.
 pub(crate) const KEY: &str = "<div class=\"key\"><span class=\"line\" \
-                              style=\"background:#57e389\"></span>the fixed mask: what is inside \
-                              counted</div>";
+                              style=\"background:#57e389\"></span>the fixed mask: only voxels \
+                              inside it counted</div>";
 
 /// The outline of a mask (what is above 0) upon a plane, as SVG.
 pub(crate) fn outline(plane: &Plane, mask: &Volume<f32>) -> String {

@@ -63,7 +63,7 @@ pub(crate) fn begin(record: &RunRecord, head: &Heading<'_>, sections: &[(&str, &
 
 /// The page after its last section.
 pub(crate) fn end() -> String {
-    let mut page = "</main><footer>This file is complete in itself: it loads nothing and sends \
+    let mut page = "</main><footer>This file is self-contained: it loads nothing and sends \
                     nothing.</footer></div><script>"
         .to_owned();
     page += include_str!("script.js");
@@ -120,8 +120,8 @@ pub(crate) fn comparison(planes: &[Plane], what: &Comparison<'_>) -> String {
         choice += "</fieldset>";
     }
     format!(
-        "<noscript><section><p>With scripts allowed, a slider here compares {} in place; all other \
-         figures do without.</p></section></noscript>\
+        "<noscript><section><p>With JavaScript enabled, a slider here compares {} in place; all \
+         other figures work without it.</p></section></noscript>\
          <figure id=\"fig-compare\" hidden><h2>Compare in place</h2>\
          <div class=\"tools\" id=\"compare-tools\">{choice}\
          <fieldset aria-label=\"Manner\"><label><input type=\"radio\" name=\"compare-how\" \

@@ -269,8 +269,8 @@ fn counted(record: &RegressionRecord) -> String {
     format!(
         "<section id=\"counted\"><h2>What counts in each atlas</h2>{}<p class=\"note\">Weights are \
          Gaussian with a standard deviation of {}; subjects of less than a thousandth of the largest \
-         weight are left out. The effective number is that of subjects of equal weight that a mean \
-         would be as good of.</p></section>",
+         weight are left out. The effective number is the number of equally weighted subjects that \
+         would give an equally precise mean.</p></section>",
         table("", &headings, &rows),
         number(record.bandwidth)
     )

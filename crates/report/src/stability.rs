@@ -225,11 +225,11 @@ fn sharpness(record: &StabilityRecord) -> String {
         "Sharpness over the number of subjects",
         &format!("{entropy}{gradient}{key}"),
         "<b>How to read it:</b> means over the cohorts of each size; bars reach one standard deviation \
-         up and down. Where the curve of the atlas becomes level, more subjects do not change it any \
-         more. Entropy is low where there are few intensities: borders that come into line lower it, but \
+         up and down. Where the curve of the atlas levels off, more subjects no longer change it. Entropy \
+         is low where there are few intensities: borders that come into line lower it, but \
          so does blur that makes all of an image one grey. The gradient energy tells these apart: it is \
-         high where borders are sharp. Cohorts that have most of all subjects have most of them in \
-         common: the bars of the largest sizes are short for that alone.",
+         high where borders are sharp. Cohorts of nearly all subjects share most of them: the bars \
+         of the largest sizes are short for that reason alone.",
     )
 }
 

@@ -22,13 +22,13 @@ pub(crate) fn judged(verdict: &Verdict, note: Option<&str>) -> String {
             1 => "The one check passed.".to_owned(),
             n => format!("All {n} checks passed."),
         };
-        ("good", "\u{2713}", "Good", line + " The pictures below show whether the eye agrees.")
+        ("good", "\u{2713}", "Good", line + " Confirm it by eye in the pictures below.")
     } else {
         let line = match (failed, verdict.checks.len()) {
             (0, _) => "The result was not accepted.".to_owned(),
             (n, all) => format!("{n} of {all} checks failed."),
         };
-        ("bad", "\u{2717}", "Bad", line + " Do not use the result before the cause is found.")
+        ("bad", "\u{2717}", "Bad", line + " Do not use the result until the cause is found.")
     };
     let mut out = format!(
         "<section id=\"verdict\" class=\"verdict {class}\"><div class=\"headline\">\
@@ -56,7 +56,7 @@ pub(crate) fn judged(verdict: &Verdict, note: Option<&str>) -> String {
                 ]
             })
             .collect();
-        out += &table("checks", &["Check", "#Found", "Asked for", "Outcome"], &rows);
+        out += &table("checks", &["Check", "#Found", "Required", "Outcome"], &rows);
     }
     let remedies = verdict.remedies();
     if !remedies.is_empty() {
@@ -318,7 +318,7 @@ pub(crate) fn transform(record: &TransformRecord, heading: &str) -> String {
     };
     let change = (record.determinant.abs() - 1.0) * 100.0;
     let volume = if change.abs() < 0.005 {
-        "volumes stay as they are".to_owned()
+        "volumes are unchanged".to_owned()
     } else {
         format!(
             "the moving anatomy is {}\u{a0}% {} by volume",
@@ -362,13 +362,13 @@ pub(crate) fn transform(record: &TransformRecord, heading: &str) -> String {
         rows.push(vec![
             "Reflection".to_owned(),
             "<span class=\"fail\">\u{2717} yes</span>".to_owned(),
-            "left and right are exchanged; this is almost never wanted".to_owned(),
+            "left and right are swapped; this is almost never intended".to_owned(),
         ]);
     }
     let mut out = format!(
         "<section id=\"transform\"><h2>{heading}</h2><p>The transform maps each point of the \
          <strong>{}</strong> to the matching point of the <strong>{}</strong>: seen from the fixed \
-         image, the same anatomy is found in the moving image shifted, turned and scaled as below. \
+         image, the same anatomy is found in the moving image shifted, rotated and scaled as below. \
          Images are resampled in this direction; points and surfaces of the moving image reach the \
          fixed space by the inverse.</p>",
         escape(&record.from),
@@ -377,7 +377,8 @@ pub(crate) fn transform(record: &TransformRecord, heading: &str) -> String {
     out += &table("parts", &["Part", "In all", "In detail"], &rows);
     let _ = write!(
         out,
-        "<p class=\"note\">Parts are about the centre ({}, {}, {})\u{a0}mm; shears act first, then \
+        "<p class=\"note\">Rotations, scales and shears are about the centre ({}, {}, {})\u{a0}mm; \
+         shears act first, then \
          scales, then rotations, then the translation.</p>\
          <details open><summary>Matrix, fixed world to moving world, RAS+ mm</summary>\
          <div class=\"code\"><button type=\"button\" class=\"copy\" hidden>Copy</button>\

@@ -42,8 +42,8 @@ impl Choice for Product {
             Product::Warp => "displacements on the fixed grid",
             Product::InverseWarp => "their inverse",
             Product::Affine => "the affine transform, for ITK and for FSL",
-            Product::Composite => "all as one field on the fixed grid",
-            Product::InverseComposite => "the way back as one field on the moving grid",
+            Product::Composite => "warp and affine as one field on the fixed grid",
+            Product::InverseComposite => "its inverse as one field on the moving grid",
             Product::Warped => "the moving image on the fixed grid",
             Product::Jacobian => "the warp's change of volume",
         }
@@ -86,7 +86,7 @@ impl Products {
             Product::named(&name).filter(|p| known.contains(p)).ok_or_else(|| {
                 let names: Vec<_> = known.iter().map(|p| p.name()).collect();
                 let names = names.join(", ");
-                format!("'{}' is no output; choose from {names}, or all", word.trim())
+                format!("'{}' is not an output; choose from {names}, or all", word.trim())
             })
         };
         text.split(',').map(product).collect::<Result<_, _>>().map(Self)
@@ -115,7 +115,7 @@ mod tests {
         assert!(some.contains(Product::InverseWarp) && !some.contains(Product::Warp));
         assert_eq!(of_affine("affine"), Ok(Products(vec![Product::Affine])));
         let said = of_affine("warp").unwrap_err();
-        assert_eq!(said, "'warp' is no output; choose from affine, warped, or all");
+        assert_eq!(said, "'warp' is not an output; choose from affine, warped, or all");
         assert_eq!(of_deform(" all"), Ok(Products(Product::ALL.to_vec())));
         assert_eq!(of_affine("all"), Ok(Products(OF_AFFINE.to_vec())));
         assert_eq!(Products::usual(), of_deform("warp,inverse_warp,affine,warped").unwrap());

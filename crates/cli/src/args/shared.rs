@@ -21,7 +21,7 @@ use voxalign_register::metric::CostSums;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct RunArgs {
-    /// Where to compute [default: VOXALIGN_DEVICE, else auto]
+    /// Device to compute on [default: VOXALIGN_DEVICE, else auto]
     ///
     /// `cpu`, `cuda` (the first GPU that can be used), `cuda:N`, or `auto`: for affine, deform,
     /// atlas and demo `cuda` where there is a usable GPU, else `cpu`; for apply, stack and bench always `cpu`,
@@ -29,8 +29,8 @@ pub(crate) struct RunArgs {
     /// sets the default; `voxalign devices` lists what there is.
     #[arg(long, value_name = "auto|cpu|cuda|cuda:N")]
     pub(crate) device: Option<DeviceChoice>,
-    /// Threads to use; the result does not depend on it. With a GPU they do the work beside it
-    /// [default: all]
+    /// Threads to use; the result does not depend on it. With a GPU, they do the work that remains
+    /// on the CPU [default: all]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
     /// Print errors only
@@ -66,8 +66,8 @@ pub(crate) struct OutputArgs {
     /// Interpolation of warped.nii.gz [default: linear]
     #[arg(long, value_enum)]
     interpolation: Option<Interpolation>,
-    /// Value of warped.nii.gz outside the moving image, or `nan` [default: 0; of images with a
-    /// background below 0, such as CT, the smallest value]
+    /// Value of warped.nii.gz outside the moving image, or `nan` [default: 0; for images with a
+    /// background below 0, such as CT, their smallest value]
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     outside: Option<Outside>,
     /// Write report.html (the default)
@@ -197,35 +197,35 @@ pub(crate) struct MethodArgs {
     /// rigid, 4 with one scale, 6 affine [default: 12, and 6 for 2D images]
     #[arg(long, value_name = "N")]
     pub(crate) dof: Option<usize>,
-    /// Similarity of the images [default: cr]
+    /// Similarity measure [default: cr]
     #[arg(long, value_parser = choice::<Cost>())]
     pub(crate) cost: Option<Cost>,
-    /// Histogram bins at the finest level, for cr, mi and nmi [default: that of the cost]
+    /// Histogram bins at the finest level, for cr, mi and nmi [default: depends on the cost]
     #[arg(long, value_name = "N")]
     pub(crate) bins: Option<usize>,
-    /// Start: `header` takes the headers as they are, `centre` lets the middles of the images
-    /// meet, `moments` their centres of mass, `identity` ignores the headers (first voxel on first
-    /// voxel, axis on axis), FILE is a transform file from fixed to moving [default: moments]
+    /// Start: `header` uses the headers as they are, `centre` aligns the image centres, `moments`
+    /// aligns the centres of mass, `identity` ignores the headers (first voxel on first voxel, axis
+    /// on axis), FILE is a transform file, fixed to moving [default: moments]
     #[arg(long, value_name = "header|centre|moments|identity|FILE")]
     pub(crate) init: Option<InitChoice>,
-    /// `full` looks at all rotations in the range of --search-angles, `local` refines the start,
-    /// `none` scores the start [default: full]
+    /// `full` tries all rotations in the range of --search-angles, `local` refines the start,
+    /// `none` only scores the start [default: full]
     #[arg(long, value_parser = choice::<Search>())]
     pub(crate) search: Option<Search>,
-    /// Rotations about x, y and z that a full search looks at, degrees: one number A for -A:A
-    /// about every axis, or three, each a number A or a range MIN:MAX, such as `30,30,-180:180`
-    /// [default: 180]
+    /// Rotations about x, y and z that a full search tries, degrees: one number A for -A:A about
+    /// every axis, or three, each a number A or a range MIN:MAX, such as `30,30,-180:180` [default:
+    /// 180]
     #[arg(long, value_name = "DEGREES", allow_hyphen_values = true)]
     pub(crate) search_angles: Option<Angles>,
     /// Steps of the coarse and of the fine rotation search, degrees [default: 60,18]
     #[arg(long, value_name = "COARSE,FINE")]
     pub(crate) search_steps: Option<Steps>,
-    /// Sample spacing of every level, coarse to fine, mm [default: 8,4,2,1, adapted to images
-    /// much smaller or larger than a head]
+    /// Sample spacing of each resolution level, coarse to fine, mm [default: 8,4,2,1, adapted to
+    /// images much smaller or larger than a head]
     #[arg(long, value_name = "MM,MM,...")]
     pub(crate) levels: Option<Levels>,
-    /// Width of the border of the overlap over which voxels count less, mm; 0 for none
-    /// [default: 2]
+    /// Width of the border of the overlap within which voxels count less, mm; 0 for none [default:
+    /// 2]
     #[arg(long, value_name = "MM", value_parser = not_negative, allow_hyphen_values = true)]
     pub(crate) apodise: Option<f64>,
     /// How the sums of cr, ncc and ssd are made: conflict_free, direct, and on a GPU also
@@ -245,7 +245,7 @@ impl MethodArgs {
         let known: &[usize] = if flat { &[3, 4, 6] } else { &[6, 7, 9, 12] };
         if !known.contains(&dof) {
             let (kind, list) = if flat { ("2D", "3, 4 or 6") } else { ("3D", "6, 7, 9 or 12") };
-            return Err(Failure::input(format!("--dof {dof}: {kind} images take {list}")));
+            return Err(Failure::input(format!("--dof is {dof}; for {kind} images give {list}")));
         }
         self.check()?;
         let range = SearchRange::default();
@@ -283,7 +283,8 @@ impl MethodArgs {
         }
         if search == Search::None && self.dof.is_some() {
             return Err(Failure::input(
-                "--dof is for --search full or local; with none the start is scored as it is",
+                "--dof is for --search full or local; with --search none the start is scored as it \
+                 is",
             ));
         }
         if cost.sums() == CostSums::Moments && self.bins.is_some() {

@@ -12,13 +12,13 @@ use voxalign_register::linear::Init;
 /// How values between voxels are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Interpolation {
-    /// The value of the nearest voxel
+    /// Value of the nearest voxel
     Nearest,
-    /// Between the eight neighbours
+    /// Linear between the eight neighbours
     Linear,
     /// Cubic B-spline: sharper, may overshoot
     Cubic,
-    /// For label maps: the label with the largest share of the eight neighbours
+    /// For label maps: the label with the largest weight among the eight neighbours
     Label,
 }
 
@@ -58,7 +58,7 @@ impl FromStr for InitChoice {
             "" => return Err("use header, centre, moments, identity or a transform file".into()),
             _ if !Path::new(text).exists() => {
                 return Err(
-                    "neither header, centre, moments or identity, nor a file that is there".into(),
+                    "neither header, centre, moments or identity, nor an existing file".into()
                 );
             }
             _ => InitChoice::File(text.into()),
@@ -108,7 +108,10 @@ impl FromStr for Angles {
         match ranges[..] {
             [all] => Ok(Angles([all; 3])),
             [x, y, z] => Ok(Angles([x, y, z])),
-            _ => Err(format!("{} angles; give one for all axes, or three (x,y,z)", ranges.len())),
+            _ => Err(format!(
+                "{} angles are given; give one for all axes, or three (x,y,z)",
+                ranges.len()
+            )),
         }
     }
 }
@@ -123,7 +126,7 @@ fn angle_range(text: &str) -> Result<[f64; 2], String> {
     };
     if range[0] > range[1] || range.iter().any(|a| a.abs() > 180.0) {
         return Err(format!(
-            "'{text}' is no range of angles: use A from 0 to 180, or MIN:MAX from -180 to 180"
+            "'{text}' is not a range of angles: use A from 0 to 180, or MIN:MAX from -180 to 180"
         ));
     }
     Ok(range)
@@ -150,8 +153,8 @@ impl FromStr for Steps {
                 Ok(Steps([coarse, fine]))
             }
             [_, _] => {
-                Err("the fine step must be at least 5 degrees and the coarse one between it \
-                           and 180"
+                Err("the fine step must be at least 5 degrees, and the coarse step between that \
+                     and 180 degrees"
                     .into())
             }
             _ => Err("give two steps in degrees, coarse and fine, such as 60,18".into()),
@@ -176,7 +179,7 @@ impl FromStr for Levels {
     fn from_str(text: &str) -> Result<Self, String> {
         let levels = text.split(',').map(positive).collect::<Result<Vec<_>, _>>()?;
         if levels.windows(2).any(|w| w[1] >= w[0]) {
-            return Err("levels go from coarse to fine, such as 8,4,2,1".into());
+            return Err("give levels from coarse to fine, such as 8,4,2,1".into());
         }
         Ok(Levels(levels))
     }
@@ -221,7 +224,7 @@ impl FromStr for TransformArg {
             (text, false)
         };
         if path.is_empty() {
-            return Err("the file's name is missing".into());
+            return Err("the file name is missing".into());
         }
         Ok(Self { path: path.into(), inverse })
     }

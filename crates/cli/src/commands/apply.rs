@@ -31,9 +31,9 @@ Examples:
 
 Several -t are composed first, so that the image is interpolated once. A fixed point goes through
 the first -t, then the next: the order of ANTs' command line (`-t warp -t affine`).
-Points that belong to the moving image are carried to the fixed one, by the inverse; with
-`--points-from fixed` they go the other way, as in antsApplyTransformsToPoints.
-An older file of the output's name is replaced.
+Points that belong to the moving image are mapped to the fixed one, by the inverse; with
+`--points-from fixed` they are mapped the other way, as in antsApplyTransformsToPoints.
+An existing output file is replaced.
 
 Exit codes: 0 done, 1 done but nothing of the image lies on the grid of the reference, 2 bad input or
 options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.")]
@@ -41,25 +41,25 @@ pub(crate) struct ApplyArgs {
     /// An image, a label map (with --interpolation label or nearest) or a list of points (.csv)
     #[arg(short, long, value_name = "FILE")]
     input: PathBuf,
-    /// The image on whose grid the result lies; not for points
+    /// The image that defines the grid of the result; not for points
     #[arg(short, long, value_name = "IMAGE")]
     reference: Option<PathBuf>,
     /// A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes
     /// through the first -t, then the next. Without any, an image is resampled as the headers say
     #[arg(short, long = "transform", value_name = "FILE")]
     transforms: Vec<TransformArg>,
-    /// A displacement field that is the inverse of the chain's, such as ANTs'
-    /// 1InverseWarp.nii.gz: taken where that inverse is needed, instead of computing it
+    /// The inverse of the displacement field in the chain, such as ANTs' 1InverseWarp.nii.gz: used
+    /// where that inverse is needed, instead of computing it
     #[arg(long, value_name = "FILE")]
     inverse_warp: Option<PathBuf>,
     /// The result
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// How values between voxels are found [default: linear]
+    /// How values between voxels are interpolated [default: linear]
     #[arg(long, value_enum)]
     interpolation: Option<Interpolation>,
-    /// Value outside the moving image, or `nan` [default: 0; of images with a background below 0,
-    /// such as CT, the smallest value]
+    /// Value outside the moving image, or `nan` [default: 0; for images with a background below 0,
+    /// such as CT, their smallest value]
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     outside: Option<Outside>,
     /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; not for label
@@ -69,7 +69,7 @@ pub(crate) struct ApplyArgs {
     /// The image that the points belong to [default: moving]
     #[arg(long, value_enum)]
     points_from: Option<Side>,
-    /// The world that the coordinates of points are in, read and written [default: ras]
+    /// World coordinates of the points, both read and written [default: ras]
     #[arg(long, value_enum)]
     point_convention: Option<PointConventionName>,
     #[command(flatten)]
@@ -81,9 +81,9 @@ pub(crate) struct ApplyArgs {
 /// One of the two images of a transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Side {
-    /// Points of the fixed image are carried to the moving one
+    /// Points of the fixed image are mapped to the moving one
     Fixed,
-    /// Points of the moving image are carried to the fixed one
+    /// Points of the moving image are mapped to the fixed one
     Moving,
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Outcome, Failure> {
     if from == Kind::Transform && to == Kind::Points {
         return Err(Failure::input(format!(
             "'{}' has the name of a transform; points are read from CSV files (.csv) whose header line \
-             is x,y,z, with coordinates in mm: bring the list into that form first",
+             is x,y,z, with coordinates in mm: convert the list to that form first",
             args.input.display()
         )));
     }
@@ -156,8 +156,8 @@ fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
     if off > 0 {
         let largest = carried.iter().fold(0.0, |a: f64, (_, off)| a.max(*off));
         output::warning(&format!(
-            "the displacement field folds: {off} points have no exact place, off by up to \
-             {largest:.3} mm"
+            "the displacement field folds: {off} points cannot be mapped exactly and are off by up \
+             to {largest:.3} mm"
         ));
     }
     let mut carried = carried.iter();
@@ -175,7 +175,7 @@ fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
             Side::Fixed => "from the fixed to the moving image",
             Side::Moving => "from the moving to the fixed image (by the inverse)",
         };
-        output::line(&format!("{} points carried {way}", set.len()));
+        output::line(&format!("{} points mapped {way}", set.len()));
     }
     Ok(Outcome::Good)
 }
@@ -188,7 +188,7 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
     refuse(&unused, "is for points, but the input is an image")?;
     let Some(reference) = &args.reference else {
         return Err(Failure::input(
-            "-r REFERENCE is missing: the image on whose grid the result lies",
+            "-r REFERENCE is missing: the image that defines the grid of the result",
         ));
     };
     let reference = image::read_info(reference).map_err(|e| Failure::from(e).at("--reference"))?;
@@ -240,8 +240,8 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
             && looks_like_labels(moving.data(), moving.dims()[0])
         {
             output::warning(&format!(
-                "'{}' looks like a label map, and its labels are mixed into fractions; \
-                 --interpolation label keeps them",
+                "'{}' looks like a label map, and its labels are interpolated to values in \
+                 between; use --interpolation label to keep them",
                 args.input.display()
             ));
         }
@@ -315,8 +315,8 @@ fn data_type(
         return Ok(if unscaled && exact { info.data_type } else { DataType::F32 });
     }
     Err(Failure::input(format!(
-        "'{}' holds {} values, which may not fit 32-bit floats exactly; if it is a label map use \
-         --interpolation label, else say --data-type f32",
+        "'{}' holds {} values, which may not fit 32-bit floats exactly; if it is a label map, use \
+         --interpolation label, otherwise --data-type f32",
         args.input.display(),
         info.data_type
     )))
@@ -335,7 +335,7 @@ fn label_outside(outside: Option<Outside>) -> Result<i32, Failure> {
     if value.fract() == 0.0 && value.abs() <= 16_777_216.0 {
         return Ok(value as i32);
     }
-    Err(Failure::input(format!("--outside {value}: a label is a whole number")))
+    Err(Failure::input(format!("--outside is {value}; give a whole number, as it is a label")))
 }
 
 /// Options that would be ignored are errors.

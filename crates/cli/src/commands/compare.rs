@@ -38,14 +38,14 @@ Images: root mean square of the difference, normalised cross correlation, mutual
 nats and normalised mutual information, over the voxels where both are finite. Label maps: Dice
 and change of volume for every label, and the mean Dice without background. Points: distances in
 mm; point i of one list belongs to point i of the other. Transforms: distances in mm between where
-they carry the voxels of the mask, else of --fixed-geometry, else of the first displacement field;
+they map the voxels of the mask, else of --fixed-geometry, else of the first displacement field;
 `compose` joins a chain first."
 )]
 pub(crate) struct CompareArgs {
     /// The fixed image or label map
     #[arg(value_name = "FIXED", requires = "warped", required_unless_present_any = ["points", "transforms"])]
     fixed: Option<PathBuf>,
-    /// The other, on the same grid
+    /// The other image or label map, on the same grid
     #[arg(value_name = "WARPED")]
     warped: Option<PathBuf>,
     /// FIXED and WARPED are label maps
@@ -54,7 +54,7 @@ pub(crate) struct CompareArgs {
     /// Compare only where this image is above 0
     #[arg(long, value_name = "IMAGE", conflicts_with = "points")]
     mask: Option<PathBuf>,
-    /// Bins of each axis of the joint histogram
+    /// Number of bins along each axis of the joint histogram
     #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "labels",
         value_parser = clap::value_parser!(u16).range(2..=4096))]
     bins: u16,
@@ -72,7 +72,7 @@ pub(crate) struct CompareArgs {
     /// Two lists of corresponding points, CSV with world coordinates in mm
     #[arg(long, num_args = 2, value_names = ["A.csv", "B.csv"])]
     points: Option<Vec<PathBuf>>,
-    /// The world that the coordinates are in
+    /// World coordinates of the points
     #[arg(long, value_enum, default_value_t, requires = "points")]
     point_convention: PointConventionName,
     /// Two transforms, each FILE or inverse:FILE
@@ -194,7 +194,7 @@ fn transforms(
     let Some(grid) = grid.or_else(|| own_grid(&a).cloned()).or_else(|| own_grid(&b).cloned())
     else {
         return Err(Failure::input(
-            "it is not said where to compare the transforms; give --mask or --fixed-geometry",
+            "there is no grid on which to compare the transforms; give --mask or --fixed-geometry",
         ));
     };
     Ok(compare_transforms(&a, &b, &grid, mask.as_ref())?)

@@ -22,15 +22,15 @@ Examples:
 
 A fixed point goes through the first -t, then the next: the order of ANTs' command line. Affine
 transforms become one matrix; with a displacement field among them the result is a field on the
-grid of --fixed-geometry, else on that of the first field, which should cover all that is to be carried: outside of its grid a field
-moves nothing. An older file of the output's name is replaced.")]
+grid of --fixed-geometry, else on that of the first field, which should cover everything that is to
+be transformed: outside its grid, a field has no displacement. An existing output file is replaced.")]
 pub(crate) struct ComposeArgs {
     /// A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes
     /// through the first -t, then the next
     #[arg(short, long = "transform", value_name = "FILE", required = true)]
     transforms: Vec<TransformArg>,
-    /// File for the result; its name says the format: .tfm or .txt (ITK text), .mat (ITK/ANTs),
-    /// .fsl or .fsl.mat (FSL), .nii.gz (displacement field)
+    /// File for the result; its extension sets the format: .tfm or .txt (ITK text), .mat
+    /// (ITK/ANTs), .fsl or .fsl.mat (FSL), .nii.gz (displacement field)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -52,8 +52,8 @@ pub(crate) fn run(args: &ComposeArgs) -> Result<Outcome, Failure> {
         grids.fixed = own_grid(&whole).cloned();
         if let (Some(grid), true) = (&grids.fixed, args.host.talk() > Talk::Quiet) {
             output::note(&format!(
-                "the result is on the grid of the first displacement field, {grid}; \
-                 --fixed-geometry gives another"
+                "the result is on the grid of the first displacement field, {grid}; use \
+                 --fixed-geometry for another grid"
             ));
         }
     }

@@ -22,9 +22,10 @@ Examples:
   voxalign convert affine.tfm field.nii.gz --fixed-geometry ref.nii.gz
   voxalign convert ras.csv lps.csv --to-convention lps
 
-The names say the formats. Images: .nii, .nii.gz, .hdr/.img, .mha, .mhd, .nrrd, .nhdr. Transforms:
+The extensions set the formats. Images: .nii, .nii.gz, .hdr/.img, .mha, .mhd, .nrrd, .nhdr. Transforms:
 .tfm and .txt (ITK text), .mat (ITK/ANTs; FSL's is recognised when read), .fsl and .fsl.mat (FSL),
-.nii and .nii.gz (displacement field). An older file of the output's name is replaced.")]
+.nii and .nii.gz (displacement field). An existing output file is
+replaced.")]
 pub(crate) struct ConvertArgs {
     /// The file to convert
     #[arg(value_name = "IN")]
@@ -32,17 +33,18 @@ pub(crate) struct ConvertArgs {
     /// The file to write
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; integer types
-    /// get rounded and clamped values [default: as the input, f32 where it is scaled]
+    /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; values are
+    /// rounded and clamped for integer types [default: that of the input, or f32 where it is
+    /// scaled]
     #[arg(long, value_name = "TYPE")]
     data_type: Option<DataType>,
     /// Value for voxels that are NaN or infinite
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     replace_nan: Option<f32>,
-    /// The world that the coordinates of the points read are in [default: ras]
+    /// World coordinates of the points that are read [default: ras]
     #[arg(long, value_enum)]
     from_convention: Option<PointConventionName>,
-    /// The world that the coordinates of the points written are in [default: ras]
+    /// World coordinates of the points that are written [default: ras]
     #[arg(long, value_enum)]
     to_convention: Option<PointConventionName>,
     #[command(flatten)]
@@ -73,8 +75,8 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Outcome, Failure> {
 
 fn mismatch(args: &ConvertArgs) -> Failure {
     Failure::input(format!(
-        "'{}' cannot become '{}': an image becomes an image, a transform a transform, points \
-         points",
+        "'{}' cannot be converted to '{}': images convert to images, transforms to transforms and \
+         points to points",
         args.input.display(),
         args.output.display()
     ))
@@ -154,7 +156,7 @@ fn convert_image(args: &ConvertArgs, info: &ImageInfo) -> Result<Outcome, Failur
     }
     if args.data_type.is_none() && data_type != info.data_type {
         output::warning(&format!(
-            "the values are stored as {data_type}, in the file they were {}{}",
+            "the values are stored as {data_type}; in the input they were {}{}",
             info.data_type,
             if unscaled { "" } else { " with a scale" }
         ));

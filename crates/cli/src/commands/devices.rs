@@ -176,7 +176,11 @@ fn meet(world: &Communicator, devices: &Devices) -> Result<ProcessFacts, Failure
     let checked = if exact_sums {
         Ok(())
     } else {
-        Err(Failure::Ranks("a sum over all processes is wrong; MPI cannot be relied on".into()))
+        Err(Failure::Ranks(
+            "a sum over all processes is wrong, so MPI does not work correctly \
+                            here"
+                .into(),
+        ))
     };
     world.agree(checked)?;
     Ok(ProcessFacts { problem: None, ranks, exact_sums })
@@ -306,11 +310,17 @@ fn print(devices: &Devices) {
         table.row(["  driver", &format!("{release}CUDA {served}")]);
         let nvrtc = cuda.nvrtc.clone().unwrap_or_else(unknown);
         table.row(["  compiler of kernels", &format!("NVRTC {nvrtc}")]);
-        let none = || "none; every run compiles them".to_owned();
+        let none = || "none; they are compiled at every run".to_owned();
         let cache = cuda.kernel_cache.as_ref().map_or_else(none, |p| p.display().to_string());
         table.row(["  compiled kernels", &cache]);
         if let Some(problem) = &cuda.kernel_cache_problem {
-            table.row(["", &format!("not kept there, every run compiles them: {problem}")]);
+            table.row([
+                "",
+                &format!(
+                    "cannot be kept there and are compiled at every run: \
+                                     {problem}"
+                ),
+            ]);
         }
         output::line("CUDA");
         table.print_left();

@@ -31,7 +31,7 @@ pub(crate) struct InfoArgs {
     /// Read the header only, not the voxels
     #[arg(long)]
     header_only: bool,
-    /// The world that the coordinates of points are in
+    /// World coordinates of the points
     #[arg(long, value_enum, default_value_t)]
     point_convention: PointConventionName,
     #[command(flatten)]

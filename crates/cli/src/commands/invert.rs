@@ -21,16 +21,16 @@ Examples:
       --moving-geometry moving.nii.gz
 
 The inverse maps points of the moving image to points of the fixed one. A displacement field is
-inverted on its own grid, by Newton's method at every voxel; how exact that is is printed: the
-residual at the voxels, and the distance there and back, which is larger as both fields are
-interpolated. A field that folds has no inverse there: with more than one voxel in a thousand that
-does not come back to within a voxel the exit code is 1. An older file of the output's name is replaced.")]
+inverted on its own grid, by Newton's method at every voxel. Its accuracy is printed: the residual
+at the voxels, and the distance after going there and back, which is larger as both fields are
+interpolated. A field has no inverse where it folds: if more than one voxel in a thousand does not
+come back to within a voxel, the exit code is 1. An existing output file is replaced.")]
 pub(crate) struct InvertArgs {
     /// The transform
     #[arg(short, long, value_name = "FILE")]
     transform: PathBuf,
-    /// File for the inverse; its name says the format: .tfm or .txt (ITK text), .mat (ITK/ANTs),
-    /// .fsl or .fsl.mat (FSL), .nii.gz (displacement field)
+    /// File for the inverse; its extension sets the format: .tfm or .txt (ITK text), .mat
+    /// (ITK/ANTs), .fsl or .fsl.mat (FSL), .nii.gz (displacement field)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &InvertArgs) -> Result<Outcome, Failure> {
     if talk > Talk::Quiet {
         for field in &exactness {
             report("residual at the voxels of the inverse", &field.at_voxels);
-            report("distance of the field's voxels there and back", &field.round_trip);
+            report("distance of the field's voxels after going there and back", &field.round_trip);
         }
     }
     Ok(if exactness.iter().any(Exactness::is_bad) { Outcome::Bad } else { Outcome::Good })

@@ -47,29 +47,29 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Register two images by a rigid, similarity or affine transform
     Affine(Box<affine::AffineArgs>),
-    /// Register two images by a deformation that can be undone, after an affine transform
+    /// Register two images by a diffeomorphic (invertible) deformation, after an affine transform
     Deform(Box<deform::DeformArgs>),
-    /// Build the unbiased mean of many images, with the deformation of each to it
+    /// Build an unbiased atlas of many images, with the deformation of each to it
     Atlas(Box<atlas::AtlasArgs>),
     /// Register a real pair of brains that comes with the program
     Demo(demo::DemoArgs),
-    /// Carry an image, a label map or points through transforms
+    /// Apply transforms to an image, a label map or points
     Apply(apply::ApplyArgs),
     /// Write the inverse of a transform
     Invert(invert::InvertArgs),
-    /// Write several transforms as one
+    /// Combine several transforms into one
     Compose(compose::ComposeArgs),
     /// Score how well two images, label maps or point lists agree
     Compare(compare::CompareArgs),
-    /// Mean, extremes, variance and more of many images, or the same done to each of them
+    /// Compute the mean, extremes, variance or product of many images, or normalise or smooth each
     Stack(Box<stack::StackArgs>),
-    /// Show what a file holds and what is odd about it
+    /// Show the contents of a file, and anything unusual about it
     Info(info::InfoArgs),
     /// Convert an image, a label map, a transform or a point list to another format
     Convert(convert::ConvertArgs),
-    /// Measure the operators and the affine job on this machine
+    /// Measure the speed of the operators and of affine registration on this machine
     Bench(Box<bench::BenchArgs>),
-    /// List the processors that can compute: the CPU and GPUs
+    /// List the devices that can be used: the CPU and GPUs
     Devices(devices::DevicesArgs),
 }
 

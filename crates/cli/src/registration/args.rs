@@ -8,16 +8,16 @@ use std::path::PathBuf;
 /// The two images, where the results go, and a file with options.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PairArgs {
-    /// The image that stays
+    /// The fixed (reference) image
     #[arg(value_name = "FIXED")]
     pub(crate) fixed: Option<PathBuf>,
-    /// The image that is moved onto it
+    /// The moving image, which is registered to it
     #[arg(value_name = "MOVING")]
     pub(crate) moving: Option<PathBuf>,
-    /// Folder for the results; made where it is not there
+    /// Folder for the results; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// TOML file with options; those of the command line win
+    /// TOML file with options; those on the command line take precedence
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -26,13 +26,14 @@ pub(crate) struct PairArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Masks and labels")]
 pub(crate) struct PairMaskArgs {
-    /// Voxels of the fixed image that count (above 0), on its grid
+    /// Mask of the fixed image, on its grid: only voxels above 0 count
     #[arg(long, value_name = "IMAGE")]
     fixed_mask: Option<PathBuf>,
-    /// Voxels of the moving image that count (above 0), on its grid: a lesion is left out so
+    /// Mask of the moving image, on its grid: only voxels above 0 count, so that a lesion can be left out
     #[arg(long, value_name = "IMAGE")]
     moving_mask: Option<PathBuf>,
-    /// Label map of the fixed image, to report the overlap before and after; not used to register
+    /// Label map of the fixed image, to report the overlap before and after; not used for the
+    /// registration
     #[arg(long, value_name = "LABELS", display_order = 1000)]
     fixed_labels: Option<PathBuf>,
     /// Label map of the moving image, to report the overlap before and after

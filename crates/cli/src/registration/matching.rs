@@ -28,14 +28,14 @@ impl FromStr for Schedule {
         let scales = text.split(',').map(|part| {
             scale(part).ok_or_else(|| {
                 format!(
-                    "'{part}' is no scale: give FACTORxITERATIONS with a factor from 1 to 64 and \
-                     at least 1 iteration, such as 4x100,2x100,1x50"
+                    "'{part}' is not a scale: give FACTORxITERATIONS with a factor from 1 to 64 \
+                     and at least 1 iteration, such as 4x100,2x100,1x50"
                 )
             })
         });
         let scales = scales.collect::<Result<Vec<_>, _>>()?;
         if scales.windows(2).any(|w| w[1].factor > w[0].factor) {
-            return Err("scales go from coarse to fine, such as 4x100,2x100,1x50".into());
+            return Err("give scales from coarse to fine, such as 4x100,2x100,1x50".into());
         }
         Ok(Self(scales))
     }
@@ -44,24 +44,24 @@ impl FromStr for Schedule {
 /// How one image is deformed to another.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct MatchingArgs {
-    /// How images are deformed [default: greedy]
+    /// Deformation model [default: greedy]
     #[arg(long, value_parser = choice::<DeformModel>(), help_heading = "Method")]
     model: Option<DeformModel>,
-    /// How images are compared [default: lncc]
+    /// Similarity measure [default: lncc]
     #[arg(long, value_parser = choice::<DeformSimilarity>(), help_heading = "Method")]
     similarity: Option<DeformSimilarity>,
-    /// Radius of the windows of lncc, voxels of the scale [default: 2]
+    /// Radius of the windows of lncc, voxels at the current scale [default: 2]
     #[arg(long, value_name = "VOX", help_heading = "Method")]
     radius: Option<usize>,
     /// Histogram bins of mi and nmi [default: 64]
     #[arg(long, value_name = "N", help_heading = "Method")]
     bins: Option<usize>,
 
-    /// What makes velocities of forces: the elastic operator `-alpha Laplacian - beta grad div +
-    /// gamma`, inverted, or a Gaussian [default: gaussian, and fft for lddmm]
+    /// How forces are smoothed into velocities: by inverting the elastic operator `-alpha Laplacian
+    /// - beta grad div + gamma`, or by a Gaussian [default: gaussian, and fft for lddmm]
     #[arg(long, value_parser = choice::<SolverKind>(), help_heading = "Smoothness")]
     solver: Option<SolverKind>,
-    /// Standard deviation of the Gaussian, voxels of the scale [default: 1.732]
+    /// Standard deviation of the Gaussian, voxels at the current scale [default: 1.732]
     #[arg(long, value_name = "VOX", allow_negative_numbers = true, help_heading = "Smoothness")]
     sigma: Option<f64>,
     /// Weight of the Laplacian [default: 0.01]
@@ -73,43 +73,45 @@ pub(crate) struct MatchingArgs {
     /// Weight of the velocity itself [default: 0.001]
     #[arg(long, value_name = "C", allow_negative_numbers = true, help_heading = "Smoothness")]
     gamma: Option<f64>,
-    /// What the operator has beyond the border of the grid [default: periodic with fft, else zero]
+    /// Boundary condition of the operator [default: periodic with fft, else zero]
     #[arg(long, value_parser = choice::<Boundary>(), help_heading = "Smoothness")]
     boundary: Option<Boundary>,
-    /// Most iterations of sor, cg and hybrid for a velocity [default: 200, and 2 (cg: 4) for those of
-    /// hybrid that start from the last solution]
+    /// Maximum number of iterations of sor, cg and hybrid per velocity [default: 200; 2 (cg: 4) for
+    /// those of hybrid that start from the last solution]
     #[arg(long, value_name = "N", help_heading = "Smoothness")]
     solver_iterations: Option<usize>,
     /// Relative residual at which sor and cg stop [default: 0.001]
     #[arg(long, value_name = "R", allow_negative_numbers = true, help_heading = "Smoothness")]
     solver_tolerance: Option<f64>,
-    /// Standard deviation of the Gaussian over the whole displacement after each iteration, voxels
-    /// of the scale; 0 for none; greedy and symmetric [default: 0.7]
+    /// Standard deviation of the Gaussian that smooths the total displacement after each iteration,
+    /// voxels at the current scale; 0 for none; for greedy and symmetric [default: 0.7]
     #[arg(long, value_name = "VOX", allow_negative_numbers = true, help_heading = "Smoothness")]
     total_sigma: Option<f64>,
-    /// Time steps of the velocity, lddmm [default: 10]
+    /// Number of time steps of the velocity; for lddmm [default: 10]
     #[arg(long, value_name = "N", help_heading = "Smoothness")]
     time_steps: Option<usize>,
-    /// The similarity counts 1 / sigma^2 against the length of the path, lddmm [default: 0.1]
+    /// The similarity has the weight 1 / sigma^2 relative to the length of the path; for lddmm
+    /// [default: 0.1]
     #[arg(long, value_name = "SIGMA", allow_negative_numbers = true, help_heading = "Smoothness")]
     lddmm_sigma: Option<f64>,
 
-    /// Scales and their most iterations, coarse to fine: `2x100` is at most 100 iterations with
-    /// voxels twice as long [default: 4x100,2x100,1x50; for an atlas 4x50,2x50,1x25]
+    /// Scales and their maximum numbers of iterations, coarse to fine: `2x100` is at most 100
+    /// iterations with voxels twice as long [default: 4x100,2x100,1x50; for an atlas
+    /// 4x50,2x50,1x25]
     #[arg(long, value_name = "FxN,...", help_heading = "Schedule")]
     schedule: Option<Schedule>,
-    /// The largest displacement of an iteration, voxels of the scale; with lddmm, of the first one
-    /// of a scale [default: 0.5]
+    /// Largest displacement of an iteration, voxels at the current scale; with lddmm, of the first
+    /// iteration at a scale [default: 0.5]
     #[arg(long, value_name = "VOX", allow_negative_numbers = true, help_heading = "Schedule")]
     step: Option<f64>,
-    /// How steps are limited; greedy and symmetric [default: largest]
+    /// How the step is controlled; for greedy and symmetric [default: largest]
     #[arg(long, value_parser = choice::<StepRule>(), help_heading = "Schedule")]
     step_rule: Option<StepRule>,
-    /// A scale ends once the energy falls over a window by less than this part of its fall so far
-    /// on this scale; 0 for never [default: 0.01; for an atlas 0]
+    /// A scale ends once the energy has decreased over a window of iterations by less than this
+    /// fraction of its decrease at this scale so far; 0 for never [default: 0.01; for an atlas 0]
     #[arg(long, value_name = "PART", allow_negative_numbers = true, help_heading = "Schedule")]
     convergence: Option<f64>,
-    /// Iterations of that window [default: 10]
+    /// Number of iterations in that window [default: 10]
     #[arg(long, value_name = "N", help_heading = "Schedule")]
     convergence_window: Option<usize>,
 }

@@ -44,7 +44,7 @@ impl PairPaths {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.fixed_labels.is_some() != self.moving_labels.is_some() {
             return Err(Failure::input(
-                "--fixed-labels and --moving-labels belong together; give both or neither",
+                "--fixed-labels and --moving-labels go together; give both or neither",
             ));
         }
         if self.label_names.is_some() && self.fixed_labels.is_none() {

@@ -123,13 +123,13 @@ fn bad_input_leaves_nothing() {
     place.write("list.csv", "path,weight\n0.nii.gz,1\n1.nii.gz,-1\n");
     place.write("text.nii", "no image");
     for (line, said) in [
-        ("atlas 0.nii.gz -o a", "two images at least"),
+        ("atlas 0.nii.gz -o a", "at least two images"),
         ("atlas 0.nii.gz flat.nii -o a", "all 2D or all 3D"),
         ("atlas 0.nii.gz none.nii.gz -o a", "none.nii.gz"),
         ("atlas 0.nii.gz text.nii -o a", "text.nii"),
         ("atlas --list list.csv -o a", "line 3: the weight -1 is not above 0"),
         ("atlas 0.nii.gz 1.nii.gz -o a --align none --rounds 3", "--rounds"),
-        ("atlas 0.nii.gz 1.nii.gz -o a --schedule 4", "is no scale"),
+        ("atlas 0.nii.gz 1.nii.gz -o a --schedule 4", "is not a scale"),
         ("atlas 0.nii.gz 1.nii.gz -o a --spacing 0", "above 0"),
         ("atlas 0.nii.gz 1.nii.gz -o a --model lddmm --solver gaussian", "--solver"),
     ] {

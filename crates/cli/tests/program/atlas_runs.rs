@@ -90,7 +90,7 @@ fn streamed_from_host_and_disk() {
     place
         .line(&format!("{line} e --device-memory 1KiB --host-memory 0 --scratch nowhere"))
         .expect(2)
-        .says(&["--scratch 'nowhere' is no folder"]);
+        .says(&["--scratch 'nowhere' is not a folder"]);
     place.line(&format!("{line} e --device-memory little")).expect(2).says(&["--device-memory"]);
     assert!(!place.path("e").exists());
 }
@@ -141,7 +141,7 @@ fn unreadable_subjects() {
 
     // Too few are left.
     let line = format!("atlas 0.nii.gz cut.nii.gz {options} --exclude unreadable");
-    place.line(&line).expect(2).says(&["needs two images at least, 1 are left"]);
+    place.line(&line).expect(2).says(&["needs at least two images, but only 1 can be used"]);
 
     // A label map that cannot be read is found before the work, not after it.
     fs::copy(place.path("cut.nii.gz"), place.path("labels.nii.gz")).unwrap();

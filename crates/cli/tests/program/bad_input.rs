@@ -122,7 +122,7 @@ fn masks_and_labels() {
 fn options_out_of_range() {
     let place = place();
     let pair = "fixed.nii.gz moving.nii.gz";
-    refused(&place, &format!("{pair} --dof 5"), &["--dof 5", "6, 7, 9 or 12"]);
+    refused(&place, &format!("{pair} --dof 5"), &["--dof is 5", "6, 7, 9 or 12"]);
     refused(&place, &format!("{pair} --bins 1"), &["--bins"]);
     let line = |option: &str| place.line(&format!("affine {pair} -o out {option}")).expect(2);
     let run = line("--bins -3").says(&["-3", "--option=-3"]);
@@ -146,6 +146,49 @@ fn options_out_of_range() {
     refused(&place, &format!("{pair} --report --no-report"), &["--report", "--no-report"]);
 }
 
+/// Libraries name parameters, the program its options: what a message calls an option is one of the
+/// command.
+#[test]
+fn messages_name_options_that_the_command_has() {
+    let place = place();
+    place.image("flat.nii.gz", &head(&grid([40, 40, 1], 4.0), &Affine::identity()));
+    for (line, says) in [
+        ("atlas fixed.nii.gz -o out", "an atlas needs at least two images, but only one is given"),
+        (
+            "atlas fixed.nii.gz flat.nii.gz -o out",
+            "some of the images are 2D and others 3D; give images that are all 2D or all 3D",
+        ),
+        (
+            "atlas fixed.nii.gz moving.nii.gz -o out --model lddmm --time-steps 2000",
+            "--time-steps is 2000; give a number from 1 to 1000",
+        ),
+        (
+            "affine fixed.nii.gz moving.nii.gz -o out --bins 1",
+            "--bins is 1; give a number from 4 to 4096",
+        ),
+        (
+            "deform fixed.nii.gz moving.nii.gz -o out --affine none --step 3",
+            "--step is 3; give a number of voxels above 0 and up to 2",
+        ),
+        (
+            "stack mean fixed.nii.gz fixed.nii.gz fixed.nii.gz --weights 1,2 -o out.nii.gz",
+            "--weights is a list of 2 for 3 images; give one for each image",
+        ),
+        (
+            "stack variance fixed.nii.gz -o out.nii.gz",
+            "1 image is given; a variance needs at least",
+        ),
+    ] {
+        let run = place.line(line).expect(2).says(&[says]);
+        let command = line.split(' ').next().unwrap();
+        let help = place.run(&[command, "--help"]).expect(0).out;
+        let words = run.err.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+        for word in words.filter(|w| w.starts_with("--") && w.len() > 2) {
+            assert!(help.contains(word), "{command} has no {word}: {}", run.err);
+        }
+    }
+}
+
 #[test]
 fn configuration_files() {
     let place = place();
@@ -157,9 +200,9 @@ fn configuration_files() {
     with("doff = 6", &["job.toml", "unknown key 'doff'", "did you mean 'dof'"]);
     with("fixed_mask = 'a'", &["unknown key 'fixed_mask'", "'fixed-mask'"]);
     with("cost = 'xx'", &["job.toml", "xx", "nmi"]);
-    with("dof = 5", &["--dof 5"]);
+    with("dof = 5", &["--dof is 5"]);
     with("dof = 'six'", &["job.toml", "dof", "'six'", "give a whole number"]);
-    with("dof = {a = 1}", &["job.toml", "the value of dof, a table", "give a text, a number"]);
+    with("dof = {a = 1}", &["job.toml", "the value of dof is a table", "give a string, a number"]);
     with("dof = ", &["job.toml", "line 1"]);
     with("quiet = 1", &["quiet", "true or false"]);
     refused(&place, &format!("{pair} --config none.toml"), &["none.toml"]);

@@ -43,7 +43,7 @@ fn labels_are_compared() {
     assert_eq!(overlap[0]["folded"], 0);
     assert_eq!(overlap[0]["verdict_good"], true);
     let line = line.replace("--min-voxels 50", "--smallest-label 900");
-    place.line(&line).expect(2).says(&["share no label", "--smallest-label"]);
+    place.line(&line).expect(2).says(&["have no label in common", "--smallest-label"]);
 }
 
 #[test]

@@ -306,14 +306,14 @@ fn only_the_outputs_that_were_asked_for_are_written() {
     assert_eq!(names(&place.path("out")), written);
     assert_eq!(listed(&record(&place, "out")), written);
     let bad = place.line(&format!("{line} --outputs warp,jacobi")).expect(2);
-    bad.says(&["--outputs", "'jacobi' is no output", "inverse_composite"]);
+    bad.says(&["--outputs", "'jacobi' is not an output", "inverse_composite"]);
     let affine = "affine a.nii.gz b.nii.gz -o lin --no-report --quiet --outputs";
     assert!(place.line(&format!("{affine} affine")).code < 2);
     assert_eq!(names(&place.path("lin")), ["affine.fsl.mat", "affine.tfm", "result.json"]);
     place
         .line(&format!("{affine} warp"))
         .expect(2)
-        .says(&["'warp' is no output", "affine, warped"]);
+        .says(&["'warp' is not an output", "affine, warped"]);
 }
 
 /// What a lesion leaves out of the moving image is recorded, and said.

@@ -84,7 +84,7 @@ fn bench_writes_files() {
     assert!(!html.contains("://") && !html.contains("<script"), "the page is not on its own");
 
     // What cannot be written is said before anything is measured.
-    place.line("bench --csv no/b.csv").expect(2).says(&["'no' is not there"]);
+    place.line("bench --csv no/b.csv").expect(2).says(&["'no' does not exist"]);
     place.line("bench --csv b.html --html b.html").expect(2).says(&["same file"]);
     place.line("bench --pair a.nii b.csv --csv b.csv").expect(2).says(&["an input and an output"]);
     place.line("bench --affine-only --size 8").expect(2).says(&["--size"]);

@@ -43,7 +43,7 @@ fn info_says_what_is_odd() {
         assert_eq!(said.contains("sform code"), codes, "{said}");
     }
     place.line("info none.nii").expect(2).says(&["none.nii"]);
-    place.line("info folder").expect(2).says(&["neither image", "transform", "points"]);
+    place.line("info folder").expect(2).says(&["not that of an image", "transform", "points"]);
 }
 
 #[test]
@@ -121,8 +121,8 @@ fn points_between_conventions() {
 fn conversions_that_make_no_sense() {
     let place = Place::new();
     place.image("a.nii", &Volume::filled(grid([4, 4, 4], 1.0), 2.0));
-    place.line("convert a.nii a.csv").expect(2).says(&["cannot become"]);
-    place.line("convert a.nii a.tfm").expect(2).says(&["cannot become"]);
+    place.line("convert a.nii a.csv").expect(2).says(&["cannot be converted to"]);
+    place.line("convert a.nii a.tfm").expect(2).says(&["cannot be converted to"]);
     place.line("convert a.nii a.jpg").expect(2).says(&["a.jpg"]);
     place.line("convert a.nii folder/b.nii").expect(2).says(&["create it first"]);
     assert_eq!(place.names(), ["a.nii"]);
@@ -165,8 +165,8 @@ fn what_other_programs_convert_is_said() {
     for (name, hint) in [
         (
             "series",
-            "this is a folder; name a file in it; a DICOM series is not read yet: convert it \
-                    with dcm2niix",
+            "this is a folder; name a file in it; DICOM series are not supported yet: convert \
+                    them with dcm2niix",
         ),
         ("scan.mgz", "mri_convert"),
         ("scan.mnc", "mnc2nii"),

@@ -177,10 +177,10 @@ fn bad_input_leaves_nothing() {
             "--list list.csv --regress mass --at 1 --bandwidth 3",
             "'3' has no number in the column 'mass'",
         ),
-        ("--list list.csv --regress iq --at 1 --bandwidth 3", "columns of numbers: age, mass"),
+        ("--list list.csv --regress iq --at 1 --bandwidth 3", "numeric columns: age, mass"),
         (
             "--list list.csv --regress age --at 65 --bandwidth 3 --volumes 9",
-            "no label map has this label",
+            "no label map has the label",
         ),
         ("--list bare.csv --regress age --at 65 --bandwidth 9 --volumes 1", "--volumes"),
         ("--list list.csv --regress age --at 65 --bandwidth 3 --stability 2..3", "--stability"),

@@ -32,7 +32,7 @@ fn entropies_of_random_cohorts() {
         .line(&format!("atlas {IMAGES} -o a --stability 2..4,6 --cohorts 5 --seed 3 {HOW}"))
         .expect(0);
     assert!(
-        run.err.contains("6 of 6 subjects: there is 1 cohort, fewer than the 5 asked for"),
+        run.err.contains("6 of 6 subjects there is 1 cohort, fewer than the 5 requested"),
         "{}",
         run.err
     );

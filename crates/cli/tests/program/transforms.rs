@@ -143,7 +143,7 @@ fn bad_transforms() {
     place.line("convert t.tfm t.fsl").expect(2).says(&["image is needed"]);
     place.line(&format!("convert t.tfm t.fsl.mat {GEOMETRY}")).expect(0);
     place.line("info t.fsl.mat").expect(2).says(&["--fixed-geometry"]);
-    place.line("convert t.tfm t.csv").expect(2).says(&["a transform a transform"]);
+    place.line("convert t.tfm t.csv").expect(2).says(&["transforms to transforms"]);
     place.line("convert t.tfm i.tfm --data-type u8").expect(2).says(&["--data-type is for images"]);
     // A NIfTI file that is no field is no transform.
     place.line("invert -t fixed.nii.gz -o i.tfm").expect(2).says(&["fixed.nii.gz"]);

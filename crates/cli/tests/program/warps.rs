@@ -76,11 +76,11 @@ fn a_given_inverse_is_used() {
         read_volume(place.path("b.nii.gz")).unwrap()
     );
     for (line, says) in [
-        (format!("{apply} -t warp.nii.gz {known} -o c.nii.gz"), "not exactly one"),
-        (format!("{apply} -t inverse:t.mat {known} -o c.nii.gz"), "not exactly one"),
+        (format!("{apply} -t warp.nii.gz {known} -o c.nii.gz"), "does not have exactly one"),
+        (format!("{apply} -t inverse:t.mat {known} -o c.nii.gz"), "does not have exactly one"),
         (
             format!("{apply} -t inverse:warp.nii.gz --inverse-warp t.mat -o c.nii.gz"),
-            "no displacement field",
+            "not a displacement field",
         ),
     ] {
         place.line(&line).expect(2).says(&[says, "--inverse-warp"]);

@@ -19,8 +19,8 @@ pub enum CommError {
     },
     /// A rank ended while another one waited for it.
     #[error(
-        "rank {rank} has ended, but rank {waiting} still waits for it in {operation}; what it said \
-         before tells why"
+        "rank {rank} has ended, but rank {waiting} still waits for it in {operation}; its own \
+         message says why"
     )]
     Gone {
         /// The rank that has ended.

@@ -35,7 +35,7 @@ impl Launch {
         let several = self.size.map_or_else(|| "several".into(), |n| n.to_string());
         format!(
             "this process was started as one of {several} ({} is set), but the program was built \
-             without MPI; build it with `--features mpi`, or start it on its own",
+             without MPI; build it with `--features mpi`, or start it without mpirun or srun",
             self.variable
         )
     }

@@ -66,7 +66,10 @@ impl Plan {
             Some(n) => Ok((n, (n * size) as u64)),
             None => Err(IoError::malformed(
                 &self.info.path,
-                format!("the sizes {:?} are more than this machine can address", self.info.dims),
+                format!(
+                    "the image size {:?} is more than this machine can address",
+                    self.info.dims
+                ),
                 "the header is probably damaged",
             )),
         }
@@ -82,7 +85,7 @@ impl Plan {
         if source.is_memory() {
             return Err(IoError::unsupported(
                 source.path(),
-                format!("its values are in '{}'", self.info.data_path.display()),
+                format!("its values are in another file, '{}'", self.info.data_path.display()),
                 "read it from disk",
             ));
         }
@@ -222,7 +225,7 @@ pub(crate) fn floats_into(plan: &Plan, source: &Source<'_>, out: &mut [f32]) -> 
     if count != out.len() {
         return Err(IoError::malformed(
             &info.path,
-            format!("it has {count} voxels, and {} are expected", out.len()),
+            format!("it has {count} voxels, but {} are expected", out.len()),
             "bring all images onto one grid first",
         ));
     }
@@ -308,14 +311,14 @@ fn numbers(
         ended = n == 0;
         if !ended && !byte[0].is_ascii_whitespace() && byte[0] != b',' {
             if word.len() > 64 {
-                let problem = format!("the text after value {found} is no number");
+                let problem = format!("the text after value {found} is not a number");
                 return Err(IoError::malformed(path, problem, "the data are probably damaged"));
             }
             word.push(byte[0]);
         } else if !word.is_empty() {
             let text = String::from_utf8_lossy(&word);
             let value = text.parse::<f64>().map_err(|_| {
-                let problem = format!("value {found} is '{text}', which is no number");
+                let problem = format!("value {found} is '{text}', which is not a number");
                 IoError::malformed(path, problem, "the data are probably damaged")
             })?;
             take(value)?;
@@ -324,7 +327,7 @@ fn numbers(
         }
     }
     if found < count {
-        let problem = format!("{count} values are needed, {found} are there");
+        let problem = format!("{count} values are expected, but the file has {found}");
         return Err(IoError::malformed(path, problem, "copy or download the file again"));
     }
     Ok(())

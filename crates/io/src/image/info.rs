@@ -111,11 +111,17 @@ impl ImageInfo {
         let mut found = Vec::new();
         let oblique = grid.obliqueness().to_degrees();
         if oblique > 0.1 {
-            found.push(format!("the voxel axes are oblique: {oblique:.2} degrees off the world's"));
+            found.push(format!(
+                "the voxel axes are oblique: {oblique:.2} degrees off the world \
+                                axes"
+            ));
         }
         let skew = grid.skewness().to_degrees();
         if skew > 0.05 {
-            found.push(format!("the voxel axes are skewed: {skew:.2} degrees off a right angle"));
+            found.push(format!(
+                "the voxel axes are not orthogonal: {skew:.2} degrees off a right \
+                                angle"
+            ));
         }
         if !grid.is_right_handed() {
             let code = grid.orientation();

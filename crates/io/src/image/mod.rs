@@ -212,11 +212,11 @@ pub(crate) fn vectors(source: &Source<'_>) -> Result<(Vec<f32>, ImageInfo)> {
         return Err(IoError::malformed(
             source.path(),
             format!(
-                "the sizes are {:?} with {components} values in each voxel, so this is no field \
-                 of vectors",
+                "the image has the sizes {:?} and {components} values per voxel, so it is not a \
+                 vector field",
                 plan.info.dims
             ),
-            "a field has 3 values beside each other in each voxel, or 2 in each pixel",
+            "a vector field has 3 components per voxel, or 2 per pixel in 2D",
         ));
     }
     let beside = decode::floats(&plan, source)?;

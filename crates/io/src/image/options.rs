@@ -12,27 +12,31 @@ pub(crate) const KNOWN: &str =
 const FOREIGN: [(&[&str], &str, &str); 7] = [
     (
         &[".dcm", ".dicom", ".ima"],
-        "DICOM is not read yet",
+        "DICOM is not supported yet",
         "convert the series with dcm2niix first",
     ),
-    (&[".mgz", ".mgh"], "MGH images are not read yet", "convert it with FreeSurfer's mri_convert"),
-    (&[".mnc"], "MINC images are not read yet", "convert it with mnc2nii"),
+    (
+        &[".mgz", ".mgh"],
+        "MGH images are not supported yet",
+        "convert it with FreeSurfer's mri_convert",
+    ),
+    (&[".mnc"], "MINC images are not supported yet", "convert it with mnc2nii"),
     (
         &[".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp"],
-        "pictures are not read, as they do not say how large their pixels are",
+        "pictures are not supported, as they do not store a pixel spacing",
         "convert it to NIfTI with the right spacing, for instance with ITK-SNAP or SimpleITK",
     ),
     (
         &[".mha.gz", ".mhd.gz", ".nrrd.gz", ".nhdr.gz"],
-        "a file of this format is not packed as a whole",
+        "files of this format are not compressed as a whole",
         "unpack it with gunzip",
     ),
     (
         &[".lta"],
-        "transforms of FreeSurfer are not read",
+        "FreeSurfer transforms are not supported",
         "convert it with `lta_convert --inlta FILE --outitk FILE.txt`",
     ),
-    (&[".xfm"], "transforms of MINC are not read", "convert it with ITK or ANTs to .txt or .mat"),
+    (&[".xfm"], "MINC transforms are not supported", "convert it with ITK or ANTs to .txt or .mat"),
 ];
 
 /// What a file of another program is and what to do with it, by its name; `None` for others.

@@ -13,7 +13,7 @@ pub(crate) const LARGEST_AXES: usize = 16;
 
 /// An error about the `name` of a type of values that is not known; `what` is how the format calls it.
 pub(crate) fn unread_type(path: &Path, what: &str, name: &str) -> IoError {
-    let what = format!("{what} '{}' is not read", shorten(name));
+    let what = format!("{what} '{}' is not supported", shorten(name));
     IoError::unsupported(path, what, "convert the image to floats or integers")
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn grid(
         matrix.set_column(a, axis);
     }
     if axes.len() == 1 {
-        return Err("an image of one axis is no image".into());
+        return Err("the image has only one axis, but 2 or 3 are needed".into());
     }
     if axes.len() == 2 {
         let normal = axes[0].cross(&axes[1]);

@@ -30,8 +30,8 @@ pub(crate) fn read_itk(source: &Source<'_>) -> Result<Transform> {
     if info.components > 3 || (info.components == 2 && info.grid.dims()[2] > 1) {
         return Err(IoError::malformed(
             source.path(),
-            format!("the sizes {:?} are no field of displacements", info.dims),
-            "a field has 3 values in each voxel, or 2 in each pixel of a plane",
+            format!("an image with the sizes {:?} is not a displacement field", info.dims),
+            "a displacement field has 3 components per voxel, or 2 per pixel in 2D",
         ));
     }
     transform(source.path(), info.grid, data, true)
@@ -61,7 +61,7 @@ fn check(name: &str, intent: i32, plan: &Plan, path: &Path) -> Result<()> {
     let remedy = "displacement fields are read as ITK and ANTs write them: sizes x, y, z, 1, 3 \
                   and intent 1007, vectors in LPS mm";
     if name.starts_with("NREG") {
-        let what = "this is a NiftyReg transform, whose vectors are in another convention";
+        let what = "this is a NiftyReg transform, whose vectors follow another convention";
         return Err(IoError::unsupported(path, what, remedy));
     }
     if (2006..=2018).contains(&intent) || (dims.len() == 4 && dims[3] == 3) {
@@ -69,12 +69,12 @@ fn check(name: &str, intent: i32, plan: &Plan, path: &Path) -> Result<()> {
         return Err(IoError::unsupported(path, what, remedy));
     }
     if intent != VECTOR && intent != DISPLACEMENT {
-        let what = format!("the intent is {intent}, so this is no field of vectors");
+        let what = format!("the intent is {intent}, so this is not a vector field");
         return Err(IoError::malformed(path, what, remedy));
     }
     let good = dims.len() == 5 && dims[3] == 1 && (dims[4] == 3 || (dims[4] == 2 && dims[2] == 1));
     if !good {
-        let what = format!("a field with the sizes {dims:?} is not read");
+        let what = format!("an image with the sizes {dims:?} is not a displacement field");
         return Err(IoError::malformed(path, what, remedy));
     }
     Ok(())

@@ -46,7 +46,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8], geometry: &Geometry<'_>) -> Resul
         )
     };
     let text = std::str::from_utf8(bytes)
-        .map_err(|_| wrong("this is no transform file that is known here".into()))?;
+        .map_err(|_| wrong("this is not a transform file of a known format".into()))?;
     let values: Vec<f64> = text
         .split_whitespace()
         .take(17)

@@ -156,7 +156,7 @@ pub(crate) fn parse(record: &Record) -> Result<Option<Transform>, String> {
                 * Matrix3::from_diagonal(&Vector3::new(p[0], p[0], 1.0));
             affine(m, at(2))?
         }
-        _ => return Err(format!("the transform {name} is not read here")),
+        _ => return Err(format!("transforms of the type {name} are not supported")),
     };
     Ok(Some(one))
 }
@@ -180,7 +180,7 @@ pub(crate) fn combine(records: &[Record]) -> Result<Transform, String> {
     for kind in kinds.into_iter().skip(usize::from(composite)) {
         match kind {
             Some(t) => parts.push(t),
-            None => return Err("a composite within a composite is not read".into()),
+            None => return Err("a CompositeTransform within another one is not supported".into()),
         }
     }
     match (composite, parts.len()) {
@@ -188,7 +188,7 @@ pub(crate) fn combine(records: &[Record]) -> Result<Transform, String> {
         (false, 0) => Err("the file lists no transform".into()),
         (false, 1) => Ok(parts.swap_remove(0)),
         (false, n) => Err(format!(
-            "the file lists {n} transforms without a CompositeTransform that says they form one"
+            "the file lists {n} transforms without a CompositeTransform that joins them"
         )),
         (true, _) => {
             parts.reverse();

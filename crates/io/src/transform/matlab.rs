@@ -34,7 +34,7 @@ fn matrix(bytes: &[u8]) -> std::result::Result<(Matrix, &[u8]), String> {
     let code = if big { field(0, true).ok_or_else(short)? } else { little };
     let (order, precision, kind) = (code / 1000, code / 10 % 10, code % 10);
     if code >= 2000 || precision > 1 || kind != 0 || (order == 1) != big {
-        return Err(format!("the matrix type {code} is not read"));
+        return Err(format!("the matrix type {code} is not supported"));
     }
     let header: Vec<usize> = (1..5)
         .map(|i| field(i, big).map(|v| v as usize).ok_or_else(short))
@@ -42,11 +42,11 @@ fn matrix(bytes: &[u8]) -> std::result::Result<(Matrix, &[u8]), String> {
     let (rows, columns, imaginary, name_length) = (header[0], header[1], header[2], header[3]);
     let count = rows.checked_mul(columns).filter(|&n| n <= LARGEST);
     let (Some(count), 0, 1..=256) = (count, imaginary, name_length) else {
-        return Err(format!("a matrix of {rows} x {columns} values is not read"));
+        return Err(format!("a matrix of {rows} x {columns} values is not supported"));
     };
     let name = bytes.get(20..20 + name_length).ok_or_else(short)?;
     let end = name.iter().position(|&b| b == 0).unwrap_or(name_length);
-    let name = std::str::from_utf8(&name[..end]).map_err(|_| "a name is no text".to_string())?;
+    let name = std::str::from_utf8(&name[..end]).map_err(|_| "a name is not text".to_string())?;
     let size = if precision == 0 { 8 } else { 4 };
     let start = 20 + name_length;
     let data = bytes.get(start..start + count * size).ok_or_else(short)?;

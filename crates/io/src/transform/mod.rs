@@ -201,7 +201,7 @@ fn read_source(source: &Source<'_>, geometry: &Geometry<'_>) -> Result<(Transfor
     if bytes.starts_with(b"\x89HDF") {
         return Err(IoError::unsupported(
             path,
-            "this is an ITK HDF5 transform, which is not read",
+            "this is an ITK HDF5 transform, which is not supported",
             "take it apart with ANTs, `CompositeTransformUtil --disassemble FILE.h5 NAME`, which \
              writes .mat and .nii.gz, and give these files instead",
         ));

@@ -142,7 +142,7 @@ fn both_forms_of_nifti_are_written() {
     write_volume(&path, &skewed, &WriteOptions::default()).unwrap();
     let info = read_info(&path).unwrap();
     assert_eq!((info.qform_code, info.sform_code), (0, 1));
-    assert!(info.oddities.iter().any(|o| o.contains("skewed")), "{:?}", info.oddities);
+    assert!(info.oddities.iter().any(|o| o.contains("not orthogonal")), "{:?}", info.oddities);
     assert!(read_volume(&path).unwrap().grid().approx_eq(skewed.grid(), 1e-5));
 }
 
@@ -222,7 +222,12 @@ fn text_encoding_and_skips() {
     assert_eq!(read_volume(&path).unwrap().data(), [1., 2., 3., 4., 5., 6.]);
     put("a.txt", "no data\n1 2 3\n4,5");
     put("a.nhdr", &format!("{head}encoding: text\nline skip: 1\ndata file: a.txt\n"));
-    assert!(read_volume(&path).unwrap_err().to_string().contains("6 values are needed, 5"));
+    assert!(
+        read_volume(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("6 values are expected, but the file has 5")
+    );
 }
 
 #[test]

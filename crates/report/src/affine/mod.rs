@@ -72,7 +72,7 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
         "fig-checkerboard",
         "Checkerboard",
         &studio.checkerboards()?,
-        "<b>How to read it:</b> squares of the fixed and of the moving image in turn. Good \
+        "<b>How to read it:</b> alternating squares of the fixed and the moving image. Good \
          alignment: outlines and folds run on from square to square; brightness may jump at the \
          seams, shapes may not.",
     );
@@ -82,8 +82,8 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
         &format!("{}{}", studio.edge_overlays()?, studio.edge_key()),
         "<b>How to read it:</b> the lines belong to the fixed image, the grey picture is the \
          moving image. Good alignment: the lines lie on the moving image\u{2019}s own borders \
-         all around and inside; lines on one side of a border, all shifted the same way, mean an \
-         offset that is left.",
+         all around and inside; lines on one side of a border, all shifted the same way, mean a \
+         remaining offset.",
     );
     page += &figure(
         "fig-difference",
@@ -139,7 +139,7 @@ fn search(record: &RunRecord) -> String {
         "fig-cost",
         "Cost over evaluations",
         &(chart + &table),
-        "<b>How to read it:</b> the lowest cost so far of the candidate that led in the end, stage \
+        "<b>How to read it:</b> the lowest cost so far of the candidate that won in the end, stage \
          by stage from coarse to fine. A good search falls steeply at first and ends flat in each \
          stage. Costs of different stages are taken at different resolutions, so each has its own \
          axis. A curve that still falls at the end of the last stage may not have converged.",

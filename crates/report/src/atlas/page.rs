@@ -105,7 +105,7 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
         "The mean after affine maps, and the atlas",
         &format!("<p class=\"convention\">{}</p>{}", pictures.convention(), pictures.slices()?),
         "<b>How to read it:</b> the same slices of the mean of the subjects after their affine maps \
-         alone, and of the atlas, in one window of grey. Good: borders, folds and cavities that are \
+         alone, and of the atlas, on the same grey scale. Good: borders, folds and cavities that are \
          blurred in the first are sharp in the atlas, and it looks like the image of one subject. Doubled \
          borders mean that subjects were matched to different places; melted ones, that the \
          deformations are too strong.",
@@ -115,11 +115,11 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
             "fig-sharpening",
             "How the atlas sharpened",
             &strip,
-            "<b>How to read it:</b> middle slices of the template at its scales and iterations, in the \
-             window of grey above; scales are named by the length of their voxels. Good: it gets sharper \
-             from scale to scale and keeps its shape. Within a scale the flows may carry all \
-             subjects along, which shows as growth or drift; the mean displacement is taken back at the \
-             end of each scale, unless that was switched off.",
+            "<b>How to read it:</b> middle slices of the template at its scales and iterations, on \
+             the grey scale above; scales are named by the length of their voxels. Good: it gets sharper \
+             from scale to scale and keeps its shape. Within a scale the deformations may move all \
+             subjects together, which shows as growth or drift; the mean displacement is removed \
+             at the end of each scale, unless that was switched off.",
         );
     }
     page += &figure(
@@ -128,9 +128,10 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
         &course::charts(record, grid),
         "<b>How to read it:</b> before each iteration, and after the last of a scale. The entropy of the \
          template\u{2019}s intensities falls and its gradient energy rises while it sharpens. Both jump where \
-         a finer scale begins, as that shows more detail, and at the end of a scale, where the mean \
-         displacement is taken back: a template that had grown has had more edges. What the atlas gained \
-         is told by the figures after affine maps and at the end, on one grid. The energy, a weighted \
+         a finer scale begins, as that shows more detail, and at the end of a scale, where the \
+         mean displacement is removed: a template that had grown had more edges. What the atlas \
+         gained is shown by the figures after affine maps and at the end, which are on one grid. \
+         The energy, a weighted \
          mean over the subjects, falls at each scale; where it is still steep at the end, more iterations \
          help.",
     );
@@ -141,8 +142,8 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
         &pictures.variance()?,
         "<b>How to read it:</b> how much the intensities of the deformed subjects differ at each voxel. \
          Good: dark, with thin light lines at borders that cannot be matched. Broad light bands mean \
-         that the subjects do not agree there; a light patch is often one subject with a lesion, or \
-         with something that was not cut away.",
+         that the subjects do not agree there; a light patch is often one subject with a lesion, \
+         or with something that was not removed.",
     );
     page += &figure(
         "fig-entropy",
@@ -150,8 +151,8 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
         &pictures.entropy()?,
         &format!(
             "<b>How to read it:</b> how many different intensities the deformed subjects have at each \
-             voxel, in bits: 0 where all are the same, {} at most with so many subjects. Unlike the \
-             variance it does not grow with how far they are apart. Good: low within tissues, higher \
+             voxel, in bits: 0 where all are the same, {} at most with so many subjects. Unlike \
+             the variance, it does not depend on how far apart they are. Good: low within tissues, higher \
              along folds that differ from subject to subject.",
             fixed((record.subjects.len().max(1) as f64).log2(), 2)
         ),
@@ -182,7 +183,7 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
             &svg,
             "<b>How to read it:</b> a row is a stage of the stream, a box a subject at it; the dashed line \
              is the least time that the slowest stage allows. Good: the row of the slowest stage has no \
-             gaps and ends near the line, so that all else is hidden behind it.",
+             gaps and ends near the line, so that everything else overlaps with it.",
         );
     }
     let name = |key: &str| {
@@ -262,7 +263,8 @@ fn subjects(record: &AtlasRecord) -> String {
     }
     body += &subjects::rows(all);
     format!(
-        "<section id=\"subjects\"><h2>Subjects</h2>{body}<p class=\"note\">Those to look at come first. The \
+        "<section id=\"subjects\"><h2>Subjects</h2>{body}<p class=\"note\">Those that need a \
+         look come first. The \
          correlations are those of a subject\u{2019}s image with the mean after affine maps, by its affine \
          map alone, and with the atlas, as deformed; displacements and Jacobian determinants are \
          those of its deformation, without the affine map.</p></section>"

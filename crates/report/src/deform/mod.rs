@@ -164,8 +164,8 @@ pub fn render(report: &DeformReport<'_>) -> Result<String> {
         "Change of volume",
         &format!("{}{}", deformation.jacobians()?, deformation.jacobian_key()),
         "<b>How to read it:</b> the Jacobian determinant of the deformation on a logarithmic scale, \
-         the edges of the fixed image in grey. Orange: what is here is larger in the moving image \
-         and was made smaller; blue: it is smaller there and was made larger; black: as large. Good: \
+         the edges of the fixed image in grey. Orange: this region is larger in the moving image \
+         and was made smaller; blue: it is smaller there and was made larger; black: unchanged. Good: \
          smooth patches that follow the anatomy. Checks and stripes mean that noise was fitted; \
          magenta marks voxels where the mapping folds, which no real tissue does.",
     );
@@ -182,7 +182,7 @@ pub fn render(report: &DeformReport<'_>) -> Result<String> {
         "fig-difference",
         "Difference",
         &format!("{}{}", studio.differences()?, studio.difference_key()),
-        "<b>How to read it:</b> fixed minus moving, in intensities of the fixed image, with one \
+        "<b>How to read it:</b> fixed minus moving, in intensities of the fixed image, on the same \
          scale before and after. Each intensity of the moving image was replaced by the median \
          intensity that the fixed image has in the same places after alignment, so that images of \
          different contrast can be compared. Good alignment: the picture after is dark without outlines; \

@@ -20,16 +20,16 @@ Examples:
   voxalign affine t1_template.nii.gz t1_person.nii.gz -o out
       12 degrees of freedom, full search, correlation ratio
   voxalign affine mr.nii.gz ct.nii.gz -o out --dof 6 --cost nmi
-      rigid, between kinds of image
+      rigid, across modalities
   voxalign affine visit1.nii.gz visit2.nii.gz -o out --dof 6 --search local --init header
       small motion, no search over rotations
   voxalign affine a.nii.gz b.nii.gz -o out --search-angles 30,30,180
       full search, at most 30 degrees about x and y, any angle about z
   voxalign affine --config job.toml -o out
-      every option from a file: keys are the long option names, `fixed` and `moving` the
-      images; the command line wins; paths are relative to the current folder
+      all options from a file: keys are the long option names, `fixed` and `moving` the
+      images; the command line takes precedence; paths are relative to the current folder
 
-Written to DIR (older files of these names are replaced or, where none is asked for, removed):
+Written to DIR (older files with these names are replaced, or removed where none is written):
   affine.tfm      the transform, fixed to moving world, for ITK and ANTs
   affine.fsl.mat  the same for FSL
   warped.nii.gz   the moving image on the grid of the fixed one
@@ -56,14 +56,14 @@ pub(crate) struct AffineArgs {
 
     #[command(flatten)]
     masks: PairMaskArgs,
-    /// How much each voxel of the fixed image counts (not negative), on its grid
+    /// Weight of each voxel of the fixed image (0 or more), on its grid
     #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
     fixed_weight: Option<PathBuf>,
 
     #[command(flatten)]
     output_options: OutputArgs,
-    /// Which files to write, with commas between: affine, warped, or `all`; result.json is always written, and report.html
-    /// unless --no-report says otherwise [default: all]
+    /// Which files to write, separated by commas: affine, warped, or `all`; result.json is always written, and
+    /// report.html unless --no-report says otherwise [default: all]
     #[arg(long, value_name = "NAME,...", value_parser = of_affine, help_heading = "Output")]
     outputs: Option<Products>,
     #[command(flatten)]

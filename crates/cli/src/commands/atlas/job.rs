@@ -69,14 +69,13 @@ impl Job<'_> {
         let outputs = OUTPUTS.iter().map(|o| o.1);
         check_outputs(self.study.output, outputs, self.study.files().into_iter())?;
         if self.study.entries.len() < 2 {
-            return Err(Failure::input(format!(
-                "an atlas needs two images at least, {} given",
-                self.study.entries.len()
-            )));
+            return Err(Failure::input(
+                "an atlas needs at least two images, but only one is given",
+            ));
         }
         if let Some(scratch) = self.study.memory.scratch.as_deref().filter(|s| !s.is_dir()) {
             return Err(Failure::input(format!(
-                "--scratch '{}' is no folder; make it, or name one that is there",
+                "--scratch '{}' is not a folder; create it, or give an existing one",
                 scratch.display()
             )));
         }
@@ -118,14 +117,12 @@ impl Job<'_> {
         // Until the checkpoint is gone too.
         let _claim = staging.claim();
         match (self.resume, saving.is_some_and(|s| s.exists())) {
-            (true, false) => printer.say(
-                Talk::Normal,
-                "there is no checkpoint; the run starts from the beginning",
-            ),
+            (true, false) => printer
+                .say(Talk::Normal, "there is no checkpoint; the run starts from the beginning"),
             (false, true) => printer.say(
                 Talk::Normal,
-                "the run starts from the beginning, and its checkpoints replace those of one that was \
-                 stopped; --resume goes on from these",
+                "the run starts from the beginning, and its checkpoints replace those of an \
+                 earlier run that was stopped; --resume would continue that run",
             ),
             _ => {}
         }
@@ -184,7 +181,8 @@ impl Job<'_> {
             Some(processes) if processes <= all => return Ok(processes),
             Some(processes) => {
                 return Err(Failure::input(format!(
-                    "--processes {processes}: {all} were started; start more, or leave it out"
+                    "--processes is {processes}, but only {all} were started; start more, or leave \
+                     it out"
                 )));
             }
             None => {}
@@ -195,17 +193,18 @@ impl Job<'_> {
         printer.say(
             Talk::Normal,
             &format!(
-                "dry run: {:.4} s a step of a subject, {:.4} s the sum over {all} processes",
+                "dry run: {:.4} s per step of a subject, {:.4} s for the sum over {all} processes",
                 dry.times.per_image,
                 dry.times.node + dry.network
             ),
         );
         for p in &dry.plan.table {
-            let best = if p.nodes == dry.plan.best.nodes { ", which is taken" } else { "" };
+            let best = if p.nodes == dry.plan.best.nodes { ", chosen" } else { "" };
             printer.say(
                 Talk::Normal,
                 &format!(
-                    "  {} processes, at most {} subjects a device: {:.4} s an iteration predicted{best}",
+                    "  {} processes, at most {} subjects per device: {:.4} s per iteration \
+                     predicted{best}",
                     p.nodes,
                     p.images_per_device,
                     p.total()

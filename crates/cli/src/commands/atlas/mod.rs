@@ -36,54 +36,57 @@ use voxalign_register::metric::Cost;
 const EXAMPLES: &str = "\
 Examples:
   voxalign atlas t1/*.nii.gz -o atlas
-      an affine registration of all to their mean, then Algorithm 4: the template and the
+      an affine registration of all subjects to their mean, then the template and the
       deformations of all subjects to it, from coarse to fine
   voxalign atlas --list subjects.csv -o atlas --spacing 2
-      a list with a line for each subject; an atlas with voxels of 2 mm
+      a list with a line for each subject; an atlas with 2 mm voxels
   voxalign atlas aligned/*.nii.gz -o atlas --align none --model lddmm --similarity ssd
-      images that share a space already
+      images that are already aligned
   voxalign atlas t1/*.nii.gz -o atlas --align rigid --schedule 4x50,2x30
-      the sizes of the subjects stay to the deformations
+      differences in size are left to the deformations
   voxalign atlas --list subjects.csv -o atlas --regress age --at 65,70,75,80 --bandwidth 5
       the atlas at each of these ages, and the volumes of labels over them
   voxalign atlas t1/*.nii.gz -o test --stability 2..14 --cohorts 100
-      how many subjects an atlas needs: 100 of randomly chosen ones, of 2 each to 14 each
+      how many subjects an atlas needs: 100 atlases of randomly chosen subjects, for each
+      number of subjects from 2 to 14
   mpirun -np 4 --bind-to none voxalign atlas --list subjects.csv -o atlas
-      four processes share the subjects (srun does as well; docs/cluster.md)
+      four processes share the subjects (or start them by srun; see docs/cluster.md)
   voxalign atlas --list subjects.csv -o atlas --resume
-      goes on with an atlas that was stopped, killed, or ended for want of memory or disk space
+      continues an atlas that was stopped, was killed, or ran out of memory or disk space
   voxalign atlas t1/*.nii.gz -o atlas --device-memory 20GiB --scratch /local/scratch
-      20 GiB of each GPU; subjects beyond it are in the memory of the host, beyond that on disk
+      20 GiB of each GPU; subjects that do not fit are kept in host memory, and then on disk
   voxalign atlas --config job.toml -o atlas
-      every option from a file: keys are the long option names, `images` the images; the
-      command line wins; paths are relative to the current folder
+      all options from a file: keys are the long option names, `images` the images; the
+      command line takes precedence; paths are relative to the current folder
   voxalign atlas raw/*.nii.gz -o atlas --exclude unreadable,outlying
-      without files that cannot be read, and images that are unlike all others
+      leaves out files that cannot be read and images that are unlike all others
 
-The list is CSV with a header line: the column path, and any of name, weight, mask (voxels above 0
+The list is a CSV file with a header line: the column path, and any of name, weight, mask (voxels above 0
 count), labels (a label map, to report the overlap), channel2, channel3, ... (further images of the
-same subject, on whatever grid), and numbers of other names. Paths are relative to its folder.
+same subject, on any grid), and numeric columns of any other name. Paths are relative to the folder of the list.
 
-The result does not depend on the order of the images, nor on the number of threads, GPUs and
-processes, nor on memory, nor on stops.
+The result does not depend on the order of the images, on the number of threads, GPUs or processes,
+on memory, or on interruptions.
 
-Written to DIR (older files of these names are replaced):
+Written to DIR (older files with these names are replaced):
   atlas.nii.gz                        the template: the mean of the subjects in their mean shape
   atlas_affine.nii.gz                 their mean after the affine maps alone, to compare with
   variance.nii.gz                     the variance over the subjects, calibrated units squared
   entropy.nii.gz                      the entropy over the subjects at each voxel, bits
   log_jacobian.nii.gz                 the mean logarithm of the subjects' changes of volume
-  labels.nii.gz                       where there are labels: the most frequent one
+  labels.nii.gz                       the most frequent label, if there are label maps
   subjects/NAME/warp.nii.gz           displacements on the grid of the atlas (ANTs: 1Warp)
   subjects/NAME/inverse_warp.nii.gz   their inverse (ANTs: 1InverseWarp)
   subjects/NAME/affine.tfm            the affine part, atlas to subject (ANTs: 0GenericAffine)
   subjects/NAME/warped.nii.gz         the subject on the grid of the atlas, calibrated
   subjects/NAME/jacobian.nii.gz       Jacobian determinant of the warp
-  report.html                         all of it on a page: pictures, curves, subjects, verdict
+  report.html                         everything on one page: pictures, curves, subjects, verdict
   result.json                         verdict, subjects, energies, parameters, checksums
-With --regress: at_VALUE/ with the images above for each value, volumes.csv, report.html, result.json.
-With --stability: cohorts.csv (a row an atlas), sizes.csv (a row a size), report.html, result.json.
-To carry a subject to the atlas: voxalign apply -i SUBJECT -r atlas.nii.gz
+With --regress: at_VALUE/ with the images above for each value, volumes.csv, report.html,
+result.json.
+With --stability: cohorts.csv (a row per atlas), sizes.csv (a row per size), report.html,
+result.json.
+To resample a subject onto the atlas: voxalign apply -i SUBJECT -r atlas.nii.gz
 -t subjects/NAME/warp.nii.gz -t subjects/NAME/affine.tfm -o w.nii.gz
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
@@ -93,13 +96,13 @@ Ctrl-C. A run that was stopped, killed, or had no space leaves DIR/checkpoint fo
 /// How subjects are brought to a common space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Align {
-    /// As the headers have it
+    /// As the headers say
     None,
     /// Rotations and translations
     Rigid,
-    /// And one scale
+    /// Rotations, translations and one scale
     Similarity,
-    /// And scales and shears
+    /// Rotations, translations, scales and shears
     #[default]
     Affine,
 }
@@ -108,23 +111,23 @@ enum Align {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true, args_override_self = true)]
 pub(crate) struct AtlasArgs {
-    /// The images, one of each subject
+    /// The images, one per subject
     #[arg(value_name = "IMAGES", conflicts_with = "list")]
     images: Vec<PathBuf>,
     /// CSV file with a line for each subject
     #[arg(long, value_name = "FILE.csv")]
     list: Option<PathBuf>,
-    /// Folder for the results; made where it is not there
+    /// Folder for the results; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// TOML file with options; those of the command line win
     #[arg(long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
 
-    /// How subjects are brought to a common space first [default: affine]
+    /// How subjects are first aligned to a common space [default: affine]
     #[arg(long, value_enum, help_heading = "Common space")]
     align: Option<Align>,
-    /// How often the subjects are registered to their mean [default: 2]
+    /// How many times the subjects are registered to their mean [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=20),
           help_heading = "Common space")]
     rounds: Option<u8>,
@@ -135,20 +138,20 @@ pub(crate) struct AtlasArgs {
     #[arg(long, value_name = "MM", value_parser = above_zero, help_heading = "Common space",
           conflicts_with = "reference")]
     spacing: Option<f64>,
-    /// Image whose grid is that of the atlas [default: along the world's axes around all subjects; with
-    /// --align none the grid of the images, where they share one]
+    /// Image that defines the grid of the atlas [default: along the world axes around all subjects;
+    /// with --align none the grid of the images, if they share one]
     #[arg(long, value_name = "IMAGE", help_heading = "Common space")]
     reference: Option<PathBuf>,
 
     #[command(flatten)]
     matching: MatchingArgs,
-    /// Leave the mean displacement in the result: the template then has a shape that depends on how the
-    /// flows went
+    /// Keep the mean displacement in the result: the shape of the template then depends on the
+    /// course of the registrations
     #[arg(long, help_heading = "Method")]
     no_centre: bool,
 
-    /// Leave out subjects with a file that cannot be read, or that are unlike the mean of all after the
-    /// affine maps (of four or more); the record says which, and why
+    /// Leave out subjects with a file that cannot be read, or subjects unlike the mean of all after
+    /// affine alignment (of four or more); the record says which, and why
     #[arg(
         long,
         value_enum,
@@ -158,30 +161,31 @@ pub(crate) struct AtlasArgs {
     )]
     exclude: Vec<Exclude>,
 
-    /// Write nothing for each subject
+    /// Do not write the results of each subject
     #[arg(long, help_heading = "Output")]
     no_subjects: bool,
     /// Do not write report.html
     #[arg(long, help_heading = "Output")]
     no_report: bool,
 
-    /// Go on from the last checkpoint of a run that was stopped or killed; the result has the bits of one
-    /// that was not. The options have to be the same, but for --gpus, --threads, the number of processes and
-    /// memory; --device may name another GPU, but not the CPU instead
+    /// Continue from the last checkpoint of a run that was stopped or killed; the result is
+    /// identical, to the bit, to that of an uninterrupted run. The options must be the same, except
+    /// for --gpus, --threads, the number of processes and memory; --device may name another GPU, but not
+    /// the CPU instead
     #[arg(long, help_heading = "Checkpoints")]
     resume: bool,
-    /// Minutes from one checkpoint to the next, 0 for one after each iteration, or `never`. They are in
-    /// DIR/checkpoint, and go when the atlas is there
+    /// Minutes between checkpoints, 0 for one after each iteration, or `never`. They are in
+    /// DIR/checkpoint, and are removed when the atlas is complete
     #[arg(long, value_name = "MINUTES", default_value = "10", help_heading = "Checkpoints")]
     checkpoint_every: Every,
 
-    /// Under mpirun or srun, how many of the processes hold subjects; the others wait [default: the number
-    /// with the least time an iteration, which a dry run predicts]
+    /// Under mpirun or srun, how many of the processes hold subjects; the others wait [default: the
+    /// number that a dry run predicts to be fastest]
     #[arg(long, value_name = "N", value_parser = from_one, help_heading = "Running")]
     processes: Option<usize>,
     #[command(flatten)]
     memory: MemoryArgs,
-    /// GPUs of each process [default: all of its machine, shared among its processes]
+    /// GPUs per process [default: all those of its machine, shared among the processes there]
     #[arg(long, value_name = "N", value_parser = from_one, help_heading = "Running")]
     gpus: Option<usize>,
 
@@ -197,16 +201,16 @@ pub(crate) struct AtlasArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Memory")]
 pub(crate) struct MemoryArgs {
-    /// Memory of each device that may be taken, such as 20GiB; subjects that it has no room for are
-    /// streamed at every iteration [default: nine tenths of what is free]
+    /// Memory that may be used on each device, such as 20GiB; subjects that do not fit are streamed
+    /// at every iteration [default: nine tenths of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     device_memory: Option<u64>,
-    /// Memory of the host for subjects that are streamed; beyond it they are on disk [default: six tenths
-    /// of what is free]
+    /// Host memory for subjects that are streamed; those that do not fit are kept on disk [default:
+    /// six tenths of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     host_memory: Option<u64>,
-    /// Folder for subjects that are streamed from disk, best on a disk of each machine; a killed run
-    /// leaves a folder .voxalign-... there, which the next one removes [default: within DIR]
+    /// Folder for subjects that are streamed from disk, best on a local disk of each machine; a
+    /// killed run leaves a folder .voxalign-... there, which the next run removes [default: within DIR]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 }
@@ -292,7 +296,8 @@ impl AtlasArgs {
     fn alone(&self, option: &str) -> Result<(), Failure> {
         if Launch::of_this_process().and_then(|l| l.size).is_some_and(|n| n > 1) {
             return Err(Failure::input(format!(
-                "{option} runs in one process, with all GPUs of its machine; start it without mpirun or srun"
+                "{option} runs in one process, on all GPUs of its machine; start it without mpirun \
+                 or srun"
             )));
         }
         refuse(self.resume, "--resume", "one atlas")?;

@@ -130,7 +130,7 @@ impl<'a> Study<'a> {
         };
         let aligned = match kept {
             Some(aligned) => {
-                printer.say(Talk::Normal, "the common space is that of the run that was stopped");
+                printer.say(Talk::Normal, "the common space of the stopped run is used");
                 aligned
             }
             None => {
@@ -186,7 +186,8 @@ impl<'a> Study<'a> {
             }
         }
         if all.len() < 2 {
-            let why = format!("an atlas needs two images at least, {} are left", all.len());
+            let why =
+                format!("an atlas needs at least two images, but only {} can be used", all.len());
             return Err(of_all(world, Failure::input(why)));
         }
         let sums = |records: &[InputRecord]| -> Vec<String> {

@@ -38,15 +38,16 @@ const BAD: f64 = 0.05;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Test of stability")]
 pub(crate) struct StabilityArgs {
-    /// Build atlases of randomly chosen subjects instead of one of all, of each of these numbers of
-    /// them, and tell how sharp they are: a range such as 2..14, which has both ends, or 2,4,8
+    /// Instead of one atlas of all subjects, build atlases of randomly chosen ones, for each of
+    /// these numbers of subjects, and report how sharp they are: a range such as 2..14 (both ends
+    /// included), or 2,4,8
     #[arg(long, value_name = "FROM..TO", conflicts_with = "regress")]
     pub(super) stability: Option<Sizes>,
-    /// How many atlases of each number of subjects [default: 100]
+    /// How many atlases to build for each number of subjects [default: 100]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     cohorts: Option<u32>,
-    /// Chooses the subjects; the same number chooses the same ones [default: 0]
+    /// Seed of the random choice; the same seed chooses the same subjects [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -70,7 +71,7 @@ impl FromStr for Sizes {
     fn from_str(text: &str) -> Result<Self, String> {
         let whole = |part: &str| {
             let number = part.trim().parse::<usize>().ok().filter(|n| (2..=100_000).contains(n));
-            number.ok_or_else(|| format!("'{part}' is no whole number of 2 or more"))
+            number.ok_or_else(|| format!("'{part}' is not a whole number of 2 or more"))
         };
         let mut sizes = Vec::new();
         for part in text.split(',') {
@@ -78,7 +79,7 @@ impl FromStr for Sizes {
                 Some((from, to)) => {
                     let (from, to) = (whole(from)?, whole(to.trim_start_matches('='))?);
                     if from > to {
-                        return Err(format!("'{part}' goes down; write {to}..{from}"));
+                        return Err(format!("'{part}' is in descending order; write {to}..{from}"));
                     }
                     sizes.extend(from..=to);
                 }
@@ -261,23 +262,25 @@ impl<'a> Test<'a> {
         };
         let (size, subjects, asked) = (few.size, self.study.entries.len(), self.asked);
         format!(
-            "{size} of {subjects} subjects: there {count}, fewer than the {asked} asked for; all are taken"
+            "for {size} of {subjects} subjects there {count}, fewer than the {asked} requested; \
+             all of them are used"
         )
     }
 
     fn verdict(&self, sizes: &[SizeRecord], stable: Option<usize>) -> Verdict {
         let all = || sizes.iter().flat_map(|s| &s.cohorts);
         let part = all().filter(|c| !c.good).count() as f64 / all().count().max(1) as f64;
-        let check = Check::at_most("part of the atlases that cannot be used", part, BAD);
+        let check = Check::at_most("fraction of unusable atlases", part, BAD);
         let check = check.or(Remedy::WholeAtlas);
         let within = format!(
-            "mean entropies of atlases differ by at most {} % of the last",
+            "the mean entropies of the atlases differ by at most {} % from the last",
             100.0 * STABLE_PART
         );
         let mut remarks = vec![match stable {
-            Some(size) => format!("stable from {size} subjects: from there on {within}"),
+            Some(size) => format!("stable from {size} subjects on: there {within}"),
             None => format!(
-                "not stable within these sizes: it is where, of two sizes at least, {within}; use more subjects"
+                "not stable within these sizes, which needs at least two sizes where {within}; use \
+                 more subjects"
             ),
         }];
         for few in self.cohorts.iter().filter(|c| c.members.len() < self.asked) {

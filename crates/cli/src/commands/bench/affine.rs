@@ -80,7 +80,12 @@ fn on<D: Device>(
     let (registration_cold, result) = register()?;
     let (registration_warm, _) = register()?;
     let registration_on_device = already_there(device, &fixed, &moving, &options)?;
-    let folder = tempfile::tempdir().map_err(|e| Failure::input(format!("no folder: {e}")))?;
+    let folder = tempfile::tempdir().map_err(|e| {
+        Failure::input(format!(
+            "cannot create a folder: \
+                                                                         {e}"
+        ))
+    })?;
     let command = || {
         interrupt::check()?;
         whole_command(folder.path(), machine.choice(), machine.threads, files)
@@ -178,7 +183,12 @@ fn whole_command(
     threads: usize,
     files: Option<&[PathBuf]>,
 ) -> Result<f64, Failure> {
-    let fail = |e: std::io::Error| Failure::Internal(format!("the program did not start: {e}"));
+    let fail = |e: std::io::Error| {
+        Failure::Internal(format!(
+            "the program could not be started: \
+                                                              {e}"
+        ))
+    };
     let program = std::env::current_exe().map_err(fail)?;
     let start = Instant::now();
     let status = Command::new(program)

@@ -25,7 +25,8 @@ use voxalign_population::atlas::{
 /// Arguments of `voxalign bench atlas`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-The subjects are the images given, cut or filled up to --size about their centres and deformed by smooth
+The subjects are the images given, cropped or padded to --size about their centres and deformed by \
+smooth
 random displacements, another one for each subject. They are in the memory of the program before the clock
 begins; bringing them to the device is told apart from the iterations.")]
 pub(crate) struct AtlasBenchArgs {

@@ -29,15 +29,16 @@ const GPU_COPY: usize = 256 << 20;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Every operator is measured on data already on the device: the median of several warm runs, in the
-time of the device (a GPU's own events). MB counts each input read once and each output written
-once (a filter along several axes once for each); the last column is the part of the copy bandwidth of the device, measured in the same run: on
-the CPU with images of --size, on a GPU with arrays that its cache cannot hold (256 MiB and more).
-The affine job is the pair of `voxalign demo`: the registration alone, in memory, and the whole
-command with reading and writing, first (cold) and again (warm); `--pair` takes another. Beside it
-stands one evaluation of the correlation ratio at full resolution, and the same as the formula is
-written, one voxel after the other in double precision; from the latter, how long the whole search
-would take that way."
+Every operator is measured on data that is already on the device: the median of several warm runs,
+in the time of the device (on a GPU by its own events). MB counts each input read once and each
+output written once (a filter along several axes once for each); the last column is the fraction of
+the copy bandwidth of the device, measured in the same run: on the CPU with images of --size, on a
+GPU with arrays that do not fit its cache (256 MiB and more).
+The affine registration is that of the pair of `voxalign demo`: the registration alone, in memory,
+and the whole command with reading and writing, first (cold) and again (warm); `--pair` takes
+another pair. It is compared with one evaluation of the correlation ratio at full resolution, and
+with the same evaluation exactly as the formula is written, one voxel after the other in double
+precision; the latter gives how long the whole search would take that way."
 )]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
@@ -48,7 +49,8 @@ pub(crate) struct BenchArgs {
     /// Measure the operators only
     #[arg(long, conflicts_with = "affine_only")]
     operators_only: bool,
-    /// Measure these families of operators only, such as `filter,sort`, and not the affine job
+    /// Measure these families of operators only, such as `filter,sort`, and not the affine
+    /// registration
     #[arg(
         long,
         value_name = "FAMILY,...",
@@ -57,10 +59,10 @@ pub(crate) struct BenchArgs {
         conflicts_with = "affine_only"
     )]
     only: Vec<String>,
-    /// Measure the affine job only
+    /// Measure the affine registration only
     #[arg(long, conflicts_with = "size")]
     affine_only: bool,
-    /// Measure the affine job on these images instead of the demo's
+    /// Measure the affine registration of these images instead of the demo's
     #[arg(long, num_args = 2, value_names = ["FIXED", "MOVING"], conflicts_with_all = ["operators_only", "only"])]
     pair: Option<Vec<PathBuf>>,
     /// Write all measurements as a table for programs
@@ -79,13 +81,13 @@ pub(crate) struct BenchArgs {
 /// file beside this one for its arguments and its work.
 #[derive(Debug, Clone, Subcommand)]
 enum Special {
-    /// All schemes of the correlation ratio and of joint histograms, over their parameters
+    /// All schemes for the correlation ratio and joint histograms, over their parameters
     Histogram(histogram::HistogramArgs),
     /// Deformable registration: iterations, whole registrations, overlap with every model
     Deform(deform::DeformBenchArgs),
     /// The iterations of an atlas of many images
     Atlas(Box<atlas::AtlasBenchArgs>),
-    /// Streams of many images: all models, synchronisations, operators
+    /// Streaming of many images: all models, synchronisations, operators
     Stream(stream::StreamBenchArgs),
 }
 
@@ -101,7 +103,7 @@ impl FromStr for Size {
         match parts.as_deref() {
             Some(&[n]) if n > 0 => Ok(Size([n; 3])),
             Some(&[x, y, z]) if x > 0 && y > 0 && z > 0 => Ok(Size([x, y, z])),
-            _ => Err("give sizes such as 160x192x160, or one number".into()),
+            _ => Err("give sizes such as 160x192x160, or one number for all axes".into()),
         }
     }
 }

@@ -28,7 +28,7 @@ impl FromStr for AffineChoice {
             "auto" => Ok(AffineChoice::Auto),
             "none" => Ok(AffineChoice::None),
             _ if !Path::new(text).exists() => {
-                Err("neither auto or none, nor a transform file that is there".into())
+                Err("neither auto or none, nor an existing transform file".into())
             }
             _ => Ok(AffineChoice::File(text.into())),
         }
@@ -79,14 +79,14 @@ impl Channel {
             ))
         };
         let [fixed, moving, similarity, weight] = words else {
-            return Err(bad(format!("{} values", words.len())));
+            return Err(bad(format!("{} values are given", words.len())));
         };
         let similarity = DeformSimilarity::named(similarity)
-            .ok_or_else(|| bad(format!("'{similarity}' is no similarity")))?;
+            .ok_or_else(|| bad(format!("'{similarity}' is not a similarity")))?;
         let weight = number(weight)
             .ok()
             .filter(|w| *w > 0.0)
-            .ok_or_else(|| bad(format!("'{weight}' is no weight above 0")))?;
+            .ok_or_else(|| bad(format!("'{weight}' is not a number above 0")))?;
         let (fixed, moving) = (fixed.into(), moving.into());
         Ok(Self { fixed, moving, similarity, weight })
     }

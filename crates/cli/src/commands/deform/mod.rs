@@ -22,40 +22,40 @@ Examples:
   voxalign deform template.nii.gz scan.nii.gz -o out
       an affine registration first, then a greedy one driven by local correlation
   voxalign deform template.nii.gz scan.nii.gz -o out --affine affine/affine.tfm --model symmetric
-      from a transform that is there; exchanging the images inverts the result
+      from an existing transform; exchanging the images inverts the result
   voxalign deform mr.nii.gz pet.nii.gz -o out --similarity mi --schedule 4x100,2x50
-      between kinds of image, not down to the finest scale
+      across modalities, not down to the finest scale
   voxalign deform t1a.nii.gz t1b.nii.gz -o out --channel t2a.nii.gz t2b.nii.gz lncc 0.5
       two pairs of images at once
   voxalign deform template.nii.gz patient.nii.gz -o out --moving-mask without_lesion.nii.gz
       what is outside of the mask, such as a lesion, drives nothing
   voxalign deform a.nii.gz b.nii.gz -o out --model lddmm --similarity ssd --time-steps 8
-      a shortest path of deformations
+      a geodesic path of deformations
   voxalign deform a.nii.gz b.nii.gz -o out --outputs warp,affine,warped
-      no more than these files, beside result.json and report.html; `all` for every one
+      only these files, besides result.json and report.html; `all` for every one
   voxalign deform --config job.toml -o out
-      every option from a file: keys are the long option names, `fixed` and `moving` the
-      images; the command line wins, but channels add up
+      all options from a file: keys are the long option names, `fixed` and `moving` the
+      images; the command line takes precedence, but channels add up
 
-Using the result (a chain is read from the fixed image on: first the warp, then the affine):
+Using the result (a chain is listed from the fixed image: first the warp, then the affine):
   voxalign apply -i moving.nii.gz -r fixed.nii.gz -t out/warp.nii.gz -t out/affine.tfm -o w.nii.gz
-      an image of the moving space onto the fixed grid; --interpolation label for labels
+      an image in moving space, resampled onto the fixed grid; --interpolation label for labels
   voxalign apply -i fixed_labels.nii.gz -r moving.nii.gz -t inverse:out/affine.tfm
       -t out/inverse_warp.nii.gz --interpolation label -o w.nii.gz
-      the other way
+      the other direction
   voxalign apply -i points.csv -t out/warp.nii.gz -t out/affine.tfm -o p.csv
-      points of the moving image to the fixed one; --points-from fixed for the other way
+      points of the moving image to the fixed one; --points-from fixed for the other direction
   voxalign apply -i moving.nii.gz -r fixed.nii.gz -t out/composite.nii.gz -o w.nii.gz
       the same with one file, where --outputs asks for it; inverse_composite.nii.gz for the
-      other way
+      other direction
   antsApplyTransforms -d 3 -i moving.nii.gz -r fixed.nii.gz -t out/warp.nii.gz -t out/affine.tfm
       -o w.nii.gz
       the same with ANTs, in the same order
   antsApplyTransforms -d 3 -i fixed.nii.gz -r moving.nii.gz -t [out/affine.tfm,1]
       -t out/inverse_warp.nii.gz -o w.nii.gz
-      the other way with ANTs
+      the other direction with ANTs
 
-Written to DIR (older files of these names are replaced or, where none is asked for, removed):
+Written to DIR (older files with these names are replaced, or removed where none is written):
   warp.nii.gz               displacements on the fixed grid, before the affine (ANTs: 1Warp)
   inverse_warp.nii.gz       their inverse, on the fixed grid (ANTs: 1InverseWarp)
   affine.tfm                the affine part, fixed to moving world (ANTs: 0GenericAffine)
@@ -65,9 +65,9 @@ Written to DIR (older files of these names are replaced or, where none is asked 
   report.html               pictures and figures; opens offline in any browser
 and where --outputs names them:
   composite.nii.gz          warp and affine as one field on the fixed grid
-  inverse_composite.nii.gz  the way back, moving to fixed, as one field on the moving grid
+  inverse_composite.nii.gz  the inverse, moving to fixed, as one field on the moving grid
   jacobian.nii.gz           Jacobian determinant of the warp, without the affine part
-Where the affine part fails so far that no deformation can start from it, there are the last two alone.
+Where the affine part fails so far that no deformation can start from it, only result.json and report.html are written.
 Fields are NIfTI images of vectors (intent 1007), LPS millimetres, as ITK and ANTs have them.
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
@@ -84,9 +84,9 @@ Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
 pub(crate) struct DeformArgs {
     #[command(flatten)]
     pair: PairArgs,
-    /// Where the deformation starts: `auto` registers by an affine transform first, as `voxalign
-    /// affine` does without options; `none` takes the headers as they are; FILE is an affine
-    /// transform from fixed to moving [default: auto]
+    /// Affine transform to start from: `auto` runs an affine registration first, as `voxalign
+    /// affine` does without options; `none` uses the headers as they are; FILE is an affine
+    /// transform, fixed to moving [default: auto]
     #[arg(long, value_name = "auto|none|FILE")]
     affine: Option<AffineChoice>,
 
@@ -100,7 +100,7 @@ pub(crate) struct DeformArgs {
     of_affine: AffineOnlyArgs,
     #[command(flatten)]
     output_options: OutputArgs,
-    /// Which files to write, with commas between: warp, inverse_warp, affine, composite,
+    /// Which files to write, separated by commas: warp, inverse_warp, affine, composite,
     /// inverse_composite, warped, jacobian, or `all`; result.json is always written, and
     /// report.html unless --no-report says otherwise [default: warp,inverse_warp,affine,warped]
     #[arg(long, value_name = "NAME,...", value_parser = of_deform, help_heading = "Output")]

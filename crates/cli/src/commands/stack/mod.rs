@@ -18,7 +18,7 @@ use voxalign_io::image::DataType;
 use voxalign_population::stream::{Files, Source};
 use voxalign_report::{GridRecord, StackRecord};
 
-/// What is made of the images.
+/// What to compute from the images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Operation {
     /// The (weighted) mean: one image
@@ -33,7 +33,7 @@ pub(super) enum Operation {
     Product,
     /// The sum of squares of each image, or of its differences to --reference: a table (.csv)
     Energy,
-    /// Each image brought to common intensities: a folder of images
+    /// Each image scaled to common intensities: a folder of images
     Normalise,
     /// Each image smoothed by a Gaussian of --sigma: a folder of images
     Smooth,
@@ -74,22 +74,24 @@ Examples:
   voxalign stack smooth raw/*.nii.gz -o smooth --sigma 2
   voxalign stack energy warped/*.nii.gz --reference mean.nii.gz -o energy.csv
 
-All images are on one grid; `voxalign apply` brings them onto one. Reading, computing and writing go on at
-the same time, and memory does not grow with the number of images. Results do not depend on the order
-of the images (but for window-mean) nor on the number of threads. A list has a line for each image, as for
-`voxalign atlas`: the column `path`, of names relative to its folder, and perhaps `weight`. A folder of results has files of the names of
-the images, with .nii.gz for formats of two files; they appear together when all are complete.
+All images must be on one grid; `voxalign apply` resamples them onto one. Reading, computing and
+writing go on at the same time, and memory does not grow with the number of images. Results do not
+depend on the order of the images (except for window-mean) nor on the number of threads. A list has
+a line for each image, as for `voxalign atlas`: the column `path`, relative to the folder of the
+list, and optionally `weight`. A folder of results has files with the names of the images, with
+.nii.gz instead of formats of two files; they appear together when all are complete.
 
-Beside an image or a table OUT stands its record OUT.json, as in mean.nii.gz.json; in a folder it is result.json. It has the version, the command,
-all parameters, the checksums of the images (taken while they are read), times and the memory that was held.")]
+Beside an image or a table OUT there is its record OUT.json, such as mean.nii.gz.json; in a folder
+it is result.json. It has the version, the command, all parameters, the checksums of the images
+(taken while they are read), times and the memory that was used.")]
 pub(crate) struct StackArgs {
-    /// What is made of the images
+    /// What to compute from the images
     #[arg(value_enum)]
     operation: Operation,
     /// The images, all on one grid
     #[arg(value_name = "IMAGES", required_unless_present = "list", conflicts_with = "list")]
     images: Vec<PathBuf>,
-    /// The images as a table with the column `path` and, for mean, perhaps `weight`
+    /// The images as a table with the column `path` and, for mean, optionally `weight`
     #[arg(long, value_name = "FILE.csv")]
     list: Option<PathBuf>,
     /// The result: an image, a table for energy, a folder for normalise, smooth and window-mean
@@ -102,20 +104,20 @@ pub(crate) struct StackArgs {
     /// Standard deviation of the Gaussian, mm, for smooth
     #[arg(long, value_name = "MM", value_parser = number, allow_hyphen_values = true)]
     sigma: Option<f64>,
-    /// Images of a window, an odd number, for window-mean [default: 3]
+    /// Number of images in a window, odd, for window-mean [default: 3]
     #[arg(long, value_name = "N")]
     window: Option<usize>,
-    /// Intensities that each image is brought to, for normalise [default: zero mean and unit
+    /// Intensity range that each image is scaled to, for normalise [default: zero mean and unit
     /// variance]
     #[arg(long, value_name = "LOW,HIGH", value_delimiter = ',', num_args = 1,
           value_parser = number, allow_hyphen_values = true)]
     range: Vec<f64>,
     /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; not for energy
-    /// [default: f32; for max and min that of the images, where all have the same one of at most 16 bits
-    /// and none scales it]
+    /// [default: f32; for max and min that of the images, if all have the same one of at most 16
+    /// bits and none is scaled]
     #[arg(long, value_name = "TYPE")]
     data_type: Option<DataType>,
-    /// An image to which differences are taken, for energy
+    /// Image that is subtracted first, for energy
     #[arg(long, value_name = "IMAGE")]
     reference: Option<PathBuf>,
     #[command(flatten)]
@@ -140,8 +142,8 @@ impl Images {
         let entries = interrupt::reading(|| list::of_csv(list))?;
         if entries[0].channels.len() > 1 {
             return Err(Failure::input(format!(
-                "the list '{}': it has several channels, and a stack is of one image a line; leave the \
-                 column channel2 out",
+                "the list '{}': it has several channels, but stack takes one image per line; leave \
+                 out the column channel2",
                 list.display()
             )));
         }
@@ -181,7 +183,7 @@ pub(crate) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
             };
             if named != wanted {
                 return Err(Failure::input(format!(
-                    "'{}': the result of {} is {name}",
+                    "'{}': the result of {} must be {name}",
                     args.output.display(),
                     args.operation.name()
                 )));
@@ -262,11 +264,11 @@ fn check_options(args: &StackArgs) -> Result<(), Failure> {
         return Err(Failure::input("smooth needs --sigma, the width of the Gaussian in mm"));
     }
     if !args.range.is_empty() && !matches!(args.range[..], [low, high] if low < high) {
-        return Err(Failure::input("--range: give a lower and a higher number, such as 0,1"));
+        return Err(Failure::input("--range: give the lower number first, such as 0,1"));
     }
     if args.window.is_some_and(|n| n % 2 == 0) {
         return Err(Failure::input(
-            "--window: give an odd number, the image and as many neighbours to each side",
+            "--window: give an odd number, for the image and as many neighbours on each side",
         ));
     }
     Ok(())

@@ -99,8 +99,8 @@ pub(super) fn check_folder(
         }
         if !names.insert(name.to_lowercase()) {
             return Err(Failure::input(format!(
-                "two of the images would give '{name}' in the folder '{}'; images need names of \
-                 their own",
+                "two of the images would be written to '{name}' in the folder '{}'; give the \
+                 images different names",
                 args.output.display()
             )));
         }

@@ -26,7 +26,7 @@ pub(super) fn words(code: CUresult) -> String {
 fn sentence(said: [Option<String>; 2], code: u32) -> String {
     let said: Vec<String> = said.into_iter().flatten().collect();
     if said.is_empty() {
-        format!("error {code} of the CUDA driver, which has no words for it")
+        format!("unknown error {code} of the CUDA driver")
     } else {
         format!("{} (error {code} of the CUDA driver)", said.join(": "))
     }
@@ -54,8 +54,8 @@ pub(in crate::cuda) fn start_driver() -> Result<(i32, i32), String> {
             CUresult::CUDA_SUCCESS => {}
             CUresult::CUDA_ERROR_NO_DEVICE => {
                 return Err(
-                    "the CUDA driver finds no GPU; see whether `nvidia-smi` lists one, and \
-                            whether CUDA_VISIBLE_DEVICES hides it"
+                    "the CUDA driver finds no GPU; check whether `nvidia-smi` lists one, and \
+                     whether CUDA_VISIBLE_DEVICES hides it"
                         .into(),
                 );
             }
@@ -66,7 +66,7 @@ pub(in crate::cuda) fn start_driver() -> Result<(i32, i32), String> {
         let version_pair = (version / 1000, version % 1000 / 10);
         if version < OLDEST_DRIVER {
             return Err(format!(
-                "the CUDA driver is too old: it serves CUDA {}.{}, 12.0 or newer is needed; update \
+                "the CUDA driver is too old: it supports CUDA {}.{}, but 12.0 or newer is needed; update \
                  NVIDIA's driver (525 or newer)",
                 version_pair.0, version_pair.1
             ));

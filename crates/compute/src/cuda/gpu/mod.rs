@@ -113,7 +113,10 @@ impl Gpu {
         let driver = start_driver()?;
         let count = count()?;
         if ordinal >= count {
-            return Err(format!("there is no GPU number {ordinal}; the driver finds {count}"));
+            return Err(format!(
+                "there is no GPU number {ordinal}; the driver finds {count}, \
+                                counted from 0"
+            ));
         }
         let nvrtc = nvrtc(driver.0)?;
         // SAFETY: handles come from the driver and are used as it documents; pointers are valid for
@@ -137,7 +140,7 @@ impl Gpu {
                 let (major, minor) = info.capability;
                 return Err(format!(
                     "the GPU number {ordinal} ({}) is too old: its compute capability is \
-                     {major}.{minor}, 7.0 or newer is needed (Volta, 2017)",
+                     {major}.{minor}, but 7.0 or newer is needed (Volta, 2017)",
                     info.name
                 ));
             }

@@ -147,7 +147,7 @@ impl FromStr for JointScheme {
 fn by_name<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
     all.iter().copied().find(|&s| name(s) == text).ok_or_else(|| {
         let names: Vec<_> = all.iter().map(|&s| name(s)).collect();
-        format!("'{text}' is no scheme; use one of {}", names.join(", "))
+        format!("'{text}' is not a scheme; use one of {}", names.join(", "))
     })
 }
 

@@ -72,7 +72,10 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
     let fields = fields(&head).map_err(&wrong)?;
     let mut oddities = Vec::new();
     if let Some(kind) = fields.get(&["ObjectType"]).filter(|k| *k != "Image") {
-        return Err(wrong(format!("it holds the object '{}' and no image", shorten(kind))));
+        return Err(wrong(format!(
+            "it holds an object of the type '{}', not an image",
+            shorten(kind)
+        )));
     }
     let sizes = dims(&fields).map_err(&wrong)?;
     let grid = grid(&fields, &sizes, &mut oddities)
@@ -145,7 +148,7 @@ fn dims(fields: &Fields) -> std::result::Result<Vec<usize>, String> {
     let count = fields.get(&["NDims"]).and_then(|n| n.parse::<usize>().ok());
     if count != Some(sizes.len()) || !(2..=text::LARGEST_AXES).contains(&sizes.len()) {
         return Err(format!(
-            "NDims is {} and DimSize has {} sizes",
+            "NDims is {}, but DimSize has {} sizes",
             fields.get(&["NDims"]).map_or("missing".into(), shorten),
             sizes.len()
         ));
@@ -178,13 +181,12 @@ fn grid(
         },
     };
     if let Some(bad) = spacing.iter().take(3).find(|s| **s <= 0.0) {
-        return Err(format!("ElementSpacing has {bad}, which is no distance"));
+        return Err(format!("ElementSpacing has {bad}, which is not a valid spacing"));
     }
     let origin = list(&["Offset", "Position", "Origin"], n)?.unwrap_or_else(|| vec![0.0; n]);
     let matrix = list(&["TransformMatrix", "Rotation", "Orientation"], n * n)?;
     if matrix.is_none() {
-        oddities
-            .push("no TransformMatrix; axes to the left, to the back and up are assumed".into());
+        oddities.push("no TransformMatrix; left-posterior-superior axes are assumed".into());
     }
     // Row i of the matrix is the direction of axis i.
     let used = n.min(3);
@@ -211,7 +213,7 @@ fn place(fields: &Fields, path: &Path) -> Result<(PathBuf, Option<Start>)> {
     if name.is_empty() || name.starts_with("LIST") || name.contains('%') {
         return Err(IoError::unsupported(
             path,
-            format!("values in several files ('{}') are not read", shorten(name)),
+            format!("values in several files ('{}') are not supported", shorten(name)),
             "write the image as one file first",
         ));
     }

@@ -72,8 +72,8 @@ pub(crate) fn find(header: &NiftiHeader, dims: [usize; 3]) -> Result<Geometry, S
         };
         if (0..3).any(off) {
             oddities.push(format!(
-                "the spacing by pixdim ({:.4}, {:.4}, {:.4}) differs from that of the sform \
-                 ({:.4}, {:.4}, {:.4}), which is used",
+                "the spacing of pixdim ({:.4}, {:.4}, {:.4}) differs from that of the sform \
+                 ({:.4}, {:.4}, {:.4}); the sform is used",
                 header.pixdim[1],
                 header.pixdim[2],
                 header.pixdim[3],
@@ -97,8 +97,8 @@ fn unit_factor(header: &NiftiHeader, oddities: &mut Vec<String>) -> f64 {
     let largest = (1..4).map(|i| header.pixdim[i].abs()).fold(0.0, f64::max);
     if largest * factor > 100.0 {
         oddities.push(format!(
-            "the unit of length is {name} by the header, which would make voxels of {} mm; \
-             millimetres are taken instead",
+            "the header gives {name} as the unit of length, which would make voxels of {} mm; \
+             millimetres are assumed instead",
             largest * factor
         ));
         return 1.0;
@@ -127,7 +127,7 @@ fn spacing(
             }
             spacing[a] = p.abs() * factor;
         } else if dims[a] > 1 {
-            return Err(format!("pixdim[{}] (the distance of voxels) is {p}", a + 1));
+            return Err(format!("pixdim[{}] (the voxel spacing) is {p}", a + 1));
         }
     }
     Ok(spacing)
@@ -215,7 +215,10 @@ fn assumed(
         middle = Vector3::from_fn(|a, _| origin[a] as f64 - 1.0);
         orient = 0;
     } else if analyze && origin != [0; 3] {
-        oddities.push(format!("the SPM origin {origin:?} lies far outside the image; not used"));
+        oddities.push(format!(
+            "the SPM origin {origin:?} lies far outside the image; it is \
+                               ignored"
+        ));
     }
     let (axes, name) = match analyze_axes(orient) {
         Some(known) => known,
@@ -227,19 +230,19 @@ fn assumed(
     let what = if analyze { "ANALYZE files give no orientation" } else { "no qform and no sform" };
     oddities.push(if spm {
         format!(
-            "{what}; axes to the left, to the front and up are assumed (as SPM, FSL and nibabel \
-             do), with the origin {origin:?} that SPM stored. Left and right cannot be told"
+            "{what}; left-anterior-superior axes are assumed (as SPM, FSL and nibabel do), with \
+             the origin {origin:?} that SPM stored. Left and right cannot be told apart"
         )
     } else if orient == 0 {
         format!(
-            "{what}; axes to the left, to the front and up are assumed (as SPM, FSL and nibabel \
-             do), with the world's origin in the middle of the image. Left and right cannot be told"
+            "{what}; left-anterior-superior axes are assumed (as SPM, FSL and nibabel do), with \
+             the world origin at the centre of the image. Left and right cannot be told apart"
         )
     } else {
         format!(
-            "{what} but the byte for '{name}' slices, which is followed (SPM and nibabel ignore \
-             it); the world's origin is put in the middle of the image. Left and right cannot be \
-             told"
+            "{what} except for the orientation byte ('{name}' slices), which is followed here (SPM \
+             and nibabel ignore it); the world origin is set to the centre of the image. Left and \
+             right cannot be told apart"
         )
     });
     let matrix = axes * Matrix3::from_diagonal(&Vector3::from(spacing));

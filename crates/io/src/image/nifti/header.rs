@@ -121,7 +121,7 @@ impl NiftiHeader {
     /// Parses a header of at least [`SIZE_1`] bytes; otherwise what is wrong.
     pub(crate) fn parse(bytes: &[u8]) -> Result<NiftiHeader, String> {
         let Some(first) = bytes.first_chunk::<4>() else {
-            return Err(format!("the file has {} bytes, a header has 348", bytes.len()));
+            return Err(format!("the file has {} bytes, but a header has 348", bytes.len()));
         };
         let (little, big) = (i32::from_le_bytes(*first), i32::from_be_bytes(*first));
         let (size, order) = match (little, big) {
@@ -129,12 +129,15 @@ impl NiftiHeader {
             (_, 348 | 540) => (big, ByteOrder::Big),
             _ => {
                 return Err(format!(
-                    "it begins with {first:02x?}, where the header size 348 or 540 belongs"
+                    "it begins with {first:02x?} instead of the header size 348 or 540"
                 ));
             }
         };
         if bytes.len() < size as usize {
-            return Err(format!("the header has {size} bytes, the file only {}", bytes.len()));
+            return Err(format!(
+                "the header has {size} bytes, but the file has only {}",
+                bytes.len()
+            ));
         }
         let fields = Fields { bytes, order };
         if size == 540 { Self::parse_2(&fields) } else { Ok(Self::parse_1(&fields)) }
@@ -180,9 +183,11 @@ impl NiftiHeader {
             b"n+2\0\r\n\x1a\n" => true,
             b"ni2\0\r\n\x1a\n" => false,
             m if m.starts_with(b"n+2\0") || m.starts_with(b"ni2\0") => {
-                return Err("the end of the NIfTI-2 magic is changed: the file went through a \
-                            transfer in text mode"
-                    .into());
+                return Err(
+                    "the end of the NIfTI-2 magic is damaged: the file was transferred in \
+                            text mode"
+                        .into(),
+                );
             }
             m => return Err(format!("the magic {m:02x?} is not that of NIfTI-2")),
         };

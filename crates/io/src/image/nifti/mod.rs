@@ -104,14 +104,17 @@ fn parse(source: &Source<'_>, format: Format) -> Result<VectorHeader> {
     if single && !header.single {
         return Err(IoError::malformed(
             path,
-            "this is the header of a pair, its values are in an .img file",
+            "this is the header of a pair, whose values are in an .img file",
             "name the two files .hdr and .img",
         ));
     }
     let mut oddities = Vec::new();
     if !single && header.single {
-        oddities
-            .push("the header says that it is a single .nii file but it is one of a pair".into());
+        oddities.push(
+            "the header says that this is a single .nii file, but it is one of a \
+                   pair"
+                .into(),
+        );
     }
     let dims = dims(&header, &mut oddities).map_err(&wrong)?;
     let data_type = data_type(&header, path, &mut oddities)?;
@@ -188,13 +191,13 @@ fn data_type(header: &NiftiHeader, path: &Path, oddities: &mut Vec<String>) -> R
     let data_type = header::type_of(header.datatype).map_err(|name| {
         IoError::unsupported(
             path,
-            format!("the data type {} ({name}) is not read", header.datatype),
+            format!("the data type {} ({name}) is not supported", header.datatype),
             "convert the image to floats or integers of at most 64 bits",
         )
     })?;
     if header.bitpix as usize != data_type.size() * 8 {
         oddities.push(format!(
-            "bitpix is {}, the type {data_type} has {} bits",
+            "bitpix is {}, but the type {data_type} has {} bits",
             header.bitpix,
             data_type.size() * 8
         ));
@@ -210,7 +213,7 @@ fn start(
 ) -> std::result::Result<u64, String> {
     let offset = header.vox_offset;
     if !offset.is_finite() || offset.fract() != 0.0 || !(0.0..=1e15).contains(&offset) {
-        return Err(format!("the position of the values (vox_offset) is {offset}"));
+        return Err(format!("vox_offset (where the values begin) is {offset}"));
     }
     let least = header.version.size() as f64;
     if single && offset == 0.0 {
@@ -231,7 +234,10 @@ fn scale(header: &NiftiHeader, oddities: &mut Vec<String>) -> (f64, f64) {
     if !slope.is_finite() || !intercept.is_finite() {
         // Some programs write NaN for "not scaled".
         if !(slope.is_nan() && (intercept.is_nan() || intercept == 0.0)) {
-            oddities.push(format!("the scale ({slope}, {intercept}) is not a number; not used"));
+            oddities.push(format!(
+                "the scale ({slope}, {intercept}) is not a number; it is \
+                                   ignored"
+            ));
         }
         return (1.0, 0.0);
     }

@@ -32,7 +32,7 @@ pub(super) fn find(
     let vectors = match directions {
         Some(v) if v.len() == sizes.len() => v,
         Some(v) => {
-            return Err(format!("{} space directions for {} axes", v.len(), sizes.len()));
+            return Err(format!("there are {} space directions for {} axes", v.len(), sizes.len()));
         }
         None => by_spacings(fields, sizes, oddities)?,
     };
@@ -50,15 +50,15 @@ pub(super) fn find(
         }
     }
     if dims.len() < 2 {
-        return Err(format!("{} spatial axes, an image has at least 2", dims.len()));
+        return Err(format!("there are {} spatial axes, but an image has at least 2", dims.len()));
     }
     if !further.is_empty() && further.iter().any(|&n| n > 1) {
-        oddities.push(format!("beside space there are axes of the sizes {further:?}"));
+        oddities.push(format!("there are non-spatial axes of the sizes {further:?}"));
     }
     let origin = match fields.get("spaceorigin") {
         Some(text) => match parse_vectors(text)?.first() {
             Some(Some(v)) => *v,
-            _ => return Err(format!("the space origin is '{}'", shorten(text))),
+            _ => return Err(format!("the space origin '{}' is not a vector", shorten(text))),
         },
         None => Vector3::zeros(),
     };
@@ -84,9 +84,7 @@ fn signs(fields: &Fields, oddities: &mut Vec<String>) -> Result<Vector3<f64>, St
         "left-posterior-superior" | "lps" | "lpst" => lps,
         "" => {
             oddities.push(
-                "the file names no space; the world is taken as left-posterior-superior, as ITK \
-                 does"
-                    .into(),
+                "the file names no space; left-posterior-superior is assumed, as ITK does".into(),
             );
             lps
         }
@@ -134,7 +132,7 @@ fn parse_vectors(text: &str) -> Result<Vec<Option<Vector3<f64>>>, String> {
             continue;
         }
         let (Some(inner), true) = (rest.find(')'), rest.starts_with('(')) else {
-            return Err(format!("'{}' is no vector", shorten(rest)));
+            return Err(format!("'{}' is not a vector", shorten(rest)));
         };
         let values = text::numbers(&rest[1..inner].replace(',', " "))?;
         match values[..] {
@@ -168,7 +166,7 @@ fn by_spacings(
             .map(|w| match w.parse::<f64>() {
                 Ok(v) if v.is_nan() => Ok(None),
                 Ok(v) if v.is_finite() && v != 0.0 => Ok(Some(v)),
-                _ => Err(format!("the spacing '{}' is no distance", shorten(w))),
+                _ => Err(format!("the spacing '{}' is not a valid number", shorten(w))),
             })
             .collect::<Result<_, _>>()?,
         None => {
@@ -177,7 +175,7 @@ fn by_spacings(
         }
     };
     if spacings.len() != sizes.len() {
-        return Err(format!("{} spacings for {} axes", spacings.len(), sizes.len()));
+        return Err(format!("there are {} spacings for {} axes", spacings.len(), sizes.len()));
     }
     let mut next = 0;
     Ok(spatial

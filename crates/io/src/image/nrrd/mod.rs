@@ -74,7 +74,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
     let sizes = text::sizes(field("sizes")?).map_err(|e| wrong(format!("sizes: {e}")))?;
     if field("dimension")?.parse() != Ok(sizes.len()) || sizes.len() > text::LARGEST_AXES {
         return Err(wrong(format!(
-            "the dimension is {} and there are {} sizes",
+            "the dimension is {}, but there are {} sizes",
             shorten(field("dimension")?),
             sizes.len()
         )));
@@ -141,7 +141,7 @@ fn encoding(name: &str, path: &Path) -> Result<Compression> {
         "txt" | "text" | "ascii" => Ok(Compression::Text),
         other => Err(IoError::unsupported(
             path,
-            format!("the encoding '{}' is not read", shorten(other)),
+            format!("the encoding '{}' is not supported", shorten(other)),
             "convert the file to raw or gzip encoding",
         )),
     }
@@ -156,7 +156,7 @@ fn data_place(fields: &Fields, source: &Source<'_>) -> Result<(PathBuf, Start)> 
         Some(_) => {
             return Err(IoError::malformed(
                 path,
-                "the line skip is no count",
+                "the line skip is not a number of lines",
                 "correct the header",
             ));
         }
@@ -171,7 +171,7 @@ fn data_place(fields: &Fields, source: &Source<'_>) -> Result<(PathBuf, Start)> 
     if name.is_empty() || name.starts_with("LIST") || name.contains('%') {
         return Err(IoError::unsupported(
             path,
-            format!("values in several files ('{}') are not read", shorten(name)),
+            format!("values in several files ('{}') are not supported", shorten(name)),
             "write the image as one file first",
         ));
     }

@@ -43,18 +43,18 @@ const VOLUMES: &str = "volumes.csv";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Atlases along a covariate")]
 pub(crate) struct RegressArgs {
-    /// A column of numbers of the list, such as age: build the atlas at each value of --at, in which
-    /// subjects count the more the nearer their number is
+    /// A numeric column of the list, such as age: build an atlas at each value of --at, in which
+    /// subjects have the more weight the closer their own value is
     #[arg(long, value_name = "COLUMN")]
     pub(super) regress: Option<String>,
-    /// The values; their atlases are in at_VALUE
+    /// The values; each atlas is written to at_VALUE
     #[arg(long, value_name = "VALUE,...", value_delimiter = ',', allow_hyphen_values = true)]
     at: Vec<At>,
     /// Standard deviation of the Gaussian weights, in the units of the column
     #[arg(long, value_name = "WIDTH", value_parser = super::above_zero)]
     bandwidth: Option<f64>,
-    /// Labels whose volumes are told over the column, where the list has label maps [default: the
-    /// twelve largest that all have]
+    /// Labels whose volumes are reported over the column, if the list has label maps [default: the
+    /// twelve largest that all subjects have]
     #[arg(long, value_name = "LABEL,...", value_delimiter = ',', allow_hyphen_values = true)]
     volumes: Vec<i32>,
     /// Names of the labels: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV
@@ -134,8 +134,8 @@ impl<'a> Regression<'a> {
         let column = column.to_lowercase();
         let Some(list) = study.list else {
             return Err(Failure::input(format!(
-                "--regress {column} needs --list FILE.csv: a list whose column '{column}' has a number for each \
-                 subject"
+                "--regress {column} needs --list FILE.csv, a list with a column '{column}' that \
+                 has a number for each subject"
             )));
         };
         for entry in &study.entries {
@@ -147,13 +147,13 @@ impl<'a> Regression<'a> {
                 let others: Vec<_> = others.into_iter().filter(|c| **c != column).collect();
                 let known = match others.first() {
                     Some(_) => format!(
-                        " (columns of numbers: {})",
+                        " (numeric columns: {})",
                         others.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ")
                     ),
                     None => String::new(),
                 };
                 return Err(Failure::input(format!(
-                    "the list '{}': '{}' has no number in the column '{column}'{known}; fill it in, or \
+                    "the list '{}': '{}' has no number in the column '{column}'{known}; add it, or \
                      leave the line out",
                     list.display(),
                     entry.name
@@ -172,7 +172,7 @@ impl<'a> Regression<'a> {
         refuse(
             !args.volumes.is_empty() && !with_labels,
             "--volumes",
-            "lists with a column labels",
+            "lists with a column 'labels'",
         )?;
         refuse(
             args.label_names.is_some() && !with_labels,
@@ -295,7 +295,7 @@ impl<'a> Regression<'a> {
         for label in self.volumes {
             if !volumes.values().any(|v| v.contains_key(label)) {
                 return Err(Failure::input(format!(
-                    "--volumes {label}: no label map has this label; leave it out, or choose another"
+                    "--volumes: no label map has the label {label}; leave it out, or choose another"
                 )));
             }
         }
@@ -416,8 +416,9 @@ fn verdict(column: &str, atlases: &[ValueRecord]) -> Verdict {
     for atlas in atlases {
         if atlas.effective_number < FEW_SUBJECTS {
             remarks.push(format!(
-                "{column} {}: the effective number of subjects is {:.1}, so that this atlas shows some \
-                 subjects more than the population; use a larger --bandwidth or more subjects near {}",
+                "{column} {}: the effective number of subjects is {:.1}, so this atlas shows a few \
+                 subjects rather than the population; use a larger --bandwidth, or more subjects \
+                 near {}",
                 atlas.at, atlas.effective_number, atlas.at
             ));
         }

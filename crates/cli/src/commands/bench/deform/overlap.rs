@@ -46,8 +46,8 @@ impl Labels {
         let only = enough(&fixed).intersection(&enough(&moving)).copied().collect::<BTreeSet<_>>();
         if only.is_empty() {
             return Err(Failure::input(
-                "--labels: the two maps share no label that counts; check that they use the same \
-                 numbers, and --smallest-label and --min-voxels",
+                "--labels: the two maps have no label in common that counts; check that they use \
+                 the same numbers, and check --smallest-label and --min-voxels",
             ));
         }
         Ok(Self { rule: OverlapRule { only: Some(only), ..OverlapRule::default() }, fixed, moving })

@@ -108,7 +108,7 @@ pub(super) fn run(args: &StreamBenchArgs) -> Result<Outcome, Failure> {
     }
     if let Some(folder) = args.disk.as_ref().filter(|d| !d.is_dir()) {
         let name = folder.display();
-        return Err(Failure::input(format!("--disk '{name}': there is no such folder; make it")));
+        return Err(Failure::input(format!("--disk '{name}': there is no such folder; create it")));
     }
     let named = args.parts.contains(&Part::Disk);
     if named && args.disk.is_none() {
