@@ -5,10 +5,12 @@ use thiserror::Error;
 use voxalign_compute::ComputeError;
 use voxalign_compute::comm::CommError;
 use voxalign_image::ImageError;
+use voxalign_image::memory::OutOfMemory;
 use voxalign_io::IoError;
 use voxalign_population::PopulationError;
 use voxalign_register::RegisterError;
 use voxalign_register::compare::CompareError;
+use voxalign_report::ReportError;
 
 /// A command that did its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +91,54 @@ impl Failure {
     }
 }
 
+/// What helps against values that are not finite.
+const REPLACE: &str = "replace them first: `voxalign convert IN OUT --replace-nan 0`";
+
+/// What users call the parameters of the libraries, by the names that these have there.
+const OPTIONS: [(&str, &str); 35] = [
+    ("dof", "--dof"),
+    ("bins", "--bins"),
+    ("apodise", "--apodise"),
+    ("levels", "--levels"),
+    ("search angles", "--search-angles"),
+    ("search steps", "--search-steps"),
+    ("fixed weight", "--fixed-weight"),
+    ("affine", "--affine"),
+    ("model", "--model"),
+    ("channel", "--channel"),
+    ("channel weight", "the weight of --channel"),
+    ("histogram match", "--histogram-match"),
+    ("radius", "--radius"),
+    ("schedule", "--schedule"),
+    ("step", "--step"),
+    ("convergence", "--convergence"),
+    ("convergence window", "--convergence-window"),
+    ("sigma", "--sigma"),
+    ("total sigma", "--total-sigma"),
+    ("lddmm sigma", "--lddmm-sigma"),
+    ("time steps", "--time-steps"),
+    ("solver", "--solver"),
+    ("alpha", "--alpha"),
+    ("beta", "--beta"),
+    ("gamma", "--gamma"),
+    ("solver iterations", "--solver-iterations"),
+    ("solver tolerance", "--solver-tolerance"),
+    ("covariate", "--at"),
+    ("bandwidth", "--bandwidth"),
+    ("cohort size", "--stability"),
+    ("number of cohorts", "--cohorts"),
+    ("weights", "--weights"),
+    ("weight", "a number of --weights"),
+    ("sum of the weights", "the sum of --weights"),
+    ("range", "--range"),
+];
+
+/// What users call a parameter of the libraries.
+fn named(parameter: &str) -> String {
+    let found = OPTIONS.iter().find(|(name, _)| *name == parameter);
+    found.map_or_else(|| format!("the {parameter}"), |(_, option)| (*option).to_owned())
+}
+
 impl From<IoError> for Failure {
     fn from(error: IoError) -> Self {
         match error {
@@ -133,6 +183,21 @@ impl From<ComputeError> for Failure {
     }
 }
 
+impl From<OutOfMemory> for Failure {
+    fn from(refused: OutOfMemory) -> Self {
+        ImageError::from(refused).into()
+    }
+}
+
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::OutOfMemory(_) => Failure::Input(format!("{error}, by --no-report")),
+            _ => Failure::Internal(error.to_string()),
+        }
+    }
+}
+
 impl From<PopulationError> for Failure {
     fn from(error: PopulationError) -> Self {
         match error {
@@ -143,11 +208,27 @@ impl From<PopulationError> for Failure {
             PopulationError::File(error) => error.into(),
             PopulationError::Image(error) => error.into(),
             PopulationError::Option { option, value, remedy } => {
-                Failure::Input(format!("--{option} cannot be {value}: {remedy}"))
+                Failure::Input(format!("{} is {value}; {remedy}", named(option)))
             }
+            PopulationError::Exchange(_) => Failure::Internal(error.to_string()),
             PopulationError::Input { file, what } => {
                 Failure::Input(format!("'{}': {what}", file.display()))
             }
+            PopulationError::Subject { file, source } => {
+                Failure::from(*source).at(&format!("'{}'", file.display()))
+            }
+            // The library knows no commands.
+            PopulationError::NotFinite { .. } => Failure::Input(format!("{error}; {REPLACE}")),
+            PopulationError::OtherGrid { .. } => Failure::Input(format!(
+                "{error}; bring it onto that grid first: `voxalign apply -i IMAGE -r REFERENCE -o OUT` \
+                 (masks and labels with --interpolation nearest)"
+            )),
+            PopulationError::Mirrored { .. } => {
+                Failure::Input(format!("{error}, or leave it out, as `--exclude outlying` does"))
+            }
+            PopulationError::OtherCheckpoint { .. } => Failure::Input(format!(
+                "{error}; give the same images and options, or start anew without --resume"
+            )),
             _ => Failure::Input(error.to_string()),
         }
     }
@@ -173,8 +254,25 @@ impl From<RegisterError> for Failure {
             RegisterError::Stopped => Failure::Stopped,
             RegisterError::Compute(error) => error.into(),
             RegisterError::Option { option, value, remedy } => {
-                Failure::Input(format!("--{option} cannot be {value}: {remedy}"))
+                Failure::Input(format!("{} is {value}; {remedy}", named(option)))
             }
+            RegisterError::Compare(error) => error.into(),
+            RegisterError::Other(error) => match error.downcast::<PopulationError>() {
+                Ok(error) => (*error).into(),
+                Err(error) => Failure::Input(error.to_string()),
+            },
+            // The library knows no options.
+            RegisterError::NotFinite { .. } => Failure::Input(format!("{error}; {REPLACE}")),
+            RegisterError::MaskGrid { .. } => Failure::Input(format!(
+                "{error}; bring it onto that grid first: `voxalign apply -i MASK -r IMAGE \
+                 --interpolation nearest -o MASK_ON_IMAGE`"
+            )),
+            RegisterError::NoOverlap { .. } => {
+                Failure::Input(format!("{error}; use --init centre or --init moments"))
+            }
+            RegisterError::Diverged { .. } => Failure::Input(format!(
+                "{error}; use a smaller --step, or more smoothing (--sigma, --total-sigma, or --alpha)"
+            )),
             _ => Failure::Input(error.to_string()),
         }
     }
@@ -183,6 +281,53 @@ impl From<RegisterError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::Cli;
+    use clap::CommandFactory;
+    use voxalign_image::Grid;
+    use voxalign_register::diffeo::DeformOptions;
+
+    /// The options of all commands.
+    fn options() -> Vec<String> {
+        let program = Cli::command();
+        let mut commands: Vec<_> = program.get_subcommands().collect();
+        let nested: Vec<_> = commands.iter().flat_map(|c| c.get_subcommands()).collect();
+        commands.extend(nested);
+        let arguments = commands.iter().flat_map(|c| c.get_arguments());
+        arguments.filter_map(|a| a.get_long().map(|name| format!("--{name}"))).collect()
+    }
+
+    #[test]
+    fn parameters_of_the_libraries_go_by_options_that_are_there() {
+        let all = options();
+        for (parameter, words) in OPTIONS {
+            let option = words.split(' ').find(|word| word.starts_with("--")).unwrap();
+            assert!(all.iter().any(|o| o == option), "{parameter}: {option}");
+        }
+        assert_eq!(named("memory that may be used"), "the memory that may be used");
+    }
+
+    #[test]
+    fn the_program_words_what_the_libraries_found() {
+        let wrong = DeformOptions { time_steps: 0, ..DeformOptions::default() };
+        let error = wrong.check().unwrap_err();
+        let of_library = error.to_string();
+        assert_eq!(of_library, "time steps is 0; give a number from 1 to 1000");
+        let said = Failure::from(error).to_string();
+        assert_eq!(said, "--time-steps is 0; give a number from 1 to 1000");
+        // An error within another keeps its remedy.
+        let source = Box::new(RegisterError::NotFinite { role: "moving", count: 2 });
+        let error = PopulationError::Subject { file: "a.nii".into(), source };
+        assert!(!error.to_string().contains("--"), "{error}");
+        let within = RegisterError::Other(Box::new(error));
+        assert_eq!(
+            Failure::from(within).to_string(),
+            format!("'a.nii': the moving image has 2 voxels that are NaN or infinite; {REPLACE}")
+        );
+        let grid = Grid::axis_aligned([2, 3, 4], [1.0; 3]).unwrap().to_string();
+        let error = RegisterError::MaskGrid { role: "fixed mask", mask: grid.clone(), image: grid };
+        assert!(!error.to_string().contains("--"), "{error}");
+        assert!(Failure::from(error).to_string().contains("--interpolation nearest"));
+    }
 
     #[test]
     fn a_gpu_without_memory_is_told_with_what_helps() {
@@ -192,7 +337,7 @@ mod tests {
         assert_eq!(failure.code(), 3);
         assert_eq!(
             failure.to_string(),
-            "cuda:0 (a GPU): out of memory: 4096 bytes were asked for, 1024 are free; use smaller \
+            "cuda:0 (a GPU): out of memory: 4 KiB were asked for, 1 KiB are free; use smaller \
              images, or free what else is in that memory; `--device cpu` does without the GPU"
         );
     }

@@ -24,6 +24,13 @@ pub(crate) fn listen() {
     });
 }
 
+/// Removes the folder of unfinished files, if there is one and no other thread is about to name it.
+pub(crate) fn remove_staging() {
+    if let Some(folder) = STAGING.try_lock().ok().and_then(|mut staging| staging.take()) {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
 /// Whether the user asked to stop.
 pub(crate) fn requested() -> bool {
     STOP.load(Ordering::SeqCst)

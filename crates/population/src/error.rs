@@ -5,6 +5,7 @@ use thiserror::Error;
 use voxalign_compute::ComputeError;
 use voxalign_compute::comm::CommError;
 use voxalign_image::ImageError;
+use voxalign_image::memory::OutOfMemory;
 use voxalign_io::IoError;
 use voxalign_register::RegisterError;
 
@@ -38,17 +39,92 @@ pub enum PopulationError {
         /// What is wrong with it, and what would help.
         what: String,
     },
+    /// An image has values that are not finite.
+    #[error(
+        "'{}': {count} voxel{} NaN or infinite{}",
+        file.display(),
+        if *.count == 1 { " is" } else { "s are" },
+        first.map_or_else(String::new, |at| format!(", the first at {at:?}"))
+    )]
+    NotFinite {
+        /// Its file.
+        file: PathBuf,
+        /// How many.
+        count: usize,
+        /// Indices of the first one, where they are known.
+        first: Option<[usize; 3]>,
+    },
+    /// An image is not on the grid that it must share.
+    #[error("'{}': {what} has {found}, '{}' has {expected}", file.display(), other.display())]
+    OtherGrid {
+        /// The file that the message is about.
+        file: PathBuf,
+        /// What of it: `the image`, or `its mask`.
+        what: &'static str,
+        /// The grid that was found, in words.
+        found: String,
+        /// The image that sets the grid.
+        other: PathBuf,
+        /// Its grid, in words.
+        expected: String,
+    },
+    /// A registration of an image, or its preparation, failed.
+    #[error("'{}': {source}", file.display())]
+    Subject {
+        /// The file of the image.
+        file: PathBuf,
+        /// Why.
+        source: Box<RegisterError>,
+    },
+    /// An affine transform that has no logarithm, so that no mean can be taken with it.
+    #[error(
+        "'{}': its affine transform to the mean of all subjects mirrors it, or turns it by 180 degrees: \
+         look at the image and at the orientation in its header",
+        file.display()
+    )]
+    Mirrored {
+        /// The file of the image.
+        file: PathBuf,
+    },
+    /// A checkpoint of another run.
+    #[error(
+        "'{}': this checkpoint is from a run with other images or options, or from another version \
+         of the program",
+        path.display()
+    )]
+    OtherCheckpoint {
+        /// The checkpoint.
+        path: PathBuf,
+    },
+    /// Images that do not make a set.
+    #[error("{found}; {remedy}")]
+    Images {
+        /// What was found.
+        found: String,
+        /// What would do.
+        remedy: String,
+    },
     /// An option has a value that cannot be used.
-    #[error("{option} cannot be {value}: {remedy}")]
+    #[error("{option} is {value}; {remedy}")]
     Option {
-        /// Name of the option; that of the command line without its dashes.
+        /// Name of the parameter in words, such as `bandwidth`. Who runs the library knows by which
+        /// option it was set.
         option: &'static str,
         /// What was given.
         value: String,
         /// What would do.
         remedy: String,
     },
+    /// Facts that ranks tell each other, or that a run keeps, are not what they should be.
+    #[error("what the processes of this run tell each other cannot be read: {0}")]
+    Exchange(String),
     /// The listener asked to stop.
     #[error("stopped")]
     Stopped,
+}
+
+impl From<OutOfMemory> for PopulationError {
+    fn from(refused: OutOfMemory) -> Self {
+        Self::Image(refused.into())
+    }
 }

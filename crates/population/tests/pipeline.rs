@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use voxalign_population::PopulationError;
 use voxalign_population::stream::{
-    Engine, Listener, Mapping, Model, Order, Pipeline, Ring, Stage, Trace, Turn,
+    Engine, Listener, Mapping, Model, Order, Pipeline, Ring, Stage, Task, Trace, Turn,
 };
 
 const ENGINES: [Engine; 5] =
@@ -216,6 +216,14 @@ fn one_copy_unit() {
     assert!(wall(Model::HardwareAware(Mapping::U_ED)) > 1.2 * independent);
 }
 
+/// The number of executions during which another stage was at work.
+fn hidden(trace: &Trace) -> usize {
+    let executions = trace.tasks.iter().filter(|t| t.stage == 1 && t.part == 0);
+    let beside =
+        |t: &&Task| trace.tasks.iter().any(|o| o.stage != 1 && o.start < t.end && t.start < o.end);
+    executions.filter(beside).count()
+}
+
 #[test]
 fn a_run_is_as_predicted() {
     let (n, times) = (16, [6.0, 12.0, 6.0]);
@@ -228,11 +236,13 @@ fn a_run_is_as_predicted() {
     assert!(synchronous.wall() >= synchronous.busy(0) + synchronous.busy(1));
     assert!(independent.wall() >= independent.bound());
     assert!(independent.bound() >= n as f64 * 0.012);
-    // 16 (6 + 12 + 6) ms against 16 * 12 + 12 ms.
-    assert!(independent.wall() < 0.75 * synchronous.wall());
+    // 16 (6 + 12 + 6) ms against 16 * 12 + 12 ms, where nothing else wants the processors.
+    assert_eq!(hidden(&synchronous), 0);
+    assert!(hidden(&independent) > n / 2, "{}", hidden(&independent));
     let implicit = wall(Model::Implicit { streams: None }, Some(0.5));
     let best = wall(Model::HardwareIndependent(Order::DUE), Some(0.5));
-    assert!(best.wall() < 0.75 * implicit.wall(), "{} {}", best.wall(), implicit.wall());
+    println!("hidden: {} of {n} and {} of {n}", hidden(&implicit), hidden(&best));
+    assert!(hidden(&best) > n / 2 && hidden(&best) > hidden(&implicit));
     let back: Trace = serde_json::from_str(&serde_json::to_string(&best).unwrap()).unwrap();
     assert_eq!((back.queues.len(), back.tasks.len()), (best.queues.len(), best.tasks.len()));
 }
@@ -246,9 +256,33 @@ fn the_order_is_measured() {
         let done: std::collections::BTreeSet<_> =
             trace.tasks.iter().map(|t| (t.stage, t.item, t.part)).collect();
         assert_eq!((done.len(), trace.tasks.len()), (4 * n, 4 * n));
-        let wall = |o| predicted(times, Some(part), n, Model::HardwareIndependent(o));
-        let best = Order::ALL.map(wall).into_iter().fold(f64::INFINITY, f64::min);
-        assert!(wall(order) <= 1.12 * best, "{n} {part} {order:?}");
+        // By the times that were found, whatever else the machine did meanwhile.
+        let span = |items: std::ops::Range<usize>| {
+            let tasks = trace.tasks.iter().filter(|t| items.contains(&t.item));
+            let ends = |(a, b): (f64, f64), t: &Task| (a.min(t.start), b.max(t.end));
+            let (start, end) = tasks.fold((f64::INFINITY, 0.0), ends);
+            end - start
+        };
+        let walls = if n < 108 {
+            let least = |stage, part| {
+                let of = trace.tasks.iter().filter(|t| (t.stage, t.part) == (stage, part));
+                let of = of.filter(|t| t.item < 2).map(|t| t.end - t.start);
+                of.fold(f64::INFINITY, f64::min)
+            };
+            let seconds = [[least(0, 0), 0.0], [least(1, 0), least(1, 1)], [least(2, 0), 0.0]];
+            let wall = |o| pipeline.predict(0..n, Model::HardwareIndependent(o), &seconds);
+            Order::ALL.map(|o| wall(o).unwrap().wall())
+        } else {
+            let mut tried = 0..6;
+            Order::ALL.map(|_| {
+                let seconds = span(tried.clone());
+                tried = tried.end..tried.end + 6;
+                seconds
+            })
+        };
+        let best = walls.into_iter().fold(f64::INFINITY, f64::min);
+        let chosen = Order::ALL.iter().position(|o| *o == order).unwrap();
+        assert!(walls[chosen] <= 1.12 * best, "{n} {part} {order:?} {walls:?}");
     }
     // Nothing to choose.
     let (order, trace) = three([1.0; 3], None, 3).run_measured(5, &()).unwrap();
@@ -261,7 +295,6 @@ fn the_first_error_ends_the_run() {
         for synchronise in [false, true] {
             let started = AtomicUsize::new(0);
             let ended = AtomicUsize::new(0);
-            let begin = Instant::now();
             let execute = |t: Turn| {
                 started.fetch_add(1, Ordering::SeqCst);
                 pause(1.0);
@@ -291,7 +324,6 @@ fn the_first_error_ends_the_run() {
             }
             assert_eq!(started.load(Ordering::SeqCst), ended.load(Ordering::SeqCst));
             assert!(started.load(Ordering::SeqCst) < 20);
-            assert!(begin.elapsed() < Duration::from_secs(5));
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::compare::{CompareError, same_grid};
 use thiserror::Error;
 use voxalign_compute::error::ComputeError;
+use voxalign_image::memory::OutOfMemory;
 use voxalign_image::{Grid, ImageError, Volume};
 
 /// What can go wrong in a registration.
@@ -22,9 +23,10 @@ pub enum RegisterError {
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
     /// An option has a value that cannot be used.
-    #[error("{option} cannot be {value}: {remedy}")]
+    #[error("{option} is {value}; {remedy}")]
     Option {
-        /// Name of the option, such as `bins`; that of the command line without its dashes.
+        /// Name of the parameter in words, such as `bins` or `time steps`. Who runs the library
+        /// knows by which option it was set.
         option: &'static str,
         /// What was given.
         value: String,
@@ -46,8 +48,8 @@ pub enum RegisterError {
     },
     /// An image holds values that are not numbers.
     #[error(
-        "the {role} image has {count} voxels that are NaN or infinite; replace them first, \
-         for instance by `voxalign convert --replace-nan 0`"
+        "the {role} image has {count} voxel{} NaN or infinite",
+        if *.count == 1 { " that is" } else { "s that are" }
     )]
     NotFinite {
         /// `fixed` or `moving`.
@@ -56,16 +58,19 @@ pub enum RegisterError {
         count: usize,
     },
     /// A mask or weight selects nothing.
-    #[error("the {role} selects no voxel; it needs some above 0")]
+    #[error("the {role} selects no voxel; at least some of its values must be above 0")]
     EmptyMask {
         /// Which mask.
         role: &'static str,
     },
-    /// Two images that must share a grid do not.
+    /// Masks of both images, or a mask and the fields of view, share nothing.
     #[error(
-        "the {role} is on another grid than its image: {mask} against {image}; bring it there first, by \
-         `voxalign apply -i MASK -r IMAGE --interpolation nearest -o MASK_ON_IMAGE`"
+        "no voxel is inside the masks of both images where the deformation starts; check the masks \
+         (voxels above 0 count) and the affine part"
     )]
+    NothingCounts,
+    /// Two images that must share a grid do not.
+    #[error("the {role} is not on the grid of its image: the {role} has {mask}, the image {image}")]
     MaskGrid {
         /// Which mask.
         role: &'static str,
@@ -76,8 +81,7 @@ pub enum RegisterError {
     },
     /// One image is flat, the other has depth.
     #[error(
-        "the fixed image has {fixed} dimensions and the moving image {moving}; \
-         both must be 2D or both 3D"
+        "the fixed image is {fixed}D and the moving image is {moving}D; both must be 2D or both 3D"
     )]
     Dimensions {
         /// 2 or 3.
@@ -86,17 +90,15 @@ pub enum RegisterError {
         moving: usize,
     },
     /// The two images do not overlap where the search starts.
-    #[error(
-        "the images do not overlap under the start transform ({start}); \
-         use --init centre or --init moments"
-    )]
+    #[error("the images do not overlap at the start ({start})")]
     NoOverlap {
         /// The start in words.
         start: String,
     },
     /// The images are too small for a registration.
     #[error(
-        "the {role} image has only {samples} voxel{} that count{}; a registration needs at least {needed}",
+        "the {role} image has only {samples} voxel{} that count{}; registration needs at least \
+         {needed}",
         if *.samples == 1 { "" } else { "s" },
         if *.samples == 1 { "s" } else { "" }
     )]
@@ -110,8 +112,8 @@ pub enum RegisterError {
     },
     /// The image is one voxel thick along another axis than the last.
     #[error(
-        "the {role} image of {dims:?} voxels is one voxel thick along {axis}; a 2D image has its \
-         flat axis last, so store it with the axes in another order"
+        "the {role} image of {dims:?} voxels is one voxel thick along {axis}; a 2D image must have \
+         z as its flat axis: reorder its axes first"
     )]
     FlatAxis {
         /// `fixed` or `moving`.
@@ -123,8 +125,8 @@ pub enum RegisterError {
     },
     /// The energy became infinite or not a number.
     #[error(
-        "the energy is not a number after iteration {iteration} at scale 1/{factor}; \
-         use a smaller --step or a stronger regulariser"
+        "the energy is no longer a finite number after iteration {iteration} at scale 1/{factor}: \
+         the deformation diverged"
     )]
     Diverged {
         /// Factor of the scale.
@@ -135,6 +137,12 @@ pub enum RegisterError {
     /// The run was stopped by the caller.
     #[error("the registration was stopped before it ended")]
     Stopped,
+}
+
+impl From<OutOfMemory> for RegisterError {
+    fn from(refused: OutOfMemory) -> Self {
+        Self::Image(refused.into())
+    }
 }
 
 impl RegisterError {

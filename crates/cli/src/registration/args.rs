@@ -29,12 +29,19 @@ pub(crate) struct PairMaskArgs {
     /// Voxels of the fixed image that count (above 0), on its grid
     #[arg(long, value_name = "IMAGE")]
     fixed_mask: Option<PathBuf>,
+    /// Voxels of the moving image that count (above 0), on its grid: a lesion is left out so
+    #[arg(long, value_name = "IMAGE")]
+    moving_mask: Option<PathBuf>,
     /// Label map of the fixed image, to report the overlap before and after; not used to register
     #[arg(long, value_name = "LABELS", display_order = 1000)]
     fixed_labels: Option<PathBuf>,
     /// Label map of the moving image, to report the overlap before and after
     #[arg(long, value_name = "LABELS", display_order = 1001)]
     moving_labels: Option<PathBuf>,
+    /// Names of the labels: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV
+    /// with a number and a name in each line
+    #[arg(long, value_name = "FILE", display_order = 1002)]
+    label_names: Option<PathBuf>,
 }
 
 impl PairArgs {
@@ -62,8 +69,10 @@ impl PairArgs {
             fixed: needed(&self.fixed, "the fixed image FIXED")?,
             moving: needed(&self.moving, "the moving image MOVING")?,
             fixed_mask: masks.fixed_mask.clone(),
+            moving_mask: masks.moving_mask.clone(),
             fixed_labels: masks.fixed_labels.clone(),
             moving_labels: masks.moving_labels.clone(),
+            label_names: masks.label_names.clone(),
         };
         Ok((paths, needed(&self.output, "the output folder -o DIR")?))
     }

@@ -130,6 +130,11 @@ pub(crate) fn name_of(value: impl ValueEnum) -> String {
     value.map_or_else(String::new, |v| v.get_name().to_owned())
 }
 
+/// The value outside of an image for a record, whose numbers are finite: `nan` by its name.
+pub(crate) fn outside(value: f32) -> serde_json::Value {
+    if value.is_nan() { "nan".into() } else { value.into() }
+}
+
 /// The most memory that the process held, bytes, where the system tells.
 pub(crate) fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

@@ -56,7 +56,11 @@ fn images_that_cannot_be_registered() {
     let mut holes = head(&small, &Affine::identity());
     holes.data_mut()[7] = f32::NAN;
     place.image("holes.nii.gz", &holes);
-    refused(&place, "fixed.nii.gz holes.nii.gz", &["'holes.nii.gz'", "1 voxels", "--replace-nan"]);
+    refused(
+        &place,
+        "fixed.nii.gz holes.nii.gz",
+        &["'holes.nii.gz'", "1 voxel that is NaN", "--replace-nan"],
+    );
     place.image("flat.nii.gz", &head(&grid([40, 40, 1], 4.0), &Affine::identity()));
     refused(&place, "flat.nii.gz moving.nii.gz", &["2D", "3D"]);
 }
@@ -128,6 +132,18 @@ fn options_out_of_range() {
     refused(&place, &format!("{pair} --interpolation label"), &["label maps"]);
     place.write("bad.tfm", "no transform");
     refused(&place, &format!("{pair} --init bad.tfm"), &["--init", "bad.tfm"]);
+    for levels in ["1e-9", "8,4,1e-9", "2"] {
+        let said = ["levels cannot be", "voxels of 4 mm", "8,4,2,1"];
+        refused(&place, &format!("{pair} --levels {levels}"), &said);
+    }
+    for both in ["-q -v", "--verbose --quiet"] {
+        refused(
+            &place,
+            &format!("{pair} {both}"),
+            &["--quiet", "cannot be used with", "--verbose"],
+        );
+    }
+    refused(&place, &format!("{pair} --report --no-report"), &["--report", "--no-report"]);
 }
 
 #[test]

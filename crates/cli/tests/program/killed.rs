@@ -295,7 +295,8 @@ fn deform() {
         "report.html",
         "result.json",
     ];
-    let line = "deform a.nii b.nii -o out --affine t.tfm --similarity ssd --schedule 4x3";
+    let line = "deform a.nii b.nii -o out --affine t.tfm --similarity ssd --schedule 4x3 \
+                --outputs all";
     check_folder(line, "out", &outputs, 12);
 }
 

@@ -19,6 +19,8 @@ mod devices;
 mod files;
 mod help;
 mod killed;
+mod memory;
+mod records;
 mod regress;
 mod stability;
 mod stack;

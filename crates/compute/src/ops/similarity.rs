@@ -12,6 +12,10 @@ use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len, voxels};
 
+/// The most voxels of images whose joint histogram is counted: entries have 64 bits, of which a voxel takes
+/// up to 31.
+pub const MAX_PAIR_VOXELS: usize = 1 << 33;
+
 /// The most entries of a joint histogram.
 pub const MAX_PAIR_ENTRIES: usize = 1 << 24;
 
@@ -138,6 +142,10 @@ pub fn check_pair(
     table: Option<usize>,
 ) -> Result<usize> {
     lengths.check(lengths.fixed)?;
+    if lengths.fixed > MAX_PAIR_VOXELS {
+        let expected = "at most 2^33; count them in pieces";
+        return Err(ComputeError::argument("number of voxels", lengths.fixed, expected));
+    }
     if rows.bins == 0 || rows.bins > 1 << 20 {
         return Err(ComputeError::argument("bins", rows.bins, "between 1 and 1048576"));
     }
@@ -185,7 +193,7 @@ pub trait Similarity: Memory {
     /// registration in the chest using free-form deformations", IEEE TMI 22(1), 2003.)
     ///
     /// # Errors
-    /// Wrong lengths; bins or columns that cannot be; weights that are negative or not finite.
+    /// Wrong lengths; more than [`MAX_PAIR_VOXELS`]; bins or columns that cannot be; weights that are negative or not finite.
     fn pair_histogram(
         &self,
         fixed: &Self::Buffer<f32>,

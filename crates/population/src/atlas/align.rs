@@ -9,6 +9,7 @@ use super::shared::UNIT;
 use super::source::{Images, Size, Source, Subject, check_subjects};
 use super::weighted::Weighted;
 use crate::error::{PopulationError, Result};
+use crate::exchange::all_told;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use voxalign_compute::Device;
@@ -189,9 +190,8 @@ fn align_all<D: Device>(
     check_subjects(source.subjects())?;
     let outlines = outlines(team, source)?;
     if outlines.iter().any(|o| o.is_2d != outlines[0].is_2d) {
-        return Err(PopulationError::Option {
-            option: "images",
-            value: "flat ones and ones with depth".to_owned(),
+        return Err(PopulationError::Images {
+            found: "some of the images are 2D and others 3D".to_owned(),
             remedy: "give images that are all 2D or all 3D".to_owned(),
         });
     }
@@ -313,12 +313,8 @@ fn registered<D: Device>(
         costs[0] += row[12] / count as f64;
         costs[1] += row[13] / count as f64;
     }
-    let verdicts: Vec<&Verdict> = found.iter().map(|f| &f.verdict).collect();
-    let text = serde_json::to_vec(&verdicts).unwrap_or_default();
-    let mut all = Vec::with_capacity(count);
-    for block in team.ranks().all_gather(&text)? {
-        all.extend(serde_json::from_slice::<Vec<Verdict>>(&block).unwrap_or_default());
-    }
+    let own: Vec<Verdict> = found.into_iter().map(|f| f.verdict).collect();
+    let all: Vec<Verdict> = all_told(team.ranks(), &own)?.into_iter().flatten().collect();
     progress.event(&Event::StageEnd {
         name: &name,
         evaluations: count,
@@ -364,7 +360,7 @@ pub(super) fn first(source: &dyn Source, i: usize) -> Result<std::sync::Arc<Volu
     let loaded = source.load(i)?;
     loaded.channels.into_iter().next().ok_or_else(|| PopulationError::Input {
         file: source.label(i),
-        what: "it has no image".to_owned(),
+        what: "there is no image".to_owned(),
     })
 }
 
@@ -413,14 +409,7 @@ fn take_mean_back(subjects: &mut [Subject], source: &dyn Source) -> Result<()> {
     for _ in 0..20 {
         let mut mean = Matrix4::zeros();
         for (index, (weight, subject)) in weights.iter().zip(subjects.iter()).enumerate() {
-            let lost = || {
-                PopulationError::Input {
-                file: source.label(index),
-                what: "its affine map to the mean of all mirrors it, or turns it by 180 degrees: look at it \
-                       and at the orientation in its header, or leave it out, as `--exclude outlying` does"
-                    .to_owned(),
-            }
-            };
+            let lost = || PopulationError::Mirrored { file: source.label(index) };
             mean += logarithm(&subject.affine).ok_or_else(lost)? * *weight;
         }
         let back = Affine::from_homogeneous(&(-mean).exp());

@@ -199,7 +199,7 @@ impl<'a, D: Device> Construction<'a, D> {
         let mut steps = Steps::new(options);
         let mut course = Course::default();
         if let (Some(checkpoints), true) = (self.checkpoints, self.resume)
-            && let Some((iteration, saved)) = cohort.restore(checkpoints)?
+            && let Some((iteration, saved)) = cohort.restore(checkpoints, self.progress)?
         {
             (steps.iteration, course) = (iteration, saved);
         }

@@ -60,16 +60,14 @@ pub(super) fn outlines<D: Device>(team: &Team<D>, source: &dyn Source) -> Result
 }
 
 fn outline(image: &Volume<f32>, source: &dyn Source, i: usize) -> Result<Outline> {
-    let wrong =
-        |what: &str| PopulationError::Input { file: source.label(i), what: what.to_owned() };
     let bad = image.data().iter().filter(|v| !v.is_finite()).count();
     if bad > 0 {
-        return Err(wrong(&format!(
-            "it has {bad} voxels that are NaN or infinite; replace them by `voxalign convert \
-             --replace-nan 0`"
-        )));
+        return Err(PopulationError::NotFinite { file: source.label(i), count: bad, first: None });
     }
-    let constant = || wrong("it is constant, so there is nothing to align");
+    let constant = || PopulationError::Input {
+        file: source.label(i),
+        what: "the image is constant, so there is nothing to align".to_owned(),
+    };
     let (_, above) = foreground_threshold(image.data()).ok_or_else(constant)?;
     let found = foreground_box(image, above).ok_or_else(constant)?;
     let grid = image.grid();

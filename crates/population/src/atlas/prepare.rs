@@ -5,7 +5,7 @@ use crate::error::{PopulationError, Result};
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_image::{Affine, Grid};
+use voxalign_image::{Affine, Grid, memory};
 use voxalign_register::RegisterError;
 use voxalign_register::diffeo::calibrated;
 use voxalign_register::diffeo::channel::{DeviceImage, Moved};
@@ -31,7 +31,7 @@ pub(super) fn prepared<D: Device>(
         None => None,
     };
     if mask.is_none() && images.iter().any(|i| i.open) {
-        let ones = vec![1.0; images[0].grid.len()];
+        let ones = memory::filled(images[0].grid.len(), 1.0)?;
         let (grid, values) = (images[0].grid.clone(), device.upload_vec(ones)?);
         mask = Some(DeviceImage { grid, values, outside: 0.0, open: false });
     }
@@ -69,7 +69,7 @@ pub(super) fn onto<D: Device>(
 pub(super) fn of_file(error: RegisterError, file: &std::path::Path) -> PopulationError {
     match error {
         RegisterError::Compute(error) => error.into(),
-        other => PopulationError::Input { file: file.to_owned(), what: other.to_string() },
+        other => PopulationError::Subject { file: file.to_owned(), source: Box::new(other) },
     }
 }
 
@@ -80,18 +80,23 @@ fn mask_on<D: Device>(
     image: &voxalign_image::Volume<f32>,
     file: &std::path::Path,
 ) -> Result<DeviceImage<D>> {
-    let wrong =
-        |what: &str| PopulationError::Input { file: file.to_owned(), what: what.to_owned() };
     if !mask.grid().approx_eq(image.grid(), 1e-3) {
-        return Err(wrong(
-            "its mask is on another grid; bring it there by `voxalign apply -i MASK -r IMAGE \
-             --interpolation nearest`",
-        ));
+        return Err(PopulationError::OtherGrid {
+            file: file.to_owned(),
+            what: "its mask",
+            found: mask.grid().to_string(),
+            other: file.to_owned(),
+            expected: image.grid().to_string(),
+        });
     }
     let mut values = device.upload(mask.data())?;
     device.eval_in_place(&x(0).gt(0.0), &mut values, &[], &[], None)?;
     if device.reduce(&[&values], &[Reduction::Sum(0)])?[0] <= 0.0 {
-        return Err(wrong("its mask selects no voxel"));
+        return Err(PopulationError::Input {
+            file: file.to_owned(),
+            what: "its mask selects no voxel; at least some of its values must be above 0"
+                .to_owned(),
+        });
     }
     Ok(DeviceImage { grid: mask.grid().clone(), values, outside: 0.0, open: false })
 }

@@ -62,11 +62,12 @@ impl Kernel {
         if nearest > FARTHEST * self.bandwidth {
             let (low, high) = range(covariates);
             return Err(PopulationError::Option {
-                option: "at",
+                option: "covariate",
                 value: value.to_string(),
                 remedy: format!(
-                    "the nearest subject is {nearest} away, {:.1} bandwidths of {}, so that all \
-                     weights vanish; give values from {low} to {high}, or a larger bandwidth",
+                    "the nearest subject is {nearest} away, which is {:.1} times the bandwidth of \
+                     {}, so all weights vanish; give values from {low} to {high}, or a larger \
+                     bandwidth",
                     nearest / self.bandwidth,
                     self.bandwidth
                 ),
@@ -84,8 +85,8 @@ impl Kernel {
                 option: "bandwidth",
                 value: self.bandwidth.to_string(),
                 remedy: format!(
-                    "at {value} only {count} of the {} subjects counts, but an atlas needs two at \
-                     least; give a larger one",
+                    "only {count} of the {} subjects counts at {value}, but an atlas needs at \
+                     least two; give a larger one",
                     covariates.len()
                 ),
             });
@@ -244,7 +245,7 @@ mod tests {
         let said =
             |value: f64| kernel.weights(&covariates, &[1.0; 3], value).unwrap_err().to_string();
         let far = said(95.0);
-        assert!(far.contains("at cannot be 95") && far.contains("from 60 to 75"), "{far}");
+        assert!(far.contains("covariate is 95") && far.contains("from 60 to 75"), "{far}");
         let alone = said(75.0);
         assert!(
             alone.contains("at 75 only 1 of the 3 subjects") && alone.contains("larger"),

@@ -66,11 +66,16 @@ impl<D: Device, M: Matching<D>> Core<D, M> {
         let wrong = |what: String| PopulationError::Input { file: file.to_owned(), what };
         let (found, count) = (images.channels.len(), self.channels);
         if found != count || count == 0 {
-            return Err(wrong(format!("it has {found} channels, the first subject {count}")));
+            return Err(wrong(format!(
+                "it has {found} channels, but the first subject has {count}; \
+                                      give all subjects the same number"
+            )));
         }
         if images.mask.is_some() && !self.matching.takes_masks() {
             return Err(wrong(
-                "the model symmetric takes no masks of subjects; use greedy or lddmm".to_owned(),
+                "it has a mask, but the symmetric model takes no masks of subjects; use greedy or \
+                 lddmm"
+                    .to_owned(),
             ));
         }
         prepared(&self.device, images, file)

@@ -96,10 +96,12 @@ impl Source for InMemory {
 /// Fewer than two; a weight that is not above 0.
 pub(super) fn check_subjects(subjects: &[Subject]) -> Result<()> {
     if subjects.len() < 2 {
-        return Err(PopulationError::Option {
-            option: "images",
-            value: format!("{} of them", subjects.len()),
-            remedy: "an atlas needs two at least".to_owned(),
+        return Err(PopulationError::Images {
+            found: match subjects.len() {
+                0 => "no image is given".to_owned(),
+                _ => "only one image is given".to_owned(),
+            },
+            remedy: "an atlas needs at least two".to_owned(),
         });
     }
     for subject in subjects {

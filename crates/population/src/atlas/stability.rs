@@ -68,14 +68,14 @@ pub struct Cohorts {
 pub fn draw_cohorts(subjects: usize, size: usize, count: usize, seed: u64) -> Result<Cohorts> {
     if size < 2 || size > subjects {
         return Err(PopulationError::Option {
-            option: "stability",
+            option: "cohort size",
             value: size.to_string(),
             remedy: format!("there are {subjects} subjects; give numbers from 2 to {subjects}"),
         });
     }
     if count == 0 {
         return Err(PopulationError::Option {
-            option: "cohorts",
+            option: "number of cohorts",
             value: "0".to_owned(),
             remedy: "give 1 or more".to_owned(),
         });

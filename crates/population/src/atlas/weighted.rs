@@ -23,7 +23,7 @@ impl<'a> Weighted<'a> {
         if weights.len() != all.len() {
             return Err(PopulationError::Option {
                 option: "weights",
-                value: format!("{} numbers", weights.len()),
+                value: format!("a list of {}", weights.len()),
                 remedy: format!("give one for each of the {} subjects", all.len()),
             });
         }
@@ -32,7 +32,7 @@ impl<'a> Weighted<'a> {
             if !(weight >= 0.0 && weight.is_finite()) {
                 return Err(PopulationError::Input {
                     file: from.label(number),
-                    what: format!("its weight is {weight}, but must be 0 or above"),
+                    what: format!("its weight is {weight}, but must be 0 or more"),
                 });
             }
             if weight > 0.0 {

@@ -4,7 +4,7 @@ use crate::error::{PopulationError, Result};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use voxalign_compute::HostBuffer;
-use voxalign_image::{Grid, Volume};
+use voxalign_image::{Grid, Volume, memory};
 use voxalign_io::image::{self, DataType, WriteOptions};
 
 /// Images of one grid, to be read one at a time.
@@ -81,9 +81,8 @@ impl Files {
     /// No file; one that cannot be read, has several volumes, or is on another grid than the first.
     pub fn open(paths: Vec<PathBuf>) -> Result<Self> {
         let Some(first) = paths.first() else {
-            return Err(PopulationError::Option {
-                option: "images",
-                value: "none".into(),
+            return Err(PopulationError::Images {
+                found: "no image is given".into(),
                 remedy: "name at least one".into(),
             });
         };
@@ -94,7 +93,11 @@ impl Files {
         for path in &paths {
             let info = image::read_info(path)?;
             if info.volumes() != 1 {
-                let what = format!("it has {} volumes; extract one first", info.volumes());
+                let what = format!(
+                    "it has {} volumes, but one is needed; extract one first, for \
+                                    example with `fslroi in.nii.gz out.nii.gz 0 1`",
+                    info.volumes()
+                );
                 return Err(input(path, what));
             }
             check_grid(path, &info.grid, first, &grid)?;
@@ -154,14 +157,13 @@ fn check_grid(
     if found.approx_eq(grid, SAME_GRID * spacing) {
         return Ok(());
     }
-    Err(input(
-        path,
-        format!(
-            "its grid is {found}, that of '{}' is {grid}; bring all images onto one grid first, with \
-             `voxalign apply`",
-            first.display()
-        ),
-    ))
+    Err(PopulationError::OtherGrid {
+        file: path.into(),
+        what: "the image",
+        found: found.to_string(),
+        other: first.into(),
+        expected: grid.to_string(),
+    })
 }
 
 /// Whether all values are finite. Without a way out in between, so that it is done on many values at once:
@@ -181,13 +183,7 @@ fn check_finite(path: &std::path::Path, values: &[f32], dims: [usize; 3]) -> Res
     let Some(at) = values.iter().position(|v| !v.is_finite()) else { return Ok(()) };
     let count = values.iter().filter(|v| !v.is_finite()).count();
     let place = [at % dims[0], at / dims[0] % dims[1], at / dims[0] / dims[1]];
-    Err(input(
-        path,
-        format!(
-            "{count} voxels are NaN or infinite, the first at {place:?}; replace them, with \
-             `voxalign convert --replace-nan 0`"
-        ),
-    ))
+    Err(PopulationError::NotFinite { file: path.into(), count, first: Some(place) })
 }
 
 impl Source for Files {
@@ -236,9 +232,8 @@ impl<'a> Loaded<'a> {
     /// No image, or one on another grid than the first.
     pub fn new(images: &'a [Volume<f32>]) -> Result<Self> {
         let Some(first) = images.first() else {
-            return Err(PopulationError::Option {
-                option: "images",
-                value: "none".into(),
+            return Err(PopulationError::Images {
+                found: "no image is given".into(),
                 remedy: "give at least one".into(),
             });
         };
@@ -304,7 +299,7 @@ impl Sink for Kept {
         if images.len() <= item {
             images.resize(item + 1, Vec::new());
         }
-        images[item] = values.to_vec();
+        images[item] = memory::copied(values)?;
         Ok(())
     }
 }
@@ -326,9 +321,9 @@ impl Resident {
     pub fn new(images: Vec<HostBuffer<f32>>, grid: Grid, count: usize, bound: f64) -> Result<Self> {
         let bad = images.iter().map(|i| i.len()).find(|len| *len != grid.len());
         if images.is_empty() || bad.is_some() {
-            return Err(PopulationError::Option {
-                option: "images",
-                value: bad.map_or("none".into(), |len| format!("{len} values")),
+            return Err(PopulationError::Images {
+                found: bad
+                    .map_or("no image is given".into(), |len| format!("an image has {len} values")),
                 remedy: format!("give images of {} values", grid.len()),
             });
         }

@@ -237,7 +237,7 @@ impl<'a> Pipeline<'a> {
             })
         {
             return Err(option(
-                "model",
+                "model of the stream",
                 model,
                 format!(
                     "it holds all {} images at once, and there are {} buffers between '{}' and \
@@ -254,7 +254,7 @@ impl<'a> Pipeline<'a> {
         match simulate(&plan, &shapes, &self.rings, items, seconds, hardware) {
             Ok(trace) => Ok((plan, trace)),
             Err(stuck) => Err(option(
-                "model",
+                "model of the stream",
                 model,
                 format!(
                     "item {} would wait for ever for a buffer before '{}'; use larger rings",

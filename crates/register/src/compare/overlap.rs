@@ -117,7 +117,7 @@ pub fn compare_labels(
     }
     counts.remove(&0);
     if counts.is_empty() {
-        return Err(CompareError::Nothing { why: "neither label map has a label other than 0" });
+        return Err(CompareError::Nothing { why: "both label maps hold only 0 (background)" });
     }
     let voxel = fixed.grid().voxel_volume();
     let labels: Vec<_> = counts

@@ -11,7 +11,7 @@ use voxalign_image::{Affine, Volume};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum DeformModel {
-    /// The moving image flows towards the fixed one (Algorithm 2 of Ha 2011).
+    /// The moving image is deformed towards the fixed one (Algorithm 2 of Ha 2011).
     #[default]
     Greedy,
     /// Both images flow to a middle; exchanging them inverts the result.
@@ -21,9 +21,10 @@ pub enum DeformModel {
 }
 
 choices! { DeformModel:
-    Greedy "greedy" "The moving image flows towards the fixed one",
-    Symmetric "symmetric" "Both flow to a middle; exchanging them inverts the result",
-    Lddmm "lddmm" "Large deformation diffeomorphic metric mapping: a shortest path",
+    Greedy "greedy" "The moving image is deformed towards the fixed one",
+    Symmetric "symmetric" "Both are deformed to a midpoint; exchanging the images inverts the \
+                           result",
+    Lddmm "lddmm" "Large deformation diffeomorphic metric mapping (LDDMM): a geodesic path",
 }
 
 /// The similarity of a channel, as an energy that is minimised; `f` is the fixed and `m` the warped
@@ -47,26 +48,26 @@ pub enum DeformSimilarity {
 }
 
 choices! { DeformSimilarity:
-    Ssd "ssd" "Mean squared difference: one kind of image and one scale of intensities",
+    Ssd "ssd" "Mean squared difference: same modality and same intensity scale",
     Lncc "lncc" "Local normalised cross correlation",
-    Mi "mi" "Mutual information: between kinds of image",
-    Nmi "nmi" "Normalised mutual information",
+    Mi "mi" "Mutual information: different modalities",
+    Nmi "nmi" "Normalised mutual information: different modalities",
 }
 
 /// How steps are limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum StepRule {
-    /// The largest displacement of an iteration is the step.
+    /// The largest displacement of each iteration equals the step.
     #[default]
     Largest,
-    /// As it, and halved where the energy rises.
+    /// As largest, but halved when the energy rises.
     Adaptive,
 }
 
 choices! { StepRule:
-    Largest "largest" "The largest displacement of an iteration is the step",
-    Adaptive "adaptive" "As it, and halved where the energy rises",
+    Largest "largest" "The largest displacement of each iteration equals the step",
+    Adaptive "adaptive" "As largest, but halved when the energy rises",
 }
 
 /// What a deformable registration can be told. [`DeformOptions::of`] has the defaults of a model,
@@ -149,32 +150,39 @@ impl DeformOptions {
             Err(RegisterError::Option { option, value, remedy: remedy.into() })
         };
         if self.schedule.is_empty() {
-            return wrong("schedule", "empty".into(), "give scales such as 4x100,2x100,1x50");
+            let remedy = "give at least one scale, such as 4x100,2x100,1x50";
+            return wrong("schedule", "empty".into(), remedy);
         }
         if let Some(s) = self.schedule.iter().find(|s| !(1..=64).contains(&s.factor)) {
-            return wrong("schedule", s.factor.to_string(), "factors are from 1 to 64");
+            let value = format!("a list with the factor {}", s.factor);
+            return wrong("schedule", value, "factors range from 1 to 64");
         }
         if self.schedule.windows(2).any(|s| s[0].factor < s[1].factor) {
-            let order = "give the largest factor first";
+            let order = "give the largest factor first, as in 4x100,2x100,1x50";
             return wrong("schedule", "not coarse to fine".into(), order);
         }
         let within = |value: f64, low: f64, high: f64| (low..=high).contains(&value);
         for (option, value, fits, remedy) in [
-            ("step", self.step, self.step > 0.0 && self.step <= 2.0, "above 0, at most 2 voxels"),
             (
-                "total-sigma",
+                "step",
+                self.step,
+                self.step > 0.0 && self.step <= 2.0,
+                "give a number of voxels above 0 and up to 2",
+            ),
+            (
+                "total sigma",
                 self.total_sigma,
                 within(self.total_sigma, 0.0, 20.0),
-                "give 0 to 20 voxels",
+                "give a number of voxels from 0 (none) to 20",
             ),
             (
                 "convergence",
                 self.convergence.threshold,
                 within(self.convergence.threshold, 0.0, 0.999),
-                "give a part from 0 (never) to 0.999, such as 0.01",
+                "give a fraction from 0 (never) to 0.999, such as 0.01",
             ),
             (
-                "lddmm-sigma",
+                "lddmm sigma",
                 self.sigma,
                 self.sigma > 0.0 && self.sigma.is_finite(),
                 "give a number above 0, such as 0.1",
@@ -185,11 +193,11 @@ impl DeformOptions {
             }
         }
         for (option, value, low, high, remedy) in [
-            ("radius", self.radius, 1, 20, "give 1 to 20 voxels"),
-            ("bins", self.bins, 8, 512, "give 8 to 512"),
-            ("time-steps", self.time_steps, 1, 1000, "give 1 to 1000"),
+            ("radius", self.radius, 1, 20, "give a whole number of voxels from 1 to 20"),
+            ("bins", self.bins, 8, 512, "give a number from 8 to 512"),
+            ("time steps", self.time_steps, 1, 1000, "give a number from 1 to 1000"),
             (
-                "convergence-window",
+                "convergence window",
                 self.convergence.window,
                 1,
                 usize::MAX,
@@ -201,8 +209,8 @@ impl DeformOptions {
             }
         }
         if self.model == DeformModel::Lddmm && self.solver.kind == SolverKind::Gaussian {
-            let remedy = "it has no norm of the velocity, which --model lddmm minimises; use fft, \
-                          sor, cg or hybrid";
+            let remedy = "it defines no norm of the velocity, which LDDMM minimises; use fft, sor, \
+                          cg or hybrid";
             return wrong("solver", "gaussian".into(), remedy);
         }
         self.solver.check()
@@ -229,6 +237,9 @@ pub struct DeformInput<'a> {
     pub channels: Vec<ChannelInput<'a>>,
     /// Voxels of the fixed image that count (above 0), on its grid.
     pub fixed_mask: Option<&'a Volume<f32>>,
+    /// Voxels of the moving image that count (above 0), on the grid of the first moving image; what
+    /// is outside, such as a lesion, drives nothing, and is carried along by what is around it.
+    pub moving_mask: Option<&'a Volume<f32>>,
     /// Where the deformation starts: fixed world to moving world.
     pub affine: Affine,
 }
@@ -243,6 +254,6 @@ impl<'a> DeformInput<'a> {
         affine: Affine,
     ) -> Self {
         let channel = ChannelInput { fixed, moving, similarity, weight: 1.0 };
-        Self { channels: vec![channel], fixed_mask: None, affine }
+        Self { channels: vec![channel], fixed_mask: None, moving_mask: None, affine }
     }
 }

@@ -38,9 +38,9 @@ pub enum Search {
 }
 
 choices! { Search:
-    Full "full" "All rotations in the range, then refinement",
-    Local "local" "Refinement of the start",
-    None "none" "The start as it is",
+    Full "full" "Try all rotations in the range, then refine the best",
+    Local "local" "Refine the start",
+    None "none" "Score the start as it is",
 }
 
 /// The rotations that a full search looks at, radians about the x, y and z axes of the world. By

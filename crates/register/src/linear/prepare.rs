@@ -152,9 +152,9 @@ pub(super) fn fixed_weight<D: Device>(
         };
         if let Some(v) = bad {
             return Err(RegisterError::Option {
-                option: "fixed-weight",
+                option: "fixed weight",
                 value: format!("an image with the value {v}"),
-                remedy: "weights are finite and not negative".to_owned(),
+                remedy: "weights must be finite and not negative".to_owned(),
             });
         }
     }

@@ -43,36 +43,36 @@ fn freedom_of(dof: usize, flat: bool) -> Result<Freedom> {
         (4 | 7, true) | (7, false) => Ok(Freedom::Similarity),
         (9, false) => Ok(Freedom::Scales),
         (6 | 9 | 12, true) | (12, false) => Ok(Freedom::Affine),
-        (_, true) => Err(option("dof", dof, "2D images take 3, 4 or 6")),
-        (_, false) => Err(option("dof", dof, "3D images take 6, 7, 9 or 12")),
+        (_, true) => Err(option("dof", dof, "for 2D images give 3, 4 or 6")),
+        (_, false) => Err(option("dof", dof, "for 3D images give 6, 7, 9 or 12")),
     }
 }
 
 fn check(options: &AffineOptions) -> Result<()> {
     let most = options.cost.most_bins();
     if let Some(bins) = options.bins.filter(|b| !(4..=most).contains(b)) {
-        return Err(option("bins", bins, &format!("between 4 and {most}")));
+        return Err(option("bins", bins, &format!("give a number from 4 to {most}")));
     }
     if !(options.apodise >= 0.0 && options.apodise.is_finite()) {
-        return Err(option("apodise", options.apodise, "a length in mm, 0 or more"));
+        return Err(option("apodise", options.apodise, "give a length in mm, 0 or more"));
     }
     if let Some(levels) = &options.levels {
         let good = |l: &&f64| l.is_finite() && **l > 0.0;
         if levels.is_empty() || levels.iter().filter(good).count() != levels.len() {
-            return Err(option("levels", format!("{levels:?}"), "lengths in mm above 0"));
+            return Err(option("levels", format!("{levels:?}"), "give lengths in mm above 0"));
         }
     }
     let r = &options.range;
     let pi = std::f64::consts::PI + 1e-9;
     if r.angles.iter().any(|[a, b]| !(a <= b && *a >= -pi && *b <= pi)) {
         let degrees = r.angles.map(|a| a.map(f64::to_degrees));
-        let remedy = "from -180 to 180 degrees, the smaller first";
-        return Err(option("search-angles", format!("{degrees:?}"), remedy));
+        let remedy = "give ranges within -180 to 180 degrees, the smaller angle first";
+        return Err(option("search angles", format!("{degrees:?}"), remedy));
     }
     for step in [r.coarse, r.fine] {
         let degrees = step.to_degrees();
         if !(degrees >= 4.999 && step <= pi) {
-            return Err(option("search-steps", degrees, "from 5 to 180 degrees"));
+            return Err(option("search steps", degrees, "give steps from 5 to 180 degrees"));
         }
     }
     Ok(())
@@ -140,6 +140,9 @@ impl<D: Device> Scales<D> {
         let (fixed_grid, moving_grid) = (input.fixed_grid.clone(), input.moving_grid.clone());
         freedom_of(options.dof, fixed_grid.is_2d())?;
         let wanted = options.levels.clone();
+        if let Some(wanted) = &wanted {
+            pyramid::check_levels(wanted, &fixed_grid, &moving_grid)?;
+        }
         let levels = wanted.unwrap_or_else(|| pyramid::default_levels(&fixed_grid, &moving_grid));
         let levels = pyramid::usable_levels(&levels, &fixed_grid, &moving_grid);
         let images = pyramid::build(device, source, &levels, options.cost)?;
@@ -159,7 +162,7 @@ fn register_scales<D: Device>(
     let largest = freedom_of(options.dof, flat)?;
     let (fixed_moments, moving_moments) = match images.first() {
         Some((f, m)) => (moments(device, f)?, moments(device, m)?),
-        None => return Err(option("levels", "none", "at least one stage")),
+        None => return Err(option("levels", "empty", "give at least one spacing in mm")),
     };
     let model = Model {
         centre: fixed_moments.centre,
@@ -250,7 +253,7 @@ fn register_scales<D: Device>(
                 rivals = distinct(refined, &model, elsewhere, RIVALS);
                 if largest != common {
                     // A wrong orientation can be ahead as long as the right one lacks freedom.
-                    stage.part("candidates with all freedom", 0.6, 0.8);
+                    stage.part("candidates with all degrees of freedom", 0.6, 0.8);
                     let poses: Vec<Pose> = rivals.iter().map(|c| c.pose).collect();
                     let free = stage.refine(&poses, largest, 0.02)?;
                     rivals = distinct(free, &model, elsewhere, RIVALS);
@@ -309,6 +312,7 @@ fn register_scales<D: Device>(
     let rival = (options.search == Search::Full)
         .then(|| rivals.first().map(|best| (best.cost, rivals.get(1).map(|r| r.cost))))
         .flatten();
+    let bins = stages.last().map_or(1, |s| s.bins);
     let verdict = judge(&Findings {
         cost: options.cost,
         cost_before,
@@ -323,12 +327,12 @@ fn register_scales<D: Device>(
         masked,
         compared: match options.search {
             Search::Full if options.range.is_full(flat) => None,
-            Search::Full => Some("only rotations within the given angles were compared"),
-            Search::Local => Some("alignments far from the start were not compared (local search)"),
-            Search::None => Some("no other alignment was compared (no search)"),
+            Search::Full => Some("only rotations within the given search angles were tried"),
+            Search::Local => Some("only alignments near the start were tried (local search)"),
+            Search::None => Some("no other alignment was tried (no search)"),
         },
         samples: stages.last().map_or(0, |s| s.samples),
-        bins: stages.last().map_or(1, |s| s.bins),
+        bins,
         corners: fixed_grid.corners(),
     });
     Ok(AffineResult {
@@ -337,6 +341,9 @@ fn register_scales<D: Device>(
         cost_before,
         cost_start,
         cost_after: best.cost,
+        dof: model.parameters(largest),
+        bins: (options.cost.default_bins() > 1).then_some(bins),
+        levels,
         scheme: (options.cost.sums() != CostSums::Joint).then_some(scheme),
         overlap: field_overlap(fixed_grid, moving_grid, &transform),
         stages,
@@ -358,9 +365,9 @@ fn level_images<D: Device>(fixed: Scaled<D>, moving: Scaled<D>) -> LevelImages<D
 fn describe(init: &Init) -> String {
     match init {
         Init::Header => "the headers as they are",
-        Init::Centre => "the image centres laid on each other",
-        Init::Moments => "the centres of mass laid on each other",
-        Init::Identity => "the voxel grids laid on each other",
+        Init::Centre => "image centres aligned",
+        Init::Moments => "centres of mass aligned",
+        Init::Identity => "voxel grids aligned",
         Init::Given(_) => "the given transform",
     }
     .to_owned()

@@ -236,7 +236,7 @@ pub(super) fn global<D: Device>(
         return Ok(distinct(refined, stage.model, elsewhere, HANDED_ON));
     }
     // A wrong orientation can be ahead as long as the right one lacks freedom.
-    stage.part("best rotations with all freedom", 0.9, 1.0);
+    stage.part("best rotations with all degrees of freedom", 0.9, 1.0);
     let poses: Vec<Pose> = refined.iter().map(|c| c.pose).collect();
     let free = stage.refine(&poses, largest, 0.05)?;
     Ok(distinct(free, stage.model, elsewhere, HANDED_ON))

@@ -25,11 +25,11 @@ pub enum Cost {
 }
 
 choices! { Cost:
-    Cr "cr" "Correlation ratio: within and between kinds of image",
-    Mi "mi" "Mutual information",
-    Nmi "nmi" "Normalised mutual information",
-    Ncc "ncc" "Normalised cross correlation: images of one kind",
-    Ssd "ssd" "Mean squared difference: images of one kind and one scale of intensities",
+    Cr "cr" "Correlation ratio: same or different modalities",
+    Mi "mi" "Mutual information: different modalities",
+    Nmi "nmi" "Normalised mutual information: different modalities",
+    Ncc "ncc" "Normalised cross correlation: same modality",
+    Ssd "ssd" "Mean squared difference: same modality and same intensity scale",
 }
 
 /// The sums over an overlap that a cost is a function of.

@@ -21,13 +21,16 @@ pub fn shipped(name: &str) -> Volume<f32> {
     voxalign_io::image::read_volume(workspace().join("data").join(name)).unwrap()
 }
 
-/// The folder of real images beside the checkout, or `None` (and a line that says so) without it.
+/// The folder of real images beside the checkout; without it nothing (and a line that says so), and a failure
+/// where `VOXALIGN_REQUIRE_DATA` is set.
 pub fn real_data(test: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("VOXALIGN_TEST_DATA")
         .map_or_else(|| workspace().join("../shared/data"), PathBuf::from);
     if folder.is_dir() {
         Some(folder)
     } else {
+        let required = std::env::var_os("VOXALIGN_REQUIRE_DATA").is_some();
+        assert!(!required, "no folder {}, but VOXALIGN_REQUIRE_DATA is set", folder.display());
         println!("skipped: {test} needs real images; set VOXALIGN_TEST_DATA to their folder");
         None
     }

@@ -180,8 +180,8 @@ fn wrong_options_are_named() {
         ("beta", SolverOptions { beta: f64::NAN, ..usual.clone() }),
         ("gamma", SolverOptions { gamma: f64::INFINITY, ..usual.clone() }),
         ("gamma", SolverOptions { gamma: 0.0, boundary: Boundary::Periodic, ..usual.clone() }),
-        ("solver-iterations", SolverOptions { iterations: Some(0), ..usual.clone() }),
-        ("solver-tolerance", SolverOptions { tolerance: 0.0, ..usual.clone() }),
+        ("solver iterations", SolverOptions { iterations: Some(0), ..usual.clone() }),
+        ("solver tolerance", SolverOptions { tolerance: 0.0, ..usual.clone() }),
         ("sigma", SolverOptions { kind: SolverKind::Gaussian, sigma: 0.0, ..usual.clone() }),
     ] {
         match build(&cpu, [4; 3], [1.0; 3], &options) {

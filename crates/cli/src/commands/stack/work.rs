@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use voxalign_compute::Device;
 use voxalign_compute::ops::filter::GaussianMethod;
+use voxalign_image::memory;
 use voxalign_io::image::{self, DataType, Format};
 use voxalign_population::stream::operators::{
     Energies, Energy, Extreme, Mean, Miso, Normalise, Product, Smooth, Target, Variance,
@@ -95,7 +96,7 @@ pub(super) fn check_folder(
         if args.output.is_dir() {
             files::check_output(&args.output.join(&name), inputs.iter().copied())?;
         }
-        if !names.insert(name.clone()) {
+        if !names.insert(name.to_lowercase()) {
             return Err(Failure::input(format!(
                 "two of the images would give '{name}' in the folder '{}'; images need names of \
                  their own",
@@ -193,7 +194,7 @@ impl<'j> Job<'j> {
                 // On the grid of the images, with finite values, as they are.
                 let all = [self.source.paths()[0].clone(), path.clone()].to_vec();
                 let file = Files::open(all).map_err(|e| Failure::from(e).at("--reference"))?;
-                let mut values = vec![0.0; self.source.grid().len()];
+                let mut values = memory::zeroed::<f32>(self.source.grid().len())?;
                 file.read(1, &mut values)?;
                 Some(values)
             }
@@ -296,15 +297,7 @@ impl<'j> Job<'j> {
         inputs.append(&mut record.provenance.inputs);
         record.provenance.inputs = inputs;
         let args = self.args;
-        record.parameters = json!({
-            "operation": args.operation.name(),
-            "data_type": self.data_type.to_string(),
-            "weights": (!self.images.weights.is_empty()).then_some(&self.images.weights),
-            "sigma_mm": args.sigma,
-            "window": (args.operation == Operation::WindowMean).then(|| args.window()),
-            "range": (!args.range.is_empty()).then_some(&args.range),
-            "readers": self.options.readers,
-        });
+        record.parameters = parameters(args, self.images, self.data_type, self.options.readers);
         record.figures.insert("images".to_owned(), self.images.paths.len() as f64);
         self.clock.total();
         record.timings = self.clock.laps();
@@ -314,6 +307,44 @@ impl<'j> Job<'j> {
         record.peak_memory_bytes = peak_memory();
         record.to_json()
     }
+}
+
+/// The parameters that have an effect, as they were used, also those left at their default.
+fn parameters(
+    args: &StackArgs,
+    images: &Images,
+    data_type: DataType,
+    readers: usize,
+) -> serde_json::Value {
+    let (operation, mut all) = (args.operation, serde_json::Map::new());
+    let mut put = |name: &str, value| all.insert(name.to_owned(), value);
+    put("operation", json!(operation.name()));
+    put("readers", json!(readers));
+    if operation != Operation::Energy {
+        put("data_type", json!(data_type.to_string()));
+    }
+    match operation {
+        Operation::Mean if images.weights.is_empty() => {
+            put("weights", json!(vec![1.0; images.paths.len()]));
+        }
+        Operation::Mean => {
+            put("weights", json!(images.weights));
+        }
+        Operation::Smooth => {
+            put("sigma_mm", json!(args.sigma));
+        }
+        Operation::WindowMean => {
+            put("window", json!(args.window()));
+        }
+        Operation::Normalise if args.range.is_empty() => {
+            put("range", json!("zero mean and unit variance"));
+        }
+        Operation::Normalise => {
+            put("range", json!(args.range));
+        }
+        _ => {}
+    }
+    all.into()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::sampler::{THREADS, TargetShape};
 use crate::AffineMap;
 use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
 use crate::device::{DeviceBuffer, Memory};
-use crate::error::{ComputeError, Result};
+use crate::error::{ComputeError, Result, size_text};
 use crate::ops::histogram::MovingView;
 
 static UNGROUPED: LazyLock<Program> =
@@ -344,7 +344,12 @@ pub(super) fn maps_at_once(cuda: &Cuda, what: &dyn Fn() -> String, bytes: usize)
     if bytes > total / 10 * 9 {
         return Err(too_large(
             cuda,
-            format!("{}: {bytes} bytes of histograms on a device of {total},", what()),
+            format!(
+                "{}: {} of histograms on a device of {},",
+                what(),
+                size_text(bytes as u64),
+                size_text(total as u64)
+            ),
         ));
     }
     Ok(((free / 2).min(2 << 30) / bytes.max(1)).clamp(1, 65535))

@@ -3,6 +3,7 @@
 use super::check_weights;
 use crate::Dims;
 use crate::error::{ComputeError, Result, check_len};
+use voxalign_image::memory::{room, zeroed};
 
 /// Equal bins over a range of values; values beyond it fall into the outermost bins.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,7 +127,7 @@ impl SampleLayout {
         dims: Dims,
         weights: Option<&[f32]>,
         options: &LayoutOptions,
-        collect: &dyn Fn(usize, TileOf<'_>) -> Vec<Tile>,
+        collect: &dyn Fn(usize, TileOf<'_>) -> Result<Vec<Tile>>,
     ) -> Result<Self> {
         options.check(values.len(), dims, weights.map(<[f32]>::len))?;
         let bins = options.binning.bins;
@@ -137,7 +138,7 @@ impl SampleLayout {
             let at = [i % tiles[0], i / tiles[0] % tiles[1], i / (tiles[0] * tiles[1])];
             image.tile(std::array::from_fn(|a| at[a] * size[a]), size)
         };
-        let tiles = collect(tiles.iter().product(), &tile);
+        let tiles = collect(tiles.iter().product(), &tile)?;
         if tiles.iter().any(|t| t.odd) {
             refuse(weights.unwrap_or(&[]))?;
         }
@@ -145,10 +146,10 @@ impl SampleLayout {
         // Kernels read whole vectors: the tail past the last sample must be there.
         let padded = len + PADDING;
         let mut layout = Self {
-            runs: Vec::with_capacity(tiles.iter().map(|t| t.runs.len()).sum()),
-            local: Vec::with_capacity(padded),
-            values: options.keep_values.then(|| Vec::with_capacity(padded)),
-            weights: weights.map(|_| Vec::with_capacity(padded)),
+            runs: room(tiles.iter().map(|t| t.runs.len()).sum())?,
+            local: room(padded)?,
+            values: options.keep_values.then(|| room(padded)).transpose()?,
+            weights: weights.map(|_| room(padded)).transpose()?,
             bins,
             len,
             total_weight: weights.map_or(len as f64, |_| tiles.iter().map(|t| t.weight).sum()),
@@ -244,7 +245,7 @@ fn refuse(weights: &[f32]) -> Result<()> {
 }
 
 /// Makes a tile of its number.
-type TileOf<'a> = &'a (dyn Fn(usize) -> Tile + Sync);
+type TileOf<'a> = &'a (dyn Fn(usize) -> Result<Tile> + Sync);
 
 struct Image<'a> {
     values: &'a [f32],
@@ -255,12 +256,12 @@ struct Image<'a> {
 
 impl Image<'_> {
     /// Groups the samples of the tile at `origin`: a counting sort.
-    fn tile(&self, origin: [usize; 3], size: [usize; 3]) -> Tile {
+    fn tile(&self, origin: [usize; 3], size: [usize; 3]) -> Result<Tile> {
         let (dims, options) = (self.dims, self.options);
         let end: [usize; 3] = std::array::from_fn(|a| (origin[a] + size[a]).min(dims[a]));
         let most: usize = (0..3).map(|a| end[a] - origin[a]).product();
-        let mut bins: Vec<u32> = Vec::with_capacity(most);
-        let mut places: Vec<u32> = Vec::with_capacity(most);
+        let mut bins: Vec<u32> = room(most)?;
+        let mut places: Vec<u32> = room(most)?;
         let mut counts = vec![0usize; options.binning.bins];
         let (mut weight, mut odd) = (0.0, false);
         for z in origin[2]..end[2] {
@@ -289,9 +290,9 @@ impl Image<'_> {
         }
         let mut tile = Tile {
             runs: Vec::new(),
-            local: vec![0; bins.len()],
-            values: vec![0.0; if options.keep_values { bins.len() } else { 0 }],
-            weights: vec![0.0; if self.weights.is_some() { bins.len() } else { 0 }],
+            local: zeroed(bins.len())?,
+            values: zeroed(if options.keep_values { bins.len() } else { 0 })?,
+            weights: zeroed(if self.weights.is_some() { bins.len() } else { 0 })?,
             weight,
             odd,
         };
@@ -328,7 +329,7 @@ impl Image<'_> {
                 }
             }
         }
-        tile
+        Ok(tile)
     }
 }
 

@@ -140,6 +140,9 @@ impl ValueCounts {
     }
 }
 
+/// The most voxels of a moving image.
+pub const MAX_MOVING: usize = i32::MAX as usize;
+
 /// The most bins of [`Histogram::value_counts`].
 pub const MAX_VALUE_BINS: usize = 1 << 16;
 
@@ -210,15 +213,22 @@ pub fn check_weights(what: &'static str, least: f64, not_finite: u64) -> Result<
 /// Checks the moving image and the maps of the operators of [`Histogram`].
 ///
 /// # Errors
-/// Buffers whose length is not that of their sizes, sizes below 2 along x or y, maps or border
-/// widths that are not finite.
+/// Buffers whose length is not that of their sizes, sizes below 2 along x or y, more than
+/// [`MAX_MOVING`] voxels, maps or border widths that are not finite.
 pub fn check_moving<D: Memory>(moving: &MovingView<'_, D>, maps: &[AffineMap]) -> Result<()> {
     let dims: Dims = moving.dims;
     let count = dims
         .iter()
         .try_fold(1usize, |n, &d| n.checked_mul(d))
-        .filter(|&n| n <= i32::MAX as usize && dims[0] >= 2 && dims[1] >= 2 && dims[2] >= 1)
+        .filter(|_| dims[0] >= 2 && dims[1] >= 2 && dims[2] >= 1)
         .ok_or(ComputeError::Dims { what: "moving image", dims })?;
+    if count > MAX_MOVING {
+        return Err(ComputeError::argument(
+            "sizes of the moving image",
+            format!("{dims:?}"),
+            "at most 2^31 - 1 voxels in all; use a coarser image",
+        ));
+    }
     check_len("moving image", count, moving.values.len())?;
     if let Some(mask) = moving.mask {
         check_len("moving mask", count, mask.len())?;
@@ -293,6 +303,11 @@ pub trait SampleSet: Send + Sync {
 pub type SumsAndGradient = (Vec<f64>, [f64; 12]);
 
 /// Histogram-like sums over the overlap of two images. See the [module](self) for the mathematics.
+///
+/// A moving image has at most [`MAX_MOVING`] (2^31 - 1) voxels: places in it are counted in 32 bits. A larger one
+/// is refused with [`ComputeError::Argument`] by every operator that takes one, before anything is done; use a
+/// coarser image. The fixed image, and what [`value_counts`](Self::value_counts) counts, may be larger; on a GPU
+/// schemes other than `ConflictFree` and `Direct` take fixed images of at most 2^32 - 1 voxels.
 pub trait Histogram: Memory {
     /// The samples of a fixed image in the memory of the device.
     type Samples: SampleSet;
@@ -338,8 +353,9 @@ pub trait Histogram: Memory {
     /// Binned sums of every map: `bins x terms` each, bin slowest.
     ///
     /// # Errors
-    /// Buffers whose length is not that of their sizes, sizes below 2 along x or y, maps that are
-    /// not finite, moments of samples without values.
+    /// Buffers whose length is not that of their sizes, sizes below 2 along x or y, a moving image of more
+    /// than [`MAX_MOVING`] voxels ([`ComputeError::Argument`]), maps that are not finite, moments of samples
+    /// without values.
     fn binned_sums(
         &self,
         terms: Terms,

@@ -20,10 +20,10 @@ impl Mean {
     /// A weight that is negative or not finite, or all 0; a bound that is not finite.
     pub fn new(weights: &[f64], bound: f64) -> Result<Self> {
         if let Some(w) = weights.iter().find(|w| !(w.is_finite() && **w >= 0.0)) {
-            return Err(option("weights", w, "weights are finite and at least 0"));
+            return Err(option("weight", w, "give a finite number of 0 or more"));
         }
         if !(bound.is_finite() && bound >= 0.0) {
-            return Err(option("bound", bound, "it has to be finite and at least 0"));
+            return Err(option("bound", bound, "it must be finite and at least 0"));
         }
         // By size, so that the sum does not depend on the order of the images.
         let mut sorted = weights.to_vec();
@@ -31,7 +31,11 @@ impl Mean {
         let sum: f64 = sorted.iter().sum();
         let usable = sum > 0.0 && sum.is_finite();
         if !weights.is_empty() && !usable {
-            return Err(option("weights", sum, "give at least one a weight above 0"));
+            return Err(option(
+                "sum of the weights",
+                sum,
+                "give at least one image a weight above 0",
+            ));
         }
         Ok(Self { weights: weights.iter().map(|w| w / sum).collect(), bound })
     }
@@ -43,7 +47,7 @@ impl<D: Device> Miso<D> for Mean {
 
     fn start(&self, device: &D, stack: &Stack) -> Result<D::Buffer<i64>> {
         if !self.weights.is_empty() && self.weights.len() != stack.count {
-            let count = format!("{} for {} images", self.weights.len(), stack.count);
+            let count = format!("a list of {} for {} images", self.weights.len(), stack.count);
             return Err(option("weights", count, "give one for each image"));
         }
         Ok(device.alloc(stack.voxels())?)

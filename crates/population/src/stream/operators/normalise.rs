@@ -60,7 +60,7 @@ impl<D: Device> Mimo<D> for Normalise {
             return Err(option(
                 "range",
                 format!("{low},{high}"),
-                "give a lower and a higher number",
+                "give the lower number first, as in 0,1",
             ));
         }
         let numbers = if matches!(self.target, Target::Range(..)) { 2 } else { 1 };

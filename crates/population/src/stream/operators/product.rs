@@ -1,9 +1,10 @@
 //! The product of all images.
 
-use super::{Miso, Stack, option};
-use crate::error::Result;
+use super::{Miso, Stack};
+use crate::error::{PopulationError, Result};
 use rayon::prelude::*;
 use voxalign_compute::Device;
+use voxalign_image::memory;
 
 /// The product of each voxel over all images.
 ///
@@ -35,15 +36,18 @@ impl<D: Device> Miso<D> for Product {
 
     fn start(&self, _: &D, stack: &Stack) -> Result<Factors> {
         if stack.count > MOST {
-            return Err(option("images", stack.count, "a product takes at most 262144"));
+            return Err(PopulationError::Images {
+                found: format!("{} images are given", stack.count),
+                remedy: "a product takes at most 262144".into(),
+            });
         }
         let n = stack.voxels();
         // A logarithm is within 150.
         let bits = 62 - 8 - stack.count.next_power_of_two().ilog2();
         Ok(Factors {
-            logarithms: vec![0; n],
-            flags: vec![0; n],
-            image: vec![0.0; n],
+            logarithms: memory::zeroed(n)?,
+            flags: memory::zeroed(n)?,
+            image: memory::zeroed(n)?,
             unit: f64::from(bits).exp2(),
         })
     }

@@ -20,7 +20,7 @@ impl<D: Device> Mimo<D> for Smooth {
 
     fn workspace(&self, _: &D, stack: &Stack) -> Result<Self::Work> {
         if !(self.sigma.is_finite() && self.sigma >= 0.0) {
-            return Err(option("sigma", self.sigma, "it is finite and at least 0 mm"));
+            return Err(option("sigma", self.sigma, "give a finite number of 0 mm or more"));
         }
         Ok((stack.dims, stack.spacing.map(|s| self.sigma / s)))
     }

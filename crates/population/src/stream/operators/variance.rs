@@ -1,9 +1,10 @@
 //! The variance of each voxel over all images.
 
 use super::{Miso, Stack, option};
-use crate::error::Result;
+use crate::error::{PopulationError, Result};
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
+use voxalign_image::memory;
 
 /// The sample variance `(Σ I² − (Σ I)² / n) / (n − 1)` of each voxel, in one pass.
 ///
@@ -24,7 +25,7 @@ impl Variance {
     /// A bound that is not finite.
     pub fn new(bound: f64) -> Result<Self> {
         if !(bound.is_finite() && bound >= 0.0) {
-            return Err(option("bound", bound, "it has to be finite and at least 0"));
+            return Err(option("bound", bound, "it must be finite and at least 0"));
         }
         // A power of two, so that scaling rounds nothing; one that a 32-bit float can be.
         let exponent = if bound > 0.0 { (-bound.log2().ceil()).clamp(-126.0, 126.0) } else { 0.0 };
@@ -51,7 +52,10 @@ impl<D: Device> Miso<D> for Variance {
 
     fn start(&self, device: &D, stack: &Stack) -> Result<Sums<D>> {
         if stack.count < 2 {
-            return Err(option("images", stack.count, "a variance needs at least two"));
+            return Err(PopulationError::Images {
+                found: "1 image is given".into(),
+                remedy: "a variance needs at least two".into(),
+            });
         }
         let n = stack.voxels();
         Ok(Sums {
@@ -86,6 +90,6 @@ impl<D: Device> Miso<D> for Variance {
             // Rounding to units may leave a little less than nothing.
             (all.max(0) as f64 / below) as f32
         };
-        Ok(values.iter().zip(&squares).map(variance).collect())
+        Ok(memory::collected(values.iter().zip(&squares).map(variance))?)
     }
 }

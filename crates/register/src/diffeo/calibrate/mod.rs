@@ -11,6 +11,7 @@ use samples::{Host, OnDevice, Samples};
 use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::{Device, DeviceBuffer};
+use voxalign_image::memory;
 
 /// Quantiles of all values that the background and the foreground are told apart by.
 const RANGE: (f64, f64) = (0.01, 0.99);
@@ -72,8 +73,8 @@ impl Calibration {
         let (background, above) = foreground_threshold(values)
             .ok_or_else(|| constant(role, values.first().copied().unwrap_or(0.0), false))?;
         let counted: Vec<f32> = match mask {
-            None => values.iter().copied().filter(|v| *v > above).collect(),
-            Some(mask) => Host::new(values, Some(mask))?.finite().collect(),
+            None => memory::collected(values.iter().copied().filter(|v| *v > above))?,
+            Some(mask) => memory::collected(Host::new(values, Some(mask))?.finite())?,
         };
         Self::between(role, background, robust_range(&counted, 0.0, top), mask.is_some())
     }
@@ -159,9 +160,9 @@ fn check_top(top: f64) -> Result<()> {
         return Ok(());
     }
     Err(RegisterError::Option {
-        option: "the quantile of the foreground that becomes 1",
+        option: "the quantile of the foreground that maps to 1",
         value: top.to_string(),
-        remedy: "it is above 0 and at most 1".to_owned(),
+        remedy: "give a number above 0 and up to 1".to_owned(),
     })
 }
 
@@ -201,8 +202,8 @@ impl HistogramMatch {
         };
         match (self.levels, self.points) {
             (2..=65_536, 1..=255) => Ok(()),
-            (2..=65_536, n) => bad("the number of match points", n, "it is between 1 and 255"),
-            (n, _) => bad("the number of histogram levels", n, "it is between 2 and 65536"),
+            (2..=65_536, n) => bad("the number of match points", n, "give a number from 1 to 255"),
+            (n, _) => bad("the number of histogram levels", n, "give a number from 2 to 65536"),
         }
     }
 }

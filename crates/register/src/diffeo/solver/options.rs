@@ -26,16 +26,17 @@ pub enum SolverKind {
 }
 
 choices! { SolverKind:
-    Fft "fft" "The operator inverted exactly, in frequencies",
-    Sor "sor" "By successive over-relaxation",
-    Cg "cg" "By conjugate gradients",
-    Hybrid "hybrid" "Exactly at first, then by a few iterations from the last solution",
-    Gaussian "gaussian" "A Gaussian in place of the operator",
+    Fft "fft" "The operator is inverted exactly, by FFT",
+    Sor "sor" "The operator is inverted by successive over-relaxation",
+    Cg "cg" "The operator is inverted by conjugate gradients",
+    Hybrid "hybrid" "Exactly by FFT at first, then by a few iterations that start from the last \
+                     solution",
+    Gaussian "gaussian" "Gaussian smoothing instead of the operator",
 }
 
 choices! { Boundary:
-    Zero "zero" "No velocity beyond the border",
-    Periodic "periodic" "The grid repeats itself",
+    Zero "zero" "The velocity is zero beyond the border",
+    Periodic "periodic" "The grid is periodic",
 }
 
 /// What a solver can be told. The constants of the operator are those of
@@ -89,6 +90,17 @@ impl SolverOptions {
         Self { kind, boundary, ..Self::default() }
     }
 
+    /// The most iterations of a call with what is left open decided: of the hybrid solver those that start from the
+    /// last solution. 0 of solvers that do not iterate.
+    #[must_use]
+    pub fn most_iterations(&self) -> usize {
+        match self.kind {
+            SolverKind::Fft | SolverKind::Gaussian => 0,
+            SolverKind::Sor | SolverKind::Cg => self.iterations.unwrap_or(ITERATIONS),
+            SolverKind::Hybrid => self.iterations.unwrap_or(hybrid::usual(self.beta)),
+        }
+    }
+
     /// Whether a grid of `n` voxels along an axis suits the transforms of the solver: theirs are
     /// fast for lengths that are products of small primes.
     #[must_use]
@@ -124,8 +136,7 @@ impl SolverOptions {
         };
         if self.kind == SolverKind::Gaussian {
             if !(self.sigma.is_finite() && self.sigma > 0.0) {
-                let remedy =
-                    "the width of the Gaussian is a number of voxels above 0, such as 1.732";
+                let remedy = "give a number of voxels above 0, such as 1.732";
                 return wrong("sigma", self.sigma.to_string(), remedy);
             }
             return Ok(());
@@ -136,21 +147,21 @@ impl SolverOptions {
             ("gamma", self.gamma, "0.001"),
         ] {
             if !(value.is_finite() && value >= 0.0) {
-                let remedy = format!("it must be a number that is not negative, such as {usual}");
+                let remedy = format!("give a number of 0 or more, such as {usual}");
                 return wrong(option, value.to_string(), &remedy);
             }
         }
         if self.gamma == 0.0 && (self.alpha == 0.0 || self.boundary == Boundary::Periodic) {
-            let remedy = "without it the velocity of a constant force has no bound; \
-                          give a number above 0, such as 0.001";
+            let remedy = "the operator then has no inverse for constant forces; give a number \
+                          above 0, such as 0.001";
             return wrong("gamma", "0".into(), remedy);
         }
         if self.iterations == Some(0) {
-            return wrong("solver-iterations", "0".into(), "give at least 1");
+            return wrong("solver iterations", "0".into(), "give a number of 1 or more");
         }
         if !(self.tolerance > 0.0 && self.tolerance < 1.0) {
-            let remedy = "a relative residual is between 0 and 1, such as 0.001";
-            return wrong("solver-tolerance", self.tolerance.to_string(), remedy);
+            let remedy = "give a relative residual between 0 and 1, such as 0.001";
+            return wrong("solver tolerance", self.tolerance.to_string(), remedy);
         }
         Ok(())
     }
@@ -179,7 +190,7 @@ pub fn build<D: Device>(
     }
     voxalign_compute::error::voxels("the grid of a solver", dims)?;
     let (tolerance, iterations) = (options.tolerance, options.iterations);
-    let most = iterations.unwrap_or(ITERATIONS);
+    let most = options.most_iterations();
     Ok(match options.kind {
         SolverKind::Fft => Box::new(fft::Direct::new(device, of)?),
         SolverKind::Sor => Box::new(sor::Relaxation::new(device, of, most, tolerance)?),

@@ -1,11 +1,6 @@
 //! Timelines, also in a real browser.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
-
-#[allow(dead_code, reason = "shared with the other reports")]
-mod common;
-
-use common::{browser, show};
+use crate::common::{browser, show};
 use voxalign_report::HostRecord;
 use voxalign_report::timeline::{Timeline, TimelineReport, TimelineTask, render};
 

@@ -1,7 +1,6 @@
 //! Transforms of other programs.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
-
+use crate::common;
 use nalgebra::{Matrix3, Rotation3};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, Grid, Transform, Vector3};
@@ -247,18 +246,7 @@ fn formats_by_name_and_content() {
     assert!(h5.to_string().contains("CompositeTransformUtil"), "{h5}");
 }
 
-fn shared() -> Option<PathBuf> {
-    let root = match std::env::var_os("VOXALIGN_TEST_DATA") {
-        Some(root) => PathBuf::from(root),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-    };
-    let folder = root.join("io_robustness/nitransforms_transforms");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no folder {}", folder.display());
-    None
-}
+const NITRANSFORMS: &str = "io_robustness/nitransforms_transforms";
 
 /// The grids of the moving (source) and fixed (destination) image by a FreeSurfer LTA file.
 fn lta_grids(path: &Path) -> [Grid; 2] {
@@ -282,7 +270,7 @@ fn lta_grids(path: &Path) -> [Grid; 2] {
 /// One transform, written by nitransforms for images stored in four ways, as FSL and as ITK.
 #[test]
 fn fsl_and_itk_agree_for_every_storage_order() {
-    let Some(folder) = shared() else { return };
+    let Some(folder) = common::real_files(NITRANSFORMS) else { return };
     // The rotations about x by 0.9, y and z by 0.001, in the order of the file's own program.
     let turn = |a: Vector3<f64>| Rotation3::from_scaled_axis(a);
     let r = turn(Vector3::x() * 0.9) * turn(Vector3::y() * 0.001) * turn(Vector3::z() * 0.001);
@@ -305,7 +293,7 @@ fn fsl_and_itk_agree_for_every_storage_order() {
 /// converted to FSL and to ITK.
 #[test]
 fn fsl_and_itk_agree_between_different_images() {
-    let Some(folder) = shared() else { return };
+    let Some(folder) = common::real_files(NITRANSFORMS) else { return };
     for name in [
         "from-fsnative_to-bold_mode-image",
         "from-fsnative_to-scanner_mode-image",
@@ -326,7 +314,7 @@ fn fsl_and_itk_agree_between_different_images() {
 
 #[test]
 fn lists_without_a_composite_are_errors() {
-    let Some(folder) = shared() else { return };
+    let Some(folder) = common::real_files(NITRANSFORMS) else { return };
     for name in ["hmc-itk.tfm", "itktflist.tfm", "affine-antsComposite.h5", "bold-to-t1w.lta"] {
         let error = read(folder.join(name), &Geometry::default()).unwrap_err().to_string();
         assert!(error.contains(name), "{error}");

@@ -1,12 +1,5 @@
 //! What the tests of reports share: pages in a real browser, images, checks.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    unreachable_pub,
-    reason = "helpers of tests may fail loudly"
-)]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use voxalign_image::{Grid, Volume};
@@ -18,7 +11,7 @@ const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "c
 const REQUIRE: &str = "VOXALIGN_REQUIRE_CHROMIUM";
 
 /// The browser; without one nothing, and a failure where one is asked for.
-pub fn browser() -> Option<PathBuf> {
+pub(crate) fn browser() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path)
         .flat_map(|folder| BROWSERS.map(|name| folder.join(name)))
@@ -28,6 +21,26 @@ pub fn browser() -> Option<PathBuf> {
         println!("skipped: no chromium");
     }
     found
+}
+
+/// The processor time of this thread, seconds, whatever else the machine does; `None` where the system does not
+/// tell it.
+fn processor_time() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().next()?.parse::<f64>().ok().map(|nanoseconds| nanoseconds * 1e-9)
+}
+
+/// Makes a page in at most so many seconds of processor time: ten times what it takes. This fails where whole
+/// images are walked again and again.
+#[track_caller]
+pub(crate) fn soon(most: f64, make: impl FnOnce() -> String) -> String {
+    let before = processor_time();
+    let page = make();
+    if let (Some(before), Some(after)) = (before, processor_time()) {
+        println!("{:.3} s, {} bytes", after - before, page.len());
+        assert!(after - before < most, "{} s", after - before);
+    }
+    page
 }
 
 /// The value of an attribute, where it first comes in a page.
@@ -76,7 +89,7 @@ fn screenshot(browser: &Path, page: &Path, folder: &Path, target: &Path, width: 
 
 /// Opens a page and checks that its script finds so many pictures, all of them drawn; leaves a
 /// picture of it in the folder for what tests leave.
-pub fn draw(browser: &Path, name: &str, page: &str, expected: usize, width: usize) {
+pub(crate) fn draw(browser: &Path, name: &str, page: &str, expected: usize, width: usize) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(format!("{name}.html"));
     std::fs::write(&file, page).unwrap();
@@ -93,7 +106,7 @@ pub fn draw(browser: &Path, name: &str, page: &str, expected: usize, width: usiz
 
 /// Opens a page without a script, leaves a picture of it in the folder for what tests leave, and gives
 /// what the browser made of it.
-pub fn show(browser: &Path, name: &str, page: &str, width: usize) -> String {
+pub(crate) fn show(browser: &Path, name: &str, page: &str, width: usize) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(format!("{name}.html"));
     std::fs::write(&file, page).unwrap();
@@ -106,12 +119,12 @@ pub fn show(browser: &Path, name: &str, page: &str, width: usize) -> String {
 }
 
 /// A check of a verdict.
-pub fn check(name: &str, value: f64, asked: &str, passed: bool) -> Check {
+pub(crate) fn check(name: &str, value: f64, asked: &str, passed: bool) -> Check {
     Check::new(name, value, asked, passed, "try <something> else")
 }
 
 /// A large image without structure, half of it bright.
-pub fn noise(grid: &Grid, seed: usize) -> Volume<f32> {
+pub(crate) fn noise(grid: &Grid, seed: usize) -> Volume<f32> {
     Volume::from_fn(grid.clone(), |x, y, z| {
         let hash = (x * 73 + y * 179 + z * 283 + seed).wrapping_mul(2_654_435_761) >> 7;
         (hash % 200) as f32 + if x > 60 { 800.0 } else { 0.0 }

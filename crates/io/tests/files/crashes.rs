@@ -1,7 +1,5 @@
 //! Files that once broke a parser, kept in `crashes/`: every one is read in every way.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::Path;
 use voxalign_image::Grid;
 use voxalign_io::image::{

@@ -1,7 +1,5 @@
 //! What is written is read back: every format, every type, any geometry.
 
-#![allow(clippy::unwrap_used)]
-
 use nalgebra::{Matrix3, Rotation3, Vector3};
 use proptest::prelude::*;
 use std::path::Path;

@@ -2,26 +2,12 @@
 //! 2.5 (MetaImage, NRRD) read them. The files are found through `VOXALIGN_TEST_DATA` or in
 //! `shared/data` beside the workspace.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+use crate::common;
 
-use std::path::{Path, PathBuf};
 use voxalign_image::Vector3;
 use voxalign_io::image::{
     ByteOrder, GridSource, read_info, read_labels, read_volume, read_volume_with_info,
 };
-
-fn folder() -> Option<PathBuf> {
-    let root = match std::env::var_os("VOXALIGN_TEST_DATA") {
-        Some(root) => PathBuf::from(root),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-    };
-    let folder = root.join("io_robustness");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no folder {}", folder.display());
-    None
-}
 
 type Known = (&'static str, [usize; 3], [f64; 3], [f64; 3], [f64; 3], f64);
 
@@ -256,7 +242,7 @@ const KNOWN: [Known; 28] = [
 
 #[test]
 fn geometry_and_values() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = common::real_files("io_robustness") else { return };
     for (name, dims, first, along, last, sum) in KNOWN {
         let volume = read_volume(folder.join(name)).unwrap();
         assert_eq!(volume.dims(), dims, "{name}");
@@ -276,7 +262,7 @@ fn geometry_and_values() {
 
 #[test]
 fn expected_failures() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = common::real_files("io_robustness") else { return };
     for (name, part) in [
         ("nifti_reader_js/not-nifti.nii", "not a NIfTI"),
         ("nifti_reader_js/5D_small.nii", "[1, 2, 3, 1, 3]"),
@@ -299,7 +285,7 @@ fn expected_failures() {
 
 #[test]
 fn headers_in_words() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = common::real_files("io_robustness") else { return };
     let info = |name: &str| read_info(folder.join(name)).unwrap();
     let oblique = info("itk/LPSLabels.nii.gz");
     assert_eq!(oblique.grid_source, GridSource::Sform);
@@ -325,7 +311,7 @@ fn headers_in_words() {
 /// The same brain stored to the left and to the right has the same value at a world position.
 #[test]
 fn storage_order_does_not_matter() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = common::real_files("io_robustness") else { return };
     let left = read_volume(folder.join("oro_nifti/mniLR.nii.gz")).unwrap();
     let right = read_volume(folder.join("oro_nifti/mniRL.nii.gz")).unwrap();
     for p in [[20.0, 10.0, 30.0], [-36.0, -50.0, 8.0], [44.0, -20.0, -10.0]] {
@@ -344,7 +330,7 @@ fn storage_order_does_not_matter() {
 
 #[test]
 fn labels() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = common::real_files("io_robustness") else { return };
     // Scaled by 1697.98, so no labels.
     let message = read_labels(folder.join("itk/LPSLabels.nii.gz")).unwrap_err().to_string();
     assert!(message.contains("whole number"), "{message}");

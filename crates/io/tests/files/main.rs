@@ -1,0 +1,8 @@
+//! Files as this and other programs write them, read and written again.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod common;
+mod crashes;
+mod real_files;
+mod round_trip;
+mod transforms;

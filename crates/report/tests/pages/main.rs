@@ -1,0 +1,8 @@
+//! Reports as pages, also in a real browser.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests may fail loudly")]
+
+mod affine;
+mod atlas;
+mod common;
+mod deform;
+mod timeline;
