@@ -75,9 +75,8 @@ mod tests {
     #[test]
     fn verdicts_of_all_ranks_arrive_whatever_their_numbers() {
         let verdict = |rank: usize| {
-            let checks = odd()
-                .into_iter()
-                .map(|v| Check::new("mean cost", v, "at most 1", v <= 1.0, "look"));
+            let checks =
+                odd().into_iter().map(|v| Check::new("mean cost", v, "at most 1", v <= 1.0));
             Verdict::new(checks.collect(), vec![format!("of rank {rank}")])
         };
         let all: Vec<Vec<Verdict>> = std::thread::scope(|scope| {

@@ -137,7 +137,7 @@ fn of_two_places_the_newest_whole_one_serves() {
 fn the_common_space_is_kept_twice() {
     let root = tempfile::tempdir().unwrap();
     let all = of(root.path());
-    let bad = voxalign_register::Check::new("cost", f64::NAN, "at most 1", true, "look");
+    let bad = voxalign_register::Check::new("cost", f64::NAN, "at most 1", true);
     let aligned = Aligned {
         grid: Grid::axis_aligned([4, 5, 6], [1.0, 0.1 + 0.2, 3.0]).unwrap(),
         kept: vec![0, 2],
