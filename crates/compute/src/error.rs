@@ -57,19 +57,21 @@ pub enum ComputeError {
     },
     /// The threads of the CPU cannot be started.
     #[error(
-        "{threads} threads could not be started, whose stacks need {needed} of memory{}: {why}; use fewer \
-         threads, or allow more of them and more memory",
-        free.map_or_else(String::new, |free| format!(" ({} are free)", amount(free)))
+        "{threads} threads could not be started{}: their stacks need {} of memory{}; use fewer threads, or \
+         allow more memory",
+        why.as_ref().map_or_else(String::new, |why| format!(" ({why})")),
+        amount(*needed),
+        free.map_or_else(String::new, |free| format!(", and {} are free", amount(free)))
     )]
     Threads {
         /// The number of threads.
         threads: usize,
-        /// The memory for them, with its unit.
-        needed: String,
+        /// The memory for them, in bytes.
+        needed: u64,
         /// The memory that was free, in bytes, if the system tells.
         free: Option<u64>,
-        /// What the system said.
-        why: String,
+        /// What the system said, if it was asked.
+        why: Option<String>,
     },
     /// A backend that cannot be used on this machine.
     #[error("{backend} cannot be used: {reason}")]
