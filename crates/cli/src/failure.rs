@@ -1,5 +1,6 @@
 //! How a command ends.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use thiserror::Error;
 use voxalign_compute::ComputeError;
@@ -37,6 +38,9 @@ pub(crate) enum Failure {
     /// Bad input or options.
     #[error("{0}")]
     Input(String),
+    /// Memory that could not be had: it says nothing of the input.
+    #[error("{0}")]
+    Memory(String),
     /// Options that do not parse; clap has said why.
     #[error("the options are not valid")]
     Usage,
@@ -72,7 +76,7 @@ impl Failure {
     /// The exit code; 130 is the custom for an interrupt.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::Input(_) | Failure::Usage => 2,
+            Failure::Input(_) | Failure::Memory(_) | Failure::Usage => 2,
             Failure::Internal(_)
             | Failure::Gpu(_)
             | Failure::Peer(_)
@@ -86,6 +90,7 @@ impl Failure {
     pub(crate) fn at(self, place: &str) -> Self {
         match self {
             Failure::Input(message) => Failure::Input(format!("{place}: {message}")),
+            Failure::Memory(message) => Failure::Memory(format!("{place}: {message}")),
             other => other,
         }
     }
@@ -149,6 +154,13 @@ impl From<IoError> for Failure {
             IoError::GeometryNeeded { .. } => {
                 Failure::Input(format!("{error}; give --fixed-geometry and --moving-geometry"))
             }
+            IoError::OutOfMemory { .. } => Failure::Memory(error.to_string()),
+            IoError::System { ref source, .. } if source.kind() == ErrorKind::OutOfMemory => {
+                Failure::Memory(error.to_string())
+            }
+            IoError::Image { ref source, .. } if matches!(**source, ImageError::OutOfMemory(_)) => {
+                Failure::Memory(error.to_string())
+            }
             _ => Failure::Input(error.to_string()),
         }
     }
@@ -156,7 +168,10 @@ impl From<IoError> for Failure {
 
 impl From<ImageError> for Failure {
     fn from(error: ImageError) -> Self {
-        Failure::Input(error.to_string())
+        match error {
+            ImageError::OutOfMemory(_) => Failure::Memory(error.to_string()),
+            _ => Failure::Input(error.to_string()),
+        }
     }
 }
 
@@ -175,6 +190,7 @@ impl From<ComputeError> for Failure {
             {
                 Failure::Gpu(error.to_string())
             }
+            ComputeError::OutOfMemory { .. } => Failure::Memory(error.to_string()),
             ComputeError::Length { .. } | ComputeError::Backend { .. } => {
                 Failure::Internal(error.to_string())
             }
@@ -192,7 +208,7 @@ impl From<OutOfMemory> for Failure {
 impl From<ReportError> for Failure {
     fn from(error: ReportError) -> Self {
         match error {
-            ReportError::OutOfMemory(_) => Failure::Input(format!("{error}, by --no-report")),
+            ReportError::OutOfMemory(_) => Failure::Memory(format!("{error}, by --no-report")),
             _ => Failure::Internal(error.to_string()),
         }
     }
@@ -253,6 +269,7 @@ impl From<RegisterError> for Failure {
         match error {
             RegisterError::Stopped => Failure::Stopped,
             RegisterError::Compute(error) => error.into(),
+            RegisterError::Image(error) => error.into(),
             RegisterError::Option { option, value, remedy } => {
                 Failure::Input(format!("{} is {value}; {remedy}", named(option)))
             }
@@ -327,6 +344,27 @@ mod tests {
         let error = RegisterError::MaskGrid { role: "fixed mask", mask: grid.clone(), image: grid };
         assert!(!error.to_string().contains("--"), "{error}");
         assert!(Failure::from(error).to_string().contains("--interpolation nearest"));
+    }
+
+    #[test]
+    fn memory_that_runs_out_is_no_fault_of_the_input() {
+        let refused = OutOfMemory { bytes: 5 << 20, free: Some(1 << 20) };
+        let file = PathBuf::from("a.nii");
+        let all = [
+            Failure::from(refused),
+            Failure::from(ComputeError::from(refused)),
+            Failure::from(RegisterError::from(refused)),
+            Failure::from(PopulationError::from(refused)),
+            Failure::from(ReportError::from(refused)),
+            Failure::from(IoError::OutOfMemory { path: file.clone(), bytes: 5 << 20 }),
+            Failure::from(IoError::Image { path: file, source: Box::new(refused.into()) }),
+        ];
+        for failure in all {
+            assert!(matches!(failure, Failure::Memory(_)), "{failure:?}");
+            assert_eq!(failure.code(), 2);
+            let said = failure.to_string();
+            assert!(said.contains("memory") && said.contains('5'), "{said}");
+        }
     }
 
     #[test]

@@ -57,19 +57,21 @@ pub enum ComputeError {
     },
     /// The threads of the CPU cannot be started.
     #[error(
-        "{threads} threads could not be started, whose stacks need {needed} of memory{}: {why}; use fewer \
-         threads, or allow more of them and more memory",
-        free.map_or_else(String::new, |free| format!(" ({} are free)", amount(free)))
+        "{threads} threads could not be started{}: their stacks need {} of memory{}; use fewer threads, or \
+         allow more memory",
+        why.as_ref().map_or_else(String::new, |why| format!(" ({why})")),
+        amount(*needed),
+        free.map_or_else(String::new, |free| format!(", and {} are free", amount(free)))
     )]
     Threads {
         /// The number of threads.
         threads: usize,
-        /// The memory for them, with its unit.
-        needed: String,
+        /// The memory for them, in bytes.
+        needed: u64,
         /// The memory that was free, in bytes, if the system tells.
         free: Option<u64>,
-        /// What the system said.
-        why: String,
+        /// What the system said, if it was asked.
+        why: Option<String>,
     },
     /// A backend that cannot be used on this machine.
     #[error("{backend} cannot be used: {reason}")]
@@ -102,29 +104,12 @@ pub enum ComputeError {
 fn asked_text(bytes: u64) -> String {
     match bytes {
         0 => "the driver or a library asked for more than there is".into(),
-        _ => format!("{} were asked for", size_text(bytes)),
+        _ => format!("{} were asked for", amount(bytes)),
     }
 }
 
 fn free_text(free: &Option<u64>) -> String {
-    free.map_or_else(String::new, |bytes| format!(", {} are free", size_text(bytes)))
-}
-
-/// A number of bytes in the unit that reads best, such as `16.9 GiB`.
-#[must_use]
-pub fn size_text(bytes: u64) -> String {
-    let (mut value, mut unit) = (bytes as f64, "bytes");
-    for larger in ["KiB", "MiB", "GiB", "TiB"] {
-        if value >= 1024.0 {
-            (value, unit) = (value / 1024.0, larger);
-        }
-    }
-    match unit {
-        "bytes" if bytes == 1 => "1 byte".to_owned(),
-        "bytes" => format!("{bytes} bytes"),
-        "KiB" | "MiB" if value >= 9.95 => format!("{value:.0} {unit}"),
-        _ => format!("{value:.1} {unit}"),
-    }
+    free.map_or_else(String::new, |bytes| format!(", {} are free", amount(bytes)))
 }
 
 impl From<OutOfMemory> for ComputeError {
@@ -162,26 +147,4 @@ pub fn voxels(what: &'static str, dims: Dims) -> Result<usize> {
         .try_fold(1usize, |n, &d| n.checked_mul(d))
         .filter(|&n| n > 0 && n <= isize::MAX as usize / 32)
         .ok_or(ComputeError::Dims { what, dims })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_in_units_that_people_read() {
-        for (bytes, text) in [
-            (0, "0 bytes"),
-            (1, "1 byte"),
-            (204, "204 bytes"),
-            (1500, "1.5 KiB"),
-            (232_448, "227 KiB"),
-            (60 << 20, "60 MiB"),
-            (18_140_340_224, "16.9 GiB"),
-            (141 << 30, "141.0 GiB"),
-            (3 << 40, "3.0 TiB"),
-        ] {
-            assert_eq!(size_text(bytes), text);
-        }
-    }
 }

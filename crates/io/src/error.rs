@@ -1,5 +1,6 @@
 //! The errors of this crate.
 
+use voxalign_image::memory::amount;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -122,7 +123,7 @@ pub enum IoError {
     /// The data do not fit into memory.
     #[error(
         "'{}': {} of memory are needed and could not be had; use a machine with more memory or a downsampled image",
-        .path.display(), size_text(*bytes)
+        .path.display(), amount(*bytes)
     )]
     OutOfMemory {
         /// The file.
@@ -132,21 +133,6 @@ pub enum IoError {
     },
 }
 
-/// A number of bytes in the unit that reads best, such as `16.9 GiB`.
-fn size_text(bytes: u64) -> String {
-    let (mut value, mut unit) = (bytes as f64, "bytes");
-    for larger in ["KiB", "MiB", "GiB", "TiB"] {
-        if value >= 1024.0 {
-            (value, unit) = (value / 1024.0, larger);
-        }
-    }
-    match unit {
-        "bytes" if bytes == 1 => "1 byte".to_owned(),
-        "bytes" => format!("{bytes} bytes"),
-        "KiB" | "MiB" if value >= 9.95 => format!("{value:.0} {unit}"),
-        _ => format!("{value:.1} {unit}"),
-    }
-}
 /// What helps where a file may not become as long as it has to.
 pub const LIMITED: &str = "raise the limit on the size of files (`ulimit -f` shows it), or write to a file system that \
                            takes files of this size";

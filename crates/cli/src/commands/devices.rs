@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use voxalign_compute::comm::{Communicator, Launch};
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::{self, Cuda, GpuInfo};
-use voxalign_compute::error::size_text;
+use voxalign_image::memory::amount;
 use voxalign_compute::select::DeviceChoice;
 use voxalign_compute::{Memory, MemoryInfo};
 use voxalign_population::exchange::all_told;
@@ -269,8 +269,8 @@ fn processor() -> Option<String> {
 fn print(devices: &Devices) {
     let unknown = || "unknown".to_owned();
     let memory = |total: Option<u64>, free: Option<u64>| match (total, free) {
-        (Some(total), Some(free)) => format!("{}, {} free", size_text(total), size_text(free)),
-        (Some(total), None) => size_text(total),
+        (Some(total), Some(free)) => format!("{}, {} free", amount(total), amount(free)),
+        (Some(total), None) => amount(total),
         _ => unknown(),
     };
     let cpu = &devices.cpu;
@@ -290,7 +290,7 @@ fn print(devices: &Devices) {
             continue;
         }
         let number = |n: Option<usize>| n.map_or_else(unknown, |n| n.to_string());
-        let bytes = |n: Option<u64>| n.map_or_else(unknown, size_text);
+        let bytes = |n: Option<u64>| n.map_or_else(unknown, amount);
         table.row(["  name", gpu.name.as_deref().unwrap_or("unknown")]);
         let capability = gpu.compute_capability.clone().unwrap_or_else(unknown);
         table.row(["  compute capability", &capability]);

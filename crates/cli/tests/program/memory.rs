@@ -103,7 +103,11 @@ fn an_atlas_says_what_it_lacks() {
         let moved = Affine::new(Matrix3::identity(), Vector3::new(f64::from(i), 0.0, 0.0));
         place.image(&format!("{i}.nii.gz"), &head(&grid([30, 32, 28], 6.0), &moved));
     }
-    climb(&place, "atlas 0.nii.gz 1.nii.gz 2.nii.gz --align none --schedule 2x2 --no-report");
+    climb(
+        &place,
+        "atlas 0.nii.gz 1.nii.gz 2.nii.gz --align none --schedule 2x2 --no-report \
+                    --checkpoint-every never",
+    );
 }
 
 #[test]

@@ -21,14 +21,31 @@ fn needed(threads: usize) -> usize {
 pub fn check(threads: usize) -> Result<()> {
     match memory::room::<u8>(needed(threads)) {
         Ok(_) => Ok(()),
-        Err(e) => Err(refused(threads, e)),
+        Err(_) => Err(error(threads, None)),
     }
 }
 
-/// That so many threads cannot be started.
+/// That so many threads cannot be started, as the system says.
 #[must_use]
 pub fn refused(threads: usize, why: impl std::fmt::Display) -> ComputeError {
-    let needed = memory::amount(needed(threads) as u64);
+    error(threads, Some(why.to_string()))
+}
+
+fn error(threads: usize, why: Option<String>) -> ComputeError {
     let free = memory::host().free;
-    ComputeError::Threads { threads, needed, free, why: why.to_string() }
+    ComputeError::Threads { threads, needed: needed(threads) as u64, free, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_beyond_all_memory_are_refused_with_words() {
+        assert!(check(1).is_ok());
+        let said = check(1 << 40).unwrap_err().to_string();
+        assert!(said.contains(" TiB of memory"), "{said}");
+        let said = refused(2, "try again").to_string();
+        assert!(said.starts_with("2 threads could not be started (try again): "), "{said}");
+    }
 }

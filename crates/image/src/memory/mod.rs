@@ -33,20 +33,21 @@ pub struct OutOfMemory {
     pub free: Option<u64>,
 }
 
-/// Bytes as people read them, such as `12.5 MiB`.
+/// A number of bytes in the unit that reads best, such as `16.9 GiB`.
 #[must_use]
 pub fn amount(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if bytes < 1024 {
-        return format!("{bytes} bytes");
+    let (mut value, mut unit) = (bytes as f64, "bytes");
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if value >= 1024.0 {
+            (value, unit) = (value / 1024.0, larger);
+        }
     }
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
+    match unit {
+        "bytes" if bytes == 1 => "1 byte".to_owned(),
+        "bytes" => format!("{bytes} bytes"),
+        "KiB" | "MiB" if value >= 9.95 => format!("{value:.0} {unit}"),
+        _ => format!("{value:.1} {unit}"),
     }
-    format!("{value:.1} {}", UNITS[unit])
 }
 
 /// Result with [`OutOfMemory`].
@@ -183,6 +184,23 @@ pub fn resize<T: Clone>(vector: &mut Vec<T>, len: usize, value: T) -> Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_in_units_that_people_read() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (204, "204 bytes"),
+            (1500, "1.5 KiB"),
+            (232_448, "227 KiB"),
+            (60 << 20, "60 MiB"),
+            (18_140_340_224, "16.9 GiB"),
+            (141 << 30, "141.0 GiB"),
+            (3 << 40, "3.0 TiB"),
+        ] {
+            assert_eq!(amount(bytes), text);
+        }
+    }
     use rayon::prelude::*;
 
     #[test]

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
-use voxalign_compute::error::size_text;
+use voxalign_image::memory::amount;
 
 /// What memory an atlas may take.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -112,7 +112,7 @@ impl fmt::Display for MemoryPlan {
                 f,
                 "all {} subjects stay on the device ({})",
                 self.subjects,
-                size_text(self.device_bytes)
+                amount(self.device_bytes)
             );
         }
         let level = match self.level {
@@ -125,9 +125,9 @@ impl fmt::Display for MemoryPlan {
              {level} at every iteration ({})",
             self.resident,
             self.subjects,
-            size_text(self.device_bytes),
+            amount(self.device_bytes),
             self.subjects - self.resident,
-            size_text(self.away_bytes)
+            amount(self.away_bytes)
         )
     }
 }

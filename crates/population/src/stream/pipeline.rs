@@ -1,7 +1,7 @@
 //! The executor: items go through stages, each stage on its engine, buffers taken in turns.
 
 use super::model::{Engine, Model};
-use super::plan::{Plan, Ring, Shape, Step, Submitted, dependencies};
+use super::plan::{Plan, Queue, Ring, Shape, Step, Submitted, dependencies};
 use super::simulate::simulate;
 use super::trace::{StageName, Task, Trace};
 use crate::error::{PopulationError, Result};
@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use voxalign_compute::cpu::threads;
 
 /// What a stage is called with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,15 +297,17 @@ impl<'a> Pipeline<'a> {
             }),
             changed: Condvar::new(),
         };
+        let workers = |queue: &Queue| queue.workers.min(items.len()).max(1);
+        let all: usize = plan.queues.iter().map(workers).sum();
+        threads::check(all)?;
         std::thread::scope(|scope| {
             let run = &run;
             for (i, queue) in plan.queues.iter().enumerate() {
-                for worker in 0..queue.workers.min(items.len()).max(1) {
+                for worker in 0..workers(queue) {
                     let thread =
                         std::thread::Builder::new().name(format!("{}-{worker}", queue.name));
                     if let Err(e) = thread.spawn_scoped(scope, move || run.serve(i)) {
-                        let what = format!("a thread for '{}' cannot be started: {e}", queue.name);
-                        run.fail((0, 0), Failure::Error(option("threads", worker + 1, what)));
+                        run.fail((0, 0), Failure::Error(threads::refused(all, e).into()));
                     }
                 }
             }

@@ -8,7 +8,7 @@ use super::plan::Ring;
 use super::trace::Trace;
 use crate::error::{PopulationError, Result};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use voxalign_compute::error::size_text;
+use voxalign_image::memory::amount;
 use voxalign_compute::{Device, HostBuffer, Queue};
 
 /// How images are streamed.
@@ -144,17 +144,17 @@ fn check_memory<D: Device>(
             format!(
                 "it holds all {items} images at once, which takes {} of device memory, of which {} may be used; \
                  use a model that streams, such as {}",
-                size_text(bytes),
-                size_text(free),
+                amount(bytes),
+                amount(free),
                 Model::default()
             ),
         ),
         _ => (
             "memory that may be used",
-            size_text(free),
+            amount(free),
             format!(
                 "the buffers take {}; use smaller images, or a device with more memory",
-                size_text(bytes)
+                amount(bytes)
             ),
         ),
     };

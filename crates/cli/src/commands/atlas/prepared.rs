@@ -162,19 +162,20 @@ impl<'a> Study<'a> {
     /// The subjects in the order of sums, which is that of the images themselves, however they were given.
     fn listed(&self, world: &Communicator) -> Result<Listed, Failure> {
         let own = balance::share(self.entries.len(), world.size(), world.rank());
-        let looked: Vec<Result<Vec<InputRecord>, String>> = self.entries[own]
-            .par_iter()
-            .map(|entry| self.look(entry).map_err(|e| e.to_string()))
-            .collect();
+        // That a file could not be read for want of memory says nothing of the file.
+        let why = |e: Failure| (e.to_string(), matches!(e, Failure::Memory(_)));
+        let looked: Vec<Result<Vec<InputRecord>, (String, bool)>> =
+            self.entries[own].par_iter().map(|entry| self.look(entry).map_err(why)).collect();
         let looked = all_told(world, &looked)?.into_iter().flatten();
         let (mut all, mut remarks) = (Vec::new(), Vec::new());
         for (entry, records) in self.entries.iter().zip(looked) {
             match records {
                 Ok(records) => all.push((records, entry)),
-                Err(why) if self.exclude.contains(&Exclude::Unreadable) => {
+                Err((why, true)) => return Err(of_all(world, Failure::Memory(why))),
+                Err((why, _)) if self.exclude.contains(&Exclude::Unreadable) => {
                     remarks.push(format!("'{}' was left out: {why}", entry.name));
                 }
-                Err(why) => {
+                Err((why, _)) => {
                     let hint = "`--exclude unreadable` leaves such subjects out";
                     return Err(of_all(world, Failure::input(format!("{why}; {hint}"))));
                 }

@@ -94,10 +94,11 @@ impl Files {
                     // The file is named once.
                     let (said, name) = (e.to_string(), format!("'{}': ", path.display()));
                     let said = said.strip_prefix(&name).unwrap_or(&said);
-                    PopulationError::Input {
-                        file: path.to_owned(),
-                        what: format!("{said}; `--exclude unreadable` leaves such subjects out"),
-                    }
+                    let hint = match e {
+                        Failure::Memory(_) => "",
+                        _ => "; `--exclude unreadable` leaves such subjects out",
+                    };
+                    PopulationError::Input { file: path.to_owned(), what: format!("{said}{hint}") }
                 }
             };
             files::image(path, talk).map(Arc::new).map_err(wrong)

@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use voxalign_compute::bench::{self, Measurement, Settings};
-use voxalign_compute::error::size_text;
+use voxalign_image::memory::amount;
 use voxalign_compute::{ComputeError, on_device};
 
 /// The least array on a GPU whose copy stands for its bandwidth, bytes.
@@ -215,8 +215,8 @@ fn operators(machine: &Machine, settings: &Settings) -> Result<Vec<Operator>, Fa
             "images of {} are too large: at least {} of memory are needed for them, and {device} has {} free; \
              give a smaller --size",
             Size(settings.dims),
-            size_text(bytes),
-            size_text(free),
+            amount(bytes),
+            amount(free),
         ))
     })?;
     let measured = on_device!(&machine.device, |device| bench::run(device, settings))?;

@@ -9,7 +9,8 @@ use super::sampler::{THREADS, TargetShape};
 use crate::AffineMap;
 use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
 use crate::device::{DeviceBuffer, Memory};
-use crate::error::{ComputeError, Result, size_text};
+use crate::error::{ComputeError, Result};
+use voxalign_image::memory::amount;
 use crate::ops::histogram::MovingView;
 
 static UNGROUPED: LazyLock<Program> =
@@ -347,8 +348,8 @@ pub(super) fn maps_at_once(cuda: &Cuda, what: &dyn Fn() -> String, bytes: usize)
             format!(
                 "{}: {} of histograms on a device of {},",
                 what(),
-                size_text(bytes as u64),
-                size_text(total as u64)
+                amount(bytes as u64),
+                amount(total as u64)
             ),
         ));
     }
