@@ -57,7 +57,7 @@ SPOILT = [
     ("hippocampi", HIPPOCAMPI.format("001"), HIPPOCAMPI.format("011"), ""),
     ("slices", SLICES.format(1), SLICES.format(2), ""),
     ("T2 and T1", SPM.format("avg152T2"), SPM.format("avg152T1"), SHORT),
-    ("lungs, MRI*", MRI.format("0012"), MRI.format("0006"), SHORT),
+    ("lungs, MRI", MRI.format("0012"), MRI.format("0006"), SHORT),
 ]
 WAYS = ["noise", "smooth noise", "box", "ball", "point", "shuffled", "upside down", "40 mm off"]
 OTHERS = [

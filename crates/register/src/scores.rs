@@ -60,15 +60,22 @@ pub struct Agreement {
     /// The mutual information of these in nats, of [`Agreement::BINS`] bins an axis, less what
     /// independent images of so many voxels have by chance: `(r - 1) (c - 1) / 2 n` of `r` and `c` bins
     /// that are not empty (Miller 1955). About 0 where one image is constant there, and 0 where less than
-    /// [`Agreement::LEAST_PART`] of the object is tissue of both.
+    /// [`Agreement::LEAST_PART`] of the object, or fewer than [`Agreement::LEAST_VOXELS`], is tissue of both.
     pub information: f64,
+    /// Whether both are plain shapes, such as masks: nearly constant there, so that nothing within them
+    /// could agree or not.
+    pub plain: bool,
 }
 
 impl Agreement {
     /// Bins of each axis, from the 0.1th to the 99.9th percentile of each image.
     pub const BINS: usize = 32;
+    /// The entropy in nats, that of two values that are equally frequent, below which a shape is plain.
+    pub const PLAIN: f64 = std::f64::consts::LN_2;
     /// The least part of the object that both must show as tissue to tell anything.
     pub const LEAST_PART: f64 = 0.05;
+    /// The least number of voxels of it: of fewer nothing can be said.
+    pub const LEAST_VOXELS: usize = 100;
 
     /// Of a fixed image and a moving one on its grid that is NaN where it is not defined.
     #[must_use]
@@ -95,8 +102,9 @@ impl Agreement {
             }
         }
         let voxels = joint.iter().sum::<u64>() as usize;
-        if voxels == 0 || (voxels as f64) < Self::LEAST_PART * object as f64 {
-            return Self { object, voxels, information: 0.0 };
+        let few = voxels < Self::LEAST_VOXELS;
+        if few || (voxels as f64) < Self::LEAST_PART * object as f64 {
+            return Self { object, voxels, ..Self::default() };
         }
         let filled = |of: &dyn Fn(usize) -> bool| (0..Self::BINS).filter(|&i| of(i)).count() as f64;
         let at = |w: usize, f: usize| joint[w * Self::BINS + f] > 0;
@@ -104,7 +112,8 @@ impl Agreement {
         let used_w = filled(&|w| (0..Self::BINS).any(|f| at(w, f)));
         let (h_f, h_w, h_joint) = entropies(&joint, Self::BINS);
         let chance = (used_f - 1.0) * (used_w - 1.0) / (2.0 * voxels as f64);
-        Self { object, voxels, information: h_f + h_w - h_joint - chance }
+        let plain = h_f.max(h_w) < Self::PLAIN;
+        Self { object, voxels, information: h_f + h_w - h_joint - chance, plain }
     }
 }
 
@@ -137,10 +146,10 @@ impl Scores {
 
     /// Whether the images tell enough of each other where both show tissue, whatever they told before:
     /// noise or a plain shape can be deformed to the outline of the fixed image, not to what is within it.
-    /// `None` where that is not known.
+    /// `None` where that is not known, and of two plain shapes.
     #[must_use]
     pub fn agrees(&self) -> Option<Check> {
-        let value = self.agreement?.information;
+        let value = self.agreement.filter(|a| !a.plain)?.information;
         let name = "information that the images share within their tissue";
         let check = Check::at_least(name, value, LEAST_INFORMATION).in_unit("nats");
         Some(check.or(Remedy::SameTissue))
@@ -151,7 +160,7 @@ impl Scores {
     /// agrees little. `None` where it is not known, or where they do not [agree](Self::agrees) at all.
     #[must_use]
     pub fn earns(&self, energy: f64) -> Option<Check> {
-        let information = self.agreement?.information;
+        let information = self.agreement.filter(|a| !a.plain)?.information;
         if information < LEAST_INFORMATION {
             return None;
         }
@@ -307,7 +316,7 @@ mod tests {
     #[test]
     fn bending_has_to_be_worth_it() {
         let sharing = |information| Scores {
-            agreement: Some(Agreement { object: 1000, voxels: 900, information }),
+            agreement: Some(Agreement { object: 1000, voxels: 900, information, plain: false }),
             ..Scores::default()
         };
         let of = |energy, information: f64| sharing(information).earns(energy).unwrap();
@@ -359,12 +368,23 @@ mod tests {
             assert!(information.abs() < 0.03 && nmi > 1.25, "{name}: {information} {nmi}");
             assert!(!check.passed && check.remedy_code == Some(Remedy::SameTissue));
         }
+        // Of two plain shapes nothing is asked but that they meet.
+        let both_plain = Tissue { object: Object { image: &plain, above: 7.0 }, moving_above: 7.0 };
+        let shapes = Agreement::new(&both_plain, &plain, &plain);
+        assert!(shapes.plain && shapes.voxels > 1000, "{shapes:?}");
+        let scores = Scores { agreement: Some(shapes), ..Scores::default() };
+        assert_eq!((scores.agrees(), scores.earns(1.0)), (None, None));
         // Nothing within the object, and nothing at all.
         let nothing = Volume::filled(grid.clone(), f32::NAN);
         assert_eq!(Agreement::new(&both, &tissue, &nothing), Agreement::default());
         let nowhere = Tissue { object: Object { above: 1e9, ..both.object }, ..both };
         assert_eq!(Agreement::new(&nowhere, &tissue, &tissue), Agreement::default());
         // So little tissue in common that chance could have it.
+        let mut dot = Volume::filled(grid.clone(), 0.0);
+        dot.data_mut()[40 * 36 * 10 + 40 * 18 + 20] = 9.0;
+        let one = Tissue { object: Object { image: &dot, above: 1.0 }, moving_above: 5.0 };
+        let one = Agreement::new(&one, &dot, &tissue);
+        assert_eq!((one.object, one.voxels, one.information, one.plain), (1, 1, 0.0, false));
         let mut speck = plain.clone();
         speck.data_mut().iter_mut().enumerate().for_each(|(i, v)| {
             if i % 100 != 0 {

@@ -41,7 +41,6 @@ pub mod side;
 pub mod solver;
 pub mod symmetric;
 mod verdict;
-mod ways;
 
 pub use options::{
     ChannelInput, DeformInput, DeformModel, DeformOptions, DeformSimilarity, StepRule,

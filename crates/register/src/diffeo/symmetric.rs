@@ -14,12 +14,11 @@ use super::moving_mask::MovingMask;
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
 use super::side::{Kept, Mover, Side};
-use super::ways::{through, way};
 use crate::error::{RegisterError, Result};
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::ops::resample::Interpolation;
-use voxalign_compute::{Device, DeviceBuffer};
+use voxalign_compute::{Device, DeviceBuffer, Dims};
 use voxalign_image::{Affine, Grid, Matrix3, Matrix4, Vector3};
 
 /// The map that done twice is `affine`, by the iteration of Denman and Beavers (1976).
@@ -276,8 +275,8 @@ impl<D: Device> Middle<D> {
                 // The errors of both sides add up, and one side stretches those of the other.
                 mended += invert_consistently(&device, u, from, undo, 0.375 * ERROR)?;
             }
-            let there = way(&device, (&undo_f, &u_f), &u_m, from, &map, dims)?;
-            let back = way(&device, (&undo_m, &u_m), &u_f, from, &map, dims)?;
+            let there = through(&device, &undo_f, &u_m, from, &map, dims)?;
+            let back = through(&device, &undo_m, &u_f, from, &map, dims)?;
             let ways = [
                 (misses(&device, fixed, &there, &back)?, &u_f),
                 (misses(&device, fixed, &back, &there)?, &u_m),
@@ -302,6 +301,23 @@ impl<D: Device> Middle<D> {
             round += 1;
         }
     }
+}
+
+/// The displacement `first`, then `second`, both on the middle, on another grid.
+fn through<D: Device>(
+    device: &D,
+    first: &D::Buffer<f32>,
+    second: &D::Buffer<f32>,
+    middle: Dims,
+    map: &voxalign_compute::AffineMap,
+    dims: Dims,
+) -> Result<D::Buffer<f32>> {
+    let n: usize = dims.iter().product();
+    let mut inner = device.alloc::<f32>(3 * n)?;
+    device.resample_field(first, middle, map, dims, &mut inner)?;
+    let mut out = device.alloc::<f32>(3 * n)?;
+    device.compose_fields(second, middle, map, &inner, dims, &mut out)?;
+    Ok(out)
 }
 
 impl<D: Device> Deformation for Middle<D> {
