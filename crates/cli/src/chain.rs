@@ -72,7 +72,10 @@ impl Chain {
             } else {
                 given.clone()
             };
-            let transform = files::transform(&link.path, &grids.geometry())?.simplified();
+            let images = [usual.fixed.as_ref(), usual.moving.as_ref()];
+            let transform = files::transform_for(&link.path, &grids.geometry(), &images)?;
+            let transform = transform.simplified();
+            warn_of_collapse(&transform, &link.path);
             let (path, inverse) = (link.path.clone(), link.inverse);
             links.push(Link { path, transform, inverse, known: None });
         }
@@ -185,6 +188,13 @@ pub(crate) fn inverted(
     talk: Talk,
 ) -> Result<(Transform, Vec<Exactness>), Failure> {
     interrupt::check()?;
+    let parts = match transform {
+        Transform::Composite(parts) => &parts[..],
+        one => std::slice::from_ref(one),
+    };
+    for affine in parts.iter().filter_map(|part| part.to_affine().ok()) {
+        inverse(&affine, path)?;
+    }
     let cpu = device::host()?;
     let (inverse, exactness) = fields::inverse_of(&cpu, transform)
         .map_err(|e| Failure::from(e).at(&format!("'{}'", path.display())))?;
@@ -203,7 +213,38 @@ pub(crate) fn inverted(
     Ok((inverse, exactness))
 }
 
+/// The largest ratio of the lengths along the directions that a transform keeps longest and shortest
+/// for which its inverse means something: files keep some seven digits.
+const FLATTEST: f64 = 1e6;
+
+/// Why a transform of points has no inverse that means something.
+pub(crate) fn collapse(affine: &Affine) -> Option<String> {
+    let lengths = affine.matrix.svd(false, false).singular_values;
+    let (shortest, longest) = (lengths.min(), lengths.max());
+    if shortest * FLATTEST > longest {
+        return None;
+    }
+    Some(format!(
+        "the matrix is singular: it shrinks lengths to {shortest:.3e} of themselves along one direction \
+         and to {longest:.3e} along another, so that it has no inverse"
+    ))
+}
+
+/// Says so where a transform of a chain squeezes space flat.
+fn warn_of_collapse(transform: &Transform, path: &Path) {
+    if let Some(what) = transform.to_affine().ok().as_ref().and_then(collapse) {
+        output::warning(&format!(
+            "'{}': {what}; check that it is the transform that was meant",
+            path.display()
+        ));
+    }
+}
+
 fn inverse(affine: &Affine, path: &Path) -> Result<Affine, Failure> {
+    if let Some(what) = collapse(affine) {
+        let remedy = "check that it is the transform that was meant";
+        return Err(Failure::input(format!("'{}': {what}; {remedy}", path.display())));
+    }
     affine.inverse().map_err(|e| Failure::input(format!("'{}': {e}", path.display())))
 }
 

@@ -5,59 +5,233 @@
 //! command line wins.
 
 use crate::failure::Failure;
-use crate::output::plain_words;
-use clap::{Command, Parser};
+use crate::interrupt;
+use crate::output::{self, plain_words};
+use crate::progress::Talk;
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, Command, Parser};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use voxalign_io::text;
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
-    /// Arguments for the options.
-    pub(crate) arguments: Vec<OsString>,
+    options: Vec<Given>,
     /// Values of the positional arguments, by name.
-    pub(crate) positionals: Vec<(String, PathBuf)>,
+    positionals: Vec<(String, PathBuf)>,
 }
 
-/// The arguments of the command `name` with those of a file before those that were `typed`, and the
-/// file's values of positional arguments; `of` takes the arguments of that command out.
+/// An option of a file.
+#[derive(Debug, Clone, PartialEq)]
+struct Given {
+    key: String,
+    /// The identity of the argument that it becomes.
+    argument: String,
+    /// The words that it would be on a command line.
+    words: Vec<OsString>,
+}
+
+/// The arguments of a command line and a file.
+#[derive(Debug)]
+pub(crate) struct Merged<A> {
+    pub(crate) args: A,
+    /// The file's values of positional arguments, by name.
+    pub(crate) positionals: Vec<(String, PathBuf)>,
+    pub(crate) origin: Origin,
+    /// What of the file was left out because of the command line, and why.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Which options are from a file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Origin {
+    path: PathBuf,
+    keys: Vec<String>,
+}
+
+impl Origin {
+    /// The first option of the file that a message is about.
+    fn named(&self, message: &str) -> Option<&String> {
+        let place = |key: &String| {
+            let option = format!("--{key}");
+            message.match_indices(&option).map(|(at, _)| at).find(|at| {
+                // Not the begin of a longer name.
+                let next = message[at + option.len()..].chars().next();
+                next.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '-')
+            })
+        };
+        let found = self.keys.iter().filter_map(|key| Some((place(key)?, key)));
+        found.min_by_key(|(at, _)| *at).map(|(_, key)| key)
+    }
+
+    /// A failure that is about an option of the file, with the name of the file and the key.
+    pub(crate) fn blame(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Input(message) => match self.named(&message) {
+                Some(key) => Failure::Input(format!(
+                    "{message} (it is the key '{key}' of '{}')",
+                    self.path.display()
+                )),
+                None => Failure::Input(message),
+            },
+            other => other,
+        }
+    }
+}
+
+impl Config {
+    fn arguments(&self) -> Vec<OsString> {
+        self.options.iter().flat_map(|o| o.words.clone()).collect()
+    }
+
+    /// Leaves an option out.
+    fn remove(&mut self, key: &str) {
+        self.options.retain(|o| o.key != key);
+        self.positionals.retain(|(name, _)| name != key);
+    }
+
+    /// Leaves out what cannot go together with arguments that were typed; gives what, and beside which.
+    fn give_way(&mut self, command: &Command, typed: &[String]) -> Vec<(String, String)> {
+        let find = |id: &str| command.get_arguments().find(|a| a.get_id() == id);
+        let against = |a: &Arg, b: &Arg| {
+            command.get_arg_conflicts_with(a).iter().any(|c| c.get_id() == b.get_id())
+        };
+        let own = self.options.iter().map(|o| (&o.key, &o.argument));
+        let own = own.chain(self.positionals.iter().map(|(name, _)| (name, name)));
+        let mut left = Vec::new();
+        for (key, id) in own {
+            let Some(argument) = find(id) else { continue };
+            for other in typed.iter().filter(|t| *t != id).filter_map(|t| find(t)) {
+                if against(argument, other) || against(other, argument) {
+                    let name = match other.get_long() {
+                        Some(long) => format!("--{long}"),
+                        None => other.get_id().to_string().to_uppercase(),
+                    };
+                    left.push((key.clone(), name));
+                    break;
+                }
+            }
+        }
+        left.iter().for_each(|(key, _)| self.remove(key));
+        left
+    }
+}
+
+/// The message of a command line that does not parse, without its usage lines.
+fn said(error: &clap::Error) -> String {
+    let text = plain_words(&error.to_string());
+    let said = text.trim_start_matches("error: ");
+    let said = said.split("\n\nUsage").next().unwrap_or(said);
+    said.split("\n\nFor more").next().unwrap_or(said).replace('\n', " ")
+}
+
+/// The identities of the arguments of a command that were typed.
+fn typed_ids(root: &Command, typed: &[OsString]) -> Vec<String> {
+    let Ok(matches) = root.clone().try_get_matches_from(typed) else { return Vec::new() };
+    let Some((_, matches)) = matches.subcommand() else { return Vec::new() };
+    let ids = matches.ids().map(|id| id.as_str());
+    ids.filter(|id| {
+        matches!(matches.try_contains_id(id), Ok(true))
+            && matches.value_source(id) == Some(ValueSource::CommandLine)
+    })
+    .map(str::to_owned)
+    .collect()
+}
+
+/// The arguments of the command `name` with those of a file before them; `of` takes the arguments of that command out,
+/// and `check` refuses options that others make meaningless.
+///
+/// The command line wins: an option of the file that cannot go with what was typed, or that it makes meaningless, is
+/// left out, which is noted. What is wrong with the file by itself is told with its name.
 pub(crate) fn merged<Cli: Parser, A>(
     path: &Path,
     name: &str,
-    typed: Vec<OsString>,
+    typed: &[OsString],
     of: impl Fn(Cli) -> Option<A>,
-) -> Result<(A, Vec<(String, PathBuf)>), Failure> {
-    let root = Cli::command();
+    check: impl Fn(&A) -> Result<(), Failure>,
+) -> Result<Merged<A>, Failure> {
+    let mut root = Cli::command();
+    root.build();
     let command = root
         .find_subcommand(name)
         .ok_or_else(|| Failure::Internal(format!("the command {name} is not defined")))?;
-    let config = read(path, command)?;
-    let head: Vec<OsString> = typed.iter().take(2).cloned().collect();
-    let parse = |rest: Vec<OsString>| match Cli::try_parse_from(head.iter().cloned().chain(rest)) {
-        Ok(cli) => of(cli).ok_or_else(|| "it is not for this command".to_owned()),
-        // Clap's message without its usage lines.
-        Err(e) => {
-            let text = plain_words(&e.to_string());
-            let said = text.trim_start_matches("error: ");
-            let said = said.split("\n\nUsage").next().unwrap_or(said);
-            Err(said.split("\n\nFor more").next().unwrap_or(said).replace('\n', " "))
-        }
+    let mut config = read(path, command)?;
+    let file = path.display();
+    let parse = |rest: Vec<OsString>| -> Result<Option<A>, clap::Error> {
+        Cli::try_parse_from(typed.iter().take(2).cloned().chain(rest)).map(&of)
     };
     // First alone, so that a bad value is blamed on the file.
-    let from_file = |e: String| Failure::input(format!("'{}': {e}", path.display()));
-    if !config.arguments.is_empty() {
-        parse(config.arguments.clone()).map_err(from_file)?;
+    let alone = match parse(config.arguments()) {
+        Ok(alone) => alone,
+        // The rest may be typed.
+        Err(e) if e.kind() == ErrorKind::MissingRequiredArgument => None,
+        Err(_) if config.options.is_empty() => None,
+        Err(e) => return Err(Failure::input(format!("'{file}': {}", said(&e)))),
+    };
+    let ids = typed_ids(&root, typed);
+    let note = |key: &str, why: &str| format!("'{file}': the key '{key}' is left out: {why}");
+    let left = config.give_way(command, &ids);
+    let mut notes: Vec<String> =
+        left.iter().map(|(key, other)| note(key, &format!("{other} is given"))).collect();
+    loop {
+        let all = config.arguments().into_iter().chain(typed.iter().skip(2).cloned());
+        let args = parse(all.collect()).map_err(|e| Failure::input(said(&e)))?;
+        let args = args.ok_or_else(|| Failure::input("it is not for this command"))?;
+        let untyped = config.options.iter().filter(|o| !ids.contains(&o.argument));
+        let keys = untyped.map(|o| o.key.clone()).collect();
+        let origin = Origin { path: path.to_owned(), keys };
+        match check(&args) {
+            Ok(()) => return Ok(Merged { args, positionals: config.positionals, origin, notes }),
+            Err(Failure::Input(message)) => {
+                let by_itself = alone.as_ref().and_then(|alone| check(alone).err());
+                let by_itself = by_itself.is_some_and(|e| e.to_string() == message);
+                match origin.named(&message).cloned() {
+                    Some(key) if !by_itself => {
+                        notes.push(note(&key, message.split("; ").next().unwrap_or(&message)));
+                        config.remove(&key);
+                    }
+                    _ => return Err(origin.blame(Failure::Input(message))),
+                }
+            }
+            Err(other) => return Err(other),
+        }
     }
-    let rest = config.arguments.iter().chain(typed.iter().skip(2)).cloned().collect();
-    Ok((parse(rest).map_err(Failure::Input)?, config.positionals))
+}
+
+/// The arguments of a command, with those of its configuration file where one was given: `fill` takes the file's values
+/// of positional arguments, where none were typed.
+pub(crate) fn complete<Cli: Parser, A>(
+    args: A,
+    file: Option<PathBuf>,
+    name: &str,
+    of: impl Fn(Cli) -> Option<A>,
+    check: impl Fn(&A) -> Result<(), Failure>,
+    fill: impl FnOnce(&mut A, Vec<(String, PathBuf)>),
+) -> Result<(A, Origin, Vec<String>), Failure> {
+    let Some(path) = file else { return Ok((args, Origin::default(), Vec::new())) };
+    let typed: Vec<_> = std::env::args_os().collect();
+    let Merged { mut args, positionals, origin, notes } = merged(&path, name, &typed, of, check)?;
+    fill(&mut args, positionals);
+    Ok((args, origin, notes))
+}
+
+/// Says what of a file was left out.
+pub(crate) fn say(notes: &[String], talk: Talk) {
+    if talk > Talk::Quiet {
+        notes.iter().for_each(|note| output::note(note));
+    }
 }
 
 /// Reads the options of `command` from a file.
 fn read(path: &Path, command: &Command) -> Result<Config, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        Failure::input(format!("'{}': cannot read: {e}; check the path", path.display()))
-    })?;
-    parse(&text, command).map_err(|e| e.at(&format!("'{}'", path.display())))
+    let at = format!("'{}'", path.display());
+    let bytes = interrupt::reading(|| std::fs::read(path))
+        .map_err(|e| Failure::input(format!("{at}: cannot read: {e}; check the path")))?;
+    let text =
+        text::utf8(&bytes).map_err(|e| Failure::input(format!("{at}: {e}; {}", text::SAVE_AS)))?;
+    parse(text, command).map_err(|e| e.at(&at))
 }
 
 fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
@@ -66,7 +240,7 @@ fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
             e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
         Failure::input(format!("line {line} is not valid TOML: {}", e.message()))
     })?;
-    let mut config = Config { arguments: Vec::new(), positionals: Vec::new() };
+    let mut config = Config { options: Vec::new(), positionals: Vec::new() };
     for (key, value) in &table {
         let argument = command.get_arguments().find(|a| name_of(a) == Some(key.as_str()));
         let Some(argument) = argument.filter(|_| !is_reserved(key)) else {
@@ -76,29 +250,44 @@ fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
             let found = found(value);
             Failure::input(format!("the value of {key} is {found}; give {asked}"))
         };
+        let mut put = |argument: &Arg, words: Vec<OsString>| {
+            let argument = argument.get_id().to_string();
+            config.options.push(Given { key: key.clone(), argument, words });
+        };
         if argument.is_positional() {
-            let text = value.as_str().ok_or_else(|| bad("a path in quotes"))?;
-            config.positionals.push((key.clone(), text.into()));
+            let several = argument.get_num_args().is_some_and(|n| n.max_values() > 1)
+                || matches!(argument.get_action(), ArgAction::Append);
+            let paths = match value {
+                toml::Value::String(text) => Some(vec![text.clone()]),
+                toml::Value::Array(all) if several => {
+                    all.iter().map(|v| v.as_str().map(str::to_owned)).collect()
+                }
+                _ => None,
+            };
+            let asked =
+                if several { "a path in quotes, or a list of them" } else { "a path in quotes" };
+            let paths = paths.ok_or_else(|| bad(asked))?;
+            config.positionals.extend(paths.into_iter().map(|p| (key.clone(), p.into())));
         } else if let Some(count) = values_of(argument) {
             let lists = lists(value, count).ok_or_else(|| {
                 bad(&format!("a list of {count} values, or a list of such lists"))
             })?;
-            for list in lists {
-                config.arguments.push(format!("--{key}").into());
-                config.arguments.extend(list.into_iter().map(OsString::from));
-            }
+            let words = lists.into_iter().flat_map(|list| {
+                std::iter::once(format!("--{key}")).chain(list).map(OsString::from)
+            });
+            put(argument, words.collect());
         } else if argument.get_action().takes_values() {
             let text = scalar(value).ok_or_else(|| bad("a string, a number or a list of them"))?;
-            config.arguments.push(format!("--{key}={text}").into());
+            put(argument, vec![format!("--{key}={text}").into()]);
         } else {
             match value.as_bool() {
-                Some(true) => config.arguments.push(format!("--{key}").into()),
+                Some(true) => put(argument, vec![format!("--{key}").into()]),
                 // `report = false` is `--no-report`; a switch that is off is nothing to say.
                 Some(false) => {
                     let opposite = format!("no-{key}");
-                    let named = |a: &clap::Arg| a.get_long() == Some(opposite.as_str());
-                    if command.get_arguments().any(named) {
-                        config.arguments.push(format!("--{opposite}").into());
+                    let named = |a: &&Arg| a.get_long() == Some(opposite.as_str());
+                    if let Some(argument) = command.get_arguments().find(named) {
+                        put(argument, vec![format!("--{opposite}").into()]);
                     }
                 }
                 None => return Err(bad("true or false")),
@@ -195,7 +384,6 @@ mod tests {
     use super::*;
     use crate::commands::Cli;
     use clap::CommandFactory;
-    use clap::{Arg, ArgAction};
     use proptest::prelude::*;
 
     fn command() -> Command {
@@ -218,7 +406,7 @@ mod tests {
                     search-angles = [30, [-90, 90], '0:5']";
         let config = parse(text, &command()).unwrap();
         let mut arguments: Vec<_> =
-            config.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+            config.arguments().iter().map(|a| a.to_string_lossy().into_owned()).collect();
         arguments.sort();
         assert_eq!(
             arguments,
@@ -232,7 +420,7 @@ mod tests {
         let command = Command::new("x").arg(Arg::new("pair").long("pair").num_args(2));
         let words = |text: &str| {
             let config = parse(text, &command).map_err(|e| e.to_string())?;
-            Ok(config.arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect())
+            Ok(config.arguments().iter().map(|a| a.to_string_lossy().into_owned()).collect())
         };
         let found: Result<Vec<String>, String> = words("pair = ['a,b', 2]");
         assert_eq!(found.unwrap(), ["--pair", "a,b", "2"]);
@@ -329,7 +517,7 @@ mod tests {
                 match parse(&some.join("\n"), command) {
                     Ok(config) => {
                         let head = ["voxalign", command.get_name()].map(OsString::from);
-                        let _ = Cli::try_parse_from(head.into_iter().chain(config.arguments));
+                        let _ = Cli::try_parse_from(head.into_iter().chain(config.arguments()));
                     }
                     Err(e) => prop_assert!(!e.to_string().is_empty()),
                 }

@@ -3,8 +3,10 @@
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Talk;
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use voxalign_compute::cpu::{Cpu, Simd};
+use voxalign_compute::cpu::{Cpu, Simd, threads};
 use voxalign_compute::cuda::{self, GpuInfo};
 use voxalign_compute::select::{AnyDevice, DeviceChoice, first_gpu};
 use voxalign_compute::{ComputeError, Memory, on_device};
@@ -82,9 +84,7 @@ impl Machine {
             AnyDevice::Cuda(_) => threads
                 .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         };
-        // What is not the device's, such as the compression of files, runs in the global pool. It
-        // can be built once only; a second command of the same process keeps the first one's.
-        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().ok();
+        start_threads(Some(threads))?;
         Ok(Self { device, threads, fallback, seconds: start.elapsed().as_secs_f64() })
     }
 
@@ -132,8 +132,31 @@ impl Machine {
     }
 }
 
+/// Starts the threads of what is not a device's, such as the compression of files; all that the machine
+/// has where no number is given. They can be started once only: a second command of the same process
+/// keeps the first one's.
+pub(crate) fn start_threads(number: Option<usize>) -> Result<(), Failure> {
+    static STARTED: AtomicBool = AtomicBool::new(false);
+    if STARTED.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    let count =
+        number.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    threads::check(count)?;
+    let built = rayon::ThreadPoolBuilder::new().num_threads(number.unwrap_or(0)).build_global();
+    match built {
+        // The system refused a thread; else there are some already.
+        Err(e) if e.source().is_some() => Err(threads::refused(count, e).into()),
+        _ => {
+            STARTED.store(true, Ordering::Release);
+            Ok(())
+        }
+    }
+}
+
 /// The CPU with the threads of a command that chooses no device.
 pub(crate) fn host() -> Result<Cpu, Failure> {
+    start_threads(None)?;
     Ok(Cpu::new(Some(rayon::current_num_threads()))?)
 }
 

@@ -5,10 +5,12 @@ use thiserror::Error;
 use voxalign_compute::ComputeError;
 use voxalign_compute::comm::CommError;
 use voxalign_image::ImageError;
+use voxalign_image::memory::OutOfMemory;
 use voxalign_io::IoError;
 use voxalign_population::PopulationError;
 use voxalign_register::RegisterError;
 use voxalign_register::compare::CompareError;
+use voxalign_report::ReportError;
 
 /// A command that did its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,6 +183,21 @@ impl From<ComputeError> for Failure {
     }
 }
 
+impl From<OutOfMemory> for Failure {
+    fn from(refused: OutOfMemory) -> Self {
+        ImageError::from(refused).into()
+    }
+}
+
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::OutOfMemory(_) => Failure::Input(format!("{error}, by --no-report")),
+            _ => Failure::Internal(error.to_string()),
+        }
+    }
+}
+
 impl From<PopulationError> for Failure {
     fn from(error: PopulationError) -> Self {
         match error {
@@ -193,6 +210,7 @@ impl From<PopulationError> for Failure {
             PopulationError::Option { option, value, remedy } => {
                 Failure::Input(format!("{} is {value}; {remedy}", named(option)))
             }
+            PopulationError::Exchange(_) => Failure::Internal(error.to_string()),
             PopulationError::Input { file, what } => {
                 Failure::Input(format!("'{}': {what}", file.display()))
             }
@@ -208,6 +226,12 @@ impl From<PopulationError> for Failure {
             PopulationError::Mirrored { .. } => {
                 Failure::Input(format!("{error}, or leave it out, as `--exclude outlying` does"))
             }
+            PopulationError::OtherDevice { ref made, .. } => Failure::Input(format!(
+                "{error}; give --device {made} to go on, or start anew without --resume"
+            )),
+            PopulationError::Damaged { .. } => Failure::Input(format!(
+                "{error}; start anew without --resume, or put back a copy of the checkpoint"
+            )),
             PopulationError::OtherCheckpoint { .. } => Failure::Input(format!(
                 "{error}; give the same images and options, or start anew without --resume"
             )),
@@ -305,6 +329,12 @@ mod tests {
             Failure::from(within).to_string(),
             format!("'a.nii': the moving image has 2 voxels that are NaN or infinite; {REPLACE}")
         );
+        let (made, here) = ("cpu".to_owned(), "cuda".to_owned());
+        let said = Failure::from(PopulationError::OtherDevice { path: "a".into(), made, here });
+        assert!(said.to_string().contains("give --device cpu to go on"), "{said}");
+        let what = "this checkpoint is damaged".to_owned();
+        let said = Failure::from(PopulationError::Damaged { path: "a".into(), what });
+        assert!(said.to_string().contains("start anew without --resume"), "{said}");
         let grid = Grid::axis_aligned([2, 3, 4], [1.0; 3]).unwrap().to_string();
         let error = RegisterError::MaskGrid { role: "fixed mask", mask: grid.clone(), image: grid };
         assert!(!error.to_string().contains("--"), "{error}");
@@ -319,7 +349,7 @@ mod tests {
         assert_eq!(failure.code(), 3);
         assert_eq!(
             failure.to_string(),
-            "cuda:0 (a GPU): out of memory: 4096 bytes were asked for, 1024 are free; use smaller \
+            "cuda:0 (a GPU): out of memory: 4 KiB were asked for, 1 KiB are free; use smaller \
              images, or free what else is in that memory; `--device cpu` runs without the GPU"
         );
     }

@@ -71,7 +71,7 @@ pub(crate) fn image_with_info(
     talk: Talk,
 ) -> Result<(Volume<f32>, ImageInfo), Failure> {
     interrupt::check()?;
-    let (volume, info) = image::read_volume_with_info(path)?;
+    let (volume, info) = interrupt::reading(|| image::read_volume_with_info(path))?;
     for oddity in &info.oddities {
         if talk == Talk::Verbose || talk == Talk::Normal && !is_normal_geometry(oddity) {
             output::warning(&format!("'{}': {oddity}", path.display()));
@@ -90,12 +90,12 @@ pub(crate) fn is_normal_geometry(oddity: &str) -> bool {
 /// Reads a label map.
 pub(crate) fn labels(path: &Path) -> Result<LabelMap, Failure> {
     interrupt::check()?;
-    Ok(image::read_labels(path)?)
+    Ok(interrupt::reading(|| image::read_labels(path))?)
 }
 
 /// Reads the geometry of an image.
 pub(crate) fn grid(path: &Path) -> Result<Grid, Failure> {
-    Ok(image::read_info(path)?.grid)
+    Ok(interrupt::reading(|| image::read_info(path))?.grid)
 }
 
 /// The grids that transform files are relative to.
@@ -114,7 +114,37 @@ impl Grids {
 
 /// Reads one transform.
 pub(crate) fn transform(path: &Path, geometry: &Geometry<'_>) -> Result<Transform, Failure> {
-    Ok(transform::read(path, geometry)?)
+    let (transform, planar) = interrupt::reading(|| transform::read_with_planar(path, geometry))?;
+    if planar {
+        check_planar(path, &[geometry.fixed, geometry.moving])?;
+    }
+    Ok(transform)
+}
+
+/// As [`transform`], for images that the file is not relative to but meant for.
+pub(crate) fn transform_for(
+    path: &Path,
+    geometry: &Geometry<'_>,
+    images: &[Option<&Grid>],
+) -> Result<Transform, Failure> {
+    let (transform, planar) = interrupt::reading(|| transform::read_with_planar(path, geometry))?;
+    if planar {
+        check_planar(path, &[geometry.fixed, geometry.moving])?;
+        check_planar(path, images)?;
+    }
+    Ok(transform)
+}
+
+/// A transform of the plane is for images of two dimensions.
+fn check_planar(path: &Path, images: &[Option<&Grid>]) -> Result<(), Failure> {
+    match images.iter().flatten().find(|grid| !grid.is_2d()) {
+        None => Ok(()),
+        Some(grid) => Err(Failure::input(format!(
+            "'{}' holds a 2D transform, but the image has 3 dimensions ({grid}); give a transform \
+             that was made for 3D images",
+            path.display()
+        ))),
+    }
 }
 
 /// The value outside of an image where none is given: 0, or the smallest value where at least a

@@ -1,27 +1,103 @@
 //! Ctrl-C and termination: the work stops at its next step and leaves no half file.
 
 use crate::failure::Failure;
+use crate::output;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use voxalign_io::unfinished;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Folder that a second interrupt removes before it ends the program at once.
-static STAGING: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// How many inputs are being opened or read.
+static READING: AtomicUsize = AtomicUsize::new(0);
 
-/// Starts to listen. The first interrupt asks the work to stop, the second ends the program.
+/// What an end at once has to remove.
+static LEFTOVERS: Mutex<Option<Leftovers>> = Mutex::new(None);
+
+/// How long an input that is being read when the program is asked to stop may take.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// What an unfinished run has put on the disk.
+#[derive(Debug)]
+pub(crate) struct Leftovers {
+    /// The folder of unfinished files.
+    pub(crate) hidden: PathBuf,
+    pub(crate) locks: Vec<PathBuf>,
+    /// Folders that were made, outermost first.
+    pub(crate) made: Vec<PathBuf>,
+}
+
+impl Leftovers {
+    fn remove(self) {
+        // Others may write into it meanwhile.
+        let gone = |_: &u32| std::fs::remove_dir_all(&self.hidden).is_ok() || !self.hidden.exists();
+        let _ = (0..20).find(gone);
+        for lock in self.locks {
+            let _ = std::fs::remove_file(lock);
+        }
+        for folder in self.made.iter().rev() {
+            // A folder that is not empty is not ours any more.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+/// Starts to listen. The first interrupt asks the work to stop, the second ends the program at once; so does the
+/// first where the program waits for an input, as for a pipe that nobody writes to.
+///
+/// A file that becomes longer than the system allows is an error of its writer from here on, rather than the
+/// end of the program.
 pub(crate) fn listen() {
     // Without a handler the default one ends the program, which is no worse than before.
     let _ = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::SeqCst) {
-            let staging = STAGING.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(folder) = staging {
-                let _ = std::fs::remove_dir_all(folder);
-            }
-            std::process::exit(i32::from(Failure::Stopped.code()));
+        if STOP.swap(true, Ordering::SeqCst) || waits_for_input() {
+            end();
         }
     });
+    #[cfg(unix)]
+    {
+        use signal_hook::{consts::SIGXFSZ, flag};
+        let _ = flag::register(SIGXFSZ, std::sync::Arc::new(AtomicBool::new(false)));
+    }
+}
+
+/// Whether an input that is being read takes longer than it may.
+fn waits_for_input() -> bool {
+    let step = PATIENCE / 25;
+    (0..25).all(|_| {
+        let reads = READING.load(Ordering::SeqCst) > 0;
+        if reads {
+            std::thread::sleep(step);
+        }
+        reads
+    })
+}
+
+/// Ends the program at once, with nothing left.
+fn end() {
+    // Files that are being moved get their names first.
+    let mut leftovers = leftovers();
+    if let Some(left) = leftovers.take() {
+        left.remove();
+    }
+    unfinished::remove();
+    output::error(&Failure::Stopped.to_string());
+    std::process::exit(i32::from(Failure::Stopped.code()));
+}
+
+fn leftovers() -> MutexGuard<'static, Option<Leftovers>> {
+    LEFTOVERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what an unfinished run has put on the disk, unless another thread is at it: for a program that has
+/// to end at once.
+pub(crate) fn remove_leftovers() {
+    unfinished::remove();
+    if let Some(left) = LEFTOVERS.try_lock().ok().and_then(|mut leftovers| leftovers.take()) {
+        left.remove();
+    }
 }
 
 /// Whether the user asked to stop.
@@ -37,7 +113,32 @@ pub(crate) fn check() -> Result<(), Failure> {
     if requested() { Err(Failure::Stopped) } else { Ok(()) }
 }
 
-/// Names the folder of unfinished files, or none.
-pub(crate) fn set_staging(folder: Option<PathBuf>) {
-    *STAGING.lock().unwrap_or_else(PoisonError::into_inner) = folder;
+/// Opens or reads an input, which may take for ever: where the user asks to stop meanwhile, the program ends.
+pub(crate) fn reading<T>(read: impl FnOnce() -> T) -> T {
+    struct Reading;
+    impl Drop for Reading {
+        fn drop(&mut self) {
+            READING.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    READING.fetch_add(1, Ordering::SeqCst);
+    let _reading = Reading;
+    if requested() {
+        // Asked to stop just before: nobody sees that this begins.
+        end();
+    }
+    read()
+}
+
+/// Does what must not end half-way, where the user asks to stop.
+pub(crate) fn whole<T>(work: impl FnOnce() -> T) -> T {
+    let mut leftovers = leftovers();
+    let done = work();
+    *leftovers = None;
+    done
+}
+
+/// Names what an unfinished run leaves, or nothing.
+pub(crate) fn set_leftovers(left: Option<Leftovers>) {
+    *leftovers() = left;
 }

@@ -32,34 +32,109 @@ impl Entry {
     }
 }
 
+/// The most bytes that a file system has for a name.
+const LONGEST: usize = 255;
+
+/// Refuses what cannot be the name of a subject, which is that of its folder later on: on any system, and on one
+/// line of a message.
+fn check_name(name: &str) -> Result<(), String> {
+    let why = match name {
+        "" => "it is empty".to_owned(),
+        "." | ".." => "it means a folder that is there already".to_owned(),
+        _ if name.contains(['/', '\\']) => "it has a slash in it, as paths have".to_owned(),
+        _ if name.chars().any(char::is_control) => {
+            "it has a line break or another control character in it".to_owned()
+        }
+        _ if name.len() > LONGEST => format!("it has {} bytes, more than {LONGEST}", name.len()),
+        _ => return Ok(()),
+    };
+    let shown: String = name.chars().take(40).flat_map(char::escape_debug).collect();
+    let dots = if name.chars().count() > 40 { "..." } else { "" };
+    Err(format!("'{shown}{dots}' cannot be the name of a subject, whose folder gets it: {why}"))
+}
+
 /// The name of a file without its extensions.
 fn stem(path: &Path) -> String {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let known = [".nii.gz", ".nii", ".nrrd", ".nhdr", ".mha", ".mhd", ".img", ".hdr", ".gz"];
     let end = known.iter().find(|e| name.to_lowercase().ends_with(*e));
-    let kept = name.len() - end.map_or(0, |e| e.len());
-    // A name is a folder later on.
-    name[..kept].chars().map(|c| if c == '/' || c == '\\' { '_' } else { c }).collect()
+    name[..name.len() - end.map_or(0, |e| e.len())].to_owned()
 }
 
 /// The images of the command line.
-pub(crate) fn of_images(images: &[PathBuf]) -> Vec<Entry> {
-    named_apart(images.iter().cloned().map(Entry::of).collect())
+pub(crate) fn of_images(images: &[PathBuf]) -> Result<Vec<Entry>, Failure> {
+    let mut entries: Vec<_> = images.iter().cloned().map(Entry::of).collect();
+    name_apart(entries.iter_mut());
+    for entry in &entries {
+        check_name(&entry.name).map_err(|e| {
+            Failure::input(format!(
+                "the image '{}': {e}; rename the file, or give a list with a column 'name' by --list",
+                entry.channels[0].display().to_string().escape_debug()
+            ))
+        })?;
+    }
+    Ok(entries)
 }
 
-/// Gives subjects of one name numbers.
-fn named_apart(mut entries: Vec<Entry>) -> Vec<Entry> {
-    let mut taken = BTreeSet::new();
-    for entry in &mut entries {
+/// What two names must not share: some file systems do not tell capitals from small letters.
+fn folded(name: &str) -> String {
+    name.to_lowercase()
+}
+
+/// Gives subjects that have the same name from their files numbers.
+fn name_apart<'a>(entries: impl Iterator<Item = &'a mut Entry>) {
+    apart_from(BTreeSet::new(), entries);
+}
+
+/// The same, apart from names that are taken.
+fn apart_from<'a>(mut taken: BTreeSet<String>, entries: impl Iterator<Item = &'a mut Entry>) {
+    for entry in entries {
         let mut name = entry.name.clone();
         let mut number = 2;
-        while !taken.insert(name.clone()) {
+        while !taken.insert(folded(&name)) {
             name = format!("{}-{number}", entry.name);
             number += 1;
         }
         entry.name = name;
     }
-    entries
+}
+
+/// A line of a list.
+struct Line {
+    number: u64,
+    entry: Entry,
+    /// Whether it has a name of its own, and not that of its file.
+    named: bool,
+}
+
+/// Names that are subjects' own are taken as they are, and those of files apart from them.
+fn named(mut lines: Vec<Line>) -> Result<Vec<Entry>, String> {
+    let mut taken: BTreeMap<String, (u64, String)> = BTreeMap::new();
+    for Line { number, entry, .. } in lines.iter().filter(|l| l.named) {
+        if let Some((first, other)) = taken.get(&folded(&entry.name)) {
+            let same = if *other == entry.name {
+                ""
+            } else {
+                ", which some file systems take for the same"
+            };
+            return Err(format!(
+                "line {number}: the name '{}' is taken by line {first} ('{other}'){same}; give each subject a name \
+                 of its own",
+                entry.name
+            ));
+        }
+        taken.insert(folded(&entry.name), (*number, entry.name.clone()));
+    }
+    let unnamed = lines.iter_mut().filter(|l| !l.named).map(|l| &mut l.entry);
+    apart_from(taken.into_keys().collect(), unnamed);
+    for Line { number, entry, named } in &lines {
+        check_name(&entry.name).map_err(|e| {
+            let remedy =
+                if *named { "give another name" } else { "give a name in a column 'name'" };
+            format!("line {number}: {e}; {remedy}")
+        })?;
+    }
+    Ok(lines.into_iter().map(|l| l.entry).collect())
 }
 
 /// The columns that are not numbers.
@@ -70,11 +145,13 @@ const PATHS: [&str; 3] = ["path", "mask", "labels"];
 /// of the list. An empty field is none.
 pub(crate) fn of_csv(list: &Path) -> Result<Vec<Entry>, Failure> {
     let wrong = |what: String| Failure::input(format!("the list '{}': {what}", list.display()));
-    let reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(list);
-    let mut reader = reader.map_err(|e| wrong(format!("it cannot be read: {e}")))?;
+    let bytes = std::fs::read(list)
+        .map_err(|e| wrong(format!("it cannot be read: {e}; check the path")))?;
+    let text = voxalign_io::text::utf8(&bytes)
+        .map_err(|e| wrong(format!("{e}; {}", voxalign_io::text::SAVE_AS)))?;
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|e| wrong(e.to_string()))?.clone();
-    let columns: Vec<String> =
-        header.iter().map(|c| c.trim_start_matches('\u{feff}').to_lowercase()).collect();
+    let columns: Vec<String> = header.iter().map(str::to_lowercase).collect();
     if !columns.iter().any(|c| c == "path") {
         return Err(wrong(format!(
             "it has no column 'path' (its columns are {}); write a header line such as `path,weight,age`, \
@@ -86,16 +163,18 @@ pub(crate) fn of_csv(list: &Path) -> Result<Vec<Entry>, Failure> {
         return Err(wrong(format!("it has two columns '{}'", twice.1)));
     }
     let folder = list.parent().unwrap_or(Path::new(""));
-    let mut entries = Vec::new();
-    for (number, row) in reader.records().enumerate() {
-        let line = number + 2;
+    let mut lines = Vec::new();
+    for row in reader.records() {
         let row = row.map_err(|e| wrong(e.to_string()))?;
-        entries
-            .push(entry(&columns, &row, folder).map_err(|e| wrong(format!("line {line}: {e}")))?);
+        let number = row.position().map_or(0, csv::Position::line);
+        let (entry, named) =
+            entry(&columns, &row, folder).map_err(|e| wrong(format!("line {number}: {e}")))?;
+        lines.push(Line { number, entry, named });
     }
-    if entries.is_empty() {
+    if lines.is_empty() {
         return Err(wrong("it has only a header line; add a line for each subject".into()));
     }
+    let entries = named(lines).map_err(wrong)?;
     let channels = entries[0].channels.len();
     if let Some(other) = entries.iter().find(|e| e.channels.len() != channels) {
         return Err(wrong(format!(
@@ -105,10 +184,15 @@ pub(crate) fn of_csv(list: &Path) -> Result<Vec<Entry>, Failure> {
             entries[0].name
         )));
     }
-    Ok(named_apart(entries))
+    Ok(entries)
 }
 
-fn entry(columns: &[String], row: &csv::StringRecord, folder: &Path) -> Result<Entry, String> {
+/// A subject, and whether it has a name of its own.
+fn entry(
+    columns: &[String],
+    row: &csv::StringRecord,
+    folder: &Path,
+) -> Result<(Entry, bool), String> {
     let mut path = None;
     let mut name = None;
     let mut further = BTreeMap::new();
@@ -119,7 +203,7 @@ fn entry(columns: &[String], row: &csv::StringRecord, folder: &Path) -> Result<E
             parsed.ok_or_else(|| format!("'{field}' in the column '{column}' is not a number"))
         };
         match column.as_str() {
-            "name" => name = Some(field.replace(['/', '\\'], "_")),
+            "name" => name = Some(field.to_owned()),
             "path" => path = Some(folder.join(field)),
             "mask" => entry.mask = Some(folder.join(field)),
             "labels" => entry.labels = Some(folder.join(field)),
@@ -146,9 +230,10 @@ fn entry(columns: &[String], row: &csv::StringRecord, folder: &Path) -> Result<E
     if let Some((i, n)) = further.keys().enumerate().find(|(i, n)| **n != i + 2) {
         return Err(format!("it has a channel{n}, but no channel{}", i + 2));
     }
+    let named = name.is_some();
     entry.name = name.unwrap_or_else(|| stem(&path));
     entry.channels = std::iter::once(path).chain(further.into_values()).collect();
-    Ok(entry)
+    Ok((entry, named))
 }
 
 #[cfg(test)]
@@ -202,7 +287,91 @@ mod tests {
     #[test]
     fn names_of_images() {
         let images = ["x/a.nii.gz", "y/a.nii", "a-2.mha"].map(PathBuf::from);
-        let names: Vec<_> = of_images(&images).into_iter().map(|e| e.name).collect();
-        assert_eq!(names, ["a", "a-2", "a-2-2"]);
+        let names = |images: &[PathBuf]| -> Vec<_> {
+            of_images(images).unwrap().into_iter().map(|e| e.name).collect()
+        };
+        assert_eq!(names(&images), ["a", "a-2", "a-2-2"]);
+        // Some file systems do not tell capitals from small letters.
+        assert_eq!(
+            names(&["A.nii", "a.nii", "\u{c9}.nii", "\u{e9}.mha"].map(PathBuf::from)),
+            ["A", "a-2", "\u{c9}", "\u{e9}-2"]
+        );
+    }
+
+    /// What is a folder, a path, or nothing.
+    const BAD_NAMES: [(&str, &str); 9] = [
+        ("..", "'..' cannot be the name of a subject"),
+        (".", "'.' cannot be the name of a subject"),
+        ("a/b", "a slash"),
+        ("../../etc/x", "a slash"),
+        ("a\\b", "a slash"),
+        ("a\nb", "a line break"),
+        ("a\tb", "control character"),
+        ("a\u{7f}b", "control character"),
+        ("a\u{0}b", "UTF-16"),
+    ];
+
+    #[test]
+    fn names_that_are_no_folders_are_refused_by_their_line() {
+        let long = "n".repeat(256);
+        for (name, said) in BAD_NAMES.iter().copied().chain([(long.as_str(), "256 bytes")]) {
+            let error = read(&format!("path,name\na,x\nb,\"{name}\"\n")).unwrap_err();
+            assert!(error.contains(said), "{name:?}: {error}");
+            assert!(error.contains("line 3") || said == "UTF-16", "{name:?}: {error}");
+            assert!(
+                !error.contains('\n') && !error.contains('\t') && error.len() < 300,
+                "{error:?}"
+            );
+        }
+        assert!(read(&format!("path,name\na,{}\n", &long[1..])).is_ok());
+        // An empty field is none: the name is that of the file.
+        assert_eq!(read("path,name\nx/y.nii,\n").unwrap()[0].name, "y");
+        // Names that come from files.
+        for (path, said) in [
+            ("x/.nii.gz", "it is empty"),
+            ("x/..nii", "'.' cannot"),
+            ("...nii", "'..' cannot"),
+            ("a\\b.nii", "a slash"),
+            ("\"a\nb.nii\"", "a line break"),
+        ] {
+            let error = read(&format!("path\na\n{path}\n")).unwrap_err();
+            assert!(error.contains("line 3") && error.contains(said), "{path}: {error}");
+            let image = PathBuf::from(path.trim_matches('"'));
+            let error = of_images(&[image]).unwrap_err().to_string();
+            assert!(error.contains(said) && error.contains("--list"), "{path}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_two_subjects_have_one_name() {
+        let error = read("path,name\na,x\nb,y\nc,x\n").unwrap_err();
+        assert!(error.contains("line 4: the name 'x' is taken by line 2"), "{error}");
+        let error = read("path,name\na,Anna\nb,anna\n").unwrap_err();
+        assert!(
+            error.contains("line 3") && error.contains("line 2 ('Anna'), which some file systems"),
+            "{error}"
+        );
+        // Those of files give way, wherever they are.
+        let names: Vec<_> =
+            read("path,name\nx.nii,\nb,X\n").unwrap().into_iter().map(|e| e.name).collect();
+        assert_eq!(names, ["x-2", "X"]);
+    }
+
+    #[test]
+    fn lists_in_other_encodings_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list.csv");
+        let wide: Vec<u8> = std::iter::once('\u{feff}')
+            .chain("path,age\na,1\n".chars())
+            .flat_map(|c| (c as u16).to_le_bytes())
+            .collect();
+        for (bytes, said) in [(&wide[..], "UTF-16"), (b"path,name\na,M\xfcller\n", "line 2")] {
+            std::fs::write(&path, bytes).unwrap();
+            let error = of_csv(&path).unwrap_err().to_string();
+            assert!(error.contains(said) && error.contains("save"), "{error}");
+            assert!(error.contains("list.csv") && error.contains("UTF-8"), "{error}");
+        }
+        std::fs::write(&path, b"\xef\xbb\xbfpath\na\n").unwrap();
+        assert_eq!(of_csv(&path).unwrap().len(), 1);
     }
 }

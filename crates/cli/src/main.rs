@@ -1,5 +1,6 @@
 //! The `voxalign` program: parses, dispatches and prints; the work is done by the libraries.
 
+mod allocator;
 mod args;
 mod chain;
 mod commands;
@@ -26,6 +27,7 @@ use std::sync::{Mutex, PoisonError};
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 fn main() -> ExitCode {
+    allocator::prepare();
     panic::set_hook(Box::new(|info| {
         let payload = info.payload();
         let text = payload.downcast_ref::<&str>().copied();

@@ -119,6 +119,9 @@ impl Progress for Printer {
                 );
                 self.say(if self.bar.is_some() { Talk::Verbose } else { Talk::Normal }, &line);
             }
+            Event::Warning { text } => {
+                self.say(Talk::Normal, &format!("voxalign: warning: {text}"));
+            }
             _ => {}
         }
     }

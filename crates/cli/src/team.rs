@@ -8,6 +8,7 @@ use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::{self, Cuda};
 use voxalign_compute::select::{AnyDevice, DeviceChoice};
+use voxalign_population::exchange::all_told;
 
 /// The devices of all processes, of one kind.
 pub(crate) enum AnyTeam {
@@ -53,6 +54,17 @@ pub(crate) fn start(run: &RunArgs, gpus: Option<usize>) -> Result<(Machine, AnyT
     });
     let machine = world.agree(Machine::start(run.device, Auto::Gpu, threads))?;
     machine.explain(run.talk());
+    let on_gpu = matches!(machine.device, AnyDevice::Cuda(_));
+    let all = all_told(world, &on_gpu)?;
+    let place = |gpu: bool| all.iter().position(|on_gpu| *on_gpu == gpu);
+    let alike = match (place(true), place(false)) {
+        (Some(gpu), Some(cpu)) => Err(Failure::input(format!(
+            "rank {gpu} computes on a GPU and rank {cpu} on the CPU, whose digits differ; give --device cpu, or \
+             start processes that all have a GPU"
+        ))),
+        _ => Ok(()),
+    };
+    world.agree(alike)?;
     let team = match &machine.device {
         AnyDevice::Cpu(cpu) => {
             let refused = match gpus {

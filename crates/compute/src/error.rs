@@ -1,6 +1,7 @@
 //! What can go wrong on a device.
 
 use crate::Dims;
+use voxalign_image::memory::{OutOfMemory, amount};
 
 /// The result of a device operation.
 pub type Result<T> = std::result::Result<T, ComputeError>;
@@ -54,6 +55,22 @@ pub enum ComputeError {
         /// The memory that was free, in bytes, if the device knows.
         free: Option<u64>,
     },
+    /// The threads of the CPU cannot be started.
+    #[error(
+        "{threads} threads could not be started, whose stacks need {needed} of memory{}: {why}; use fewer \
+         threads, or allow more of them and more memory",
+        free.map_or_else(String::new, |free| format!(" ({} are free)", amount(free)))
+    )]
+    Threads {
+        /// The number of threads.
+        threads: usize,
+        /// The memory for them, with its unit.
+        needed: String,
+        /// The memory that was free, in bytes, if the system tells.
+        free: Option<u64>,
+        /// What the system said.
+        why: String,
+    },
     /// A backend that cannot be used on this machine.
     #[error("{backend} cannot be used: {reason}")]
     Unavailable {
@@ -85,12 +102,33 @@ pub enum ComputeError {
 fn asked_text(bytes: u64) -> String {
     match bytes {
         0 => "the driver or a library asked for more than there is".into(),
-        _ => format!("{bytes} bytes were asked for"),
+        _ => format!("{} were asked for", size_text(bytes)),
     }
 }
 
 fn free_text(free: &Option<u64>) -> String {
-    free.map_or_else(String::new, |bytes| format!(", {bytes} are free"))
+    free.map_or_else(String::new, |bytes| format!(", {} are free", size_text(bytes)))
+}
+
+/// A number of bytes in the unit that reads best, such as `16.9 GiB`.
+#[must_use]
+pub fn size_text(bytes: u64) -> String {
+    let kib = bytes as f64 / 1024.0;
+    match kib {
+        _ if bytes == 1 => "1 byte".to_owned(),
+        k if k < 1.0 => format!("{bytes} bytes"),
+        k if k < 1024.0 => format!("{k:.0} KiB"),
+        k if k < 1024.0 * 1024.0 => format!("{:.0} MiB", k / 1024.0),
+        k if k < 1024.0 * 1024.0 * 1024.0 => format!("{:.1} GiB", k / (1024.0 * 1024.0)),
+        k => format!("{:.1} TiB", k / (1024.0 * 1024.0 * 1024.0)),
+    }
+}
+
+impl From<OutOfMemory> for ComputeError {
+    /// Memory of the host.
+    fn from(refused: OutOfMemory) -> Self {
+        Self::OutOfMemory { device: "cpu".into(), bytes: refused.bytes, free: refused.free }
+    }
 }
 
 impl ComputeError {
@@ -121,4 +159,25 @@ pub fn voxels(what: &'static str, dims: Dims) -> Result<usize> {
         .try_fold(1usize, |n, &d| n.checked_mul(d))
         .filter(|&n| n > 0 && n <= isize::MAX as usize / 32)
         .ok_or(ComputeError::Dims { what, dims })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_in_units_that_people_read() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (204, "204 bytes"),
+            (232_448, "227 KiB"),
+            (60 << 20, "60 MiB"),
+            (18_140_340_224, "16.9 GiB"),
+            (141 << 30, "141.0 GiB"),
+            (3 << 40, "3.0 TiB"),
+        ] {
+            assert_eq!(size_text(bytes), text);
+        }
+    }
 }

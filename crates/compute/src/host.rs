@@ -90,6 +90,10 @@ impl<M: Memory> Queue<M> {
     /// It begins after all that the handle was asked for which made the queue, and is over when
     /// this returns: buffers can be handed on.
     ///
+    /// Meanwhile the other handles can be used as well, by `work` itself or by other threads. Whatever several
+    /// handles do to one buffer, reading, changing or dropping it, happens in the order in which it is asked
+    /// for; nothing else is waited for. A turn within a turn of the same queue would wait for ever.
+    ///
     /// The handle and the buffers that it makes are for this turn: a clone is refused afterwards, and
     /// buffers that are still there are an error.
     ///

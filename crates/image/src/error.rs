@@ -1,5 +1,6 @@
 //! The errors of this crate.
 
+use crate::memory::OutOfMemory;
 use thiserror::Error;
 
 /// What can be wrong with geometry, sizes or transforms.
@@ -73,6 +74,9 @@ pub enum ImageError {
     /// A transform that is not linear was used where a matrix is needed.
     #[error("the transform is not affine: it holds a displacement field")]
     NotAffine,
+    /// The memory for values could not be had.
+    #[error("{0}; use smaller images, fewer threads, or more memory")]
+    OutOfMemory(#[from] OutOfMemory),
     /// The point set's columns differ in length.
     #[error("the column {name:?} has {found} values for {expected} points")]
     ColumnLength {

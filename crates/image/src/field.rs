@@ -2,6 +2,7 @@
 
 use crate::error::{ImageError, Result};
 use crate::grid::Grid;
+use crate::memory::{self, par_collected};
 use nalgebra::{Matrix3, Vector3};
 use rayon::prelude::*;
 
@@ -27,29 +28,64 @@ impl VectorField {
         Ok(Self { grid, data })
     }
 
-    /// A field of zeros.
+    /// A field of zeros; [`try_zeros`](Self::try_zeros) where memory may run out.
     #[must_use]
     pub fn zeros(grid: Grid) -> Self {
         let data = vec![0.0; grid.len() * 3];
         Self { grid, data }
     }
 
+    /// A field of zeros.
+    ///
+    /// # Errors
+    /// [`ImageError::OutOfMemory`].
+    pub fn try_zeros(grid: Grid) -> Result<Self> {
+        let data = memory::zeroed(grid.len().saturating_mul(3))?;
+        Ok(Self { grid, data })
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`ImageError::OutOfMemory`].
+    pub fn try_clone(&self) -> Result<Self> {
+        Ok(Self { grid: self.grid.clone(), data: memory::copied(&self.data)? })
+    }
+
     /// A field whose vectors are a function of the world position of each voxel's centre, called in
-    /// parallel.
+    /// parallel; [`try_from_world_fn`](Self::try_from_world_fn) where memory may run out.
     pub fn from_world_fn(
         grid: Grid,
         f: impl Fn(Vector3<f64>) -> Vector3<f64> + Sync + Send,
     ) -> Self {
         let mut field = Self::zeros(grid);
-        let grid = field.grid.clone();
-        field.fill_rows(|row, out| {
+        field.fill(f);
+        field
+    }
+
+    /// A field whose vectors are a function of the world position of each voxel's centre, called in
+    /// parallel.
+    ///
+    /// # Errors
+    /// [`ImageError::OutOfMemory`].
+    pub fn try_from_world_fn(
+        grid: Grid,
+        f: impl Fn(Vector3<f64>) -> Vector3<f64> + Sync + Send,
+    ) -> Result<Self> {
+        let mut field = Self::try_zeros(grid)?;
+        field.fill(f);
+        Ok(field)
+    }
+
+    fn fill(&mut self, f: impl Fn(Vector3<f64>) -> Vector3<f64> + Sync + Send) {
+        let grid = self.grid.clone();
+        self.rows_mut().for_each(|(row, mut out)| {
             let [nx, ny, _] = grid.dims();
             for x in 0..nx {
                 let index = Vector3::new(x as f64, (row % ny) as f64, (row / ny) as f64);
                 out.set(x, f(grid.index_to_world(index)));
             }
         });
-        field
     }
 
     /// Gives every row of voxels (along x) and its number to `f`, rows in parallel, and what `f`
@@ -57,13 +93,18 @@ impl VectorField {
     pub(crate) fn fill_rows<R: Send>(
         &mut self,
         f: impl Fn(usize, &mut Row<'_>) -> R + Sync + Send,
-    ) -> Vec<R> {
+    ) -> Result<Vec<R>> {
+        Ok(par_collected(self.rows_mut().map(|(row, mut out)| f(row, &mut out)))?)
+    }
+
+    /// All rows and their numbers.
+    fn rows_mut(&mut self) -> impl IndexedParallelIterator<Item = (usize, Row<'_>)> {
         let nx = self.grid.dims()[0];
         let n = self.grid.len();
         let (x, rest) = self.data.split_at_mut(n);
         let (y, z) = rest.split_at_mut(n);
         let rows = x.par_chunks_mut(nx).zip(y.par_chunks_mut(nx)).zip(z.par_chunks_mut(nx));
-        rows.enumerate().map(|(row, ((x, y), z))| f(row, &mut Row([x, y, z]))).collect()
+        rows.enumerate().map(|(row, ((x, y), z))| (row, Row([x, y, z])))
     }
 
     /// The geometry.
@@ -156,8 +197,11 @@ impl VectorField {
 }
 
 /// What `f` gives for every row, in their order; rows in parallel.
-pub(crate) fn par_rows<R: Send>(rows: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
-    (0..rows).into_par_iter().with_min_len(8).map(f).collect()
+pub(crate) fn par_rows<R: Send>(
+    rows: usize,
+    f: impl Fn(usize) -> R + Sync + Send,
+) -> Result<Vec<R>> {
+    Ok(par_collected((0..rows).into_par_iter().with_min_len(8).map(f))?)
 }
 
 /// A row of voxels of a field that is being made.

@@ -60,6 +60,7 @@ pub mod affine;
 pub mod error;
 pub mod field;
 pub mod grid;
+pub mod memory;
 pub mod points;
 pub mod transform;
 pub mod volume;

@@ -8,13 +8,14 @@ use nalgebra::Vector3;
 pub struct PointSet {
     points: Vec<Vector3<f64>>,
     columns: Vec<(String, Vec<String>)>,
+    is_2d: bool,
 }
 
 impl PointSet {
     /// A set without further columns.
     #[must_use]
     pub fn new(points: Vec<Vector3<f64>>) -> Self {
-        Self { points, columns: Vec::new() }
+        Self { points, columns: Vec::new(), is_2d: false }
     }
 
     /// A set with further columns (name and one value a point).
@@ -34,7 +35,22 @@ impl PointSet {
                 });
             }
         }
-        Ok(Self { points, columns })
+        Ok(Self { points, columns, is_2d: false })
+    }
+
+    /// The same set as one of points in a plane, that of 2D images: all have 0 as their third coordinate, and files
+    /// have none.
+    #[must_use]
+    pub fn in_plane(mut self) -> Self {
+        self.points.iter_mut().for_each(|p| p[2] = 0.0);
+        self.is_2d = true;
+        self
+    }
+
+    /// Whether these are points in a plane, without a third coordinate.
+    #[must_use]
+    pub fn is_2d(&self) -> bool {
+        self.is_2d
     }
 
     /// World positions, mm.
@@ -64,7 +80,8 @@ impl PointSet {
     /// The same set with every position replaced; further columns stay.
     #[must_use]
     pub fn map(&self, f: impl FnMut(&Vector3<f64>) -> Vector3<f64>) -> Self {
-        Self { points: self.points.iter().map(f).collect(), columns: self.columns.clone() }
+        let (columns, is_2d) = (self.columns.clone(), self.is_2d);
+        Self { points: self.points.iter().map(f).collect(), columns, is_2d }
     }
 }
 
@@ -82,5 +99,6 @@ mod tests {
         let moved = good.map(|q| q + Vector3::x());
         assert_eq!(moved.points()[1][0], 1.0);
         assert_eq!(moved.columns(), good.columns());
+        assert!(!moved.is_2d() && moved.in_plane().map(|q| *q).is_2d());
     }
 }

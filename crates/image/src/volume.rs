@@ -2,6 +2,7 @@
 
 use crate::error::{ImageError, Result};
 use crate::grid::Grid;
+use crate::memory;
 
 /// A scalar image: one contiguous array, x fastest, unpadded, with its [`Grid`].
 #[derive(Debug, Clone, PartialEq)]
@@ -74,6 +75,15 @@ impl<T> Volume<T> {
     }
 
     /// A new image with `f` of every value.
+    ///
+    /// # Errors
+    /// [`ImageError::OutOfMemory`].
+    pub fn try_map<U>(&self, f: impl FnMut(&T) -> U) -> Result<Volume<U>> {
+        let data = memory::collected(self.data.iter().map(f))?;
+        Ok(Volume { grid: self.grid.clone(), data })
+    }
+
+    /// A new image with `f` of every value; [`try_map`](Self::try_map) where memory may run out.
     pub fn map<U>(&self, f: impl FnMut(&T) -> U) -> Volume<U> {
         Volume { grid: self.grid.clone(), data: self.data.iter().map(f).collect() }
     }
@@ -81,6 +91,23 @@ impl<T> Volume<T> {
 
 impl<T: Clone> Volume<T> {
     /// An image of one value everywhere.
+    ///
+    /// # Errors
+    /// [`ImageError::OutOfMemory`].
+    pub fn try_filled(grid: Grid, value: T) -> Result<Self> {
+        let data = memory::filled(grid.len(), value)?;
+        Ok(Self { grid, data })
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// [`ImageError::OutOfMemory`].
+    pub fn try_clone(&self) -> Result<Self> {
+        Ok(Self { grid: self.grid.clone(), data: memory::copied(&self.data)? })
+    }
+
+    /// An image of one value everywhere; [`try_filled`](Self::try_filled) where memory may run out.
     #[must_use]
     pub fn filled(grid: Grid, value: T) -> Self {
         let data = vec![value; grid.len()];

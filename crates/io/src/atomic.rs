@@ -1,20 +1,22 @@
 //! Writing a file under a temporary name and renaming it when complete.
 
 use crate::error::{IoError, Result};
+use crate::exchange::{Exchange, exchange};
+use crate::hidden::{self, HiddenFolder, Hold};
+use crate::unfinished::Listed;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 use tempfile::TempPath;
 
 /// How temporary names end: some letters and digits, and this.
-const SUFFIX: &str = ".tmp";
+const SUFFIX: &str = ".voxalign.tmp";
 const RANDOM: usize = 6;
 
 /// Writes a file so that its name never shows an incomplete one: `f` writes to a temporary name
-/// in the same folder, which is renamed when all is written. Where `f` fails, or the program
-/// is interrupted by a panic, nothing is left; an existing file is replaced only by a complete
-/// one.
+/// in the same folder, which is brought to the disk and renamed when all is written. Where `f` fails, or the
+/// program is interrupted by a panic, nothing is left; an existing file is replaced only by a complete
+/// one. What killed programs left in the folder is [removed](hidden::remove_abandoned).
 ///
 /// # Errors
 /// [`IoError::System`] where the folder is missing or not writable, the disk is full, or `f` fails.
@@ -28,6 +30,9 @@ pub fn write_file(path: &Path, f: impl FnOnce(&mut dyn Write) -> io::Result<()>)
 pub(crate) struct Pending {
     temporary: TempPath,
     path: std::path::PathBuf,
+    /// Locked until it has its name.
+    file: File,
+    _listed: Listed,
 }
 
 impl Pending {
@@ -39,76 +44,98 @@ impl Pending {
             return Err(IoError::malformed(path, "this is a folder", "name a file to write"));
         }
         let fail = |e| IoError::writing(path, e);
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let temporary = tempfile::Builder::new()
-            .prefix(&format!(".{name}."))
-            .rand_bytes(RANDOM)
-            .suffix(SUFFIX)
-            .tempfile_in(folder_of(path))
-            // Without its text, which has the temporary name.
-            .map_err(|e| fail(e.kind().into()))?;
-        let (file, temporary) = temporary.into_parts();
-        // Others see by the lock that this file is being written. Where a file system has no locks,
-        // its age has to tell.
-        let _ = file.try_lock();
+        let (file, temporary) = temporary(path).map_err(fail)?;
+        let listed = Listed::new(&temporary);
         let mut writer = BufWriter::with_capacity(1 << 18, file);
         f(&mut writer).map_err(fail)?;
         let file = writer.into_inner().map_err(|e| fail(e.into_error()))?;
         set_usual_permissions(&file, path).map_err(fail)?;
-        Ok(Self { temporary, path: path.into() })
+        // Those of a hidden folder are brought to the disk together, before they leave it.
+        if !hidden::is_inside(path) {
+            file.sync_all().map_err(fail)?;
+        }
+        Ok(Self { temporary, path: path.into(), file, _listed: listed })
     }
 
     pub(crate) fn commit(self) -> Result<()> {
         self.temporary.persist(&self.path).map_err(|e| IoError::writing(&self.path, e.error))?;
-        remove_abandoned(&self.path, SystemTime::now());
+        drop(self.file);
+        remove_abandoned(folder_of(&self.path));
         Ok(())
     }
 
     /// Gives both files of an image their names, the header last. An older header goes first: where
-    /// the program is killed in between, no header describes the values of another image.
+    /// the program is killed in between, no header describes the values of another image. Where a file cannot
+    /// have its name, the older ones stay.
     pub(crate) fn commit_pair(values: Self, header: Self) -> Result<()> {
-        match fs::remove_file(&header.path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                return Err(IoError::writing(&header.path, e));
-            }
-            _ => {}
+        Self::commit_pair_by(values, header, &mut || Ok(()))
+    }
+
+    /// As [`commit_pair`](Self::commit_pair), with a word before each step.
+    fn commit_pair_by(
+        values: Self,
+        header: Self,
+        step: &mut dyn FnMut() -> io::Result<()>,
+    ) -> Result<()> {
+        let path = header.path.clone();
+        let fail = |e| IoError::writing(&path, e);
+        let folder = folder_of(&path);
+        // Another process that writes the same image takes its turn, or the pair could be of both.
+        let _turn = Hold::wait(folder, &hidden::key_of(&path)).map_err(fail)?;
+        let hidden = HiddenFolder::new_in(folder).map_err(fail)?;
+        let mut files = Exchange::default();
+        for one in [values, header] {
+            let name = one.path.file_name().unwrap_or_default();
+            fs::rename(&one.temporary, hidden.path().join(name)).map_err(fail)?;
+            files.new.push(name.to_string_lossy().into_owned());
         }
-        values.commit()?;
-        header.commit()
+        exchange(hidden, folder, &files, step)
+            .map_err(|(e, _)| IoError::writing(&e.path, e.source))?;
+        remove_abandoned(folder);
+        Ok(())
     }
 }
 
-/// How old a temporary file must be to count as abandoned: of one that is not locked, which its writer
-/// does within this time, and of one on a file system without locks.
-const ABANDONED: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(24 * 3600)];
-
-/// Removes what killed programs left of files of this name: temporary ones that nobody writes any more.
-fn remove_abandoned(path: &Path, now: SystemTime) {
-    let Ok(entries) = fs::read_dir(folder_of(path)) else { return };
-    let prefix = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let random = name.to_str().and_then(|n| n.strip_prefix(&prefix)?.strip_suffix(SUFFIX));
-        let ours = random
-            .is_some_and(|r| r.len() == RANDOM && r.bytes().all(|b| b.is_ascii_alphanumeric()));
-        // The metadata of a link are its own: it counts as no file.
-        let Some(metadata) = entry.metadata().ok().filter(|m| ours && m.is_file()) else {
-            continue;
-        };
-        let age = metadata.modified().ok().and_then(|t| now.duration_since(t).ok());
-        // A file is locked soon after it is made: until then it is not touched.
-        let Some(age) = age.filter(|a| *a > ABANDONED[0]) else { continue };
-        let Ok(file) = File::open(entry.path()) else { continue };
-        let abandoned = match file.try_lock() {
-            Ok(()) => true,
+/// A new file beside the one of this name, locked so that others see that it is being written.
+fn temporary(path: &Path) -> io::Result<(File, TempPath)> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // The whole may not be longer than a name can be.
+    let shown: String = name.chars().take(48).collect();
+    loop {
+        let (file, temporary) = tempfile::Builder::new()
+            .prefix(&format!(".{shown}."))
+            .rand_bytes(RANDOM)
+            .suffix(SUFFIX)
+            .tempfile_in(folder_of(path))
+            // Without its text, which has the temporary name.
+            .map_err(|e| io::Error::from(e.kind()))?
+            .into_parts();
+        let locked = match file.try_lock() {
+            Ok(()) => temporary.exists(),
             Err(TryLockError::WouldBlock) => false,
-            Err(TryLockError::Error(_)) => age > ABANDONED[1],
+            Err(TryLockError::Error(_)) => true,
         };
-        if abandoned {
-            // Another user's file stays.
-            let _ = fs::remove_file(entry.path());
+        // One that was taken for abandoned before it was locked goes.
+        if locked {
+            return Ok((file, temporary));
         }
     }
+}
+
+/// Removes what killed programs left in a folder: temporary files that nobody writes any more, and hidden
+/// folders.
+fn remove_abandoned(folder: &Path) {
+    // Nobody else writes into one of those.
+    if hidden::is_hidden(&folder.file_name().unwrap_or_default().to_string_lossy()) {
+        return;
+    }
+    hidden::remove_abandoned(folder);
+}
+
+/// Whether a name is a temporary one of this module.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    let random = name.strip_prefix('.').and_then(|n| n.strip_suffix(SUFFIX)?.rsplit_once('.'));
+    random.is_some_and(|(_, r)| hidden::is_random(r))
 }
 
 /// The folder that a file is in.
@@ -175,37 +202,45 @@ mod tests {
     fn what_killed_programs_left_goes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.nii");
-        let old = SystemTime::now() - Duration::from_secs(60);
-        let leave = |name: &str, at: SystemTime| {
-            let file = File::create(folder.path().join(name)).unwrap();
-            file.set_modified(at).unwrap();
-            file
-        };
-        drop(leave(".a.nii.Ab3xYz.tmp", old));
-        // One of a program that is at work, one that was just made, and others' files.
-        let busy = leave(".a.nii.Bb3xYz.tmp", old);
+        let leave = |name: &str| File::create(folder.path().join(name)).unwrap();
+        drop(leave(".a.nii.Ab3xYz.voxalign.tmp"));
+        // One that was just made, of another name, goes too.
+        drop(leave(".b.nii.Cb3xYz.voxalign.tmp"));
+        // One of a program that is at work, for however long, and others' files.
+        let busy = leave(".a.nii.Bb3xYz.voxalign.tmp");
         busy.lock().unwrap();
-        drop(leave(".a.nii.Cb3xYz.tmp", SystemTime::now()));
-        drop(leave(".a.nii.longer7.tmp", old));
-        drop(leave(".b.nii.Ab3xYz.tmp", old));
-        drop(leave("a.nii.Ab3xYz.tmp", old));
+        busy.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        let others = [
+            ".a.nii.longer7.voxalign.tmp",
+            ".a.nii.Ab3xYz.tmp",
+            "a.nii.Ab3xYz.voxalign.tmp",
+            ".a.nii.Ab3-Yz.voxalign.tmp",
+        ];
+        others.iter().for_each(|name| drop(leave(name)));
+        fs::create_dir(folder.path().join(".voxalign-Ab3xYz")).unwrap();
         write_file(&path, |w| w.write_all(b"one")).unwrap();
         let has = |name: &str| folder.path().join(name).exists();
-        assert!(!has(".a.nii.Ab3xYz.tmp"));
-        for kept in [
-            "a.nii",
-            ".a.nii.Bb3xYz.tmp",
-            ".a.nii.Cb3xYz.tmp",
-            ".a.nii.longer7.tmp",
-            ".b.nii.Ab3xYz.tmp",
-            "a.nii.Ab3xYz.tmp",
-        ] {
+        assert!(!has(".a.nii.Ab3xYz.voxalign.tmp") && !has(".b.nii.Cb3xYz.voxalign.tmp"));
+        assert!(!has(".voxalign-Ab3xYz"));
+        for kept in others.iter().chain(&["a.nii", ".a.nii.Bb3xYz.voxalign.tmp"]) {
             assert!(has(kept), "{kept}");
         }
         // Once the other program is gone, its file goes too.
         drop(busy);
         write_file(&path, |w| w.write_all(b"two")).unwrap();
-        assert!(!has(".a.nii.Bb3xYz.tmp"));
+        assert!(!has(".a.nii.Bb3xYz.voxalign.tmp"));
+    }
+
+    #[test]
+    fn a_name_may_be_as_long_as_names_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let [values, header] =
+            ["img", "hdr"].map(|end| folder.path().join(format!("{}.{end}", "a".repeat(251))));
+        write_file(&values, |w| w.write_all(b"one")).unwrap();
+        let one = |path: &Path| Pending::write(path, |w| w.write_all(b"two")).unwrap();
+        Pending::commit_pair(one(&values), one(&header)).unwrap();
+        assert_eq!(fs::read(&header).unwrap(), b"two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]
@@ -222,12 +257,35 @@ mod tests {
         Pending::commit_pair(v, h).unwrap();
         assert_eq!(fs::read(&values).unwrap(), b"two");
         assert_eq!(fs::read(&header).unwrap(), b"two");
+        // Any of the steps fails: the older pair stays, or the newer one is there.
+        let mut failed = 0;
+        for n in 0.. {
+            let mut left = n;
+            let (v, h) = write(b"new");
+            let done = Pending::commit_pair_by(v, h, &mut || {
+                left -= 1;
+                if left == -1 { Err(io::ErrorKind::PermissionDenied.into()) } else { Ok(()) }
+            });
+            let found = [&values, &header].map(|p| fs::read(p).unwrap());
+            assert!(found == [b"two", b"two"] || found == [b"new", b"new"], "{n}: {found:?}");
+            failed += i32::from(done.is_err());
+            if left >= 0 {
+                assert!(done.is_ok() && found[0] == b"new");
+                break;
+            }
+            let (v, h) = write(b"two");
+            Pending::commit_pair(v, h).unwrap();
+        }
+        assert!(failed > 6, "{failed}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
         // The end comes when the values cannot have their name.
         let (v, h) = write(b"three");
         fs::remove_file(&values).unwrap();
         fs::create_dir(&values).unwrap();
-        assert!(Pending::commit_pair(v, h).is_err());
-        assert!(!header.exists(), "the header of other values is left");
+        let said = Pending::commit_pair(v, h).unwrap_err().to_string();
+        assert!(said.contains("a.img"), "{said}");
+        assert_eq!(fs::read(&header).unwrap(), b"new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Checksums of input files, for the record beside every result.
+//! Checksums: of input files, for the record beside every result, and of what a program keeps for itself.
 
 use crate::error::{IoError, Result};
 use sha2::{Digest, Sha256};
@@ -25,6 +25,52 @@ pub fn sha256_file(path: impl AsRef<Path>) -> Result<String> {
         }
     }
     Ok(digits(hasher))
+}
+
+/// The SHA-256 of bytes as 64 lower-case hexadecimal digits.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> String {
+    digits(Sha256::new_with_prefix(bytes))
+}
+
+/// A reader or writer that takes the SHA-256 of all that goes through it.
+#[derive(Debug)]
+pub struct Hashed<T> {
+    inner: T,
+    hasher: Sha256,
+}
+
+impl<T> Hashed<T> {
+    /// One through which nothing has gone yet.
+    pub fn new(inner: T) -> Self {
+        Self { inner, hasher: Sha256::new() }
+    }
+
+    /// The reader or writer, and the SHA-256 of what went through.
+    pub fn finish(self) -> (T, [u8; 32]) {
+        (self.inner, self.hasher.finalize().into())
+    }
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let most = out.len().min(PIECE);
+        let n = self.inner.read(&mut out[..most])?;
+        self.hasher.update(&out[..n]);
+        Ok(n)
+    }
+}
+
+impl<W: io::Write> io::Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.inner.write(&bytes[..bytes.len().min(PIECE)])?;
+        self.hasher.update(&bytes[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
 }
 
 /// What was hashed, as hexadecimal digits.
@@ -81,5 +127,21 @@ mod tests {
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
         assert!(sha256_file(folder.path().join("none")).is_err());
+        assert_eq!(sha256(b"abc"), sha256_file(&path).unwrap());
+    }
+
+    #[test]
+    fn what_goes_through_is_hashed() {
+        let bytes: Vec<u8> = (0..3 * PIECE + 5).map(|i| (i * 7) as u8).collect();
+        let mut writer = Hashed::new(Vec::new());
+        io::Write::write_all(&mut writer, &bytes).unwrap();
+        let (written, of_written) = writer.finish();
+        assert_eq!(written, bytes);
+        let mut reader = Hashed::new(&bytes[..]);
+        let mut read = Vec::new();
+        reader.read_to_end(&mut read).unwrap();
+        assert_eq!(read, bytes);
+        assert_eq!(reader.finish().1, of_written);
+        assert_eq!(sha256(&bytes)[..2], format!("{:02x}", of_written[0]));
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use voxalign_image::ImageError;
+use voxalign_image::memory::OutOfMemory;
 
 /// What can go wrong with a file. Every message names the file, the cause and the remedy.
 #[derive(Debug, Error)]
@@ -120,8 +121,8 @@ pub enum IoError {
     },
     /// The data do not fit into memory.
     #[error(
-        "'{}': {bytes} bytes of memory are needed and could not be had; use a machine with more \
-         memory or a downsampled image", .path.display()
+        "'{}': {} of memory are needed and could not be had; use a machine with more memory or a downsampled image",
+        .path.display(), size_text(*bytes)
     )]
     OutOfMemory {
         /// The file.
@@ -130,6 +131,22 @@ pub enum IoError {
         bytes: u64,
     },
 }
+
+/// A number of bytes in the unit that reads best, such as `16.9 GiB`.
+fn size_text(bytes: u64) -> String {
+    let kib = bytes as f64 / 1024.0;
+    match kib {
+        _ if bytes == 1 => "1 byte".to_owned(),
+        k if k < 1.0 => format!("{bytes} bytes"),
+        k if k < 1024.0 => format!("{k:.0} KiB"),
+        k if k < 1024.0 * 1024.0 => format!("{:.0} MiB", k / 1024.0),
+        k if k < 1024.0 * 1024.0 * 1024.0 => format!("{:.1} GiB", k / (1024.0 * 1024.0)),
+        k => format!("{:.1} TiB", k / (1024.0 * 1024.0 * 1024.0)),
+    }
+}
+/// What helps where a file may not become as long as it has to.
+pub const LIMITED: &str = "raise the limit on the size of files (`ulimit -f` shows it), or write to a file system that \
+                           takes files of this size";
 
 /// Result with [`IoError`].
 pub type Result<T> = std::result::Result<T, IoError>;
@@ -158,6 +175,11 @@ impl IoError {
         Self::malformed(path, "this is a folder", remedy)
     }
 
+    /// Memory for what a file holds.
+    pub(crate) fn memory(path: &Path, refused: OutOfMemory) -> Self {
+        IoError::OutOfMemory { path: path.into(), bytes: refused.bytes }
+    }
+
     pub(crate) fn image(path: &Path, source: ImageError) -> Self {
         IoError::Image { path: path.into(), source: Box::new(source) }
     }
@@ -171,6 +193,7 @@ impl IoError {
                 "the compressed data are damaged: copy or download the file again"
             }
             io::ErrorKind::UnexpectedEof => "the file is cut short: copy or download it again",
+            io::ErrorKind::OutOfMemory => "use a smaller image, fewer threads, or more memory",
             _ => "check that the file can be read",
         };
         IoError::System { action: "read", path: path.into(), remedy: remedy.into(), source }
@@ -182,6 +205,9 @@ impl IoError {
             io::ErrorKind::NotFound => "create the folder first",
             io::ErrorKind::PermissionDenied => "check the permissions of the folder",
             io::ErrorKind::StorageFull => "free some space",
+            io::ErrorKind::OutOfMemory => "use smaller images, fewer threads, or more memory",
+            io::ErrorKind::FileTooLarge => LIMITED,
+            io::ErrorKind::IsADirectory => "remove the folder of this name, or write elsewhere",
             _ => "check that the folder can be written",
         };
         IoError::System { action: "write", path: path.into(), remedy: remedy.into(), source }

@@ -10,6 +10,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use rayon::prelude::*;
 use simd_adler32::Adler32;
 use std::io::{self, BufRead, Read, Write};
+use voxalign_image::memory;
 
 /// Bytes of input in one piece.
 const PIECE: usize = 1 << 19;
@@ -57,8 +58,7 @@ impl<W: Write> GzipWriter<W> {
     }
 
     fn with(sink: W, level: u32, checksum: Checksum) -> Self {
-        let waiting = Vec::with_capacity(PIECE);
-        Self { sink, level: level.clamp(1, 9), checksum, length: 0, waiting }
+        Self { sink, level: level.clamp(1, 9), checksum, length: 0, waiting: Vec::new() }
     }
 
     /// Compresses what waits; `last` ends the deflate stream.
@@ -121,6 +121,12 @@ impl<W: Write> GzipWriter<W> {
 impl<W: Write> Write for GzipWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = bytes.len().min(PIECE * BATCH - self.waiting.len());
+        let needed = self.waiting.len() + n;
+        if needed > self.waiting.capacity() {
+            let room = needed.next_power_of_two().min(PIECE * BATCH);
+            let more = room - self.waiting.len();
+            asked(room, || self.waiting.try_reserve_exact(more).ok())?;
+        }
         self.waiting.extend_from_slice(&bytes[..n]);
         if self.waiting.len() == PIECE * BATCH {
             self.compress_waiting(false)?;
@@ -134,10 +140,18 @@ impl<W: Write> Write for GzipWriter<W> {
     }
 }
 
+/// Asks for memory, of which there shall be so many bytes.
+fn asked(bytes: usize, request: impl FnOnce() -> Option<()>) -> io::Result<()> {
+    memory::ask::<u8, ()>(bytes, request)
+        .map_err(|refused| io::Error::new(io::ErrorKind::OutOfMemory, refused))
+}
+
 /// One piece as raw deflate, ended by a synchronising flush or by the end of the stream.
 fn deflate(state: &mut Compress, piece: &[u8], last: bool) -> io::Result<Vec<u8>> {
     let flush = if last { FlushCompress::Finish } else { FlushCompress::Sync };
-    let mut out = Vec::with_capacity(piece.len() / 2 + 64);
+    let step = piece.len() / 2 + 64;
+    let mut out = Vec::new();
+    asked(step, || out.try_reserve_exact(step).ok())?;
     loop {
         let done = (state.total_in() as usize).min(piece.len());
         let status =
@@ -146,7 +160,7 @@ fn deflate(state: &mut Compress, piece: &[u8], last: bool) -> io::Result<Vec<u8>
         match status {
             Status::StreamEnd => return Ok(out),
             _ if !last && all_in && out.len() < out.capacity() => return Ok(out),
-            _ => out.reserve(piece.len() / 2 + 64),
+            _ => asked(out.capacity() + step, || out.try_reserve(step).ok())?,
         }
     }
 }

@@ -3,7 +3,8 @@
 //! - [`image`]: NIfTI-1 and -2, ANALYZE 7.5, NRRD and MetaImage; scalar volumes and label maps.
 //! - [`transform`]: ITK text, ITK/ANTs MATLAB files, FSL matrices and displacement fields.
 //! - [`points`]: point sets as CSV.
-//! - [`atomic`], [`checksum`], [`gzip`]: what programs need that write files of their own.
+//! - [`names`]: names of labels, as FreeSurfer, ITK-SNAP and CSV tables have them.
+//! - [`atomic`], [`checksum`], [`gzip`], [`hidden`], [`exchange`], [`text`]: what programs need that write files of their own.
 //!
 //! # Conventions
 //!
@@ -54,10 +55,15 @@
 pub mod atomic;
 pub mod checksum;
 pub mod error;
+pub mod exchange;
 pub mod gzip;
+pub mod hidden;
 pub mod image;
+pub mod names;
 pub mod points;
 mod source;
+pub mod text;
 pub mod transform;
+pub mod unfinished;
 
 pub use error::{IoError, Result};

@@ -3,10 +3,11 @@
 use crate::atomic;
 use crate::error::{IoError, Result, shorten};
 use crate::source::Source;
+use crate::text;
 use nalgebra::Vector3;
 use std::io;
 use std::path::Path;
-use voxalign_image::PointSet;
+use voxalign_image::{PointSet, memory};
 
 /// The world in which a file's points are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -32,10 +33,10 @@ impl PointConvention {
 const LARGEST: u64 = 1 << 32;
 
 /// Reads points: a header line with columns `x`, `y`, `z` (in any case and order; further columns
-/// are kept as text), then one point a line.
+/// are kept as text), then one point a line. Points of 2D images have `x` and `y` alone.
 ///
 /// # Errors
-/// A missing file; a header without the three columns; a coordinate that is not a finite number;
+/// A missing file; a header without these columns; a coordinate that is not a finite number;
 /// a line with too few or too many values.
 pub fn read_points(path: impl AsRef<Path>, convention: PointConvention) -> Result<PointSet> {
     let source = Source::open(path.as_ref())?;
@@ -53,7 +54,9 @@ pub fn read_points_from_bytes(
     convention: PointConvention,
 ) -> Result<PointSet> {
     let path = name.as_ref();
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let bytes = text::utf8(bytes)
+        .map_err(|problem| IoError::malformed(path, problem, text::SAVE_AS))?
+        .as_bytes();
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
     let wrong = |e: csv::Error| {
         IoError::malformed(path, e.to_string(), "give every line as many values as the header")
@@ -62,17 +65,22 @@ pub fn read_points_from_bytes(
     if header.len() == 1 {
         not_csv(path, &header[0])?;
     }
-    let mut columns = [0; 3];
-    for (column, name) in columns.iter_mut().zip(["x", "y", "z"]) {
+    let mut columns = Vec::new();
+    for name in ["x", "y", "z"] {
         let found: Vec<usize> = (0..header.len())
             .filter(|&i| header.get(i).is_some_and(|h| h.eq_ignore_ascii_case(name)))
             .collect();
-        let [only] = found[..] else {
-            let problem = format!("the header line has {} columns named '{name}'", found.len());
-            let remedy = "begin with a line such as 'x,y,z', coordinates in mm";
-            return Err(IoError::malformed(path, problem, remedy));
-        };
-        *column = only;
+        match found[..] {
+            [only] => columns.push(only),
+            // Points in a plane.
+            [] if name == "z" => {}
+            _ => {
+                let problem = format!("the header line has {} columns named '{name}'", found.len());
+                let remedy =
+                    "begin with a line such as 'x,y,z' (of 2D images 'x,y'), coordinates in mm";
+                return Err(IoError::malformed(path, problem, remedy));
+            }
+        }
     }
     let mut further: Vec<(String, Vec<String>)> = Vec::new();
     let further_at: Vec<usize> = (0..header.len()).filter(|i| !columns.contains(i)).collect();
@@ -92,12 +100,15 @@ pub fn read_points_from_bytes(
                 IoError::malformed(path, problem, "correct the line")
             })?;
         }
-        points.push(convention.convert(point));
+        memory::push(&mut points, convention.convert(point))
+            .map_err(|refused| IoError::memory(path, refused))?;
         for ((_, values), &i) in further.iter_mut().zip(&further_at) {
-            values.push(record.get(i).unwrap_or_default().into());
+            memory::push(values, record.get(i).unwrap_or_default().into())
+                .map_err(|refused| IoError::memory(path, refused))?;
         }
     }
-    PointSet::with_columns(points, further).map_err(|e| IoError::image(path, e))
+    let set = PointSet::with_columns(points, further).map_err(|e| IoError::image(path, e))?;
+    Ok(if columns.len() < 3 { set.in_plane() } else { set })
 }
 
 /// A word on a list of points whose header line, without any comma, tells that it is of another kind.
@@ -119,7 +130,7 @@ fn not_csv(path: &Path, line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes points: columns `x`, `y`, `z`, then the further ones.
+/// Writes points: columns `x`, `y`, and, but for points in a plane, `z`; then the further ones.
 ///
 /// # Errors
 /// A folder that cannot be written.
@@ -130,12 +141,13 @@ pub fn write_points(
 ) -> Result<()> {
     atomic::write_file(path.as_ref(), |sink| {
         let mut writer = csv::Writer::from_writer(sink);
-        let header = ["x", "y", "z"].into_iter();
+        let axes = if points.is_2d() { 2 } else { 3 };
+        let header = ["x", "y", "z"].into_iter().take(axes);
         writer.write_record(header.chain(points.columns().iter().map(|(n, _)| n.as_str())))?;
         for (i, &p) in points.points().iter().enumerate() {
             let p = convention.convert(p);
             let mut record = csv::StringRecord::new();
-            p.iter().for_each(|v| record.push_field(&v.to_string()));
+            p.iter().take(axes).for_each(|v| record.push_field(&v.to_string()));
             for (_, values) in points.columns() {
                 record.push_field(values.get(i).map_or("", String::as_str));
             }
@@ -193,6 +205,29 @@ mod tests {
         ] {
             let message = read(text).unwrap_err().to_string();
             assert!(message.contains(part) && message.contains("p.csv"), "{message}");
+        }
+    }
+
+    #[test]
+    fn points_in_a_plane_have_no_z() {
+        let p = read("name,y,x\na,2,1\nb,4,3\n").unwrap();
+        assert!(p.is_2d());
+        assert_eq!(p.points(), [Vector3::new(1., 2., 0.), Vector3::new(3., 4., 0.)]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.csv");
+        for convention in [PointConvention::Ras, PointConvention::Lps] {
+            write_points(&path, &p, convention).unwrap();
+            assert_eq!(read_points(&path, convention).unwrap(), p);
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "x,y,name\n-1,-2,a\n-3,-4,b\n");
+        let error = read("x,z\n1,2\n").unwrap_err().to_string();
+        assert!(
+            error.contains("0 columns named 'y'") && error.contains("of 2D images 'x,y'"),
+            "{error}"
+        );
+        for bytes in [&b"\xff\xfex\0,\0y\0"[..], b"x,y,n\n1,2,\xe9\n"] {
+            let error = read_points_from_bytes("p.csv", bytes, PointConvention::Ras).unwrap_err();
+            assert!(error.to_string().contains("save it as UTF-8 text"), "{error}");
         }
     }
 

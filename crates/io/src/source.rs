@@ -9,6 +9,7 @@ use crate::gzip::GzipReader;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use voxalign_image::memory;
 
 /// Size of read buffers, bytes.
 const BUFFER: usize = 1 << 18;
@@ -36,6 +37,10 @@ impl<'a> Source<'a> {
         let meta = std::fs::metadata(path).map_err(|e| IoError::reading(path, e))?;
         if meta.is_dir() {
             return Err(IoError::folder(path));
+        }
+        if !meta.is_file() {
+            let remedy = "write what comes out of it to a file, and name that";
+            return Err(IoError::malformed(path, "this is a pipe or a device, not a file", remedy));
         }
         if meta.len() == 0 {
             return Err(IoError::malformed(path, "the file is empty", "copy or download it again"));
@@ -126,13 +131,7 @@ impl<'a> Source<'a> {
     /// At most `limit` unpacked bytes from the start.
     pub(crate) fn head(&self, limit: usize) -> Result<(Vec<u8>, bool)> {
         let stream = self.stream()?;
-        let mut bytes = Vec::new();
-        stream
-            .reader
-            .take(limit as u64)
-            .read_to_end(&mut bytes)
-            .map_err(|e| IoError::reading(&self.path, e))?;
-        Ok((bytes, stream.gzip))
+        Ok((self.to_end(stream.reader.take(limit as u64))?, stream.gzip))
     }
 
     /// All bytes of a small file.
@@ -147,9 +146,25 @@ impl<'a> Source<'a> {
                 "check that it is the right file",
             ));
         }
+        self.to_end(self.raw(0)?)
+    }
+
+    /// All that a reader gives.
+    fn to_end(&self, mut reader: impl Read) -> Result<Vec<u8>> {
+        const FIRST: usize = 1 << 13;
         let mut bytes = Vec::new();
-        self.raw(0)?.read_to_end(&mut bytes).map_err(|e| IoError::reading(&self.path, e))?;
-        Ok(bytes)
+        loop {
+            let start = bytes.len();
+            let more = start.max(FIRST);
+            memory::resize(&mut bytes, start + more, 0)
+                .map_err(|refused| IoError::memory(&self.path, refused))?;
+            let n = read_full(&mut reader, &mut bytes[start..])
+                .map_err(|e| IoError::reading(&self.path, e))?;
+            bytes.truncate(start + n);
+            if n < more {
+                return Ok(bytes);
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use thiserror::Error;
 use voxalign_compute::ComputeError;
 use voxalign_compute::comm::CommError;
 use voxalign_image::ImageError;
+use voxalign_image::memory::OutOfMemory;
 use voxalign_io::IoError;
 use voxalign_register::RegisterError;
 
@@ -95,6 +96,28 @@ pub enum PopulationError {
         /// The checkpoint.
         path: PathBuf,
     },
+    /// A checkpoint that was made on another kind of device.
+    #[error(
+        "'{}': this checkpoint was made on the device '{made}', but this run computes on '{here}', which \
+         would give other digits",
+        path.display()
+    )]
+    OtherDevice {
+        /// The checkpoint.
+        path: PathBuf,
+        /// The kind of device that it was made on, such as `cpu`.
+        made: String,
+        /// That of this run.
+        here: String,
+    },
+    /// A checkpoint that is damaged, and that nothing can stand in for.
+    #[error("'{}': {what}", path.display())]
+    Damaged {
+        /// The checkpoint, or a file of it.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// Images that do not make a set.
     #[error("{found}; {remedy}")]
     Images {
@@ -114,7 +137,16 @@ pub enum PopulationError {
         /// What would do.
         remedy: String,
     },
+    /// Facts that ranks tell each other, or that a run keeps, are not what they should be.
+    #[error("what the processes of this run tell each other cannot be read: {0}")]
+    Exchange(String),
     /// The listener asked to stop.
     #[error("stopped")]
     Stopped,
+}
+
+impl From<OutOfMemory> for PopulationError {
+    fn from(refused: OutOfMemory) -> Self {
+        Self::Image(refused.into())
+    }
 }

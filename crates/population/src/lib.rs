@@ -6,6 +6,8 @@
 //!
 //! [`atlas`] builds the unbiased mean of a population, with the deformation of every subject to it.
 //!
+//! [`exchange`] is how ranks tell each other facts.
+//!
 //! # Conventions
 //!
 //! - A result has the same bits for any number of threads and processes, and for any order of the
@@ -14,6 +16,7 @@
 
 pub mod atlas;
 mod error;
+pub mod exchange;
 pub mod stream;
 
 pub use error::{PopulationError, Result};

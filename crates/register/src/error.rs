@@ -3,6 +3,7 @@
 use crate::compare::{CompareError, same_grid};
 use thiserror::Error;
 use voxalign_compute::error::ComputeError;
+use voxalign_image::memory::OutOfMemory;
 use voxalign_image::{Grid, ImageError, Volume};
 
 /// What can go wrong in a registration.
@@ -62,6 +63,12 @@ pub enum RegisterError {
         /// Which mask.
         role: &'static str,
     },
+    /// Masks of both images, or a mask and the fields of view, share nothing.
+    #[error(
+        "no voxel is inside the masks of both images where the deformation starts; check the masks \
+         (voxels above 0 count) and the affine part"
+    )]
+    NothingCounts,
     /// Two images that must share a grid do not.
     #[error("the {role} is not on the grid of its image: the {role} has {mask}, the image {image}")]
     MaskGrid {
@@ -130,6 +137,12 @@ pub enum RegisterError {
     /// The run was stopped by the caller.
     #[error("the registration was stopped before it ended")]
     Stopped,
+}
+
+impl From<OutOfMemory> for RegisterError {
+    fn from(refused: OutOfMemory) -> Self {
+        Self::Image(refused.into())
+    }
 }
 
 impl RegisterError {

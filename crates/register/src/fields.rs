@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Inversion;
-use voxalign_image::{Displacement, Matrix3, Residuals, Transform, Vector3, VectorField};
+use voxalign_image::{Displacement, Matrix3, Residuals, Transform, Vector3, VectorField, memory};
 
 /// Voxels at a time.
 const PIECE: usize = 1 << 12;
@@ -27,7 +27,7 @@ pub(crate) fn multiply(matrix: &Matrix3<f64>, vectors: &mut [f32]) {
 
 /// The displacements of a field on a device, in voxels of its grid.
 fn in_voxels<D: Device>(device: &D, field: &VectorField) -> Result<D::Buffer<f32>> {
-    let mut vectors = field.data().to_vec();
+    let mut vectors = memory::copied(field.data())?;
     multiply(&field.grid().to_index().matrix, &mut vectors);
     Ok(device.upload_vec(vectors)?)
 }
@@ -56,7 +56,7 @@ pub fn inverse<D: Device>(device: &D, forward: &Displacement) -> Result<(Displac
     device.invert_field(&voxels, grid.dims(), how, &mut out)?;
     drop(voxels);
     let start = VectorField::new(grid.clone(), device.into_host(out)?)?;
-    Ok(forward.inverse_near(start))
+    Ok(forward.inverse_near(start)?)
 }
 
 /// How exact the inverse of a field is.
@@ -108,7 +108,7 @@ pub fn inverse_of<D: Device>(
                 let spacing = grid.spacing();
                 let used = if grid.is_2d() { &spacing[..2] } else { &spacing[..] };
                 let far = used.iter().fold(0.0, |a: f64, &b| a.max(b));
-                let round_trip = forward.round_trip(&backward, far);
+                let round_trip = forward.round_trip(&backward, far)?;
                 all.push(Exactness { at_voxels, round_trip, far, voxels });
                 Transform::Displacement(backward)
             }
@@ -172,7 +172,7 @@ mod tests {
             }
             let (found, residuals) = inverse(&cpu(), &forward).unwrap();
             assert_eq!(residuals.unconverged, 0, "{residuals:?}");
-            let (host, _) = forward.inverse_with_residuals();
+            let (host, _) = forward.inverse_with_residuals().unwrap();
             let pairs = found.field().data().iter().zip(host.field().data());
             let apart = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
             assert!(apart < 1e-3, "{apart}");

@@ -71,7 +71,7 @@
 //! let similarity = DeformSimilarity::Ssd;
 //! let channel = ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 };
 //! let input =
-//!     DeformInput { channels: vec![channel], fixed_mask: None, affine: found.transform };
+//!     DeformInput { channels: vec![channel], fixed_mask: None, moving_mask: None, affine: found.transform };
 //! let deformed = register_deformable(&device, &input, &DeformOptions::default(), &Silent)?;
 //! assert!(deformed.verdict.good, "{}", deformed.verdict.summary());
 //! let error = deformed.transform().apply(centre + ball) - truth.apply(centre + ball + shift);
@@ -103,6 +103,7 @@ pub mod error;
 pub mod fields;
 pub mod linear;
 pub mod metric;
+pub mod numbers;
 pub mod optimize;
 pub mod progress;
 pub mod resample;

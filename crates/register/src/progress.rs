@@ -41,6 +41,11 @@ pub enum Event<'a> {
         /// Wall time, seconds.
         seconds: f64,
     },
+    /// Something that a user should know, although the work goes on.
+    Warning {
+        /// It, in words.
+        text: &'a str,
+    },
 }
 
 /// A listener to a running registration.

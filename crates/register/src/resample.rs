@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::{AffineMap, Device};
 use voxalign_image::{
-    Affine, Grid, ImageError, LabelMap, Matrix3, Transform, Vector3, VectorField, Volume,
+    Affine, Grid, ImageError, LabelMap, Matrix3, Transform, Vector3, VectorField, Volume, memory,
 };
 
 /// An image in the memory of a device, to be resampled any number of times.
@@ -96,6 +96,28 @@ pub fn labels_onto<D: Device>(
     Ok(Volume::new(reference.clone(), device.into_host(out)?)?)
 }
 
+/// Whether a voxel of the `reference` grid shows something of an image on the grid `moving` under a
+/// transform from world points of the reference to those of the image: one whose centre lies within
+/// the voxels of the image.
+#[must_use]
+pub fn meets(reference: &Grid, transform: &Transform, moving: &Grid) -> bool {
+    let (dims, from) = (reference.dims(), moving.dims());
+    let shows = |index: [usize; 3]| {
+        let index = Vector3::from_fn(|a, _| index[a] as f64);
+        let at = moving.to_index().apply(transform.apply(reference.index_to_world(index)));
+        (0..3).all(|a| at[a] >= -0.5 && at[a] <= from[a] as f64 - 0.5)
+    };
+    // A lattice over all of the grid decides nearly always.
+    const FEW: usize = 8;
+    let few = |a: usize, i: usize| (2 * i + 1) * dims[a] / (2 * FEW);
+    let lattice = (0..FEW * FEW * FEW)
+        .any(|i| shows([few(0, i % FEW), few(1, i / FEW % FEW), few(2, i / (FEW * FEW))]));
+    lattice
+        || (0..dims[1] * dims[2])
+            .into_par_iter()
+            .any(|row| (0..dims[0]).any(|x| shows([x, row % dims[1], row / dims[1]])))
+}
+
 /// From reference index to moving index: `i -> map (i + u[i])`.
 struct Way<D: Device> {
     map: AffineMap,
@@ -136,7 +158,7 @@ fn to_world<D: Device>(
                 let before = field.take().map(|f| device.upload_vec(f)).transpose()?;
                 let steps = sampled(device, next, &map, before.as_ref(), reference)?;
                 let before = before.map(|f| device.into_host(f)).transpose()?;
-                field = Some(moved_on(before, &steps.borrowed(), &back));
+                field = Some(moved_on(before, &steps.borrowed(), &back)?);
             }
             linear => map = map.then(&linear.to_affine()?),
         }
@@ -156,7 +178,7 @@ pub fn displacements<D: Device>(
 ) -> Result<VectorField> {
     let (map, field) = to_world(device, reference, transform)?;
     let n = reference.len();
-    let mut data = field.unwrap_or_else(|| vec![0.0; 3 * n]);
+    let mut data = field.map_or_else(|| memory::zeroed(3 * n), Ok)?;
     let start = *reference.to_world();
     let [nx, ny, _] = reference.dims();
     let (x, rest) = data.split_at_mut(n);
@@ -230,11 +252,15 @@ fn sampled<'a, D: Device>(
 }
 
 /// `u[i] + back w[i]` with the steps `w`: all x, all y, all z.
-fn moved_on(before: Option<Vec<f32>>, steps: &[&[f32]; 3], back: &Matrix3<f64>) -> Vec<f32> {
+fn moved_on(
+    before: Option<Vec<f32>>,
+    steps: &[&[f32]; 3],
+    back: &Matrix3<f64>,
+) -> Result<Vec<f32>> {
     /// Voxels at a time.
     const PIECE: usize = 1 << 12;
     let n = steps[0].len();
-    let mut data = before.unwrap_or_else(|| vec![0.0; 3 * n]);
+    let mut data = before.map_or_else(|| memory::zeroed(3 * n), Ok)?;
     let (x, rest) = data.split_at_mut(n);
     let (y, z) = rest.split_at_mut(n);
     let pieces = x.par_chunks_mut(PIECE).zip(y.par_chunks_mut(PIECE)).zip(z.par_chunks_mut(PIECE));
@@ -247,7 +273,7 @@ fn moved_on(before: Option<Vec<f32>>, steps: &[&[f32]; 3], back: &Matrix3<f64>) 
             z[i] += w[2] as f32;
         }
     });
-    data
+    Ok(data)
 }
 
 #[cfg(test)]

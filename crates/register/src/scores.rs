@@ -1,10 +1,12 @@
 //! How well a moving image agrees with the fixed one under a transform: the scores that every
 //! registration reports before and after, whatever similarity drove it.
 
+use crate::compare::entropies;
 use crate::compare::{
     CompareError, ImageScores, OverlapRule, OverlapScores, compare_images, compare_labels,
 };
 use crate::error::Result;
+use crate::metric::range::robust_range;
 use crate::resample::{MovingImage, labels_onto};
 use crate::verdict::Check;
 use std::collections::BTreeMap;
@@ -14,12 +16,105 @@ use voxalign_image::{LabelMap, Transform, Volume};
 
 /// Bins of the joint histogram of the scores.
 const BINS: usize = 64;
+/// The least information that two images must share where both show tissue after a deformation, nats:
+/// between those of right and of wrong results, which are in a table in `docs/accuracy.md`.
+const LEAST_INFORMATION: f64 = 0.17;
+/// The most harmonic energy for each nat of it, in the same table.
+const MOST_ENERGY: f64 = 2.0;
+
+/// The part of a grid that a registration is about: where an image is above a value.
+#[derive(Debug, Clone, Copy)]
+pub struct Object<'a> {
+    /// A mask, or the image whose foreground it is.
+    pub image: &'a Volume<f32>,
+    /// The value that the object is above.
+    pub above: f32,
+}
+
+impl Object<'_> {
+    /// Whether it has the voxel of an index into its data.
+    #[must_use]
+    pub fn has(&self, index: usize) -> bool {
+        self.image.data().get(index).is_some_and(|v| *v > self.above)
+    }
+}
+
+/// The tissue that two images have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct Tissue<'a> {
+    /// That of the fixed image.
+    pub object: Object<'a>,
+    /// The value that the moving image is above where it shows tissue; minus infinity where all of it
+    /// counts.
+    pub moving_above: f32,
+}
+
+/// What two images tell of each other where both show tissue. The background, which matches wherever
+/// two outlines do, takes no part, nor does what lies between the two outlines.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Agreement {
+    /// Voxels of the object where the moving image is defined.
+    pub object: usize,
+    /// Those of them where it shows tissue.
+    pub voxels: usize,
+    /// The mutual information of these in nats, of [`Agreement::BINS`] bins an axis, less what
+    /// independent images of so many voxels have by chance: `(r - 1) (c - 1) / 2 n` of `r` and `c` bins
+    /// that are not empty (Miller 1955). About 0 where one image is constant there, and 0 where less than
+    /// [`Agreement::LEAST_PART`] of the object is tissue of both.
+    pub information: f64,
+}
+
+impl Agreement {
+    /// Bins of each axis, from the 0.1th to the 99.9th percentile of each image.
+    pub const BINS: usize = 32;
+    /// The least part of the object that both must show as tissue to tell anything.
+    pub const LEAST_PART: f64 = 0.05;
+
+    /// Of a fixed image and a moving one on its grid that is NaN where it is not defined.
+    #[must_use]
+    pub fn new(tissue: &Tissue<'_>, fixed: &Volume<f32>, warped: &Volume<f32>) -> Self {
+        const ENDS: (f64, f64) = (0.001, 0.999);
+        let range = |image: &Volume<f32>| robust_range(image.data(), ENDS.0, ENDS.1);
+        let (Some(rows), Some(columns)) = (range(fixed), range(warped)) else {
+            return Self::default();
+        };
+        let bin = |value: f32, (low, high): (f32, f32)| {
+            let width = f64::from(high) - f64::from(low);
+            let part = if width > 0.0 { (f64::from(value) - f64::from(low)) / width } else { 0.0 };
+            // Values beyond the ends belong to the last bins.
+            ((part * Self::BINS as f64) as usize).min(Self::BINS - 1)
+        };
+        let mut joint = vec![0u64; Self::BINS * Self::BINS];
+        let mut object = 0;
+        for (i, (&f, &w)) in fixed.data().iter().zip(warped.data()).enumerate() {
+            if tissue.object.has(i) && f.is_finite() && w.is_finite() {
+                object += 1;
+                if w > tissue.moving_above {
+                    joint[bin(w, columns) * Self::BINS + bin(f, rows)] += 1;
+                }
+            }
+        }
+        let voxels = joint.iter().sum::<u64>() as usize;
+        if voxels == 0 || (voxels as f64) < Self::LEAST_PART * object as f64 {
+            return Self { object, voxels, information: 0.0 };
+        }
+        let filled = |of: &dyn Fn(usize) -> bool| (0..Self::BINS).filter(|&i| of(i)).count() as f64;
+        let at = |w: usize, f: usize| joint[w * Self::BINS + f] > 0;
+        let used_f = filled(&|f| (0..Self::BINS).any(|w| at(w, f)));
+        let used_w = filled(&|w| (0..Self::BINS).any(|f| at(w, f)));
+        let (h_f, h_w, h_joint) = entropies(&joint, Self::BINS);
+        let chance = (used_f - 1.0) * (used_w - 1.0) / (2.0 * voxels as f64);
+        Self { object, voxels, information: h_f + h_w - h_joint - chance }
+    }
+}
 
 /// Scores of a moving image on the fixed grid.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scores {
     /// Of the intensities where both images are defined; `None` where they do not overlap.
     pub images: Option<ImageScores>,
+    /// Where both show tissue, where that is known.
+    pub agreement: Option<Agreement>,
     /// Of the label maps, where both images have one.
     pub labels: Option<OverlapScores>,
 }
@@ -40,8 +135,34 @@ impl Scores {
         Some(Check::new(name, part, format!("at least {LEAST}"), part >= LEAST, remedy))
     }
 
-    /// The scores as named numbers: `rms`, `ncc`, `mi` and `nmi` of the images and `label_overlap`
-    /// (mean Dice), as far as they are known.
+    /// Whether the images tell enough of each other where both show tissue, whatever they told before:
+    /// noise or a plain shape can be deformed to the outline of the fixed image, not to what is within it.
+    /// `None` where that is not known; `remedy` says what helps.
+    #[must_use]
+    pub fn agrees(&self, remedy: &str) -> Option<Check> {
+        let value = self.agreement?.information;
+        let name = "information that the images share within their tissue, nats";
+        let passed = value >= LEAST_INFORMATION;
+        Some(Check::new(name, value, format!("at least {LEAST_INFORMATION}"), passed, remedy))
+    }
+
+    /// Whether a deformation of an `energy` (the harmonic one, for each voxel of the object) is worth the
+    /// information that the images share after it: what does not belong together is bent a lot and
+    /// agrees little. `None` where it is not known, or where they do not [agree](Self::agrees) at all.
+    #[must_use]
+    pub fn earns(&self, energy: f64, remedy: &str) -> Option<Check> {
+        let information = self.agreement?.information;
+        if information < LEAST_INFORMATION {
+            return None;
+        }
+        let value = energy / information;
+        let name = "harmonic energy in the object for each nat of shared information";
+        let passed = value <= MOST_ENERGY;
+        Some(Check::new(name, value, format!("at most {MOST_ENERGY}"), passed, remedy))
+    }
+
+    /// The scores as named numbers: `rms`, `ncc`, `mi` and `nmi` of the images, `information_in_tissue`
+    /// (see [`Agreement`]) and `label_overlap` (mean Dice), as far as they are known.
     #[must_use]
     pub fn figures(&self) -> BTreeMap<&'static str, f64> {
         let images = self.images.as_ref();
@@ -50,6 +171,7 @@ impl Scores {
             ("ncc", images.and_then(|s| s.ncc)),
             ("mi", images.map(|s| s.mi)),
             ("nmi", images.and_then(|s| s.nmi)),
+            ("information_in_tissue", self.agreement.map(|a| a.information)),
             ("label_overlap", self.labels.as_ref().and_then(|l| l.mean_dice)),
         ]
         .into_iter()
@@ -80,6 +202,8 @@ pub struct Scoring<'a> {
     pub fixed_labels: Option<&'a LabelMap>,
     /// Labels of the moving image, on any grid.
     pub moving_labels: Option<&'a LabelMap>,
+    /// The tissue within which the images are scored once more, where that is asked for.
+    pub tissue: Option<Tissue<'a>>,
     /// Which labels count.
     pub rule: &'a OverlapRule,
     /// How the moving image is resampled. Labels are by the nearest voxel.
@@ -108,6 +232,7 @@ impl Scoring<'_> {
             Err(CompareError::Nothing { .. }) => None,
             Err(e) => return Err(e.into()),
         };
+        let agreement = self.tissue.map(|tissue| Agreement::new(&tissue, self.fixed, &image));
         image.data_mut().iter_mut().filter(|v| v.is_nan()).for_each(|v| *v = self.outside);
         let labels = self.moving_labels;
         let labels = labels
@@ -117,7 +242,7 @@ impl Scoring<'_> {
             (Some(fixed), Some(warped)) => Some(compare_labels(fixed, warped, None, self.rule)?),
             _ => None,
         };
-        Ok(Resampled { image, labels, scores: Scores { images, labels: overlap } })
+        Ok(Resampled { image, labels, scores: Scores { images, agreement, labels: overlap } })
     }
 }
 
@@ -138,6 +263,10 @@ mod tests {
             fixed_mask: None,
             fixed_labels: Some(&labels),
             moving_labels: Some(&labels),
+            tissue: Some(Tissue {
+                object: Object { image: &fixed, above: 10.0 },
+                moving_above: 10.0,
+            }),
             rule: &OverlapRule::default(),
             interpolation: Interpolation::Linear,
             outside: -5.0,
@@ -172,6 +301,75 @@ mod tests {
         assert!(of(1.5).worth(&of(2.0), "").unwrap().passed);
         assert!(!of(1.4).worth(&of(2.0), "").unwrap().passed);
         assert_eq!(affine.worth(&Scores::default(), ""), None);
+    }
+
+    /// What fills a plain shape to its outline tells nothing of it within.
+    #[test]
+    fn bending_has_to_be_worth_it() {
+        let sharing = |information| Scores {
+            agreement: Some(Agreement { object: 1000, voxels: 900, information }),
+            ..Scores::default()
+        };
+        let of = |energy, information: f64| sharing(information).earns(energy, "look").unwrap();
+        assert!(of(0.5, 0.9).passed && of(0.2, 0.3).passed);
+        let bent = of(0.84, 0.31);
+        assert!(!bent.passed && bent.remedy == "look" && (bent.value - 0.84 / 0.31).abs() < 1e-12);
+        assert_eq!(sharing(0.01).earns(0.1, ""), None);
+        assert_eq!(Scores::default().earns(0.1, ""), None);
+    }
+
+    #[test]
+    fn outlines_alone_are_no_agreement() {
+        let grid = Grid::axis_aligned([40, 36, 20], [1.0; 3]).unwrap();
+        let from_centre = |x: usize, y: usize, z: usize| {
+            let along = |i: usize, n: f64| (i as f64 - (n - 1.0) / 2.0).powi(2);
+            (along(x, 40.0) + along(y, 36.0) + along(z, 20.0)).sqrt()
+        };
+        let ball = |inside: &dyn Fn(usize, usize, usize) -> f32| {
+            Volume::from_fn(grid.clone(), |x, y, z| {
+                if from_centre(x, y, z) < 9.0 { inside(x, y, z) } else { 0.0 }
+            })
+        };
+        let tissue = ball(&|x, y, z| 50.0 + ((x / 3 + y / 4 + z / 3) % 5) as f32 * 10.0);
+        let other = ball(&|x, y, z| 300.0 - ((x / 3 + y / 4 + z / 3) % 5) as f32 * 20.0);
+        let plain = ball(&|_, _, _| 70.0);
+        let mut state = 9u32;
+        let noise = Volume::from_fn(grid.clone(), |x, y, z| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            if from_centre(x, y, z) < 9.0 { 20.0 + (state >> 25) as f32 } else { 0.0 }
+        });
+        let both = Tissue { object: Object { image: &tissue, above: 10.0 }, moving_above: 5.0 };
+        let of = |image: &Volume<f32>| {
+            let agreement = Agreement::new(&both, &tissue, image);
+            let whole = compare_images(&tissue, image, None, BINS).unwrap();
+            let scores = Scores { agreement: Some(agreement), ..Scores::default() };
+            (agreement.information, whole.nmi.unwrap(), scores.agrees("look").unwrap())
+        };
+        let (same, _, check) = of(&tissue);
+        assert!(same > 1.3 && check.passed && check.remedy.is_empty(), "{same}");
+        // Another kind of image tells as much.
+        assert!((of(&other).0 - same).abs() < 1e-9);
+        for (image, name) in [(&plain, "plain"), (&noise, "noise")] {
+            let (information, nmi, check) = of(image);
+            // By the whole images these look as if they agreed well.
+            assert!(information.abs() < 0.03 && nmi > 1.25, "{name}: {information} {nmi}");
+            assert!(!check.passed && check.remedy == "look");
+        }
+        // Nothing within the object, and nothing at all.
+        let nothing = Volume::filled(grid.clone(), f32::NAN);
+        assert_eq!(Agreement::new(&both, &tissue, &nothing), Agreement::default());
+        let nowhere = Tissue { object: Object { above: 1e9, ..both.object }, ..both };
+        assert_eq!(Agreement::new(&nowhere, &tissue, &tissue), Agreement::default());
+        // So little tissue in common that chance could have it.
+        let mut speck = plain.clone();
+        speck.data_mut().iter_mut().enumerate().for_each(|(i, v)| {
+            if i % 100 != 0 {
+                *v = 0.0
+            }
+        });
+        let speck = Agreement::new(&both, &tissue, &speck);
+        assert!(speck.voxels > 10 && speck.information == 0.0, "{speck:?}");
+        assert_eq!(Scores::default().agrees(""), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The verdict on a result.
 
+use crate::numbers::null_is_nan;
 use serde::{Deserialize, Serialize};
 
 /// One thing that was checked.
@@ -7,7 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Check {
     /// Short name, such as `overlap of the fields of view`.
     pub name: String,
-    /// What was found, in the unit that the name says.
+    /// What was found, in the unit that the name says. In JSON `null` where it is no number, or no finite one;
+    /// read back that is NaN.
+    #[serde(deserialize_with = "null_is_nan")]
     pub value: f64,
     /// What is asked for, in words, such as `at least 0.3`.
     pub asked: String,
@@ -19,7 +22,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check of a value; `remedy` is kept where it is not met.
+    /// A check of a value; `remedy` is kept where it is not met. What is no number meets nothing.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -28,6 +31,7 @@ impl Check {
         passed: bool,
         remedy: &str,
     ) -> Self {
+        let passed = passed && !value.is_nan();
         let remedy = if passed { String::new() } else { remedy.to_owned() };
         Self { name: name.into(), value, asked: asked.into(), passed, remedy }
     }
@@ -106,6 +110,21 @@ mod tests {
 
     fn verdict(name: &str, passed: bool) -> Verdict {
         Verdict::new(vec![Check::new(name, 1.0, "at most 0", passed, "look")], Vec::new())
+    }
+
+    #[test]
+    fn what_is_no_number_meets_nothing_and_is_read_back() {
+        // As a comparison the other way round would have it.
+        let value = f64::NAN;
+        let beyond = value > 1.0;
+        let check = Check::new("mean error, mm", value, "at most 1", !beyond, "look");
+        assert!(!check.passed && check.remedy == "look");
+        let verdict = Verdict::new(vec![check], Vec::new());
+        assert_eq!(verdict.summary(), "bad: mean error, mm is NaN, at most 1 needed");
+        let text = serde_json::to_string(&verdict).unwrap();
+        assert!(text.contains("\"value\":null"), "{text}");
+        let back: Verdict = serde_json::from_str(&text).unwrap();
+        assert!(back.checks[0].value.is_nan() && !back.good && !back.checks[0].passed);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The errors of this crate.
 
 use thiserror::Error;
+use voxalign_image::memory::OutOfMemory;
 
 /// What can go wrong while a report is made.
 #[derive(Debug, Error)]
@@ -32,6 +33,9 @@ pub enum ReportError {
         /// The grid of the atlas, in words.
         atlas: String,
     },
+    /// The memory for pictures could not be had.
+    #[error("the report cannot be made: {0}; use smaller images or more memory, or do without it")]
+    OutOfMemory(#[from] OutOfMemory),
     /// A picture could not be compressed.
     #[error("a picture of {width}x{height} pixels could not be written as PNG")]
     Png {

@@ -35,7 +35,10 @@ pub(crate) fn rows(
                 let _ = write!(out, "<div><p class=\"row\">{}</p>", escape(name));
             }
             let id = format!("{id}-{row}-{}", plane.name);
-            let alt = format!("{name}, {} slice, {}", plane.name, sides(plane));
+            let alt = match sides(plane) {
+                Some(sides) => format!("{name}, {} slice, {sides}", plane.name),
+                None => (*name).to_owned(),
+            };
             out += &frame(&id, &alt, plane, &picture.data_uri()?, &over(plane));
             if one {
                 out.push_str("</div>");
@@ -49,6 +52,17 @@ pub(crate) fn rows(
 /// How the grid of the image of some `role` lies, where the slices are and how the pictures are
 /// turned, in words.
 pub(crate) fn convention(planes: &[Plane], grid: &Grid, role: &str) -> String {
+    if let Some(plane) = planes.first().filter(|p| p.letters.is_none()) {
+        let [across, up] = match plane.name {
+            "sagittal" => ["y", "z"],
+            "coronal" => ["x", "z"],
+            _ => ["x", "y"],
+        };
+        return format!(
+            "The pictures show the {role} grid in true proportion; {across} of the world grows to the \
+             left, {up} upwards. "
+        );
+    }
     let mut text = "All pictures follow the <strong>radiological convention</strong>: ".to_owned();
     let names: Vec<_> = planes.iter().map(|plane| plane.name).collect();
     text.push_str(match names.as_slice() {
@@ -80,11 +94,15 @@ pub(crate) fn convention(planes: &[Plane], grid: &Grid, role: &str) -> String {
 
 /// A picture with letters at its sides.
 fn frame(id: &str, alt: &str, plane: &Plane, source: &str, over: &str) -> String {
-    let [left, right, top, bottom] = plane.letters;
+    let letters = plane.letters.map_or_else(String::new, |[left, right, top, bottom]| {
+        format!(
+            "<i class=\"l\">{left}</i><i class=\"r\">{right}</i><i class=\"t\">{top}</i>\
+             <i class=\"b\">{bottom}</i>"
+        )
+    });
     format!(
         "<div class=\"pic\" data-plane=\"{}\"><img id=\"{}\" alt=\"{}\" width=\"{}\" \
-         height=\"{}\" src=\"{source}\">{over}<i class=\"l\">{left}</i><i class=\"r\">{right}</i>\
-         <i class=\"t\">{top}</i><i class=\"b\">{bottom}</i></div>",
+         height=\"{}\" src=\"{source}\">{over}{letters}</div>",
         plane.name,
         escape(id),
         escape(alt),
@@ -93,8 +111,34 @@ fn frame(id: &str, alt: &str, plane: &Plane, source: &str, over: &str) -> String
     )
 }
 
+/// Pictures of slices along one axis, with their places, and letters on the first. `draw` gives the
+/// picture of a slice.
+pub(crate) fn mosaic(
+    grid: &Grid,
+    slices: &[Plane],
+    draw: impl Fn(&Plane) -> Picture,
+) -> Result<String> {
+    let mut out = "<div class=\"mosaic\">".to_owned();
+    for (i, plane) in slices.iter().enumerate() {
+        let place = position(grid, plane);
+        let letters = plane.letters.filter(|_| i == 0).map_or_else(String::new, |l| {
+            format!("<i class=\"l\">{}</i><i class=\"r\">{}</i>", l[0], l[1])
+        });
+        let _ = write!(
+            out,
+            "<div class=\"pic\"><img id=\"mosaic-{i}\" alt=\"{} slice at {place}\" width=\"{}\" \
+             height=\"{}\" src=\"{}\">{letters}<i class=\"b\">{place}</i></div>",
+            plane.name,
+            plane.width(),
+            plane.height(),
+            draw(plane).data_uri()?,
+        );
+    }
+    Ok(out + "</div>")
+}
+
 /// What is on which side of a picture, in words.
-fn sides(plane: &Plane) -> String {
+fn sides(plane: &Plane) -> Option<String> {
     let word = |letter| match letter {
         'R' => "right",
         'L' => "left",
@@ -103,12 +147,18 @@ fn sides(plane: &Plane) -> String {
         'S' => "top",
         _ => "bottom",
     };
-    let [left, _, top, _] = plane.letters;
-    format!("the patient's {} on the left and {} above", word(left), word(top))
+    let [left, _, top, _] = plane.letters?;
+    Some(format!("the patient's {} on the left and {} above", word(left), word(top)))
 }
 
 /// Where a plane lies, in words.
 fn place(grid: &Grid, plane: &Plane) -> String {
+    let count = grid.dims()[plane.axis];
+    format!("at {} (slice {} of {count})", position(grid, plane), plane.slice + 1)
+}
+
+/// The coordinate of a plane along the world axis across it.
+fn position(grid: &Grid, plane: &Plane) -> String {
     let mut index = Vector3::from_fn(|a, _| (grid.dims()[a] as f64 - 1.0) / 2.0);
     index[plane.axis] = plane.slice as f64;
     let world = match plane.name {
@@ -118,11 +168,5 @@ fn place(grid: &Grid, plane: &Plane) -> String {
     };
     let position = grid.index_to_world(index)[world];
     let letters = [['L', 'R'], ['P', 'A'], ['I', 'S']][world];
-    format!(
-        "at {}\u{a0}{:.1}\u{a0}mm (slice {} of {})",
-        letters[usize::from(position >= 0.0)],
-        position.abs(),
-        plane.slice + 1,
-        grid.dims()[plane.axis]
-    )
+    format!("{}\u{a0}{:.1}\u{a0}mm", letters[usize::from(position >= 0.0)], position.abs())
 }

@@ -70,6 +70,17 @@ impl Lattice {
             }
         })
     }
+
+    /// The first and the last voxel along an axis that has something brighter than a tenth of the window,
+    /// as far as the lattice tells; all where nothing is.
+    pub(crate) fn extent(&self, image: &Volume<f32>, window: Window, axis: usize) -> [usize; 2] {
+        let bright = self.voxels().filter(|(_, i)| window.unit(image.data()[*i]) > 0.1);
+        let ends =
+            bright.map(|(index, _)| index[axis]).fold(None, |ends: Option<[usize; 2]>, at| {
+                Some(ends.map_or([at; 2], |[low, high]| [low.min(at), high.max(at)]))
+            });
+        ends.unwrap_or([0, self.dims[axis] - 1])
+    }
 }
 
 /// The bin of a value in a window.

@@ -62,6 +62,7 @@ mod frame;
 mod gallery;
 mod html;
 mod intensity;
+pub mod labels;
 mod mask;
 mod page;
 mod picture;
@@ -82,6 +83,7 @@ pub use affine::AffineReport;
 pub use atlas::{AtlasRecord, AtlasReport, SubjectRecord};
 pub use deform::DeformReport;
 pub use error::{ReportError, Result};
+pub use labels::LabelRecord;
 pub use provenance::Provenance;
 pub use record::{
     DeformationRecord, GpuRecord, GridRecord, HostRecord, InputRecord, Judged, OutputRecord,

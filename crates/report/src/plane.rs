@@ -4,7 +4,7 @@
 //! coronal pictures, the front on the left of sagittal ones. So each displayed axis runs, from left
 //! to right and from top to bottom, towards decreasing world coordinates (R to L, A to P, S to I).
 
-use voxalign_image::{Grid, Volume};
+use voxalign_image::{Grid, Volume, memory};
 
 /// Longest side of a picture of a volume, pixels: at least and at most.
 const PIXELS_3D: [f64; 2] = [256.0, 400.0];
@@ -26,8 +26,9 @@ pub(crate) struct Plane {
     /// The pixels along each side.
     across: Side,
     down: Side,
-    /// What is to the left, right, top and bottom of the picture.
-    pub(crate) letters: [char; 4],
+    /// What is to the left, right, top and bottom of the picture; nothing for an image of two dimensions,
+    /// whose axes need not be those of a body.
+    pub(crate) letters: Option<[char; 4]>,
 }
 
 /// The pixels along one side of a picture.
@@ -90,9 +91,32 @@ pub(crate) fn planes(grid: &Grid, centre: [usize; 3]) -> Vec<Plane> {
     planes_within(grid, centre, None)
 }
 
+/// Checks that there is memory for pictures of planes: they have no more pixels than screens, and what is made of
+/// them is a few times as much.
+///
+/// # Errors
+/// [`ReportError::OutOfMemory`](crate::ReportError::OutOfMemory).
+pub(crate) fn check_memory(planes: &[Plane]) -> crate::Result<()> {
+    const PIXEL: usize = 64;
+    let pixels: usize = planes.iter().map(|plane| plane.width() * plane.height()).sum();
+    memory::room::<u8>(PIXEL * pixels)?;
+    Ok(())
+}
+
 /// The planes of a small picture of an image of one slice: a single one.
 pub(crate) fn small(grid: &Grid) -> Vec<Plane> {
     planes_within(grid, [0; 3], Some([PIXELS_SMALL; 2]))
+}
+
+/// Slices along the axis of a plane, as small pictures.
+pub(crate) fn along(grid: &Grid, plane: &Plane, slices: &[usize]) -> Vec<Plane> {
+    let at = |&slice: &usize| {
+        let mut centre = [0; 3];
+        centre[plane.axis] = slice;
+        let planes = planes_within(grid, centre, Some([PIXELS_SMALL; 2]));
+        planes.into_iter().find(|p| p.name == plane.name)
+    };
+    slices.iter().filter_map(at).collect()
 }
 
 /// The planes, with longest sides of at least and at most so many pixels.
@@ -145,7 +169,7 @@ fn planes_within(grid: &Grid, centre: [usize; 3], pixels: Option<[f64; 2]>) -> V
             slice: centre[axes.voxel[normal]].min(dims[axes.voxel[normal]] - 1),
             across: side(u),
             down: side(v),
-            letters: [HIGH[u], LOW[u], HIGH[v], LOW[v]],
+            letters: (!grid.is_2d()).then_some([HIGH[u], LOW[u], HIGH[v], LOW[v]]),
         })
         .collect()
 }
@@ -285,8 +309,8 @@ mod tests {
                     "coronal" => (0, 2),
                     _ => (1, 2),
                 };
-                assert_eq!(plane.letters[0], ['R', 'A', 'S'][u]);
-                assert_eq!(plane.letters[3], ['L', 'P', 'I'][v]);
+                let [left, _, _, bottom] = plane.letters.unwrap();
+                assert_eq!((left, bottom), (['R', 'A', 'S'][u], ['L', 'P', 'I'][v]));
                 let (w, h) = (plane.width(), plane.height());
                 let across = plane.draw(&coordinate(&grid, u), 0.0);
                 let down = plane.draw(&coordinate(&grid, v), 0.0);
@@ -323,6 +347,7 @@ mod tests {
         let list = planes(&flat, [0; 3]);
         assert_eq!(list.len(), 1);
         assert_eq!((list[0].name, list[0].width(), list[0].height()), ("axial", 320, 160));
+        assert_eq!(list[0].letters, None);
         let sagittal = Grid::axis_aligned([1, 64, 32], [1.0; 3]).unwrap();
         assert_eq!(planes(&sagittal, [0; 3])[0].name, "sagittal");
         let slab = Grid::axis_aligned([256, 256, 3], [1.0; 3]).unwrap();

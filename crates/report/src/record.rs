@@ -1,6 +1,7 @@
 //! The record of a run: the JSON sidecar of a result.
 
 use crate::atlas::AtlasRecord;
+use crate::labels::LabelRecord;
 use crate::regression::RegressionRecord;
 use crate::stability::StabilityRecord;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,9 @@ pub struct RunRecord {
     /// `cost_after`, `overlap`, `ncc_before`, `ncc_after`,
     /// `mi_after`, `label_overlap_before`, ... A report shows `x_before` and `x_after` as a pair.
     pub figures: BTreeMap<String, f64>,
+    /// Every label of label maps that were given, ascending.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<LabelRecord>,
     /// Wall time of each part in seconds: `device` (starting a GPU), `read`, `affine`,
     /// `register`, `resample`, `write`, `report`, `total`.
     pub timings: BTreeMap<String, f64>,
@@ -76,6 +80,7 @@ impl Default for RunRecord {
             stages: Vec::new(),
             deformation: None,
             figures: BTreeMap::new(),
+            labels: Vec::new(),
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
             outputs: Vec::new(),

@@ -4,6 +4,7 @@ use crate::atlas::SubjectRecord;
 use crate::error::Result;
 use crate::frame;
 use crate::html::{escape, fixed, number, sentence, table};
+use crate::labels::{chosen, title};
 use crate::page::figure;
 use crate::plot::{self, Plot, Point, Series, Shape};
 use crate::provenance::Provenance;
@@ -38,6 +39,9 @@ pub struct RegressionRecord {
     pub atlases: Vec<ValueRecord>,
     /// For each label that was chosen the kernel regression of the subjects' volumes.
     pub curves: Vec<VolumeCurve>,
+    /// The names of labels, where a table of names was given.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub label_names: BTreeMap<i32, String>,
     /// Wall time of each part in seconds.
     pub timings: BTreeMap<String, f64>,
     /// The most memory that the process held, bytes, where the system tells.
@@ -99,6 +103,12 @@ impl RegressionRecord {
     pub fn to_json(&self) -> String {
         crate::record::json(self)
     }
+
+    /// A label with its name, where it has one.
+    #[must_use]
+    pub fn title(&self, label: i32) -> String {
+        title(label, self.label_names.get(&label).map(String::as_str))
+    }
 }
 
 /// What the page is made of.
@@ -144,8 +154,9 @@ pub fn render(report: &RegressionReport<'_>) -> Result<String> {
 /// A plot for each label.
 fn volumes(record: &RegressionRecord) -> String {
     let point = |x: f64, y: f64, title: String| Point { x, y, spread: 0.0, title };
-    let mut body = String::new();
-    for curve in &record.curves {
+    let shown = notable(&record.curves);
+    let (mut body, mut others) = (String::new(), String::new());
+    for (i, curve) in record.curves.iter().enumerate() {
         let said = |name: &str, at: f64, volume: f64| {
             format!("{name}, {} {}: {} mm³", record.covariate, number(at), number(volume))
         };
@@ -160,7 +171,7 @@ fn volumes(record: &RegressionRecord) -> String {
         let line = curve.points.iter().map(|[x, y]| point(*x, *y, String::new()));
         let series = |shape, colour, points| Series { shape, colour, points };
         let plot = Plot {
-            title: format!("Label {}", curve.label),
+            title: format!("Label {}", record.title(curve.label)),
             across: record.covariate.clone(),
             up: "volume, mm³".to_owned(),
             size: [480.0, 290.0],
@@ -172,11 +183,22 @@ fn volumes(record: &RegressionRecord) -> String {
             ],
         };
         if let Some(svg) = plot.svg() {
-            let _ = write!(body, "<div>{svg}</div>");
+            let to = if shown.contains(&i) { &mut body } else { &mut others };
+            let _ = write!(to, "<div>{svg}</div>");
         }
     }
-    if body.is_empty() {
+    if body.is_empty() && others.is_empty() {
         return String::new();
+    }
+    let mut panels = format!("<div class=\"panels\">{body}</div>");
+    if !others.is_empty() {
+        let _ = write!(
+            panels,
+            "<p class=\"note\">Of {} labels, the largest and those whose volume changes most are shown.\
+             </p><details><summary>The other labels</summary><div class=\"panels\">{others}</div>\
+             </details>",
+            record.curves.len()
+        );
     }
     let key = plot::key(&[
         (Shape::Dots, 0, "subjects, in their own space"),
@@ -186,13 +208,29 @@ fn volumes(record: &RegressionRecord) -> String {
     figure(
         "fig-volumes",
         "Volumes of labels",
-        &format!("<div class=\"panels\">{body}</div>{key}"),
+        &format!("{key}{panels}"),
         "<b>How to read it:</b> the curve is the weighted mean of the subjects\u{2019} volumes. The \
          diamonds are volumes in the atlases themselves, from the label with the most weight at each \
          voxel: they follow the curve where labels are large, lie off it where the sizes of whole \
          subjects go with the covariate, and fall below it for thin or small labels, which lose such a \
          vote.",
     )
+}
+
+/// Which curves matter: all of a few; else the largest, and those that change most over the covariate.
+fn notable(curves: &[VolumeCurve]) -> Vec<usize> {
+    let volumes = |c: &VolumeCurve| c.points.iter().map(|p| p[1]).collect::<Vec<f64>>();
+    let mean = |c: &VolumeCurve| volumes(c).iter().sum::<f64>() / c.points.len().max(1) as f64;
+    let change = |c: &VolumeCurve| {
+        let all = volumes(c);
+        let (low, high) = all.iter().fold((f64::MAX, 0f64), |(l, h), &v| (l.min(v), h.max(v)));
+        if high > 0.0 { (high - low) / high } else { f64::NAN }
+    };
+    let orders = [
+        ("largest", curves.iter().map(mean).collect()),
+        ("most changed", curves.iter().map(change).collect()),
+    ];
+    chosen(curves.len(), &orders).into_iter().map(|(i, _)| i).collect()
 }
 
 /// The table of the atlases.
@@ -204,7 +242,9 @@ fn counted(record: &RegressionRecord) -> String {
         "#Effective number".to_owned(),
         "#Entropy, bits".to_owned(),
     ];
-    headings.extend(record.curves.iter().map(|c| format!("#Label {}, mm³", c.label)));
+    let curves: Vec<&VolumeCurve> =
+        notable(&record.curves).into_iter().map(|i| &record.curves[i]).collect();
+    headings.extend(curves.iter().map(|c| format!("#Label {}, mm³", record.title(c.label))));
     headings.push("Verdict".to_owned());
     let rows: Vec<Vec<String>> = record
         .atlases
@@ -220,7 +260,7 @@ fn counted(record: &RegressionRecord) -> String {
             let volume = |c: &VolumeCurve| {
                 a.volumes.get(&c.label).map_or_else(|| "\u{2013}".to_owned(), |v| number(v.round()))
             };
-            row.extend(record.curves.iter().map(volume));
+            row.extend(curves.iter().map(|c| volume(c)));
             row.push(escape(&a.verdict.summary()));
             row
         })
@@ -313,6 +353,7 @@ mod tests {
             observations: vec![observed("<b>", 60.0, 1e3), observed("c", 70.0, 2e3)],
             atlases: vec![at(62.5, [3.0, 1.0]), at(70.0, [0.0003, 1.0])],
             curves: vec![VolumeCurve { label: 4, points: vec![[60.0, 1e3], [70.0, 2e3]] }],
+            label_names: BTreeMap::from([(4, "<third ventricle>".to_owned())]),
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
             outputs: Vec::new(),
@@ -328,6 +369,19 @@ mod tests {
         assert_eq!([page.matches("<circle").count(), page.matches("l6 6").count()], [2, 2]);
         assert!(page.contains(">75.0 %<") && page.contains(">&lt;0.1 %<"), "{page}");
         assert!(page.contains(">1234<") && !page.contains("NaN"));
+        assert!(page.contains("Label 4 &lt;third ventricle&gt;") && !page.contains("<third"));
+        assert!(!page.contains("<details><summary>The other"));
+        // Of many labels some are shown, and the others can be unfolded.
+        let curve = |label: i32| VolumeCurve {
+            label,
+            points: vec![[60.0, 10.0 * f64::from(label)], [70.0, 10.0 * f64::from(label + 1)]],
+        };
+        let many = RegressionRecord { curves: (1..=100).map(curve).collect(), ..record.clone() };
+        let found = notable(&many.curves);
+        assert_eq!(found, [0, 1, 2, 3, 96, 97, 98, 99]);
+        let page = render(&RegressionReport { record: &many, atlases: &slices }).unwrap();
+        assert!(page.contains("Of 100 labels") && page.contains("<summary>The other labels"));
+        assert_eq!(page.matches("<th scope=\"col\" class=\"n\">Label").count(), 8);
         for tag in ["div", "section", "figure", "table", "svg"] {
             let count = |text: &str| page.matches(text).count();
             assert_eq!(count(&format!("<{tag}")), count(&format!("</{tag}>")), "{tag}");

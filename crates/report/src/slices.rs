@@ -20,8 +20,8 @@ struct Slice {
     name: &'static str,
     width: usize,
     height: usize,
-    /// What is to the left and right.
-    letters: [char; 2],
+    /// What is to the left and right, where that is known.
+    letters: Option<[char; 2]>,
     values: Vec<f32>,
 }
 
@@ -33,7 +33,7 @@ impl MiddleSlices {
             name: plane.name,
             width: plane.width(),
             height: plane.height(),
-            letters: [plane.letters[0], plane.letters[1]],
+            letters: plane.letters.map(|[left, right, ..]| [left, right]),
             values: plane.draw(image, 0.0),
         };
         let found = planes(image.grid(), image.dims().map(|n| n / 2));
@@ -151,8 +151,7 @@ pub(crate) fn table(
                     height,
                     escape(&alt)
                 );
-                if column == 0 {
-                    let [left, right] = slice.letters;
+                if let (0, Some([left, right])) = (column, slice.letters) {
                     let _ = write!(out, "<i class=\"l\">{left}</i><i class=\"r\">{right}</i>");
                 }
                 out.push_str("</div>");
@@ -172,7 +171,7 @@ mod tests {
         let slice = |bright: &[(usize, usize)]| {
             let mut values = vec![0.0; 40 * 30];
             bright.iter().for_each(|(x, y)| values[y * 40 + x] = 1.0);
-            Slice { name: "axial", width: 40, height: 30, letters: ['R', 'L'], values }
+            Slice { name: "axial", width: 40, height: 30, letters: Some(['R', 'L']), values }
         };
         let window = Window { low: 0.0, high: 1.0 };
         let both = [slice(&[(10, 8)]), slice(&[(20, 28), (12, 9)])];

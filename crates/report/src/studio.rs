@@ -8,7 +8,7 @@ use crate::intensity::{BINS, Joint, Lattice, Transfer};
 use crate::mask;
 use crate::page::check_grids;
 use crate::picture::{DIVERGING_STYLE, Picture, diverging, grey_and, grey_index, sequential};
-use crate::plane::{Plane, planes};
+use crate::plane::{Plane, along, check_memory, planes};
 use crate::window::Window;
 use std::fmt::Write as _;
 use voxalign_image::{Grid, LabelMap, Volume};
@@ -17,6 +17,8 @@ use voxalign_image::{Grid, LabelMap, Volume};
 const EDGE: [u8; 3] = [255, 170, 20];
 /// Colours of the outlines of the fixed image's regions, the moving image's, and of both.
 const OUTLINES: [[u8; 3]; 3] = [[60, 190, 255], [255, 140, 0], [255, 255, 255]];
+/// Slices of a mosaic.
+const MOSAIC: usize = 12;
 /// Squares along the longer side of a checkerboard.
 const SQUARES: usize = 10;
 
@@ -110,6 +112,7 @@ impl<'a> Studio<'a> {
             [&before, &after].map(|moving| Joint::new((&fixed, whole[0]), (moving, whole[1])));
         let transfer = Joint::new((&fixed, fixed_window), (&after, moving_window)).transfer();
         let planes = planes(grid, lattice.centre_of_mass(report.fixed, fixed_window));
+        check_memory(&planes)?;
         let draw = |plane: &Plane| Drawn {
             fixed: plane.draw(report.fixed, fixed_window.low),
             moving: [report.before, report.after]
@@ -189,6 +192,34 @@ impl<'a> Studio<'a> {
             _ => self.grey(plane, &drawn.moving[row - 1], self.moving_window),
         };
         Ok(self.grid_with("slice", &rows, draw, |plane| self.mask(plane))? + self.mask_key())
+    }
+
+    /// Slices through all of the image, with the edges of the fixed image over the moving one after;
+    /// nothing where there is but one slice.
+    pub(crate) fn mosaic(&self) -> Option<Result<String>> {
+        let (fixed, after) = (self.report.fixed, self.report.after);
+        let (grid, plane) = (fixed.grid(), self.planes.first()?);
+        if plane.letters.is_none() || grid.dims()[plane.axis] < 2 {
+            return None;
+        }
+        let lattice = Lattice::new(grid.dims());
+        let [low, high] = lattice.extent(fixed, self.fixed_window, plane.axis);
+        let at = |i: usize| low + ((2 * i + 1) * (high - low + 1)) / (2 * MOSAIC);
+        let mut slices: Vec<usize> = (0..MOSAIC).map(at).collect();
+        slices.dedup();
+        let draw = |plane: &Plane| {
+            let ours = plane.draw(fixed, self.fixed_window.low);
+            let theirs = plane.draw(after, self.moving_window.low);
+            let unit: Vec<f32> = ours.iter().map(|&v| self.fixed_window.unit(v)).collect();
+            let lines = edges(&unit, plane.width(), plane.height());
+            let pixels = theirs.iter().zip(lines);
+            let pixels = pixels.map(|(&v, edge)| match edge {
+                true => 255,
+                false => grey_index(self.moving_window.unit(v) * 0.85, 1),
+            });
+            self.coloured(plane, pixels.collect(), grey_and(&[EDGE]))
+        };
+        Some(gallery::mosaic(grid, &along(grid, plane, &slices), draw))
     }
 
     fn grey(&self, plane: &Plane, values: &[f32], window: Window) -> Picture {

@@ -149,6 +149,12 @@ fn pair(record: &RunRecord, name: &str) -> (Option<f64>, Option<f64>) {
     (get("before"), get("after"))
 }
 
+/// How to read a mosaic.
+pub(crate) const MOSAIC: &str = "<b>How to read it:</b> slices from one end of the fixed image to the \
+                                 other, of the moving image after registration; the orange lines are the \
+                                 edges of the fixed image. Good alignment: the lines lie on the moving \
+                                 image\u{2019}s own borders in all of them.";
+
 /// All figures, those of before and after side by side.
 pub(crate) fn figures(record: &RunRecord) -> String {
     figures_as(record, ["Figure", "#Before", "#After"], title)

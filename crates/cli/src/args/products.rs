@@ -50,6 +50,9 @@ impl Choice for Product {
     }
 }
 
+/// The files that a deformable registration writes where nothing is said: what others can be made of.
+const USUAL: &[Product] = &[Product::Warp, Product::InverseWarp, Product::Affine, Product::Warped];
+
 /// The files that an affine registration can write.
 pub(crate) const OF_AFFINE: &[Product] = &[Product::Affine, Product::Warped];
 
@@ -58,18 +61,32 @@ pub(crate) const OF_AFFINE: &[Product] = &[Product::Affine, Product::Warped];
 pub(crate) struct Products(Vec<Product>);
 
 impl Products {
+    /// No file but record and report.
+    pub(crate) fn none() -> Self {
+        Self(Vec::new())
+    }
+
     /// Whether this one is among them.
     pub(crate) fn contains(&self, product: Product) -> bool {
         self.0.contains(&product)
     }
 
-    /// Parses names with commas between them.
+    /// What a deformable registration writes where nothing is said.
+    pub(crate) fn usual() -> Self {
+        Self(USUAL.to_vec())
+    }
+
+    /// Parses names with commas between them; `all` by itself stands for all of them.
     fn parse(text: &str, known: &[Product]) -> Result<Self, String> {
+        if text.trim() == "all" {
+            return Ok(Self(known.to_vec()));
+        }
         let product = |word: &str| {
             let name = word.trim().replace('-', "_");
             Product::named(&name).filter(|p| known.contains(p)).ok_or_else(|| {
                 let names: Vec<_> = known.iter().map(|p| p.name()).collect();
-                format!("'{}' is not an output; choose from {}", word.trim(), names.join(", "))
+                let names = names.join(", ");
+                format!("'{}' is not an output; choose from {names}, or all", word.trim())
             })
         };
         text.split(',').map(product).collect::<Result<_, _>>().map(Self)
@@ -98,8 +115,11 @@ mod tests {
         assert!(some.contains(Product::InverseWarp) && !some.contains(Product::Warp));
         assert_eq!(of_affine("affine"), Ok(Products(vec![Product::Affine])));
         let said = of_affine("warp").unwrap_err();
-        assert_eq!(said, "'warp' is not an output; choose from affine, warped");
-        for bad in ["", "warp,", "all", "warp.nii.gz", "warp;affine"] {
+        assert_eq!(said, "'warp' is not an output; choose from affine, warped, or all");
+        assert_eq!(of_deform(" all"), Ok(Products(Product::ALL.to_vec())));
+        assert_eq!(of_affine("all"), Ok(Products(OF_AFFINE.to_vec())));
+        assert_eq!(Products::usual(), of_deform("warp,inverse_warp,affine,warped").unwrap());
+        for bad in ["", "warp,", "all,warp", "warp.nii.gz", "warp;affine"] {
             assert!(of_deform(bad).is_err(), "{bad}");
         }
     }

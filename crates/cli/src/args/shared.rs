@@ -2,7 +2,7 @@
 
 use super::choice;
 use super::values::{Angles, InitChoice, Interpolation, Levels, Outside, Steps, not_negative};
-use crate::device::{Auto, Machine};
+use crate::device::{Auto, Machine, start_threads};
 use crate::failure::Failure;
 use crate::files::{self, Grids};
 use crate::progress::Talk;
@@ -34,10 +34,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
     /// Print errors only
-    #[arg(short, long, overrides_with = "verbose")]
+    #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
     /// Print every step
-    #[arg(short, long, overrides_with = "quiet")]
+    #[arg(short, long, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
 }
 
@@ -71,10 +71,10 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     outside: Option<Outside>,
     /// Write report.html (the default)
-    #[arg(long, overrides_with = "no_report")]
+    #[arg(long, conflicts_with = "no_report")]
     report: bool,
     /// Do not write report.html
-    #[arg(long, overrides_with = "report")]
+    #[arg(long, conflicts_with = "report")]
     no_report: bool,
 }
 
@@ -119,11 +119,7 @@ impl HostArgs {
 
     /// Sets the number of threads.
     pub(crate) fn start(&self) -> Result<(), Failure> {
-        if let Some(n) = self.threads {
-            // It can be set once only; a second command of the same process keeps the first one's.
-            rayon::ThreadPoolBuilder::new().num_threads(n).build_global().ok();
-        }
-        Ok(())
+        start_threads(self.threads)
     }
 }
 
@@ -137,7 +133,7 @@ fn threads(text: &str) -> Result<usize, String> {
 /// The form of a result.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct JsonArgs {
-    /// Print JSON, for programs
+    /// Print JSON, for programs; what is no finite number is null
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -235,7 +231,7 @@ pub(crate) struct MethodArgs {
     /// How the sums of cr, ncc and ssd are made: conflict_free, direct, and on a GPU also
     /// fixed_point, warp_aggregated, global_merge, and, for comparison only as their last digits
     /// differ from run to run, global_atomic, shared_atomic, shared_merge, shared_warp [default:
-    /// conflict_free; for cr on a GPU what a short measurement, kept on disk, found best there]
+    /// conflict_free]
     #[arg(long, value_name = "NAME")]
     pub(crate) scheme: Option<Scheme>,
 }
@@ -251,6 +247,33 @@ impl MethodArgs {
             let (kind, list) = if flat { ("2D", "3, 4 or 6") } else { ("3D", "6, 7, 9 or 12") };
             return Err(Failure::input(format!("--dof is {dof}; for {kind} images give {list}")));
         }
+        self.check()?;
+        let range = SearchRange::default();
+        let steps = self.search_steps.map_or([range.coarse, range.fine], Steps::radians);
+        Ok(AffineOptions {
+            dof,
+            cost: self.cost.unwrap_or(default.cost),
+            bins: self.bins,
+            init: match &self.init {
+                Some(choice) => choice.load(geometry).map_err(|e| e.at("--init"))?,
+                None => default.init,
+            },
+            search: self.search.unwrap_or(default.search),
+            range: SearchRange {
+                angles: self.search_angles.map_or(range.angles, Angles::radians),
+                coarse: steps[0],
+                fine: steps[1],
+            },
+            apodise: self.apodise.unwrap_or(default.apodise),
+            levels: self.levels.as_ref().map(|l| l.0.clone()),
+            scheme: self.scheme,
+            joint: JointScheme::Default,
+        })
+    }
+
+    /// Refuses options that others make meaningless.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let default = AffineOptions::default();
         let search = self.search.unwrap_or(default.search);
         let cost = self.cost.unwrap_or(default.cost);
         if search != Search::Full && (self.search_angles.is_some() || self.search_steps.is_some()) {
@@ -276,26 +299,6 @@ impl MethodArgs {
                 cost.name()
             )));
         }
-        let range = SearchRange::default();
-        let steps = self.search_steps.map_or([range.coarse, range.fine], Steps::radians);
-        Ok(AffineOptions {
-            dof,
-            cost,
-            bins: self.bins,
-            init: match &self.init {
-                Some(choice) => choice.load(geometry).map_err(|e| e.at("--init"))?,
-                None => default.init,
-            },
-            search,
-            range: SearchRange {
-                angles: self.search_angles.map_or(range.angles, Angles::radians),
-                coarse: steps[0],
-                fine: steps[1],
-            },
-            apodise: self.apodise.unwrap_or(default.apodise),
-            levels: self.levels.as_ref().map(|l| l.0.clone()),
-            scheme: self.scheme,
-            joint: JointScheme::Default,
-        })
+        Ok(())
     }
 }

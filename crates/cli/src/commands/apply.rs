@@ -4,7 +4,7 @@ use crate::args::{
     GeometryArgs, Interpolation, Outside, PointConventionName, RunArgs, TransformArg,
 };
 use crate::chain::{Chain, WORTH_A_WORD};
-use crate::device::Auto;
+use crate::device::{Auto, start_threads};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Grids, Kind};
 use crate::interrupt;
@@ -14,9 +14,10 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use voxalign_compute::on_device;
 use voxalign_compute::ops::resample::LabelInterpolation;
+use voxalign_image::memory;
 use voxalign_io::image::{self, DataType, ImageInfo};
 use voxalign_io::points;
-use voxalign_register::resample::{MovingImage, labels_onto};
+use voxalign_register::resample::{MovingImage, labels_onto, meets};
 
 /// Arguments of `voxalign apply`.
 #[derive(Debug, Clone, Args)]
@@ -32,7 +33,10 @@ Several -t are composed first, so that the image is interpolated once. A fixed p
 the first -t, then the next: the order of ANTs' command line (`-t warp -t affine`).
 Points that belong to the moving image are mapped to the fixed one, by the inverse; with
 `--points-from fixed` they are mapped the other way, as in antsApplyTransformsToPoints.
-An existing output file is replaced.")]
+An existing output file is replaced.
+
+Exit codes: 0 done, 1 done but nothing of the image lies on the grid of the reference, 2 bad input or
+options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.")]
 pub(crate) struct ApplyArgs {
     /// An image, a label map (with --interpolation label or nearest) or a list of points (.csv)
     #[arg(short, long, value_name = "FILE")]
@@ -138,12 +142,16 @@ fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
         ("--device", args.run.device.is_some()),
     ];
     refuse(&unused, "is for images, but the input is a list of points")?;
+    start_threads(args.run.threads)?;
     let convention = args.point_convention.unwrap_or_default().into();
     let set = points::read_points(&args.input, convention)?;
     let side = args.points_from.unwrap_or(Side::Moving);
     let backwards = side == Side::Moving;
     let map = chain(args, &Grids::default(), backwards)?.into_point_map(backwards)?;
-    let carried = set.points().iter().map(|p| map.apply(*p)).collect::<Result<Vec<_>, _>>()?;
+    let mut carried = memory::room(set.points().len())?;
+    for point in set.points() {
+        carried.push(map.apply(*point)?);
+    }
     let off = carried.iter().filter(|(_, off)| *off > WORTH_A_WORD).count();
     if off > 0 {
         let largest = carried.iter().fold(0.0, |a: f64, (_, off)| a.max(*off));
@@ -154,6 +162,13 @@ fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
     }
     let mut carried = carried.iter();
     let moved = set.map(|p| carried.next().map_or(*p, |(q, _)| *q));
+    if set.is_2d() && moved.points().iter().any(|p| p[2].abs() > WORTH_A_WORD) {
+        return Err(Failure::input(format!(
+            "'{}': its points have x and y alone, and the transform takes them out of that plane; give a transform \
+             of 2D images, or points with a column z",
+            args.input.display()
+        )));
+    }
     points::write_points(&args.output, &moved, convention)?;
     if args.run.talk() > Talk::Quiet {
         let way = match side {
@@ -189,6 +204,8 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
     let interpolation = args.interpolation.unwrap_or(Interpolation::Linear);
     let machine = args.run.machine(Auto::Cpu)?;
     let transform = chain(args, &usual, false)?.into_transform(args.run.talk())?;
+    // What is nothing but outside is written, as a batch may hold such a case, and said.
+    let met = meets(&reference, &transform, &info.grid);
     // Whole numbers too wide for an image in memory are a label map with `nearest` as well.
     let unscaled = info.slope == 1.0 && info.intercept == 0.0;
     let wide =
@@ -248,7 +265,17 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
     if args.run.talk() == Talk::Verbose {
         output::line(&format!("result: {reference}"));
     }
-    Ok(Outcome::Good)
+    if met {
+        return Ok(Outcome::Good);
+    }
+    output::warning(&format!(
+        "no voxel of '{}' shows anything of '{}' under the transform, so the result is the value for \
+         outside everywhere; check the reference, the order of the transforms, and whether one of \
+         them has to be inverted (-t inverse:FILE)",
+        args.reference.as_deref().unwrap_or(&args.input).display(),
+        args.input.display()
+    ));
+    Ok(Outcome::Bad)
 }
 
 /// Whether values are whole numbers that are the same over regions: of two neighbours in a row that

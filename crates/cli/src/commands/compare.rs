@@ -2,19 +2,23 @@
 
 use crate::args::{GeometryArgs, JsonArgs, PointConventionName, TransformArg};
 use crate::chain::{Chain, own_grid};
+use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Grids};
 use crate::output::{self, Table};
 use crate::progress::Talk;
+use crate::registration::label_names;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use voxalign_image::PointSet;
+use voxalign_io::names::LabelNames;
 use voxalign_io::points;
 use voxalign_register::compare::{
-    ImageScores, LandmarkScores, OverlapRule, OverlapScores, TransformScores, compare_images,
-    compare_labels, compare_landmarks, compare_transforms,
+    ImageScores, LabelScore, LandmarkScores, OverlapRule, OverlapScores, TransformScores,
+    compare_images, compare_labels, compare_landmarks, compare_transforms,
 };
+use voxalign_report::labels::title;
 
 /// Arguments of `voxalign compare`.
 #[derive(Debug, Clone, Args)]
@@ -61,6 +65,10 @@ pub(crate) struct CompareArgs {
     /// In the mean Dice, leave out labels below this
     #[arg(long, value_name = "LABEL", requires = "labels", allow_hyphen_values = true)]
     smallest_label: Option<i32>,
+    /// Names of the labels: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV
+    /// with a number and a name in each line
+    #[arg(long, value_name = "FILE", requires = "labels")]
+    label_names: Option<PathBuf>,
     /// Two lists of corresponding points, CSV with world coordinates in mm
     #[arg(long, num_args = 2, value_names = ["A.csv", "B.csv"])]
     points: Option<Vec<PathBuf>>,
@@ -82,15 +90,42 @@ struct Scores {
     #[serde(skip_serializing_if = "Option::is_none")]
     images: Option<ImageScores>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    labels: Option<OverlapScores>,
+    labels: Option<NamedOverlap>,
     #[serde(skip_serializing_if = "Option::is_none")]
     landmarks: Option<LandmarkScores>,
     #[serde(skip_serializing_if = "Option::is_none")]
     transforms: Option<TransformScores>,
 }
 
+/// How label maps overlap, with the names of the labels.
+#[derive(Debug, Serialize)]
+struct NamedOverlap {
+    labels: Vec<NamedLabel>,
+    mean_dice: Option<f64>,
+    counted: usize,
+}
+
+/// How one label fares, with its name where a table has one.
+#[derive(Debug, Serialize)]
+struct NamedLabel {
+    #[serde(flatten)]
+    score: LabelScore,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+}
+
+impl NamedOverlap {
+    fn new(scores: OverlapScores, names: &LabelNames) -> Self {
+        let OverlapScores { labels, mean_dice, counted } = scores;
+        let named =
+            |score: LabelScore| NamedLabel { name: names.get(&score.label).cloned(), score };
+        Self { labels: labels.into_iter().map(named).collect(), mean_dice, counted }
+    }
+}
+
 /// Compares and prints.
 pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
+    start_threads(None)?;
     let talk = Talk::Normal;
     let mut scores = Scores::default();
     if let (Some(fixed), Some(warped)) = (&args.fixed, &args.warped) {
@@ -104,7 +139,9 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
                 only: None,
             };
             let (fixed, warped) = (files::labels(fixed)?, files::labels(warped)?);
-            scores.labels = Some(compare_labels(&fixed, &warped, mask, &rule)?);
+            let names = label_names(&args.label_names)?;
+            let found = compare_labels(&fixed, &warped, mask, &rule)?;
+            scores.labels = Some(NamedOverlap::new(found, &names));
         } else {
             let (fixed, warped) = (files::image(fixed, talk)?, files::image(warped, talk)?);
             scores.images = Some(compare_images(&fixed, &warped, mask, usize::from(args.bins))?);
@@ -114,7 +151,16 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
         let read = |path: &Path| -> Result<PointSet, Failure> {
             Ok(points::read_points(path, args.point_convention.into())?)
         };
-        scores.landmarks = Some(compare_landmarks(&read(a)?, &read(b)?)?);
+        let (first, second) = (read(a)?, read(b)?);
+        if first.is_2d() != second.is_2d() {
+            let (flat, other) = if first.is_2d() { (a, b) } else { (b, a) };
+            return Err(Failure::input(format!(
+                "--points: '{}' has no column z, and '{}' has one; give both lists of one kind",
+                flat.display(),
+                other.display()
+            )));
+        }
+        scores.landmarks = Some(compare_landmarks(&first, &second)?);
     }
     if let Some([a, b]) = args.transforms.as_deref() {
         scores.transforms = Some(transforms(args, a, b)?);
@@ -171,10 +217,10 @@ fn print(scores: &Scores) {
     if let Some(s) = &scores.labels {
         let headings = ["label", "Dice", "fixed mm³", "warped mm³", "change of volume"];
         let mut table = Table::new(headings);
-        for l in &s.labels {
+        for NamedLabel { score: l, name } in &s.labels {
             let change = l.volume_change.map(|c| format!("{:+.1} %", c * 100.0));
             table.row([
-                format!("{}{}", l.label, if l.counted { "" } else { " (not counted)" }),
+                title(l.label, name.as_deref()) + if l.counted { "" } else { " (not counted)" },
                 format!("{:.4}", l.dice),
                 format!("{:.1}", l.volume_fixed),
                 format!("{:.1}", l.volume_warped),

@@ -44,8 +44,8 @@ pub(crate) fn run(args: &ComposeArgs) -> Result<Outcome, Failure> {
     let transforms = args.transforms.iter().map(|t| &t.path);
     let inputs = transforms.chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
-    let mut grids = args.geometry.grids()?;
     args.host.start()?;
+    let mut grids = args.geometry.grids()?;
     let chain = Chain::load(&args.transforms, &grids, &Grids::default())?;
     let whole = chain.into_transform(args.host.talk())?;
     if grids.fixed.is_none() && matches!(whole, Transform::Composite(_)) {

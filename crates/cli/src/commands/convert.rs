@@ -1,6 +1,7 @@
 //! `voxalign convert`: the same content in another format.
 
 use crate::args::{GeometryArgs, PointConventionName};
+use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Kind};
 use crate::output;
@@ -54,6 +55,7 @@ pub(crate) struct ConvertArgs {
 pub(crate) fn run(args: &ConvertArgs) -> Result<Outcome, Failure> {
     let inputs = std::iter::once(&args.input).chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
+    start_threads(None)?;
     let from = files::kind(&args.input)?;
     let to = files::kind(&args.output)?;
     match (from, to) {

@@ -81,9 +81,9 @@ impl Pair {
         let pair = PairPaths {
             fixed: folder.join("fixed.nii.gz"),
             moving: folder.join("moving.nii.gz"),
-            fixed_mask: None,
             fixed_labels: Some(folder.join("fixed_labels.nii.gz")),
             moving_labels: Some(folder.join("moving_labels.nii.gz")),
+            ..PairPaths::default()
         };
         Ok(Paths { pair, ..Paths::default() })
     }

@@ -11,8 +11,10 @@ use std::path::PathBuf;
 use voxalign_compute::comm::{Communicator, Launch};
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::{self, Cuda, GpuInfo};
+use voxalign_compute::error::size_text;
 use voxalign_compute::select::DeviceChoice;
 use voxalign_compute::{Memory, MemoryInfo};
+use voxalign_population::exchange::all_told;
 
 /// Numbers in the sum that is checked.
 const CHECKED: i64 = 1_500_000;
@@ -162,10 +164,7 @@ fn meet(world: &Communicator, devices: &Devices) -> Result<ProcessFacts, Failure
         threads: devices.cpu.threads,
         gpus: usable.map(|g| g.name.clone().unwrap_or_else(|| g.device.clone())).collect(),
     };
-    let internal = |e: serde_json::Error| Failure::Internal(e.to_string());
-    let blocks = world.all_gather(&serde_json::to_vec(&own).map_err(internal)?)?;
-    let ranks = blocks.iter().map(|block| serde_json::from_slice(block).map_err(internal));
-    let ranks = ranks.collect::<Result<Vec<_>, _>>()?;
+    let ranks = all_told(world, &own)?;
     // Numbers over the whole range, so that sums wrap around.
     let number = |rank: usize, i: i64| {
         (i + 1).wrapping_mul(0x1E37_79B9_7F4A_7C15).rotate_left((rank % 64) as u32)
@@ -270,8 +269,8 @@ fn processor() -> Option<String> {
 fn print(devices: &Devices) {
     let unknown = || "unknown".to_owned();
     let memory = |total: Option<u64>, free: Option<u64>| match (total, free) {
-        (Some(total), Some(free)) => format!("{}, {} free", size(total), size(free)),
-        (Some(total), None) => size(total),
+        (Some(total), Some(free)) => format!("{}, {} free", size_text(total), size_text(free)),
+        (Some(total), None) => size_text(total),
         _ => unknown(),
     };
     let cpu = &devices.cpu;
@@ -291,7 +290,7 @@ fn print(devices: &Devices) {
             continue;
         }
         let number = |n: Option<usize>| n.map_or_else(unknown, |n| n.to_string());
-        let bytes = |n: Option<u64>| n.map_or_else(unknown, size);
+        let bytes = |n: Option<u64>| n.map_or_else(unknown, size_text);
         table.row(["  name", gpu.name.as_deref().unwrap_or("unknown")]);
         let capability = gpu.compute_capability.clone().unwrap_or_else(unknown);
         table.row(["  compute capability", &capability]);
@@ -364,26 +363,9 @@ fn print_processes(processes: &ProcessFacts) {
     output::line("sums over all processes are exact");
 }
 
-/// Bytes in the unit that reads best.
-fn size(bytes: u64) -> String {
-    let kib = bytes as f64 / 1024.0;
-    match kib {
-        k if k < 1024.0 => format!("{k:.0} KiB"),
-        k if k < 1024.0 * 1024.0 => format!("{:.0} MiB", k / 1024.0),
-        k => format!("{:.1} GiB", k / (1024.0 * 1024.0)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes() {
-        assert_eq!(size(232_448), "227 KiB");
-        assert_eq!(size(60 << 20), "60 MiB");
-        assert_eq!(size(141 << 30), "141.0 GiB");
-    }
 
     #[test]
     fn what_is_found_is_consistent() {

@@ -1,7 +1,8 @@
 //! `voxalign info`: shows what a file holds and what is odd about it.
 
 use crate::args::{GeometryArgs, JsonArgs, PointConventionName};
-use crate::device;
+use crate::chain::collapse;
+use crate::device::{self, start_threads};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Kind};
 use crate::output::{self, Table};
@@ -118,6 +119,7 @@ fn number(value: f64) -> String {
 
 /// Shows the file.
 pub(crate) fn run(args: &InfoArgs) -> Result<Outcome, Failure> {
+    start_threads(None)?;
     let facts = match files::kind(&args.file)? {
         Kind::Points => about_points(args)?,
         Kind::Transform => about_transform(args)?,
@@ -334,10 +336,30 @@ fn about_affine(facts: &mut Facts, affine: &Affine, centre: Vector3<f64>) {
     if affine.determinant() < 0.0 {
         odd.push("the transform mirrors".to_owned());
     }
-    if affine.inverse().is_err() {
-        odd.push("the transform has no inverse".to_owned());
+    match collapse(affine) {
+        Some(what) => odd.push(what),
+        None if affine.inverse().is_err() => odd.push("the transform has no inverse".to_owned()),
+        None => {
+            let lengths = affine.matrix.svd(false, false).singular_values;
+            for length in [lengths.max(), lengths.min()] {
+                if !(1.0 / EXTREME..=EXTREME).contains(&length) {
+                    odd.push(format!(
+                        "lengths become {} times as long along one direction",
+                        factor(length)
+                    ));
+                }
+            }
+        }
     }
     facts.put("odd", odd);
+}
+
+/// How much longer or shorter transforms of images rarely make anything.
+const EXTREME: f64 = 10.0;
+
+/// A factor in few digits.
+fn factor(value: f64) -> String {
+    if (1e-3..1e6).contains(&value) { number(value) } else { format!("{value:.3e}") }
 }
 
 fn about_points(args: &InfoArgs) -> Result<Facts, Failure> {
@@ -349,8 +371,9 @@ fn about_points(args: &InfoArgs) -> Result<Facts, Failure> {
     let columns: Vec<_> = set.columns().iter().map(|(name, _)| name.clone()).collect();
     facts.put("further_columns", columns);
     if !set.is_empty() {
+        let axes = if set.is_2d() { 2 } else { 3 };
         let fold = |f: fn(f64, f64) -> f64, start: f64| -> Vec<f64> {
-            (0..3).map(|a| set.points().iter().map(|p| p[a]).fold(start, f)).collect()
+            (0..axes).map(|a| set.points().iter().map(|p| p[a]).fold(start, f)).collect()
         };
         facts.put("smallest_mm", fold(f64::min, f64::MAX));
         facts.put("largest_mm", fold(f64::max, f64::MIN));

@@ -43,9 +43,9 @@ pub(crate) struct InvertArgs {
 pub(crate) fn run(args: &InvertArgs) -> Result<Outcome, Failure> {
     let inputs = std::iter::once(&args.transform).chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
+    args.host.start()?;
     let grids = args.geometry.grids()?;
     let forward = files::transform(&args.transform, &grids.geometry())?;
-    args.host.start()?;
     let talk = args.host.talk();
     let (inverse, exactness) = chain::inverted(&forward.simplified(), &args.transform, talk)?;
     // The inverse goes from the moving to the fixed image.

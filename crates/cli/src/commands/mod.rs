@@ -78,7 +78,7 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Failure> {
     match command {
         Command::Affine(args) => affine::run(*args),
         Command::Deform(args) => deform::run(*args),
-        Command::Atlas(args) => atlas::run(&args),
+        Command::Atlas(args) => atlas::run(*args),
         Command::Demo(args) => demo::run(&args),
         Command::Apply(args) => apply::run(&args),
         Command::Invert(args) => invert::run(&args),

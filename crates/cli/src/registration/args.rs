@@ -29,6 +29,10 @@ pub(crate) struct PairMaskArgs {
     /// Mask of the fixed image, on its grid: only voxels above 0 count
     #[arg(long, value_name = "IMAGE")]
     fixed_mask: Option<PathBuf>,
+    /// Mask of the moving image, on its grid: only voxels above 0 count, so that a lesion can be
+    /// left out
+    #[arg(long, value_name = "IMAGE")]
+    moving_mask: Option<PathBuf>,
     /// Label map of the fixed image, to report the overlap before and after; not used for the
     /// registration
     #[arg(long, value_name = "LABELS", display_order = 1000)]
@@ -36,6 +40,10 @@ pub(crate) struct PairMaskArgs {
     /// Label map of the moving image, to report the overlap before and after
     #[arg(long, value_name = "LABELS", display_order = 1001)]
     moving_labels: Option<PathBuf>,
+    /// Names of the labels: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV
+    /// with a number and a name in each line
+    #[arg(long, value_name = "FILE", display_order = 1002)]
+    label_names: Option<PathBuf>,
 }
 
 impl PairArgs {
@@ -63,8 +71,10 @@ impl PairArgs {
             fixed: needed(&self.fixed, "the fixed image FIXED")?,
             moving: needed(&self.moving, "the moving image MOVING")?,
             fixed_mask: masks.fixed_mask.clone(),
+            moving_mask: masks.moving_mask.clone(),
             fixed_labels: masks.fixed_labels.clone(),
             moving_labels: masks.moving_labels.clone(),
+            label_names: masks.label_names.clone(),
         };
         Ok((paths, needed(&self.output, "the output folder -o DIR")?))
     }

@@ -272,7 +272,7 @@ fn solver(options: &SolverOptions) -> serde_json::Value {
         "boundary": options.boundary.name(),
     });
     if let (Some(all), false) = (all.as_object_mut(), options.kind == SolverKind::Fft) {
-        all.insert("iterations".to_owned(), json!(options.iterations));
+        all.insert("iterations".to_owned(), json!(options.most_iterations()));
         all.insert("tolerance".to_owned(), json!(options.tolerance));
     }
     all

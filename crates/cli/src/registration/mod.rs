@@ -8,8 +8,8 @@ mod run;
 
 pub(crate) use args::{PairArgs, PairMaskArgs};
 pub(crate) use matching::{MatchingArgs, matching_parameters, refuse};
-pub(crate) use pair::{Pair, PairPaths, optional_image};
-pub(crate) use record::{AFFINE, Clock, Input, inputs, name_of, peak_memory, record};
+pub(crate) use pair::{Pair, PairPaths, label_names, optional_image};
+pub(crate) use record::{AFFINE, Clock, Input, inputs, name_of, outside, peak_memory, record};
 pub(crate) use run::{Run, end};
 
 use crate::args::Product;
@@ -19,10 +19,12 @@ use crate::output::{self, Table};
 use crate::staging::Staging;
 use std::path::Path;
 use voxalign_image::{Affine, Transform};
+use voxalign_io::names::LabelNames;
 use voxalign_io::transform::{self, Geometry};
 use voxalign_register::RegisterError;
 use voxalign_register::scores::{Resampled, Scores};
-use voxalign_report::{Images, RunRecord};
+use voxalign_report::labels::notable;
+use voxalign_report::{Images, LabelRecord, RunRecord};
 
 /// Names of files that every registration leaves.
 pub(crate) const TRANSFORM: &str = "affine.tfm";
@@ -118,8 +120,11 @@ pub(crate) fn blamed(error: RegisterError, inputs: &[Input<'_>]) -> Failure {
     }
 }
 
-/// Adds the scores to the named numbers of a record.
-pub(crate) fn score_figures(record: &mut RunRecord, views: &Views) {
+/// Adds the scores to a record: the named numbers, and every label with its name.
+pub(crate) fn score_figures(record: &mut RunRecord, views: &Views, names: &LabelNames) {
+    if let (Some(before), Some(after)) = (&views.before.scores.labels, &views.after.scores.labels) {
+        record.labels = LabelRecord::all(before, after, names);
+    }
     for (when, view) in [("before", &views.before), ("after", &views.after)] {
         let named = view.scores.figures().into_iter().map(|(n, v)| (format!("{n}_{when}"), v));
         record.figures.extend(named);
@@ -151,6 +156,30 @@ pub(crate) fn score_rows(table: &mut Table, views: &Views) {
         let name = format!("mean Dice of {} labels", labels.counted);
         score_row(table, views, &name, |s| s.labels.as_ref().and_then(|l| l.mean_dice));
     }
+}
+
+/// Prints the labels that matter; nothing where there are no label maps.
+pub(crate) fn print_labels(record: &RunRecord) {
+    let shown = notable(&record.labels);
+    if shown.is_empty() {
+        return;
+    }
+    let heading = match shown.len() {
+        n if n == record.labels.iter().filter(|l| l.counted).count() => "label".to_owned(),
+        n => format!("{n} of {} labels", record.labels.len()),
+    };
+    let mut table = Table::new([heading.as_str(), "volume, mm³", "Dice before", "Dice after", ""]);
+    for (label, why) in shown {
+        table.row([
+            label.title(),
+            format!("{:.0}", label.volume_fixed_mm3),
+            number(Some(label.dice_before)),
+            number(Some(label.dice_after)),
+            why,
+        ]);
+    }
+    output::line("");
+    table.print();
 }
 
 /// The seconds of the parts of a run that took some, in the order of the run.

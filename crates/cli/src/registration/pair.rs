@@ -8,6 +8,7 @@ use crate::progress::Talk;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use voxalign_image::{Grid, LabelMap, Volume};
+use voxalign_io::names::{LabelNames, read_label_names};
 use voxalign_register::compare::{OverlapRule, same_grid};
 use voxalign_register::scores::{Resampled, Scoring};
 
@@ -17,8 +18,10 @@ pub(crate) struct PairPaths {
     pub(crate) fixed: PathBuf,
     pub(crate) moving: PathBuf,
     pub(crate) fixed_mask: Option<PathBuf>,
+    pub(crate) moving_mask: Option<PathBuf>,
     pub(crate) fixed_labels: Option<PathBuf>,
     pub(crate) moving_labels: Option<PathBuf>,
+    pub(crate) label_names: Option<PathBuf>,
 }
 
 impl PairPaths {
@@ -28,10 +31,12 @@ impl PairPaths {
             vec![Input::image("fixed", &self.fixed), Input::image("moving", &self.moving)];
         let optional = [
             ("fixed_mask", &self.fixed_mask),
+            ("moving_mask", &self.moving_mask),
             ("fixed_labels", &self.fixed_labels),
             ("moving_labels", &self.moving_labels),
         ];
         all.extend(Input::those_given(&optional));
+        all.extend(self.label_names.as_deref().map(|p| Input::other("label_names", p)));
         all
     }
 
@@ -40,6 +45,11 @@ impl PairPaths {
         if self.fixed_labels.is_some() != self.moving_labels.is_some() {
             return Err(Failure::input(
                 "--fixed-labels and --moving-labels go together; give both or neither",
+            ));
+        }
+        if self.label_names.is_some() && self.fixed_labels.is_none() {
+            return Err(Failure::input(
+                "--label-names is for label maps; give --fixed-labels and --moving-labels too",
             ));
         }
         Ok(())
@@ -63,8 +73,10 @@ impl PairPaths {
             moving,
             oddities,
             fixed_mask: optional_image(&self.fixed_mask, "--fixed-mask", talk)?,
+            moving_mask: optional_image(&self.moving_mask, "--moving-mask", talk)?,
             fixed_labels: labels(&self.fixed_labels, "--fixed-labels")?,
             moving_labels: labels(&self.moving_labels, "--moving-labels")?,
+            label_names: label_names(&self.label_names)?,
             rule: OverlapRule::default(),
         };
         if let (Some(fixed), Some(moving)) = (&pair.fixed_labels, &pair.moving_labels) {
@@ -72,6 +84,12 @@ impl PairPaths {
         }
         Ok(pair)
     }
+}
+
+/// Reads the table of `--label-names`; without one no label has a name.
+pub(crate) fn label_names(path: &Option<PathBuf>) -> Result<LabelNames, Failure> {
+    let read = |p: &PathBuf| read_label_names(p).map_err(|e| Failure::from(e).at("--label-names"));
+    Ok(path.as_ref().map(read).transpose()?.unwrap_or_default())
 }
 
 /// Reads an image that an option names.
@@ -92,8 +110,10 @@ pub(crate) struct Pair {
     /// What is odd about the files of the two images.
     oddities: Vec<String>,
     pub(crate) fixed_mask: Option<Volume<f32>>,
+    pub(crate) moving_mask: Option<Volume<f32>>,
     pub(crate) fixed_labels: Option<LabelMap>,
     pub(crate) moving_labels: Option<LabelMap>,
+    pub(crate) label_names: LabelNames,
     /// Which labels count.
     rule: OverlapRule,
 }
@@ -110,6 +130,7 @@ impl Pair {
             fixed_mask: self.fixed_mask.as_ref(),
             fixed_labels: self.fixed_labels.as_ref(),
             moving_labels: self.moving_labels.as_ref(),
+            tissue: None,
             rule: &self.rule,
             interpolation: output.interpolation().of_image()?,
             outside,

@@ -2,6 +2,7 @@
 
 use crate::device::Machine;
 use crate::failure::Failure;
+use crate::interrupt;
 use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -93,9 +94,10 @@ impl<'a> Input<'a> {
 pub(crate) fn inputs(files: &[Input<'_>]) -> Result<Vec<InputRecord>, Failure> {
     let mut records = Vec::new();
     for &Input { role, path, is_image } in files {
-        let info = if is_image { Some(image::read_info(path)?) } else { None };
+        let info = is_image.then(|| interrupt::reading(|| image::read_info(path))).transpose()?;
         let mut add = |role: String, path: &Path, grid: Option<&Grid>| {
-            let (path, sha256) = (path.display().to_string(), sha256_file(path)?);
+            let sha256 = interrupt::reading(|| sha256_file(path))?;
+            let path = path.display().to_string();
             records.push(InputRecord { role, path, sha256, grid: grid.map(GridRecord::from) });
             Ok::<_, Failure>(())
         };
@@ -128,6 +130,11 @@ pub(crate) fn record(program: &str, machine: &Machine, inputs: Vec<InputRecord>)
 pub(crate) fn name_of(value: impl ValueEnum) -> String {
     let value = value.to_possible_value();
     value.map_or_else(String::new, |v| v.get_name().to_owned())
+}
+
+/// The value outside of an image for a record, whose numbers are finite: `nan` by its name.
+pub(crate) fn outside(value: f32) -> serde_json::Value {
+    if value.is_nan() { "nan".into() } else { value.into() }
 }
 
 /// The most memory that the process held, bytes, where the system tells.

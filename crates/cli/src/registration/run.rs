@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
         if with_report {
             record.timings = clock.laps();
             record.peak_memory_bytes = peak_memory();
-            let html = report(record).map_err(|e| Failure::Internal(e.to_string()))?;
+            let html = report(record)?;
             write_text(&mut staging, REPORT, &html)?;
             clock.lap("report");
         }

@@ -326,3 +326,26 @@ fn without_a_transform_the_headers_count() {
     std::fs::write(place.path("p.csv"), "x,y,z\n1,2,3\n").unwrap();
     place.line("apply -i p.csv -o q.csv").expect(2).says(&["-t FILE"]);
 }
+
+/// A result that is nothing but outside is written, said, and not a good end.
+#[test]
+fn a_grid_that_the_image_does_not_meet_is_told() {
+    let place = Place::new();
+    place.pair();
+    save(&place, "far.tfm", &shift(900.0, 0.0, 0.0));
+    save(&place, "near.tfm", &shift(150.0, 0.0, 0.0));
+    let said = ["warning", "'moving.nii.gz'", "'fixed.nii.gz'", "outside everywhere", "inverse:"];
+    for rest in
+        ["-o w.nii.gz", "-o w.nii.gz --outside -7 --quiet", "-o w.nii.gz --interpolation cubic"]
+    {
+        let line = format!("apply -i moving.nii.gz -r fixed.nii.gz -t far.tfm {rest}");
+        place.line(&line).expect(1).says(&said);
+        let outside = if rest.contains("-7") { -7.0 } else { 0.0 };
+        assert!(read_volume(place.path("w.nii.gz")).unwrap().data().iter().all(|v| *v == outside));
+    }
+    let line = "apply -i moving_labels.nii.gz -r fixed.nii.gz -t far.tfm -o l.nii.gz \
+                --interpolation label";
+    place.line(line).expect(1).says(&["outside everywhere"]);
+    // A corner that is met is enough.
+    place.line("apply -i moving.nii.gz -r fixed.nii.gz -t near.tfm -o w.nii.gz").expect(0);
+}

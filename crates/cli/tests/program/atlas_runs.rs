@@ -257,12 +257,9 @@ mod stopped {
             gone_on += u32::from(there);
             let run = place.line(&format!("{LINE} -o {folder} --resume")).expect(0);
             assert!(!there || !run.err.contains("there is no checkpoint"), "{}", run.err);
-            // What killed runs left of their files is no part of the result.
-            for name in names(&place.path(&folder)) {
-                if name.starts_with(".voxalign-") {
-                    fs::remove_dir_all(place.path(&folder).join(name)).unwrap();
-                }
-            }
+            // What killed runs left of their files is gone.
+            let left = names(&place.path(&folder));
+            assert!(!left.iter().any(|n| n.starts_with('.')), "{left:?}");
             assert_same(&place, "whole", &folder);
         }
         println!("{whole:.2?} long, {hit} of {} killed, {gone_on} went on", 2 * kills);
@@ -322,7 +319,7 @@ mod stopped {
         // A file of somebody else in the folder of checkpoints.
         place.write("a/checkpoint/a/mine.bin", "mine");
         // Killed before it has a checkpoint of its own.
-        let aligned = || fs::read(place.path("a/checkpoint/aligned.json")).unwrap_or_default();
+        let aligned = || fs::read(place.path("a/checkpoint/aligned.state")).unwrap_or_default();
         let before = aligned();
         let mut run = start(&place, &format!("{} -o a", line.replace("every 0", "every 60")));
         wait_for(&mut run, || aligned() != before && !aligned().is_empty());
@@ -332,9 +329,61 @@ mod stopped {
         place.line(&format!("{line} -o a --resume")).expect(0);
         assert_eq!(fs::read(place.path("a/checkpoint/a/mine.bin")).unwrap(), b"mine");
         fs::remove_dir_all(place.path("a/checkpoint")).unwrap();
-        for name in names(&place.path("a")).iter().filter(|n| n.starts_with(".voxalign-")) {
-            fs::remove_dir_all(place.path("a").join(name)).unwrap();
-        }
+        let left = names(&place.path("a"));
+        assert!(!left.iter().any(|n| n.starts_with('.')), "{left:?}");
         assert_same(&place, "whole", "a");
+    }
+
+    /// Copies a folder and the folders in it.
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let path = entry.unwrap().path();
+            let to = to.join(path.file_name().unwrap());
+            if path.is_dir() { copy(&path, &to) } else { fs::copy(&path, &to).map(drop).unwrap() }
+        }
+    }
+
+    #[test]
+    fn damaged_checkpoints() {
+        let place = Place::new();
+        heads(&place, 3);
+        place.line(&format!("{LINE} -o whole")).expect(0);
+        interrupted(&place, &format!("{LINE} -o kept"), "kept");
+        let resumed = |folder: &str, files: &[&str]| {
+            copy(&place.path("kept"), &place.path(folder));
+            for file in files {
+                let path = place.path(folder).join("checkpoint").join(file);
+                let mut bytes = fs::read(&path).unwrap();
+                let at = bytes.len() * 2 / 3;
+                bytes[at] ^= 4;
+                fs::write(path, bytes).unwrap();
+            }
+            place.line(&format!("{LINE} -o {folder} --resume"))
+        };
+        // Of the newer place, whichever it is, and of both.
+        let subjects = ["a/subject-1.state", "b/subject-1.state"];
+        let runs = [0, 1].map(|i| resumed(&format!("s{i}"), &subjects[i..=i]).expect(0));
+        let warned = runs.map(|run| run.err.contains("warning: the last checkpoint is damaged"));
+        assert!(warned[0] != warned[1], "{warned:?}");
+        assert_same(&place, "whole", "s0");
+        assert_same(&place, "whole", "s1");
+        resumed("both", &subjects).expect(2).says(&[
+            "no checkpoint is whole",
+            "a/subject-1.state",
+            "b/subject-1.state",
+            "without --resume",
+        ]);
+        let run = resumed("aligned", &["aligned.state", "current"]).expect(0);
+        run.says(&["aligned.state' is damaged", "its copy is taken"]);
+        assert_same(&place, "whole", "aligned");
+        resumed("unaligned", &["aligned.state", "aligned-copy.state"]).expect(2).says(&[
+            "this checkpoint is damaged",
+            "aligned.state",
+            "without --resume",
+        ]);
+        for folder in ["both", "unaligned"] {
+            assert_eq!(names(&place.path(folder)), ["checkpoint"]);
+        }
     }
 }

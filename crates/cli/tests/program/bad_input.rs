@@ -132,6 +132,18 @@ fn options_out_of_range() {
     refused(&place, &format!("{pair} --interpolation label"), &["label maps"]);
     place.write("bad.tfm", "no transform");
     refused(&place, &format!("{pair} --init bad.tfm"), &["--init", "bad.tfm"]);
+    for levels in ["1e-9", "8,4,1e-9", "2"] {
+        let said = ["levels cannot be", "voxels of 4 mm", "8,4,2,1"];
+        refused(&place, &format!("{pair} --levels {levels}"), &said);
+    }
+    for both in ["-q -v", "--verbose --quiet"] {
+        refused(
+            &place,
+            &format!("{pair} {both}"),
+            &["--quiet", "cannot be used with", "--verbose"],
+        );
+    }
+    refused(&place, &format!("{pair} --report --no-report"), &["--report", "--no-report"]);
 }
 
 /// Libraries name parameters, the program its options: what a message calls an option is one of the

@@ -78,3 +78,51 @@ fn what_cannot_be_compared() {
     place.write("r.csv", "x,y\n0,0\n");
     place.line("compare --points p.csv r.csv").expect(2).says(&["r.csv"]);
 }
+
+/// Labels have names where a table is given, in the forms that people have.
+#[test]
+fn labels_have_names() {
+    let place = Place::new();
+    place.pair();
+    let forms = [
+        ("lut.txt", "#No. Label Name: R G B A\n1 Outer-Part 1 2 3 0\n2 Inner-Part 4 5 6 0\n"),
+        ("snap.txt", "1 1 2 3 1 1 1 \"Outer-Part\"\n2 4 5 6 1 1 1 \"Inner-Part\"\n"),
+        ("names.csv", "Label Number,Label Name,Class\n1,Outer-Part,GM\n2,Inner-Part,\n"),
+    ];
+    let labels = "fixed_labels.nii.gz fixed_labels.nii.gz --labels --label-names";
+    for (name, text) in forms {
+        place.write(name, text);
+        let run = place.line(&format!("compare {labels} {name}")).expect(0);
+        assert!(
+            run.out.contains("1 Outer-Part") && run.out.contains("2 Inner-Part"),
+            "{}",
+            run.out
+        );
+    }
+    let json = place.line(&format!("compare {labels} lut.txt --json")).expect(0).json();
+    assert_eq!(json["labels"]["labels"][1]["name"], "Inner-Part");
+    assert_eq!(json["labels"]["labels"][1]["label"], 2);
+    place.write("bad.txt", "1 a\n1 b\n");
+    let said =
+        ["--label-names", "bad.txt", "the label 1 is called 'a' in line 1 and 'b' in line 2"];
+    place.line(&format!("compare {labels} bad.txt")).expect(2).says(&said);
+    place.line("compare fixed.nii.gz moving.nii.gz --label-names lut.txt").expect(2);
+
+    let pair = "affine fixed.nii.gz moving.nii.gz -o out --search local";
+    place
+        .line(&format!("{pair} --label-names lut.txt"))
+        .expect(2)
+        .says(&["--label-names is for label maps", "--fixed-labels"]);
+    let maps = "--fixed-labels fixed_labels.nii.gz --moving-labels moving_labels.nii.gz";
+    let run = place.line(&format!("{pair} {maps} --label-names names.csv")).expect(0);
+    assert!(run.out.contains("1 Outer-Part") && run.out.contains("Dice after"), "{}", run.out);
+    let text = std::fs::read_to_string(place.path("out/result.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(record["labels"][0]["name"], "Outer-Part");
+    assert!(
+        record["labels"][0]["dice_after"].as_f64() > record["labels"][0]["dice_before"].as_f64()
+    );
+    assert!(record["inputs"].as_array().unwrap().iter().any(|i| i["role"] == "label_names"));
+    let html = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+    assert!(html.contains("1 Outer-Part") && html.contains("Dice before"));
+}

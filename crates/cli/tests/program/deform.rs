@@ -7,7 +7,18 @@ use voxalign_image::{Affine, LabelMap, Vector3, Volume};
 use voxalign_io::image::{WriteOptions, read_info, read_labels, read_volume, write_volume};
 use voxalign_io::transform::{Geometry, read};
 
-const FILES: [&str; 10] = [
+/// What is written where nothing is said.
+const FILES: [&str; 7] = [
+    "affine.fsl.mat",
+    "affine.tfm",
+    "inverse_warp.nii.gz",
+    "report.html",
+    "result.json",
+    "warp.nii.gz",
+    "warped.nii.gz",
+];
+
+const ALL_FILES: [&str; 10] = [
     "affine.fsl.mat",
     "affine.tfm",
     "composite.nii.gz",
@@ -82,7 +93,7 @@ fn a_pair_is_registered_and_its_files_go_together() {
     shipped(&place);
     let run = place.line(&format!(
         "deform fixed.nii.gz moving.nii.gz -o new/out {FAST} --fixed-labels fixed_labels.nii.gz \
-         --moving-labels moving_labels.nii.gz"
+         --moving-labels moving_labels.nii.gz --outputs all"
     ));
     let run = run.expect(0);
     for part in [
@@ -91,6 +102,7 @@ fn a_pair_is_registered_and_its_files_go_together() {
         "20 of 20",
         "smallest Jacobian",
         "inverse consistency",
+        "in the object",
         "affine registration",
         "verdict: good",
     ] {
@@ -98,7 +110,7 @@ fn a_pair_is_registered_and_its_files_go_together() {
     }
     assert!(run.err.contains("stage 2 of 2: 1/2"), "{}", run.err);
     let out = place.path("new/out");
-    assert_eq!(names(&out), FILES);
+    assert_eq!(names(&out), ALL_FILES);
     let record = record(&place, "new/out");
     assert_eq!(record["program"], "voxalign deform");
     assert_eq!(record["verdict"]["good"], true);
@@ -110,12 +122,28 @@ fn a_pair_is_registered_and_its_files_go_together() {
     assert_eq!(deformation["scales"].as_array().unwrap().len(), 2);
     assert_eq!(deformation["scales"][0]["energies"].as_array().unwrap().len(), 20);
     assert_eq!(deformation["measures"]["folded"], 0);
+    // Within the object first: there volumes change, in the background they do not.
+    let (grid, object) = (&deformation["measures"], &deformation["measures"]["object"]);
+    let of = |of: &Value, name: &str| of[name].as_f64().unwrap();
+    assert!(of(object, "log_jacobian_sd") > 1.2 * of(grid, "log_jacobian_sd"), "{grid}");
+    let error = |of: &Value| of["inverse_consistency"]["mean"].as_f64().unwrap();
+    assert!(error(object) > 1.5 * error(grid), "{grid}");
+    assert!(object["folded"] == 0 && object["voxels"].as_u64().unwrap() > 100_000, "{object}");
     assert_eq!(deformation["affine_verdict"]["good"], true);
     let figure = |name: &str| record["figures"][name].as_f64().unwrap();
     assert!(figure("label_overlap_after") > figure("label_overlap_before") + 0.01);
     assert!(figure("ncc_after") > figure("ncc_before"));
     let html = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(html.contains("fig-energy") && html.contains("<svg"), "the report is no page");
+    assert!(html.contains("In the object") && html.contains("Whole grid"));
+    // Iterations are counted alike: as many as there are energies, in the order of the scales.
+    let stages = html.split("stages").nth(1).and_then(|t| t.split("</table>").next()).unwrap();
+    for scale in deformation["scales"].as_array().unwrap() {
+        let count = scale["energies"].as_array().unwrap().len();
+        let allowed = &scale["allowed"];
+        assert!(run.out.contains(&format!("{count} of {allowed}")), "{}", run.out);
+        assert!(stages.contains(&format!(">{count}<")), "{stages}");
+    }
 
     // The files give what the registration did, as a chain and as one field, images and labels.
     place.line(
@@ -216,9 +244,9 @@ fn options_come_from_a_file_and_from_the_command_line() {
     );
     let run = place.line("deform --config job.toml -o out --sigma 2.5 --total-sigma 0.5 --quiet");
     assert!(run.code < 2, "{}", run.err);
-    let mut seven = FILES.to_vec();
-    seven.retain(|n| *n != "report.html");
-    assert_eq!(names(&place.path("out")), seven);
+    let mut six = FILES.to_vec();
+    six.retain(|n| *n != "report.html");
+    assert_eq!(names(&place.path("out")), six);
     let record = record(&place, "out");
     let parameters = &record["parameters"];
     assert_eq!(parameters["solver"]["sigma"], 2.5);
@@ -248,6 +276,8 @@ fn only_the_outputs_that_were_asked_for_are_written() {
     let place = Place::new();
     small(&place);
     let line = "deform a.nii.gz b.nii.gz -o out --affine none --schedule 4x3 --quiet";
+    assert!(place.line(&format!("{line} --outputs all")).code < 2);
+    assert_eq!(names(&place.path("out")), ALL_FILES);
     assert!(place.line(line).code < 2);
     assert_eq!(names(&place.path("out")), FILES);
     // The older ones of the others go, as they belong to another result.
@@ -282,6 +312,35 @@ fn only_the_outputs_that_were_asked_for_are_written() {
         .says(&["'warp' is not an output", "affine, warped"]);
 }
 
+/// What a lesion leaves out of the moving image is recorded, and said.
+#[test]
+fn a_moving_mask_drives_nothing_outside_of_it() {
+    let place = Place::new();
+    small(&place);
+    let moving = read_volume(place.path("b.nii.gz")).unwrap();
+    let lesion = |x: usize, y: usize, z: usize| {
+        (22..28).contains(&x) && (14..20).contains(&y) && (18..24).contains(&z)
+    };
+    let flag = |b: bool| f32::from(u8::from(b));
+    place.image(
+        "mask.nii.gz",
+        &Volume::from_fn(moving.grid().clone(), |x, y, z| flag(!lesion(x, y, z))),
+    );
+    place.image("none.nii.gz", &Volume::filled(moving.grid().clone(), 0.0));
+    let line = "deform a.nii.gz b.nii.gz -o out --schedule 2x10 --moving-mask";
+    let run = place.line(&format!("{line} mask.nii.gz"));
+    assert!(run.code < 2, "{}", run.err);
+    assert!(run.out.contains("only voxels inside the moving mask drove"), "{}", run.out);
+    let record = record(&place, "out");
+    let inputs = record["inputs"].as_array().unwrap();
+    assert!(inputs.iter().any(|i| i["role"] == "moving_mask"), "{inputs:?}");
+    let html = fs::read_to_string(place.path("out/report.html")).unwrap();
+    assert!(html.contains("inside the mask of the moving image counted"));
+    let said = ["'none.nii.gz'", "moving mask", "selects no voxel"];
+    place.line(&format!("{line} none.nii.gz")).expect(2).says(&said);
+    place.line(&format!("{line} none.nii.gz --affine none")).expect(2).says(&said);
+}
+
 #[test]
 fn the_same_bits_for_any_number_of_threads() {
     let place = Place::new();
@@ -290,7 +349,7 @@ fn the_same_bits_for_any_number_of_threads() {
     for threads in ["1", "3"] {
         let line = format!(
             "deform a.nii.gz b.nii.gz -o out{threads} --threads {threads} --affine none {FAST} \
-             --no-report --quiet"
+             --no-report --quiet --outputs all"
         );
         let run = place.line(&line);
         assert!(run.out.is_empty(), "{}", run.out);
@@ -313,8 +372,10 @@ fn a_2d_pair() {
     let options = WriteOptions { dimensions: 2, ..WriteOptions::default() };
     write_volume(place.path("a.nii.gz"), &image(&|p| p), &options).unwrap();
     write_volume(place.path("b.nii.gz"), &image(&bend), &options).unwrap();
-    place.line("deform a.nii.gz b.nii.gz -o out --schedule 2x40,1x20 --similarity ssd").expect(0);
-    assert_eq!(names(&place.path("out")), FILES);
+    let line =
+        "deform a.nii.gz b.nii.gz -o out --schedule 2x40,1x20 --similarity ssd --outputs all";
+    place.line(line).expect(0);
+    assert_eq!(names(&place.path("out")), ALL_FILES);
     let record = record(&place, "out");
     let figure = |name: &str| record["figures"][name].as_f64().unwrap();
     assert!(figure("rms_after") < 0.5 * figure("rms_before"));
@@ -337,18 +398,128 @@ fn a_2d_pair() {
 fn a_bad_affine_part_is_a_bad_verdict() {
     let place = Place::new();
     small(&place);
-    let mut state = 1u32;
-    let noise = Volume::from_fn(crate::common::grid([30, 30, 30], 4.0), |_, _, _| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as f32
-    });
-    place.image("noise.nii.gz", &noise);
+    place.image("noise.nii.gz", &noise(crate::common::grid([30, 30, 30], 4.0)));
     let run = place.line("deform a.nii.gz noise.nii.gz -o out --schedule 4x5 --no-report");
     let run = run.expect(1);
     assert!(run.out.contains("verdict: bad") && run.out.contains("affine part: "), "{}", run.out);
     let record = record(&place, "out");
     assert_eq!(record["verdict"]["good"], false);
     assert_eq!(record["deformation"]["affine_verdict"]["good"], false);
+}
+
+/// Noise of a linear congruence, which has nothing in common with anything.
+fn noise(grid: voxalign_image::Grid) -> Volume<f32> {
+    let mut state = 1u32;
+    Volume::from_fn(grid, |_, _, _| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32
+    })
+}
+
+/// A deformation brings anything to the outline of anything: what is within decides. Headers agree, so
+/// that nothing else than the result itself tells.
+#[test]
+fn what_has_nothing_in_common_is_a_bad_verdict() {
+    let place = Place::new();
+    shipped(&place);
+    let brain = read_volume(place.path("fixed.nii.gz")).unwrap();
+    let (grid, [nx, ny, nz]) = (brain.grid().clone(), brain.dims());
+    let within = |i: usize, n: usize| (n / 4..n - n / 4).contains(&i);
+    place.image("noise.nii.gz", &noise(grid.clone()));
+    place.image(
+        "box.nii.gz",
+        &Volume::from_fn(grid.clone(), |x, y, z| {
+            if within(x, nx) && within(y, ny) && within(z, nz) { 1000.0 } else { 0.0 }
+        }),
+    );
+    place.image(
+        "point.nii.gz",
+        &Volume::from_fn(
+            grid,
+            |x, y, z| {
+                if [x, y, z] == [nx / 2, ny / 2, nz / 2] { 1000.0 } else { 0.0 }
+            },
+        ),
+    );
+    let line = "--affine none --schedule 4x15,2x3 --no-report --outputs affine";
+    for other in ["noise", "box", "point"] {
+        for (fixed, moving) in [("fixed", other), (other, "fixed")] {
+            let run =
+                place.line(&format!("deform {fixed}.nii.gz {moving}.nii.gz -o {other} {line}"));
+            let run = run.expect(1);
+            assert!(run.out.contains("information that the images share"), "{}", run.out);
+            let record = record(&place, other);
+            let failed = record["verdict"]["checks"].as_array().unwrap().iter();
+            let failed = failed.filter(|c| c["passed"] == false).count();
+            assert!(failed >= 1, "{record}");
+            assert!(record["figures"]["information_in_tissue_after"].as_f64().unwrap() < 0.1);
+        }
+    }
+    // The same way, and a brain onto a brain is fine.
+    let run = place.line(&format!("deform fixed.nii.gz moving.nii.gz -o brain {line}")).expect(0);
+    let shared = record(&place, "brain")["figures"]["information_in_tissue_after"].as_f64();
+    assert!(shared.unwrap() > 0.4, "{}", run.out);
+}
+
+/// Where the affine part fails so far that no deformation can start there, that is the verdict: nothing
+/// was wrong with the command.
+#[test]
+fn an_affine_part_that_no_deformation_can_start_from() {
+    let place = Place::new();
+    let grid = crate::common::grid([28, 30, 26], 4.0);
+    place.image("noise.nii.gz", &noise(grid.clone()));
+    let within = |i: usize, from: usize| (from..from + 14).contains(&i);
+    let cube = Volume::from_fn(grid.clone(), |x, y, z| {
+        if within(x, 7) && within(y, 7) && within(z, 6) { 1000.0 } else { 0.0 }
+    });
+    place.image("box.nii.gz", &cube);
+    place.image(
+        "slope.nii.gz",
+        &Volume::from_fn(grid, |_, y, z| 3.0 + y as f32 / 14.5 + z as f32 / 12.5),
+    );
+    // An older run is in the folder: none of its files may pass for those of this one.
+    small(&place);
+    place.line("deform a.nii.gz b.nii.gz -o out --schedule 4x5").expect(0);
+    assert_eq!(names(&place.path("out")), FILES);
+    for fixed in ["box", "slope"] {
+        let run = place.line(&format!("deform {fixed}.nii.gz noise.nii.gz -o out --schedule 4x5"));
+        let run = run.expect(1);
+        assert!(run.out.contains("verdict: bad: affine part: "), "{}", run.out);
+        assert!(run.out.contains("no deformation can start from it"), "{}", run.out);
+        assert!(!run.err.contains("--affine is"), "{}", run.err);
+        assert_eq!(names(&place.path("out")), ["report.html", "result.json"]);
+        let record = record(&place, "out");
+        assert_eq!(record["verdict"]["good"], false);
+        assert!(record["deformation"].is_null(), "{record}");
+        assert_eq!(record["parameters"]["affine"], "auto");
+        assert!(record["transform"]["matrix"][0][0].is_number(), "{record}");
+        assert_eq!(record["outputs"].as_array().unwrap().len(), 2);
+        let page = fs::read_to_string(place.path("out/report.html")).unwrap();
+        assert!(page.contains("no deformation can start from it"));
+    }
+    let quiet = place.line("deform box.nii.gz noise.nii.gz -o out --schedule 4x5 -q").expect(1);
+    assert!(quiet.out.is_empty() && quiet.err.contains("verdict: bad"), "{}", quiet.err);
+    // A start that was given and does not fit is an option that cannot be.
+    place.write(
+        "far.tfm",
+        "#Insight Transform File V1.0\n#Transform 0\nTransform: AffineTransform_double_3_3\n\
+                 Parameters: 0.01 0 0 0 0.01 0 0 0 0.01 0 0 0\nFixedParameters: 0 0 0\n",
+    );
+    let given = place.line("deform a.nii.gz b.nii.gz -o out --affine far.tfm").expect(2);
+    assert!(given.err.contains("--affine"), "{}", given.err);
+}
+
+/// One bright voxel has no extent that steps could be parts of.
+#[test]
+fn one_bright_voxel_is_a_bad_verdict() {
+    let place = Place::new();
+    let grid = crate::common::grid([28, 30, 26], 4.0);
+    place.image("noise.nii.gz", &noise(grid.clone()));
+    let point =
+        Volume::from_fn(grid, |x, y, z| if [x, y, z] == [14, 15, 13] { 1000.0 } else { 0.0 });
+    place.image("point.nii.gz", &point);
+    place.line("affine point.nii.gz noise.nii.gz -o lin --no-report").expect(1);
+    place.line("deform point.nii.gz noise.nii.gz -o out --no-report --schedule 4x5").expect(1);
 }
 
 #[test]
@@ -378,7 +549,10 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
         ("--affine la.nii.gz", &["--affine"]),
         ("--model xx", &["greedy", "symmetric", "lddmm"]),
         ("--dof 6", &["--dof", "voxalign affine", "--affine"]),
-        ("--moving-mask m.nii", &["--moving-mask", "voxalign affine", "--affine"]),
+        ("--moving-mask m.nii", &["--moving-mask", "m.nii"]),
+        ("--moving-mask a.nii.gz", &["'a.nii.gz'", "moving mask", "another grid"]),
+        ("-q -v", &["--quiet", "--verbose"]),
+        ("--report --no-report", &["--report", "--no-report"]),
         ("--threads 0", &["--threads", "1 to 1024"]),
         ("--model lddmm --solver gaussian", &["--solver", "gaussian", "lddmm", "fft"]),
         ("--model lddmm --total-sigma 1", &["--total-sigma", "greedy"]),
@@ -418,7 +592,16 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
         ("--channel a.nii.gz b.nii.gz xx 1", &["--channel", "lncc"]),
         ("--channel a.nii.gz b.nii.gz ssd 0", &["--channel", "weight"]),
         ("--channel a.nii.gz b.nii.gz ssd", &["--channel"]),
-        ("--channel b.nii.gz b.nii.gz ssd 1", &["channel"]),
+        (
+            "--channel b.nii.gz b.nii.gz ssd 1",
+            &[
+                "--channel",
+                "'b.nii.gz'",
+                "another grid",
+                "'a.nii.gz'",
+                "voxalign apply -i b.nii.gz",
+            ],
+        ),
         ("--fixed-mask b.nii.gz", &["fixed mask"]),
         ("--fixed-labels la.nii.gz", &["--moving-labels"]),
         ("--fixed-labels lb.nii.gz --moving-labels lb.nii.gz", &["--fixed-labels"]),

@@ -51,6 +51,22 @@ fn bench_measures() {
     assert!(place.names().is_empty());
 }
 
+/// What no memory holds is said before anything is made, and takes no time.
+#[test]
+fn bench_of_too_large_images() {
+    let place = Place::new();
+    for line in [
+        "bench --size 99999x99999x99999 --operators-only --only sort",
+        "bench --size 99999x99999x99999 --operators-only",
+        "bench --size 3000000x3000000x1 --only reduce --csv b.csv",
+    ] {
+        let run = place.line(&format!("{line} --device cpu")).expect(2);
+        run.says(&["too large", "are needed", "GiB free", "give a smaller --size"]);
+        assert!(place.names().is_empty(), "{line}");
+    }
+    place.line("bench --size 18446744073709551615x2x2 --only sort").expect(2);
+}
+
 #[test]
 fn bench_writes_files() {
     let place = Place::new();

@@ -3,9 +3,15 @@
 #![cfg(unix)]
 
 use crate::common::{Place, grid, head, motion, names};
+#[cfg(target_os = "linux")]
+use nix::poll::{PollFd, PollFlags, poll};
+#[cfg(target_os = "linux")]
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::process::Stdio;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use voxalign_image::{Affine, Transform};
 use voxalign_io::transform::{self, Geometry};
@@ -46,13 +52,9 @@ impl Job<'_> {
     fn check(&self, place: &Place) {
         let kills = std::env::var("VOXALIGN_KILLS").ok().and_then(|n| n.parse().ok());
         let kills: usize = kills.unwrap_or(self.kills);
+        let start = Instant::now();
         let code = place.line(self.line).expect_done();
-        let run = || {
-            let start = Instant::now();
-            assert_eq!(place.line(self.line).expect_done(), code);
-            start.elapsed()
-        };
-        let whole = run();
+        let whole = start.elapsed();
         let new = self.read(place);
         self.outputs.iter().for_each(|name| self.is_readable(place, name));
 
@@ -97,9 +99,10 @@ impl Job<'_> {
         let most = if single { 0 } else { 1 + kills / 20 };
         assert!(by_chance <= most && (!single || moving == 0), "{apart:?} of {kills} left nothing");
         assert!(hit > 0, "every one of {kills} runs ended before it was killed");
-        // What is left does no harm to the next run.
+        // What is left does no harm to the next run, which takes it away.
         let left = self.leftovers(place);
         assert_eq!(place.line(self.line).expect_done(), code);
+        assert_eq!(self.leftovers(place), 0);
         let found = self.found(place, &new);
         assert!(found.iter().all(|f| *f == Found::New), "{found:?}");
         let count = |what| seen.iter().flatten().filter(|f| **f == what).count();
@@ -130,14 +133,23 @@ impl Job<'_> {
     /// Starts the command and kills it; whether it was still running.
     fn kill(&self, place: &Place, when: When) -> bool {
         let words: Vec<_> = self.line.split_whitespace().collect();
-        let number = || fs::metadata(place.path(self.outputs[0])).map(|m| m.ino()).ok();
-        let before = number();
         let mut command = place.command(&words);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        match when {
-            When::After(time) => std::thread::sleep(time),
-            When::FirstMoved => while number() == before && child.try_wait().unwrap().is_none() {},
-        }
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = match when {
+            When::After(time) => {
+                let child = command.spawn().unwrap();
+                std::thread::sleep(time);
+                child
+            }
+            When::FirstMoved => {
+                let first = place.path(self.outputs[0]);
+                fs::create_dir_all(first.parent().unwrap()).unwrap();
+                let moved = Moved::watch(&first);
+                let mut child = command.spawn().unwrap();
+                moved.wait(&mut child);
+                child
+            }
+        };
         child.kill().unwrap();
         child.wait().unwrap().code().is_none()
     }
@@ -190,6 +202,58 @@ impl Job<'_> {
         } else if !name.contains(".raw") && !name.ends_with(".zraw") && !name.ends_with(".fsl.mat")
         {
             place.run(&["info", name]).expect(0);
+        }
+    }
+}
+
+/// Waits for a file to get its name, without looking for it again and again.
+#[cfg(target_os = "linux")]
+struct Moved {
+    events: Inotify,
+    name: std::ffi::OsString,
+}
+
+#[cfg(target_os = "linux")]
+impl Moved {
+    fn watch(path: &Path) -> Self {
+        let events = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+        events.add_watch(path.parent().unwrap(), AddWatchFlags::IN_MOVED_TO).unwrap();
+        Self { events, name: path.file_name().unwrap().to_owned() }
+    }
+
+    /// Until the file has its name or the program has ended.
+    fn wait(&self, child: &mut Child) {
+        let name = Some(&self.name);
+        let is_it = |events: Vec<InotifyEvent>| events.iter().any(|e| e.name.as_ref() == name);
+        while !self.events.read_events().is_ok_and(is_it) && child.try_wait().unwrap().is_none() {
+            // A program that ends without moving it is seen within a moment.
+            let mut wanted = [PollFd::new(self.events.as_fd(), PollFlags::POLLIN)];
+            let _ = poll(&mut wanted, 20_u8);
+        }
+    }
+}
+
+/// Where the system tells nobody, by looking five times a millisecond.
+#[cfg(not(target_os = "linux"))]
+struct Moved {
+    path: std::path::PathBuf,
+    before: Option<u64>,
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Moved {
+    fn number(path: &Path) -> Option<u64> {
+        use std::os::unix::fs::MetadataExt;
+        fs::metadata(path).map(|m| m.ino()).ok()
+    }
+
+    fn watch(path: &Path) -> Self {
+        Self { path: path.to_owned(), before: Self::number(path) }
+    }
+
+    fn wait(&self, child: &mut Child) {
+        while Self::number(&self.path) == self.before && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(200));
         }
     }
 }
@@ -295,7 +359,8 @@ fn deform() {
         "report.html",
         "result.json",
     ];
-    let line = "deform a.nii b.nii -o out --affine t.tfm --similarity ssd --schedule 4x3";
+    let line = "deform a.nii b.nii -o out --affine t.tfm --similarity ssd --schedule 4x3 \
+                --outputs all";
     check_folder(line, "out", &outputs, 12);
 }
 

@@ -63,6 +63,7 @@ fn cavities_grow_along_the_ages() {
     let images = [
         "atlas.nii.gz",
         "atlas_affine.nii.gz",
+        "entropy.nii.gz",
         "labels.nii.gz",
         "log_jacobian.nii.gz",
         "variance.nii.gz",
@@ -125,7 +126,13 @@ fn the_atlas_at_a_value_is_that_of_its_weights() {
     }
     place.write("weights.csv", &list);
     place.line(&format!("atlas --list weights.csv -o b {HOW}")).expect(0);
-    for name in ["atlas.nii.gz", "atlas_affine.nii.gz", "variance.nii.gz", "log_jacobian.nii.gz"] {
+    for name in [
+        "atlas.nii.gz",
+        "atlas_affine.nii.gz",
+        "variance.nii.gz",
+        "entropy.nii.gz",
+        "log_jacobian.nii.gz",
+    ] {
         let [a, b] =
             ["a/at_66", "b"].map(|f| read_volume(place.path(&format!("{f}/{name}"))).unwrap());
         assert!(a == b, "{name} differs");

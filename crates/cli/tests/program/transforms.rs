@@ -151,3 +151,75 @@ fn bad_transforms() {
         assert!(!place.path(name).exists(), "{name} is left");
     }
 }
+
+/// A matrix that squeezes space flat: `info` calls it odd, nothing inverts it.
+#[test]
+fn singular_matrices_are_odd_and_have_no_inverse() {
+    let place = Place::new();
+    place.pair();
+    let flat = |z: f64| {
+        let scale = Vector3::new(1.0, 1.0, z);
+        Affine::new(voxalign_image::Matrix3::from_diagonal(&scale), Vector3::zeros())
+    };
+    for z in [0.0, 1e-12, 1e-8] {
+        saved(&place, "flat.tfm", flat(z));
+        let info = place.line("info flat.tfm").expect(0);
+        assert!(info.out.contains("the matrix is singular"), "{z}: {}", info.out);
+        let json = place.line("info flat.tfm --json").expect(0).json();
+        assert_eq!(json["odd"].as_array().unwrap().len(), 1, "{z}");
+        for line in [
+            "invert -t flat.tfm -o i.tfm",
+            "compose -t inverse:flat.tfm -o i.tfm",
+            "apply -i fixed.nii.gz -r moving.nii.gz -t inverse:flat.tfm -o i.nii.gz",
+        ] {
+            place.line(line).expect(2).says(&["flat.tfm", "singular", "no inverse"]);
+        }
+        assert!(!place.path("i.tfm").exists() && !place.path("i.nii.gz").exists());
+        let line = "apply -i moving.nii.gz -r fixed.nii.gz -t flat.tfm -o w.nii.gz";
+        let run = place.line(line).says(&["warning", "flat.tfm", "singular"]);
+        assert!(run.code < 2);
+    }
+    // What is merely extreme is told, and can be inverted.
+    saved(&place, "thin.tfm", flat(0.01));
+    let info = place.line("info thin.tfm").expect(0);
+    assert!(info.out.contains("0.01 times as long"), "{}", info.out);
+    place.line("invert -t thin.tfm -o i.tfm").expect(0);
+    saved(&place, "usual.tfm", motion());
+    let json = place.line("info usual.tfm --json").expect(0).json();
+    assert_eq!(json["odd"], serde_json::json!([]));
+}
+
+/// A transform of the plane does nothing along z: it is refused for images that have depth.
+#[test]
+fn transforms_of_the_plane_are_for_images_of_the_plane() {
+    let place = Place::new();
+    place.pair();
+    let flat = voxalign_image::Volume::from_fn(grid([40, 44, 1], 4.0), |x, y, _| (x + y) as f32);
+    let options = voxalign_io::image::WriteOptions {
+        dimensions: 2,
+        ..voxalign_io::image::WriteOptions::default()
+    };
+    voxalign_io::image::write_volume(place.path("flat.nii.gz"), &flat, &options).unwrap();
+    place.write(
+        "plane.tfm",
+        "#Insight Transform File V1.0\n#Transform 0\nTransform: AffineTransform_double_2_2\n\
+         Parameters: 1 0 0 1 4 0\nFixedParameters: 0 0\n",
+    );
+    place.line("compose -t plane.tfm -o plane.nii.gz --fixed-geometry flat.nii.gz").expect(0);
+    saved(&place, "t.tfm", motion());
+    for t in ["plane.tfm", "plane.nii.gz", "inverse:plane.tfm"] {
+        let said = [t.trim_start_matches("inverse:"), "2D transform", "3 dimensions"];
+        for line in [
+            format!("apply -i moving.nii.gz -r fixed.nii.gz -t {t} -o w.nii.gz"),
+            format!("apply -i moving.nii.gz -r fixed.nii.gz -t t.tfm -t {t} -o w.nii.gz"),
+            format!("compose -t {t} -o w.nii.gz --fixed-geometry fixed.nii.gz"),
+        ] {
+            place.line(&line).expect(2).says(&said);
+        }
+        place.line(&format!("apply -i flat.nii.gz -r flat.nii.gz -t {t} -o f.nii.gz")).expect(0);
+    }
+    let said = ["plane.tfm", "2D transform"];
+    place.line("affine fixed.nii.gz moving.nii.gz -o out --init plane.tfm").expect(2).says(&said);
+    place.line("deform fixed.nii.gz moving.nii.gz -o out --affine plane.tfm").expect(2).says(&said);
+    assert!(!place.path("w.nii.gz").exists() && !place.path("out").exists());
+}

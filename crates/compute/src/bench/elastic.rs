@@ -20,8 +20,12 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let coupled = operator(0.005, Boundary::Zero);
     let periodic = operator(0.0, Boundary::Periodic);
     let image = device.into_host(bench.image()?)?;
-    let v = device.upload_vec(image.repeat(3))?;
-    let f = device.upload_vec(image.repeat(3))?;
+    let repeated = || {
+        let mut field = super::room(3 * n)?;
+        (0..3).for_each(|_| field.extend_from_slice(&image));
+        device.upload_vec(field)
+    };
+    let (v, f) = (repeated()?, repeated()?);
     drop(image);
     let mut out = device.alloc(3 * n)?;
     for (name, of) in [("", zero), (", coupled", coupled)] {

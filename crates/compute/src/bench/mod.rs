@@ -21,8 +21,8 @@ mod stencil;
 use std::time::{Duration, Instant};
 
 use crate::Dims;
-use crate::device::Device;
-use crate::error::{Result, voxels};
+use crate::device::{Device, Memory};
+use crate::error::{ComputeError, Result, voxels};
 
 /// The time of one operator.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +69,55 @@ impl Settings {
     pub fn new(dims: Dims) -> Self {
         Self { dims, copy_bytes: 0, families: Vec::new() }
     }
+
+    fn has(&self, family: &str) -> bool {
+        self.families.is_empty() || self.families.iter().any(|f| f == family)
+    }
+
+    /// The least memory that the measurements take, bytes of the device and of the host: that of the images
+    /// that are there at once. What operators take for a time comes on top.
+    ///
+    /// # Errors
+    /// Sizes that make no grid.
+    pub fn least_memory(&self) -> Result<(u64, u64)> {
+        let voxels = voxels("dims", self.dims)? as u64;
+        let of = FAMILIES.iter().zip(BYTES_A_VOXEL).filter(|(family, _)| self.has(family));
+        // Two images are copied to begin with; every family's images are made on the host.
+        let most = of.map(|(_, bytes)| bytes).max().unwrap_or(0).max(8);
+        let copied = 2 * self.copy_bytes as u64;
+        Ok((voxels.saturating_mul(most).max(copied), voxels.saturating_mul(4).max(copied / 2)))
+    }
+
+    /// Checks that the device and the host have [so much](Self::least_memory).
+    ///
+    /// # Errors
+    /// [`ComputeError::OutOfMemory`] with what is needed and what is free.
+    pub fn check_memory<D: Device>(&self, device: &D) -> Result<()> {
+        let (of_device, of_host) = self.least_memory()?;
+        let host = crate::cpu::Cpu::new(Some(1))?;
+        let free_of_host = Memory::memory(&host).free;
+        let places = [
+            (device.name(), device.memory().free, of_device),
+            (Memory::name(&host), free_of_host, of_host),
+        ];
+        for (device, free, bytes) in places {
+            if free.is_some_and(|free| bytes > free) {
+                return Err(ComputeError::OutOfMemory { device, bytes, free });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Room for so many numbers on the host.
+fn room<T>(len: usize) -> Result<Vec<T>> {
+    let mut data = Vec::new();
+    data.try_reserve_exact(len).map_err(|_| ComputeError::OutOfMemory {
+        device: "cpu".into(),
+        bytes: len.saturating_mul(size_of::<T>()) as u64,
+        free: None,
+    })?;
+    Ok(data)
 }
 
 /// Calls whose times are shorter than this are timed in batches, so that starting a measurement
@@ -125,7 +174,7 @@ impl<'a, D: Device> Bench<'a, D> {
     /// If the device has not the memory.
     pub fn image(&self) -> Result<D::Buffer<f32>> {
         let [nx, ny, nz] = self.dims;
-        let mut data = Vec::new();
+        let mut data = room(voxels("dims", self.dims)?)?;
         for z in 0..nz {
             for y in 0..ny {
                 let (y, z) = (y as f32 * 0.13, z as f32 * 0.07);
@@ -141,8 +190,11 @@ impl<'a, D: Device> Bench<'a, D> {
     /// If the device has not the memory.
     pub fn field(&self) -> Result<D::Buffer<f32>> {
         let wave = self.device.into_host(self.image()?)?;
-        let field = [0.02, 0.014, -0.01].map(|f| wave.iter().map(move |v| f * v));
-        self.device.upload_vec(field.into_iter().flatten().collect())
+        let mut field = room(3 * wave.len())?;
+        for factor in [0.02, 0.014, -0.01] {
+            field.extend(wave.iter().map(|v| factor * v));
+        }
+        self.device.upload_vec(field)
     }
 
     /// An image like that of a head: about two thirds of it zeros around it; shells and smooth
@@ -155,7 +207,7 @@ impl<'a, D: Device> Bench<'a, D> {
         // From -1 to 1 over an axis.
         let place = |i: usize, n: usize| (2 * i + 1) as f32 / n as f32 - 1.0;
         let mut state = 0x9E37_79B9_7F4A_7C15u64;
-        let mut data = Vec::new();
+        let mut data = room(voxels("dims", self.dims)?)?;
         for z in 0..nz {
             for y in 0..ny {
                 let (y, z) = (place(y, ny), place(z, nz));
@@ -259,14 +311,19 @@ pub const FAMILIES: [&str; 12] = [
     "stencil",
 ];
 
+/// For each family the bytes a voxel of the images that are on the device at once, with the fields and the
+/// other numbers.
+const BYTES_A_VOXEL: [u64; FAMILIES.len()] = [16, 48, 36, 32, 40, 14, 12, 8, 40, 16, 24, 20];
+
 /// The measurements of a family.
 type Run<D> = for<'a, 'b> fn(&'a mut Bench<'b, D>) -> Result<()>;
 
 /// Measures the operators of the families on images of one size.
 ///
 /// # Errors
-/// If the device has not the memory, or fails.
+/// If the device has not the memory, which is looked at before anything is made, or fails.
 pub fn run<D: Device>(device: &D, settings: &Settings) -> Result<Vec<Measurement>> {
+    settings.check_memory(device)?;
     let mut bench = Bench::new(device, settings)?;
     let of: [Run<D>; FAMILIES.len()] = [
         accumulate::run,
@@ -283,7 +340,7 @@ pub fn run<D: Device>(device: &D, settings: &Settings) -> Result<Vec<Measurement
         stencil::run,
     ];
     for (family, run) in FAMILIES.iter().zip(of) {
-        if settings.families.is_empty() || settings.families.iter().any(|f| f == family) {
+        if settings.has(family) {
             run(&mut bench)?;
         }
     }
@@ -294,6 +351,28 @@ pub fn run<D: Device>(device: &D, settings: &Settings) -> Result<Vec<Measurement
 mod tests {
     use super::*;
     use crate::cpu::Cpu;
+
+    #[test]
+    fn what_does_not_fit_is_not_begun() {
+        let cpu = Cpu::new(Some(1)).unwrap();
+        let mut settings = Settings::new([99_999; 3]);
+        for families in [vec![], vec!["sort".to_owned()], vec!["reduce".to_owned()]] {
+            settings.families = families;
+            let Err(ComputeError::OutOfMemory { bytes, free, .. }) = run(&cpu, &settings) else {
+                panic!("it was begun");
+            };
+            assert!(bytes >= 8 * 99_999u64.pow(3) && bytes > free.unwrap(), "{bytes} of {free:?}");
+        }
+        // All images of families are counted, and no more.
+        let settings = |families: &[&str]| Settings {
+            families: families.iter().map(|f| (*f).to_owned()).collect(),
+            ..Settings::new([10, 10, 10])
+        };
+        assert_eq!(settings(&["reduce"]).least_memory(), Ok((8000, 4000)));
+        assert_eq!(settings(&["reduce", "sort"]).least_memory(), Ok((24_000, 4000)));
+        assert_eq!(settings(&[]).least_memory(), Ok((48_000, 4000)));
+        assert!(Settings::new([usize::MAX, 2, 2]).least_memory().is_err());
+    }
 
     #[test]
     fn the_largest_copy_is_the_bandwidth() {

@@ -1,19 +1,21 @@
 //! Measurements of sorts. What is counted is each key and value read once and written once; a sort
 //! moves them once for every eight bits that it sorts by.
 
-use super::Bench;
+use super::{Bench, room};
 use crate::device::Device;
 use crate::error::{Result, voxels};
 use crate::ops::SortKey;
 use crate::ops::sort::KeyRange::{self, Approximate24, Full, Measured};
 
 /// Keys made of numbers that look random.
-fn random<K>(n: usize, make: impl Fn(u64) -> K) -> Vec<K> {
+fn random<K>(n: usize, make: impl Fn(u64) -> K) -> Result<Vec<K>> {
     let mixed = |i: u64| {
         let x = (i ^ (i >> 31)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB)
     };
-    (0..n as u64).map(|i| make(mixed(i.wrapping_mul(0x9E37_79B9_7F4A_7C15)))).collect()
+    let mut keys = room(n)?;
+    keys.extend((0..n as u64).map(|i| make(mixed(i.wrapping_mul(0x9E37_79B9_7F4A_7C15)))));
+    Ok(keys)
 }
 
 fn pairs<D: Device, K: SortKey>(
@@ -23,8 +25,10 @@ fn pairs<D: Device, K: SortKey>(
     make: impl Fn(u64) -> K,
 ) -> Result<()> {
     let (device, n) = (bench.device, voxels("dims", bench.dims)?);
-    let keys = device.upload_vec(random(n, make))?;
-    let values = device.upload_vec((0..n as u32).collect())?;
+    let keys = device.upload_vec(random(n, make)?)?;
+    let mut positions = room(n)?;
+    positions.extend(0..n as u32);
+    let values = device.upload_vec(positions)?;
     let (mut sorted_keys, mut sorted_values) = (device.alloc(n)?, device.alloc(n)?);
     let bytes = 2 * n * (size_of::<K>() + size_of::<u32>());
     bench.measure("sort", operator, bytes, || {
@@ -41,7 +45,7 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     pairs(bench, "u64 pairs", Full, |bits| bits)?;
 
     let (device, n) = (bench.device, voxels("dims", bench.dims)?);
-    let keys = device.upload_vec(random(n, |bits| (bits >> 32) as u32))?;
+    let keys = device.upload_vec(random(n, |bits| (bits >> 32) as u32)?)?;
     let mut sorted = device.alloc(n)?;
     bench.measure("sort", "u32 keys", 8 * n, || device.sort_keys(Full, &keys, &mut sorted))?;
 

@@ -146,12 +146,16 @@ impl<D: Memory> Team<D> {
         let results: Vec<_> = std::thread::scope(|scope| {
             let work = &work;
             // The first runs here: one device needs no thread.
-            let others: Vec<_> =
-                jobs.map(|(member, state)| scope.spawn(move || work(member, state))).collect();
+            let start = |(member, state)| {
+                let thread = std::thread::Builder::new();
+                thread.spawn_scoped(scope, move || work(member, state))
+            };
+            let others: Vec<_> = jobs.map(start).collect();
             let first = first.map(|(member, state)| work(member, state));
-            let ended = others.into_iter().map(|thread| match thread.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
+            let ended = others.into_iter().map(|thread| match thread.map(|t| t.join()) {
+                Ok(Ok(result)) => result,
+                Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                Err(e) => Err(E::from(CommError::from(crate::cpu::threads::refused(1, e)))),
             });
             first.into_iter().chain(ended).collect()
         });

@@ -1,18 +1,17 @@
 //! Buffers in host memory.
 
 use std::alloc::{Layout, alloc_zeroed};
+use std::ptr::NonNull;
+
+use voxalign_image::memory;
 
 use super::Cpu;
 use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo};
-use crate::error::{ComputeError, Result, check_len};
+use crate::error::{Result, check_len};
 use crate::host::{HostBuffer, Storage};
 
 /// Copies are split into chunks of this many elements.
 const COPY_CHUNK: usize = 1 << 18;
-
-/// Requests of at least this many bytes are held against the free memory before they are made:
-/// the system may promise more than it has, and would end the process when it is touched.
-const CHECKED_BYTES: usize = 1 << 28;
 
 /// Elements in host memory.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,55 +38,17 @@ impl<T: Element> DeviceBuffer<T> for CpuBuffer<T> {
 /// A vector of zeros, or an error that says what was asked for. The pages are touched by whoever
 /// writes to them first, and so by all threads.
 pub(crate) fn zeroed<T: Element>(len: usize) -> Result<Vec<T>> {
-    let refused = |bytes: u64| ComputeError::OutOfMemory {
-        device: "cpu".into(),
-        bytes,
-        free: host_memory().free,
-    };
     if len == 0 {
         return Ok(Vec::new());
     }
-    let layout = Layout::array::<T>(len).map_err(|_| refused(u64::MAX))?;
-    let bytes = layout.size() as u64;
-    if layout.size() >= CHECKED_BYTES && host_memory().free.is_some_and(|free| bytes > free) {
-        return Err(refused(bytes));
-    }
-    // SAFETY: the layout has a size above zero, as `len` is and elements are not zero-sized.
-    let start = unsafe { alloc_zeroed(layout) }.cast::<T>();
-    if start.is_null() {
-        return Err(refused(bytes));
-    }
+    let start = memory::ask::<T, _>(len, || {
+        let layout = Layout::array::<T>(len).ok()?;
+        // SAFETY: the layout has a size above zero, as `len` is and elements are not zero-sized.
+        NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<T>())
+    })?;
     // SAFETY: `start` was allocated by the global allocator with the layout of `len` elements, and
     // all bits zero is a valid value of every `Element`, a sealed trait of plain numbers.
-    Ok(unsafe { Vec::from_raw_parts(start, len, len) })
-}
-
-/// The memory of the machine, or of the control group that the process is in.
-fn host_memory() -> MemoryInfo {
-    let mut info = MemoryInfo::default();
-    if let Ok(text) = std::fs::read_to_string("/proc/meminfo") {
-        let field = |name: &str| {
-            let line = text.lines().find_map(|l| l.strip_prefix(name))?;
-            let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-            kib.checked_mul(1024)
-        };
-        info = MemoryInfo { total: field("MemTotal:"), free: field("MemAvailable:") };
-    }
-    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    if let Some(limit) = number("/sys/fs/cgroup/memory.max") {
-        let cache = std::fs::read_to_string("/sys/fs/cgroup/memory.stat")
-            .ok()
-            .and_then(|text| {
-                let line = text.lines().find_map(|l| l.strip_prefix("inactive_file "))?;
-                line.trim().parse::<u64>().ok()
-            })
-            .unwrap_or(0);
-        let used = number("/sys/fs/cgroup/memory.current").unwrap_or(0).saturating_sub(cache);
-        info.total = Some(info.total.map_or(limit, |t| t.min(limit)));
-        let left = limit.saturating_sub(used);
-        info.free = Some(info.free.map_or(left, |f| f.min(left)));
-    }
-    info
+    Ok(unsafe { Vec::from_raw_parts(start.as_ptr(), len, len) })
 }
 
 impl Memory for Cpu {
@@ -160,7 +121,8 @@ impl Memory for Cpu {
     }
 
     fn memory(&self) -> MemoryInfo {
-        host_memory()
+        let memory::HostMemory { total, free } = memory::host();
+        MemoryInfo { total, free }
     }
 }
 

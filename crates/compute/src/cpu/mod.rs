@@ -37,6 +37,7 @@ mod similarity;
 mod sine;
 mod sort;
 mod stencil;
+pub mod threads;
 
 use std::sync::Arc;
 
@@ -70,14 +71,12 @@ impl Cpu {
             Some(n) => n,
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
+        threads::check(threads)?;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|i| format!("voxalign-{i}"))
             .build()
-            .map_err(|e| ComputeError::Backend {
-                device: "cpu".into(),
-                message: format!("{threads} threads could not be started: {e}"),
-            })?;
+            .map_err(|e| threads::refused(threads, e))?;
         Ok(Self { pool: Arc::new(pool), simd: Simd::detect() })
     }
 
@@ -124,6 +123,15 @@ impl Cpu {
         } else {
             self.install(|| (0..tasks).into_par_iter().map(f).collect())
         }
+    }
+
+    /// As [`collect`](Self::collect), of tasks that may fail: then the error of the first that did.
+    pub(crate) fn try_collect<R: Send>(
+        &self,
+        tasks: usize,
+        f: impl Fn(usize) -> Result<R> + Send + Sync,
+    ) -> Result<Vec<R>> {
+        self.collect(tasks, f).into_iter().collect()
     }
 
     /// Calls `f` with the number and the content of every chunk of `data`, on all threads. The

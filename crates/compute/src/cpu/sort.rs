@@ -4,10 +4,11 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
+use voxalign_image::memory::room;
 
 use super::{Cpu, CpuBuffer};
-use crate::device::{DeviceBuffer, Element, Memory};
-use crate::error::{ComputeError, Result};
+use crate::device::{DeviceBuffer, Element};
+use crate::error::Result;
 use crate::ops::Sort;
 use crate::ops::sort::{
     KeyRange, Limits, Places, SortKey, check, check_pairs, check_starts, float_of_order,
@@ -117,7 +118,7 @@ impl Cpu {
         starts: &[u32],
         pair: impl Fn(u64, u32) -> P + Sync,
     ) -> Result<Vec<u32>> {
-        let mut pairs = self.room(keys.len())?;
+        let mut pairs = room(keys.len())?;
         let positions = keys.par_iter().enumerate();
         pairs.par_extend(positions.map(|(i, &key)| pair(number(key), i as u32)));
         let mut rest = &mut pairs[..];
@@ -128,20 +129,9 @@ impl Cpu {
             rest = after;
         }
         segments.into_par_iter().for_each(|segment| segment.par_sort_unstable());
-        let mut order = self.room(keys.len())?;
+        let mut order = room(keys.len())?;
         order.par_extend(pairs.par_iter().map(|pair| pair.position()));
         Ok(order)
-    }
-
-    /// An empty vector with room for `len` elements.
-    fn room<T>(&self, len: usize) -> Result<Vec<T>> {
-        let mut vector = Vec::new();
-        vector.try_reserve_exact(len).map_err(|_| ComputeError::OutOfMemory {
-            device: "cpu".into(),
-            bytes: (len as u64).saturating_mul(size_of::<T>() as u64),
-            free: self.memory().free,
-        })?;
-        Ok(vector)
     }
 }
 

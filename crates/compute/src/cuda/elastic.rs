@@ -21,6 +21,8 @@ const SLICES: usize = 16;
 const SLICES_OF_FOURS: usize = 8;
 /// The most slices of a tile of a sweep, which reads two before and two after its own.
 const SLICES_OF_SWEEPS: usize = 64;
+/// The most voxels along an axis of a sweep: it counts up to three times as many.
+const MOST_SWEPT: usize = 1 << 30;
 /// Threads of a block of a sweep along x and y.
 const SWEEP_BLOCK: [usize; 2] = [32, 16];
 
@@ -147,7 +149,8 @@ impl Elastic for Cuda {
         let lengths = [("force", f.len()), ("field", v.len()), ("output", out.len())];
         let (_, factors) = check_sweep(operator, omega, dims, &lengths)?;
         let constants = Arg::of(Constants::new(operator, &factors, omega));
-        if !factors.is_mixed && !operator.lacks_colours(dims) {
+        let counts = dims.iter().all(|&n| n <= MOST_SWEPT);
+        if !factors.is_mixed && !operator.lacks_colours(dims) && counts {
             let (tiles, shape) = Tiles::of_sweeps(self, dims, SLICES_OF_SWEEPS, SWEEP_BLOCK)?;
             let args = [f.into(), v.into(), Arg::of(tiles), constants, out.into()];
             // SAFETY: the parameters are those of the kernel, which stays within the grid; the
@@ -160,6 +163,7 @@ impl Elastic for Cuda {
             let passes =
                 [(v.into(), Arg::from(&mut other)), ((&other).into(), Arg::from(&mut *out))];
             for (colour, (from, to)) in (0u32..).zip(passes) {
+                let constants = constants.clone();
                 let args = [f.into(), from, Arg::of(tiles), constants, colour.into(), to];
                 // SAFETY: as above.
                 unsafe { self.launch(&PROGRAM, "relax_colour", for_components(shape), &args)? };
@@ -173,7 +177,7 @@ impl Elastic for Cuda {
                 1 | 3 | 5 => ((&other).into(), (&mut *out).into()),
                 _ => ((&*out).into(), (&mut other).into()),
             };
-            let (colour, own) = (pass / 3, pass % 3);
+            let (colour, own, constants) = (pass / 3, pass % 3, constants.clone());
             let args = [f.into(), from, Arg::of(tiles), constants, own.into(), colour.into(), to];
             // SAFETY: as above.
             unsafe { self.launch(&PROGRAM, "relax_coupled_colour", for_components(shape), &args)? };

@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::cache::KernelCache;
+use super::lanes::Access;
+use super::late::Late;
 use super::program::{Arg, EMULATION, Program, Shape};
 use crate::error::{ComputeError, Result};
 
@@ -23,6 +25,15 @@ const OPTIONS: [&str; 9] =
 struct Parameter {
     value: *const std::ffi::c_void,
     bytes: u64,
+    /// Whether the kernel may change what a pointer points to.
+    may_change: u64,
+}
+
+impl Parameter {
+    fn of(arg: &Arg) -> Self {
+        let may_change = u64::from(arg.access == Access::Change);
+        Self { value: arg.pointer(), bytes: arg.extent, may_change }
+    }
 }
 
 /// As `emulation.h` has it.
@@ -48,6 +59,8 @@ pub(super) struct Emulated {
     modules: Mutex<HashMap<u64, Arc<libloading::Library>>>,
     launched: Mutex<BTreeSet<String>>,
     allocations: Mutex<BTreeMap<u64, Vec<u64>>>,
+    /// Which streams are late.
+    pub(super) late: Option<Late>,
 }
 
 fn backend(message: impl Into<String>) -> ComputeError {
@@ -64,7 +77,7 @@ fn compiler() -> Option<(String, String)> {
 }
 
 impl Emulated {
-    pub(super) fn new() -> Result<Self> {
+    pub(super) fn new(late: Option<Late>) -> Result<Self> {
         let (compiler, version) = compiler().ok_or_else(|| ComputeError::Unsupported {
             device: NAME.into(),
             what: "running kernels on the host without a C++ compiler".into(),
@@ -77,6 +90,7 @@ impl Emulated {
             modules: Mutex::default(),
             launched: Mutex::default(),
             allocations: Mutex::default(),
+            late,
         })
     }
 
@@ -102,7 +116,16 @@ impl Emulated {
     }
 
     pub(super) fn free(&self, address: u64) {
-        self.allocations.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
+        let mut allocations = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.late {
+            None => drop(allocations.remove(&address)),
+            // Whoever still reads it, numbers that are none.
+            Some(_) => {
+                if let Some(words) = allocations.get_mut(&address) {
+                    words.fill(u64::MAX);
+                }
+            }
+        }
     }
 
     fn module(&self, program: &Program) -> Result<Arc<libloading::Library>> {
@@ -169,8 +192,7 @@ impl Emulated {
         // SAFETY: kernels are compiled to functions of this type.
         let entry = unsafe { module.get::<Entry>(kernel.as_bytes()) }
             .map_err(|e| backend(format!("kernel {kernel} of {}: {e}", program.name())))?;
-        let parameters: Vec<Parameter> =
-            args.iter().map(|a| Parameter { value: a.pointer(), bytes: a.extent }).collect();
+        let parameters: Vec<Parameter> = args.iter().map(Parameter::of).collect();
         let mut message = vec![0u8; 512];
         let launch = Launch {
             grid: shape.grid,

@@ -238,14 +238,15 @@ impl Cuda {
         for i in (0..last).rev() {
             to_out[i] = to_out[i + 1] == passes[i + 1].in_place();
         }
-        let other = match to_out.contains(&false) {
+        let mut other = match to_out.contains(&false) {
             true => Some(self.alloc_unset::<f32>(src.len())?),
             false => None,
         };
+        let (other, out) = (other.as_mut().map(Arg::from), Arg::from(out));
         for (i, pass) in passes.iter().enumerate() {
             let at = |to_out: bool| match (&other, to_out) {
-                (Some(other), false) => Arg::from(other),
-                _ => Arg::from(&*out),
+                (Some(other), false) => other.clone(),
+                _ => out.clone(),
             };
             let from = if i == 0 { Arg::from(src) } else { at(to_out[i - 1]) };
             let to = at(to_out[i]);
@@ -301,9 +302,10 @@ impl Cuda {
             // SAFETY: the parameters are those of the kernels; threads beyond the lines or beyond
             // their ends neither read nor write; `kept` has eight numbers a chunk of each line.
             unsafe {
-                let args = [from, (&mut kept).into(), geometry, sections, step];
+                let (sections, step) = (sections.clone(), step.clone());
+                let args = [from.clone(), (&mut kept).into(), geometry.clone(), sections, step];
                 self.launch(&RECURSIVE, ends, shape, &args)?;
-                let args = [(&mut kept).into(), geometry, power(chunk)];
+                let args = [(&mut kept).into(), geometry.clone(), power(chunk)];
                 self.launch(&RECURSIVE, "chunk_starts", Shape::covering(lines.lines, 256), &args)?;
             }
             starts = Some(kept);
@@ -350,8 +352,8 @@ impl Cuda {
                 let segment = run(RUN[1]);
                 let segments = lines.n.div_ceil(segment);
                 let shape = Shape::covering(32 * segments * lines.lines, 256);
-                let sizes = [(segment as u64).into(), (segments as u64).into()];
-                let args = [from, to, lines.windows(1), radius_arg, sizes[0], sizes[1]];
+                let (segment, segments) = ((segment as u64).into(), (segments as u64).into());
+                let args = [from, to, lines.windows(1), radius_arg, segment, segments];
                 self.launch(&WINDOWS, "box_rows", shape, &args)
             } else {
                 let segment = run(RUN[0]);

@@ -257,7 +257,7 @@ impl Flow for Cuda {
             return Ok(());
         }
         let to = Arg::from(out);
-        let args = [src.into(), (src.len() as u64).into(), to, to];
+        let args = [src.into(), (src.len() as u64).into(), to.clone(), to];
         let shape = Shape::covering(src.len().div_ceil(8), 256);
         // SAFETY: the parameters are those of the kernel; whole groups of eight begin at multiples of
         // 16 bytes, and each thread writes its own in one way.

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::cufft::{Failure, Kind, Layout};
-use super::{Arg, Cuda, CudaBuffer, Program, Shape, Target};
+use super::{Arg, Cuda, CudaBuffer, Program, Shape, Target, Touch};
 use crate::Dims;
 use crate::cpu::{self, Cpu};
 use crate::device::{DeviceBuffer, Memory};
@@ -145,14 +145,16 @@ impl Cuda {
             1 => ["extend_rows", "sine_of_rows"],
             _ => ["extend_columns", "sine_of_columns"],
         };
-        let args = [image, (&mut work).into(), sizes[0], sizes[1], sizes[2]];
+        let [along, across, count] = sizes;
+        let args =
+            [image.clone(), (&mut work).into(), along.clone(), across.clone(), count.clone()];
         // SAFETY: the parameters are those of the kernel; the image has `voxels` voxels, and there is
         // room for `period` complex numbers of every pair of lines.
         unsafe { self.launch(&PROGRAM, kernels[0], shape, &args)? };
         let layout =
             Layout { dims: [period, 1, 1], batch: pairs, stride: (inner > 1).then_some(pairs) };
         self.complex_lines(&mut work, layout)?;
-        let args = [(&work).into(), image, sizes[0], sizes[1], sizes[2], scale.into()];
+        let args = [(&work).into(), image.changed(), along, across, count, scale.into()];
         // SAFETY: as above; `data` is borrowed for change.
         unsafe { self.launch(&PROGRAM, kernels[1], shape, &args) }
     }
@@ -160,8 +162,8 @@ impl Cuda {
     /// Transforms of one dimension, in place, not normalised.
     fn complex_lines(&self, numbers: &mut CudaBuffer<f32>, layout: Layout) -> Result<()> {
         if !self.is_emulated() {
-            let buffers = (numbers.address(), numbers.address());
-            return self.transform(layout, Kind::ComplexToComplex, false, buffers);
+            let numbers = numbers.changed_by();
+            return self.transform(layout, Kind::ComplexToComplex, false, [numbers; 2]);
         }
         let mut values = self.download(numbers)?;
         let n = layout.dims[0];
@@ -184,7 +186,7 @@ impl Cuda {
         spectrum: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         if !self.is_emulated() {
-            let buffers = (src.address(), spectrum.address());
+            let buffers = [src.read_by(), spectrum.changed_by()];
             return self.transform(
                 Layout { dims, batch: images, stride: None },
                 Kind::RealToComplex,
@@ -209,7 +211,7 @@ impl Cuda {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         if !self.is_emulated() {
-            let buffers = (spectrum.address(), out.address());
+            let buffers = [spectrum.changed_by(), out.changed_by()];
             return self.transform(
                 Layout { dims, batch: images, stride: None },
                 Kind::ComplexToReal,
@@ -239,7 +241,7 @@ impl Cuda {
             return Ok(());
         }
         if !self.is_emulated() {
-            let buffers = (numbers.address(), numbers.address());
+            let buffers = [numbers.changed_by(); 2];
             return self.transform(
                 Layout { dims, batch: images, stride: None },
                 Kind::ComplexToComplex,
@@ -261,7 +263,7 @@ impl Cuda {
         layout: Layout,
         kind: Kind,
         inverse: bool,
-        buffers: (u64, u64),
+        buffers: [Touch<'_>; 2],
     ) -> Result<()> {
         let (Some(stream), Target::Gpu(gpu)) = (self.stream(), &self.0.target) else {
             return Err(self.unsupported("a Fourier transform without a stream"));
@@ -289,7 +291,10 @@ impl Cuda {
         .map_err(failed)?;
         // Freed in the order of the stream: after the transform.
         let work = self.alloc_unset::<u64>(ready.work_bytes().div_ceil(8))?;
-        // SAFETY: the lengths were checked; the context is current.
-        unsafe { ready.run(inverse, buffers, work.address()) }.map_err(failed)
+        let (addresses, own) = (buffers.map(|b| b.address), work.read_by().address);
+        self.using(buffers.into_iter(), || {
+            // SAFETY: the lengths were checked; the context is current.
+            unsafe { ready.run(inverse, (addresses[0], addresses[1]), own) }.map_err(failed)
+        })
     }
 }

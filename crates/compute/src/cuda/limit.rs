@@ -1,5 +1,8 @@
 //! Memory taken away from a device, for tests of what happens then.
 
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+
 /// The memory that a device gives out. All of it, unless a test says otherwise: what an algorithm
 /// does when there is too little is then tested on small images, and without a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,4 +32,16 @@ impl MemoryLimit {
             }
         }
     }
+}
+
+/// What a handle and its queues have of the memory, together.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    pub(super) limit: Mutex<MemoryLimit>,
+    /// Bytes of the buffers that there are now.
+    pub(super) live: AtomicU64,
+    /// The most bytes that there were at once.
+    pub(super) peak: AtomicU64,
+    /// How many buffers were made.
+    pub(super) allocations: AtomicU64,
 }

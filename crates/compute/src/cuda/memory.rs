@@ -1,8 +1,11 @@
 //! Buffers in the memory of a GPU.
 
+use std::iter::once;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::lanes::{Access, Touch, Uses};
 use super::{Cuda, MemoryLimit, Target};
 use crate::comm::DeviceSums;
 use crate::cpu::zeroed;
@@ -11,23 +14,27 @@ use crate::error::{ComputeError, Result, check_len};
 use crate::host::{HostBuffer, Queue};
 
 /// Elements in the memory of a GPU. Given back to the pool when dropped, after the work that was
-/// asked for before.
+/// asked of any handle before.
 #[derive(Debug)]
 pub struct CudaBuffer<T: Element> {
     device: Cuda,
     address: u64,
     len: usize,
+    /// What streams do with it.
+    uses: Arc<Uses>,
     element: PhantomData<T>,
 }
 
 impl<T: Element> CudaBuffer<T> {
-    pub(super) fn address(&self) -> u64 {
-        self.address
+    /// That it is about to be read.
+    pub(super) fn read_by(&self) -> Touch<'_> {
+        let (address, owner) = (self.address, self.device.identity());
+        Touch { address, owner, uses: &self.uses, access: Access::Read }
     }
 
-    /// The device that it is on.
-    pub(super) fn owner(&self) -> usize {
-        self.device.identity()
+    /// That it is about to be changed.
+    pub(super) fn changed_by(&mut self) -> Touch<'_> {
+        Touch { access: Access::Change, ..self.read_by() }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -45,8 +52,21 @@ impl<T: Element> Drop for CudaBuffer<T> {
     fn drop(&mut self) {
         let inner = &self.device.0;
         inner.live.fetch_sub(self.bytes(), Ordering::Relaxed);
-        self.device.wait_for_users();
-        inner.target.free(self.address);
+        inner.ledger.live.fetch_sub(self.bytes(), Ordering::Relaxed);
+        // Memory of which nobody knows whether it is in use is not given out again.
+        if self.uses.wait(&inner.lane, Access::Change).is_ok() {
+            match &inner.target {
+                Target::Gpu(gpu) => gpu.free(self.address),
+                Target::Emulated(emulated) => {
+                    let (emulated, address) = (Arc::clone(emulated), self.address);
+                    // Errors are those of work before, which have nobody to go to here.
+                    let _ = inner.lane.perform(move || {
+                        emulated.free(address);
+                        Ok(())
+                    });
+                }
+            }
+        }
     }
 }
 
@@ -62,12 +82,22 @@ fn bytes_of_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast(), size_of_val(data)) }
 }
 
+/// Copies memory of an emulated device.
+///
+/// # Safety
+/// Both have so many elements, and are two.
+unsafe fn emulated_copy<T: Element>(from: *const T, to: *mut T, len: usize) -> Result<()> {
+    // SAFETY: the caller's.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+    Ok(())
+}
+
 impl Cuda {
     /// Memory whose content is anything, to be given back by [`Target::free`].
     pub(super) fn take(&self, bytes: usize) -> Result<u64> {
         self.check_turn()?;
-        let live = self.0.live.load(Ordering::Relaxed);
-        let granted = self.limit().grant(bytes as u64, live);
+        let held = self.0.ledger.live.load(Ordering::Relaxed);
+        let granted = self.limit().grant(bytes as u64, held);
         match &self.0.target {
             _ if granted.is_err() => Err(ComputeError::OutOfMemory {
                 device: self.name(),
@@ -91,10 +121,13 @@ impl Cuda {
                 free: self.memory().free,
             })?;
         let address = self.take(bytes)?;
-        let live = inner.live.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        inner.peak.fetch_max(live, Ordering::Relaxed);
-        inner.allocations.fetch_add(1, Ordering::Relaxed);
-        Ok(CudaBuffer { device: self.clone(), address, len, element: PhantomData })
+        inner.live.fetch_add(bytes as u64, Ordering::Relaxed);
+        let ledger = &inner.ledger;
+        let live = ledger.live.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        ledger.peak.fetch_max(live, Ordering::Relaxed);
+        ledger.allocations.fetch_add(1, Ordering::Relaxed);
+        let uses = Uses::made_by(&inner.lane);
+        Ok(CudaBuffer { device: self.clone(), address, len, uses, element: PhantomData })
     }
 
     /// Copies `data` into a buffer from element `first` on.
@@ -104,23 +137,26 @@ impl Cuda {
         buffer: &mut CudaBuffer<T>,
         first: usize,
     ) -> Result<()> {
-        self.check_owner(buffer.owner())?;
         let end = first.saturating_add(data.len());
         if end > buffer.len {
             return check_len("written part of a buffer", buffer.len, end);
         }
         let to = buffer.address + (first * size_of::<T>()) as u64;
-        match &self.0.target {
+        self.using(once(buffer.changed_by()), || match &self.0.target {
             Target::Gpu(gpu) => gpu.upload(bytes_of(data), to),
-            Target::Emulated(_) => {
-                // SAFETY: the emulated buffer is host memory of at least that length, and it is
-                // borrowed for change.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(data.as_ptr(), to as *mut T, data.len());
-                }
-                Ok(())
+            Target::Emulated(_) if self.0.lane.backlog.is_some() => {
+                let data = data.to_vec();
+                self.0.lane.perform(move || {
+                    // SAFETY: as below; its memory is kept until the device goes.
+                    unsafe { emulated_copy(data.as_ptr(), to as *mut T, data.len()) }
+                })
             }
-        }
+            // SAFETY: the emulated buffer is host memory of at least that length, and it is borrowed for
+            // change.
+            Target::Emulated(_) => unsafe {
+                emulated_copy(data.as_ptr(), to as *mut T, data.len())
+            },
+        })
     }
 
     /// Copies elements of a buffer, from `first` on, to `out`, and waits for them.
@@ -130,33 +166,39 @@ impl Cuda {
         first: usize,
         out: &mut [T],
     ) -> Result<()> {
-        self.check_owner(buffer.owner())?;
         let end = first.saturating_add(out.len());
         if end > buffer.len {
             return check_len("read part of a buffer", buffer.len, end);
         }
         let from = buffer.address + (first * size_of::<T>()) as u64;
-        match &self.0.target {
+        let asked = self.0.lane.asked();
+        self.using(once(buffer.read_by()), || match &self.0.target {
             Target::Gpu(gpu) => gpu.download(from, bytes_of_mut(out)),
             Target::Emulated(_) => {
+                self.0.lane.catch_up(u64::MAX)?;
                 // SAFETY: as in `write`.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(from as *const T, out.as_mut_ptr(), out.len());
-                }
-                Ok(())
+                unsafe { emulated_copy(from as *const T, out.as_mut_ptr(), out.len()) }
             }
-        }
+        })?;
+        // What came before in the stream is over, too.
+        self.0.lane.ended(asked);
+        Ok(())
     }
 
     /// Sets all elements to zero.
     pub(crate) fn zero<T: Element>(&self, buffer: &mut CudaBuffer<T>) -> Result<()> {
-        self.check_owner(buffer.owner())?;
-        let bytes = buffer.bytes() as usize;
+        let (bytes, address) = (buffer.bytes() as usize, buffer.address);
         if bytes == 0 {
-            return Ok(());
+            return self.check_owner(buffer.read_by().owner);
         }
-        // SAFETY: the buffer has that length, and is borrowed for change.
-        unsafe { self.0.target.zero(buffer.address, bytes) }
+        self.using(once(buffer.changed_by()), || match &self.0.target {
+            Target::Gpu(gpu) => gpu.zero(address, bytes),
+            Target::Emulated(_) => self.0.lane.perform(move || {
+                // SAFETY: the buffer is host memory of that length, and is borrowed for change.
+                unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
+                Ok(())
+            }),
+        })
     }
 }
 
@@ -202,26 +244,17 @@ impl Memory for Cuda {
     }
 
     fn copy<T: Element>(&self, from: &CudaBuffer<T>, to: &mut CudaBuffer<T>) -> Result<()> {
-        self.check_owner(from.owner())?;
-        self.check_owner(to.owner())?;
         check_len("output", from.len, to.len)?;
-        let bytes = from.bytes() as usize;
-        match &self.0.target {
+        let (bytes, source, target) = (from.bytes() as usize, from.address, to.address);
+        self.using([from.read_by(), to.changed_by()].into_iter(), || match &self.0.target {
             _ if bytes == 0 => Ok(()),
-            Target::Gpu(gpu) => gpu.copy(from.address, to.address, bytes),
-            Target::Emulated(_) => {
+            Target::Gpu(gpu) => gpu.copy(source, target, bytes),
+            Target::Emulated(_) => self.0.lane.perform(move || {
                 // SAFETY: both are host memory of that length; one is borrowed for change, so they
                 // are two.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(
-                        from.address as *const u8,
-                        to.address as *mut u8,
-                        bytes,
-                    );
-                }
-                Ok(())
-            }
-        }
+                unsafe { emulated_copy(source as *const u8, target as *mut u8, bytes) }
+            }),
+        })
     }
 
     fn upload_into<T: Element>(&self, buffer: &mut CudaBuffer<T>, data: &[T]) -> Result<()> {
@@ -262,10 +295,13 @@ impl Memory for Cuda {
     }
 
     fn synchronize(&self) -> Result<()> {
+        let asked = self.0.lane.asked();
         match &self.0.target {
-            Target::Gpu(gpu) => gpu.synchronize(),
-            Target::Emulated(_) => Ok(()),
+            Target::Gpu(gpu) => gpu.synchronize()?,
+            Target::Emulated(_) => self.0.lane.catch_up(asked)?,
         }
+        self.0.lane.ended(asked);
+        Ok(())
     }
 
     fn memory(&self) -> MemoryInfo {
@@ -275,7 +311,7 @@ impl Memory for Cuda {
             }
             Target::Emulated(_) => match *self.limit() {
                 MemoryLimit::Bytes(total) => {
-                    let free = total.saturating_sub(self.0.live.load(Ordering::Relaxed));
+                    let free = total.saturating_sub(self.0.ledger.live.load(Ordering::Relaxed));
                     MemoryInfo { total: Some(total), free: Some(free) }
                 }
                 _ => MemoryInfo::default(),

@@ -14,9 +14,10 @@
 //! # Ok::<(), voxalign_compute::ComputeError>(())
 //! ```
 //!
-//! Work is put into one stream, in the order in which it is asked for. What waits for the device is
-//! what brings data to the host, [`Memory::synchronize`], and an upload of more than the pinned
-//! memory it goes through (8 MiB).
+//! Work is put into one stream, in the order in which it is asked for. Queues have streams of their own;
+//! what they and others do to one buffer happens in the order in which it was asked for as well. What
+//! waits for the device is what brings data to the host, [`Memory::synchronize`], and an upload of more
+//! than the pinned memory it goes through (8 MiB).
 //! Memory comes from a stream-ordered pool that keeps what is freed.
 //!
 //! [`Cuda::emulated`] runs the same kernels, launched by the same code, on the host: blocks one
@@ -39,6 +40,8 @@ mod flow;
 mod fourier;
 mod gpu;
 pub(crate) mod histogram;
+mod lanes;
+mod late;
 mod libraries;
 mod limit;
 mod memory;
@@ -56,17 +59,21 @@ mod stencil;
 mod tiles;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
 
 pub use gpu::GpuInfo;
-pub use histogram::{CudaSamples, Tuned, TunedBy};
+pub use histogram::CudaSamples;
+use lanes::{Lane, Touch, in_order};
+pub use late::Late;
+use limit::Ledger;
 pub use limit::MemoryLimit;
 pub use memory::CudaBuffer;
 pub(crate) use pinned::Pinned;
+use pinned::Turns;
 #[allow(unused_imports)] // for operators that pass structures
 pub(crate) use program::{Arg, Plain, Program, Shape};
 
@@ -77,11 +84,11 @@ pub(crate) const SCRATCH: usize = 256 << 10;
 #[derive(Debug)]
 enum Target {
     Gpu(gpu::Gpu),
-    Emulated(emulated::Emulated),
+    Emulated(Arc<emulated::Emulated>),
 }
 
 impl Target {
-    /// Gives memory back, after the work that was asked for before.
+    /// Gives memory back, after the work that was asked for before in the stream.
     fn free(&self, address: u64) {
         match self {
             Target::Gpu(gpu) => gpu.free(address),
@@ -113,23 +120,20 @@ pub struct Cuda(Arc<Inner>);
 struct Inner {
     plans: cufft::Plans,
     target: Target,
+    /// What was asked for in the stream of this handle.
+    lane: Arc<Lane>,
     scratch: Mutex<Option<u64>>,
+    /// Bytes of the buffers of this handle alone.
     live: AtomicU64,
-    peak: AtomicU64,
-    allocations: AtomicU64,
-    limit: Mutex<MemoryLimit>,
-    /// For the handle of a queue: whether one of its turns goes on.
-    turn: Option<AtomicBool>,
-    /// For the handle of a lasting queue: the one that made it.
-    base: Option<Cuda>,
-    /// The lasting queues that this handle made: their turns may use its buffers, and let them go.
-    lasting: Mutex<Vec<Weak<Inner>>>,
-    /// The scheme for binned sums that is best here, once it is known.
-    tuned: std::sync::OnceLock<Tuned>,
+    ledger: Arc<Ledger>,
+    /// For the handle of a queue.
+    turn: Option<Turns>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        // What was left undone has nobody to wait for it.
+        let _ = self.lane.catch_up(u64::MAX);
         let scratch = self.scratch.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(address) = scratch {
             self.target.free(address);
@@ -243,35 +247,42 @@ impl Cuda {
     /// # Errors
     /// If there is no C++ compiler.
     pub fn emulated() -> Result<Self> {
-        let cuda = Self::on(Target::Emulated(emulated::Emulated::new()?));
+        let cuda = Self::on(Target::Emulated(Arc::new(emulated::Emulated::new(None)?)));
         cuda.try_kernel()?;
         Ok(cuda)
     }
 
+    /// The same with streams that do nothing before somebody waits for it, for tests of what waits for what.
+    /// Memory that is given back is overwritten, and kept until the device goes.
+    ///
+    /// # Errors
+    /// As [`emulated`](Self::emulated).
+    pub fn emulated_late(late: Late) -> Result<Self> {
+        Ok(Self::on(Target::Emulated(Arc::new(emulated::Emulated::new(Some(late))?))))
+    }
+
     fn on(target: Target) -> Self {
-        Self::made(target, None, None)
+        Self::made(target, None, Arc::default(), Late::First)
     }
 
-    /// The handle of a queue; of a lasting one with the handle that made it.
-    fn with_turns(target: Target, base: Option<Self>) -> Self {
-        Self::made(target, Some(AtomicBool::new(false)), base)
-    }
-
-    fn made(target: Target, turn: Option<AtomicBool>, base: Option<Self>) -> Self {
-        let zero = AtomicU64::default;
-        let (plans, tuned) = (cufft::Plans::default(), std::sync::OnceLock::new());
+    /// A handle of a kind: late where all of the kind are, of an emulated device.
+    fn made(target: Target, turn: Option<Turns>, ledger: Arc<Ledger>, kind: Late) -> Self {
+        let track = match &target {
+            Target::Gpu(gpu) => Some(Arc::clone(gpu.track())),
+            Target::Emulated(_) => None,
+        };
+        let is_late = match &target {
+            Target::Gpu(_) => false,
+            Target::Emulated(emulated) => emulated.late == Some(kind),
+        };
         Self(Arc::new(Inner {
-            plans,
+            plans: cufft::Plans::default(),
             target,
+            lane: Lane::new(track, is_late),
             scratch: Mutex::default(),
-            live: zero(),
-            peak: zero(),
-            allocations: zero(),
-            limit: Mutex::default(),
+            live: AtomicU64::default(),
+            ledger,
             turn,
-            base,
-            lasting: Mutex::default(),
-            tuned,
         }))
     }
 
@@ -299,56 +310,68 @@ impl Cuda {
         })
     }
 
-    /// Bounds the memory that this handle gives out from now on, for tests of what happens when there
-    /// is too little: a request above the bound ends as one that the device cannot meet. Memory that
+    /// Bounds the memory that this handle and its queues give out from now on, for tests of what happens
+    /// when there is too little: a request above the bound ends as one that the device cannot meet. Memory that
     /// the driver or a library takes by itself is not bounded.
     pub fn limit_memory(&self, limit: MemoryLimit) {
         *self.limit() = limit;
     }
 
     fn limit(&self) -> MutexGuard<'_, MemoryLimit> {
-        self.0.limit.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.ledger.limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another stream of work on the same device: what is asked of the one and of the other handle
-    /// may run at the same time. Each handle counts its own buffers.
+    /// may run at the same time, but for what they do to the same buffers, which happens in the order
+    /// in which it was asked for.
     ///
     /// # Errors
     /// What failed on the device before.
-    ///
-    /// # Safety
-    /// A buffer belongs to the stream of the handle that made it. Before it is used through another
-    /// handle, that one has to [wait](Self::wait_for) for the first; before it is changed or dropped
-    /// after such use, the first has to wait for the other.
-    pub unsafe fn fork(&self) -> Result<Self> {
-        match &self.0.target {
-            Target::Gpu(gpu) => gpu.fork().map(|g| Self::on(Target::Gpu(g))),
-            Target::Emulated(_) => Ok(self.clone()),
-        }
+    pub fn fork(&self) -> Result<Self> {
+        self.forked(None)
+    }
+
+    /// The same, for the turns of a queue.
+    fn forked(&self, turn: Option<Turns>) -> Result<Self> {
+        let target = match &self.0.target {
+            Target::Gpu(gpu) => Target::Gpu(gpu.fork()?),
+            Target::Emulated(emulated) => Target::Emulated(Arc::clone(emulated)),
+        };
+        Ok(Self::made(target, turn, Arc::clone(&self.0.ledger), Late::Forks))
     }
 
     /// Lets the stream of this handle wait for all that was asked of another handle's so far. The
-    /// caller does not wait.
+    /// caller does not wait. Where they share buffers that happens by itself.
     ///
     /// # Errors
     /// What failed on the device before.
     pub fn wait_for(&self, other: &Self) -> Result<()> {
-        match (&self.0.target, &other.0.target) {
-            _ if self.identity() != other.identity() => Err(ComputeError::argument(
+        if self.identity() != other.identity() {
+            return Err(ComputeError::argument(
                 "the handle to wait for",
                 other.name(),
                 "one of the same device",
-            )),
-            (Target::Gpu(gpu), Target::Gpu(other)) => gpu.wait_for(other),
-            _ => Ok(()), // the host does one thing after the other
+            ));
         }
+        self.0.lane.wait_for(&other.0.lane, other.0.lane.asked())
+    }
+
+    /// Puts what `work` asks the device for into the stream of this handle, after what other handles do
+    /// with the buffers that it uses.
+    fn using<'a, R>(
+        &self,
+        touched: impl Iterator<Item = Touch<'a>> + Clone,
+        work: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        touched.clone().try_for_each(|touch| self.check_owner(touch.owner))?;
+        in_order(&self.0.lane, touched.map(|touch| (touch.uses, touch.access)), work)
     }
 
     /// A number for the device, the same for all handles that may share buffers.
     fn identity(&self) -> usize {
         match &self.0.target {
             Target::Gpu(gpu) => gpu.identity(),
-            Target::Emulated(emulated) => std::ptr::from_ref(emulated) as usize,
+            Target::Emulated(emulated) => Arc::as_ptr(emulated) as usize,
         }
     }
 
@@ -376,13 +399,13 @@ impl Cuda {
         matches!(self.0.target, Target::Emulated(_))
     }
 
-    /// What the memory pool has given out.
+    /// What the memory pool has given out to this handle and those that were made of it.
     #[must_use]
     pub fn pool(&self) -> PoolStatistics {
         PoolStatistics {
-            live: self.0.live.load(Ordering::Relaxed),
-            peak: self.0.peak.load(Ordering::Relaxed),
-            allocations: self.0.allocations.load(Ordering::Relaxed),
+            live: self.0.ledger.live.load(Ordering::Relaxed),
+            peak: self.0.ledger.peak.load(Ordering::Relaxed),
+            allocations: self.0.ledger.allocations.load(Ordering::Relaxed),
             reserved: match &self.0.target {
                 Target::Gpu(gpu) => gpu.reserved(),
                 Target::Emulated(_) => None,
@@ -453,14 +476,38 @@ impl Cuda {
         shape: Shape,
         args: &[Arg],
     ) -> Result<()> {
-        args.iter().try_for_each(|arg| self.check_owner(arg.owner))?;
         // SAFETY: passed on to the caller.
-        unsafe {
+        unsafe { self.launch_reading(program, kernel, shape, args, &[]) }
+    }
+
+    /// As [`launch`](Self::launch) for a kernel that also reads buffers whose addresses are in memory.
+    ///
+    /// # Safety
+    /// As [`launch`](Self::launch).
+    pub(crate) unsafe fn launch_reading(
+        &self,
+        program: &Program,
+        kernel: &str,
+        shape: Shape,
+        args: &[Arg],
+        others: &[Arg],
+    ) -> Result<()> {
+        self.check_turn()?;
+        let touched = args.iter().chain(others).filter_map(Arg::touch);
+        // SAFETY: passed on to the caller.
+        self.using(touched, || unsafe {
             match &self.0.target {
                 Target::Gpu(gpu) => gpu.launch(program, kernel, shape, args),
-                Target::Emulated(emulated) => emulated.launch(program, kernel, shape, args),
+                Target::Emulated(emulated) if self.0.lane.backlog.is_none() => {
+                    emulated.launch(program, kernel, shape, args)
+                }
+                Target::Emulated(emulated) => {
+                    let (emulated, program) = (Arc::clone(emulated), program.clone());
+                    let (kernel, args) = (kernel.to_owned(), args.to_vec());
+                    self.0.lane.perform(move || emulated.launch(&program, &kernel, shape, &args))
+                }
             }
-        }
+        })
     }
 }
 

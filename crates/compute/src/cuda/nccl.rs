@@ -199,8 +199,9 @@ impl DeviceSums<Cuda> for Nccl {
             let expected = "those that the sums were made for";
             return Err(ComputeError::argument("the devices", found, expected));
         }
-        for (device, buffer) in devices.iter().zip(&*buffers) {
-            device.check_owner(buffer.owner())?;
+        // Each device's stream comes after what others do with its buffer.
+        for (device, buffer) in devices.iter().zip(&mut *buffers) {
+            device.using(std::iter::once(buffer.changed_by()), || Ok(()))?;
         }
         if len == 0 {
             return Ok(());
@@ -208,9 +209,14 @@ impl DeviceSums<Cuda> for Nccl {
         let failed = |message| ComputeError::Backend { device: devices[0].name(), message };
         let streams: Option<Vec<_>> = devices.iter().map(Cuda::stream).collect();
         let streams = streams.ok_or_else(|| failed("a GPU has no stream".into()))?;
-        let addresses: Vec<u64> = buffers.iter().map(CudaBuffer::address).collect();
+        let addresses: Vec<u64> = buffers.iter().map(|b| b.read_by().address).collect();
         // SAFETY: the buffers were checked above, and are borrowed for change.
-        unsafe { self.run(&streams, &addresses, len) }.map_err(failed)
+        let summed = unsafe { self.run(&streams, &addresses, len) }.map_err(failed);
+        // And what others do with it next comes after the sum.
+        for (device, buffer) in devices.iter().zip(buffers) {
+            device.using(std::iter::once(buffer.changed_by()), || Ok(()))?;
+        }
+        summed
     }
 }
 

@@ -1,9 +1,9 @@
 //! Page-locked memory of the host, and queues: what lets copies and kernels run at the same time.
 
+use std::iter::once;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::gpu::Locked;
 use super::{Cuda, CudaBuffer, Target};
@@ -49,6 +49,15 @@ impl<T: Element> DerefMut for Pinned<T> {
     }
 }
 
+/// The turns of the handle of a queue.
+#[derive(Debug)]
+pub(super) struct Turns {
+    /// Whether one goes on.
+    pub(super) open: AtomicBool,
+    /// Whether buffers stay from one to the next.
+    pub(super) lasting: bool,
+}
+
 impl Cuda {
     pub(super) fn pinned<T: Element>(&self, len: usize) -> Result<HostBuffer<T>> {
         match &self.0.target {
@@ -79,10 +88,12 @@ impl Cuda {
         check_len("output", from.len(), to.len())?;
         match (&self.0.target, &from.0) {
             (Target::Gpu(gpu), Storage::Pinned(_)) => {
-                self.check_owner(to.owner())?;
+                let (source, bytes) = (from.as_ptr().cast(), to.bytes());
+                let touch = to.changed_by();
+                let target = touch.address;
                 // SAFETY: both have that many bytes; one is borrowed for change and the other is not
                 // changed until the copy is over, which is waited for.
-                unsafe { gpu.copy_from_locked(from.as_ptr().cast(), to.address(), to.bytes()) }
+                self.using(once(touch), || unsafe { gpu.copy_from_locked(source, target, bytes) })
             }
             _ => {
                 self.write(from, to, 0)?;
@@ -99,59 +110,38 @@ impl Cuda {
         check_len("output", from.len(), to.len())?;
         match (&self.0.target, &to.0) {
             (Target::Gpu(gpu), Storage::Pinned(_)) => {
-                self.check_owner(from.owner())?;
+                let (source, bytes) = (from.read_by(), from.bytes());
+                let target = to.as_mut_ptr().cast();
                 // SAFETY: as in `copy_in`.
-                unsafe { gpu.copy_to_locked(from.address(), to.as_mut_ptr().cast(), from.bytes()) }
+                self.using(once(source), || unsafe {
+                    gpu.copy_to_locked(source.address, target, bytes)
+                })
             }
             _ => self.read(from, 0, to),
         }
     }
 
-    /// A queue with a stream of its own, whose buffers are for one turn or stay; the emulation has but one.
+    /// A queue with a stream of its own, whose buffers are for one turn or stay.
     pub(super) fn own_queue(&self, lasting: bool) -> Result<Queue<Self>> {
-        let base = lasting.then(|| self.clone());
-        let own = match &self.0.target {
-            Target::Gpu(gpu) => Self::with_turns(Target::Gpu(gpu.fork()?), base),
-            Target::Emulated(_) => self.clone(),
-        };
-        if lasting && own.0.base.is_some() {
-            let mut all = self.0.lasting.lock().unwrap_or_else(PoisonError::into_inner);
-            all.retain(|queue| queue.strong_count() > 0);
-            all.push(Arc::downgrade(&own.0));
-        }
+        let own = self.forked(Some(Turns { open: AtomicBool::new(false), lasting }))?;
         Ok(Queue::new(self.clone(), own))
     }
 
-    /// Lets this stream wait for those that may still use its buffers: that of the handle which made this
-    /// one, and those of lasting queues.
-    pub(super) fn wait_for_users(&self) {
-        // One that cannot be waited for runs nothing any more.
-        if let Some(base) = &self.0.base {
-            let _ = self.wait_for(base);
-        }
-        let lasting = self.0.lasting.lock().unwrap_or_else(PoisonError::into_inner);
-        for queue in lasting.iter().filter_map(Weak::upgrade) {
-            let _ = self.wait_for(&Self(queue));
-        }
-    }
-
     pub(super) fn open_turn(&self, base: &Self) -> Result<()> {
-        if let Some(open) = &self.0.turn {
-            // In this stream all that follows is after what `base` was asked for, and the turn ends
-            // when all of it is done: no buffer is in use by two streams at once.
-            open.store(true, Ordering::SeqCst);
+        if let Some(turn) = &self.0.turn {
+            turn.open.store(true, Ordering::SeqCst);
             self.wait_for(base)?;
         }
         Ok(())
     }
 
     pub(super) fn close_turn(&self) -> Result<()> {
-        let Some(open) = &self.0.turn else { return Ok(()) };
+        let Some(turn) = &self.0.turn else { return Ok(()) };
         // Closed first: a clone that was kept adds nothing after the wait.
-        open.store(false, Ordering::SeqCst);
+        turn.open.store(false, Ordering::SeqCst);
         self.synchronize()?;
         match self.0.live.load(Ordering::SeqCst) {
-            _ if self.0.base.is_some() => Ok(()),
+            _ if turn.lasting => Ok(()),
             0 => Ok(()),
             bytes => Err(ComputeError::argument(
                 "buffers of a queue kept beyond their turn",
@@ -164,7 +154,7 @@ impl Cuda {
     /// Refuses the handle of a queue outside of its turns.
     pub(super) fn check_turn(&self) -> Result<()> {
         match &self.0.turn {
-            Some(open) if !open.load(Ordering::SeqCst) => Err(ComputeError::argument(
+            Some(turn) if !turn.open.load(Ordering::SeqCst) => Err(ComputeError::argument(
                 "the handle of a queue",
                 "used outside of a turn",
                 "used by `Queue::run` alone",

@@ -1,14 +1,17 @@
 //! The text of kernels, and what is passed to them.
 
 use std::ffi::c_void;
+use std::sync::Arc;
 
 use super::CudaBuffer;
+use super::lanes::{Access, Touch, Uses};
 use crate::device::Element;
 
 /// Headers that kernel files may include.
 const HEADERS: &[(&str, &str)] = &[
     ("columns.cuh", include_str!("kernels/columns.cuh")),
     ("correlation.cuh", include_str!("kernels/correlation.cuh")),
+    ("mask.cuh", include_str!("kernels/mask.cuh")),
     ("prelude.cuh", include_str!("kernels/prelude.cuh")),
     ("differences.cuh", include_str!("kernels/differences.cuh")),
     ("functions.cuh", include_str!("kernels/functions.cuh")),
@@ -110,36 +113,52 @@ pub(super) fn fnv(bytes: &[u8]) -> u64 {
 }
 
 /// A parameter of a kernel.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Arg {
     /// The value, as bytes of the machine.
     value: [u64; 16],
     /// For a pointer the bytes from it to the end of its buffer; the emulation checks them.
     pub(super) extent: u64,
-    /// For a pointer the device that its buffer is on, else zero.
-    pub(super) owner: usize,
+    /// For the pointer of a buffer the device that it is on, and its uses.
+    buffer: Option<(usize, Arc<Uses>)>,
+    /// For a pointer what the kernel does there; the emulation checks it.
+    pub(super) access: Access,
 }
 
 impl Arg {
     /// A pointer that points nowhere, for a buffer that is not there.
-    pub(crate) const NULL: Self = Self { value: [0; 16], extent: 0, owner: 0 };
+    pub(crate) const NULL: Self =
+        Self { value: [0; 16], extent: 0, buffer: None, access: Access::Read };
 
-    /// The buffer from element `first` on.
+    /// The buffer from element `first` on, which the kernel reads.
     pub(crate) fn from_element<T: Element>(buffer: &CudaBuffer<T>, first: usize) -> Self {
         let skipped = (first * size_of::<T>()) as u64;
+        let touch = buffer.read_by();
         let mut arg = Self::NULL;
-        arg.value[0] = buffer.address() + skipped;
+        arg.value[0] = touch.address + skipped;
         arg.extent = buffer.bytes().saturating_sub(skipped);
-        arg.owner = buffer.owner();
+        arg.buffer = Some((touch.owner, Arc::clone(touch.uses)));
         arg
     }
 
-    /// Memory of so many bytes from an address on.
+    /// The same where the kernel changes the buffer, which nobody else may use meanwhile.
+    pub(crate) fn changed(mut self) -> Self {
+        self.access = Access::Change;
+        self
+    }
+
+    /// The use of its buffer, if it is a pointer of one.
+    pub(super) fn touch(&self) -> Option<Touch<'_>> {
+        let (address, access) = (self.address(), self.access);
+        self.buffer.as_ref().map(|(owner, uses)| Touch { address, owner: *owner, uses, access })
+    }
+
+    /// Memory of this stream alone, of so many bytes from an address on.
     pub(super) fn memory(address: u64, bytes: usize) -> Self {
         let mut arg = Self::NULL;
         arg.value[0] = address;
         arg.extent = bytes as u64;
-        arg
+        arg.changed()
     }
 
     /// A buffer, or null where there is none.
@@ -204,7 +223,7 @@ impl<T: Element> From<&CudaBuffer<T>> for Arg {
 
 impl<T: Element> From<&mut CudaBuffer<T>> for Arg {
     fn from(buffer: &mut CudaBuffer<T>) -> Self {
-        Self::from_element(buffer, 0)
+        Self::from_element(buffer, 0).changed()
     }
 }
 

@@ -267,19 +267,24 @@ impl Cuda {
         let pair = size_of::<K>() + if sorted_values.is_some() { size_of::<u32>() } else { 0 };
         let shape = Shape::blocks(tiles, 32 * WARPS as u32).with_shared(tile * pair);
         let output = (Arg::from(sorted_keys), sorted_values.map_or(Arg::NULL, Arg::from));
-        let other = (Arg::from(&spare_keys), Arg::optional(spare_values.as_ref()));
+        let (keys_there, values_there) =
+            (Arg::from(&spare_keys), Arg::optional(spare_values.as_ref()));
+        let other = (keys_there.changed(), values_there.changed());
         let mut source = (Arg::from(keys), Arg::optional(values));
         for pass in 0..passes {
             // The last pass writes to the output.
-            let target = if (passes - pass) % 2 == 1 { output } else { other };
+            let target = if (passes - pass) % 2 == 1 { &output } else { &other };
             let args = [
                 source.0,
                 source.1,
-                target.0,
-                target.1,
-                (&status[pass % 2]).into(),
-                if pass + 1 < passes { (&status[(pass + 1) % 2]).into() } else { Arg::NULL },
-                Arg::from_element(&counts, MOST_PASSES * DIGITS + pass),
+                target.0.clone(),
+                target.1.clone(),
+                Arg::from(&status[pass % 2]).changed(),
+                match pass + 1 < passes {
+                    true => Arg::from(&status[(pass + 1) % 2]).changed(),
+                    false => Arg::NULL,
+                },
+                Arg::from_element(&counts, MOST_PASSES * DIGITS + pass).changed(),
                 Arg::from_element(&counts, pass * DIGITS),
                 digits.range(),
                 Arg::of(digits.order),
@@ -289,7 +294,7 @@ impl Cuda {
             // SAFETY: the parameters are those of the kernel; source and target are two sets of `n`
             // keys and values; there is a block and a row of what is published for every tile.
             unsafe { self.launch(program, "sort_pass", shape, &args)? };
-            source = target;
+            source = target.clone();
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Tests of the backend itself.
 
+mod huge;
+
 use super::*;
 use crate::device::{Memory, MemoryInfo};
 use crate::ops::Reduce;
@@ -126,13 +128,10 @@ fn a_gpu_runs_kernels_and_keeps_its_memory() {
         assert!(e.unwrap_err().to_string().contains("bad"));
         let seconds = cuda.seconds(&mut || cuda.alloc::<f32>(1 << 24).map(|_| ())).unwrap();
         assert!(seconds > 0.0 && seconds < 0.1, "{seconds}");
-        // SAFETY: each waits for the other below.
-        let other = unsafe { cuda.fork() }.unwrap();
+        let other = cuda.fork().unwrap();
         let a = cuda.upload(&vec![1.5f32; 1 << 22]).unwrap();
-        other.wait_for(&cuda).unwrap();
         let mut b = other.alloc::<f32>(1 << 22).unwrap();
         other.copy(&a, &mut b).unwrap();
-        cuda.wait_for(&other).unwrap();
         drop(a);
         assert!(other.into_host(b).unwrap().iter().all(|&v| v == 1.5));
         // Reductions in two streams at once do not meet.
@@ -145,7 +144,7 @@ fn a_gpu_runs_kernels_and_keeps_its_memory() {
                 c.reduce_into(&[ones], &[Reduction::Sum(0)], sum).unwrap();
             }
             for (c, _, all, sum) in &sums {
-                let (from, to) = (sum.address(), all.address() + 8 * i);
+                let (from, to) = (sum.read_by().address, all.read_by().address + 8 * i);
                 let Target::Gpu(gpu) = &c.0.target else { panic!("no GPU") };
                 gpu.copy(from, to, 8).unwrap();
             }
@@ -193,6 +192,49 @@ fn scratch_is_zero_again_after_a_fault() {
     assert_eq!(count(0).unwrap(), 1);
 }
 
+/// The handle of a queue and its buffers are for its turns.
+#[test]
+fn handles_of_queues_are_for_their_turns() {
+    let Some(cuda) = emulated() else { return };
+    let (queue, lasting) = (cuda.queue().unwrap(), cuda.lasting_queue().unwrap());
+    let kept = queue.run(|d| Ok::<_, ComputeError>(d.clone())).unwrap();
+    let refused = kept.alloc::<f32>(3).unwrap_err().to_string();
+    assert!(refused.contains("outside of a turn"), "{refused}");
+    let mut beyond = None;
+    let left = queue.run(|d| d.upload(&[1.0f32, 2.0]).map(|b| beyond = Some(b)));
+    assert!(left.unwrap_err().to_string().contains("8 bytes"));
+    // It can be used, and dropped, none the less.
+    assert_eq!(cuda.into_host(beyond.take().unwrap()).unwrap(), [1.0, 2.0]);
+    queue.run(|d| d.alloc::<f32>(2).map(drop)).unwrap();
+    let stays = lasting.run(|d| d.upload(&[3.0f32])).unwrap();
+    lasting.run(|d| d.download(&stays).map(|found| assert_eq!(found, [3.0]))).unwrap();
+    // Bounds are for all of them together.
+    cuda.limit_memory(MemoryLimit::Bytes(12));
+    assert!(queue.run(|d| d.alloc::<f32>(3).map(drop)).is_err());
+    queue.run(|d| d.alloc::<f32>(2).map(drop)).unwrap();
+    drop(stays);
+    queue.run(|d| d.alloc::<f32>(3).map(drop)).unwrap();
+    cuda.limit_memory(MemoryLimit::Device);
+    // Another device's buffers are refused, whichever handle they are of.
+    let other = emulated().unwrap();
+    let far = other.upload(&[1.0f32]).unwrap();
+    assert!(queue.run(|d| d.download(&far).map(drop)).is_err());
+    assert!(cuda.wait_for(&other).is_err() && cuda.wait_for(&cuda.fork().unwrap()).is_ok());
+}
+
+/// A kernel is not given what it changes as what it reads.
+#[test]
+fn what_kernels_change_is_said() {
+    let Some(cuda) = emulated() else { return };
+    let out = cuda.alloc::<u32>(32).unwrap();
+    let program = Program::new("check", include_str!("kernels/check.cu"));
+    // SAFETY: the parameters are those of the kernel, which has room for what it writes.
+    let launched =
+        unsafe { cuda.launch(&program, "count_up", Shape::blocks(1, 32), &[(&out).into()]) };
+    let said = launched.unwrap_err().to_string();
+    assert!(said.contains("changes parameter 0, which was passed to be read"), "{said}");
+}
+
 #[test]
 fn memory_can_be_bounded() {
     let Some(cuda) = emulated() else { return };
@@ -204,7 +246,7 @@ fn memory_can_be_bounded() {
     let expected = ComputeError::OutOfMemory { device: cuda.name(), bytes: 204, free: Some(200) };
     assert_eq!(error, expected);
     let said = error.to_string();
-    assert!(said.contains("204 bytes were asked for, 200 are free; use smaller"), "{said}");
+    assert!(said.contains("204 bytes were asked for, 200 bytes are free; use smaller"), "{said}");
     drop(a);
     cuda.alloc::<f32>(250).unwrap();
     cuda.limit_memory(MemoryLimit::Requests(1));

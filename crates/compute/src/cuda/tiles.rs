@@ -59,10 +59,14 @@ impl Tiles {
         (block, used, wide): ([usize; 2], [usize; 2], usize),
     ) -> Result<(Self, Shape)> {
         let too_large = || {
-            let expected = "at most 2^32 - 1 along an axis, and 2^31 - 1 tiles of a GPU in all";
+            let expected = "at most 2^31 - 1 along an axis, and as many tiles of a GPU in all";
             ComputeError::argument("sizes", format!("{dims:?}"), expected)
         };
-        let size = |a: usize| u32::try_from(dims[a]).map_err(|_| too_large());
+        // Threads beyond the end of an axis count on.
+        let size = |a: usize| match i32::try_from(dims[a]) {
+            Ok(_) => Ok(dims[a] as u32),
+            Err(_) => Err(too_large()),
+        };
         let sizes = [size(0)?, size(1)?, size(2)?];
         let along = [dims[0].div_ceil(used[0] * wide), dims[1].div_ceil(used[1])];
         // No overflow: the product is at most that of the sizes, which has been checked.
@@ -104,6 +108,8 @@ mod tests {
             assert!((tiles.along[1] * 256 / width) as usize >= dims[1]);
         }
         assert!(Tiles::new(&cuda, [1 << 33, 1, 1], 8).is_err());
+        assert!(Tiles::new(&cuda, [1 << 31, 1, 1], 8).is_err());
+        assert!(Tiles::new(&cuda, [1, (1 << 31) - 1, 1], 8).is_ok());
         assert!(Tiles::new(&cuda, [1, 1 << 31, 1 << 10], 8).is_err());
     }
 }

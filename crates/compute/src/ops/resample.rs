@@ -55,11 +55,17 @@ pub enum LabelInterpolation {
 ///
 /// A vector field over `n` voxels is one buffer of `3 n` elements: all x, then all y, then all z
 /// components, in voxels of its own grid.
+///
+/// What is resampled, an image, labels or a field, has at most [`MAX_VOXELS`] (2^31 - 1) voxels and
+/// [`MAX_AXIS`] (2^23) along an axis: places in it are counted in 32 bits. A larger one is refused with
+/// [`ComputeError::Argument`] before anything is done; resample it in pieces. The output may be as large as
+/// the memory, and so may the data of [`bspline_prefilter`](Self::bspline_prefilter).
 pub trait Resample: Filter {
     /// `out[i] = src(map i)` for the indices `i` of the grid `out_dims`.
     ///
     /// # Errors
-    /// Wrong lengths or sizes; a map that is not finite; a source of more than [`MAX_VOXELS`].
+    /// Wrong lengths or sizes; a map that is not finite; a source of more than [`MAX_VOXELS`] or [`MAX_AXIS`]
+    /// ([`ComputeError::Argument`]).
     #[allow(clippy::too_many_arguments)]
     fn warp_affine(
         &self,
@@ -117,7 +123,8 @@ pub trait Resample: Filter {
     /// displacement of the nearest point of the grid. A displacement that is not a number gives one.
     ///
     /// # Errors
-    /// Wrong lengths or sizes; a map that is not finite or not invertible.
+    /// Wrong lengths or sizes; a map that is not finite or not invertible; an outer field of more than
+    /// [`MAX_VOXELS`] or [`MAX_AXIS`] ([`ComputeError::Argument`]).
     fn compose_fields(
         &self,
         outer: &Self::Buffer<f32>,
@@ -133,7 +140,8 @@ pub trait Resample: Filter {
     /// take the displacement of the nearest point of the grid.
     ///
     /// # Errors
-    /// Wrong lengths or sizes; a map that is not finite or not invertible.
+    /// Wrong lengths or sizes; a map that is not finite or not invertible; a field of more than
+    /// [`MAX_VOXELS`] or [`MAX_AXIS`] ([`ComputeError::Argument`]).
     fn resample_field(
         &self,
         field: &Self::Buffer<f32>,

@@ -1,15 +1,20 @@
 //! Similarities of two images on one grid, and their derivative in the values of the moving one.
 //!
 //! An energy `E` is minimised; its *slope* is the image `∂E / ∂m[i]`, exact for the sums as they are
-//! computed. With weights a voxel (for local correlation: the window around it) counts `w[i]`, not
-//! negative; without, 1.
+//! computed. With weights a voxel (for local correlation: the window around it) counts `w[i]`, finite and
+//! not negative; without, 1. Operators that sum the weights up refuse others; those that do not, as that
+//! would hold up the device, count a weight that is negative or not finite as 0.
 
 use super::Reduce;
-use super::histogram::{Binning, ParzenBins, check_joint};
+use super::histogram::{Binning, ParzenBins, check_joint, check_weights};
 use super::reduce::Reduction;
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result, check_len, voxels};
+
+/// The most voxels of images whose joint histogram is counted: entries have 64 bits, of which a voxel takes
+/// up to 31.
+pub const MAX_PAIR_VOXELS: usize = 1 << 33;
 
 /// The most entries of a joint histogram.
 pub const MAX_PAIR_ENTRIES: usize = 1 << 24;
@@ -79,40 +84,49 @@ pub fn check_local_correlation(
 /// The sum of the weights of the `n` voxels of [`Similarity::local_correlation`].
 ///
 /// # Errors
-/// Unless it is above zero.
+/// Weights that [cannot be](check_weights), or whose sum is not above zero.
 pub(crate) fn total_weight<D: Reduce>(
     device: &D,
     weights: Option<&D::Buffer<f32>>,
     n: usize,
 ) -> Result<f64> {
     let Some(weights) = weights else { return Ok(n as f64) };
-    match device.reduce(&[weights], &[Reduction::Sum(0)])?[..] {
-        [total] if total > 0.0 && total.is_finite() => Ok(total),
-        ref found => {
-            let total = found.first().unwrap_or(&0.0);
-            Err(ComputeError::argument("sum of the weights", total, "above zero"))
-        }
+    let total = summary(device, weights)?.total;
+    if total > 0.0 {
+        Ok(total)
+    } else {
+        Err(ComputeError::argument("sum of the weights", total, "above zero"))
     }
 }
 
 /// The largest weight of [`Similarity::pair_histogram`].
 ///
 /// # Errors
-/// If the least is below zero.
+/// Weights that [cannot be](check_weights).
 pub(crate) fn largest_weight<D: Reduce>(
     device: &D,
     weights: Option<&D::Buffer<f32>>,
 ) -> Result<f64> {
     let Some(weights) = weights else { return Ok(1.0) };
-    if weights.is_empty() {
-        return Ok(0.0);
-    }
-    match device.reduce(&[weights], &[Reduction::Min(0), Reduction::Max(0)])?[..] {
-        [least, _] if least < 0.0 => {
-            Err(ComputeError::argument("least of the weights", least, "zero or above"))
+    if weights.is_empty() { Ok(0.0) } else { Ok(summary(device, weights)?.most) }
+}
+
+/// What weights sum up to, and the largest.
+struct Summary {
+    total: f64,
+    most: f64,
+}
+
+/// Weights are summed up and checked in one pass, whose numbers the operators need anyway.
+fn summary<D: Reduce>(device: &D, weights: &D::Buffer<f32>) -> Result<Summary> {
+    let what =
+        [Reduction::Sum(0), Reduction::Min(0), Reduction::Max(0), Reduction::CountNonFinite(0)];
+    match device.reduce(&[weights], &what)?[..] {
+        [total, least, most, odd] => {
+            check_weights("weights", least, odd as u64)?;
+            Ok(Summary { total, most })
         }
-        [_, most] => Ok(most),
-        _ => Ok(0.0),
+        _ => Ok(Summary { total: 0.0, most: 0.0 }),
     }
 }
 
@@ -128,6 +142,10 @@ pub fn check_pair(
     table: Option<usize>,
 ) -> Result<usize> {
     lengths.check(lengths.fixed)?;
+    if lengths.fixed > MAX_PAIR_VOXELS {
+        let expected = "at most 2^33; count them in pieces";
+        return Err(ComputeError::argument("number of voxels", lengths.fixed, expected));
+    }
     if rows.bins == 0 || rows.bins > 1 << 20 {
         return Err(ComputeError::argument("bins", rows.bins, "between 1 and 1048576"));
     }
@@ -154,7 +172,8 @@ pub trait Similarity: Memory {
     /// images, and of six for a radius above 4.
     ///
     /// # Errors
-    /// Wrong lengths or sizes; a noise that is not above zero; weights without any above zero.
+    /// Wrong lengths or sizes; a noise that is not above zero; weights that are negative or not finite,
+    /// or none of which is above zero.
     #[allow(clippy::too_many_arguments)]
     fn local_correlation(
         &self,
@@ -174,7 +193,7 @@ pub trait Similarity: Memory {
     /// registration in the chest using free-form deformations", IEEE TMI 22(1), 2003.)
     ///
     /// # Errors
-    /// Wrong lengths; bins or columns that cannot be; weights below zero.
+    /// Wrong lengths; more than [`MAX_PAIR_VOXELS`]; bins or columns that cannot be; weights that are negative or not finite.
     fn pair_histogram(
         &self,
         fixed: &Self::Buffer<f32>,
@@ -186,10 +205,11 @@ pub trait Similarity: Memory {
 
     /// The slope of a function of the joint histogram whose derivative in each entry is `table`
     /// (`bins x columns`): `slope[i] = w_i Σ_k table[bin(f_i)][k] b_k′(m_i)`; zero where `m_i` is held at
-    /// the ends of the range.
+    /// the ends of the range, and where `w_i` is a weight that the histogram refuses.
     ///
     /// # Errors
-    /// As [`pair_histogram`](Self::pair_histogram); a table of another size.
+    /// As [`pair_histogram`](Self::pair_histogram), but for the values of the weights; a table of another
+    /// size.
     #[allow(clippy::too_many_arguments)]
     fn pair_slopes(
         &self,

@@ -94,7 +94,7 @@ pub enum KeyRange<K> {
 ///
 /// # Errors
 /// All operators: [`ComputeError::Length`] if lengths do not agree, [`ComputeError::Argument`] for
-/// more than [`MOST_KEYS`] keys or segments, for a [`KeyRange::Known`] whose `low` comes after its `high`, and
+/// more than [`MOST_KEYS`] (2^31 - 1) keys or segments, whose positions are counted in 32 bits, for a [`KeyRange::Known`] whose `low` comes after its `high`, and
 /// for [`KeyRange::Approximate24`] with keys that are not `f32`; [`ComputeError::OutOfMemory`].
 pub trait Sort: Memory {
     /// Sorts `keys` with the `values` beside them, to `sorted_keys` and `sorted_values`. Without
@@ -143,7 +143,8 @@ pub trait Sort: Memory {
     ) -> Result<()>;
 }
 
-/// The most keys that a sort takes.
+/// The most keys that a sort takes: more are refused with [`ComputeError::Argument`] before anything is done;
+/// sort them in pieces and merge these.
 pub const MOST_KEYS: usize = i32::MAX as usize;
 
 /// The order numbers that are sorted by.
@@ -170,7 +171,11 @@ pub(crate) fn check<K: SortKey>(
     sorted: &[usize],
 ) -> Result<Limits> {
     if keys > MOST_KEYS {
-        return Err(ComputeError::argument("number of keys", keys, "at most 2147483647"));
+        return Err(ComputeError::argument(
+            "number of keys",
+            keys,
+            "at most 2147483647; sort them in pieces",
+        ));
     }
     check_len("values to sort", keys, values.unwrap_or(keys))?;
     for &len in sorted {

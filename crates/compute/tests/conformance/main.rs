@@ -146,3 +146,5 @@ mod sort;
 mod stencil;
 mod support;
 mod team;
+mod turns;
+mod weights;

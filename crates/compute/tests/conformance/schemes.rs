@@ -6,6 +6,7 @@ use crate::histogram::{
 };
 use crate::support::Results;
 use voxalign_compute::cpu::Cpu;
+use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::Histogram;
 use voxalign_compute::ops::histogram::{
     Binning, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme,
@@ -308,4 +309,46 @@ fn the_cpu_names_what_it_has_not() {
             assert_eq!(found.is_ok(), scheme == JointScheme::Default);
         }
     });
+}
+
+/// Samples in the order of the image, at least two bytes a voxel, are made for the schemes that need them
+/// when they ask, and once.
+fn made_when_asked_for(cuda: &Cuda) {
+    let case = &cases()[3];
+    with_device(cuda, case, |samples, view| {
+        let n = case.fixed.len() as u64;
+        let maps = [case.map];
+        let live = |scheme: Option<Scheme>| {
+            match scheme {
+                Some(scheme) => {
+                    drop(cuda.binned_sums(Terms::Ratio, scheme, samples, view, &maps).unwrap());
+                }
+                None => drop(cuda.joint_histogram(samples, view, &COLUMNS, &maps).unwrap()),
+            }
+            cuda.pool().live
+        };
+        let grouped = cuda.pool().live;
+        for scheme in [Some(Scheme::default()), Some(Scheme::Direct), None] {
+            assert_eq!(live(scheme), grouped, "{scheme:?} keeps something");
+        }
+        let squares = |_: usize, sums: &[f64]| sums.to_vec();
+        let scheme = Scheme::default();
+        cuda.binned_gradient(Terms::Ratio, scheme, samples, view, &maps, &squares).unwrap();
+        assert_eq!(cuda.pool().live, grouped);
+        assert!(!cuda.launched().contains("spread_samples") || !cuda.is_emulated());
+        // A scheme without grouping asks: bins, and weights and values beside them.
+        let asked = live(Some(Scheme::FixedPoint));
+        assert_eq!(asked - grouped, (2 + 4 + 4) * n);
+        assert_eq!(live(Some(Scheme::GlobalMerge)), asked, "made again");
+    });
+}
+
+#[test]
+fn the_default_keeps_no_samples_in_the_order_of_the_image() {
+    if let Some(cuda) = crate::support::emulated() {
+        made_when_asked_for(&cuda);
+    }
+    if let Some(cuda) = crate::support::gpu() {
+        made_when_asked_for(&cuda);
+    }
 }

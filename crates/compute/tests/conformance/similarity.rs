@@ -16,7 +16,7 @@ const RADII: [[usize; 3]; 7] =
     [[0, 0, 0], [1, 1, 1], [2, 2, 2], [4, 4, 4], [2, 0, 3], [5, 9, 1], [20, 17, 20]];
 
 /// Smooth images with noise, and of other scales; related to each other.
-fn images(dims: Dims) -> [Vec<f64>; 2] {
+pub(crate) fn images(dims: Dims) -> [Vec<f64>; 2] {
     let mut random = Random::new(71);
     let noise: Vec<f64> = (0..len(dims)).map(|_| random.between(-1.0, 1.0)).collect();
     let value = |[x, y, z]: [usize; 3], i: usize| {
@@ -36,7 +36,7 @@ fn single(values: &[f64]) -> Vec<f64> {
     values.iter().map(|&v| f64::from(v as f32)).collect()
 }
 
-fn weights(dims: Dims) -> Vec<f64> {
+pub(crate) fn weights(dims: Dims) -> Vec<f64> {
     let mut random = Random::new(72);
     let all: Vec<f64> = (0..len(dims)).map(|_| random.between(-0.5, 1.5).clamp(0.0, 1.2)).collect();
     if all.iter().sum::<f64>() > 0.0 { single(&all) } else { vec![0.75; len(dims)] }
@@ -84,7 +84,7 @@ fn reference(
     (energy, slope)
 }
 
-fn upload<D: Device>(device: &D, image: &[f64]) -> D::Buffer<f32> {
+pub(crate) fn upload<D: Device>(device: &D, image: &[f64]) -> D::Buffer<f32> {
     device.upload_vec(image.iter().map(|&v| v as f32).collect()).unwrap()
 }
 
@@ -196,13 +196,13 @@ fn many_rows<D: Device>(device: &D) {
     assert_close("many rows", &s, &slope, 3e-5 * largest);
 }
 
-const ROWS: [Binning; 3] = [
+pub(crate) const ROWS: [Binning; 3] = [
     Binning { low: 200.0, high: 400.0, bins: 32 },
     Binning { low: 290.0, high: 310.0, bins: 7 },
     Binning { low: 300.0, high: 300.0, bins: 3 },
 ];
 
-const COLUMNS: [ParzenBins; 2] = [
+pub(crate) const COLUMNS: [ParzenBins; 2] = [
     ParzenBins { low: -7.0, high: -1.0, count: 36 },
     ParzenBins { low: -3.0, high: -2.5, count: 6 },
 ];
@@ -260,7 +260,7 @@ fn expected_slopes(
     (0..f.len()).map(slope).collect()
 }
 
-fn found_histogram<D: Device>(
+pub(crate) fn found_histogram<D: Device>(
     device: &D,
     [f, m]: [&[f64]; 2],
     w: Option<&[f64]>,
@@ -272,7 +272,7 @@ fn found_histogram<D: Device>(
     device.pair_histogram(&f, &m, w.as_ref(), rows, columns).unwrap()
 }
 
-fn found_slopes<D: Device>(
+pub(crate) fn found_slopes<D: Device>(
     device: &D,
     [f, m]: [&[f64]; 2],
     w: Option<&[f64]>,
@@ -287,7 +287,7 @@ fn found_slopes<D: Device>(
     device.into_host(slope).unwrap()
 }
 
-fn table(rows: &Binning, columns: &ParzenBins) -> Vec<f64> {
+pub(crate) fn table(rows: &Binning, columns: &ParzenBins) -> Vec<f64> {
     let mut random = Random::new(73);
     (0..rows.bins * columns.count).map(|_| random.between(-2.0, 1.0)).collect()
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::print_stderr)]
 
 use voxalign_compute::cpu::{Cpu, Simd};
-use voxalign_compute::cuda::Cuda;
+use voxalign_compute::cuda::{Cuda, Late};
 use voxalign_compute::{Device, Dims};
 
 /// Sizes that are odd, tiny, flat, and not powers of two.
@@ -55,7 +55,16 @@ pub(crate) fn gpu() -> Option<Cuda> {
 
 /// The kernels of the GPU on the host, with a record of its own of what ran.
 pub(crate) fn emulated() -> Option<Cuda> {
-    match Cuda::emulated() {
+    required(Cuda::emulated())
+}
+
+/// The same with streams that are late.
+pub(crate) fn emulated_late(late: Late) -> Option<Cuda> {
+    required(Cuda::emulated_late(late))
+}
+
+fn required(emulated: voxalign_compute::Result<Cuda>) -> Option<Cuda> {
+    match emulated {
         Ok(cuda) => Some(cuda),
         Err(e) => {
             let required = std::env::var_os("VOXALIGN_REQUIRE_EMULATION").is_some();

@@ -5,6 +5,8 @@
 
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::cuda::{Cuda, gpu_count};
+use voxalign_compute::ops::Accumulate;
+use voxalign_compute::ops::Elementwise;
 use voxalign_compute::{ComputeError, Device, Memory};
 
 use crate::support::{Random, emulated, gpu_number};
@@ -101,6 +103,41 @@ fn nccl_has_the_bits_of_the_host() {
             let (fast, slow) = (summed(&team, len), summed(&host, len));
             assert!(fast.iter().all(|f| *f == expected), "{len} numbers, round {round}");
             assert!(slow.iter().all(|f| *f == expected), "{len} numbers, round {round}");
+        }
+    }
+}
+
+/// What a queue still writes is summed only afterwards, and what a queue reads next is the sum.
+#[test]
+fn sums_wait_for_queues() {
+    use voxalign_compute::ops::elementwise::x;
+    let Some(gpus) = gpus() else { return };
+    let team = Team::new(gpus.clone(), Communicator::single()).unwrap();
+    let (len, members) = (1 << 22, gpus.len() as f32);
+    let queues: Vec<_> = gpus.iter().map(|gpu| gpu.queue().unwrap()).collect();
+    let mut works: Vec<_> = gpus.iter().map(|gpu| gpu.alloc::<f32>(1 << 26).unwrap()).collect();
+    for round in 0..4 {
+        let mut sums: Vec<_> = gpus.iter().map(|gpu| gpu.alloc::<i64>(len).unwrap()).collect();
+        let mut outs: Vec<_> = gpus.iter().map(|gpu| gpu.alloc::<f32>(len).unwrap()).collect();
+        let ones = gpus.iter().map(|gpu| gpu.upload(&vec![1f32; len]).unwrap()).collect::<Vec<_>>();
+        queues[0]
+            .run(|d| {
+                for _ in 0..200 {
+                    let work = &mut works[0];
+                    d.eval_in_place(&(x(0) * 0.5 + 1.0), work, &[], &[], None)?;
+                }
+                d.add_fixed(&ones[0], 5.0, &mut sums[0])?;
+                for (gpu, (one, sum)) in gpus.iter().zip(ones.iter().zip(&mut sums)).skip(1) {
+                    gpu.add_fixed(one, 5.0, sum)?;
+                }
+                team.all_reduce_sum(&mut sums).unwrap();
+                d.fixed_to_float(&sums[0], 1.0, &mut outs[0])
+            })
+            .unwrap();
+        queues[1].run(|d| d.fixed_to_float(&sums[1], 1.0, &mut outs[1])).unwrap();
+        for (gpu, out) in gpus.iter().zip(&outs).take(2) {
+            let found = gpu.download(out).unwrap();
+            assert!(found.iter().all(|&v| v == 5.0 * members), "round {round}: {}", found[0]);
         }
     }
 }

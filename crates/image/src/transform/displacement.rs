@@ -85,24 +85,29 @@ impl Displacement {
     /// has the same bits for any number of threads.
     ///
     /// # Errors
-    /// [`ImageError::NotInvertible`] where more than one voxel in a thousand does not converge.
+    /// [`ImageError::NotInvertible`] where more than one voxel in a thousand does not converge;
+    /// [`ImageError::OutOfMemory`].
     pub fn inverse(&self) -> Result<Displacement> {
-        let (inverse, residuals) = self.inverse_with_residuals();
+        let (inverse, residuals) = self.inverse_with_residuals()?;
         residuals.check(self.field.grid().len())?;
         Ok(inverse)
     }
 
     /// The [`inverse`](Self::inverse), however exact it is, and how exact that is.
-    #[must_use]
-    pub fn inverse_with_residuals(&self) -> (Displacement, Residuals) {
-        self.solved(VectorField::zeros(self.field.grid().clone()), true)
+    ///
+    /// # Errors
+    /// [`ImageError::OutOfMemory`].
+    pub fn inverse_with_residuals(&self) -> Result<(Displacement, Residuals)> {
+        self.solved(VectorField::try_zeros(self.field.grid().clone())?, true)
     }
 
     /// As [`inverse_with_residuals`](Self::inverse_with_residuals), from a start that is nearly the
     /// inverse: its displacements *in voxels*, other than those of fields elsewhere, on the grid of
     /// this field. A start of other sizes is left aside.
-    #[must_use]
-    pub fn inverse_near(&self, start: VectorField) -> (Displacement, Residuals) {
+    ///
+    /// # Errors
+    /// [`ImageError::OutOfMemory`].
+    pub fn inverse_near(&self, start: VectorField) -> Result<(Displacement, Residuals)> {
         if start.data().len() != self.field.data().len() {
             return self.inverse_with_residuals();
         }
@@ -117,7 +122,11 @@ impl Displacement {
     }
 
     /// The inverse in the place of its start, or from `neighbours`.
-    fn solved(&self, mut inverse: VectorField, neighbours: bool) -> (Displacement, Residuals) {
+    fn solved(
+        &self,
+        mut inverse: VectorField,
+        neighbours: bool,
+    ) -> Result<(Displacement, Residuals)> {
         let grid = self.field.grid();
         let [nx, ny, _] = grid.dims();
         let solver = Solver::new(&self.field);
@@ -138,7 +147,7 @@ impl Displacement {
                 of_row.add((stored + u).norm(), solver.tolerance);
             }
             of_row
-        });
+        })?;
         let mut all = Residuals { tolerance: solver.tolerance, ..Residuals::default() };
         for row in rows {
             all.mean += row.mean;
@@ -146,15 +155,17 @@ impl Displacement {
             all.unconverged += row.unconverged;
         }
         all.mean /= grid.len() as f64;
-        (Displacement { field: inverse }, all)
+        Ok((Displacement { field: inverse }, all))
     }
 
     /// How far the voxels of this field's grid are from where they were after this transform and
     /// then `inverse`, mm. Voxels that this transform carries out of the grid of `inverse`, where
     /// it is not known, are left out. More than the `tolerance` in mm is what folds make, where several
     /// places end at one; [`Residuals::unconverged`] counts such voxels.
-    #[must_use]
-    pub fn round_trip(&self, inverse: &Displacement, tolerance: f64) -> Residuals {
+    ///
+    /// # Errors
+    /// [`ImageError::OutOfMemory`].
+    pub fn round_trip(&self, inverse: &Displacement, tolerance: f64) -> Result<Residuals> {
         let grid = self.field.grid();
         let [nx, ny, nz] = grid.dims();
         let rows = crate::field::par_rows(ny * nz, |row| {
@@ -168,7 +179,7 @@ impl Displacement {
                 }
             }
             of_row
-        });
+        })?;
         let mut all = Residuals { tolerance, ..Residuals::default() };
         let mut count = 0;
         for (row, n) in rows {
@@ -178,7 +189,7 @@ impl Displacement {
             count += n;
         }
         all.mean /= count.max(1) as f64;
-        all
+        Ok(all)
     }
 }
 
@@ -340,7 +351,7 @@ mod tests {
     #[test]
     fn an_inverse_has_small_residuals_on_any_grid() {
         let forward = wave(oblique(), 3.0, 5.0);
-        let (inverse, residuals) = forward.inverse_with_residuals();
+        let (inverse, residuals) = forward.inverse_with_residuals().unwrap();
         assert_eq!(residuals.unconverged, 0);
         assert!(residuals.largest <= 1e-4 && residuals.mean > 0.0, "{residuals:?}");
         // At the voxels of the inverse the residual is what is said; between those of both, the
@@ -355,7 +366,7 @@ mod tests {
             largest = largest.max((v + forward.field().sample_clamped(p + v)).norm());
         }
         assert!((largest - residuals.largest).abs() < 1e-9, "{largest} {residuals:?}");
-        let round_trip = forward.round_trip(&inverse, 0.4);
+        let round_trip = forward.round_trip(&inverse, 0.4).unwrap();
         assert!(
             round_trip.largest < 0.5 && round_trip.mean < 0.02 && round_trip.unconverged < 9,
             "{round_trip:?}"
@@ -369,7 +380,7 @@ mod tests {
         let field = VectorField::from_world_fn(grid, |w| {
             Vector3::new(2.5 * (w[0] - 20.0) / (1.0 + (0.3 * (w[0] - 20.0)).powi(2)), 0.0, 0.0)
         });
-        let (_, residuals) = Displacement::new(field).inverse_with_residuals();
+        let (_, residuals) = Displacement::new(field).inverse_with_residuals().unwrap();
         assert_eq!(residuals.unconverged, 0, "{residuals:?}");
     }
 
@@ -378,7 +389,7 @@ mod tests {
         let forward = wave(oblique(), 4.0, 4.0);
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| forward.inverse_with_residuals())
+            pool.install(|| forward.inverse_with_residuals().unwrap())
         };
         let one = with(1);
         for threads in [2, 3, 7] {
@@ -402,7 +413,7 @@ mod tests {
     #[test]
     fn folds_are_told() {
         let forward = wave(oblique(), 30.0, 3.0);
-        let (_, residuals) = forward.inverse_with_residuals();
+        let (_, residuals) = forward.inverse_with_residuals().unwrap();
         assert!(residuals.unconverged > 100 && residuals.largest > 0.5, "{residuals:?}");
         assert!(forward.inverse().is_err());
     }

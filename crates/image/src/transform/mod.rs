@@ -104,6 +104,21 @@ macro_rules! from_parts {
 }
 from_parts!(Affine, Rigid, Similarity, Displacement);
 
+/// A part of a transform that is applied to many points.
+enum Step<'t> {
+    Affine(Affine),
+    Displacement(&'t Displacement),
+}
+
+impl Step<'_> {
+    fn apply(&self, point: Vector3<f64>) -> Vector3<f64> {
+        match self {
+            Step::Affine(t) => t.apply(point),
+            Step::Displacement(t) => t.apply(point),
+        }
+    }
+}
+
 impl Transform {
     /// The transform that moves nothing.
     #[must_use]
@@ -131,16 +146,16 @@ impl Transform {
 
     /// The same map with nested composites flattened and neighbouring linear parts merged.
     #[must_use]
-    pub fn simplified(&self) -> Transform {
-        fn push(parts: &mut Vec<Transform>, t: &Transform) {
+    pub fn simplified(self) -> Transform {
+        fn push(parts: &mut Vec<Transform>, t: Transform) {
             match t {
-                Transform::Composite(inner) => inner.iter().for_each(|i| push(parts, i)),
+                Transform::Composite(inner) => inner.into_iter().for_each(|i| push(parts, i)),
                 _ => match (parts.last().map(Transform::to_affine), t.to_affine()) {
                     (Some(Ok(before)), Ok(after)) => {
                         parts.pop();
                         parts.push(Transform::Affine(before.then(&after)));
                     }
-                    _ => parts.push(t.clone()),
+                    _ => parts.push(t),
                 },
             }
         }
@@ -206,17 +221,41 @@ impl Transform {
         }
     }
 
-    /// The displacements of this transform at the voxels of a grid of the fixed world, mm.
+    /// The displacements of this transform at the voxels of a grid of the fixed world, mm;
+    /// [`try_sampled`](Self::try_sampled) where memory may run out.
     #[must_use]
     pub fn sampled(&self, grid: &Grid) -> VectorField {
-        let parts = match self.simplified() {
-            Transform::Composite(parts) => parts,
-            one => vec![one],
-        };
-        // Once, not for every voxel.
-        let parts: Vec<_> =
-            parts.into_iter().map(|t| t.to_affine().map_or(t, Transform::Affine)).collect();
+        let parts = self.steps();
         VectorField::from_world_fn(grid.clone(), |p| parts.iter().fold(p, |q, t| t.apply(q)) - p)
+    }
+
+    /// The displacements of this transform at the voxels of a grid of the fixed world, mm.
+    ///
+    /// # Errors
+    /// [`ImageError::OutOfMemory`].
+    pub fn try_sampled(&self, grid: &Grid) -> Result<VectorField> {
+        let parts = self.steps();
+        let displaced = |p| parts.iter().fold(p, |q, t| t.apply(q)) - p;
+        VectorField::try_from_world_fn(grid.clone(), displaced)
+    }
+
+    /// The parts one after the other, neighbouring linear ones merged: once, not for every voxel.
+    fn steps(&self) -> Vec<Step<'_>> {
+        fn push<'t>(parts: &mut Vec<Step<'t>>, t: &'t Transform) {
+            match (t, t.to_affine()) {
+                (Transform::Composite(inner), _) => inner.iter().for_each(|i| push(parts, i)),
+                (Transform::Displacement(field), _) => parts.push(Step::Displacement(field)),
+                (_, Ok(after)) => match parts.last_mut() {
+                    Some(Step::Affine(before)) => *before = before.then(&after),
+                    _ => parts.push(Step::Affine(after)),
+                },
+                // No other kind has no matrix.
+                (_, Err(_)) => {}
+            }
+        }
+        let mut parts = Vec::new();
+        push(&mut parts, self);
+        parts
     }
 
     /// Largest and mean distance in mm between the given points of the fixed world and where this
@@ -310,7 +349,7 @@ mod tests {
             Transform::Composite(vec![shift.clone(), Transform::Displacement(field(1.0))]),
             Transform::Composite(vec![double.clone(), shift]),
         ]);
-        let flat = nested.simplified();
+        let flat = nested.clone().simplified();
         let Transform::Composite(parts) = &flat else { panic!("{flat:?}") };
         assert_eq!(parts.len(), 3);
         let p = Vector3::new(20.0, 21.0, 22.0);

@@ -9,7 +9,7 @@ use crate::source::{Source, read_full};
 use flate2::bufread::ZlibDecoder;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use voxalign_image::Grid;
+use voxalign_image::{Grid, memory};
 
 /// Values decoded at a time.
 const PIECE: usize = 1 << 16;
@@ -137,7 +137,8 @@ impl Plan {
         let path = &self.info.data_path;
         let mut reader = self.reader(source)?;
         let size = self.info.data_type.size();
-        let mut buffer = vec![0; PIECE.min(left) * size];
+        let mut buffer = memory::zeroed(PIECE.min(left) * size)
+            .map_err(|refused| IoError::memory(path, refused))?;
         let mut found = 0;
         while left > 0 {
             let piece = &mut buffer[..PIECE.min(left) * size];
@@ -169,10 +170,10 @@ fn grow<T>(out: &mut Vec<T>, more: usize, total: usize, path: &Path) -> Result<(
     if needed <= out.capacity() {
         return Ok(());
     }
-    let target = total.min(needed.max(out.len() * 2).max(FIRST));
-    let bytes = (target.max(needed) * size_of::<T>()) as u64;
-    out.try_reserve_exact(target.max(needed) - out.len())
-        .map_err(|_| IoError::OutOfMemory { path: path.into(), bytes })
+    let target = total.min(needed.max(out.len() * 2).max(FIRST)).max(needed);
+    let more = target - out.len();
+    memory::ask::<T, ()>(target, || out.try_reserve_exact(more).ok())
+        .map_err(|refused| IoError::memory(path, refused))
 }
 
 /// The scaled values of all axes.
@@ -249,7 +250,8 @@ pub(crate) fn floats_into(plan: &Plan, source: &Source<'_>, out: &mut [f32]) -> 
         }
         return plan.verify(&mut reader);
     }
-    let mut values = Vec::with_capacity(PIECE.min(count));
+    let mut values =
+        memory::room(PIECE.min(count)).map_err(|refused| IoError::memory(&info.path, refused))?;
     plan.pieces(source, |bytes| {
         values.clear();
         convert::to_f32(bytes, info.data_type, info.byte_order, plan.scale(), &mut values);

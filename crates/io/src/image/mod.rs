@@ -34,7 +34,7 @@ use crate::error::{IoError, Result};
 use crate::source::Source;
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
-use voxalign_image::{Grid, ImageError, LabelMap, Volume};
+use voxalign_image::{Grid, ImageError, LabelMap, Volume, memory};
 
 /// What the header says; no voxel is read.
 ///
@@ -221,7 +221,8 @@ pub(crate) fn vectors(source: &Source<'_>) -> Result<(Vec<f32>, ImageInfo)> {
     }
     let beside = decode::floats(&plan, source)?;
     let n = beside.len() / components;
-    let mut apart = vec![0.0; beside.len()];
+    let mut apart: Vec<f32> =
+        memory::zeroed(beside.len()).map_err(|refused| IoError::memory(source.path(), refused))?;
     apart.par_chunks_mut(n).enumerate().for_each(|(c, component)| {
         let values = beside.iter().skip(c).step_by(components);
         component.iter_mut().zip(values).for_each(|(to, &from)| *to = from);

@@ -8,7 +8,7 @@ use crate::source::Source;
 use rayon::prelude::*;
 use std::io::Write;
 use std::path::Path;
-use voxalign_image::{Displacement, Grid, Transform, VectorField};
+use voxalign_image::{Displacement, Grid, Transform, VectorField, memory};
 
 /// NIfTI's intent code of vectors.
 const VECTOR: i32 = 1007;
@@ -41,7 +41,7 @@ pub(crate) fn read_itk(source: &Source<'_>) -> Result<Transform> {
 fn transform(path: &Path, grid: Grid, mut data: Vec<f32>, lps: bool) -> Result<Transform> {
     let n = grid.len();
     // A plane's field leaves the third coordinate alone.
-    data.resize(3 * n, 0.0);
+    memory::resize(&mut data, 3 * n, 0.0).map_err(|refused| IoError::memory(path, refused))?;
     if lps {
         data[..2 * n].par_iter_mut().for_each(|v| *v = -*v);
     }
@@ -91,7 +91,8 @@ pub(crate) fn write(path: &Path, transform: &Transform, geometry: &Geometry<'_>)
             missing: "fixed",
         });
     };
-    write_field(path, &transform.sampled(fixed))
+    let field = transform.try_sampled(fixed).map_err(|e| IoError::image(path, e))?;
+    write_field(path, &field)
 }
 
 /// A field of a plane is written as one of two dimensions, which is what ITK and ANTs take for 2D

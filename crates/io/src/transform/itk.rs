@@ -20,6 +20,12 @@ pub(crate) const KNOWN: &str = "AffineTransform, MatrixOffsetTransformBase, Eule
     ScaleTransform, TranslationTransform, IdentityTransform, CompositeTransform, and in 2D \
     Euler2DTransform, Rigid2DTransform, Similarity2DTransform";
 
+/// Whether all transforms of a file are of the plane; the mark of a composite says nothing.
+pub(crate) fn is_planar(records: &[Record]) -> bool {
+    let mut parts = records.iter().filter(|r| !r.class.starts_with("Composite")).peekable();
+    parts.peek().is_some() && parts.all(|r| r.class.ends_with("_2_2"))
+}
+
 /// LPS to RAS and back: the map changes its world on both sides.
 pub(crate) fn swap_lps(affine: &Affine) -> Affine {
     let d = Matrix3::from_diagonal(&Vector3::new(-1.0, -1.0, 1.0));

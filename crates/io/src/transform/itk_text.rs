@@ -9,12 +9,14 @@ use voxalign_image::Transform;
 /// Largest number of transforms in a file.
 const LARGEST_LIST: usize = 10_000;
 
-pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Transform> {
+/// The transform of a file, and whether it is one of the plane.
+pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Transform, bool)> {
     let wrong = |problem: String| {
         let remedy = format!("known are {}", itk::KNOWN);
         IoError::malformed(path, problem, remedy)
     };
-    itk::combine(&records(bytes).map_err(&wrong)?).map_err(wrong)
+    let records = records(bytes).map_err(&wrong)?;
+    Ok((itk::combine(&records).map_err(wrong)?, itk::is_planar(&records)))
 }
 
 fn records(bytes: &[u8]) -> std::result::Result<Vec<Record>, String> {
@@ -93,7 +95,7 @@ mod tests {
         ]);
         for t in [Transform::Affine(a), both] {
             let text = format(path, &t).unwrap();
-            assert_eq!(parse(path, text.as_bytes()).unwrap(), t, "{text}");
+            assert_eq!(parse(path, text.as_bytes()).unwrap(), (t, false), "{text}");
         }
     }
 

@@ -68,7 +68,8 @@ fn matrix(bytes: &[u8]) -> std::result::Result<(Matrix, &[u8]), String> {
     Ok((Matrix { name: name.into(), values }, &bytes[start + count * size..]))
 }
 
-pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Transform> {
+/// The transform of a file, and whether it is one of the plane.
+pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Transform, bool)> {
     let wrong =
         |problem: String| IoError::malformed(path, problem, format!("known are {}", itk::KNOWN));
     let mut records: Vec<Record> = Vec::new();
@@ -86,7 +87,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Transform> {
             }),
         }
     }
-    itk::combine(&records).map_err(wrong)
+    Ok((itk::combine(&records).map_err(wrong)?, itk::is_planar(&records)))
 }
 
 pub(crate) fn format(path: &Path, transform: &Transform) -> Result<Vec<u8>> {
@@ -131,10 +132,10 @@ mod tests {
         let path = Path::new("a.mat");
         let bytes = format(path, &affine()).unwrap();
         assert!(recognised(&bytes));
-        assert_eq!(parse(path, &bytes).unwrap(), affine());
+        assert_eq!(parse(path, &bytes).unwrap(), (affine(), false));
         let shift = Transform::Affine(Affine::translation(Vector3::x()));
         let both = Transform::Composite(vec![affine(), shift]);
-        let back = parse(path, &format(path, &both).unwrap()).unwrap();
+        let back = parse(path, &format(path, &both).unwrap()).unwrap().0;
         assert_eq!(back.to_affine().unwrap(), both.to_affine().unwrap());
     }
 
@@ -151,7 +152,7 @@ mod tests {
             bytes.push(0);
             values.iter().for_each(|v| bytes.extend(v.to_be_bytes()));
         }
-        let t = parse(Path::new("a.mat"), &bytes).unwrap();
+        let t = parse(Path::new("a.mat"), &bytes).unwrap().0;
         assert_eq!(t.apply(Vector3::zeros()), Vector3::new(-1.0, -2.0, 3.0));
     }
 
@@ -161,7 +162,7 @@ mod tests {
         for n in 1..bytes.len() {
             let result = parse(Path::new("a.mat"), &bytes[..n]);
             // Without its fixed parameters a transform has the centre zero.
-            assert!(result.is_err() || result.unwrap() == affine(), "{n}");
+            assert!(result.is_err() || result.unwrap() == (affine(), false), "{n}");
         }
         assert!(!recognised(b"1 0 0 0\n0 1 0 0\n0 0 1 0\n0 0 0 1\n"));
     }

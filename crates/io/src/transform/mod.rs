@@ -104,6 +104,18 @@ impl fmt::Display for TransformFormat {
 /// A missing or malformed file; a kind of transform that is not read here; an FSL matrix without
 /// both grids.
 pub fn read(path: impl AsRef<Path>, geometry: &Geometry<'_>) -> Result<Transform> {
+    Ok(read_source(&Source::open(path.as_ref())?, geometry)?.0)
+}
+
+/// As [`read`], with whether the file holds a transform of the plane: one of ITK for images of two
+/// dimensions, or a field of depth 1. It does nothing along z, which is wrong for images with depth.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with_planar(
+    path: impl AsRef<Path>,
+    geometry: &Geometry<'_>,
+) -> Result<(Transform, bool)> {
     read_source(&Source::open(path.as_ref())?, geometry)
 }
 
@@ -116,7 +128,7 @@ pub fn read_from_bytes(
     bytes: &[u8],
     geometry: &Geometry<'_>,
 ) -> Result<Transform> {
-    read_source(&Source::memory(name.as_ref(), bytes), geometry)
+    Ok(read_source(&Source::memory(name.as_ref(), bytes), geometry)?.0)
 }
 
 /// Writes a transform in the format that the extension names: see [`TransformFormat`].
@@ -168,14 +180,19 @@ pub fn write_itk_2d(path: impl AsRef<Path>, transform: &Transform) -> Result<boo
 /// Largest size of a file of parameters, bytes.
 const LARGEST_TEXT: u64 = 1 << 24;
 
-fn read_source(source: &Source<'_>, geometry: &Geometry<'_>) -> Result<Transform> {
+/// The transform, and whether it is one of the plane.
+fn read_source(source: &Source<'_>, geometry: &Geometry<'_>) -> Result<(Transform, bool)> {
+    let field = |transform: Transform| {
+        let planar = matches!(&transform, Transform::Displacement(d) if d.field().grid().is_2d());
+        (transform, planar)
+    };
     let path = source.path();
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     if [".nii", ".nii.gz", ".hdr", ".img", ".hdr.gz", ".img.gz"].iter().any(|e| name.ends_with(e)) {
-        return field::read_nifti(source);
+        return field::read_nifti(source).map(field);
     }
     if crate::image::Format::from_path(path).is_ok() {
-        return field::read_itk(source);
+        return field::read_itk(source).map(field);
     }
     if let Some((what, remedy)) = crate::image::foreign(path) {
         return Err(IoError::unsupported(path, what, remedy));
@@ -195,5 +212,5 @@ fn read_source(source: &Source<'_>, geometry: &Geometry<'_>) -> Result<Transform
     if matlab::recognised(&bytes) {
         return matlab::parse(path, &bytes);
     }
-    fsl::parse(path, &bytes, geometry)
+    Ok((fsl::parse(path, &bytes, geometry)?, false))
 }

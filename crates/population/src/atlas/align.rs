@@ -9,6 +9,7 @@ use super::shared::UNIT;
 use super::source::{Images, Size, Source, Subject, check_subjects};
 use super::weighted::Weighted;
 use crate::error::{PopulationError, Result};
+use crate::exchange::all_told;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use voxalign_compute::Device;
@@ -312,12 +313,8 @@ fn registered<D: Device>(
         costs[0] += row[12] / count as f64;
         costs[1] += row[13] / count as f64;
     }
-    let verdicts: Vec<&Verdict> = found.iter().map(|f| &f.verdict).collect();
-    let text = serde_json::to_vec(&verdicts).unwrap_or_default();
-    let mut all = Vec::with_capacity(count);
-    for block in team.ranks().all_gather(&text)? {
-        all.extend(serde_json::from_slice::<Vec<Verdict>>(&block).unwrap_or_default());
-    }
+    let own: Vec<Verdict> = found.into_iter().map(|f| f.verdict).collect();
+    let all: Vec<Verdict> = all_told(team.ranks(), &own)?.into_iter().flatten().collect();
     progress.event(&Event::StageEnd {
         name: &name,
         evaluations: count,

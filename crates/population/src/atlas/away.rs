@@ -2,10 +2,10 @@
 
 use crate::error::{PopulationError, Result};
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 use voxalign_compute::{DeviceBuffer, HostBuffer, Memory};
+use voxalign_io::hidden::{HiddenFolder, remove_abandoned};
 
 /// Buffers of a subject: what steps change, and what they only look at.
 pub(super) struct Pack<B> {
@@ -28,10 +28,11 @@ pub(super) enum Away {
     Disk(Chest),
 }
 
-/// A folder for subjects in that for scratch, which other runs may use at the same time.
-pub(super) fn own_folder(scratch: &Path) -> Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix(".voxalign-").tempdir_in(scratch);
-    folder.map_err(|e| failed(scratch, "write to", &e))
+/// A folder for subjects in that for scratch, which other runs may use at the same time. What killed ones left
+/// there goes.
+pub(super) fn own_folder(scratch: &Path) -> Result<HiddenFolder> {
+    remove_abandoned(scratch);
+    HiddenFolder::new_in(scratch).map_err(|e| failed(scratch, "write to", &e))
 }
 
 /// Files of a subject.
@@ -111,11 +112,17 @@ pub(super) fn failed(path: &Path, what: &str, error: &io::Error) -> PopulationEr
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free some space, or choose a folder on another disk"
         }
+        io::ErrorKind::OutOfMemory => "use smaller images, or more memory",
+        io::ErrorKind::FileTooLarge => voxalign_io::error::LIMITED,
         _ => "check the folder and its permissions",
+    };
+    let why = match error.kind() {
+        io::ErrorKind::OutOfMemory => error.to_string(),
+        kind => kind.to_string(),
     };
     PopulationError::Input {
         file: path.to_owned(),
-        what: format!("cannot {what} it: {}; {remedy}", error.kind()),
+        what: format!("cannot {what} it: {why}; {remedy}"),
     }
 }
 
@@ -239,96 +246,10 @@ impl HostPack {
     }
 }
 
-/// The magic number of files of buffers.
-const MAGIC: &[u8; 8] = b"VXSTATE1";
-
-/// Writes numbers and buffers that are in memory, so that they survive a loss of power once this returns.
-pub(super) fn write_state(path: &Path, numbers: &[f64], buffers: &[Vec<f32>]) -> Result<()> {
-    let write = || -> io::Result<()> {
-        let mut file = io::BufWriter::new(File::create(path)?);
-        file.write_all(MAGIC)?;
-        file.write_all(&(numbers.len() as u64).to_le_bytes())?;
-        file.write_all(&(buffers.len() as u64).to_le_bytes())?;
-        numbers.iter().try_for_each(|n| file.write_all(&n.to_le_bytes()))?;
-        for buffer in buffers {
-            file.write_all(&(buffer.len() as u64).to_le_bytes())?;
-        }
-        for buffer in buffers {
-            file.write_all(bytemuck::cast_slice(buffer))?;
-        }
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
-    };
-    write().map_err(|e| failed(path, "write", &e))
-}
-
-/// Reads what [`write_state`] wrote.
-pub(super) fn read_state(path: &Path) -> Result<(Vec<f64>, Vec<Vec<f32>>)> {
-    let read = || -> io::Result<_> {
-        let file = File::open(path)?;
-        let size = file.metadata()?.len();
-        let mut file = BufReader::new(file);
-        let mut word = [0; 8];
-        let mut next = |file: &mut BufReader<File>| -> io::Result<[u8; 8]> {
-            file.read_exact(&mut word)?;
-            Ok(word)
-        };
-        let bad = || io::Error::from(io::ErrorKind::InvalidData);
-        if &next(&mut file)? != MAGIC {
-            return Err(bad());
-        }
-        let counts = [u64::from_le_bytes(next(&mut file)?), u64::from_le_bytes(next(&mut file)?)];
-        if counts.iter().any(|c| *c > size / 8) {
-            return Err(bad());
-        }
-        let numbers = (0..counts[0])
-            .map(|_| Ok(f64::from_le_bytes(next(&mut file)?)))
-            .collect::<io::Result<Vec<_>>>()?;
-        let lens = (0..counts[1])
-            .map(|_| Ok(u64::from_le_bytes(next(&mut file)?)))
-            .collect::<io::Result<Vec<_>>>()?;
-        let values =
-            lens.iter().try_fold(0u64, |sum, len| sum.checked_add(*len)).ok_or_else(bad)?;
-        let header = 8 * (3 + counts[0] + counts[1]);
-        if values.checked_mul(4).and_then(|b| b.checked_add(header)) != Some(size) {
-            return Err(bad());
-        }
-        let mut buffers = Vec::with_capacity(lens.len());
-        for len in lens {
-            let mut buffer = vec![0f32; len as usize];
-            file.read_exact(bytemuck::cast_slice_mut(&mut buffer))?;
-            buffers.push(buffer);
-        }
-        Ok((numbers, buffers))
-    };
-    read().map_err(|e| failed(path, "read", &e))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use voxalign_compute::cpu::Cpu;
-
-    #[test]
-    fn states_are_read_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a");
-        let numbers = [f64::INFINITY, -0.1, f64::MIN_POSITIVE];
-        let buffers = [vec![1.5, -0.0, 3e-40], vec![], vec![f32::MAX]];
-        write_state(&path, &numbers, &buffers).unwrap();
-        let (n, b) = read_state(&path).unwrap();
-        assert!(n.iter().map(|v| v.to_bits()).eq(numbers.map(f64::to_bits)));
-        assert_eq!(b.len(), 3);
-        for (a, b) in b.iter().flatten().zip(buffers.iter().flatten()) {
-            assert_eq!(a.to_bits(), b.to_bits());
-        }
-        let whole = fs::read(&path).unwrap();
-        for cut in [0, 7, 20, whole.len() - 1] {
-            fs::write(&path, &whole[..cut]).unwrap();
-            let said = read_state(&path).unwrap_err().to_string();
-            assert!(said.contains("cannot read it"), "{said}");
-        }
-        assert!(read_state(&folder.path().join("b")).is_err());
-    }
 
     #[test]
     fn chests_hold_what_they_were_given() {

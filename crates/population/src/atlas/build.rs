@@ -167,6 +167,7 @@ pub(super) fn metrics(options: &AtlasOptions, channels: usize) -> Result<Vec<Cha
         weight: 1.0,
         radius: options.matching.radius,
         bins: options.matching.bins,
+        reference_moves: false,
     };
     Ok(vec![metric; channels])
 }
@@ -198,7 +199,7 @@ impl<'a, D: Device> Construction<'a, D> {
         let mut steps = Steps::new(options);
         let mut course = Course::default();
         if let (Some(checkpoints), true) = (self.checkpoints, self.resume)
-            && let Some((iteration, saved)) = cohort.restore(checkpoints)?
+            && let Some((iteration, saved)) = cohort.restore(checkpoints, self.progress)?
         {
             (steps.iteration, course) = (iteration, saved);
         }

@@ -16,7 +16,7 @@ use voxalign_compute::ops::flow::Step;
 use voxalign_image::Volume;
 use voxalign_register::diffeo::channel::Moved;
 use voxalign_register::diffeo::greedy::finest;
-use voxalign_register::diffeo::{Conclusion, field_checks, to_world};
+use voxalign_register::diffeo::{Conclusion, TISSUE, field_checks, to_world};
 use voxalign_register::{Progress, Verdict};
 
 /// Sums over the subjects of a device.
@@ -189,11 +189,23 @@ fn subject<D: Device, M: Matching<D>>(
         }
         None => None,
     };
+    // What is measured of is the tissue that the subject shows on the template, or what counts of it.
+    let counts = weights.as_ref().map(|w| (w, 0.0));
+    let object = match counts.or_else(|| warped.first().map(|image| (image, TISSUE))) {
+        Some((shown, above)) => {
+            let mut object = device.alloc::<f32>(n)?;
+            device.eval(&x(0).gt(param(0)), &[shown], &[above], None, &mut object)?;
+            Some(object)
+        }
+        None => None,
+    };
+    let measures = end.measures(&device, &grid, object.as_ref())?;
+    drop(object);
     core.add(&warped, weights.as_ref(), member.weight)?;
     let host = |b: &D::Buffer<f32>| -> Result<Volume<f32>> {
         Ok(Volume::new(grid.clone(), device.download(b)?)?)
     };
-    let checks = field_checks(&end.measures, finest(&grid));
+    let checks = field_checks(&measures, finest(&grid));
     let [forward, inverse] = end.fields;
     sink.subject(Found {
         subject: member.index,
@@ -201,7 +213,7 @@ fn subject<D: Device, M: Matching<D>>(
         inverse: to_world(&grid, device.into_host(inverse)?)?,
         jacobian: Volume::new(grid.clone(), device.into_host(end.jacobian)?)?,
         warped: warped.iter().map(host).collect::<Result<Vec<_>>>()?,
-        measures: end.measures,
+        measures,
         mended: end.mended,
         verdict: Verdict::new(checks, Vec::new()),
     })?;

@@ -11,9 +11,9 @@ use crate::stream::{Engine, Listener, Model, Pipeline, Ring, Stage, Trace, Turn}
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tempfile::TempDir;
 use voxalign_compute::{Device, Queue};
 use voxalign_image::{Affine, Grid};
+use voxalign_io::hidden::HiddenFolder;
 use voxalign_register::diffeo::channel::Moved;
 use voxalign_register::diffeo::greedy::finest;
 use voxalign_register::diffeo::multiscale::Scale;
@@ -123,7 +123,7 @@ pub(super) struct Crew<'a, D: Device, M: Matching<D>> {
     /// For each subject that is not on the device where it is.
     away: Vec<Option<Mutex<Away>>>,
     /// The folder of those on disk, which goes after them.
-    _folder: Option<TempDir>,
+    _folder: Option<HiddenFolder>,
     source: &'a dyn Source,
     base: D,
     streams: Option<Streams<D>>,
@@ -176,7 +176,7 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
         let members: Vec<_> = post.range.clone().map(member).collect();
         let on_disk = !plan.in_core() && plan.level == Level::Disk;
         let folder = on_disk.then(|| own_folder(scratch)).transpose()?;
-        let chests = folder.as_ref().map_or(scratch, TempDir::path);
+        let chests = folder.as_ref().map_or(scratch, HiddenFolder::path);
         let away = |(place, member): (usize, &Member<D, M::State>)| {
             (place >= plan.resident).then(|| {
                 Mutex::new(match plan.level {

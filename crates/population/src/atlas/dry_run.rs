@@ -9,7 +9,7 @@ use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_compute::comm::balance::{Job, Network, Plan, Times, plan};
-use voxalign_image::{Affine, Grid};
+use voxalign_image::{Affine, Grid, memory};
 use voxalign_register::diffeo::channel::DeviceImage;
 use voxalign_register::diffeo::multiscale::Scale;
 
@@ -90,7 +90,7 @@ fn measured<D: Device, M: Matching<D>>(
         Ok::<_, PopulationError>((seconds, sums))
     });
     let (seconds, mut sums): (Vec<f64>, Vec<_>) = ranks.agree(found)?.into_iter().unzip();
-    let mut wire = vec![0i64; n];
+    let mut wire = memory::zeroed::<i64>(n)?;
     let mut times = [seconds.into_iter().fold(0.0, f64::max), 0.0, 0.0];
     for _ in 0..2 {
         ranks.barrier()?;

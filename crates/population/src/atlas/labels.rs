@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use voxalign_image::{Grid, LabelMap, Volume};
+use voxalign_image::{Grid, LabelMap, Volume, memory};
 use voxalign_register::RegisterError;
 use voxalign_register::compare::{OverlapRule, compare_labels};
 
@@ -83,7 +83,7 @@ impl LabelFiles {
     }
 
     fn get(&self, name: &str) -> Result<LabelMap> {
-        let mut data = vec![0i32; self.grid.len()];
+        let mut data = memory::zeroed::<i32>(self.grid.len())?;
         self.read(name, 0, &mut data)?;
         Ok(Volume::new(self.grid.clone(), data)?)
     }
@@ -139,10 +139,10 @@ impl LabelFiles {
         if names.is_empty() || names.len() != weights.len() {
             return Ok(None);
         }
-        let mut data = Vec::with_capacity(self.grid.len());
+        let mut data = memory::room(self.grid.len())?;
         while data.len() < self.grid.len() {
             let (first, len) = (data.len(), SLAB.min(self.grid.len() - data.len()));
-            let mut maps = vec![0i32; len * names.len()];
+            let mut maps = memory::zeroed::<i32>(len * names.len())?;
             for (name, map) in names.iter().zip(maps.chunks_mut(len)) {
                 self.read(name, first, map)?;
             }

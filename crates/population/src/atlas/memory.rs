@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
+use voxalign_compute::error::size_text;
 
 /// What memory an atlas may take.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -106,13 +107,12 @@ impl MemoryPlan {
 
 impl fmt::Display for MemoryPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
         if self.in_core() {
             return write!(
                 f,
-                "all {} subjects stay on the device ({:.1} GiB)",
+                "all {} subjects stay on the device ({})",
                 self.subjects,
-                gib(self.device_bytes)
+                size_text(self.device_bytes)
             );
         }
         let level = match self.level {
@@ -121,13 +121,13 @@ impl fmt::Display for MemoryPlan {
         };
         write!(
             f,
-            "{} of {} subjects stay on the device ({:.1} GiB with what they share), {} are \
-             streamed from {level} at every iteration ({:.1} GiB)",
+            "{} of {} subjects stay on the device ({} with what they share), {} are streamed from \
+             {level} at every iteration ({})",
             self.resident,
             self.subjects,
-            gib(self.device_bytes),
+            size_text(self.device_bytes),
             self.subjects - self.resident,
-            gib(self.away_bytes)
+            size_text(self.away_bytes)
         )
     }
 }

@@ -25,6 +25,7 @@ mod outline;
 mod prepare;
 mod regress;
 mod saving;
+mod sealed;
 mod shared;
 mod snapshot;
 mod source;

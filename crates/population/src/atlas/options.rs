@@ -4,6 +4,7 @@ use crate::error::{PopulationError, Result};
 use serde::{Deserialize, Serialize};
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity};
+use voxalign_register::numbers::null_is_nan;
 
 /// What the construction of an atlas can be told.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +66,9 @@ pub struct Sharpness {
     pub iteration: usize,
     /// The entropy of the template's intensities over all voxels, bits: 64 bins from 0 to 1. It falls while
     /// the template sharpens.
+    #[serde(deserialize_with = "null_is_nan")]
     pub entropy: f64,
     /// The mean square of the template's gradient, 1/mm². It rises while the template sharpens.
+    #[serde(deserialize_with = "null_is_nan")]
     pub gradient_energy: f64,
 }

@@ -5,7 +5,7 @@ use crate::error::{PopulationError, Result};
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_image::{Affine, Grid};
+use voxalign_image::{Affine, Grid, memory};
 use voxalign_register::RegisterError;
 use voxalign_register::diffeo::calibrated;
 use voxalign_register::diffeo::channel::{DeviceImage, Moved};
@@ -31,7 +31,7 @@ pub(super) fn prepared<D: Device>(
         None => None,
     };
     if mask.is_none() && images.iter().any(|i| i.open) {
-        let ones = vec![1.0; images[0].grid.len()];
+        let ones = memory::filled(images[0].grid.len(), 1.0)?;
         let (grid, values) = (images[0].grid.clone(), device.upload_vec(ones)?);
         mask = Some(DeviceImage { grid, values, outside: 0.0, open: false });
     }

@@ -5,8 +5,9 @@ use super::cohort::{Cohort, Steps, into_register};
 use super::crew::{Changes, Visit};
 use super::matching::Matching;
 use crate::error::Result;
-use voxalign_compute::{Device, DeviceBuffer};
+use voxalign_compute::{Device, DeviceBuffer, Memory};
 use voxalign_register::diffeo::multiscale::{Course, Keeper};
+use voxalign_register::{Event, Progress};
 
 impl<D: Device, M: Matching<D>> Cohort<'_, D, M> {
     /// Writes all that is needed to go on from here.
@@ -16,7 +17,8 @@ impl<D: Device, M: Matching<D>> Cohort<'_, D, M> {
         iteration: usize,
         course: &Course,
     ) -> Result<()> {
-        let place = self.team.ranks().agree(checkpoints.begin(self.team.ranks().is_first()))?;
+        let ranks = self.team.ranks();
+        let place = ranks.agree(checkpoints.begin(ranks.is_first(), iteration, course))?;
         let visit = Visit { load: false, changes: Changes::Nothing };
         self.each(|crew| {
             crew.visit(visit, &(), |core, member, _| {
@@ -42,6 +44,7 @@ impl<D: Device, M: Matching<D>> Cohort<'_, D, M> {
             masked: self.masked,
             sharpness: self.sharpness.clone(),
             snapshots: self.snapshots.clone(),
+            model: self.model(),
         };
         let done = match self.team.ranks().is_first() {
             true => template.and_then(|t| checkpoints.end(&place, &saved, &t)),
@@ -50,13 +53,34 @@ impl<D: Device, M: Matching<D>> Cohort<'_, D, M> {
         self.team.ranks().agree(done)
     }
 
-    /// Goes to where a run was saved.
+    /// The model of the devices: their name without their number.
+    fn model(&self) -> String {
+        let name = self.team.devices().first().map(Memory::name).unwrap_or_default();
+        let model = name.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')'));
+        model.map_or(name.clone(), |(model, _)| model.to_owned())
+    }
+
+    /// Goes to where a run was saved; the listener is told of a checkpoint that is damaged.
     pub(super) fn restore(
         &mut self,
         checkpoints: &Checkpoints<'_>,
+        progress: &dyn Progress,
     ) -> Result<Option<(usize, Course)>> {
-        let Some(place) = self.team.ranks().agree(checkpoints.last())? else { return Ok(None) };
+        let subjects: Vec<usize> =
+            self.crews.iter().flat_map(|c| &c.members).map(|m| m.index).collect();
+        let last = checkpoints.last(self.team.ranks(), &subjects, progress);
+        let Some(place) = self.team.ranks().agree(last)? else { return Ok(None) };
         let (saved, template) = self.team.ranks().agree(place.read())?;
+        let model = self.model();
+        // The CPU has the same bits everywhere; some sums of a GPU depend on how many parts it has.
+        if checkpoints.device != "cpu" && saved.model != model {
+            let text = format!(
+                "the checkpoint was made on a device '{}', and this run computes on '{model}': the last digits may \
+                 differ from those of one run on one model",
+                saved.model
+            );
+            progress.event(&Event::Warning { text: &text });
+        }
         self.bring(&saved.scale)?;
         self.masked = saved.masked;
         let visit = Visit { load: false, changes: Changes::Usual };

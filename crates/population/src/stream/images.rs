@@ -4,7 +4,7 @@ use crate::error::{PopulationError, Result};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use voxalign_compute::HostBuffer;
-use voxalign_image::{Grid, Volume};
+use voxalign_image::{Grid, Volume, memory};
 use voxalign_io::image::{self, DataType, WriteOptions};
 
 /// Images of one grid, to be read one at a time.
@@ -299,7 +299,7 @@ impl Sink for Kept {
         if images.len() <= item {
             images.resize(item + 1, Vec::new());
         }
-        images[item] = values.to_vec();
+        images[item] = memory::copied(values)?;
         Ok(())
     }
 }

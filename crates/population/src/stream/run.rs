@@ -8,6 +8,7 @@ use super::plan::Ring;
 use super::trace::Trace;
 use crate::error::{PopulationError, Result};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use voxalign_compute::error::size_text;
 use voxalign_compute::{Device, HostBuffer, Queue};
 
 /// How images are streamed.
@@ -141,17 +142,19 @@ fn check_memory<D: Device>(
             "model of the stream",
             model.to_string(),
             format!(
-                "it holds all {items} images at once, which takes {bytes} bytes of device memory, \
-                 of which {free} may be used; use a model that streams, such as {}",
+                "it holds all {items} images at once, which takes {} of device memory, of which {} may be used; \
+                 use a model that streams, such as {}",
+                size_text(bytes),
+                size_text(free),
                 Model::default()
             ),
         ),
         _ => (
             "memory that may be used",
-            format!("{free} bytes"),
+            size_text(free),
             format!(
-                "the buffers take {bytes} bytes; use smaller images, or a device with more \
-                     memory"
+                "the buffers take {}; use smaller images, or a device with more memory",
+                size_text(bytes)
             ),
         ),
     };

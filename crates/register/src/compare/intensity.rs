@@ -106,7 +106,7 @@ pub fn compare_images(
 }
 
 /// Entropies, in nats, of the columns, of the rows and of the whole of a joint histogram.
-fn entropies(joint: &[u64], bins: usize) -> (f64, f64, f64) {
+pub(crate) fn entropies(joint: &[u64], bins: usize) -> (f64, f64, f64) {
     let total = joint.iter().sum::<u64>() as f64;
     let entropy = |counts: &mut dyn Iterator<Item = u64>| {
         counts

@@ -2,7 +2,7 @@
 
 use super::CompareError;
 use serde::Serialize;
-use voxalign_image::PointSet;
+use voxalign_image::{PointSet, memory};
 
 /// How far corresponding points lie apart, mm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,13 +33,13 @@ pub fn compare_landmarks(a: &PointSet, b: &PointSet) -> Result<LandmarkScores, C
     if a.is_empty() {
         return Err(CompareError::Points { why: "both lists are empty".into() });
     }
-    let distances: Vec<_> =
-        a.points().iter().zip(b.points()).map(|(p, q)| (p - q).norm()).collect();
+    let apart = a.points().iter().zip(b.points()).map(|(p, q)| (p - q).norm());
+    let distances: Vec<f64> = memory::collected(apart)?;
     if let Some(i) = distances.iter().position(|d| !d.is_finite()) {
         let why = format!("point {} has a coordinate that is not a number", i + 1);
         return Err(CompareError::Points { why });
     }
-    let mut sorted = distances.clone();
+    let mut sorted = memory::copied(&distances)?;
     sorted.sort_by(f64::total_cmp);
     let last = sorted.len() - 1;
     let quantile = |part: f64| {

@@ -31,6 +31,7 @@ mod overlap;
 mod transforms;
 mod view;
 
+pub(crate) use intensity::entropies;
 pub use intensity::{ImageScores, compare_images};
 pub use landmarks::{LandmarkScores, compare_landmarks};
 pub use overlap::{LabelScore, OverlapRule, OverlapScores, compare_labels, labels_of};
@@ -38,6 +39,7 @@ pub use transforms::{TransformScores, compare_transforms};
 pub use view::field_overlap;
 
 use thiserror::Error;
+use voxalign_image::memory::OutOfMemory;
 use voxalign_image::{Grid, ImageError};
 
 /// Why two things cannot be compared.
@@ -47,6 +49,9 @@ pub enum CompareError {
     /// Two images that must lie on one grid do not.
     #[error("{0}; resample one onto the other first, for instance by `voxalign apply`")]
     Grids(ImageError),
+    /// The memory for what is compared could not be had.
+    #[error(transparent)]
+    Memory(ImageError),
     /// No voxel is left to compare.
     #[error("there is no voxel to compare: {why}")]
     Nothing {
@@ -76,6 +81,12 @@ pub enum CompareError {
         /// What was asked for.
         bins: usize,
     },
+}
+
+impl From<OutOfMemory> for CompareError {
+    fn from(refused: OutOfMemory) -> Self {
+        Self::Memory(refused.into())
+    }
 }
 
 /// Two grids count as one where all corners agree to this part of the smallest spacing.

@@ -3,7 +3,7 @@
 use super::{CompareError, same_grid};
 use rayon::prelude::*;
 use serde::Serialize;
-use voxalign_image::{Grid, Transform, Vector3, Volume};
+use voxalign_image::{Grid, Transform, Vector3, Volume, memory};
 
 /// How far two transforms carry the voxels of a grid apart, mm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,24 +39,23 @@ pub fn compare_transforms(
         let index = [i % nx, i / nx % ny, i / nx / ny].map(|v| v as f64);
         grid.index_to_world(Vector3::from(index))
     };
-    let rows: Vec<Vec<(usize, f64)>> = (0..ny * nz)
-        .into_par_iter()
-        .map(|row| {
-            (row * nx..(row + 1) * nx)
-                .filter(|&i| mask.is_none_or(|m| m.data()[i] > 0.0))
-                .map(|i| (i, (a.apply(place(i)) - b.apply(place(i))).norm()))
-                .collect()
-        })
-        .collect();
+    let counts = |i: usize| mask.is_none_or(|m| m.data()[i] > 0.0);
+    let distance = |i: usize| (a.apply(place(i)) - b.apply(place(i))).norm();
+    let all = (0..nx * ny * nz).into_par_iter().with_min_len(nx);
+    let mut distances =
+        memory::par_collected(all.map(|i| if counts(i) { distance(i) } else { 0.0 }))?;
     let (mut sum, mut largest) = (0.0, (0, -1.0));
-    let mut distances = Vec::with_capacity(rows.iter().map(Vec::len).sum());
-    for (i, d) in rows.into_iter().flatten() {
+    for (i, &d) in distances.iter().enumerate().filter(|(i, _)| counts(*i)) {
         sum += d;
         if d > largest.1 {
             largest = (i, d);
         }
-        distances.push(d);
     }
+    let mut at = 0;
+    distances.retain(|_| {
+        at += 1;
+        counts(at - 1)
+    });
     let count = distances.len();
     if count == 0 {
         return Err(CompareError::Nothing { why: "the mask has no voxel above 0" });

@@ -1,10 +1,10 @@
 //! Images at a scale, and how similar they are.
 
+use super::joint::Joint;
 use super::options::DeformSimilarity;
 use crate::error::Result;
-use crate::metric::cost::{mutual_information, normalised_mutual_information};
+use crate::metric::cost::{CostAndSlopes, mutual_information, normalised_mutual_information};
 use voxalign_compute::ops::elementwise::{constant, param, scalar, x};
-use voxalign_compute::ops::histogram::{Binning, ParzenBins};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, downsampled_dims, grid_map};
 use voxalign_compute::{AffineMap, Device, DeviceBuffer, Dims};
@@ -258,13 +258,13 @@ pub struct ChannelSimilarity {
     pub radius: usize,
     /// Bins of joint histograms.
     pub bins: usize,
+    /// Whether the reference is warped from iteration to iteration as well. Then joint histograms have
+    /// continuous windows along both axes: values that jump from bin to bin would let the force jump.
+    pub reference_moves: bool,
 }
 
 /// The variance of calibrated intensities that counts as noise.
 const NOISE: f64 = 1e-4;
-
-/// The range of calibrated intensities that joint histograms cover.
-const RANGE: (f32, f32) = (-0.05, 1.05);
 
 /// An energy that the device may still be working on.
 pub struct PendingEnergy<D: Device> {
@@ -392,17 +392,16 @@ impl ChannelSimilarity {
                 Pending::OnDevice(energy)
             }
             DeformSimilarity::Mi | DeformSimilarity::Nmi => {
-                let rows = Binning { low: RANGE.0, high: RANGE.1, bins: self.bins };
-                let count = self.bins + 2 * ParzenBins::MARGIN;
-                let columns = ParzenBins { low: RANGE.0, high: RANGE.1, count };
-                let joint = device.pair_histogram(fixed, moved, weights, &rows, &columns)?;
-                let cost = match self.similarity {
-                    DeformSimilarity::Mi => mutual_information(&joint, count),
-                    _ => normalised_mutual_information(&joint, count),
+                let cost: fn(&[f64], usize) -> CostAndSlopes = match self.similarity {
+                    DeformSimilarity::Mi => mutual_information,
+                    _ => normalised_mutual_information,
                 };
-                let table = &cost.slopes;
-                device.pair_slopes(fixed, moved, weights, &rows, &columns, table, slope)?;
-                Pending::Known(cost.cost)
+                let (reference, bins) = (fixed, self.bins);
+                let joint = Joint { device, reference, moved, weights, bins };
+                Pending::Known(match self.reference_moves {
+                    true => joint.smooth(cost, slope)?,
+                    false => joint.hard(cost, slope)?,
+                })
             }
         };
         if self.weight != 1.0 {

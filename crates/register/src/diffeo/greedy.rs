@@ -6,6 +6,7 @@
 //! always made of the image as it was read, with one interpolation.
 
 use super::channel::{ChannelSimilarity, DeviceImage, both, coarser, factors_for, weights_at};
+use super::moving_mask::MovingMask;
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
 use super::side::{Mover, Side};
@@ -24,6 +25,7 @@ pub struct Pair<D: Device> {
     at_scale: Vec<DeviceImage<D>>,
     weights: Option<D::Buffer<f32>>,
     side: Side<D>,
+    moving_mask: Option<MovingMask<D>>,
 }
 
 impl<D: Device> Pair<D> {
@@ -37,7 +39,23 @@ impl<D: Device> Pair<D> {
         side: Side<D>,
     ) -> Self {
         let finest = finest(&grid);
-        Self { device, fixed, mask, grid, finest, at_scale: Vec::new(), weights: None, side }
+        Self {
+            device,
+            fixed,
+            mask,
+            grid,
+            finest,
+            at_scale: Vec::new(),
+            weights: None,
+            side,
+            moving_mask: None,
+        }
+    }
+
+    /// The same with a mask of the moving images, before the first scale.
+    #[must_use]
+    pub fn with_moving_mask(self, moving_mask: Option<MovingMask<D>>) -> Self {
+        Self { moving_mask, ..self }
     }
 
     /// The displacement, voxels of the full grid.
@@ -66,6 +84,10 @@ impl<D: Device> Deformation for Pair<D> {
         let seen = self.side.to_grid(&self.device, &grid, target)?;
         let mask = weights_at(&self.device, self.mask.as_ref(), target)?;
         self.weights = both(&self.device, mask, seen)?;
+        if let Some(mask) = &mut self.moving_mask {
+            let (affine, field) = (self.side.affine(), &self.side.field);
+            mask.to_scale(&self.device, &grid, affine, target, field, self.weights.as_ref())?;
+        }
         Ok(())
     }
 
@@ -109,7 +131,14 @@ impl<D: Device> Iteration<Pair<D>> for Greedy<D> {
         pair.side.warp(device)?;
         let fixed = pair.at_scale.iter().map(|i| &i.values);
         let moved = pair.side.moved.iter().map(|m| &m.values);
-        let weights = pair.weights.as_ref();
+        let weights = match &pair.moving_mask {
+            Some(mask) => {
+                let (field, dims) = (&pair.side.field, pair.side.dims);
+                &mask.weights(device, field, dims, pair.weights.as_ref())?
+            }
+            None => &pair.weights,
+        };
+        let weights = weights.as_ref();
         let energy = mover.velocity(device, fixed, moved, &self.metrics, weights)?;
         mover.adapt(energy, self.options.step_rule);
         mover.advance(device, &mut pair.side, &self.options)?;

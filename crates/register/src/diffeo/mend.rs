@@ -1,12 +1,14 @@
 //! The safeguard against folds and extreme changes of volume.
 
+use super::greedy::finest;
 use super::measures::stays_inside;
 use crate::error::Result;
-use voxalign_compute::ops::elementwise::{param, x};
+use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::{Device, DeviceBuffer, Dims, IDENTITY};
+use voxalign_image::Grid;
 
 /// The least and the most that volumes may change, as determinants of the Jacobian. Beyond them the
 /// inverse is too coarsely sampled to be consistent.
@@ -36,15 +38,17 @@ pub fn mend<D: Device>(device: &D, field: &mut D::Buffer<f32>, dims: Dims) -> Re
         let near = x(0).lt(param(0)).max(x(0).gt(param(1)));
         let mut mask = device.alloc::<f32>(n)?;
         device.eval(&near, &[&jacobian], &[smallest as f32, largest as f32], None, &mut mask)?;
-        touched += smooth_near(device, field, dims, mask)?;
+        touched += smooth_near(device, field, dims, &mask)?;
     }
     Ok(touched)
 }
 
 /// The largest inverse-consistency error that is usually left as it is, voxels.
 pub const ERROR: f64 = 0.4;
+/// The largest inverse-consistency error that a result may have, in smallest voxels.
+pub const LARGEST: f64 = 0.5;
 /// The most rounds of smoothing for consistency.
-const REPAIRS: usize = 20;
+pub const REPAIRS: usize = 20;
 
 /// Inverts a field, and where going there and back misses by more than `error` voxels, because
 /// the inverse changes too fast to be interpolated, smooths the field and inverts it again; the
@@ -79,26 +83,74 @@ pub fn invert_consistently<D: Device>(
             break;
         }
         device.eval_in_place(&x(0).gt(param(0)), &mut mask, &[], &[error as f32], None)?;
-        touched += smooth_near(device, field, dims, mask)?;
+        touched += smooth_near(device, field, dims, &mask)?;
     }
     Ok(touched)
 }
 
-/// Smooths a field around the voxels where `mask` is 1, fading over a few voxels; the voxels touched.
-fn smooth_near<D: Device>(
+/// Where going by the displacement `first` and then by `second`, voxels of the grid, ends too far from
+/// the beginning: 1 where it misses by more than [`ERROR`] smallest voxels, else 0. `None` where it
+/// misses by more than [`LARGEST`] nowhere. Ways that leave the grid do not count.
+///
+/// # Errors
+/// What fails on the device.
+pub fn misses<D: Device>(
+    device: &D,
+    grid: &Grid,
+    first: &D::Buffer<f32>,
+    second: &D::Buffer<f32>,
+) -> Result<Option<D::Buffer<f32>>> {
+    let (dims, n, voxel) = (grid.dims(), grid.len(), finest(grid));
+    let mut off = device.alloc::<f32>(3 * n)?;
+    device.compose_fields(second, dims, &IDENTITY, first, dims, &mut off)?;
+    let mut lengths = device.alloc::<f32>(n)?;
+    device.field_lengths(&off, grid.spacing(), &mut lengths)?;
+    drop(off);
+    let inside = stays_inside(device, first, dims)?;
+    let counted = select(x(1).gt(0.0), x(0), param(0));
+    device.eval_in_place(&counted, &mut lengths, &[&inside], &[0.0], None)?;
+    if device.reduce(&[&lengths], &[Reduction::Max(0)])?[0] <= LARGEST * voxel {
+        return Ok(None);
+    }
+    let error = (ERROR * voxel) as f32;
+    device.eval_in_place(&x(0).gt(param(0)), &mut lengths, &[], &[error], None)?;
+    Ok(Some(lengths))
+}
+
+/// Smooths a field around the voxels where `mask` is above 0, fading over a few voxels; the voxels
+/// touched.
+///
+/// # Errors
+/// What fails on the device.
+pub fn smooth_near<D: Device>(
     device: &D,
     field: &mut D::Buffer<f32>,
     dims: Dims,
-    mask: D::Buffer<f32>,
+    mask: &D::Buffer<f32>,
 ) -> Result<usize> {
-    let mut mask = mask;
+    let near = widened(device, mask, dims, REACH)?;
+    let touched = device.reduce(&[&near], &[Reduction::Sum(0)])?[0] as usize;
     let mut wide = device.alloc::<f32>(mask.len())?;
-    device.box_mean(&mask, dims, [REACH; 3], &mut wide)?;
-    device.eval(&x(0).gt(param(0)), &[&wide], &[1e-6], None, &mut mask)?;
-    let touched = device.reduce(&[&mask], &[Reduction::Sum(0)])?[0] as usize;
-    device.gaussian(&mask, dims, [1.0; 3], GaussianMethod::Recursive, &mut wide)?;
+    device.gaussian(&near, dims, [1.0; 3], GaussianMethod::Recursive, &mut wide)?;
+    drop(near);
     let mut smooth = device.alloc::<f32>(field.len())?;
     device.gaussian(field, dims, [1.0; 3], GaussianMethod::Recursive, &mut smooth)?;
     device.blend_fields(Some(&smooth), &wide, field)?;
     Ok(touched)
+}
+
+/// 1 where `mask` is above 0 within some voxels along each axis, else 0.
+///
+/// # Errors
+/// What fails on the device.
+pub fn widened<D: Device>(
+    device: &D,
+    mask: &D::Buffer<f32>,
+    dims: Dims,
+    reach: usize,
+) -> Result<D::Buffer<f32>> {
+    let mut wide = device.alloc::<f32>(mask.len())?;
+    device.box_mean(mask, dims, [reach; 3], &mut wide)?;
+    device.eval_in_place(&x(0).gt(param(0)), &mut wide, &[], &[1e-6], None)?;
+    Ok(wide)
 }

@@ -28,9 +28,11 @@ pub mod calibrate;
 pub mod channel;
 pub mod clip;
 pub mod greedy;
+mod joint;
 pub mod lddmm;
 pub mod measures;
 pub mod mend;
+pub mod moving_mask;
 pub mod multiscale;
 mod options;
 mod register;
@@ -39,10 +41,13 @@ pub mod side;
 pub mod solver;
 pub mod symmetric;
 mod verdict;
+mod ways;
 
 pub use options::{
     ChannelInput, DeformInput, DeformModel, DeformOptions, DeformSimilarity, StepRule,
 };
-pub use register::{Conclusion, calibrated, register_deformable, to_world};
+pub use register::{
+    Conclusion, TISSUE, calibrated, check_start, object_of, register_deformable, to_world,
+};
 pub use result::{DeformResult, PathRecord};
 pub use verdict::field_checks;

@@ -6,6 +6,7 @@
 //! registration all go through it.
 
 use crate::error::{RegisterError, Result};
+use crate::numbers::null_is_nan;
 use crate::progress::{Event, Progress};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -98,6 +99,7 @@ pub struct ScaleRecord {
     /// The most iterations allowed.
     pub allowed: usize,
     /// The energy before each iteration made.
+    #[serde(deserialize_with = "null_is_nan")]
     pub energies: Vec<f64>,
     /// The relative residual of the solver at the end of the scale, where there is one.
     pub residual: Option<f64>,

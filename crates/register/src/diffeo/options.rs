@@ -40,7 +40,8 @@ pub enum DeformSimilarity {
     #[default]
     Lncc,
     /// [Mutual information](crate::metric::cost::mutual_information), in nats, of the joint histogram:
-    /// also between kinds of image.
+    /// also between kinds of image. Rows are hard bins of the fixed image, columns windows over the moving
+    /// one; in the symmetric model, whose images both flow, both are windows.
     Mi,
     /// [Normalised mutual information](crate::metric::cost::normalised_mutual_information), -2 to -1.
     Nmi,
@@ -236,6 +237,9 @@ pub struct DeformInput<'a> {
     pub channels: Vec<ChannelInput<'a>>,
     /// Voxels of the fixed image that count (above 0), on its grid.
     pub fixed_mask: Option<&'a Volume<f32>>,
+    /// Voxels of the moving image that count (above 0), on the grid of the first moving image; what
+    /// is outside, such as a lesion, drives nothing, and is carried along by what is around it.
+    pub moving_mask: Option<&'a Volume<f32>>,
     /// Where the deformation starts: fixed world to moving world.
     pub affine: Affine,
 }
@@ -250,6 +254,6 @@ impl<'a> DeformInput<'a> {
         affine: Affine,
     ) -> Self {
         let channel = ChannelInput { fixed, moving, similarity, weight: 1.0 };
-        Self { channels: vec![channel], fixed_mask: None, affine }
+        Self { channels: vec![channel], fixed_mask: None, moving_mask: None, affine }
     }
 }

@@ -1,7 +1,8 @@
 //! The registration: preparation, model, what is made of the result.
 
 use super::calibrate::{
-    Calibration, HistogramMatch, TOP, foreground_threshold, match_histogram_on,
+    Calibration, HistogramMatch, TOP, foreground_threshold, foreground_threshold_on,
+    match_histogram_on,
 };
 use super::channel::{ChannelSimilarity, DeviceImage, reaches_border};
 use super::clip::{Guard, IndexBox, common_box, crop, crop_grid, foreground_box, paste_field};
@@ -9,21 +10,23 @@ use super::greedy::{Greedy, Pair, finest};
 use super::lddmm::{Lddmm, Path};
 use super::measures::FieldMeasures;
 use super::mend::{ERROR, invert_consistently, mend};
+use super::moving_mask::{MovingMask, fill};
 use super::multiscale::{self, ScaleRecord};
 use super::options::{DeformInput, DeformModel, DeformOptions};
 use super::result::{DeformResult, PathRecord};
 use super::side::Side;
-use super::symmetric::{Middle, Symmetric};
+use super::symmetric::{Middle, Symmetric, square_root};
 use super::verdict::{Findings, judge};
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result, check_grid};
 use crate::fields::multiply;
 use crate::progress::Progress;
+use crate::scores::Object;
 use std::borrow::Cow;
 use voxalign_compute::Device;
-use voxalign_compute::ops::elementwise::{param, x};
+use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_image::{Grid, VectorField, Volume};
+use voxalign_image::{Affine, Grid, VectorField, Volume};
 
 fn option(option: &'static str, value: impl ToString, remedy: &str) -> RegisterError {
     RegisterError::Option { option, value: value.to_string(), remedy: remedy.to_owned() }
@@ -39,14 +42,29 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
             return Err(option("channel weight", channel.weight, "give a number above 0"));
         }
     }
-    for factor in input.affine.matrix.svd(false, false).singular_values.iter() {
+    check_start(&input.affine, options.model)
+}
+
+/// Whether a deformation can start from an affine map: it is finite, changes lengths less than tenfold,
+/// and has a half-way map where the model is symmetric.
+///
+/// # Errors
+/// [`Option`](crate::RegisterError::Option) that names what does not fit.
+pub fn check_start(affine: &Affine, model: DeformModel) -> Result<()> {
+    let remedy = "no deformation can start from there; use another transform, or none if the headers \
+                  already agree";
+    let finite = affine.matrix.iter().chain(affine.offset.iter()).all(|v| v.is_finite());
+    if !finite {
+        return Err(option("affine", "a transform that is not finite", remedy));
+    }
+    for factor in affine.matrix.svd(false, false).singular_values.iter() {
         if !(LENGTHS.0..=LENGTHS.1).contains(factor) {
             let value = format!("a transform that scales lengths by a factor of {factor:.4}");
-            let remedy = "no deformation can start from there: if an affine registration found it, \
-                          that registration failed; use another transform, or none if the headers \
-                          already agree";
             return Err(option("affine", value, remedy));
         }
+    }
+    if model == DeformModel::Symmetric {
+        square_root(affine)?;
     }
     Ok(())
 }
@@ -76,7 +94,14 @@ pub fn register_deformable<D: Device>(
     let whole = input.channels[0].fixed.grid();
     let to = clip_box(input, options)?;
     let grid = crop_grid(whole, &to)?;
-    let mut prepared = Prepared { fixed: Vec::new(), moving: Vec::new(), mask: None };
+    let moving_mask = match input.moving_mask {
+        Some(mask) => {
+            check_grid("moving mask", mask, input.channels[0].moving.grid())?;
+            Some(MovingMask::new(device, mask)?)
+        }
+        None => None,
+    };
+    let mut prepared = Prepared { fixed: Vec::new(), moving: Vec::new(), mask: None, moving_mask };
     for channel in &input.channels {
         check_grid("fixed image of a further channel", channel.fixed, whole)?;
         prepared.add(device, channel.fixed, channel.moving, &to, options)?;
@@ -93,6 +118,7 @@ pub fn register_deformable<D: Device>(
             weight: c.weight,
             radius: options.radius,
             bins: options.bins,
+            reference_moves: false,
         })
         .collect();
     let mut found = run(device, prepared, grid.clone(), metrics, input, options, progress)?;
@@ -103,9 +129,12 @@ pub fn register_deformable<D: Device>(
     }
     // A symmetric model treats both directions alike, and has made them consistent.
     let settled = options.model == DeformModel::Symmetric;
-    let mut result = Conclusion::new(device, whole, found.fields, settled)?;
-    result.mended += found.mended;
-    let (measures, mended) = (result.measures, result.mended);
+    let result = Conclusion::new(device, whole, found.fields, settled)?;
+    let mended = result.mended + found.mended;
+    let object = object_of(input.channels[0].fixed, input.fixed_mask);
+    let object = object.map(|object| object_on(device, &object)).transpose()?;
+    let measures = result.measures(device, whole, object.as_ref())?;
+    drop(object);
     let [forward, inverse] = result.fields;
     let jacobian = Volume::new(whole.clone(), device.into_host(result.jacobian)?)?;
     let forward = to_world(whole, device.into_host(forward)?)?;
@@ -114,7 +143,7 @@ pub fn register_deformable<D: Device>(
         measures: &measures,
         scales: &found.scales,
         overlap: field_overlap(whole, input.channels[0].moving.grid(), &input.affine),
-        masked: input.fixed_mask.is_some(),
+        masked: [input.fixed_mask.is_some(), input.moving_mask.is_some()],
         mended,
         voxels: whole.len(),
         voxel: finest(whole),
@@ -139,8 +168,6 @@ pub struct Conclusion<D: Device> {
     pub fields: [D::Buffer<f32>; 2],
     /// The determinant of the Jacobian of the first.
     pub jacobian: D::Buffer<f32>,
-    /// Numbers of both.
-    pub measures: FieldMeasures,
     /// Voxels near extreme changes of volume that were smoothed, summed over rounds.
     pub mended: usize,
 }
@@ -163,10 +190,23 @@ impl<D: Device> Conclusion<D> {
             mended += mend(device, &mut field, grid.dims())?;
             mended += invert_consistently(device, &mut field, grid.dims(), &mut inverse, ERROR)?;
         }
-        let measures = FieldMeasures::new(device, grid, &field, Some(&inverse), None)?;
         let mut jacobian = device.alloc::<f32>(grid.len())?;
         device.jacobian_determinant(&field, grid.dims(), &mut jacobian)?;
-        Ok(Self { fields: [field, inverse], jacobian, measures, mended })
+        Ok(Self { fields: [field, inverse], jacobian, mended })
+    }
+
+    /// Numbers of both fields, over the grid and where the `object` is above 0.
+    ///
+    /// # Errors
+    /// An object of another length than the grid, memory that runs out.
+    pub fn measures(
+        &self,
+        device: &D,
+        grid: &Grid,
+        object: Option<&D::Buffer<f32>>,
+    ) -> Result<FieldMeasures> {
+        let [field, inverse] = &self.fields;
+        FieldMeasures::new(device, grid, field, Some(inverse), object)
     }
 }
 
@@ -188,12 +228,13 @@ fn run<D: Device>(
     options: &DeformOptions,
     progress: &dyn Progress,
 ) -> Result<Found<D>> {
-    let Prepared { fixed, moving, mask } = images;
+    let Prepared { fixed, moving, mask, moving_mask } = images;
     let (scales, convergence) = (&options.schedule, &options.convergence);
     match options.model {
         DeformModel::Greedy => {
             let side = Side::new(device, moving, input.affine)?;
-            let mut pair = Pair::new(device.clone(), fixed, mask, grid, side);
+            let mut pair =
+                Pair::new(device.clone(), fixed, mask, grid, side).with_moving_mask(moving_mask);
             let mut greedy = Greedy::new(options.clone(), metrics);
             let scales = multiscale::run(&mut pair, &mut greedy, scales, convergence, progress)?;
             drop(greedy);
@@ -203,7 +244,8 @@ fn run<D: Device>(
             Ok(Found { scales, fields: [field, inverse], mended: 0, path: None })
         }
         DeformModel::Symmetric => {
-            let mut middle = Middle::new(device.clone(), fixed, moving, mask, &input.affine)?;
+            let mut middle = Middle::new(device.clone(), fixed, moving, mask, &input.affine)?
+                .with_moving_mask(moving_mask);
             let mut symmetric = Symmetric::new(options.clone(), metrics);
             let scales =
                 multiscale::run(&mut middle, &mut symmetric, scales, convergence, progress)?;
@@ -220,7 +262,8 @@ fn run<D: Device>(
                 grid,
                 input.affine,
                 options.time_steps,
-            );
+            )
+            .with_moving_mask(moving_mask);
             let mut lddmm = Lddmm::new(options.clone(), metrics);
             let scales = multiscale::run(&mut path, &mut lddmm, scales, convergence, progress)?;
             let record = PathRecord { storage: path.storage(), energies: lddmm.history().to_vec() };
@@ -265,6 +308,7 @@ struct Prepared<D: Device> {
     fixed: Vec<DeviceImage<D>>,
     moving: Vec<DeviceImage<D>>,
     mask: Option<DeviceImage<D>>,
+    moving_mask: Option<MovingMask<D>>,
 }
 
 impl<D: Device> Prepared<D> {
@@ -281,12 +325,19 @@ impl<D: Device> Prepared<D> {
             false => Cow::Owned(crop(fixed, to)?),
         };
         let fixed = calibrated(device, "fixed", &fixed)?;
-        let mut moving = calibrated(device, "moving", moving)?;
+        let counts = match &self.moving_mask {
+            Some(mask) => Some(mask.on(device, moving.grid())?),
+            None => None,
+        };
+        let mut moving = calibrated_within(device, "moving", moving, counts.as_ref())?;
         if options.histogram_match {
             let how = HistogramMatch::default();
             let map = match_histogram_on(device, &moving.values, None, &fixed.values, None, &how)?;
             map.apply_on(device, &mut moving.values)?;
             moving.outside = map.apply(moving.outside);
+        }
+        if let Some(counts) = &counts {
+            fill(device, &mut moving, counts)?;
         }
         self.fixed.push(fixed);
         self.moving.push(moving);
@@ -304,10 +355,24 @@ pub fn calibrated<D: Device>(
     role: &'static str,
     image: &Volume<f32>,
 ) -> Result<DeviceImage<D>> {
+    calibrated_within(device, role, image, None)
+}
+
+/// As [`calibrated`]; what a mask (0 and 1) leaves out counts as background.
+fn calibrated_within<D: Device>(
+    device: &D,
+    role: &'static str,
+    image: &Volume<f32>,
+    mask: Option<&D::Buffer<f32>>,
+) -> Result<DeviceImage<D>> {
     let mut values = device.upload(image.data())?;
     let bad = device.reduce(&[&values], &[Reduction::CountNonFinite(0)])?[0];
     if bad > 0.0 {
         return Err(RegisterError::NotFinite { role, count: bad as usize });
+    }
+    if let (Some(mask), Some((low, _))) = (mask, foreground_threshold_on(device, &values)?) {
+        let inside = select(x(1).gt(0.0), x(0), param(0));
+        device.eval_in_place(&inside, &mut values, &[mask], &[low], None)?;
     }
     let calibration = Calibration::on(device, role, &values, None, TOP)?;
     calibration.apply_on(device, &mut values)?;
@@ -315,8 +380,25 @@ pub fn calibrated<D: Device>(
     Ok(DeviceImage { grid: image.grid().clone(), values, outside: 0.0, open })
 }
 
-/// The calibrated value from which something at the border of an image is tissue.
-const TISSUE: f32 = 0.1;
+/// What a registration is about: what the fixed mask keeps, or the foreground of the fixed image.
+/// `None` where that is constant.
+#[must_use]
+pub fn object_of<'a>(fixed: &'a Volume<f32>, mask: Option<&'a Volume<f32>>) -> Option<Object<'a>> {
+    match mask {
+        Some(image) => Some(Object { image, above: 0.0 }),
+        None => foreground_threshold(fixed.data()).map(|(_, above)| Object { image: fixed, above }),
+    }
+}
+
+/// 1 where the object is, else 0.
+fn object_on<D: Device>(device: &D, object: &Object<'_>) -> Result<D::Buffer<f32>> {
+    let mut found = device.upload(object.image.data())?;
+    device.eval_in_place(&x(0).gt(param(0)), &mut found, &[], &[object.above], None)?;
+    Ok(found)
+}
+
+/// The calibrated value from which a voxel is tissue.
+pub const TISSUE: f32 = 0.1;
 
 fn mask_on<D: Device>(device: &D, mask: &Volume<f32>, to: &IndexBox) -> Result<DeviceImage<D>> {
     let mask = crop(mask, to)?;

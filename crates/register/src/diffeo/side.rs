@@ -35,6 +35,12 @@ impl<D: Device> Side<D> {
         Ok(Self { images, affine, moved: Vec::new(), dims: [0; 3], field, spare })
     }
 
+    /// From the world of the grid to that of the images.
+    #[must_use]
+    pub fn affine(&self) -> &Affine {
+        &self.affine
+    }
+
     /// Exchanges the images for the next scale; without any it keeps those of the scale at hand.
     pub fn set_images(&mut self, images: Vec<DeviceImage<D>>) {
         self.images = images;

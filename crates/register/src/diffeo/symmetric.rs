@@ -9,14 +9,17 @@ use super::channel::{
     Buffers, ChannelSimilarity, DeviceImage, Moved, both, clamp_weights, coarser, factors_for, seen,
 };
 use super::greedy::finest;
-use super::mend::{ERROR, invert_consistently, mend};
+use super::mend::{ERROR, REPAIRS, invert_consistently, mend, misses, smooth_near, widened};
+use super::moving_mask::MovingMask;
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
 use super::side::{Kept, Mover, Side};
+use super::ways::{through, way};
 use crate::error::{RegisterError, Result};
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Inversion;
-use voxalign_compute::{Device, DeviceBuffer, Dims};
+use voxalign_compute::ops::resample::Interpolation;
+use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_image::{Affine, Grid, Matrix3, Matrix4, Vector3};
 
 /// The map that done twice is `affine`, by the iteration of Denman and Beavers (1976).
@@ -107,6 +110,7 @@ pub struct Middle<D: Device> {
     mask: Option<DeviceImage<D>>,
     /// What counts and both show at the beginning of the scale, where that is not all.
     weights: Option<D::Buffer<f32>>,
+    moving_mask: Option<MovingMask<D>>,
 }
 
 impl<D: Device> Middle<D> {
@@ -134,7 +138,15 @@ impl<D: Device> Middle<D> {
         let sides =
             [Side::new(&device, fixed, half.inverse()?)?, Side::new(&device, moving, half)?];
         let finest = finest(&grid);
-        Ok(Self { device, grid, finest, target: finest, half, sides, mask, weights: None })
+        let target = finest;
+        let (weights, moving_mask) = (None, None);
+        Ok(Self { device, grid, finest, target, half, sides, mask, weights, moving_mask })
+    }
+
+    /// The same with a mask of the moving images, before the first scale.
+    #[must_use]
+    pub fn with_moving_mask(self, moving_mask: Option<MovingMask<D>>) -> Self {
+        Self { moving_mask, ..self }
     }
 
     /// A middle on a grid of the fixed world, for fixed images that are [exchanged](Self::set_fixed) at
@@ -147,7 +159,9 @@ impl<D: Device> Middle<D> {
         let side = |affine| Side::new(&device, Vec::new(), affine);
         let sides = [side(Affine::identity())?, side(*affine)?];
         let (grid, half, finest) = (grid.clone(), Affine::identity(), finest(grid));
-        Ok(Self { device, grid, finest, target: finest, half, sides, mask: None, weights: None })
+        let target = finest;
+        let (mask, weights, moving_mask) = (None, None, None);
+        Ok(Self { device, grid, finest, target, half, sides, mask, weights, moving_mask })
     }
 
     /// Exchanges the moving images for the next scale; without any the side keeps those of the scale at
@@ -237,45 +251,57 @@ impl<D: Device> Middle<D> {
     }
 
     /// The displacements on the fixed grid that carry fixed to moving points before `A`, and moving
-    /// points after `A⁻¹` back to fixed ones, in voxels of it.
+    /// points after `A⁻¹` back to fixed ones, in voxels of it, and the voxels that were smoothed, summed
+    /// over rounds. Where going there and back misses by more than a result may
+    /// ([`LARGEST`](super::mend::LARGEST)), both sides are smoothed at that place of the middle, which
+    /// treats them alike, until it does not.
     ///
     /// # Errors
     /// Memory that runs out.
     pub fn into_fields(self, fixed: &Grid) -> Result<([D::Buffer<f32>; 2], usize)> {
         let (device, dims) = (self.device, fixed.dims());
         let map = fixed.to_world().then(&self.half).then(self.grid.to_index()).rows();
+        let to_fixed = Moved::<D>::map_of(&self.grid, &self.half.inverse()?, fixed);
         let [(from, mut u_f), (_, mut u_m)] = self.sides.map(Side::into_field);
         let mut mended = mend(&device, &mut u_f, from)? + mend(&device, &mut u_m, from)?;
-        let mut undone = |u: &mut D::Buffer<f32>| -> Result<_> {
+        let undone = |u: &D::Buffer<f32>| -> Result<_> {
             let mut undone = device.alloc::<f32>(u.len())?;
             device.eval(&(-x(0)), &[u], &[], None, &mut undone)?;
-            // The errors of both sides add up, and one side stretches those of the other.
-            mended += invert_consistently(&device, u, from, &mut undone, 0.375 * ERROR)?;
             Ok(undone)
         };
-        let (undo_f, undo_m) = (undone(&mut u_f)?, undone(&mut u_m)?);
-        let there = through(&device, &undo_f, &u_m, from, &map, dims)?;
-        drop((undo_f, u_m));
-        let back = through(&device, &undo_m, &u_f, from, &map, dims)?;
-        Ok(([there, back], mended))
+        let (mut undo_f, mut undo_m) = (undone(&u_f)?, undone(&u_m)?);
+        let mut round = 0;
+        loop {
+            for (u, undo) in [(&mut u_f, &mut undo_f), (&mut u_m, &mut undo_m)] {
+                // The errors of both sides add up, and one side stretches those of the other.
+                mended += invert_consistently(&device, u, from, undo, 0.375 * ERROR)?;
+            }
+            let there = way(&device, (&undo_f, &u_f), &u_m, from, &map, dims)?;
+            let back = way(&device, (&undo_m, &u_m), &u_f, from, &map, dims)?;
+            let ways = [
+                (misses(&device, fixed, &there, &back)?, &u_f),
+                (misses(&device, fixed, &back, &there)?, &u_m),
+            ];
+            if round == REPAIRS || ways.iter().all(|(off, _)| off.is_none()) {
+                return Ok(([there, back], mended));
+            }
+            drop((there, back));
+            // Both ways pass through the middle, the one along the side of the fixed image, the other
+            // along that of the moving one.
+            let mut near = device.alloc::<f32>(from.iter().product())?;
+            for (off, u) in ways {
+                let Some(off) = off else { continue };
+                let off = widened(&device, &off, dims, 1)?;
+                let mut here = device.alloc::<f32>(near.len())?;
+                let linear = Interpolation::Linear;
+                device.warp_field(&off, dims, &to_fixed, u, from, linear, 0.0, &mut here)?;
+                device.eval_in_place(&x(0).max(x(1)), &mut near, &[&here], &[], None)?;
+            }
+            mended += smooth_near(&device, &mut u_f, from, &near)?;
+            mended += smooth_near(&device, &mut u_m, from, &near)?;
+            round += 1;
+        }
     }
-}
-
-/// The displacement `first`, then `second`, both on the middle, on another grid.
-fn through<D: Device>(
-    device: &D,
-    first: &D::Buffer<f32>,
-    second: &D::Buffer<f32>,
-    middle: Dims,
-    map: &voxalign_compute::AffineMap,
-    dims: Dims,
-) -> Result<D::Buffer<f32>> {
-    let n: usize = dims.iter().product();
-    let mut inner = device.alloc::<f32>(3 * n)?;
-    device.resample_field(first, middle, map, dims, &mut inner)?;
-    let mut out = device.alloc::<f32>(3 * n)?;
-    device.compose_fields(second, middle, map, &inner, dims, &mut out)?;
-    Ok(out)
 }
 
 impl<D: Device> Deformation for Middle<D> {
@@ -300,6 +326,10 @@ impl<D: Device> Deformation for Middle<D> {
         };
         let of_fixed = both(device, mask, seen_fixed)?;
         self.weights = both(device, of_fixed, seen_moving)?;
+        if let Some(mask) = &mut self.moving_mask {
+            let (affine, field) = (moving.affine(), &moving.field);
+            mask.to_scale(device, &grid, affine, target, field, self.weights.as_ref())?;
+        }
         Ok(())
     }
 
@@ -321,7 +351,9 @@ pub struct Symmetric<D: Device> {
 impl<D: Device> Symmetric<D> {
     /// With a metric for each channel.
     #[must_use]
-    pub fn new(options: DeformOptions, metrics: Vec<ChannelSimilarity>) -> Self {
+    pub fn new(options: DeformOptions, mut metrics: Vec<ChannelSimilarity>) -> Self {
+        // Each image is the other's reference, and both flow.
+        metrics.iter_mut().for_each(|m| m.reference_moves = true);
         Self { options, metrics, movers: Vec::new() }
     }
 
@@ -370,10 +402,17 @@ impl<D: Device> Iteration<Middle<D>> for Symmetric<D> {
         for side in &mut middle.sides {
             side.warp(device)?;
         }
+        let weights = match &middle.moving_mask {
+            Some(mask) => {
+                let moving = &middle.sides[1];
+                &mask.weights(device, &moving.field, moving.dims, middle.weights.as_ref())?
+            }
+            None => &middle.weights,
+        };
         let mut energies = [0.0; 2];
         for (s, mover) in self.movers.iter_mut().enumerate() {
             let [own, other] = [s, 1 - s].map(|i| middle.sides[i].moved.iter().map(|m| &m.values));
-            let weights = middle.weights.as_ref();
+            let weights = weights.as_ref();
             energies[s] = mover.velocity(device, other, own, &self.metrics, weights)?;
         }
         // Sums of two numbers do not depend on their order.
@@ -399,6 +438,22 @@ impl<D: Device> Iteration<Middle<D>> for Symmetric<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diffeo::options::{DeformModel, DeformSimilarity};
+    use voxalign_compute::cpu::Cpu;
+
+    #[test]
+    fn both_images_are_references_that_move() {
+        let metric = ChannelSimilarity {
+            similarity: DeformSimilarity::Nmi,
+            weight: 1.0,
+            radius: 2,
+            bins: 32,
+            reference_moves: false,
+        };
+        let options = DeformOptions::of(DeformModel::Symmetric);
+        let symmetric = Symmetric::<Cpu>::new(options, vec![metric; 2]);
+        assert!(symmetric.metrics.iter().all(|m| m.reference_moves));
+    }
 
     #[test]
     fn half_the_way_twice_is_the_way() {

@@ -1,6 +1,7 @@
 //! The verdict on a deformable registration.
 
 use super::measures::FieldMeasures;
+use super::mend::LARGEST;
 use super::multiscale::ScaleRecord;
 use crate::verdict::{Check, Verdict};
 
@@ -10,7 +11,8 @@ pub(super) struct Findings<'a> {
     pub(super) scales: &'a [ScaleRecord],
     /// The part of the smaller field of view that overlaps the other under the affine map.
     pub(super) overlap: f64,
-    pub(super) masked: bool,
+    /// Whether there is a mask of the fixed and of the moving image.
+    pub(super) masked: [bool; 2],
     pub(super) mended: usize,
     /// Voxels of the fixed grid.
     pub(super) voxels: usize,
@@ -18,8 +20,8 @@ pub(super) struct Findings<'a> {
     pub(super) voxel: f64,
 }
 
-/// Largest mean and largest inverse-consistency error, in parts of the smallest spacing.
-const INVERSE: [f64; 2] = [0.05, 0.5];
+/// Largest mean inverse-consistency error within the object, in parts of the smallest spacing.
+const MEAN: f64 = 0.05;
 /// Smallest part of the smaller field of view that must overlap.
 const OVERLAP: f64 = 0.3;
 
@@ -58,8 +60,14 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
             short(100.0 * f.mended as f64 / f.voxels.max(1) as f64)
         ));
     }
-    if f.masked {
-        remarks.push("only voxels inside the fixed mask drove the deformation".to_owned());
+    let mask = match f.masked {
+        [true, true] => Some("the masks of both images"),
+        [true, false] => Some("the fixed mask"),
+        [false, true] => Some("the moving mask"),
+        [false, false] => None,
+    };
+    if let Some(mask) = mask {
+        remarks.push(format!("only voxels inside {mask} drove the deformation"));
     }
     Verdict::new(checks, remarks)
 }
@@ -79,15 +87,17 @@ pub fn field_checks(measures: &FieldMeasures, voxel: f64) -> Vec<Check> {
             SMALLER,
         ),
     ];
-    if let Some(errors) = &measures.inverse_consistency {
-        for (name, value, most) in
-            [("mean", errors.mean, INVERSE[0]), ("largest", errors.largest, INVERSE[1])]
-        {
-            let name = format!("{name} inverse-consistency error, mm");
-            let most = most * voxel;
-            let asked = format!("at most {most:.3}");
-            checks.push(Check::new(&name, value, asked, value <= most, SMALLER));
-        }
+    let largest = measures.inverse_consistency.map(|c| c.largest);
+    // A mean over the grid would say more of the background than of what is looked at.
+    let mean = measures.mean_inverse_error();
+    let where_ = if measures.object.is_some() { " within the object" } else { "" };
+    for (name, value, most) in [
+        (format!("mean inverse-consistency error{where_}, mm"), mean, MEAN),
+        ("largest inverse-consistency error, mm".to_owned(), largest, LARGEST),
+    ] {
+        let Some(value) = value else { continue };
+        let most = most * voxel;
+        checks.push(Check::new(name, value, format!("at most {most:.3}"), value <= most, SMALLER));
     }
     checks
 }

@@ -98,7 +98,7 @@ pub struct AffineOptions {
     /// field of view for images much smaller or larger than a head).
     pub levels: Option<Vec<f64>>,
     /// How the sums of the correlation ratio, and of the costs without histograms, are made; `None`
-    /// for what serves the device best.
+    /// for the [default](Scheme::default), the same on every device.
     pub scheme: Option<Scheme>,
     /// How joint histograms are made.
     pub joint: JointScheme,

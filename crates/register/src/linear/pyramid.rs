@@ -38,6 +38,9 @@ impl<D: Device> Clone for Scaled<D> {
     }
 }
 
+/// The part of the data's spacing from which a stage is not finer than the data.
+const NOT_FINER: f64 = 0.75;
+
 /// The default stages for two images: 8, 4, 2 and 1 mm for heads; finer for small things, coarser
 /// for large ones; without those finer than the data.
 pub(super) fn default_levels(fixed: &Grid, moving: &Grid) -> Vec<f64> {
@@ -57,13 +60,43 @@ pub(super) fn default_levels(fixed: &Grid, moving: &Grid) -> Vec<f64> {
     [8.0, 4.0, 2.0, 1.0].iter().map(|l| l * unit).collect()
 }
 
-/// Those stages that are not finer than the data, coarse to fine; at least one.
-pub(super) fn usable_levels(levels: &[f64], fixed: &Grid, moving: &Grid) -> Vec<f64> {
+/// The smallest spacing along an axis of more than one voxel, of the coarser of two grids, mm.
+fn finest_of_both(fixed: &Grid, moving: &Grid) -> f64 {
     let finest = |g: &Grid| {
         (0..3).filter(|&a| g.dims()[a] > 1).map(|a| g.spacing()[a]).fold(f64::MAX, f64::min)
     };
-    let data = finest(fixed).max(finest(moving));
-    let mut usable: Vec<f64> = levels.iter().copied().filter(|&l| l >= 0.75 * data).collect();
+    finest(fixed).max(finest(moving))
+}
+
+/// How much finer than the data stages may be said to be: lists that serve images of several
+/// spacings are usual, and their finest stages are left out.
+const FINER: f64 = 8.0;
+
+/// Refuses stages that are finer than the data by more than a factor, or all finer than the data: the
+/// first stage searches, which takes for ever on full images.
+pub(super) fn check_levels(levels: &[f64], fixed: &Grid, moving: &Grid) -> Result<()> {
+    let data = finest_of_both(fixed, moving);
+    let coarsest = levels.iter().copied().fold(0.0, f64::max);
+    let wrong = match levels.iter().find(|&&l| l < data / FINER) {
+        Some(&level) => level,
+        None if coarsest < NOT_FINER * data => coarsest,
+        None => return Ok(()),
+    };
+    Err(RegisterError::Option {
+        option: "levels",
+        value: format!("{wrong} mm"),
+        remedy: format!(
+            "the images have voxels of {} mm; give spacings from there on, coarse to fine, such as \
+             8,4,2,1, or leave the option out",
+            (data * 1e4).round() / 1e4
+        ),
+    })
+}
+
+/// Those stages that are not finer than the data, coarse to fine; at least one.
+pub(super) fn usable_levels(levels: &[f64], fixed: &Grid, moving: &Grid) -> Vec<f64> {
+    let data = finest_of_both(fixed, moving);
+    let mut usable: Vec<f64> = levels.iter().copied().filter(|&l| l >= NOT_FINER * data).collect();
     usable.sort_by(|a, b| b.total_cmp(a));
     usable.dedup();
     if usable.is_empty() {
@@ -252,7 +285,9 @@ fn moments_of(grid: &Grid, values: &[f32], weight: Option<&[f32]>) -> Moments {
     }
     let mean = s / n;
     let spread = ss / n - mean * mean.transpose();
-    let radius = spread.trace().max(1e-12).sqrt();
+    // One bright voxel has an extent, too: steps are in parts of it.
+    let spacing = grid.spacing().iter().fold(f64::MAX, |a, &b| a.min(b));
+    let radius = spread.trace().max(0.25 * spacing * spacing).sqrt();
     let eigen = spread.symmetric_eigen();
     let mut order = [0, 1, 2];
     order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
@@ -281,5 +316,11 @@ mod tests {
         let levels = default_levels(&slides, &slides);
         assert!(levels[0] > 80.0 && levels[3] > 10.0);
         assert_eq!(usable_levels(&[0.1], &head, &head), [1.0]);
+        assert!(check_levels(&[8.0, 4.0, 2.0, 1.0], &head, &two).is_ok());
+        assert!(check_levels(&[0.75], &head, &head).is_ok());
+        for bad in [&[1e-9][..], &[8.0, 4.0, 1e-9], &[0.7], &[1e-300]] {
+            let said = check_levels(bad, &head, &head).unwrap_err().to_string();
+            assert!(said.contains("levels cannot be") && said.contains("voxels of 1 mm"), "{said}");
+        }
     }
 }

@@ -15,7 +15,6 @@ use crate::metric::{Level, LevelSettings};
 use crate::progress::{Event, Progress};
 use std::time::Instant;
 use voxalign_compute::Device;
-use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3};
 
 /// Alignments apart from each other that are compared with all freedom at the second stage.
@@ -89,8 +88,7 @@ fn sequence(largest: Freedom) -> Vec<Freedom> {
 /// Registers the moving image to the fixed image by an affine map.
 ///
 /// The result maps fixed world to moving world (RAS+ mm). It has the same bits for any number of
-/// threads; on a GPU whose scheme for sums is chosen by measurement, with the scheme of
-/// [`AffineResult::scheme`] forced. Outside of the moving image nothing counts. Method: see the
+/// threads, and at every run on a GPU. Outside of the moving image nothing counts. Method: see the
 /// [module](crate::linear).
 ///
 /// # Errors
@@ -142,6 +140,9 @@ impl<D: Device> Scales<D> {
         let (fixed_grid, moving_grid) = (input.fixed_grid.clone(), input.moving_grid.clone());
         freedom_of(options.dof, fixed_grid.is_2d())?;
         let wanted = options.levels.clone();
+        if let Some(wanted) = &wanted {
+            pyramid::check_levels(wanted, &fixed_grid, &moving_grid)?;
+        }
         let levels = wanted.unwrap_or_else(|| pyramid::default_levels(&fixed_grid, &moving_grid));
         let levels = pyramid::usable_levels(&levels, &fixed_grid, &moving_grid);
         let images = pyramid::build(device, source, &levels, options.cost)?;
@@ -182,12 +183,7 @@ fn register_scales<D: Device>(
         }
     }
 
-    let scheme = match (options.scheme, options.cost.sums()) {
-        (Some(scheme), _) => scheme,
-        (None, CostSums::Ratio) => device.preferred_scheme(),
-        // Few bins, or none, make no difference between schemes that is worth a measurement.
-        (None, _) => Scheme::ConflictFree,
-    };
+    let scheme = options.scheme.unwrap_or_default();
     let full_bins = options.bins.unwrap_or_else(|| options.cost.default_bins());
     let count = levels.len();
     // Poses further apart than this (mm at the model's radius) are other alignments.
@@ -316,6 +312,7 @@ fn register_scales<D: Device>(
     let rival = (options.search == Search::Full)
         .then(|| rivals.first().map(|best| (best.cost, rivals.get(1).map(|r| r.cost))))
         .flatten();
+    let bins = stages.last().map_or(1, |s| s.bins);
     let verdict = judge(&Findings {
         cost: options.cost,
         cost_before,
@@ -335,7 +332,7 @@ fn register_scales<D: Device>(
             Search::None => Some("no other alignment was tried (no search)"),
         },
         samples: stages.last().map_or(0, |s| s.samples),
-        bins: stages.last().map_or(1, |s| s.bins),
+        bins,
         corners: fixed_grid.corners(),
     });
     Ok(AffineResult {
@@ -344,6 +341,9 @@ fn register_scales<D: Device>(
         cost_before,
         cost_start,
         cost_after: best.cost,
+        dof: model.parameters(largest),
+        bins: (options.cost.default_bins() > 1).then_some(bins),
+        levels,
         scheme: (options.cost.sums() != CostSums::Joint).then_some(scheme),
         overlap: field_overlap(fixed_grid, moving_grid, &transform),
         stages,

@@ -54,6 +54,12 @@ pub struct AffineResult {
     pub cost_start: f64,
     /// Cost at the finest stage of the result.
     pub cost_after: f64,
+    /// Degrees of freedom: those asked for, or what they stand for in 2D.
+    pub dof: usize,
+    /// Histogram bins of the finest stage, of a cost that has a histogram.
+    pub bins: Option<usize>,
+    /// The stages' sample spacings, mm, coarse to fine.
+    pub levels: Vec<f64>,
     /// How the sums of the cost were made, where it is made of binned sums. Another scheme gives the
     /// same sums but for rounding; with this one forced, the result has the same bits again.
     pub scheme: Option<Scheme>,

@@ -6,7 +6,7 @@ use crate::error::Result;
 use std::sync::{Arc, OnceLock};
 use voxalign_compute::ops::histogram::{
     Binning, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme,
-    SumsAndGradient, Terms,
+    SumsAndGradient, Terms, check_weights,
 };
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::{AffineMap, Device, DeviceBuffer};
@@ -101,7 +101,8 @@ impl<D: Device> Level<D> {
     /// Groups the samples of the fixed image.
     ///
     /// # Errors
-    /// If memory is short, or sizes and buffers disagree.
+    /// If memory is short, or sizes and buffers disagree; weights or a mask that are negative or not
+    /// finite.
     pub fn new(device: &D, images: LevelImages<D>, settings: LevelSettings) -> Result<Self> {
         let weight = images.fixed_weight.as_deref();
         let (low, high) = range_of(device, &images.fixed, weight)?;
@@ -129,7 +130,12 @@ impl<D: Device> Level<D> {
         let mask = images.moving_mask.as_deref();
         let masked = match mask {
             None => 1.0,
-            Some(m) => device.reduce(&[m], &[Reduction::Sum(0)])?[0] / m.len().max(1) as f64,
+            Some(m) => {
+                let what = [Reduction::Sum(0), Reduction::Min(0), Reduction::CountNonFinite(0)];
+                let found = device.reduce(&[m], &what)?;
+                check_weights("moving mask", found[1], found[2] as u64)?;
+                found[0] / m.len().max(1) as f64
+            }
         };
         // Slices have no thickness that matters: areas are compared.
         let size = |g: &Grid| {

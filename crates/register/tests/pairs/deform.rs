@@ -16,7 +16,7 @@ use voxalign_register::diffeo::{
 };
 use voxalign_register::{Choice, Silent};
 
-fn scales(list: &[(usize, usize)]) -> Vec<Scale> {
+pub(crate) fn scales(list: &[(usize, usize)]) -> Vec<Scale> {
     list.iter().map(|&(factor, iterations)| Scale { factor, iterations }).collect()
 }
 
@@ -28,11 +28,12 @@ fn register<D: Device>(
     options: &DeformOptions,
 ) -> DeformResult {
     let channels = vec![ChannelInput { fixed, moving, similarity, weight: 1.0 }];
-    let input = DeformInput { channels, fixed_mask: None, affine: Affine::identity() };
+    let input =
+        DeformInput { channels, fixed_mask: None, moving_mask: None, affine: Affine::identity() };
     register_deformable(device, &input, options, &Silent).unwrap()
 }
 
-fn fft() -> SolverOptions {
+pub(crate) fn fft() -> SolverOptions {
     SolverOptions { kind: SolverKind::Fft, ..SolverOptions::default() }
 }
 
@@ -115,7 +116,7 @@ fn letter_c_lddmm() {
 }
 
 /// A smooth displacement, mm, of some voxels' amplitude.
-fn waves(grid: &Grid, amplitude: f64) -> VectorField {
+pub(crate) fn waves(grid: &Grid, amplitude: f64) -> VectorField {
     let centre = grid.centre();
     VectorField::from_world_fn(grid.clone(), |w| {
         let p = (w - centre) / 22.0;
@@ -128,7 +129,7 @@ fn waves(grid: &Grid, amplitude: f64) -> VectorField {
 }
 
 /// The image under a displacement: `out(p) = image(p + u(p))`, by cubic splines.
-fn warped(image: &Volume<f32>, field: &VectorField) -> Volume<f32> {
+pub(crate) fn warped(image: &Volume<f32>, field: &VectorField) -> Volume<f32> {
     let device = Cpu::new(None).unwrap();
     let (grid, n) = (image.grid(), image.grid().len());
     let back = grid.to_world().matrix.try_inverse().unwrap();
@@ -250,7 +251,8 @@ fn a_mask_hides_what_has_no_counterpart() {
                 similarity: DeformSimilarity::Lncc,
                 weight: 1.0,
             }];
-            let input = DeformInput { channels, fixed_mask, affine: Affine::identity() };
+            let input =
+                DeformInput { channels, fixed_mask, moving_mask: None, affine: Affine::identity() };
             let found = register_deformable(&device, &input, &options, &Silent).unwrap();
             distance(&around, &truth, &found.forward)
         };
@@ -328,9 +330,11 @@ fn slopes_are_derivatives() {
     let (f, m, w) = (image(0.0), image(0.4), image(2.0));
     let weights: Vec<f32> = (0..n).map(|i| (i % 3) as f32 * 0.5).collect();
     let upload = |v: &[f32]| device.upload(v).unwrap();
-    for &similarity in DeformSimilarity::ALL {
+    let cases = DeformSimilarity::ALL.iter().flat_map(|&s| [(s, false), (s, true)]);
+    for (similarity, reference_moves) in cases {
         for weights in [None, Some(upload(&weights))] {
-            let metric = ChannelSimilarity { similarity, weight: 1.7, radius: 2, bins: 32 };
+            let (weight, radius, bins) = (1.7, 2, 32);
+            let metric = ChannelSimilarity { similarity, weight, radius, bins, reference_moves };
             let energy = |t: f64| {
                 let moved: Vec<f32> =
                     m.iter().zip(&w).map(|(m, w)| m + t as f32 * (w - 0.5)).collect();

@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 mod common;
+mod control;
 mod deform;
 mod devices;
+mod lesions;
 mod real;
 mod shipped;
 mod solvers;

@@ -173,7 +173,7 @@ fn overlap_after_deformation() {
         let similarity = DeformSimilarity::Lncc;
         let channels =
             vec![ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 }];
-        let input = DeformInput { channels, fixed_mask: None, affine };
+        let input = DeformInput { channels, fixed_mask: None, moving_mask: None, affine };
         let options = DeformOptions::default();
         assert_eq!(options.model, DeformModel::Greedy);
         let found = register_deformable(&device, &input, &options, &Silent).unwrap();
@@ -208,7 +208,7 @@ fn deformed(
         start.unwrap_or_else(|| register(fixed, moving, &AffineOptions::default()).transform);
     let similarity = DeformSimilarity::default();
     let channels = vec![ChannelInput { fixed, moving, similarity, weight: 1.0 }];
-    let input = DeformInput { channels, fixed_mask: None, affine: start };
+    let input = DeformInput { channels, fixed_mask: None, moving_mask: None, affine: start };
     register_deformable(&device, &input, &DeformOptions::of(model), &Silent).unwrap()
 }
 

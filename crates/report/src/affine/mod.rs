@@ -4,6 +4,7 @@ mod stages;
 
 use crate::chart;
 use crate::error::Result;
+use crate::labels;
 use crate::page::{self, figure};
 use crate::record::RunRecord;
 use crate::studio::{Images, Studio};
@@ -64,6 +65,9 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
          was, and of the moving image as aligned. Good alignment: the last has the outline, size \
          and position of the first, whatever its contrast.",
     );
+    if let Some(mosaic) = studio.mosaic() {
+        page += &figure("fig-mosaic", "Slices throughout", &mosaic?, words::MOSAIC);
+    }
     page += &figure(
         "fig-checkerboard",
         "Checkerboard",
@@ -95,7 +99,7 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
         page += &figure(
             "fig-labels",
             "Regions",
-            &format!("{}{}", outlines?, studio.label_key()),
+            &format!("{}{}{}", outlines?, studio.label_key(), labels::tables(&record.labels)),
             "<b>How to read it:</b> outlines of the regions of both images over the fixed image. \
              Good alignment: blue and orange lines run close together, white where they coincide.",
         );

@@ -15,6 +15,7 @@ use voxalign_population::atlas::{MemoryPlan, Sharpness};
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::measures::FieldMeasures;
 use voxalign_register::diffeo::multiscale::ScaleRecord;
+use voxalign_register::numbers::null_is_nan;
 
 /// All that is worth keeping of the construction of an atlas: what its `result.json` holds. Numbers
 /// that are not finite are written as `null`.
@@ -61,6 +62,7 @@ pub struct SubjectRecord {
     /// Rows of the 4x4 matrix from the world of the atlas to its own (RAS+ mm).
     pub affine: [[f64; 4]; 4],
     /// The correlation of its image with the mean after affine maps, and with the template.
+    #[serde(deserialize_with = "null_is_nan")]
     pub correlation: [f64; 2],
     /// Numbers of its displacement field.
     pub measures: FieldMeasures,

@@ -67,7 +67,7 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
     check(report, grid)?;
     let record = report.record;
     let run = run(record);
-    let pictures = Pictures::new(*report);
+    let pictures = Pictures::new(*report)?;
     let sharpening = pictures.sharpening()?;
     let regions = pictures.regions().transpose()?;
     let timeline = report.timeline.and_then(timeline);

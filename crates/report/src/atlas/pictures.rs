@@ -11,7 +11,7 @@ use crate::intensity::Lattice;
 use crate::picture::{
     DIVERGING_STYLE, Picture, SEQUENTIAL_STYLE, diverging, grey_and, grey_index, sequential,
 };
-use crate::plane::{Plane, planes, small};
+use crate::plane::{Plane, check_memory, planes, small};
 use crate::window::Window;
 use std::fmt::Write as _;
 use voxalign_image::{Grid, Volume};
@@ -49,18 +49,19 @@ pub(super) struct Pictures<'a> {
 }
 
 impl<'a> Pictures<'a> {
-    pub(super) fn new(report: AtlasReport<'a>) -> Self {
+    pub(super) fn new(report: AtlasReport<'a>) -> Result<Self> {
         let grid = report.template.grid();
         let lattice = Lattice::new(grid.dims());
         let mut values = lattice.values(report.template);
         values.extend(lattice.values(report.affine_mean));
         let window = Window::robust(&values);
         let planes = planes(grid, lattice.centre_of_mass(report.template, window));
+        check_memory(&planes)?;
         let atlas = planes.iter().map(|p| p.draw(report.template, window.low)).collect();
         let reach = |image| largest(&lattice.values(image));
         let log = reach(report.log_jacobian).max(LEAST_LOG);
         let reach = [reach(report.variance), reach(report.entropy), log].map(round_up);
-        Self { report, planes, window, atlas, reach }
+        Ok(Self { report, planes, window, atlas, reach })
     }
 
     /// How the grid lies and what is black and white, in words.

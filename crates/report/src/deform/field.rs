@@ -284,6 +284,10 @@ fn place(grid: &Grid, voxel: usize) -> String {
     let [nx, ny, _] = grid.dims();
     let index = [voxel % nx, voxel / nx % ny, voxel / (nx * ny)];
     let world = grid.index_to_world(Vector3::from(index.map(|i| i as f64)));
+    if grid.is_2d() {
+        let [x, y] = [fixed(world[0], 1), fixed(world[1], 1)];
+        return format!("at x {x}, y {y}\u{a0}mm (voxel {}, {})", index[0], index[1]);
+    }
     let letters = [['L', 'R'], ['P', 'A'], ['I', 'S']];
     let part = |a: usize| {
         format!("{}\u{a0}{}", letters[a][usize::from(world[a] >= 0.0)], fixed(world[a].abs(), 1))

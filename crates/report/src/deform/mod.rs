@@ -5,6 +5,7 @@ pub(crate) mod field;
 
 use crate::error::Result;
 use crate::html::{escape, fixed, sentence, table, thousands};
+use crate::labels;
 use crate::page::{self, figure};
 use crate::record::RunRecord;
 use crate::studio::{Images, Studio};
@@ -49,7 +50,7 @@ pub struct EnergyScale {
 pub struct EnergyCurve {
     /// Its name, such as `total`, `similarity` or `regularity`.
     pub name: String,
-    /// Iterations of this scale and energies.
+    /// Iterations of this scale, from 1 on, and the energies before them.
     pub points: Vec<(usize, f64)>,
 }
 
@@ -66,7 +67,7 @@ pub fn energies(
 ) -> Vec<EnergyScale> {
     let curve = |name: &str, values: &mut dyn Iterator<Item = f64>| EnergyCurve {
         name: name.to_owned(),
-        points: values.enumerate().collect(),
+        points: (1..).zip(values).collect(),
     };
     let mut parts = path.map(|p| p.energies.as_slice()).unwrap_or_default();
     let weight = 1.0 / (sigma * sigma);
@@ -149,6 +150,9 @@ pub fn render(report: &DeformReport<'_>) -> Result<String> {
          outlines, folds and cavities of the first, whatever its contrast, and looks like an image \
          that could have been taken: no smears, no melted borders.",
     );
+    if let Some(mosaic) = studio.mosaic() {
+        page += &figure("fig-mosaic", "Slices throughout", &mosaic?, words::MOSAIC);
+    }
     page += &figure(
         "fig-grid",
         "The deformed grid over the moving image",
@@ -196,7 +200,7 @@ pub fn render(report: &DeformReport<'_>) -> Result<String> {
         page += &figure(
             "fig-labels",
             "Regions",
-            &format!("{}{}", outlines?, studio.label_key()),
+            &format!("{}{}{}", outlines?, studio.label_key(), labels::tables(&record.labels)),
             "<b>How to read it:</b> outlines of the regions of both images over the fixed image. \
              Good alignment: blue and orange lines run close together, white where they coincide.",
         );
@@ -265,11 +269,23 @@ fn measures(record: &RunRecord) -> String {
         .rows()
         .iter()
         .map(|row| {
-            vec![escape(&sentence(row.name)), words::one(row.name, row.value), escape(row.unit)]
+            let value = |value: f64| words::one(row.name, value);
+            vec![
+                escape(&sentence(row.name)),
+                row.object.map_or_else(String::new, value),
+                value(row.grid),
+                escape(row.unit),
+            ]
         })
         .collect();
+    let object = match record.inputs.iter().any(|i| i.role == "fixed_mask") {
+        true => "what the fixed mask keeps",
+        false => "the foreground of the fixed image",
+    };
     format!(
-        "<section id=\"measures\"><h2>Measures of the deformation</h2>{}</section>",
-        table("measures", &["Measure", "#Value", "Unit"], &rows)
+        "<section id=\"measures\"><h2>Measures of the deformation</h2>{}\
+         <p class=\"note\">The object is {object}. Means over the whole grid are mostly those of the \
+         background around it.</p></section>",
+        table("measures", &["Measure", "#In the object", "#Whole grid", "Unit"], &rows)
     )
 }

@@ -268,6 +268,7 @@ fn every_figure_is_drawn_in_a_browser() {
 
 /// How many pictures the page has with its comparison.
 fn page_images(grid: &Grid, labels: bool) -> usize {
-    let planes = if grid.is_2d() { 1 } else { 3 };
-    planes * (3 + 2 * 3 + if labels { 2 } else { 0 } + 2) + 2
+    // An image of one slice has no mosaic.
+    let (planes, mosaic) = if grid.is_2d() { (1, 0) } else { (3, 12) };
+    planes * (3 + 2 * 3 + if labels { 2 } else { 0 } + 2) + 2 + mosaic
 }

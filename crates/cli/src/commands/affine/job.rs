@@ -33,7 +33,6 @@ const OUTPUTS: [Output; 5] = [
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Paths {
     pub(crate) pair: PairPaths,
-    pub(crate) moving_mask: Option<PathBuf>,
     pub(crate) fixed_weight: Option<PathBuf>,
 }
 
@@ -41,8 +40,7 @@ impl Paths {
     /// All files with what they are.
     fn all(&self) -> Vec<Input<'_>> {
         let mut all = self.pair.all();
-        let optional = [("moving_mask", &self.moving_mask), ("fixed_weight", &self.fixed_weight)];
-        all.extend(Input::those_given(&optional));
+        all.extend(Input::those_given(&[("fixed_weight", &self.fixed_weight)]));
         all
     }
 }
@@ -60,7 +58,6 @@ pub(crate) struct Job<'a> {
 /// What was read.
 struct Inputs {
     pair: Pair,
-    moving_mask: Option<Volume<f32>>,
     fixed_weight: Option<Volume<f32>>,
 }
 
@@ -119,7 +116,7 @@ impl Job<'_> {
         record.verdict.remarks.extend(inputs.pair.remarks(&views));
         record.transform = record::transform(&result, &grids[0]);
         record.figures = record::figures(&result);
-        registration::score_figures(&mut record, &views);
+        registration::score_figures(&mut record, &views, &inputs.pair.label_names);
         let report =
             |record: &_| render(&AffineReport { record, images: views.images(&inputs.pair) });
         let print = |record: &_| table::print(&options, &result, &views, record, self.run.output);
@@ -130,7 +127,6 @@ impl Job<'_> {
         let (paths, talk) = (&self.paths, self.run.talk);
         Ok(Inputs {
             pair: paths.pair.read(talk)?,
-            moving_mask: optional_image(&paths.moving_mask, "--moving-mask", talk)?,
             fixed_weight: optional_image(&paths.fixed_weight, "--fixed-weight", talk)?,
         })
     }
@@ -142,7 +138,7 @@ impl Inputs {
             fixed: &self.pair.fixed,
             moving: &self.pair.moving,
             fixed_mask: self.pair.fixed_mask.as_ref(),
-            moving_mask: self.moving_mask.as_ref(),
+            moving_mask: self.pair.moving_mask.as_ref(),
             fixed_weight: self.fixed_weight.as_ref(),
         }
     }

@@ -13,8 +13,7 @@ use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
 use crate::registration::{PairArgs, PairMaskArgs, Run};
 use clap::Args;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,31 +56,49 @@ pub(crate) struct AffineArgs {
 
     #[command(flatten)]
     masks: PairMaskArgs,
-    /// Mask of the moving image, on its grid: only voxels above 0 count
-    #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
-    moving_mask: Option<PathBuf>,
     /// Weight of each voxel of the fixed image (0 or more), on its grid
     #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
     fixed_weight: Option<PathBuf>,
 
     #[command(flatten)]
     output_options: OutputArgs,
-    /// Which files to write, separated by commas: affine, warped; result.json is always written,
-    /// and report.html unless --no-report says otherwise [default: all]
+    /// Which files to write, separated by commas: affine, warped, or `all`; result.json is always
+    /// written, and report.html unless --no-report says otherwise [default: all]
     #[arg(long, value_name = "NAME,...", value_parser = of_affine, help_heading = "Output")]
     outputs: Option<Products>,
     #[command(flatten)]
     run: RunArgs,
 }
 
+impl AffineArgs {
+    /// Refuses options that others make meaningless.
+    fn check(&self) -> Result<(), Failure> {
+        self.method.check()
+    }
+}
+
 /// Registers the images.
 pub(crate) fn run(args: AffineArgs) -> Result<Outcome, Failure> {
-    let args = match &args.pair.config {
-        Some(path) => with_config(path, std::env::args_os().collect())?,
-        None => args,
-    };
+    let file = args.pair.config.clone();
+    let fill = |args: &mut AffineArgs, positionals| args.pair.fill(positionals);
+    let (args, origin, notes) =
+        config::complete(args, file, "affine", of_cli, AffineArgs::check, fill)?;
+    config::say(&notes, args.run.talk());
+    with_all(args).map_err(|e| origin.blame(e))
+}
+
+/// The arguments of this command.
+fn of_cli(cli: Cli) -> Option<AffineArgs> {
+    match cli.command {
+        Command::Affine(args) => Some(*args),
+        _ => None,
+    }
+}
+
+/// Registers the images, once all arguments are known.
+fn with_all(args: AffineArgs) -> Result<Outcome, Failure> {
     let (pair, output) = args.pair.paths(&args.masks, "affine")?;
-    let paths = Paths { pair, moving_mask: args.moving_mask, fixed_weight: args.fixed_weight };
+    let paths = Paths { pair, fixed_weight: args.fixed_weight };
     let job = Job {
         program: "voxalign affine",
         paths,
@@ -93,20 +110,24 @@ pub(crate) fn run(args: AffineArgs) -> Result<Outcome, Failure> {
     job.run(&args.run.machine(Auto::Gpu)?)
 }
 
-/// The arguments that were `typed`, with those of the configuration file before them.
-fn with_config(path: &Path, typed: Vec<OsString>) -> Result<AffineArgs, Failure> {
-    let (mut merged, positionals) =
-        config::merged(path, "affine", typed, |cli: Cli| match cli.command {
-            Command::Affine(args) => Some(*args),
-            _ => None,
-        })?;
-    merged.pair.fill(positionals);
-    Ok(merged)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
+    use std::path::Path;
+
+    /// The arguments that were typed, with those of a file.
+    fn with_config(file: &Path, typed: &[&str]) -> Result<AffineArgs, Failure> {
+        told(file, typed).map(|(args, _)| args)
+    }
+
+    /// The same with what is said.
+    fn told(file: &Path, typed: &[&str]) -> Result<(AffineArgs, Vec<String>), Failure> {
+        let typed: Vec<_> = typed.iter().map(OsString::from).collect();
+        let mut merged = config::merged(file, "affine", &typed, of_cli, AffineArgs::check)?;
+        merged.args.pair.fill(merged.positionals);
+        Ok((merged.args, merged.notes))
+    }
 
     #[test]
     fn the_command_line_wins_over_the_file() {
@@ -119,12 +140,48 @@ mod tests {
         .unwrap();
         let file = file.to_str().unwrap();
         let typed = ["voxalign", "affine", "--config", file, "--dof", "9", "--report", "other.nii"];
-        let merged =
-            with_config(Path::new(file), typed.iter().map(OsString::from).collect()).unwrap();
+        let merged = with_config(Path::new(file), &typed).unwrap();
         assert_eq!((merged.method.dof, merged.method.bins), (Some(9), Some(40)));
         assert_eq!(merged.pair.fixed, Some("other.nii".into()));
         assert_eq!(merged.pair.moving, Some("m.nii".into()));
         assert!(merged.output_options.wants_report());
+    }
+
+    #[test]
+    fn what_the_command_line_makes_meaningless_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("job.toml");
+        let path = file.to_str().unwrap();
+        std::fs::write(&file, "bins = 40\nsearch-angles = 30\nsearch-steps = [60, 18]\n").unwrap();
+        let typed = ["voxalign", "affine", "--config", path, "--cost", "ncc", "--search", "local"];
+        let (args, notes) = told(&file, &typed).unwrap();
+        assert!(args.method.bins.is_none() && args.method.search_angles.is_none());
+        assert!(args.method.search_steps.is_none());
+        for (note, key) in notes.iter().zip(["'search-angles'", "'search-steps'", "'bins'"]) {
+            assert!(note.contains("job.toml") && note.contains(key), "{note}");
+        }
+        assert_eq!(notes.len(), 3);
+        // What was typed is never left out, and what is wrong with the file alone is no conflict.
+        let typed = ["voxalign", "affine", "--config", path, "--cost", "ncc", "--bins", "9"];
+        let said = told(&file, &typed).unwrap_err().to_string();
+        assert!(said.contains("--bins is for") && !said.contains("job.toml"), "{said}");
+        std::fs::write(&file, "cost = 'ncc'\nbins = 40\n").unwrap();
+        let typed = ["voxalign", "affine", "--config", path];
+        let said = told(&file, &typed).unwrap_err().to_string();
+        assert!(said.contains("--bins is for") && said.contains("the key 'bins' of '"), "{said}");
+        let typed = ["voxalign", "affine", "--config", path, "--cost", "nmi"];
+        assert_eq!(told(&file, &typed).unwrap().0.method.bins, Some(40));
+    }
+
+    #[test]
+    fn text_in_another_encoding_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("job.toml");
+        std::fs::write(&file, b"dof = 6\n# M\xfcller\n").unwrap();
+        let typed = ["voxalign", "affine", "--config", file.to_str().unwrap()];
+        let said = told(&file, &typed).unwrap_err().to_string();
+        assert!(said.contains("line 2") && said.contains("save it as UTF-8"), "{said}");
+        assert!(said.contains("job.toml") && !said.contains("check the path"), "{said}");
     }
 
     #[test]
@@ -133,7 +190,7 @@ mod tests {
         let file = folder.path().join("job.toml");
         std::fs::write(&file, "cost = 'xx'\n").unwrap();
         let typed = ["voxalign", "affine", "--config", file.to_str().unwrap()];
-        let e = with_config(&file, typed.iter().map(OsString::from).collect()).unwrap_err();
+        let e = with_config(&file, &typed).unwrap_err();
         let text = e.to_string();
         assert!(text.contains("job.toml") && text.contains("--cost"), "{text}");
         assert!(!text.contains('\n'), "{text}");

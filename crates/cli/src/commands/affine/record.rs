@@ -5,7 +5,6 @@ use crate::device::Machine;
 use crate::registration;
 use serde_json::json;
 use std::collections::BTreeMap;
-use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::Grid;
 use voxalign_register::Choice;
 use voxalign_register::linear::{AffineOptions, AffineResult, Init};
@@ -43,7 +42,7 @@ pub(super) fn figures(result: &AffineResult) -> BTreeMap<String, f64> {
     ])
 }
 
-/// All parameters, also those left at their default.
+/// All parameters that have an effect, as they were used, also those left at their default.
 fn parameters(
     job: &Job<'_>,
     options: &AffineOptions,
@@ -60,18 +59,21 @@ fn parameters(
     };
     // Without the noise of the way to radians and back.
     let degrees = |r: f64| (r.to_degrees() * 1e9).round() / 1e9;
-    json!({
-        "dof": options.dof,
+    let mut all = json!({
+        "dof": result.dof,
         "cost": options.cost.name(),
-        "bins": options.bins,
-        "scheme": result.scheme.map(Scheme::name),
         "init": init,
         "search": options.search.name(),
         "search_angles_degrees": options.range.angles.map(|r| r.map(degrees)),
         "search_steps_degrees": [degrees(options.range.coarse), degrees(options.range.fine)],
-        "levels_mm": options.levels,
+        "levels_mm": result.levels,
         "apodise_mm": options.apodise,
         "interpolation": registration::name_of(job.run.output_options.interpolation()),
-        "outside": outside,
-    })
+        "outside": registration::outside(outside),
+    });
+    if let Some(all) = all.as_object_mut() {
+        all.extend(result.bins.map(|bins| ("bins".to_owned(), json!(bins))));
+        all.extend(result.scheme.map(|scheme| ("scheme".to_owned(), json!(scheme.name()))));
+    }
+    all
 }

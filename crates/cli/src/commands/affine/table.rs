@@ -24,6 +24,7 @@ pub(super) fn print(
     registration::score_rows(&mut table, views);
     output::line("");
     table.print();
+    registration::print_labels(record);
 
     let mut times = Table::new(["part", "evaluations", "seconds"]);
     for stage in &result.stages {

@@ -17,11 +17,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use voxalign_compute::Device;
 use voxalign_compute::comm::{Communicator, Team};
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::LabelMap;
 use voxalign_io::image::{self, DataType};
 use voxalign_population::atlas::{
     Atlas, Checkpoints, Judged, LabelFiles, MemoryOptions, dry_run, judge, root_mean_square,
 };
+use voxalign_population::exchange::told_to_first;
 use voxalign_report::{
     AtlasRecord, AtlasReport, GridRecord, OutputRecord, RunRecord, SubjectRecord,
 };
@@ -87,7 +89,12 @@ impl Job<'_> {
     /// The same, where a stop says what a later run can go on from.
     fn run_on<D: Device>(&self, team: &Team<D>, machine: &Machine) -> Result<Outcome, Failure> {
         let folder = self.study.output.join(CHECKPOINTS);
-        let saving = self.every.map(|every| Saving { folder: &folder, every, resume: self.resume });
+        let device = match machine.device {
+            AnyDevice::Cpu(_) => "cpu",
+            AnyDevice::Cuda(_) => "cuda",
+        };
+        let (resume, folder) = (self.resume, folder.as_path());
+        let saving = self.every.map(|every| Saving { folder, every, resume, device });
         match (self.whole(team, machine, saving), saving) {
             (Err(Failure::Stopped), Some(saving)) if saving.exists() => {
                 Err(Failure::Saved(self.study.output.to_owned()))
@@ -105,7 +112,9 @@ impl Job<'_> {
         let (study, world) = (&self.study, team.ranks());
         let mut clock = Clock::start();
         let printer = study.printer();
-        let staging = Staging::shared(study.output, world)?;
+        let mut staging = Staging::shared(study.output, world)?;
+        // Until the checkpoint is gone too.
+        let _claim = staging.claim();
         match (self.resume, saving.is_some_and(|s| s.exists())) {
             (true, false) => printer
                 .say(Talk::Normal, "there is no checkpoint; the run starts from the beginning"),
@@ -264,7 +273,7 @@ impl Job<'_> {
 
         let run = RunRecord { inputs: prepared.inputs, ..run };
         let mut record = AtlasRecord::new(run, GridRecord::from(&prepared.aligned.grid));
-        record.parameters = self.study.parameters();
+        record.parameters = self.study.used(&prepared.aligned);
         record.subjects = subjects;
         figures(&mut record, atlas, overlap);
         for (subject, correlation) in record.subjects.iter_mut().zip(&atlas.correlations) {
@@ -388,15 +397,7 @@ fn gathered(
     mut own: Vec<(usize, SubjectRecord)>,
 ) -> Result<Vec<SubjectRecord>, Failure> {
     if world.size() > 1 {
-        let internal = |e: serde_json::Error| Failure::Internal(e.to_string());
-        let text = world.agree(serde_json::to_vec(&own).map_err(internal))?;
-        let blocks = world.gather(&text, 0)?.unwrap_or_default();
-        own.clear();
-        for block in blocks {
-            let some: Vec<(usize, SubjectRecord)> =
-                serde_json::from_slice(&block).map_err(internal)?;
-            own.extend(some);
-        }
+        own = told_to_first(world, &own)?.into_iter().flatten().collect();
     }
     own.sort_by_key(|(number, _)| *number);
     Ok(own.into_iter().map(|(_, record)| record).collect())

@@ -8,11 +8,15 @@ mod stability;
 mod subjects;
 mod table;
 
+use super::{Cli, Command};
 use crate::args::RunArgs;
 use crate::args::{choice, number};
+use crate::config;
 use crate::failure::{Failure, Outcome};
 use crate::files;
+use crate::interrupt;
 use crate::list;
+use crate::ranks;
 use crate::registration::{MatchingArgs, refuse};
 use crate::team;
 use clap::{Args, ValueEnum};
@@ -25,6 +29,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use voxalign_compute::comm::Launch;
 use voxalign_population::atlas::{AlignOptions, AtlasOptions, MemoryOptions};
+use voxalign_register::diffeo::{DeformModel, DeformOptions};
 use voxalign_register::linear::AffineOptions;
 use voxalign_register::metric::Cost;
 
@@ -50,6 +55,9 @@ Examples:
       continues an atlas that was stopped, was killed, or ran out of memory or disk space
   voxalign atlas t1/*.nii.gz -o atlas --device-memory 20GiB --scratch /local/scratch
       20 GiB of each GPU; subjects that do not fit are kept in host memory, and then on disk
+  voxalign atlas --config job.toml -o atlas
+      all options from a file: keys are the long option names, `images` the images; the
+      command line takes precedence; paths are relative to the current folder
   voxalign atlas raw/*.nii.gz -o atlas --exclude unreadable,outlying
       leaves out files that cannot be read and images that are unlike all others
 
@@ -111,7 +119,10 @@ pub(crate) struct AtlasArgs {
     list: Option<PathBuf>,
     /// Folder for the results; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
-    output: PathBuf,
+    output: Option<PathBuf>,
+    /// TOML file with options; those on the command line take precedence
+    #[arg(long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
 
     /// How subjects are first aligned to a common space [default: affine]
     #[arg(long, value_enum, help_heading = "Common space")]
@@ -159,7 +170,8 @@ pub(crate) struct AtlasArgs {
 
     /// Continue from the last checkpoint of a run that was stopped or killed; the result is
     /// identical, to the bit, to that of an uninterrupted run. The options must be the same, except
-    /// for --device, --gpus, --threads, the number of processes and memory
+    /// for --gpus, --threads, the number of processes and memory; --device may name another GPU,
+    /// but not the CPU instead
     #[arg(long, help_heading = "Checkpoints")]
     resume: bool,
     /// Minutes between checkpoints, 0 for one after each iteration, or `never`. They are in
@@ -198,7 +210,8 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     host_memory: Option<u64>,
     /// Folder for subjects that are streamed from disk, best on a local disk of each machine; a
-    /// killed run leaves a folder .voxalign-... there [default: within DIR]
+    /// killed run leaves a folder .voxalign-... there, which the next one removes [default: within
+    /// DIR]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 }
@@ -252,7 +265,34 @@ impl FromStr for Every {
     }
 }
 
+/// What is usual for a model.
+fn usual(model: DeformModel) -> DeformOptions {
+    AtlasOptions::of(model).matching
+}
+
 impl AtlasArgs {
+    /// Refuses options that others make meaningless.
+    fn check(&self) -> Result<(), Failure> {
+        if self.align == Some(Align::None) {
+            for (given, option) in
+                [(self.rounds.is_some(), "--rounds"), (self.cost.is_some(), "--cost")]
+            {
+                refuse(given, option, "--align rigid, similarity and affine")?;
+            }
+        }
+        self.regress.check()?;
+        self.stability.check()?;
+        for (several, option) in [
+            (self.regress.regress.is_some(), "--regress"),
+            (self.stability.stability.is_some(), "--stability"),
+        ] {
+            if several {
+                self.alone(option)?;
+            }
+        }
+        self.matching.options(usual, &[]).map(|_| ())
+    }
+
     /// Refuses what is not for several atlases.
     fn alone(&self, option: &str) -> Result<(), Failure> {
         if Launch::of_this_process().and_then(|l| l.size).is_some_and(|n| n > 1) {
@@ -277,10 +317,45 @@ fn above_zero(text: &str) -> Result<f64, String> {
 }
 
 /// Builds the atlas.
-pub(crate) fn run(args: &AtlasArgs) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: AtlasArgs) -> Result<Outcome, Failure> {
+    let file = args.config.clone();
+    let fill = |args: &mut AtlasArgs, positionals: Vec<(String, PathBuf)>| {
+        if args.images.is_empty() {
+            args.images = positionals.into_iter().map(|(_, path)| path).collect();
+        }
+    };
+    let (args, origin, notes) =
+        config::complete(args, file, "atlas", of_cli, AtlasArgs::check, fill)?;
+    if ranks::is_first() {
+        config::say(&notes, args.run.talk());
+    }
+    with_all(&args).map_err(|e| origin.blame(e))
+}
+
+/// The arguments of this command.
+fn of_cli(cli: Cli) -> Option<AtlasArgs> {
+    match cli.command {
+        Command::Atlas(args) => Some(*args),
+        _ => None,
+    }
+}
+
+/// Builds the atlas, once all arguments are known.
+fn with_all(args: &AtlasArgs) -> Result<Outcome, Failure> {
+    args.check()?;
+    let Some(output) = &args.output else {
+        return Err(Failure::input(
+            "the output folder -o DIR is missing; see `voxalign atlas --help`",
+        ));
+    };
     let entries = match &args.list {
-        Some(list) => list::of_csv(list)?,
-        None => list::of_images(&args.images),
+        Some(_) if !args.images.is_empty() => {
+            return Err(Failure::input(
+                "both images and a list by --list are given; leave one of them out",
+            ));
+        }
+        Some(list) => interrupt::reading(|| list::of_csv(list))?,
+        None => list::of_images(&args.images)?,
     };
     let align = args.align.unwrap_or_default();
     let dof = match align {
@@ -289,16 +364,8 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<Outcome, Failure> {
         Align::Similarity => Some(7),
         Align::Affine => Some(12),
     };
-    if dof.is_none() {
-        for (given, option) in
-            [(args.rounds.is_some(), "--rounds"), (args.cost.is_some(), "--cost")]
-        {
-            refuse(given, option, "--align rigid, similarity and affine")?;
-        }
-    }
     let cost = args.cost.unwrap_or(Cost::Ncc);
     let affine = dof.map(|dof| AffineOptions { dof, cost, ..AffineOptions::default() });
-    let usual = |model| AtlasOptions::of(model).matching;
     let options = AtlasOptions {
         matching: args.matching.options(usual, &[])?,
         similarity: args.matching.similarity(),
@@ -315,7 +382,8 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<Outcome, Failure> {
     let study = Study {
         entries,
         list: args.list.as_deref(),
-        output: &args.output,
+        config: args.config.as_deref(),
+        output,
         align: AlignOptions { exclude_outlying: exclude.contains(&Exclude::Outlying), ..align },
         options,
         memory: args.memory.options(),
@@ -324,13 +392,11 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<Outcome, Failure> {
     };
     let start = || team::start(&args.run, args.gpus);
     if let Some(column) = &args.regress.regress {
-        args.alone("--regress")?;
         let job = Regression::new(&args.regress, column, study)?;
         let (machine, team) = start()?;
         return job.run(&machine, &team);
     }
     if let Some(sizes) = &args.stability.stability {
-        args.alone("--stability")?;
         let job = Test::new(&args.stability, sizes, study)?;
         let (machine, team) = start()?;
         return job.run(&machine, &team);

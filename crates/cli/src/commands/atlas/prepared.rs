@@ -9,8 +9,6 @@ use crate::ranks;
 use crate::registration::{self, Clock, Input};
 use clap::ValueEnum;
 use rayon::prelude::*;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -21,6 +19,8 @@ use voxalign_population::atlas::{
     AlignOptions, Aligned, Atlas, AtlasOptions, Checkpoints, Construction, Found, MemoryOptions,
     MemoryPlan, Source, Weighted, align, build,
 };
+use voxalign_population::exchange::all_told;
+use voxalign_register::diffeo::greedy::finest;
 use voxalign_register::{Choice, Progress};
 use voxalign_report::InputRecord;
 
@@ -37,6 +37,8 @@ pub(super) enum Exclude {
 pub(super) struct Study<'a> {
     pub(super) entries: Vec<Entry>,
     pub(super) list: Option<&'a Path>,
+    /// The configuration file, where there is one.
+    pub(super) config: Option<&'a Path>,
     pub(super) output: &'a Path,
     pub(super) align: AlignOptions,
     pub(super) options: AtlasOptions,
@@ -70,6 +72,8 @@ pub(super) struct Saving<'a> {
     pub(super) folder: &'a Path,
     pub(super) every: std::time::Duration,
     pub(super) resume: bool,
+    /// The kind of device that computes, as `--device` names it.
+    pub(super) device: &'static str,
 }
 
 impl<'a> Saving<'a> {
@@ -80,21 +84,8 @@ impl<'a> Saving<'a> {
 
     /// The checkpoints of what `key` says.
     pub(super) fn of(&self, key: &'a str) -> Checkpoints<'a> {
-        Checkpoints { folder: self.folder, every: self.every, key }
+        Checkpoints { folder: self.folder, every: self.every, key, device: self.device }
     }
-}
-
-/// Facts of all ranks, in their order, at every rank.
-fn exchanged<T: Serialize + DeserializeOwned>(
-    world: &Communicator,
-    own: &[T],
-) -> Result<Vec<T>, Failure> {
-    let internal = |e: serde_json::Error| Failure::Internal(e.to_string());
-    let mut all = Vec::new();
-    for block in world.all_gather(&serde_json::to_vec(own).map_err(internal)?)? {
-        all.extend(serde_json::from_slice::<Vec<T>>(&block).map_err(internal)?);
-    }
-    Ok(all)
 }
 
 /// A failure that all ranks found, told by the first of them.
@@ -105,7 +96,7 @@ fn of_all(world: &Communicator, failure: Failure) -> Failure {
 impl<'a> Study<'a> {
     /// All files that are read.
     pub(super) fn files(&self) -> Vec<&Path> {
-        self.entries.iter().flat_map(Entry::files).chain(self.list).collect()
+        self.entries.iter().flat_map(Entry::files).chain(self.list).chain(self.config).collect()
     }
 
     /// The listener of this rank: only the first one prints.
@@ -134,7 +125,7 @@ impl<'a> Study<'a> {
         clock.lap("read");
         let checkpoints = saving.map(|s| s.of(&key));
         let kept = match (&checkpoints, saving.is_some_and(|s| s.resume)) {
-            (Some(checkpoints), true) => world.agree(checkpoints.read_aligned())?,
+            (Some(checkpoints), true) => world.agree(checkpoints.read_aligned(printer))?,
             _ => None,
         };
         let aligned = match kept {
@@ -175,7 +166,7 @@ impl<'a> Study<'a> {
             .par_iter()
             .map(|entry| self.look(entry).map_err(|e| e.to_string()))
             .collect();
-        let looked = exchanged(world, &looked)?;
+        let looked = all_told(world, &looked)?.into_iter().flatten();
         let (mut all, mut remarks) = (Vec::new(), Vec::new());
         for (entry, records) in self.entries.iter().zip(looked) {
             match records {
@@ -210,6 +201,9 @@ impl<'a> Study<'a> {
         let mut inputs: Vec<_> = all.into_iter().flat_map(|(records, _)| records).collect();
         if let Some(list) = self.list {
             inputs.extend(registration::inputs(&[Input::other("list", list)])?);
+        }
+        if let Some(config) = self.config {
+            inputs.extend(registration::inputs(&[Input::other("config", config)])?);
         }
         Ok(Listed { entries, inputs, sums: of_each, remarks })
     }
@@ -248,16 +242,34 @@ impl<'a> Study<'a> {
         .to_string()
     }
 
-    /// The parameters of the atlases, for the record.
-    pub(super) fn parameters(&self) -> serde_json::Value {
+    /// The parameters of the atlases as they were used, for the record: with what was decided when the images were
+    /// known.
+    pub(super) fn used(&self, aligned: &Aligned) -> serde_json::Value {
+        let mut all = self.parameters();
+        if let Some(all) = all.as_object_mut() {
+            all.insert("spacing_mm".to_owned(), json!(finest(&aligned.grid)));
+        }
+        all
+    }
+
+    /// The parameters of the atlases, as far as they are known before the images.
+    fn parameters(&self) -> serde_json::Value {
         let (o, similarity) = (&self.options, self.options.similarity);
         let mut all = registration::matching_parameters(&o.matching, &[similarity]);
-        let align =
-            self.align.affine.as_ref().map(
-                |a| json!({ "dof": a.dof, "cost": a.cost.name(), "rounds": self.align.rounds }),
-            );
+        let align = match &self.align.affine {
+            Some(a) => {
+                let bins = a.bins.unwrap_or_else(|| a.cost.default_bins());
+                let mut align =
+                    json!({ "dof": a.dof, "cost": a.cost.name(), "rounds": self.align.rounds });
+                if let Some(align) = align.as_object_mut().filter(|_| bins > 1) {
+                    align.insert("bins".to_owned(), json!(bins));
+                }
+                align
+            }
+            None => json!("none"),
+        };
         if let Some(all) = all.as_object_mut() {
-            all.insert("align".to_owned(), json!(align));
+            all.insert("align".to_owned(), align);
             all.insert("similarity".to_owned(), json!(similarity.name()));
             all.insert("centre".to_owned(), json!(o.centre));
             let exclude: Vec<_> = self.exclude.iter().map(|e| registration::name_of(*e)).collect();

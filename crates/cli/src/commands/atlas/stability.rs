@@ -43,12 +43,21 @@ pub(crate) struct StabilityArgs {
     #[arg(long, value_name = "FROM..TO", conflicts_with = "regress")]
     pub(super) stability: Option<Sizes>,
     /// How many atlases to build for each number of subjects [default: 100]
-    #[arg(long, value_name = "N", requires = "stability",
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     cohorts: Option<u32>,
     /// Seed of the random choice; the same seed chooses the same subjects [default: 0]
-    #[arg(long, value_name = "N", requires = "stability")]
+    #[arg(long, value_name = "N")]
     seed: Option<u64>,
+}
+
+impl StabilityArgs {
+    /// Refuses what is for nothing.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let alone = self.stability.is_none();
+        refuse(alone && self.cohorts.is_some(), "--cohorts", "--stability")?;
+        refuse(alone && self.seed.is_some(), "--seed", "--stability")
+    }
 }
 
 /// Numbers of subjects, ascending.
@@ -143,9 +152,13 @@ impl<'a> Test<'a> {
         let run = registration::record("voxalign atlas", machine, prepared.inputs);
         let means: Vec<_> = sizes.iter().map(|s| (s.size, s.atlas.mean)).collect();
         let stable = stable_from(&means, STABLE_PART);
+        let mut parameters = self.study.used(&prepared.aligned);
+        if let Some(all) = parameters.as_object_mut() {
+            all.insert("cohorts".to_owned(), self.asked.into());
+        }
         let record = StabilityRecord {
             provenance: Provenance::from(run),
-            parameters: self.study.parameters(),
+            parameters,
             seed: self.seed,
             grid: GridRecord::from(&prepared.aligned.grid),
             subjects: prepared.entries.iter().map(|e| e.name.clone()).collect(),
@@ -296,7 +309,7 @@ impl<'a> Test<'a> {
             let path = staging.final_path(name).display().to_string();
             record.outputs.push(OutputRecord { role: role.to_owned(), path });
         }
-        let internal = |e: ReportError| Failure::Internal(e.to_string());
+        let internal = |e: ReportError| Failure::from(e);
         let page = stability::render(&StabilityReport { record: &record, pictures });
         write_text(&mut staging, REPORT, &page.map_err(internal)?)?;
         clock.lap("report");

@@ -18,7 +18,8 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use voxalign_compute::bench::{self, Measurement, Settings};
-use voxalign_compute::on_device;
+use voxalign_compute::error::size_text;
+use voxalign_compute::{ComputeError, on_device};
 
 /// The least array on a GPU whose copy stands for its bandwidth, bytes.
 const GPU_COPY: usize = 256 << 20;
@@ -205,6 +206,19 @@ fn settings(args: &BenchArgs, machine: &Machine) -> Settings {
 }
 
 fn operators(machine: &Machine, settings: &Settings) -> Result<Vec<Operator>, Failure> {
+    // Said before anything is made, and in the words of the options.
+    on_device!(&machine.device, |device| settings.check_memory(device)).map_err(|error| {
+        let ComputeError::OutOfMemory { device, bytes, free: Some(free) } = error else {
+            return error.into();
+        };
+        Failure::Input(format!(
+            "images of {} are too large: at least {} of memory are needed for them, and {device} has {} free; \
+             give a smaller --size",
+            Size(settings.dims),
+            size_text(bytes),
+            size_text(free),
+        ))
+    })?;
     let measured = on_device!(&machine.device, |device| bench::run(device, settings))?;
     Ok(measured.iter().map(Operator::from).collect())
 }

@@ -1,7 +1,7 @@
 //! One deformable registration, from files to files.
 
 use super::method::{AffineChoice, Channel};
-use super::{record, table};
+use super::{record, table, unfit};
 use crate::args::{InitChoice, MethodArgs, Product};
 use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
@@ -17,11 +17,15 @@ use voxalign_compute::{Device, on_device};
 use voxalign_image::{Affine, Displacement, Transform, VectorField, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::{self, Geometry};
+use voxalign_register::compare::same_grid;
+use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformOptions, DeformResult, DeformSimilarity, register_deformable,
+    ChannelInput, DeformInput, DeformOptions, DeformResult, DeformSimilarity, check_start,
+    object_of, register_deformable,
 };
 use voxalign_register::linear::{AffineInput, Init, register_affine};
 use voxalign_register::resample::{MovingImage, displacements};
+use voxalign_register::scores::{Scoring, Tissue};
 use voxalign_register::{Event, Progress};
 use voxalign_report::deform::{DeformReport, energies, render};
 
@@ -33,7 +37,7 @@ const INVERSE_COMPOSITE: &str = "inverse_composite.nii.gz";
 const JACOBIAN: &str = "jacobian.nii.gz";
 
 /// What each file is.
-const OUTPUTS: [Output; 10] = [
+pub(super) const OUTPUTS: [Output; 10] = [
     Output::new("warp", WARP, Some(Product::Warp)),
     Output::new("inverse_warp", INVERSE_WARP, Some(Product::InverseWarp)),
     Output::new("transform", TRANSFORM, Some(Product::Affine)),
@@ -65,6 +69,27 @@ impl Paths {
         all.extend(self.affine.as_deref().map(|path| Input::other(AFFINE, path)));
         all
     }
+
+    /// The fixed images of all channels are on one grid.
+    fn check_channels(&self) -> Result<(), Failure> {
+        let grid = |path: &Path| Ok::<_, Failure>(image::read_info(path)?.grid);
+        if self.channels.is_empty() {
+            return Ok(());
+        }
+        let fixed = grid(&self.pair.fixed)?;
+        for channel in &self.channels {
+            let own = grid(&channel.fixed).map_err(|e| e.at("--channel"))?;
+            if same_grid(&own, &fixed).is_err() {
+                return Err(Failure::input(format!(
+                    "--channel: '{0}' is on another grid than the fixed image '{1}': {own} against \
+                     {fixed}; bring it there first, by `voxalign apply -i {0} -r {1} -o CHANNEL.nii.gz`",
+                    channel.fixed.display(),
+                    self.pair.fixed.display()
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A registration that is to be done.
@@ -89,7 +114,8 @@ impl Job<'_> {
     /// Checks what can be checked before a device is started.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.run.check(&OUTPUTS, &self.paths.all())?;
-        self.paths.pair.check()
+        self.paths.pair.check()?;
+        self.paths.check_channels()
     }
 
     /// Does it all and prints the table.
@@ -124,6 +150,13 @@ impl Job<'_> {
         };
         interrupt::check()?;
         clock.lap("affine");
+        if let Some(affine) = found.as_ref().filter(|f| !f.verdict.good)
+            && let Err(why) = check_start(&start, self.options.model)
+        {
+            printer.finish();
+            let end = unfit::End { job: self, device, machine, affine, why: &why };
+            return end.write(inputs.pair, staging, clock, input_records);
+        }
         let input = self.input(&inputs, start);
         let result =
             register_deformable(device, &input, &self.options, &printer).map_err(blamed)?;
@@ -171,8 +204,17 @@ impl Job<'_> {
         }
         clock.lap("write");
 
-        let moving = MovingImage::new(device, inputs.pair.take_moving()?)?;
-        let scoring = inputs.pair.scoring(self.run.output_options, outside)?;
+        let moving = inputs.pair.take_moving()?;
+        // A mask says by itself what counts.
+        let masked = inputs.pair.fixed_mask.is_some();
+        let moving_above = match foreground_threshold(moving.data()) {
+            Some((_, above)) if !masked => above,
+            _ => f32::NEG_INFINITY,
+        };
+        let object = object_of(&inputs.pair.fixed, inputs.pair.fixed_mask.as_ref());
+        let tissue = object.map(|object| Tissue { object, moving_above });
+        let moving = MovingImage::new(device, moving)?;
+        let scoring = Scoring { tissue, ..inputs.pair.scoring(self.run.output_options, outside)? };
         let after = scoring.under(device, &moving, &whole)?;
         let before = scoring.under(device, &moving, &Transform::Affine(start))?;
         if let Some(rival) = rival {
@@ -182,6 +224,9 @@ impl Job<'_> {
         } else {
             verdict = verdict.with(after.scores.worth(&before.scores, OTHER_START));
         }
+        let energy = measures.harmonic_energy_of_object(grids[0].len());
+        let earns = energy.and_then(|energy| after.scores.earns(energy, UNLIKE));
+        verdict = verdict.with(after.scores.agrees(UNLIKE)).with(earns);
         drop(moving);
         let views = Views { before, after };
         verdict.remarks.extend(inputs.pair.remarks(&views));
@@ -193,7 +238,7 @@ impl Job<'_> {
         }
         clock.lap("write");
 
-        registration::score_figures(&mut record, &views);
+        registration::score_figures(&mut record, &views, &inputs.pair.label_names);
         let field = match &whole {
             Transform::Composite(parts) => parts.first(),
             _ => None,
@@ -254,7 +299,9 @@ impl Job<'_> {
                 weight: channel.weight,
             });
         }
-        DeformInput { channels, fixed_mask: inputs.pair.fixed_mask.as_ref(), affine }
+        let [fixed_mask, moving_mask] =
+            [&inputs.pair.fixed_mask, &inputs.pair.moving_mask].map(Option::as_ref);
+        DeformInput { channels, fixed_mask, moving_mask, affine }
     }
 }
 
@@ -264,19 +311,24 @@ impl Inputs {
             fixed: &self.pair.fixed,
             moving: &self.pair.moving,
             fixed_mask: self.pair.fixed_mask.as_ref(),
-            moving_mask: None,
+            moving_mask: self.pair.moving_mask.as_ref(),
             fixed_weight: None,
         }
     }
 }
 
 /// What helps where the affine part is bad.
-const OTHER_START: &str = "the affine part decides: run `voxalign affine` with other options, look at its \
+pub(super) const OTHER_START: &str = "the affine part decides: run `voxalign affine` with other options, look at its \
                            report, and give its transform by --affine FILE; --affine none where the \
                            headers agree to some voxels";
 /// What helps where a better start is known.
 const STARTED: &str =
     "start nearer: leave --affine out, or give a transform that `voxalign affine` found";
+
+/// What helps where the images tell little of each other at the end.
+const UNLIKE: &str = "within their tissue the images have little in common: check that they show the same part \
+                      of the body, and that they lie on each other at the start; between kinds of image try \
+                      --similarity mi";
 
 /// Listens to nothing but the user's wish to stop.
 struct Interruptible;

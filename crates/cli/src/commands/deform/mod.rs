@@ -4,6 +4,7 @@ mod job;
 mod method;
 mod record;
 mod table;
+mod unfit;
 
 use super::{Cli, Command};
 use crate::args::{OutputArgs, Products, RunArgs, of_deform};
@@ -15,7 +16,6 @@ use clap::Args;
 use job::{Job, Paths};
 use method::{AffineChoice, Channel, DeformMethodArgs};
 use std::ffi::OsString;
-use std::path::Path;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,10 +27,12 @@ Examples:
       across modalities, not down to the finest scale
   voxalign deform t1a.nii.gz t1b.nii.gz -o out --channel t2a.nii.gz t2b.nii.gz lncc 0.5
       two pairs of images at once
+  voxalign deform template.nii.gz patient.nii.gz -o out --moving-mask without_lesion.nii.gz
+      voxels outside the mask, such as a lesion, do not drive the deformation
   voxalign deform a.nii.gz b.nii.gz -o out --model lddmm --similarity ssd --time-steps 8
       a geodesic path of deformations
   voxalign deform a.nii.gz b.nii.gz -o out --outputs warp,affine,warped
-      only these files, besides result.json and report.html
+      only these files, besides result.json and report.html; `all` for every one
   voxalign deform --config job.toml -o out
       all options from a file: keys are the long option names, `fixed` and `moving` the
       images; the command line takes precedence, but channels add up
@@ -44,7 +46,8 @@ Using the result (a chain is listed from the fixed image: first the warp, then t
   voxalign apply -i points.csv -t out/warp.nii.gz -t out/affine.tfm -o p.csv
       points of the moving image to the fixed one; --points-from fixed for the other direction
   voxalign apply -i moving.nii.gz -r fixed.nii.gz -t out/composite.nii.gz -o w.nii.gz
-      the same with one file; inverse_composite.nii.gz for the other direction
+      the same with one file, where --outputs asks for it; inverse_composite.nii.gz for the
+      other direction
   antsApplyTransforms -d 3 -i moving.nii.gz -r fixed.nii.gz -t out/warp.nii.gz -t out/affine.tfm
       -o w.nii.gz
       the same with ANTs, in the same order
@@ -57,12 +60,13 @@ Written to DIR (older files with these names are replaced, or removed where none
   inverse_warp.nii.gz       their inverse, on the fixed grid (ANTs: 1InverseWarp)
   affine.tfm                the affine part, fixed to moving world (ANTs: 0GenericAffine)
   affine.fsl.mat            the same for FSL
-  composite.nii.gz          warp and affine as one field on the fixed grid
-  inverse_composite.nii.gz  the inverse, moving to fixed, as one field on the moving grid
   warped.nii.gz             the moving image on the grid of the fixed one
-  jacobian.nii.gz           Jacobian determinant of the warp, without the affine part
   result.json               verdict, measures, energies, parameters, checksums of the inputs
   report.html               pictures and figures; opens offline in any browser
+and where --outputs names them:
+  composite.nii.gz          warp and affine as one field on the fixed grid
+  inverse_composite.nii.gz  the inverse, moving to fixed, as one field on the moving grid
+  jacobian.nii.gz           Jacobian determinant of the warp, without the affine part
 Fields are NIfTI images of vectors (intent 1007), LPS millimetres, as ITK and ANTs have them.
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
@@ -96,8 +100,8 @@ pub(crate) struct DeformArgs {
     #[command(flatten)]
     output_options: OutputArgs,
     /// Which files to write, separated by commas: warp, inverse_warp, affine, composite,
-    /// inverse_composite, warped, jacobian; result.json is always written, and report.html unless
-    /// --no-report says otherwise [default: all]
+    /// inverse_composite, warped, jacobian, or `all`; result.json is always written, and
+    /// report.html unless --no-report says otherwise [default: warp,inverse_warp,affine,warped]
     #[arg(long, value_name = "NAME,...", value_parser = of_deform, help_heading = "Output")]
     outputs: Option<Products>,
     #[command(flatten)]
@@ -115,8 +119,6 @@ struct AffineOnlyArgs {
     init: Option<OsString>,
     #[arg(long, hide = true)]
     search: Option<OsString>,
-    #[arg(long, hide = true)]
-    moving_mask: Option<OsString>,
 }
 
 impl AffineOnlyArgs {
@@ -126,7 +128,6 @@ impl AffineOnlyArgs {
             ("--cost", &self.cost),
             ("--init", &self.init),
             ("--search", &self.search),
-            ("--moving-mask", &self.moving_mask),
         ];
         match given.into_iter().find(|(_, value)| value.is_some()) {
             None => Ok(()),
@@ -138,36 +139,49 @@ impl AffineOnlyArgs {
     }
 }
 
+impl DeformArgs {
+    /// Refuses options that others make meaningless.
+    fn check(&self) -> Result<(), Failure> {
+        self.of_affine.refuse()?;
+        let channels = Channel::all(self.method.channels())?;
+        self.method.options(&channels).map(|_| ())
+    }
+}
+
 /// Registers the images.
 pub(crate) fn run(args: DeformArgs) -> Result<Outcome, Failure> {
-    let args = match &args.pair.config {
-        Some(path) => with_config(path, std::env::args_os().collect())?,
-        None => args,
-    };
+    let file = args.pair.config.clone();
+    let fill = |args: &mut DeformArgs, positionals| args.pair.fill(positionals);
+    let (args, origin, notes) =
+        config::complete(args, file, "deform", of_cli, DeformArgs::check, fill)?;
+    config::say(&notes, args.run.talk());
+    with_all(args).map_err(|e| origin.blame(e))
+}
+
+/// The arguments of this command.
+fn of_cli(cli: Cli) -> Option<DeformArgs> {
+    match cli.command {
+        Command::Deform(args) => Some(*args),
+        _ => None,
+    }
+}
+
+/// Registers the images, once all arguments are known.
+fn with_all(args: DeformArgs) -> Result<Outcome, Failure> {
     args.of_affine.refuse()?;
     let channels = Channel::all(args.method.channels())?;
     let options = args.method.options(&channels)?;
     let affine = args.affine.unwrap_or_default();
     let (pair, output) = args.pair.paths(&args.masks, "deform")?;
+    let outputs = args.outputs.unwrap_or_else(Products::usual);
     let job = Job {
         paths: Paths { pair, channels, affine: affine.file().cloned() },
         affine,
         similarity: args.method.similarity(),
         options,
         run: Run::new(&args.pair.config, &output, &args.output_options, &args.run)
-            .only(args.outputs.as_ref()),
+            .only(Some(&outputs)),
     };
     job.check()?;
     job.run(&args.run.machine(Auto::Gpu)?)
-}
-
-/// The arguments that were `typed`, with those of the configuration file before them.
-fn with_config(path: &Path, typed: Vec<OsString>) -> Result<DeformArgs, Failure> {
-    let (mut merged, positionals) =
-        config::merged(path, "deform", typed, |cli: Cli| match cli.command {
-            Command::Deform(args) => Some(*args),
-            _ => None,
-        })?;
-    merged.pair.fill(positionals);
-    Ok(merged)
 }

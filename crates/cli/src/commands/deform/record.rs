@@ -5,6 +5,7 @@ use crate::device::Machine;
 use crate::registration;
 use serde_json::json;
 use std::path::Path;
+use voxalign_image::Vector3;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::DeformResult;
 use voxalign_register::linear::AffineResult;
@@ -35,6 +36,24 @@ pub(super) fn record(
     }
 }
 
+/// The record of a registration that ended with its affine part, but for verdict, figures, outputs and
+/// times; `middle` is that of the fixed image, mm.
+pub(super) fn of_affine_part(
+    job: &Job<'_>,
+    affine: &AffineResult,
+    middle: Vector3<f64>,
+    outside: f32,
+    machine: &Machine,
+    inputs: Vec<InputRecord>,
+) -> RunRecord {
+    RunRecord {
+        parameters: parameters(job, outside),
+        transform: TransformRecord::new(&affine.transform, middle),
+        stages: affine.stages.clone(),
+        ..registration::record("voxalign deform", machine, inputs)
+    }
+}
+
 /// All parameters that have an effect, also those left at their default.
 fn parameters(job: &Job<'_>, outside: f32) -> serde_json::Value {
     let options = &job.options;
@@ -52,7 +71,7 @@ fn parameters(job: &Job<'_>, outside: f32) -> serde_json::Value {
         })).collect::<Vec<_>>(),
         "histogram_match": options.histogram_match,
         "clip": options.clip,
-        "outside": outside,
+        "outside": registration::outside(outside),
         "interpolation": registration::name_of(job.run.output_options.interpolation()),
     });
     let similarities: Vec<_> = channels.iter().map(|c| c.2).collect();

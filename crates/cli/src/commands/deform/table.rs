@@ -35,14 +35,14 @@ pub(super) fn print(
     registration::score_rows(&mut table, views);
     output::line("");
     table.print();
+    registration::print_labels(record);
 
-    let mut table = Table::new(["deformation", "", ""]);
+    let mut table = Table::new(["deformation", "in the object", "whole grid", ""]);
     for row in measures.rows() {
-        let value = match row.name {
-            "folded voxels" => format!("{}", measures.folded),
-            _ => format!("{:.4}", row.value),
-        };
-        table.row([row.name.to_owned(), value, row.unit.to_owned()]);
+        let value =
+            |value: f64| if row.counts { format!("{value}") } else { format!("{value:.4}") };
+        let object = row.object.map_or_else(String::new, value);
+        table.row([row.name.to_owned(), object, value(row.grid), row.unit.to_owned()]);
     }
     output::line("");
     table.print();

@@ -6,6 +6,7 @@ use crate::args::{RunArgs, number};
 use crate::device::Auto;
 use crate::failure::{Failure, Outcome};
 use crate::files;
+use crate::interrupt;
 use crate::list;
 use crate::output;
 use crate::progress::Talk;
@@ -138,7 +139,7 @@ struct Images {
 
 impl Images {
     fn of_list(list: &Path) -> Result<Self, Failure> {
-        let entries = list::of_csv(list)?;
+        let entries = interrupt::reading(|| list::of_csv(list))?;
         if entries[0].channels.len() > 1 {
             return Err(Failure::input(format!(
                 "the list '{}': it has several channels, but stack takes one image per line; leave \

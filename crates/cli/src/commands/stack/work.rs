@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use voxalign_compute::Device;
 use voxalign_compute::ops::filter::GaussianMethod;
+use voxalign_image::memory;
 use voxalign_io::image::{self, DataType, Format};
+use voxalign_population::PopulationError;
 use voxalign_population::stream::operators::{
     Energies, Energy, Extreme, Mean, Miso, Normalise, Product, Smooth, Target, Variance,
     WindowMean, bound,
@@ -59,14 +61,11 @@ pub(super) fn beside(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
-/// The folder that a file is in.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Writes images and counts the values that their type does not hold.
 struct Counted {
     files: OutputFiles,
+    /// The names that they will have.
+    named: Vec<PathBuf>,
     clamped: AtomicUsize,
     rounded: AtomicUsize,
 }
@@ -76,7 +75,10 @@ impl Sink for Counted {
         let (clamped, rounded) = files::changed(values, self.files.options.data_type);
         self.clamped.fetch_add(clamped, Ordering::Relaxed);
         self.rounded.fetch_add(rounded, Ordering::Relaxed);
-        self.files.write(item, values)
+        self.files.write(item, values).map_err(|e| match e {
+            PopulationError::File(e) => e.instead_at(&self.named[item]).into(),
+            other => other,
+        })
     }
 }
 
@@ -95,7 +97,7 @@ pub(super) fn check_folder(
         if args.output.is_dir() {
             files::check_output(&args.output.join(&name), inputs.iter().copied())?;
         }
-        if !names.insert(name.clone()) {
+        if !names.insert(name.to_lowercase()) {
             return Err(Failure::input(format!(
                 "two of the images would be written to '{name}' in the folder '{}'; give the \
                  images different names",
@@ -193,7 +195,7 @@ impl<'j> Job<'j> {
                 // On the grid of the images, with finite values, as they are.
                 let all = [self.source.paths()[0].clone(), path.clone()].to_vec();
                 let file = Files::open(all).map_err(|e| Failure::from(e).at("--reference"))?;
-                let mut values = vec![0.0; self.source.grid().len()];
+                let mut values = memory::zeroed::<f32>(self.source.grid().len())?;
                 file.read(1, &mut values)?;
                 Some(values)
             }
@@ -229,13 +231,15 @@ impl<'j> Job<'j> {
     ) -> Result<Trace, Failure> {
         let mut staging = Staging::new(&self.args.output)?;
         let names = self.images.paths.iter().map(|path| result_name(path));
-        let paths = names.map(|name| staging.path(&name?)).collect::<Result<_, _>>()?;
+        let names: Vec<String> = names.collect::<Result<_, _>>()?;
+        let paths = names.iter().map(|name| staging.path(name)).collect::<Result<_, _>>()?;
+        let named = names.iter().map(|name| staging.final_path(name)).collect();
         let files = OutputFiles {
             paths,
             grid: self.source.grid().clone(),
             options: files::write_options(self.data_type, self.source.dimensions()),
         };
-        let sink = Counted { files, clamped: 0.into(), rounded: 0.into() };
+        let sink = Counted { files, named, clamped: 0.into(), rounded: 0.into() };
         let done = run(&sink)?;
         self.clock.lap("stream");
         interrupt::check()?;
@@ -263,7 +267,7 @@ impl<'j> Job<'j> {
         let record = beside(&output);
         let name =
             |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut staging = Staging::new(folder_of(&output))?;
+        let mut staging = Staging::for_file(&output)?;
         write(&mut staging, &name(&output))?;
         self.clock.lap("write");
         self.wrote("result", &output);
@@ -296,15 +300,7 @@ impl<'j> Job<'j> {
         inputs.append(&mut record.provenance.inputs);
         record.provenance.inputs = inputs;
         let args = self.args;
-        record.parameters = json!({
-            "operation": args.operation.name(),
-            "data_type": self.data_type.to_string(),
-            "weights": (!self.images.weights.is_empty()).then_some(&self.images.weights),
-            "sigma_mm": args.sigma,
-            "window": (args.operation == Operation::WindowMean).then(|| args.window()),
-            "range": (!args.range.is_empty()).then_some(&args.range),
-            "readers": self.options.readers,
-        });
+        record.parameters = parameters(args, self.images, self.data_type, self.options.readers);
         record.figures.insert("images".to_owned(), self.images.paths.len() as f64);
         self.clock.total();
         record.timings = self.clock.laps();
@@ -314,6 +310,44 @@ impl<'j> Job<'j> {
         record.peak_memory_bytes = peak_memory();
         record.to_json()
     }
+}
+
+/// The parameters that have an effect, as they were used, also those left at their default.
+fn parameters(
+    args: &StackArgs,
+    images: &Images,
+    data_type: DataType,
+    readers: usize,
+) -> serde_json::Value {
+    let (operation, mut all) = (args.operation, serde_json::Map::new());
+    let mut put = |name: &str, value| all.insert(name.to_owned(), value);
+    put("operation", json!(operation.name()));
+    put("readers", json!(readers));
+    if operation != Operation::Energy {
+        put("data_type", json!(data_type.to_string()));
+    }
+    match operation {
+        Operation::Mean if images.weights.is_empty() => {
+            put("weights", json!(vec![1.0; images.paths.len()]));
+        }
+        Operation::Mean => {
+            put("weights", json!(images.weights));
+        }
+        Operation::Smooth => {
+            put("sigma_mm", json!(args.sigma));
+        }
+        Operation::WindowMean => {
+            put("window", json!(args.window()));
+        }
+        Operation::Normalise if args.range.is_empty() => {
+            put("range", json!("zero mean and unit variance"));
+        }
+        Operation::Normalise => {
+            put("range", json!(args.range));
+        }
+        _ => {}
+    }
+    all.into()
 }
 
 #[cfg(test)]

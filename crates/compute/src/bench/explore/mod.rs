@@ -3,7 +3,6 @@
 
 mod explorer;
 
-use crate::cuda::histogram::tune::{head, turn};
 use crate::{AffineMap, Dims};
 
 pub use explorer::explore;
@@ -36,6 +35,44 @@ impl Pair {
             map: turn(dims),
         }
     }
+}
+
+/// An image that is like a head: much background, an ellipsoid of some tissues, noise.
+fn head(size: [usize; 3]) -> Vec<f32> {
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    let mut data = Vec::with_capacity(size.iter().product());
+    for z in 0..size[2] {
+        for y in 0..size[1] {
+            for x in 0..size[0] {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                let noise = (state >> 40) as f32 / (1u64 << 24) as f32;
+                let part = |i: usize, n: usize| (i as f32 + 0.5) / n as f32 - 0.5;
+                let p = [part(x, size[0]), part(y, size[1]), part(z, size[2])];
+                let r = (p[0] / 0.36).powi(2) + (p[1] / 0.42).powi(2) + (p[2] / 0.4).powi(2);
+                let folds = (p[0] * 61.0).sin() * (p[1] * 53.0).cos() + (p[2] * 47.0).sin();
+                data.push(match r {
+                    r if r > 1.0 => 12.0 * noise,
+                    r if r > 0.85 => 180.0 + 40.0 * noise,
+                    r if r > 0.75 => 30.0 + 20.0 * noise,
+                    _ => 110.0 + 30.0 * folds + 15.0 * noise,
+                });
+            }
+        }
+    }
+    data
+}
+
+/// A small turn about the middle of an image, so that its rows cross those of the other.
+fn turn(size: [usize; 3]) -> AffineMap {
+    let (c, s) = (0.1f64.cos(), 0.1f64.sin());
+    let (x, y) = (size[0] as f64 / 2.0, size[1] as f64 / 2.0);
+    [
+        [c, -s, 0.0, x - c * x + s * y + 0.3],
+        [s, c, 0.0, y - s * x - c * y + 0.3],
+        [0.0, 0.0, 1.0, 0.0],
+    ]
 }
 
 /// What a figure goes over.

@@ -9,7 +9,7 @@ mod frequencies;
 mod slab;
 mod window;
 
-use super::{Cpu, CpuBuffer};
+use super::{Cpu, CpuBuffer, zeroed};
 use crate::Dims;
 use crate::device::DeviceBuffer;
 use crate::error::Result;
@@ -92,7 +92,7 @@ impl Elastic for Cpu {
         }
         // The components reach each other across two axes: each colour of each has its pass.
         out.copy_from_slice(v.as_slice());
-        let mut next = vec![0f32; n];
+        let mut next = zeroed::<f32>(n)?;
         for odd in [false, true] {
             for own in 0..3 {
                 let (take, _) = factors.relaxing(own, omega);

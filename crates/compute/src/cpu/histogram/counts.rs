@@ -1,6 +1,6 @@
 //! How many values fall into which bin.
 
-use crate::cpu::{Cpu, CpuBuffer};
+use crate::cpu::{Cpu, CpuBuffer, zeroed};
 use crate::error::Result;
 use crate::ops::histogram::{ValueCounts, check_value_counts};
 
@@ -25,11 +25,11 @@ pub(super) fn value_counts(
     let (start, span) = (f64::from(low), f64::from(high) - f64::from(low));
     let scale = bins as f64 / span;
     let size = values.len().div_ceil(4 * cpu.threads()).clamp(FEWEST, MOST);
-    let parts = cpu.collect(values.len().div_ceil(size), |task| {
+    let parts = cpu.try_collect(values.len().div_ceil(size), |task| {
         let range = task * size..values.len().min((task + 1) * size);
         // Neighbours are often alike: several tables in turn, so that an addition does not wait
         // for the one before.
-        let mut tables = vec![0u32; 4 * bins];
+        let mut tables = zeroed::<u32>(4 * bins)?;
         let (mut below, mut above) = (0u64, 0u64);
         let mut count = |table: usize, v: f32| {
             if v >= low && v <= high {
@@ -53,9 +53,9 @@ pub(super) fn value_counts(
                 }
             }
         }
-        (below, above, tables)
-    });
-    let mut all = ValueCounts { below: 0, above: 0, counts: vec![0; bins] };
+        Ok((below, above, tables))
+    })?;
+    let mut all = ValueCounts { below: 0, above: 0, counts: zeroed(bins)? };
     for (below, above, tables) in parts {
         all.below += below;
         all.above += above;

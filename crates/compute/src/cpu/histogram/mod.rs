@@ -10,7 +10,7 @@ pub(super) mod windows {
     pub(in crate::cpu) use super::joint::{Columns, place, slopes, weights};
 }
 
-use crate::cpu::{Cpu, CpuBuffer};
+use crate::cpu::{Cpu, CpuBuffer, zeroed};
 use crate::device::Memory;
 use crate::error::{Result, check_len};
 use crate::ops::histogram::{
@@ -20,6 +20,7 @@ use crate::ops::histogram::{
 };
 use crate::{AffineMap, Dims};
 use sampler::{Moving, PerMap};
+use voxalign_image::memory::collected;
 
 /// Chunks that a set of samples is cut into: fixed, so that sums do not depend on the threads.
 const CHUNKS: usize = 64;
@@ -99,13 +100,13 @@ impl Cpu {
         let moving = Moving::new(moving);
         let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();
         let size = samples.layout.bins * terms.count();
-        let zero = || vec![0.0f64; size * if gradient { 13 } else { 1 }];
+        let zero = || zeroed::<f64>(size * if gradient { 13 } else { 1 });
         let (simd, layout) = (self.simd(), &samples.layout);
-        Ok(self.map_chunks(
+        self.map_chunks(
             maps.len(),
             samples.chunks.len(),
             |m, c| {
-                let mut out = zero();
+                let mut out = zero()?;
                 let (runs, map) = (&layout.runs[samples.chunks[c].clone()], &maps[m]);
                 match scheme {
                     Scheme::Direct => {
@@ -115,11 +116,11 @@ impl Cpu {
                         sums::chunk(simd, terms, layout, runs, &moving, map, gradient, &mut out);
                     }
                 }
-                out
+                Ok(out)
             },
             zero,
             |total, part| total.iter_mut().zip(&part).for_each(|(t, p)| *t += p),
-        ))
+        )
     }
 
     /// `f(map, chunk)` for all maps and chunks, folded over the chunks of a map in their order.
@@ -127,37 +128,37 @@ impl Cpu {
         &self,
         maps: usize,
         chunks: usize,
-        f: impl Fn(usize, usize) -> R + Send + Sync,
-        zero: impl Fn() -> R + Send + Sync,
+        f: impl Fn(usize, usize) -> Result<R> + Send + Sync,
+        zero: impl Fn() -> Result<R> + Send + Sync,
         add: impl Fn(&mut R, R) + Send + Sync,
-    ) -> Vec<R> {
+    ) -> Result<Vec<R>> {
         if maps >= MANY_MAPS {
             // One pass over the samples for several maps: a chunk is still in the cache when the
             // next map takes it.
             let groups = maps.div_ceil(GROUP);
-            let of_groups = self.collect(groups, |g| {
+            let of_groups = self.try_collect(groups, |g| {
                 let members = g * GROUP..maps.min((g + 1) * GROUP);
-                let mut totals: Vec<R> = members.clone().map(|_| zero()).collect();
+                let mut totals = members.clone().map(|_| zero()).collect::<Result<Vec<R>>>()?;
                 for c in 0..chunks {
                     for (m, total) in members.clone().zip(&mut totals) {
-                        add(total, f(m, c));
+                        add(total, f(m, c)?);
                     }
                 }
-                totals
-            });
-            of_groups.into_iter().flatten().collect()
+                Ok(totals)
+            })?;
+            Ok(of_groups.into_iter().flatten().collect())
         } else {
             (0..maps)
                 .map(|m| {
-                    let mut total = zero();
+                    let mut total = zero()?;
                     // Some chunks at a time: their tables may be large.
                     for first in (0..chunks).step_by(AT_ONCE) {
                         let count = AT_ONCE.min(chunks - first);
                         for part in self.collect(count, |c| f(m, first + c)) {
-                            add(&mut total, part);
+                            add(&mut total, part?);
                         }
                     }
-                    total
+                    Ok(total)
                 })
                 .collect()
         }
@@ -177,8 +178,9 @@ impl Histogram for Cpu {
         let weights = weights.map(CpuBuffer::as_slice);
         let values = values.as_slice();
         // Tiles in any order on all threads; put together in their order.
-        let layout =
-            SampleLayout::with(values, dims, weights, options, &|n, tile| self.collect(n, tile))?;
+        let layout = SampleLayout::with(values, dims, weights, options, &|n, tile| {
+            self.try_collect(n, tile)
+        })?;
         Ok(CpuSamples::new(layout))
     }
 
@@ -216,7 +218,7 @@ impl Histogram for Cpu {
         let mut all = self.binned(terms, scheme, samples, moving, maps, true)?;
         let size = samples.layout.bins * terms.count();
         // One pass gave the derivative of every sum; here they are put together.
-        let gradients = self.collect(all.len(), |m| {
+        let gradients = self.try_collect(all.len(), |m| {
             let (sums, derivatives) = all[m].split_at(size);
             let slopes = slopes(m, sums);
             check_len("slopes", size, slopes.len())?;
@@ -227,9 +229,9 @@ impl Histogram for Cpu {
                 }
             }
             Ok(total)
-        });
+        })?;
         all.iter_mut().for_each(|sums| sums.truncate(size));
-        all.into_iter().zip(gradients).map(|(sums, gradient)| Ok((sums, gradient?))).collect()
+        Ok(all.into_iter().zip(gradients).collect())
     }
 
     fn joint_histogram(
@@ -243,12 +245,12 @@ impl Histogram for Cpu {
         let entries = check_joint(samples.layout.bins, columns)?;
         let moving = Moving::new(moving);
         let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();
-        let zero = || vec![0.0f64; entries];
-        Ok(self.map_chunks(
+        let zero = || zeroed::<f64>(entries);
+        self.map_chunks(
             maps.len(),
             samples.chunks.len(),
             |m, c| {
-                let mut out = zero();
+                let mut out = zero()?;
                 let runs = &samples.layout.runs[samples.chunks[c].clone()];
                 joint::histogram(
                     self.simd(),
@@ -259,11 +261,11 @@ impl Histogram for Cpu {
                     columns,
                     &mut out,
                 );
-                out
+                Ok(out)
             },
             zero,
             |total, part| total.iter_mut().zip(&part).for_each(|(t, p)| *t += p),
-        ))
+        )
     }
 
     fn joint_gradient(
@@ -279,9 +281,9 @@ impl Histogram for Cpu {
         check_tables(samples.layout.bins, columns, maps, tables)?;
         let moving = Moving::new(moving);
         let maps: Vec<_> = maps.iter().map(|m| PerMap::new(m, &moving)).collect();
-        let tables: Vec<Vec<f32>> =
-            tables.iter().map(|t| t.iter().map(|&v| v as f32).collect()).collect();
-        Ok(self.map_chunks(
+        let table = |t: &Vec<f64>| Ok(collected(t.iter().map(|&v| v as f32))?);
+        let tables = tables.iter().map(table).collect::<Result<Vec<Vec<f32>>>>()?;
+        self.map_chunks(
             maps.len(),
             samples.chunks.len(),
             |m, c| {
@@ -297,10 +299,10 @@ impl Histogram for Cpu {
                     &tables[m],
                     &mut out,
                 );
-                out
+                Ok(out)
             },
-            || [0.0; 12],
+            || Ok([0.0; 12]),
             |total, part| total.iter_mut().zip(&part).for_each(|(t, p)| *t += p),
-        ))
+        )
     }
 }

@@ -3,7 +3,7 @@
 use crate::AffineMap;
 use crate::cpu::Cpu;
 use crate::cpu::simd::{LANE, LANES, Vectors};
-use crate::ops::histogram::{MovingView, Run, SampleLayout};
+use crate::ops::histogram::{MOST_MASK, MovingView, Run, SampleLayout};
 
 /// The moving image, ready for the kernels.
 pub(super) struct Moving<'a> {
@@ -191,10 +191,16 @@ impl<'a, V: Vectors> Prepared<'a, V> {
         }
         if let Some(mask) = m.mask {
             let (u, du) = self.trilinear::<GRAD>(mask, index, f);
+            let most = v.splat(MOST_MASK);
+            // Not a number is in no order, and counts 0.
+            let free = v.and(v.le(zero, u), v.le(u, most));
+            let finite = v.lt(u, v.splat(f32::INFINITY));
+            let u = v.select(finite, v.min(v.max(u, zero), most), zero);
             if GRAD {
                 let mut d = dw.unwrap_or([zero; 3]);
                 for r in 0..3 {
-                    d[r] = v.add(v.mul(d[r], u), v.mul(w, du[r]));
+                    let du = v.select(free, du[r], zero);
+                    d[r] = v.add(v.mul(d[r], u), v.mul(w, du));
                 }
                 dw = Some(d);
             }

@@ -15,8 +15,9 @@ use rayon::prelude::*;
 
 use super::sliding::{Line, Room, Slide};
 use crate::Dims;
-use crate::cpu::Cpu;
 use crate::cpu::simd::{LANES, Lanes, Vectors, kernel};
+use crate::cpu::{Cpu, zeroed};
+use crate::error::Result;
 
 /// Bytes that a task shall keep, of the nearest cache that a thread has for itself.
 const CACHE: usize = 768 << 10;
@@ -70,7 +71,7 @@ struct Task<'a> {
 }
 
 /// Writes the slope. Gives `Σ w c`.
-pub(super) fn run(cpu: &Cpu, job: &Job<'_>, slope: &mut [f32]) -> f64 {
+pub(super) fn run(cpu: &Cpu, job: &Job<'_>, slope: &mut [f32]) -> Result<f64> {
     let [nx, ny, nz] = job.dims;
     let [_, ry, rz] = job.radius;
     let centres = Centres { fixed: mean(job.fixed, job.dims), moving: mean(job.moving, job.dims) };
@@ -83,7 +84,7 @@ pub(super) fn run(cpu: &Cpu, job: &Job<'_>, slope: &mut [f32]) -> f64 {
     let tiles = ny.div_ceil(rows);
     let wanted = (3 * cpu.threads()).div_ceil(tiles);
     let slices = if cpu.threads() == 1 { nz } else { nz.div_ceil(wanted).max(4 * rz).max(1) };
-    let mut energies = vec![0f64; ny * nz];
+    let mut energies = zeroed::<f64>(ny * nz)?;
     let mut tasks: Vec<Task<'_>> = (0..nz.div_ceil(slices) * tiles)
         .map(|task| {
             let (y, z) = (task % tiles * rows, task / tiles * slices);
@@ -114,7 +115,7 @@ pub(super) fn run(cpu: &Cpu, job: &Job<'_>, slope: &mut [f32]) -> f64 {
         });
     }
     drop(tasks);
-    energies.iter().sum()
+    Ok(energies.iter().sum())
 }
 
 /// Groups of sixteen numbers of a row and the zeros after it, at least as many as the radius.

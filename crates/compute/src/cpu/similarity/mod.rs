@@ -12,6 +12,7 @@ use crate::ops::histogram::{Binning, ParzenBins};
 use crate::ops::similarity::{
     Lengths, Similarity, check_local_correlation, check_pair, largest_weight, total_weight,
 };
+use voxalign_image::memory::collected;
 
 impl Similarity for Cpu {
     fn local_correlation(
@@ -37,7 +38,7 @@ impl Similarity for Cpu {
             noise: noise as f32,
             scale: (-1.0 / total) as f32,
         };
-        let sum = correlation::run(self, &job, slope.as_mut_slice());
+        let sum = correlation::run(self, &job, slope.as_mut_slice())?;
         energy.as_mut_slice()[0] = -sum / total;
         Ok(())
     }
@@ -53,7 +54,7 @@ impl Similarity for Cpu {
         let entries = check_pair(Lengths::of(fixed, moving, weights, None), rows, columns, None)?;
         let most = largest_weight(self, weights)?;
         let pair = pair::Pair::new(fixed, moving, weights, rows, columns);
-        Ok(pair::histogram(self, &pair, most, entries))
+        pair::histogram(self, &pair, most, entries)
     }
 
     fn pair_slopes(
@@ -68,7 +69,7 @@ impl Similarity for Cpu {
     ) -> Result<()> {
         let lengths = Lengths::of(fixed, moving, weights, Some(&*slope));
         check_pair(lengths, rows, columns, Some(table.len()))?;
-        let table: Vec<f32> = table.iter().map(|&v| v as f32).collect();
+        let table: Vec<f32> = collected(table.iter().map(|&v| v as f32))?;
         let pair = pair::Pair::new(fixed, moving, weights, rows, columns);
         pair::slopes(self, &pair, &table, slope.as_mut_slice());
         Ok(())

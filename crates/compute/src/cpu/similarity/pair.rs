@@ -6,8 +6,10 @@
 
 use crate::cpu::histogram::windows::{Columns, place, slopes as window_slopes, weights};
 use crate::cpu::simd::{LANE, LANES, Vectors, kernel};
-use crate::cpu::{Cpu, CpuBuffer};
+use crate::cpu::{Cpu, CpuBuffer, zeroed};
+use crate::error::Result;
 use crate::ops::histogram::{Binning, ParzenBins};
+use voxalign_image::memory::collected;
 
 /// The voxels of a task of slopes.
 const TASK: usize = 1 << 15;
@@ -75,6 +77,15 @@ fn sixteen(image: &[f32], at: usize) -> [f32; LANES] {
     }
 }
 
+/// Sixteen weights; 0 where one is negative or not finite, so that sums and whole numbers made of them are
+/// the same at every SIMD level.
+#[inline(always)]
+fn counted<V: Vectors>(v: V, weights: &[f32], at: usize) -> V::F {
+    let (zero, infinity) = (v.splat(0.0), v.splat(f32::INFINITY));
+    let w = v.load(&sixteen(weights, at));
+    v.select(v.and(v.lt(zero, w), v.lt(w, infinity)), w, zero)
+}
+
 /// The lowest of the four entries that sixteen voxels touch, the place between the middle two, and
 /// which values are within the range.
 #[inline(always)]
@@ -89,31 +100,31 @@ fn entries<V: Vectors>(v: V, pair: &Pair<'_>, at: usize) -> (V::I, V::F, V::M) {
 }
 
 /// The sums of weights, given the largest.
-pub(super) fn histogram(cpu: &Cpu, pair: &Pair<'_>, most: f64, entries: usize) -> Vec<f64> {
+pub(super) fn histogram(cpu: &Cpu, pair: &Pair<'_>, most: f64, entries: usize) -> Result<Vec<f64>> {
     if !(most > 0.0 && most.is_finite()) {
-        return vec![0.0; entries];
+        return zeroed(entries);
     }
     let scale = (UNITS / most) as f32;
     let n = pair.fixed.len();
     let each = if entries <= SMALL { 4 } else { 1 };
     let size = n.div_ceil(each * cpu.threads()).max(FEWEST);
-    let parts = cpu.collect(n.div_ceil(size), |task| {
+    let parts = cpu.try_collect(n.div_ceil(size), |task| {
         let range = task * size..n.min((task + 1) * size);
         // Neighbours often fall into the same entries, and would wait for each other's sum.
         let copies = if entries <= SMALL { 2 } else { 1 };
-        let mut counts = vec![0u64; copies * entries];
+        let mut counts = zeroed::<u64>(copies * entries)?;
         count(cpu.simd(), pair, range, scale, &mut counts);
         let (sums, other) = counts.split_at_mut(entries);
         sums.iter_mut().zip(other).for_each(|(sum, other)| *sum += *other);
         counts.truncate(entries);
-        counts
-    });
-    let mut sums = vec![0u64; entries];
+        Ok(counts)
+    })?;
+    let mut sums = zeroed::<u64>(entries)?;
     for part in &parts {
         sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }
     let unit = 1.0 / f64::from(scale);
-    sums.into_iter().map(|sum| sum as f64 * unit).collect()
+    Ok(collected(sums.into_iter().map(|sum| sum as f64 * unit))?)
 }
 
 kernel! {
@@ -132,7 +143,7 @@ kernel! {
             let (entry, t, _) = entries(v, pair, at);
             let mut w = v.splat(scale);
             if let Some(weights) = pair.weights {
-                w = v.mul(w, v.load(&sixteen(weights, at)));
+                w = v.mul(w, counted(v, weights, at));
             }
             if range.end - at < LANES {
                 let within = v.lt(v.load(&LANE), v.splat((range.end - at) as f32));
@@ -179,7 +190,7 @@ kernel! {
             let slope = v.mul(slope, v.splat(pair.columns.per_value));
             let mut slope = v.select(within, slope, v.splat(0.0));
             if let Some(weights) = pair.weights {
-                slope = v.mul(slope, v.load(&sixteen(weights, at)));
+                slope = v.mul(slope, counted(v, weights, at));
             }
             let mut values = [0.0; LANES];
             v.store(slope, &mut values);

@@ -119,13 +119,13 @@ impl Cuda {
             let list: Vec<u64> = plan.inputs.iter().map(|&i| addresses[i]).collect();
             args.push((&*pointers.insert(self.upload(&list)?)).into());
         } else {
-            args.extend(plan.inputs.iter().map(|&i| inputs[i]));
+            args.extend(plan.inputs.iter().map(|&i| inputs[i].clone()));
         }
         args.extend([Arg::optional(scalars), out.into(), (n as u64).into()]);
         let shape = Shape::blocks(n.div_ceil(THREADS as usize * kernel.tile.elements()), THREADS);
         // SAFETY: the parameters are those that the text is written for; inputs are as long as
         // `out`, and elements beyond its length are not touched. Each thread reads its elements of
         // all inputs before it writes them, so `out` may be one of the inputs.
-        unsafe { self.launch(&kernel.program, "evaluate", shape, &args) }
+        unsafe { self.launch_reading(&kernel.program, "evaluate", shape, &args, inputs) }
     }
 }

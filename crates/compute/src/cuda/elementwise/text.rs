@@ -163,7 +163,7 @@ pub(super) fn text(structure: &Structure, tile: Tile) -> String {
     }
     if by_pointer {
         for i in 0..inputs {
-            let _ = write!(text, "INOUT(float) p{i}, ");
+            let _ = write!(text, "IN_OR_OUT(float) p{i}, ");
         }
     } else {
         text.push_str("IN(u64) inputs, ");

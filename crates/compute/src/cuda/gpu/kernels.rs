@@ -167,7 +167,7 @@ impl Gpu {
                     by,
                     bz,
                     shape.shared,
-                    self.stream.0,
+                    self.queue(),
                     pointers.as_mut_ptr(),
                     std::ptr::null_mut(),
                 )

@@ -63,6 +63,42 @@ impl Drop for Locked {
     }
 }
 
+impl Shared {
+    /// The error of a request that could not be met; of 0 bytes if nobody told how many.
+    pub(in crate::cuda) fn out_of_memory(&self, bytes: u64) -> ComputeError {
+        ComputeError::OutOfMemory { device: self.name(), bytes, free: self.free_memory() }
+    }
+
+    /// Free memory, with what the pool holds and nobody uses.
+    pub(in crate::cuda) fn free_memory(&self) -> Option<u64> {
+        let (mut free, mut total) = (0, 0);
+        // Not by `bind`: errors are made with what is free.
+        // SAFETY: the context is held, the pointers are valid.
+        unsafe {
+            check(sys::cuCtxSetCurrent(self.context.handle)).ok()?;
+            check(sys::cuMemGetInfo_v2(&raw mut free, &raw mut total)).ok()?;
+        }
+        let (reserved, used) = self.pool_use()?;
+        Some(free as u64 + reserved.saturating_sub(used))
+    }
+
+    /// Bytes that the pool holds, and those of them in use.
+    fn pool_use(&self) -> Option<(u64, u64)> {
+        let read = |attribute| {
+            let mut value = 0u64;
+            // SAFETY: the attributes asked for have 64 bits.
+            let code = unsafe {
+                sys::cuMemPoolGetAttribute(self.pool, attribute, (&raw mut value).cast())
+            };
+            check(code).ok().map(|()| value)
+        };
+        Some((
+            read(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
+            read(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?,
+        ))
+    }
+}
+
 impl Gpu {
     /// Page-locked memory of the host, all zero; of at least one byte.
     pub(in crate::cuda) fn lock_memory(&self, bytes: usize) -> Result<Locked> {
@@ -98,7 +134,7 @@ impl Gpu {
     ) -> Result<()> {
         self.bind()?;
         // SAFETY: passed on to the caller.
-        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes as usize, self.stream.0) };
+        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes as usize, self.queue()) };
         self.checked(code, "upload")?;
         self.synchronize()
     }
@@ -115,7 +151,7 @@ impl Gpu {
     ) -> Result<()> {
         self.bind()?;
         // SAFETY: passed on to the caller.
-        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes as usize, self.stream.0) };
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes as usize, self.queue()) };
         self.checked(code, "download")?;
         self.synchronize()
     }
@@ -126,7 +162,7 @@ impl Gpu {
         let mut address = 0;
         self.with_room(Some(bytes as u64), "allocation", || {
             // SAFETY: the pointer is valid; zero bytes are not asked for.
-            unsafe { sys::cuMemAllocAsync(&raw mut address, bytes.max(1), self.stream.0) }
+            unsafe { sys::cuMemAllocAsync(&raw mut address, bytes.max(1), self.queue()) }
         })?;
         Ok(address)
     }
@@ -159,11 +195,6 @@ impl Gpu {
         self.checked(unsafe { sys::cuCtxSynchronize() }, "work on the device")?;
         self.trim();
         Ok(())
-    }
-
-    /// The error of a request that could not be met; of 0 bytes if nobody told how many.
-    pub(in crate::cuda) fn out_of_memory(&self, bytes: u64) -> ComputeError {
-        ComputeError::OutOfMemory { device: self.name(), bytes, free: self.free_memory() }
     }
 
     /// Lets another GPU reach the memory of the pool, now and from now on, where the machine can.
@@ -200,37 +231,8 @@ impl Gpu {
         // SAFETY: the address came from `alloc` and is given back once.
         unsafe {
             let _ = sys::cuCtxSetCurrent(self.context.handle);
-            let _ = sys::cuMemFreeAsync(address, self.stream.0);
+            let _ = sys::cuMemFreeAsync(address, self.queue());
         }
-    }
-
-    /// Free memory, with what the pool holds and nobody uses.
-    pub(in crate::cuda) fn free_memory(&self) -> Option<u64> {
-        let (mut free, mut total) = (0, 0);
-        // Not by `bind`: errors are made with what is free.
-        // SAFETY: the context is held, the pointers are valid.
-        unsafe {
-            check(sys::cuCtxSetCurrent(self.context.handle)).ok()?;
-            check(sys::cuMemGetInfo_v2(&raw mut free, &raw mut total)).ok()?;
-        }
-        let (reserved, used) = self.pool_use()?;
-        Some(free as u64 + reserved.saturating_sub(used))
-    }
-
-    /// Bytes that the pool holds, and those of them in use.
-    fn pool_use(&self) -> Option<(u64, u64)> {
-        let read = |attribute| {
-            let mut value = 0u64;
-            // SAFETY: the attributes asked for have 64 bits.
-            let code = unsafe {
-                sys::cuMemPoolGetAttribute(self.pool, attribute, (&raw mut value).cast())
-            };
-            check(code).ok().map(|()| value)
-        };
-        Some((
-            read(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
-            read(sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?,
-        ))
     }
 
     /// Bytes that the pool holds of the GPU.
@@ -242,14 +244,14 @@ impl Gpu {
     pub(in crate::cuda) fn zero(&self, address: u64, bytes: usize) -> Result<()> {
         self.bind()?;
         // SAFETY: the caller gives a range of a buffer.
-        let code = unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.stream.0) };
+        let code = unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.queue()) };
         self.checked(code, "filling with zeros")
     }
 
     pub(in crate::cuda) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         self.bind()?;
         // SAFETY: the caller gives ranges of buffers.
-        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.0) };
+        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.queue()) };
         self.checked(code, "copy")
     }
 
@@ -293,9 +295,9 @@ impl Gpu {
                 parallel_copy(piece, target);
                 let at = to + (i * STAGING) as u64;
                 let code =
-                    sys::cuMemcpyHtoDAsync_v2(at, staging.address, piece.len(), self.stream.0);
+                    sys::cuMemcpyHtoDAsync_v2(at, staging.address, piece.len(), self.queue());
                 self.checked(code, "upload")?;
-                self.checked(sys::cuEventRecord(staging.event.0, self.stream.0), "upload")
+                self.checked(sys::cuEventRecord(staging.event.0, self.queue()), "upload")
             }
         };
         let result = data.chunks(STAGING).enumerate().try_for_each(|(i, piece)| step(i, piece));
@@ -330,9 +332,9 @@ impl Gpu {
             // caller.
             unsafe {
                 let at = from + (i * STAGING) as u64;
-                let code = sys::cuMemcpyDtoHAsync_v2(staging.address, at, length, self.stream.0);
+                let code = sys::cuMemcpyDtoHAsync_v2(staging.address, at, length, self.queue());
                 self.checked(code, "download")?;
-                self.checked(sys::cuEventRecord(staging.event.0, self.stream.0), "download")
+                self.checked(sys::cuEventRecord(staging.event.0, self.queue()), "download")
             }
         };
         start(0)?;

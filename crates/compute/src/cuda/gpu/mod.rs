@@ -48,7 +48,15 @@ pub struct GpuInfo {
 
 /// A stream of work on a GPU.
 pub(super) struct Gpu {
-    // Before what it needs: parts are dropped in this order.
+    track: Arc<Track>,
+    shared: Arc<Shared>,
+}
+
+/// A stream, which lives as long as anybody may wait for it.
+pub(super) struct Track {
+    // Before what they need: parts are dropped in this order.
+    /// A point of the stream, for those that wait for it.
+    reached: Event,
     stream: Stream,
     shared: Arc<Shared>,
 }
@@ -77,9 +85,9 @@ unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 // SAFETY: as above.
-unsafe impl Send for Gpu {}
+unsafe impl Send for Track {}
 // SAFETY: as above.
-unsafe impl Sync for Gpu {}
+unsafe impl Sync for Track {}
 
 impl std::fmt::Debug for Gpu {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -117,7 +125,6 @@ impl Gpu {
             let mut device = 0;
             check(sys::cuDeviceGet(&raw mut device, ordinal as i32))?;
             let context = Context::retain(device)?;
-            let stream = Stream::new().map_err(words)?;
             let mut pool = std::ptr::null_mut();
             check(sys::cuDeviceGetDefaultMemPool(&raw mut pool, device))?;
             // What is freed stays with the pool: a steady state allocates nothing.
@@ -157,27 +164,22 @@ impl Gpu {
                 staging: Mutex::default(),
                 context,
             };
-            Ok(Self { stream, shared: Arc::new(shared) })
+            let shared = Arc::new(shared);
+            let track = Track::new(&shared).map_err(words)?;
+            Ok(Self { track: Arc::new(track), shared })
         }
     }
 
     /// Another stream of the same GPU.
     pub(super) fn fork(&self) -> Result<Self> {
         self.bind()?;
-        let stream = Stream::new().map_err(|code| self.error(code, "stream"))?;
-        Ok(Self { stream, shared: Arc::clone(&self.shared) })
+        let track = Track::new(&self.shared).map_err(|code| self.error(code, "stream"))?;
+        Ok(Self { track: Arc::new(track), shared: Arc::clone(&self.shared) })
     }
 
-    /// Lets this stream wait for all that was asked of another one, without waiting here.
-    pub(super) fn wait_for(&self, other: &Self) -> Result<()> {
-        self.bind()?;
-        let event = self.event(false)?;
-        // SAFETY: the event and the streams are there; the driver keeps the event until the wait is
-        // over.
-        unsafe {
-            self.checked(sys::cuEventRecord(event.0, other.stream.0), "event")?;
-            self.checked(sys::cuStreamWaitEvent(self.stream.0, event.0, 0), "event")
-        }
+    /// The stream, for those that may wait for it.
+    pub(super) fn track(&self) -> &Arc<Track> {
+        &self.track
     }
 
     /// A number for the GPU, the same for all of its streams.
@@ -189,6 +191,82 @@ impl Gpu {
         &self.info
     }
 
+    fn event(&self, timed: bool) -> Result<Event> {
+        Event::new(timed).map_err(|code| self.error(code, "event"))
+    }
+
+    pub(super) fn stream(&self) -> *mut c_void {
+        self.queue().cast()
+    }
+
+    /// The driver's stream.
+    fn queue(&self) -> sys::CUstream {
+        self.track.stream.0
+    }
+
+    pub(super) fn synchronize(&self) -> Result<()> {
+        self.track.synchronize()
+    }
+
+    /// Seconds between two points of the stream: before and after what `f` asks for.
+    pub(super) fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+        self.bind()?;
+        let (start, end) = (self.event(true)?, self.event(true)?);
+        // SAFETY: the events and the stream are ours; the pointer is valid.
+        unsafe {
+            self.checked(sys::cuEventRecord(start.0, self.queue()), "event")?;
+            f()?;
+            self.bind()?;
+            self.checked(sys::cuEventRecord(end.0, self.queue()), "event")?;
+            self.checked(sys::cuEventSynchronize(end.0), "work on the device")?;
+            let mut milliseconds = 0.0;
+            let code = sys::cuEventElapsedTime(&raw mut milliseconds, start.0, end.0);
+            self.checked(code, "event")?;
+            Ok(f64::from(milliseconds) * 1e-3)
+        }
+    }
+}
+
+impl Track {
+    /// A new stream; the context is current.
+    fn new(shared: &Arc<Shared>) -> std::result::Result<Self, CUresult> {
+        let (stream, reached) = (Stream::new()?, Event::new(false)?);
+        Ok(Self { reached, stream, shared: Arc::clone(shared) })
+    }
+
+    /// Lets this stream wait for all that was asked of another one so far, without waiting here.
+    pub(super) fn wait_for(&self, other: &Self) -> Result<()> {
+        self.shared.bind()?;
+        // Another thread may move the event on in between: then this stream waits for somewhat more.
+        // SAFETY: the event and the streams are there; all are of one context.
+        let asked = unsafe {
+            let recorded = sys::cuEventRecord(other.reached.0, other.stream.0);
+            let recorded = self.shared.checked(recorded, "event");
+            recorded.and_then(|()| {
+                let waits = sys::cuStreamWaitEvent(self.stream.0, other.reached.0, 0);
+                self.shared.checked(waits, "event")
+            })
+        };
+        // Where the driver cannot put it into the stream, it is waited for here.
+        asked.or_else(|_| other.synchronize())
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.shared.bind()?;
+        // SAFETY: the stream is ours.
+        let code = unsafe { sys::cuStreamSynchronize(self.stream.0) };
+        self.shared.checked(code, "work on the device")
+    }
+}
+
+impl Drop for Track {
+    fn drop(&mut self) {
+        // The event and the stream are destroyed next, which needs the context.
+        let _ = self.shared.bind();
+    }
+}
+
+impl Shared {
     pub(super) fn name(&self) -> String {
         format!("cuda:{} ({})", self.info.ordinal, self.info.name)
     }
@@ -210,58 +288,17 @@ impl Gpu {
         if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(self.error(code, what)) }
     }
 
-    fn event(&self, timed: bool) -> Result<Event> {
-        Event::new(timed).map_err(|code| self.error(code, "event"))
-    }
-
     /// Makes the context current for this thread.
     pub(super) fn bind(&self) -> Result<()> {
         // SAFETY: the context lives as long as this.
         self.checked(unsafe { sys::cuCtxSetCurrent(self.context.handle) }, "context")
     }
 
-    pub(super) fn stream(&self) -> *mut c_void {
-        self.stream.0.cast()
-    }
-
-    pub(super) fn synchronize(&self) -> Result<()> {
-        self.bind()?;
-        // SAFETY: the stream is ours.
-        self.checked(unsafe { sys::cuStreamSynchronize(self.stream.0) }, "work on the device")
-    }
-
-    /// Seconds between two points of the stream: before and after what `f` asks for.
-    pub(super) fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
-        self.bind()?;
-        let (start, end) = (self.event(true)?, self.event(true)?);
-        // SAFETY: the events and the stream are ours; the pointer is valid.
-        unsafe {
-            self.checked(sys::cuEventRecord(start.0, self.stream.0), "event")?;
-            f()?;
-            self.bind()?;
-            self.checked(sys::cuEventRecord(end.0, self.stream.0), "event")?;
-            self.checked(sys::cuEventSynchronize(end.0), "work on the device")?;
-            let mut milliseconds = 0.0;
-            let code = sys::cuEventElapsedTime(&raw mut milliseconds, start.0, end.0);
-            self.checked(code, "event")?;
-            Ok(f64::from(milliseconds) * 1e-3)
-        }
-    }
-}
-
-impl Shared {
     /// Gives what the pool keeps and nobody uses back to the GPU.
     fn trim(&self) {
         // A pool that cannot be trimmed stays as it is.
         // SAFETY: the pool is that of the GPU, whose context is held.
         let _ = unsafe { sys::cuMemPoolTrimTo(self.pool, 0) };
-    }
-}
-
-impl Drop for Gpu {
-    fn drop(&mut self) {
-        // The stream is destroyed next, which needs the context.
-        let _ = self.bind();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Grouping the samples of a fixed image on the device.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use super::sampler::THREADS;
 use super::ungrouped::Ungrouped;
@@ -8,7 +8,9 @@ use crate::Dims;
 use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
 use crate::device::Memory;
 use crate::error::{ComputeError, Result};
-use crate::ops::histogram::{LayoutOptions, SampleSet};
+use crate::ops::Reduce;
+use crate::ops::histogram::{LayoutOptions, SampleSet, check_weights};
+use crate::ops::reduce::Reduction;
 
 pub(super) static SAMPLES: LazyLock<Program> =
     LazyLock::new(|| Program::new("samples", include_str!("../kernels/samples.cu")));
@@ -20,7 +22,7 @@ const MOST_BINS: usize = 1 << (32 - TILE_BITS);
 /// Bytes of shared memory that sorting the largest tiles takes.
 const SORTING: usize = 84 << 10;
 /// Numbers of a tile's summary.
-const SUMMARY: usize = 4;
+const SUMMARY: usize = 5;
 
 /// How the fixed image is cut into tiles; `Tiling` of the kernels.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +72,11 @@ impl Tiling {
         })
     }
 
+    /// The voxels of the image.
+    pub(super) fn voxels(&self) -> usize {
+        self.size.iter().map(|&n| n as usize).product()
+    }
+
     /// The number of tiles.
     pub(super) fn count(&self) -> usize {
         self.tiles.iter().map(|&t| t as usize).product()
@@ -102,10 +109,25 @@ pub struct CudaSamples {
     pub(super) total_weight: f64,
     /// The largest weight; 1 without weights.
     pub(super) most_weight: f64,
-    /// The same samples in the order of the image, or why they cannot be kept so.
-    pub(super) ungrouped: Result<Ungrouped>,
+    /// The same samples in the order of the image, once a scheme has asked for them.
+    ungrouped: OnceLock<Ungrouped>,
     /// The most bins that occur in a tile.
     pub(super) most_ranks: usize,
+}
+
+impl CudaSamples {
+    /// The samples in the order of the image, made when they are first asked for.
+    ///
+    /// # Errors
+    /// As [`Ungrouped::new`].
+    pub(super) fn ungrouped(&self, cuda: &Cuda) -> Result<&Ungrouped> {
+        if let Some(made) = self.ungrouped.get() {
+            return Ok(made);
+        }
+        // Made outside of the cell, as it may fail; the first that is there is kept.
+        let made = Ungrouped::new(cuda, self)?;
+        Ok(self.ungrouped.get_or_init(|| made))
+    }
 }
 
 impl SampleSet for CudaSamples {
@@ -173,7 +195,7 @@ pub(super) fn group(
         len: 0,
         total_weight: 0.0,
         most_weight: 1.0,
-        ungrouped: Ungrouped::new(cuda, values, dims, weights, options)?,
+        ungrouped: OnceLock::new(),
         most_ranks: 0,
     };
     let mut summary = cuda.alloc_unset::<f64>(SUMMARY * tiles)?;
@@ -193,8 +215,8 @@ pub(super) fn group(
                 Arg::optional(weights),
                 passes.into(),
                 (&mut samples.packed).into(),
-                Arg::optional(samples.values.as_ref()),
-                Arg::optional(samples.weights.as_ref()),
+                Arg::optional(samples.values.as_ref()).changed(),
+                Arg::optional(samples.weights.as_ref()).changed(),
                 (&mut samples.tile_len).into(),
                 (&mut samples.tile_ranks).into(),
                 (&mut samples.rank_bin).into(),
@@ -213,6 +235,12 @@ pub(super) fn group(
     }
     let mut total_entries = 0usize;
     for tile in cuda.download(&summary)?.chunks_exact(SUMMARY) {
+        if let (true, Some(weights)) = (tile[4] > 0.0, weights) {
+            let what = [Reduction::Min(0), Reduction::CountNonFinite(0)];
+            if let [least, odd] = cuda.reduce(&[weights], &what)?[..] {
+                check_weights("fixed weights", least, odd as u64)?;
+            }
+        }
         samples.len += tile[0] as usize;
         samples.total_weight += tile[1];
         if weights.is_some() {

@@ -15,7 +15,6 @@ mod joint;
 mod sampler;
 mod schemes;
 mod sums;
-pub(crate) mod tune;
 mod ungrouped;
 
 use super::{Cuda, CudaBuffer};
@@ -30,8 +29,7 @@ use crate::{AffineMap, Dims};
 
 pub use group::CudaSamples;
 pub(in crate::cuda) use joint::Columns;
-pub use tune::{Tuned, TunedBy};
-use ungrouped::{Target, Ungrouped};
+use ungrouped::Target;
 
 /// Bytes of partial results that are held at once; more maps are taken in turns.
 const SCRATCH: usize = 512 << 20;
@@ -71,10 +69,6 @@ impl Histogram for Cuda {
         counts::value_counts(self, values, weights, low, high, bins)
     }
 
-    fn preferred_scheme(&self) -> Scheme {
-        self.tuned().scheme
-    }
-
     fn binned_sums(
         &self,
         terms: Terms,
@@ -83,7 +77,7 @@ impl Histogram for Cuda {
         moving: &MovingView<'_, Self>,
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
-        let settings = self.tuned_settings(scheme);
+        let settings = SchemeSettings::default();
         self.binned_sums_with(terms, scheme, &settings, samples, moving, maps)
     }
 
@@ -112,7 +106,7 @@ impl Histogram for Cuda {
         check_moving(moving, maps)?;
         check_terms(terms, samples.values.is_some())?;
         let target = Target::new(self, moving)?;
-        let (ungrouped, bins) = (samples.ungrouped()?, samples.bins);
+        let (ungrouped, bins) = (samples.ungrouped(self)?, samples.bins);
         schemes::sums(self, terms, scheme, settings, ungrouped, bins, &target, maps)
     }
 
@@ -161,7 +155,7 @@ impl Histogram for Cuda {
         check_moving(moving, maps)?;
         check_joint(samples.bins, columns)?;
         let target = Target::new(self, moving)?;
-        let (ungrouped, bins) = (samples.ungrouped()?, samples.bins);
+        let (ungrouped, bins) = (samples.ungrouped(self)?, samples.bins);
         baselines::joint(self, method, ungrouped, bins, &target, columns, maps)
     }
 
@@ -174,12 +168,5 @@ impl Histogram for Cuda {
         tables: &[Vec<f64>],
     ) -> Result<Vec<[f64; 12]>> {
         joint::gradient(self, samples, moving, columns, maps, tables)
-    }
-}
-
-impl CudaSamples {
-    /// The samples in the order of the image.
-    fn ungrouped(&self) -> Result<&Ungrouped> {
-        self.ungrouped.as_ref().map_err(Clone::clone)
     }
 }

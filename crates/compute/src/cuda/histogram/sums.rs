@@ -162,7 +162,7 @@ impl<'a> Call<'a> {
                 let found = slopes(c * chunk + i, sums);
                 check_len("slopes", size, found.len())?;
                 table.iter_mut().zip(&found).for_each(|(t, &s)| *t = R::from_f64(s));
-                Ok(())
+                Ok::<_, ComputeError>(())
             };
             if part.len() == 1 {
                 fill((0, (sums.as_slice(), table.as_mut_slice())))?;
@@ -218,7 +218,7 @@ impl<'a> Call<'a> {
             (self.slots() as u32).into(),
             ((near / size_of::<f32>()) as u32).into(),
             (room as u32).into(),
-            Arg::optional(scratch.as_ref()),
+            Arg::optional(scratch.as_ref()).changed(),
             (&mut partials).into(),
         ]);
         let mut shape = Shape::blocks(tiles, THREADS).with_shared(near + room * size_of::<f32>());

@@ -1,14 +1,16 @@
-//! Both images as the schemes and baselines without grouping want them.
+//! Both images as the schemes and baselines without grouping want them: made for the first of them that
+//! asks, as the default path needs none of it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use super::sampler::TargetShape;
+use super::group::CudaSamples;
+use super::sampler::{THREADS, TargetShape};
+use crate::AffineMap;
 use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
 use crate::device::{DeviceBuffer, Memory};
-use crate::error::{ComputeError, Result};
-use crate::ops::histogram::{LayoutOptions, MovingView};
-use crate::{AffineMap, Dims};
+use crate::error::{ComputeError, Result, size_text};
+use crate::ops::histogram::MovingView;
 
 static UNGROUPED: LazyLock<Program> =
     LazyLock::new(|| Program::new("ungrouped", include_str!("../kernels/ungrouped.cu")));
@@ -92,54 +94,50 @@ pub(super) struct Items {
 }
 
 impl Ungrouped {
-    /// The arguments are those of the grouping, and were checked.
-    pub(super) fn new(
-        cuda: &Cuda,
-        values: &CudaBuffer<f32>,
-        dims: Dims,
-        weights: Option<&CudaBuffer<f32>>,
-        options: &LayoutOptions,
-    ) -> Result<Result<Self>> {
-        let (binning, count) = (options.binning, values.len());
-        if let Some(reason) = too_many(binning.bins, count) {
-            return Ok(Err(reason));
+    /// The grouped samples in the order of the image; the device is done with it at the end, so that
+    /// any stream may use it.
+    ///
+    /// # Errors
+    /// More bins or voxels than can be told apart, memory that runs out.
+    pub(super) fn new(cuda: &Cuda, samples: &CudaSamples) -> Result<Self> {
+        let (size, count) = (samples.tiling.size, samples.tiling.voxels());
+        if let Some(reason) = too_many(samples.bins, count) {
+            return Err(reason);
         }
-        let span = binning.high - binning.low;
-        let (scale, last) = if span <= 0.0 || binning.bins <= 1 {
-            (0.0, 0.0)
-        } else {
-            (binning.bins as f32 / span, (binning.bins - 1) as f32)
-        };
         let mut bins = cuda.alloc_unset::<u16>(count)?;
-        // SAFETY: the parameters are the kernel's; all buffers have a number for every voxel.
+        let like = |grouped: &Option<CudaBuffer<f32>>| {
+            grouped.as_ref().map(|_| cuda.alloc_unset::<f32>(count)).transpose()
+        };
+        let (values, weights) = (like(&samples.values)?, like(&samples.weights)?);
+        // SAFETY: the parameters are the kernel's. A block reads the places and entries of its tile and
+        // writes the tile's voxels within the sizes, for all of which the buffers have room.
         unsafe {
             cuda.launch(
                 &UNGROUPED,
-                "bin_voxels",
-                covering(count),
+                "spread_samples",
+                Shape::blocks(samples.tiling.count(), THREADS),
                 &[
-                    values.into(),
-                    Arg::optional(weights),
-                    binning.low.into(),
-                    f32::into(scale),
-                    f32::into(last),
-                    (count as u64).into(),
+                    Arg::of(samples.tiling),
+                    (&samples.packed).into(),
+                    Arg::optional(samples.values.as_ref()),
+                    Arg::optional(samples.weights.as_ref()),
+                    (&samples.tile_len).into(),
+                    (&samples.rank_bin).into(),
                     (&mut bins).into(),
+                    Arg::optional(values.as_ref()),
+                    Arg::optional(weights.as_ref()),
                 ],
             )?;
         }
-        let kept = |buffer: &CudaBuffer<f32>| {
-            let mut copy = cuda.alloc_unset(count)?;
-            cuda.copy(buffer, &mut copy).map(|()| copy)
-        };
-        Ok(Ok(Self {
-            shape: ImageShape { count: count as u64, nx: dims[0] as u32, ny: dims[1] as u32 },
+        cuda.synchronize()?;
+        Ok(Self {
+            shape: ImageShape { count: count as u64, nx: size[0], ny: size[1] },
             bins,
-            weights: weights.map(kept).transpose()?,
-            values: if options.keep_values { Some(kept(values)?) } else { None },
+            weights,
+            values,
             largest: OnceLock::new(),
             sorted: OnceLock::new(),
-        }))
+        })
     }
 
     /// The voxels.
@@ -346,7 +344,12 @@ pub(super) fn maps_at_once(cuda: &Cuda, what: &dyn Fn() -> String, bytes: usize)
     if bytes > total / 10 * 9 {
         return Err(too_large(
             cuda,
-            format!("{}: {bytes} bytes of histograms on a device of {total},", what()),
+            format!(
+                "{}: {} of histograms on a device of {},",
+                what(),
+                size_text(bytes as u64),
+                size_text(total as u64)
+            ),
         ));
     }
     Ok(((free / 2).min(2 << 30) / bytes.max(1)).clamp(1, 65535))

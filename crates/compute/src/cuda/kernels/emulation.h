@@ -22,8 +22,9 @@ namespace emulation {
 typedef unsigned int uint;
 struct uint3_ { uint x, y, z; };
 
-// What the host says of a launch. A pointer parameter has the bytes of its buffer, others zero.
-struct Parameter { const void* value; uint64_t bytes; };
+// What the host says of a launch. A pointer parameter has the bytes of its buffer, others zero, and whether
+// the host knows that the kernel changes it: other streams have to wait then.
+struct Parameter { const void* value; uint64_t bytes, may_change; };
 struct Launch {
     uint grid[3], block[3];
     uint shared_bytes, parameters;
@@ -280,6 +281,9 @@ template <class T> struct Unpack<Pointer<T>> {
     }
 };
 
+template <class T> struct Changes { static const bool value = false; };
+template <class T> struct Changes<Pointer<T>> { static const bool value = !std::is_const<T>::value; };
+
 template <class F, class... A> struct Bound {
     F* body;
     const Launch* launch;
@@ -303,6 +307,13 @@ template <class... A> static int run(const Launch* launch, const char* name, uin
                  (uint)sizeof...(A));
         return 1;
     }
+    const bool changes[] = {Changes<typename std::remove_cv<A>::type>::value..., false};
+    for (uint i = 0; i < sizeof...(A); ++i)
+        if (changes[i] && launch->parameter[i].bytes && !launch->parameter[i].may_change) {
+            snprintf(launch->message, launch->message_bytes,
+                     "kernel %s: changes parameter %u, which was passed to be read", name, i);
+            return 1;
+        }
     static thread_local Block* block = nullptr;
     if (!block) {
         block = (Block*)calloc(1, sizeof(Block));
@@ -361,6 +372,7 @@ template <class... A> static int run(const Launch* launch, const char* name, uin
 #define IN(T) emulation::Pointer<const T>
 #define OUT(T) emulation::Pointer<T>
 #define INOUT(T) emulation::Pointer<T>
+#define IN_OR_OUT(T) emulation::Pointer<const T>
 #define SHARED_POINTER(T) emulation::Pointer<T>
 #define SHARED(T, name, count) static thread_local emulation::SharedArray<T, count> name
 #define DYNAMIC_SHARED(T, name) \

@@ -15,6 +15,9 @@ DEVICE u32 row_of(const Rows& rows, float f, u32 width) {
     return (u32)__float2int_rz(fminf(fmaxf(row, 0.0f), rows.last)) * width;
 }
 
+// A weight, 0 where it is negative or not finite: counters have no sign.
+DEVICE float counted(float w) { return w > 0.0f && w < INFINITY_F ? w : 0.0f; }
+
 // The sum of a thread's voxels that follow each other and touch the same entries.
 struct Pending {
     u32 entry;
@@ -42,7 +45,7 @@ DEVICE void take_up(Pending& p, const Rows& rows, const Columns& columns, float 
         for (u32 k = 0; k < 4; ++k) p.sum[k] = 0.0f;
     }
 #pragma unroll
-    for (u32 k = 0; k < 4; ++k) p.sum[k] = fmaf(w, b[k], p.sum[k]);
+    for (u32 k = 0; k < 4; ++k) p.sum[k] = fmaf(counted(w), b[k], p.sum[k]);
 }
 
 // Counts in fixed point: the largest weight is 2^31, `scale` the units of a weight of 1. Where the
@@ -94,7 +97,7 @@ DEVICE float slope_of(const Rows& rows, const Columns& columns, T table, float f
     const u32 entry = row_of(rows, f, columns.count) + column;
 #pragma unroll
     for (u32 k = 0; k < 4; ++k) slope = fmaf(table[entry + k], d[k], slope);
-    return within ? slope * columns.per_value * w : 0.0f;
+    return within ? slope * columns.per_value * counted(w) : 0.0f;
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 //   AT_ONCE(threads, blocks)                        in the place of the threads: they take so few
 //                                                   registers that a multiprocessor has so many blocks
 //   IN(T) OUT(T) INOUT(T)                           pointers to buffers: read, written, both
+//   IN_OR_OUT(T)                                    the same: read; the output may be the same buffer
 //   SHARED(T, name, count)                          an array in shared memory
 //   SHARED_POINTER(T)                               the type to pass such an array on with
 //   DYNAMIC_SHARED(T, name)                         the shared memory whose size the launch gives
@@ -33,6 +34,7 @@ static_assert(sizeof(u32) == 4 && sizeof(u64) == 8, "sizes of integers");
 #define IN(T) const T* __restrict__
 #define OUT(T) T* __restrict__
 #define INOUT(T) T*
+#define IN_OR_OUT(T) const T*
 #define SHARED_POINTER(T) T*
 #define SHARED(T, name, count) __shared__ __align__(16) T name[count]
 #define DYNAMIC_SHARED(T, name) \

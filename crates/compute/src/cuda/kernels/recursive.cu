@@ -272,7 +272,7 @@ DEVICE u64 column_base(u64 c, u64 stride, u64 n) {
 }
 
 // Lines across rows: neighbouring threads have neighbouring lines.
-DEVICE void load_column(INOUT(float) src, const Place& p, const Lines& g, float (&x)[SAMPLES]) {
+DEVICE void load_column(IN_OR_OUT(float) src, const Place& p, const Lines& g, float (&x)[SAMPLES]) {
     u64 from = p.count > 0 ? column_base(p.line, g.stride, g.n) + p.at * g.stride : 0;
     if (p.count == SAMPLES) {
 #pragma unroll
@@ -286,7 +286,7 @@ DEVICE void load_column(INOUT(float) src, const Place& p, const Lines& g, float 
 // Rows: through a tile in shared memory, so that memory is read in long pieces. The tile has a row
 // for each line of the block; its pitch is an odd multiple of four, so that neither neighbours along
 // rows nor along columns meet in a bank.
-DEVICE void load_rows(INOUT(float) src, const Place& p, const Lines& g, float (&x)[SAMPLES],
+DEVICE void load_rows(IN_OR_OUT(float) src, const Place& p, const Lines& g, float (&x)[SAMPLES],
                       SHARED_POINTER(float) tile) {
     const u32 vectors = QUARTERS * blockDim.y, step = blockDim.x / QUARTERS;
     const u32 row = thread_rank() / vectors, v = thread_rank() % vectors;
@@ -361,7 +361,7 @@ DEVICE void store_rows(OUT(float) out, const Place& p, const Lines& g, const flo
 }
 
 // `src` and `out` may be the same: a block reads all of its samples before it writes the first.
-KERNEL(recursive_columns, THREADS, INOUT(float) src, INOUT(float) out, IN(double) starts, Lines g,
+KERNEL(recursive_columns, THREADS, IN_OR_OUT(float) src, INOUT(float) out, IN(double) starts, Lines g,
        Sections r, Powers power) {
     DYNAMIC_SHARED(double, carries);
     const Place p = place_of(g);
@@ -381,7 +381,7 @@ KERNEL(recursive_columns, THREADS, INOUT(float) src, INOUT(float) out, IN(double
 }
 
 // The same for lines that are rows.
-KERNEL(recursive_rows, THREADS, INOUT(float) src, INOUT(float) out, IN(double) starts, Lines g,
+KERNEL(recursive_rows, THREADS, IN_OR_OUT(float) src, INOUT(float) out, IN(double) starts, Lines g,
        Sections r, Powers power) {
     DYNAMIC_SHARED(float, tile);
     DYNAMIC_SHARED(double, carries);
@@ -392,7 +392,7 @@ KERNEL(recursive_rows, THREADS, INOUT(float) src, INOUT(float) out, IN(double) s
     store_rows(out, p, g, y, tile);
 }
 
-KERNEL(ends_of_columns, THREADS, INOUT(float) src, OUT(double) ends, Lines g, Sections r,
+KERNEL(ends_of_columns, THREADS, IN_OR_OUT(float) src, OUT(double) ends, Lines g, Sections r,
        Powers power) {
     DYNAMIC_SHARED(double, carries);
     const Place p = place_of(g);
@@ -401,7 +401,7 @@ KERNEL(ends_of_columns, THREADS, INOUT(float) src, OUT(double) ends, Lines g, Se
     keep_ends(x, p, g, r, power, ends, carries);
 }
 
-KERNEL(ends_of_rows, THREADS, INOUT(float) src, OUT(double) ends, Lines g, Sections r,
+KERNEL(ends_of_rows, THREADS, IN_OR_OUT(float) src, OUT(double) ends, Lines g, Sections r,
        Powers power) {
     DYNAMIC_SHARED(float, tile);
     DYNAMIC_SHARED(double, carries);

@@ -10,7 +10,7 @@
 // each - 1 of the tile's order, where each = samples_each(samples of the tile): sample t each + k lies
 // at tile_first(tiling, tile) + k THREADS + t, so that a warp reads whole lines.
 #pragma once
-#include "prelude.cuh"
+#include "mask.cuh"
 
 // Threads that share a tile.
 #define THREADS 512u
@@ -54,6 +54,20 @@ DEVICE u32 tile_origin(const Tiling& t, u32 tile, u32 axis) {
            : axis == 1 ? tile / t.tiles[0] % t.tiles[1]
                        : tile / (t.tiles[0] * t.tiles[1]);
     return at << t.axis_bits[axis];
+}
+
+// The voxel of an index within a tile, or whether there is none.
+DEVICE bool voxel_of(const Tiling& t, const u32 (&origin)[3], u32 local, u64& voxel) {
+    u32 at[3];
+    bool within = true;
+#pragma unroll
+    for (u32 a = 0; a < 3; ++a) {
+        at[a] = origin[a] + (local & ((1u << t.axis_bits[a]) - 1));
+        within = within && at[a] < t.size[a];
+        local >>= t.axis_bits[a];
+    }
+    voxel = ((u64)at[2] * t.size[1] + at[1]) * t.size[0] + at[0];
+    return within;
 }
 
 // Samples that each thread takes of a tile of `len`.
@@ -272,11 +286,12 @@ DEVICE Sampled sample(const MovingShape& moving, const Frame& frame, const Cells
     if (mask) {
         float v = trilinear<GRAD>(mask, i[0] + i[1] * moving.row + i[2] * moving.slice, moving.row,
                                   moving.slice, f, d);
+        const float u = held_mask(v);
         if (GRAD) {
 #pragma unroll
-            for (u32 r = 0; r < 3; ++r) s.dw[r] = fmaf(s.dw[r], v, w * d[r]);
+            for (u32 r = 0; r < 3; ++r) s.dw[r] = fmaf(s.dw[r], u, u == v ? w * d[r] : 0.0f);
         }
-        w *= v;
+        w *= u;
     }
     if (GRAD) {
 #pragma unroll

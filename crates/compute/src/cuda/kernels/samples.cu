@@ -17,20 +17,6 @@ DEVICE u32 bin_of(const BinOf& b, float v) {
     return (u32)__float2int_rz(fminf(fmaxf(p, 0.0f), b.last));
 }
 
-// The voxel of an index within a tile, or whether there is none.
-DEVICE bool voxel_of(const Tiling& t, const u32 (&origin)[3], u32 local, u64& voxel) {
-    u32 at[3];
-    bool within = true;
-#pragma unroll
-    for (u32 a = 0; a < 3; ++a) {
-        at[a] = origin[a] + (local & ((1u << t.axis_bits[a]) - 1));
-        within = within && at[a] < t.size[a];
-        local >>= t.axis_bits[a];
-    }
-    voxel = ((u64)at[2] * t.size[1] + at[1]) * t.size[0] + at[0];
-    return within;
-}
-
 // The sum of `v` over the threads before this one; `total` is that over all. `scratch` has 33 words;
 // calls need a barrier between them.
 DEVICE u32 sum_before(u32 v, SHARED_POINTER(u32) scratch, u32& total) {
@@ -78,6 +64,7 @@ KERNEL(sort_tiles, PER_SM(THREADS, 2), Tiling tiling, BinOf of, IN(float) values
     u32 key[OWN];
     double weight = 0.0;
     float heaviest = 0.0f;
+    bool odd = false;
 #pragma unroll
     for (u32 j = 0; j < OWN; ++j) {
         key[j] = NONE;
@@ -85,6 +72,7 @@ KERNEL(sort_tiles, PER_SM(THREADS, 2), Tiling tiling, BinOf of, IN(float) values
         u64 voxel;
         if (j < own && voxel_of(tiling, origin, local, voxel)) {
             float w = weights ? weights[voxel] : 1.0f;
+            odd = odd || !(w >= 0.0f && w < INFINITY_F);
             if (w > 0.0f) {
                 key[j] = bin_of(of, values[voxel]) << tiling.bits | local;
                 weight += (double)w;
@@ -191,6 +179,8 @@ KERNEL(sort_tiles, PER_SM(THREADS, 2), Tiling tiling, BinOf of, IN(float) values
     }
 
     weight = block_sum(weight, sums);
+    __syncthreads();
+    double odd_ones = block_sum(odd ? 1.0 : 0.0, sums);
     for (u32 step = 16; step; step >>= 1)
         heaviest = fmaxf(heaviest, __shfl_xor_sync(ALL_LANES, heaviest, step));
     __syncthreads();
@@ -201,10 +191,11 @@ KERNEL(sort_tiles, PER_SM(THREADS, 2), Tiling tiling, BinOf of, IN(float) values
         for (u32 w = 0; w < WARPS; ++w) most = fmax(most, (double)sums[w]);
         tile_len[tile] = len;
         tile_ranks[tile] = ranks;
-        summary[4 * (u64)tile] = (double)len;
-        summary[4 * (u64)tile + 1] = weight;
-        summary[4 * (u64)tile + 2] = most;
-        summary[4 * (u64)tile + 3] = (double)ranks;
+        summary[5 * (u64)tile] = (double)len;
+        summary[5 * (u64)tile + 1] = weight;
+        summary[5 * (u64)tile + 2] = most;
+        summary[5 * (u64)tile + 3] = (double)ranks;
+        summary[5 * (u64)tile + 4] = odd_ones;  // weights that are negative or not finite
     }
 }
 

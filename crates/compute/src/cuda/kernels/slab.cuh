@@ -53,7 +53,8 @@ template <bool CLAMPED> DEVICE Places places_of(const Grid& g, const Tile& t) {
         const i32 x = (i32)(t.x + 4 * (i % FOURS_OF_ROW)) - (i32)BEFORE;
         i32 y = (i32)(t.y + i / FOURS_OF_ROW) - (i32)RY;
         if (CLAMPED) y = y < 0 ? 0 : y < (i32)g.dims[1] ? y : (i32)g.dims[1] - 1;
-        p.at[k] = y * (i32)g.dims[0] + x;
+        // Beyond the grid, where it may wrap around, it is not used.
+        p.at[k] = (i32)((u32)y * g.dims[0] + (u32)x);
         if (i >= FOURS || y < 0 || y >= (i32)g.dims[1]) continue;
         const bool inside = x >= 0 && x < (i32)g.dims[0];
         if (CLAMPED || (x > -4 && x < (i32)g.dims[0])) p.there |= 1u << k;

@@ -36,14 +36,14 @@ DEVICE void start_weights(u32 n, SHARED_POINTER(double) weights) {
 }
 
 // The samples of a line.
-template <class Index> struct Line {
-    INOUT(float) p;
+template <class Pointer, class Index> struct Line {
+    Pointer p;
     Index step;
 };
 
 // Solves a line of at least two samples.
-template <class Index>
-DEVICE void solve(Line<Index> from, Line<Index> to, u32 n, SHARED_POINTER(double) weights) {
+template <class From, class To, class Index>
+DEVICE void solve(Line<From, Index> from, Line<To, Index> to, u32 n, SHARED_POINTER(double) weights) {
     const u32 last = n - 1;
     double sum = (double)from.p[0];
     for (u32 k = 1; k < HORIZON && k < n; ++k)
@@ -84,7 +84,7 @@ DEVICE void solve(Line<Index> from, Line<Index> to, u32 n, SHARED_POINTER(double
 //
 // 32 lines a block, in shared memory between reading and writing: 33 * n floats. One warp computes,
 // all of them copy.
-KERNEL(prefilter_lines, 256, INOUT(float) from, INOUT(float) to, u64 step, u32 n, u64 lines) {
+KERNEL(prefilter_lines, 256, IN_OR_OUT(float) from, INOUT(float) to, u64 step, u32 n, u64 lines) {
     DYNAMIC_SHARED(float, samples);
     SHARED(double, weights, 32);
     const u32 lane = threadIdx.x, warp = threadIdx.y, warps = blockDim.y;
@@ -99,8 +99,8 @@ KERNEL(prefilter_lines, 256, INOUT(float) from, INOUT(float) to, u64 step, u32 n
         }
         __syncthreads();
         if (warp == 0 && first + lane < lines) {
-            Line<u32> line = {samples + lane, 33};
-            solve<u32>(line, line, n, weights);
+            Line<INOUT(float), u32> line = {samples + lane, 33};
+            solve(line, line, n, weights);
         }
         __syncthreads();
         for (u32 r = warp; r < 32 && first + r < lines; r += warps) {
@@ -116,8 +116,8 @@ KERNEL(prefilter_lines, 256, INOUT(float) from, INOUT(float) to, u64 step, u32 n
         }
         __syncthreads();
         if (warp == 0 && column < step) {
-            Line<u32> line = {samples + lane, 33};
-            solve<u32>(line, line, n, weights);
+            Line<INOUT(float), u32> line = {samples + lane, 33};
+            solve(line, line, n, weights);
         }
         __syncthreads();
         if (column < step)
@@ -126,14 +126,15 @@ KERNEL(prefilter_lines, 256, INOUT(float) from, INOUT(float) to, u64 step, u32 n
 }
 
 // The same for lines too long for shared memory, one a thread.
-KERNEL(prefilter_long_lines, 64, INOUT(float) from, INOUT(float) to, u64 step, u32 n, u64 lines) {
+KERNEL(prefilter_long_lines, 64, IN_OR_OUT(float) from, INOUT(float) to, u64 step, u32 n, u64 lines) {
     SHARED(double, weights, 32);
     start_weights(n, weights);
     const u64 line = global_thread();
     if (line >= lines) return;
     const u64 at = line / step * step * n + line % step;
-    Line<u64> in = {from + at, step}, out = {to + at, step};
-    solve<u64>(in, out, n, weights);
+    Line<IN_OR_OUT(float), u64> in = {from + at, step};
+    Line<INOUT(float), u64> out = {to + at, step};
+    solve(in, out, n, weights);
 }
 
 // Every element twice, for images of one voxel: a cell needs two.

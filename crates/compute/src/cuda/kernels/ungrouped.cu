@@ -1,15 +1,32 @@
 // The images as the schemes without grouping want them.
-#include "prelude.cuh"
+#include "sampler.cuh"
 #include "ungrouped.cuh"
 
-// The bins of voxels, in the arithmetic of the grouping; NO_BIN for those of no weight.
-KERNEL(bin_voxels, 256, IN(float) values, IN(float) weights, float low, float scale, float last,
-       u64 count, OUT(u16) bins) {
-    for (u64 i = global_thread(); i < count; i += global_threads()) {
-        float position = (values[i] - low) * scale;
-        bool counts = !weights || weights[i] > 0.0f;
-        // Held within the bins as whole numbers would be.
-        bins[i] = counts ? (u16)__float2int_rz(fminf(fmaxf(position, 0.0f), last)) : (u16)NO_BIN;
+// Grouped samples back in the order of the image: the bin of every voxel, NO_BIN for those that are no
+// sample, and the values and weights of samples where they are kept. A block takes a tile.
+KERNEL(spread_samples, THREADS, Tiling tiling, IN(u32) packed, IN(float) sample_values,
+       IN(float) sample_weights, IN(u32) tile_len, IN(u32) rank_bin, OUT(u16) bins, OUT(float) values,
+       OUT(float) weights) {
+    u32 tile = blockIdx.x, rank = threadIdx.x, origin[3];
+#pragma unroll
+    for (u32 a = 0; a < 3; ++a) origin[a] = tile_origin(tiling, tile, a);
+    u64 voxel;
+    for (u32 local = rank; local < 1u << tiling.bits; local += THREADS) {
+        if (!voxel_of(tiling, origin, local, voxel)) continue;
+        bins[voxel] = (u16)NO_BIN;
+        if (values) values[voxel] = 0.0f;
+        if (weights) weights[voxel] = 0.0f;
+    }
+    __syncthreads();
+    u32 len = tile_len[tile], each = samples_each(len);
+    u64 entries = (u64)tile * tiling.capacity, place = tile_first(tiling, tile) + rank;
+    for (u32 k = 0; k < each; ++k, place += THREADS) {
+        if (rank * each + k >= len) break;
+        u32 word = packed[place];
+        voxel_of(tiling, origin, word & ((1u << tiling.bits) - 1), voxel);
+        bins[voxel] = (u16)rank_bin[entries + (word >> tiling.bits)];
+        if (values) values[voxel] = sample_values[place];
+        if (weights) weights[voxel] = sample_weights[place];
     }
 }
 

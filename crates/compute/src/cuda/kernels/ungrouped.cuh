@@ -1,7 +1,7 @@
 // Samples of the fixed image in the order of the image, for the schemes and baselines that need no
 // grouping: one number a voxel, its bin. The mathematics of sampling is that of ops/histogram.
 #pragma once
-#include "prelude.cuh"
+#include "mask.cuh"
 
 // The bin of a voxel that is no sample, or whose image is outside of the moving image.
 #define NO_BIN 0xffffu
@@ -88,7 +88,7 @@ DEVICE Looked look(IN(u16) sample_bins, IN(float) sample_weights, IN(float) samp
         up += target.slice;
         float md = fmaf(f[0], mask[up + 1] - mask[up], mask[up]);
         float l = fmaf(f[1], mb - ma, ma), t = fmaf(f[1], md - mc, mc);
-        w *= fmaf(f[2], t - l, l);
+        w *= held_mask(fmaf(f[2], t - l, l));
     }
     if (sample_weights) w *= sample_weights[i];
     s.w = w;

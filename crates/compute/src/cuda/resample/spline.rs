@@ -45,8 +45,8 @@ fn along(
     out: &mut CudaBuffer<f32>,
 ) -> Result<()> {
     let n = dims[axis];
-    let size = u32::try_from(n).map_err(|_| {
-        let expected = "at most 2^32 - 1 along an axis on a GPU";
+    let size = i32::try_from(n).map(|_| n as u32).map_err(|_| {
+        let expected = "at most 2^31 - 1 along an axis on a GPU";
         crate::error::ComputeError::argument("sizes", format!("{dims:?}"), expected)
     })?;
     let step: usize = dims[..axis].iter().product();
@@ -54,7 +54,7 @@ fn along(
     let shared = (LINES + 1) * size_of::<f32>() * n;
     let args = [
         src.map_or_else(|| (&*out).into(), Into::into),
-        (&*out).into(),
+        (&mut *out).into(),
         (step as u64).into(),
         size.into(),
         (lines as u64).into(),
@@ -81,8 +81,8 @@ pub(super) fn twice(
     src: &CudaBuffer<f32>,
     components: usize,
 ) -> Result<CudaBuffer<f32>> {
-    let out = cuda.alloc_unset(2 * components)?;
-    let args = [src.into(), (&out).into(), (components as u32).into()];
+    let mut out = cuda.alloc_unset(2 * components)?;
+    let args = [src.into(), (&mut out).into(), (components as u32).into()];
     // SAFETY: the parameters are those of the kernel; it writes two elements for each.
     unsafe { cuda.launch(&SPLINE, "twice", Shape::blocks(1, 32), &args) }?;
     Ok(out)

@@ -1,7 +1,9 @@
 //! The samples of a fixed image, grouped for conflict-free sums.
 
+use super::check_weights;
 use crate::Dims;
 use crate::error::{ComputeError, Result, check_len};
+use voxalign_image::memory::{room, zeroed};
 
 /// Equal bins over a range of values; values beyond it fall into the outermost bins.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -107,7 +109,8 @@ impl SampleLayout {
     /// finite.
     ///
     /// # Errors
-    /// Lengths that disagree, no bins, no workload, sizes over 2^32.
+    /// Lengths that disagree, no bins, no workload, sizes over 2^32, weights that are negative or not
+    /// finite.
     pub fn new(
         values: &[f32],
         dims: Dims,
@@ -124,7 +127,7 @@ impl SampleLayout {
         dims: Dims,
         weights: Option<&[f32]>,
         options: &LayoutOptions,
-        collect: &dyn Fn(usize, TileOf<'_>) -> Vec<Tile>,
+        collect: &dyn Fn(usize, TileOf<'_>) -> Result<Vec<Tile>>,
     ) -> Result<Self> {
         options.check(values.len(), dims, weights.map(<[f32]>::len))?;
         let bins = options.binning.bins;
@@ -135,15 +138,18 @@ impl SampleLayout {
             let at = [i % tiles[0], i / tiles[0] % tiles[1], i / (tiles[0] * tiles[1])];
             image.tile(std::array::from_fn(|a| at[a] * size[a]), size)
         };
-        let tiles = collect(tiles.iter().product(), &tile);
+        let tiles = collect(tiles.iter().product(), &tile)?;
+        if tiles.iter().any(|t| t.odd) {
+            refuse(weights.unwrap_or(&[]))?;
+        }
         let len = tiles.iter().map(|t| t.local.len()).sum();
         // Kernels read whole vectors: the tail past the last sample must be there.
         let padded = len + PADDING;
         let mut layout = Self {
-            runs: Vec::with_capacity(tiles.iter().map(|t| t.runs.len()).sum()),
-            local: Vec::with_capacity(padded),
-            values: options.keep_values.then(|| Vec::with_capacity(padded)),
-            weights: weights.map(|_| Vec::with_capacity(padded)),
+            runs: room(tiles.iter().map(|t| t.runs.len()).sum())?,
+            local: room(padded)?,
+            values: options.keep_values.then(|| room(padded)).transpose()?,
+            weights: weights.map(|_| room(padded)).transpose()?,
             bins,
             len,
             total_weight: weights.map_or(len as f64, |_| tiles.iter().map(|t| t.weight).sum()),
@@ -227,10 +233,19 @@ pub(crate) struct Tile {
     weights: Vec<f32>,
     /// Sum of the weights.
     weight: f64,
+    /// Whether some of them are negative or not finite.
+    odd: bool,
+}
+
+/// The error of weights some of which are negative or not finite.
+fn refuse(weights: &[f32]) -> Result<()> {
+    let least = weights.iter().fold(f32::INFINITY, |a, &b| a.min(b));
+    let odd = weights.iter().filter(|w| !w.is_finite()).count();
+    check_weights("fixed weights", f64::from(least), odd as u64)
 }
 
 /// Makes a tile of its number.
-type TileOf<'a> = &'a (dyn Fn(usize) -> Tile + Sync);
+type TileOf<'a> = &'a (dyn Fn(usize) -> Result<Tile> + Sync);
 
 struct Image<'a> {
     values: &'a [f32],
@@ -241,14 +256,14 @@ struct Image<'a> {
 
 impl Image<'_> {
     /// Groups the samples of the tile at `origin`: a counting sort.
-    fn tile(&self, origin: [usize; 3], size: [usize; 3]) -> Tile {
+    fn tile(&self, origin: [usize; 3], size: [usize; 3]) -> Result<Tile> {
         let (dims, options) = (self.dims, self.options);
         let end: [usize; 3] = std::array::from_fn(|a| (origin[a] + size[a]).min(dims[a]));
         let most: usize = (0..3).map(|a| end[a] - origin[a]).product();
-        let mut bins: Vec<u32> = Vec::with_capacity(most);
-        let mut places: Vec<u32> = Vec::with_capacity(most);
+        let mut bins: Vec<u32> = room(most)?;
+        let mut places: Vec<u32> = room(most)?;
         let mut counts = vec![0usize; options.binning.bins];
-        let mut weight = 0.0;
+        let (mut weight, mut odd) = (0.0, false);
         for z in origin[2]..end[2] {
             for y in origin[1]..end[1] {
                 let row = (z * dims[1] + y) * dims[0];
@@ -260,6 +275,7 @@ impl Image<'_> {
                 let weights = self.weights.map(|w| &w[row.clone()]);
                 for (x, &value) in self.values[row].iter().enumerate() {
                     if let Some(w) = weights.map(|w| w[x]) {
+                        odd |= !(w.is_finite() && w >= 0.0);
                         if w <= 0.0 || w.is_nan() {
                             continue;
                         }
@@ -274,10 +290,11 @@ impl Image<'_> {
         }
         let mut tile = Tile {
             runs: Vec::new(),
-            local: vec![0; bins.len()],
-            values: vec![0.0; if options.keep_values { bins.len() } else { 0 }],
-            weights: vec![0.0; if self.weights.is_some() { bins.len() } else { 0 }],
+            local: zeroed(bins.len())?,
+            values: zeroed(if options.keep_values { bins.len() } else { 0 })?,
+            weights: zeroed(if self.weights.is_some() { bins.len() } else { 0 })?,
             weight,
+            odd,
         };
         let mut start = 0;
         for (bin, count) in counts.iter_mut().enumerate() {
@@ -312,7 +329,7 @@ impl Image<'_> {
                 }
             }
         }
-        tile
+        Ok(tile)
     }
 }
 
@@ -357,6 +374,13 @@ mod tests {
         assert!(SampleLayout::new(&v, [2, 2, 2], None, &options(0, 4)).is_err());
         assert!(SampleLayout::new(&v, [2, 2, 2], None, &options(4, 0)).is_err());
         assert!(SampleLayout::new(&[], [0, 2, 2], None, &options(4, 4)).is_err());
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1e-30] {
+            let mut weights = [1.0f32; 8];
+            weights[5] = bad;
+            let found = SampleLayout::new(&v, [2, 2, 2], Some(&weights), &options(4, 4));
+            let message = found.unwrap_err().to_string();
+            assert!(message.contains("fixed weights") && message.contains("finite"), "{message}");
+        }
     }
 
     #[test]

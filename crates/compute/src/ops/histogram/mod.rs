@@ -36,7 +36,9 @@ use crate::{AffineMap, Dims};
 pub struct MovingView<'a, D: Memory> {
     /// Values, x fastest.
     pub values: &'a D::Buffer<f32>,
-    /// Weights between 0 and 1 on the same grid.
+    /// Weights between 0 and 1 on the same grid. Where they are interpolated to more than
+    /// [`MOST_MASK`] or less than 0 they are held there, and beside one that is infinite or not a number
+    /// nothing counts: to refuse such masks would hold up the device at every evaluation.
     pub mask: Option<&'a D::Buffer<f32>>,
     /// Sizes, voxels; x and y at least 2.
     pub dims: Dims,
@@ -55,6 +57,10 @@ impl<D: Memory> MovingView<'_, D> {
         })
     }
 }
+
+/// The most that a mask counts: 1, and room for what smoothing may leave above it. Counters in fixed point
+/// have room for it.
+pub const MOST_MASK: f32 = 1.25;
 
 /// What is summed in each bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -134,6 +140,9 @@ impl ValueCounts {
     }
 }
 
+/// The most voxels of a moving image.
+pub const MAX_MOVING: usize = i32::MAX as usize;
+
 /// The most bins of [`Histogram::value_counts`].
 pub const MAX_VALUE_BINS: usize = 1 << 16;
 
@@ -184,18 +193,42 @@ pub(crate) fn unsupported_joint(device: &str, method: &JointMethod) -> ComputeEr
     }
 }
 
+/// Checks weights, given the least of them that is a number and how many are infinite or none.
+///
+/// A weight that is not a number is another whole number at each SIMD level, and a negative one wraps in
+/// counters without sign: operators refuse both where they see the weights first, in a pass over them that
+/// they make anyway.
+///
+/// # Errors
+/// Unless all are finite and none is negative.
+pub fn check_weights(what: &'static str, least: f64, not_finite: u64) -> Result<()> {
+    let expected = "finite and not negative";
+    if not_finite > 0 {
+        let found = format!("infinite or not a number at {not_finite} voxels");
+        return Err(ComputeError::argument(what, found, expected));
+    }
+    if least < 0.0 { Err(ComputeError::argument(what, least, expected)) } else { Ok(()) }
+}
+
 /// Checks the moving image and the maps of the operators of [`Histogram`].
 ///
 /// # Errors
-/// Buffers whose length is not that of their sizes, sizes below 2 along x or y, maps or border
-/// widths that are not finite.
+/// Buffers whose length is not that of their sizes, sizes below 2 along x or y, more than
+/// [`MAX_MOVING`] voxels, maps or border widths that are not finite.
 pub fn check_moving<D: Memory>(moving: &MovingView<'_, D>, maps: &[AffineMap]) -> Result<()> {
     let dims: Dims = moving.dims;
     let count = dims
         .iter()
         .try_fold(1usize, |n, &d| n.checked_mul(d))
-        .filter(|&n| n <= i32::MAX as usize && dims[0] >= 2 && dims[1] >= 2 && dims[2] >= 1)
+        .filter(|_| dims[0] >= 2 && dims[1] >= 2 && dims[2] >= 1)
         .ok_or(ComputeError::Dims { what: "moving image", dims })?;
+    if count > MAX_MOVING {
+        return Err(ComputeError::argument(
+            "sizes of the moving image",
+            format!("{dims:?}"),
+            "at most 2^31 - 1 voxels in all; use a coarser image",
+        ));
+    }
     check_len("moving image", count, moving.values.len())?;
     if let Some(mask) = moving.mask {
         check_len("moving mask", count, mask.len())?;
@@ -270,6 +303,11 @@ pub trait SampleSet: Send + Sync {
 pub type SumsAndGradient = (Vec<f64>, [f64; 12]);
 
 /// Histogram-like sums over the overlap of two images. See the [module](self) for the mathematics.
+///
+/// A moving image has at most [`MAX_MOVING`] (2^31 - 1) voxels: places in it are counted in 32 bits. A larger one
+/// is refused with [`ComputeError::Argument`] by every operator that takes one, before anything is done; use a
+/// coarser image. The fixed image, and what [`value_counts`](Self::value_counts) counts, may be larger; on a GPU
+/// schemes other than `ConflictFree` and `Direct` take fixed images of at most 2^32 - 1 voxels.
 pub trait Histogram: Memory {
     /// The samples of a fixed image in the memory of the device.
     type Samples: SampleSet;
@@ -280,18 +318,13 @@ pub trait Histogram: Memory {
         256
     }
 
-    /// The scheme for binned sums that serves this device best; one whose sums have the same bits
-    /// at every run. May measure for a fraction of a second when it is asked first.
-    fn preferred_scheme(&self) -> Scheme {
-        Scheme::ConflictFree
-    }
-
     /// Groups the samples of a fixed image that is on the device: all voxels whose weight (if
     /// given) is above 0. `values` has `dims` voxels, `weights` as many; the values of samples must
     /// be finite. The samples are those of [`SampleLayout::new`]; their order is the device's own.
     ///
     /// # Errors
-    /// Lengths that disagree, no bins, no workload, sizes over 2^32, memory that runs out.
+    /// Lengths that disagree, no bins, no workload, sizes over 2^32, weights that are negative or not
+    /// finite, memory that runs out.
     fn group_samples(
         &self,
         values: &Self::Buffer<f32>,
@@ -320,8 +353,9 @@ pub trait Histogram: Memory {
     /// Binned sums of every map: `bins x terms` each, bin slowest.
     ///
     /// # Errors
-    /// Buffers whose length is not that of their sizes, sizes below 2 along x or y, maps that are
-    /// not finite, moments of samples without values.
+    /// Buffers whose length is not that of their sizes, sizes below 2 along x or y, a moving image of more
+    /// than [`MAX_MOVING`] voxels ([`ComputeError::Argument`]), maps that are not finite, moments of samples
+    /// without values.
     fn binned_sums(
         &self,
         terms: Terms,

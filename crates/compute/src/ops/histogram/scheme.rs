@@ -27,7 +27,8 @@ pub enum Scheme {
     /// As `SharedWarp`, but the lanes of a warp that meet in a bin add up first and one of them
     /// changes the counter: no atomics.
     WarpAggregated,
-    /// Samples grouped by bin; sums in registers.
+    /// Samples grouped by bin; sums in registers. The default on every device: what is chosen does not
+    /// hang on the machine or its load, so that ranks and runs agree.
     #[default]
     ConflictFree,
     /// Every sample adds to the counters of its bin, in double precision: the check of the others.

@@ -274,7 +274,7 @@ fn bad_input_is_an_error<D: Histogram>(device: &D) {
 }
 
 /// The halves of numbers, as bits.
-fn halves(numbers: &[f64]) -> Vec<f32> {
+pub(crate) fn halves(numbers: &[f64]) -> Vec<f32> {
     let bits = numbers.iter().map(|v| v.to_bits());
     bits.flat_map(|b| [b as u32, (b >> 32) as u32]).map(f32::from_bits).collect()
 }

@@ -5,6 +5,7 @@ use crate::error::Result;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::reduce::Reduction;
+use voxalign_image::memory;
 
 /// The largest or the smallest value of each voxel over all images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ impl<D: Device> Miso<D> for Extreme {
             Self::Max => f32::NEG_INFINITY,
             Self::Min => f32::INFINITY,
         };
-        Ok(device.upload_vec(vec![none; stack.voxels()])?)
+        Ok(device.upload_vec(memory::filled(stack.voxels(), none)?)?)
     }
 
     fn add(

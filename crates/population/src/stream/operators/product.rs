@@ -4,6 +4,7 @@ use super::{Miso, Stack};
 use crate::error::{PopulationError, Result};
 use rayon::prelude::*;
 use voxalign_compute::Device;
+use voxalign_image::memory;
 
 /// The product of each voxel over all images.
 ///
@@ -44,9 +45,9 @@ impl<D: Device> Miso<D> for Product {
         // A logarithm is within 150.
         let bits = 62 - 8 - stack.count.next_power_of_two().ilog2();
         Ok(Factors {
-            logarithms: vec![0; n],
-            flags: vec![0; n],
-            image: vec![0.0; n],
+            logarithms: memory::zeroed(n)?,
+            flags: memory::zeroed(n)?,
+            image: memory::zeroed(n)?,
             unit: f64::from(bits).exp2(),
         })
     }

@@ -4,6 +4,7 @@ use super::{Miso, Stack, option};
 use crate::error::{PopulationError, Result};
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
+use voxalign_image::memory;
 
 /// The sample variance `(Σ I² − (Σ I)² / n) / (n − 1)` of each voxel, in one pass.
 ///
@@ -89,6 +90,6 @@ impl<D: Device> Miso<D> for Variance {
             // Rounding to units may leave a little less than nothing.
             (all.max(0) as f64 / below) as f32
         };
-        Ok(values.iter().zip(&squares).map(variance).collect())
+        Ok(memory::collected(values.iter().zip(&squares).map(variance))?)
     }
 }

@@ -11,6 +11,7 @@ use samples::{Host, OnDevice, Samples};
 use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::{Device, DeviceBuffer};
+use voxalign_image::memory;
 
 /// Quantiles of all values that the background and the foreground are told apart by.
 const RANGE: (f64, f64) = (0.01, 0.99);
@@ -72,8 +73,8 @@ impl Calibration {
         let (background, above) = foreground_threshold(values)
             .ok_or_else(|| constant(role, values.first().copied().unwrap_or(0.0), false))?;
         let counted: Vec<f32> = match mask {
-            None => values.iter().copied().filter(|v| *v > above).collect(),
-            Some(mask) => Host::new(values, Some(mask))?.finite().collect(),
+            None => memory::collected(values.iter().copied().filter(|v| *v > above))?,
+            Some(mask) => memory::collected(Host::new(values, Some(mask))?.finite())?,
         };
         Self::between(role, background, robust_range(&counted, 0.0, top), mask.is_some())
     }

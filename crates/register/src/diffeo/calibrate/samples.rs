@@ -7,6 +7,7 @@ use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::histogram::ValueCounts;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::{Device, DeviceBuffer};
+use voxalign_image::memory;
 
 /// Finite values whose weight is above 0.
 pub(super) trait Samples {
@@ -51,7 +52,7 @@ impl Samples for Host<'_> {
     fn range(&self, low: f64, high: f64) -> Result<Option<(f32, f32)>> {
         Ok(match self.weights {
             None => robust_range(self.values, low, high),
-            Some(_) => robust_range(&self.finite().collect::<Vec<_>>(), low, high),
+            Some(_) => robust_range(&memory::collected(self.finite())?, low, high),
         })
     }
 

@@ -7,7 +7,7 @@
 use crate::error::Result;
 use rayon::prelude::*;
 use voxalign_compute::{AffineMap, Device, IDENTITY};
-use voxalign_image::{Affine, Grid, ImageError, Vector3, Volume};
+use voxalign_image::{Affine, Grid, ImageError, Vector3, Volume, memory};
 
 /// A box of voxels of a grid; never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -205,7 +205,7 @@ pub fn crop_grid(grid: &Grid, to: &IndexBox) -> Result<Grid> {
 /// A box that is not inside the grid.
 pub fn crop<T: Copy>(image: &Volume<T>, to: &IndexBox) -> Result<Volume<T>> {
     let grid = crop_grid(image.grid(), to)?;
-    let mut data = Vec::with_capacity(grid.len());
+    let mut data = memory::room(grid.len())?;
     cropped(image.data(), image.dims(), to, &mut data);
     Ok(Volume::new(grid, data)?)
 }
@@ -252,7 +252,7 @@ pub fn paste_field<D: Device>(
     }
     let voxel = (0..3).filter(|&a| dims[a] > 1).map(|a| spacing[a]).fold(0.0, f64::max);
     let reach = guard.margin.max(guard.voxels as f64 * voxel).max(2.0 * largest);
-    let weight = device.upload_vec(distances(whole, at, reach))?;
+    let weight = device.upload_vec(distances(whole, at, reach)?)?;
 
     let mut out = device.alloc::<f32>(3 * whole.len())?;
     let mut map = IDENTITY;
@@ -269,7 +269,7 @@ fn shifted_along(axis: usize, by: f64) -> AffineMap {
 }
 
 /// How far each voxel of a grid is from a box, as a part of `reach` (mm), at most 1.
-fn distances(whole: &Grid, at: &IndexBox, reach: f64) -> Vec<f32> {
+fn distances(whole: &Grid, at: &IndexBox, reach: f64) -> Result<Vec<f32>> {
     let (dims, spacing, end) = (whole.dims(), whole.spacing(), at.end());
     // Along each axis: the square of the distance in mm.
     let axis = |a: usize| -> Vec<f64> {
@@ -277,7 +277,7 @@ fn distances(whole: &Grid, at: &IndexBox, reach: f64) -> Vec<f32> {
         (0..dims[a]).map(|i| away(i).powi(2)).collect()
     };
     let [xs, ys, zs] = [0, 1, 2].map(axis);
-    let mut out = vec![0f32; whole.len()];
+    let mut out = memory::zeroed::<f32>(whole.len())?;
     out.par_chunks_exact_mut(dims[0] * dims[1]).zip(&zs).for_each(|(slice, dz)| {
         for (row, dy) in slice.chunks_exact_mut(dims[0]).zip(&ys) {
             for (value, dx) in row.iter_mut().zip(&xs) {
@@ -285,7 +285,7 @@ fn distances(whole: &Grid, at: &IndexBox, reach: f64) -> Vec<f32> {
             }
         }
     });
-    out
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::channel::{
     Buffers, ChannelSimilarity, DeviceImage, Moved, both, coarser, factors_for, seen, weights_at,
 };
 use super::greedy::finest;
+use super::moving_mask::MovingMask;
 use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
 use super::solver::{self, Solver};
@@ -47,6 +48,7 @@ pub struct Path<D: Device> {
     storage: Storage,
     at_scale: Vec<DeviceImage<D>>,
     weights: Option<D::Buffer<f32>>,
+    moving_mask: Option<MovingMask<D>>,
     moved: Vec<Moved<D>>,
     dims: Dims,
     /// Spacing along each axis in units of the smallest, in which velocities are.
@@ -89,6 +91,7 @@ impl<D: Device> Path<D> {
             storage,
             at_scale: Vec::new(),
             weights: None,
+            moving_mask: None,
             moved: Vec::new(),
             dims: [0; 3],
             spacing: [1.0; 3],
@@ -100,6 +103,12 @@ impl<D: Device> Path<D> {
     #[must_use]
     pub fn with_storage(self, storage: Storage) -> Self {
         Self { storage, ..self }
+    }
+
+    /// The same with a mask of the moving images, before the first scale.
+    #[must_use]
+    pub fn with_moving_mask(self, moving_mask: Option<MovingMask<D>>) -> Self {
+        Self { moving_mask, ..self }
     }
 
     /// Exchanges the moving images for the next scale; without any it keeps those of the scale at hand.
@@ -283,6 +292,11 @@ impl<D: Device> Deformation for Path<D> {
             false => None,
         };
         self.weights = both(&device, mask, seen)?;
+        if let Some(mut mask) = self.moving_mask.take() {
+            let (field, weights) = (self.flow(false)?, self.weights.as_ref());
+            mask.to_scale(&device, &grid, &self.affine, target, &field, weights)?;
+            self.moving_mask = Some(mask);
+        }
         Ok(())
     }
 
@@ -462,11 +476,15 @@ impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
             energy.path += norm / steps as f64;
             energy.length += norm.max(0.0).sqrt() / steps as f64;
         }
+        let weights = match &path.moving_mask {
+            Some(mask) => &mask.weights(&device, &work.field, dims, path.weights.as_ref())?,
+            None => &path.weights,
+        };
         for (c, metric) in self.metrics.iter().enumerate() {
             // The last segment ends with the image that all of the flow has moved.
             let moved = &work.images[c][(steps - 1) % every];
             let fixed = &path.at_scale[c].values;
-            let (weights, slope) = (path.weights.as_ref(), &mut work.slopes[c]);
+            let (weights, slope) = (weights.as_ref(), &mut work.slopes[c]);
             energy.similarity += metric.evaluate(&device, fixed, moved, weights, dims, slope)?;
         }
         let weight = 1.0 / (self.options.sigma * self.options.sigma);

@@ -39,8 +39,13 @@ fn registered(storage: Storage, time_steps: usize) -> ([Vec<f32>; 2], PathEnergy
         time_steps,
         ..DeformOptions::of(DeformModel::Lddmm)
     };
-    let metric =
-        ChannelSimilarity { similarity: DeformSimilarity::Ssd, weight: 1.0, radius: 2, bins: 16 };
+    let metric = ChannelSimilarity {
+        similarity: DeformSimilarity::Ssd,
+        weight: 1.0,
+        radius: 2,
+        bins: 16,
+        reference_moves: false,
+    };
     let (fixed, moving) = (ball(10.0, 5.5), ball(9.0, 4.5));
     let affine = Affine::identity();
     let path = Path::new(device.clone(), fixed, moving, None, grid.clone(), affine, time_steps);

@@ -14,6 +14,12 @@ const SWEEPS: usize = 2;
 /// Conjugate gradients, which begin anew at each call.
 const GRADIENTS: usize = 4;
 
+/// The most iterations of a call that starts from the last solution: sweeps where components do not depend on each
+/// other, else conjugate gradients.
+pub(super) fn usual(beta: f64) -> usize {
+    if beta == 0.0 { SWEEPS } else { GRADIENTS }
+}
+
 /// The direct solver at first, then iterations.
 pub struct Hybrid<D: Device> {
     direct: Direct<D>,

@@ -90,6 +90,17 @@ impl SolverOptions {
         Self { kind, boundary, ..Self::default() }
     }
 
+    /// The most iterations of a call with what is left open decided: of the hybrid solver those that start from the
+    /// last solution. 0 of solvers that do not iterate.
+    #[must_use]
+    pub fn most_iterations(&self) -> usize {
+        match self.kind {
+            SolverKind::Fft | SolverKind::Gaussian => 0,
+            SolverKind::Sor | SolverKind::Cg => self.iterations.unwrap_or(ITERATIONS),
+            SolverKind::Hybrid => self.iterations.unwrap_or(hybrid::usual(self.beta)),
+        }
+    }
+
     /// Whether a grid of `n` voxels along an axis suits the transforms of the solver: theirs are
     /// fast for lengths that are products of small primes.
     #[must_use]
@@ -179,7 +190,7 @@ pub fn build<D: Device>(
     }
     voxalign_compute::error::voxels("the grid of a solver", dims)?;
     let (tolerance, iterations) = (options.tolerance, options.iterations);
-    let most = iterations.unwrap_or(ITERATIONS);
+    let most = options.most_iterations();
     Ok(match options.kind {
         SolverKind::Fft => Box::new(fft::Direct::new(device, of)?),
         SolverKind::Sor => Box::new(sor::Relaxation::new(device, of, most, tolerance)?),

@@ -12,10 +12,11 @@ use voxalign_population::atlas::Atlas;
 use voxalign_report::regression::RegressionRecord;
 
 /// What is written of each atlas, as `voxalign atlas` names it.
-pub(super) const FILES: [(&str, &str); 5] = [
+pub(super) const FILES: [(&str, &str); 6] = [
     ("atlas", "atlas.nii.gz"),
     ("affine_mean", "atlas_affine.nii.gz"),
     ("variance", "variance.nii.gz"),
+    ("entropy", "entropy.nii.gz"),
     ("log_jacobian", "log_jacobian.nii.gz"),
     ("labels", "labels.nii.gz"),
 ];
@@ -42,8 +43,9 @@ pub(super) fn write(
         }
     }
     volume(format!("{folder}/{}", FILES[2].1), &atlas.variance, &options)?;
-    volume(format!("{folder}/{}", FILES[3].1), &atlas.log_jacobian, &options)?;
-    let name = format!("{folder}/{}", FILES[4].1);
+    volume(format!("{folder}/{}", FILES[3].1), &atlas.entropy, &options)?;
+    volume(format!("{folder}/{}", FILES[4].1), &atlas.log_jacobian, &options)?;
+    let name = format!("{folder}/{}", FILES[5].1);
     match labels {
         Some(labels) => {
             let options = files::write_options(DataType::I32, dimensions);
@@ -111,7 +113,7 @@ pub(super) fn print(record: &RegressionRecord, folder: &Path) {
         heading.extend(record.atlases.iter().map(|a| format!("{} {}", record.covariate, a.at)));
         let mut table = Table::new(heading);
         for curve in &record.curves {
-            let mut row = vec![format!("label {}", curve.label)];
+            let mut row = vec![format!("label {}", record.title(curve.label))];
             row.extend(record.atlases.iter().map(|a| {
                 a.volumes.get(&curve.label).map_or("-".to_owned(), |v| format!("{v:.0}"))
             }));

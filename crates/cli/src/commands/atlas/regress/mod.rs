@@ -17,9 +17,11 @@ use clap::Args;
 use files::{FILES, csv, print, write};
 use gathered::Gathered;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::str::FromStr;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
+use voxalign_io::names::LabelNames;
 use voxalign_population::atlas::{
     FEW_SUBJECTS, Kernel, MemoryPlan, effective_number, label_volumes, largest_labels,
     mean_overlap, most_weight, root_mean_square,
@@ -42,30 +44,44 @@ const VOLUMES: &str = "volumes.csv";
 pub(crate) struct RegressArgs {
     /// A numeric column of the list, such as age: build an atlas at each value of --at, in which
     /// subjects have the more weight the closer their own value is
-    #[arg(long, value_name = "COLUMN", requires_all = ["at", "bandwidth"])]
+    #[arg(long, value_name = "COLUMN")]
     pub(super) regress: Option<String>,
     /// The values; each atlas is written to at_VALUE
-    #[arg(
-        long,
-        value_name = "VALUE,...",
-        value_delimiter = ',',
-        allow_hyphen_values = true,
-        requires = "regress"
-    )]
+    #[arg(long, value_name = "VALUE,...", value_delimiter = ',', allow_hyphen_values = true)]
     at: Vec<At>,
     /// Standard deviation of the Gaussian weights, in the units of the column
-    #[arg(long, value_name = "WIDTH", value_parser = super::above_zero, requires = "regress")]
+    #[arg(long, value_name = "WIDTH", value_parser = super::above_zero)]
     bandwidth: Option<f64>,
     /// Labels whose volumes are reported over the column, if the list has label maps [default: the
     /// twelve largest that all subjects have]
-    #[arg(
-        long,
-        value_name = "LABEL,...",
-        value_delimiter = ',',
-        allow_hyphen_values = true,
-        requires = "regress"
-    )]
+    #[arg(long, value_name = "LABEL,...", value_delimiter = ',', allow_hyphen_values = true)]
     volumes: Vec<i32>,
+    /// Names of the labels: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV
+    /// with a number and a name in each line
+    #[arg(long, value_name = "FILE", requires = "regress")]
+    label_names: Option<PathBuf>,
+}
+
+impl RegressArgs {
+    /// Refuses what is missing, and what is for nothing.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let given = [
+            ("--at", !self.at.is_empty()),
+            ("--bandwidth", self.bandwidth.is_some()),
+            ("--volumes", !self.volumes.is_empty()),
+        ];
+        if self.regress.is_none() {
+            return given
+                .iter()
+                .try_for_each(|(option, given)| refuse(*given, option, "--regress"));
+        }
+        match given[..2].iter().find(|(_, given)| !given) {
+            Some((option, _)) => Err(Failure::input(format!(
+                "--regress needs {option} as well: the values of --at and the width of --bandwidth"
+            ))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A value as it was written.
@@ -97,6 +113,7 @@ pub(super) struct Regression<'a> {
     at: &'a [At],
     kernel: Kernel,
     volumes: &'a [i32],
+    names: LabelNames,
 }
 
 /// What is kept of the atlas at a value.
@@ -156,8 +173,14 @@ impl<'a> Regression<'a> {
             "--volumes",
             "lists with a column 'labels'",
         )?;
+        refuse(
+            args.label_names.is_some() && !with_labels,
+            "--label-names",
+            "lists with a column labels",
+        )?;
+        let names = registration::label_names(&args.label_names)?;
         let kernel = Kernel::gaussian(args.bandwidth.unwrap_or_default())?;
-        let all = Self { study, column, at: &args.at, kernel, volumes: &args.volumes };
+        let all = Self { study, column, at: &args.at, kernel, volumes: &args.volumes, names };
         for at in all.at {
             all.weights(&all.study.entries, at)?;
         }
@@ -221,11 +244,12 @@ impl<'a> Regression<'a> {
         let run = registration::record("voxalign atlas", machine, prepared.inputs);
         let record = RegressionRecord {
             provenance: Provenance::from(run),
-            parameters: self.study.parameters(),
+            parameters: self.study.used(&prepared.aligned),
             covariate: self.column.clone(),
             bandwidth: self.kernel.bandwidth(),
             grid: GridRecord::from(&prepared.aligned.grid),
             curves: self.curves(&observed, &labels),
+            label_names: self.names.clone(),
             observations: observed,
             verdict: verdict(&self.column, &atlases),
             atlases,
@@ -374,7 +398,7 @@ impl<'a> Regression<'a> {
         told("volumes", VOLUMES);
         told("report", REPORT);
         told("record", RECORD);
-        let internal = |e: ReportError| Failure::Internal(e.to_string());
+        let internal = |e: ReportError| Failure::from(e);
         let page = regression::render(&RegressionReport { record: &record, atlases: slices });
         write_text(&mut staging, REPORT, &page.map_err(internal)?)?;
         clock.lap("report");

@@ -118,7 +118,9 @@ pub(super) fn measure<D: Device>(
                     seconds,
                     folded: m.folded,
                     smallest_jacobian: m.smallest_jacobian,
-                    consistency: m.inverse_consistency.as_ref().map(|c| (c.mean, c.largest)),
+                    consistency: m
+                        .mean_inverse_error()
+                        .zip(m.inverse_consistency.map(|c| c.largest)),
                     verdict_good: result.verdict.good,
                 };
                 printer.say(Talk::Verbose, &overlap.line());

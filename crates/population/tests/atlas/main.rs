@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod checkpoints;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_image::{Affine, Grid, Vector3, Volume};
@@ -435,60 +436,4 @@ fn a_rank_that_fails() {
     for other in [&said[0], &said[2]] {
         assert!(other.contains("rank 1 failed: subject 3"), "{said:?}");
     }
-}
-
-/// A run that is stopped anywhere and goes on ends with the bits of one that was not, whatever its memory.
-#[test]
-fn stopped_and_resumed() {
-    let cpu = Cpu::new(Some(2)).unwrap();
-    let root = tempfile::tempdir().unwrap();
-    for model in MODELS {
-        for (kind, options) in [short(model), with_memory(model)].into_iter().enumerate() {
-            let all = population(4, 3);
-            let whole = built(&cpu, all.clone(), &options);
-            for (stop, every) in [(1, 0), (3, 3600), (4, 0), (5, 3600), (7, 0)] {
-                let folder = root.path().join(format!("{model:?}{kind}-{stop}"));
-                let checkpoints =
-                    Checkpoints { folder: &folder, every: Duration::from_secs(every), key: "k" };
-                let first =
-                    How { checkpoints: Some(&checkpoints), stop: Some(stop), ..How::default() };
-                let stopped = try_build(&alone(&cpu), all.clone(), &options, &first);
-                assert!(matches!(stopped, Err(PopulationError::Stopped)), "{stopped:?}");
-                let memory = MemoryOptions { device: Some(1), host: None, scratch: None };
-                let how = How { checkpoints: Some(&checkpoints), resume: true, stop: None, memory };
-                let resumed = try_build(&alone(&cpu), all.clone(), &options, &how).unwrap();
-                assert_same(&resumed, &whole, &format!("{model:?} {kind} {stop}"));
-            }
-        }
-    }
-}
-
-#[test]
-fn a_checkpoint_of_another_run() {
-    let cpu = Cpu::new(Some(1)).unwrap();
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("c");
-    let checkpoints = Checkpoints { folder: &folder, every: Duration::ZERO, key: "k" };
-    let (all, options) = (population(3, 1), short(DeformModel::Greedy));
-    let how = How { checkpoints: Some(&checkpoints), stop: Some(2), ..How::default() };
-    try_build(&alone(&cpu), all.clone(), &options, &how).unwrap_err();
-    let other = Checkpoints { key: "other", ..checkpoints.clone() };
-    let how = How { checkpoints: Some(&other), resume: true, ..How::default() };
-    let said = try_build(&alone(&cpu), all.clone(), &options, &how).unwrap_err().to_string();
-    assert!(said.contains("other images or options"), "{said}");
-    // Files that are cut off are no states.
-    let subject = folder.join("a/subject-1.state");
-    for place in ["a", "b"] {
-        let path = folder.join(place).join("subject-1.state");
-        if path.exists() {
-            let whole = std::fs::read(&path).unwrap();
-            std::fs::write(&path, &whole[..whole.len() - 4]).unwrap();
-        }
-    }
-    let how = How { checkpoints: Some(&checkpoints), resume: true, ..How::default() };
-    let said = try_build(&alone(&cpu), all, &options, &how).unwrap_err().to_string();
-    assert!(
-        said.contains("subject-1.state") && said.contains("cannot read it"),
-        "{said} {subject:?}"
-    );
 }

@@ -1,0 +1,322 @@
+//! Files that appear together when all are complete.
+
+use crate::failure::Failure;
+use crate::interrupt::{self, Leftovers};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use voxalign_compute::comm::Communicator;
+use voxalign_io::exchange::{Exchange, Left, Step, exchange, sync};
+use voxalign_io::hidden::{HiddenFolder, Hold, key_of, remove_abandoned};
+
+/// Outputs of a command that appear together: they are written into a hidden folder inside the
+/// output folder and moved out of it, the last of them at the end, when all are complete. Dropped before that, it leaves
+/// nothing, not even the output folder where that was new.
+///
+/// While it lives, no other process gets one for the same outputs, and none takes its hidden folder for abandoned. What
+/// killed processes left in the output folder goes when it is made.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    hidden: Option<Hidden>,
+    /// None where another process made the hidden folder.
+    claim: Option<Arc<Claim>>,
+    folder: PathBuf,
+    /// Folders in the hidden one that are no outputs.
+    scratch: Vec<PathBuf>,
+    files: Exchange,
+}
+
+/// The hidden folder: made by this process, or by the one that all write for.
+#[derive(Debug)]
+enum Hidden {
+    Own(HiddenFolder),
+    Joined(PathBuf),
+}
+
+impl Hidden {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Own(folder) => folder.path(),
+            Self::Joined(path) => path,
+        }
+    }
+}
+
+/// The outputs are this process's, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    hold: Option<Hold>,
+    /// Folders made for it, outermost first.
+    made: Vec<PathBuf>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        drop(self.hold.take());
+        for folder in self.made.iter().rev() {
+            // A folder that is not empty is not ours any more.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+/// The name that stands for all outputs of a folder. No file that is written has it, as it has no extension.
+const RESULTS: &str = "results";
+
+impl Staging {
+    /// As [`new`](Self::new) for all processes of a run: the first makes the folders, the others write into
+    /// them, and what they wrote is [gathered](Self::gather) before the first one moves it all.
+    pub(crate) fn shared(folder: &Path, world: &Communicator) -> Result<Self, Failure> {
+        if world.size() == 1 {
+            return Self::new(folder);
+        }
+        let own = if world.is_first() { Self::new(folder).map(Some) } else { Ok(None) };
+        let own = world.agree(own)?;
+        let hidden = own.as_ref().and_then(|s| s.hidden.as_ref()).map(|h| h.path().to_owned());
+        let mut path = hidden.unwrap_or_default().to_string_lossy().into_owned().into_bytes();
+        world.broadcast_bytes(&mut path, 0)?;
+        let joined = || -> Result<Self, Failure> {
+            let path = PathBuf::from(String::from_utf8_lossy(&path).into_owned());
+            if !path.is_dir() {
+                return Err(Failure::input(format!(
+                    "this process cannot see the output folder '{}' that the first process \
+                     created; give a folder that all machines share",
+                    folder.display()
+                )));
+            }
+            Ok(Self {
+                hidden: Some(Hidden::Joined(path)),
+                claim: None,
+                folder: folder.to_owned(),
+                scratch: Vec::new(),
+                files: Exchange::default(),
+            })
+        };
+        let joined = match own {
+            Some(own) => Ok(own),
+            None => joined(),
+        };
+        world.agree(joined)
+    }
+
+    /// Gives the names of what all processes wrote to the first one.
+    pub(crate) fn gather(&mut self, world: &Communicator) -> Result<(), Failure> {
+        if world.size() == 1 {
+            return Ok(());
+        }
+        if let Some(Hidden::Joined(hidden)) = &self.hidden {
+            // The first one may be on another machine.
+            let own: Vec<_> = self.files.new.iter().map(|name| hidden.join(name)).collect();
+            sync(&own).map_err(|(_, e)| {
+                Failure::input(format!("cannot write to '{}': {e}", self.folder.display()))
+            })?;
+        }
+        let own = if world.is_first() { String::new() } else { self.files.new.join("\n") };
+        if let Some(all) = world.gather(own.as_bytes(), 0)? {
+            for block in all {
+                let text = String::from_utf8_lossy(&block);
+                self.files.new.extend(text.lines().map(str::to_owned));
+            }
+        }
+        Ok(())
+    }
+
+    /// A folder for what is needed while the outputs are made, and goes with the hidden one.
+    pub(crate) fn scratch(&mut self, name: &str) -> Result<PathBuf, Failure> {
+        let hidden = self.hidden.as_ref();
+        let hidden = hidden.ok_or_else(|| Failure::Internal("the outputs are gone".into()))?;
+        let path = hidden.path().join(name);
+        std::fs::create_dir_all(&path).map_err(|e| {
+            Failure::input(format!(
+                "cannot write to the folder '{}': {}; check its permissions and the space left",
+                self.folder.display(),
+                e.kind()
+            ))
+        })?;
+        self.scratch.push(path.clone());
+        Ok(path)
+    }
+
+    /// Makes the output folder and checks that it can be written, and that no other process writes its results
+    /// there.
+    pub(crate) fn new(folder: &Path) -> Result<Self, Failure> {
+        Self::of(folder, RESULTS, "folder", folder)
+    }
+
+    /// As [`new`](Self::new) for a file and what belongs to it, in whose folder others may write other files.
+    pub(crate) fn for_file(path: &Path) -> Result<Self, Failure> {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+        Self::of(folder.unwrap_or(Path::new(".")), &key_of(path), "file", path)
+    }
+
+    fn of(folder: &Path, key: &str, what: &str, output: &Path) -> Result<Self, Failure> {
+        // The kind alone, as an error's own text may have the name of the hidden folder.
+        let fail = |e: std::io::Error| {
+            Failure::input(format!(
+                "cannot write to the folder '{}': {}; check its name and permissions",
+                folder.display(),
+                e.kind()
+            ))
+        };
+        let mut missing: Vec<_> = folder
+            .ancestors()
+            .take_while(|p| !p.as_os_str().is_empty() && !p.exists())
+            .map(Path::to_owned)
+            .collect();
+        missing.reverse();
+        // From here on, dropping the claim takes the made folders away again.
+        let mut claim = Claim { hold: None, made: Vec::new() };
+        for path in missing {
+            match std::fs::create_dir(&path) {
+                Ok(()) => claim.made.push(path),
+                // Another process was faster.
+                Err(_) if path.is_dir() => {}
+                Err(e) => return Err(fail(e)),
+            }
+        }
+        claim.hold = Hold::take(folder, key).map_err(fail)?;
+        let Some(hold) = &claim.hold else {
+            return Err(Failure::input(format!(
+                "another run of voxalign is writing to the {what} '{}'; wait until it has ended, or name another \
+                 {what} with -o",
+                output.display()
+            )));
+        };
+        remove_abandoned(folder);
+        let hidden = HiddenFolder::new_in(folder).map_err(fail)?;
+        interrupt::set_leftovers(Some(Leftovers {
+            hidden: hidden.path().to_owned(),
+            locks: vec![hidden.lock().to_owned(), hold.path().to_owned()],
+            made: claim.made.clone(),
+        }));
+        Ok(Self {
+            hidden: Some(Hidden::Own(hidden)),
+            claim: Some(Arc::new(claim)),
+            folder: folder.to_owned(),
+            scratch: Vec::new(),
+            files: Exchange::default(),
+        })
+    }
+
+    /// Keeps other processes from these outputs for as long as it lives, also when they have been moved.
+    pub(crate) fn claim(&self) -> Option<Arc<Claim>> {
+        self.claim.clone()
+    }
+
+    /// Where to write the file that will get this name, which may be in folders of its own.
+    pub(crate) fn path(&mut self, name: &str) -> Result<PathBuf, Failure> {
+        interrupt::check()?;
+        let hidden = self.hidden.as_ref();
+        let hidden = hidden.ok_or_else(|| Failure::Internal("the outputs are gone".into()))?;
+        let path = hidden.path().join(name);
+        if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
+            std::fs::create_dir_all(folder).map_err(|e| {
+                Failure::input(format!(
+                    "cannot write to the folder '{}': {}; check its permissions and the space left",
+                    self.folder.display(),
+                    e.kind()
+                ))
+            })?;
+        }
+        self.files.new.push(name.to_owned());
+        Ok(path)
+    }
+
+    /// Writes the file that will get this name; an error is about that name.
+    pub(crate) fn write(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&Path) -> voxalign_io::Result<()>,
+    ) -> Result<(), Failure> {
+        let path = self.path(name)?;
+        Ok(write(&path).map_err(|e| e.instead_at(&self.final_path(name)))?)
+    }
+
+    /// As [`write`](Self::write) for an image that may be of two files: the values are moved before the
+    /// header, and an older header goes before anything is moved.
+    pub(crate) fn write_image(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&Path) -> voxalign_io::Result<()>,
+    ) -> Result<(), Failure> {
+        self.write(name, write)?;
+        let hidden = self.hidden.as_ref().map(|h| h.path().to_owned()).unwrap_or_default();
+        let found = std::fs::read_dir(&hidden).into_iter().flatten().flatten();
+        let found = found.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let others: Vec<String> = found.filter(|n| !self.files.new.contains(n)).collect();
+        if !others.is_empty() {
+            self.files.stale.push(name.to_owned());
+            let header = self.files.new.len() - 1;
+            self.files.new.splice(header..header, others);
+        }
+        Ok(())
+    }
+
+    /// Says that this result has no file of this name: one of an older result goes, so that the
+    /// folder never holds a mixture.
+    pub(crate) fn without(&mut self, name: &str) {
+        self.files.stale.push(name.to_owned());
+    }
+
+    /// The path that a file will have in the end.
+    pub(crate) fn final_path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Moves all files to their names, in the order in which they were asked for; an old file of
+    /// such a name is replaced. When it returns, all of that is on the disk.
+    ///
+    /// The last one stands for the whole: an older one of its name goes before anything else does.
+    /// Where the program is killed in between, a folder that has it holds one result, of one run, and the next run
+    /// brings the move to its end. Where a file cannot have its name, the older ones stay, and the new ones are kept
+    /// in a folder that the message names.
+    pub(crate) fn commit(self) -> Result<(), Failure> {
+        self.commit_by(&mut || Ok(()))
+    }
+
+    /// As [`commit`](Self::commit), with a word before each step.
+    fn commit_by(mut self, step: &mut Step<'_>) -> Result<(), Failure> {
+        let Some(Hidden::Own(hidden)) = self.hidden.take() else { return Ok(()) };
+        for folder in self.scratch.drain(..) {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        let done = interrupt::whole(|| exchange(hidden, &self.folder, &self.files, step));
+        done.map_err(|(error, hidden)| {
+            let kept = match (hidden, error.left) {
+                (Some(hidden), _) => format!(
+                    "the older files are as they were, and the new ones are in '{}'",
+                    hidden.keep_as(KEPT).display()
+                ),
+                (None, Left::Newer) => "the files are there, but may not be on the disk".to_owned(),
+                _ => "the next run into this folder puts the new files in their places".to_owned(),
+            };
+            Failure::input(format!(
+                "cannot write '{}': {}; {kept}; check the folder",
+                error.path.display(),
+                error.source
+            ))
+        })?;
+        for folder in self.files.stale.iter().filter_map(|n| Path::new(n).parent()) {
+            // A folder that has something else stays, and so does that of all outputs.
+            if !folder.as_os_str().is_empty() {
+                let _ = std::fs::remove_dir(self.folder.join(folder));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the name of a folder begins with that keeps results which could not have their names.
+const KEPT: &str = "voxalign-kept";
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if matches!(self.hidden, Some(Hidden::Joined(_))) {
+            return;
+        }
+        drop(self.hidden.take());
+        interrupt::set_leftovers(None);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! Under limits of memory a command does its work, or says what it lacks and leaves nothing.
+//! `tools/check_memory.py` does so with every command, and finer steps.
+#![cfg(target_os = "linux")]
+
+use crate::common::{Place, Run, grid, head, names};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use voxalign_image::{Affine, Matrix3, Vector3};
+
+/// The steps of a ladder, KiB.
+const STEP: usize = 2500;
+
+/// Runs a line of words with so many KiB of address space.
+fn limited(place: &Place, kib: usize, line: &str) -> Run {
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -v \"$0\" && exec \"$@\"", &kib.to_string()])
+        .arg(env!("CARGO_BIN_EXE_voxalign"))
+        .args(line.split_whitespace())
+        .current_dir(place.path(""))
+        .stdin(Stdio::null())
+        .env_remove("VOXALIGN_DEVICE")
+        .output()
+        .unwrap();
+    Run {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// The lowest limit at which the program starts at all.
+fn start(place: &Place) -> usize {
+    let starts = |kib: &usize| {
+        let run = limited(place, *kib, "--version");
+        run.code == 0 && !run.out.is_empty()
+    };
+    (8_000..).step_by(1000).find(starts).unwrap()
+}
+
+/// The images and transforms below a folder, with their names.
+fn results(folder: &Path, found: &mut Vec<(String, Vec<u8>)>) {
+    for name in names(folder) {
+        let path = folder.join(&name);
+        if path.is_dir() {
+            results(&path, found);
+        } else if name.ends_with(".nii.gz") || name.ends_with(".tfm") {
+            found.push((path.display().to_string(), fs::read(path).unwrap()));
+        }
+    }
+}
+
+fn results_of(place: &Place) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    results(&place.path("out"), &mut found);
+    fs::remove_dir_all(place.path("out")).unwrap();
+    found
+}
+
+/// Climbs from the lowest limit to the first at which the work is done.
+fn climb(place: &Place, line: &str) {
+    let line = format!("{line} -o out --threads 2");
+    let before = place.names();
+    let code = place.line(&line).code;
+    assert!((0..2).contains(&code), "code {code}");
+    let whole = results_of(place);
+    let mut refused = 0;
+    for kib in (start(place)..).step_by(STEP) {
+        let run = limited(place, kib, &line);
+        if run.code != 2 {
+            assert_eq!(run.code, code, "{kib} KiB, {line}: {}", run.err);
+            assert!(results_of(place) == whole, "{kib} KiB: other files");
+            break;
+        }
+        refused += 1;
+        assert!(run.err.contains("memory"), "{kib} KiB: {}", run.err);
+        assert!(run.err.contains("iB") || run.err.contains("bytes"), "{kib} KiB: {}", run.err);
+        assert_eq!(place.names(), before, "{kib} KiB left something: {}", run.err);
+    }
+    assert!(refused > 0, "there was memory for all from the start");
+}
+
+#[test]
+fn an_affine_registration_says_what_it_lacks() {
+    let place = Place::new();
+    place.pair();
+    climb(&place, "affine fixed.nii.gz moving.nii.gz --search none --cost nmi");
+}
+
+#[test]
+fn a_deformation_says_what_it_lacks() {
+    let place = Place::new();
+    place.pair();
+    let options = "--affine none --schedule 4x3,2x2 --outputs warp,warped";
+    climb(&place, &format!("deform fixed.nii.gz moving.nii.gz {options}"));
+    climb(&place, &format!("deform fixed.nii.gz moving.nii.gz {options} --model symmetric"));
+}
+
+#[test]
+fn an_atlas_says_what_it_lacks() {
+    let place = Place::new();
+    for i in 0..3 {
+        let moved = Affine::new(Matrix3::identity(), Vector3::new(f64::from(i), 0.0, 0.0));
+        place.image(&format!("{i}.nii.gz"), &head(&grid([30, 32, 28], 6.0), &moved));
+    }
+    climb(&place, "atlas 0.nii.gz 1.nii.gz 2.nii.gz --align none --schedule 2x2 --no-report");
+}
+
+#[test]
+fn a_stack_says_what_it_lacks() {
+    let place = Place::new();
+    place.pair();
+    climb(&place, "stack normalise fixed.nii.gz fixed_labels.nii.gz");
+}

@@ -1,0 +1,37 @@
+//! Files of text that people write: they are UTF-8.
+
+/// What helps where a file is in another encoding.
+pub const SAVE_AS: &str = "save it as UTF-8 text";
+
+/// The text of a file's bytes, without a byte-order mark.
+///
+/// # Errors
+/// What the bytes are instead, in words; [`SAVE_AS`] is the remedy.
+pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
+    let wide = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+    // Text of 16 bits a letter without its mark: every other byte of plain letters is 0.
+    if wide || bytes.iter().take(256).any(|&b| b == 0) {
+        return Err("it is UTF-16 text, or no text at all".to_owned());
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    std::str::from_utf8(bytes).map_err(|e| {
+        let line = 1 + bytes[..e.valid_up_to()].iter().filter(|&&b| b == b'\n').count();
+        format!("line {line} has letters in another encoding than UTF-8")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_encodings_are_told() {
+        assert_eq!(utf8(b"a,b\n"), Ok("a,b\n"));
+        assert_eq!(utf8(b"\xef\xbb\xbfa"), Ok("a"));
+        for wide in [&b"\xff\xfea\0"[..], b"\xfe\xff\0a", b"a\0b\0", b"\0a\0b"] {
+            assert!(utf8(wide).unwrap_err().contains("UTF-16"));
+        }
+        let latin = b"name\nM\xfcller\n";
+        assert!(utf8(latin).unwrap_err().starts_with("line 2 has letters in another encoding"));
+    }
+}
