@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(failure.code(), 3);
         assert_eq!(
             failure.to_string(),
-            "cuda:0 (a GPU): out of memory: 4 KiB were asked for, 1 KiB are free; use smaller \
+            "cuda:0 (a GPU): out of memory: 4.0 KiB were asked for, 1.0 KiB are free; use smaller \
              images, or free what else is in that memory; `--device cpu` runs without the GPU"
         );
     }

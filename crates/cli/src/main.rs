@@ -14,6 +14,7 @@ mod output;
 mod progress;
 mod ranks;
 mod registration;
+mod remedy;
 mod staging;
 mod team;
 

@@ -113,14 +113,17 @@ fn free_text(free: &Option<u64>) -> String {
 /// A number of bytes in the unit that reads best, such as `16.9 GiB`.
 #[must_use]
 pub fn size_text(bytes: u64) -> String {
-    let kib = bytes as f64 / 1024.0;
-    match kib {
-        _ if bytes == 1 => "1 byte".to_owned(),
-        k if k < 1.0 => format!("{bytes} bytes"),
-        k if k < 1024.0 => format!("{k:.0} KiB"),
-        k if k < 1024.0 * 1024.0 => format!("{:.0} MiB", k / 1024.0),
-        k if k < 1024.0 * 1024.0 * 1024.0 => format!("{:.1} GiB", k / (1024.0 * 1024.0)),
-        k => format!("{:.1} TiB", k / (1024.0 * 1024.0 * 1024.0)),
+    let (mut value, mut unit) = (bytes as f64, "bytes");
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if value >= 1024.0 {
+            (value, unit) = (value / 1024.0, larger);
+        }
+    }
+    match unit {
+        "bytes" if bytes == 1 => "1 byte".to_owned(),
+        "bytes" => format!("{bytes} bytes"),
+        "KiB" | "MiB" if value >= 9.95 => format!("{value:.0} {unit}"),
+        _ => format!("{value:.1} {unit}"),
     }
 }
 
@@ -171,6 +174,7 @@ mod tests {
             (0, "0 bytes"),
             (1, "1 byte"),
             (204, "204 bytes"),
+            (1500, "1.5 KiB"),
             (232_448, "227 KiB"),
             (60 << 20, "60 MiB"),
             (18_140_340_224, "16.9 GiB"),

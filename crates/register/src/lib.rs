@@ -113,4 +113,4 @@ pub mod verdict;
 pub use choice::Choice;
 pub use error::{RegisterError, Result};
 pub use progress::{Event, Progress, Silent};
-pub use verdict::{Check, Verdict};
+pub use verdict::{Check, Remedy, Verdict};

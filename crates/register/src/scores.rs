@@ -8,7 +8,7 @@ use crate::compare::{
 use crate::error::Result;
 use crate::metric::range::robust_range;
 use crate::resample::{MovingImage, labels_onto};
-use crate::verdict::Check;
+use crate::verdict::{Check, Remedy};
 use std::collections::BTreeMap;
 use voxalign_compute::Device;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
@@ -124,41 +124,40 @@ impl Scores {
     /// `affine` transform alone, by what their normalised mutual information has over 1, that of images
     /// that tell nothing: it is for all kinds of image and does not favour small overlaps. Of images
     /// that are nearly the same, interpolation takes much of it, so that more than `MOST` is never asked
-    /// for. `None` where one of the two is not known; `remedy` says what helps.
+    /// for. `None` where one of the two is not known.
     #[must_use]
-    pub fn worth(&self, affine: &Scores, remedy: &str) -> Option<Check> {
+    pub fn worth(&self, affine: &Scores, remedy: Remedy) -> Option<Check> {
         const LEAST: f64 = 0.8;
         const MOST: f64 = 0.6;
         let of = |s: &Scores| s.images.as_ref().and_then(|i| i.nmi).map(|nmi| nmi - 1.0);
         let part = of(self)? / of(affine)?.clamp(1e-9, MOST);
-        let name = "shared information, of that under the best affine transform alone";
-        Some(Check::new(name, part, format!("at least {LEAST}"), part >= LEAST, remedy))
+        let name = "shared information, as a part of that under the best affine transform alone";
+        Some(Check::at_least(name, part, LEAST).or(remedy))
     }
 
     /// Whether the images tell enough of each other where both show tissue, whatever they told before:
     /// noise or a plain shape can be deformed to the outline of the fixed image, not to what is within it.
-    /// `None` where that is not known; `remedy` says what helps.
+    /// `None` where that is not known.
     #[must_use]
-    pub fn agrees(&self, remedy: &str) -> Option<Check> {
+    pub fn agrees(&self) -> Option<Check> {
         let value = self.agreement?.information;
-        let name = "information that the images share within their tissue, nats";
-        let passed = value >= LEAST_INFORMATION;
-        Some(Check::new(name, value, format!("at least {LEAST_INFORMATION}"), passed, remedy))
+        let name = "information that the images share within their tissue";
+        let check = Check::at_least(name, value, LEAST_INFORMATION).in_unit("nats");
+        Some(check.or(Remedy::SameTissue))
     }
 
     /// Whether a deformation of an `energy` (the harmonic one, for each voxel of the object) is worth the
     /// information that the images share after it: what does not belong together is bent a lot and
     /// agrees little. `None` where it is not known, or where they do not [agree](Self::agrees) at all.
     #[must_use]
-    pub fn earns(&self, energy: f64, remedy: &str) -> Option<Check> {
+    pub fn earns(&self, energy: f64) -> Option<Check> {
         let information = self.agreement?.information;
         if information < LEAST_INFORMATION {
             return None;
         }
-        let value = energy / information;
         let name = "harmonic energy in the object for each nat of shared information";
-        let passed = value <= MOST_ENERGY;
-        Some(Check::new(name, value, format!("at most {MOST_ENERGY}"), passed, remedy))
+        let check = Check::at_most(name, energy / information, MOST_ENERGY);
+        Some(check.or(Remedy::SameTissue))
     }
 
     /// The scores as named numbers: `rms`, `ncc`, `mi` and `nmi` of the images, `information_in_tissue`
@@ -293,14 +292,15 @@ mod tests {
             scores
         };
         let affine = of(1.2);
-        assert!(of(1.17).worth(&affine, "").unwrap().passed);
-        let bad = of(1.1).worth(&affine, "start nearer").unwrap();
+        let worth = |a: &Scores, b: &Scores| a.worth(b, Remedy::BetterStart);
+        assert!(worth(&of(1.17), &affine).unwrap().passed);
+        let bad = worth(&of(1.1), &affine).unwrap();
         assert!(!bad.passed && (bad.value - 0.5).abs() < 1e-9, "{bad:?}");
-        assert_eq!(bad.remedy, "start nearer");
+        assert_eq!(bad.remedy_code, Some(Remedy::BetterStart));
         // Of images that are the same, no more than 0.6 is asked for.
-        assert!(of(1.5).worth(&of(2.0), "").unwrap().passed);
-        assert!(!of(1.4).worth(&of(2.0), "").unwrap().passed);
-        assert_eq!(affine.worth(&Scores::default(), ""), None);
+        assert!(worth(&of(1.5), &of(2.0)).unwrap().passed);
+        assert!(!worth(&of(1.4), &of(2.0)).unwrap().passed);
+        assert_eq!(worth(&affine, &Scores::default()), None);
     }
 
     /// What fills a plain shape to its outline tells nothing of it within.
@@ -310,12 +310,16 @@ mod tests {
             agreement: Some(Agreement { object: 1000, voxels: 900, information }),
             ..Scores::default()
         };
-        let of = |energy, information: f64| sharing(information).earns(energy, "look").unwrap();
+        let of = |energy, information: f64| sharing(information).earns(energy).unwrap();
         assert!(of(0.5, 0.9).passed && of(0.2, 0.3).passed);
         let bent = of(0.84, 0.31);
-        assert!(!bent.passed && bent.remedy == "look" && (bent.value - 0.84 / 0.31).abs() < 1e-12);
-        assert_eq!(sharing(0.01).earns(0.1, ""), None);
-        assert_eq!(Scores::default().earns(0.1, ""), None);
+        assert!(
+            !bent.passed
+                && bent.remedy_code == Some(Remedy::SameTissue)
+                && (bent.value - 0.84 / 0.31).abs() < 1e-12
+        );
+        assert_eq!(sharing(0.01).earns(0.1), None);
+        assert_eq!(Scores::default().earns(0.1), None);
     }
 
     #[test]
@@ -343,7 +347,7 @@ mod tests {
             let agreement = Agreement::new(&both, &tissue, image);
             let whole = compare_images(&tissue, image, None, BINS).unwrap();
             let scores = Scores { agreement: Some(agreement), ..Scores::default() };
-            (agreement.information, whole.nmi.unwrap(), scores.agrees("look").unwrap())
+            (agreement.information, whole.nmi.unwrap(), scores.agrees().unwrap())
         };
         let (same, _, check) = of(&tissue);
         assert!(same > 1.3 && check.passed && check.remedy.is_empty(), "{same}");
@@ -353,7 +357,7 @@ mod tests {
             let (information, nmi, check) = of(image);
             // By the whole images these look as if they agreed well.
             assert!(information.abs() < 0.03 && nmi > 1.25, "{name}: {information} {nmi}");
-            assert!(!check.passed && check.remedy == "look");
+            assert!(!check.passed && check.remedy_code == Some(Remedy::SameTissue));
         }
         // Nothing within the object, and nothing at all.
         let nothing = Volume::filled(grid.clone(), f32::NAN);
@@ -369,7 +373,7 @@ mod tests {
         });
         let speck = Agreement::new(&both, &tissue, &speck);
         assert!(speck.voxels > 10 && speck.information == 0.0, "{speck:?}");
-        assert_eq!(Scores::default().agrees(""), None);
+        assert_eq!(Scores::default().agrees(), None);
     }
 
     #[test]

@@ -1,40 +1,230 @@
 //! The verdict on a result.
 
+use crate::choice::{Choice, choices};
 use crate::numbers::null_is_nan;
 use serde::{Deserialize, Serialize};
+
+/// What helps where a check fails. The library says which; a program says it with the names of its own
+/// options, see [`Verdict::worded`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Remedy {
+    /// Another similarity, or a mask.
+    OtherSimilarity,
+    /// To start nearer, or to search less far.
+    SmallerSearch,
+    /// To check that the images belong together, or to start nearer.
+    NearerStart,
+    /// Fewer degrees of freedom, or a start from the headers.
+    FewerFreedoms,
+    /// To search less far, to start nearer, or a mask.
+    SingleOut,
+    /// Smaller steps or more smoothing.
+    Smoother,
+    /// Another affine part.
+    OtherAffinePart,
+    /// A start that is as good as the best affine transform.
+    BetterStart,
+    /// To check that the images show the same, or another similarity.
+    SameTissue,
+    /// Another similarity or more iterations, for the subjects of an atlas.
+    MoreAlike,
+    /// To take the mean deformation back, or more smoothing.
+    Centred,
+    /// To look at the subjects that are named, and to leave them out.
+    LookAtSubjects,
+    /// To look at the atlases that are named.
+    LookAtAtlases,
+    /// To build an atlas of all subjects first.
+    WholeAtlas,
+}
+
+choices! { Remedy:
+    OtherSimilarity "other_similarity" "the images have little in common: look at the pictures, and try a \
+        similarity for different kinds of image, or a mask where one image shows what the other does not, such \
+        as a skull",
+    SmallerSearch "smaller_search" "the search ended worse than it began: start nearer, or search less far",
+    NearerStart "nearer_start" "the images hardly show the same place: check that they belong together, or start \
+        nearer",
+    FewerFreedoms "fewer_freedoms" "sizes change more than they differ between people: use fewer degrees of \
+        freedom, or start from the headers",
+    SingleOut "single_out" "another alignment, far from this one, matches nearly as well: search less far, start \
+        nearer, or give a mask where one image shows what the other does not, such as a skull; if the mask \
+        cuts close to what it keeps, dilate it",
+    Smoother "smoother" "use smaller steps or more smoothing",
+    OtherAffinePart "other_affine_part" "the affine part decides: register by an affine transform with other \
+        options, look at it, and start from it",
+    BetterStart "better_start" "start from an affine registration of the two images",
+    SameTissue "same_tissue" "the images have little in common where both show tissue: check that they show the \
+        same part of the body and that they lie on each other at the start; between kinds of image try mutual \
+        information",
+    MoreAlike "more_alike" "the deformations did not make the subjects more alike: look at them, try another \
+        similarity or more iterations",
+    Centred "centred" "take the mean deformation back at the end of each scale; use more smoothing",
+    LookAtSubjects "look_at_subjects" "look at these subjects; use more smoothing, or leave them out",
+    LookAtAtlases "look_at_atlases" "see what the record says of these atlases",
+    WholeAtlas "whole_atlas" "build an atlas of all subjects and see which it calls bad or unlike the others",
+}
 
 /// One thing that was checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// Short name, such as `overlap of the fields of view`.
+    /// Short name, such as `overlap of the fields of view` or `folded voxels`.
     pub name: String,
-    /// What was found, in the unit that the name says. In JSON `null` where it is no number, or no finite one;
-    /// read back that is NaN.
+    /// What was found. In JSON `null` where it is no number, or no finite one; read back that is NaN.
     #[serde(deserialize_with = "null_is_nan")]
     pub value: f64,
-    /// What is asked for, in words, such as `at least 0.3`.
+    /// Its unit, such as `mm`; empty where it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unit: String,
+    /// Whether the name says what was counted, in the plural.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub count: bool,
+    /// What is asked for, in words, such as `at least 0.3`; in the unit of the value.
     pub asked: String,
     /// Whether it is met.
     pub passed: bool,
-    /// What to try where it is not met; empty where nothing can be said.
+    /// What was counted where it has names, such as those of subjects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub which: Vec<String>,
+    /// What helps where it is not met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy_code: Option<Remedy>,
+    /// That in words; empty where nothing can be said.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remedy: String,
 }
 
 impl Check {
-    /// A check of a value; `remedy` is kept where it is not met. What is no number meets nothing.
+    /// A check of a value. What is no number meets nothing.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
         value: f64,
         asked: impl Into<String>,
         passed: bool,
-        remedy: &str,
     ) -> Self {
-        let passed = passed && !value.is_nan();
-        let remedy = if passed { String::new() } else { remedy.to_owned() };
-        Self { name: name.into(), value, asked: asked.into(), passed, remedy }
+        Self {
+            name: name.into(),
+            value,
+            unit: String::new(),
+            count: false,
+            asked: asked.into(),
+            passed: passed && !value.is_nan(),
+            which: Vec::new(),
+            remedy_code: None,
+            remedy: String::new(),
+        }
     }
+
+    /// A check of a value that may be so large at most.
+    #[must_use]
+    pub fn at_most(name: impl Into<String>, value: f64, most: f64) -> Self {
+        Self::new(name, value, format!("at most {}", short(most)), value <= most)
+    }
+
+    /// A check of a value that has to be so large at least.
+    #[must_use]
+    pub fn at_least(name: impl Into<String>, value: f64, least: f64) -> Self {
+        Self::new(name, value, format!("at least {}", short(least)), value >= least)
+    }
+
+    /// A check that there are none; `name` is the plural, such as `folded voxels`.
+    #[must_use]
+    pub fn none(name: impl Into<String>, count: u64) -> Self {
+        Self { count: true, ..Self::new(name, count as f64, "none", count == 0) }
+    }
+
+    /// The same of a value in a unit.
+    #[must_use]
+    pub fn in_unit(mut self, unit: &str) -> Self {
+        self.unit = unit.to_owned();
+        self
+    }
+
+    /// The same with the names of what was counted.
+    #[must_use]
+    pub fn of(mut self, which: Vec<String>) -> Self {
+        self.which = which;
+        self
+    }
+
+    /// The same with what helps where it is not met.
+    #[must_use]
+    pub fn or(mut self, remedy: Remedy) -> Self {
+        if !self.passed {
+            self.remedy_code = Some(remedy);
+            self.remedy = remedy.summary().to_owned();
+        }
+        self
+    }
+
+    /// The name with the unit, for tables.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self.unit.as_str() {
+            "" => self.name.clone(),
+            unit => format!("{}, {unit}", self.name),
+        }
+    }
+
+    /// What was found and what is asked for, as in a sentence: `12 folded voxels (none allowed)`,
+    /// `overlap of the fields of view 0.12 (at least 0.3 needed)`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let unit = match self.unit.as_str() {
+            "" => String::new(),
+            unit => format!(" {unit}"),
+        };
+        let what = match self.count {
+            true if self.value == 1.0 => format!("1 {}", singular(&self.name)),
+            true => format!("{} {}", short(self.value), self.name),
+            false if !self.value.is_finite() => format!("{} {}", self.name, short(self.value)),
+            false => format!("{} {}{unit}", self.name, short(self.value)),
+        };
+        let upper = self.asked == "none" || self.asked.starts_with("at most");
+        let verb = if upper { "allowed" } else { "needed" };
+        let which = match self.which.as_slice() {
+            [] => String::new(),
+            names => format!(": {}", names.join(", ")),
+        };
+        let unit = if self.asked == "none" { String::new() } else { unit };
+        format!("{what} ({}{unit} {verb}){which}", self.asked)
+    }
+}
+
+/// A number with four digits that count, without zeros at its end; counts as they are.
+fn short(value: f64) -> String {
+    if !value.is_finite() {
+        return if value.is_nan() { "not a number" } else { "infinite" }.to_owned();
+    }
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        return format!("{value:.0}");
+    }
+    let before = value.abs().log10().floor() as i32;
+    if !(-5..15).contains(&before) {
+        return format!("{value:.1e}");
+    }
+    let text = format!("{value:.*}", (3 - before).max(0) as usize);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// One of what is counted: the first word in `s` loses it.
+fn singular(plural: &str) -> String {
+    let mut found = false;
+    let words = plural.split(' ').map(|word| match word.strip_suffix('s') {
+        Some(one) if !found => {
+            found = true;
+            // Two atlases, one atlas.
+            one.strip_suffix("se").map_or_else(|| one.to_owned(), |stem| format!("{stem}s"))
+        }
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Whether a result can be used: the sum of its checks.
@@ -56,16 +246,13 @@ impl Verdict {
     }
 
     /// This verdict with the failed checks of a part that came before it: a result is no better than
-    /// what it starts from. `part` names it, such as `affine part`, and `remedy` says what helps.
+    /// what it starts from. `part` names it, such as `affine part`.
     #[must_use]
-    pub fn after(&self, part: &str, before: &Verdict, remedy: &str) -> Self {
+    pub fn after(&self, part: &str, before: &Verdict, remedy: Remedy) -> Self {
         let mut checks = self.checks.clone();
-        let failed = before.checks.iter().filter(|c| !c.passed);
-        checks.extend(failed.map(|c| Check {
-            name: format!("{part}: {}", c.name),
-            remedy: remedy.to_owned(),
-            ..c.clone()
-        }));
+        let failed = before.checks.iter().filter(|c| !c.passed).cloned();
+        checks
+            .extend(failed.map(|c| Check { name: format!("{part}: {}", c.name), ..c }.or(remedy)));
         Self::new(checks, self.remarks.clone())
     }
 
@@ -74,6 +261,17 @@ impl Verdict {
     pub fn with(mut self, check: Option<Check>) -> Self {
         self.checks.extend(check);
         Self::new(self.checks, self.remarks)
+    }
+
+    /// This verdict with its remedies in the words of a program.
+    #[must_use]
+    pub fn worded(mut self, words: impl Fn(Remedy) -> String) -> Self {
+        for check in &mut self.checks {
+            if let Some(remedy) = check.remedy_code {
+                check.remedy = words(remedy);
+            }
+        }
+        self
     }
 
     /// What to try, of all failed checks, each once.
@@ -94,13 +292,8 @@ impl Verdict {
         if self.good {
             return "good".to_owned();
         }
-        let failed: Vec<_> = self
-            .checks
-            .iter()
-            .filter(|c| !c.passed)
-            .map(|c| format!("{} is {:.4}, {} needed", c.name, c.value, c.asked))
-            .collect();
-        format!("bad: {}", failed.join("; "))
+        let failed = self.checks.iter().filter(|c| !c.passed);
+        format!("bad: {}", failed.map(Check::words).collect::<Vec<_>>().join("; "))
     }
 }
 
@@ -109,7 +302,8 @@ mod tests {
     use super::*;
 
     fn verdict(name: &str, passed: bool) -> Verdict {
-        Verdict::new(vec![Check::new(name, 1.0, "at most 0", passed, "look")], Vec::new())
+        let check = Check::at_most(name, if passed { 0.0 } else { 1.25 }, 0.5).in_unit("mm");
+        Verdict::new(vec![check.or(Remedy::Smoother)], Vec::new())
     }
 
     #[test]
@@ -117,10 +311,11 @@ mod tests {
         // As a comparison the other way round would have it.
         let value = f64::NAN;
         let beyond = value > 1.0;
-        let check = Check::new("mean error, mm", value, "at most 1", !beyond, "look");
-        assert!(!check.passed && check.remedy == "look");
+        let check = Check::new("mean error", value, "at most 1", !beyond).in_unit("mm");
+        let check = check.or(Remedy::Smoother);
+        assert!(!check.passed && check.remedy_code == Some(Remedy::Smoother));
         let verdict = Verdict::new(vec![check], Vec::new());
-        assert_eq!(verdict.summary(), "bad: mean error, mm is NaN, at most 1 needed");
+        assert_eq!(verdict.summary(), "bad: mean error not a number (at most 1 mm allowed)");
         let text = serde_json::to_string(&verdict).unwrap();
         assert!(text.contains("\"value\":null"), "{text}");
         let back: Verdict = serde_json::from_str(&text).unwrap();
@@ -129,13 +324,78 @@ mod tests {
 
     #[test]
     fn a_result_is_no_better_than_its_start() {
-        let good = verdict("folds", true);
-        assert_eq!(good.after("affine part", &verdict("cost", true), "start elsewhere"), good);
-        let bad = good.after("affine part", &verdict("cost", false), "start elsewhere");
+        let good = verdict("error", true);
+        assert_eq!(good.after("affine part", &verdict("cost", true), Remedy::BetterStart), good);
+        let bad = good.after("affine part", &verdict("cost", false), Remedy::BetterStart);
         assert!(!bad.good);
-        assert_eq!(bad.summary(), "bad: affine part: cost is 1.0000, at most 0 needed");
-        assert_eq!(bad.remedies(), ["start elsewhere"]);
-        let both = verdict("folds", false).after("affine part", &bad, "look");
-        assert_eq!(both.remedies(), ["look"]);
+        assert_eq!(bad.summary(), "bad: affine part: cost 1.25 mm (at most 0.5 mm allowed)");
+        assert_eq!(bad.remedies(), [Remedy::BetterStart.summary()]);
+        let both = verdict("error", false).after("affine part", &bad, Remedy::Smoother);
+        assert_eq!(both.remedies(), [Remedy::Smoother.summary()]);
+        let worded = both.worded(|remedy| format!("see {}", remedy.name()));
+        assert_eq!(worded.remedies(), ["see smoother"]);
+    }
+
+    #[test]
+    fn checks_read_like_sentences() {
+        let words = |check: Check| check.words();
+        assert_eq!(words(Check::none("folded voxels", 12)), "12 folded voxels (none allowed)");
+        assert_eq!(words(Check::none("folded voxels", 1)), "1 folded voxel (none allowed)");
+        let subjects = |n: u64, names: &[&str]| {
+            let names = names.iter().map(|n| (*n).to_owned()).collect();
+            words(Check::none("subjects whose deformation cannot be used", n).of(names))
+        };
+        assert_eq!(
+            subjects(2, &["a", "b"]),
+            "2 subjects whose deformation cannot be used (none allowed): a, b"
+        );
+        assert_eq!(
+            subjects(1, &["a"]),
+            "1 subject whose deformation cannot be used (none allowed): a"
+        );
+        assert_eq!(
+            words(Check::none("atlases that cannot be used", 1)),
+            "1 atlas that cannot be used (none allowed)"
+        );
+        assert_eq!(
+            words(Check::at_least("overlap of the fields of view", 0.123_456, 0.3)),
+            "overlap of the fields of view 0.1235 (at least 0.3 needed)"
+        );
+        assert_eq!(
+            words(Check::at_most("largest inverse-consistency error", 0.592, 0.5).in_unit("mm")),
+            "largest inverse-consistency error 0.592 mm (at most 0.5 mm allowed)"
+        );
+        assert_eq!(
+            words(Check::new("change of the energy", f64::NAN, "below 0", false)),
+            "change of the energy not a number (below 0 needed)"
+        );
+        for (value, text) in [
+            (0.5, "0.5"),
+            (-0.050_04, "-0.05004"),
+            (1.8, "1.8"),
+            (212.0, "212"),
+            (123_456.7, "123457"),
+            (1e-9, "1.0e-9"),
+            (f64::INFINITY, "infinite"),
+        ] {
+            assert_eq!(short(value), text);
+        }
+    }
+
+    #[test]
+    fn records_can_be_read_back_those_of_older_versions_too() {
+        let check = Check::none("folded voxels", 3).or(Remedy::Smoother);
+        let text = serde_json::to_string(&check).unwrap();
+        assert!(text.contains("\"remedy_code\":\"smoother\"") && !text.contains("unit"), "{text}");
+        assert_eq!(serde_json::from_str::<Check>(&text).unwrap(), check);
+        let old = r#"{"name":"folded voxels","value":0.0,"asked":"none","passed":true}"#;
+        let old: Check = serde_json::from_str(old).unwrap();
+        assert_eq!(Check { count: true, ..old }, Check::none("folded voxels", 0));
+        for &remedy in Remedy::ALL {
+            let name = serde_json::to_string(&remedy).unwrap();
+            assert_eq!(name, format!("\"{}\"", remedy.name()));
+            // No option of a program in the words of the library.
+            assert!(!remedy.summary().contains("--"), "{}", remedy.summary());
+        }
     }
 }

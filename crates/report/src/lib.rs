@@ -26,7 +26,7 @@
 //! let (fixed, before, after) = (image(0), image(3), image(0));
 //!
 //! let found = Affine::translation(Vector3::new(6.0, 0.0, 0.0));
-//! let check = Check::new("overlap of the fields of view", 0.88, "at least 0.3", true, "");
+//! let check = Check::at_least("overlap of the fields of view", 0.88, 0.3);
 //! let record = RunRecord {
 //!     program: "an example".into(),
 //!     transform: TransformRecord::new(&found, grid.centre()),

@@ -49,7 +49,7 @@ pub(crate) fn judged(verdict: &Verdict, note: Option<&str>) -> String {
                     ("fail", "\u{2717} failed")
                 };
                 vec![
-                    escape(&title(&check.name)),
+                    escape(&title(&check.label())),
                     one(&check.name, check.value),
                     escape(&check.asked),
                     format!("<span class=\"{class}\">{mark}</span>"),

@@ -29,8 +29,7 @@ pub(crate) struct PairMaskArgs {
     /// Mask of the fixed image, on its grid: only voxels above 0 count
     #[arg(long, value_name = "IMAGE")]
     fixed_mask: Option<PathBuf>,
-    /// Mask of the moving image, on its grid: only voxels above 0 count, so that a lesion can be
-    /// left out
+    /// Mask of the moving image, on its grid: only voxels above 0 count, so that a lesion can be left out
     #[arg(long, value_name = "IMAGE")]
     moving_mask: Option<PathBuf>,
     /// Label map of the fixed image, to report the overlap before and after; not used for the

@@ -78,8 +78,8 @@ impl Staging {
             let path = PathBuf::from(String::from_utf8_lossy(&path).into_owned());
             if !path.is_dir() {
                 return Err(Failure::input(format!(
-                    "this process cannot see the output folder '{}' that the first process \
-                     created; give a folder that all machines share",
+                    "this process cannot see the output folder '{}' that the first process created; give a folder \
+                     that all machines share",
                     folder.display()
                 )));
             }

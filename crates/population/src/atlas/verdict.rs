@@ -3,7 +3,7 @@
 use super::build::Atlas;
 use super::outliers::outlying;
 use voxalign_image::Volume;
-use voxalign_register::{Check, Verdict};
+use voxalign_register::{Check, Remedy, Verdict};
 
 /// What is judged of a subject.
 #[derive(Debug, Clone, Copy)]
@@ -32,30 +32,20 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
     };
     let gain = mean(1) - mean(0);
     let bias = root_mean_square(&atlas.log_jacobian);
-    let bad: Vec<&str> = subjects.iter().filter(|s| !s.deformation.good).map(|s| s.name).collect();
+    let bad = subjects.iter().filter(|s| !s.deformation.good).map(|s| s.name.to_owned());
+    let bad: Vec<String> = bad.collect();
+    let gained = Check::new(
+        "gain of the mean correlation with the template",
+        gain,
+        format!("above {LOSS}"),
+        gain > LOSS,
+    );
+    let unbiased = Check::at_most("root mean square of the mean log Jacobian", bias, BIAS);
+    let usable = Check::none("subjects whose deformation cannot be used", bad.len() as u64);
     let checks = vec![
-        Check::new(
-            "gain of the mean correlation with the template",
-            gain,
-            format!("above {LOSS}"),
-            gain > LOSS,
-            "the deformations did not make the subjects more alike: look at them, try --similarity lncc or \
-             more iterations",
-        ),
-        Check::new(
-            "root mean square of the mean log Jacobian",
-            bias,
-            format!("at most {BIAS}"),
-            bias <= BIAS,
-            "leave --no-centre out; use more smoothing",
-        ),
-        Check::new(
-            "subjects whose deformation cannot be used",
-            bad.len() as f64,
-            "none",
-            bad.is_empty(),
-            &format!("look at {}; more smoothing, or leave them out", bad.join(", ")),
-        ),
+        gained.or(Remedy::MoreAlike),
+        unbiased.or(Remedy::Centred),
+        usable.of(bad).or(Remedy::LookAtSubjects),
     ];
     let unlike = outlying(&atlas.correlations.iter().map(|c| c[1]).collect::<Vec<_>>());
     let mut remarks = Vec::new();

@@ -73,9 +73,9 @@ fn what_does_not_fit_is_refused() {
     assert!(run(&with(None)).is_ok());
     let implicit = with(Some(Model::Implicit { streams: None }));
     let said = run(&implicit).err().unwrap().to_string();
-    assert!(said.contains("all 20 images at once") && said.contains("21600 bytes"), "{said}");
+    assert!(said.contains("all 20 images at once") && said.contains("21 KiB"), "{said}");
     cuda.limit_memory(MemoryLimit::Bytes(1500));
-    assert!(run(&with(None)).err().unwrap().to_string().contains("1500 bytes"));
+    assert!(run(&with(None)).err().unwrap().to_string().contains("1.5 KiB"));
     cuda.limit_memory(MemoryLimit::Device);
     let given = StreamOptions { memory: Some(1000), ..with(None) };
     assert!(run(&given).is_err());

@@ -3,7 +3,7 @@
 use super::measures::FieldMeasures;
 use super::mend::LARGEST;
 use super::multiscale::ScaleRecord;
-use crate::verdict::{Check, Verdict};
+use crate::verdict::{Check, Remedy, Verdict};
 
 /// What is known of a result.
 pub(super) struct Findings<'a> {
@@ -25,38 +25,23 @@ const MEAN: f64 = 0.05;
 /// Smallest part of the smaller field of view that must overlap.
 const OVERLAP: f64 = 0.3;
 
-/// What helps where a deformation is too rough.
-const SMALLER: &str =
-    "use a smaller --step, or more smoothing (--sigma, --total-sigma, or --alpha)";
-
 /// Checks everything and sums it up.
 pub(super) fn judge(f: &Findings<'_>) -> Verdict {
-    let mut checks = Vec::new();
-    let mut add = |name: &str, value: f64, asked: String, passed: bool, remedy: &str| {
-        checks.push(Check::new(name, value, asked, passed, remedy));
-    };
     // Scales that are too short to tell are left out.
     let changes = f.scales.iter().filter_map(|s| match s.energies.as_slice() {
         [first, .., last] => Some(last - first),
         _ => None,
     });
     let change: f64 = changes.sum();
-    let asked = "below 0, summed over the scales";
-    add("change of the energy", change, asked.to_owned(), change < 0.0, SMALLER);
-    add(
-        "overlap of the fields of view",
-        f.overlap,
-        format!("at least {OVERLAP}"),
-        f.overlap >= OVERLAP,
-        "the images hardly show the same place under the affine part: register by `voxalign affine`, \
-         look at its report, and give its transform by --affine FILE",
-    );
+    let falls = Check::new("change of the energy over all scales", change, "below 0", change < 0.0);
+    let overlap = Check::at_least("overlap of the fields of view", f.overlap, OVERLAP);
+    let mut checks = vec![falls.or(Remedy::Smoother), overlap.or(Remedy::OtherAffinePart)];
     checks.extend(field_checks(f.measures, f.voxel));
     let mut remarks = Vec::new();
     if f.mended > 0 {
         remarks.push(format!(
-            "near extreme changes of volume the deformation was smoothed at the end, at {} % of the \
-             voxels (those that were smoothed again count again)",
+            "near extreme changes of volume the deformation was smoothed at the end: {} % of the voxels, \
+             each counted as often as it was smoothed",
             short(100.0 * f.mended as f64 / f.voxels.max(1) as f64)
         ));
     }
@@ -75,31 +60,23 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
 /// The checks of a field and its inverse, on a grid whose smallest spacing is `voxel`, mm.
 #[must_use]
 pub fn field_checks(measures: &FieldMeasures, voxel: f64) -> Vec<Check> {
-    let (folded, smallest) = (measures.folded, measures.smallest_jacobian);
-    let none = "none".to_owned();
+    let smallest = measures.smallest_jacobian;
     let mut checks = vec![
-        Check::new("folded voxels", folded as f64, none, folded == 0, SMALLER),
-        Check::new(
-            "smallest Jacobian determinant",
-            smallest,
-            "above 0".to_owned(),
-            smallest > 0.0,
-            SMALLER,
-        ),
+        Check::none("folded voxels", measures.folded),
+        Check::new("smallest Jacobian determinant", smallest, "above 0", smallest > 0.0),
     ];
     let largest = measures.inverse_consistency.map(|c| c.largest);
     // A mean over the grid would say more of the background than of what is looked at.
     let mean = measures.mean_inverse_error();
-    let where_ = if measures.object.is_some() { " within the object" } else { "" };
+    let within = if measures.object.is_some() { " within the object" } else { "" };
     for (name, value, most) in [
-        (format!("mean inverse-consistency error{where_}, mm"), mean, MEAN),
-        ("largest inverse-consistency error, mm".to_owned(), largest, LARGEST),
+        (format!("mean inverse-consistency error{within}"), mean, MEAN),
+        ("largest inverse-consistency error".to_owned(), largest, LARGEST),
     ] {
-        let Some(value) = value else { continue };
-        let most = most * voxel;
-        checks.push(Check::new(name, value, format!("at most {most:.3}"), value <= most, SMALLER));
+        let check = value.map(|value| Check::at_most(name, value, most * voxel).in_unit("mm"));
+        checks.extend(check);
     }
-    checks
+    checks.into_iter().map(|check| check.or(Remedy::Smoother)).collect()
 }
 
 /// Per cent with as many decimals as it takes to be more than nothing.

@@ -66,6 +66,17 @@ impl Pose {
     }
 }
 
+/// The most that a step changes a parameter, mm: images that tell nothing of each other give slopes that
+/// tell nothing either, and a search must not leave the numbers.
+const STEP: f64 = 1e6;
+/// The largest logarithm of a scale, for the same reason.
+const LOG_SCALE: f64 = 14.0;
+
+/// A value within bounds; 0 where it is no number.
+fn within(value: f64, most: f64) -> f64 {
+    if value.is_nan() { 0.0 } else { value.clamp(-most, most) }
+}
+
 fn rotation(v: Vector3<f64>) -> Matrix3<f64> {
     *nalgebra::Rotation3::new(v).matrix()
 }
@@ -94,7 +105,7 @@ impl Model {
     pub(super) fn affine(&self, pose: &Pose) -> Affine {
         let k = pose.shear;
         let shear = Matrix3::new(1.0, k[0], k[1], 0.0, 1.0, k[2], 0.0, 0.0, 1.0);
-        let scale = Matrix3::from_diagonal(&pose.log_scale.map(f64::exp));
+        let scale = Matrix3::from_diagonal(&pose.log_scale.map(|s| within(s, LOG_SCALE).exp()));
         let linear = self.target * (pose.rotation * scale * shear) * self.frame.transpose();
         Affine::about(linear, self.centre, pose.translation)
     }
@@ -125,7 +136,7 @@ impl Model {
     #[must_use]
     pub(super) fn moved(&self, pose: &Pose, freedom: Freedom, q: &[f64]) -> Pose {
         let mut new = *pose;
-        let mut rest = q.iter().copied();
+        let mut rest = q.iter().map(|&step| within(step, STEP));
         let mut next = || rest.next().unwrap_or(0.0);
         let axes = if self.flat { 2 } else { 3 };
         for a in 0..axes {

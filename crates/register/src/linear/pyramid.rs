@@ -285,9 +285,7 @@ fn moments_of(grid: &Grid, values: &[f32], weight: Option<&[f32]>) -> Moments {
     }
     let mean = s / n;
     let spread = ss / n - mean * mean.transpose();
-    // One bright voxel has an extent, too: steps are in parts of it.
-    let spacing = grid.spacing().iter().fold(f64::MAX, |a, &b| a.min(b));
-    let radius = spread.trace().max(0.25 * spacing * spacing).sqrt();
+    let radius = spread.trace().max(1e-12).sqrt();
     let eigen = spread.symmetric_eigen();
     let mut order = [0, 1, 2];
     order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));

@@ -3,7 +3,7 @@
 use super::model::Model;
 use crate::choice::Choice;
 use crate::metric::{Cost, CostSums};
-use crate::verdict::{Check, Verdict};
+use crate::verdict::{Check, Remedy, Verdict};
 use voxalign_image::{Affine, Transform, Vector3};
 
 /// What is known of a result.
@@ -41,78 +41,49 @@ const VOLUMES: (f64, f64) = (0.5, 1.8);
 const LEAD: f64 = 0.05;
 /// Largest inverse-consistency error, mm.
 const INVERSE: f64 = 1e-3;
-/// What helps where sizes changed beyond reason.
-const SCALES: &str = "sizes changed more than bodies differ: use fewer degrees of freedom (--dof 6 for one \
-                      person), or start from the headers by --init header --search local";
-
 /// Checks everything and sums it up.
 pub(super) fn judge(f: &Findings) -> Verdict {
     let mut checks = Vec::new();
-    let mut add = |name: &str, value: f64, asked: String, passed: bool, remedy: &str| {
-        checks.push(Check::new(name, value, asked, passed, remedy));
-    };
     let limit = f.cost.limit(f.samples, f.bins, f.masked);
-    add(
-        "cost after registration",
-        f.cost_after,
-        format!("below {limit:.4} for {}", f.cost.name()),
-        f.cost_after < limit,
-        "the images tell little of each other: look at the pictures, and try --cost nmi between kinds \
-         of image, or a mask where one image shows what the other does not, such as a skull",
-    );
+    let name = format!("cost after registration ({})", f.cost.name());
+    let below = Check::new(name, f.cost_after, format!("below {limit:.4}"), f.cost_after < limit);
+    checks.push(below.or(Remedy::OtherSimilarity));
     if f.searched {
         for (from, before) in [("the headers", f.cost_before), ("the start", f.cost_start)] {
             let change = f.cost_after - before;
             let name = format!("change of the cost from {from}");
-            add(
-                &name,
-                change,
-                "at most 0".to_owned(),
-                change <= 1e-9,
-                "the search ended worse than it began: start nearer by --init, or search less far by \
-                 --search-angles",
+            checks.push(
+                Check::new(name, change, "at most 0", change <= 1e-9).or(Remedy::SmallerSearch),
             );
         }
     }
-    add(
-        "overlap of the fields of view",
-        f.field_overlap,
-        format!("at least {OVERLAP}"),
-        f.field_overlap >= OVERLAP,
-        "the images hardly show the same place: check that they belong together, or start nearer by \
-         --init FILE and --search local",
-    );
+    let overlap = Check::at_least("overlap of the fields of view", f.field_overlap, OVERLAP);
+    checks.push(overlap.or(Remedy::NearerStart));
     let stretch = f.transform.matrix.svd(false, false).singular_values;
     let used = if f.model.flat { 2 } else { 3 };
     let mut lengths: Vec<f64> = stretch.iter().copied().collect();
     // In 2D the direction across the slice keeps its length and is not of interest.
     lengths.sort_by(|a, b| (b.ln().abs()).total_cmp(&a.ln().abs()));
+    let between = |name: &str, value: f64, (low, high): (f64, f64)| {
+        let passed = value >= low && value <= high;
+        Check::new(name, value, format!("between {low} and {high}"), passed)
+            .or(Remedy::FewerFreedoms)
+    };
     for (name, value) in [
         ("largest factor of lengths", lengths.iter().take(used).copied().fold(1.0, f64::max)),
         ("smallest factor of lengths", lengths.iter().take(used).copied().fold(1.0, f64::min)),
     ] {
-        let passed = value >= LENGTHS.0 && value <= LENGTHS.1;
-        add(name, value, format!("between {} and {}", LENGTHS.0, LENGTHS.1), passed, SCALES);
+        checks.push(between(name, value, LENGTHS));
     }
     let determinant = f.transform.determinant();
-    add(
-        "factor of volumes (determinant; negative for a reflection)",
-        determinant,
-        format!("between {} and {}", VOLUMES.0, VOLUMES.1),
-        determinant >= VOLUMES.0 && determinant <= VOLUMES.1,
-        SCALES,
-    );
+    let name = "factor of volumes (determinant; negative for a reflection)";
+    checks.push(between(name, determinant, VOLUMES));
     let transform = Transform::Affine(f.transform);
     let error = transform
         .inverse()
         .map_or(f64::INFINITY, |i| transform.inverse_consistency(&i, &f.corners).largest);
-    add(
-        "inverse-consistency error at the corners, mm",
-        error,
-        format!("at most {INVERSE}"),
-        error <= INVERSE,
-        SCALES,
-    );
+    let name = "inverse-consistency error at the corners";
+    checks.push(Check::at_most(name, error, INVERSE).in_unit("mm").or(Remedy::FewerFreedoms));
     if let Some((best, other)) = f.rival {
         // What the winner has over the runner-up: of costs that are 0 for a perfect match, the part
         // of the other's cost that it saves; of informations, as a part of what it has over none.
@@ -125,15 +96,8 @@ pub(super) fn judge(f: &Findings) -> Verdict {
             _ => 0.0,
         };
         let lead = other.map_or(1.0, lead);
-        add(
-            "lead over the best alignment elsewhere",
-            lead,
-            format!("at least {LEAD}"),
-            lead >= LEAD,
-            "another alignment, far from this one, matches nearly as well: narrow --search-angles, start \
-             nearer by --init, or give a mask where one image shows what the other does not, such as a \
-             skull; if the mask cuts close to what it keeps, dilate it",
-        );
+        let name = "lead over the best alignment elsewhere";
+        checks.push(Check::at_least(name, lead, LEAD).or(Remedy::SingleOut));
     }
     let mut remarks: Vec<String> = f.compared.map(str::to_owned).into_iter().collect();
     if f.sampled_overlap < 0.5 {

@@ -6,8 +6,7 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Affine, Volume};
 use voxalign_register::diffeo::multiscale::Scale;
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, DeformSimilarity,
-    register_deformable,
+    DeformInput, DeformModel, DeformOptions, DeformResult, DeformSimilarity, register_deformable,
 };
 use voxalign_register::linear::AffineOptions;
 use voxalign_register::metric::reference::correlation_ratio;
@@ -91,8 +90,7 @@ fn the_last_place_moves_a_symmetric_deformation_little() {
     let options = DeformOptions { schedule, ..DeformOptions::of(DeformModel::Symmetric) };
     for similarity in [DeformSimilarity::Mi, DeformSimilarity::Nmi] {
         let run = |fixed: &Volume<f32>, moving: &Volume<f32>| -> DeformResult {
-            let channels = vec![ChannelInput { fixed, moving, similarity, weight: 1.0 }];
-            let input = DeformInput { channels, fixed_mask: None, affine };
+            let input = DeformInput::new(fixed, moving, similarity, affine);
             register_deformable(&cpu, &input, &options, &Silent).unwrap()
         };
         let result = run(&fixed, &moving);

@@ -4,6 +4,7 @@ use crate::common::{browser, check, draw, noise, show, soon};
 use voxalign_image::{Affine, Grid, LabelMap, Vector3, Volume};
 use voxalign_population::atlas::{Sharpness, Snapshot};
 use voxalign_population::stream::{Engine, StageName, Task, Trace};
+use voxalign_register::Check;
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::measures::FieldMeasures;
 use voxalign_register::diffeo::multiscale::ScaleRecord;
@@ -139,7 +140,7 @@ fn record(grid: &Grid, subjects: usize, good: bool) -> AtlasRecord {
 /// others where the atlas is not `good`.
 fn subject(i: usize, of: usize, good: bool) -> SubjectRecord {
     let folds = !good && i + 2 == of;
-    let checks = vec![check("folded voxels", if folds { 12.0 } else { 0.0 }, "0", !folds)];
+    let checks = vec![Check::none("folded voxels", if folds { 12 } else { 0 })];
     let after = 0.95 + 0.03 * (i as f64 / of as f64);
     SubjectRecord {
         name: format!("<b>{i:03}"),
@@ -237,7 +238,7 @@ fn the_page_has_all_parts_and_loads_nothing() {
         "svg-energy",
         "Mean Dice of all pairs of subjects",
         "<td class=\"n\">5.4000</td><td class=\"n\">4.6000</td>",
-        "folded voxels is 12",
+        "12 folded voxels (none allowed)",
         // A count of subjects, not a measure.
         "<td class=\"n\">1</td><td>none</td>",
     ] {

@@ -62,8 +62,8 @@ pub(crate) struct AffineArgs {
 
     #[command(flatten)]
     output_options: OutputArgs,
-    /// Which files to write, separated by commas: affine, warped, or `all`; result.json is always
-    /// written, and report.html unless --no-report says otherwise [default: all]
+    /// Which files to write, separated by commas: affine, warped, or `all`; result.json is always written, and
+    /// report.html unless --no-report says otherwise [default: all]
     #[arg(long, value_name = "NAME,...", value_parser = of_affine, help_heading = "Output")]
     outputs: Option<Products>,
     #[command(flatten)]

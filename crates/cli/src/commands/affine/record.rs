@@ -3,6 +3,7 @@
 use super::job::Job;
 use crate::device::Machine;
 use crate::registration;
+use crate::remedy::{Speaker, worded};
 use serde_json::json;
 use std::collections::BTreeMap;
 use voxalign_image::Grid;
@@ -22,7 +23,7 @@ pub(super) fn record(
     RunRecord {
         parameters: parameters(job, options, result, outside),
         stages: result.stages.clone(),
-        verdict: result.verdict.clone(),
+        verdict: worded(result.verdict.clone(), Speaker::Affine),
         ..registration::record(job.program, machine, inputs)
     }
 }

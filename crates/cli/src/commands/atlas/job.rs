@@ -10,6 +10,7 @@ use crate::progress::{Printer, Talk};
 use crate::registration::{
     self, Clock, RECORD, REPORT, check_outputs, end, peak_memory, refuse, write_text,
 };
+use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
 use crate::team::{AnyTeam, on_team};
 use std::path::Path;
@@ -289,7 +290,8 @@ impl Job<'_> {
                 affine: prepared.aligned.verdicts.get(i),
             })
             .collect();
-        let (mut verdict, unlike) = judge(atlas, &judged);
+        let (verdict, unlike) = judge(atlas, &judged);
+        let mut verdict = worded(verdict, Speaker::Atlas);
         verdict.remarks.extend(prepared.remarks);
         record.verdict = verdict;
         for (subject, unlike) in record.subjects.iter_mut().zip(unlike) {

@@ -170,8 +170,8 @@ pub(crate) struct AtlasArgs {
 
     /// Continue from the last checkpoint of a run that was stopped or killed; the result is
     /// identical, to the bit, to that of an uninterrupted run. The options must be the same, except
-    /// for --gpus, --threads, the number of processes and memory; --device may name another GPU,
-    /// but not the CPU instead
+    /// for --gpus, --threads, the number of processes and memory; --device may name another GPU, but not
+    /// the CPU instead
     #[arg(long, help_heading = "Checkpoints")]
     resume: bool,
     /// Minutes between checkpoints, 0 for one after each iteration, or `never`. They are in
@@ -210,8 +210,7 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     host_memory: Option<u64>,
     /// Folder for subjects that are streamed from disk, best on a local disk of each machine; a
-    /// killed run leaves a folder .voxalign-... there, which the next one removes [default: within
-    /// DIR]
+    /// killed run leaves a folder .voxalign-... there, which the next run removes [default: within DIR]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
 }

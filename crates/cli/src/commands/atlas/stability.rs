@@ -7,6 +7,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Table};
 use crate::progress::{Printer, Talk};
 use crate::registration::{self, Clock, RECORD, REPORT, check_outputs, end, refuse, write_text};
+use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
 use crate::team::{AnyTeam, on_team};
 use clap::Args;
@@ -20,7 +21,7 @@ use voxalign_compute::comm::Team;
 use voxalign_population::atlas::{
     Cohorts, Found, Judged, STABLE_PART, Spread, draw_cohorts, judge, stable_from,
 };
-use voxalign_register::{Check, Event, Progress, Verdict};
+use voxalign_register::{Check, Event, Progress, Remedy, Verdict};
 use voxalign_report::stability::{
     self, CohortRecord, SizePictures, SizeRecord, StabilityRecord, StabilityReport,
 };
@@ -269,14 +270,8 @@ impl<'a> Test<'a> {
     fn verdict(&self, sizes: &[SizeRecord], stable: Option<usize>) -> Verdict {
         let all = || sizes.iter().flat_map(|s| &s.cohorts);
         let part = all().filter(|c| !c.good).count() as f64 / all().count().max(1) as f64;
-        let check = Check::new(
-            "fraction of unusable atlases",
-            part,
-            format!("at most {BAD}"),
-            part <= BAD,
-            "build an atlas of all subjects and see which of them it calls bad or unlike the \
-             others",
-        );
+        let check = Check::at_most("fraction of unusable atlases", part, BAD);
+        let check = check.or(Remedy::WholeAtlas);
         let within = format!(
             "the mean entropies of the atlases differ by at most {} % from the last",
             100.0 * STABLE_PART
@@ -291,7 +286,7 @@ impl<'a> Test<'a> {
         for few in self.cohorts.iter().filter(|c| c.members.len() < self.asked) {
             remarks.push(self.told(few));
         }
-        Verdict::new(vec![check], remarks)
+        worded(Verdict::new(vec![check], remarks), Speaker::Atlas)
     }
 
     fn finish(

@@ -4,6 +4,7 @@ use super::prepared::Prepared;
 use crate::failure::Failure;
 use crate::files;
 use crate::list::Entry;
+use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -133,6 +134,6 @@ pub(super) fn subject(entry: &Entry, affine: &Affine, found: &Found) -> SubjectR
         measures: found.measures,
         mended: found.mended,
         outlying: false,
-        verdict: found.verdict.clone(),
+        verdict: worded(found.verdict.clone(), Speaker::Atlas),
     }
 }

@@ -11,6 +11,7 @@ use crate::registration::{
     self, AFFINE, Input, Output, Pair, PairPaths, RECORD, REPORT, Run, TRANSFORM, TRANSFORM_FSL,
     Views, WARPED,
 };
+use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
 use std::path::{Path, PathBuf};
 use voxalign_compute::{Device, on_device};
@@ -26,7 +27,7 @@ use voxalign_register::diffeo::{
 use voxalign_register::linear::{AffineInput, Init, register_affine};
 use voxalign_register::resample::{MovingImage, displacements};
 use voxalign_register::scores::{Scoring, Tissue};
-use voxalign_register::{Event, Progress};
+use voxalign_register::{Event, Progress, Remedy};
 use voxalign_report::deform::{DeformReport, energies, render};
 
 /// Names of the files that are a deformation's own.
@@ -169,7 +170,9 @@ impl Job<'_> {
         let mut record =
             record::record(self, &result, found.as_ref(), outside, machine, input_records);
         let mut verdict = match &found {
-            Some(affine) => result.verdict.after("affine part", &affine.verdict, OTHER_START),
+            Some(affine) => {
+                result.verdict.after("affine part", &affine.verdict, Remedy::OtherAffinePart)
+            }
             None => result.verdict,
         };
         let DeformResult { forward, inverse, jacobian, measures, scales, path, .. } = result;
@@ -220,17 +223,17 @@ impl Job<'_> {
         if let Some(rival) = rival {
             let rival = Transform::Affine(rival.transform);
             let scores = scoring.under(device, &moving, &rival)?.scores;
-            verdict = verdict.with(after.scores.worth(&scores, STARTED));
+            verdict = verdict.with(after.scores.worth(&scores, Remedy::BetterStart));
         } else {
-            verdict = verdict.with(after.scores.worth(&before.scores, OTHER_START));
+            verdict = verdict.with(after.scores.worth(&before.scores, Remedy::OtherAffinePart));
         }
         let energy = measures.harmonic_energy_of_object(grids[0].len());
-        let earns = energy.and_then(|energy| after.scores.earns(energy, UNLIKE));
-        verdict = verdict.with(after.scores.agrees(UNLIKE)).with(earns);
+        let earns = energy.and_then(|energy| after.scores.earns(energy));
+        verdict = verdict.with(after.scores.agrees()).with(earns);
         drop(moving);
         let views = Views { before, after };
         verdict.remarks.extend(inputs.pair.remarks(&views));
-        record.verdict = verdict;
+        record.verdict = worded(verdict, Speaker::Deform);
         clock.lap("resample");
         if self.run.writes(Product::Warped) {
             let image = &views.after.image;
@@ -316,19 +319,6 @@ impl Inputs {
         }
     }
 }
-
-/// What helps where the affine part is bad.
-pub(super) const OTHER_START: &str = "the affine part decides: run `voxalign affine` with other options, look at its \
-                           report, and give its transform by --affine FILE; --affine none where the \
-                           headers agree to some voxels";
-/// What helps where a better start is known.
-const STARTED: &str =
-    "start nearer: leave --affine out, or give a transform that `voxalign affine` found";
-
-/// What helps where the images tell little of each other at the end.
-const UNLIKE: &str = "within their tissue the images have little in common: check that they show the same part \
-                      of the body, and that they lie on each other at the start; between kinds of image try \
-                      --similarity mi";
 
 /// Listens to nothing but the user's wish to stop.
 struct Interruptible;

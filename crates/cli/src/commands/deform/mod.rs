@@ -67,6 +67,7 @@ and where --outputs names them:
   composite.nii.gz          warp and affine as one field on the fixed grid
   inverse_composite.nii.gz  the inverse, moving to fixed, as one field on the moving grid
   jacobian.nii.gz           Jacobian determinant of the warp, without the affine part
+Where the affine part fails so far that no deformation can start from it, only result.json and report.html are written.
 Fields are NIfTI images of vectors (intent 1007), LPS millimetres, as ITK and ANTs have them.
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,

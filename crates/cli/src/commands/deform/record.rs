@@ -3,6 +3,7 @@
 use super::job::Job;
 use crate::device::Machine;
 use crate::registration;
+use crate::remedy::{Speaker, worded};
 use serde_json::json;
 use std::path::Path;
 use voxalign_image::Vector3;
@@ -30,7 +31,7 @@ pub(super) fn record(
             path: result.path.clone(),
             clipped: result.clipped,
             mended: result.mended,
-            affine_verdict: affine.map(|a| a.verdict.clone()),
+            affine_verdict: affine.map(|a| worded(a.verdict.clone(), Speaker::Affine)),
         }),
         ..registration::record("voxalign deform", machine, inputs)
     }

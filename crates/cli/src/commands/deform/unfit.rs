@@ -1,19 +1,20 @@
 //! The end of a deformable registration whose affine part failed so far that no deformation can start
 //! from it.
 
-use super::job::{Job, OTHER_START, OUTPUTS};
+use super::job::{Job, OUTPUTS};
 use super::record;
 use crate::args::Products;
 use crate::device::Machine;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Table};
 use crate::registration::{self, Clock, Pair, Views, number};
+use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
 use voxalign_compute::Device;
 use voxalign_image::Transform;
 use voxalign_register::linear::AffineResult;
 use voxalign_register::resample::MovingImage;
-use voxalign_register::{RegisterError, Verdict};
+use voxalign_register::{RegisterError, Remedy, Verdict};
 use voxalign_report::InputRecord;
 use voxalign_report::affine::{AffineReport, render};
 
@@ -52,8 +53,9 @@ impl<D: Device> End<'_, D> {
         let middle = pair.fixed.grid().centre();
         let (job, machine) = (self.job, self.machine);
         let mut record = record::of_affine_part(job, self.affine, middle, outside, machine, inputs);
-        let mut verdict =
-            Verdict::default().after("affine part", &self.affine.verdict, OTHER_START);
+        let verdict = Verdict::default();
+        let verdict = verdict.after("affine part", &self.affine.verdict, Remedy::OtherAffinePart);
+        let mut verdict = worded(verdict, Speaker::Deform);
         verdict.remarks.push(self.remark());
         verdict.remarks.extend(pair.remarks(&views));
         record.verdict = verdict;

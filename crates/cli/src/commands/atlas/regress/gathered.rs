@@ -4,6 +4,7 @@ use super::super::prepared::Prepared;
 use super::super::subjects::subject;
 use crate::failure::Failure;
 use crate::files;
+use crate::remedy::{Speaker, worded};
 use voxalign_compute::Device;
 use voxalign_compute::ops::resample::LabelInterpolation;
 use voxalign_image::{Displacement, LabelMap, Transform};
@@ -90,6 +91,7 @@ impl Ordered {
                 affine: prepared.aligned.verdicts.get(*number),
             })
             .collect();
-        judge(atlas, &judged)
+        let (verdict, unlike) = judge(atlas, &judged);
+        (worded(verdict, Speaker::Atlas), unlike)
     }
 }

@@ -11,6 +11,7 @@ use crate::files::labels;
 use crate::list::Entry;
 use crate::progress::{Printer, Talk};
 use crate::registration::{self, Clock, RECORD, REPORT, check_outputs, end, refuse, write_text};
+use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
 use crate::team::{AnyTeam, on_team};
 use clap::Args;
@@ -26,7 +27,7 @@ use voxalign_population::atlas::{
     FEW_SUBJECTS, Kernel, MemoryPlan, effective_number, label_volumes, largest_labels,
     mean_overlap, most_weight, root_mean_square,
 };
-use voxalign_register::{Check, Verdict};
+use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::regression::{
     self, ObservationRecord, RegressionRecord, RegressionReport, ValueRecord, VolumeCurve,
 };
@@ -410,13 +411,7 @@ impl<'a> Regression<'a> {
 fn verdict(column: &str, atlases: &[ValueRecord]) -> Verdict {
     let bad: Vec<String> =
         atlases.iter().filter(|a| !a.verdict.good).map(|a| a.folder.clone()).collect();
-    let check = Check::new(
-        "atlases that cannot be used",
-        bad.len() as f64,
-        "none",
-        bad.is_empty(),
-        &format!("see what the record says about {}", bad.join(", ")),
-    );
+    let check = Check::none("atlases that cannot be used", bad.len() as u64).of(bad);
     let mut remarks = Vec::new();
     for atlas in atlases {
         if atlas.effective_number < FEW_SUBJECTS {
@@ -428,9 +423,9 @@ fn verdict(column: &str, atlases: &[ValueRecord]) -> Verdict {
             ));
         }
         for check in atlas.verdict.checks.iter().filter(|c| !c.passed) {
-            remarks.push(format!("{column} {}: {} is {}", atlas.at, check.name, check.value));
+            remarks.push(format!("{column} {}: {}", atlas.at, check.words()));
         }
         remarks.extend(atlas.verdict.remarks.iter().map(|r| format!("{column} {}: {r}", atlas.at)));
     }
-    Verdict::new(vec![check], remarks)
+    worded(Verdict::new(vec![check.or(Remedy::LookAtAtlases)], remarks), Speaker::Atlas)
 }
