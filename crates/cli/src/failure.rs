@@ -242,6 +242,12 @@ impl From<PopulationError> for Failure {
             PopulationError::Mirrored { .. } => {
                 Failure::Input(format!("{error}, or leave it out, as `--exclude outlying` does"))
             }
+            PopulationError::OtherDevice { ref made, .. } => Failure::Input(format!(
+                "{error}; give --device {made} to go on, or start anew without --resume"
+            )),
+            PopulationError::Damaged { .. } => Failure::Input(format!(
+                "{error}; start anew without --resume, or put back a copy of the checkpoint"
+            )),
             PopulationError::OtherCheckpoint { .. } => Failure::Input(format!(
                 "{error}; give the same images and options, or start anew without --resume"
             )),
@@ -340,6 +346,12 @@ mod tests {
             Failure::from(within).to_string(),
             format!("'a.nii': the moving image has 2 voxels that are NaN or infinite; {REPLACE}")
         );
+        let (made, here) = ("cpu".to_owned(), "cuda".to_owned());
+        let said = Failure::from(PopulationError::OtherDevice { path: "a".into(), made, here });
+        assert!(said.to_string().contains("give --device cpu to go on"), "{said}");
+        let what = "this checkpoint is damaged".to_owned();
+        let said = Failure::from(PopulationError::Damaged { path: "a".into(), what });
+        assert!(said.to_string().contains("start anew without --resume"), "{said}");
         let grid = Grid::axis_aligned([2, 3, 4], [1.0; 3]).unwrap().to_string();
         let error = RegisterError::MaskGrid { role: "fixed mask", mask: grid.clone(), image: grid };
         assert!(!error.to_string().contains("--"), "{error}");

@@ -96,6 +96,28 @@ pub enum PopulationError {
         /// The checkpoint.
         path: PathBuf,
     },
+    /// A checkpoint that was made on another kind of device.
+    #[error(
+        "'{}': this checkpoint was made on the device '{made}', but this run computes on '{here}', which \
+         would give other digits",
+        path.display()
+    )]
+    OtherDevice {
+        /// The checkpoint.
+        path: PathBuf,
+        /// The kind of device that it was made on, such as `cpu`.
+        made: String,
+        /// That of this run.
+        here: String,
+    },
+    /// A checkpoint that is damaged, and that nothing can stand in for.
+    #[error("'{}': {what}", path.display())]
+    Damaged {
+        /// The checkpoint, or a file of it.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// Images that do not make a set.
     #[error("{found}; {remedy}")]
     Images {

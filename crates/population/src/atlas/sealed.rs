@@ -171,12 +171,9 @@ pub(super) fn read<T: DeserializeOwned>(
 
 /// The error of a file that cannot be used, and that nothing can stand in for.
 pub(super) fn refused(path: &Path, fault: &Fault) -> PopulationError {
-    PopulationError::Input {
-        file: path.to_owned(),
-        what: format!(
-            "this checkpoint is damaged: {}; start anew without --resume, or put back a copy of the checkpoint",
-            fault.words()
-        ),
+    PopulationError::Damaged {
+        path: path.to_owned(),
+        what: format!("this checkpoint is damaged: {}", fault.words()),
     }
 }
 

@@ -120,7 +120,7 @@ pub(crate) struct AtlasArgs {
     /// Folder for the results; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// TOML file with options; those of the command line win
+    /// TOML file with options; those on the command line take precedence
     #[arg(long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
 

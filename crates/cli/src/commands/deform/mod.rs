@@ -28,7 +28,7 @@ Examples:
   voxalign deform t1a.nii.gz t1b.nii.gz -o out --channel t2a.nii.gz t2b.nii.gz lncc 0.5
       two pairs of images at once
   voxalign deform template.nii.gz patient.nii.gz -o out --moving-mask without_lesion.nii.gz
-      what is outside of the mask, such as a lesion, drives nothing
+      voxels outside the mask, such as a lesion, do not drive the deformation
   voxalign deform a.nii.gz b.nii.gz -o out --model lddmm --similarity ssd --time-steps 8
       a geodesic path of deformations
   voxalign deform a.nii.gz b.nii.gz -o out --outputs warp,affine,warped

@@ -98,13 +98,10 @@ impl Checkpoints<'_> {
             return Err(is_other(path));
         }
         if stamp.device != own.device {
-            return Err(PopulationError::Input {
-                file: path.to_owned(),
-                what: format!(
-                    "this checkpoint was made on the device '{}', and this run computes on '{}', which would give \
-                     other digits; give --device {} to go on, or start anew without --resume",
-                    stamp.device, own.device, stamp.device
-                ),
+            return Err(PopulationError::OtherDevice {
+                path: path.to_owned(),
+                made: stamp.device.clone(),
+                here: own.device,
             });
         }
         Ok(())
@@ -197,12 +194,9 @@ impl Checkpoints<'_> {
             }
         }
         let why: Vec<_> = faults.iter().map(|(file, why)| format!("'{file}': {why}")).collect();
-        Err(PopulationError::Input {
-            file: self.folder.to_owned(),
-            what: format!(
-                "no checkpoint is whole ({}); start anew without --resume, or put back a copy of the folder",
-                why.join("; ")
-            ),
+        Err(PopulationError::Damaged {
+            path: self.folder.to_owned(),
+            what: format!("no checkpoint is whole ({})", why.join("; ")),
         })
     }
 
