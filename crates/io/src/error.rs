@@ -1,11 +1,11 @@
 //! The errors of this crate.
 
-use voxalign_image::memory::amount;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use voxalign_image::ImageError;
 use voxalign_image::memory::OutOfMemory;
+use voxalign_image::memory::amount;
 
 /// What can go wrong with a file. Every message names the file, the cause and the remedy.
 #[derive(Debug, Error)]

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use voxalign_compute::comm::{Communicator, Launch};
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::{self, Cuda, GpuInfo};
-use voxalign_image::memory::amount;
 use voxalign_compute::select::DeviceChoice;
 use voxalign_compute::{Memory, MemoryInfo};
+use voxalign_image::memory::amount;
 use voxalign_population::exchange::all_told;
 
 /// Numbers in the sum that is checked.

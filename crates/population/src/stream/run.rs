@@ -8,8 +8,8 @@ use super::plan::Ring;
 use super::trace::Trace;
 use crate::error::{PopulationError, Result};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use voxalign_image::memory::amount;
 use voxalign_compute::{Device, HostBuffer, Queue};
+use voxalign_image::memory::amount;
 
 /// How images are streamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

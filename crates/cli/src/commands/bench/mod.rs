@@ -18,8 +18,8 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use voxalign_compute::bench::{self, Measurement, Settings};
-use voxalign_image::memory::amount;
 use voxalign_compute::{ComputeError, on_device};
+use voxalign_image::memory::amount;
 
 /// The least array on a GPU whose copy stands for its bandwidth, bytes.
 const GPU_COPY: usize = 256 << 20;

@@ -10,8 +10,8 @@ use crate::AffineMap;
 use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result};
-use voxalign_image::memory::amount;
 use crate::ops::histogram::MovingView;
+use voxalign_image::memory::amount;
 
 static UNGROUPED: LazyLock<Program> =
     LazyLock::new(|| Program::new("ungrouped", include_str!("../kernels/ungrouped.cu")));
