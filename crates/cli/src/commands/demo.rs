@@ -103,7 +103,9 @@ fn motion(centre: Vector3<f64>) -> Affine {
 pub(crate) fn run(args: &DemoArgs) -> Result<Outcome, Failure> {
     // Before anything is written, as the device may not be there.
     let machine = args.run.machine(Auto::Gpu)?;
-    let paths = Pair::load()?.write(&args.output.join("inputs"))?;
+    let inputs = args.output.join("inputs");
+    let is_new = [&inputs, &args.output].map(|folder| !folder.exists());
+    let paths = Pair::load()?.write(&inputs)?;
     if args.run.talk() > Talk::Quiet {
         output::line("fixed:  the ICBM 152 template; moving: one person's brain, Colin 27 (2 mm)");
         output::line(&format!(
@@ -118,6 +120,14 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Outcome, Failure> {
         method: &MethodArgs::default(),
         run: Run::new(&None, &args.output, &args.output_options, &args.run),
     };
-    job.check()?;
-    job.run(&machine)
+    let ended = job.check().and_then(|()| job.run(&machine));
+    if ended.is_err() && is_new[0] {
+        // Without a result the pair is of no use.
+        let _ = std::fs::remove_dir_all(&inputs);
+        if is_new[1] {
+            // A folder that is not empty is not ours any more.
+            let _ = std::fs::remove_dir(&args.output);
+        }
+    }
+    ended
 }

@@ -328,7 +328,7 @@ impl Job<'_> {
                 timeline: atlas.trace.as_ref(),
             };
             let html = voxalign_report::atlas::render(&report);
-            let html = html.map_err(|e| Failure::Internal(e.to_string()))?;
+            let html = html.map_err(Failure::from)?;
             write_text(&mut staging, REPORT, &html)?;
             clock.lap("report");
         }
