@@ -27,7 +27,8 @@ pub(crate) fn rows(
         format!("<div class=\"{class}\" style=\"grid-template-columns:{}\">", widths.join(" "));
     for (row, name) in rows.iter().enumerate() {
         if !one {
-            let _ = write!(out, "<p class=\"row\">{}</p>", escape(name));
+            // A line of its own, so that none is torn apart on paper.
+            let _ = write!(out, "<div class=\"tier\"><p class=\"row\">{}</p>", escape(name));
         }
         for (at, plane) in planes.iter().enumerate() {
             let picture = draw(row, at);
@@ -43,6 +44,9 @@ pub(crate) fn rows(
             if one {
                 out.push_str("</div>");
             }
+        }
+        if !one {
+            out.push_str("</div>");
         }
     }
     out.push_str("</div>");
