@@ -112,8 +112,7 @@ impl Cuda {
     }
 
     /// The sine transforms of the lines of `n` voxels of an image of `voxels` voxels from `first` on,
-    /// `inner` voxels apart: their odd continuations, two lines in a complex number, are transformed
-    /// by Fourier. (A library has no sine transforms.)
+    /// `inner` voxels apart; as many at once as the library takes.
     fn sine_of_lines(
         &self,
         data: &mut CudaBuffer<f32>,
@@ -122,12 +121,40 @@ impl Cuda {
         n: usize,
         inner: usize,
     ) -> Result<()> {
+        // Numbers of one call of cuFFT, which takes no more than 2^31 of them; few where a test looks on.
+        let most = if self.is_emulated() { 1 << 12 } else { 1 << 30 };
+        // Two lines are transformed together.
+        let most = 2 * (most / (2 * (n + 1))).max(1);
+        let lines = voxels / n;
+        if lines <= most {
+            return self.sine_of_some(data, first, lines, n, inner);
+        }
+        let (blocks, each) = if inner == 1 { (1, lines) } else { (lines / inner, inner) };
+        for block in 0..blocks {
+            for start in (0..each).step_by(most) {
+                let apart = if inner == 1 { n } else { 1 };
+                let from = first + block * n * inner + start * apart;
+                self.sine_of_some(data, from, most.min(each - start), n, inner)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of so many lines: their odd continuations, two lines in a complex number, are transformed
+    /// by Fourier. (A library has no sine transforms.)
+    fn sine_of_some(
+        &self,
+        data: &mut CudaBuffer<f32>,
+        first: usize,
+        lines: usize,
+        n: usize,
+        inner: usize,
+    ) -> Result<()> {
         let size = |n: usize| {
             let expected = "at most 2^31 - 1 along an axis, and such lines in all";
             i32::try_from(n).map_err(|_| ComputeError::argument("sizes", n, expected))
         };
-        let (lines, pairs) = (voxels / n, (voxels / n).div_ceil(2));
-        let period = 2 * (n + 1);
+        let (pairs, period) = (lines.div_ceil(2), 2 * (n + 1));
         size(lines)?;
         size(period)?;
         let mut work = self.alloc_unset::<f32>(2 * period * pairs)?;
@@ -148,7 +175,7 @@ impl Cuda {
         let [along, across, count] = sizes;
         let args =
             [image.clone(), (&mut work).into(), along.clone(), across.clone(), count.clone()];
-        // SAFETY: the parameters are those of the kernel; the image has `voxels` voxels, and there is
+        // SAFETY: the parameters are those of the kernel; the lines are those of the image, and there is
         // room for `period` complex numbers of every pair of lines.
         unsafe { self.launch(&PROGRAM, kernels[0], shape, &args)? };
         let layout =

@@ -14,6 +14,7 @@ use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::ops::sort::KeyRange;
 use voxalign_compute::{ComputeError, Device, Dims, IDENTITY, Memory, Result};
+use voxalign_image::memory::amount;
 
 use crate::histogram::{BINNING, COLUMNS, OPTIONS, image};
 use crate::support::{emulated, gpu_number, len};
@@ -56,7 +57,7 @@ fn run_out(device: &Cuda, name: &str, run: impl Fn(&Cuda) -> Result<Bits>) {
             Ok(bits) => Ok(bits),
             Err(error @ ComputeError::OutOfMemory { bytes, free: Some(free), .. }) => {
                 let said = error.to_string();
-                assert!(said.contains(&bytes.to_string()) && said.contains("out of memory"));
+                assert!(said.contains(&amount(bytes)) && said.contains("out of memory"), "{said}");
                 Err((bytes, free))
             }
             Err(error) => panic!("{name}, {limit:?}: {error}"),

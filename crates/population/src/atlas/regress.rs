@@ -248,7 +248,7 @@ mod tests {
         assert!(far.contains("covariate is 95") && far.contains("from 60 to 75"), "{far}");
         let alone = said(75.0);
         assert!(
-            alone.contains("at 75 only 1 of the 3 subjects") && alone.contains("larger"),
+            alone.contains("only 1 of the 3 subjects counts at 75") && alone.contains("larger"),
             "{alone}"
         );
         assert!(said(f64::NAN).contains("NaN"));

@@ -301,7 +301,7 @@ fn bad_input() {
     assert!(run(all).to_string().contains("subject 1: its weight is 0"));
     let mut all = population(3, 1);
     all[2].1.channels[0] = Arc::new(Volume::from_fn(grid(1), |_, _, _| 3.0));
-    assert!(run(all).to_string().starts_with("subject 2: "));
+    assert!(run(all).to_string().starts_with("'subject 2': "));
     let mut all = population(3, 1);
     all[1].1.mask = Some(Arc::new(Volume::from_fn(grid(1), |_, _, _| 0.0)));
     assert!(run(all).to_string().contains("selects no voxel"));
@@ -432,8 +432,8 @@ fn a_rank_that_fails() {
             .collect();
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
-    assert!(said[1].starts_with("subject 3: "), "{said:?}");
+    assert!(said[1].starts_with("'subject 3': "), "{said:?}");
     for other in [&said[0], &said[2]] {
-        assert!(other.contains("rank 1 failed: subject 3"), "{said:?}");
+        assert!(other.contains("rank 1 failed: 'subject 3'"), "{said:?}");
     }
 }

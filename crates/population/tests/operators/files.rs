@@ -80,10 +80,10 @@ fn bad_files() {
 
     let other = Volume::filled(Grid::axis_aligned([8, 6, 4], [1.0, 1.5, 2.1]).unwrap(), 0.0);
     let good = std::mem::replace(&mut paths[7], folder.write("other.nii", &other, DataType::F32));
-    let text = said(&paths);
-    assert!(
-        text.contains("other.nii") && text.contains("0.nii") && text.contains("voxalign apply")
-    );
+    let error = mean(&paths).unwrap_err();
+    assert!(matches!(error, PopulationError::OtherGrid { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("other.nii") && text.contains("0.nii"), "{text}");
     let mut hole = images[7].clone();
     hole.data_mut()[8 * 6 + 3] = f32::NAN;
     paths[7] = folder.write("hole.nii", &hole, DataType::F32);

@@ -125,8 +125,8 @@ impl Ungrouped {
                     (&samples.tile_len).into(),
                     (&samples.rank_bin).into(),
                     (&mut bins).into(),
-                    Arg::optional(values.as_ref()),
-                    Arg::optional(weights.as_ref()),
+                    Arg::optional(values.as_ref()).changed(),
+                    Arg::optional(weights.as_ref()).changed(),
                 ],
             )?;
         }
