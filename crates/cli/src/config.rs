@@ -442,7 +442,7 @@ mod tests {
         assert!(said("config = 'x'").contains("unknown key 'config'"));
         assert!(said("dof = 6\ndof = ").contains("line 2"), "{}", said("dof = 6\ndof = "));
         assert_eq!(said("quiet = 3"), "the value of quiet is '3'; give true or false");
-        assert!(said("dof = {a = 1}").contains("give a text"));
+        assert!(said("dof = {a = 1}").contains("give a string"));
         assert!(said("[affine]\ndof = 6").contains("unknown key 'affine'"));
     }
 

@@ -158,7 +158,7 @@ fn masks_and_weights_are_taken() {
     let found = read(place.path("out/affine.tfm"), &Geometry::default()).unwrap();
     let off = error(&found.to_affine().unwrap(), &made);
     assert!(off < 2.0, "{off}");
-    arguments.push_str(" --verbose");
+    arguments = arguments.replace("--quiet", "--verbose");
     let run = place.line(&arguments).expect(0);
     assert!(run.err.contains("fixed:") && run.out.contains("verdict"), "{}{}", run.out, run.err);
 }

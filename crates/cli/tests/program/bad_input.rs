@@ -133,7 +133,7 @@ fn options_out_of_range() {
     place.write("bad.tfm", "no transform");
     refused(&place, &format!("{pair} --init bad.tfm"), &["--init", "bad.tfm"]);
     for levels in ["1e-9", "8,4,1e-9", "2"] {
-        let said = ["levels cannot be", "voxels of 4 mm", "8,4,2,1"];
+        let said = ["--levels is", "voxels of 4 mm", "8,4,2,1"];
         refused(&place, &format!("{pair} --levels {levels}"), &said);
     }
     for both in ["-q -v", "--verbose --quiet"] {

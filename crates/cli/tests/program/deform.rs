@@ -554,7 +554,10 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
         ("--model xx", &["greedy", "symmetric", "lddmm"]),
         ("--dof 6", &["--dof", "voxalign affine", "--affine"]),
         ("--moving-mask m.nii", &["--moving-mask", "m.nii"]),
-        ("--moving-mask a.nii.gz", &["'a.nii.gz'", "moving mask", "another grid"]),
+        (
+            "--moving-mask a.nii.gz",
+            &["'a.nii.gz'", "moving mask", "not on the grid", "voxalign apply"],
+        ),
         ("-q -v", &["--quiet", "--verbose"]),
         ("--report --no-report", &["--report", "--no-report"]),
         ("--threads 0", &["--threads", "1 to 1024"]),

@@ -52,7 +52,10 @@ fn a_checkpoint_of_another_run() {
     let other = Checkpoints { device: "cuda", ..checkpoints.clone() };
     let how = How { checkpoints: Some(&other), resume: true, ..How::default() };
     let error = try_build(&alone(&cpu), all.clone(), &options, &how).unwrap_err();
-    assert!(matches!(&error, PopulationError::OtherDevice { made, .. } if made == "cpu"), "{error}");
+    assert!(
+        matches!(&error, PopulationError::OtherDevice { made, .. } if made == "cpu"),
+        "{error}"
+    );
     assert!(error.to_string().contains("'cpu'"), "{error}");
     // Files that are cut off are no states.
     for place in ["a", "b"] {

@@ -184,8 +184,8 @@ impl FieldMeasures {
         Ok(())
     }
 
-    /// The mean inverse-consistency error that a verdict looks at, mm: within the object, where one is
-    /// known, else over the whole grid.
+    /// The mean inverse-consistency error, mm: within the object, where one is known, else over the whole
+    /// grid.
     #[must_use]
     pub fn mean_inverse_error(&self) -> Option<f64> {
         let of = |c: Option<Consistency>| c.map(|c| c.mean);

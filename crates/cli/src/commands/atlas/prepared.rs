@@ -9,6 +9,7 @@ use crate::ranks;
 use crate::registration::{self, Clock, Input};
 use clap::ValueEnum;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -93,6 +94,24 @@ fn of_all(world: &Communicator, failure: Failure) -> Failure {
     if world.is_first() { failure } else { Failure::Peer(failure.to_string()) }
 }
 
+/// Why a subject was not read; what says nothing of its file excludes nobody.
+#[derive(Serialize, Deserialize)]
+enum Unread {
+    Stopped,
+    Memory(String),
+    File(String),
+}
+
+impl From<Failure> for Unread {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Stopped => Self::Stopped,
+            Failure::Memory(why) => Self::Memory(why),
+            other => Self::File(other.to_string()),
+        }
+    }
+}
+
 impl<'a> Study<'a> {
     /// All files that are read.
     pub(super) fn files(&self) -> Vec<&Path> {
@@ -162,20 +181,21 @@ impl<'a> Study<'a> {
     /// The subjects in the order of sums, which is that of the images themselves, however they were given.
     fn listed(&self, world: &Communicator) -> Result<Listed, Failure> {
         let own = balance::share(self.entries.len(), world.size(), world.rank());
-        // That a file could not be read for want of memory says nothing of the file.
-        let why = |e: Failure| (e.to_string(), matches!(e, Failure::Memory(_)));
-        let looked: Vec<Result<Vec<InputRecord>, (String, bool)>> =
-            self.entries[own].par_iter().map(|entry| self.look(entry).map_err(why)).collect();
+        let looked: Vec<Result<Vec<InputRecord>, Unread>> = self.entries[own]
+            .par_iter()
+            .map(|entry| self.look(entry).map_err(Unread::from))
+            .collect();
         let looked = all_told(world, &looked)?.into_iter().flatten();
         let (mut all, mut remarks) = (Vec::new(), Vec::new());
         for (entry, records) in self.entries.iter().zip(looked) {
             match records {
                 Ok(records) => all.push((records, entry)),
-                Err((why, true)) => return Err(of_all(world, Failure::Memory(why))),
-                Err((why, _)) if self.exclude.contains(&Exclude::Unreadable) => {
+                Err(Unread::Stopped) => return Err(of_all(world, Failure::Stopped)),
+                Err(Unread::Memory(why)) => return Err(of_all(world, Failure::Memory(why))),
+                Err(Unread::File(why)) if self.exclude.contains(&Exclude::Unreadable) => {
                     remarks.push(format!("'{}' was left out: {why}", entry.name));
                 }
-                Err((why, _)) => {
+                Err(Unread::File(why)) => {
                     let hint = "`--exclude unreadable` leaves such subjects out";
                     return Err(of_all(world, Failure::input(format!("{why}; {hint}"))));
                 }
