@@ -137,13 +137,10 @@ fn options_out_of_range() {
         refused(&place, &format!("{pair} --levels {levels}"), &said);
     }
     for both in ["-q -v", "--verbose --quiet"] {
-        refused(
-            &place,
-            &format!("{pair} {both}"),
-            &["--quiet", "cannot be used with", "--verbose"],
-        );
+        line(both).says(&["--quiet", "cannot be used with", "--verbose"]);
     }
-    refused(&place, &format!("{pair} --report --no-report"), &["--report", "--no-report"]);
+    line("--report --no-report").says(&["--report", "cannot be used with", "--no-report"]);
+    assert!(!place.path("out").exists());
 }
 
 /// Libraries name parameters, the program its options: what a message calls an option is one of the

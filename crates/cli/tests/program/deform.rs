@@ -561,7 +561,7 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
         ("-q -v", &["--quiet", "--verbose"]),
         ("--report --no-report", &["--report", "--no-report"]),
         ("--threads 0", &["--threads", "1 to 1024"]),
-        ("--model lddmm --solver gaussian", &["--solver", "gaussian", "lddmm", "fft"]),
+        ("--model lddmm --solver gaussian", &["--solver", "gaussian", "LDDMM", "fft"]),
         ("--model lddmm --total-sigma 1", &["--total-sigma", "greedy"]),
         ("--model lddmm --step-rule adaptive", &["--step-rule"]),
         ("--model lddmm --sigma 2", &["--sigma", "gaussian"]),

@@ -6,8 +6,8 @@ use crate::error::{ComputeError, Result};
 
 /// The stack of a thread, and what the system and the runtime add to it, bytes.
 const STACK: usize = (2 << 20) + (96 << 10);
-/// What is left for all else.
-const SPARE: usize = 1 << 20;
+/// What is left for all else: what other threads ask for while these start, and tables that a thread makes when it begins.
+const SPARE: usize = 8 << 20;
 
 fn needed(threads: usize) -> usize {
     threads.saturating_mul(STACK).saturating_add(SPARE)

@@ -279,3 +279,15 @@ proptest! {
         }
     }
 }
+
+/// What single precision cannot say makes a file of version 2, not one that nobody reads.
+#[test]
+fn an_origin_beyond_single_precision_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("far.nii");
+    let far = Affine::translation(Vector3::new(1e300, 0.0, 0.0));
+    let grid = Grid::axis_aligned([3, 4, 5], [1.0, 2.0, 3.0]).unwrap().moved(&far).unwrap();
+    let image = Volume::filled(grid.clone(), 1.0);
+    write_volume(&path, &image, &WriteOptions::default()).unwrap();
+    assert_eq!(*read_volume(&path).unwrap().grid(), grid);
+}

@@ -1,7 +1,7 @@
 //! Files that tell what they are of, and whether they are as they were written.
 //!
 //! A file has, all numbers as little-endian 64-bit ones, the [magic number](MAGIC), the length of the head, the number
-//! of buffers and their lengths; then the head (a [`Stamp`] and a value, [packed](crate::exchange)), the values of
+//! of buffers and their lengths; then the head (a [`Stamp`], the name of the file and a value, [packed](crate::exchange)), the values of
 //! the buffers, and the SHA-256 of all that.
 
 use super::away::failed;
@@ -74,7 +74,22 @@ pub(super) fn write<T: Serialize>(
     value: &T,
     buffers: &[Vec<f32>],
 ) -> Result<()> {
-    let head = pack(&(stamp, value))?;
+    write_as(path, &name_of(path), stamp, value, buffers)
+}
+
+/// The name that is in a file, so that one that was put in the place of another is seen.
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn write_as<T: Serialize>(
+    path: &Path,
+    name: &str,
+    stamp: &Stamp,
+    value: &T,
+    buffers: &[Vec<f32>],
+) -> Result<()> {
+    let head = pack(&(stamp, name, value))?;
     let write = || -> io::Result<()> {
         let mut file = Hashed::new(BufWriter::new(File::create(path)?));
         file.write_all(MAGIC)?;
@@ -96,7 +111,7 @@ pub(super) fn write<T: Serialize>(
 /// As [`write`], where the file is there as a whole or as it was at any moment.
 pub(super) fn replace<T: Serialize>(path: &Path, stamp: &Stamp, value: &T) -> Result<()> {
     let new = path.with_extension("new");
-    write(&new, stamp, value, &[])?;
+    write_as(&new, &name_of(path), stamp, value, &[])?;
     let rename = || -> io::Result<()> {
         fs::rename(&new, path)?;
         match path.parent() {
@@ -163,8 +178,11 @@ pub(super) fn read<T: DeserializeOwned>(
     if kept != sum {
         return Err(damaged("its content does not have the checksum that it had"));
     }
-    match unpack::<(Stamp, T)>(&text) {
-        Ok((stamp, value)) => Ok(Content { stamp, value, buffers }),
+    match unpack::<(Stamp, String, T)>(&text) {
+        Ok((_, name, _)) if name != name_of(path) => {
+            Err(Fault::Damaged(format!("it is what was written as '{name}'")))
+        }
+        Ok((stamp, _, value)) => Ok(Content { stamp, value, buffers }),
         Err(_) => Err(damaged("it is of another version")),
     }
 }
@@ -204,6 +222,10 @@ mod tests {
         assert_eq!(read::<Vec<f64>>(&folder.path().join("b"), true).unwrap_err(), Fault::Missing);
         replace(&path, &stamp(), &"text").unwrap();
         assert_eq!(read::<String>(&path, true).unwrap().value, "text");
+        fs::copy(&path, folder.path().join("b")).unwrap();
+        let other = read::<String>(&folder.path().join("b"), true).unwrap_err();
+        assert!(other.words().contains("written as 'a'"), "{other:?}");
+        fs::remove_file(folder.path().join("b")).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 

@@ -10,9 +10,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use voxalign_image::Grid;
 
-/// Version 1 where its 16-bit sizes suffice.
+/// Version 1 where its 16-bit sizes and 32-bit geometry suffice.
 fn version(grid: &Grid) -> Version {
-    if grid.dims().iter().all(|&d| d <= i16::MAX as usize) { Version::One } else { Version::Two }
+    let rows = grid.to_world().rows();
+    let sizes = grid.dims().iter().all(|&d| d <= i16::MAX as usize);
+    let geometry = rows.iter().flatten().all(|&v| (v as f32).is_finite());
+    if sizes && geometry { Version::One } else { Version::Two }
 }
 
 fn header(grid: &Grid, data_type: DataType, single: bool, version: Version) -> NiftiHeader {
