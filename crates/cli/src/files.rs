@@ -121,7 +121,7 @@ pub(crate) fn transform(path: &Path, geometry: &Geometry<'_>) -> Result<Transfor
     Ok(transform)
 }
 
-/// As [`transform`], for images that the file is not relative to but meant for.
+/// As [`transform()`], for images that the file is not relative to but meant for.
 pub(crate) fn transform_for(
     path: &Path,
     geometry: &Geometry<'_>,

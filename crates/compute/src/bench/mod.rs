@@ -1,7 +1,7 @@
 //! Measurements of the operators on the device at hand, beside its own copy bandwidth.
 //!
 //! Each family has a file that adds its operators to a [`Bench`]; [`run`] goes through all of
-//! them. Times are those of the device ([`Memory::seconds`](crate::Memory::seconds)): medians of
+//! them. Times are those of the device ([`Memory::seconds`]): medians of
 //! several warm runs on buffers that are already there.
 
 mod accumulate;
