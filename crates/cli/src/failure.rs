@@ -100,7 +100,7 @@ impl Failure {
 const REPLACE: &str = "replace them first: `voxalign convert IN OUT --replace-nan 0`";
 
 /// What users call the parameters of the libraries, by the names that these have there.
-const OPTIONS: [(&str, &str); 35] = [
+const OPTIONS: [(&str, &str); 36] = [
     ("dof", "--dof"),
     ("bins", "--bins"),
     ("apodise", "--apodise"),
@@ -122,6 +122,7 @@ const OPTIONS: [(&str, &str); 35] = [
     ("total sigma", "--total-sigma"),
     ("lddmm sigma", "--lddmm-sigma"),
     ("time steps", "--time-steps"),
+    ("path storage", "--path-storage"),
     ("solver", "--solver"),
     ("alpha", "--alpha"),
     ("beta", "--beta"),

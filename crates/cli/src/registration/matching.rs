@@ -170,6 +170,7 @@ impl MatchingArgs {
             bins: self.bins.unwrap_or(default.bins),
             time_steps: self.time_steps.unwrap_or(default.time_steps),
             sigma: self.lddmm_sigma.unwrap_or(default.sigma),
+            storage: default.storage,
             histogram_match: default.histogram_match,
             clip: default.clip,
         };

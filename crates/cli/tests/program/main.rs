@@ -14,6 +14,7 @@ mod bench_stream;
 mod common;
 mod compare;
 mod deform;
+mod deform_verdicts;
 mod demo;
 mod devices;
 mod files;

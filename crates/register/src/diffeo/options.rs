@@ -1,5 +1,6 @@
 //! The options of a deformable registration.
 
+use super::lddmm::Storage;
 use super::multiscale::{Convergence, Scale};
 use super::solver::{SolverKind, SolverOptions};
 use crate::choice::choices;
@@ -100,6 +101,8 @@ pub struct DeformOptions {
     /// The similarity counts `1 / sigma^2` against the energy of the path, above 0 (LDDMM): `σ` of
     /// [`lddmm`](super::lddmm).
     pub sigma: f64,
+    /// What is kept of the path (LDDMM).
+    pub storage: Storage,
     /// Whether the moving image's histogram is matched to that of the fixed one first.
     pub histogram_match: bool,
     /// Whether only the common bounding box of the images' foregrounds is computed on.
@@ -121,6 +124,7 @@ impl Default for DeformOptions {
             bins: 64,
             time_steps: 10,
             sigma: 0.1,
+            storage: Storage::default(),
             histogram_match: false,
             clip: true,
         }

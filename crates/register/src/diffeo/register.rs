@@ -254,6 +254,10 @@ fn run<D: Device>(
             Ok(Found { scales, fields, mended, path: None })
         }
         DeformModel::Lddmm => {
+            let finest = options.schedule.last().map_or(1, |s| s.factor as u64);
+            let voxels = grid.dims().iter().map(|&n| (n as u64).div_ceil(finest)).product();
+            let (steps, channels) = (options.time_steps as u64, moving.len() as u64);
+            options.storage.check(voxels, steps, channels, device.memory().free)?;
             let mut path = Path::new(
                 device.clone(),
                 fixed,
@@ -263,6 +267,7 @@ fn run<D: Device>(
                 input.affine,
                 options.time_steps,
             )
+            .with_storage(options.storage)
             .with_moving_mask(moving_mask);
             let mut lddmm = Lddmm::new(options.clone(), metrics);
             let scales = multiscale::run(&mut path, &mut lddmm, scales, convergence, progress)?;

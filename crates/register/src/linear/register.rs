@@ -5,7 +5,7 @@ use super::model::{Freedom, Model, Pose};
 use super::options::{AffineInput, AffineOptions, Init, Search};
 use super::pyramid::{self, Moments, Scaled, moments};
 use super::result::AffineResult;
-use super::search::{Candidate, ELSEWHERE, Stage, display, distinct, global, perturbed};
+use super::search::{Candidate, ELSEWHERE, Stage, Until, display, distinct, global, perturbed};
 use super::verdict::{Findings, judge};
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result};
@@ -235,7 +235,7 @@ fn register_scales<D: Device>(
                         vec![start_pose]
                     };
                     stage.part("refinement", 0.0, 1.0);
-                    let refined = stage.refine(&poses, common, 0.02)?;
+                    let refined = stage.refine(&poses, common, Until::Gain(0.02))?;
                     distinct(refined, &model, spacing, 1)
                 };
                 opened.push(model.parameters(common));
@@ -248,14 +248,14 @@ fn register_scales<D: Device>(
                 let mut poses: Vec<Pose> =
                     candidates.iter().flat_map(|c| perturbed(&c.pose, flat, scaling)).collect();
                 poses.extend([start_pose, headers_pose]);
-                let refined = stage.refine(&poses, common, 0.02)?;
+                let refined = stage.refine(&poses, common, Until::Gain(0.02))?;
                 opened.push(model.parameters(common));
                 rivals = distinct(refined, &model, elsewhere, RIVALS);
                 if largest != common {
                     // A wrong orientation can be ahead as long as the right one lacks freedom.
                     stage.part("candidates with all degrees of freedom", 0.6, 0.8);
                     let poses: Vec<Pose> = rivals.iter().map(|c| c.pose).collect();
-                    let free = stage.refine(&poses, largest, 0.02)?;
+                    let free = stage.refine(&poses, largest, Until::Gain(0.02))?;
                     rivals = distinct(free, &model, elsewhere, RIVALS);
                     opened.push(model.parameters(largest));
                 }
@@ -265,7 +265,7 @@ fn register_scales<D: Device>(
             } else if options.search == Search::Local && index == 1 {
                 let poses: Vec<Pose> = candidates.iter().map(|c| c.pose).collect();
                 stage.part("refinement", 0.0, 0.8);
-                candidates = stage.refine(&poses, common, 0.01)?;
+                candidates = stage.refine(&poses, common, Until::Gain(0.01))?;
                 opened.push(model.parameters(common));
             }
             let freedoms = match index {
@@ -277,13 +277,18 @@ fn register_scales<D: Device>(
             let finals: Vec<Candidate> =
                 if freedoms.is_empty() { Vec::new() } else { candidates.split_off(1) };
             for freedom in freedoms {
+                let until = match (last, freedom == largest) {
+                    (true, true) => Until::Step(0.005),
+                    (true, false) => Until::Gain(0.005),
+                    (false, _) => Until::Gain(0.01),
+                };
                 let poses: Vec<Pose> = candidates.iter().map(|c| c.pose).collect();
-                candidates = stage.refine(&poses, freedom, if last { 0.005 } else { 0.01 })?;
+                candidates = stage.refine(&poses, freedom, until)?;
                 opened.push(model.parameters(freedom));
             }
             if !finals.is_empty() {
                 let poses: Vec<Pose> = finals.iter().map(|c| c.pose).collect();
-                let refined = stage.refine(&poses, largest, 0.01)?;
+                let refined = stage.refine(&poses, largest, Until::Gain(0.01))?;
                 rivals = distinct([candidates, refined].concat(), &model, elsewhere, RIVALS);
                 candidates = rivals.iter().take(1).copied().collect();
             }
@@ -294,7 +299,7 @@ fn register_scales<D: Device>(
             for (pose, cost) in [(start_pose, cost_start), (headers_pose, cost_before)] {
                 // The result is never worse than the start and the headers.
                 if options.search != Search::None && cost < candidates[0].cost {
-                    let refined = stage.refine(&[pose], largest, 0.005)?;
+                    let refined = stage.refine(&[pose], largest, Until::Step(0.005))?;
                     candidates = distinct([refined, candidates].concat(), &model, 0.0, 1);
                 }
             }

@@ -24,6 +24,17 @@ pub(super) const ELSEWHERE: f64 = 0.3;
 const TURN: f64 = 9.0;
 const ZOOMS: [f64; 4] = [-0.2, -0.1, 0.1, 0.2];
 
+/// When a refinement ends, in samples of its stage.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Until {
+    /// A step is shorter than this, or two in a row gain next to nothing: enough for what is refined
+    /// further.
+    Gain(f64),
+    /// A step is shorter than this, whatever it gains: a result. Where the cost is flat, gains end a
+    /// search far from its minimum, and rounding decides where.
+    Step(f64),
+}
+
 /// A pose with its cost.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
@@ -109,13 +120,17 @@ impl<'a, D: Device> Stage<'a, D> {
         &mut self,
         poses: &[Pose],
         freedom: Freedom,
-        accuracy: f64,
+        until: Until,
     ) -> Result<Vec<Candidate>> {
+        let (step, improvement) = match until {
+            Until::Gain(step) => (step, 3e-4 * step),
+            Until::Step(step) => (step, 0.0),
+        };
         let settings = BfgsSettings {
             first_step: 0.5 * self.spacing,
             longest_step: 4.0 * self.spacing,
-            tolerance: accuracy * self.spacing,
-            improvement: 3e-4 * accuracy,
+            tolerance: step * self.spacing,
+            improvement,
             evaluations: 60,
         };
         let zeros = vec![0.0; self.model.parameters(freedom)];
@@ -210,7 +225,7 @@ pub(super) fn global<D: Device>(
         .map(|r| Pose { rotation: r * start.rotation, ..*start })
         .collect();
     stage.part("coarse rotations", 0.0, 0.45);
-    let coarse = stage.refine(&coarse, local, 0.05)?;
+    let coarse = stage.refine(&coarse, local, Until::Gain(0.05))?;
     stage.part("fine rotations", 0.45, 0.8);
     let fine = between(
         &rotations(&options.range, options.range.fine, flat),
@@ -229,7 +244,7 @@ pub(super) fn global<D: Device>(
     stage.part("best rotations", 0.8, 0.9);
     let poses: Vec<Pose> = picked.iter().map(|c| c.pose).collect();
     let freedom = if scaling { Freedom::Similarity } else { Freedom::Rigid };
-    let refined = stage.refine(&poses, freedom, 0.02)?;
+    let refined = stage.refine(&poses, freedom, Until::Gain(0.02))?;
     let elsewhere = ELSEWHERE * stage.model.radius;
     let refined = distinct(refined, stage.model, stage.spacing, REFINED);
     if largest == freedom {
@@ -238,7 +253,7 @@ pub(super) fn global<D: Device>(
     // A wrong orientation can be ahead as long as the right one lacks freedom.
     stage.part("best rotations with all degrees of freedom", 0.9, 1.0);
     let poses: Vec<Pose> = refined.iter().map(|c| c.pose).collect();
-    let free = stage.refine(&poses, largest, 0.05)?;
+    let free = stage.refine(&poses, largest, Until::Gain(0.05))?;
     Ok(distinct(free, stage.model, elsewhere, HANDED_ON))
 }
 

@@ -187,16 +187,19 @@ fn deformations() {
         let (one, other) = (on_gpu(), on_gpu());
         assert!(one.forward == other.forward && one.inverse == other.inverse, "{name}: bits");
         let expected = register_deformable(&cpu, &input, &options, &Silent).unwrap();
-        let n = fixed.grid().len();
-        let apart = (0..n).map(|i| (one.forward.get(i) - expected.forward.get(i)).norm());
-        let (sum, largest) = apart.fold((0.0, 0f64), |(s, l), d| (s + d, l.max(d)));
-        let (mean, moved) = (sum / n as f64, expected.measures.mean_displacement);
-        println!("{name}: {mean:.5} mm apart, at most {largest:.3}; moved by {moved:.2} mm");
+        let mean = control::mean_apart(&one.forward, &expected.forward);
+        let moved = expected.measures.mean_displacement;
+        let images = [&fixed, &moving];
+        let own = control::deformation(images, affine, similarity, &options, &expected);
+        println!(
+            "{name}: {mean:.5} mm apart, the CPU from itself {own:.5}; moved by {moved:.2} mm"
+        );
         // Steps have a length in voxels: near the optimum they go to and fro, and rounding decides
         // which way.
         let factor = options.schedule.last().map_or(1, |s| s.factor);
         let voxel = fixed.grid().spacing()[0] * factor as f64;
         assert!(mean < 0.02 * voxel, "{name}: {mean} mm, voxels of {voxel} mm");
         assert!(mean < 0.05 * moved, "{name}: {mean} of {moved} mm");
+        assert!(mean <= (3.0 * own).max(AGREEMENT), "{name}: {mean} mm, the CPU's own {own}");
     }
 }

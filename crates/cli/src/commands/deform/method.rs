@@ -1,12 +1,13 @@
 //! The options that say how is registered.
 
-use crate::args::number;
+use crate::args::{choice, number};
 use crate::failure::Failure;
 use crate::registration::{MatchingArgs, refuse};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use voxalign_register::Choice;
+use voxalign_register::diffeo::lddmm::Storage;
 use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity};
 
 /// Where the deformation starts.
@@ -103,6 +104,10 @@ pub(crate) struct DeformMethodArgs {
           allow_negative_numbers = true, action = clap::ArgAction::Append,
           help_heading = "Method")]
     channel: Vec<String>,
+    /// What is kept of the path over time; with less, half precision changes the result in its last
+    /// digits; for lddmm [default: full]
+    #[arg(long, value_parser = choice::<Storage>(), help_heading = "Method")]
+    path_storage: Option<Storage>,
     /// Match the histogram of each moving image to that of its fixed one first
     #[arg(long, help_heading = "Method")]
     histogram_match: bool,
@@ -130,8 +135,12 @@ impl DeformMethodArgs {
         if options.model == DeformModel::Symmetric {
             refuse(self.no_clip, "--no-clip", "--model greedy and lddmm")?;
         }
+        if options.model != DeformModel::Lddmm {
+            refuse(self.path_storage.is_some(), "--path-storage", "--model lddmm")?;
+        }
+        let storage = self.path_storage.unwrap_or(options.storage);
         let clip = !self.no_clip && options.clip;
-        Ok(DeformOptions { histogram_match: self.histogram_match, clip, ..options })
+        Ok(DeformOptions { storage, histogram_match: self.histogram_match, clip, ..options })
     }
 }
 

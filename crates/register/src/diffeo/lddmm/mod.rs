@@ -62,8 +62,7 @@ fn relative_spacing(grid: &Grid) -> [f64; 3] {
 }
 
 impl<D: Device> Path<D> {
-    /// Images, where they start, and the number of time steps; how much is kept follows from the
-    /// memory of the device.
+    /// Images, where they start, and the number of time steps; everything is kept, in single precision.
     #[must_use]
     pub fn new(
         device: D,
@@ -74,9 +73,6 @@ impl<D: Device> Path<D> {
         affine: Affine,
         time_steps: usize,
     ) -> Self {
-        let free = device.memory().free.map(|f| f / 10 * 8);
-        let (n, channels) = (grid.len() as u64, moving.len() as u64);
-        let storage = Storage::fitting(n, time_steps as u64, channels, free);
         let finest = finest(&grid);
         Self {
             device,
@@ -88,7 +84,7 @@ impl<D: Device> Path<D> {
             finest,
             target: finest,
             time_steps,
-            storage,
+            storage: Storage::default(),
             at_scale: Vec::new(),
             weights: None,
             moving_mask: None,
@@ -99,7 +95,7 @@ impl<D: Device> Path<D> {
         }
     }
 
-    /// Forces a way of keeping velocities and images, before the first scale.
+    /// The same with another way of keeping velocities and images, before the first scale.
     #[must_use]
     pub fn with_storage(self, storage: Storage) -> Self {
         Self { storage, ..self }

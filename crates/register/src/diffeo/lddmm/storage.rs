@@ -1,8 +1,10 @@
 //! How much of a path is kept, and how.
 
-use crate::error::Result;
+use crate::choice::{Choice, choices};
+use crate::error::{RegisterError, Result};
 use serde::{Deserialize, Serialize};
 use voxalign_compute::Device;
+use voxalign_image::memory::amount;
 
 /// How velocities and images over time are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
@@ -15,6 +17,13 @@ pub enum Storage {
     Half,
     /// Velocities in half precision; images of some times, from which the others are made again.
     Checkpoints,
+}
+
+choices! { Storage:
+    Full "full" "Velocities in single precision, all images of the path",
+    Half "half" "Velocities in half precision, all images of the path",
+    Checkpoints "checkpoints" "Velocities in half precision; most images of the path are made again when \
+                               they are needed",
 }
 
 impl Storage {
@@ -32,11 +41,31 @@ impl Storage {
         n * (velocity * steps + images + 8 * 12 + 4 * (4 + 4 * channels))
     }
 
-    /// The first way that fits into the memory that is free.
-    #[must_use]
-    pub fn fitting(n: u64, steps: u64, channels: u64, free: Option<u64>) -> Self {
-        let fits = |s: &Storage| free.is_none_or(|free| s.bytes(n, steps, channels) <= free);
-        [Storage::Full, Storage::Half].into_iter().find(fits).unwrap_or(Storage::Checkpoints)
+    /// Checks that it fits into the memory that is free, where that is known. What is kept decides the
+    /// last digits of a result: it is chosen, and never follows from the memory of the moment.
+    ///
+    /// # Errors
+    /// [`RegisterError::Option`] with what is needed and the ways that fit.
+    pub fn check(self, n: u64, steps: u64, channels: u64, free: Option<u64>) -> Result<()> {
+        let needed = |s: Storage| s.bytes(n, steps, channels);
+        let Some(free) = free.filter(|free| needed(self) > *free) else { return Ok(()) };
+        let fit = Self::ALL.iter().filter(|s| needed(**s) <= free);
+        let fit: Vec<String> =
+            fit.map(|s| format!("{} ({})", s.name(), amount(needed(*s)))).collect();
+        let help = if fit.is_empty() {
+            "take fewer time steps, or end the schedule at a coarser scale".to_owned()
+        } else {
+            format!("give {}", fit.join(" or "))
+        };
+        Err(RegisterError::Option {
+            option: "path storage",
+            value: self.name().to_owned(),
+            remedy: format!(
+                "that takes {} of memory, and {} are free; {help}",
+                amount(needed(self)),
+                amount(free)
+            ),
+        })
     }
 }
 

@@ -9,16 +9,20 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_image::Volume;
 
 #[test]
-fn storage_follows_memory() {
+fn storage_is_checked_against_memory() {
     let (n, steps) = (256 * 256 * 256, 10);
     let [full, half, checkpoints] =
         [Storage::Full, Storage::Half, Storage::Checkpoints].map(|s| s.bytes(n, steps, 1));
     assert!(full > half && half > checkpoints);
     assert_eq!((checkpoint_distance(10, 1), checkpoint_distance(40, 1)), (5, 10));
-    assert_eq!(Storage::fitting(n, steps, 1, None), Storage::Full);
-    assert_eq!(Storage::fitting(n, steps, 1, Some(full)), Storage::Full);
-    assert_eq!(Storage::fitting(n, steps, 1, Some(full - 1)), Storage::Half);
-    assert_eq!(Storage::fitting(n, steps, 1, Some(half - 1)), Storage::Checkpoints);
+    let check = |storage: Storage, free| storage.check(n, steps, 1, free);
+    assert!(check(Storage::Full, None).is_ok() && check(Storage::Full, Some(full)).is_ok());
+    let said = check(Storage::Full, Some(full - 1)).unwrap_err().to_string();
+    assert!(said.contains("half (") && said.contains("or checkpoints ("), "{said}");
+    let said = check(Storage::Half, Some(half - 1)).unwrap_err().to_string();
+    assert!(said.contains("give checkpoints ("), "{said}");
+    let said = check(Storage::Checkpoints, Some(checkpoints - 1)).unwrap_err().to_string();
+    assert!(said.contains("fewer time steps"), "{said}");
 }
 
 /// Fields of a small registration, and the parts of its last energy.
