@@ -16,6 +16,8 @@ use voxalign_register::{Choice, Silent};
 
 /// How far a device may be from the CPU anywhere in the head, mm.
 const AGREEMENT: f64 = 0.05;
+/// How far fields may be apart in any case, on average, mm.
+const NOTHING: f64 = 0.003;
 /// How far costs may be apart.
 const COSTS: f64 = 1e-5;
 
@@ -200,6 +202,6 @@ fn deformations() {
         let voxel = fixed.grid().spacing()[0] * factor as f64;
         assert!(mean < 0.02 * voxel, "{name}: {mean} mm, voxels of {voxel} mm");
         assert!(mean < 0.05 * moved, "{name}: {mean} of {moved} mm");
-        assert!(mean <= (3.0 * own).max(AGREEMENT), "{name}: {mean} mm, the CPU's own {own}");
+        assert!(mean <= (3.0 * own).max(NOTHING), "{name}: {mean} mm, the CPU's own {own}");
     }
 }

@@ -5,6 +5,10 @@
 // Voxels whose windows are added in the counters of a block.
 #define CHUNK_BITS 15u
 #define NONE 0xffffffffu
+// The counters of a block have 32 bits and so many times larger units, as a power of two. What wraps
+// around is carried over to the counters of all: at the soonest after 2^7 voxels of the largest weight,
+// for no window is higher than 2/3.
+#define SHIFT 7u
 
 // Where values fall among the rows; `Rows` of pair.rs.
 struct Rows { float low, per_value, last; };
@@ -27,8 +31,14 @@ struct Pending {
 DEVICE void put_down(const Pending& p, float scale, bool fits, SHARED_POINTER(u32) here,
                      INOUT(u64) all) {
     if (p.entry == NONE) return;
-    if (fits) flush(here + p.entry, p.sum, scale);
-    else flush_far(all + p.entry, p.sum, scale);
+    if (!fits) return flush_far(all + p.entry, p.sum, scale);
+#pragma unroll
+    for (u32 k = 0; k < 4; ++k) {
+        const u32 v = (u32)__float2int_rn(p.sum[k] * scale);
+        if (v == 0) continue;
+        const u32 before = atomicAdd(&here[p.entry + k], v);
+        if (before + v < before) atomicAdd(&all[p.entry + k], (u64)1 << (32 + SHIFT));
+    }
 }
 
 DEVICE void take_up(Pending& p, const Rows& rows, const Columns& columns, float f, float m, float w,
@@ -49,9 +59,8 @@ DEVICE void take_up(Pending& p, const Rows& rows, const Columns& columns, float 
 }
 
 // Counts in fixed point: the largest weight is 2^31, `scale` the units of a weight of 1. Where the
-// entries fit in shared memory (`here_entries` is then their number), its counters have 32 bits and a
-// larger unit, 2^shift: so many voxels of the largest weight cannot make one overflow, for no window is
-// higher than 2/3. A block takes one chunk.
+// entries fit in shared memory (`here_entries` is then their number), a block has counters there. A
+// block takes one chunk: a thread's sum of 64 windows is less than 2^31 of the larger units.
 KERNEL(pair_histogram, AT_ONCE(THREADS, 2), IN(float) fixed, IN(float) moving, IN(float) weights, u64 n,
        Rows rows, Columns columns, float scale, u32 here_entries, INOUT(u64) counts) {
     DYNAMIC_SHARED(u32, here);
@@ -60,8 +69,7 @@ KERNEL(pair_histogram, AT_ONCE(THREADS, 2), IN(float) fixed, IN(float) moving, I
     __syncthreads();
     const u64 first = (u64)blockIdx.x << CHUNK_BITS;
     const u32 len = n - first < (1u << CHUNK_BITS) ? (u32)(n - first) : 1u << CHUNK_BITS;
-    const u32 shift = fits && len > 1 ? 32 - (u32)__clz((i32)(len - 1)) : 0;
-    scale *= 1.0f / (float)(1u << shift);
+    if (fits) scale *= 1.0f / (float)(1u << SHIFT);
     Pending p;
     p.entry = NONE;
 #pragma unroll
@@ -84,7 +92,7 @@ KERNEL(pair_histogram, AT_ONCE(THREADS, 2), IN(float) fixed, IN(float) moving, I
     __syncthreads();
     for (u32 i = threadIdx.x; i < here_entries; i += THREADS) {
         const u32 v = here[i];
-        if (v) atomicAdd(&counts[i], (u64)v << shift);
+        if (v) atomicAdd(&counts[i], (u64)v << SHIFT);
     }
 }
 
