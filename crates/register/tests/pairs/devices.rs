@@ -140,7 +140,8 @@ fn the_emulated_gpu_agrees() {
 }
 
 /// Every model with every solver and similarity gives the same bits at every run on the GPU, and
-/// the deformation of the CPU to a fiftieth of a voxel and a twentieth of itself.
+/// the deformation of the CPU: to a fiftieth of a voxel, and to three times what a change of the last place
+/// or of the filters moves the CPU's own.
 #[test]
 fn deformations() {
     let Some(cuda) = gpu("deformations") else { return };
@@ -196,12 +197,11 @@ fn deformations() {
         println!(
             "{name}: {mean:.5} mm apart, the CPU from itself {own:.5}; moved by {moved:.2} mm"
         );
-        // Steps have a length in voxels: near the optimum they go to and fro, and rounding decides
-        // which way.
+        // Steps have a length in voxels: near the optimum they go to and fro, and whatever differs
+        // decides which way: on one device as on another.
         let factor = options.schedule.last().map_or(1, |s| s.factor);
         let voxel = fixed.grid().spacing()[0] * factor as f64;
         assert!(mean < 0.02 * voxel, "{name}: {mean} mm, voxels of {voxel} mm");
-        assert!(mean < 0.05 * moved, "{name}: {mean} of {moved} mm");
         assert!(mean <= (3.0 * own).max(NOTHING), "{name}: {mean} mm, the CPU's own {own}");
     }
 }
