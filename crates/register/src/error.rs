@@ -146,6 +146,15 @@ impl From<OutOfMemory> for RegisterError {
 }
 
 impl RegisterError {
+    /// Whether the images are what cannot be registered: with the same images and options it fails on every
+    /// machine, at every time.
+    #[must_use]
+    pub fn is_of_images(&self) -> bool {
+        let apart =
+            matches!(self, Self::NoOverlap { .. } | Self::NothingCounts | Self::Dimensions { .. });
+        apart || self.role().is_some()
+    }
+
     /// The image that it is about, where it is about one: `fixed`, `moving`, `fixed mask` and so on.
     #[must_use]
     pub fn role(&self) -> Option<&'static str> {

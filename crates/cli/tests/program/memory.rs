@@ -96,6 +96,20 @@ fn a_deformation_says_what_it_lacks() {
     climb(&place, &format!("deform fixed.nii.gz moving.nii.gz {options} --model symmetric"));
 }
 
+/// The best affine transform, with which the verdict compares a start that was given, takes more memory
+/// than such a deformation: it is not left out where there is none.
+#[test]
+fn a_start_that_is_far_off_is_told_whatever_memory_there_is() {
+    let place = Place::new();
+    let fixed = grid([30, 32, 28], 6.0);
+    let image = head(&fixed, &Affine::identity());
+    place.image("a.nii.gz", &image);
+    let off = fixed.moved(&Affine::translation(Vector3::new(48.0, 0.0, 0.0))).unwrap();
+    place.image("b.nii.gz", &image.with_grid(off).unwrap());
+    let options = "--affine none --schedule 4x3,2x2 --similarity mi --outputs warp --no-report";
+    climb(&place, &format!("deform a.nii.gz b.nii.gz {options}"));
+}
+
 #[test]
 fn an_atlas_says_what_it_lacks() {
     let place = Place::new();

@@ -77,6 +77,8 @@ impl Cpu {
             .thread_name(|i| format!("voxalign-{i}"))
             .build()
             .map_err(|e| threads::refused(threads, e))?;
+        // Threads ask for memory as they begin: what is checked afterwards must find it gone.
+        pool.broadcast(|_| ());
         Ok(Self { pool: Arc::new(pool), simd: Simd::detect() })
     }
 

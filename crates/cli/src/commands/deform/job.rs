@@ -147,7 +147,11 @@ impl Job<'_> {
                 let found = found.map_err(blamed)?;
                 (found.transform, Some(found), None)
             }
-            Some(start) => (start, None, found.ok().filter(|f| f.verdict.good)),
+            Some(start) => match found {
+                Ok(found) => (start, None, Some(found).filter(|f| f.verdict.good)),
+                Err(e) if e.is_of_images() => (start, None, None),
+                Err(e) => return Err(blamed(e)),
+            },
         };
         interrupt::check()?;
         clock.lap("affine");
