@@ -52,11 +52,11 @@ pub struct SizeRecord {
     pub size: usize,
     /// Whether these are all cohorts of this size that there are.
     pub all: bool,
-    /// The entropies of the means after affine maps alone.
+    /// The entropies of the means after affine alignment alone.
     pub affine: Spread,
     /// The entropies of the atlases.
     pub atlas: Spread,
-    /// The gradient energies of the means after affine maps alone, 1/mm².
+    /// The gradient energies of the means after affine alignment alone, 1/mm².
     pub gradient_affine: Spread,
     /// The gradient energies of the atlases, 1/mm².
     pub gradient_atlas: Spread,
@@ -69,7 +69,7 @@ pub struct SizeRecord {
 pub struct CohortRecord {
     /// The numbers of its subjects in the record, from 0.
     pub members: Vec<usize>,
-    /// The entropy of their mean after affine maps alone.
+    /// The entropy of their mean after affine alignment alone.
     pub entropy_affine: f64,
     /// The entropy of their atlas.
     pub entropy_atlas: f64,
@@ -94,7 +94,7 @@ impl StabilityRecord {
 pub struct SizePictures {
     /// The size.
     pub size: usize,
-    /// The mean of its first cohort after affine maps alone.
+    /// The mean of its first cohort after affine alignment alone.
     pub affine: MiddleSlices,
     /// The atlas of that cohort.
     pub atlas: MiddleSlices,
@@ -121,7 +121,7 @@ pub fn render(report: &StabilityReport<'_>) -> Result<String> {
     let headings: Vec<String> =
         report.pictures.iter().map(|p| format!("{} subjects", p.size)).collect();
     let rows = [
-        ("Mean after affine maps alone", report.pictures.iter().map(|p| &p.affine).collect()),
+        ("Mean after affine alignment alone", report.pictures.iter().map(|p| &p.affine).collect()),
         ("Atlas", report.pictures.iter().map(|p| &p.atlas).collect()),
     ];
     if let Some(body) = slices::table(&headings, &rows)? {
@@ -130,7 +130,7 @@ pub fn render(report: &StabilityReport<'_>) -> Result<String> {
             "One cohort of each size",
             &body,
             "<b>How to read it:</b> the first cohort that was drawn of each size; the same grey is the \
-             same intensity in all. The mean after affine maps alone blurs the more the more subjects it \
+             same intensity in all. The mean after affine alignment alone blurs the more the more subjects it \
              has; the atlas keeps its borders, and no longer changes where it has enough of them.",
         );
     }
@@ -172,7 +172,7 @@ fn cards(record: &StabilityRecord) -> String {
     )
 }
 
-/// Spreads of the mean after affine maps and of the atlas, of a size.
+/// Spreads of the mean after affine alignment and of the atlas, of a size.
 type Both = fn(&SizeRecord) -> [Spread; 2];
 
 /// Means over the size: what is measured with its unit, and decimals.
@@ -206,7 +206,7 @@ fn over_size(
         up: format!("{what}, {unit}"),
         size: [960.0, 360.0],
         places: places.into_iter().step_by(every).collect(),
-        series: vec![series(1, 0, "after affine maps alone"), series(0, 1, "atlas")],
+        series: vec![series(1, 0, "after affine alignment alone"), series(0, 1, "atlas")],
     };
     plot.svg().map_or_else(String::new, |svg| format!("<div class=\"scroll\">{svg}</div>"))
 }
@@ -214,7 +214,7 @@ fn over_size(
 /// Mean entropies and gradient energies over the size.
 fn sharpness(record: &StabilityRecord) -> String {
     let key = plot::key(&[
-        (Shape::Means, 1, "mean after affine maps alone"),
+        (Shape::Means, 1, "mean after affine alignment alone"),
         (Shape::Means, 0, "atlas by deformation"),
     ]);
     let entropy = over_size(record, "entropy", "bits", 3, |s| [s.affine, s.atlas]);

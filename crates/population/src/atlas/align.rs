@@ -131,7 +131,7 @@ pub fn align<D: Device>(
     }
 }
 
-/// The correlation of each subject's first channel with the mean of all, after their affine maps.
+/// The correlation of each subject's first channel with the mean of all, after their affine alignment.
 fn likeness<D: Device>(team: &Team<D>, source: &dyn Source, aligned: &Aligned) -> Result<Vec<f64>> {
     let mut placed = Placed { subjects: source.subjects().to_vec(), from: source };
     for (subject, affine) in placed.subjects.iter_mut().zip(&aligned.affines) {
@@ -238,7 +238,7 @@ fn align_all<D: Device>(
     Ok(Ended::Aligned(Box::new(Aligned { grid, kept, affines, verdicts })))
 }
 
-/// The weighted mean of the subjects' first channels after their affine maps.
+/// The weighted mean of the subjects' first channels after their affine alignment.
 fn affine_mean<D: Device>(team: &Team<D>, grid: &Grid, source: &dyn Source) -> Result<Volume<f32>> {
     let (n, weights) = (grid.len(), super::cohort::parts(source.subjects()));
     let sums = team.each(&mut vec![(); team.devices().len()], |own, ()| {

@@ -28,7 +28,7 @@ pub const ENTROPY_BINS: usize = 16;
 pub struct Atlas {
     /// The mean of the subjects after their deformation, calibrated to 0 to 1, one image a channel.
     pub template: Vec<Volume<f32>>,
-    /// The mean of the subjects after their affine maps alone.
+    /// The mean of the subjects after their affine alignment alone.
     pub affine_mean: Vec<Volume<f32>>,
     /// The weighted variance of the first channel over the subjects, calibrated units squared.
     pub variance: Volume<f32>,
@@ -43,7 +43,7 @@ pub struct Atlas {
     pub correlations: Vec<[f64; 2]>,
     /// How sharp the template was before each iteration, and after the last one of each scale.
     pub sharpness: Vec<Sharpness>,
-    /// Entropy and gradient energy of the mean after affine maps, and of the template.
+    /// Entropy and gradient energy of the mean after affine alignment, and of the template.
     pub ends: [Sharpness; 2],
     /// Middle slices of the template at some iterations.
     pub snapshots: Vec<Snapshot>,

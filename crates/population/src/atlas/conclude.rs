@@ -23,7 +23,7 @@ use voxalign_register::{Progress, Verdict};
 struct Sums<D: Device> {
     /// Of the logarithm of the changes of volume.
     log: D::Buffer<i64>,
-    /// Of the images after the affine maps alone, one a channel.
+    /// Of the images after the affine alignment alone, one a channel.
     starts: Vec<D::Buffer<i64>>,
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Core<D: Device, M> {
     pub(super) counted: Vec<D::Buffer<i64>>,
     /// Units of the subjects that count everywhere.
     pub(super) everywhere: i64,
-    /// At the end: the mean after the affine maps alone, one image a channel.
+    /// At the end: the mean after the affine alignment alone, one image a channel.
     pub(super) affine_mean: Vec<D::Buffer<f32>>,
 }
 

@@ -34,7 +34,7 @@ pub struct AtlasRecord {
     pub sharpness: Vec<Sharpness>,
     /// The scales, coarse to fine; energies are weighted means over the subjects.
     pub scales: Vec<ScaleRecord>,
-    /// Named numbers: `entropy_before` (of the mean after affine maps), `entropy_after`,
+    /// Named numbers: `entropy_before` (of the mean after affine alignment), `entropy_after`,
     /// `gradient_energy_before`, `gradient_energy_after`, `log_jacobian_rms` (of the mean over the
     /// subjects), `label_overlap_before`, `label_overlap_after`.
     pub figures: BTreeMap<String, f64>,
@@ -61,7 +61,7 @@ pub struct SubjectRecord {
     pub covariates: BTreeMap<String, f64>,
     /// Rows of the 4x4 matrix from the world of the atlas to its own (RAS+ mm).
     pub affine: [[f64; 4]; 4],
-    /// The correlation of its image with the mean after affine maps, and with the template.
+    /// The correlation of its image with the mean after affine alignment, and with the template.
     #[serde(deserialize_with = "null_is_nan")]
     pub correlation: [f64; 2],
     /// Numbers of its displacement field.

@@ -20,7 +20,7 @@ use voxalign_population::stream::{Task, Trace};
 pub struct AtlasReport<'a> {
     /// The record of the construction, with its subjects and verdict.
     pub record: &'a AtlasRecord,
-    /// The mean of the subjects after their affine maps alone, calibrated.
+    /// The mean of the subjects after their affine alignment alone, calibrated.
     pub affine_mean: &'a Volume<f32>,
     /// The atlas: the mean of the subjects after their deformation, calibrated.
     pub template: &'a Volume<f32>,
@@ -46,12 +46,12 @@ const FIGURES: [(&str, &str); 4] = [
     ("log_jacobian_rms", "Root mean square of the mean log Jacobian"),
 ];
 
-/// The comparison of the mean after affine maps with the atlas.
+/// The comparison of the mean after affine alignment with the atlas.
 const COMPARISON: Comparison<'_> = Comparison {
-    images: "the mean after affine maps and the atlas",
-    rows: &[(1, "the mean after affine maps and the atlas")],
-    first: "mean after affine maps",
-    caption: "drag the slider or a picture: the mean after affine maps is on its left, the atlas on its \
+    images: "the mean after affine alignment and the atlas",
+    rows: &[(1, "the mean after affine alignment and the atlas")],
+    first: "mean after affine alignment",
+    caption: "drag the slider or a picture: the mean after affine alignment is on its left, the atlas on its \
               right. Good: the same anatomy, sharper on the right; where borders jump, the mean shape \
               is not that of the mean image.",
 };
@@ -102,9 +102,9 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
     page += &page::comparison(&pictures.planes, &COMPARISON);
     page += &figure(
         "fig-slices",
-        "The mean after affine maps, and the atlas",
+        "The mean after affine alignment, and the atlas",
         &format!("<p class=\"convention\">{}</p>{}", pictures.convention(), pictures.slices()?),
-        "<b>How to read it:</b> the same slices of the mean of the subjects after their affine maps \
+        "<b>How to read it:</b> the same slices of the mean of the subjects after their affine alignment \
          alone, and of the atlas, on the same grey scale. Good: borders, folds and cavities that are \
          blurred in the first are sharp in the atlas, and it looks like the image of one subject. Doubled \
          borders mean that subjects were matched to different places; melted ones, that the \
@@ -130,7 +130,7 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
          template\u{2019}s intensities falls and its gradient energy rises while it sharpens. Both jump where \
          a finer scale begins, as that shows more detail, and at the end of a scale, where the \
          mean displacement is removed: a template that had grown had more edges. What the atlas \
-         gained is shown by the figures after affine maps and at the end, which are on one grid. \
+         gained is shown by the figures after affine alignment and at the end, which are on one grid. \
          The energy, a weighted \
          mean over the subjects, falls at each scale; where it is still steep at the end, more iterations \
          help.",
@@ -190,7 +190,7 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
         let known = FIGURES.iter().find(|(k, _)| *k == key);
         known.map_or_else(|| title(key), |(_, name)| (*name).to_owned())
     };
-    page += &words::figures_as(&run, ["Figure", "#After affine maps", "#Atlas"], name);
+    page += &words::figures_as(&run, ["Figure", "#After affine alignment", "#Atlas"], name);
     page += &page::details(&run);
     page += &page::end();
     Ok(page)
@@ -265,7 +265,7 @@ fn subjects(record: &AtlasRecord) -> String {
     format!(
         "<section id=\"subjects\"><h2>Subjects</h2>{body}<p class=\"note\">Those that need a \
          look come first. The \
-         correlations are those of a subject\u{2019}s image with the mean after affine maps, by its affine \
+         correlations are those of a subject\u{2019}s image with the mean after affine alignment, by its affine \
          map alone, and with the atlas, as deformed; displacements and Jacobian determinants are \
          those of its deformation, without the affine map.</p></section>"
     )

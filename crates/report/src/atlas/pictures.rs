@@ -40,7 +40,7 @@ const ORDER: [&str; 3] = ["axial", "coronal", "sagittal"];
 pub(super) struct Pictures<'a> {
     report: AtlasReport<'a>,
     pub(super) planes: Vec<Plane>,
-    /// The grey of the mean after affine maps, of the atlas and of its iterations.
+    /// The grey of the mean after affine alignment, of the atlas and of its iterations.
     window: Window,
     /// The atlas on each plane.
     atlas: Vec<Vec<f32>>,
@@ -76,9 +76,9 @@ impl<'a> Pictures<'a> {
         )
     }
 
-    /// The mean after affine maps, and the atlas.
+    /// The mean after affine alignment, and the atlas.
     pub(super) fn slices(&self) -> Result<String> {
-        let rows = ["Mean after affine maps", "Atlas"];
+        let rows = ["Mean after affine alignment", "Atlas"];
         let draw = |row: usize, at: usize| match row {
             0 => {
                 let plane = &self.planes[at];

@@ -120,7 +120,7 @@ pub(super) fn chart(subjects: &[SubjectRecord]) -> Option<String> {
          <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">subjects, by their \
          correlation with the atlas</text>\
          <g class=\"stage s1\"><circle class=\"dot\" cx=\"{LEFT}\" cy=\"12\" r=\"4\"/></g>\
-         <text x=\"{:.1}\" y=\"16\">with the mean after affine maps</text>\
+         <text x=\"{:.1}\" y=\"16\">with the mean after affine alignment</text>\
          <g class=\"stage s0\"><circle class=\"dot\" cx=\"{:.1}\" cy=\"12\" r=\"4\"/></g>\
          <text x=\"{:.1}\" y=\"16\">with the atlas, as deformed</text>",
         (LEFT + RIGHT) / 2.0,

@@ -70,7 +70,7 @@ on memory, or on interruptions.
 
 Written to DIR (older files with these names are replaced):
   atlas.nii.gz                        the template: the mean of the subjects in their mean shape
-  atlas_affine.nii.gz                 their mean after the affine maps alone, to compare with
+  atlas_affine.nii.gz                 their mean after the affine alignment alone, to compare with
   variance.nii.gz                     the variance over the subjects, calibrated units squared
   entropy.nii.gz                      the entropy over the subjects at each voxel, bits
   log_jacobian.nii.gz                 the mean logarithm of the subjects' changes of volume

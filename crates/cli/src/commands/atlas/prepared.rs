@@ -30,7 +30,7 @@ use voxalign_report::InputRecord;
 pub(super) enum Exclude {
     /// Subjects with a file that cannot be read
     Unreadable,
-    /// Subjects unlike the mean of all after the affine maps
+    /// Subjects unlike the mean of all after the affine alignment
     Outlying,
 }
 

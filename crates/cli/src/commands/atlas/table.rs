@@ -8,7 +8,7 @@ use voxalign_report::{AtlasRecord, Provenance};
 /// Prints what came out.
 pub(super) fn print(record: &AtlasRecord, folder: &Path) {
     let figure = |name: &str| record.figures.get(name).copied();
-    let mut table = Table::new(["", "after affine maps", "atlas"]);
+    let mut table = Table::new(["", "after affine alignment", "atlas"]);
     for (name, key, digits) in [
         ("entropy, bits", "entropy", 3),
         ("gradient energy, 1/mm2", "gradient_energy", 6),
