@@ -1,7 +1,7 @@
 //! Writing a file under a temporary name and renaming it when complete.
 
 use crate::error::{IoError, Result};
-use crate::exchange::{Exchange, exchange};
+use crate::exchange::{Exchange, exchange, sync};
 use crate::hidden::{self, HiddenFolder, Hold};
 use crate::unfinished::Listed;
 use std::fs::{self, File, TryLockError};
@@ -14,7 +14,7 @@ const SUFFIX: &str = ".voxalign.tmp";
 const RANDOM: usize = 6;
 
 /// Writes a file so that its name never shows an incomplete one: `f` writes to a temporary name
-/// in the same folder, which is brought to the disk and renamed when all is written. Where `f` fails, or the
+/// in the same folder, which is brought to the disk and renamed when all is written; then the folder is brought there. Where `f` fails, or the
 /// program is interrupted by a panic, nothing is left; an existing file is replaced only by a complete
 /// one. What killed programs left in the folder is [removed](hidden::remove_abandoned).
 ///
@@ -60,7 +60,12 @@ impl Pending {
     pub(crate) fn commit(self) -> Result<()> {
         self.temporary.persist(&self.path).map_err(|e| IoError::writing(&self.path, e.error))?;
         drop(self.file);
-        remove_abandoned(folder_of(&self.path));
+        let folder = folder_of(&self.path);
+        remove_abandoned(folder);
+        // The name comes to the disk as the content has; a hidden folder's do together.
+        if !hidden::is_inside(&self.path) {
+            sync(&[folder.to_owned()]).map_err(|(path, e)| IoError::writing(&path, e))?;
+        }
         Ok(())
     }
 

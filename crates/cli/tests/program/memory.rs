@@ -64,8 +64,7 @@ fn climb(place: &Place, line: &str) -> Run {
     let code = place.line(&line).code;
     assert!((0..2).contains(&code), "code {code}");
     let whole = results_of(place);
-    let mut refused = 0;
-    for kib in (start(place)..).step_by(STEP) {
+    for (refused, kib) in (start(place)..).step_by(STEP).enumerate() {
         let run = limited(place, kib, &line);
         if run.code != 2 {
             assert_eq!(run.code, code, "{kib} KiB, {line}: {}", run.err);
@@ -73,7 +72,6 @@ fn climb(place: &Place, line: &str) -> Run {
             assert!(refused > 0, "there was memory for all from the start");
             return run;
         }
-        refused += 1;
         assert!(run.err.contains("memory"), "{kib} KiB: {}", run.err);
         assert!(run.err.contains("iB") || run.err.contains("bytes"), "{kib} KiB: {}", run.err);
         assert_eq!(place.names(), before, "{kib} KiB left something: {}", run.err);

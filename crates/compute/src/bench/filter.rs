@@ -32,7 +32,8 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let mut smooth = device.alloc(3 * n)?;
     for (method, sigma) in [
         (GaussianMethod::Recursive, 1.73),
-        (GaussianMethod::Recursive, 0.7),
+        (GaussianMethod::Narrow, 1.73),
+        (GaussianMethod::Narrow, 0.7),
         (GaussianMethod::Fir, 0.7),
     ] {
         let bytes = 24 * passes * n;

@@ -8,8 +8,7 @@ use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::Filter;
 use crate::ops::filter::{
-    GaussianMethod, RECURSIVE_FROM, Recursion, SIGMA_NONE, check_gaussian, check_images,
-    fir_weights,
+    GaussianMethod, Recursion, SIGMA_NONE, check_gaussian, check_images, window,
 };
 
 impl Filter for Cpu {
@@ -57,11 +56,9 @@ enum Gaussian {
 
 impl Gaussian {
     fn new(sigma: f64, method: GaussianMethod) -> Self {
-        match method {
-            GaussianMethod::Recursive if sigma >= RECURSIVE_FROM => {
-                Self::Recursive(Recursion::gaussian(sigma))
-            }
-            _ => Self::Fir(fir_weights(sigma).iter().map(|&w| w as f32).collect()),
+        match window(sigma, method) {
+            Some(weights) => Self::Fir(weights.iter().map(|&w| w as f32).collect()),
+            None => Self::Recursive(Recursion::gaussian(sigma)),
         }
     }
 }

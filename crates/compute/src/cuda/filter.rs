@@ -12,7 +12,7 @@ use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
 use crate::ops::Filter;
 use crate::ops::filter::{
-    GaussianMethod, RECURSIVE_FROM, SIGMA_NONE, Section, check_gaussian, check_images, fir_weights,
+    GaussianMethod, SIGMA_NONE, Section, check_gaussian, check_images, window,
 };
 
 static RECURSIVE: LazyLock<Program> =
@@ -71,9 +71,9 @@ impl Filter for Cuda {
 /// The Gaussians of those axes that have one, of `total` samples.
 fn gaussians(dims: Dims, sigma: [f64; 3], method: GaussianMethod, total: usize) -> Vec<Pass> {
     let passes = (0..3).filter(|&a| dims[a] > 1 && sigma[a] >= SIGMA_NONE).map(|a| {
-        let kind = match method {
-            GaussianMethod::Recursive if sigma[a] >= RECURSIVE_FROM => Kind::Recursive(sigma[a]),
-            _ => Kind::Fir(fir_weights(sigma[a]).iter().map(|&w| w as f32).collect()),
+        let kind = match window(sigma[a], method) {
+            Some(weights) => Kind::Fir(weights.iter().map(|&w| w as f32).collect()),
+            None => Kind::Recursive(sigma[a]),
         };
         Pass { lines: Lines::along(dims, a, total), kind }
     });

@@ -5,13 +5,13 @@ use super::{Arg, Cuda, CudaBuffer, Program};
 use crate::Dims;
 use crate::device::DeviceBuffer;
 use crate::error::Result;
-use crate::ops::filter::{GaussianMethod, NARROW_WIDTHS, SIGMA_NONE, fir_weights, narrow_weights};
+use crate::ops::filter::{GaussianMethod, NARROW_RADIUS, SIGMA_NONE, is_narrow, window};
 
 static SMOOTH: Windowed =
     Windowed::new(|| Program::new("smooth", include_str!("kernels/smooth.cu")));
 
 /// The largest radius: wider windows take longer than recursions along each axis.
-const MOST_RADIUS: usize = 6;
+const MOST_RADIUS: usize = NARROW_RADIUS;
 /// Room for the weights of an axis; as in smooth.cu.
 const WEIGHTS: usize = 9;
 /// The fewest images for which another program is compiled: those of a vector field.
@@ -43,17 +43,13 @@ impl Smooth {
             return None;
         }
         // A wide one has too many weights to look at them.
-        if used.iter().any(|&a| sigma[a] * NARROW_WIDTHS >= (MOST_RADIUS + 1) as f64) {
+        if used.iter().any(|&a| !is_narrow(sigma[a])) {
             return None;
         }
         let mut weights = [[0.0; WEIGHTS]; 3];
         let mut largest = 0;
         for a in 0..3 {
-            let of = match (used.contains(&a), method) {
-                (false, _) => vec![1.0],
-                (true, GaussianMethod::Recursive) => narrow_weights(sigma[a]),
-                (true, GaussianMethod::Fir) => fir_weights(sigma[a]),
-            };
+            let of = if used.contains(&a) { window(sigma[a], method)? } else { vec![1.0] };
             largest = largest.max(of.len() - 1);
             for (to, from) in weights[a].iter_mut().zip(&of) {
                 *to = *from as f32;

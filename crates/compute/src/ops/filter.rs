@@ -14,10 +14,14 @@ pub enum GaussianMethod {
     /// within 5e-4 of the peak of the Gaussian everywhere, and its variance is 0.5 % below
     /// sigma². The state at the borders is that of the replicated edge, exactly. An axis with
     /// sigma below [`RECURSIVE_FROM`] is filtered as [`Fir`](Self::Fir), which is faster there on the
-    /// CPU and nearer to the Gaussian. A GPU filters the components of a field in one pass where the
-    /// windows are small, by [`narrow_weights`].
+    /// CPU and nearer to the Gaussian.
     #[default]
     Recursive,
+    /// The sampled Gaussian, cut at [`NARROW_WIDTHS`] sigma and normalised to a sum of one, where that is
+    /// a window of at most [`NARROW_RADIUS`] voxels to each side: as near to the Gaussian as
+    /// [`Recursive`](Self::Recursive), which it is where the window is wider, and faster. A GPU filters
+    /// vector fields by it in one pass over memory.
+    Narrow,
     /// The sampled Gaussian, cut at [`FIR_WIDTHS`] sigma and normalised to a sum of one.
     Fir,
 }
@@ -29,9 +33,12 @@ pub const RECURSIVE_FROM: f64 = 1.0;
 /// Where the sampled Gaussian is cut, in sigmas.
 pub const FIR_WIDTHS: f64 = 5.0;
 
-/// Where it is cut in [`narrow_weights`], in sigmas: beyond, the weights are below 5e-4 of that of the
-/// centre.
+/// Where it is cut with [`GaussianMethod::Narrow`], in sigmas: beyond, the weights are below 5e-4 of that
+/// of the centre.
 pub const NARROW_WIDTHS: f64 = 3.9;
+
+/// The largest radius of a window of [`GaussianMethod::Narrow`], voxels.
+pub const NARROW_RADIUS: usize = 6;
 
 /// Sigmas below this, in voxels, leave an axis as it is: the neighbours would weigh less than
 /// the precision of the numbers.
@@ -116,14 +123,29 @@ pub fn check_gaussian(
     }
 }
 
+/// The weights of the window by which an axis is filtered, from the centre to one side; none where it is
+/// filtered recursively. Every device asks here, so that all compute the same sums.
+pub fn window(sigma: f64, method: GaussianMethod) -> Option<Vec<f64>> {
+    match method {
+        GaussianMethod::Fir => Some(fir_weights(sigma)),
+        GaussianMethod::Narrow if is_narrow(sigma) => Some(narrow_weights(sigma)),
+        GaussianMethod::Recursive if sigma < RECURSIVE_FROM => Some(fir_weights(sigma)),
+        GaussianMethod::Narrow | GaussianMethod::Recursive => None,
+    }
+}
+
+/// Whether a window of [`GaussianMethod::Narrow`] has at most [`NARROW_RADIUS`] voxels to each side.
+pub fn is_narrow(sigma: f64) -> bool {
+    sigma * NARROW_WIDTHS < (NARROW_RADIUS + 1) as f64
+}
+
 /// The weights of the sampled Gaussian of standard deviation `sigma` voxels, from the centre to
 /// one side: `w[0] + 2 (w[1] + …) = 1`.
 pub fn fir_weights(sigma: f64) -> Vec<f64> {
     sampled_weights(sigma, (FIR_WIDTHS * sigma).ceil() as usize)
 }
 
-/// The same without weights below 5e-4 of that of the centre, which is as near to the Gaussian as
-/// [`GaussianMethod::Recursive`] is.
+/// The same without weights below 5e-4 of that of the centre.
 pub fn narrow_weights(sigma: f64) -> Vec<f64> {
     sampled_weights(sigma, (NARROW_WIDTHS * sigma).floor() as usize)
 }

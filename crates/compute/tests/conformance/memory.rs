@@ -236,6 +236,8 @@ fn filter(device: &Cuda) {
     for (method, sigma) in [
         (GaussianMethod::Recursive, SIGMA),
         (GaussianMethod::Recursive, wide),
+        (GaussianMethod::Narrow, [1.7; 3]),
+        (GaussianMethod::Narrow, [0.0, 0.7, 1.2]),
         (GaussianMethod::Fir, SIGMA),
         (GaussianMethod::Fir, [0.0, 0.0, 1.0]),
     ] {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
+use voxalign_image::memory::{self, OutOfMemory};
 use voxalign_io::checksum::Hashed;
 
 /// The magic number of these files.
@@ -45,6 +46,8 @@ pub(super) enum Fault {
     Missing,
     /// It is not as it was written, in words.
     Damaged(String),
+    /// There is no memory to read it: no fault of the file.
+    Memory(OutOfMemory),
 }
 
 impl Fault {
@@ -53,7 +56,14 @@ impl Fault {
         match self {
             Self::Missing => "it is missing".to_owned(),
             Self::Damaged(what) => what.clone(),
+            Self::Memory(refused) => refused.to_string(),
         }
+    }
+}
+
+impl From<OutOfMemory> for Fault {
+    fn from(refused: OutOfMemory) -> Self {
+        Self::Memory(refused)
     }
 }
 
@@ -152,17 +162,12 @@ pub(super) fn read<T: DeserializeOwned>(
     if bytes != Some(size) {
         return Err(sizes());
     }
-    let room = || damaged("there is not enough memory to read it");
-    let mut text = Vec::new();
-    text.try_reserve_exact(head as usize).map_err(|_| room())?;
-    text.resize(head as usize, 0);
+    let mut text = memory::zeroed::<u8>(head as usize)?;
     file.read_exact(&mut text)?;
     let mut buffers = Vec::new();
     if with_buffers {
         for len in lens {
-            let mut buffer = Vec::new();
-            buffer.try_reserve_exact(len as usize).map_err(|_| room())?;
-            buffer.resize(len as usize, 0f32);
+            let mut buffer = memory::zeroed::<f32>(len as usize)?;
             file.read_exact(bytemuck::cast_slice_mut(&mut buffer))?;
             buffers.push(buffer);
         }
@@ -189,9 +194,12 @@ pub(super) fn read<T: DeserializeOwned>(
 
 /// The error of a file that cannot be used, and that nothing can stand in for.
 pub(super) fn refused(path: &Path, fault: &Fault) -> PopulationError {
-    PopulationError::Damaged {
-        path: path.to_owned(),
-        what: format!("this checkpoint is damaged: {}", fault.words()),
+    match fault {
+        Fault::Memory(refused) => (*refused).into(),
+        fault => PopulationError::Damaged {
+            path: path.to_owned(),
+            what: format!("this checkpoint is damaged: {}", fault.words()),
+        },
     }
 }
 
@@ -201,6 +209,13 @@ mod tests {
 
     fn stamp() -> Stamp {
         Stamp { key: "k".to_owned(), device: "cpu".to_owned(), at: [1, 7, 7] }
+    }
+
+    #[test]
+    fn too_little_memory_is_no_damage() {
+        let fault = Fault::from(OutOfMemory { bytes: 5 << 20, free: Some(1 << 20) });
+        let said = refused(Path::new("a"), &fault).to_string();
+        assert!(said.contains("memory") && !said.contains("damaged"), "{said}");
     }
 
     #[test]

@@ -134,7 +134,7 @@ pub fn smooth_near<D: Device>(
     device.gaussian(&near, dims, [1.0; 3], GaussianMethod::Recursive, &mut wide)?;
     drop(near);
     let mut smooth = device.alloc::<f32>(field.len())?;
-    device.gaussian(field, dims, [1.0; 3], GaussianMethod::Recursive, &mut smooth)?;
+    device.gaussian(field, dims, [1.0; 3], GaussianMethod::Narrow, &mut smooth)?;
     device.blend_fields(Some(&smooth), &wide, field)?;
     Ok(touched)
 }

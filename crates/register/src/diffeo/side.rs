@@ -139,7 +139,7 @@ fn smooth_into<D: Device>(
     to: &mut D::Buffer<f32>,
 ) -> Result<()> {
     if sigma > 0.0 {
-        Ok(device.gaussian(from, dims, [sigma; 3], GaussianMethod::Recursive, to)?)
+        Ok(device.gaussian(from, dims, [sigma; 3], GaussianMethod::Narrow, to)?)
     } else {
         std::mem::swap(from, to);
         Ok(())

@@ -211,18 +211,18 @@ impl Checkpoints<'_> {
         let path = folder.join(STATE);
         let stamp = match self.state(name) {
             Ok(content) => content.stamp,
-            Err(fault) => return Ok(Err((path, fault))),
+            Err(fault) => return at_fault(path, fault),
         };
         self.check(&path, &stamp)?;
         let place = Place { folder, stamp };
         let template = place.folder.join(TEMPLATE);
         if let Err(fault) = place.checked::<()>(&template, false) {
-            return Ok(Err((template, fault)));
+            return at_fault(template, fault);
         }
         for &index in subjects {
             let path = place.subject(index);
             if let Err(fault) = place.checked::<Vec<f64>>(&path, false) {
-                return Ok(Err((path, fault)));
+                return at_fault(path, fault);
             }
         }
         Ok(Ok(place))
@@ -266,6 +266,7 @@ impl Checkpoints<'_> {
         for path in ALIGNED.map(|name| self.folder.join(name)) {
             let Content { stamp, value, .. } = match read::<Space>(&path, false) {
                 Ok(content) => content,
+                Err(Fault::Memory(refused)) => return Err(refused.into()),
                 Err(fault) => {
                     faults.push((path, fault));
                     continue;
@@ -323,6 +324,15 @@ impl Checkpoints<'_> {
         }
         let _ = fs::remove_dir(self.folder);
         Ok(())
+    }
+}
+
+/// What is found of a place with a file that cannot be used. Too little memory to read one ends the search:
+/// an older place would take as much.
+fn at_fault<T>(path: PathBuf, fault: Fault) -> Result<std::result::Result<T, (PathBuf, Fault)>> {
+    match fault {
+        Fault::Memory(refused) => Err(refused.into()),
+        fault => Ok(Err((path, fault))),
     }
 }
 

@@ -23,7 +23,7 @@ impl<D: Device> Smoothing<D> {
 
 impl<D: Device> Solver<D> for Smoothing<D> {
     fn solve(&mut self, f: &D::Buffer<f32>, v: &mut D::Buffer<f32>) -> Result<Solution> {
-        self.device.gaussian(f, self.dims, [self.sigma; 3], GaussianMethod::Recursive, v)?;
+        self.device.gaussian(f, self.dims, [self.sigma; 3], GaussianMethod::Narrow, v)?;
         Ok(Solution { iterations: 1, residual: None })
     }
 
