@@ -148,6 +148,8 @@ pub(crate) fn start_threads(number: Option<usize>) -> Result<(), Failure> {
         // The system refused a thread; else there are some already.
         Err(e) if e.source().is_some() => Err(threads::refused(count, e).into()),
         _ => {
+            // As those of a device, they have what they need once they have begun.
+            rayon::broadcast(|_| rayon::yield_now());
             STARTED.store(true, Ordering::Release);
             Ok(())
         }

@@ -11,6 +11,7 @@ use crate::hidden::HiddenFolder;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use voxalign_image::memory;
 
 /// The folder, in the hidden one, of older files.
 const ASIDE: &str = ".older";
@@ -260,11 +261,18 @@ pub(crate) fn finish(hidden: &Path, folder: &Path) -> bool {
 /// # Errors
 /// The first of them that cannot be, and why.
 pub fn sync(paths: &[PathBuf]) -> Result<(), Failed> {
-    let threads = paths.len().min(SYNCING);
+    let threads = match paths.len().min(SYNCING) {
+        // Where there is no memory for threads, this one does it.
+        several if several > 1 && memory::for_threads(several).is_ok() => several,
+        _ => 1,
+    };
     let of = |thread: usize| {
         let mut own = paths.iter().skip(thread).step_by(threads.max(1));
         own.try_for_each(|path| sync_one(path).map_err(|e| (path.clone(), e)))
     };
+    if threads == 1 {
+        return of(0);
+    }
     std::thread::scope(|scope| {
         let start = |n| std::thread::Builder::new().spawn_scoped(scope, move || of(n));
         let started: Vec<_> = (0..threads).map(|n| (n, start(n))).collect();

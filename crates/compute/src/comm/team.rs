@@ -141,6 +141,9 @@ impl<D: Memory> Team<D> {
         let expected = self.devices.len();
         let checked = crate::error::check_len("states, one of each device", expected, states.len());
         checked.map_err(CommError::from)?;
+        if expected > 1 {
+            crate::cpu::threads::check(expected - 1).map_err(CommError::from)?;
+        }
         let mut jobs = self.local().zip(states);
         let first = jobs.next();
         let results: Vec<_> = std::thread::scope(|scope| {

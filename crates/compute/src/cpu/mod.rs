@@ -77,8 +77,9 @@ impl Cpu {
             .thread_name(|i| format!("voxalign-{i}"))
             .build()
             .map_err(|e| threads::refused(threads, e))?;
-        // Threads ask for memory as they begin: what is checked afterwards must find it gone.
-        pool.broadcast(|_| ());
+        // Threads ask for memory as they begin, and when they look for others' work for the first time: what
+        // is checked afterwards must find it gone.
+        pool.broadcast(|_| rayon::yield_now());
         Ok(Self { pool: Arc::new(pool), simd: Simd::detect() })
     }
 

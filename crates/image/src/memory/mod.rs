@@ -57,6 +57,12 @@ pub type Result<T> = std::result::Result<T, OutOfMemory>;
 /// the system may promise more than it has, and would end the process when it is touched.
 const CHECKED_BYTES: u64 = 1 << 28;
 
+/// Requests of at least this many bytes are granted only where [`MARGIN`] bytes are left after them. What the
+/// runtime and the C library ask for by themselves, as when a thread uses something of its own for the first
+/// time, cannot be refused: the process would end.
+const LARGE_BYTES: u64 = 1 << 20;
+const MARGIN: usize = 1 << 20;
+
 thread_local! {
     static ASKING: Cell<bool> = const { Cell::new(false) };
 }
@@ -72,7 +78,7 @@ pub fn is_asking() -> bool {
 ///
 /// # Errors
 /// [`OutOfMemory`] where it is, where the bytes cannot be counted, or where they are many and more than
-/// what is free.
+/// what is free, or nothing would be left.
 pub fn ask<T, R>(len: usize, request: impl FnOnce() -> Option<R>) -> Result<R> {
     let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
     let refused = |bytes| OutOfMemory { bytes, free: host().free };
@@ -83,9 +89,37 @@ pub fn ask<T, R>(len: usize, request: impl FnOnce() -> Option<R>) -> Result<R> {
         return Err(refused(bytes));
     }
     let before = ASKING.replace(true);
-    let answer = request();
+    let answer = request().filter(|_| bytes < LARGE_BYTES || is_margin_left());
     ASKING.set(before);
     answer.ok_or_else(|| refused(bytes))
+}
+
+fn is_margin_left() -> bool {
+    let mut margin = Vec::<u8>::new();
+    let is_left = margin.try_reserve_exact(MARGIN).is_ok();
+    // A request whose answer nobody looks at need not be made.
+    std::hint::black_box(&mut margin);
+    is_left
+}
+
+/// The stack of a thread, and what the system and the runtime add to it, bytes.
+const STACK: usize = (2 << 20) + (96 << 10);
+/// What is left for all else: what other threads ask for while these start, and tables that a thread makes when it begins.
+const SPARE: usize = 8 << 20;
+
+/// The bytes that there must be to start so many threads.
+#[must_use]
+pub fn needed_by_threads(threads: usize) -> usize {
+    threads.saturating_mul(STACK).saturating_add(SPARE)
+}
+
+/// Checks that there is memory to start so many threads. A thread that begins without what the runtime needs
+/// beside its stack ends the program, so that it is not tried.
+///
+/// # Errors
+/// [`OutOfMemory`].
+pub fn for_threads(threads: usize) -> Result<()> {
+    room::<u8>(needed_by_threads(threads)).map(drop)
 }
 
 /// An empty vector with room for `len` elements.

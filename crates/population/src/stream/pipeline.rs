@@ -300,17 +300,26 @@ impl<'a> Pipeline<'a> {
         let workers = |queue: &Queue| queue.workers.min(items.len()).max(1);
         let all: usize = plan.queues.iter().map(workers).sum();
         threads::check(all)?;
+        let gate = Gate::default();
         std::thread::scope(|scope| {
-            let run = &run;
+            let (run, gate, mut begun) = (&run, &gate, 0);
             for (i, queue) in plan.queues.iter().enumerate() {
                 for worker in 0..workers(queue) {
                     let thread =
                         std::thread::Builder::new().name(format!("{}-{worker}", queue.name));
-                    if let Err(e) = thread.spawn_scoped(scope, move || run.serve(i)) {
-                        run.fail((0, 0), Failure::Error(threads::refused(all, e).into()));
+                    let serve = move || {
+                        gate.pass();
+                        run.serve(i);
+                    };
+                    match thread.spawn_scoped(scope, serve) {
+                        Ok(_) => begun += 1,
+                        Err(e) => {
+                            run.fail((0, 0), Failure::Error(threads::refused(all, e).into()));
+                        }
                     }
                 }
             }
+            gate.open_for(begun);
             run.ask(&plan.steps);
         });
         let state = run.state.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -447,5 +456,34 @@ impl Run<'_, '_> {
         if all {
             self.listener.ended(done, self.items.len());
         }
+    }
+}
+/// Where threads wait for each other to begin: until all have, none takes memory that another one needs for
+/// that.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<(usize, bool)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    /// What a thread does as it begins.
+    fn pass(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 += 1;
+        self.changed.notify_all();
+        while !state.1 {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets so many threads pass once all of them are there.
+    fn open_for(&self, threads: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.0 < threads {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.1 = true;
+        self.changed.notify_all();
     }
 }
