@@ -1,15 +1,15 @@
 //! Sums over many images on the GPU.
 
-use std::sync::LazyLock;
-
-use super::{Cuda, CudaBuffer, Program, Shape};
+use super::{Cuda, CudaBuffer, Shape};
 use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::Accumulate;
 use crate::ops::accumulate::check_accumulate;
 
-static ACCUMULATE: LazyLock<Program> =
-    LazyLock::new(|| Program::new("accumulate", include_str!("kernels/accumulate.cu")));
+kernels! { ACCUMULATE = "accumulate/accumulate.cu";
+    fn add_fixed[256](image: &[f32], factor: f64, n: u64, sums: &mut [i64]);
+    fn fixed_to_float[256](sums: &[i64], factor: f64, n: u64, out: &mut [f32]);
+}
 
 impl Accumulate for Cuda {
     fn add_fixed(
@@ -23,9 +23,9 @@ impl Accumulate for Cuda {
         if n == 0 {
             return Ok(());
         }
-        let args = [image.into(), factor.into(), (n as u64).into(), sums.into()];
-        // SAFETY: the parameters are those of the kernel; both buffers have `n` numbers.
-        unsafe { self.launch(&ACCUMULATE, "add_fixed", Shape::covering(n, 256), &args) }
+        let shape = Shape::covering(n, 256);
+        // SAFETY: both buffers have `n` numbers.
+        unsafe { ACCUMULATE.add_fixed(self, shape, image, factor, n as u64, sums) }
     }
 
     fn fixed_to_float(
@@ -39,8 +39,8 @@ impl Accumulate for Cuda {
         if n == 0 {
             return Ok(());
         }
-        let args = [sums.into(), factor.into(), (n as u64).into(), out.into()];
-        // SAFETY: the parameters are those of the kernel; both buffers have `n` numbers.
-        unsafe { self.launch(&ACCUMULATE, "fixed_to_float", Shape::covering(n, 256), &args) }
+        let shape = Shape::covering(n, 256);
+        // SAFETY: both buffers have `n` numbers.
+        unsafe { ACCUMULATE.fixed_to_float(self, shape, sums, factor, n as u64, out) }
     }
 }

@@ -1,9 +1,8 @@
 //! The elastic operator on the GPU.
 
-use std::sync::LazyLock;
-
+use super::declare::{In, Out};
 use super::tiles::Tiles;
-use super::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
+use super::{Cuda, CudaBuffer, Shape};
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result};
@@ -12,8 +11,33 @@ use crate::ops::elastic::{
     check_symbol,
 };
 
-static PROGRAM: LazyLock<Program> =
-    LazyLock::new(|| Program::new("elastic", include_str!("kernels/elastic.cu")));
+kernels! { ELASTIC = "elastic/elastic.cu";
+    fn product[256](v: &[f32], tiles: Tiles, constants: Constants, out: &mut [f32]);
+    fn product_of_fours[256](v: &[f32], tiles: Tiles, constants: Constants, out: &mut [f32]);
+    fn residual[256](f: &[f32], v: &[f32], tiles: Tiles, constants: Constants, out: &mut [f32]);
+    fn residual_of_fours[256](f: &[f32], v: &[f32], tiles: Tiles, constants: Constants, out: &mut [f32]);
+    fn coupled_product_of[256](v: &[f32], tiles: Tiles, constants: Constants, out: &mut [f32]);
+    fn coupled_residual[256](f: &[f32], v: &[f32], tiles: Tiles, constants: Constants, out: &mut [f32]);
+    fn relax_coupled_colour[256](
+        f: &[f32], v: &[f32], tiles: Tiles, constants: Constants, own: u32, colour: u32, out: &mut [f32],
+    );
+    fn relax_colour[256](
+        f: &[f32], v: &[f32], tiles: Tiles, constants: Constants, colour: u32, out: &mut [f32],
+    );
+    fn sweep[512](f: &[f32], v: &[f32], tiles: Tiles, constants: Constants, out: &mut [f32]);
+    fn symbol[256](
+        spectra: &mut [f32], along_x: &[f32], along_y: &[f32], along_z: &[f32], frequencies: Frequencies,
+    );
+    fn eigenvalues[256](
+        coefficients: &mut [f32], along_x: &[f32], along_y: &[f32], along_z: &[f32], frequencies: Frequencies,
+    );
+}
+
+/// A kernel of products.
+type Product = unsafe fn(&ELASTIC, &Cuda, Shape, In<f32>, Tiles, Constants, Out<f32>) -> Result<()>;
+/// A kernel of residuals.
+type Residual =
+    unsafe fn(&ELASTIC, &Cuda, Shape, In<f32>, In<f32>, Tiles, Constants, Out<f32>) -> Result<()>;
 
 /// The most slices of a tile; each tile reads one slice before and one after its own.
 const SLICES: usize = 16;
@@ -26,20 +50,17 @@ const MOST_SWEPT: usize = 1 << 30;
 /// Threads of a block of a sweep along x and y.
 const SWEEP_BLOCK: [usize; 2] = [32, 16];
 
-/// Factors of differences, as the kernels have them.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Constants {
-    second: [[f32; 3]; 3],
-    mixed: [[f32; 3]; 3],
-    gamma: f32,
-    take: [f32; 3],
-    keep: [f32; 3],
-    is_periodic: u32,
+plain! {
+    /// Factors of differences, as the kernels have them.
+    struct Constants {
+        second: [[f32; 3]; 3],
+        mixed: [[f32; 3]; 3],
+        gamma: f32,
+        take: [f32; 3],
+        keep: [f32; 3],
+        is_periodic: u32,
+    }
 }
-
-// SAFETY: 26 numbers of four bytes, in the order of the structure of the kernels.
-unsafe impl Plain for Constants {}
 
 impl Constants {
     fn new(operator: &ElasticOperator, factors: &Factors, omega: f64) -> Self {
@@ -51,17 +72,14 @@ impl Constants {
     }
 }
 
-/// Frequencies, as the kernels have them.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Frequencies {
-    sizes: [u32; 3],
-    is_coupled: u32,
-    gamma: f32,
+plain! {
+    /// Frequencies, as the kernels have them.
+    struct Frequencies {
+        sizes: [u32; 3],
+        is_coupled: u32,
+        gamma: f32,
+    }
 }
-
-// SAFETY: five numbers of four bytes, in the order of the structure of the kernels.
-unsafe impl Plain for Frequencies {}
 
 impl Frequencies {
     fn new(sizes: Dims, operator: &ElasticOperator) -> Result<(Self, usize)> {
@@ -82,17 +100,14 @@ fn for_components(shape: Shape) -> Shape {
 }
 
 impl Cuda {
-    /// Runs a kernel that makes a field of fields, of whose lengths it is known that they fit the
-    /// grid. `kernels` are those for components that depend on each other, and for one and for four
-    /// voxels a thread where they do not.
-    fn elastic(
+    /// The kernel that makes a field of fields, and how it divides the grid. `kernels` are those for
+    /// components that depend on each other, and for one and for four voxels a thread where they do not.
+    fn elastic<K: Copy>(
         &self,
-        kernels: [&str; 3],
-        inputs: &[&CudaBuffer<f32>],
+        kernels: [K; 3],
         dims: Dims,
-        (operator, factors): (&ElasticOperator, &Factors),
-        out: &mut CudaBuffer<f32>,
-    ) -> Result<()> {
+        factors: &Factors,
+    ) -> Result<(K, Tiles, Shape)> {
         let (kernel, (tiles, shape)) = if factors.is_mixed {
             (kernels[0], Tiles::new(self, dims, 1)?)
         } else if dims[0].is_multiple_of(4) {
@@ -100,12 +115,7 @@ impl Cuda {
         } else {
             (kernels[1], Tiles::new(self, dims, SLICES)?)
         };
-        let mut args: Vec<Arg> = inputs.iter().map(|&input| input.into()).collect();
-        let constants = Constants::new(operator, factors, 1.0);
-        args.extend([Arg::of(tiles), Arg::of(constants), out.into()]);
-        // SAFETY: the kernels have these parameters, and stay within the grid, for which the
-        // callers have checked the lengths; fours begin at multiples of 16 bytes.
-        unsafe { self.launch(&PROGRAM, kernel, for_components(shape), &args) }
+        Ok((kernel, tiles, for_components(shape)))
     }
 }
 
@@ -119,8 +129,13 @@ impl Elastic for Cuda {
     ) -> Result<()> {
         let lengths = [("field", v.len()), ("output", out.len())];
         let (_, factors) = check_fields(operator, dims, &lengths)?;
-        let kernels = ["coupled_product_of", "product", "product_of_fours"];
-        self.elastic(kernels, &[v], dims, (operator, &factors), out)
+        let kernels: [Product; 3] =
+            [ELASTIC::coupled_product_of, ELASTIC::product, ELASTIC::product_of_fours];
+        let (kernel, tiles, shape) = self.elastic(kernels, dims, &factors)?;
+        let constants = Constants::new(operator, &factors, 1.0);
+        // SAFETY: the kernels stay within the grid, and the lengths were checked; fours begin at
+        // multiples of 16 bytes.
+        unsafe { kernel(&ELASTIC, self, shape, v.into(), tiles, constants, out.into()) }
     }
 
     fn elastic_residual(
@@ -133,8 +148,12 @@ impl Elastic for Cuda {
     ) -> Result<()> {
         let lengths = [("force", f.len()), ("field", v.len()), ("output", out.len())];
         let (_, factors) = check_fields(operator, dims, &lengths)?;
-        let kernels = ["coupled_residual", "residual", "residual_of_fours"];
-        self.elastic(kernels, &[f, v], dims, (operator, &factors), out)
+        let kernels: [Residual; 3] =
+            [ELASTIC::coupled_residual, ELASTIC::residual, ELASTIC::residual_of_fours];
+        let (kernel, tiles, shape) = self.elastic(kernels, dims, &factors)?;
+        let constants = Constants::new(operator, &factors, 1.0);
+        // SAFETY: as for `elastic_product`.
+        unsafe { kernel(&ELASTIC, self, shape, f.into(), v.into(), tiles, constants, out.into()) }
     }
 
     fn elastic_sweep(
@@ -148,39 +167,39 @@ impl Elastic for Cuda {
     ) -> Result<()> {
         let lengths = [("force", f.len()), ("field", v.len()), ("output", out.len())];
         let (_, factors) = check_sweep(operator, omega, dims, &lengths)?;
-        let constants = Arg::of(Constants::new(operator, &factors, omega));
+        let constants = Constants::new(operator, &factors, omega);
         let counts = dims.iter().all(|&n| n <= MOST_SWEPT);
         if !factors.is_mixed && !operator.lacks_colours(dims) && counts {
             let (tiles, shape) = Tiles::of_sweeps(self, dims, SLICES_OF_SWEEPS, SWEEP_BLOCK)?;
-            let args = [f.into(), v.into(), Arg::of(tiles), constants, out.into()];
-            // SAFETY: the parameters are those of the kernel, which stays within the grid; the
-            // lengths were checked. Pairs are only read at once where rows have even lengths.
-            return unsafe { self.launch(&PROGRAM, "sweep", for_components(shape), &args) };
+            let shape = for_components(shape);
+            // SAFETY: the kernel stays within the grid; the lengths were checked. Pairs are only read
+            // at once where rows have even lengths.
+            return unsafe { ELASTIC.sweep(self, shape, f, v, tiles, constants, out) };
         }
         let (tiles, shape) = Tiles::new(self, dims, 1)?;
+        let shape = for_components(shape);
         let mut other = self.alloc_unset::<f32>(v.len())?;
         if !factors.is_mixed {
-            let passes =
-                [(v.into(), Arg::from(&mut other)), ((&other).into(), Arg::from(&mut *out))];
-            for (colour, (from, to)) in (0u32..).zip(passes) {
-                let constants = constants.clone();
-                let args = [f.into(), from, Arg::of(tiles), constants, colour.into(), to];
-                // SAFETY: as above.
-                unsafe { self.launch(&PROGRAM, "relax_colour", for_components(shape), &args)? };
-            }
-            return Ok(());
+            // SAFETY: as above.
+            return unsafe {
+                ELASTIC.relax_colour(self, shape, f, v, tiles, constants, 0u32, &mut other)?;
+                ELASTIC.relax_colour(self, shape, f, &other, tiles, constants, 1u32, out)
+            };
         }
         // A pass for each colour of each component, from one field to the other and back.
         for pass in 0..6u32 {
-            let (from, to): (Arg, Arg) = match pass {
+            let (from, to): (In<f32>, Out<f32>) = match pass {
                 0 => (v.into(), (&mut other).into()),
                 1 | 3 | 5 => ((&other).into(), (&mut *out).into()),
                 _ => ((&*out).into(), (&mut other).into()),
             };
-            let (colour, own, constants) = (pass / 3, pass % 3, constants.clone());
-            let args = [f.into(), from, Arg::of(tiles), constants, own.into(), colour.into(), to];
+            let (colour, own) = (pass / 3, pass % 3);
             // SAFETY: as above.
-            unsafe { self.launch(&PROGRAM, "relax_coupled_colour", for_components(shape), &args)? };
+            unsafe {
+                ELASTIC.relax_coupled_colour(
+                    self, shape, f, from, tiles, constants, own, colour, to,
+                )?;
+            }
         }
         Ok(())
     }
@@ -196,11 +215,10 @@ impl Elastic for Cuda {
         let (frequencies, n) = Frequencies::new(sizes, operator)?;
         let [x, y, z] = operator.symbol(dims).map(|axis| self.upload(axis.as_flattened()));
         let (x, y, z) = (x?, y?, z?);
-        let args = [spectra.into(), (&x).into(), (&y).into(), (&z).into(), Arg::of(frequencies)];
         let shape = Shape::covering(n.div_ceil(2), 256);
-        // SAFETY: the parameters are those of the kernel; the spectra have three times `n` numbers,
-        // and each table as many parts as there are frequencies, or more.
-        unsafe { self.launch(&PROGRAM, "symbol", shape, &args) }
+        // SAFETY: the spectra have three times `n` numbers, and each table as many parts as there are
+        // frequencies, or more.
+        unsafe { ELASTIC.symbol(self, shape, spectra, &x, &y, &z, frequencies) }
     }
 
     fn elastic_eigenvalues(
@@ -216,11 +234,9 @@ impl Elastic for Cuda {
             self.upload_vec(scaled.collect())
         });
         let (x, y, z) = (x?, y?, z?);
-        let args =
-            [coefficients.into(), (&x).into(), (&y).into(), (&z).into(), Arg::of(frequencies)];
         let shape = for_components(Shape::covering(n, 256));
-        // SAFETY: the parameters are those of the kernel; there are three times `n` coefficients,
-        // and as many numbers in each table as the grid has along the axis.
-        unsafe { self.launch(&PROGRAM, "eigenvalues", shape, &args) }
+        // SAFETY: there are three times `n` coefficients, and as many numbers in each table as the
+        // grid has along the axis.
+        unsafe { ELASTIC.eigenvalues(self, shape, coefficients, &x, &y, &z, frequencies) }
     }
 }

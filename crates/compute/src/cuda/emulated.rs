@@ -1,16 +1,17 @@
 //! Kernels on the host: compiled by the C++ compiler against a small emulation of the GPU.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_char, c_int};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use super::cache::KernelCache;
 use super::lanes::Access;
 use super::late::Late;
-use super::program::{Arg, EMULATION, Program, Shape};
+use super::program::{Arg, EMULATION, Kernel, Program, Shape};
+use super::slots::Slots;
 use crate::error::{ComputeError, Result};
 
 /// The name of the device in messages.
@@ -56,7 +57,7 @@ pub(super) struct Emulated {
     compiler: String,
     version: String,
     cache: KernelCache,
-    modules: Mutex<HashMap<u64, Arc<libloading::Library>>>,
+    modules: Slots<libloading::Library>,
     launched: Mutex<BTreeSet<String>>,
     allocations: Mutex<BTreeMap<u64, Vec<u64>>>,
     /// Which streams are late.
@@ -87,7 +88,7 @@ impl Emulated {
             compiler,
             version,
             cache: KernelCache::new(),
-            modules: Mutex::default(),
+            modules: Slots::default(),
             launched: Mutex::default(),
             allocations: Mutex::default(),
             late,
@@ -128,12 +129,13 @@ impl Emulated {
         }
     }
 
-    fn module(&self, program: &Program) -> Result<Arc<libloading::Library>> {
-        // Held while compiling: a program is compiled once.
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = modules.get(&program.key()) {
-            return Ok(Arc::clone(module));
-        }
+    fn module(&self, program: &Program) -> Result<&libloading::Library> {
+        let found = self.modules.get(program.slot(), || self.load(program));
+        found.unwrap_or_else(|| Err(backend("too many programs of kernels in one process")))
+    }
+
+    /// Loads a program, which is compiled where the cache has it not.
+    fn load(&self, program: &Program) -> Result<libloading::Library> {
         let text = format!("{EMULATION}\n{}", program.text());
         let key = format!("emulated\n{}\n{OPTIONS:?}\n{text}", self.version);
         let image = match self.cache.load(&key) {
@@ -150,9 +152,7 @@ impl Emulated {
             .map_err(|e| backend(format!("{}: {e}", path.0.display())))?;
         // SAFETY: the library was compiled from our own text and runs nothing when loaded.
         let library = unsafe { libloading::Library::new(&path.0) };
-        let library = Arc::new(library.map_err(|e| backend(format!("{}: {e}", program.name())))?);
-        modules.insert(program.key(), Arc::clone(&library));
-        Ok(library)
+        library.map_err(|e| backend(format!("{}: {e}", program.name())))
     }
 
     fn compile(&self, program: &Program, text: &str) -> Result<Vec<u8>> {
@@ -183,15 +183,14 @@ impl Emulated {
     /// The parameters must be those of the kernel.
     pub(super) unsafe fn launch(
         &self,
-        program: &Program,
-        kernel: &str,
+        kernel: Kernel<'_>,
         shape: Shape,
         args: &[Arg],
     ) -> Result<()> {
-        let module = self.module(program)?;
+        let (module, name) = (self.module(kernel.program)?, kernel.name());
         // SAFETY: kernels are compiled to functions of this type.
-        let entry = unsafe { module.get::<Entry>(kernel.as_bytes()) }
-            .map_err(|e| backend(format!("kernel {kernel} of {}: {e}", program.name())))?;
+        let entry = unsafe { module.get::<Entry>(name.as_bytes()) }
+            .map_err(|e| backend(format!("kernel {name} of {}: {e}", kernel.program.name())))?;
         let parameters: Vec<Parameter> = args.iter().map(Parameter::of).collect();
         let mut message = vec![0u8; 512];
         let launch = Launch {
@@ -203,7 +202,7 @@ impl Emulated {
             message: message.as_mut_ptr().cast(),
             message_bytes: message.len() as u64,
         };
-        self.launched.lock().unwrap_or_else(PoisonError::into_inner).insert(kernel.to_owned());
+        self.launched.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
         // SAFETY: the pointers outlive the call; the parameters are the caller's care.
         if unsafe { entry(&launch) } == 0 {
             return Ok(());

@@ -3,10 +3,9 @@
 //! Small windows of vector fields take one pass over memory; else each axis is a pass. The recursive Gaussian may work in place; filters
 //! with a window read from one buffer and write to another.
 
-use std::sync::LazyLock;
-
+use super::declare::{In, Out};
 use super::smooth::Smooth;
-use super::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
+use super::{Cuda, CudaBuffer, Shape};
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
@@ -15,10 +14,62 @@ use crate::ops::filter::{
     GaussianMethod, SIGMA_NONE, Section, check_gaussian, check_images, window,
 };
 
-static RECURSIVE: LazyLock<Program> =
-    LazyLock::new(|| Program::new("recursive", include_str!("kernels/recursive.cu")));
-static WINDOWS: LazyLock<Program> =
-    LazyLock::new(|| Program::new("filter", include_str!("kernels/filter.cu")));
+kernels! { RECURSIVE = "filter/recursive.cu";
+    fn recursive_columns[512](src: &[f32], out: &mut [f32], starts: &[f64], g: RecursiveLines, r: Sections,
+        power: Powers);
+    fn recursive_rows[512](src: &[f32], out: &mut [f32], starts: &[f64], g: RecursiveLines, r: Sections,
+        power: Powers);
+    fn ends_of_columns[512](src: &[f32], ends: &mut [f64], g: RecursiveLines, r: Sections, power: Powers);
+    fn ends_of_rows[512](src: &[f32], ends: &mut [f64], g: RecursiveLines, r: Sections, power: Powers);
+    fn chunk_starts[256](kept: &mut [f64], g: RecursiveLines, power: Powers);
+}
+
+/// A kernel of the recursion that writes its result.
+type Recursion = unsafe fn(
+    &RECURSIVE,
+    &Cuda,
+    Shape,
+    In<f32>,
+    Out<f32>,
+    In<f64>,
+    RecursiveLines,
+    Sections,
+    Powers,
+) -> Result<()>;
+/// A kernel of the recursion that writes what chunks leave.
+type Ends = unsafe fn(
+    &RECURSIVE,
+    &Cuda,
+    Shape,
+    In<f32>,
+    Out<f64>,
+    RecursiveLines,
+    Sections,
+    Powers,
+) -> Result<()>;
+
+kernels! { WINDOWS = "filter/filter.cu";
+    fn fir_columns[256](src: &[f32], out: &mut [f32], g: WindowLines, radius: u32, weights: Weights,
+        more: &[f32]);
+    fn fir_rows[256](src: &[f32], out: &mut [f32], g: WindowLines, radius: u32, weights: Weights,
+        more: &[f32]);
+    fn box_columns[256](src: &[f32], out: &mut [f32], g: WindowLines, radius: u64, segment: u64);
+    fn box_rows[256](src: &[f32], out: &mut [f32], g: WindowLines, radius: u64, segment: u64,
+        segments: u64);
+}
+
+/// A kernel of weighted means.
+type Fir = unsafe fn(
+    &WINDOWS,
+    &Cuda,
+    Shape,
+    In<f32>,
+    Out<f32>,
+    WindowLines,
+    u32,
+    Weights,
+    In<f32>,
+) -> Result<()>;
 
 /// Samples of a segment of the recursion, as `recursive.cu` has it.
 const SAMPLES: usize = 32;
@@ -128,35 +179,50 @@ impl Lines {
     }
 }
 
-/// `Lines` of `recursive.cu`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct RecursiveLines {
-    lines: u64,
-    stride: u64,
-    n: u64,
-    line_blocks: u32,
-    chunk: u32,
-    chunks: u32,
-    pitch: u32,
+plain! {
+    /// `Lines` of `recursive.cu`.
+    struct RecursiveLines as "Lines" {
+        lines: u64,
+        stride: u64,
+        n: u64,
+        line_blocks: u32,
+        chunk: u32,
+        chunks: u32,
+        pitch: u32,
+    }
 }
 
-// SAFETY: numbers without padding, laid out as the structure in the kernels.
-unsafe impl Plain for RecursiveLines {}
-
-/// `Lines` of `filter.cu`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct WindowLines {
-    lines: u64,
-    stride: u64,
-    n: u64,
-    line_blocks: u32,
-    reserved: u32,
+plain! {
+    /// The two sections of a recursion, as `recursive.cu` has them.
+    struct Sections {
+        of: [[f64; 7]; 2],
+    }
 }
 
-// SAFETY: numbers without padding, laid out as the structure in the kernels.
-unsafe impl Plain for WindowLines {}
+plain! {
+    /// What carries the states of both over a number of samples, as `recursive.cu` has it.
+    struct Powers {
+        of: [[f64; 4]; 2],
+    }
+}
+
+plain! {
+    /// `Lines` of `filter.cu`.
+    struct WindowLines as "Lines" {
+        lines: u64,
+        stride: u64,
+        n: u64,
+        line_blocks: u32,
+        reserved: u32,
+    }
+}
+
+plain! {
+    /// The weights that are passed by value.
+    struct Weights {
+        of: [f32; WEIGHTS],
+    }
+}
 
 /// How a line is shared among the threads of blocks: the lines and the segments of a block, and the
 /// samples of a chunk.
@@ -242,13 +308,13 @@ impl Cuda {
             true => Some(self.alloc_unset::<f32>(src.len())?),
             false => None,
         };
-        let (other, out) = (other.as_mut().map(Arg::from), Arg::from(out));
+        let (other, out) = (other.as_mut().map(Out::from), Out::from(out));
         for (i, pass) in passes.iter().enumerate() {
             let at = |to_out: bool| match (&other, to_out) {
                 (Some(other), false) => other.clone(),
                 _ => out.clone(),
             };
-            let from = if i == 0 { Arg::from(src) } else { at(to_out[i - 1]) };
+            let from = if i == 0 { In::from(src) } else { at(to_out[i - 1]).read() };
             let to = at(to_out[i]);
             self.run_pass(pass, from, to)?;
         }
@@ -256,7 +322,7 @@ impl Cuda {
     }
 
     /// Filters along one axis, from one buffer to another, or in place if the pass can.
-    fn run_pass(&self, pass: &Pass, from: Arg, to: Arg) -> Result<()> {
+    fn run_pass(&self, pass: &Pass, from: In<f32>, to: Out<f32>) -> Result<()> {
         match &pass.kind {
             Kind::Recursive(sigma) => self.recursive(pass.lines, *sigma, from, to),
             Kind::Fir(weights) => self.fir(pass.lines, weights, from, to),
@@ -266,17 +332,19 @@ impl Cuda {
 
     /// The recursive Gaussian of one axis; `from` and `to` have the samples of all lines, and may be
     /// the same.
-    fn recursive(&self, lines: Lines, sigma: f64, from: Arg, to: Arg) -> Result<()> {
+    fn recursive(&self, lines: Lines, sigma: f64, from: In<f32>, to: Out<f32>) -> Result<()> {
         let sections = Section::gaussian(sigma);
-        let numbers = sections.map(|s| {
-            let ([d, e], [n, m], [k, l]) = (s.feedback, s.forward, s.backward);
-            [-d, -e, n, m, k, l, s.steady()]
-        });
-        let power = |samples: usize| Arg::of(sections.map(|s| s.power(samples as u32)));
+        let numbers = Sections {
+            of: sections.map(|s| {
+                let ([d, e], [n, m], [k, l]) = (s.feedback, s.forward, s.backward);
+                [-d, -e, n, m, k, l, s.steady()]
+            }),
+        };
+        let power = |samples: usize| Powers { of: sections.map(|s| s.power(samples as u32)) };
         let division = Division::new(lines.lines, lines.n, lines.rows(), self.shared_memory());
         let Division { width, segments, chunk, chunks, pitch } = division;
         let line_blocks = lines.lines.div_ceil(width);
-        let geometry = Arg::of(RecursiveLines {
+        let geometry = RecursiveLines {
             lines: lines.lines as u64,
             stride: lines.stride as u64,
             n: lines.n as u64,
@@ -284,100 +352,96 @@ impl Cuda {
             chunk: chunk as u32,
             chunks: chunks as u32,
             pitch: pitch as u32,
-        });
+        };
         let shape = Shape {
             block: [width as u32, segments as u32, 1],
             ..Shape::blocks(line_blocks * chunks, 1)
         }
         .with_shared(division.shared());
-        let (ends, filter) = if lines.rows() {
-            ("ends_of_rows", "recursive_rows")
+        let (ends, filter): (Ends, Recursion) = if lines.rows() {
+            (RECURSIVE::ends_of_rows, RECURSIVE::recursive_rows)
         } else {
-            ("ends_of_columns", "recursive_columns")
+            (RECURSIVE::ends_of_columns, RECURSIVE::recursive_columns)
         };
-        let (sections, step) = (Arg::of(numbers), power(SAMPLES));
+        let step = power(SAMPLES);
         let mut starts = None;
         if chunks > 1 {
             let mut kept = self.alloc_unset::<f64>(8 * chunks * lines.lines)?;
-            // SAFETY: the parameters are those of the kernels; threads beyond the lines or beyond
-            // their ends neither read nor write; `kept` has eight numbers a chunk of each line.
+            let line_shape = Shape::covering(lines.lines, 256);
+            // SAFETY: threads beyond the lines or beyond their ends neither read nor write; `kept` has
+            // eight numbers a chunk of each line.
             unsafe {
-                let (sections, step) = (sections.clone(), step.clone());
-                let args = [from.clone(), (&mut kept).into(), geometry.clone(), sections, step];
-                self.launch(&RECURSIVE, ends, shape, &args)?;
-                let args = [(&mut kept).into(), geometry.clone(), power(chunk)];
-                self.launch(&RECURSIVE, "chunk_starts", Shape::covering(lines.lines, 256), &args)?;
+                let (from, kept) = (from.clone(), Out::from(&mut kept));
+                ends(&RECURSIVE, self, shape, from, kept.clone(), geometry, numbers, step)?;
+                RECURSIVE.chunk_starts(self, line_shape, kept, geometry, power(chunk))?;
             }
             starts = Some(kept);
         }
-        let args = [from, to, Arg::optional(starts.as_ref()), geometry, sections, step];
+        let starts = starts.as_ref().into();
         // SAFETY: as above; `starts` is read only where there are several chunks.
-        unsafe { self.launch(&RECURSIVE, filter, shape, &args) }
+        unsafe { filter(&RECURSIVE, self, shape, from, to, starts, geometry, numbers, step) }
     }
 
     /// A symmetric weighted mean along one axis; `from` is not `to`.
-    fn fir(&self, lines: Lines, weights: &[f32], from: Arg, to: Arg) -> Result<()> {
-        let mut passed = [0.0; WEIGHTS];
+    fn fir(&self, lines: Lines, weights: &[f32], from: In<f32>, to: Out<f32>) -> Result<()> {
+        let mut passed = Weights { of: [0.0; WEIGHTS] };
         let more = if let Some((first, rest)) = weights.split_first_chunk::<WEIGHTS>() {
-            passed = *first;
+            passed.of = *first;
             Some(self.upload(rest)?)
         } else {
-            passed[..weights.len()].copy_from_slice(weights);
+            passed.of[..weights.len()].copy_from_slice(weights);
             None
         };
-        let (weights_arg, more_arg) = (Arg::of(passed), Arg::optional(more.as_ref()));
-        let radius = (weights.len() - 1) as u32;
-        let (kernel, geometry, shape) = if lines.rows() {
+        let (more, radius) = (more.as_ref().into(), (weights.len() - 1) as u32);
+        let (kernel, geometry, shape): (Fir, _, _) = if lines.rows() {
             let shape = Shape::covering(lines.total(), 256);
-            ("fir_rows", lines.windows(1), shape)
+            (WINDOWS::fir_rows, lines.windows(1), shape)
         } else {
             let (geometry, shape) = lines.across(OUTPUTS);
-            ("fir_columns", geometry, shape)
+            (WINDOWS::fir_columns, geometry, shape)
         };
-        let args = [from, to, geometry, radius.into(), weights_arg, more_arg];
-        // SAFETY: the parameters are those of the kernels; threads beyond the lines or beyond their
-        // ends neither read nor write, and samples beyond the ends are those at the ends.
-        unsafe { self.launch(&WINDOWS, kernel, shape, &args) }
+        // SAFETY: threads beyond the lines or beyond their ends neither read nor write, and samples
+        // beyond the ends are those at the ends.
+        unsafe { kernel(&WINDOWS, self, shape, from, to, geometry, radius, passed, more) }
     }
 
     /// The mean over a window along one axis; `from` is not `to`, and the radius is at most the
     /// length of the lines.
-    fn running_mean(&self, lines: Lines, radius: usize, from: Arg, to: Arg) -> Result<()> {
+    fn running_mean(&self, lines: Lines, radius: usize, from: In<f32>, to: Out<f32>) -> Result<()> {
         let run = |least: usize| (2 * radius + 1).max(least).min(lines.n);
-        let radius_arg = Arg::from(radius as u64);
-        // SAFETY: the parameters are those of the kernels; threads beyond the lines or beyond their
-        // ends neither read nor write, nor are samples beyond the ends read.
+        let radius = radius as u64;
+        // SAFETY: threads beyond the lines or beyond their ends neither read nor write, nor are samples
+        // beyond the ends read.
         unsafe {
             if lines.rows() {
                 let segment = run(RUN[1]);
                 let segments = lines.n.div_ceil(segment);
                 let shape = Shape::covering(32 * segments * lines.lines, 256);
-                let (segment, segments) = ((segment as u64).into(), (segments as u64).into());
-                let args = [from, to, lines.windows(1), radius_arg, segment, segments];
-                self.launch(&WINDOWS, "box_rows", shape, &args)
+                let (geometry, segment) = (lines.windows(1), segment as u64);
+                let segments = segments as u64;
+                WINDOWS.box_rows(self, shape, from, to, geometry, radius, segment, segments)
             } else {
                 let segment = run(RUN[0]);
                 let (geometry, shape) = lines.across(segment);
-                let args = [from, to, geometry, radius_arg, (segment as u64).into()];
-                self.launch(&WINDOWS, "box_columns", shape, &args)
+                WINDOWS.box_columns(self, shape, from, to, geometry, radius, segment as u64)
             }
         }
     }
 }
 
 impl Lines {
-    fn windows(self, line_blocks: usize) -> Arg {
-        Arg::of(WindowLines {
+    fn windows(self, line_blocks: usize) -> WindowLines {
+        WindowLines {
             lines: self.lines as u64,
             stride: self.stride as u64,
             n: self.n as u64,
             line_blocks: line_blocks as u32,
             reserved: 0,
-        })
+        }
     }
 
     /// Blocks of 32 lines by eight pieces of `segment` samples.
-    fn across(self, segment: usize) -> (Arg, Shape) {
+    fn across(self, segment: usize) -> (WindowLines, Shape) {
         let line_blocks = self.lines.div_ceil(32);
         let groups = self.n.div_ceil(8 * segment);
         let shape = Shape { block: [32, 8, 1], ..Shape::blocks(line_blocks * groups, 1) };

@@ -2,10 +2,11 @@
 
 use std::sync::LazyLock;
 
+use super::declare::{In, Out};
 use super::reduce::{BLOCKS, PARTIALS, THREADS};
 use super::stencil::{SLICES, SLICES_OF_FOURS, Scales};
 use super::tiles::Tiles;
-use super::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
+use super::{Cuda, CudaBuffer, Program, Shape};
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{Result, check_len};
@@ -15,45 +16,88 @@ use crate::ops::flow::{
     tolerance_of_squares,
 };
 
-static FLOW: LazyLock<Program> = LazyLock::new(|| {
-    let mut text = format!("#define SHORTEST {SHORTEST:?}f\n#define SINGULAR {SINGULAR:?}f\n");
-    text.push_str(include_str!("kernels/flow.cu"));
-    Program::new("flow", &text)
+kernels! { FLOW = "flow/flow.cu";
+    fn advance[256](
+        field: &[f32], velocity: &[f32], by: Stepping, largest: &[f64], grid: Grid, tiles: Tiles, out: &mut [f32],
+    );
+    fn invert[256](
+        field: &[f32], n: u64, grid: Grid, tolerance: f32, iterations: u32, out: &mut [f32], ends: &mut [u64],
+    );
+    fn overshoot[256](field: &[f32], n: u64, grid: Grid, out: &mut [f32]);
+}
+
+/// The kernels of flows, with their limits.
+static LIMITED_FLOW: LazyLock<FLOW> = LazyLock::new(|| {
+    let limits = format!("#define SHORTEST {SHORTEST:?}f\n#define SINGULAR {SINGULAR:?}f\n");
+    FLOW { program: Program::new(FLOW.program.name(), &(limits + FLOW.program.text())) }
 });
-static FORCE: LazyLock<Program> =
-    LazyLock::new(|| Program::new("force", include_str!("kernels/force.cu")));
-static NORMS: LazyLock<Program> = LazyLock::new(|| {
-    let program = Program::new("norms", include_str!("kernels/norms.cu"));
-    program.with(&[("BLOCKS", BLOCKS as i64)])
-});
-static HALVES: LazyLock<Program> =
-    LazyLock::new(|| Program::new("halves", include_str!("kernels/halves.cu")));
+
+kernels! { FORCE = "flow/force.cu";
+    fn force[256](slope: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn force_of_fours[256](slope: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn force_added[256](slope: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn force_added_of_fours[256](slope: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn energies[256](field: &[f32], tiles: Tiles, scales: Scales, by: Energies, parts: &mut [f64]);
+    fn sum_energies[256](parts: &[f64], blocks: u32, out: &mut [f64]);
+}
+
+/// A kernel of forces.
+type Force =
+    unsafe fn(&FORCE, &Cuda, Shape, In<f32>, In<f32>, Tiles, Scales, Out<f32>) -> Result<()>;
+
+kernels! { NORMS = "flow/norms.cu";
+    fn norms[THREADS](
+        field: &[f32], n: u64, scale: Scale, out: &mut [f64], partials: &mut [f64], finished: &mut [u32],
+    );
+    fn norms_of_fours[THREADS](
+        field: &[f32], n: u64, scale: Scale, out: &mut [f64], partials: &mut [f64], finished: &mut [u32],
+    );
+    fn lengths[256](field: &[f32], n: u64, sx: f32, sy: f32, sz: f32, out: &mut [f32]);
+    fn blend[256](other: &[f32], to_zero: u32, weight: &[f32], n: u64, field: &mut [f32]);
+}
+
+/// The kernels of norms, for so many blocks.
+static NORMS_OF_BLOCKS: LazyLock<NORMS> =
+    LazyLock::new(|| NORMS.with(&[("BLOCKS", BLOCKS as i64)]));
+
+/// A kernel of norms.
+type Norms = unsafe fn(
+    &NORMS,
+    &Cuda,
+    Shape,
+    In<f32>,
+    u64,
+    Scale,
+    Out<f64>,
+    Out<f64>,
+    Out<u32>,
+) -> Result<()>;
+
+kernels! { HALVES = "flow/halves.cu";
+    fn to_half[256](src: &[f32], n: u64, pairs: &mut [u32], out: &mut [u16]);
+    fn to_single[256](src: &[u16], pairs: &[u32], n: u64, out: &mut [f32]);
+}
 
 /// The most slices of a tile of displaced voxels.
 const SLICES_OF_STEPS: usize = 8;
 
-/// `Stepping` of the kernels.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Stepping {
-    scale: [f64; 3],
-    step: f64,
-    limited: u64,
+plain! {
+    /// What sets the step.
+    struct Stepping {
+        scale: [f64; 3],
+        step: f64,
+        limited: u64,
+    }
 }
 
-// SAFETY: numbers without padding, laid out as the structure in the kernels.
-unsafe impl Plain for Stepping {}
-
-/// `Grid` of the kernels.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Grid {
-    dims: [u32; 3],
-    strides: [u32; 3],
+plain! {
+    /// A grid whose voxels are counted in 32 bits.
+    struct Grid {
+        dims: [u32; 3],
+        /// Zero for an axis of size 1.
+        strides: [u32; 3],
+    }
 }
-
-// SAFETY: numbers of four bytes, laid out as the structure in the kernels.
-unsafe impl Plain for Grid {}
 
 impl Grid {
     /// Of sizes that have been checked.
@@ -64,17 +108,21 @@ impl Grid {
     }
 }
 
-/// `Energies` of the kernels.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Energies {
-    square: [f64; 3],
-    second: [f32; 3],
-    reserved: u32,
+plain! {
+    /// The squares of the scales of the components, and the factors of second differences.
+    struct Energies {
+        square: [f64; 3],
+        second: [f32; 3],
+        reserved: u32,
+    }
 }
 
-// SAFETY: numbers without padding, laid out as the structure in the kernels.
-unsafe impl Plain for Energies {}
+plain! {
+    /// The factors of the components.
+    struct Scale {
+        of: [f64; 3],
+    }
+}
 
 impl Flow for Cuda {
     fn advance(
@@ -87,18 +135,17 @@ impl Flow for Cuda {
     ) -> Result<()> {
         check_advance(field.len(), velocity.len(), step, dims, out.len())?;
         let mut by = Stepping { scale: step.scale, step: 1.0, limited: 0 };
-        let mut largest = Arg::NULL;
+        let mut largest = In::none();
         if let Some(limit) = &step.limit {
             by.step = limit.step;
             by.limited = 1;
-            largest = Arg::from_element(limit.largest, limit.index);
+            largest = In::from_element(limit.largest, limit.index);
         }
         let (tiles, shape) = Tiles::new(self, dims, SLICES_OF_STEPS)?;
-        let (by, grid) = (Arg::of(by), Arg::of(Grid::new(dims)));
-        let args = [field.into(), velocity.into(), by, largest, grid, Arg::of(tiles), out.into()];
-        // SAFETY: the parameters are those of the kernel; the fields have three numbers a voxel, and
-        // displacements are cut to the grid. The largest velocity is read only where it is there.
-        unsafe { self.launch(&FLOW, "advance", shape, &args) }
+        let grid = Grid::new(dims);
+        // SAFETY: the fields have three numbers a voxel, and displacements are cut to the grid. The
+        // largest velocity is read only where it is there.
+        unsafe { LIMITED_FLOW.advance(self, shape, field, velocity, by, largest, grid, tiles, out) }
     }
 
     fn invert_field(
@@ -112,18 +159,12 @@ impl Flow for Cuda {
         let mut ends = self.alloc::<u64>(2)?;
         let tolerance = tolerance_of_squares(how.tolerance);
         let iterations = how.iterations.min(u32::MAX as usize) as u32;
-        let args = [
-            field.into(),
-            (n as u64).into(),
-            Arg::of(Grid::new(dims)),
-            tolerance.into(),
-            iterations.into(),
-            out.into(),
-            (&mut ends).into(),
-        ];
-        // SAFETY: the parameters are those of the kernel; the fields have three numbers a voxel, and
-        // displacements are cut to the grid.
-        unsafe { self.launch(&FLOW, "invert", Shape::covering(n, 256), &args)? };
+        let (shape, grid, count) = (Shape::covering(n, 256), Grid::new(dims), n as u64);
+        // SAFETY: the fields have three numbers a voxel, and displacements are cut to the grid.
+        unsafe {
+            LIMITED_FLOW
+                .invert(self, shape, field, count, grid, tolerance, iterations, out, &mut ends)?;
+        }
         let ends = self.download(&ends)?;
         let largest = f64::from(f32::from_bits(ends[0] as u32)).sqrt();
         Ok(Inverted { largest, unconverged: ends[1] })
@@ -144,17 +185,16 @@ impl Flow for Cuda {
             true => Tiles::of_fours(self, dims, SLICES_OF_FOURS)?,
             false => Tiles::new(self, dims, SLICES)?,
         };
-        let kernel = match (add, fours) {
-            (false, false) => "force",
-            (false, true) => "force_of_fours",
-            (true, false) => "force_added",
-            (true, true) => "force_added_of_fours",
+        let kernel: Force = match (add, fours) {
+            (false, false) => FORCE::force,
+            (false, true) => FORCE::force_of_fours,
+            (true, false) => FORCE::force_added,
+            (true, true) => FORCE::force_added_of_fours,
         };
-        let scales = Arg::of(Scales::new(dims, spacing));
-        let args = [slope.into(), image.into(), Arg::of(tiles), scales, out.into()];
-        // SAFETY: the parameters are those of the kernels, which stay within the grid; fours begin at
-        // multiples of 16 bytes.
-        unsafe { self.launch(&FORCE, kernel, shape, &args) }
+        let scales = Scales::new(dims, spacing);
+        let (slope, image) = (slope.into(), image.into());
+        // SAFETY: the kernels stay within the grid; fours begin at multiples of 16 bytes.
+        unsafe { kernel(&FORCE, self, shape, slope, image, tiles, scales, out.into()) }
     }
 
     fn field_norms(
@@ -164,20 +204,19 @@ impl Flow for Cuda {
         out: &mut CudaBuffer<f64>,
     ) -> Result<()> {
         let n = check_norms(field.len(), scale, out.len())?;
-        let (kernel, each) = if n.is_multiple_of(4) { ("norms_of_fours", 8) } else { ("norms", 4) };
+        let (kernel, each): (Norms, _) =
+            if n.is_multiple_of(4) { (NORMS::norms_of_fours, 8) } else { (NORMS::norms, 4) };
         let blocks = n.div_ceil(each * THREADS as usize).clamp(1, BLOCKS);
         self.with_scratch(|address| {
-            let args = [
-                field.into(),
-                (n as u64).into(),
-                Arg::of(scale),
-                (&mut *out).into(),
-                Arg::memory(address, PARTIALS),
-                Arg::memory(address + PARTIALS as u64, size_of::<u32>()),
-            ];
-            // SAFETY: the parameters are those of the kernels; the field has three numbers a voxel,
-            // and the scratch has room for the three parts of the most blocks.
-            unsafe { self.launch(&NORMS, kernel, Shape::blocks(blocks, THREADS), &args) }
+            let (shape, n, scale) = (Shape::blocks(blocks, THREADS), n as u64, Scale { of: scale });
+            let partials = Out::memory(address, PARTIALS);
+            let finished = Out::memory(address + PARTIALS as u64, size_of::<u32>());
+            let (field, out) = (field.into(), out.into());
+            // SAFETY: the field has three numbers a voxel, and the scratch has room for the three
+            // parts of the most blocks.
+            unsafe {
+                kernel(&NORMS_OF_BLOCKS, self, shape, field, n, scale, out, partials, finished)
+            }
         })
     }
 
@@ -194,14 +233,11 @@ impl Flow for Cuda {
         let (tiles, shape) = Tiles::new(self, dims, SLICES)?;
         let blocks = shape.grid[0];
         let mut parts = self.alloc_unset::<f64>(2 * blocks as usize)?;
-        let scales = Arg::of(Scales::new(dims, spacing));
-        // SAFETY: the parameters are those of the kernels, which stay within the grid; there is room
-        // for two parts of each block.
+        let scales = Scales::new(dims, spacing);
+        // SAFETY: the kernels stay within the grid; there is room for two parts of each block.
         unsafe {
-            let args = [field.into(), Arg::of(tiles), scales, Arg::of(by), (&mut parts).into()];
-            self.launch(&FORCE, "energies", shape, &args)?;
-            let args = [(&parts).into(), blocks.into(), out.into()];
-            self.launch(&FORCE, "sum_energies", Shape::blocks(1, 256), &args)
+            FORCE.energies(self, shape, field, tiles, scales, by, &mut parts)?;
+            FORCE.sum_energies(self, Shape::blocks(1, 256), &parts, blocks, out)
         }
     }
 
@@ -215,10 +251,10 @@ impl Flow for Cuda {
         if n == 0 {
             return Ok(());
         }
-        let [x, y, z] = scale.map(|s| Arg::from(s as f32));
-        let args = [field.into(), (n as u64).into(), x, y, z, out.into()];
-        // SAFETY: the parameters are those of the kernel; the field has three numbers a voxel.
-        unsafe { self.launch(&NORMS, "lengths", Shape::covering(n, 256), &args) }
+        let [x, y, z] = scale.map(|s| s as f32);
+        let shape = Shape::covering(n, 256);
+        // SAFETY: the field has three numbers a voxel.
+        unsafe { NORMS_OF_BLOCKS.lengths(self, shape, field, n as u64, x, y, z, out) }
     }
 
     fn field_overshoot(
@@ -228,9 +264,9 @@ impl Flow for Cuda {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         let n = check_overshoot(field.len(), dims, out.len())?;
-        let args = [field.into(), (n as u64).into(), Arg::of(Grid::new(dims)), out.into()];
-        // SAFETY: the parameters are those of the kernel; the field has three numbers a voxel.
-        unsafe { self.launch(&FLOW, "overshoot", Shape::covering(n, 256), &args) }
+        let (shape, grid) = (Shape::covering(n, 256), Grid::new(dims));
+        // SAFETY: the field has three numbers a voxel.
+        unsafe { LIMITED_FLOW.overshoot(self, shape, field, n as u64, grid, out) }
     }
 
     fn blend_fields(
@@ -244,11 +280,10 @@ impl Flow for Cuda {
             return Ok(());
         }
         let to_zero = u32::from(other.is_none());
-        let other = other.map_or(Arg::NULL, Arg::from);
-        let args = [other, to_zero.into(), weight.into(), (n as u64).into(), field.into()];
-        // SAFETY: the parameters are those of the kernel; the fields have three numbers a voxel, and
-        // the other one is read only where it is there.
-        unsafe { self.launch(&NORMS, "blend", Shape::covering(n, 256), &args) }
+        let shape = Shape::covering(n, 256);
+        // SAFETY: the fields have three numbers a voxel, and the other one is read only where it is
+        // there.
+        unsafe { NORMS_OF_BLOCKS.blend(self, shape, other, to_zero, weight, n as u64, field) }
     }
 
     fn to_half(&self, src: &CudaBuffer<f32>, out: &mut CudaBuffer<u16>) -> Result<()> {
@@ -256,12 +291,11 @@ impl Flow for Cuda {
         if src.is_empty() {
             return Ok(());
         }
-        let to = Arg::from(out);
-        let args = [src.into(), (src.len() as u64).into(), to.clone(), to];
+        let pairs = Out::cast(out);
         let shape = Shape::covering(src.len().div_ceil(8), 256);
-        // SAFETY: the parameters are those of the kernel; whole groups of eight begin at multiples of
-        // 16 bytes, and each thread writes its own in one way.
-        unsafe { self.launch(&HALVES, "to_half", shape, &args) }
+        // SAFETY: whole groups of eight begin at multiples of 16 bytes, and each thread writes its own
+        // in one way.
+        unsafe { HALVES.to_half(self, shape, src, src.len() as u64, pairs, out) }
     }
 
     fn to_single(&self, src: &CudaBuffer<u16>, out: &mut CudaBuffer<f32>) -> Result<()> {
@@ -269,9 +303,8 @@ impl Flow for Cuda {
         if src.is_empty() {
             return Ok(());
         }
-        let args = [src.into(), src.into(), (src.len() as u64).into(), out.into()];
         let shape = Shape::covering(src.len().div_ceil(8), 256);
         // SAFETY: as for `to_half`.
-        unsafe { self.launch(&HALVES, "to_single", shape, &args) }
+        unsafe { HALVES.to_single(self, shape, src, In::cast(src), src.len() as u64, out) }
     }
 }

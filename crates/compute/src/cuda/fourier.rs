@@ -1,9 +1,8 @@
 //! Fourier transforms on the GPU: by cuFFT, or on an emulated device by the CPU.
 
-use std::sync::LazyLock;
-
 use super::cufft::{Failure, Kind, Layout};
-use super::{Arg, Cuda, CudaBuffer, Program, Shape, Target, Touch};
+use super::declare::{In, Out};
+use super::{Cuda, CudaBuffer, Shape, Target, Touch};
 use crate::Dims;
 use crate::cpu::{self, Cpu};
 use crate::device::{DeviceBuffer, Memory};
@@ -11,8 +10,21 @@ use crate::error::{ComputeError, Result};
 use crate::ops::Fourier;
 use crate::ops::fourier::{check_factors, check_images, check_transform};
 
-static PROGRAM: LazyLock<Program> =
-    LazyLock::new(|| Program::new("fourier", include_str!("kernels/fourier.cu")));
+kernels! { FOURIER = "fourier/fourier.cu";
+    fn scale_spectrum[256](spectrum: &mut [f32], factors: &[f32], n: u64);
+    fn scale_image[256](image: &mut [f32], n: u64, factor: f32);
+    fn real_to_complex[256](src: &[f32], numbers: &mut [f32], n: u64);
+    fn complex_to_real[256](numbers: &[f32], out: &mut [f32], n: u64, factor: f32);
+    fn extend_rows[256](image: &[f32], work: &mut [f32], n: u32, inner: u32, lines: u32);
+    fn sine_of_rows[256](work: &[f32], image: &mut [f32], n: u32, inner: u32, lines: u32, scale: f32);
+    fn extend_columns[256](image: &[f32], work: &mut [f32], n: u32, inner: u32, lines: u32);
+    fn sine_of_columns[256](work: &[f32], image: &mut [f32], n: u32, inner: u32, lines: u32, scale: f32);
+}
+
+/// A kernel that continues lines.
+type Extend = unsafe fn(&FOURIER, &Cuda, Shape, In<f32>, Out<f32>, u32, u32, u32) -> Result<()>;
+/// A kernel that takes sine transforms from those of what was continued.
+type Sine = unsafe fn(&FOURIER, &Cuda, Shape, In<f32>, Out<f32>, u32, u32, u32, f32) -> Result<()>;
 
 impl Fourier for Cuda {
     fn forward(
@@ -27,9 +39,9 @@ impl Fourier for Cuda {
         }
         let n = n * images;
         // A row of one voxel is its own spectrum: what is left is a complex transform.
-        let args = [src.into(), (&mut *spectrum).into(), (n as u64).into()];
-        // SAFETY: the parameters are those of the kernel; it has n reals and n complex numbers.
-        unsafe { self.launch(&PROGRAM, "real_to_complex", Shape::covering(n, 256), &args)? };
+        let shape = Shape::covering(n, 256);
+        // SAFETY: there are n reals and n complex numbers.
+        unsafe { FOURIER.real_to_complex(self, shape, src, &mut *spectrum, n as u64)? };
         self.complex_in_place(spectrum, (dims, images), false)
     }
 
@@ -58,10 +70,9 @@ impl Fourier for Cuda {
         factors: &CudaBuffer<f32>,
     ) -> Result<()> {
         let n = check_factors(dims, spectrum.len(), factors.len())?;
-        let args = [spectrum.into(), factors.into(), (n as u64).into()];
         let shape = Shape::covering(n.div_ceil(2), 256);
-        // SAFETY: the parameters are those of the kernel; there are n factors and complex numbers.
-        unsafe { self.launch(&PROGRAM, "scale_spectrum", shape, &args) }
+        // SAFETY: there are n factors and complex numbers.
+        unsafe { FOURIER.scale_spectrum(self, shape, spectrum, factors, n as u64) }
     }
 
     fn sine(&self, data: &mut CudaBuffer<f32>, dims: Dims) -> Result<()> {
@@ -100,15 +111,14 @@ impl Cuda {
             if scale == 1.0 {
                 return Ok(());
             }
-            let args = [out.into(), (n as u64).into(), scale.into()];
             let shape = Shape::covering(n.div_ceil(4), 256);
-            // SAFETY: the parameters are those of the kernel; the image has n voxels.
-            return unsafe { self.launch(&PROGRAM, "scale_image", shape, &args) };
+            // SAFETY: the image has n voxels.
+            return unsafe { FOURIER.scale_image(self, shape, out, n as u64, scale) };
         }
         self.complex_in_place(spectrum, (dims, images), true)?;
-        let args = [(&*spectrum).into(), out.into(), (n as u64).into(), scale.into()];
-        // SAFETY: the parameters are those of the kernel; it has n reals and n complex numbers.
-        unsafe { self.launch(&PROGRAM, "complex_to_real", Shape::covering(n, 256), &args) }
+        let shape = Shape::covering(n, 256);
+        // SAFETY: there are n reals and n complex numbers.
+        unsafe { FOURIER.complex_to_real(self, shape, &*spectrum, out, n as u64, scale) }
     }
 
     /// The sine transforms of the lines of `n` voxels of an image of `voxels` voxels from `first` on,
@@ -159,8 +169,7 @@ impl Cuda {
         size(period)?;
         let mut work = self.alloc_unset::<f32>(2 * period * pairs)?;
         let scale = (0.5 * (2.0 / (n + 1) as f64).sqrt()) as f32;
-        let image = Arg::from_element(data, first);
-        let sizes: [Arg; 3] = [(n as u32).into(), (inner as u32).into(), (lines as u32).into()];
+        let [along, across, count] = [n, inner, lines].map(|size| size as u32);
         // Threads are neighbours where the numbers are: along the rows, or across the columns.
         let (of_rows, other) = if inner == 1 { (n, pairs) } else { (pairs, n.div_ceil(8)) };
         let shape = Shape {
@@ -168,22 +177,20 @@ impl Cuda {
             block: [256, 1, 1],
             shared: 0,
         };
-        let kernels = match inner {
-            1 => ["extend_rows", "sine_of_rows"],
-            _ => ["extend_columns", "sine_of_columns"],
+        let (extend, sine): (Extend, Sine) = match inner {
+            1 => (FOURIER::extend_rows, FOURIER::sine_of_rows),
+            _ => (FOURIER::extend_columns, FOURIER::sine_of_columns),
         };
-        let [along, across, count] = sizes;
-        let args =
-            [image.clone(), (&mut work).into(), along.clone(), across.clone(), count.clone()];
-        // SAFETY: the parameters are those of the kernel; the lines are those of the image, and there is
-        // room for `period` complex numbers of every pair of lines.
-        unsafe { self.launch(&PROGRAM, kernels[0], shape, &args)? };
+        let (image, out) = (In::from_element(data, first), (&mut work).into());
+        // SAFETY: the lines are those of the image, and there is room for `period` complex numbers of
+        // every pair of lines.
+        unsafe { extend(&FOURIER, self, shape, image, out, along, across, count)? };
         let layout =
             Layout { dims: [period, 1, 1], batch: pairs, stride: (inner > 1).then_some(pairs) };
         self.complex_lines(&mut work, layout)?;
-        let args = [(&work).into(), image.changed(), along, across, count, scale.into()];
+        let (work, image) = ((&work).into(), Out::from_element(data, first));
         // SAFETY: as above; `data` is borrowed for change.
-        unsafe { self.launch(&PROGRAM, kernels[1], shape, &args) }
+        unsafe { sine(&FOURIER, self, shape, work, image, along, across, count, scale) }
     }
 
     /// Transforms of one dimension, in place, not normalised.

@@ -29,6 +29,9 @@
 //! | `VOXALIGN_KERNEL_CACHE` | the folder of compiled kernels |
 //! | `VOXALIGN_CUDA_SYNCHRONOUS=1` | waits after every launch, so that an error names its kernel |
 
+#[macro_use]
+mod declare;
+
 mod accumulate;
 mod cache;
 mod cufft;
@@ -53,6 +56,7 @@ mod reduce;
 mod resample;
 mod similarity;
 mod slabs;
+mod slots;
 mod smooth;
 mod sort;
 mod stencil;
@@ -60,7 +64,7 @@ mod tiles;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
@@ -75,7 +79,7 @@ pub use memory::CudaBuffer;
 pub(crate) use pinned::Pinned;
 use pinned::Turns;
 #[allow(unused_imports)] // for operators that pass structures
-pub(crate) use program::{Arg, Plain, Program, Shape};
+pub(crate) use program::{Arg, Kernel, Program, Shape};
 
 /// Bytes that a stream has for what the blocks of a launch tell each other.
 pub(crate) const SCRATCH: usize = 256 << 10;
@@ -205,6 +209,10 @@ pub fn kernel_cache_problem() -> Option<String> {
     cache::KernelCache::new().problem()
 }
 
+kernels! { CHECK = "check/check.cu";
+    fn count_up[32](out: &mut [u32]);
+}
+
 fn unavailable(reason: String) -> ComputeError {
     ComputeError::Unavailable { backend: "cuda", reason }
 }
@@ -227,11 +235,9 @@ impl Cuda {
     /// Compiles and runs a small kernel: a driver, a compiler and a GPU that are all there may still
     /// not fit each other.
     fn try_kernel(&self) -> Result<()> {
-        static CHECK: LazyLock<Program> =
-            LazyLock::new(|| Program::new("check", include_str!("kernels/check.cu")));
         let mut out = self.alloc_unset::<u32>(32)?;
-        // SAFETY: the kernel has one parameter, and writes as many numbers as there are threads.
-        unsafe { self.launch(&CHECK, "count_up", Shape::blocks(1, 32), &[(&mut out).into()])? };
+        // SAFETY: as many numbers are written as there are threads.
+        unsafe { CHECK.count_up(self, Shape::blocks(1, 32), &mut out)? };
         if self.download(&out)?.into_iter().eq(0..32) {
             Ok(())
         } else {
@@ -432,21 +438,6 @@ impl Cuda {
         self.info().map_or(96 << 10, |i| i.shared_memory)
     }
 
-    /// How many blocks of a kernel fit on a multiprocessor at once.
-    #[allow(dead_code)] // used by the operators that size their grids to the device
-    pub(crate) fn occupancy(
-        &self,
-        program: &Program,
-        kernel: &str,
-        threads: u32,
-        shared: u32,
-    ) -> Result<usize> {
-        match &self.0.target {
-            Target::Gpu(gpu) => gpu.occupancy(program, kernel, threads, shared),
-            Target::Emulated(_) => Ok(1),
-        }
-    }
-
     /// The CUDA stream that work is put into, for libraries of CUDA; none on an emulated device.
     pub(crate) fn stream(&self) -> Option<*mut std::ffi::c_void> {
         match &self.0.target {
@@ -464,30 +455,14 @@ impl Cuda {
         }
     }
 
-    /// Puts a kernel into the stream.
+    /// Puts a kernel into the stream; `others` are buffers that it also reads, whose addresses are in memory.
     ///
     /// # Safety
     /// The parameters must be those of the kernel in number, order and type, and with them it must
     /// not read or write outside of the buffers.
     pub(crate) unsafe fn launch(
         &self,
-        program: &Program,
-        kernel: &str,
-        shape: Shape,
-        args: &[Arg],
-    ) -> Result<()> {
-        // SAFETY: passed on to the caller.
-        unsafe { self.launch_reading(program, kernel, shape, args, &[]) }
-    }
-
-    /// As [`launch`](Self::launch) for a kernel that also reads buffers whose addresses are in memory.
-    ///
-    /// # Safety
-    /// As [`launch`](Self::launch).
-    pub(crate) unsafe fn launch_reading(
-        &self,
-        program: &Program,
-        kernel: &str,
+        kernel: Kernel<'_>,
         shape: Shape,
         args: &[Arg],
         others: &[Arg],
@@ -497,14 +472,15 @@ impl Cuda {
         // SAFETY: passed on to the caller.
         self.using(touched, || unsafe {
             match &self.0.target {
-                Target::Gpu(gpu) => gpu.launch(program, kernel, shape, args),
+                Target::Gpu(gpu) => gpu.launch(kernel, shape, args),
                 Target::Emulated(emulated) if self.0.lane.backlog.is_none() => {
-                    emulated.launch(program, kernel, shape, args)
+                    emulated.launch(kernel, shape, args)
                 }
                 Target::Emulated(emulated) => {
-                    let (emulated, program) = (Arc::clone(emulated), program.clone());
-                    let (kernel, args) = (kernel.to_owned(), args.to_vec());
-                    self.0.lane.perform(move || emulated.launch(&program, &kernel, shape, &args))
+                    let (emulated, program) = (Arc::clone(emulated), kernel.program.clone());
+                    let (index, args) = (kernel.index, args.to_vec());
+                    let job = move || emulated.launch(program.kernel(index), shape, &args);
+                    self.0.lane.perform(job)
                 }
             }
         })

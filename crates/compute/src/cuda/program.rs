@@ -1,86 +1,122 @@
 //! The text of kernels, and what is passed to them.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use super::CudaBuffer;
+use super::declare::Plain;
 use super::lanes::{Access, Touch, Uses};
 use crate::device::Element;
 
-/// Headers that kernel files may include.
-const HEADERS: &[(&str, &str)] = &[
-    ("columns.cuh", include_str!("kernels/columns.cuh")),
-    ("correlation.cuh", include_str!("kernels/correlation.cuh")),
-    ("mask.cuh", include_str!("kernels/mask.cuh")),
-    ("prelude.cuh", include_str!("kernels/prelude.cuh")),
-    ("differences.cuh", include_str!("kernels/differences.cuh")),
-    ("functions.cuh", include_str!("kernels/functions.cuh")),
-    ("interpolate.cuh", include_str!("kernels/interpolate.cuh")),
-    ("sampler.cuh", include_str!("kernels/sampler.cuh")),
-    ("slab.cuh", include_str!("kernels/slab.cuh")),
-    ("ungrouped.cuh", include_str!("kernels/ungrouped.cuh")),
-    ("values.cuh", include_str!("kernels/values.cuh")),
-];
+// The headers and the names of all files, listed when this is built.
+include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
 /// What the emulation puts before a program.
 pub(super) const EMULATION: &str = include_str!("kernels/emulation.h");
 
-/// Kernels that are compiled together.
+/// A kernel of a program.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kernel<'p> {
+    pub(crate) program: &'p Program,
+    /// Its place among those of the program.
+    pub(crate) index: usize,
+}
+
+impl Kernel<'_> {
+    pub(crate) fn name(self) -> &'static str {
+        self.program.0.kernels.get(self.index).copied().unwrap_or("unknown")
+    }
+}
+
+/// Kernels that are compiled together. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Program {
+pub(crate) struct Program(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     name: String,
     /// The whole text, headers included.
     text: String,
-    /// A number that tells programs apart within a process and, with the text beside it, on disk.
-    key: u64,
+    /// The slot of its module on every device: programs of one text have one number.
+    slot: usize,
+    kernels: &'static [&'static str],
 }
 
 impl Program {
-    /// A program of a file in `kernels/`; its headers are put in place of their includes.
+    /// A program of a text, in which headers are put in place of their includes.
     pub(crate) fn new(name: impl Into<String>, text: &str) -> Self {
         let mut flat = String::with_capacity(2 * text.len());
         let mut seen = Vec::new();
         include(text, &mut seen, &mut flat);
-        let key = fnv(flat.as_bytes());
-        Self { name: name.into(), text: flat, key }
+        Self::of(name.into(), flat)
+    }
+
+    /// Of a text without includes.
+    fn of(name: String, text: String) -> Self {
+        let (slot, kernels) = known(&text);
+        Self(Arc::new(Inner { name, text, slot, kernels }))
     }
 
     /// The same with macros defined before it, as `("BINS", 64)`.
     pub(crate) fn with(&self, macros: &[(&str, i64)]) -> Self {
         use std::fmt::Write;
-        let (mut text, mut name) = (String::new(), self.name.clone());
+        let (mut text, mut name) = (String::new(), self.0.name.clone());
         for (macro_name, value) in macros {
             // Writing to a string does not fail.
             let _ = writeln!(text, "#define {macro_name} {value}");
             let _ = write!(name, " {macro_name}={value}");
         }
-        text.push_str(&self.text);
-        Self { name, key: fnv(text.as_bytes()), text }
+        text.push_str(&self.0.text);
+        Self::of(name, text)
     }
 
     /// What it is called in messages.
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 
     /// The text that is compiled.
     pub(crate) fn text(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 
-    /// Tells programs apart.
-    pub(crate) fn key(&self) -> u64 {
-        self.key
+    /// Its place among all programs.
+    pub(crate) fn slot(&self) -> usize {
+        self.0.slot
     }
 
-    /// The names of the kernels in it.
-    #[cfg(test)]
-    pub(crate) fn kernels(&self) -> impl Iterator<Item = &str> {
-        self.text.lines().filter_map(|line| {
-            let rest = line.trim_start().strip_prefix("KERNEL(")?;
-            rest.split(',').next().map(str::trim)
-        })
+    /// The names of the kernels in it, in the order of the text.
+    pub(crate) fn kernels(&self) -> &'static [&'static str] {
+        self.0.kernels
     }
+
+    /// The kernel of a place.
+    pub(crate) fn kernel(&self, index: usize) -> Kernel<'_> {
+        Kernel { program: self, index }
+    }
+}
+
+/// The number of a text among all that there were in this process, and the names of its kernels.
+fn known(text: &str) -> (usize, &'static [&'static str]) {
+    type Known = HashMap<u64, (usize, &'static [&'static str])>;
+    static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let next = all.len();
+    *all.entry(fnv(text.as_bytes())).or_insert_with(|| {
+        // Kept for the life of the process, as its number is.
+        let leak = |name: &str| -> &'static str { Box::leak(name.to_owned().into_boxed_str()) };
+        let names: Vec<&'static str> = kernels_of(text).map(leak).collect();
+        (next, Box::leak(names.into_boxed_slice()))
+    })
+}
+
+/// The names of the kernels that a text declares.
+pub(super) fn kernels_of(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let rest = line.trim_start().strip_prefix("KERNEL(")?;
+        rest.split(',').next().map(str::trim)
+    })
 }
 
 fn include(text: &str, seen: &mut Vec<&'static str>, out: &mut String) {
@@ -191,29 +227,6 @@ impl Arg {
         self.value.as_ptr().cast_mut().cast()
     }
 }
-
-/// A value that is nothing but its bytes.
-///
-/// # Safety
-/// No padding, no pointers, `Copy`; for structures `repr(C)` with the layout that C++ gives the
-/// structure of the same fields.
-pub(crate) unsafe trait Plain: Copy {}
-
-macro_rules! plain {
-    ($($t:ty),*) => {$(
-        // SAFETY: numbers are their bytes.
-        unsafe impl Plain for $t {}
-        impl From<$t> for Arg {
-            fn from(value: $t) -> Self {
-                Self::of(value)
-            }
-        }
-    )*};
-}
-plain!(f32, f64, u8, u16, i16, u32, i32, u64, i64);
-
-// SAFETY: arrays of plain values have no padding between them.
-unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
 impl<T: Element> From<&CudaBuffer<T>> for Arg {
     fn from(buffer: &CudaBuffer<T>) -> Self {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use super::{Arg, Cuda, CudaBuffer, Program, SCRATCH, Shape};
 use crate::device::{DeviceBuffer, Memory};
@@ -29,6 +29,13 @@ const MOST_INPUTS: usize = 8;
 /// How many programs are kept before all are forgotten: more than programs have lists of numbers.
 const MOST_PROGRAMS: usize = 2000;
 
+plain! {
+    /// Where the numbers of a launch go.
+    struct Places {
+        at: [u32; MOST_TERMS],
+    }
+}
+
 impl Reduce for Cuda {
     fn reduce(&self, inputs: &[&CudaBuffer<f32>], what: &[Reduction]) -> Result<Vec<f64>> {
         let mut out = self.alloc_unset(what.len())?;
@@ -48,15 +55,17 @@ impl Reduce for Cuda {
         for group in groups(what) {
             let program = program(&group.terms, group.inputs.len());
             let mut args: Vec<Arg> = group.inputs.iter().map(|&i| inputs[i].into()).collect();
-            args.extend([(&mut *out).into(), Arg::of(group.places), (n as u64).into()]);
+            let places = Places { at: group.places };
+            args.extend([(&mut *out).into(), Arg::of(places), Arg::of(n as u64)]);
             let blocks = n.div_ceil(4 * THREADS as usize).clamp(1, BLOCKS);
+            let shape = Shape::blocks(blocks, THREADS);
             self.with_scratch(|address| {
                 args.push(Arg::memory(address, PARTIALS));
                 args.push(Arg::memory(address + PARTIALS as u64, size_of::<u32>()));
                 // SAFETY: the parameters are those that the text is written for; inputs have `n`
                 // elements, places are within the output, and the scratch has room for the parts of
                 // the most numbers and blocks.
-                unsafe { self.launch(&program, "reduce", Shape::blocks(blocks, THREADS), &args) }
+                unsafe { self.launch(program.kernel(0), shape, &args, &[]) }
             })?;
         }
         Ok(())
@@ -132,20 +141,20 @@ fn groups(what: &[Reduction]) -> Vec<Group> {
 }
 
 /// The program for a list of numbers.
-fn program(terms: &[Reduction], inputs: usize) -> Arc<Program> {
-    static PROGRAMS: LazyLock<Mutex<HashMap<Vec<Reduction>, Arc<Program>>>> =
+fn program(terms: &[Reduction], inputs: usize) -> Program {
+    static PROGRAMS: LazyLock<Mutex<HashMap<Vec<Reduction>, Program>>> =
         LazyLock::new(Mutex::default);
     let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(program) = programs.get(terms) {
-        return Arc::clone(program);
+        return program.clone();
     }
     let mut text = macros(terms, inputs);
-    text.push_str(include_str!("kernels/reduce.cu"));
-    let program = Arc::new(Program::new("reduce", &text));
+    text.push_str(include_str!("kernels/reduce/reduce.cu"));
+    let program = Program::new("reduce", &text);
     if programs.len() >= MOST_PROGRAMS {
         programs.clear();
     }
-    programs.insert(terms.to_vec(), Arc::clone(&program));
+    programs.insert(terms.to_vec(), program.clone());
     program
 }
 

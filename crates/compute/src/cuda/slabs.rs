@@ -1,9 +1,8 @@
 //! How kernels that go from slice to slice, with windows around each voxel, divide a grid.
 
-use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::OnceLock;
 
-use super::{Cuda, Plain, Program, Shape};
+use super::{Cuda, Shape};
 use crate::Dims;
 use crate::error::{ComputeError, Result};
 
@@ -12,17 +11,14 @@ const BLOCKS: usize = 2;
 /// The fewest slices of a tile.
 const FEWEST_SLICES: usize = 16;
 
-/// How the grid is cut; `Grid` of slab.cuh.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(super) struct Grid {
-    dims: [u32; 3],
-    along: [u32; 2],
-    slices: u32,
+plain! {
+    /// How the grid is cut; `Grid` of slab.cuh.
+    pub(super) struct Grid {
+        dims: [u32; 3],
+        along: [u32; 2],
+        slices: u32,
+    }
 }
-
-// SAFETY: six numbers of four bytes, in the order of the structure of the kernels.
-unsafe impl Plain for Grid {}
 
 /// Whether the kernels can number the voxels of a grid.
 pub(super) fn fits(dims: Dims) -> bool {
@@ -58,25 +54,25 @@ pub(super) fn cut(
     Ok((grid, Shape { grid: [shape.grid[0], images, 1], ..shape }))
 }
 
-/// A program that is compiled for each radius of its windows, RX, RY and RZ.
-pub(super) struct Windowed {
-    base: LazyLock<Program>,
-    programs: LazyLock<Mutex<HashMap<[usize; 3], Program>>>,
+/// Kernels that are compiled for each radius of their windows, RX, RY and RZ, which are all below `N`.
+pub(super) struct Windowed<P, const N: usize> {
+    /// The kernels with macros.
+    with: fn(&[(&str, i64)]) -> P,
+    programs: [[[OnceLock<P>; N]; N]; N],
 }
 
-impl Windowed {
-    pub(super) const fn new(base: fn() -> Program) -> Self {
-        Self { base: LazyLock::new(base), programs: LazyLock::new(Mutex::default) }
+impl<P, const N: usize> Windowed<P, N> {
+    pub(super) const fn new(with: fn(&[(&str, i64)]) -> P) -> Self {
+        Self { with, programs: [const { [const { [const { OnceLock::new() }; N] }; N] }; N] }
     }
 
-    /// The program for windows of a radius along each axis.
-    pub(super) fn of(&self, radius: [usize; 3]) -> Program {
-        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        let make = || {
+    /// Those for windows of a radius along each axis.
+    pub(super) fn of(&self, radius: [usize; 3]) -> &P {
+        let [x, y, z] = radius;
+        self.programs[x][y][z].get_or_init(|| {
             let [x, y, z] = radius.map(|r| r as i64);
-            self.base.with(&[("RX", x), ("RY", y), ("RZ", z)])
-        };
-        programs.entry(radius).or_insert_with(make).clone()
+            (self.with)(&[("RX", x), ("RY", y), ("RZ", z)])
+        })
     }
 }
 

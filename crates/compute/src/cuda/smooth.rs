@@ -1,14 +1,18 @@
 //! Gaussians of vector fields on the GPU, along all axes in one pass over memory.
 
-use super::slabs::{self, Windowed};
-use super::{Arg, Cuda, CudaBuffer, Program};
+use super::slabs::{self, Grid, Windowed};
+use super::{Cuda, CudaBuffer};
 use crate::Dims;
 use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::filter::{GaussianMethod, NARROW_RADIUS, SIGMA_NONE, is_narrow, window};
 
-static SMOOTH: Windowed =
-    Windowed::new(|| Program::new("smooth", include_str!("kernels/smooth.cu")));
+kernels! { SMOOTH = "filter/smooth.cu";
+    fn smooth[THREADS](src: &[f32], grid: Grid, weights: Weights, result: &mut [f32]);
+}
+
+static WINDOWED: Windowed<SMOOTH, { MOST_RADIUS + 1 }> =
+    Windowed::new(|macros| SMOOTH.with(macros));
 
 /// The largest radius: wider windows take longer than recursions along each axis.
 const MOST_RADIUS: usize = NARROW_RADIUS;
@@ -20,10 +24,17 @@ const FEWEST_IMAGES: usize = 3;
 const TILE: [usize; 2] = [64, 16];
 const THREADS: u32 = 512;
 
+plain! {
+    /// The weights of each axis, from the centre on.
+    struct Weights {
+        of: [[f32; WEIGHTS]; 3],
+    }
+}
+
 /// A Gaussian that is done in one pass: windows of one radius along the axes that have any.
 pub(super) struct Smooth {
     radius: [usize; 3],
-    weights: [[f32; WEIGHTS]; 3],
+    weights: Weights,
     images: u32,
 }
 
@@ -46,12 +57,12 @@ impl Smooth {
         if used.iter().any(|&a| !is_narrow(sigma[a])) {
             return None;
         }
-        let mut weights = [[0.0; WEIGHTS]; 3];
+        let mut weights = Weights { of: [[0.0; WEIGHTS]; 3] };
         let mut largest = 0;
         for a in 0..3 {
             let of = if used.contains(&a) { window(sigma[a], method)? } else { vec![1.0] };
             largest = largest.max(of.len() - 1);
-            for (to, from) in weights[a].iter_mut().zip(&of) {
+            for (to, from) in weights.of[a].iter_mut().zip(&of) {
                 *to = *from as f32;
             }
         }
@@ -71,9 +82,7 @@ impl Smooth {
         // A tile also takes what its windows reach.
         let most = if self.radius.iter().all(|&r| r <= 3) { 64 } else { 128 };
         let (grid, shape) = slabs::cut(cuda, (dims, self.images), TILE, most, THREADS)?;
-        let args = [src.into(), Arg::of(grid), Arg::of(self.weights), out.into()];
-        // SAFETY: the parameters are the kernel's, which reads and writes voxels of the grid, of as
-        // many images as there are.
-        unsafe { cuda.launch(&SMOOTH.of(self.radius), "smooth", shape, &args) }
+        // SAFETY: the kernel reads and writes voxels of the grid, of as many images as there are.
+        unsafe { WINDOWED.of(self.radius).smooth(cuda, shape, src, grid, self.weights, out) }
     }
 }

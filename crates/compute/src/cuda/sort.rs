@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
+use super::declare::{In, Out};
+use super::{Cuda, CudaBuffer, Shape};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
 use crate::ops::Sort;
@@ -39,13 +40,33 @@ const fn items(wide: bool, large_tiles: bool) -> usize {
     }
 }
 
+cells! {
+    /// Keys, of 32 or 64 bits.
+    Key = "Key";
+    /// What a tile publishes, of 32 or 64 bits.
+    Status = "Status";
+}
+
+kernels! { SORT = "sort/sort.cu";
+    fn key_range[COUNTING](keys: &[Key], range: &mut [u64], order: Order, finite_floats: u32, n: u32);
+    fn count_digits[COUNTING](keys: &[Key], bins: &mut [u32], range: &[u64], order: Order, passes: u32,
+        n: u32);
+    fn sort_pass[32 * WARPS as u32](keys: &[Key], values: &[u32], sorted_keys: &mut [Key],
+        sorted_values: &mut [u32], status: &mut [Status], next_status: &mut [Status], ticket: &mut [u32],
+        bins: &[u32], range: &[u64], order: Order, shift: u32, n: u32);
+    fn compose[256](keys: &[Key], starts: &[u32], composed: &mut [u64], range: &[u64], order: Order,
+        key_bits: u32, segments: u32, n: u32);
+    fn segments_of[256](positions: &[u32], starts: &[u32], found: &mut [u32], segments: u32, n: u32);
+    fn gather[256](keys: &[Key], values: &[u32], positions: &[u32], sorted_keys: &mut [Key],
+        sorted_values: &mut [u32], n: u32);
+}
+
 /// The variants of the kernels, by [`Digits::program`].
-static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
-    let program = Program::new("sort", include_str!("kernels/sort.cu"));
+static PROGRAMS: LazyLock<Vec<SORT>> = LazyLock::new(|| {
     (0..12usize)
         .map(|variant| {
             let (kind, large_tiles) = (variant % 3, variant / 6 == 1);
-            program.with(&[
+            SORT.with(&[
                 ("WIDE", (kind == 1).into()),
                 ("APPROXIMATE", (kind == 2).into()),
                 ("LARGE", (variant / 3 % 2) as i64),
@@ -56,18 +77,15 @@ static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
         .collect()
 });
 
-/// What order numbers of keys are and which are sorted, as the kernels have it.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Order {
-    turned_if_negative: u64,
-    turned: u64,
-    low: u64,
-    span: u64,
+plain! {
+    /// What order numbers of keys are and which are sorted, as the kernels have it.
+    struct Order {
+        turned_if_negative: u64,
+        turned: u64,
+        low: u64,
+        span: u64,
+    }
 }
-
-// SAFETY: four integers of 64 bits, without padding, in the order of the structure of the kernels.
-unsafe impl Plain for Order {}
 
 impl Order {
     fn of<K: SortKey>(low: u64, high: u64) -> Self {
@@ -111,13 +129,13 @@ impl Digits {
         self.bits.div_ceil(8).max(1) as usize
     }
 
-    fn program<K: SortKey>(&self) -> &'static Program {
+    fn program<K: SortKey>(&self) -> &'static SORT {
         let kind = if K::BITS > 32 { 1 } else { 2 * usize::from(self.range.is_some()) };
         &PROGRAMS[kind + 3 * usize::from(self.large) + 6 * usize::from(self.large_tiles)]
     }
 
-    fn range(&self) -> Arg {
-        Arg::optional(self.range.as_ref())
+    fn range(&self) -> In<u64> {
+        self.range.as_ref().into()
     }
 }
 
@@ -176,17 +194,20 @@ impl Sort for Cuda {
         }
         let n = keys.len();
         let positions = self.positions_by_segment(&digits, keys, starts, sorted_keys)?;
-        let args = [
-            keys.into(),
-            Arg::optional(values),
-            (&positions).into(),
-            sorted_keys.into(),
-            sorted_values.into(),
-            (n as u32).into(),
-        ];
-        // SAFETY: the parameters are those of the kernel; all buffers have `n` elements, and the
-        // positions are a permutation of those of the keys.
-        unsafe { self.launch(digits.program::<K>(), "gather", Shape::covering(n, 256), &args) }
+        // SAFETY: all buffers have `n` elements, and the positions are a permutation of those of the
+        // keys.
+        unsafe {
+            digits.program::<K>().gather(
+                self,
+                Shape::covering(n, 256),
+                In::<Key>::cast(keys),
+                values,
+                &positions,
+                Out::<Key>::cast(sorted_keys),
+                sorted_values,
+                n as u32,
+            )
+        }
     }
 }
 
@@ -200,18 +221,10 @@ impl Cuda {
         let mut range = self.alloc::<u64>(2)?;
         let mut digits = Digits::within::<K>(self, 0, u64::MAX >> (64 - K::BITS), n);
         let finite = u32::from(limits == Limits::Approximate);
-        let args = [
-            keys.into(),
-            (&mut range).into(),
-            Arg::of(digits.order),
-            finite.into(),
-            (n as u32).into(),
-        ];
-        // SAFETY: the parameters are those of the kernel, which reads `n` keys and changes two
-        // numbers.
-        unsafe {
-            self.launch(digits.program::<K>(), "key_range", self.counting_blocks(n), &args)?;
-        }
+        let (program, shape) = (digits.program::<K>(), self.counting_blocks(n));
+        let all = In::<Key>::cast(keys);
+        // SAFETY: the kernel reads `n` keys and changes two numbers.
+        unsafe { program.key_range(self, shape, all, &mut range, digits.order, finite, n as u32)? };
         if limits == Limits::Approximate {
             digits.bits = APPROXIMATE_BITS;
             digits.range = Some(range);
@@ -241,60 +254,64 @@ impl Cuda {
         let tiles = n.div_ceil(tile);
         // The bins of all passes, then the tickets.
         let mut counts = self.alloc::<u32>(MOST_PASSES * DIGITS + MOST_PASSES)?;
-        let args = [
-            keys.into(),
-            (&mut counts).into(),
-            digits.range(),
-            Arg::of(digits.order),
-            (passes as u32).into(),
-            (n as u32).into(),
-        ];
-        // SAFETY: the parameters are those of the kernel, which reads `n` keys and changes the bins
-        // of the passes.
-        unsafe { self.launch(program, "count_digits", self.counting_blocks(n), &args)? };
+        // SAFETY: the kernel reads `n` keys and changes the bins of the passes.
+        unsafe {
+            program.count_digits(
+                self,
+                self.counting_blocks(n),
+                In::<Key>::cast(keys),
+                &mut counts,
+                digits.range(),
+                digits.order,
+                passes as u32,
+                n as u32,
+            )?;
+        }
 
         // Two sets of what tiles publish take turns: a pass clears the one of the next.
         let words = tiles * DIGITS * if digits.large { 2 } else { 1 };
-        let status =
+        let mut status =
             [self.alloc::<u32>(words)?, self.alloc_unset(if passes > 1 { words } else { 0 })?];
         let spare = if passes > 1 { n } else { 0 };
-        let spare_keys = self.alloc_unset::<K>(spare)?;
-        let spare_values = match sorted_values {
+        let mut spare_keys = self.alloc_unset::<K>(spare)?;
+        let mut spare_values = match sorted_values {
             Some(_) => Some(self.alloc_unset::<u32>(spare)?),
             None => None,
         };
 
         let pair = size_of::<K>() + if sorted_values.is_some() { size_of::<u32>() } else { 0 };
         let shape = Shape::blocks(tiles, 32 * WARPS as u32).with_shared(tile * pair);
-        let output = (Arg::from(sorted_keys), sorted_values.map_or(Arg::NULL, Arg::from));
-        let (keys_there, values_there) =
-            (Arg::from(&spare_keys), Arg::optional(spare_values.as_ref()));
-        let other = (keys_there.changed(), values_there.changed());
-        let mut source = (Arg::from(keys), Arg::optional(values));
+        let output = (Out::<Key>::cast(sorted_keys), Out::from(sorted_values));
+        let other = (Out::<Key>::cast(&mut spare_keys), Out::from(spare_values.as_mut()));
+        let mut source = (In::<Key>::cast(keys), In::from(values));
         for pass in 0..passes {
             // The last pass writes to the output.
             let target = if (passes - pass) % 2 == 1 { &output } else { &other };
-            let args = [
-                source.0,
-                source.1,
-                target.0.clone(),
-                target.1.clone(),
-                Arg::from(&status[pass % 2]).changed(),
-                match pass + 1 < passes {
-                    true => Arg::from(&status[(pass + 1) % 2]).changed(),
-                    false => Arg::NULL,
-                },
-                Arg::from_element(&counts, MOST_PASSES * DIGITS + pass).changed(),
-                Arg::from_element(&counts, pass * DIGITS),
-                digits.range(),
-                Arg::of(digits.order),
-                (8 * pass as u32).into(),
-                (n as u32).into(),
-            ];
-            // SAFETY: the parameters are those of the kernel; source and target are two sets of `n`
-            // keys and values; there is a block and a row of what is published for every tile.
-            unsafe { self.launch(program, "sort_pass", shape, &args)? };
-            source = target.clone();
+            let next_status = match pass + 1 < passes {
+                true => Out::<Status>::cast(&mut status[(pass + 1) % 2]),
+                false => Out::none(),
+            };
+            // SAFETY: source and target are two sets of `n` keys and values; there is a block and a
+            // row of what is published for every tile.
+            unsafe {
+                program.sort_pass(
+                    self,
+                    shape,
+                    source.0,
+                    source.1,
+                    target.0.clone(),
+                    target.1.clone(),
+                    Out::<Status>::cast(&mut status[pass % 2]),
+                    next_status,
+                    Out::from_element(&mut counts, MOST_PASSES * DIGITS + pass),
+                    In::from_element(&counts, pass * DIGITS),
+                    digits.range(),
+                    digits.order,
+                    8 * pass as u32,
+                    n as u32,
+                )?;
+            }
+            source = (target.0.read(), target.1.read());
         }
         Ok(())
     }
@@ -316,19 +333,21 @@ impl Cuda {
             // Segment and key make one key.
             let mut composed = self.alloc_unset::<u64>(n)?;
             let mut sorted = self.alloc_unset::<u64>(n)?;
-            let args = [
-                keys.into(),
-                starts.into(),
-                (&mut composed).into(),
-                digits.range(),
-                Arg::of(digits.order),
-                digits.bits.into(),
-                segments.into(),
-                keys_sorted.into(),
-            ];
-            // SAFETY: the parameters are those of the kernel, which reads `n` keys and the starts,
-            // and writes `n` numbers.
-            unsafe { self.launch(program, "compose", shape, &args)? };
+            // SAFETY: the kernel reads `n` keys and the starts, and writes `n` numbers.
+            unsafe {
+                program.compose(
+                    self,
+                    shape,
+                    In::<Key>::cast(keys),
+                    starts,
+                    &mut composed,
+                    digits.range(),
+                    digits.order,
+                    digits.bits,
+                    segments,
+                    keys_sorted,
+                )?;
+            }
             let both = Digits::of_bits(self, digits.bits + segment_bits, n);
             self.radix_sort(&both, &composed, None, &mut sorted, Some(&mut positions))?;
             return Ok(positions);
@@ -336,16 +355,18 @@ impl Cuda {
         // First by key, then by segment.
         self.radix_sort(digits, keys, None, sorted_keys, Some(&mut positions))?;
         let mut found = self.alloc_unset::<u32>(n)?;
-        let args = [
-            (&positions).into(),
-            starts.into(),
-            (&mut found).into(),
-            segments.into(),
-            keys_sorted.into(),
-        ];
-        // SAFETY: the parameters are those of the kernel, which reads `n` positions and the starts,
-        // and writes `n` numbers.
-        unsafe { self.launch(program, "segments_of", shape, &args)? };
+        // SAFETY: the kernel reads `n` positions and the starts, and writes `n` numbers.
+        unsafe {
+            program.segments_of(
+                self,
+                shape,
+                &positions,
+                starts,
+                &mut found,
+                segments,
+                keys_sorted,
+            )?;
+        }
         let mut sorted = self.alloc_unset::<u32>(n)?;
         let mut by_segment = self.alloc_unset::<u32>(n)?;
         let digits = Digits::of_bits(self, segment_bits, n);

@@ -1,35 +1,42 @@
 //! Finite differences on the GPU.
 
-use std::sync::LazyLock;
-
+use super::declare::{In, Out};
 use super::tiles::Tiles;
-use super::{Arg, Cuda, CudaBuffer, Plain, Program};
+use super::{Cuda, CudaBuffer, Shape};
 use crate::Dims;
 use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::Stencil;
 use crate::ops::stencil::{check_determinant, check_divergence, check_gradient, check_laplacian};
 
-static STENCIL: LazyLock<Program> =
-    LazyLock::new(|| Program::new("stencil", include_str!("kernels/stencil.cu")));
+kernels! { STENCIL = "stencil/stencil.cu";
+    fn gradient[256](src: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn gradient_of_fours[256](src: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn divergence[256](field: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn divergence_of_fours[256](field: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn laplacian[256](src: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn laplacian_of_fours[256](src: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn jacobian_determinant[256](field: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+    fn jacobian_determinant_of_fours[256](field: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);
+}
+
+/// A kernel of these parameters.
+type Difference = unsafe fn(&STENCIL, &Cuda, Shape, In<f32>, Tiles, Scales, Out<f32>) -> Result<()>;
 
 /// The most slices of a tile; each tile reads one slice before and one after its own.
 pub(super) const SLICES: usize = 16;
 /// The same for threads that have four voxels, of which there are fewer.
 pub(super) const SLICES_OF_FOURS: usize = 4;
 
-/// The factors of differences along each axis, as the kernels have them.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(super) struct Scales {
-    /// Between the ends of an axis.
-    middle: [f32; 3],
-    /// At the first and the last voxel.
-    end: [f32; 3],
+plain! {
+    /// The factors of differences along each axis, as the kernels have them.
+    pub(super) struct Scales {
+        /// Between the ends of an axis.
+        middle: [f32; 3],
+        /// At the first and the last voxel.
+        end: [f32; 3],
+    }
 }
-
-// SAFETY: six numbers of four bytes, in the order of the structure of the kernels.
-unsafe impl Plain for Scales {}
 
 impl Scales {
     /// Those of the gradient, rounded as on the CPU.
@@ -48,7 +55,7 @@ impl Cuda {
     /// `kernels` are those for one and for four voxels a thread.
     fn stencil(
         &self,
-        kernels: [&str; 2],
+        kernels: [Difference; 2],
         src: &CudaBuffer<f32>,
         dims: Dims,
         scales: Scales,
@@ -59,10 +66,10 @@ impl Cuda {
             true => Tiles::of_fours(self, dims, SLICES_OF_FOURS)?,
             false => Tiles::new(self, dims, SLICES)?,
         };
-        let args = [src.into(), Arg::of(tiles), Arg::of(scales), out.into()];
-        // SAFETY: the kernels have these parameters, and stay within the grid, for which the
-        // callers have checked the lengths; fours begin at multiples of 16 bytes.
-        unsafe { self.launch(&STENCIL, kernels[usize::from(fours)], shape, &args) }
+        let kernel = kernels[usize::from(fours)];
+        // SAFETY: the kernels stay within the grid, for which the callers have checked the lengths;
+        // fours begin at multiples of 16 bytes.
+        unsafe { kernel(&STENCIL, self, shape, src.into(), tiles, scales, out.into()) }
     }
 }
 
@@ -75,7 +82,8 @@ impl Stencil for Cuda {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         check_gradient(src.len(), dims, spacing, out.len())?;
-        self.stencil(["gradient", "gradient_of_fours"], src, dims, Scales::new(dims, spacing), out)
+        let kernels = [STENCIL::gradient, STENCIL::gradient_of_fours];
+        self.stencil(kernels, src, dims, Scales::new(dims, spacing), out)
     }
 
     fn divergence(
@@ -86,13 +94,8 @@ impl Stencil for Cuda {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         check_divergence(field.len(), dims, spacing, out.len())?;
-        self.stencil(
-            ["divergence", "divergence_of_fours"],
-            field,
-            dims,
-            Scales::new(dims, spacing),
-            out,
-        )
+        let kernels = [STENCIL::divergence, STENCIL::divergence_of_fours];
+        self.stencil(kernels, field, dims, Scales::new(dims, spacing), out)
     }
 
     fn laplacian(
@@ -103,13 +106,8 @@ impl Stencil for Cuda {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         let factors = check_laplacian(src.len(), dims, spacing, out.len())?;
-        self.stencil(
-            ["laplacian", "laplacian_of_fours"],
-            src,
-            dims,
-            Scales { middle: factors, end: factors },
-            out,
-        )
+        let kernels = [STENCIL::laplacian, STENCIL::laplacian_of_fours];
+        self.stencil(kernels, src, dims, Scales { middle: factors, end: factors }, out)
     }
 
     fn jacobian_determinant(
@@ -119,12 +117,7 @@ impl Stencil for Cuda {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         check_determinant(field.len(), dims, out.len())?;
-        self.stencil(
-            ["jacobian_determinant", "jacobian_determinant_of_fours"],
-            field,
-            dims,
-            Scales::new(dims, [1.0; 3]),
-            out,
-        )
+        let kernels = [STENCIL::jacobian_determinant, STENCIL::jacobian_determinant_of_fours];
+        self.stencil(kernels, field, dims, Scales::new(dims, [1.0; 3]), out)
     }
 }

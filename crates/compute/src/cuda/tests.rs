@@ -29,6 +29,11 @@ KERNEL(stuck, 64, OUT(u32) b) {
 }
 "#;
 
+/// The kernel of a name.
+fn kernel<'p>(program: &'p Program, name: &str) -> Kernel<'p> {
+    program.kernel(program.kernels().iter().position(|&known| known == name).unwrap())
+}
+
 /// The kernels of the GPU on the host; none where there is no C++ compiler, unless it is required.
 pub(crate) fn emulated() -> Option<Cuda> {
     match Cuda::emulated() {
@@ -46,18 +51,15 @@ pub(crate) fn emulated() -> Option<Cuda> {
 fn the_emulation_runs_kernels_and_finds_their_faults() {
     let Some(cuda) = emulated() else { return };
     let program = Program::new("test", TEXT);
-    assert_eq!(
-        program.kernels().collect::<Vec<_>>(),
-        ["block_sums", "reversed", "half_done", "beyond", "stuck"]
-    );
+    assert_eq!(program.kernels(), ["block_sums", "reversed", "half_done", "beyond", "stuck"]);
     let data: Vec<f32> = (0..1000).map(|i| i as f32).collect();
     let a = cuda.upload(&data).unwrap();
     let mut b = cuda.alloc::<f32>(4).unwrap();
-    let launch = |kernel: &str, shape: Shape, args: &[Arg]| {
+    let launch = |name: &str, shape: Shape, args: &[Arg]| {
         // SAFETY: the parameters are those of the kernels above; faults are what is tested.
-        unsafe { cuda.launch(&program, kernel, shape, args) }
+        unsafe { cuda.launch(kernel(&program, name), shape, args, &[]) }
     };
-    launch("block_sums", Shape::blocks(4, 256), &[(&a).into(), (&mut b).into(), 1000u32.into()])
+    launch("block_sums", Shape::blocks(4, 256), &[(&a).into(), (&mut b).into(), Arg::of(1000u32)])
         .unwrap();
     let sums = cuda.download(&b).unwrap();
     assert_eq!(sums.iter().sum::<f32>(), 499_500.0);
@@ -70,7 +72,7 @@ fn the_emulation_runs_kernels_and_finds_their_faults() {
     assert!((0..64).all(|i| turned[i as usize] == (31 - i % 32) + i / 32 * 32));
 
     let mut small = cuda.alloc::<u32>(40).unwrap();
-    let beyond = launch("beyond", Shape::blocks(1, 32), &[(&mut small).into(), 10u32.into()]);
+    let beyond = launch("beyond", Shape::blocks(1, 32), &[(&mut small).into(), Arg::of(10u32)]);
     let message = beyond.unwrap_err().to_string();
     assert!(message.contains("beyond") && message.contains("index 4"), "{message}");
     let stuck = launch("stuck", Shape::blocks(1, 32), &[(&mut small).into()]);
@@ -100,10 +102,11 @@ fn a_gpu_runs_kernels_and_keeps_its_memory() {
             let mut reserved = None;
             for _ in 0..3 {
                 let mut b = cuda.alloc::<f32>(blocks).unwrap();
-                let args = [(&a).into(), (&mut b).into(), (n as u32).into()];
+                let args = [(&a).into(), (&mut b).into(), Arg::of(n as u32)];
+                let sums = kernel(&program, "block_sums");
                 // SAFETY: the parameters are those of the kernel above.
                 unsafe {
-                    cuda.launch(&program, "block_sums", Shape::blocks(blocks, 256), &args).unwrap();
+                    cuda.launch(sums, Shape::blocks(blocks, 256), &args, &[]).unwrap();
                 }
                 let sum: f64 = cuda.into_host(b).unwrap().iter().map(|&v| f64::from(v)).sum();
                 assert_eq!(sum, data.iter().map(|&v| f64::from(v)).sum::<f64>());
@@ -124,7 +127,7 @@ fn a_gpu_runs_kernels_and_keeps_its_memory() {
         assert_eq!(cuda.download(&again).unwrap(), vec![0.0; 1000]);
         let bad = Program::new("bad", "KERNEL(broken, 32, IN(float) a) { nonsense; }");
         // SAFETY: it does not compile.
-        let e = unsafe { cuda.launch(&bad, "broken", Shape::blocks(1, 32), &[Arg::NULL]) };
+        let e = unsafe { cuda.launch(bad.kernel(0), Shape::blocks(1, 32), &[Arg::NULL], &[]) };
         assert!(e.unwrap_err().to_string().contains("bad"));
         let seconds = cuda.seconds(&mut || cuda.alloc::<f32>(1 << 24).map(|_| ())).unwrap();
         assert!(seconds > 0.0 && seconds < 0.1, "{seconds}");
@@ -181,9 +184,10 @@ fn scratch_is_zero_again_after_a_fault() {
     // Adds one to a number in the scratch, and writes it to a place of the output.
     let mut count = |at: u32| {
         let done = cuda.with_scratch(|address| {
-            let args = [Arg::memory(address, 4), (&mut out).into(), at.into()];
+            let args = [Arg::memory(address, 4), (&mut out).into(), Arg::of(at)];
+            let half_done = kernel(&program, "half_done");
             // SAFETY: the parameters are those of the kernel; a fault is what is tested.
-            unsafe { cuda.launch(&program, "half_done", Shape::blocks(1, 1), &args) }
+            unsafe { cuda.launch(half_done, Shape::blocks(1, 1), &args, &[]) }
         });
         done.map(|()| cuda.download(&out).unwrap()[0])
     };
@@ -227,10 +231,10 @@ fn handles_of_queues_are_for_their_turns() {
 fn what_kernels_change_is_said() {
     let Some(cuda) = emulated() else { return };
     let out = cuda.alloc::<u32>(32).unwrap();
-    let program = Program::new("check", include_str!("kernels/check.cu"));
+    let program = CHECK::DECLARATION.program();
     // SAFETY: the parameters are those of the kernel, which has room for what it writes.
     let launched =
-        unsafe { cuda.launch(&program, "count_up", Shape::blocks(1, 32), &[(&out).into()]) };
+        unsafe { cuda.launch(program.kernel(0), Shape::blocks(1, 32), &[(&out).into()], &[]) };
     let said = launched.unwrap_err().to_string();
     assert!(said.contains("changes parameter 0, which was passed to be read"), "{said}");
 }

@@ -1,27 +1,24 @@
 //! How kernels divide a grid: tiles of 32 x 8 voxels and some slices, each for a block of 32 x 8
 //! threads that goes from slice to slice; or blocks of threads that have four voxels along x each.
 
-use super::{Cuda, Plain, Shape};
+use super::{Cuda, Shape};
 use crate::Dims;
 use crate::error::{ComputeError, Result};
 
 /// Voxels of a tile along x and y.
 const TILE: [usize; 2] = [32, 8];
 
-/// As the kernels have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub(super) struct Tiles {
-    /// The sizes of the grid.
-    dims: [u32; 3],
-    /// Tiles along x and y.
-    along: [u32; 2],
-    /// Slices of a tile.
-    slices: u32,
+plain! {
+    /// As the kernels have it.
+    pub(super) struct Tiles {
+        /// The sizes of the grid.
+        dims: [u32; 3],
+        /// Tiles along x and y.
+        along: [u32; 2],
+        /// Slices of a tile.
+        slices: u32,
+    }
 }
-
-// SAFETY: six numbers of four bytes, in the order of the structure of the kernels.
-unsafe impl Plain for Tiles {}
 
 impl Tiles {
     /// The tiles of a grid, of at most `most` slices, and the blocks for them. A tile has fewer

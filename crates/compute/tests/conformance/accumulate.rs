@@ -6,7 +6,7 @@ use voxalign_compute::ops::accumulate::MOST_UNITS;
 use crate::support::{Random, Results, SIZES, assert_bits_of_cpu, len};
 
 on_devices!(
-    "accumulate.cu";
+    "accumulate/accumulate.cu";
     sums, rounding, extremes, any_order, errors, bits_of_the_cpu;
     same bits: bits
 );

@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 on_devices!(
-    "elastic.cu";
+    "elastic/elastic.cu";
     product, residual, sweep, sweeps_converge, symbol, eigenvalues, bits_of_the_cpu, errors;
     same bits: bits
 );

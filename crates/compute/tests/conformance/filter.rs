@@ -6,7 +6,7 @@ use voxalign_compute::{Device, Dims};
 use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
 
 on_devices!(
-    "filter.cu", "recursive.cu", "smooth.cu";
+    "filter/filter.cu", "filter/recursive.cu", "filter/smooth.cu";
     gaussian, gaussian_of_constant, gaussian_impulse, narrow_windows, long_lines, box_mean,
     long_boxes, several_images, errors;
     same bits: bits

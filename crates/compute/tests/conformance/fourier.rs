@@ -8,7 +8,7 @@ use voxalign_compute::{Device, Dims};
 use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
 
 on_devices!(
-    "fourier.cu";
+    "fourier/fourier.cu";
     forward, round_trip, several_images, waves, energy, scale, sine, sine_is_its_own_inverse, errors;
     same bits: bits
 );

@@ -84,48 +84,32 @@ macro_rules! on_devices {
     };
 }
 
-/// The files of kernels, each in the list of one family below.
-const KERNEL_FILES: &[&str] = &[
-    "accumulate.cu",
-    "check.cu",
-    "baselines.cu",
-    "elastic.cu",
-    "correlation.cu",
-    "fields.cu",
-    "filter.cu",
-    "flow.cu",
-    "force.cu",
-    "fourier.cu",
-    "halves.cu",
-    "histogram.cu",
-    "joint.cu",
-    "labels.cu",
-    "norms.cu",
-    "means.cu",
-    "pair.cu",
-    "recursive.cu",
-    "reduce.cu",
-    "resample.cu",
-    "samples.cu",
-    "schemes.cu",
-    "smooth.cu",
-    "sort.cu",
-    "spline.cu",
-    "stencil.cu",
-    "ungrouped.cu",
-];
+/// The files in a folder and those in it whose names end so.
+fn files(folder: &std::path::Path, end: &str) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
+    let of = |path: std::path::PathBuf| match path.is_dir() {
+        true => files(&path, end),
+        false => vec![path],
+    };
+    entries.flat_map(of).filter(|path| path.extension().is_some_and(|e| e == end)).collect()
+}
 
 /// A new file of kernels has to be in a list, where a test fails unless all of its kernels ran.
 #[test]
 fn every_file_of_kernels_is_in_a_list() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cuda/kernels");
-    let Ok(entries) = std::fs::read_dir(folder) else {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let checks: Vec<String> = files(&root.join("tests/conformance"), "rs")
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    let kernels = root.join("src/cuda/kernels");
+    let all = files(&kernels, "cu");
+    if all.is_empty() {
         eprintln!("skipped: the sources are not on this machine");
-        return;
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        assert!(!name.ends_with(".cu") || KERNEL_FILES.contains(&name.as_str()), "{name}");
+    }
+    for path in all {
+        let name = format!("\"{}\"", path.strip_prefix(&kernels).unwrap().display());
+        assert!(checks.iter().any(|text| text.contains(&name)), "{name} is in no list of checks");
     }
 }
 

@@ -8,7 +8,7 @@ use voxalign_compute::ops::reduce::Reduction::{
 use crate::support::{Random, Results};
 
 on_devices!(
-    "check.cu", "reduce.cu";
+    "check/check.cu", "reduce/reduce.cu";
     all_at_once, not_numbers, no_elements, many_inputs, one_by_one, errors;
     same bits: bits
 );

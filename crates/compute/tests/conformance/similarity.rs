@@ -6,7 +6,7 @@ use voxalign_compute::{Device, Dims};
 use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset};
 
 on_devices!(
-    "correlation.cu", "means.cu", "pair.cu";
+    "similarity/correlation.cu", "similarity/means.cu", "similarity/pair.cu";
     local_correlation, flat_images, local_correlation_derivative, many_rows, histogram,
     slopes, histogram_derivative, outside_the_range, errors;
     same bits: bits, bits_of_pairs

@@ -7,7 +7,7 @@ use voxalign_compute::ops::sort::KeyRange::{self, Approximate24, Full, Known, Me
 use crate::support::{Random, Results};
 
 on_devices!(
-    "sort.cu"; every_length, kinds_of_data, extreme_keys, ranges, keys_alone, approximate, segments,
+    "sort/sort.cu"; every_length, kinds_of_data, extreme_keys, ranges, keys_alone, approximate, segments,
     errors; same bits: bits
 );
 

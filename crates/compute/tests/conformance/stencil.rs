@@ -7,7 +7,7 @@ use crate::support::{
 };
 
 on_devices!(
-    "stencil.cu";
+    "stencil/stencil.cu";
     gradient, divergence, laplacian, determinant, determinant_of_linear_maps, bits_of_the_cpu,
     many_rows, errors;
     same bits: bits

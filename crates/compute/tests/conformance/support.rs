@@ -79,7 +79,6 @@ fn required(emulated: voxalign_compute::Result<Cuda>) -> Option<Cuda> {
 pub(crate) fn assert_all_ran(cuda: &Cuda, files: &[(&str, &str)]) {
     let ran = cuda.launched();
     for (file, text) in files {
-        assert!(crate::KERNEL_FILES.contains(file), "{file} is not in the list of all files");
         for line in text.lines() {
             let Some(rest) = line.trim_start().strip_prefix("KERNEL(") else { continue };
             let name = rest.split(',').next().unwrap_or_default().trim();

@@ -10,7 +10,7 @@ use crate::similarity::{
 };
 use crate::support::{Results, len};
 
-on_devices!("pair.cu"; samples, similarities, masks; same bits: bits_of_masks, bits_of_slopes);
+on_devices!("similarity/pair.cu"; samples, similarities, masks; same bits: bits_of_masks, bits_of_slopes);
 
 /// Weights that cannot be, and what is said of them.
 const ODD: [(f64, &str); 5] = [

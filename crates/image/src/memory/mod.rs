@@ -119,7 +119,13 @@ pub fn needed_by_threads(threads: usize) -> usize {
 /// # Errors
 /// [`OutOfMemory`].
 pub fn for_threads(threads: usize) -> Result<()> {
-    room::<u8>(needed_by_threads(threads)).map(drop)
+    let (needed, free) = (needed_by_threads(threads), host().free);
+    match free {
+        Some(left) if left < needed as u64 => Err(OutOfMemory { bytes: needed as u64, free }),
+        // No request is made to see: the allocator might keep its memory, which stacks cannot use then.
+        Some(_) => Ok(()),
+        None => room::<u8>(needed).map(drop),
+    }
 }
 
 /// An empty vector with room for `len` elements.

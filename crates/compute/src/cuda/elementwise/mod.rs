@@ -22,6 +22,13 @@ const THREADS: u32 = 256;
 /// How many kernels are kept before all are forgotten: more than programs have expressions.
 const MOST_KERNELS: usize = 2000;
 
+plain! {
+    /// Numbers that pass together.
+    struct Numbers {
+        v: [f32; NUMBERS],
+    }
+}
+
 /// The kernel of a structure.
 #[derive(Debug)]
 struct Kernel {
@@ -110,8 +117,8 @@ impl Cuda {
             args.push((&*numbers.insert(self.upload(&plan.numbers)?)).into());
         } else {
             for piece in plan.numbers.chunks(NUMBERS) {
-                let mut values = [0f32; NUMBERS];
-                values[..piece.len()].copy_from_slice(piece);
+                let mut values = Numbers { v: [0.0; NUMBERS] };
+                values.v[..piece.len()].copy_from_slice(piece);
                 args.push(Arg::of(values));
             }
         }
@@ -121,11 +128,11 @@ impl Cuda {
         } else {
             args.extend(plan.inputs.iter().map(|&i| inputs[i].clone()));
         }
-        args.extend([Arg::optional(scalars), out.into(), (n as u64).into()]);
+        args.extend([Arg::optional(scalars), out.into(), Arg::of(n as u64)]);
         let shape = Shape::blocks(n.div_ceil(THREADS as usize * kernel.tile.elements()), THREADS);
         // SAFETY: the parameters are those that the text is written for; inputs are as long as
         // `out`, and elements beyond its length are not touched. Each thread reads its elements of
         // all inputs before it writes them, so `out` may be one of the inputs.
-        unsafe { self.launch_reading(&kernel.program, "evaluate", shape, &args, inputs) }
+        unsafe { self.launch(kernel.program.kernel(0), shape, &args, inputs) }
     }
 }

@@ -1,23 +1,26 @@
 //! Kernels of a GPU: modules, functions and launches.
 
-use std::collections::HashMap;
 use std::ffi::{CString, c_void};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use cudarc::driver::sys;
 
 use super::super::nvrtc::nvrtc;
-use super::super::program::{Arg, Program, Shape};
+use super::super::program::{Arg, Kernel, Program, Shape};
 use super::{Gpu, lock};
 use crate::error::Result;
 
 /// The shared memory that a function may use without being allowed more, bytes.
 const USUAL_SHARED: u32 = 48 << 10;
+/// Parameters of a kernel for whose addresses there is room without a request for memory.
+const PARAMETERS: usize = 48;
 
 /// A loaded program; unloaded when dropped, where its context is current.
 pub(super) struct Module {
     handle: sys::CUmodule,
-    functions: Mutex<HashMap<String, Function>>,
+    /// In the order of the kernels of the program.
+    functions: Box<[OnceLock<Function>]>,
 }
 
 // SAFETY: handles of the driver may be used from any thread that has made the context current.
@@ -33,22 +36,25 @@ impl Drop for Module {
     }
 }
 
-#[derive(Clone, Copy)]
 struct Function {
     handle: sys::CUfunction,
     /// Shared memory that it has by itself.
     fixed: u32,
     /// Shared memory that it may use in all.
-    allowed: u32,
+    allowed: AtomicU32,
+    /// Held by who allows it more.
+    allowing: Mutex<()>,
 }
 
 impl Gpu {
-    fn module(&self, program: &Program) -> Result<Arc<Module>> {
-        // Held while compiling: a program is compiled once.
-        let mut modules = lock(&self.modules);
-        if let Some(module) = modules.get(&program.key()) {
-            return Ok(Arc::clone(module));
-        }
+    fn module(&self, program: &Program) -> Result<&Module> {
+        let found = self.modules.get(program.slot(), || self.load(program));
+        found.unwrap_or_else(|| Err(self.failed("too many programs of kernels in one process")))
+    }
+
+    /// Loads a program, which is compiled where the cache has it not.
+    fn load(&self, program: &Program) -> Result<Module> {
+        self.bind()?;
         let nvrtc = nvrtc(self.info.driver.0).map_err(|e| self.failed(e))?;
         let (major, minor) = nvrtc.version();
         let key = format!(
@@ -73,36 +79,45 @@ impl Gpu {
             // SAFETY: the image is machine code or PTX of our own text.
             unsafe { sys::cuModuleLoadData(&raw mut handle, image.as_ptr().cast()) }
         })?;
-        let module = Arc::new(Module { handle, functions: Mutex::default() });
-        modules.insert(program.key(), Arc::clone(&module));
-        Ok(module)
+        let functions = program.kernels().iter().map(|_| OnceLock::new()).collect();
+        Ok(Module { handle, functions })
     }
 
-    fn function(&self, program: &Program, kernel: &str, shared: u32) -> Result<Function> {
-        let module = self.module(program)?;
-        let mut functions = lock(&module.functions);
-        let mut function = match functions.get(kernel) {
-            Some(function) => *function,
-            None => self.load(&module, program, kernel)?,
+    /// The function of a kernel, which may use so much shared memory from now on.
+    fn function(&self, kernel: Kernel<'_>, shared: u32) -> Result<&Function> {
+        let module = self.module(kernel.program)?;
+        let missing =
+            || self.failed(format!("{} has no kernel {}", kernel.program.name(), kernel.index));
+        let slot = module.functions.get(kernel.index).ok_or_else(missing)?;
+        let function = match slot.get() {
+            Some(function) => function,
+            None => {
+                let found = self.find(module, kernel)?;
+                slot.get_or_init(|| found)
+            }
         };
-        if function.fixed + shared > function.allowed {
+        let wanted = function.fixed + shared;
+        if wanted > function.allowed.load(Ordering::Acquire) {
             let attribute =
                 sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            // SAFETY: the function is loaded.
-            let code =
-                unsafe { sys::cuFuncSetAttribute(function.handle, attribute, shared as i32) };
-            let what = format!("kernel {kernel} with {shared} bytes of shared memory");
-            self.checked(code, &what)?;
-            function.allowed = function.fixed + shared;
+            let _allowing = lock(&function.allowing);
+            if wanted > function.allowed.load(Ordering::Acquire) {
+                // SAFETY: the function is loaded.
+                let code =
+                    unsafe { sys::cuFuncSetAttribute(function.handle, attribute, shared as i32) };
+                self.checked_as(code, || {
+                    format!("kernel {} with {shared} bytes of shared memory", kernel.name())
+                })?;
+                function.allowed.store(wanted, Ordering::Release);
+            }
         }
-        functions.insert(kernel.to_owned(), function);
         Ok(function)
     }
 
     /// Finds a kernel in its module.
-    fn load(&self, module: &Module, program: &Program, kernel: &str) -> Result<Function> {
-        let what = format!("kernel {kernel} of {}", program.name());
-        let name = CString::new(kernel).map_err(|e| self.failed(e.to_string()))?;
+    fn find(&self, module: &Module, kernel: Kernel<'_>) -> Result<Function> {
+        let what = format!("kernel {} of {}", kernel.name(), kernel.program.name());
+        let name = CString::new(kernel.name()).map_err(|e| self.failed(e.to_string()))?;
         let mut handle = std::ptr::null_mut();
         self.with_room(None, &what, || {
             // SAFETY: the module is loaded, the name ends with zero.
@@ -113,45 +128,32 @@ impl Gpu {
         // SAFETY: the function is loaded, the pointer valid.
         let code = unsafe { sys::cuFuncGetAttribute(&raw mut fixed, attribute, handle) };
         self.checked(code, &what)?;
-        Ok(Function { handle, fixed: fixed.max(0) as u32, allowed: USUAL_SHARED })
-    }
-
-    /// How many blocks of a kernel fit on a multiprocessor at once.
-    pub(in crate::cuda) fn occupancy(
-        &self,
-        program: &Program,
-        kernel: &str,
-        threads: u32,
-        shared: u32,
-    ) -> Result<usize> {
-        self.bind()?;
-        let function = self.function(program, kernel, shared)?;
-        let mut blocks = 0;
-        // SAFETY: the function is loaded.
-        let code = unsafe {
-            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                &raw mut blocks,
-                function.handle,
-                threads as i32,
-                shared as usize,
-            )
-        };
-        self.checked(code, &format!("kernel {kernel}"))?;
-        Ok(blocks.max(0) as usize)
+        let (fixed, allowed) = (fixed.max(0) as u32, USUAL_SHARED.into());
+        Ok(Function { handle, fixed, allowed, allowing: Mutex::default() })
     }
 
     /// # Safety
     /// The parameters must be those of the kernel, and what it reads and writes within buffers.
     pub(in crate::cuda) unsafe fn launch(
         &self,
-        program: &Program,
-        kernel: &str,
+        kernel: Kernel<'_>,
         shape: Shape,
         args: &[Arg],
     ) -> Result<()> {
         self.bind()?;
-        let function = self.function(program, kernel, shape.shared)?;
-        let mut pointers: Vec<*mut c_void> = args.iter().map(Arg::pointer).collect();
+        let function = self.function(kernel, shape.shared)?;
+        let mut room = [std::ptr::null_mut::<c_void>(); PARAMETERS];
+        let mut more = Vec::new();
+        let pointers = match room.get_mut(..args.len()) {
+            Some(room) => room,
+            None => {
+                more.resize(args.len(), std::ptr::null_mut());
+                &mut more[..]
+            }
+        };
+        for (pointer, arg) in pointers.iter_mut().zip(args) {
+            *pointer = arg.pointer();
+        }
         let [gx, gy, gz] = shape.grid;
         let [bx, by, bz] = shape.block;
         let mut launch = || {
@@ -181,22 +183,15 @@ impl Gpu {
             }
             code => code,
         };
-        self.checked(code, &format!("launch of kernel {kernel} as {shape:?}"))?;
+        self.checked_as(code, || format!("launch of kernel {} as {shape:?}", kernel.name()))?;
         self.note(kernel);
         if self.synchronous { self.synchronize() } else { Ok(()) }
     }
 
-    fn note(&self, kernel: &str) {
-        let mut names = lock(&self.names);
-        let name = match names.get(kernel) {
-            Some(name) => name,
-            None => {
-                // Few names, kept for the life of the process.
-                let name: &'static str = Box::leak(kernel.to_owned().into_boxed_str());
-                names.insert(kernel.to_owned(), name);
-                name
-            }
-        };
-        *lock(&self.last) = name;
+    /// Keeps in mind which kernel was launched last.
+    fn note(&self, kernel: Kernel<'_>) {
+        if let Some(name) = kernel.program.kernels().get(kernel.index) {
+            self.last.store(std::ptr::from_ref(name).cast_mut(), Ordering::Relaxed);
+        }
     }
 }

@@ -4,14 +4,15 @@ mod driver;
 mod kernels;
 mod memory;
 
-use std::collections::HashMap;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{self, CUresult};
 
 use super::cache::KernelCache;
 use super::nvrtc::nvrtc;
+use super::slots::Slots;
 use crate::error::{ComputeError, Result};
 use driver::{Context, Event, Stream, check, info, words};
 use kernels::Module;
@@ -69,12 +70,11 @@ pub(super) struct Shared {
     pool: sys::CUmemoryPool,
     cache: KernelCache,
     options: Vec<String>,
-    /// The kernel launched last, for errors that are found later.
-    last: Mutex<&'static str>,
-    names: Mutex<HashMap<String, &'static str>>,
+    /// The name of the kernel launched last, for errors that are found later; null before the first.
+    last: AtomicPtr<&'static str>,
     synchronous: bool,
     // What needs the context, and then the context: parts are dropped in this order.
-    modules: Mutex<HashMap<u64, Arc<Module>>>,
+    modules: Slots<Module>,
     staging: Mutex<Vec<Staging>>,
     context: Context,
 }
@@ -156,11 +156,10 @@ impl Gpu {
                 pool,
                 cache: KernelCache::new(),
                 options,
-                last: Mutex::new("none"),
-                names: Mutex::default(),
+                last: AtomicPtr::default(),
                 synchronous: std::env::var_os("VOXALIGN_CUDA_SYNCHRONOUS")
                     .is_some_and(|v| v == "1"),
-                modules: Mutex::default(),
+                modules: Slots::default(),
                 staging: Mutex::default(),
                 context,
             };
@@ -280,12 +279,18 @@ impl Shared {
         if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             return self.out_of_memory(0);
         }
-        let last = *lock(&self.last);
+        // SAFETY: null, or a name that lives as long as the process.
+        let last = unsafe { self.last.load(Ordering::Relaxed).as_ref() }.unwrap_or(&"none");
         self.failed(format!("{what}: {} (the kernel launched last: {last})", words(code)))
     }
 
     fn checked(&self, code: CUresult, what: &str) -> Result<()> {
         if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(self.error(code, what)) }
+    }
+
+    /// The same where the words are made for an error only.
+    fn checked_as(&self, code: CUresult, what: impl FnOnce() -> String) -> Result<()> {
+        if code == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(self.error(code, &what())) }
     }
 
     /// Makes the context current for this thread.

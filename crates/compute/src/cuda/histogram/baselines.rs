@@ -2,16 +2,42 @@
 
 use std::sync::LazyLock;
 
-use super::ungrouped::{Target, Ungrouped, blocks, fit, maps_at_once};
+use super::ungrouped::{Float2, Looking, Target, Ungrouped, blocks, fit, maps_at_once};
 use crate::AffineMap;
-use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
+use crate::cuda::declare::In;
+use crate::cuda::{Cuda, CudaBuffer, Shape};
 use crate::device::Memory;
 use crate::error::{ComputeError, Result};
 use crate::ops::histogram::{JointMethod, JointScheme, ParzenBins, Window, unsupported_joint};
 
-static CUBIC: LazyLock<Program> =
-    LazyLock::new(|| Program::new("baselines", include_str!("../kernels/baselines.cu")));
-static COUNTS: LazyLock<Program> = LazyLock::new(|| CUBIC.with(&[("TAPS", 1)]));
+cells! {
+    /// Four numbers that lie side by side.
+    Uint4 = "uint4";
+}
+
+kernels! { BASELINES = "histogram/baselines.cu";
+    fn shams_warp[1024](
+        looking: Looking, columns: Columns, rows: u32, rows_at_once: u32, share: u32,
+        joint: &mut [u64],
+    );
+    fn sort_and_count[1024](looking: Looking, columns: Columns, rows: u32, parts: &mut [u64]);
+    fn merge_counts[256](parts: &[u64], joint: &mut [u64], cells: u64, count: u32);
+    fn chen_sorted[1024](
+        looking: Looking, columns: Columns, rows: u32, order: &[u32], items: &[Uint4],
+        joint: &mut [u64],
+    );
+    fn profile_columns[256](
+        pairs: &[Float2], count: u64, step: u32, columns: Columns, met: &mut [u32],
+    );
+    fn crowded_columns[32](met: &[u32], columns: u32, values: u32, slots: &mut [u32]);
+    fn vetter_crowded[1024](
+        looking: Looking, columns: Columns, rows: u32, order: &[u32], items: &[Uint4], slots: &[u32],
+        joint: &mut [u64],
+    );
+}
+
+/// The kernels for cubic windows are [`BASELINES`] themselves.
+static COUNTS: LazyLock<BASELINES> = LazyLock::new(|| BASELINES.with(&[("TAPS", 1)]));
 
 /// Threads a block, where the caller does not choose.
 const THREADS: usize = 256;
@@ -24,32 +50,29 @@ const EXTRA: usize = 64;
 /// Every so many values of the moving image are looked at to find crowded columns.
 const PROFILE_STEP: usize = 16;
 
-/// `Columns` of the kernels.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Columns {
-    low: f32,
-    per_value: f32,
-    first: f32,
-    last: f32,
-    units: f32,
-    count: u32,
+plain! {
+    /// Where values fall among the columns; `Columns` of baselines.cu.
+    struct Columns {
+        low: f32,
+        per_value: f32,
+        first: f32,
+        last: f32,
+        units: f32,
+        count: u32,
+    }
 }
-
-// SAFETY: `repr(C)`, fields of four bytes only, in the order of the structure of the kernels.
-unsafe impl Plain for Columns {}
 
 /// What all baselines share.
 struct Baseline<'a> {
     cuda: &'a Cuda,
-    program: &'static Program,
+    program: &'static BASELINES,
     samples: &'a Ungrouped,
     target: &'a Target<'a>,
     columns: Columns,
     rows: usize,
     threads: usize,
     blocks: usize,
-    what: String,
+    scheme: JointScheme,
 }
 
 /// The joint histograms of every map; the arguments were checked.
@@ -70,7 +93,7 @@ pub(super) fn joint(
     let baseline = Baseline {
         cuda,
         program: match method.window {
-            Window::Cubic => &CUBIC,
+            Window::Cubic => &BASELINES,
             Window::Counts => &COUNTS,
         },
         samples,
@@ -86,11 +109,7 @@ pub(super) fn joint(
         rows,
         threads,
         blocks: blocks(cuda, settings.blocks, threads, samples.count(), maps.len())?,
-        what: format!(
-            "the joint histogram scheme {} with {rows} x {} bins and {threads} threads",
-            method.scheme.name(),
-            columns.count
-        ),
+        scheme: method.scheme,
     };
     let units = f64::from(baseline.columns.units);
     let cells = rows * columns.count;
@@ -98,7 +117,7 @@ pub(super) fn joint(
         JointScheme::SortAndCount => baseline.blocks.saturating_mul(cells),
         _ => cells,
     };
-    let at_once = maps_at_once(cuda, &|| baseline.what.clone(), scratch.saturating_mul(8))?;
+    let at_once = maps_at_once(cuda, &|| baseline.what(), scratch.saturating_mul(8))?;
     let mut out = Vec::with_capacity(maps.len());
     for some in maps.chunks(at_once) {
         let of_maps = target.maps(cuda, some)?;
@@ -118,10 +137,19 @@ pub(super) fn joint(
 }
 
 impl Baseline<'_> {
-    fn args(&self, maps: &CudaBuffer<f32>) -> Vec<Arg> {
-        let mut args = self.samples.args(self.target, maps);
-        args.extend::<[Arg; 2]>([Arg::of(self.columns), (self.rows as u32).into()]);
-        args
+    /// What it is called in messages.
+    fn what(&self) -> String {
+        format!(
+            "the joint histogram scheme {} with {} x {} bins and {} threads",
+            self.scheme.name(),
+            self.rows,
+            self.columns.count,
+            self.threads
+        )
+    }
+
+    fn looking(&self, maps: &CudaBuffer<f32>) -> Looking {
+        self.samples.looking(self.target, maps)
     }
 
     fn cells(&self) -> usize {
@@ -140,25 +168,30 @@ impl Baseline<'_> {
 
     fn shams_warp(&self, of_maps: &CudaBuffer<f32>, maps: usize) -> Result<CudaBuffer<u64>> {
         let warps = self.threads.div_ceil(32);
-        fit(self.cuda, &|| self.what.clone(), self.threads, self.row_bytes(), 0)?;
+        fit(self.cuda, &|| self.what(), self.threads, self.row_bytes(), 0)?;
         let fitting = self.cuda.shared_memory() / (warps * self.row_bytes());
         // As few passes as can be, with about as many rows in each.
         let passes = self.rows.div_ceil(fitting.min(self.rows));
         let at_once = self.rows.div_ceil(passes);
         let shared = at_once * warps * self.row_bytes();
         let mut joint = self.cuda.alloc(maps * self.cells())?;
-        let mut args = self.args(of_maps);
-        args.extend::<[Arg; 3]>([
-            (at_once as u32).into(),
-            (self.share() as u32).into(),
-            (&mut joint).into(),
-        ]);
         let shape = Shape {
             grid: [self.blocks as u32, maps as u32, self.rows.div_ceil(at_once) as u32],
             ..Shape::blocks(1, self.threads as u32).with_shared(shared)
         };
-        // SAFETY: the kernel's parameters; shared memory for the rows of a pass and every warp.
-        unsafe { self.cuda.launch(self.program, "shams_warp", shape, &args)? };
+        // SAFETY: shared memory for the rows of a pass and every warp.
+        unsafe {
+            self.program.shams_warp(
+                self.cuda,
+                shape,
+                self.looking(of_maps),
+                self.columns,
+                self.rows as u32,
+                at_once as u32,
+                self.share() as u32,
+                &mut joint,
+            )?;
+        }
         Ok(joint)
     }
 
@@ -168,7 +201,7 @@ impl Baseline<'_> {
             return Err(ComputeError::argument("threads", self.threads, expected));
         }
         // Cell, thread, and the units and sums of at most four columns.
-        let shared = fit(self.cuda, &|| self.what.clone(), self.threads, 7 * 32 * 4, 0)?;
+        let shared = fit(self.cuda, &|| self.what(), self.threads, 7 * 32 * 4, 0)?;
         let cells = self.cells();
         let mut parts = self.cuda.alloc::<u64>(maps * self.blocks * cells)?;
         let mut joint = self.cuda.alloc_unset(maps * cells)?;
@@ -176,21 +209,15 @@ impl Baseline<'_> {
             grid: [self.blocks as u32, maps as u32, 1],
             ..Shape::blocks(1, self.threads as u32).with_shared(shared)
         };
-        let mut args = self.args(of_maps);
-        args.push((&mut parts).into());
-        let merge = [
-            (&parts).into(),
-            (&mut joint).into(),
-            (cells as u64).into(),
-            (self.blocks as u32).into(),
-        ];
+        let (cuda, looking, rows) = (self.cuda, self.looking(of_maps), self.rows as u32);
+        let (cells_of_map, count) = (cells as u64, self.blocks as u32);
         let mut covering = Shape::covering(cells, 256);
         covering.grid[1] = maps as u32;
-        // SAFETY: the kernels' parameters; every block has a histogram of its own among the parts,
-        // and shared memory for seven numbers a thread.
+        // SAFETY: every block has a histogram of its own among the parts, and shared memory for seven
+        // numbers a thread.
         unsafe {
-            self.cuda.launch(self.program, "sort_and_count", shape, &args)?;
-            self.cuda.launch(self.program, "merge_counts", covering, &merge)?;
+            self.program.sort_and_count(cuda, shape, looking, self.columns, rows, &mut parts)?;
+            self.program.merge_counts(cuda, covering, &parts, &mut joint, cells_of_map, count)?;
         }
         Ok(joint)
     }
@@ -203,7 +230,7 @@ impl Baseline<'_> {
     ) -> Result<CudaBuffer<u64>> {
         let extra = if crowded { EXTRA * size_of::<u32>() } else { 0 };
         let row = self.row_bytes() + extra;
-        fit(self.cuda, &|| self.what.clone(), self.threads, 0, row)?;
+        fit(self.cuda, &|| self.what(), self.threads, 0, row)?;
         // A quarter of the memory leaves room for other blocks.
         let fitting = (self.cuda.shared_memory() / 4 / row).clamp(1, self.rows);
         let sorted = self.samples.sorted(self.cuda, self.rows)?;
@@ -213,18 +240,23 @@ impl Baseline<'_> {
             return Ok(joint);
         }
         let slots = if crowded { Some(self.crowded_columns()?) } else { None };
-        let mut args = self.args(of_maps);
-        args.extend::<[Arg; 2]>([(&sorted.order).into(), (&items.list).into()]);
-        args.extend(slots.as_ref().map(Arg::from));
-        args.push((&mut joint).into());
         let shape = Shape {
             grid: [items.count as u32, maps as u32, 1],
             ..Shape::blocks(1, self.threads as u32).with_shared(fitting * row)
         };
-        let kernel = if crowded { "vetter_crowded" } else { "chen_sorted" };
-        // SAFETY: the kernel's parameters; an item has at most as many rows as there is shared
-        // memory for.
-        unsafe { self.cuda.launch(self.program, kernel, shape, &args)? };
+        let (program, cuda, columns, rows) =
+            (self.program, self.cuda, self.columns, self.rows as u32);
+        let (looking, order, items) = (self.looking(of_maps), &sorted.order, In::cast(&items.list));
+        // SAFETY: an item has at most as many rows as there is shared memory for.
+        unsafe {
+            match &slots {
+                Some(slots) => program.vetter_crowded(
+                    cuda, shape, looking, columns, rows, order, items, slots, &mut joint,
+                )?,
+                None => program
+                    .chen_sorted(cuda, shape, looking, columns, rows, order, items, &mut joint)?,
+            }
+        }
         Ok(joint)
     }
 
@@ -235,26 +267,19 @@ impl Baseline<'_> {
         let mut slots = self.cuda.alloc_unset::<u32>(columns as usize)?;
         let count = self.target.count();
         let looked_at = count.div_ceil(PROFILE_STEP);
-        // SAFETY: the kernels' parameters; a number for every column.
+        let (shape, values) = (Shape::blocks(1, 32), looked_at as u32);
+        // SAFETY: a number for every column.
         unsafe {
-            self.cuda.launch(
-                self.program,
-                "profile_columns",
+            self.program.profile_columns(
+                self.cuda,
                 Shape::covering(looked_at, 256),
-                &[
-                    (&self.target.pairs).into(),
-                    (count as u64).into(),
-                    (PROFILE_STEP as u32).into(),
-                    Arg::of(Columns { units: 1.0, ..self.columns }),
-                    (&mut met).into(),
-                ],
+                In::cast(&self.target.pairs),
+                count as u64,
+                PROFILE_STEP as u32,
+                Columns { units: 1.0, ..self.columns },
+                &mut met,
             )?;
-            self.cuda.launch(
-                self.program,
-                "crowded_columns",
-                Shape::blocks(1, 32),
-                &[(&met).into(), columns.into(), (looked_at as u32).into(), (&mut slots).into()],
-            )?;
+            self.program.crowded_columns(self.cuda, shape, &met, columns, values, &mut slots)?;
         }
         Ok(slots)
     }

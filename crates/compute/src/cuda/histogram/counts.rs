@@ -1,7 +1,7 @@
 //! How many values fall into which bin.
 
 use super::group::SAMPLES;
-use crate::cuda::{Arg, Cuda, CudaBuffer, Shape};
+use crate::cuda::{Cuda, CudaBuffer, Shape};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
 use crate::ops::histogram::{ValueCounts, check_value_counts};
@@ -29,24 +29,21 @@ pub(super) fn value_counts(
     let most = (8 * cuda.multiprocessors()).max(n >> 31);
     let blocks = n.div_ceil(16 * THREADS as usize).clamp(1, most);
     let shape = Shape::blocks(blocks, THREADS).with_shared(here * size_of::<u32>());
-    // SAFETY: the parameters are the kernel's. It reads `n` values and weights, and adds to two
-    // counts and those of bins, which it keeps below `bins`.
+    // SAFETY: the kernel reads `n` values and weights, and adds to two counts and those of bins, which it
+    // keeps below `bins`.
     unsafe {
-        cuda.launch(
-            &SAMPLES,
-            "count_values",
+        SAMPLES.count_values(
+            cuda,
             shape,
-            &[
-                values.into(),
-                Arg::optional(weights),
-                (n as u64).into(),
-                low.into(),
-                high.into(),
-                scale.into(),
-                (bins as u32).into(),
-                (here as u32).into(),
-                (&mut counts).into(),
-            ],
+            values,
+            weights,
+            n as u64,
+            low,
+            high,
+            scale,
+            bins as u32,
+            here as u32,
+            &mut counts,
         )?;
     }
     let mut counts = cuda.download(&counts)?;

@@ -1,19 +1,35 @@
 //! Grouping the samples of a fixed image on the device.
 
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use super::sampler::THREADS;
 use super::ungrouped::Ungrouped;
 use crate::Dims;
-use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
+use crate::cuda::{Cuda, CudaBuffer, Shape};
 use crate::device::Memory;
 use crate::error::{ComputeError, Result};
 use crate::ops::Reduce;
 use crate::ops::histogram::{LayoutOptions, SampleSet, check_weights};
 use crate::ops::reduce::Reduction;
 
-pub(super) static SAMPLES: LazyLock<Program> =
-    LazyLock::new(|| Program::new("samples", include_str!("../kernels/samples.cu")));
+kernels! { pub(super) SAMPLES = "histogram/samples.cu";
+    fn sort_tiles[THREADS](
+        tiling: Tiling, of: BinOf, values: &[f32], weights: &[f32], passes: u32, packed: &mut [u32],
+        sample_values: &mut [f32], sample_weights: &mut [f32], tile_len: &mut [u32],
+        tile_ranks: &mut [u32], rank_bin: &mut [u32], rank_start: &mut [u32], counts: &mut [u32],
+        summary: &mut [f64],
+    );
+    fn scan_counts[1024](counts: &mut [u32], n: u32);
+    fn list_entries[256](
+        tiling: Tiling, tile_ranks: &[u32], rank_bin: &[u32], bin_first: &[u32], bins: u32, lanes: u32,
+        entries: &mut [u64],
+    );
+    fn count_values[256](
+        values: &[f32], weights: &[f32], n: u64, low: f32, high: f32, scale: f64, bins: u32, here: u32,
+        counts: &mut [u64],
+    );
+    fn add_tiles[256](partials: &[f64], tiles: u32, numbers: u32, sums: &mut [f64]);
+}
 
 /// Bits of the index of a voxel within a tile.
 const TILE_BITS: u32 = 14;
@@ -24,24 +40,21 @@ const SORTING: usize = 84 << 10;
 /// Numbers of a tile's summary.
 const SUMMARY: usize = 5;
 
-/// How the fixed image is cut into tiles; `Tiling` of the kernels.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(super) struct Tiling {
-    /// Of the image, voxels.
-    pub(super) size: [u32; 3],
-    /// Tiles along each axis.
-    pub(super) tiles: [u32; 3],
-    /// A tile has `2^axis_bits` voxels along each axis.
-    pub(super) axis_bits: [u32; 3],
-    /// Their sum.
-    pub(super) bits: u32,
-    /// Bins that a tile has room for.
-    pub(super) capacity: u32,
+plain! {
+    /// How the fixed image is cut into tiles.
+    pub(super) struct Tiling {
+        /// Of the image, voxels.
+        pub(super) size: [u32; 3],
+        /// Tiles along each axis.
+        pub(super) tiles: [u32; 3],
+        /// A tile has `2^axis_bits` voxels along each axis.
+        pub(super) axis_bits: [u32; 3],
+        /// Their sum.
+        pub(super) bits: u32,
+        /// Bins that a tile has room for.
+        pub(super) capacity: u32,
+    }
 }
-
-// SAFETY: `repr(C)`, fields of four bytes only, in the order of the structure of the kernels.
-unsafe impl Plain for Tiling {}
 
 impl Tiling {
     fn new(dims: Dims, bins: usize, shared_memory: usize) -> Result<Self> {
@@ -144,17 +157,15 @@ impl SampleSet for CudaSamples {
     }
 }
 
-/// How values fall into bins, in the arithmetic of [`Binning::bin`](crate::ops::histogram::Binning).
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct BinOf {
-    low: f32,
-    scale: f32,
-    last: f32,
+plain! {
+    /// How values fall into bins, in the arithmetic of
+    /// [`Binning::bin`](crate::ops::histogram::Binning).
+    pub(super) struct BinOf {
+        low: f32,
+        scale: f32,
+        last: f32,
+    }
 }
-
-// SAFETY: three floats.
-unsafe impl Plain for BinOf {}
 
 /// The samples as the trait defines them. Nothing in it depends on the order in which blocks run.
 pub(super) fn group(
@@ -200,38 +211,31 @@ pub(super) fn group(
     };
     let mut summary = cuda.alloc_unset::<f64>(SUMMARY * tiles)?;
     let shape = Shape::blocks(tiles, THREADS).with_shared(size_of::<u32>() << tiling.bits);
-    // SAFETY: the parameters are the kernel's. It reads voxels within the sizes, which the buffers
-    // were checked against, and writes the places and entries of its tile, for which the buffers
-    // above have room; counts go to bins below `bins`, one place on.
+    // SAFETY: the kernel reads voxels within the sizes, which the buffers were checked against, and
+    // writes the places and entries of its tile, for which the buffers above have room; counts go to
+    // bins below `bins`, one place on.
     unsafe {
-        cuda.launch(
-            &SAMPLES,
-            "sort_tiles",
+        SAMPLES.sort_tiles(
+            cuda,
             shape,
-            &[
-                Arg::of(tiling),
-                Arg::of(of),
-                values.into(),
-                Arg::optional(weights),
-                passes.into(),
-                (&mut samples.packed).into(),
-                Arg::optional(samples.values.as_ref()).changed(),
-                Arg::optional(samples.weights.as_ref()).changed(),
-                (&mut samples.tile_len).into(),
-                (&mut samples.tile_ranks).into(),
-                (&mut samples.rank_bin).into(),
-                (&mut samples.rank_start).into(),
-                (&mut samples.bin_first).into(),
-                (&mut summary).into(),
-            ],
+            tiling,
+            of,
+            values,
+            weights,
+            passes,
+            &mut samples.packed,
+            samples.values.as_mut(),
+            samples.weights.as_mut(),
+            &mut samples.tile_len,
+            &mut samples.tile_ranks,
+            &mut samples.rank_bin,
+            &mut samples.rank_start,
+            &mut samples.bin_first,
+            &mut summary,
         )?;
         // SAFETY: one block; the counts of all bins, in place.
-        cuda.launch(
-            &SAMPLES,
-            "scan_counts",
-            Shape::blocks(1, 1024),
-            &[(&mut samples.bin_first).into(), (bins as u32).into()],
-        )?;
+        let shape = Shape::blocks(1, 1024);
+        SAMPLES.scan_counts(cuda, shape, &mut samples.bin_first, bins as u32)?;
     }
     let mut total_entries = 0usize;
     for tile in cuda.download(&summary)?.chunks_exact(SUMMARY) {
@@ -256,21 +260,18 @@ pub(super) fn group(
     samples.bin_entries = cuda.alloc_unset(total_entries)?;
     if total_entries > 0 {
         let lanes = tiles.next_power_of_two().min(32);
-        // SAFETY: the parameters are the kernel's; it writes as many entries as were counted.
+        // SAFETY: the kernel writes as many entries as were counted.
         unsafe {
-            cuda.launch(
-                &SAMPLES,
-                "list_entries",
+            SAMPLES.list_entries(
+                cuda,
                 Shape::covering(bins * lanes, 256),
-                &[
-                    Arg::of(tiling),
-                    (&samples.tile_ranks).into(),
-                    (&samples.rank_bin).into(),
-                    (&samples.bin_first).into(),
-                    (bins as u32).into(),
-                    (lanes as u32).into(),
-                    (&mut samples.bin_entries).into(),
-                ],
+                tiling,
+                &samples.tile_ranks,
+                &samples.rank_bin,
+                &samples.bin_first,
+                bins as u32,
+                lanes as u32,
+                &mut samples.bin_entries,
             )?;
         }
     }

@@ -170,3 +170,14 @@ impl Histogram for Cuda {
         joint::gradient(self, samples, moving, columns, maps, tables)
     }
 }
+
+/// All declarations of the family.
+#[cfg(test)]
+pub(super) const DECLARATIONS: &[&super::declare::Declaration] = &[
+    &baselines::BASELINES::DECLARATION,
+    &sums::HISTOGRAM::DECLARATION,
+    &joint::JOINT::DECLARATION,
+    &group::SAMPLES::DECLARATION,
+    &ungrouped::UNGROUPED::DECLARATION,
+    &schemes::SCHEMES::DECLARATION,
+];

@@ -1,7 +1,8 @@
 //! What the kernels are told of the moving image and of the maps.
 
 use super::group::Tiling;
-use crate::cuda::{Arg, Cuda, CudaBuffer, Plain};
+use crate::cuda::declare::{Cell, In, Kind, Parameter, Plain};
+use crate::cuda::{Arg, Cuda, CudaBuffer};
 use crate::error::Result;
 use crate::ops::histogram::{MovingView, check_moving};
 use crate::{AffineMap, Dims};
@@ -9,20 +10,17 @@ use crate::{AffineMap, Dims};
 /// Threads that share a tile: `THREADS` of the kernels.
 pub(super) const THREADS: u32 = 512;
 
-/// The moving image without its voxels; `TargetShape` of the kernels.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub(super) struct TargetShape {
-    last: [f32; 3],
-    slope: [f32; 3],
-    offset: [f32; 3],
-    cell: [i32; 3],
-    row: i32,
-    slice: i32,
+plain! {
+    /// The moving image without its voxels.
+    pub(super) struct TargetShape {
+        last: [f32; 3],
+        slope: [f32; 3],
+        offset: [f32; 3],
+        cell: [i32; 3],
+        row: i32,
+        slice: i32,
+    }
 }
-
-// SAFETY: `repr(C)`, fields of four bytes only, in the order of the structure of the kernels.
-unsafe impl Plain for TargetShape {}
 
 impl TargetShape {
     /// Of a view that was checked.
@@ -46,24 +44,53 @@ impl TargetShape {
     }
 }
 
-/// The same and whether the image has one slice; `MovingShape` of the kernels.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct MovingShape {
-    of: TargetShape,
-    flat: u32,
+plain! {
+    /// The same and whether the image has one slice.
+    struct MovingShape {
+        of: TargetShape,
+        flat: u32,
+    }
 }
 
-// SAFETY: as above.
-unsafe impl Plain for MovingShape {}
+plain! {
+    /// Twelve numbers of a map, passed by value.
+    struct OneMap {
+        m: [f64; 12],
+    }
+}
 
-/// Twelve numbers of a map, passed by value.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct OneMap([f64; 12]);
+/// What kernels that sample the moving image begin with: the tiles, the image and the maps.
+#[derive(Debug)]
+pub(super) struct Sampling {
+    tiling: Tiling,
+    moving: MovingShape,
+    values: In<f32>,
+    mask: In<f32>,
+    /// Null if there is one map only.
+    maps: In<f64>,
+    /// The first map.
+    one: OneMap,
+}
 
-// SAFETY: twelve numbers without padding.
-unsafe impl Plain for OneMap {}
+impl Parameter for Sampling {
+    const KINDS: &'static [Kind] = &[
+        Tiling::KIND,
+        MovingShape::KIND,
+        Kind::In(f32::NAME),
+        Kind::In(f32::NAME),
+        Kind::In(f64::NAME),
+        OneMap::KIND,
+    ];
+
+    fn push(self, args: &mut Vec<Arg>) {
+        self.tiling.push(args);
+        self.moving.push(args);
+        self.values.push(args);
+        self.mask.push(args);
+        self.maps.push(args);
+        self.one.push(args);
+    }
+}
 
 /// The moving image and the maps, checked and ready for the kernels.
 #[derive(Debug)]
@@ -84,9 +111,16 @@ impl<'a> Moving<'a> {
         Ok(Self { shape, dims: view.dims, values: view.values, mask: view.mask })
     }
 
-    /// The parameters of a kernel: the shape, the voxels, the mask.
-    pub(super) fn args(&self) -> [Arg; 3] {
-        [Arg::of(self.shape), self.values.into(), Arg::optional(self.mask)]
+    /// The image as the samples of the tiles see it under the maps.
+    pub(super) fn sampling(&self, tiling: Tiling, maps: &Maps) -> Sampling {
+        Sampling {
+            tiling,
+            moving: self.shape,
+            values: self.values.into(),
+            mask: self.mask.into(),
+            maps: maps.many.as_ref().into(),
+            one: maps.one,
+        }
     }
 
     /// The most floats that the box of any tile under any of the maps takes in shared memory, as
@@ -146,17 +180,12 @@ impl Maps {
     pub(super) fn new(cuda: &Cuda, maps: &[AffineMap]) -> Result<Self> {
         use crate::device::Memory;
         let flat = |map: &AffineMap| -> [f64; 12] { std::array::from_fn(|i| map[i / 4][i % 4]) };
-        let one = OneMap(maps.first().map_or([0.0; 12], flat));
+        let one = OneMap { m: maps.first().map_or([0.0; 12], flat) };
         let many = if maps.len() > 1 {
             Some(cuda.upload(maps.iter().flat_map(flat).collect::<Vec<_>>().as_slice())?)
         } else {
             None
         };
         Ok(Self { many, one })
-    }
-
-    /// The parameters of a kernel: the maps (null if there is one only), the first map.
-    pub(super) fn args(&self) -> [Arg; 2] {
-        [Arg::optional(self.many.as_ref()), Arg::of(self.one)]
     }
 }

@@ -2,16 +2,31 @@
 
 use std::sync::LazyLock;
 
-use super::ungrouped::{Target, Ungrouped, blocks, fit, maps_at_once};
+use super::ungrouped::{Looking, Target, Ungrouped, blocks, fit, maps_at_once};
 use crate::AffineMap;
-use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
-use crate::device::Memory;
+use crate::cuda::declare::{Kind, Out, Plain};
+use crate::cuda::{Cuda, CudaBuffer, Shape};
+use crate::device::{Element, Memory};
 use crate::error::{ComputeError, Result};
 use crate::ops::histogram::{Scheme, SchemeSettings, Terms};
 
-static RATIO: LazyLock<Program> =
-    LazyLock::new(|| Program::new("schemes", include_str!("../kernels/schemes.cu")));
-static MOMENTS: LazyLock<Program> = LazyLock::new(|| RATIO.with(&[("TERMS", 6)]));
+kernels! { SCHEMES = "histogram/schemes.cu";
+    fn global_atomic[1024](looking: Looking, bins: u32, totals: &mut [f32]);
+    fn global_merge[1024](looking: Looking, bins: u32, shadows: &mut [f32]);
+    fn merge_threads[256](shadows: &[f32], totals: &mut [f64], threads: u64);
+    fn shared_atomic[1024](looking: Looking, bins: u32, totals: &mut [f64]);
+    fn shared_merge[1024](looking: Looking, bins: u32, parts: &mut [f32]);
+    fn shared_warp[1024](looking: Looking, bins: u32, parts: &mut [f32]);
+    fn warp_aggregated[1024](looking: Looking, bins: u32, parts: &mut [f32]);
+    fn merge_blocks[1024](parts: &[f32], totals: &mut [f64], entries: u32, count: u32);
+    fn fixed_point[1024](looking: Looking, bins: u32, scales: Scales, totals: &mut [u64]);
+}
+
+/// The kernels for three terms are [`SCHEMES`] themselves.
+static MOMENTS: LazyLock<SCHEMES> = LazyLock::new(|| SCHEMES.with(&[("TERMS", 6)]));
+
+/// A kernel of one of the schemes.
+type OfScheme<T> = unsafe fn(&SCHEMES, &Cuda, Shape, Looking, u32, Out<T>) -> Result<()>;
 
 /// Threads a block, where the caller does not choose.
 const THREADS: usize = 256;
@@ -19,13 +34,18 @@ const THREADS: usize = 256;
 /// a counter overflows at every 64th of the largest summands at most.
 const FIXED_BITS: i32 = 26;
 
-/// `Scales` of the kernels.
+/// How many units of the counters one unit of each term is. The kernels for three terms have the first
+/// three numbers only, so that its size is not held against theirs.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Scales<const N: usize>([f32; N]);
+struct Scales {
+    v: [f32; 6],
+}
 
-// SAFETY: numbers without padding.
-unsafe impl<const N: usize> Plain for Scales<N> {}
+// SAFETY: six numbers without padding.
+unsafe impl Plain for Scales {
+    const KIND: Kind = Kind::Number("Scales");
+}
 
 /// A power of two that brings `most` to at most 2^[`FIXED_BITS`].
 fn scale(most: f64) -> f64 {
@@ -36,38 +56,45 @@ fn scale(most: f64) -> f64 {
 /// A launch of one scheme for some maps.
 struct Launch<'a> {
     cuda: &'a Cuda,
-    program: &'static Program,
+    program: &'static SCHEMES,
     shape: Shape,
     maps: usize,
-    args: Vec<Arg>,
+    looking: Looking,
     entries: usize,
     bins: usize,
 }
 
 impl Launch<'_> {
-    /// Runs the scheme's kernel with its output, and more parameters before it.
+    /// Runs the scheme's kernel with its output.
     ///
     /// # Safety
-    /// The parameters must be the kernel's, and the output must have room for what it writes.
-    unsafe fn run(&self, kernel: &str, more: &[Arg], out: Arg) -> Result<()> {
-        let mut args = self.args.clone();
-        args.push((self.bins as u32).into());
-        args.extend_from_slice(more);
-        args.push(out);
+    /// The output must have room for what the kernel writes.
+    unsafe fn run<T>(&self, kernel: OfScheme<T>, out: Out<T>) -> Result<()> {
+        let (looking, bins) = (self.looking.clone(), self.bins as u32);
         // SAFETY: the caller's.
-        unsafe { self.cuda.launch(self.program, kernel, self.shape, &args) }
+        unsafe { kernel(self.program, self.cuda, self.shape, looking, bins, out) }
     }
 
     /// A scheme whose blocks or threads meet in counters of global memory.
-    fn meeting<T: crate::Element>(&self, kernel: &str, more: &[Arg]) -> Result<Vec<T>> {
+    fn meeting<T: Element>(&self, kernel: OfScheme<T>) -> Result<Vec<T>> {
         let mut totals: CudaBuffer<T> = self.cuda.alloc(self.maps * self.entries)?;
-        // SAFETY: the scheme's kernel, with counters for every map.
-        unsafe { self.run(kernel, more, (&mut totals).into())? };
+        // SAFETY: counters for every map.
+        unsafe { self.run(kernel, (&mut totals).into())? };
+        self.cuda.download(&totals)
+    }
+
+    /// The same in fixed point.
+    fn fixed_point(&self, scales: Scales) -> Result<Vec<i64>> {
+        let mut totals: CudaBuffer<i64> = self.cuda.alloc(self.maps * self.entries)?;
+        let (looking, bins) = (self.looking.clone(), self.bins as u32);
+        let out = Out::cast(&mut totals);
+        // SAFETY: counters for every map.
+        unsafe { self.program.fixed_point(self.cuda, self.shape, looking, bins, scales, out)? };
         self.cuda.download(&totals)
     }
 
     /// A scheme whose blocks leave their histograms.
-    fn merged(&self, kernel: &str) -> Result<Vec<f64>> {
+    fn merged(&self, kernel: OfScheme<f32>) -> Result<Vec<f64>> {
         let blocks = self.shape.grid[0] as usize;
         let mut parts = self.cuda.alloc_unset::<f32>(self.maps * blocks * self.entries)?;
         let mut totals = self.cuda.alloc_unset::<f64>(self.maps * self.entries)?;
@@ -78,14 +105,9 @@ impl Launch<'_> {
         // SAFETY: every block of the scheme's kernel writes all entries of its histogram; the
         // merging kernel reads them and writes every total.
         unsafe {
-            self.run(kernel, &[], (&mut parts).into())?;
-            let args = [
-                (&parts).into(),
-                (&mut totals).into(),
-                (self.entries as u32).into(),
-                (blocks as u32).into(),
-            ];
-            self.cuda.launch(self.program, "merge_blocks", shape, &args)?;
+            self.run(kernel, (&mut parts).into())?;
+            let (entries, count) = (self.entries as u32, blocks as u32);
+            self.program.merge_blocks(self.cuda, shape, &parts, &mut totals, entries, count)?;
         }
         self.cuda.download(&totals)
     }
@@ -100,9 +122,9 @@ impl Launch<'_> {
         // SAFETY: every thread of the scheme's kernel has the entries of its histogram; the merging
         // kernel reads them and writes every total.
         unsafe {
-            self.run("global_merge", &[], (&mut shadows).into())?;
-            let args = [(&shadows).into(), (&mut totals).into(), (threads as u64).into()];
-            self.cuda.launch(self.program, "merge_threads", shape, &args)?;
+            self.run(SCHEMES::global_merge, (&mut shadows).into())?;
+            let threads = threads as u64;
+            self.program.merge_threads(self.cuda, shape, &shadows, &mut totals, threads)?;
         }
         self.cuda.download(&totals)
     }
@@ -150,7 +172,7 @@ pub(super) fn sums(
         let launch = Launch {
             cuda,
             program: match terms {
-                Terms::Ratio => &RATIO,
+                Terms::Ratio => &SCHEMES,
                 Terms::Moments => &MOMENTS,
             },
             shape: Shape {
@@ -158,19 +180,19 @@ pub(super) fn sums(
                 ..Shape::blocks(1, threads as u32).with_shared(shared)
             },
             maps: some.len(),
-            args: samples.args(target, &of_maps),
+            looking: samples.looking(target, &of_maps),
             entries,
             bins,
         };
         let totals: Vec<f64> = match scheme {
             Scheme::GlobalAtomic => {
-                launch.meeting::<f32>("global_atomic", &[])?.into_iter().map(f64::from).collect()
+                launch.meeting::<f32>(SCHEMES::global_atomic)?.into_iter().map(f64::from).collect()
             }
             Scheme::GlobalMerge => launch.of_threads()?,
-            Scheme::SharedAtomic => launch.meeting("shared_atomic", &[])?,
-            Scheme::SharedMerge => launch.merged("shared_merge")?,
-            Scheme::SharedWarp => launch.merged("shared_warp")?,
-            Scheme::WarpAggregated => launch.merged("warp_aggregated")?,
+            Scheme::SharedAtomic => launch.meeting(SCHEMES::shared_atomic)?,
+            Scheme::SharedMerge => launch.merged(SCHEMES::shared_merge)?,
+            Scheme::SharedWarp => launch.merged(SCHEMES::shared_warp)?,
+            Scheme::WarpAggregated => launch.merged(SCHEMES::warp_aggregated)?,
             Scheme::FixedPoint => fixed_point(&launch, terms, samples, target)?,
             Scheme::ConflictFree | Scheme::Direct => {
                 return Err(ComputeError::argument(
@@ -198,10 +220,7 @@ fn fixed_point(
         Terms::Moments => vec![w, w * x, w * y, w * x * x, w * y * y, w * x * y],
     };
     let scales: Vec<f64> = most.into_iter().map(scale).collect();
-    let of_kernel = match terms {
-        Terms::Ratio => Arg::of(Scales::<3>(std::array::from_fn(|k| scales[k] as f32))),
-        Terms::Moments => Arg::of(Scales::<6>(std::array::from_fn(|k| scales[k] as f32))),
-    };
-    let totals = launch.meeting::<i64>("fixed_point", &[of_kernel])?;
+    let v = std::array::from_fn(|k| scales.get(k).map_or(0.0, |&s| s as f32));
+    let totals = launch.fixed_point(Scales { v })?;
     Ok(totals.iter().zip(scales.iter().cycle()).map(|(&t, s)| t as f64 / s).collect())
 }

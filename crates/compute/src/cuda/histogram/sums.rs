@@ -5,18 +5,40 @@ use std::sync::LazyLock;
 use rayon::prelude::*;
 
 use super::group::SAMPLES;
-use super::sampler::{Maps, Moving, THREADS};
+use super::sampler::{Maps, Moving, Sampling, THREADS};
 use super::{CudaSamples, at_once};
 use crate::AffineMap;
-use crate::cuda::{Arg, Cuda, CudaBuffer, Program, Shape};
+use crate::cuda::declare::{In, Out};
+use crate::cuda::{Cuda, CudaBuffer, Shape};
 use crate::device::{Element, Memory};
 use crate::error::{ComputeError, Result, check_len};
 use crate::ops::histogram::{MovingView, SumsAndGradient, Terms};
 
+cells! {
+    /// What the kernels sum in, of single or of double precision.
+    Summed = "Real";
+}
+
+kernels! { HISTOGRAM = "histogram/histogram.cu";
+    fn binned_sums[THREADS](
+        sampling: Sampling, packed: &[u32], fixed: &[f32], weights: &[f32], tile_len: &[u32],
+        tile_ranks: &[u32], rank_start: &[u32], slots: u32, box_at: u32, room: u32,
+        scratch: &mut [Summed], partials: &mut [f64],
+    );
+    fn add_entries[256](
+        partials: &[f64], bin_first: &[u32], bin_entries: &[u64], entries: u64, bins: u32, lanes: u32,
+        sums: &mut [f64],
+    );
+    fn binned_gradient[THREADS](
+        sampling: Sampling, packed: &[u32], fixed: &[f32], weights: &[f32], tile_len: &[u32],
+        tile_ranks: &[u32], rank_bin: &[u32], slopes: &[Summed], bins: u32, near_ranks: u32,
+        box_at: u32, room: u32, partials: &mut [f64],
+    );
+}
+
 /// For single and for double precision, three terms and six.
-static PROGRAMS: LazyLock<[[Program; 2]; 2]> = LazyLock::new(|| {
-    let program = Program::new("histogram", include_str!("../kernels/histogram.cu"));
-    [0, 1].map(|direct| [3, 6].map(|terms| program.with(&[("TERMS", terms), ("DIRECT", direct)])))
+static PROGRAMS: LazyLock<[[HISTOGRAM; 2]; 2]> = LazyLock::new(|| {
+    [0, 1].map(|direct| [3, 6].map(|terms| HISTOGRAM.with(&[("TERMS", terms), ("DIRECT", direct)])))
 });
 
 /// Bytes of shared memory for the places of sums or for slopes; tiles with more bins use the
@@ -108,7 +130,7 @@ impl<'a> Call<'a> {
         self.samples.bins * self.terms.count()
     }
 
-    fn program<R: Real>(&self) -> &'static Program {
+    fn program<R: Real>(&self) -> &'static HISTOGRAM {
         &PROGRAMS[R::DIRECT][usize::from(self.terms == Terms::Moments)]
     }
 
@@ -182,29 +204,13 @@ impl<'a> Call<'a> {
         Ok(all)
     }
 
-    /// The parameters that the kernels have in common.
-    fn args(&self, maps: &Maps) -> Vec<Arg> {
-        let samples = self.samples;
-        let mut args = vec![Arg::of(samples.tiling)];
-        args.extend(self.moving.args());
-        args.extend(maps.args());
-        args.extend([
-            Arg::from(&samples.packed),
-            Arg::optional(samples.values.as_ref()),
-            Arg::optional(samples.weights.as_ref()),
-            Arg::from(&samples.tile_len),
-            Arg::from(&samples.tile_ranks),
-        ]);
-        args
-    }
-
     fn launch_sums<R: Real>(&self, part: &[AffineMap], maps: &Maps) -> Result<CudaBuffer<f64>> {
         let (cuda, samples) = (self.cuda, self.samples);
         let (tiling, bins) = (&samples.tiling, samples.bins);
         let (terms, tiles, program) = (self.terms.count(), tiling.count(), self.program::<R>());
         let entries = tiles * tiling.capacity as usize;
         let (bytes, shared) = self.places::<R>();
-        let scratch = match shared {
+        let mut scratch = match shared {
             true => None,
             false => Some(cuda.alloc_unset::<R>(part.len() * tiles * self.slots() * terms)?),
         };
@@ -212,39 +218,42 @@ impl<'a> Call<'a> {
         let room = self.moving.room(cuda, tiling, part, near);
         let mut partials = cuda.alloc_unset::<f64>(part.len() * entries * terms)?;
         let mut sums = cuda.alloc_unset::<f64>(part.len() * self.size())?;
-        let mut args = self.args(maps);
-        args.extend([
-            Arg::from(&samples.rank_start),
-            (self.slots() as u32).into(),
-            ((near / size_of::<f32>()) as u32).into(),
-            (room as u32).into(),
-            Arg::optional(scratch.as_ref()).changed(),
-            (&mut partials).into(),
-        ]);
         let mut shape = Shape::blocks(tiles, THREADS).with_shared(near + room * size_of::<f32>());
         shape.grid[1] = part.len() as u32;
         // A bin has entries in a part of the tiles.
         let lanes = tiles.next_power_of_two().min(ADDING) as u32;
         let mut adding = Shape::covering(bins * lanes as usize, ADDING as u32);
         adding.grid[1] = part.len() as u32;
-        // SAFETY: the parameters are the kernels'. They read samples and entries of the tiles,
-        // moving voxels of clamped cells, and write the entries of each tile that has samples; what
-        // `bin_entries` lists is of those.
+        // SAFETY: the kernels read samples and entries of the tiles, moving voxels of clamped cells, and
+        // write the entries of each tile that has samples; what `bin_entries` lists is of those. The
+        // numbers of the scratch are those of the program.
         unsafe {
-            cuda.launch(program, "binned_sums", shape, &args)?;
-            cuda.launch(
-                program,
-                "add_entries",
+            program.binned_sums(
+                cuda,
+                shape,
+                self.moving.sampling(*tiling, maps),
+                &samples.packed,
+                samples.values.as_ref(),
+                samples.weights.as_ref(),
+                &samples.tile_len,
+                &samples.tile_ranks,
+                &samples.rank_start,
+                self.slots() as u32,
+                (near / size_of::<f32>()) as u32,
+                room as u32,
+                scratch.as_mut().map_or_else(Out::none, Out::cast),
+                &mut partials,
+            )?;
+            program.add_entries(
+                cuda,
                 adding,
-                &[
-                    (&partials).into(),
-                    (&samples.bin_first).into(),
-                    (&samples.bin_entries).into(),
-                    (entries as u64).into(),
-                    (bins as u32).into(),
-                    lanes.into(),
-                    (&mut sums).into(),
-                ],
+                &partials,
+                &samples.bin_first,
+                &samples.bin_entries,
+                entries as u64,
+                bins as u32,
+                lanes,
+                &mut sums,
             )?;
         }
         Ok(sums)
@@ -268,21 +277,29 @@ impl<'a> Call<'a> {
         // The sums of warps take some shared memory as well.
         let room = self.moving.room(cuda, tiling, part, near + 2048);
         let mut partials = cuda.alloc_unset::<f64>(part.len() * tiles * 12)?;
-        let mut args = self.args(maps);
-        args.extend([
-            Arg::from(&samples.rank_bin),
-            slopes.into(),
-            (samples.bins as u32).into(),
-            (near_ranks as u32).into(),
-            ((near / size_of::<f32>()) as u32).into(),
-            (room as u32).into(),
-            (&mut partials).into(),
-        ]);
         let mut shape = Shape::blocks(tiles, THREADS).with_shared(near + room * size_of::<f32>());
         shape.grid[1] = part.len() as u32;
         // SAFETY: as for the sums; `slopes` has `bins x terms` numbers a map, `partials` twelve a
         // tile and map.
-        unsafe { cuda.launch(program, "binned_gradient", shape, &args)? };
+        unsafe {
+            program.binned_gradient(
+                cuda,
+                shape,
+                self.moving.sampling(*tiling, maps),
+                &samples.packed,
+                samples.values.as_ref(),
+                samples.weights.as_ref(),
+                &samples.tile_len,
+                &samples.tile_ranks,
+                &samples.rank_bin,
+                In::cast(slopes),
+                samples.bins as u32,
+                near_ranks as u32,
+                (near / size_of::<f32>()) as u32,
+                room as u32,
+                &mut partials,
+            )?;
+        }
         add_tiles(cuda, &partials, tiles, part.len())
     }
 }
@@ -295,19 +312,8 @@ pub(super) fn add_tiles(
     maps: usize,
 ) -> Result<CudaBuffer<f64>> {
     let mut sums = cuda.alloc_unset::<f64>(12 * maps)?;
-    // SAFETY: the parameters are the kernel's; `partials` has twelve numbers a tile and map.
-    unsafe {
-        cuda.launch(
-            &SAMPLES,
-            "add_tiles",
-            Shape::covering(12 * maps * 32, 256),
-            &[
-                partials.into(),
-                (tiles as u32).into(),
-                ((12 * maps) as u32).into(),
-                (&mut sums).into(),
-            ],
-        )?;
-    }
+    let (shape, numbers) = (Shape::covering(12 * maps * 32, 256), (12 * maps) as u32);
+    // SAFETY: `partials` has twelve numbers a tile and map.
+    unsafe { SAMPLES.add_tiles(cuda, shape, partials, tiles as u32, numbers, &mut sums)? };
     Ok(sums)
 }

@@ -2,19 +2,31 @@
 //! asks, as the default path needs none of it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::group::CudaSamples;
+use super::group::{CudaSamples, Tiling};
 use super::sampler::{THREADS, TargetShape};
 use crate::AffineMap;
-use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
+use crate::cuda::declare::{Cell, In, Kind, Out, Parameter, Plain};
+use crate::cuda::{Arg, Cuda, CudaBuffer, Shape};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{ComputeError, Result};
 use crate::ops::histogram::MovingView;
 use voxalign_image::memory::amount;
 
-static UNGROUPED: LazyLock<Program> =
-    LazyLock::new(|| Program::new("ungrouped", include_str!("../kernels/ungrouped.cu")));
+cells! {
+    /// Two numbers that lie side by side.
+    pub(super) Float2 = "float2";
+}
+
+kernels! { UNGROUPED = "histogram/ungrouped.cu";
+    fn spread_samples[THREADS](
+        tiling: Tiling, packed: &[u32], sample_values: &[f32], sample_weights: &[f32], tile_len: &[u32],
+        rank_bin: &[u32], bins: &mut [u16], values: &mut [f32], weights: &mut [f32],
+    );
+    fn make_pairs[256](values: &[f32], count: u64, pairs: &mut [Float2]);
+    fn largest_size[256](values: &[f32], count: u64, largest: &mut [u32]);
+}
 
 /// The number of a voxel that is no sample.
 const NO_BIN: u16 = 0xffff;
@@ -26,30 +38,59 @@ fn covering(items: usize) -> Shape {
     Shape::blocks(items.div_ceil(1024).min(1 << 16), 256)
 }
 
-/// `ImageShape` of the kernels.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct ImageShape {
-    count: u64,
-    nx: u32,
-    ny: u32,
+plain! {
+    /// The fixed image.
+    struct ImageShape {
+        /// Voxels.
+        count: u64,
+        nx: u32,
+        ny: u32,
+    }
 }
 
-// SAFETY: `repr(C)`, no padding, in the order of the structure of the kernels.
-unsafe impl Plain for ImageShape {}
+/// What kernels that look at ungrouped samples begin with; `UNGROUPED` of ungrouped.cuh.
+#[derive(Debug, Clone)]
+pub(super) struct Looking {
+    bins: In<u16>,
+    weights: In<f32>,
+    values: In<f32>,
+    image: ImageShape,
+    pairs: In<Float2>,
+    mask: In<f32>,
+    target: TargetShape,
+    maps: In<f32>,
+}
+
+impl Parameter for Looking {
+    const KINDS: &'static [Kind] = &[
+        Kind::In(u16::NAME),
+        Kind::In(f32::NAME),
+        Kind::In(f32::NAME),
+        ImageShape::KIND,
+        Kind::In(Float2::NAME),
+        Kind::In(f32::NAME),
+        TargetShape::KIND,
+        Kind::In(f32::NAME),
+    ];
+
+    fn push(self, args: &mut Vec<Arg>) {
+        self.bins.push(args);
+        self.weights.push(args);
+        self.values.push(args);
+        self.image.push(args);
+        self.pairs.push(args);
+        self.mask.push(args);
+        self.target.push(args);
+        self.maps.push(args);
+    }
+}
 
 /// The largest size of the finite values of a buffer.
 fn largest(cuda: &Cuda, values: &CudaBuffer<f32>) -> Result<f32> {
     let mut out = cuda.alloc::<u32>(1)?;
-    // SAFETY: the parameters are the kernel's; it reads `len` values and changes one number.
-    unsafe {
-        cuda.launch(
-            &UNGROUPED,
-            "largest_size",
-            covering(values.len()),
-            &[values.into(), (values.len() as u64).into(), (&mut out).into()],
-        )?;
-    }
+    let count = values.len();
+    // SAFETY: the kernel reads `count` values and changes one number.
+    unsafe { UNGROUPED.largest_size(cuda, covering(count), values, count as u64, &mut out)? };
     Ok(f32::from_bits(cuda.download(&out)?.first().copied().unwrap_or_default()))
 }
 
@@ -109,25 +150,22 @@ impl Ungrouped {
         let like = |grouped: &Option<CudaBuffer<f32>>| {
             grouped.as_ref().map(|_| cuda.alloc_unset::<f32>(count)).transpose()
         };
-        let (values, weights) = (like(&samples.values)?, like(&samples.weights)?);
-        // SAFETY: the parameters are the kernel's. A block reads the places and entries of its tile and
-        // writes the tile's voxels within the sizes, for all of which the buffers have room.
+        let (mut values, mut weights) = (like(&samples.values)?, like(&samples.weights)?);
+        // SAFETY: a block reads the places and entries of its tile and writes the tile's voxels within
+        // the sizes, for all of which the buffers have room.
         unsafe {
-            cuda.launch(
-                &UNGROUPED,
-                "spread_samples",
+            UNGROUPED.spread_samples(
+                cuda,
                 Shape::blocks(samples.tiling.count(), THREADS),
-                &[
-                    Arg::of(samples.tiling),
-                    (&samples.packed).into(),
-                    Arg::optional(samples.values.as_ref()),
-                    Arg::optional(samples.weights.as_ref()),
-                    (&samples.tile_len).into(),
-                    (&samples.rank_bin).into(),
-                    (&mut bins).into(),
-                    Arg::optional(values.as_ref()).changed(),
-                    Arg::optional(weights.as_ref()).changed(),
-                ],
+                samples.tiling,
+                &samples.packed,
+                samples.values.as_ref(),
+                samples.weights.as_ref(),
+                &samples.tile_len,
+                &samples.rank_bin,
+                &mut bins,
+                values.as_mut(),
+                weights.as_mut(),
             )?;
         }
         cuda.synchronize()?;
@@ -147,17 +185,17 @@ impl Ungrouped {
     }
 
     /// The first parameters of every kernel, up to those of the maps.
-    pub(super) fn args(&self, target: &Target<'_>, maps: &CudaBuffer<f32>) -> Vec<Arg> {
-        vec![
-            (&self.bins).into(),
-            Arg::optional(self.weights.as_ref()),
-            Arg::optional(self.values.as_ref()),
-            Arg::of(self.shape),
-            (&target.pairs).into(),
-            Arg::optional(target.mask),
-            Arg::of(target.shape),
-            maps.into(),
-        ]
+    pub(super) fn looking(&self, target: &Target<'_>, maps: &CudaBuffer<f32>) -> Looking {
+        Looking {
+            bins: (&self.bins).into(),
+            weights: self.weights.as_ref().into(),
+            values: self.values.as_ref().into(),
+            image: self.shape,
+            pairs: In::cast(&target.pairs),
+            mask: target.mask.into(),
+            target: target.shape,
+            maps: maps.into(),
+        }
     }
 
     /// The largest weight (1 without weights) and the largest size of a value (0 without values).
@@ -240,15 +278,9 @@ impl<'a> Target<'a> {
     pub(super) fn new(cuda: &Cuda, view: &'a MovingView<'_, Cuda>) -> Result<Self> {
         let count = view.values.len();
         let mut pairs = cuda.alloc_unset::<f32>(2 * count)?;
-        // SAFETY: the parameters are the kernel's; the pairs have room for two numbers a voxel.
-        unsafe {
-            cuda.launch(
-                &UNGROUPED,
-                "make_pairs",
-                covering(count),
-                &[view.values.into(), (count as u64).into(), (&mut pairs).into()],
-            )?;
-        }
+        let (shape, out) = (covering(count), Out::cast(&mut pairs));
+        // SAFETY: the pairs have room for two numbers a voxel.
+        unsafe { UNGROUPED.make_pairs(cuda, shape, view.values, count as u64, out)? };
         let shape = TargetShape::new(view);
         Ok(Self { values: view.values, pairs, mask: view.mask, shape })
     }

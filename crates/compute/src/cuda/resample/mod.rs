@@ -2,10 +2,9 @@
 
 mod spline;
 
-use std::sync::LazyLock;
-
+use super::declare::{In, Out};
 use super::tiles::Tiles;
-use super::{Arg, Cuda, CudaBuffer, Plain, Program};
+use super::{Cuda, CudaBuffer, Shape};
 use crate::device::DeviceBuffer;
 use crate::error::{Result, check_len, voxels};
 use crate::ops::Resample;
@@ -14,43 +13,116 @@ use crate::ops::resample::{
 };
 use crate::{AffineMap, Dims};
 
-static IMAGES: LazyLock<Program> =
-    LazyLock::new(|| Program::new("resample", include_str!("../kernels/resample.cu")));
-static LABELS: LazyLock<Program> =
-    LazyLock::new(|| Program::new("labels", include_str!("../kernels/labels.cu")));
-static FIELDS: LazyLock<Program> =
-    LazyLock::new(|| Program::new("fields", include_str!("../kernels/fields.cu")));
+kernels! { IMAGES = "resample/resample.cu";
+    fn affine_nearest[256](src: &[f32], g: Geometry, s: Source, tiles: Tiles, outside: f32,
+        out: &mut [f32]);
+    fn affine_linear[256](src: &[f32], g: Geometry, s: Source, tiles: Tiles, outside: f32,
+        out: &mut [f32]);
+    fn affine_cubic[256](src: &[f32], g: Geometry, s: Source, tiles: Tiles, outside: f32,
+        out: &mut [f32]);
+    fn field_nearest[256](src: &[f32], g: Geometry, s: Source, field: &[f32], tiles: Tiles, outside: f32,
+        out: &mut [f32]);
+    fn field_linear[256](src: &[f32], g: Geometry, s: Source, field: &[f32], tiles: Tiles, outside: f32,
+        out: &mut [f32]);
+    fn field_cubic[256](src: &[f32], g: Geometry, s: Source, field: &[f32], tiles: Tiles, outside: f32,
+        out: &mut [f32]);
+}
+
+/// A kernel that warps by a map.
+type WarpAffine =
+    unsafe fn(&IMAGES, &Cuda, Shape, In<f32>, Geometry, Source, Tiles, f32, Out<f32>) -> Result<()>;
+/// A kernel that warps by a map and a field.
+type WarpField = unsafe fn(
+    &IMAGES,
+    &Cuda,
+    Shape,
+    In<f32>,
+    Geometry,
+    Source,
+    In<f32>,
+    Tiles,
+    f32,
+    Out<f32>,
+) -> Result<()>;
+
+kernels! { LABELS = "resample/labels.cu";
+    fn labels_affine_nearest[256](src: &[i32], g: Geometry, s: Source, field: &[f32], tiles: Tiles,
+        outside: i32, out: &mut [i32]);
+    fn labels_affine_majority[256](src: &[i32], g: Geometry, s: Source, field: &[f32], tiles: Tiles,
+        outside: i32, out: &mut [i32]);
+    fn labels_field_nearest[256](src: &[i32], g: Geometry, s: Source, field: &[f32], tiles: Tiles,
+        outside: i32, out: &mut [i32]);
+    fn labels_field_majority[256](src: &[i32], g: Geometry, s: Source, field: &[f32], tiles: Tiles,
+        outside: i32, out: &mut [i32]);
+}
+
+/// A kernel that warps labels.
+type WarpLabels = unsafe fn(
+    &LABELS,
+    &Cuda,
+    Shape,
+    In<i32>,
+    Geometry,
+    Source,
+    In<f32>,
+    Tiles,
+    i32,
+    Out<i32>,
+) -> Result<()>;
+
+kernels! { FIELDS = "resample/fields.cu";
+    fn compose_fields[256](outer: &[f32], voxels: u64, g: Geometry, s: Source, inverse: Matrix,
+        inner: &[f32], tiles: Tiles, out: &mut [f32]);
+    fn resample_field[256](field: &[f32], voxels: u64, g: Geometry, s: Source, inverse: Matrix,
+        none: &[f32], tiles: Tiles, out: &mut [f32]);
+}
+
+/// A kernel that composes fields.
+type Compose = unsafe fn(
+    &FIELDS,
+    &Cuda,
+    Shape,
+    In<f32>,
+    u64,
+    Geometry,
+    Source,
+    Matrix,
+    In<f32>,
+    Tiles,
+    Out<f32>,
+) -> Result<()>;
 
 /// The most slices of a tile: the kernels have room for the frames of so many.
 const SLICES: usize = 8;
 
-/// A source and the map to it, as the kernels have it: with its axes [in order](in_order).
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Geometry {
-    map: AffineMap,
-    dims: [u32; 3],
-    /// The steps in memory along the axes; zero for an axis of size 1.
-    strides: [u32; 3],
+plain! {
+    /// A source and the map to it, as the kernels have it: with its axes [in order](in_order).
+    struct Geometry {
+        map: AffineMap,
+        dims: [u32; 3],
+        /// The steps in memory along the axes; zero for an axis of size 1.
+        strides: [u32; 3],
+    }
 }
 
-// SAFETY: twelve numbers of eight bytes, then six of four; as the structure of the kernels.
-unsafe impl Plain for Geometry {}
-
-/// What kernels need of the geometry at every voxel, as they have it.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Source {
-    /// The last voxel along each axis.
-    last: [f32; 3],
-    /// The last one that has another after it.
-    last_cell: [f32; 3],
-    linear: [[f32; 3]; 3],
-    strides: [u32; 3],
+plain! {
+    /// What kernels need of the geometry at every voxel, as they have it.
+    struct Source {
+        /// The last voxel along each axis.
+        last: [f32; 3],
+        /// The last one that has another after it.
+        last_cell: [f32; 3],
+        linear: [[f32; 3]; 3],
+        strides: [u32; 3],
+    }
 }
 
-// SAFETY: eighteen numbers of four bytes, as the structure of the kernels.
-unsafe impl Plain for Source {}
+plain! {
+    /// The inverse of the linear part of a map.
+    struct Matrix {
+        m: [[f32; 3]; 3],
+    }
+}
 
 impl Geometry {
     fn source(&self) -> Source {
@@ -94,29 +166,26 @@ impl Cuda {
             _ => None,
         };
         let src = made.as_ref().unwrap_or(src);
-        let kernel = match (field.is_some(), interpolation) {
-            (false, Interpolation::Nearest) => "affine_nearest",
-            (false, Interpolation::Linear) => "affine_linear",
-            (false, _) => "affine_cubic",
-            (true, Interpolation::Nearest) => "field_nearest",
-            (true, Interpolation::Linear) => "field_linear",
-            (true, _) => "field_cubic",
-        };
-        let (src, out): (Arg, Arg) = (src.into(), out.into());
-        let (source, geometry) = (Arg::of(geometry.source()), Arg::of(geometry));
-        let (tiles, outside) = (Arg::of(tiles), outside.into());
-        // SAFETY: the parameters are those of the kernels with and without a field. Positions
-        // are moved into the source, whose length is that of its sizes, and the field and the
-        // output have the lengths of the output's sizes.
+        let (src, g, s, out) = (src.into(), geometry, geometry.source(), out.into());
+        // SAFETY: positions are moved into the source, whose length is that of its sizes, and the
+        // field and the output have the lengths of the output's sizes.
         unsafe {
             match field {
                 None => {
-                    let args = [src, geometry, source, tiles, outside, out];
-                    self.launch(&IMAGES, kernel, shape, &args)
+                    let kernel: WarpAffine = match interpolation {
+                        Interpolation::Nearest => IMAGES::affine_nearest,
+                        Interpolation::Linear => IMAGES::affine_linear,
+                        _ => IMAGES::affine_cubic,
+                    };
+                    kernel(&IMAGES, self, shape, src, g, s, tiles, outside, out)
                 }
                 Some(field) => {
-                    let args = [src, geometry, source, field.into(), tiles, outside, out];
-                    self.launch(&IMAGES, kernel, shape, &args)
+                    let kernel: WarpField = match interpolation {
+                        Interpolation::Nearest => IMAGES::field_nearest,
+                        Interpolation::Linear => IMAGES::field_linear,
+                        _ => IMAGES::field_cubic,
+                    };
+                    kernel(&IMAGES, self, shape, src, g, s, field.into(), tiles, outside, out)
                 }
             }
         }
@@ -133,25 +202,18 @@ impl Cuda {
         dims: Dims,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let inverse = inverse.map(|row| row.map(|m| m as f32));
+        let inverse = Matrix { m: inverse.map(|row| row.map(|m| m as f32)) };
         let (tiles, shape) = Tiles::new(self, dims, SLICES)?;
         // A cell needs two voxels along x.
         let made = if outer.len() == 3 { Some(spline::twice(self, outer, 3)?) } else { None };
         let outer = made.as_ref().unwrap_or(outer);
-        let kernel = if inner.is_some() { "compose_fields" } else { "resample_field" };
-        let args = [
-            outer.into(),
-            ((outer.len() / 3) as u64).into(),
-            Arg::of(geometry),
-            Arg::of(geometry.source()),
-            Arg::of(inverse),
-            Arg::optional(inner),
-            Arg::of(tiles),
-            out.into(),
-        ];
-        // SAFETY: the parameters are those of the kernels. Positions are moved into the outer
-        // grid; the lengths of the fields are three times those of their sizes.
-        unsafe { self.launch(&FIELDS, kernel, shape, &args) }
+        let kernel: Compose =
+            if inner.is_some() { FIELDS::compose_fields } else { FIELDS::resample_field };
+        let (voxels, g, s) = ((outer.len() / 3) as u64, geometry, geometry.source());
+        let (outer, inner, out) = (outer.into(), inner.into(), out.into());
+        // SAFETY: positions are moved into the outer grid; the lengths of the fields are three times
+        // those of their sizes.
+        unsafe { kernel(&FIELDS, self, shape, outer, voxels, g, s, inverse, inner, tiles, out) }
     }
 }
 
@@ -198,24 +260,17 @@ impl Resample for Cuda {
         check_warp((src.len(), src_dims), map, field_len, (out.len(), out_dims))?;
         let geometry = Geometry::new(src_dims, map);
         let (tiles, shape) = Tiles::new(self, out_dims, SLICES)?;
-        let kernel = match (field.is_some(), rule) {
-            (false, LabelInterpolation::Nearest) => "labels_affine_nearest",
-            (false, LabelInterpolation::Majority) => "labels_affine_majority",
-            (true, LabelInterpolation::Nearest) => "labels_field_nearest",
-            (true, LabelInterpolation::Majority) => "labels_field_majority",
+        let kernel: WarpLabels = match (field.is_some(), rule) {
+            (false, LabelInterpolation::Nearest) => LABELS::labels_affine_nearest,
+            (false, LabelInterpolation::Majority) => LABELS::labels_affine_majority,
+            (true, LabelInterpolation::Nearest) => LABELS::labels_field_nearest,
+            (true, LabelInterpolation::Majority) => LABELS::labels_field_majority,
         };
-        let args = [
-            src.into(),
-            Arg::of(geometry),
-            Arg::of(geometry.source()),
-            Arg::optional(field),
-            Arg::of(tiles),
-            outside.into(),
-            out.into(),
-        ];
-        // SAFETY: the parameters are those of the kernels; those of affine maps read no field.
-        // Lengths as in `warp`; cells of axes of size 1 have steps of zero.
-        unsafe { self.launch(&LABELS, kernel, shape, &args) }
+        let (src, g, s) = (src.into(), geometry, geometry.source());
+        let (field, out) = (field.into(), out.into());
+        // SAFETY: the kernels of affine maps read no field. Lengths as in `warp`; cells of axes of
+        // size 1 have steps of zero.
+        unsafe { kernel(&LABELS, self, shape, src, g, s, field, tiles, outside, out) }
     }
 
     fn compose_fields(
@@ -249,3 +304,12 @@ impl Resample for Cuda {
         spline::prefilter(self, data, dims)
     }
 }
+
+/// All declarations of the family.
+#[cfg(test)]
+pub(super) const DECLARATIONS: &[&super::declare::Declaration] = &[
+    &IMAGES::DECLARATION,
+    &LABELS::DECLARATION,
+    &FIELDS::DECLARATION,
+    &spline::SPLINE::DECLARATION,
+];

@@ -1,14 +1,16 @@
 //! The coefficients of cubic B-splines on the GPU.
 
-use std::sync::LazyLock;
-
 use crate::Dims;
-use crate::cuda::{Cuda, CudaBuffer, Program, Shape};
+use crate::cuda::declare::{In, Out};
+use crate::cuda::{Cuda, CudaBuffer, Shape};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
 
-static SPLINE: LazyLock<Program> =
-    LazyLock::new(|| Program::new("spline", include_str!("../kernels/spline.cu")));
+kernels! { SPLINE = "resample/spline.cu";
+    fn prefilter_lines[256](from: &[f32], to: &mut [f32], step: u64, n: u32, lines: u64);
+    fn prefilter_long_lines[64](from: &[f32], to: &mut [f32], step: u64, n: u32, lines: u64);
+    fn twice[32](from: &[f32], to: &mut [f32], n: u32);
+}
 
 /// Lines of a block, which are the columns of its shared memory but for one of padding.
 const LINES: usize = 32;
@@ -52,26 +54,21 @@ fn along(
     let step: usize = dims[..axis].iter().product();
     let lines = out.len() / n;
     let shared = (LINES + 1) * size_of::<f32>() * n;
-    let args = [
-        src.map_or_else(|| (&*out).into(), Into::into),
-        (&mut *out).into(),
-        (step as u64).into(),
-        size.into(),
-        (lines as u64).into(),
-    ];
+    let to = Out::from(out);
+    let from = src.map_or_else(|| to.read(), In::from);
     // A little is left for the weights.
     if shared + 1024 <= cuda.shared_memory() {
         let panels =
             if step == 1 { lines.div_ceil(LINES) } else { lines / step * step.div_ceil(LINES) };
         let block = [LINES as u32, 8, 1];
         let shape = Shape { block, ..Shape::blocks(panels, 1) }.with_shared(shared);
-        // SAFETY: the parameters are those of the kernel; lines of n samples fill the buffers,
-        // which have the same length.
-        unsafe { cuda.launch(&SPLINE, "prefilter_lines", shape, &args) }
+        // SAFETY: lines of n samples fill the buffers, which have the same length.
+        unsafe { SPLINE.prefilter_lines(cuda, shape, from, to, step as u64, size, lines as u64) }
     } else {
         let shape = Shape::covering(lines, 64);
+        let (step, lines) = (step as u64, lines as u64);
         // SAFETY: as above.
-        unsafe { cuda.launch(&SPLINE, "prefilter_long_lines", shape, &args) }
+        unsafe { SPLINE.prefilter_long_lines(cuda, shape, from, to, step, size, lines) }
     }
 }
 
@@ -82,8 +79,7 @@ pub(super) fn twice(
     components: usize,
 ) -> Result<CudaBuffer<f32>> {
     let mut out = cuda.alloc_unset(2 * components)?;
-    let args = [src.into(), (&mut out).into(), (components as u32).into()];
-    // SAFETY: the parameters are those of the kernel; it writes two elements for each.
-    unsafe { cuda.launch(&SPLINE, "twice", Shape::blocks(1, 32), &args) }?;
+    // SAFETY: the kernel writes two elements for each.
+    unsafe { SPLINE.twice(cuda, Shape::blocks(1, 32), src, &mut out, components as u32)? };
     Ok(out)
 }

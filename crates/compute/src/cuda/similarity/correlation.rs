@@ -1,18 +1,32 @@
 //! Local correlation and its slope: two kernels for small windows; means over boxes for others.
 
-use std::sync::LazyLock;
-
 use crate::Dims;
-use crate::cuda::slabs::Windowed;
-use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape, slabs};
+use crate::cuda::slabs::{self, Grid, Windowed};
+use crate::cuda::{Cuda, CudaBuffer, Shape};
 use crate::device::DeviceBuffer;
 use crate::error::{ComputeError, Result};
 use crate::ops::Filter;
 
-static SLIDING: Windowed =
-    Windowed::new(|| Program::new("correlation", include_str!("../kernels/correlation.cu")));
-static MEANS: LazyLock<Program> =
-    LazyLock::new(|| Program::new("means", include_str!("../kernels/means.cu")));
+kernels! { CORRELATION = "similarity/correlation.cu";
+    fn windows[THREADS](fixed: &[f32], moving: &[f32], weights: &[f32], centres: &[f32], grid: Grid,
+        noise: f32, out: &mut [f32], partials: &mut [f64]);
+    fn slopes[THREADS](fixed: &[f32], moving: &[f32], centres: &[f32], coefficients: &[f32], grid: Grid,
+        scale: f32, out: &mut [f32]);
+}
+
+kernels! { MEANS = "similarity/means.cu";
+    fn centres[CENTRES](fixed: &[f32], moving: &[f32], n: u64, out: &mut [f32]);
+    fn energy[THREADS](partials: &[f64], count: u64, factor: f64, out: &mut [f64]);
+    fn products[THREADS](a: &[f32], b: &[f32], centres: &[f32], a_centre: u32, b_centre: u32, alone: u32,
+        n: u64, out: &mut [f32]);
+    fn coefficients_of_means[THREADS](f: &mut [f32], m: &mut [f32], ff: &mut [f32], mm: &[f32], fm: &[f32],
+        weights: &[f32], of: Windows, noise: f32, n: u64, partials: &mut [f64]);
+    fn slopes_of_means[THREADS](fixed: &[f32], moving: &[f32], centres: &[f32], p: &[f32], q: &[f32],
+        r: &[f32], of: Windows, scale: f32, n: u64, out: &mut [f32]);
+}
+
+static SLIDING: Windowed<CORRELATION, { MOST_SLIDING + 1 }> =
+    Windowed::new(|macros| CORRELATION.with(macros));
 
 /// The largest radius of windows whose sums are kept in registers.
 const MOST_SLIDING: usize = 4;
@@ -21,6 +35,8 @@ const SLICES: usize = 32;
 /// Voxels of a tile along x and y.
 const TILE: [usize; 2] = [32, 16];
 const THREADS: u32 = 256;
+/// Threads of the one block that finds the centres.
+const CENTRES: u32 = 1024;
 
 /// What is summed and over which windows.
 pub(super) struct Job<'a> {
@@ -34,16 +50,13 @@ pub(super) struct Job<'a> {
     pub(super) total: f64,
 }
 
-/// Sizes of the grid and its windows; `Windows` of means.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Windows {
-    dims: [u32; 3],
-    radius: [u32; 3],
+plain! {
+    /// Sizes of the grid and its windows; `Windows` of means.cu.
+    struct Windows {
+        dims: [u32; 3],
+        radius: [u32; 3],
+    }
 }
-
-// SAFETY: as above.
-unsafe impl Plain for Windows {}
 
 fn sizes(dims: Dims) -> Result<[u32; 3]> {
     let expected = "at most 2^31 - 1 along an axis";
@@ -62,22 +75,17 @@ pub(super) fn run(
 ) -> Result<()> {
     let n = slope.len();
     let mut centres = cuda.alloc_unset::<f32>(2)?;
-    let args = [job.fixed.into(), job.moving.into(), (n as u64).into(), (&mut centres).into()];
-    // SAFETY: the parameters are the kernel's, which reads voxels below `n` and writes two numbers.
-    unsafe { cuda.launch(&MEANS, "centres", Shape::blocks(1, 1024), &args)? };
+    let shape = Shape::blocks(1, CENTRES);
+    // SAFETY: the kernel reads voxels below `n` and writes two numbers.
+    unsafe { MEANS.centres(cuda, shape, job.fixed, job.moving, n as u64, &mut centres)? };
     let partials = if job.radius.iter().all(|&r| r <= MOST_SLIDING) {
         by_sliding(cuda, job, &centres, slope)?
     } else {
         by_means(cuda, job, &centres, slope)?
     };
-    let args = [
-        Arg::from(&partials),
-        (partials.len() as u64).into(),
-        (-1.0 / job.total).into(),
-        energy.into(),
-    ];
-    // SAFETY: the parameters are the kernel's, which reads all partial sums and writes one number.
-    unsafe { cuda.launch(&MEANS, "energy", Shape::blocks(1, THREADS), &args) }
+    let (shape, count) = (Shape::blocks(1, THREADS), partials.len() as u64);
+    // SAFETY: the kernel reads all partial sums and writes one number.
+    unsafe { MEANS.energy(cuda, shape, &partials, count, -1.0 / job.total, energy) }
 }
 
 /// Windows that a thread sums from slice to slice. Gives parts of the energy.
@@ -91,30 +99,25 @@ fn by_sliding(
     let program = SLIDING.of(job.radius);
     let mut coefficients = cuda.alloc_unset::<f32>(3 * slope.len())?;
     let mut partials = cuda.alloc_unset::<f64>(shape.grid[0] as usize)?;
-    let args = [
-        job.fixed.into(),
-        job.moving.into(),
-        Arg::optional(job.weights),
-        centres.into(),
-        Arg::of(grid),
-        job.noise.into(),
-        (&mut coefficients).into(),
-        (&mut partials).into(),
-    ];
-    // SAFETY: the parameters are the kernel's. It reads and writes voxels of the grid, for which the
-    // lengths have been checked, three coefficients for each, and a number for each block.
-    unsafe { cuda.launch(&program, "windows", shape, &args)? };
-    let args = [
-        job.fixed.into(),
-        job.moving.into(),
-        centres.into(),
-        (&coefficients).into(),
-        Arg::of(grid),
-        ((1.0 / -job.total) as f32).into(),
-        slope.into(),
-    ];
-    // SAFETY: as above.
-    unsafe { cuda.launch(&program, "slopes", shape, &args)? };
+    let scale = (1.0 / -job.total) as f32;
+    // SAFETY: the kernels read and write voxels of the grid, for which the lengths have been checked,
+    // three coefficients for each, and a number for each block.
+    unsafe {
+        program.windows(
+            cuda,
+            shape,
+            job.fixed,
+            job.moving,
+            job.weights,
+            centres,
+            grid,
+            job.noise,
+            &mut coefficients,
+            &mut partials,
+        )?;
+        let (fixed, moving) = (job.fixed, job.moving);
+        program.slopes(cuda, shape, fixed, moving, centres, &coefficients, grid, scale, slope)?;
+    }
     Ok(partials)
 }
 
@@ -133,18 +136,21 @@ fn by_means(
     let mut whole = cuda.alloc_unset::<f32>(n)?;
     let image = |second: bool| if second { job.moving } else { job.fixed };
     let mut mean = |first: bool, second: bool, alone: bool| -> Result<CudaBuffer<f32>> {
-        let args = [
-            image(first).into(),
-            image(second).into(),
-            centres.into(),
-            u32::from(first).into(),
-            u32::from(second).into(),
-            u32::from(alone).into(),
-            (n as u64).into(),
-            (&mut whole).into(),
-        ];
-        // SAFETY: the parameters are the kernel's, and all images have `n` voxels.
-        unsafe { cuda.launch(&MEANS, "products", shape, &args)? };
+        // SAFETY: all images have `n` voxels.
+        unsafe {
+            MEANS.products(
+                cuda,
+                shape,
+                image(first),
+                image(second),
+                centres,
+                u32::from(first),
+                u32::from(second),
+                u32::from(alone),
+                n as u64,
+                &mut whole,
+            )?;
+        }
         let mut out = cuda.alloc_unset::<f32>(n)?;
         cuda.box_mean(&whole, job.dims, radius, &mut out)?;
         Ok(out)
@@ -153,37 +159,44 @@ fn by_means(
     let mut r = mean(false, false, false)?;
     let (mm, fm) = (mean(true, true, false)?, mean(false, true, false)?);
     let mut partials = cuda.alloc_unset::<f64>(shape.grid[0] as usize)?;
-    let args = [
-        (&mut p).into(),
-        (&mut q).into(),
-        (&mut r).into(),
-        (&mm).into(),
-        (&fm).into(),
-        Arg::optional(job.weights),
-        Arg::of(windows),
-        job.noise.into(),
-        (n as u64).into(),
-        (&mut partials).into(),
-    ];
-    // SAFETY: the parameters are the kernel's; all images have `n` voxels, which are those of the grid.
-    unsafe { cuda.launch(&MEANS, "coefficients_of_means", shape, &args)? };
+    // SAFETY: all images have `n` voxels, which are those of the grid, and there is a number for each
+    // block.
+    unsafe {
+        MEANS.coefficients_of_means(
+            cuda,
+            shape,
+            &mut p,
+            &mut q,
+            &mut r,
+            &mm,
+            &fm,
+            job.weights,
+            windows,
+            job.noise,
+            n as u64,
+            &mut partials,
+        )?;
+    }
     let mut of = [mm, fm, whole];
     for (from, to) in [p, q, r].iter().zip(&mut of) {
         cuda.box_mean(from, job.dims, radius, to)?;
     }
-    let args = [
-        job.fixed.into(),
-        job.moving.into(),
-        centres.into(),
-        (&of[0]).into(),
-        (&of[1]).into(),
-        (&of[2]).into(),
-        Arg::of(windows),
-        ((-1.0 / job.total) as f32).into(),
-        (n as u64).into(),
-        slope.into(),
-    ];
     // SAFETY: as above.
-    unsafe { cuda.launch(&MEANS, "slopes_of_means", shape, &args)? };
+    unsafe {
+        MEANS.slopes_of_means(
+            cuda,
+            shape,
+            job.fixed,
+            job.moving,
+            centres,
+            &of[0],
+            &of[1],
+            &of[2],
+            windows,
+            (-1.0 / job.total) as f32,
+            n as u64,
+            slope,
+        )?;
+    }
     Ok(partials)
 }

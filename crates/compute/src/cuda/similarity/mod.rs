@@ -65,3 +65,11 @@ impl Similarity for Cuda {
         pair::slopes(self, &pair, table, slope)
     }
 }
+
+/// All declarations of the family.
+#[cfg(test)]
+pub(super) const DECLARATIONS: &[&super::declare::Declaration] = &[
+    &correlation::CORRELATION::DECLARATION,
+    &correlation::MEANS::DECLARATION,
+    &pair::PAIR::DECLARATION,
+];

@@ -1,15 +1,17 @@
 //! Joint histograms of two images on one grid, and the slope of a function of them.
 
-use std::sync::LazyLock;
-
 use crate::cuda::histogram::Columns;
-use crate::cuda::{Arg, Cuda, CudaBuffer, Plain, Program, Shape};
+use crate::cuda::{Cuda, CudaBuffer, Shape};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
 use crate::ops::histogram::{Binning, ParzenBins};
 
-static PAIR: LazyLock<Program> =
-    LazyLock::new(|| Program::new("pair", include_str!("../kernels/pair.cu")));
+kernels! { PAIR = "similarity/pair.cu";
+    fn pair_histogram[THREADS](fixed: &[f32], moving: &[f32], weights: &[f32], n: u64, rows: Rows,
+        columns: Columns, scale: f32, here_entries: u32, counts: &mut [u64]);
+    fn pair_slopes[THREADS](fixed: &[f32], moving: &[f32], weights: &[f32], n: u64, rows: Rows,
+        columns: Columns, here_entries: u32, table: &[f32], out: &mut [f32]);
+}
 
 const THREADS: u32 = 512;
 /// Voxels that a block counts.
@@ -19,17 +21,14 @@ const MOST_SHARED: usize = 72 << 10;
 /// Units of a voxel of the largest weight.
 const UNITS: f64 = (1u64 << 31) as f64;
 
-/// Where values fall among the rows, as [`Binning::bin`] has it; `Rows` of pair.cu.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Rows {
-    low: f32,
-    per_value: f32,
-    last: f32,
+plain! {
+    /// Where values fall among the rows, as [`Binning::bin`] has it; `Rows` of pair.cu.
+    struct Rows {
+        low: f32,
+        per_value: f32,
+        last: f32,
+    }
 }
-
-// SAFETY: `repr(C)`, fields of four bytes only, in the order of the structure of the kernels.
-unsafe impl Plain for Rows {}
 
 impl Rows {
     fn new(rows: &Binning) -> Self {
@@ -52,18 +51,6 @@ pub(super) struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// The parameters that the kernels begin with.
-    fn args(&self) -> Vec<Arg> {
-        vec![
-            self.fixed.into(),
-            self.moving.into(),
-            Arg::optional(self.weights),
-            (self.fixed.len() as u64).into(),
-            Arg::of(Rows::new(self.rows)),
-            Arg::of(Columns::new(self.columns)),
-        ]
-    }
-
     /// The entries that go to shared memory: all of them or none.
     fn here(&self) -> usize {
         let entries = self.rows.bins * self.columns.count;
@@ -80,13 +67,25 @@ pub(super) fn histogram(cuda: &Cuda, pair: &Pair<'_>, most: f64) -> Result<Vec<f
     let scale = (UNITS / most) as f32;
     let here = pair.here();
     let mut counts = cuda.alloc::<u64>(entries)?;
-    let mut args = pair.args();
-    args.extend([scale.into(), (here as u32).into(), Arg::from(&mut counts)]);
-    let shape = Shape::blocks(pair.fixed.len().div_ceil(CHUNK), THREADS)
-        .with_shared(here * size_of::<u32>());
-    // SAFETY: the parameters are the kernel's. It reads the voxels of the images, and adds to entries
-    // whose rows and columns it keeps below their numbers.
-    unsafe { cuda.launch(&PAIR, "pair_histogram", shape, &args)? };
+    let n = pair.fixed.len();
+    let shape = Shape::blocks(n.div_ceil(CHUNK), THREADS).with_shared(here * size_of::<u32>());
+    // SAFETY: the kernel reads the voxels of the images, and adds to entries whose rows and columns it
+    // keeps below their numbers.
+    unsafe {
+        PAIR.pair_histogram(
+            cuda,
+            shape,
+            pair.fixed,
+            pair.moving,
+            pair.weights,
+            n as u64,
+            Rows::new(pair.rows),
+            Columns::new(pair.columns),
+            scale,
+            here as u32,
+            &mut counts,
+        )?;
+    }
     let unit = 1.0 / f64::from(scale);
     Ok(cuda.download(&counts)?.into_iter().map(|count| count as f64 * unit).collect())
 }
@@ -102,13 +101,25 @@ pub(super) fn slopes(
     let table: Vec<f32> = table.iter().map(|&v| v as f32).collect();
     let table = cuda.upload(&table)?;
     let here = pair.here();
-    let mut args = pair.args();
-    args.extend([(here as u32).into(), Arg::from(&table), Arg::from(slope)]);
     // As many blocks as fit at once, so that the table is brought to each multiprocessor but a few
     // times.
     let blocks = n.div_ceil(4 * THREADS as usize).clamp(1, 3 * cuda.multiprocessors());
     let shape = Shape::blocks(blocks, THREADS).with_shared(here * size_of::<f32>());
-    // SAFETY: the parameters are the kernel's. It reads and writes the voxels of the images, and reads
-    // entries of the table whose rows and columns it keeps below their numbers.
-    unsafe { cuda.launch(&PAIR, "pair_slopes", shape, &args) }
+    // SAFETY: the kernel reads and writes the voxels of the images, and reads entries of the table whose
+    // rows and columns it keeps below their numbers.
+    unsafe {
+        PAIR.pair_slopes(
+            cuda,
+            shape,
+            pair.fixed,
+            pair.moving,
+            pair.weights,
+            n as u64,
+            Rows::new(pair.rows),
+            Columns::new(pair.columns),
+            here as u32,
+            &table,
+            slope,
+        )
+    }
 }

@@ -15,7 +15,7 @@ use inverse::{inverse_of_large_waves, inverse_of_noise, inverse_of_waves, waves}
 use steps::{advance, advance_by_a_limit, advance_of_what_is_not_finite, velocities};
 
 on_devices!(
-    "flow.cu", "force.cu", "halves.cu", "norms.cu";
+    "flow/flow.cu", "flow/force.cu", "flow/halves.cu", "flow/norms.cu";
     advance, advance_by_a_limit, advance_of_what_is_not_finite, force, norms, lengths,
     overshoot, blends, energies, halves,
     inverse_of_waves, inverse_of_large_waves, inverse_of_noise, bits_of_the_cpu, errors;

@@ -16,7 +16,7 @@ use binned::{binned_sums_match, gradients_match};
 use joint::{joint_matches, several_tiles_match};
 use samples::{samples_are_grouped, values_are_counted};
 
-on_devices!("samples.cu", "histogram.cu", "joint.cu";
+on_devices!("histogram/samples.cu", "histogram/histogram.cu", "histogram/joint.cu";
     samples_are_grouped,
     values_are_counted,
     binned_sums_match,

@@ -7,7 +7,7 @@ use super::{displaced, field, maps, pairs, position, value};
 use crate::support::{Results, assert_bits_of_cpu, assert_close, indices, len};
 
 on_devices!(
-    "fields.cu"; composition, fields_on_other_grids, bits_of_the_cpu, errors; same bits: bits
+    "resample/fields.cu"; composition, fields_on_other_grids, bits_of_the_cpu, errors; same bits: bits
 );
 
 /// The displacement of a field at a position, that of the nearest point of the grid outside.

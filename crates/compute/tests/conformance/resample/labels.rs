@@ -6,7 +6,7 @@ use voxalign_compute::{Device, Dims, IDENTITY};
 use super::{displaced, field, is_at_jump, is_inside, maps, pairs, position, value};
 use crate::support::{Random, Results, assert_bits_of_cpu, indices, len};
 
-on_devices!("labels.cu"; labels, bits_of_the_cpu, ties, errors; same bits: bits);
+on_devices!("resample/labels.cu"; labels, bits_of_the_cpu, ties, errors; same bits: bits);
 
 fn label_image(dims: Dims) -> Vec<i32> {
     let mut random = Random::new(9);

@@ -12,7 +12,7 @@ mod fields;
 mod labels;
 
 on_devices!(
-    "resample.cu", "spline.cu";
+    "resample/resample.cu", "resample/spline.cu";
     affine, by_field, exact_at_voxels, constants_stay, far_positions, prefilter, resizing,
     bits_of_the_cpu, many_rows, errors;
     same bits: bits

@@ -1,0 +1,543 @@
+//! Kernels as they are declared: their file, their threads and their parameters. A declaration makes the
+//! program, and for each of its kernels a function that takes values of the right types.
+//!
+//! ```ignore
+//! kernels! { MIRROR = "mirror/mirror.cu";
+//!     fn mirror[256](src: &[f32], n: u64, stride: u64, size: u64, out: &mut [f32]);
+//! }
+//! // SAFETY: only voxels below n are touched.
+//! unsafe { MIRROR.mirror(cuda, Shape::covering(n, 256), src, n as u64, stride, size, out) }
+//! ```
+//!
+//! The functions of a file are in the order of its `KERNEL(...)` lines; a test holds every declaration against
+//! them. Of structures that pass by value the compiler of the kernels checks the size.
+
+use std::fmt::Write;
+use std::marker::PhantomData;
+
+use super::program::{Arg, Program};
+use super::{CudaBuffer, Shape};
+use crate::device::Element;
+use crate::error::{ComputeError, Result};
+
+/// The kernels of a file.
+#[derive(Debug)]
+pub(crate) struct Declaration {
+    /// Its path in `kernels/`.
+    pub(crate) file: &'static str,
+    pub(crate) text: &'static str,
+    pub(crate) kernels: &'static [Declared],
+}
+
+/// A kernel of a declaration.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    pub(crate) name: &'static str,
+    /// The most threads of its blocks.
+    pub(crate) threads: u32,
+    pub(crate) parameters: &'static [&'static [Kind]],
+}
+
+/// What a kernel has for a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Number(&'static str),
+    /// A structure that passes by value, and its bytes.
+    Structure(&'static str, usize),
+    /// A pointer to what it reads.
+    In(&'static str),
+    /// A pointer to what it changes.
+    Out(&'static str),
+}
+
+impl Declaration {
+    /// The program, with what the sizes of its structures are on the host.
+    pub(crate) fn program(&self) -> Program {
+        let mut text = self.text.to_owned();
+        let mut known = Vec::new();
+        for kind in self.kernels.iter().flat_map(|k| k.parameters).copied().flatten() {
+            if let Kind::Structure(name, bytes) = kind
+                && !known.contains(name)
+            {
+                known.push(name);
+                // Writing to a string does not fail.
+                let _ = writeln!(
+                    text,
+                    "static_assert(sizeof({name}) == {bytes}, \"{name} is not as the host has it\");"
+                );
+            }
+        }
+        Program::new(self.file, &text)
+    }
+
+    /// Refuses blocks of more threads than a kernel is compiled for.
+    pub(crate) fn check(&self, kernel: usize, shape: &Shape) -> Result<()> {
+        let Some(kernel) = self.kernels.get(kernel) else { return Ok(()) };
+        let [x, y, z] = shape.block.map(u64::from);
+        if x * y * z <= u64::from(kernel.threads) {
+            return Ok(());
+        }
+        let (most, threads) = (kernel.threads, x * y * z);
+        let message = format!(
+            "the kernel {} is for blocks of at most {most} threads, not {threads}",
+            kernel.name
+        );
+        Err(ComputeError::Backend { device: "cuda".into(), message })
+    }
+}
+
+/// The value of a parameter: a number, a structure, [`In`] or [`Out`].
+pub(crate) trait Parameter {
+    /// What the kernel has for it; several where one value stands for several parameters.
+    const KINDS: &'static [Kind];
+    fn push(self, args: &mut Vec<Arg>);
+}
+
+/// A value that is nothing but its bytes.
+///
+/// # Safety
+/// No padding, no pointers, `Copy`; for structures `repr(C)` with the layout that C++ gives the
+/// structure of the same fields.
+pub(crate) unsafe trait Plain: Copy {
+    const KIND: Kind;
+}
+
+macro_rules! numbers {
+    ($($t:ty = $name:literal),* $(,)?) => {$(
+        // SAFETY: numbers are their bytes.
+        unsafe impl Plain for $t {
+            const KIND: Kind = Kind::Number($name);
+        }
+        impl Cell for $t {
+            const NAME: &'static str = $name;
+        }
+    )*};
+}
+numbers!(
+    f32 = "float",
+    f64 = "double",
+    u8 = "u8",
+    u16 = "u16",
+    i16 = "i16",
+    u32 = "u32",
+    i32 = "i32",
+    u64 = "u64",
+    i64 = "i64",
+);
+
+/// Declares a structure that passes by value, with the name that it has in the kernels where that is another
+/// one. Its fields have no padding between them, which is checked.
+macro_rules! plain {
+    ($(#[$meta:meta])* $vis:vis struct $Name:ident $(as $name:literal)? {
+        $($(#[$field_meta:meta])* $field_vis:vis $field:ident : $t:ty),* $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        #[repr(C)]
+        $vis struct $Name {
+            $($(#[$field_meta])* $field_vis $field: $t),*
+        }
+
+        const _: () = assert!(size_of::<$Name>() == 0 $(+ size_of::<$t>())*, "there is padding");
+
+        // SAFETY: plain numbers without padding, laid out as C++ does.
+        unsafe impl $crate::cuda::declare::Plain for $Name {
+            const KIND: $crate::cuda::declare::Kind = {
+                const NAMES: &[&str] = &[$($name,)? stringify!($Name)];
+                $crate::cuda::declare::Kind::Structure(NAMES[0], size_of::<$Name>())
+            };
+        }
+    };
+}
+
+impl<T: Plain> Parameter for T {
+    const KINDS: &'static [Kind] = &[T::KIND];
+
+    fn push(self, args: &mut Vec<Arg>) {
+        args.push(Arg::of(self));
+    }
+}
+
+/// What a pointer of a kernel points to.
+pub(crate) trait Cell {
+    /// Its name in the kernels.
+    const NAME: &'static str;
+}
+
+/// Declares names that kernels have for what buffers hold as plain numbers, such as pairs of them.
+macro_rules! cells {
+    ($($(#[$meta:meta])* $vis:vis $Name:ident = $name:literal;)*) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy)]
+        $vis enum $Name {}
+        impl $crate::cuda::declare::Cell for $Name {
+            const NAME: &'static str = $name;
+        }
+    )*};
+}
+
+/// A pointer to what a kernel reads.
+#[derive(Debug)]
+pub(crate) struct In<T>(Arg, PhantomData<fn() -> T>);
+
+/// A pointer to what a kernel changes.
+#[derive(Debug)]
+pub(crate) struct Out<T>(Arg, PhantomData<fn() -> T>);
+
+impl<T> Clone for In<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), PhantomData)
+    }
+}
+
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), PhantomData)
+    }
+}
+
+impl<T: Cell> Parameter for In<T> {
+    const KINDS: &'static [Kind] = &[Kind::In(T::NAME)];
+
+    fn push(self, args: &mut Vec<Arg>) {
+        args.push(self.0);
+    }
+}
+
+impl<T: Cell> Parameter for Out<T> {
+    const KINDS: &'static [Kind] = &[Kind::Out(T::NAME)];
+
+    fn push(self, args: &mut Vec<Arg>) {
+        args.push(self.0);
+    }
+}
+
+impl<T> In<T> {
+    /// Nothing, for a buffer that is not there.
+    pub(crate) fn none() -> Self {
+        Self(Arg::NULL, PhantomData)
+    }
+
+    /// A buffer that the kernel sees as another type.
+    pub(crate) fn cast<U: Element>(buffer: &CudaBuffer<U>) -> Self {
+        Self(Arg::from(buffer), PhantomData)
+    }
+}
+
+impl<T: Element> In<T> {
+    /// A buffer from an element on.
+    pub(crate) fn from_element(buffer: &CudaBuffer<T>, first: usize) -> Self {
+        Self(Arg::from_element(buffer, first), PhantomData)
+    }
+}
+
+impl<T> Out<T> {
+    /// Nothing, for a buffer that is not there.
+    pub(crate) fn none() -> Self {
+        Self(Arg::NULL.changed(), PhantomData)
+    }
+
+    /// A buffer that the kernel sees as another type.
+    pub(crate) fn cast<U: Element>(buffer: &mut CudaBuffer<U>) -> Self {
+        Self(Arg::from(buffer), PhantomData)
+    }
+
+    /// Memory of this stream alone, of so many bytes from an address on.
+    pub(crate) fn memory(address: u64, bytes: usize) -> Self {
+        Self(Arg::memory(address, bytes), PhantomData)
+    }
+
+    /// The same for a kernel that reads it, before or while it is changed.
+    pub(crate) fn read(&self) -> In<T> {
+        let mut arg = self.0.clone();
+        arg.access = super::lanes::Access::Read;
+        In(arg, PhantomData)
+    }
+}
+
+impl<T: Element> Out<T> {
+    /// A buffer from an element on.
+    pub(crate) fn from_element(buffer: &mut CudaBuffer<T>, first: usize) -> Self {
+        Self(Arg::from_element(buffer, first).changed(), PhantomData)
+    }
+}
+
+impl<T: Element> From<&CudaBuffer<T>> for In<T> {
+    fn from(buffer: &CudaBuffer<T>) -> Self {
+        Self(Arg::from(buffer), PhantomData)
+    }
+}
+
+impl<T: Element> From<&mut CudaBuffer<T>> for In<T> {
+    fn from(buffer: &mut CudaBuffer<T>) -> Self {
+        Self(Arg::from(&*buffer), PhantomData)
+    }
+}
+
+impl<T: Element> From<Option<&CudaBuffer<T>>> for In<T> {
+    fn from(buffer: Option<&CudaBuffer<T>>) -> Self {
+        buffer.map_or_else(Self::none, Self::from)
+    }
+}
+
+impl<T: Element> From<&mut CudaBuffer<T>> for Out<T> {
+    fn from(buffer: &mut CudaBuffer<T>) -> Self {
+        Self(Arg::from(buffer), PhantomData)
+    }
+}
+
+impl<T: Element> From<Option<&mut CudaBuffer<T>>> for Out<T> {
+    fn from(buffer: Option<&mut CudaBuffer<T>>) -> Self {
+        buffer.map_or_else(Self::none, Self::from)
+    }
+}
+
+/// Declares the kernels of a file; see the [module](self).
+///
+/// `NAME.kernel(cuda, shape, parameters...)` launches one. Buffers pass as references, `Option`s of them,
+/// [`In`] or [`Out`]; numbers and structures as themselves.
+macro_rules! kernels {
+    (
+        $(#[$meta:meta])*
+        $vis:vis $NAME:ident = $file:literal;
+        $(fn $kernel:ident [$threads:expr] (
+            $($p:ident : $(&mut [$changed:ident])? $(&[$read:ident])? $($value:ident)?),* $(,)?
+        );)*
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone)]
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        pub(crate) struct $NAME {
+            program: $crate::cuda::Program,
+        }
+
+        $(#[$meta])*
+        $vis static $NAME: std::sync::LazyLock<$NAME> =
+            std::sync::LazyLock::new(|| $NAME { program: $NAME::DECLARATION.program() });
+
+        // Not every file has variants.
+        #[allow(dead_code)]
+        impl $NAME {
+            /// What is held against the file.
+            pub(crate) const DECLARATION: $crate::cuda::declare::Declaration =
+                $crate::cuda::declare::Declaration {
+                    file: $file,
+                    text: include_str!(concat!(
+                        env!("CARGO_MANIFEST_DIR"), "/src/cuda/kernels/", $file
+                    )),
+                    kernels: &[$($crate::cuda::declare::Declared {
+                        name: stringify!($kernel),
+                        threads: $threads,
+                        parameters: &[$(
+                            <$($crate::cuda::declare::Out<$changed>)?
+                             $($crate::cuda::declare::In<$read>)?
+                             $($value)? as $crate::cuda::declare::Parameter>::KINDS
+                        ),*],
+                    }),*],
+                };
+
+            /// The same with macros defined before it.
+            pub(crate) fn with(&self, macros: &[(&str, i64)]) -> Self {
+                Self { program: self.program.with(macros) }
+            }
+
+            kernels!(@functions 0usize; $(fn $kernel($(
+                $p: $($crate::cuda::declare::Out<$changed>)? $($crate::cuda::declare::In<$read>)? $($value)?
+            ),*);)*);
+        }
+    };
+    (@functions $index:expr;) => {};
+    (@functions $index:expr;
+        fn $kernel:ident($($p:ident : $t:ty),*);
+        $($rest:tt)*
+    ) => {
+        /// Launches the kernel.
+        ///
+        /// # Safety
+        /// With these parameters it reads and writes nothing outside of the buffers.
+        // Its structures need not be known where the kernels are.
+        #[allow(clippy::too_many_arguments, private_bounds)]
+        pub(crate) unsafe fn $kernel(
+            &self,
+            cuda: &$crate::cuda::Cuda,
+            shape: $crate::cuda::Shape,
+            $($p: impl Into<$t>),*
+        ) -> $crate::error::Result<()> {
+            const INDEX: usize = $index;
+            Self::DECLARATION.check(INDEX, &shape)?;
+            let mut args = Vec::with_capacity(Self::DECLARATION.kernels[INDEX].parameters.len());
+            $(<$t as $crate::cuda::declare::Parameter>::push($p.into(), &mut args);)*
+            // SAFETY: the types are those of the declaration, which is that of the kernel; the rest is
+            // the caller's care.
+            unsafe { cuda.launch(self.program.kernel(INDEX), shape, &args, &[]) }
+        }
+
+        kernels!(@functions $index + 1usize; $($rest)*);
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::program::FILES;
+    use super::super::{
+        CHECK, accumulate, elastic, filter, flow, fourier, histogram, resample, similarity, smooth,
+        sort, stencil,
+    };
+    use super::*;
+
+    /// All declarations but those of texts that are written at run time.
+    fn all() -> Vec<&'static Declaration> {
+        let flows = [
+            &flow::FLOW::DECLARATION,
+            &flow::FORCE::DECLARATION,
+            &flow::NORMS::DECLARATION,
+            &flow::HALVES::DECLARATION,
+        ];
+        let others = [
+            &CHECK::DECLARATION,
+            &accumulate::ACCUMULATE::DECLARATION,
+            &elastic::ELASTIC::DECLARATION,
+            &filter::RECURSIVE::DECLARATION,
+            &filter::WINDOWS::DECLARATION,
+            &fourier::FOURIER::DECLARATION,
+            &smooth::SMOOTH::DECLARATION,
+            &sort::SORT::DECLARATION,
+            &stencil::STENCIL::DECLARATION,
+        ];
+        let families = [histogram::DECLARATIONS, resample::DECLARATIONS, similarity::DECLARATIONS];
+        flows.into_iter().chain(others).chain(families.into_iter().flatten().copied()).collect()
+    }
+
+    /// What follows `start`, up to the closing parenthesis.
+    fn within(text: &str, start: usize) -> &str {
+        let mut depth = 1;
+        let end = text[start..].find(|c| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            depth == 0
+        });
+        &text[start..start + end.unwrap()]
+    }
+
+    /// A list, by the commas that are in no parentheses.
+    fn split(list: &str) -> Vec<String> {
+        let (mut depth, mut parts) = (0, vec![String::new()]);
+        for c in list.chars() {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            match (c, depth) {
+                (',', 0) => parts.push(String::new()),
+                _ => parts.last_mut().unwrap().push(c),
+            }
+        }
+        parts.iter().map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+    }
+
+    /// What a macro without parameters stands for.
+    fn meaning<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+        text.lines().find_map(|line| {
+            let (found, value) = line.strip_prefix("#define ")?.split_once(' ')?;
+            (found == name).then(|| value.trim())
+        })
+    }
+
+    /// The threads of a kernel; none where they come with macros.
+    fn threads(text: &str, bounds: &str) -> Option<u32> {
+        let first = match bounds.split_once('(') {
+            Some(("AT_ONCE" | "PER_SM", _)) => {
+                return threads(text, &split(within(bounds, bounds.find('(')? + 1))[0]);
+            }
+            _ => split(bounds)[0].clone(),
+        };
+        let first = first.trim_matches(['(', ')', ' ']);
+        if let Some((a, b)) = first.split_once('*') {
+            return Some(threads(text, a.trim())? * threads(text, b.trim())?);
+        }
+        let number = first.trim_end_matches('u').parse().ok();
+        number.or_else(|| threads(text, meaning(text, first)?))
+    }
+
+    /// Parameters as a text has them, those of macros among them.
+    fn kinds(text: &str, list: &[String]) -> Vec<String> {
+        let of = |part: &String| match part.contains([' ', '(']) {
+            true => vec![part.clone()],
+            false => kinds(text, &split(meaning(text, part).unwrap_or_else(|| panic!("{part}")))),
+        };
+        list.iter().flat_map(of).collect()
+    }
+
+    fn is_of(kind: Kind, parameter: &str) -> bool {
+        let pointer = |ways: &[&str], name: &str| {
+            ways.iter().any(|way| parameter.starts_with(&format!("{way}({name}) ")))
+        };
+        match kind {
+            Kind::In(name) => pointer(&["IN", "IN_OR_OUT"], name),
+            Kind::Out(name) => pointer(&["OUT", "INOUT"], name),
+            Kind::Number(name) => parameter.starts_with(&format!("{name} ")),
+            Kind::Structure(name, _) => {
+                parameter.starts_with(&format!("{name} ")) || pointer(&["IN_PLACE"], name)
+            }
+        }
+    }
+
+    /// Every file is declared, and every kernel of it as it is.
+    #[test]
+    fn declarations_are_those_of_the_files() {
+        let all = all();
+        for file in FILES.iter().filter(|file| **file != "reduce/reduce.cu") {
+            assert!(all.iter().any(|d| d.file == *file), "{file} is not declared");
+        }
+        for declaration in all {
+            let file = declaration.file;
+            let program = declaration.program();
+            // Macros of several lines on one.
+            let text = program.text().replace("\\\n", " ");
+            let mut declared = declaration.kernels.iter();
+            for (at, _) in text.match_indices("\nKERNEL(") {
+                let parts = split(&within(&text, at + "\nKERNEL(".len()).replace('\n', " "));
+                let name = &parts[0];
+                let kernel = declared.next().unwrap_or_else(|| panic!("{file}: {name}"));
+                assert_eq!(kernel.name, name, "{file}: the order of the kernels");
+                let bounds = threads(&text, &parts[1]);
+                assert!(
+                    bounds.is_none_or(|threads| threads == kernel.threads),
+                    "{file}: {name} is of {bounds:?} threads"
+                );
+                let found = kinds(&text, &parts[2..]);
+                let expected: Vec<Kind> =
+                    kernel.parameters.iter().copied().flatten().copied().collect();
+                assert_eq!(expected.len(), found.len(), "{file}: {name}: {found:?}");
+                for (kind, parameter) in expected.into_iter().zip(&found) {
+                    let parameter = parameter.split_whitespace().collect::<Vec<_>>().join(" ");
+                    assert!(is_of(kind, &parameter), "{file}: {name}: {parameter} is no {kind:?}");
+                }
+            }
+            assert!(declared.next().is_none(), "{file} has fewer kernels");
+        }
+    }
+
+    #[test]
+    fn blocks_have_the_threads_that_kernels_are_for() {
+        let check = |threads| CHECK::DECLARATION.check(0, &Shape::blocks(1, threads));
+        assert!(check(32).is_ok());
+        let said = check(33).unwrap_err().to_string();
+        assert!(said.contains("count_up is for blocks of at most 32 threads, not 33"), "{said}");
+    }
+
+    plain! {
+        struct Pair as "Two" {
+            a: u32,
+            b: f32,
+        }
+    }
+
+    #[test]
+    fn structures_have_their_names_and_sizes() {
+        assert_eq!(Pair::KIND, Kind::Structure("Two", 8));
+        let text = Declaration {
+            file: "none",
+            text: "",
+            kernels: &[Declared { name: "k", threads: 1, parameters: &[Pair::KINDS, Pair::KINDS] }],
+        };
+        let asserted = text.program().text().matches("static_assert(sizeof(Two) == 8").count();
+        assert_eq!(asserted, 1);
+    }
+}
