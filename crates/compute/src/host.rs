@@ -103,15 +103,25 @@ impl<M: Memory> Queue<M> {
         &self,
         work: impl FnOnce(&M) -> std::result::Result<R, E>,
     ) -> std::result::Result<R, E> {
+        let (mut work, mut result) = (Some(work), None);
+        let ended = self.turn(&mut |own| result = work.take().map(|work| work(own)))?;
+        match result {
+            Some(Ok(value)) => ended.map(|()| value).map_err(E::from),
+            Some(Err(e)) => Err(e),
+            None => {
+                Err(E::from(ComputeError::argument("a turn", "without its work", "one with it")))
+            }
+        }
+    }
+
+    /// A turn, which begins and ends; the outer result is that of the beginning. Compiled once, for any work.
+    fn turn(&self, work: &mut dyn FnMut(&M)) -> Result<Result<()>> {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         // Ends the turn on a panic as well.
         let turn = Open { own: &*own };
         own.begin_turn(&self.base)?;
-        let result = work(&own);
-        let ended = turn.end();
-        let value = result?;
-        ended?;
-        Ok(value)
+        work(&own);
+        Ok(turn.end())
     }
 }
 

@@ -295,25 +295,37 @@ impl<'a, D: Device> Bench<'a, D> {
     }
 }
 
-/// The families that are measured.
-pub const FAMILIES: [&str; 12] = [
-    "accumulate",
-    "elastic",
-    "elementwise",
-    "filter",
-    "flow",
-    "fourier",
-    "histogram",
-    "reduce",
-    "resample",
-    "similarity",
-    "sort",
-    "stencil",
-];
+/// Makes the lists of families of one.
+macro_rules! families {
+    ($($family:ident: $bytes:literal),* $(,)?) => {
+        /// The families that are measured.
+        pub const FAMILIES: [&str; COUNT] = [$(stringify!($family)),*];
+        const COUNT: usize = [$($bytes),*].len();
 
-/// For each family the bytes a voxel of the images that are on the device at once, with the fields and the
-/// other numbers.
-const BYTES_A_VOXEL: [u64; FAMILIES.len()] = [16, 48, 36, 32, 40, 14, 12, 8, 40, 16, 24, 20];
+        const BYTES_A_VOXEL: [u64; COUNT] = [$($bytes),*];
+
+        fn runs<D: Device>() -> [Run<D>; COUNT] {
+            [$($family::run),*]
+        }
+    };
+}
+
+// Each with the bytes a voxel of the images that are on the device at once, with the fields and the other
+// numbers.
+families! {
+    accumulate: 16,
+    elastic: 48,
+    elementwise: 36,
+    filter: 32,
+    flow: 40,
+    fourier: 14,
+    histogram: 12,
+    reduce: 8,
+    resample: 40,
+    similarity: 16,
+    sort: 24,
+    stencil: 20,
+}
 
 /// The measurements of a family.
 type Run<D> = for<'a, 'b> fn(&'a mut Bench<'b, D>) -> Result<()>;
@@ -325,21 +337,7 @@ type Run<D> = for<'a, 'b> fn(&'a mut Bench<'b, D>) -> Result<()>;
 pub fn run<D: Device>(device: &D, settings: &Settings) -> Result<Vec<Measurement>> {
     settings.check_memory(device)?;
     let mut bench = Bench::new(device, settings)?;
-    let of: [Run<D>; FAMILIES.len()] = [
-        accumulate::run,
-        elastic::run,
-        elementwise::run,
-        filter::run,
-        flow::run,
-        fourier::run,
-        histogram::run,
-        reduce::run,
-        resample::run,
-        similarity::run,
-        sort::run,
-        stencil::run,
-    ];
-    for (family, run) in FAMILIES.iter().zip(of) {
+    for (family, run) in FAMILIES.iter().zip(runs::<D>()) {
         if settings.has(family) {
             run(&mut bench)?;
         }

@@ -1,11 +1,14 @@
 //! Robust ranges of intensities.
 
 use crate::error::Result;
+use rayon::prelude::*;
 use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::histogram::ValueCounts;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::{Device, DeviceBuffer};
 
+/// Values of a part that a thread looks at.
+const PART: usize = 1 << 16;
 /// Bins of each look at the values.
 const BINS: usize = 2048;
 
@@ -13,35 +16,52 @@ const BINS: usize = 2048;
 /// `None` where there is no finite value. Where the quantiles meet, the full range.
 #[must_use]
 pub fn robust_range(values: &[f32], low: f64, high: f64) -> Option<(f32, f32)> {
-    let finite = || values.iter().copied().filter(|v| v.is_finite());
-    let (mut min, mut max) = (f32::MAX, f32::MIN);
-    for v in finite() {
-        min = min.min(v);
-        max = max.max(v);
-    }
+    // Counts, and the ends of ranges, are the same in any order.
+    let parts = || values.par_chunks(PART);
+    let ends = |part: &[f32]| {
+        let finite = part.iter().copied().filter(|v| v.is_finite());
+        finite.fold((f32::MAX, f32::MIN), |(min, max), v| (v.min(min), v.max(max)))
+    };
+    let wider = |a: (f32, f32), b: (f32, f32)| (a.0.min(b.0), a.1.max(b.1));
+    let (min, max) = parts().map(ends).reduce(|| (f32::MAX, f32::MIN), wider);
     if min > max {
         return None;
     }
+    // Which of two zeros was met first depends on the threads.
+    let (min, max) = (min + 0.0, max + 0.0);
+    let none = || ValueCounts { below: 0, above: 0, counts: vec![0; BINS] };
     let count = |low: f32, high: f32| {
-        let (start, span) = (f64::from(low), f64::from(high) - f64::from(low));
-        let scale = BINS as f64 / span;
-        let mut found = ValueCounts { below: 0, above: 0, counts: vec![0; BINS] };
-        for v in finite() {
-            if v < low {
-                found.below += 1;
-            } else if v > high {
-                found.above += 1;
-            } else {
-                let bin = ((f64::from(v) - start) * scale) as usize;
-                found.counts[bin.min(BINS - 1)] += 1;
-            }
-        }
-        Ok::<_, std::convert::Infallible>(found)
+        let found = parts().fold(none, |found, part| counted(found, part, low, high));
+        Ok::<_, std::convert::Infallible>(found.reduce(none, both))
     };
     match narrowed((min, max), low, high, count) {
         Ok(range) => Some(range),
         Err(never) => match never {},
     }
+}
+
+/// The finite values of a part, counted beside what was found before.
+fn counted(mut found: ValueCounts, part: &[f32], low: f32, high: f32) -> ValueCounts {
+    let (start, span) = (f64::from(low), f64::from(high) - f64::from(low));
+    let scale = BINS as f64 / span;
+    for v in part.iter().copied().filter(|v| v.is_finite()) {
+        if v < low {
+            found.below += 1;
+        } else if v > high {
+            found.above += 1;
+        } else {
+            let bin = ((f64::from(v) - start) * scale) as usize;
+            found.counts[bin.min(BINS - 1)] += 1;
+        }
+    }
+    found
+}
+
+fn both(mut a: ValueCounts, b: ValueCounts) -> ValueCounts {
+    a.below += b.below;
+    a.above += b.above;
+    a.counts.iter_mut().zip(b.counts).for_each(|(a, b)| *a += b);
+    a
 }
 
 /// As [`robust_range`], of values on a device: of the finite ones whose weight (if given) is above
