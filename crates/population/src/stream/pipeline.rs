@@ -458,6 +458,7 @@ impl Run<'_, '_> {
         }
     }
 }
+
 /// Where threads wait for each other to begin: until all have, none takes memory that another one needs for
 /// that.
 #[derive(Default)]

@@ -18,10 +18,9 @@ const BINS: usize = 2048;
 pub fn robust_range(values: &[f32], low: f64, high: f64) -> Option<(f32, f32)> {
     // Counts, and the ends of ranges, are the same in any order.
     let parts = || values.par_chunks(PART);
-    let ends = |part: &[f32]| {
-        let finite = part.iter().copied().filter(|v| v.is_finite());
-        finite.fold((f32::MAX, f32::MIN), |(min, max), v| (v.min(min), v.max(max)))
-    };
+    let finite = |part| <[f32]>::iter(part).copied().filter(|v| v.is_finite());
+    let ends =
+        |part| finite(part).fold((f32::MAX, f32::MIN), |(min, max), v| (v.min(min), v.max(max)));
     let wider = |a: (f32, f32), b: (f32, f32)| (a.0.min(b.0), a.1.max(b.1));
     let (min, max) = parts().map(ends).reduce(|| (f32::MAX, f32::MIN), wider);
     if min > max {
@@ -31,7 +30,7 @@ pub fn robust_range(values: &[f32], low: f64, high: f64) -> Option<(f32, f32)> {
     let (min, max) = (min + 0.0, max + 0.0);
     let none = || ValueCounts { below: 0, above: 0, counts: vec![0; BINS] };
     let count = |low: f32, high: f32| {
-        let found = parts().fold(none, |found, part| counted(found, part, low, high));
+        let found = parts().fold(none, |found, part| counted(found, finite(part), low, high));
         Ok::<_, std::convert::Infallible>(found.reduce(none, both))
     };
     match narrowed((min, max), low, high, count) {
@@ -40,18 +39,24 @@ pub fn robust_range(values: &[f32], low: f64, high: f64) -> Option<(f32, f32)> {
     }
 }
 
-/// The finite values of a part, counted beside what was found before.
-fn counted(mut found: ValueCounts, part: &[f32], low: f32, high: f32) -> ValueCounts {
+/// Finite values, counted beside what was found before, in as many bins as that has.
+pub(crate) fn counted(
+    mut found: ValueCounts,
+    values: impl Iterator<Item = f32>,
+    low: f32,
+    high: f32,
+) -> ValueCounts {
     let (start, span) = (f64::from(low), f64::from(high) - f64::from(low));
-    let scale = BINS as f64 / span;
-    for v in part.iter().copied().filter(|v| v.is_finite()) {
+    let bins = found.counts.len();
+    let scale = bins as f64 / span;
+    for v in values {
         if v < low {
             found.below += 1;
         } else if v > high {
             found.above += 1;
         } else {
             let bin = ((f64::from(v) - start) * scale) as usize;
-            found.counts[bin.min(BINS - 1)] += 1;
+            found.counts[bin.min(bins - 1)] += 1;
         }
     }
     found

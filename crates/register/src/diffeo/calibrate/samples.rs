@@ -1,7 +1,7 @@
 //! The values of an image that count, on the host or on a device.
 
 use crate::error::Result;
-use crate::metric::range::{robust_range, robust_range_on};
+use crate::metric::range::{counted, robust_range, robust_range_on};
 use voxalign_compute::error::check_len;
 use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::histogram::ValueCounts;
@@ -66,19 +66,8 @@ impl Samples for Host<'_> {
     }
 
     fn counts(&self, low: f32, high: f32, bins: usize) -> Result<ValueCounts> {
-        let scale = bins as f64 / (f64::from(high) - f64::from(low));
-        let mut found = ValueCounts { below: 0, above: 0, counts: vec![0; bins] };
-        for v in self.finite() {
-            if v < low {
-                found.below += 1;
-            } else if v > high {
-                found.above += 1;
-            } else {
-                let bin = ((f64::from(v) - f64::from(low)) * scale) as usize;
-                found.counts[bin.min(bins - 1)] += 1;
-            }
-        }
-        Ok(found)
+        let none = ValueCounts { below: 0, above: 0, counts: vec![0; bins] };
+        Ok(counted(none, self.finite(), low, high))
     }
 }
 
