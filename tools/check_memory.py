@@ -216,7 +216,9 @@ class Check:
     def ladder(self, name, words, start):
         code, fault, said, wanted = self.run(words, None)
         if fault or code == 2:
-            self.wrong.append((name, None, fault or "code 2 without a limit", said))
+            fault = fault or "code 2 without a limit"
+            self.wrong.append((name, None, fault, said))
+            print(f"  WRONG {name:24} {fault}: {said[-300:]}", flush=True)
             return
         seen = {}
 

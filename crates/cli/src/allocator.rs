@@ -9,6 +9,9 @@
 //! does for bad input.
 //!
 //! `unsafe` is here because the trait asks for it; nothing but the system's allocator is called.
+//!
+//! The C library sets 64 MiB of addresses aside for each new thread. Where the address space is limited, that is what
+//! others need, as for stacks: there all threads allocate from one place.
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -37,6 +40,11 @@ fn layout(reserve: usize) -> Option<Layout> {
 
 /// Sets memory aside. Where there is none, the program has to do without.
 pub(crate) fn prepare() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    if memory::address_space().is_some() {
+        // SAFETY: it sets a number of the allocator, and no other thread has been started.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    }
     for (i, reserve) in RESERVES.iter().enumerate() {
         let Some(layout) = layout(i) else { continue };
         // SAFETY: the layout has a size above zero.

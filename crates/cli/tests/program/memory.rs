@@ -114,6 +114,21 @@ fn a_start_that_is_far_off_is_told_whatever_memory_there_is() {
     );
 }
 
+/// The C library's reserve of addresses for a new thread takes nothing from those that start later.
+#[test]
+fn what_fits_a_limit_fits_every_larger_one() {
+    let place = Place::new();
+    place.pair();
+    let first = start(&place);
+    let line = "apply -i moving.nii.gz -r fixed.nii.gz -o out.nii.gz --threads 2";
+    let runs = (first..first + 260_000).step_by(STEP).map(|kib| (kib, limited(&place, kib, line)));
+    let mut enough = runs.skip_while(|(_, run)| run.code == 2).peekable();
+    assert!(enough.peek().is_some());
+    for (kib, run) in enough {
+        assert_eq!(run.code, 0, "{kib} KiB: {}", run.err);
+    }
+}
+
 #[test]
 fn an_atlas_says_what_it_lacks() {
     let place = Place::new();

@@ -39,12 +39,17 @@ pub fn host() -> HostMemory {
         let used = of("/sys/fs/cgroup/memory.current", "").unwrap_or(0);
         info = info.within(limit, used.saturating_sub(cache));
     }
-    let limit = with_text("/proc/self/limits", |text| number(text, "Max address space"));
-    if let Some(limit) = limit.flatten() {
+    if let Some(limit) = address_space() {
         let used = with_text("/proc/self/status", |text| number::<u64>(text, "VmSize:"));
         info = info.within(limit, used.flatten().unwrap_or(0).saturating_mul(1024));
     }
     info
+}
+
+/// The limit of the address space of this process (`ulimit -v`) in bytes, where there is one.
+#[must_use]
+pub fn address_space() -> Option<u64> {
+    with_text("/proc/self/limits", |text| number(text, "Max address space")).flatten()
 }
 
 /// The number after a name at the beginning of a line.

@@ -17,7 +17,7 @@ use rayon::iter::{IndexedParallelIterator, ParallelExtend};
 use std::cell::Cell;
 use thiserror::Error;
 
-pub use host::{HostMemory, host};
+pub use host::{HostMemory, address_space, host};
 
 /// Memory that was asked for and could not be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
