@@ -9,7 +9,7 @@ use std::time::Instant;
 use voxalign_compute::cpu::{Cpu, Simd, threads};
 use voxalign_compute::cuda::{self, GpuInfo};
 use voxalign_compute::select::{AnyDevice, DeviceChoice, first_gpu};
-use voxalign_compute::{ComputeError, Memory, on_device};
+use voxalign_compute::{ComputeError, Memory};
 use voxalign_report::{GpuRecord, HostRecord};
 
 /// The environment variable that stands in for `--device` where that is not given.
@@ -95,7 +95,7 @@ impl Machine {
 
     /// The name of the device.
     pub(crate) fn name(&self) -> String {
-        on_device!(&self.device, |device| device.name())
+        self.device.name()
     }
 
     /// What `--device` calls it.

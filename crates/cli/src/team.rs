@@ -5,27 +5,9 @@ use crate::device::{Auto, Machine, from_environment};
 use crate::failure::Failure;
 use crate::ranks;
 use voxalign_compute::comm::{Communicator, Team};
-use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::{self, Cuda};
 use voxalign_compute::select::{AnyDevice, DeviceChoice};
 use voxalign_population::exchange::all_told;
-
-/// The devices of all processes, of one kind.
-pub(crate) enum AnyTeam {
-    Cpu(Team<Cpu>),
-    Cuda(Team<Cuda>),
-}
-
-/// Evaluates an expression with the team bound to a name.
-macro_rules! on_team {
-    ($team:expr, |$name:ident| $body:expr) => {
-        match $team {
-            $crate::team::AnyTeam::Cpu($name) => $body,
-            $crate::team::AnyTeam::Cuda($name) => $body,
-        }
-    };
-}
-pub(crate) use on_team;
 
 /// The processes of this machine.
 struct Neighbours {
@@ -45,7 +27,10 @@ fn neighbours(world: &Communicator) -> Result<Neighbours, Failure> {
 
 /// Starts the device of a process, and all other GPUs that it is to use: those of the machine, shared
 /// among its processes, unless one was named or fewer are asked for.
-pub(crate) fn start(run: &RunArgs, gpus: Option<usize>) -> Result<(Machine, AnyTeam), Failure> {
+pub(crate) fn start(
+    run: &RunArgs,
+    gpus: Option<usize>,
+) -> Result<(Machine, Team<AnyDevice>), Failure> {
     let world = ranks::world()?;
     let own = neighbours(world)?;
     let threads = run.threads.or_else(|| {
@@ -65,8 +50,8 @@ pub(crate) fn start(run: &RunArgs, gpus: Option<usize>) -> Result<(Machine, AnyT
         _ => Ok(()),
     };
     world.agree(alike)?;
-    let team = match &machine.device {
-        AnyDevice::Cpu(cpu) => {
+    let devices = match &machine.device {
+        cpu @ AnyDevice::Cpu(_) => {
             let refused = match gpus {
                 Some(_) => Err(Failure::input(
                     "--gpus is for GPUs, but the device is the CPU; leave it out, or give --device \
@@ -75,7 +60,7 @@ pub(crate) fn start(run: &RunArgs, gpus: Option<usize>) -> Result<(Machine, AnyT
                 None => Ok(()),
             };
             world.agree(refused)?;
-            AnyTeam::Cpu(Team::new(vec![cpu.clone()], world.clone())?)
+            vec![cpu.clone()]
         }
         AnyDevice::Cuda(first) => {
             let named = match run.device {
@@ -84,9 +69,10 @@ pub(crate) fn start(run: &RunArgs, gpus: Option<usize>) -> Result<(Machine, AnyT
             };
             let one = matches!(named, Some(DeviceChoice::Cuda(Some(_))));
             let found = if one { Ok(vec![first.clone()]) } else { all_gpus(first, &own, gpus) };
-            AnyTeam::Cuda(Team::new(world.agree(found)?, world.clone())?)
+            world.agree(found)?.into_iter().map(AnyDevice::Cuda).collect()
         }
     };
+    let team = Team::new(devices, world.clone())?;
     Ok((machine, team))
 }
 

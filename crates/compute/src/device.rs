@@ -113,6 +113,31 @@ pub trait Memory: Clone + Send + Sync + 'static {
         Box::new(HostSums::default())
     }
 
+    /// Waits until all that was asked of the device is done.
+    ///
+    /// # Errors
+    /// What failed on the device since the last wait.
+    fn synchronize(&self) -> Result<()>;
+
+    /// How much memory there is.
+    fn memory(&self) -> MemoryInfo;
+
+    /// The seconds that the device takes for the work that `f` asks of it. Waits for the work, and
+    /// counts neither the wait nor what was asked for before.
+    ///
+    /// # Errors
+    /// What `f` returns, or what failed on the device.
+    fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+        self.synchronize()?;
+        let start = std::time::Instant::now();
+        f()?;
+        self.synchronize()?;
+        Ok(start.elapsed().as_secs_f64())
+    }
+}
+
+/// Copies past the work of a device: memory of the host that it reaches directly, and queues of their own.
+pub trait Transfer: Memory {
     /// Memory of the host for `len` elements, all zero, from and to which this device copies without a
     /// detour: page-locked for a GPU. Such memory is dear: the system cannot use it for anything else.
     ///
@@ -205,36 +230,15 @@ pub trait Memory: Clone + Send + Sync + 'static {
     fn end_turn(&self) -> Result<()> {
         Ok(())
     }
-
-    /// Waits until all that was asked of the device is done.
-    ///
-    /// # Errors
-    /// What failed on the device since the last wait.
-    fn synchronize(&self) -> Result<()>;
-
-    /// How much memory there is.
-    fn memory(&self) -> MemoryInfo;
-
-    /// The seconds that the device takes for the work that `f` asks of it. Waits for the work, and
-    /// counts neither the wait nor what was asked for before.
-    ///
-    /// # Errors
-    /// What `f` returns, or what failed on the device.
-    fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
-        self.synchronize()?;
-        let start = std::time::Instant::now();
-        f()?;
-        self.synchronize()?;
-        Ok(start.elapsed().as_secs_f64())
-    }
 }
 
 /// A device with all families of operators. Algorithms are generic over it.
 ///
-/// A backend implements [`Memory`] and every trait of [`ops`]; `docs/extending.md` says how, and how
+/// A backend implements [`Memory`], [`Transfer`] and every trait of [`ops`]; `docs/extending.md` says how, and how
 /// the conformance tests are run on it.
 pub trait Device:
     Memory
+    + Transfer
     + ops::Elementwise
     + ops::Reduce
     + ops::Resample

@@ -4,11 +4,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
 use crate::cuda::Pinned;
-use crate::device::{Element, Memory};
+use crate::device::{Element, Transfer};
 use crate::error::{ComputeError, Result};
 
 /// Elements in the memory of the host that a device copies from and to without a detour: page-locked
-/// for a GPU. Made by [`Memory::host_alloc`].
+/// for a GPU. Made by [`Transfer::host_alloc`].
 #[derive(Debug)]
 pub struct HostBuffer<T: Element>(pub(crate) Storage<T>);
 
@@ -59,10 +59,10 @@ impl<T: Element> DerefMut for HostBuffer<T> {
 }
 
 /// A queue of work of its own on a device: what is asked of one queue and of another may run at the same
-/// time. Made by [`Memory::queue`].
+/// time. Made by [`Transfer::queue`].
 ///
 /// ```
-/// use voxalign_compute::{Memory, ComputeError, cpu::Cpu};
+/// use voxalign_compute::{ComputeError, Memory, Transfer, cpu::Cpu};
 ///
 /// let cpu = Cpu::new(None)?;
 /// let queue = cpu.queue()?;
@@ -74,16 +74,22 @@ impl<T: Element> DerefMut for HostBuffer<T> {
 /// # Ok::<(), ComputeError>(())
 /// ```
 #[derive(Debug)]
-pub struct Queue<M: Memory> {
+pub struct Queue<M: Transfer> {
     /// The handle whose buffers are worked on.
     base: M,
     /// The handle of the queue; one turn at a time.
     own: Mutex<M>,
 }
 
-impl<M: Memory> Queue<M> {
+impl<M: Transfer> Queue<M> {
     pub(crate) fn new(base: M, own: M) -> Self {
         Self { base, own: Mutex::new(own) }
+    }
+
+    /// The same queue, of handles that are turned into others that mean the same.
+    pub(crate) fn turned<N: Transfer>(self, turn: impl Fn(M) -> N) -> Queue<N> {
+        let own = self.own.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Queue { base: turn(self.base), own: Mutex::new(turn(own)) }
     }
 
     /// Does some work through the handle of the queue, on buffers that the device's other handles made.
@@ -125,11 +131,11 @@ impl<M: Memory> Queue<M> {
     }
 }
 
-struct Open<'q, M: Memory> {
+struct Open<'q, M: Transfer> {
     own: &'q M,
 }
 
-impl<M: Memory> Open<'_, M> {
+impl<M: Transfer> Open<'_, M> {
     fn end(self) -> Result<()> {
         let own = self.own;
         std::mem::forget(self);
@@ -137,7 +143,7 @@ impl<M: Memory> Open<'_, M> {
     }
 }
 
-impl<M: Memory> Drop for Open<'_, M> {
+impl<M: Transfer> Drop for Open<'_, M> {
     fn drop(&mut self) {
         // Only after a panic or a failed begin, which say more.
         let _ = self.own.end_turn();

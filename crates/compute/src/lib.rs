@@ -90,7 +90,7 @@ pub mod host;
 pub mod ops;
 pub mod select;
 
-pub use device::{Device, DeviceBuffer, Element, Memory, MemoryInfo};
+pub use device::{Device, DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 pub use error::{ComputeError, Result};
 pub use host::{HostBuffer, Queue};
 

@@ -12,7 +12,6 @@ use crate::output;
 use crate::progress::Talk;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use voxalign_compute::on_device;
 use voxalign_compute::ops::resample::LabelInterpolation;
 use voxalign_image::memory;
 use voxalign_io::image::{self, DataType, ImageInfo};
@@ -226,9 +225,7 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
             _ => LabelInterpolation::Majority,
         };
         let map = files::labels(&args.input)?;
-        let warped = on_device!(&machine.device, |device| {
-            labels_onto(device, &map, &reference, &transform, rule, outside)
-        })?;
+        let warped = labels_onto(&machine.device, &map, &reference, &transform, rule, outside)?;
         interrupt::check()?;
         let options = files::write_options(DataType::I32, dimensions);
         image::write_labels(&args.output, &warped, &options)?;
@@ -252,9 +249,8 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
                 "--outside {outside} cannot be stored as {data_type}; add --data-type f32"
             )));
         }
-        let warped = on_device!(&machine.device, |device| {
-            MovingImage::new(device, moving)?.onto(&reference, &transform, rule, outside)
-        })?;
+        let warped = MovingImage::new(&machine.device, moving)?
+            .onto(&reference, &transform, rule, outside)?;
         interrupt::check()?;
         files::warn_of_rounding(warped.data(), data_type, args.run.talk());
         image::write_volume(&args.output, &warped, &files::write_options(data_type, dimensions))?;

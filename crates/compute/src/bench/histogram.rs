@@ -4,7 +4,9 @@ use super::Bench;
 use crate::AffineMap;
 use crate::device::Device;
 use crate::error::{Result, voxels};
-use crate::ops::histogram::{Binning, LayoutOptions, MovingView, ParzenBins, Scheme, Terms};
+use crate::ops::histogram::{
+    Binning, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme, Terms,
+};
 use crate::ops::reduce::Reduction;
 
 /// Counts as bytes: four for the place of a sample and four for the value of the moving image.
@@ -78,11 +80,11 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let of_64 = samples(64)?;
     let columns = ParzenBins { low, high, count: 64 + 2 * ParzenBins::MARGIN };
     bench.measure("histogram", "joint 64x64, cubic windows", BYTES * n, || {
-        device.joint_histogram(&of_64, &view, &columns, &[map]).map(|_| ())
+        device.joint_histogram(JointScheme::Default, &of_64, &view, &columns, &[map]).map(|_| ())
     })?;
     let name = format!("joint 64x64, cubic windows, each of {AT_ONCE} maps");
     bench.measure_each("histogram", name, BYTES * n, AT_ONCE, || {
-        device.joint_histogram(&of_64, &view, &columns, &maps).map(|_| ())
+        device.joint_histogram(JointScheme::Default, &of_64, &view, &columns, &maps).map(|_| ())
     })?;
     let table = vec![vec![0.5; 64 * columns.count]];
     bench.measure("histogram", "joint 64x64, gradient", BYTES * n, || {

@@ -19,7 +19,7 @@ pub trait DeviceSums<D: Memory>: Send + Sync {
     ///
     /// # Errors
     /// Buffers that are not one of each device and of one length; what a device says.
-    fn all_reduce_sum(&self, devices: &[D], buffers: &mut [D::Buffer<i64>]) -> Result<()>;
+    fn all_reduce_sum(&self, devices: &[D], buffers: &mut [&mut D::Buffer<i64>]) -> Result<()>;
 }
 
 /// Sums through the memory of the host, which every device can do.
@@ -39,9 +39,12 @@ impl HostSums {
 ///
 /// # Errors
 /// [`ComputeError::Length`] if it is not so.
-pub(crate) fn check_buffers<D: Memory>(devices: &[D], buffers: &[D::Buffer<i64>]) -> Result<usize> {
+pub(crate) fn check_buffers<D: Memory>(
+    devices: &[D],
+    buffers: &[&mut D::Buffer<i64>],
+) -> Result<usize> {
     check_len("buffers to be summed, one of each device", devices.len(), buffers.len())?;
-    let len = buffers.first().map_or(0, DeviceBuffer::len);
+    let len = buffers.first().map_or(0, |b| b.len());
     buffers.iter().try_for_each(|b| check_len("a buffer to be summed", len, b.len()))?;
     Ok(len)
 }
@@ -54,12 +57,12 @@ impl<D: Memory> DeviceSums<D> for HostSums {
         }
     }
 
-    fn all_reduce_sum(&self, devices: &[D], buffers: &mut [D::Buffer<i64>]) -> Result<()> {
+    fn all_reduce_sum(&self, devices: &[D], buffers: &mut [&mut D::Buffer<i64>]) -> Result<()> {
         let len = check_buffers(devices, buffers)?;
         if devices.len() < 2 || len == 0 {
             return Ok(());
         }
-        let mut sum = devices[0].download(&buffers[0])?;
+        let mut sum = devices[0].download(buffers[0])?;
         let mut other = crate::cpu::zeroed(len)?;
         for (device, buffer) in devices.iter().zip(&*buffers).skip(1) {
             device.download_into(buffer, &mut other)?;

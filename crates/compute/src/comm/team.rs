@@ -174,7 +174,8 @@ impl<D: Memory> Team<D> {
     /// At every rank, if one of them fails: buffers that do not fit the devices or each other, what a
     /// device or MPI says, a rank that is gone.
     pub fn all_reduce_sum(&self, buffers: &mut [D::Buffer<i64>]) -> Result<()> {
-        let summed = self.sums.all_reduce_sum(&self.devices, buffers).map_err(CommError::from);
+        let mut all: Vec<_> = buffers.iter_mut().collect();
+        let summed = self.sums.all_reduce_sum(&self.devices, &mut all).map_err(CommError::from);
         if self.ranks.size() == 1 {
             return summed;
         }

@@ -4,13 +4,13 @@
 //! neighbouring columns that are copied to working memory: rows of the panel are long pieces.
 
 use std::collections::BTreeSet;
-use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use realfft::num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::{Fft, FftPlanner};
 
+use super::panels::{self, Panel};
 use super::{Cpu, CpuBuffer};
 use crate::Dims;
 use crate::device::DeviceBuffer;
@@ -204,10 +204,8 @@ pub(crate) fn columns(cpu: &Cpu, numbers: &mut [f32], [nx, ny, nz]: Dims, invers
         let plan = Planners::complex(ny, inverse);
         if nz >= 2 * cpu.threads() {
             cpu.chunks_mut(numbers, nx * ny, |_, slice| {
-                let (columns, mut work) = (Columns::new(slice, nx, ny), Work::new(&*plan));
-                for panel in 0..nx.div_ceil(PANEL) {
-                    columns.transform(panel, &*plan, &mut work);
-                }
+                let mut work = Work::new(&*plan);
+                panels::each(slice, [nx, ny, PANEL], |panel| work.transform(&*plan, ny, panel));
             });
         } else {
             for slice in numbers.chunks_mut(nx * ny) {
@@ -222,16 +220,13 @@ pub(crate) fn columns(cpu: &Cpu, numbers: &mut [f32], [nx, ny, nz]: Dims, invers
 
 /// Transforms the columns of `n` rows of `width` numbers, on all threads.
 fn all_columns(cpu: &Cpu, numbers: &mut [[f32; 2]], width: usize, n: usize, plan: &dyn Fft<f32>) {
-    let columns = Columns::new(numbers, width, n);
-    let panels = width.div_ceil(PANEL);
-    // A few panels a task, so that the memory they work in is not made anew for each.
-    let per_task = panels.div_ceil(8 * cpu.threads());
-    cpu.tasks(panels.div_ceil(per_task), |task| {
-        let mut work = Work::new(plan);
-        for panel in (task * per_task..panels).take(per_task) {
-            columns.transform(panel, plan, &mut work);
-        }
-    });
+    panels::for_each(
+        cpu,
+        numbers,
+        [width, n, PANEL],
+        || Work::new(plan),
+        |work, panel| work.transform(plan, n, panel),
+    );
 }
 
 /// Memory that a thread works in: the columns of a panel one after the other.
@@ -245,47 +240,18 @@ impl Work {
         let zeros = |n: usize| vec![Complex::default(); n];
         Self { lines: zeros(PANEL * plan.len()), scratch: zeros(plan.get_inplace_scratch_len()) }
     }
-}
 
-/// The columns of `n` rows of `width` numbers, which threads transform in disjoint panels.
-struct Columns<'a> {
-    start: *mut [f32; 2],
-    width: usize,
-    n: usize,
-    data: PhantomData<&'a mut [[f32; 2]]>,
-}
-
-// SAFETY: the pointer stands for an exclusive slice, which may be sent and shared; panels are
-// disjoint.
-unsafe impl Send for Columns<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Columns<'_> {}
-
-impl<'a> Columns<'a> {
-    fn new(numbers: &'a mut [[f32; 2]], width: usize, n: usize) -> Self {
-        assert_eq!(numbers.len(), width * n, "columns");
-        Self { start: numbers.as_mut_ptr(), width, n, data: PhantomData }
-    }
-
-    /// Transforms the columns of a panel. No two threads may have the same panel at the same time.
-    fn transform(&self, panel: usize, plan: &dyn Fft<f32>, work: &mut Work) {
-        let (n, first) = (self.n, panel * PANEL);
-        assert!(first < self.width && plan.len() == n, "panel");
-        let used = PANEL.min(self.width - first);
-        let piece = |i: usize| {
-            // SAFETY: row i < n, columns first..first + used <= width: inside the data. Only this
-            // call touches this panel, and the pieces do not outlive it.
-            unsafe { std::slice::from_raw_parts_mut(self.start.add(i * self.width + first), used) }
-        };
-        let lines = &mut work.lines[..used * n];
+    /// Transforms the columns of a panel of `n` rows.
+    fn transform(&mut self, plan: &dyn Fft<f32>, n: usize, mut panel: Panel<'_, [f32; 2]>) {
+        let lines = &mut self.lines[..panel.columns() * n];
         for i in 0..n {
-            for (column, &mut [re, im]) in piece(i).iter_mut().enumerate() {
+            for (column, &mut [re, im]) in panel.row(i).iter_mut().enumerate() {
                 lines[column * n + i] = Complex::new(re, im);
             }
         }
-        plan.process_with_scratch(lines, &mut work.scratch);
+        plan.process_with_scratch(lines, &mut self.scratch);
         for i in 0..n {
-            for (column, number) in piece(i).iter_mut().enumerate() {
+            for (column, number) in panel.row(i).iter_mut().enumerate() {
                 let value = lines[column * n + i];
                 *number = [value.re, value.im];
             }

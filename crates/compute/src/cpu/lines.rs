@@ -5,6 +5,7 @@
 //! x are sixteen rows, transposed; lines along y and z are runs of x, copied in panels so that
 //! memory is read and written in long pieces.
 
+use super::panels::{self, Panel};
 use super::simd::{LANES, Lanes, kernel};
 use super::{Cpu, Simd};
 use crate::Dims;
@@ -43,10 +44,9 @@ pub(crate) fn filter_axes<F: LineFilter>(
                 (None, None) => {}
             }
             if let Some(f) = fy {
-                let columns = Columns::new(out, nx, ny);
-                for first in (0..nx).step_by(PANEL * LANES) {
-                    columns.filter(cpu.simd(), first, f, &mut work);
-                }
+                panels::each(out, [nx, ny, PANEL * LANES], |panel| {
+                    filter_panel(cpu.simd(), ny, f, &mut work, panel);
+                });
             }
         });
     } else {
@@ -153,66 +153,38 @@ kernel! {
 
 /// Filters the columns of `n` rows of `width` samples, on all threads.
 fn filter_columns<F: LineFilter>(cpu: &Cpu, width: usize, n: usize, filter: &F, data: &mut [f32]) {
-    let columns = Columns::new(data, width, n);
-    let panels = width.div_ceil(PANEL * LANES);
-    // A few panels a task, so that the memory they work in is not made anew for each.
-    let per_task = panels.div_ceil(8 * cpu.threads());
-    cpu.tasks(panels.div_ceil(per_task), |task| {
-        let mut work = Work::default();
-        for panel in (task * per_task..panels).take(per_task) {
-            columns.filter(cpu.simd(), panel * PANEL * LANES, filter, &mut work);
-        }
+    let simd = cpu.simd();
+    let shape = [width, n, PANEL * LANES];
+    panels::for_each(cpu, data, shape, Work::default, |work, panel| {
+        filter_panel(simd, n, filter, work, panel);
     });
 }
 
-/// The columns of `n` rows of `width` samples, which threads filter in disjoint panels.
-struct Columns<'a> {
-    start: *mut f32,
-    width: usize,
+/// Filters the columns of a panel of `n` rows.
+fn filter_panel<F: LineFilter>(
+    simd: Simd,
     n: usize,
-    data: std::marker::PhantomData<&'a mut [f32]>,
-}
-
-// SAFETY: the pointer stands for a `&mut [f32]`, which may be sent and shared; panels are disjoint.
-unsafe impl Send for Columns<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Columns<'_> {}
-
-impl<'a> Columns<'a> {
-    fn new(data: &'a mut [f32], width: usize, n: usize) -> Self {
-        assert_eq!(data.len(), width * n, "columns");
-        Self { start: data.as_mut_ptr(), width, n, data: std::marker::PhantomData }
+    filter: &F,
+    work: &mut Work,
+    mut panel: Panel<'_, f32>,
+) {
+    work.lines.resize(PANEL * n, [0.0; LANES]);
+    for i in 0..n {
+        for (group, values) in panel.row(i).chunks(LANES).enumerate() {
+            let lanes = &mut work.lines[group * n + i];
+            match values.try_into() {
+                Ok(all) => *lanes = all,
+                Err(_) => lanes[..values.len()].copy_from_slice(values),
+            }
+        }
     }
-
-    /// Filters the columns from `first`, a multiple of `PANEL * LANES`, to the end of that panel.
-    /// No two threads may filter the same panel at the same time.
-    fn filter<F: LineFilter>(&self, simd: Simd, first: usize, filter: &F, work: &mut Work) {
-        let (n, width) = (self.n, PANEL * LANES);
-        assert!(first < self.width && first.is_multiple_of(width), "panel");
-        let used = width.min(self.width - first);
-        work.lines.resize(PANEL * n, [0.0; LANES]);
-        let piece = |i: usize| {
-            // SAFETY: row i < n, columns first..first + used <= width: inside the data. Only this
-            // call touches this panel, and the pieces do not outlive it.
-            unsafe { std::slice::from_raw_parts_mut(self.start.add(i * self.width + first), used) }
-        };
-        for i in 0..n {
-            for (group, values) in piece(i).chunks(LANES).enumerate() {
-                let lanes = &mut work.lines[group * n + i];
-                match values.try_into() {
-                    Ok(all) => *lanes = all,
-                    Err(_) => lanes[..values.len()].copy_from_slice(values),
-                }
-            }
-        }
-        for lines in work.lines.chunks_mut(n).take(used.div_ceil(LANES)) {
-            filter.run(simd, lines, &mut work.scratch);
-        }
-        for i in 0..n {
-            for (group, values) in piece(i).chunks_mut(LANES).enumerate() {
-                let lanes = &work.lines[group * n + i];
-                values.copy_from_slice(&lanes[..values.len()]);
-            }
+    for lines in work.lines.chunks_mut(n).take(panel.columns().div_ceil(LANES)) {
+        filter.run(simd, lines, &mut work.scratch);
+    }
+    for i in 0..n {
+        for (group, values) in panel.row(i).chunks_mut(LANES).enumerate() {
+            let lanes = &work.lines[group * n + i];
+            values.copy_from_slice(&lanes[..values.len()]);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use voxalign_image::memory;
 
 use super::Cpu;
-use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo};
+use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 use crate::error::{Result, check_len};
 use crate::host::{HostBuffer, Storage};
 
@@ -96,6 +96,17 @@ impl Memory for Cpu {
         Ok(())
     }
 
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn memory(&self) -> MemoryInfo {
+        let memory::HostMemory { total, free } = memory::host();
+        MemoryInfo { total, free }
+    }
+}
+
+impl Transfer for Cpu {
     fn upload_from<T: Element>(&self, from: &HostBuffer<T>, to: &mut CpuBuffer<T>) -> Result<()> {
         check_len("output", from.len(), to.len())?;
         self.copy_slice(from, to.as_mut_slice());
@@ -114,15 +125,6 @@ impl Memory for Cpu {
             Storage::Pinned(data) => data.swap_with_slice(from.as_mut_slice()),
         }
         Ok(())
-    }
-
-    fn synchronize(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn memory(&self) -> MemoryInfo {
-        let memory::HostMemory { total, free } = memory::host();
-        MemoryInfo { total, free }
     }
 }
 

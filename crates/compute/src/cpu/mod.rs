@@ -30,6 +30,7 @@ pub(crate) mod fourier;
 pub mod histogram;
 mod lines;
 mod memory;
+mod panels;
 mod reduce;
 mod resample;
 pub(crate) mod simd;
@@ -46,6 +47,7 @@ use rayon::prelude::*;
 use crate::device::Device;
 use crate::error::{ComputeError, Result};
 
+pub use histogram::CpuSamples;
 pub use memory::CpuBuffer;
 pub(crate) use memory::zeroed;
 pub use simd::Simd;

@@ -5,13 +5,12 @@
 //! as real parts, the other as imaginary parts. Lines across rows are taken in panels of neighbouring
 //! columns, so that the memory is read in long pieces.
 
-use std::marker::PhantomData;
-
 use realfft::num_complex::Complex;
 use rustfft::Fft;
 
 use super::Cpu;
 use super::fourier::Planners;
+use super::panels::{self, Panel};
 use crate::Dims;
 
 /// Lines that a thread has in hand: even, for there are two in a transform.
@@ -21,10 +20,9 @@ const TASK: usize = 1 << 15;
 
 /// Transforms an image of these sizes in place.
 pub(super) fn sine(cpu: &Cpu, image: &mut [f32], [nx, ny, nz]: Dims) {
-    let volume = |n: usize, width: usize| TASK.div_ceil(n * PANEL).min(width.div_ceil(PANEL));
     if nx > 1 {
         let plan = Planners::complex(2 * (nx + 1), false);
-        let rows = PANEL * volume(nx, ny * nz);
+        let rows = PANEL * TASK.div_ceil(nx * PANEL).min((ny * nz).div_ceil(PANEL));
         cpu.chunks_mut(image, rows * nx, |_, rows| {
             let mut work = Work::new(&*plan, nx);
             for rows in rows.chunks_mut(PANEL * nx) {
@@ -32,22 +30,18 @@ pub(super) fn sine(cpu: &Cpu, image: &mut [f32], [nx, ny, nz]: Dims) {
             }
         });
     }
-    for (n, width, slices) in [(ny, nx, nz), (nz, nx * ny, 1)] {
+    for (n, width) in [(ny, nx), (nz, nx * ny)] {
         if n == 1 {
             continue;
         }
         let plan = Planners::complex(2 * (n + 1), false);
-        let columns = Columns::new(image, width, n, slices);
-        let panels = width.div_ceil(PANEL);
-        let per_task = volume(n, width);
-        let tasks = panels.div_ceil(per_task);
-        cpu.tasks(tasks * slices, |task| {
-            let (slice, first) = (task / tasks, task % tasks * per_task);
-            let mut work = Work::new(&*plan, n);
-            for panel in (first..panels).take(per_task) {
-                columns.transform(slice, panel, &*plan, &mut work);
-            }
-        });
+        panels::for_each(
+            cpu,
+            image,
+            [width, n, PANEL],
+            || Work::new(&*plan, n),
+            |work, panel| work.transform_panel(&*plan, n, panel),
+        );
     }
 }
 
@@ -93,6 +87,21 @@ impl Work {
         [-number.im * self.scale, number.re * self.scale]
     }
 
+    /// Transforms the columns of a panel of `n` rows.
+    fn transform_panel(&mut self, plan: &dyn Fft<f32>, n: usize, mut panel: Panel<'_, f32>) {
+        for i in 0..n {
+            for (pair, numbers) in panel.row(i).chunks(2).enumerate() {
+                self.put(pair, n, i, numbers[0], numbers.get(1).copied().unwrap_or(0.0));
+            }
+        }
+        self.run(plan, panel.columns().div_ceil(2));
+        for i in 0..n {
+            for (pair, numbers) in panel.row(i).chunks_mut(2).enumerate() {
+                numbers.copy_from_slice(&self.get(pair, n, i)[..numbers.len()]);
+            }
+        }
+    }
+
     /// Transforms at most [`PANEL`] rows.
     fn transform_rows(&mut self, plan: &dyn Fft<f32>, rows: &mut [f32], n: usize) {
         let pairs = (rows.len() / n).div_ceil(2);
@@ -110,52 +119,6 @@ impl Work {
             }
             for (i, b) in b.iter_mut().enumerate() {
                 *b = self.get(pair, n, i)[1];
-            }
-        }
-    }
-}
-
-/// Slices of `n` rows of `width` numbers, whose columns threads transform in disjoint panels.
-struct Columns<'a> {
-    start: *mut f32,
-    width: usize,
-    n: usize,
-    slices: usize,
-    data: PhantomData<&'a mut [f32]>,
-}
-
-// SAFETY: the pointer stands for an exclusive slice, which may be sent and shared; panels are
-// disjoint.
-unsafe impl Send for Columns<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Columns<'_> {}
-
-impl<'a> Columns<'a> {
-    fn new(data: &'a mut [f32], width: usize, n: usize, slices: usize) -> Self {
-        assert_eq!(data.len(), width * n * slices, "columns");
-        Self { start: data.as_mut_ptr(), width, n, slices, data: PhantomData }
-    }
-
-    /// Transforms the columns of a panel of a slice. No two threads may have the same at one time.
-    fn transform(&self, slice: usize, panel: usize, plan: &dyn Fft<f32>, work: &mut Work) {
-        let (n, first) = (self.n, panel * PANEL);
-        assert!(slice < self.slices && first < self.width && plan.len() == 2 * (n + 1), "panel");
-        let used = PANEL.min(self.width - first);
-        let piece = |i: usize| {
-            let at = (slice * n + i) * self.width + first;
-            // SAFETY: slice < slices, row i < n, columns first..first + used <= width: inside the
-            // data. Only this call touches this panel, and the pieces do not outlive it.
-            unsafe { std::slice::from_raw_parts_mut(self.start.add(at), used) }
-        };
-        for i in 0..n {
-            for (pair, numbers) in piece(i).chunks(2).enumerate() {
-                work.put(pair, n, i, numbers[0], numbers.get(1).copied().unwrap_or(0.0));
-            }
-        }
-        work.run(plan, used.div_ceil(2));
-        for i in 0..n {
-            for (pair, numbers) in piece(i).chunks_mut(2).enumerate() {
-                numbers.copy_from_slice(&work.get(pair, n, i)[..numbers.len()]);
             }
         }
     }

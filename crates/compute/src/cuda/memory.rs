@@ -9,7 +9,7 @@ use super::lanes::{Access, Touch, Uses};
 use super::{Cuda, MemoryLimit, Target};
 use crate::comm::DeviceSums;
 use crate::cpu::zeroed;
-use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo};
+use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 use crate::error::{ComputeError, Result, check_len};
 use crate::host::{HostBuffer, Queue};
 
@@ -266,34 +266,6 @@ impl Memory for Cuda {
         super::nccl::sums(devices)
     }
 
-    fn host_alloc<T: Element>(&self, len: usize) -> Result<HostBuffer<T>> {
-        self.pinned(len)
-    }
-
-    fn upload_from<T: Element>(&self, from: &HostBuffer<T>, to: &mut CudaBuffer<T>) -> Result<()> {
-        self.copy_in(from, to)
-    }
-
-    fn download_to<T: Element>(&self, from: &CudaBuffer<T>, to: &mut HostBuffer<T>) -> Result<()> {
-        self.copy_out(from, to)
-    }
-
-    fn queue(&self) -> Result<Queue<Self>> {
-        self.own_queue(false)
-    }
-
-    fn lasting_queue(&self) -> Result<Queue<Self>> {
-        self.own_queue(true)
-    }
-
-    fn begin_turn(&self, base: &Self) -> Result<()> {
-        self.open_turn(base)
-    }
-
-    fn end_turn(&self) -> Result<()> {
-        self.close_turn()
-    }
-
     fn synchronize(&self) -> Result<()> {
         let asked = self.0.lane.asked();
         match &self.0.target {
@@ -328,5 +300,35 @@ impl Memory for Cuda {
                 Ok(start.elapsed().as_secs_f64())
             }
         }
+    }
+}
+
+impl Transfer for Cuda {
+    fn host_alloc<T: Element>(&self, len: usize) -> Result<HostBuffer<T>> {
+        self.pinned(len)
+    }
+
+    fn upload_from<T: Element>(&self, from: &HostBuffer<T>, to: &mut CudaBuffer<T>) -> Result<()> {
+        self.copy_in(from, to)
+    }
+
+    fn download_to<T: Element>(&self, from: &CudaBuffer<T>, to: &mut HostBuffer<T>) -> Result<()> {
+        self.copy_out(from, to)
+    }
+
+    fn queue(&self) -> Result<Queue<Self>> {
+        self.own_queue(false)
+    }
+
+    fn lasting_queue(&self) -> Result<Queue<Self>> {
+        self.own_queue(true)
+    }
+
+    fn begin_turn(&self, base: &Self) -> Result<()> {
+        self.open_turn(base)
+    }
+
+    fn end_turn(&self) -> Result<()> {
+        self.close_turn()
     }
 }

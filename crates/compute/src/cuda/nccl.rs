@@ -190,7 +190,7 @@ impl DeviceSums<Cuda> for Nccl {
         format!("NCCL {}", self.library.version())
     }
 
-    fn all_reduce_sum(&self, devices: &[Cuda], buffers: &mut [CudaBuffer<i64>]) -> Result<()> {
+    fn all_reduce_sum(&self, devices: &[Cuda], buffers: &mut [&mut CudaBuffer<i64>]) -> Result<()> {
         let len = check_buffers(devices, buffers)?;
         let same = devices.len() == self.devices.len()
             && devices.iter().zip(&self.devices).all(|(a, b)| a.identity() == b.identity());

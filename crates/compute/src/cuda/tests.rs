@@ -3,7 +3,7 @@
 mod huge;
 
 use super::*;
-use crate::device::{Memory, MemoryInfo};
+use crate::device::{Memory, MemoryInfo, Transfer};
 use crate::ops::Reduce;
 use crate::ops::reduce::Reduction;
 

@@ -12,7 +12,7 @@
 /// A family whose kernels are written as they are needed, and that has no files, says `generated`.
 ///
 /// Functions that give results must give the same bits for every SIMD level and any number of
-/// threads of the CPU, and at every run on a GPU.
+/// threads of the CPU, at every run on a GPU, and where the device is one that was chosen at run time.
 macro_rules! on_devices {
     (
         $($generated:ident)?
@@ -37,6 +37,9 @@ macro_rules! on_devices {
                     for cpu in &cpus[1..] {
                         crate::support::assert_same_bits(cpu, &expected, &super::$results(cpu));
                     }
+                    // As the programs see it.
+                    let any = voxalign_compute::select::AnyDevice::Cpu(cpus[0].clone());
+                    crate::support::assert_same_bits(&any, &expected, &super::$results(&any));
                 }
             )*
         }
@@ -58,6 +61,9 @@ macro_rules! on_devices {
                             let found = super::$results(&cuda);
                             crate::support::assert_same_bits(&cuda, &expected, &found);
                         }
+                        let any = voxalign_compute::select::AnyDevice::Cuda(cuda);
+                        let found = super::$results(&any);
+                        crate::support::assert_same_bits(&any, &expected, &found);
                     }
                 }
             )*

@@ -8,7 +8,7 @@ use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::{Inversion, Limit, Step};
 use voxalign_compute::ops::fourier::spectrum_len;
 use voxalign_compute::ops::histogram::{
-    JointMethod, JointScheme, MovingView, Scheme, Terms, Window,
+    JointMethod, JointScheme, MovingView, Scheme, Schemes, Terms, Window,
 };
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};

@@ -10,7 +10,7 @@ use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::Histogram;
 use voxalign_compute::ops::histogram::{
     Binning, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme,
-    SchemeSettings, Terms, Window,
+    SchemeSettings, Schemes, Terms, Window,
 };
 use voxalign_compute::{AffineMap, ComputeError};
 
@@ -62,7 +62,7 @@ fn settings(blocks: usize, threads: usize) -> SchemeSettings {
     SchemeSettings { blocks: Some(blocks), threads: Some(threads) }
 }
 
-fn schemes_match<D: Histogram>(device: &D) {
+fn schemes_match<D: Schemes>(device: &D) {
     let mut offers = 0;
     for case in cases() {
         with_device(device, &case, |samples, view| {
@@ -89,7 +89,7 @@ fn schemes_match<D: Histogram>(device: &D) {
 }
 
 /// Any number of blocks and threads, few samples or many for each.
-fn settings_do_not_matter<D: Histogram>(device: &D) {
+fn settings_do_not_matter<D: Schemes>(device: &D) {
     let case = &cases()[3];
     with_device(device, case, |samples, view| {
         let terms = Terms::Ratio;
@@ -140,7 +140,7 @@ fn naive(case: &Case, window: Window, map: &AffineMap) -> Vec<f64> {
     h
 }
 
-fn baselines_match<D: Histogram>(device: &D) {
+fn baselines_match<D: Schemes>(device: &D) {
     for case in cases() {
         with_device(device, &case, |samples, view| {
             let maps = maps_of(&case);
@@ -167,7 +167,7 @@ fn baselines_match<D: Histogram>(device: &D) {
 }
 
 /// Histograms that only fit in parts, and such that do not fit.
-fn narrow_memory<D: Histogram>(device: &D) {
+fn narrow_memory<D: Schemes>(device: &D) {
     let case = &cases()[3];
     let fixed = device.upload(&case.fixed).unwrap();
     let values = device.upload(&case.moving).unwrap();
@@ -182,7 +182,8 @@ fn narrow_memory<D: Histogram>(device: &D) {
             JointMethod { scheme, settings: settings(2, threads), ..JointMethod::default() };
         device.joint_histogram_with(&method, &samples, &view, &columns, &[case.map])
     };
-    let expected = device.joint_histogram(&samples, &view, &columns, &[case.map]);
+    let expected =
+        device.joint_histogram(JointScheme::Default, &samples, &view, &columns, &[case.map]);
     // Eight warps with a histogram of 128 kB each: several passes; a few rows a block.
     let mut first: Option<Vec<f64>> = expected.ok().map(|mut e| e.swap_remove(0));
     for scheme in JointScheme::ALL.into_iter().filter(|&s| s != JointScheme::Default) {
@@ -211,7 +212,7 @@ fn narrow_memory<D: Histogram>(device: &D) {
     assert!(matches!(found, Err(ComputeError::Unsupported { .. })), "{found:?}");
 }
 
-fn bad_settings_are_errors<D: Histogram>(device: &D) {
+fn bad_settings_are_errors<D: Schemes>(device: &D) {
     let case = &cases()[0];
     with_device(device, case, |samples, view| {
         for scheme in Scheme::ALL {
@@ -239,7 +240,7 @@ fn bad_settings_are_errors<D: Histogram>(device: &D) {
 }
 
 /// The sums of schemes that have the same bits at every run.
-fn reproducible_schemes<D: Histogram>(device: &D) -> Results {
+fn reproducible_schemes<D: Schemes>(device: &D) -> Results {
     let case = &cases()[3];
     let mut results = Results::new();
     let bits = |sums: &[Vec<f64>]| -> Vec<f32> {
@@ -270,7 +271,7 @@ fn reproducible_schemes<D: Histogram>(device: &D) -> Results {
 }
 
 /// The pass for the derivative takes the sums of any scheme.
-fn gradients_follow_the_scheme<D: Histogram>(device: &D) {
+fn gradients_follow_the_scheme<D: Schemes>(device: &D) {
     let case = &cases()[3];
     with_device(device, case, |samples, view| {
         let maps = [case.map; 2];
@@ -323,7 +324,10 @@ fn made_when_asked_for(cuda: &Cuda) {
                 Some(scheme) => {
                     drop(cuda.binned_sums(Terms::Ratio, scheme, samples, view, &maps).unwrap());
                 }
-                None => drop(cuda.joint_histogram(samples, view, &COLUMNS, &maps).unwrap()),
+                None => drop(
+                    cuda.joint_histogram(JointScheme::Default, samples, view, &COLUMNS, &maps)
+                        .unwrap(),
+                ),
             }
             cuda.pool().live
         };

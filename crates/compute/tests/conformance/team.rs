@@ -3,6 +3,7 @@
 // A check that is skipped says so, and one that runs by what way.
 #![allow(clippy::print_stderr)]
 
+use voxalign_compute::Transfer;
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::cuda::{Cuda, gpu_count};
 use voxalign_compute::ops::Accumulate;

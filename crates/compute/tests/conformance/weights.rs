@@ -1,7 +1,7 @@
 //! Weights that cannot be: refused by what sums them up, and counted as nothing elsewhere, with the same
 //! bits at every SIMD level.
 
-use voxalign_compute::ops::histogram::{MOST_MASK, Scheme, Terms};
+use voxalign_compute::ops::histogram::{JointScheme, MOST_MASK, Scheme, Terms};
 use voxalign_compute::{ComputeError, Device};
 
 use crate::histogram::{COLUMNS as OF_CASES, Case, OPTIONS, cases, halves, image, with_device};
@@ -102,7 +102,8 @@ fn under_mask<D: Device>(device: &D, case: &Case) -> Vec<(&'static str, Vec<f64>
         let squares = |_: usize, sums: &[f64]| sums.to_vec();
         let (terms, scheme) = (Terms::Moments, Scheme::ConflictFree);
         let sums = device.binned_gradient(terms, scheme, samples, view, &maps, &squares).unwrap();
-        let joint = device.joint_histogram(samples, view, &OF_CASES, &maps).unwrap();
+        let joint =
+            device.joint_histogram(JointScheme::Default, samples, view, &OF_CASES, &maps).unwrap();
         let slopes = device.joint_gradient(samples, view, &OF_CASES, &maps, &joint).unwrap();
         vec![
             ("sums", sums[0].0.clone()),

@@ -4,7 +4,7 @@ use crate::error::{PopulationError, Result};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use voxalign_compute::{DeviceBuffer, HostBuffer, Memory};
+use voxalign_compute::{DeviceBuffer, HostBuffer, Memory, Transfer};
 use voxalign_io::hidden::{HiddenFolder, remove_abandoned};
 
 /// Buffers of a subject: what steps change, and what they only look at.
@@ -54,7 +54,7 @@ impl Chest {
     }
 
     /// Reads all of it.
-    pub(super) fn read<D: Memory>(&self, device: &D, into: &mut HostPack) -> Result<()> {
+    pub(super) fn read<D: Transfer>(&self, device: &D, into: &mut HostPack) -> Result<()> {
         for (part, lens, buffers) in [
             ("changing", &self.changing, &mut into.changing),
             ("fixed", &self.fixed, &mut into.fixed),
@@ -127,7 +127,7 @@ pub(super) fn failed(path: &Path, what: &str, error: &io::Error) -> PopulationEr
 }
 
 /// Makes buffers of the host have these lengths; those that have room are kept.
-fn fit_host<D: Memory>(
+fn fit_host<D: Transfer>(
     device: &D,
     lens: &[usize],
     buffers: &mut Vec<HostBuffer<f32>>,
@@ -147,7 +147,7 @@ fn fit_host<D: Memory>(
 }
 
 /// Makes buffers of the device have these lengths; those that have are kept.
-fn fit<D: Memory>(
+fn fit<D: Transfer>(
     device: &D,
     lens: impl Iterator<Item = usize>,
     buffers: &mut Vec<D::Buffer<f32>>,
@@ -167,7 +167,7 @@ fn fit<D: Memory>(
 
 impl HostPack {
     /// With room for buffers of these lengths.
-    pub(super) fn with_room<D: Memory>(
+    pub(super) fn with_room<D: Transfer>(
         device: &D,
         changing: &[usize],
         fixed: &[usize],
@@ -182,13 +182,13 @@ impl HostPack {
     }
 
     /// Makes room on the device for a copy.
-    pub(super) fn room<D: Memory>(&self, device: &D, to: &mut DevicePack<D>) -> Result<()> {
+    pub(super) fn room<D: Transfer>(&self, device: &D, to: &mut DevicePack<D>) -> Result<()> {
         fit(device, self.changing.iter().map(|b| b.len()), &mut to.changing)?;
         fit(device, self.fixed.iter().map(|b| b.len()), &mut to.fixed)
     }
 
     /// Copies all to the device, which has [room](Self::room).
-    pub(super) fn upload<D: Memory>(&self, device: &D, to: &mut DevicePack<D>) -> Result<()> {
+    pub(super) fn upload<D: Transfer>(&self, device: &D, to: &mut DevicePack<D>) -> Result<()> {
         for (from, to) in
             self.changing.iter().chain(&self.fixed).zip(to.changing.iter_mut().chain(&mut to.fixed))
         {
@@ -198,7 +198,7 @@ impl HostPack {
     }
 
     /// As [`upload`](Self::upload), where the host needs it no longer.
-    pub(super) fn hand_over<D: Memory>(
+    pub(super) fn hand_over<D: Transfer>(
         &mut self,
         device: &D,
         to: &mut DevicePack<D>,
@@ -211,7 +211,7 @@ impl HostPack {
     }
 
     /// Makes room for what steps changed, or all of what the device has.
-    pub(super) fn fit_to<D: Memory>(
+    pub(super) fn fit_to<D: Transfer>(
         &mut self,
         device: &D,
         from: &DevicePack<D>,
@@ -228,7 +228,7 @@ impl HostPack {
     }
 
     /// Takes what steps changed, or all, from the device, which needs it no longer.
-    pub(super) fn hand_back<D: Memory>(
+    pub(super) fn hand_back<D: Transfer>(
         &mut self,
         device: &D,
         from: &mut DevicePack<D>,

@@ -5,7 +5,7 @@ use super::range::robust_range_on;
 use crate::error::Result;
 use std::sync::{Arc, OnceLock};
 use voxalign_compute::ops::histogram::{
-    Binning, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme,
+    Binning, JointScheme, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme,
     SumsAndGradient, Terms, check_weights,
 };
 use voxalign_compute::ops::reduce::Reduction;
@@ -282,9 +282,8 @@ impl<D: Device> Level<D> {
         f: impl Fn(&[f64], usize) -> CostAndSlopes,
     ) -> Result<Vec<Evaluation>> {
         let columns = &self.columns;
-        let method = JointMethod { scheme: self.settings.joint, ..JointMethod::default() };
-        let joints =
-            self.device.joint_histogram_with(&method, &self.samples, view, columns, maps)?;
+        let (scheme, samples) = (self.settings.joint, &self.samples);
+        let joints = self.device.joint_histogram(scheme, samples, view, columns, maps)?;
         let mut evaluations = Vec::with_capacity(maps.len());
         let mut tables = Vec::with_capacity(maps.len());
         for joint in &joints {

@@ -12,7 +12,7 @@ use crate::registration::{
 };
 use crate::staging::Staging;
 use std::path::PathBuf;
-use voxalign_compute::{Device, on_device};
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Transform, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
@@ -70,10 +70,10 @@ impl Job<'_> {
 
     /// Does it all and prints the table.
     pub(crate) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
-        on_device!(&machine.device, |device| self.run_on(device, machine))
+        self.run_on(&machine.device, machine)
     }
 
-    fn run_on<D: Device>(&self, device: &D, machine: &Machine) -> Result<Outcome, Failure> {
+    fn run_on(&self, device: &AnyDevice, machine: &Machine) -> Result<Outcome, Failure> {
         let mut clock = self.run.clock(machine);
         let mut inputs = self.read()?;
         let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
@@ -145,8 +145,8 @@ impl Inputs {
 }
 
 /// For the benchmark: registers without writing.
-pub(crate) fn register_only<D: Device>(
-    device: &D,
+pub(crate) fn register_only(
+    device: &AnyDevice,
     fixed: &Volume<f32>,
     moving: &Volume<f32>,
     options: &AffineOptions,

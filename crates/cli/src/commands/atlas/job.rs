@@ -12,11 +12,9 @@ use crate::registration::{
 };
 use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
-use crate::team::{AnyTeam, on_team};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use voxalign_compute::Device;
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::LabelMap;
@@ -83,12 +81,16 @@ impl Job<'_> {
     }
 
     /// Does it all and prints the table.
-    pub(super) fn run(&self, machine: &Machine, team: &AnyTeam) -> Result<Outcome, Failure> {
-        on_team!(team, |team| self.run_on(team, machine))
+    pub(super) fn run(
+        &self,
+        machine: &Machine,
+        team: &Team<AnyDevice>,
+    ) -> Result<Outcome, Failure> {
+        self.run_on(team, machine)
     }
 
     /// The same, where a stop says what a later run can go on from.
-    fn run_on<D: Device>(&self, team: &Team<D>, machine: &Machine) -> Result<Outcome, Failure> {
+    fn run_on(&self, team: &Team<AnyDevice>, machine: &Machine) -> Result<Outcome, Failure> {
         let folder = self.study.output.join(CHECKPOINTS);
         let device = match machine.device {
             AnyDevice::Cpu(_) => "cpu",
@@ -104,9 +106,9 @@ impl Job<'_> {
         }
     }
 
-    fn whole<D: Device>(
+    fn whole(
         &self,
-        team: &Team<D>,
+        team: &Team<AnyDevice>,
         machine: &Machine,
         saving: Option<Saving<'_>>,
     ) -> Result<Outcome, Failure> {
@@ -169,9 +171,9 @@ impl Job<'_> {
     }
 
     /// How many processes hold subjects: as many as are asked for, or as a dry run says.
-    fn holding<D: Device>(
+    fn holding(
         &self,
-        team: &Team<D>,
+        team: &Team<AnyDevice>,
         prepared: &Prepared,
         printer: &Printer,
     ) -> Result<usize, Failure> {
@@ -216,9 +218,9 @@ impl Job<'_> {
 
     /// Builds the atlas with the processes that hold subjects, each of which writes what it finds for its
     /// own. The first of them has the records of all.
-    fn build<D: Device>(
+    fn build(
         &self,
-        team: &Team<D>,
+        team: &Team<AnyDevice>,
         run: &Run<'_>,
         staging: Staging,
     ) -> Result<(Staging, Option<Built>), Failure> {

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use voxalign_compute::Device;
 use voxalign_compute::comm::{Communicator, Team, balance};
+use voxalign_compute::select::AnyDevice;
 use voxalign_population::PopulationError;
 use voxalign_population::atlas::{
     AlignOptions, Aligned, Atlas, AtlasOptions, Checkpoints, Construction, Found, MemoryOptions,
@@ -130,9 +130,9 @@ impl<'a> Study<'a> {
 
     /// Reads the subjects and aligns them all; with checkpoints, where that was not done before. Gives the
     /// key of the run beside them.
-    pub(super) fn prepare<D: Device>(
+    pub(super) fn prepare(
         &self,
-        team: &Team<D>,
+        team: &Team<AnyDevice>,
         printer: &Printer,
         clock: &mut Clock,
         saving: Option<Saving<'_>>,
@@ -331,9 +331,9 @@ pub(super) struct Building<'a> {
 impl Building<'_> {
     /// Builds the atlas of subjects of a source. `found` takes what is found for each subject of this rank,
     /// from the threads of its devices.
-    pub(super) fn build<D: Device>(
+    pub(super) fn build(
         &self,
-        team: &Team<D>,
+        team: &Team<AnyDevice>,
         prepared: &Prepared,
         source: &dyn Source,
         found: &(dyn Fn(Found) -> Result<(), Failure> + Sync),
@@ -368,8 +368,8 @@ impl Building<'_> {
 
 /// Builds the atlas of the subjects of a weight above 0: the only place where a regression and a test
 /// of stability build one. `found` takes what is found for each subject, by its number among all, in any order.
-pub(super) fn weighted_atlas<D: Device>(
-    team: &Team<D>,
+pub(super) fn weighted_atlas(
+    team: &Team<AnyDevice>,
     prepared: &Prepared,
     building: &Building<'_>,
     weights: &[f64],

@@ -9,15 +9,14 @@ use crate::progress::{Printer, Talk};
 use crate::registration::{self, Clock, RECORD, REPORT, check_outputs, end, refuse, write_text};
 use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
-use crate::team::{AnyTeam, on_team};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Instant;
-use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
+use voxalign_compute::select::AnyDevice;
 use voxalign_population::atlas::{
     Cohorts, Found, Judged, STABLE_PART, Spread, draw_cohorts, judge, stable_from,
 };
@@ -128,11 +127,15 @@ impl<'a> Test<'a> {
     }
 
     /// Does it all and prints the table.
-    pub(super) fn run(&self, machine: &Machine, team: &AnyTeam) -> Result<Outcome, Failure> {
-        on_team!(team, |team| self.run_on(team, machine))
+    pub(super) fn run(
+        &self,
+        machine: &Machine,
+        team: &Team<AnyDevice>,
+    ) -> Result<Outcome, Failure> {
+        self.run_on(team, machine)
     }
 
-    fn run_on<D: Device>(&self, team: &Team<D>, machine: &Machine) -> Result<Outcome, Failure> {
+    fn run_on(&self, team: &Team<AnyDevice>, machine: &Machine) -> Result<Outcome, Failure> {
         let mut clock = Clock::start();
         let printer = Printer::new(self.study.talk);
         let staging = Staging::new(self.study.output)?;
@@ -175,9 +178,9 @@ impl<'a> Test<'a> {
     }
 
     /// Builds the atlases of a size.
-    fn size<D: Device>(
+    fn size(
         &self,
-        team: &Team<D>,
+        team: &Team<AnyDevice>,
         prepared: &Prepared,
         cohorts: &Cohorts,
         (index, with_picture): (usize, bool),

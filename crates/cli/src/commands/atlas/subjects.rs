@@ -8,8 +8,8 @@ use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use voxalign_compute::Device;
 use voxalign_compute::ops::resample::LabelInterpolation;
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Displacement, Grid, Transform};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::{self, Geometry};
@@ -18,8 +18,8 @@ use voxalign_register::resample::labels_onto;
 use voxalign_report::SubjectRecord;
 
 /// Takes what is found for the subjects of this rank.
-pub(super) struct Subjects<'a, D: Device> {
-    pub(super) device: &'a D,
+pub(super) struct Subjects<'a> {
+    pub(super) device: &'a AnyDevice,
     pub(super) prepared: &'a Prepared,
     pub(super) staging: &'a Mutex<Staging>,
     /// Whether files are written.
@@ -53,7 +53,7 @@ pub(super) fn label_names(subject: usize) -> [String; 2] {
     ["before", "after"].map(|when| format!("{subject}-{when}"))
 }
 
-impl<D: Device> Subjects<'_, D> {
+impl Subjects<'_> {
     fn write(
         &self,
         name: &str,

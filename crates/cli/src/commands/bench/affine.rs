@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
-use voxalign_compute::Device;
-use voxalign_compute::on_device;
+use voxalign_compute::Memory;
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
+use voxalign_compute::select::AnyDevice;
 use voxalign_compute::select::DeviceChoice;
 use voxalign_image::Volume;
 use voxalign_io::image::read_volume;
@@ -55,11 +55,11 @@ pub(super) fn measure(
     machine: &Machine,
     files: Option<&[PathBuf]>,
 ) -> Result<AffineTimes, Failure> {
-    on_device!(&machine.device, |device| on(device, machine, files))
+    on(&machine.device, machine, files)
 }
 
-fn on<D: Device>(
-    device: &D,
+fn on(
+    device: &AnyDevice,
     machine: &Machine,
     files: Option<&[PathBuf]>,
 ) -> Result<AffineTimes, Failure> {
@@ -116,8 +116,8 @@ fn on<D: Device>(
 }
 
 /// Median seconds of the registration of images that are on the device.
-fn already_there<D: Device>(
-    device: &D,
+fn already_there(
+    device: &AnyDevice,
     fixed: &Volume<f32>,
     moving: &Volume<f32>,
     options: &AffineOptions,
@@ -138,8 +138,8 @@ fn already_there<D: Device>(
 }
 
 /// Median seconds of one evaluation at full resolution, without and with its derivative.
-fn fast_evaluation<D: Device>(
-    device: &D,
+fn fast_evaluation(
+    device: &AnyDevice,
     fixed: Volume<f32>,
     moving: Volume<f32>,
     result: &AffineResult,

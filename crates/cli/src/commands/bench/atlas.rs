@@ -8,15 +8,20 @@ use crate::files;
 use crate::output::{self, Table};
 use crate::progress::{Printer, Talk};
 use crate::registration::MatchingArgs;
-use crate::team::{self, on_team};
+use crate::team;
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+use voxalign_compute::Memory;
+use voxalign_compute::ops::Elementwise;
+use voxalign_compute::ops::Filter;
+use voxalign_compute::ops::Reduce;
+use voxalign_compute::ops::Resample;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, grid_map};
-use voxalign_compute::{Device, on_device};
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_population::atlas::{
     AtlasOptions, Construction, Images, InMemory, MemoryPlan, Subject, iterate,
@@ -67,29 +72,25 @@ pub(super) fn run(args: &AtlasBenchArgs) -> Result<Outcome, Failure> {
     let half = args.size.0.map(|n| 0.5 * (n as f64 - 1.0));
     let grid = Grid::new(args.size.0, Affine::new(Matrix3::identity(), -Vector3::from(half)))?;
     let began = Instant::now();
-    let made = on_device!(&machine.device, |device| {
-        (0..usize::from(args.count))
-            .map(|i| subject(device, &grid, &images[i % images.len()], i))
-            .collect::<Result<Vec<_>, _>>()
-    })?;
+    let made = (0..usize::from(args.count))
+        .map(|i| subject(&machine.device, &grid, &images[i % images.len()], i))
+        .collect::<Result<Vec<_>, _>>()?;
     let making = began.elapsed().as_secs_f64();
     let source = InMemory::new(made);
     let memory = args.memory.options();
     let planned = |plans: &[MemoryPlan]| {
         plans.iter().for_each(|plan| printer.say(Talk::Normal, &format!("memory: {plan}")));
     };
-    let times = on_team!(&team, |team| {
-        iterate(&Construction {
-            team,
-            grid: &grid,
-            source: &source,
-            options: &options,
-            memory: &memory,
-            checkpoints: None,
-            resume: false,
-            progress: &printer,
-            planned: &planned,
-        })
+    let times = iterate(&Construction {
+        team: &team,
+        grid: &grid,
+        source: &source,
+        options: &options,
+        memory: &memory,
+        checkpoints: None,
+        resume: false,
+        progress: &printer,
+        planned: &planned,
     })?;
     printer.finish();
 
@@ -130,8 +131,8 @@ const LARGEST: f64 = 6.0;
 const POINTS: usize = 16;
 
 /// An image about its centre, deformed.
-fn subject<D: Device>(
-    device: &D,
+fn subject(
+    device: &AnyDevice,
     grid: &Grid,
     image: &Volume<f32>,
     number: usize,

@@ -17,8 +17,8 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::str::FromStr;
+use voxalign_compute::ComputeError;
 use voxalign_compute::bench::{self, Measurement, Settings};
-use voxalign_compute::{ComputeError, on_device};
 use voxalign_image::memory::amount;
 
 /// The least array on a GPU whose copy stands for its bandwidth, bytes.
@@ -207,7 +207,7 @@ fn settings(args: &BenchArgs, machine: &Machine) -> Settings {
 
 fn operators(machine: &Machine, settings: &Settings) -> Result<Vec<Operator>, Failure> {
     // Said before anything is made, and in the words of the options.
-    on_device!(&machine.device, |device| settings.check_memory(device)).map_err(|error| {
+    settings.check_memory(&machine.device).map_err(|error| {
         let ComputeError::OutOfMemory { device, bytes, free: Some(free) } = error else {
             return error.into();
         };
@@ -219,7 +219,7 @@ fn operators(machine: &Machine, settings: &Settings) -> Result<Vec<Operator>, Fa
             amount(free),
         ))
     })?;
-    let measured = on_device!(&machine.device, |device| bench::run(device, settings))?;
+    let measured = bench::run(&machine.device, settings)?;
     Ok(measured.iter().map(Operator::from).collect())
 }
 

@@ -14,7 +14,7 @@ use crate::registration::{
 use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
 use std::path::{Path, PathBuf};
-use voxalign_compute::{Device, on_device};
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Displacement, Transform, VectorField, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::{self, Geometry};
@@ -121,10 +121,10 @@ impl Job<'_> {
 
     /// Does it all and prints the table.
     pub(super) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
-        on_device!(&machine.device, |device| self.run_on(device, machine))
+        self.run_on(&machine.device, machine)
     }
 
-    fn run_on<D: Device>(&self, device: &D, machine: &Machine) -> Result<Outcome, Failure> {
+    fn run_on(&self, device: &AnyDevice, machine: &Machine) -> Result<Outcome, Failure> {
         let mut clock = self.run.clock(machine);
         let mut inputs = self.read()?;
         let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];

@@ -10,7 +10,7 @@ use crate::output::{self, Table};
 use crate::registration::{self, Clock, Pair, Views, number};
 use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
-use voxalign_compute::Device;
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::Transform;
 use voxalign_register::linear::AffineResult;
 use voxalign_register::resample::MovingImage;
@@ -19,9 +19,9 @@ use voxalign_report::InputRecord;
 use voxalign_report::affine::{AffineReport, render};
 
 /// What such an end needs.
-pub(super) struct End<'a, D: Device> {
+pub(super) struct End<'a> {
     pub(super) job: &'a Job<'a>,
-    pub(super) device: &'a D,
+    pub(super) device: &'a AnyDevice,
     pub(super) machine: &'a Machine,
     /// The affine part that failed.
     pub(super) affine: &'a AffineResult,
@@ -29,7 +29,7 @@ pub(super) struct End<'a, D: Device> {
     pub(super) why: &'a RegisterError,
 }
 
-impl<D: Device> End<'_, D> {
+impl End<'_> {
     /// Writes record and report, which shows the affine part, and no transform.
     pub(super) fn write(
         &self,

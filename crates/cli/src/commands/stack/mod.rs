@@ -13,7 +13,6 @@ use crate::progress::Talk;
 use crate::registration::{self, Clock, Input};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
-use voxalign_compute::on_device;
 use voxalign_io::image::DataType;
 use voxalign_population::stream::{Files, Source};
 use voxalign_report::{GridRecord, StackRecord};
@@ -211,7 +210,7 @@ pub(crate) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
             ..Default::default()
         },
     };
-    let trace = on_device!(&machine.device, |device| job.run(device))?;
+    let trace = job.run(&machine.device)?;
     if args.run.talk() > Talk::Quiet {
         let (count, name) = (images.paths.len(), args.operation.name());
         output::line(&format!("{name} of {count} images on {}", machine.name()));

@@ -12,8 +12,8 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use voxalign_compute::Device;
 use voxalign_compute::ops::filter::GaussianMethod;
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::memory;
 use voxalign_io::image::{self, DataType, Format};
 use voxalign_population::PopulationError;
@@ -131,7 +131,7 @@ impl<'j> Job<'j> {
     }
 
     /// Does it and writes the result.
-    pub(super) fn run<D: Device>(mut self, device: &D) -> Result<Trace, Failure> {
+    pub(super) fn run(mut self, device: &AnyDevice) -> Result<Trace, Failure> {
         match self.args.operation {
             Operation::Mean => {
                 let mean = Mean::new(&self.images.weights, self.bound(device)?)?;
@@ -167,14 +167,14 @@ impl<'j> Job<'j> {
         }
     }
 
-    fn bound<D: Device>(&self, device: &D) -> Result<f64, Failure> {
+    fn bound(&self, device: &AnyDevice) -> Result<f64, Failure> {
         Ok(bound(device, self.source, &self.options, &self.watch())?)
     }
 
     /// An operator with one image as result.
-    fn image<D: Device, O: Miso<D, Output = Vec<f32>>>(
+    fn image<O: Miso<AnyDevice, Output = Vec<f32>>>(
         &mut self,
-        device: &D,
+        device: &AnyDevice,
         operator: &O,
     ) -> Result<Trace, Failure> {
         let done = miso(device, self.source, operator, &self.options, &self.watch())?;
@@ -189,7 +189,7 @@ impl<'j> Job<'j> {
         Ok(done.trace)
     }
 
-    fn energy<D: Device>(&mut self, device: &D) -> Result<Trace, Failure> {
+    fn energy(&mut self, device: &AnyDevice) -> Result<Trace, Failure> {
         let reference = match &self.args.reference {
             Some(path) => {
                 // On the grid of the images, with finite values, as they are.

@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::error::{ComputeError, Result};
 use crate::ops::histogram::{
     Binning, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme,
-    SchemeSettings, Terms, Window,
+    SchemeSettings, Schemes, Terms, Window,
 };
 
 /// Blocks, threads, bins and workload of the figures that do not go over them, as in the paper.
@@ -20,7 +20,7 @@ const JOINT_BINS: usize = 64;
 /// A first run longer than this is not repeated, seconds.
 const LONG: f64 = 0.3;
 
-struct Explorer<'a, D: Device> {
+struct Explorer<'a, D: Device + Schemes> {
     device: &'a D,
     pair: &'a Pair,
     fixed: D::Buffer<f32>,
@@ -36,7 +36,7 @@ struct Explorer<'a, D: Device> {
 ///
 /// # Errors
 /// What the device reports, unless it is that a combination does not fit; what `check` returns.
-pub fn explore<D: Device>(
+pub fn explore<D: Device + Schemes>(
     device: &D,
     pair: &Pair,
     effort: Effort,
@@ -73,7 +73,7 @@ impl Effort {
     }
 }
 
-impl<D: Device> Explorer<'_, D> {
+impl<D: Device + Schemes> Explorer<'_, D> {
     fn run(&mut self, binning: &dyn Fn(usize) -> Binning) -> Result<Exploration> {
         let effort = self.effort;
         let (blocks, threads) = effort.usual();

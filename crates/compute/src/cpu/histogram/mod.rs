@@ -14,9 +14,9 @@ use crate::cpu::{Cpu, CpuBuffer, zeroed};
 use crate::device::Memory;
 use crate::error::{Result, check_len};
 use crate::ops::histogram::{
-    Histogram, LayoutOptions, MovingView, ParzenBins, SampleLayout, SampleSet, Scheme,
-    SumsAndGradient, Terms, ValueCounts, check_joint, check_moving, check_tables, check_terms,
-    unsupported_scheme,
+    Histogram, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, SampleLayout,
+    SampleSet, Scheme, Schemes, SumsAndGradient, Terms, ValueCounts, check_joint, check_moving,
+    check_tables, check_terms, unsupported_joint, unsupported_scheme,
 };
 use crate::{AffineMap, Dims};
 use sampler::{Moving, PerMap};
@@ -236,11 +236,16 @@ impl Histogram for Cpu {
 
     fn joint_histogram(
         &self,
+        scheme: JointScheme,
         samples: &CpuSamples,
         moving: &MovingView<'_, Cpu>,
         columns: &ParzenBins,
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
+        if scheme != JointScheme::Default {
+            let method = JointMethod { scheme, ..JointMethod::default() };
+            return Err(unsupported_joint(&self.name(), &method));
+        }
         check_moving(moving, maps)?;
         let entries = check_joint(samples.layout.bins, columns)?;
         let moving = Moving::new(moving);
@@ -306,3 +311,5 @@ impl Histogram for Cpu {
         )
     }
 }
+
+impl Schemes for Cpu {}

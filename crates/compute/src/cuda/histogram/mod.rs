@@ -23,7 +23,8 @@ use crate::error::{ComputeError, Result};
 use crate::ops::Histogram;
 use crate::ops::histogram::{
     JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme, SchemeSettings,
-    SumsAndGradient, Terms, ValueCounts, check_joint, check_moving, check_terms, unsupported_joint,
+    Schemes, SumsAndGradient, Terms, ValueCounts, check_joint, check_moving, check_terms,
+    unsupported_joint,
 };
 use crate::{AffineMap, Dims};
 
@@ -81,6 +82,52 @@ impl Histogram for Cuda {
         self.binned_sums_with(terms, scheme, &settings, samples, moving, maps)
     }
 
+    fn binned_gradient(
+        &self,
+        terms: Terms,
+        scheme: Scheme,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        maps: &[AffineMap],
+        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+    ) -> Result<Vec<SumsAndGradient>> {
+        if matches!(scheme, Scheme::ConflictFree | Scheme::Direct) {
+            let direct = scheme == Scheme::Direct;
+            return sums::gradient(self, terms, direct, samples, moving, maps, slopes, None);
+        }
+        // The scheme makes the sums; the pass that makes the derivative is common to all.
+        let sums = self.binned_sums(terms, scheme, samples, moving, maps)?;
+        sums::gradient(self, terms, false, samples, moving, maps, slopes, Some(&sums))
+    }
+
+    fn joint_histogram(
+        &self,
+        scheme: JointScheme,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
+    ) -> Result<Vec<Vec<f64>>> {
+        if scheme == JointScheme::Default {
+            return joint::histogram(self, samples, moving, columns, maps);
+        }
+        let method = JointMethod { scheme, ..JointMethod::default() };
+        self.joint_histogram_with(&method, samples, moving, columns, maps)
+    }
+
+    fn joint_gradient(
+        &self,
+        samples: &CudaSamples,
+        moving: &MovingView<'_, Self>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
+        tables: &[Vec<f64>],
+    ) -> Result<Vec<[f64; 12]>> {
+        joint::gradient(self, samples, moving, columns, maps, tables)
+    }
+}
+
+impl Schemes for Cuda {
     fn binned_sums_with(
         &self,
         terms: Terms,
@@ -110,34 +157,6 @@ impl Histogram for Cuda {
         schemes::sums(self, terms, scheme, settings, ungrouped, bins, &target, maps)
     }
 
-    fn binned_gradient(
-        &self,
-        terms: Terms,
-        scheme: Scheme,
-        samples: &CudaSamples,
-        moving: &MovingView<'_, Self>,
-        maps: &[AffineMap],
-        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
-    ) -> Result<Vec<SumsAndGradient>> {
-        if matches!(scheme, Scheme::ConflictFree | Scheme::Direct) {
-            let direct = scheme == Scheme::Direct;
-            return sums::gradient(self, terms, direct, samples, moving, maps, slopes, None);
-        }
-        // The scheme makes the sums; the pass that makes the derivative is common to all.
-        let sums = self.binned_sums(terms, scheme, samples, moving, maps)?;
-        sums::gradient(self, terms, false, samples, moving, maps, slopes, Some(&sums))
-    }
-
-    fn joint_histogram(
-        &self,
-        samples: &CudaSamples,
-        moving: &MovingView<'_, Self>,
-        columns: &ParzenBins,
-        maps: &[AffineMap],
-    ) -> Result<Vec<Vec<f64>>> {
-        joint::histogram(self, samples, moving, columns, maps)
-    }
-
     fn joint_histogram_with(
         &self,
         method: &JointMethod,
@@ -150,24 +169,13 @@ impl Histogram for Cuda {
             if *method != JointMethod::default() {
                 return Err(unsupported_joint(&self.name(), method));
             }
-            return self.joint_histogram(samples, moving, columns, maps);
+            return self.joint_histogram(method.scheme, samples, moving, columns, maps);
         }
         check_moving(moving, maps)?;
         check_joint(samples.bins, columns)?;
         let target = Target::new(self, moving)?;
         let (ungrouped, bins) = (samples.ungrouped(self)?, samples.bins);
         baselines::joint(self, method, ungrouped, bins, &target, columns, maps)
-    }
-
-    fn joint_gradient(
-        &self,
-        samples: &CudaSamples,
-        moving: &MovingView<'_, Self>,
-        columns: &ParzenBins,
-        maps: &[AffineMap],
-        tables: &[Vec<f64>],
-    ) -> Result<Vec<[f64; 12]>> {
-        joint::gradient(self, samples, moving, columns, maps, tables)
     }
 }
 

@@ -365,6 +365,52 @@ pub trait Histogram: Memory {
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>>;
 
+    /// Binned sums of every map, and the derivative, in the map's twelve entries, of a function of
+    /// these sums. `slopes(i, sums)` gives the derivative of that function in each of the sums of
+    /// map `i` (`bins x terms` numbers); it may be called from any thread, once for every map.
+    ///
+    /// # Errors
+    /// As [`Histogram::binned_sums`], and slopes of another number than the sums.
+    fn binned_gradient(
+        &self,
+        terms: Terms,
+        scheme: Scheme,
+        samples: &Self::Samples,
+        moving: &MovingView<'_, Self>,
+        maps: &[AffineMap],
+        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
+    ) -> Result<Vec<SumsAndGradient>>;
+
+    /// Joint histograms of every map: `bins x columns`, bin slowest, sums of weights.
+    ///
+    /// # Errors
+    /// As [`Histogram::binned_sums`]; a scheme that the device has not.
+    fn joint_histogram(
+        &self,
+        scheme: JointScheme,
+        samples: &Self::Samples,
+        moving: &MovingView<'_, Self>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
+    ) -> Result<Vec<Vec<f64>>>;
+
+    /// For every map the derivative, in its twelve entries, of a function of the joint histogram
+    /// whose derivative in each of the histogram's entries is given in `tables`.
+    ///
+    /// # Errors
+    /// As [`Histogram::binned_sums`], and tables of another size than the histogram.
+    fn joint_gradient(
+        &self,
+        samples: &Self::Samples,
+        moving: &MovingView<'_, Self>,
+        columns: &ParzenBins,
+        maps: &[AffineMap],
+        tables: &[Vec<f64>],
+    ) -> Result<Vec<[f64; 12]>>;
+}
+
+/// What measures and compares schemes asks for, and no algorithm: settings of the caller's choice.
+pub trait Schemes: Histogram {
     /// As [`Histogram::binned_sums`], with blocks and threads of the caller's choice.
     ///
     /// # Errors
@@ -388,34 +434,6 @@ pub trait Histogram: Memory {
         self.binned_sums(terms, scheme, samples, moving, maps)
     }
 
-    /// Binned sums of every map, and the derivative, in the map's twelve entries, of a function of
-    /// these sums. `slopes(i, sums)` gives the derivative of that function in each of the sums of
-    /// map `i` (`bins x terms` numbers); it may be called from any thread, once for every map.
-    ///
-    /// # Errors
-    /// As [`Histogram::binned_sums`], and slopes of another number than the sums.
-    fn binned_gradient(
-        &self,
-        terms: Terms,
-        scheme: Scheme,
-        samples: &Self::Samples,
-        moving: &MovingView<'_, Self>,
-        maps: &[AffineMap],
-        slopes: &(dyn Fn(usize, &[f64]) -> Vec<f64> + Sync),
-    ) -> Result<Vec<SumsAndGradient>>;
-
-    /// Joint histograms of every map: `bins x columns`, bin slowest, sums of weights.
-    ///
-    /// # Errors
-    /// As [`Histogram::binned_sums`].
-    fn joint_histogram(
-        &self,
-        samples: &Self::Samples,
-        moving: &MovingView<'_, Self>,
-        columns: &ParzenBins,
-        maps: &[AffineMap],
-    ) -> Result<Vec<Vec<f64>>>;
-
     /// As [`Histogram::joint_histogram`], by a method of the caller's choice.
     ///
     /// # Errors
@@ -428,23 +446,9 @@ pub trait Histogram: Memory {
         columns: &ParzenBins,
         maps: &[AffineMap],
     ) -> Result<Vec<Vec<f64>>> {
-        if *method != JointMethod::default() {
+        if *method != (JointMethod { scheme: method.scheme, ..JointMethod::default() }) {
             return Err(unsupported_joint(&self.name(), method));
         }
-        self.joint_histogram(samples, moving, columns, maps)
+        self.joint_histogram(method.scheme, samples, moving, columns, maps)
     }
-
-    /// For every map the derivative, in its twelve entries, of a function of the joint histogram
-    /// whose derivative in each of the histogram's entries is given in `tables`.
-    ///
-    /// # Errors
-    /// As [`Histogram::binned_sums`], and tables of another size than the histogram.
-    fn joint_gradient(
-        &self,
-        samples: &Self::Samples,
-        moving: &MovingView<'_, Self>,
-        columns: &ParzenBins,
-        maps: &[AffineMap],
-        tables: &[Vec<f64>],
-    ) -> Result<Vec<[f64; 12]>>;
 }

@@ -2,14 +2,16 @@
 
 use voxalign_compute::AffineMap;
 use voxalign_compute::ops::Histogram;
-use voxalign_compute::ops::histogram::{Scheme, Terms};
+use voxalign_compute::ops::histogram::{JointScheme, Scheme, Terms};
 
 use super::{COLUMNS, Case, OPTIONS, cases, close, image, naive_joint, naive_sums, with_device};
 
 pub(super) fn joint_matches<D: Histogram>(device: &D) {
     for case in cases() {
         with_device(device, &case, |samples, view| {
-            let found = device.joint_histogram(samples, view, &COLUMNS, &[case.map]).unwrap();
+            let found = device
+                .joint_histogram(JointScheme::Default, samples, view, &COLUMNS, &[case.map])
+                .unwrap();
             let expected = naive_joint(&case, &case.map);
             close(&found[0], &expected, 2e-5, "joint");
             let table: Vec<f64> =
@@ -87,7 +89,9 @@ pub(super) fn several_tiles_match<D: Histogram>(device: &D) {
             let tables = vec![(0..size).map(slope).collect::<Vec<_>>(); maps.len()];
             let (histograms, gradients) = if joint {
                 (
-                    device.joint_histogram(samples, view, &COLUMNS, &maps).unwrap(),
+                    device
+                        .joint_histogram(JointScheme::Default, samples, view, &COLUMNS, &maps)
+                        .unwrap(),
                     device.joint_gradient(samples, view, &COLUMNS, &maps, &tables).unwrap(),
                 )
             } else {

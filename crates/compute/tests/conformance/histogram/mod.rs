@@ -7,7 +7,7 @@ mod samples;
 use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_compute::ops::Histogram;
 use voxalign_compute::ops::histogram::{
-    Binning, LayoutOptions, MovingView, ParzenBins, Scheme, Terms,
+    Binning, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme, Terms,
 };
 use voxalign_compute::{AffineMap, Dims};
 
@@ -260,13 +260,16 @@ fn bad_input_is_an_error<D: Histogram>(device: &D) {
         assert!(device.joint_gradient(samples, view, &COLUMNS, &maps, &[]).is_err());
         assert!(device.joint_gradient(samples, view, &COLUMNS, &maps, &[vec![0.0; 3]]).is_err());
         let few = ParzenBins { count: 4, ..COLUMNS };
-        assert!(device.joint_histogram(samples, view, &few, &maps).is_err());
+        assert!(device.joint_histogram(JointScheme::Default, samples, view, &few, &maps).is_err());
         // More entries than a table may have.
         let options = LayoutOptions { binning: Binning { bins: 300, ..BINNING }, ..OPTIONS };
         let fixed = device.upload(&case.fixed).unwrap();
         let samples = &device.group_samples(&fixed, case.fixed_dims, None, &options).unwrap();
         let many = ParzenBins { count: 1 << 16, ..COLUMNS };
-        let message = device.joint_histogram(samples, view, &many, &maps).unwrap_err().to_string();
+        let message = device
+            .joint_histogram(JointScheme::Default, samples, view, &many, &maps)
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("at most 2^24"), "{message}");
         let found = device.joint_gradient(samples, view, &many, &maps, &[vec![]]);
         assert!(found.unwrap_err().to_string().contains("at most 2^24"));
@@ -295,7 +298,9 @@ fn bits<D: Histogram>(device: &D) -> Results {
                 add("sums", &found[0].0);
                 add("gradient", &found[0].1);
             }
-            let joint = device.joint_histogram(samples, view, &COLUMNS, &maps).unwrap();
+            let joint = device
+                .joint_histogram(JointScheme::Default, samples, view, &COLUMNS, &maps)
+                .unwrap();
             let gradient = device.joint_gradient(samples, view, &COLUMNS, &maps, &joint).unwrap();
             add("joint", &joint[0]);
             add("joint gradient", &gradient[0]);
@@ -330,7 +335,9 @@ fn the_same_bits() {
                 found.unwrap().swap_remove(0)
             };
             let (ratio, moments) = (binned(Terms::Ratio), binned(Terms::Moments));
-            let joint = device.joint_histogram(samples, view, &COLUMNS, &maps).unwrap();
+            let joint = device
+                .joint_histogram(JointScheme::Default, samples, view, &COLUMNS, &maps)
+                .unwrap();
             let gradient = device.joint_gradient(samples, view, &COLUMNS, &maps, &table).unwrap();
             (ratio, moments, joint[0].clone(), gradient[0])
         })

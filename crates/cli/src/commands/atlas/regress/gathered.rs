@@ -5,8 +5,8 @@ use super::super::subjects::subject;
 use crate::failure::Failure;
 use crate::files;
 use crate::remedy::{Speaker, worded};
-use voxalign_compute::Device;
 use voxalign_compute::ops::resample::LabelInterpolation;
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Displacement, LabelMap, Transform};
 use voxalign_population::atlas::{Atlas, Found, Judged, judge};
 use voxalign_register::Verdict;
@@ -36,9 +36,9 @@ pub(super) struct Ordered {
 
 impl Gathered {
     /// Takes what was found for a subject.
-    pub(super) fn take<D: Device>(
+    pub(super) fn take(
         &mut self,
-        device: &D,
+        device: &AnyDevice,
         prepared: &Prepared,
         number: usize,
         weight: f64,

@@ -13,15 +13,14 @@ use crate::progress::{Printer, Talk};
 use crate::registration::{self, Clock, RECORD, REPORT, check_outputs, end, refuse, write_text};
 use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
-use crate::team::{AnyTeam, on_team};
 use clap::Args;
 use files::{FILES, csv, print, write};
 use gathered::Gathered;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
-use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
+use voxalign_compute::select::AnyDevice;
 use voxalign_io::names::LabelNames;
 use voxalign_population::atlas::{
     FEW_SUBJECTS, Kernel, MemoryPlan, effective_number, label_volumes, largest_labels,
@@ -207,11 +206,15 @@ impl<'a> Regression<'a> {
     }
 
     /// Does it all and prints the table.
-    pub(super) fn run(&self, machine: &Machine, team: &AnyTeam) -> Result<Outcome, Failure> {
-        on_team!(team, |team| self.run_on(team, machine))
+    pub(super) fn run(
+        &self,
+        machine: &Machine,
+        team: &Team<AnyDevice>,
+    ) -> Result<Outcome, Failure> {
+        self.run_on(team, machine)
     }
 
-    fn run_on<D: Device>(&self, team: &Team<D>, machine: &Machine) -> Result<Outcome, Failure> {
+    fn run_on(&self, team: &Team<AnyDevice>, machine: &Machine) -> Result<Outcome, Failure> {
         let mut clock = Clock::start();
         let printer = Printer::new(self.study.talk);
         let mut staging = Staging::new(self.study.output)?;
@@ -325,9 +328,9 @@ impl<'a> Regression<'a> {
     }
 
     /// Builds the atlas at a value and writes its images.
-    fn one<D: Device>(
+    fn one(
         &self,
-        team: &Team<D>,
+        team: &Team<AnyDevice>,
         prepared: &Prepared,
         at: &At,
         weights: &[f64],

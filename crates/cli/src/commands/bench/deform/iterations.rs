@@ -4,8 +4,8 @@ use super::pair::Images;
 use super::{SolverKind, Table, Wanted};
 use crate::failure::Failure;
 use serde::Serialize;
-use voxalign_compute::Device;
 use voxalign_compute::ops::elastic::Boundary;
+use voxalign_compute::select::AnyDevice;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity};
@@ -25,8 +25,8 @@ pub(super) struct IterationTime {
 }
 
 /// Every model and solver with the local correlation and with the squared difference.
-pub(super) fn measure<D: Device>(
-    device: &D,
+pub(super) fn measure(
+    device: &AnyDevice,
     images: &Images,
     wanted: &Wanted,
 ) -> Result<Vec<IterationTime>, Failure> {

@@ -22,7 +22,7 @@ use overlap::Overlap;
 use pair::Images;
 use serde::Serialize;
 use std::path::PathBuf;
-use voxalign_compute::{Device, on_device};
+use voxalign_compute::select::AnyDevice;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::solver::SolverKind;
 use voxalign_register::diffeo::{DeformModel, DeformSimilarity};
@@ -143,7 +143,7 @@ pub(super) fn run(args: &DeformBenchArgs) -> Result<Outcome, Failure> {
         crate::files::check_output(path, inputs)?;
     }
     let machine = args.run.machine(Auto::Cpu)?;
-    let results = on_device!(&machine.device, |device| measure(device, &machine, args, &parts))?;
+    let results = measure(&machine.device, &machine, args, &parts)?;
     if let Some(path) = &args.csv {
         write(path, &files::csv(&results))?;
     }
@@ -155,8 +155,8 @@ pub(super) fn run(args: &DeformBenchArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Good)
 }
 
-fn measure<D: Device>(
-    device: &D,
+fn measure(
+    device: &AnyDevice,
     machine: &Machine,
     args: &DeformBenchArgs,
     parts: &[Part],

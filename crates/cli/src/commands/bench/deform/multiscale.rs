@@ -4,7 +4,7 @@ use super::pair::{Images, Seen};
 use super::{Table, Wanted};
 use crate::failure::Failure;
 use serde::Serialize;
-use voxalign_compute::Device;
+use voxalign_compute::select::AnyDevice;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::{DeformOptions, DeformSimilarity};
@@ -26,8 +26,8 @@ pub(super) struct ScalesWorth {
 }
 
 /// Every model with the local correlation.
-pub(super) fn measure<D: Device>(
-    device: &D,
+pub(super) fn measure(
+    device: &AnyDevice,
     images: &Images,
     wanted: &Wanted,
 ) -> Result<Vec<ScalesWorth>, Failure> {

@@ -9,8 +9,8 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
-use voxalign_compute::Device;
 use voxalign_compute::ops::resample::LabelInterpolation;
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::LabelMap;
 use voxalign_register::Choice;
 use voxalign_register::compare::{OverlapRule, compare_labels};
@@ -80,8 +80,8 @@ impl Overlap {
 }
 
 /// Registers with everything that is wanted.
-pub(super) fn measure<D: Device>(
-    device: &D,
+pub(super) fn measure(
+    device: &AnyDevice,
     images: &Images,
     labels: &Labels,
     wanted: &Wanted,

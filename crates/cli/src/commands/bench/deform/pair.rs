@@ -6,7 +6,7 @@ use crate::interrupt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use voxalign_compute::Device;
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Vector3, Volume};
 use voxalign_io::image::read_volume;
 use voxalign_register::diffeo::{
@@ -27,11 +27,7 @@ pub(super) struct Images {
 
 impl Images {
     /// Two files, with the affine map between them.
-    pub(super) fn read<D: Device>(
-        device: &D,
-        fixed: &Path,
-        moving: &Path,
-    ) -> Result<Self, Failure> {
+    pub(super) fn read(device: &AnyDevice, fixed: &Path, moving: &Path) -> Result<Self, Failure> {
         let name = format!("{} and {}", fixed.display(), moving.display());
         let (fixed, moving) = (read_volume(fixed)?, read_volume(moving)?);
         let found = register_only(device, &fixed, &moving, &AffineOptions::default())?;
@@ -67,9 +63,9 @@ impl Images {
     }
 
     /// Registers them.
-    pub(super) fn register<D: Device>(
+    pub(super) fn register(
         &self,
-        device: &D,
+        device: &AnyDevice,
         similarity: DeformSimilarity,
         options: &DeformOptions,
         watch: &Watch,
@@ -81,9 +77,9 @@ impl Images {
     }
 
     /// Registers them for the steps alone: what comes after all but one is not done.
-    pub(super) fn steps<D: Device>(
+    pub(super) fn steps(
         &self,
-        device: &D,
+        device: &AnyDevice,
         similarity: DeformSimilarity,
         options: &DeformOptions,
     ) -> Result<Watch, Failure> {

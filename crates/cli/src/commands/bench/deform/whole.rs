@@ -5,7 +5,7 @@ use super::{Table, Wanted};
 use crate::failure::Failure;
 use serde::Serialize;
 use std::time::Instant;
-use voxalign_compute::Device;
+use voxalign_compute::select::AnyDevice;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity};
@@ -25,8 +25,8 @@ pub(super) struct WholeTime {
 }
 
 /// Every model, and LDDMM at full resolution alone.
-pub(super) fn measure<D: Device>(
-    device: &D,
+pub(super) fn measure(
+    device: &AnyDevice,
     images: &Images,
     wanted: &Wanted,
 ) -> Result<Vec<WholeTime>, Failure> {
@@ -47,8 +47,8 @@ pub(super) fn measure<D: Device>(
     Ok(times)
 }
 
-fn time<D: Device>(
-    device: &D,
+fn time(
+    device: &AnyDevice,
     images: &Images,
     what: String,
     options: &DeformOptions,

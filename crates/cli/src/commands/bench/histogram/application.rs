@@ -5,9 +5,9 @@ use crate::commands::demo::Pair;
 use crate::failure::Failure;
 use crate::interrupt;
 use std::time::Instant;
-use voxalign_compute::Device;
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
 use voxalign_compute::ops::resample::Interpolation;
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Transform, Volume};
 use voxalign_register::Choice;
 use voxalign_register::compare::compare_images;
@@ -35,8 +35,8 @@ impl Application {
 }
 
 /// Registers the pair with every scheme that the device has.
-pub(super) fn measure<D: Device>(
-    device: &D,
+pub(super) fn measure(
+    device: &AnyDevice,
     volumes: Option<&(Volume<f32>, Volume<f32>)>,
     missing: &[&str],
 ) -> Result<Vec<Application>, Failure> {
@@ -84,8 +84,8 @@ pub(super) fn measure<D: Device>(
 }
 
 /// Equation 5 of Li et al. (2015): the intensities as they are, over the overlap.
-fn rms<D: Device>(
-    device: &D,
+fn rms(
+    device: &AnyDevice,
     fixed: &Volume<f32>,
     moving: &Volume<f32>,
     transform: &Transform,

@@ -14,7 +14,6 @@ use clap::Args;
 use std::path::PathBuf;
 use voxalign_compute::ComputeError;
 use voxalign_compute::bench::explore::{Axis, Effort, Exploration, Figure, Pair, Point, explore};
-use voxalign_compute::on_device;
 use voxalign_image::Volume;
 use voxalign_io::image::read_volume;
 
@@ -87,7 +86,7 @@ pub(crate) fn run(args: &HistogramArgs) -> Result<Outcome, Failure> {
             ComputeError::argument("the measurement", "interrupted", "left to end")
         })
     };
-    let found = on_device!(&machine.device, |device| explore(device, &pair, effort, &mut check));
+    let found = explore(&machine.device, &pair, effort, &mut check);
     let found = match (found, stopped) {
         (_, Some(e)) => return Err(e),
         (found, None) => found?,
@@ -96,7 +95,7 @@ pub(crate) fn run(args: &HistogramArgs) -> Result<Outcome, Failure> {
         Vec::new()
     } else {
         let missing = &found.missing;
-        on_device!(&machine.device, |d| application::measure(d, volumes.as_ref(), missing))?
+        application::measure(&machine.device, volumes.as_ref(), missing)?
     };
     let results = Results { device: machine.name(), images, found, applications };
     if let Some(path) = &args.csv {

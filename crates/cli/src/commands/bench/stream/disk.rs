@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use voxalign_compute::Device;
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::Grid;
 use voxalign_io::image::{WriteOptions, write_values};
 use voxalign_population::stream::{
@@ -164,9 +164,9 @@ impl Work {
         !matches!(self, Self::Function("max" | "energy" | "average"))
     }
 
-    fn run<D: Device>(
+    fn run(
         &self,
-        device: &D,
+        device: &AnyDevice,
         source: &dyn Source,
         sink: &dyn Sink,
         reference: &[f32],
@@ -198,8 +198,8 @@ fn head(grid: &Grid, seed: usize) -> Vec<f32> {
 }
 
 /// The files of a measurement.
-struct Bench<'d, D: Device> {
-    device: &'d D,
+struct Bench<'d> {
+    device: &'d AnyDevice,
     grid: Grid,
     paths: Vec<PathBuf>,
     source: Files,
@@ -208,7 +208,7 @@ struct Bench<'d, D: Device> {
     options: StreamOptions,
 }
 
-impl<D: Device> Bench<'_, D> {
+impl Bench<'_> {
     /// Takes older results away: to replace a file makes some systems wait for the disk.
     fn clear(&self) {
         for path in &self.sink.paths {
@@ -301,8 +301,8 @@ impl<D: Device> Bench<'_, D> {
 }
 
 /// Measures between files, which are made and removed.
-pub(super) fn measure<D: Device>(
-    device: &D,
+pub(super) fn measure(
+    device: &AnyDevice,
     gpu: bool,
     dims: [usize; 3],
     images: usize,

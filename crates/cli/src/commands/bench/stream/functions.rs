@@ -4,8 +4,10 @@ use super::Watch;
 use crate::failure::Failure;
 use crate::interrupt;
 use serde::Serialize;
+use voxalign_compute::HostBuffer;
+use voxalign_compute::Transfer;
 use voxalign_compute::ops::filter::GaussianMethod;
-use voxalign_compute::{Device, HostBuffer};
+use voxalign_compute::select::AnyDevice;
 use voxalign_image::Grid;
 use voxalign_population::stream::operators::{
     Energy, Extreme, Mean, Normalise, Numbers, Smooth, Target,
@@ -36,8 +38,8 @@ pub(super) const NAMES: [&str; 6] =
     ["max", "energy", "average", "normalise", "normalise, by the host", "Gaussian"];
 
 /// Streams one of the functions.
-pub(super) fn once<D: Device>(
-    device: &D,
+pub(super) fn once(
+    device: &AnyDevice,
     name: &str,
     source: &dyn Source,
     sink: &dyn Sink,
@@ -66,8 +68,8 @@ pub(super) fn once<D: Device>(
     })
 }
 
-fn all<D: Device>(
-    device: &D,
+fn all(
+    device: &AnyDevice,
     source: &dyn Source,
     sink: &dyn Sink,
     reference: &[f32],
@@ -106,13 +108,13 @@ fn fill(image: &mut [f32], seed: usize) {
     }
 }
 
-fn pieces<D: Device>(device: &D, n: usize) -> Result<Vec<HostBuffer<f32>>, Failure> {
+fn pieces(device: &AnyDevice, n: usize) -> Result<Vec<HostBuffer<f32>>, Failure> {
     Ok((0..PIECES).map(|_| device.host_alloc(n)).collect::<Result<_, _>>()?)
 }
 
 /// Between host and device.
-pub(super) fn in_memory<D: Device>(
-    device: &D,
+pub(super) fn in_memory(
+    device: &AnyDevice,
     dims: [usize; 3],
     images: usize,
 ) -> Result<Vec<Function>, Failure> {

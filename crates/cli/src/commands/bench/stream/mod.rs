@@ -18,7 +18,7 @@ use functions::Function;
 use serde::Serialize;
 use std::path::PathBuf;
 use synthetic::{Point, Traces};
-use voxalign_compute::{Device, on_device};
+use voxalign_compute::select::AnyDevice;
 use voxalign_population::stream::{Listener, StreamOptions};
 
 /// What is measured.
@@ -120,7 +120,7 @@ pub(super) fn run(args: &StreamBenchArgs) -> Result<Outcome, Failure> {
         ));
     }
     let machine = args.run.machine(Auto::Cpu)?;
-    let results = on_device!(&machine.device, |device| measure(device, &machine, args))?;
+    let results = measure(&machine.device, &machine, args)?;
     if let Some(path) = &args.csv {
         write(path, &files::csv(&results))?;
     }
@@ -135,8 +135,8 @@ pub(super) fn run(args: &StreamBenchArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Good)
 }
 
-fn measure<D: Device>(
-    device: &D,
+fn measure(
+    device: &AnyDevice,
     machine: &Machine,
     args: &StreamBenchArgs,
 ) -> Result<Results, Failure> {

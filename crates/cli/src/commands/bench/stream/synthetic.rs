@@ -6,8 +6,12 @@ use crate::interrupt;
 use serde::Serialize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use voxalign_compute::Memory;
+use voxalign_compute::Transfer;
+use voxalign_compute::ops::Elementwise;
 use voxalign_compute::ops::elementwise::{param, x};
-use voxalign_compute::{Device, HostBuffer, Queue};
+use voxalign_compute::select::{AnyBuffer, AnyDevice};
+use voxalign_compute::{HostBuffer, Queue};
 use voxalign_population::stream::operators::{Mimo, Stack};
 use voxalign_population::stream::{Engine, Model, Pipeline, Ring, Stage, Trace, Turn};
 
@@ -44,8 +48,8 @@ enum Means {
 }
 
 /// Upload, execution and download.
-pub(super) struct Load<'d, D: Device> {
-    device: &'d D,
+pub(super) struct Load<'d> {
+    device: &'d AnyDevice,
     voxels: usize,
     means: Means,
     /// Seconds of both copies together.
@@ -56,8 +60,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'d, D: Device> Load<'d, D> {
-    pub(super) fn new(device: &'d D, gpu: bool, dims: [usize; 3]) -> Result<Self, Failure> {
+impl<'d> Load<'d> {
+    pub(super) fn new(device: &'d AnyDevice, gpu: bool, dims: [usize; 3]) -> Result<Self, Failure> {
         let voxels = dims.iter().product();
         let mut load =
             Self { device, voxels, means: Means::Pauses(Default::default()), transfer: 0.0 };
@@ -84,8 +88,8 @@ impl<'d, D: Device> Load<'d, D> {
     fn compute(
         &self,
         seconds: f64,
-        queue: &Queue<D>,
-        image: &Mutex<D::Buffer<f32>>,
+        queue: &Queue<AnyDevice>,
+        image: &Mutex<AnyBuffer<f32>>,
     ) -> voxalign_population::Result<()> {
         match &self.means {
             Means::Pauses(engines) => pause(&engines[1], seconds),
@@ -250,20 +254,20 @@ impl Lasting {
 /// Below all values.
 const LEAST: f32 = -1e30;
 
-impl<D: Device> Mimo<D> for Lasting {
+impl Mimo<AnyDevice> for Lasting {
     type Work = ();
 
-    fn workspace(&self, _: &D, _: &Stack) -> voxalign_population::Result<()> {
+    fn workspace(&self, _: &AnyDevice, _: &Stack) -> voxalign_population::Result<()> {
         Ok(())
     }
 
     fn apply(
         &self,
-        device: &D,
-        image: &D::Buffer<f32>,
+        device: &AnyDevice,
+        image: &AnyBuffer<f32>,
         _: &[f64],
         (): &mut (),
-        out: &mut D::Buffer<f32>,
+        out: &mut AnyBuffer<f32>,
     ) -> voxalign_population::Result<()> {
         let step = x(0).max(param(0));
         match *self {
@@ -284,7 +288,7 @@ impl<D: Device> Mimo<D> for Lasting {
 }
 
 /// What a pass over the memory of so many voxels takes.
-pub(super) fn pass_seconds<D: Device>(device: &D, voxels: usize) -> Result<f64, Failure> {
+pub(super) fn pass_seconds(device: &AnyDevice, voxels: usize) -> Result<f64, Failure> {
     let step = x(0).max(param(0));
     let mut image = device.alloc::<f32>(voxels)?;
     let mut all = || {

@@ -3,7 +3,8 @@
 use super::*;
 use crate::IDENTITY;
 use crate::ops::histogram::{
-    Binning, LayoutOptions, MAX_MOVING, MovingView, ParzenBins, SampleSet, Scheme, Terms,
+    Binning, JointScheme, LayoutOptions, MAX_MOVING, MovingView, ParzenBins, SampleSet, Scheme,
+    Terms,
 };
 use crate::ops::resample::{Interpolation, LabelInterpolation, MAX_VOXELS};
 use crate::ops::sort::{KeyRange, MOST_KEYS};
@@ -69,7 +70,10 @@ pub(super) fn run(cuda: &Cuda) {
         "a gradient",
         cuda.binned_gradient(Terms::Ratio, Scheme::ConflictFree, &samples, &moving, &maps, &slopes),
     );
-    refused("a joint histogram", cuda.joint_histogram(&samples, &moving, &columns, &maps));
+    refused(
+        "a joint histogram",
+        cuda.joint_histogram(JointScheme::Default, &samples, &moving, &columns, &maps),
+    );
     let tables = [vec![0.0; 64]];
     refused("its gradient", cuda.joint_gradient(&samples, &moving, &columns, &maps, &tables));
 

@@ -1,13 +1,13 @@
 //! Which device computes: what a user asks for, and a device of whatever backend was chosen.
 //!
 //! Algorithms are generic over [`Device`](crate::Device) and know no backend. A program that chooses
-//! at run time opens a [`DeviceChoice`] and hands what comes out to them by
-//! [`on_device!`](crate::on_device).
+//! at run time opens a [`DeviceChoice`]: what comes out is a device, too, which forwards each call to the one
+//! behind it. Buffers are used with the device that made them; others are refused.
 //!
 //! ```
 //! use voxalign_compute::ops::reduce::Reduction;
 //! use voxalign_compute::select::DeviceChoice;
-//! use voxalign_compute::{Device, Result, on_device};
+//! use voxalign_compute::{Device, Result};
 //!
 //! fn sum<D: Device>(device: &D, values: &[f32]) -> Result<f64> {
 //!     let values = device.upload(values)?;
@@ -16,9 +16,13 @@
 //!
 //! let choice: DeviceChoice = "cpu".parse().unwrap();
 //! let device = choice.open(Some(2))?;
-//! assert_eq!(on_device!(&device, |device| sum(device, &[1.0, 2.0, 4.0]))?, 7.0);
+//! assert_eq!(sum(&device, &[1.0, 2.0, 4.0])?, 7.0);
 //! # Ok::<(), voxalign_compute::ComputeError>(())
 //! ```
+
+mod any;
+
+pub use any::{AnyBuffer, AnySamples};
 
 use crate::cpu::Cpu;
 use crate::cuda::{self, Cuda, GpuInfo};
@@ -115,18 +119,6 @@ impl AnyDevice {
             Self::Cuda(gpu) => gpu.info(),
         }
     }
-}
-
-/// Evaluates an expression with the device of an [`AnyDevice`](crate::select::AnyDevice) bound to a
-/// name; it is compiled for each backend.
-#[macro_export]
-macro_rules! on_device {
-    ($device:expr, |$name:ident| $body:expr) => {
-        match $device {
-            $crate::select::AnyDevice::Cpu($name) => $body,
-            $crate::select::AnyDevice::Cuda($name) => $body,
-        }
-    };
 }
 
 /// The first GPU that can be used.
