@@ -39,6 +39,7 @@ mod sine;
 mod sort;
 mod stencil;
 pub mod threads;
+mod window;
 
 use std::sync::Arc;
 
