@@ -131,6 +131,16 @@ kernel! {
                 for a in 0..3 {
                     s[a] = v.mul(load_some(v, &velocity[a][start..], count), v.splat(scale[a]));
                 }
+                // Where nothing moves, which is most of the background, the field stays as it is.
+                let zero = v.splat(0.0);
+                let still = v.and(v.and(v.eq(s[0], zero), v.eq(s[1], zero)), v.eq(s[2], zero));
+                if v.bits(still) == ALL {
+                    for (a, out) in out.iter_mut().enumerate() {
+                        let here = load_some(v, &field[a][start..], count);
+                        store_some(v, v.add(s[a], here), &mut out[i * nx + x..], count);
+                    }
+                    continue;
+                }
                 let step = [
                     along(v, places(v, x), nx, s[grid.axes[0]]),
                     along(v, y_at, ny, s[grid.axes[1]]),

@@ -1,6 +1,7 @@
 //! Resampling on the CPU.
 
 mod fields;
+mod flat;
 mod labels;
 mod position;
 pub(super) mod sample;

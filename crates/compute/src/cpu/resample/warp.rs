@@ -1,7 +1,8 @@
 //! Warping of scalar images.
 
+use super::flat::Flat;
 use super::position::{BLOCK, Frame, Geometry};
-use super::sample::{CUBIC, LINEAR, NEAREST, sample};
+use super::sample::{CUBIC, LINEAR, Linear, NEAREST, sample};
 use crate::Dims;
 use crate::cpu::Cpu;
 use crate::cpu::simd::{LANES, Vectors, kernel};
@@ -64,15 +65,24 @@ pub(super) fn warp(
     let slices = (dims[2] / (4 * cpu.threads())).clamp(1, TILE);
     let rows = if slices > 1 { slices * dims[1] } else { task_rows(dims).min(dims[1]) };
     let simd = cpu.simd();
+    let flat = match (field, kind) {
+        (Some(_), LINEAR) => Flat::of(cpu, src, geometry),
+        _ => None,
+    };
+    let flat = flat.as_ref();
     cpu.chunks_mut(out, rows * dims[0], |task, out| {
         let rows = Rows { first: task * rows, dims };
         match (field, kind) {
             (None, NEAREST) => affine::<NEAREST>(simd, src, geometry, rows, outside, out),
             (None, LINEAR) => affine::<LINEAR>(simd, src, geometry, rows, outside, out),
             (None, _) => affine::<CUBIC>(simd, src, geometry, rows, outside, out),
-            (Some(f), NEAREST) => by_field::<NEAREST>(simd, src, geometry, f, rows, outside, out),
-            (Some(f), LINEAR) => by_field::<LINEAR>(simd, src, geometry, f, rows, outside, out),
-            (Some(f), _) => by_field::<CUBIC>(simd, src, geometry, f, rows, outside, out),
+            (Some(f), NEAREST) => {
+                by_field::<NEAREST>(simd, src, geometry, None, f, rows, outside, out);
+            }
+            (Some(f), LINEAR) => {
+                by_field::<LINEAR>(simd, src, geometry, flat, f, rows, outside, out);
+            }
+            (Some(f), _) => by_field::<CUBIC>(simd, src, geometry, None, f, rows, outside, out),
         }
     });
 }
@@ -218,6 +228,7 @@ kernel! {
         v,
         src: &[f32],
         geometry: &Geometry,
+        flat: Option<&Flat>,
         field: Field<'_>,
         rows: Rows,
         outside: f32,
@@ -234,7 +245,15 @@ kernel! {
                     let at = (rows.first + i) * nx + b * BLOCK + g * LANES;
                     let u = displacement(v, &field, at, group.len());
                     let p = moved(v, &linear, frame.along(v, g * LANES), u);
-                    let value = sample::<V, KIND, true>(v, src, geometry, &frame, p);
+                    let value = if KIND == LINEAR && let Some(flat) = flat {
+                        let cells = frame.cells::<V, true>(v, p, &geometry.strides);
+                        match flat.values(v, &frame, &cells) {
+                            Some(values) => values,
+                            None => Linear::new(v, &cells).sample(v, src, &geometry.strides),
+                        }
+                    } else {
+                        sample::<V, KIND, true>(v, src, geometry, &frame, p)
+                    };
                     let value = v.select(frame.inside(v, p), value, fill);
                     match <&mut [f32; LANES]>::try_from(&mut *group) {
                         Ok(all) => v.store(value, all),
