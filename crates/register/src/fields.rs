@@ -14,6 +14,19 @@ const PIECE: usize = 1 << 12;
 
 /// Multiplies vectors (all x, all y, all z) by a matrix, such as that from mm to voxels.
 pub(crate) fn multiply(matrix: &Matrix3<f64>, vectors: &mut [f32]) {
+    let n = vectors.len() / 3;
+    if (0..3).all(|row| (0..3).all(|column| row == column || matrix[(row, column)] == 0.0)) {
+        // Along the axes each component is scaled by itself, and most are mm already.
+        for (axis, component) in vectors.chunks_mut(n.max(1)).take(3).enumerate() {
+            let scale = matrix[(axis, axis)];
+            if scale != 1.0 {
+                component.par_chunks_mut(PIECE).for_each(|piece| {
+                    piece.iter_mut().for_each(|v| *v = (scale * f64::from(*v)) as f32);
+                });
+            }
+        }
+        return;
+    }
     let (x, rest) = vectors.split_at_mut(vectors.len() / 3);
     let (y, z) = rest.split_at_mut(rest.len() / 2);
     let pieces = x.par_chunks_mut(PIECE).zip(y.par_chunks_mut(PIECE)).zip(z.par_chunks_mut(PIECE));

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::metric::range::robust_range;
 use crate::resample::{MovingImage, labels_onto};
 use crate::verdict::{Check, Remedy};
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use voxalign_compute::Device;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
@@ -67,6 +68,9 @@ pub struct Agreement {
     pub plain: bool,
 }
 
+/// Voxels that a thread looks at, at least.
+const PART: usize = 1 << 16;
+
 impl Agreement {
     /// Bins of each axis, from the 0.1th to the 99.9th percentile of each image.
     pub const BINS: usize = 32;
@@ -91,16 +95,23 @@ impl Agreement {
             // Values beyond the ends belong to the last bins.
             ((part * Self::BINS as f64) as usize).min(Self::BINS - 1)
         };
-        let mut joint = vec![0u64; Self::BINS * Self::BINS];
-        let mut object = 0;
-        for (i, (&f, &w)) in fixed.data().iter().zip(warped.data()).enumerate() {
-            if tissue.object.has(i) && f.is_finite() && w.is_finite() {
-                object += 1;
-                if w > tissue.moving_above {
-                    joint[bin(w, columns) * Self::BINS + bin(f, rows)] += 1;
+        // Counts do not depend on the order in which they are made.
+        let empty = || (0, vec![0u64; Self::BINS * Self::BINS]);
+        let pairs = fixed.data().par_iter().zip(warped.data()).enumerate().with_min_len(PART);
+        let (object, joint) = pairs
+            .fold(empty, |(mut object, mut joint), (i, (&f, &w))| {
+                if tissue.object.has(i) && f.is_finite() && w.is_finite() {
+                    object += 1;
+                    if w > tissue.moving_above {
+                        joint[bin(w, columns) * Self::BINS + bin(f, rows)] += 1;
+                    }
                 }
-            }
-        }
+                (object, joint)
+            })
+            .reduce(empty, |(object, mut joint), (more, other)| {
+                joint.iter_mut().zip(other).for_each(|(sum, count)| *sum += count);
+                (object + more, joint)
+            });
         let voxels = joint.iter().sum::<u64>() as usize;
         let few = voxels < Self::LEAST_VOXELS;
         if few || (voxels as f64) < Self::LEAST_PART * object as f64 {
@@ -241,7 +252,8 @@ impl Scoring<'_> {
             Err(e) => return Err(e.into()),
         };
         let agreement = self.tissue.map(|tissue| Agreement::new(&tissue, self.fixed, &image));
-        image.data_mut().iter_mut().filter(|v| v.is_nan()).for_each(|v| *v = self.outside);
+        let values = image.data_mut().par_iter_mut().with_min_len(PART);
+        values.filter(|v| v.is_nan()).for_each(|v| *v = self.outside);
         let labels = self.moving_labels;
         let labels = labels
             .map(|m| labels_onto(device, m, grid, transform, LabelInterpolation::Nearest, 0))

@@ -77,23 +77,26 @@ impl<'a> Run<'a> {
     }
 
     /// Writes report and record, moves everything to its place and tells how it went. Of `outputs`,
-    /// those that this run does not write go where an older one did.
+    /// those that this run does not write go where an older one did. `written` waits for what another thread
+    /// still writes.
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn finish(
         &self,
         mut staging: Staging,
         mut clock: Clock,
         record: &mut RunRecord,
         outputs: &[Output],
+        written: impl FnOnce() -> Result<(), Failure>,
         report: impl FnOnce(&RunRecord) -> Result<String, ReportError>,
         print: impl FnOnce(&RunRecord),
     ) -> Result<Outcome, Failure> {
         let with_report = self.output_options.wants_report();
         for output in outputs {
-            let written = match output.product {
+            let is_written = match output.product {
                 Some(product) => self.writes(product),
                 None => with_report || output.name != REPORT,
             };
-            if written {
+            if is_written {
                 let path = staging.final_path(output.name).display().to_string();
                 record.outputs.push(OutputRecord { role: output.role.to_owned(), path });
             } else {
@@ -103,10 +106,15 @@ impl<'a> Run<'a> {
         if with_report {
             record.timings = clock.laps();
             record.peak_memory_bytes = peak_memory();
-            let html = report(record)?;
-            write_text(&mut staging, REPORT, &html)?;
+            let html = report(record);
             clock.lap("report");
+            // Nothing is let go before the other thread has ended.
+            written()?;
+            write_text(&mut staging, REPORT, &html?)?;
+        } else {
+            written()?;
         }
+        clock.lap("write");
         end(staging, clock, record, self.talk, print)
     }
 }

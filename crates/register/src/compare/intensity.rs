@@ -1,6 +1,7 @@
 //! Scores of two images on one grid.
 
 use super::{CompareError, same_grid};
+use rayon::prelude::*;
 use serde::Serialize;
 use voxalign_image::Volume;
 
@@ -46,49 +47,19 @@ pub fn compare_images(
     if bins < 2 {
         return Err(CompareError::Bins { bins });
     }
-    let inside = |i: usize| mask.is_none_or(|m| m.data()[i] > 0.0);
-    let all = || {
-        let pairs = fixed.data().iter().zip(warped.data()).enumerate();
-        pairs.filter(|&(i, _)| inside(i)).map(|(_, (&f, &w))| (f64::from(f), f64::from(w)))
-    };
-    let pairs = || all().filter(|(f, w)| f.is_finite() && w.is_finite());
-
-    let voxels = pairs().count();
-    let not_finite = all().count() - voxels;
-    if voxels == 0 {
-        let why = if not_finite > 0 {
+    let all = Pairs { fixed: fixed.data(), warped: warped.data(), mask: mask.map(Volume::data) };
+    let first = all.sums();
+    if first.voxels == 0 {
+        let why = if first.not_finite > 0 {
             "everywhere, one of the images is NaN or infinite"
         } else {
             "the mask has no voxel above 0"
         };
         return Err(CompareError::Nothing { why });
     }
-    let n = voxels as f64;
-    let mut sums = [0.0; 3];
-    let mut ranges = [[f64::MAX, f64::MIN]; 2];
-    for (f, w) in pairs() {
-        sums[0] += f;
-        sums[1] += w;
-        sums[2] += (f - w) * (f - w);
-        for (range, value) in ranges.iter_mut().zip([f, w]) {
-            *range = [range[0].min(value), range[1].max(value)];
-        }
-    }
-    let (mean_f, mean_w) = (sums[0] / n, sums[1] / n);
-    let mut moments = [0.0; 3];
-    let mut joint = vec![0u64; bins * bins];
-    let bin = |value: f64, range: [f64; 2]| {
-        let width = range[1] - range[0];
-        let part = if width > 0.0 { (value - range[0]) / width } else { 0.0 };
-        ((part * bins as f64) as usize).min(bins - 1)
-    };
-    for (f, w) in pairs() {
-        let (df, dw) = (f - mean_f, w - mean_w);
-        moments[0] += df * df;
-        moments[1] += dw * dw;
-        moments[2] += df * dw;
-        joint[bin(w, ranges[1]) * bins + bin(f, ranges[0])] += 1;
-    }
+    let n = first.voxels as f64;
+    let Sums { voxels, not_finite, sums, ranges } = first;
+    let (moments, joint) = all.moments([sums[0] / n, sums[1] / n], ranges, bins);
     let size = (moments[0] * moments[1]).sqrt();
     let constant = |r: [f64; 2]| r[0] >= r[1];
     let ncc = (size > 0.0 && !constant(ranges[0]) && !constant(ranges[1]))
@@ -104,6 +75,111 @@ pub fn compare_images(
         bins,
     })
 }
+
+/// Voxels that a thread compares at a time; fixed, so that sums do not depend on the threads.
+const PART: usize = 1 << 16;
+
+/// The values to be compared.
+struct Pairs<'a> {
+    fixed: &'a [f32],
+    warped: &'a [f32],
+    mask: Option<&'a [f32]>,
+}
+
+/// What one pass finds.
+struct Sums {
+    voxels: usize,
+    not_finite: usize,
+    /// Of the fixed values, of the warped ones, and of their squared differences.
+    sums: [f64; 3],
+    ranges: [[f64; 2]; 2],
+}
+
+impl Pairs<'_> {
+    fn parts(&self) -> usize {
+        self.fixed.len().div_ceil(PART)
+    }
+
+    /// The pairs of a part that the mask lets through.
+    fn of(&self, part: usize) -> impl Iterator<Item = (f64, f64)> {
+        let range = part * PART..self.fixed.len().min((part + 1) * PART);
+        let mask = self.mask.map(|m| &m[range.clone()]);
+        let pairs = self.fixed[range.clone()].iter().zip(&self.warped[range]).enumerate();
+        pairs
+            .filter(move |&(i, _)| mask.is_none_or(|m| m[i] > 0.0))
+            .map(|(_, (&f, &w))| (f64::from(f), f64::from(w)))
+    }
+
+    fn finite(&self, part: usize) -> impl Iterator<Item = (f64, f64)> {
+        self.of(part).filter(|(f, w)| f.is_finite() && w.is_finite())
+    }
+
+    fn sums(&self) -> Sums {
+        let none =
+            Sums { voxels: 0, not_finite: 0, sums: [0.0; 3], ranges: [[f64::MAX, f64::MIN]; 2] };
+        let of = |part| {
+            let (mut found, mut all) = (Sums { ..none }, 0);
+            for (f, w) in self.of(part) {
+                all += 1;
+                if !(f.is_finite() && w.is_finite()) {
+                    continue;
+                }
+                found.voxels += 1;
+                for (sum, value) in found.sums.iter_mut().zip([f, w, (f - w) * (f - w)]) {
+                    *sum += value;
+                }
+                for (range, value) in found.ranges.iter_mut().zip([f, w]) {
+                    *range = [range[0].min(value), range[1].max(value)];
+                }
+            }
+            Sums { not_finite: all - found.voxels, ..found }
+        };
+        let parts: Vec<Sums> = (0..self.parts()).into_par_iter().map(of).collect();
+        parts.into_iter().fold(Sums { ..none }, |a, b| Sums {
+            voxels: a.voxels + b.voxels,
+            not_finite: a.not_finite + b.not_finite,
+            sums: [0, 1, 2].map(|i| a.sums[i] + b.sums[i]),
+            ranges: [0, 1].map(|i| {
+                let ([low, high], [other_low, other_high]) = (a.ranges[i], b.ranges[i]);
+                [low.min(other_low), high.max(other_high)]
+            }),
+        })
+    }
+
+    /// The central moments of second order, and the joint histogram, warped slowest.
+    fn moments(&self, means: [f64; 2], ranges: [[f64; 2]; 2], bins: usize) -> ([f64; 3], Vec<u64>) {
+        let bin = |value: f64, range: [f64; 2]| {
+            let width = range[1] - range[0];
+            let part = if width > 0.0 { (value - range[0]) / width } else { 0.0 };
+            ((part * bins as f64) as usize).min(bins - 1)
+        };
+        let of = |part| {
+            let (mut moments, mut joint) = ([0.0; 3], vec![0u32; bins * bins]);
+            for (f, w) in self.finite(part) {
+                let (df, dw) = (f - means[0], w - means[1]);
+                moments[0] += df * df;
+                moments[1] += dw * dw;
+                moments[2] += df * dw;
+                joint[bin(w, ranges[1]) * bins + bin(f, ranges[0])] += 1;
+            }
+            (moments, joint)
+        };
+        // Some parts at a time: each has a histogram.
+        let (mut moments, mut joint) = ([0.0; 3], vec![0u64; bins * bins]);
+        let numbers: Vec<usize> = (0..self.parts()).collect();
+        for some in numbers.chunks(AT_ONCE) {
+            let found: Vec<_> = some.par_iter().map(|&part| of(part)).collect();
+            for (of_part, counts) in found {
+                moments.iter_mut().zip(of_part).for_each(|(sum, value)| *sum += value);
+                joint.iter_mut().zip(counts).for_each(|(sum, count)| *sum += u64::from(count));
+            }
+        }
+        (moments, joint)
+    }
+}
+
+/// Parts whose histograms are held at once.
+const AT_ONCE: usize = 32;
 
 /// Entropies, in nats, of the columns, of the rows and of the whole of a joint histogram.
 pub(crate) fn entropies(joint: &[u64], bins: usize) -> (f64, f64, f64) {
@@ -169,6 +245,28 @@ mod tests {
         assert!((s.rms - 0.5f64.sqrt()).abs() < 1e-12);
         let none = compare_images(&f, &w, Some(&volume(&[0.0; 4])), 8);
         assert!(matches!(none, Err(CompareError::Nothing { .. })));
+    }
+
+    /// What is summed in parts is what one sum over all voxels gives.
+    #[test]
+    fn parts_make_the_whole() {
+        let n = 3 * PART + 77;
+        let mut state = 1u32;
+        let mut noise = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 * 1e-4
+        };
+        let (a, b): (Vec<f32>, Vec<f32>) = (0..n).map(|_| (noise(), noise())).unzip();
+        let found = compare_images(&volume(&a), &volume(&b), None, 16).unwrap();
+        let pairs = || a.iter().zip(&b).map(|(&a, &b)| (f64::from(a), f64::from(b)));
+        let mean = |values: &[f32]| values.iter().map(|&v| f64::from(v)).sum::<f64>() / n as f64;
+        let (ma, mb) = (mean(&a), mean(&b));
+        let rms = (pairs().map(|(a, b)| (a - b) * (a - b)).sum::<f64>() / n as f64).sqrt();
+        let moment = |f: fn(f64, f64) -> f64| pairs().map(|(a, b)| f(a - ma, b - mb)).sum::<f64>();
+        let ncc = moment(|a, b| a * b) / (moment(|a, _| a * a) * moment(|_, b| b * b)).sqrt();
+        assert_eq!((found.voxels, found.not_finite), (n, 0));
+        assert!((found.rms - rms).abs() < 1e-9 * rms, "{} {rms}", found.rms);
+        assert!((found.ncc.unwrap() - ncc).abs() < 1e-11, "{:?} {ncc}", found.ncc);
     }
 
     #[test]

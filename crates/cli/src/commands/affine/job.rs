@@ -120,7 +120,7 @@ impl Job<'_> {
         let report =
             |record: &_| render(&AffineReport { record, images: views.images(&inputs.pair) });
         let print = |record: &_| table::print(&options, &result, &views, record, self.run.output);
-        self.run.finish(staging, clock, &mut record, &OUTPUTS, report, print)
+        self.run.finish(staging, clock, &mut record, &OUTPUTS, || Ok(()), report, print)
     }
 
     fn read(&self) -> Result<Inputs, Failure> {

@@ -16,7 +16,7 @@ use crate::staging::Staging;
 use std::path::{Path, PathBuf};
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Displacement, Transform, VectorField, Volume};
-use voxalign_io::image::{self, DataType};
+use voxalign_io::image::{self, DataType, WriteOptions};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_register::compare::same_grid;
 use voxalign_register::diffeo::calibrate::foreground_threshold;
@@ -24,9 +24,9 @@ use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformOptions, DeformResult, DeformSimilarity, check_start,
     object_of, register_deformable,
 };
-use voxalign_register::linear::{AffineInput, Init, register_affine};
+use voxalign_register::linear::{AffineInput, AffineResult, Init, register_affine};
 use voxalign_register::resample::{MovingImage, displacements};
-use voxalign_register::scores::{Scoring, Tissue};
+use voxalign_register::scores::{Resampled, Scores, Scoring, Tissue};
 use voxalign_register::{Event, Progress, Remedy};
 use voxalign_report::deform::{DeformReport, energies, render};
 
@@ -181,89 +181,135 @@ impl Job<'_> {
         };
         let DeformResult { forward, inverse, jacobian, measures, scales, path, .. } = result;
 
-        // Each field is let go once it is written, but for the one that the report shows.
         let dimensions = inputs.pair.dimensions;
         if self.run.writes(Product::Affine) {
             registration::write_affine(&mut staging, &start, dimensions, &geometry)?;
         }
-        let inverse = displacement(inverse);
-        if self.run.writes(Product::InverseWarp) {
-            write_transform(&mut staging, INVERSE_WARP, &inverse)?;
-        }
-        let back = Transform::Composite(vec![Transform::Affine(start.inverse()?), inverse]);
+        let back =
+            Transform::Composite(vec![Transform::Affine(start.inverse()?), displacement(inverse)]);
         if self.run.writes(Product::InverseComposite) {
             let field = displacements(device, &grids[1], &back)?;
             write_transform(&mut staging, INVERSE_COMPOSITE, &displacement(field))?;
         }
-        drop(back);
-        let warp = displacement(forward);
-        if self.run.writes(Product::Warp) {
-            write_transform(&mut staging, WARP, &warp)?;
-        }
-        let whole = Transform::Composite(vec![warp, Transform::Affine(start)]);
+        let whole = Transform::Composite(vec![displacement(forward), Transform::Affine(start)]);
         if self.run.writes(Product::Composite) {
             let field = displacements(device, &grids[0], &whole)?;
             write_transform(&mut staging, COMPOSITE, &displacement(field))?;
         }
         let as_floats = files::write_options(DataType::F32, dimensions);
-        if self.run.writes(Product::Jacobian) {
-            staging.write(JACOBIAN, |path| image::write_volume(path, &jacobian, &as_floats))?;
+        let files = self.field_files(&mut staging)?;
+        let fields = Fields { back, whole: &whole, jacobian: &jacobian, options: &as_floats };
+        let mut fields = Some(fields);
+        if machine.gpu().is_none() {
+            // On the CPU all threads have enough to do, and the inverse is let go before more is made.
+            fields.take().map_or(Ok(()), |fields| fields.write(&files))?;
         }
         clock.lap("write");
+        // While a GPU scores the result, and the report is made, another thread writes.
+        std::thread::scope(|scope| {
+            let files = &files;
+            let writer = fields.map(|fields| scope.spawn(move || fields.write(files)));
+            let written = || match writer.map(std::thread::ScopedJoinHandle::join) {
+                None => Ok(()),
+                Some(Ok(result)) => result,
+                Some(Err(_)) => {
+                    Err(Failure::Internal("the thread that wrote the fields is gone".into()))
+                }
+            };
+            let scored = self.score(device, &mut inputs.pair, &whole, start, rival, outside);
+            let Scored { before, after, rival } = match scored {
+                Ok(scored) => scored,
+                Err(e) => {
+                    written()?;
+                    return Err(e);
+                }
+            };
+            let (worse, remedy) = match &rival {
+                Some(rival) => (rival, Remedy::BetterStart),
+                None => (&before.scores, Remedy::OtherAffinePart),
+            };
+            let energy = measures.harmonic_energy_of_object(grids[0].len());
+            let earns = energy.and_then(|energy| after.scores.earns(energy));
+            verdict = verdict.with(after.scores.worth(worse, remedy));
+            verdict = verdict.with(after.scores.agrees()).with(earns);
+            let views = Views { before, after };
+            verdict.remarks.extend(inputs.pair.remarks(&views));
+            record.verdict = worded(verdict, Speaker::Deform);
+            clock.lap("resample");
+            if self.run.writes(Product::Warped) {
+                let image = &views.after.image;
+                staging.write(WARPED, |path| image::write_volume(path, image, &as_floats))?;
+            }
+            clock.lap("write");
 
-        let moving = inputs.pair.take_moving()?;
+            registration::score_figures(&mut record, &views, &inputs.pair.label_names);
+            let field = match &whole {
+                Transform::Composite(parts) => parts.first(),
+                _ => None,
+            };
+            let Some(Transform::Displacement(warp)) = field else {
+                written()?;
+                return Err(Failure::Internal("the field is gone".into()));
+            };
+            let report = |record: &_| {
+                render(&DeformReport {
+                    record,
+                    images: views.images(&inputs.pair),
+                    jacobian: &jacobian,
+                    field: warp.field(),
+                    energies: &energies(&scales, path.as_ref(), self.options.sigma, &grids[0]),
+                })
+            };
+            let print =
+                |record: &_| table::print(&views, &measures, &scales, record, self.run.output);
+            self.run.finish(staging, clock, &mut record, &OUTPUTS, written, report, print)
+        })
+    }
+
+    /// Where the fields and their Jacobian are written to.
+    fn field_files(&self, staging: &mut Staging) -> Result<Vec<FieldFile>, Failure> {
+        let all = [
+            (Product::InverseWarp, INVERSE_WARP),
+            (Product::Warp, WARP),
+            (Product::Jacobian, JACOBIAN),
+        ];
+        let written = all.into_iter().filter(|&(product, _)| self.run.writes(product));
+        written
+            .map(|(product, name)| {
+                let path = staging.path(name)?;
+                Ok(FieldFile { product, path, end: staging.final_path(name) })
+            })
+            .collect()
+    }
+
+    /// Brings the moving image to the fixed one by the result, and by the affine map alone.
+    fn score(
+        &self,
+        device: &AnyDevice,
+        pair: &mut Pair,
+        whole: &Transform,
+        start: Affine,
+        rival: Option<AffineResult>,
+        outside: f32,
+    ) -> Result<Scored, Failure> {
+        let moving = pair.take_moving()?;
         // A mask says by itself what counts.
-        let masked = inputs.pair.fixed_mask.is_some();
+        let masked = pair.fixed_mask.is_some();
         let moving_above = match foreground_threshold(moving.data()) {
             Some((_, above)) if !masked => above,
             _ => f32::NEG_INFINITY,
         };
-        let object = object_of(&inputs.pair.fixed, inputs.pair.fixed_mask.as_ref());
+        let object = object_of(&pair.fixed, pair.fixed_mask.as_ref());
         let tissue = object.map(|object| Tissue { object, moving_above });
         let moving = MovingImage::new(device, moving)?;
-        let scoring = Scoring { tissue, ..inputs.pair.scoring(self.run.output_options, outside)? };
-        let after = scoring.under(device, &moving, &whole)?;
+        let scoring = Scoring { tissue, ..pair.scoring(self.run.output_options, outside)? };
+        let after = scoring.under(device, &moving, whole)?;
         let before = scoring.under(device, &moving, &Transform::Affine(start))?;
-        if let Some(rival) = rival {
+        let rival = rival.map(|rival| {
             let rival = Transform::Affine(rival.transform);
-            let scores = scoring.under(device, &moving, &rival)?.scores;
-            verdict = verdict.with(after.scores.worth(&scores, Remedy::BetterStart));
-        } else {
-            verdict = verdict.with(after.scores.worth(&before.scores, Remedy::OtherAffinePart));
-        }
-        let energy = measures.harmonic_energy_of_object(grids[0].len());
-        let earns = energy.and_then(|energy| after.scores.earns(energy));
-        verdict = verdict.with(after.scores.agrees()).with(earns);
-        drop(moving);
-        let views = Views { before, after };
-        verdict.remarks.extend(inputs.pair.remarks(&views));
-        record.verdict = worded(verdict, Speaker::Deform);
-        clock.lap("resample");
-        if self.run.writes(Product::Warped) {
-            let image = &views.after.image;
-            staging.write(WARPED, |path| image::write_volume(path, image, &as_floats))?;
-        }
-        clock.lap("write");
-
-        registration::score_figures(&mut record, &views, &inputs.pair.label_names);
-        let field = match &whole {
-            Transform::Composite(parts) => parts.first(),
-            _ => None,
-        };
-        let Some(Transform::Displacement(warp)) = field else {
-            return Err(Failure::Internal("the field is gone".into()));
-        };
-        let report = |record: &_| {
-            render(&DeformReport {
-                record,
-                images: views.images(&inputs.pair),
-                jacobian: &jacobian,
-                field: warp.field(),
-                energies: &energies(&scales, path.as_ref(), self.options.sigma, &grids[0]),
-            })
-        };
-        let print = |record: &_| table::print(&views, &measures, &scales, record, self.run.output);
-        self.run.finish(staging, clock, &mut record, &OUTPUTS, report, print)
+            Ok::<_, Failure>(scoring.under(device, &moving, &rival)?.scores)
+        });
+        Ok(Scored { before, after, rival: rival.transpose()? })
     }
 
     /// The affine map to start from, where it is not to be found.
@@ -310,6 +356,51 @@ impl Job<'_> {
             [&inputs.pair.fixed_mask, &inputs.pair.moving_mask].map(Option::as_ref);
         DeformInput { channels, fixed_mask, moving_mask, affine }
     }
+}
+
+/// What is written while the result is scored.
+struct Fields<'a> {
+    /// The inverse affine map and field.
+    back: Transform,
+    whole: &'a Transform,
+    jacobian: &'a Volume<f32>,
+    options: &'a WriteOptions,
+}
+
+/// A file of a field: where it is written, and the path that it will have.
+struct FieldFile {
+    product: Product,
+    path: PathBuf,
+    end: PathBuf,
+}
+
+impl Fields<'_> {
+    fn write(&self, files: &[FieldFile]) -> Result<(), Failure> {
+        let field = |transform: &Transform, path: &Path| match transform {
+            Transform::Composite(parts) => parts
+                .iter()
+                .filter(|part| matches!(part, Transform::Displacement(_)))
+                .try_for_each(|part| transform::write(path, part, &Geometry::default())),
+            other => transform::write(path, other, &Geometry::default()),
+        };
+        for FieldFile { product, path, end } in files {
+            match product {
+                Product::InverseWarp => field(&self.back, path),
+                Product::Warp => field(self.whole, path),
+                _ => image::write_volume(path, self.jacobian, self.options),
+            }
+            .map_err(|e| e.instead_at(end))?;
+        }
+        Ok(())
+    }
+}
+
+/// The moving image on the fixed one.
+struct Scored {
+    before: Resampled,
+    after: Resampled,
+    /// By the best affine map, where that is not the start.
+    rival: Option<Scores>,
 }
 
 impl Inputs {

@@ -71,7 +71,7 @@ impl End<'_> {
             table.print();
             registration::print_end(record, run.output);
         };
-        run.finish(staging, clock, &mut record, &OUTPUTS, report, print)
+        run.finish(staging, clock, &mut record, &OUTPUTS, || Ok(()), report, print)
     }
 
     /// That the registration ended early, and why.
