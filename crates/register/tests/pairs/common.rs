@@ -1,7 +1,10 @@
 //! Shared by the end-to-end tests: data, noise, resampling.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::print_stdout)]
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use voxalign_compute::Memory;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::Resample;
@@ -44,13 +47,26 @@ pub fn labels(path: PathBuf) -> LabelMap {
     voxalign_io::image::read_labels(path).unwrap()
 }
 
+/// Registers on the CPU. Several tests begin with the same map, which is found once.
 pub fn register(
     fixed: &Volume<f32>,
     moving: &Volume<f32>,
     options: &AffineOptions,
 ) -> AffineResult {
-    let device = Cpu::new(None).unwrap();
-    register_affine(&device, &input(fixed, moving), options, &Silent).unwrap()
+    type Known = Mutex<HashMap<u64, Arc<OnceLock<AffineResult>>>>;
+    static KNOWN: LazyLock<Known> = LazyLock::new(Known::default);
+    let mut key = DefaultHasher::new();
+    for image in [fixed, moving] {
+        image.data().iter().for_each(|v| v.to_bits().hash(&mut key));
+        format!("{:?}", image.grid()).hash(&mut key);
+    }
+    format!("{options:?}").hash(&mut key);
+    let slot = Arc::clone(KNOWN.lock().unwrap().entry(key.finish()).or_default());
+    let find = || {
+        let device = Cpu::new(None).unwrap();
+        register_affine(&device, &input(fixed, moving), options, &Silent).unwrap()
+    };
+    slot.get_or_init(find).clone()
 }
 
 pub fn input<'a>(fixed: &'a Volume<f32>, moving: &'a Volume<f32>) -> AffineInput<'a> {
