@@ -108,13 +108,23 @@ kernel! {
         let mut padded = vec![0f32; groups * LANES + 2 * rx];
         let mut along_x = vec![[0f32; LANES]; about.len() * groups];
         let mut kept = vec![[0f32; LANES]; slots * slot];
+        // The groups of each row that are not zero, be they of a row along x or of one that is kept.
+        let mut lit_x = vec![NOTHING; about.len()];
+        let mut lit = vec![NOTHING; slots * count];
         let mut next = task.slices.start.saturating_sub(rz);
         let mut z = task.slices.start;
         for out in task.out.chunks_mut(AT_ONCE) {
             while next < nz.min(z + out.len() + rz) {
                 let slice = &task.from[(next * ny + about.start) * nx..][..about.len() * nx];
-                for (row, to) in slice.chunks_exact(nx).zip(along_x.chunks_exact_mut(groups)) {
-                    with_weights!(wx, |K| along_row::<V, K>(v, row, wx, &mut padded, to));
+                let rows = slice.chunks_exact(nx).zip(along_x.chunks_exact_mut(groups));
+                for ((row, to), lit) in rows.zip(&mut lit_x) {
+                    *lit = lit_groups(row);
+                    with_weights!(wx, |K| along_row::<V, K>(v, row, wx, &mut padded, *lit, to));
+                }
+                let lit = &mut lit[next % slots * count..][..count];
+                for (y, lit) in lit.iter_mut().enumerate() {
+                    let (from, to) = ((first + y).saturating_sub(ry), ny.min(first + y + ry + 1));
+                    *lit = both(&lit_x[from - about.start..to - about.start]);
                 }
                 let to = &mut kept[next % slots * slot..][..slot];
                 let row = |y: isize| {
@@ -122,22 +132,32 @@ kernel! {
                     &along_x[y * groups..][..groups]
                 };
                 with_weights!(wy, |K| {
-                    let mut y = first as isize;
+                    let (mut y, mut lit) = (first as isize, &lit[..]);
+                    to.fill([0.0; LANES]);
                     let mut blocks = to.chunks_exact_mut(AT_ONCE * groups);
                     for to in &mut blocks {
+                        let (some, rest) = lit.split_at(AT_ONCE);
                         let to = |g, n, sum| v.store(sum, &mut to[n * groups + g]);
-                        Rows::<K, AT_ONCE>::about(y, row).sums(v, wy, groups, to);
-                        y += AT_ONCE as isize;
+                        Rows::<K, AT_ONCE>::about(y, row).sums(v, wy, both(some), to);
+                        (y, lit) = (y + AT_ONCE as isize, rest);
                     }
-                    for to in blocks.into_remainder().chunks_exact_mut(groups) {
+                    for (to, lit) in blocks.into_remainder().chunks_exact_mut(groups).zip(lit) {
                         let to = |g: usize, _, sum| v.store(sum, &mut to[g]);
-                        Rows::<K, 1>::about(y, row).sums(v, wy, groups, to);
+                        Rows::<K, 1>::about(y, row).sums(v, wy, *lit, to);
                         y += 1;
                     }
                 });
                 next += 1;
             }
             for y in 0..count {
+                let (low, high) = (z.saturating_sub(rz), nz.min(z + out.len() + rz));
+                let lit = (low..high).map(|z| lit[z % slots * count + y]).reduce(joined);
+                let lit = lit.unwrap_or(NOTHING);
+                // What is not filled below is zero.
+                let dark = [0..nx.min(lit.0.saturating_mul(LANES)), nx.min(lit.1 * LANES)..nx];
+                for range in dark.into_iter().filter(|range| !range.is_empty()) {
+                    out.iter_mut().for_each(|out| out[y * nx..][..nx][range.clone()].fill(0.0));
+                }
                 let row = |z: isize| {
                     let z = z.clamp(0, nz as isize - 1) as usize;
                     &kept[z % slots * slot + y * groups..][..groups]
@@ -145,11 +165,11 @@ kernel! {
                 with_weights!(wz, |K| {
                     if let Ok(out) = <&mut [_; AT_ONCE]>::try_from(&mut *out) {
                         let to = |g, n: usize, sum| store_group(v, sum, &mut out[n][y * nx..][..nx], g);
-                        Rows::<K, AT_ONCE>::about(z as isize, row).sums(v, wz, groups, to);
+                        Rows::<K, AT_ONCE>::about(z as isize, row).sums(v, wz, lit, to);
                     } else {
                         for (n, out) in out.iter_mut().enumerate() {
                             let to = |g, _, sum| store_group(v, sum, &mut out[y * nx..][..nx], g);
-                            Rows::<K, 1>::about((z + n) as isize, row).sums(v, wz, groups, to);
+                            Rows::<K, 1>::about((z + n) as isize, row).sums(v, wz, lit, to);
                         }
                     }
                 });
@@ -186,9 +206,12 @@ impl<'a, const K: usize, const N: usize> Rows<'a, K, N> {
     /// Those of the windows about `place` and the places after it.
     #[inline(always)]
     fn about(place: isize, row: impl Fn(isize) -> &'a [Lanes]) -> Self {
-        let of =
-            |i| if i < Self::COUNT { row(place + i as isize - (K as isize - 1)) } else { &[][..] };
-        Self(std::array::from_fn(of))
+        let first = place - (K as isize - 1);
+        let mut rows = [&[][..]; 2 * MOST_RADIUS + AT_ONCE];
+        for i in 0..Self::COUNT {
+            rows[i] = row(first + i as isize);
+        }
+        Self(rows)
     }
 
     /// Hands the weighted sums on: of which group, of which window.
@@ -197,15 +220,25 @@ impl<'a, const K: usize, const N: usize> Rows<'a, K, N> {
         self,
         v: V,
         weights: &[f32],
-        groups: usize,
+        lit: Lit,
         mut to: impl FnMut(usize, usize, V::F),
     ) {
-        let weights: [V::F; K] = std::array::from_fn(|k| v.splat(weights[k]));
-        let rows = self.0.map(|row| row.get(..groups).unwrap_or(&[]));
-        for g in 0..groups {
-            let at: [V::F; 2 * MOST_RADIUS + AT_ONCE] = std::array::from_fn(|i| {
-                if i < Self::COUNT { v.load(&rows[i][g]) } else { v.splat(0.0) }
-            });
+        if lit.0 >= lit.1 {
+            return;
+        }
+        let (mut of, mut rows) = ([v.splat(0.0); K], self.0);
+        for k in 0..K {
+            of[k] = v.splat(weights[k]);
+        }
+        let weights = of;
+        for i in 0..Self::COUNT {
+            rows[i] = &rows[i][..lit.1];
+        }
+        for g in lit.0..lit.1 {
+            let mut at = [v.splat(0.0); 2 * MOST_RADIUS + AT_ONCE];
+            for i in 0..Self::COUNT {
+                at[i] = v.load(&rows[i][g]);
+            }
             for n in 0..N {
                 let centre = K - 1 + n;
                 let mut sum = v.mul(weights[0], at[centre]);
@@ -219,6 +252,30 @@ impl<'a, const K: usize, const N: usize> Rows<'a, K, N> {
     }
 }
 
+/// The first group that is not zero, and the one after the last; velocities are zero in most of the background.
+type Lit = (usize, usize);
+
+const NOTHING: Lit = (usize::MAX, 0);
+
+fn joined(a: Lit, b: Lit) -> Lit {
+    (a.0.min(b.0), a.1.max(b.1))
+}
+
+fn both(rows: &[Lit]) -> Lit {
+    rows.iter().copied().fold(NOTHING, joined)
+}
+
+/// The groups of a row that are not zero once it is filtered along x.
+#[inline(always)]
+fn lit_groups(row: &[f32]) -> Lit {
+    let is_lit = |group: &[f32]| group.iter().fold(false, |lit, v| lit | (*v != 0.0));
+    let Some(first) = row.chunks(LANES).position(is_lit) else { return NOTHING };
+    let after = row.chunks(LANES).rev().position(is_lit).unwrap_or(0);
+    // A window reaches into the groups beside.
+    let groups = row.len().div_ceil(LANES);
+    (first.saturating_sub(1), groups.min(groups - after + 1))
+}
+
 /// Filters a row; `padded` gets it with repeated ends.
 #[inline(always)]
 fn along_row<V: Vectors, const K: usize>(
@@ -226,14 +283,19 @@ fn along_row<V: Vectors, const K: usize>(
     row: &[f32],
     weights: &[f32],
     padded: &mut [f32],
+    lit: Lit,
     out: &mut [Lanes],
 ) {
+    out.fill([0.0; LANES]);
+    if lit.0 >= lit.1 {
+        return;
+    }
     let radius = K - 1;
     let (Some(&first), Some(&last)) = (row.first(), row.last()) else { return };
     padded[..radius].fill(first);
     padded[radius..][..row.len()].copy_from_slice(row);
     padded[radius + row.len()..].fill(last);
-    for (g, out) in out.iter_mut().enumerate() {
+    for (g, out) in out.iter_mut().enumerate().take(lit.1).skip(lit.0) {
         let window = &padded[g * LANES..][..LANES + 2 * radius];
         let at = |i: usize| v.load(window[i..][..LANES].first_chunk().unwrap_or(&[0.0; LANES]));
         let mut sum = v.mul(v.splat(weights[0]), at(radius));
