@@ -106,14 +106,11 @@ impl<'a> Run<'a> {
         if with_report {
             record.timings = clock.laps();
             record.peak_memory_bytes = peak_memory();
-            let html = report(record);
+            let html = report(record)?;
+            write_text(&mut staging, REPORT, &html)?;
             clock.lap("report");
-            // Nothing is let go before the other thread has ended.
-            written()?;
-            write_text(&mut staging, REPORT, &html?)?;
-        } else {
-            written()?;
         }
+        written()?;
         clock.lap("write");
         end(staging, clock, record, self.talk, print)
     }

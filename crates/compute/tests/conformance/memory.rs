@@ -1,6 +1,7 @@
 //! Every operator where the memory of the device does not suffice: each request fails in turn, the
 //! error says so, nothing is left behind, and the operator then gives the bits that it gave before.
 
+use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::{Cuda, MemoryLimit};
 use voxalign_compute::ops::elastic::{Boundary, ElasticOperator};
 use voxalign_compute::ops::expression::{param, x};
@@ -13,6 +14,8 @@ use voxalign_compute::ops::histogram::{
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::ops::sort::KeyRange;
+use voxalign_compute::ops::{Filter as _, Reduce as _};
+use voxalign_compute::select::AnyDevice;
 use voxalign_compute::{ComputeError, Device, Dims, IDENTITY, Memory, Result};
 use voxalign_image::memory::amount;
 
@@ -452,4 +455,28 @@ fn similarity(device: &Cuda) {
             Ok([of_image(d, slope)?, bits(&[table])].concat())
         });
     }
+}
+
+/// A device that was chosen at run time works on its own buffers alone.
+#[test]
+fn buffers_of_another_backend_are_refused() {
+    let Some(cuda) = emulated() else { return };
+    let cpu = AnyDevice::Cpu(Cpu::new(Some(1)).unwrap());
+    let cuda = AnyDevice::Cuda(cuda);
+    let n = len(DIMS);
+    let (own, mut out) = (cpu.alloc::<f32>(n).unwrap(), cpu.alloc::<f32>(n).unwrap());
+    let (other, mut elsewhere) = (cuda.alloc::<f32>(n).unwrap(), cuda.alloc::<f32>(n).unwrap());
+    let method = GaussianMethod::Narrow;
+    let errors = [
+        cpu.gaussian(&other, DIMS, SIGMA, method, &mut out).unwrap_err(),
+        cpu.gaussian(&own, DIMS, SIGMA, method, &mut elsewhere).unwrap_err(),
+        cuda.gaussian(&own, DIMS, SIGMA, method, &mut elsewhere).unwrap_err(),
+        cpu.reduce(&[&own, &other], &[Reduction::Sum(0)]).unwrap_err(),
+        cpu.copy(&other, &mut out).unwrap_err(),
+        cpu.into_host(other).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().contains("another device"), "{error}");
+    }
+    assert!(cpu.gaussian(&own, DIMS, SIGMA, method, &mut out).is_ok());
 }

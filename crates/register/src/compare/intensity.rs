@@ -153,33 +153,38 @@ impl Pairs<'_> {
             let part = if width > 0.0 { (value - range[0]) / width } else { 0.0 };
             ((part * bins as f64) as usize).min(bins - 1)
         };
-        let of = |part| {
-            let (mut moments, mut joint) = ([0.0; 3], vec![0u32; bins * bins]);
-            for (f, w) in self.finite(part) {
-                let (df, dw) = (f - means[0], w - means[1]);
-                moments[0] += df * df;
-                moments[1] += dw * dw;
-                moments[2] += df * dw;
-                joint[bin(w, ranges[1]) * bins + bin(f, ranges[0])] += 1;
+        // Each group of parts has a histogram: fewer where those are large.
+        let groups = (HISTOGRAMS / (bins * bins)).clamp(1, self.parts());
+        let each = self.parts().div_ceil(groups);
+        let of = |group| {
+            let (mut moments, mut joint) = (Vec::with_capacity(each), vec![0u64; bins * bins]);
+            for part in (group * each..self.parts()).take(each) {
+                let mut sums = [0.0; 3];
+                for (f, w) in self.finite(part) {
+                    let (df, dw) = (f - means[0], w - means[1]);
+                    sums[0] += df * df;
+                    sums[1] += dw * dw;
+                    sums[2] += df * dw;
+                    joint[bin(w, ranges[1]) * bins + bin(f, ranges[0])] += 1;
+                }
+                moments.push(sums);
             }
             (moments, joint)
         };
-        // Some parts at a time: each has a histogram.
+        let found: Vec<_> = (0..groups).into_par_iter().map(of).collect();
         let (mut moments, mut joint) = ([0.0; 3], vec![0u64; bins * bins]);
-        let numbers: Vec<usize> = (0..self.parts()).collect();
-        for some in numbers.chunks(AT_ONCE) {
-            let found: Vec<_> = some.par_iter().map(|&part| of(part)).collect();
-            for (of_part, counts) in found {
+        for (of_parts, counts) in found {
+            for of_part in of_parts {
                 moments.iter_mut().zip(of_part).for_each(|(sum, value)| *sum += value);
-                joint.iter_mut().zip(counts).for_each(|(sum, count)| *sum += u64::from(count));
             }
+            joint.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
         (moments, joint)
     }
 }
 
-/// Parts whose histograms are held at once.
-const AT_ONCE: usize = 32;
+/// Entries of all histograms that are made at once, unless one has more.
+const HISTOGRAMS: usize = 1 << 16;
 
 /// Entropies, in nats, of the columns, of the rows and of the whole of a joint histogram.
 pub(crate) fn entropies(joint: &[u64], bins: usize) -> (f64, f64, f64) {

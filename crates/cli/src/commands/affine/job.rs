@@ -70,10 +70,7 @@ impl Job<'_> {
 
     /// Does it all and prints the table.
     pub(crate) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
-        self.run_on(&machine.device, machine)
-    }
-
-    fn run_on(&self, device: &AnyDevice, machine: &Machine) -> Result<Outcome, Failure> {
+        let device = &machine.device;
         let mut clock = self.run.clock(machine);
         let mut inputs = self.read()?;
         let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];

@@ -86,11 +86,6 @@ impl Job<'_> {
         machine: &Machine,
         team: &Team<AnyDevice>,
     ) -> Result<Outcome, Failure> {
-        self.run_on(team, machine)
-    }
-
-    /// The same, where a stop says what a later run can go on from.
-    fn run_on(&self, team: &Team<AnyDevice>, machine: &Machine) -> Result<Outcome, Failure> {
         let folder = self.study.output.join(CHECKPOINTS);
         let device = match machine.device {
             AnyDevice::Cpu(_) => "cpu",

@@ -132,10 +132,6 @@ impl<'a> Test<'a> {
         machine: &Machine,
         team: &Team<AnyDevice>,
     ) -> Result<Outcome, Failure> {
-        self.run_on(team, machine)
-    }
-
-    fn run_on(&self, team: &Team<AnyDevice>, machine: &Machine) -> Result<Outcome, Failure> {
         let mut clock = Clock::start();
         let printer = Printer::new(self.study.talk);
         let staging = Staging::new(self.study.output)?;

@@ -55,14 +55,7 @@ pub(super) fn measure(
     machine: &Machine,
     files: Option<&[PathBuf]>,
 ) -> Result<AffineTimes, Failure> {
-    on(&machine.device, machine, files)
-}
-
-fn on(
-    device: &AnyDevice,
-    machine: &Machine,
-    files: Option<&[PathBuf]>,
-) -> Result<AffineTimes, Failure> {
+    let device = &machine.device;
     let (fixed, moving) = match files {
         Some([fixed, moving]) => (read_volume(fixed)?, read_volume(moving)?),
         _ => {

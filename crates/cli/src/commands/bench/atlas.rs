@@ -14,13 +14,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use voxalign_compute::Memory;
-use voxalign_compute::ops::Elementwise;
-use voxalign_compute::ops::Filter;
-use voxalign_compute::ops::Reduce;
-use voxalign_compute::ops::Resample;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, grid_map};
+use voxalign_compute::ops::{Elementwise, Filter, Reduce, Resample};
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_population::atlas::{

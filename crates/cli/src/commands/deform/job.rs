@@ -14,6 +14,7 @@ use crate::registration::{
 use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
 use std::path::{Path, PathBuf};
+use std::thread::ScopedJoinHandle;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Displacement, Transform, VectorField, Volume};
 use voxalign_io::image::{self, DataType, WriteOptions};
@@ -121,10 +122,7 @@ impl Job<'_> {
 
     /// Does it all and prints the table.
     pub(super) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
-        self.run_on(&machine.device, machine)
-    }
-
-    fn run_on(&self, device: &AnyDevice, machine: &Machine) -> Result<Outcome, Failure> {
+        let device = &machine.device;
         let mut clock = self.run.clock(machine);
         let mut inputs = self.read()?;
         let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
@@ -201,29 +199,17 @@ impl Job<'_> {
         let fields = Fields { back, whole: &whole, jacobian: &jacobian, options: &as_floats };
         let mut fields = Some(fields);
         if machine.gpu().is_none() {
-            // On the CPU all threads have enough to do, and the inverse is let go before more is made.
+            // On the CPU all threads have enough to do, and the inverse is let go before the result is scored.
             fields.take().map_or(Ok(()), |fields| fields.write(&files))?;
         }
         clock.lap("write");
         // While a GPU scores the result, and the report is made, another thread writes.
         std::thread::scope(|scope| {
             let files = &files;
-            let writer = fields.map(|fields| scope.spawn(move || fields.write(files)));
-            let written = || match writer.map(std::thread::ScopedJoinHandle::join) {
-                None => Ok(()),
-                Some(Ok(result)) => result,
-                Some(Err(_)) => {
-                    Err(Failure::Internal("the thread that wrote the fields is gone".into()))
-                }
-            };
-            let scored = self.score(device, &mut inputs.pair, &whole, start, rival, outside);
-            let Scored { before, after, rival } = match scored {
-                Ok(scored) => scored,
-                Err(e) => {
-                    written()?;
-                    return Err(e);
-                }
-            };
+            let mut writing =
+                Writing(fields.map(|fields| scope.spawn(move || fields.write(files))));
+            let Scored { before, after, rival } =
+                self.score(device, &mut inputs.pair, &whole, start, rival, outside)?;
             let (worse, remedy) = match &rival {
                 Some(rival) => (rival, Remedy::BetterStart),
                 None => (&before.scores, Remedy::OtherAffinePart),
@@ -248,7 +234,6 @@ impl Job<'_> {
                 _ => None,
             };
             let Some(Transform::Displacement(warp)) = field else {
-                written()?;
                 return Err(Failure::Internal("the field is gone".into()));
             };
             let report = |record: &_| {
@@ -262,6 +247,7 @@ impl Job<'_> {
             };
             let print =
                 |record: &_| table::print(&views, &measures, &scales, record, self.run.output);
+            let written = move || writing.wait();
             self.run.finish(staging, clock, &mut record, &OUTPUTS, written, report, print)
         })
     }
@@ -392,6 +378,24 @@ impl Fields<'_> {
             .map_err(|e| e.instead_at(end))?;
         }
         Ok(())
+    }
+}
+
+/// A thread that writes fields. Whatever ends this waits for it, so that nothing is written into a folder that is
+/// being removed.
+struct Writing<'scope>(Option<ScopedJoinHandle<'scope, Result<(), Failure>>>);
+
+impl Writing<'_> {
+    fn wait(&mut self) -> Result<(), Failure> {
+        let gone = |_| Failure::Internal("the thread that wrote the fields is gone".into());
+        self.0.take().map_or(Ok(()), |thread| thread.join().map_err(gone)?)
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        // What went wrong before says more.
+        let _ = self.wait();
     }
 }
 

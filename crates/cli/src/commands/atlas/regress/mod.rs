@@ -211,10 +211,6 @@ impl<'a> Regression<'a> {
         machine: &Machine,
         team: &Team<AnyDevice>,
     ) -> Result<Outcome, Failure> {
-        self.run_on(team, machine)
-    }
-
-    fn run_on(&self, team: &Team<AnyDevice>, machine: &Machine) -> Result<Outcome, Failure> {
         let mut clock = Clock::start();
         let printer = Printer::new(self.study.talk);
         let mut staging = Staging::new(self.study.output)?;

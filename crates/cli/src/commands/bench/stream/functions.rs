@@ -4,10 +4,9 @@ use super::Watch;
 use crate::failure::Failure;
 use crate::interrupt;
 use serde::Serialize;
-use voxalign_compute::HostBuffer;
-use voxalign_compute::Transfer;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::select::AnyDevice;
+use voxalign_compute::{HostBuffer, Transfer};
 use voxalign_image::Grid;
 use voxalign_population::stream::operators::{
     Energy, Extreme, Mean, Normalise, Numbers, Smooth, Target,

@@ -6,12 +6,10 @@ use crate::interrupt;
 use serde::Serialize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use voxalign_compute::Memory;
-use voxalign_compute::Transfer;
 use voxalign_compute::ops::Elementwise;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::select::{AnyBuffer, AnyDevice};
-use voxalign_compute::{HostBuffer, Queue};
+use voxalign_compute::{HostBuffer, Memory, Queue, Transfer};
 use voxalign_population::stream::operators::{Mimo, Stack};
 use voxalign_population::stream::{Engine, Model, Pipeline, Ring, Stage, Trace, Turn};
 

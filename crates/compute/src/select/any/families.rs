@@ -1,19 +1,16 @@
-//! A device of whatever backend was chosen is a device itself: each call is forwarded to the one behind it. So
-//! algorithms are compiled once, for [`AnyDevice`], and not for each backend.
+//! The operators of all families, forwarded.
 
-use super::AnyDevice;
-use crate::comm::{DeviceSums, HostSums};
-use crate::cpu::{Cpu, CpuBuffer, CpuSamples};
-use crate::cuda::{Cuda, CudaBuffer, CudaSamples};
-use crate::device::{Device, DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
-use crate::error::{ComputeError, Result};
-use crate::host::{HostBuffer, Queue};
+use super::{AnyBuffer, AnySamples, Backend};
+use crate::cpu::Cpu;
+use crate::cuda::Cuda;
+use crate::device::Element;
+use crate::error::Result;
 use crate::ops::elastic::ElasticOperator;
 use crate::ops::elementwise::Expr;
 use crate::ops::filter::GaussianMethod;
 use crate::ops::flow::{Inversion, Inverted, Limit, Step};
 use crate::ops::histogram::{
-    Binning, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme,
+    Binning, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme,
     SchemeSettings, Schemes, SumsAndGradient, Terms, ValueCounts,
 };
 use crate::ops::reduce::Reduction;
@@ -23,119 +20,8 @@ use crate::ops::{
     Accumulate, Elastic, Elementwise, Filter, Flow, Fourier, Histogram, Reduce, Resample,
     Similarity, Sort, Stencil,
 };
+use crate::select::AnyDevice;
 use crate::{AffineMap, Dims};
-
-/// A buffer of an [`AnyDevice`].
-#[derive(Debug)]
-pub enum AnyBuffer<T: Element> {
-    /// On the CPU.
-    Cpu(CpuBuffer<T>),
-    /// On a GPU.
-    Cuda(CudaBuffer<T>),
-}
-
-impl<T: Element> DeviceBuffer<T> for AnyBuffer<T> {
-    fn len(&self) -> usize {
-        match self {
-            Self::Cpu(buffer) => buffer.len(),
-            Self::Cuda(buffer) => buffer.len(),
-        }
-    }
-}
-
-/// The samples of an [`AnyDevice`].
-#[derive(Debug)]
-pub enum AnySamples {
-    /// On the CPU.
-    Cpu(CpuSamples),
-    /// On a GPU.
-    Cuda(Box<CudaSamples>),
-}
-
-impl AnySamples {
-    fn behind(&self) -> &dyn SampleSet {
-        match self {
-            Self::Cpu(samples) => samples,
-            Self::Cuda(samples) => &**samples,
-        }
-    }
-}
-
-impl SampleSet for AnySamples {
-    fn len(&self) -> usize {
-        self.behind().len()
-    }
-
-    fn bins(&self) -> usize {
-        self.behind().bins()
-    }
-
-    fn total_weight(&self) -> f64 {
-        self.behind().total_weight()
-    }
-}
-
-/// The error of a buffer that another backend made.
-fn foreign() -> ComputeError {
-    ComputeError::argument("a buffer", "of another device", "one that this device made")
-}
-
-/// A backend as what is behind an [`AnyDevice`].
-trait Backend: Device + Schemes {
-    fn device(device: &AnyDevice) -> Result<&Self>;
-    fn wrapped(self) -> AnyDevice;
-    fn own<T: Element>(buffer: AnyBuffer<T>) -> Result<Self::Buffer<T>>;
-    fn of<T: Element>(buffer: &AnyBuffer<T>) -> Result<&Self::Buffer<T>>;
-    fn of_mut<T: Element>(buffer: &mut AnyBuffer<T>) -> Result<&mut Self::Buffer<T>>;
-    fn samples(samples: &AnySamples) -> Result<&Self::Samples>;
-}
-
-macro_rules! backend {
-    ($backend:ident) => {
-        impl Backend for $backend {
-            fn device(device: &AnyDevice) -> Result<&Self> {
-                match device {
-                    AnyDevice::$backend(device) => Ok(device),
-                    _ => Err(foreign()),
-                }
-            }
-
-            fn wrapped(self) -> AnyDevice {
-                AnyDevice::$backend(self)
-            }
-
-            fn own<T: Element>(buffer: AnyBuffer<T>) -> Result<Self::Buffer<T>> {
-                match buffer {
-                    AnyBuffer::$backend(buffer) => Ok(buffer),
-                    _ => Err(foreign()),
-                }
-            }
-
-            fn of<T: Element>(buffer: &AnyBuffer<T>) -> Result<&Self::Buffer<T>> {
-                match buffer {
-                    AnyBuffer::$backend(buffer) => Ok(buffer),
-                    _ => Err(foreign()),
-                }
-            }
-
-            fn of_mut<T: Element>(buffer: &mut AnyBuffer<T>) -> Result<&mut Self::Buffer<T>> {
-                match buffer {
-                    AnyBuffer::$backend(buffer) => Ok(buffer),
-                    _ => Err(foreign()),
-                }
-            }
-
-            fn samples(samples: &AnySamples) -> Result<&Self::Samples> {
-                match samples {
-                    AnySamples::$backend(samples) => Ok(samples),
-                    _ => Err(foreign()),
-                }
-            }
-        }
-    };
-}
-backend!(Cpu);
-backend!(Cuda);
 
 /// An argument of an operator, as the backend takes it.
 trait Argument<B: Backend> {
@@ -237,34 +123,6 @@ borrowed! {
                 }
             },
         }), |held| held;
-}
-
-/// Evaluates an expression with the device behind; it is compiled for each backend.
-macro_rules! behind {
-    ($any:expr, |$device:ident: $backend:ident| $body:expr) => {
-        match $any {
-            AnyDevice::Cpu($device) => {
-                type $backend = Cpu;
-                $body
-            }
-            AnyDevice::Cuda($device) => {
-                type $backend = Cuda;
-                $body
-            }
-        }
-    };
-    ($any:expr, |$device:ident| $body:expr) => {
-        match $any {
-            AnyDevice::Cpu($device) => $body,
-            AnyDevice::Cuda($device) => $body,
-        }
-    };
-    ($any:expr, |$device:ident| $body:expr, as $kind:ident) => {
-        match $any {
-            AnyDevice::Cpu($device) => $kind::Cpu($body),
-            AnyDevice::Cuda($device) => $kind::Cuda($body),
-        }
-    };
 }
 
 /// The operators of families: each call goes to the device behind, with its arguments as that one takes them.
@@ -661,130 +519,5 @@ forward! {
             maps: &[AffineMap],
             tables: &[Vec<f64>],
         ) -> Result<Vec<[f64; 12]>>;
-    }
-}
-
-impl Memory for AnyDevice {
-    type Buffer<T: Element> = AnyBuffer<T>;
-
-    fn name(&self) -> String {
-        behind!(self, |device| device.name())
-    }
-
-    fn alloc<T: Element>(&self, len: usize) -> Result<AnyBuffer<T>> {
-        Ok(behind!(self, |device| device.alloc(len)?, as AnyBuffer))
-    }
-
-    fn upload<T: Element>(&self, data: &[T]) -> Result<AnyBuffer<T>> {
-        Ok(behind!(self, |device| device.upload(data)?, as AnyBuffer))
-    }
-
-    fn upload_vec<T: Element>(&self, data: Vec<T>) -> Result<AnyBuffer<T>> {
-        Ok(behind!(self, |device| device.upload_vec(data)?, as AnyBuffer))
-    }
-
-    fn download<T: Element>(&self, buffer: &AnyBuffer<T>) -> Result<Vec<T>> {
-        behind!(self, |device: B| device.download(B::of(buffer)?))
-    }
-
-    fn download_into<T: Element>(&self, buffer: &AnyBuffer<T>, out: &mut [T]) -> Result<()> {
-        behind!(self, |device: B| device.download_into(B::of(buffer)?, out))
-    }
-
-    fn into_host<T: Element>(&self, buffer: AnyBuffer<T>) -> Result<Vec<T>> {
-        behind!(self, |device: B| device.into_host(B::own(buffer)?))
-    }
-
-    fn copy<T: Element>(&self, from: &AnyBuffer<T>, to: &mut AnyBuffer<T>) -> Result<()> {
-        behind!(self, |device: B| device.copy(B::of(from)?, B::of_mut(to)?))
-    }
-
-    fn upload_into<T: Element>(&self, buffer: &mut AnyBuffer<T>, data: &[T]) -> Result<()> {
-        behind!(self, |device: B| device.upload_into(B::of_mut(buffer)?, data))
-    }
-
-    fn sums(devices: &[Self]) -> Box<dyn DeviceSums<Self>> {
-        fn of<B: Backend>(devices: &[AnyDevice]) -> Option<Box<dyn DeviceSums<AnyDevice>>> {
-            let own: Result<Vec<B>> = devices.iter().map(|d| B::device(d).cloned()).collect();
-            Some(Box::new(SumsBehind(B::sums(&own.ok()?))))
-        }
-        match devices.first() {
-            Some(Self::Cpu(_)) => of::<Cpu>(devices),
-            Some(Self::Cuda(_)) => of::<Cuda>(devices),
-            None => None,
-        }
-        .unwrap_or_else(|| Box::new(HostSums::because("devices of several kinds")))
-    }
-
-    fn synchronize(&self) -> Result<()> {
-        behind!(self, |device| device.synchronize())
-    }
-
-    fn memory(&self) -> MemoryInfo {
-        behind!(self, |device| device.memory())
-    }
-
-    fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
-        behind!(self, |device| device.seconds(f))
-    }
-}
-
-impl Transfer for AnyDevice {
-    fn host_alloc<T: Element>(&self, len: usize) -> Result<HostBuffer<T>> {
-        behind!(self, |device| device.host_alloc(len))
-    }
-
-    fn upload_from<T: Element>(&self, from: &HostBuffer<T>, to: &mut AnyBuffer<T>) -> Result<()> {
-        behind!(self, |device: B| device.upload_from(from, B::of_mut(to)?))
-    }
-
-    fn download_to<T: Element>(&self, from: &AnyBuffer<T>, to: &mut HostBuffer<T>) -> Result<()> {
-        behind!(self, |device: B| device.download_to(B::of(from)?, to))
-    }
-
-    fn hand_over<T: Element>(&self, from: &mut HostBuffer<T>, to: &mut AnyBuffer<T>) -> Result<()> {
-        behind!(self, |device: B| device.hand_over(from, B::of_mut(to)?))
-    }
-
-    fn hand_back<T: Element>(&self, from: &mut AnyBuffer<T>, to: &mut HostBuffer<T>) -> Result<()> {
-        behind!(self, |device: B| device.hand_back(B::of_mut(from)?, to))
-    }
-
-    fn queue(&self) -> Result<Queue<Self>> {
-        behind!(self, |device: B| Ok(device.queue()?.turned(B::wrapped)))
-    }
-
-    fn lasting_queue(&self) -> Result<Queue<Self>> {
-        behind!(self, |device: B| Ok(device.lasting_queue()?.turned(B::wrapped)))
-    }
-
-    fn begin_turn(&self, base: &Self) -> Result<()> {
-        behind!(self, |device: B| device.begin_turn(B::device(base)?))
-    }
-
-    fn end_turn(&self) -> Result<()> {
-        behind!(self, |device| device.end_turn())
-    }
-}
-
-impl Device for AnyDevice {}
-
-/// Sums over the devices behind.
-struct SumsBehind<B: Backend>(Box<dyn DeviceSums<B>>);
-
-impl<B: Backend> DeviceSums<AnyDevice> for SumsBehind<B> {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-
-    fn all_reduce_sum(
-        &self,
-        devices: &[AnyDevice],
-        buffers: &mut [&mut AnyBuffer<i64>],
-    ) -> Result<()> {
-        let devices: Vec<B> =
-            devices.iter().map(|d| B::device(d).cloned()).collect::<Result<_>>()?;
-        let buffers = buffers.iter_mut().map(|b| B::of_mut(b));
-        self.0.all_reduce_sum(&devices, &mut buffers.collect::<Result<Vec<_>>>()?)
     }
 }
