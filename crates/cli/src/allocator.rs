@@ -8,6 +8,11 @@
 //! end or to the next request that may be refused; where that is used up too, the program ends as it
 //! does for bad input.
 //!
+//! Images come in large requests, and are new memory each time. That the system makes four kilobytes at a time
+//! available, as they are first written to, costs some twentieth of a registration; so large requests ask for pages
+//! of two megabytes, which systems have had for long and give or not, and images of usual sizes are not given back
+//! to the system between one step and the next.
+//!
 //! `unsafe` is here because the trait asks for it; nothing but the system's allocator is called.
 //!
 //! The C library sets 64 MiB of addresses aside for each new thread. Where the address space is limited, that is what
@@ -41,9 +46,16 @@ fn layout(reserve: usize) -> Option<Layout> {
 /// Sets memory aside. Where there is none, the program has to do without.
 pub(crate) fn prepare() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    if memory::address_space().is_some() {
-        // SAFETY: it sets a number of the allocator, and no other thread has been started.
-        unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    {
+        let settings = match memory::address_space() {
+            Some(_) => [(libc::M_ARENA_MAX, 1), (libc::M_ARENA_TEST, 1)],
+            // The largest number that is taken; what is below is kept for the next request.
+            None => [(libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, i32::MAX)],
+        };
+        for (which, value) in settings {
+            // SAFETY: it sets a number of the allocator, and no other thread has been started.
+            unsafe { libc::mallopt(which, value) };
+        }
     }
     for (i, reserve) in RESERVES.iter().enumerate() {
         let Some(layout) = layout(i) else { continue };
@@ -88,7 +100,30 @@ unsafe impl GlobalAlloc for Allocator {
 #[inline]
 fn answer(size: usize, request: impl Fn() -> *mut u8) -> *mut u8 {
     let start = request();
-    if start.is_null() { refused(size, &request) } else { start }
+    if start.is_null() {
+        return refused(size, &request);
+    }
+    if size >= LARGE {
+        ask_for_large_pages(start, size);
+    }
+    start
+}
+
+/// From this size on requests ask for large pages, bytes.
+const LARGE: usize = 4 << 20;
+
+/// Asks for large pages where memory is first written to. A system that has none says so, to nobody.
+#[cold]
+fn ask_for_large_pages(start: *mut u8, size: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        const PAGE: usize = 2 << 20;
+        // Only pages that are all the caller's.
+        let before = start.align_offset(PAGE).min(size);
+        let length = (size - before) / PAGE * PAGE;
+        // SAFETY: the range is within memory that was just allocated; its contents stay as they are.
+        unsafe { libc::madvise(start.add(before).cast(), length, libc::MADV_HUGEPAGE) };
+    }
 }
 
 /// What is done where the system has no such memory.

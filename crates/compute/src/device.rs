@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use crate::comm::{DeviceSums, HostSums};
 use crate::cpu::zeroed;
 use crate::error::{Result, check_len};
-use crate::host::{HostBuffer, Queue};
+use crate::host::{Arriving, HostBuffer, Queue, Source};
 use crate::ops;
 
 mod sealed {
@@ -198,6 +198,15 @@ pub trait Transfer: Memory {
         to: &mut HostBuffer<T>,
     ) -> Result<()> {
         self.download_to(from, to)
+    }
+
+    /// Begins to bring the numbers of `buffer`, as they are after what was asked so far, to the host: the device
+    /// goes on with what is asked of it next, and whoever wants them waits for them alone.
+    ///
+    /// # Errors
+    /// As [`download`](Memory::download).
+    fn arriving(&self, buffer: &Self::Buffer<f64>) -> Result<Arriving> {
+        Ok(Arriving(Source::Here(self.download(buffer)?)))
     }
 
     /// A queue of work of its own on this device; on the CPU, which has none, one that does the work at

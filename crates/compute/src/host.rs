@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-use crate::cuda::Pinned;
+use crate::cuda::{Noted, Pinned};
 use crate::device::{Element, Transfer};
 use crate::error::{ComputeError, Result};
 
@@ -54,6 +54,29 @@ impl<T: Element> DerefMut for HostBuffer<T> {
         match &mut self.0 {
             Storage::Usual(data) => data,
             Storage::Pinned(data) => data,
+        }
+    }
+}
+
+/// Numbers on their way to the host. Made by [`Transfer::arriving`].
+#[derive(Debug)]
+pub struct Arriving(pub(crate) Source);
+
+#[derive(Debug)]
+pub(crate) enum Source {
+    Here(Vec<f64>),
+    Gpu(Noted),
+}
+
+impl Arriving {
+    /// The numbers, once they are here.
+    ///
+    /// # Errors
+    /// What failed on the device before.
+    pub fn wait(self) -> Result<Vec<f64>> {
+        match self.0 {
+            Source::Here(numbers) => Ok(numbers),
+            Source::Gpu(noted) => noted.wait(),
         }
     }
 }

@@ -23,6 +23,14 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
             device.local_correlation(&fixed, &moving, None, dims, [radius; 3], 10.0, slope, energy)
         })?;
     }
+    let mut other = device.alloc(n)?;
+    bench.measure("similarity", "local correlation, radius 2, of both", 16 * n, || {
+        let (slope, other, energy) = (&mut slope, &mut other, &mut energy);
+        device.local_correlation_of_both(
+            &fixed, &moving, None, dims, [2; 3], 10.0, slope, other, energy,
+        )
+    })?;
+    drop(other);
     bench.measure("similarity", "local correlation, radius 2, weights", 16 * n, || {
         let (weights, slope, energy) = (Some(&weights), &mut slope, &mut energy);
         device.local_correlation(&fixed, &moving, weights, dims, [2; 3], 10.0, slope, energy)

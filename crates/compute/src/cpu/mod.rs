@@ -29,6 +29,7 @@ mod flow;
 pub(crate) mod fourier;
 pub mod histogram;
 mod lines;
+mod lit;
 mod memory;
 mod panels;
 mod reduce;

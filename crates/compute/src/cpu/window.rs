@@ -9,6 +9,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::Cpu;
+use super::lit::{Lit, NOTHING, joined, other_than};
 use super::simd::{LANES, Lanes, Vectors, kernel};
 use crate::Dims;
 
@@ -252,15 +253,6 @@ impl<'a, const K: usize, const N: usize> Rows<'a, K, N> {
     }
 }
 
-/// The first group that is not zero, and the one after the last; velocities are zero in most of the background.
-type Lit = (usize, usize);
-
-const NOTHING: Lit = (usize::MAX, 0);
-
-fn joined(a: Lit, b: Lit) -> Lit {
-    (a.0.min(b.0), a.1.max(b.1))
-}
-
 fn both(rows: &[Lit]) -> Lit {
     rows.iter().copied().fold(NOTHING, joined)
 }
@@ -268,12 +260,11 @@ fn both(rows: &[Lit]) -> Lit {
 /// The groups of a row that are not zero once it is filtered along x.
 #[inline(always)]
 fn lit_groups(row: &[f32]) -> Lit {
-    let is_lit = |group: &[f32]| group.iter().fold(false, |lit, v| lit | (*v != 0.0));
-    let Some(first) = row.chunks(LANES).position(is_lit) else { return NOTHING };
-    let after = row.chunks(LANES).rev().position(is_lit).unwrap_or(0);
-    // A window reaches into the groups beside.
-    let groups = row.len().div_ceil(LANES);
-    (first.saturating_sub(1), groups.min(groups - after + 1))
+    match other_than(row, 0.0) {
+        NOTHING => NOTHING,
+        // A window reaches into the groups beside.
+        (first, end) => (first.saturating_sub(1), row.len().div_ceil(LANES).min(end + 1)),
+    }
 }
 
 /// Filters a row; `padded` gets it with repeated ends.

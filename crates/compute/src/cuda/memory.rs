@@ -11,7 +11,7 @@ use crate::comm::DeviceSums;
 use crate::cpu::zeroed;
 use crate::device::{DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 use crate::error::{ComputeError, Result, check_len};
-use crate::host::{HostBuffer, Queue};
+use crate::host::{Arriving, HostBuffer, Queue};
 
 /// Elements in the memory of a GPU. Given back to the pool when dropped, after the work that was
 /// asked of any handle before.
@@ -314,6 +314,10 @@ impl Transfer for Cuda {
 
     fn download_to<T: Element>(&self, from: &CudaBuffer<T>, to: &mut HostBuffer<T>) -> Result<()> {
         self.copy_out(from, to)
+    }
+
+    fn arriving(&self, buffer: &CudaBuffer<f64>) -> Result<Arriving> {
+        self.noted(buffer)
     }
 
     fn queue(&self) -> Result<Queue<Self>> {

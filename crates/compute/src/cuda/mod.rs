@@ -76,8 +76,8 @@ pub use late::Late;
 use limit::Ledger;
 pub use limit::MemoryLimit;
 pub use memory::CudaBuffer;
-pub(crate) use pinned::Pinned;
 use pinned::Turns;
+pub(crate) use pinned::{Noted, Pinned};
 #[allow(unused_imports)] // for operators that pass structures
 pub(crate) use program::{Arg, Kernel, Program, Shape};
 

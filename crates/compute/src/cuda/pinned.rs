@@ -5,12 +5,12 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::gpu::Locked;
+use super::gpu::{Locked, Note};
 use super::{Cuda, CudaBuffer, Target};
 use crate::cpu::zeroed;
 use crate::device::{DeviceBuffer, Element, Memory};
 use crate::error::{ComputeError, Result, check_len};
-use crate::host::{HostBuffer, Queue, Storage};
+use crate::host::{Arriving, HostBuffer, Queue, Source, Storage};
 
 /// Elements in page-locked memory.
 #[derive(Debug)]
@@ -46,6 +46,22 @@ impl<T: Element> DerefMut for Pinned<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`; it is borrowed for change.
         unsafe { std::slice::from_raw_parts_mut(self.memory.address().cast(), self.len) }
+    }
+}
+
+/// Numbers that a GPU brings to the host.
+#[derive(Debug)]
+pub(crate) struct Noted {
+    note: Note,
+    len: usize,
+}
+
+impl Noted {
+    pub(crate) fn wait(&self) -> Result<Vec<f64>> {
+        let mut bytes = zeroed::<u8>(self.len * size_of::<f64>())?;
+        self.note.read(&mut bytes)?;
+        let (numbers, _) = bytes.as_chunks();
+        Ok(numbers.iter().map(|&number| f64::from_ne_bytes(number)).collect())
     }
 }
 
@@ -119,6 +135,18 @@ impl Cuda {
             }
             _ => self.read(from, 0, to),
         }
+    }
+
+    pub(super) fn noted(&self, buffer: &CudaBuffer<f64>) -> Result<Arriving> {
+        let (touch, bytes) = (buffer.read_by(), buffer.bytes() as usize);
+        let note = match &self.0.target {
+            Target::Gpu(gpu) => self.using(once(touch), || gpu.begin_note(touch.address, bytes))?,
+            Target::Emulated(_) => None,
+        };
+        Ok(Arriving(match note {
+            Some(note) => Source::Gpu(Noted { note, len: buffer.len() }),
+            None => Source::Here(self.download(buffer)?),
+        }))
     }
 
     /// A queue with a stream of its own, whose buffers are for one turn or stay.

@@ -1,6 +1,6 @@
 //! Gaussians of vector fields on the GPU, along all axes in one pass over memory.
 
-use super::slabs::{self, Grid, Windowed};
+use super::slabs::{self, Grid, Windowed, Work};
 use super::{Cuda, CudaBuffer};
 use crate::Dims;
 use crate::device::DeviceBuffer;
@@ -23,6 +23,8 @@ const FEWEST_IMAGES: usize = 3;
 /// Voxels of a tile along x and y.
 const TILE: [usize; 2] = [64, 16];
 const THREADS: u32 = 512;
+/// Blocks of a multiprocessor, for which smooth.cu is compiled.
+const AT_ONCE: usize = 2;
 
 plain! {
     /// The weights of each axis, from the centre on.
@@ -79,9 +81,8 @@ impl Smooth {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         debug_assert_eq!(src.len(), out.len(), "lengths have been checked");
-        // A tile also takes what its windows reach.
-        let most = if self.radius.iter().all(|&r| r <= 3) { 64 } else { 128 };
-        let (grid, shape) = slabs::cut(cuda, (dims, self.images), TILE, most, THREADS)?;
+        let work = Work { tile: TILE, reach: self.radius[2], threads: THREADS, at_once: AT_ONCE };
+        let (grid, shape) = slabs::cut(cuda, (dims, self.images), &work)?;
         // SAFETY: the kernel reads and writes voxels of the grid, of as many images as there are.
         unsafe { WINDOWED.of(self.radius).smooth(cuda, shape, src, grid, self.weights, out) }
     }

@@ -187,6 +187,26 @@ pub trait Similarity: Memory {
         energy: &mut Self::Buffer<f64>,
     ) -> Result<()>;
 
+    /// As [`local_correlation`](Self::local_correlation), with the slopes in both images, for less than two
+    /// calls. Exchanging the images exchanges the slopes and keeps the energy, to the last bit. A GPU takes
+    /// temporaries of five images, and of six for a radius above 4.
+    ///
+    /// # Errors
+    /// As [`local_correlation`](Self::local_correlation).
+    #[allow(clippy::too_many_arguments)]
+    fn local_correlation_of_both(
+        &self,
+        first: &Self::Buffer<f32>,
+        second: &Self::Buffer<f32>,
+        weights: Option<&Self::Buffer<f32>>,
+        dims: Dims,
+        radius: [usize; 3],
+        noise: f64,
+        first_slope: &mut Self::Buffer<f32>,
+        second_slope: &mut Self::Buffer<f32>,
+        energy: &mut Self::Buffer<f64>,
+    ) -> Result<()>;
+
     /// The joint histogram of two images: rows are the bins of `fixed`, columns cubic B-spline
     /// windows over `moving`, as in [`Histogram::joint_histogram`](super::Histogram::joint_histogram).
     /// `bins x columns` sums of weights, bin slowest. (The estimate of D. Mattes et al., "PET-CT image

@@ -446,6 +446,24 @@ fn similarity(device: &Cuda) {
             d.local_correlation(&a, &b, w, DIMS, radius, 1e-3, &mut slope, &mut energy)?;
             Ok([of_image(d, slope)?, of_numbers(d, energy)?].concat())
         });
+        run_out(device, "local_correlation_of_both", |d| {
+            let (a, b) = (d.upload(&a)?, d.upload(&b)?);
+            let weights = weighted.then(|| d.upload(&vec![0.5; n])).transpose()?;
+            let (mut in_a, mut in_b, mut energy) = (d.alloc(n)?, d.alloc(n)?, d.alloc(1)?);
+            let (w, radius) = (weights.as_ref(), [2, 1, 2]);
+            d.local_correlation_of_both(
+                &a,
+                &b,
+                w,
+                DIMS,
+                radius,
+                1e-3,
+                &mut in_a,
+                &mut in_b,
+                &mut energy,
+            )?;
+            Ok([of_image(d, in_a)?, of_image(d, in_b)?, of_numbers(d, energy)?].concat())
+        });
         run_out(device, "pair_histogram", |d| {
             let (a, b) = (d.upload(&a)?, d.upload(&b)?);
             let weights = weighted.then(|| d.upload(&vec![0.5; n])).transpose()?;

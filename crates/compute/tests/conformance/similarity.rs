@@ -7,7 +7,7 @@ use crate::support::{Random, Results, SIZES, assert_close, indices, len, offset}
 
 on_devices!(
     "similarity/correlation.cu", "similarity/means.cu", "similarity/pair.cu";
-    local_correlation, flat_images, local_correlation_derivative, many_rows, histogram,
+    local_correlation, local_correlation_of_both, background, flat_images, local_correlation_derivative, many_rows, histogram,
     slopes, histogram_derivative, outside_the_range, errors;
     same bits: bits, bits_of_pairs
 );
@@ -119,6 +119,86 @@ fn local_correlation<D: Device>(device: &D) {
                 assert!((e - energy).abs() < 1e-5, "{name}: {e} instead of {energy}");
                 let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
                 assert_close(&name, &s, &slope, 1e-4 * largest.max(1e-3 / len(dims) as f64));
+            }
+        }
+    }
+}
+
+/// Images of which most is background, of the same value everywhere, in places of all kinds.
+fn background<D: Device>(device: &D) {
+    let blob = |[x, y, z]: [usize; 3], at: [f64; 3], radius: f64| {
+        let d = [x as f64 - at[0], y as f64 - at[1], z as f64 - at[2]];
+        d.iter().map(|d| d * d).sum::<f64>() < radius * radius
+    };
+    for dims in [[90, 21, 18], [40, 50, 9], [130, 20, 1]] {
+        let [f, m] = images(dims);
+        let centre = [0, 1, 2].map(|a| [0.7, 0.4, 0.5][a] * dims[a] as f64);
+        let shown = |image: &[f64], value: f64, radius: f64| -> Vec<f64> {
+            let voxels = indices(dims).zip(image);
+            voxels.map(|(p, &v)| if blob(p, centre, radius) { v } else { value }).collect()
+        };
+        for (values, radii) in
+            [([250.0, -3.0], [9.0, 7.0]), ([0.0, 0.0], [4.0, 12.0]), ([300.0, 0.5], [1.2, 6.0])]
+        {
+            let (f, m) = (shown(&f, values[0], radii[0]), shown(&m, values[1], radii[1]));
+            let weights = weights(dims);
+            for radius in [[2; 3], [1, 3, 2], [5, 2, 1], [1, 6, 2], [2, 1, 7]] {
+                for w in [None, Some(&weights[..])] {
+                    let name = format!("{dims:?} {values:?} {radius:?} {}", w.is_some());
+                    let (energy, slope) = reference([&f, &m], w, dims, radius, 0.5);
+                    let (e, s) = found(device, [&f, &m], w, dims, radius, 0.5);
+                    assert!((e - energy).abs() < 1e-5, "{name}: {e} instead of {energy}");
+                    let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+                    assert_close(&name, &s, &slope, 2e-4 * largest.max(1e-3 / len(dims) as f64));
+                }
+            }
+        }
+    }
+}
+
+/// The slopes in both images are those of either order; exchanging the images exchanges them, to the bit.
+fn local_correlation_of_both<D: Device>(device: &D) {
+    for dims in SIZES {
+        let [f, m] = images(dims);
+        let weights = weights(dims);
+        for radius in RADII {
+            for w in [None, Some(&weights[..])] {
+                let name = format!("{dims:?} {radius:?} {}", w.is_some());
+                let on_device = w.map(|w| upload(device, w));
+                let both = |first: &[f64], second: &[f64]| {
+                    let [first, second] = [first, second].map(|image| upload(device, image));
+                    let [mut a, mut b] = [0; 2].map(|_| device.alloc::<f32>(len(dims)).unwrap());
+                    let (mut energy, w) = (device.alloc(1).unwrap(), on_device.as_ref());
+                    device
+                        .local_correlation_of_both(
+                            &first,
+                            &second,
+                            w,
+                            dims,
+                            radius,
+                            0.02,
+                            &mut a,
+                            &mut b,
+                            &mut energy,
+                        )
+                        .unwrap();
+                    let energy = device.into_host(energy).unwrap()[0];
+                    (energy, device.into_host(a).unwrap(), device.into_host(b).unwrap())
+                };
+                let (energy, in_f, in_m) = both(&f, &m);
+                for (order, found) in [([&m[..], &f[..]], &in_f), ([&f[..], &m[..]], &in_m)] {
+                    let (expected, slope) = reference(order, w, dims, radius, 0.02);
+                    assert!((energy - expected).abs() < 1e-5, "{name}: {energy}, not {expected}");
+                    let largest = slope.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+                    // In the image of large values it is what is left of larger numbers.
+                    let bound = 4e-4 * largest.max(1e-3 / len(dims) as f64);
+                    assert_close(&name, found, &slope, bound);
+                }
+                let exchanged = both(&m, &f);
+                assert!(
+                    exchanged == (energy, in_m, in_f),
+                    "{name}: the order of the images counts"
+                );
             }
         }
     }
@@ -390,7 +470,21 @@ fn errors<D: Device>(device: &D) {
     let mut energy = device.alloc::<f64>(1).unwrap();
     let fails = |f: &D::Buffer<f32>, m, w: Option<&D::Buffer<f32>>, dims, noise, n, e| {
         let (mut slope, mut energy) = (image(n), device.alloc::<f64>(e).unwrap());
-        device.local_correlation(f, m, w, dims, [1; 3], noise, &mut slope, &mut energy).is_err()
+        let alone = device.local_correlation(f, m, w, dims, [1; 3], noise, &mut slope, &mut energy);
+        let mut other = image(n);
+        let both = device.local_correlation_of_both(
+            f,
+            m,
+            w,
+            dims,
+            [1; 3],
+            noise,
+            &mut slope,
+            &mut other,
+            &mut energy,
+        );
+        assert_eq!(alone.is_err(), both.is_err());
+        alone.is_err()
     };
     let short = image(23);
     let zeros = image(24);
@@ -405,6 +499,13 @@ fn errors<D: Device>(device: &D) {
     assert!(fails(&f, &m, None, dims, 1.0, 23, 1));
     assert!(fails(&f, &m, None, dims, 1.0, 24, 2));
     assert!(!fails(&f, &m, None, dims, 1.0, 24, 1));
+    for n in [23, 25] {
+        let (mut other, energy) = (image(n), &mut energy);
+        let both = device.local_correlation_of_both(
+            &f, &m, None, dims, [1; 3], 1.0, &mut other, &mut slope, energy,
+        );
+        assert!(both.is_err());
+    }
     device
         .local_correlation(&f, &m, None, dims, [usize::MAX; 3], 1.0, &mut slope, &mut energy)
         .unwrap();

@@ -17,7 +17,7 @@ use crate::support::{Random, Results, assert_bits_of_cpu, emulated_late};
 on_devices!(
     generated;
     dropped_by_the_maker, dropped_by_the_queue, changed_by_the_maker, changed_by_the_queue,
-    read_before_a_change, copies_and_uploads, several_queues, families, threads;
+    read_before_a_change, copies_and_uploads, arriving_numbers, several_queues, families, threads;
     same bits: bits
 );
 
@@ -34,6 +34,7 @@ fn emulated_streams_that_are_late() {
         changed_by_the_queue(&cuda);
         read_before_a_change(&cuda);
         copies_and_uploads(&cuda);
+        arriving_numbers(&cuda);
         several_queues(&cuda);
         families(&cuda);
         threads(&cuda);
@@ -117,6 +118,36 @@ fn assert_values(device: &str, found: &[f32], value: f32, what: &str) {
     let wrong = found.iter().filter(|v| **v != value).count();
     let first = found.iter().position(|v| *v != value).map(|i| (i, found[i]));
     assert!(wrong == 0, "{device}: {what}: {wrong} of {} are not {value}: {first:?}", found.len());
+}
+
+/// Numbers that come to the host while the device goes on are those of the moment they were asked for, however
+/// late they are looked at: after their buffer was changed and dropped, and its memory taken by others.
+fn arriving_numbers<D: Device>(device: &D) {
+    rounds(device, |_, work, value| {
+        let mut asked = Vec::new();
+        for i in 0..5 {
+            let image = filled(device, 1 << 10, value + i as f32).unwrap();
+            let mut sum = device.alloc::<f64>(1).unwrap();
+            work.keep_busy(device).unwrap();
+            device.reduce_into(&[&image], &[Reduction::Sum(0)], &mut sum).unwrap();
+            asked.push(device.arriving(&sum).unwrap());
+            device.upload_into(&mut sum, &[f64::NAN]).unwrap();
+            drop(sum);
+            drop(device.upload(&[f64::NAN; 4]).unwrap());
+        }
+        let dropped = device.arriving(&device.upload(&[1.0]).unwrap()).unwrap();
+        drop(dropped);
+        for (i, numbers) in asked.into_iter().enumerate() {
+            let expected = 1024.0 * (f64::from(value) + i as f64);
+            assert_eq!(numbers.wait().unwrap(), [expected], "{}", device.name());
+        }
+        // More than fits into a note, and nothing at all.
+        let many: Vec<f64> = (0..5000).map(f64::from).collect();
+        let numbers = device.arriving(&device.upload(&many).unwrap()).unwrap();
+        assert_eq!(numbers.wait().unwrap(), many);
+        let none = device.arriving(&device.alloc(0).unwrap()).unwrap();
+        assert!(none.wait().unwrap().is_empty());
+    });
 }
 
 /// Runs a scenario some times, with a value of its own each time.

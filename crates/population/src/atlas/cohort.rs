@@ -253,24 +253,21 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
         let visit = Visit { load: false, changes: Changes::Usual };
         let energies = self.each(|crew| {
             let mut known: Vec<[f64; 2]> = Vec::new();
-            let mut pending: Vec<(usize, PendingEnergy<D>)> = Vec::new();
+            let mut pending: Vec<(usize, PendingEnergy)> = Vec::new();
             let streams = !crew.plan().in_core();
             let trace = crew.visit(visit, &(), |core, member, _| {
                 let energy = core.step(member)?;
                 if streams {
-                    known.push([member.index as f64, energy.wait(&core.device)?]);
+                    known.push([member.index as f64, energy.wait()?]);
                 } else {
                     pending.push((member.index, energy));
                 }
                 Ok(())
             })?;
             crew.trace = trace;
-            crew.turn(|core| {
-                for (index, energy) in &pending {
-                    known.push([*index as f64, energy.wait(&core.device)?]);
-                }
-                Ok(())
-            })?;
+            for (index, energy) in pending {
+                known.push([index as f64, energy.wait()?]);
+            }
             Ok(known)
         })?;
         self.average()?;

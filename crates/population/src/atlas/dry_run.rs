@@ -83,7 +83,7 @@ fn measured<D: Device, M: Matching<D>>(
             for image in &warped {
                 device.add_fixed(image, UNIT, &mut sums)?;
             }
-            energy.wait(device)?;
+            energy.wait()?;
             device.synchronize()?;
             seconds = began.elapsed().as_secs_f64();
         }

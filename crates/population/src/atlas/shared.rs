@@ -219,7 +219,7 @@ impl<D: Device, M: Matching<D>> Core<D, M> {
     }
 
     /// Makes a step of a subject towards the template, and adds it to the average where it is then.
-    pub(super) fn step(&mut self, member: &mut Member<D, M::State>) -> Result<PendingEnergy<D>> {
+    pub(super) fn step(&mut self, member: &mut Member<D, M::State>) -> Result<PendingEnergy> {
         let keeps = !member.warped.is_empty();
         let mut warped = self.take_room(member);
         let needs = self.matching.needs_warped() || member.mask.is_some();

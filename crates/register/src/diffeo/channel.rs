@@ -7,7 +7,7 @@ use crate::metric::cost::{CostAndSlopes, mutual_information, normalised_mutual_i
 use voxalign_compute::ops::elementwise::{constant, param, scalar, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, downsampled_dims, grid_map};
-use voxalign_compute::{AffineMap, Device, DeviceBuffer, Dims};
+use voxalign_compute::{AffineMap, Arriving, Device, DeviceBuffer, Dims};
 use voxalign_image::{Affine, Grid, Volume};
 
 /// An image on a device.
@@ -267,33 +267,35 @@ pub struct ChannelSimilarity {
 const NOISE: f64 = 1e-4;
 
 /// An energy that the device may still be working on.
-pub struct PendingEnergy<D: Device> {
-    terms: Vec<Term<D>>,
+#[derive(Debug, Default)]
+pub struct PendingEnergy {
+    terms: Vec<Term>,
 }
 
-/// What is added to an energy: `weight · value / divisor`.
-struct Term<D: Device> {
-    value: Pending<D>,
+/// What is added to an energy: `weight · value / divisor`, for the mean of the values. It does not depend on
+/// the order of two.
+#[derive(Debug)]
+struct Term {
+    values: Vec<Pending>,
     divisor: f64,
     weight: f64,
 }
 
-enum Pending<D: Device> {
+#[derive(Debug)]
+enum Pending {
     Known(f64),
-    OnDevice(D::Buffer<f64>),
+    Arriving(Arriving),
 }
 
-impl<D: Device> Default for PendingEnergy<D> {
-    fn default() -> Self {
-        Self { terms: Vec::new() }
-    }
-}
-
-impl<D: Device> PendingEnergy<D> {
+impl PendingEnergy {
     /// One that is known.
     #[must_use]
     pub fn known(value: f64) -> Self {
-        Self { terms: vec![Term { value: Pending::Known(value), divisor: 1.0, weight: 1.0 }] }
+        Self::of(Pending::Known(value), 1.0, 1.0)
+    }
+
+    fn of(value: Pending, divisor: f64, weight: f64) -> Self {
+        Self { terms: vec![Term { values: vec![value], divisor, weight }] }
     }
 
     /// Adds another one.
@@ -301,20 +303,21 @@ impl<D: Device> PendingEnergy<D> {
         self.terms.extend(other.terms);
     }
 
-    /// The energy, once the device has it.
+    /// The energy, once the device has it; nothing that was asked of the device afterwards is waited for.
     ///
     /// # Errors
     /// What failed on the device.
-    pub fn wait(&self, device: &D) -> Result<f64> {
+    pub fn wait(self) -> Result<f64> {
         let mut energy = 0.0;
-        for term in &self.terms {
-            let value = match &term.value {
-                Pending::Known(value) => *value,
-                Pending::OnDevice(value) => {
-                    device.download(value)?.first().copied().unwrap_or(f64::NAN)
-                }
-            };
-            energy += term.weight * (value / term.divisor);
+        for term in self.terms {
+            let (mut sum, count) = (0.0, term.values.len() as f64);
+            for value in term.values {
+                sum += match value {
+                    Pending::Known(value) => value,
+                    Pending::Arriving(value) => value.wait()?.first().copied().unwrap_or(f64::NAN),
+                };
+            }
+            energy += term.weight * (sum / count / term.divisor);
         }
         Ok(energy)
     }
@@ -338,7 +341,7 @@ impl ChannelSimilarity {
         dims: Dims,
         slope: &mut D::Buffer<f32>,
     ) -> Result<f64> {
-        self.start(device, fixed, moved, weights, dims, slope)?.wait(device)
+        self.start(device, fixed, moved, weights, dims, slope)?.wait()
     }
 
     /// As [`evaluate`](Self::evaluate), without waiting for the device where that can be done without.
@@ -353,7 +356,7 @@ impl ChannelSimilarity {
         weights: Option<&D::Buffer<f32>>,
         dims: Dims,
         slope: &mut D::Buffer<f32>,
-    ) -> Result<PendingEnergy<D>> {
+    ) -> Result<PendingEnergy> {
         let mut divisor = 1.0;
         let value = match self.similarity {
             DeformSimilarity::Ssd => match weights {
@@ -370,7 +373,7 @@ impl ChannelSimilarity {
                         None,
                         slope,
                     )?;
-                    Pending::OnDevice(sum)
+                    Pending::Arriving(device.arriving(&sum)?)
                 }
                 Some(weights) => Pending::Known(weighted_squared_difference(
                     device, fixed, moved, weights, slope,
@@ -378,7 +381,7 @@ impl ChannelSimilarity {
             },
             DeformSimilarity::Lncc => {
                 let mut energy = device.alloc::<f64>(1)?;
-                let radius = dims.map(|n| if n > 1 { self.radius } else { 0 });
+                let radius = self.radius(dims);
                 device.local_correlation(
                     fixed,
                     moved,
@@ -389,7 +392,7 @@ impl ChannelSimilarity {
                     slope,
                     &mut energy,
                 )?;
-                Pending::OnDevice(energy)
+                Pending::Arriving(device.arriving(&energy)?)
             }
             DeformSimilarity::Mi | DeformSimilarity::Nmi => {
                 let cost: fn(&[f64], usize) -> CostAndSlopes = match self.similarity {
@@ -404,10 +407,60 @@ impl ChannelSimilarity {
                 })
             }
         };
+        self.weigh(device, slope)?;
+        Ok(PendingEnergy::of(value, divisor, self.weight))
+    }
+
+    /// As [`start`](Self::start) for two images of which each is the other's reference: their slopes, and the
+    /// mean of both energies.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_both<D: Device>(
+        &self,
+        device: &D,
+        images: [&D::Buffer<f32>; 2],
+        weights: Option<&D::Buffer<f32>>,
+        dims: Dims,
+        slopes: [&mut D::Buffer<f32>; 2],
+    ) -> Result<PendingEnergy> {
+        let ([first, second], [first_slope, second_slope]) = (images, slopes);
+        if self.similarity == DeformSimilarity::Lncc {
+            let (mut energy, radius) = (device.alloc::<f64>(1)?, self.radius(dims));
+            device.local_correlation_of_both(
+                first,
+                second,
+                weights,
+                dims,
+                radius,
+                NOISE,
+                first_slope,
+                second_slope,
+                &mut energy,
+            )?;
+            self.weigh(device, first_slope)?;
+            self.weigh(device, second_slope)?;
+            let value = Pending::Arriving(device.arriving(&energy)?);
+            return Ok(PendingEnergy::of(value, 1.0, self.weight));
+        }
+        let mut energy = self.start(device, second, first, weights, dims, first_slope)?;
+        let other = self.start(device, first, second, weights, dims, second_slope)?;
+        for (term, other) in energy.terms.iter_mut().zip(other.terms) {
+            term.values.extend(other.values);
+        }
+        Ok(energy)
+    }
+
+    /// The radius of windows along each axis.
+    fn radius(&self, dims: Dims) -> [usize; 3] {
+        dims.map(|n| if n > 1 { self.radius } else { 0 })
+    }
+
+    fn weigh<D: Device>(&self, device: &D, slope: &mut D::Buffer<f32>) -> Result<()> {
         if self.weight != 1.0 {
             device.eval_in_place(&(x(0) * param(0)), slope, &[], &[self.weight as f32], None)?;
         }
-        Ok(PendingEnergy { terms: vec![Term { value, divisor, weight: self.weight }] })
+        Ok(())
     }
 }
 

@@ -139,7 +139,7 @@ impl<D: Device> Iteration<Pair<D>> for Greedy<D> {
             None => &pair.weights,
         };
         let weights = weights.as_ref();
-        let energy = mover.velocity(device, fixed, moved, &self.metrics, weights)?;
+        let energy = mover.start(device, fixed, moved, &self.metrics, weights)?.wait()?;
         mover.adapt(energy, self.options.step_rule);
         mover.advance(device, &mut pair.side, &self.options)?;
         Ok(energy)

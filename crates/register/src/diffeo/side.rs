@@ -196,22 +196,8 @@ impl<D: Device> Mover<D> {
         })
     }
 
-    /// The velocity that makes the images of a side more similar to the references; the energy.
-    ///
-    /// # Errors
-    /// What fails on the device.
-    pub fn velocity<'a>(
-        &mut self,
-        device: &D,
-        references: impl Iterator<Item = &'a D::Buffer<f32>>,
-        moved: impl Iterator<Item = &'a D::Buffer<f32>>,
-        metrics: &[ChannelSimilarity],
-        weights: Option<&D::Buffer<f32>>,
-    ) -> Result<f64> {
-        self.start(device, references, moved, metrics, weights)?.wait(device)
-    }
-
-    /// As [`velocity`](Self::velocity), without waiting for the energy where that can be done without.
+    /// Finds the velocity that makes the images of a side more similar to the references; the energy, which
+    /// is waited for by itself: the device has work meanwhile.
     ///
     /// # Errors
     /// What fails on the device.
@@ -222,17 +208,52 @@ impl<D: Device> Mover<D> {
         moved: impl Iterator<Item = &'a D::Buffer<f32>>,
         metrics: &[ChannelSimilarity],
         weights: Option<&D::Buffer<f32>>,
-    ) -> Result<PendingEnergy<D>> {
+    ) -> Result<PendingEnergy> {
         let mut energy = PendingEnergy::default();
         for (c, ((reference, moved), metric)) in references.zip(moved).zip(metrics).enumerate() {
             let slope = &mut self.slope;
             energy.add(metric.start(device, reference, moved, weights, self.dims, slope)?);
-            let (spacing, force) = (self.spacing, &mut self.force);
-            device.force(&self.slope, moved, self.dims, spacing, c > 0, force)?;
+            self.push(device, moved, c)?;
         }
-        self.solver.solve(&self.force, &mut self.velocity)?;
-        device.field_norms(&self.velocity, [1.0; 3], &mut self.norms)?;
+        self.solve(device)?;
         Ok(energy)
+    }
+
+    /// As [`start`](Self::start) for two sides of which each is the other's reference; the mean of their
+    /// energies.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn start_both<'a>(
+        movers: &mut [Self; 2],
+        device: &D,
+        moved: [impl Iterator<Item = &'a D::Buffer<f32>>; 2],
+        metrics: &[ChannelSimilarity],
+        weights: Option<&D::Buffer<f32>>,
+    ) -> Result<PendingEnergy> {
+        let ([first, second], [first_moved, second_moved]) = (movers, moved);
+        let mut energy = PendingEnergy::default();
+        for (c, (images, metric)) in first_moved.zip(second_moved).zip(metrics).enumerate() {
+            let (images, slopes) = (images.into(), [&mut first.slope, &mut second.slope]);
+            energy.add(metric.start_both(device, images, weights, first.dims, slopes)?);
+            first.push(device, images[0], c)?;
+            second.push(device, images[1], c)?;
+        }
+        first.solve(device)?;
+        second.solve(device)?;
+        Ok(energy)
+    }
+
+    /// The force of the slope at hand, that of a channel.
+    fn push(&mut self, device: &D, moved: &D::Buffer<f32>, channel: usize) -> Result<()> {
+        let (spacing, force) = (self.spacing, &mut self.force);
+        Ok(device.force(&self.slope, moved, self.dims, spacing, channel > 0, force)?)
+    }
+
+    /// The velocity of the force at hand, and its norms.
+    fn solve(&mut self, device: &D) -> Result<()> {
+        self.solver.solve(&self.force, &mut self.velocity)?;
+        Ok(device.field_norms(&self.velocity, [1.0; 3], &mut self.norms)?)
     }
 
     /// Moves a side along the last velocity.

@@ -361,7 +361,8 @@ impl<D: Device> Deformation for Middle<D> {
 pub struct Symmetric<D: Device> {
     options: DeformOptions,
     metrics: Vec<ChannelSimilarity>,
-    movers: Vec<Mover<D>>,
+    /// Those of the fixed and of the moving side.
+    movers: Option<[Mover<D>; 2]>,
 }
 
 impl<D: Device> Symmetric<D> {
@@ -370,7 +371,7 @@ impl<D: Device> Symmetric<D> {
     pub fn new(options: DeformOptions, mut metrics: Vec<ChannelSimilarity>) -> Self {
         // Each image is the other's reference, and both flow.
         metrics.iter_mut().for_each(|m| m.reference_moves = true);
-        Self { options, metrics, movers: Vec::new() }
+        Self { options, metrics, movers: None }
     }
 
     /// Makes one step of one of several middles on one grid, of which `kept` is what the last step of the
@@ -395,7 +396,7 @@ impl<D: Device> Symmetric<D> {
 
     fn exchange(&mut self, device: &D, kept: &mut [Option<Kept<D>>; 2]) -> Result<()> {
         let first = 0.5 * self.options.step;
-        let mut both = self.movers.iter_mut().zip(kept);
+        let mut both = self.movers.iter_mut().flatten().zip(kept);
         both.try_for_each(|(mover, kept)| mover.exchange(device, kept, first))
     }
 }
@@ -404,12 +405,12 @@ impl<D: Device> Iteration<Middle<D>> for Symmetric<D> {
     fn to_scale(&mut self, middle: &Middle<D>, scale: &Scale) -> Result<()> {
         let target = middle.finest * scale.factor as f64;
         let grid = coarser(&middle.grid, factors_for(&middle.grid, target))?;
-        self.movers.clear();
-        for _ in 0..2 {
-            // Half the way each.
-            let options = DeformOptions { step: 0.5 * self.options.step, ..self.options.clone() };
-            self.movers.push(Mover::new(&middle.device, &grid, &options)?);
-        }
+        // Before there are new ones.
+        self.movers = None;
+        // Half the way each.
+        let options = DeformOptions { step: 0.5 * self.options.step, ..self.options.clone() };
+        let mover = || Mover::new(&middle.device, &grid, &options);
+        self.movers = Some([mover()?, mover()?]);
         Ok(())
     }
 
@@ -425,15 +426,11 @@ impl<D: Device> Iteration<Middle<D>> for Symmetric<D> {
             }
             None => &middle.weights,
         };
-        let mut energies = [0.0; 2];
-        for (s, mover) in self.movers.iter_mut().enumerate() {
-            let [own, other] = [s, 1 - s].map(|i| middle.sides[i].moved.iter().map(|m| &m.values));
-            let weights = weights.as_ref();
-            energies[s] = mover.velocity(device, other, own, &self.metrics, weights)?;
-        }
-        // Sums of two numbers do not depend on their order.
-        let energy = 0.5 * (energies[0] + energies[1]);
-        for (mover, side) in self.movers.iter_mut().zip(&mut middle.sides) {
+        let Some(movers) = &mut self.movers else { return Ok(f64::NAN) };
+        let moved = middle.sides.each_ref().map(|side| side.moved.iter().map(|m| &m.values));
+        let energy = Mover::start_both(movers, device, moved, &self.metrics, weights.as_ref())?;
+        let energy = energy.wait()?;
+        for (mover, side) in movers.iter_mut().zip(&mut middle.sides) {
             mover.adapt(energy, self.options.step_rule);
             mover.advance(device, side, &self.options)?;
         }
@@ -442,7 +439,7 @@ impl<D: Device> Iteration<Middle<D>> for Symmetric<D> {
 
     fn end_scale(&mut self, _: &mut Middle<D>) -> Result<Option<f64>> {
         let mut largest = None;
-        for mover in &mut self.movers {
+        for mover in self.movers.iter_mut().flatten() {
             if let Some(r) = mover.residual()? {
                 largest = Some(f64::max(largest.unwrap_or(0.0), r));
             }

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 
 use super::sliding::{Line, Room, Slide};
 use crate::Dims;
+use crate::cpu::lit::{Lit, joined, other_than};
 use crate::cpu::simd::{LANES, Lanes, Vectors, kernel};
 use crate::cpu::{Cpu, zeroed};
 use crate::error::Result;
@@ -38,11 +39,41 @@ pub(super) struct Job<'a> {
     pub(super) scale: f32,
 }
 
-/// Numbers near the means of the images: without them single precision is enough for sums of squares.
+/// Numbers that are taken off the images, so that single precision is enough for sums of squares: near their
+/// means, or those of their backgrounds, of which nothing is left then that would have to be summed.
 #[derive(Clone, Copy)]
 struct Centres {
     fixed: f32,
     moving: f32,
+}
+
+impl Centres {
+    fn of(job: &Job<'_>) -> Self {
+        let of =
+            |image| background(image, job.dims, job.noise).unwrap_or_else(|| mean(image, job.dims));
+        Self { fixed: of(job.fixed), moving: of(job.moving) }
+    }
+}
+
+/// The part of the sampled voxels that has to be background for the sake of leaving it out.
+const BACKGROUND: usize = 8;
+
+/// By how much the mean square of the distance from the background may exceed the noise: so much more than 1e-7
+/// of it are the errors of variances in single precision.
+const CONTRAST: f64 = 1e4;
+
+/// The value of the first voxel, if many others have it and the rest are not far from it.
+fn background(image: &[f32], dims: Dims, noise: f32) -> Option<f32> {
+    let &value = image.first().filter(|v| v.is_finite())?;
+    let step = (dims[1] * dims[2]).div_ceil(SAMPLED);
+    let (mut same, mut count, mut squares) = (0, 0, 0.0);
+    for row in image.chunks_exact(dims[0]).skip(step / 2).step_by(step) {
+        same += row.iter().filter(|&&v| v == value).count();
+        squares += row.iter().map(|&v| (v - value) * (v - value)).sum::<f32>() as f64;
+        count += row.len();
+    }
+    let is_near = squares <= CONTRAST * f64::from(noise) * count as f64;
+    (is_near && same * BACKGROUND >= count.max(1)).then_some(value)
 }
 
 /// The mean of some rows.
@@ -74,7 +105,7 @@ struct Task<'a> {
 pub(super) fn run(cpu: &Cpu, job: &Job<'_>, slope: &mut [f32]) -> Result<f64> {
     let [nx, ny, nz] = job.dims;
     let [_, ry, rz] = job.radius;
-    let centres = Centres { fixed: mean(job.fixed, job.dims), moving: mean(job.moving, job.dims) };
+    let centres = Centres::of(job);
     // As many rows as fit in the cache, but enough that those about them are not most of the work.
     let groups = groups(job);
     let [first, second] = [5, 3].map(|images| Slide::bytes(nz, rz, images * groups));
@@ -142,16 +173,16 @@ fn load<V: Vectors>(v: V, row: &[f32], g: usize, fill: f32) -> V::F {
     }
 }
 
-/// The images' values and their products, the centres taken off; zeros after the row.
+/// The images' values and their products, the centres taken off, where these are lit; zeros after the row.
 #[inline(always)]
-fn products<V: Vectors>(v: V, f: &[f32], m: &[f32], centres: Centres, out: &mut [Lanes]) {
+fn products<V: Vectors>(v: V, f: &[f32], m: &[f32], centres: Centres, lit: Lit, out: &mut [Lanes]) {
     let groups = out.len() / 5;
     let (of_f, rest) = out.split_at_mut(groups);
     let (of_m, rest) = rest.split_at_mut(groups);
     let (of_ff, rest) = rest.split_at_mut(groups);
     let (of_mm, of_fm) = rest.split_at_mut(groups);
     let (cf, cm) = (v.splat(centres.fixed), v.splat(centres.moving));
-    for g in 0..groups {
+    for g in lit.0..lit.1 {
         let f = v.sub(load(v, f, g, centres.fixed), cf);
         let m = v.sub(load(v, m, g, centres.moving), cm);
         v.store(f, &mut of_f[g]);
@@ -199,13 +230,14 @@ impl Counts {
     }
 }
 
-/// The coefficients of a row, given the sums of its windows; gives `Σ w c`.
+/// The coefficients of a row where it is lit, given the sums of its windows; gives `Σ w c`.
 #[inline(always)]
 fn coefficients<V: Vectors>(
     v: V,
     sums: &[Lanes],
     counts: &Counts,
     weights: &[f32],
+    lit: Lit,
     out: &mut [Lanes],
 ) -> f64 {
     let groups = out.len() / 3;
@@ -218,7 +250,7 @@ fn coefficients<V: Vectors>(
     let (inverse, noise) = (&counts.inverse.all()[..groups], &counts.noise.all()[..groups]);
     let (zero, one) = (v.splat(0.0), v.splat(1.0));
     let mut energy = v.splat_wide(0.0);
-    for g in 0..groups {
+    for g in lit.0..lit.1 {
         let (f, m) = (v.load(&of_f[g]), v.load(&of_m[g]));
         let (inverse, noise) = (v.load(&inverse[g]), v.load(&noise[g]));
         let (f_mean, m_mean) = (v.mul(f, inverse), v.mul(m, inverse));
@@ -241,11 +273,11 @@ fn coefficients<V: Vectors>(
     lanes.into_iter().sum()
 }
 
-/// A row of the slope, given the sums of the coefficients.
+/// A row of the slope, given the sums of the coefficients where they are lit.
 #[inline(always)]
 fn slopes<V: Vectors>(
     v: V,
-    sums: &[Lanes],
+    (sums, lit): (&[Lanes], Lit),
     f: &[f32],
     m: &[f32],
     centres: Centres,
@@ -258,6 +290,10 @@ fn slopes<V: Vectors>(
     let (cf, cm) = (v.splat(centres.fixed), v.splat(centres.moving));
     let scale = v.splat(scale);
     for (g, out) in out.chunks_mut(LANES).enumerate() {
+        if g < lit.0 || g >= lit.1 {
+            out.fill(0.0);
+            continue;
+        }
         let f = v.sub(load(v, f, g, 0.0), cf);
         let m = v.sub(load(v, m, g, 0.0), cm);
         let slope = v.sub(v.mul(f, v.load(&p[g])), v.mul(m, v.load(&q[g])));
@@ -284,12 +320,13 @@ kernel! {
         let (voxel_rows, voxel_slices) =
             (about(&centre_rows, ry, ny), about(&centre_slices, rz, nz));
         let groups = groups(job);
-        let mut voxels_y = Slide::new(ny, ry, voxel_rows.start, 1, 5 * groups);
-        let mut voxels_z = Slide::new(nz, rz, voxel_slices.start, centre_rows.len(), 5 * groups);
-        let mut voxels_x = Line::new(rx, 5 * groups);
-        let mut windows_x = Line::new(rx, 3 * groups);
-        let mut windows_y = Slide::new(ny, ry, centre_rows.start, 1, 3 * groups);
-        let mut windows_z = Slide::new(nz, rz, centre_slices.start, rows.len(), 3 * groups);
+        let (five, three) = ((5, groups), (3, groups));
+        let mut voxels_y = Slide::new(ny, ry, voxel_rows.start, 1, five);
+        let mut voxels_z = Slide::new(nz, rz, voxel_slices.start, centre_rows.len(), five);
+        let mut voxels_x = Line::new(rx, five);
+        let mut windows_x = Line::new(rx, three);
+        let mut windows_y = Slide::new(ny, ry, centre_rows.start, 1, three);
+        let mut windows_z = Slide::new(nz, rz, centre_slices.start, rows.len(), three);
         let mut counts = Counts::new(job, groups);
         let (mut sums, mut sums_of_windows) = (Room::new(5 * groups), Room::new(3 * groups));
         let ones = vec![1f32; nx];
@@ -298,11 +335,13 @@ kernel! {
             let mut centre_y = centre_rows.start;
             for y in voxel_rows.clone() {
                 let (f, m) = (&job.fixed[row(y, z)], &job.moving[row(y, z)]);
-                products(v, f, m, centres, voxels_y.slot(y, 0));
+                let lit = joined(other_than(f, centres.fixed), other_than(m, centres.moving));
+                products(v, f, m, centres, lit, voxels_y.slot(y, 0, lit));
                 voxels_y.given(v, y, 0);
                 while centre_y < centre_rows.end && voxels_y.last(centre_y) <= y {
                     let i = centre_y - centre_rows.start;
-                    voxels_y.sum(v, centre_y, 0, voxels_z.slot(z, i));
+                    let lit = voxels_y.lit(centre_y, 0);
+                    voxels_y.sum(v, centre_y, 0, voxels_z.slot(z, i, lit));
                     voxels_z.given(v, z, i);
                     centre_y += 1;
                 }
@@ -310,21 +349,27 @@ kernel! {
             while centre_z < centre_slices.end && voxels_z.last(centre_z) <= z {
                 let mut out_y = rows.start;
                 for y in centre_rows.clone() {
-                    voxels_z.sum(v, centre_z, y - centre_rows.start, voxels_x.rows());
-                    voxels_x.sum(v, sums.all_mut());
+                    let i = y - centre_rows.start;
+                    let lit = voxels_z.lit(centre_z, i);
+                    voxels_z.sum(v, centre_z, i, voxels_x.rows(lit));
+                    let lit = voxels_x.lit(lit);
+                    voxels_x.sum(v, lit, sums.all_mut());
                     let [y_window, z_window] =
                         [about(&(y..y + 1), ry, ny), about(&(centre_z..centre_z + 1), rz, nz)];
                     counts.of_row(v, y_window.len() * z_window.len(), job.noise);
                     let weights = job.weights.map_or(&ones[..], |w| &w[row(y, centre_z)]);
-                    let energy = coefficients(v, sums.all(), &counts, weights, windows_x.rows());
+                    let out = windows_x.rows(lit);
+                    let energy = coefficients(v, sums.all(), &counts, weights, lit, out);
                     if rows.contains(&y) && slices.contains(&centre_z) {
                         task.energy[centre_z - slices.start][y - rows.start] = energy;
                     }
-                    windows_x.sum(v, windows_y.slot(y, 0));
+                    let lit = windows_x.lit(lit);
+                    windows_x.sum(v, lit, windows_y.slot(y, 0, lit));
                     windows_y.given(v, y, 0);
                     while out_y < rows.end && windows_y.last(out_y) <= y {
                         let i = out_y - rows.start;
-                        windows_y.sum(v, out_y, 0, windows_z.slot(centre_z, i));
+                        let lit = windows_y.lit(out_y, 0);
+                        windows_y.sum(v, out_y, 0, windows_z.slot(centre_z, i, lit));
                         windows_z.given(v, centre_z, i);
                         out_y += 1;
                     }
@@ -335,7 +380,8 @@ kernel! {
                         let at = row(rows.start + i, out_z);
                         windows_z.sum(v, out_z, i, sums_of_windows.all_mut());
                         let (f, m) = (&job.fixed[at.clone()], &job.moving[at]);
-                        slopes(v, sums_of_windows.all(), f, m, centres, job.scale, out);
+                        let sums = (sums_of_windows.all(), windows_z.lit(out_z, i));
+                        slopes(v, sums, f, m, centres, job.scale, out);
                     }
                     out_z += 1;
                 }

@@ -7,12 +7,31 @@ mod sliding;
 use super::{Cpu, CpuBuffer};
 use crate::Dims;
 use crate::device::DeviceBuffer;
-use crate::error::Result;
+use crate::error::{Result, check_len};
 use crate::ops::histogram::{Binning, ParzenBins};
 use crate::ops::similarity::{
     Lengths, Similarity, check_local_correlation, check_pair, largest_weight, total_weight,
 };
 use voxalign_image::memory::collected;
+
+fn job<'a>(
+    [fixed, moving]: [&'a CpuBuffer<f32>; 2],
+    weights: Option<&'a CpuBuffer<f32>>,
+    dims: Dims,
+    radius: [usize; 3],
+    noise: f64,
+    total: f64,
+) -> correlation::Job<'a> {
+    correlation::Job {
+        fixed: fixed.as_slice(),
+        moving: moving.as_slice(),
+        weights: weights.map(CpuBuffer::as_slice),
+        dims,
+        radius: std::array::from_fn(|a| radius[a].min(dims[a] - 1)),
+        noise: noise as f32,
+        scale: (-1.0 / total) as f32,
+    }
+}
 
 impl Similarity for Cpu {
     fn local_correlation(
@@ -29,17 +48,34 @@ impl Similarity for Cpu {
         let lengths = Lengths::of(fixed, moving, weights, Some(&*slope));
         let n = check_local_correlation(lengths, dims, noise, energy.len())?;
         let total = total_weight(self, weights, n)?;
-        let job = correlation::Job {
-            fixed: fixed.as_slice(),
-            moving: moving.as_slice(),
-            weights: weights.map(CpuBuffer::as_slice),
-            dims,
-            radius: std::array::from_fn(|a| radius[a].min(dims[a] - 1)),
-            noise: noise as f32,
-            scale: (-1.0 / total) as f32,
-        };
+        let job = job([fixed, moving], weights, dims, radius, noise, total);
         let sum = correlation::run(self, &job, slope.as_mut_slice())?;
         energy.as_mut_slice()[0] = -sum / total;
+        Ok(())
+    }
+
+    fn local_correlation_of_both(
+        &self,
+        first: &CpuBuffer<f32>,
+        second: &CpuBuffer<f32>,
+        weights: Option<&CpuBuffer<f32>>,
+        dims: Dims,
+        radius: [usize; 3],
+        noise: f64,
+        first_slope: &mut CpuBuffer<f32>,
+        second_slope: &mut CpuBuffer<f32>,
+        energy: &mut CpuBuffer<f64>,
+    ) -> Result<()> {
+        let lengths = Lengths::of(first, second, weights, Some(&*second_slope));
+        let n = check_local_correlation(lengths, dims, noise, energy.len())?;
+        check_len("slope", n, first_slope.len())?;
+        let total = total_weight(self, weights, n)?;
+        let mut sum = 0.0;
+        for (images, slope) in [([second, first], first_slope), ([first, second], second_slope)] {
+            let job = job(images, weights, dims, radius, noise, total);
+            sum += correlation::run(self, &job, slope.as_mut_slice())?;
+        }
+        energy.as_mut_slice()[0] = -0.5 * sum / total;
         Ok(())
     }
 

@@ -1,7 +1,11 @@
 //! Sums over windows that slide along an axis, by a few additions a row and none subtracted, so that
 //! errors stay those of the window itself. A sum is formed in an order that depends on the place of
 //! the window on its axis only, not on where the sliding began.
+//!
+//! What is summed are rows of some planes (of images, say), of which only some groups may be other than zero: those
+//! that are [`Lit`], the same in all planes. The others are zero wherever they are kept, and left out.
 
+use crate::cpu::lit::{self, Lit};
 use crate::cpu::simd::{LANES, Lanes, Vectors};
 
 /// Windows of at most this many rows are added row by row. Wider ones are cut in two where a block of
@@ -80,6 +84,24 @@ fn add_within<V: Vectors>(v: V, rows: &mut [Lanes], to: usize, from: usize, n: u
     }
 }
 
+/// The groups of each plane of a row that are lit.
+#[inline(always)]
+fn parts(lit: Lit, planes: usize, groups: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let used = if lit.0 < lit.1 { planes } else { 0 };
+    (0..used).map(move |plane| plane * groups + lit.0..plane * groups + lit.1)
+}
+
+/// Makes a row that is zero but where it was lit ready for what is lit next.
+fn darken(row: &mut [Lanes], planes: usize, was: Lit, next: Lit) {
+    if was == next {
+        return;
+    }
+    let groups = row.len() / planes;
+    for part in parts(was, planes, groups) {
+        row[part].fill([0.0; LANES]);
+    }
+}
+
 /// The last places along an axis, as many as a window has; a place has some rows.
 pub(super) struct Slide {
     /// Places of the axis.
@@ -87,34 +109,40 @@ pub(super) struct Slide {
     radius: usize,
     /// The first place that is given.
     first: usize,
-    /// Rows of a place, and groups of sixteen numbers of a row.
+    /// Rows of a place, planes of a row, and groups of sixteen numbers of all planes.
     rows: usize,
+    planes: usize,
     groups: usize,
     ring: Room,
-    /// For wide windows the sums from the begin of the block to the last place.
+    /// What is lit of each row of the ring.
+    lit: Vec<Lit>,
+    /// For wide windows the sums from the begin of the block to the last place. All groups count then.
     before: Option<Room>,
 }
 
 impl Slide {
     /// For windows of `radius` along an axis of `length` places, of which those from `first` on are
-    /// given.
+    /// given. A row has so many planes, each of so many groups.
     pub(super) fn new(
         length: usize,
         radius: usize,
         first: usize,
         rows: usize,
-        groups: usize,
+        (planes, groups): (usize, usize),
     ) -> Self {
-        let width = 2 * radius + 1;
-        let wide = width.min(length) > MOST_DIRECT;
+        let width = (2 * radius + 1).min(length);
+        let groups = planes * groups;
+        let nothing = if is_wide(radius, length) { (0, groups / planes) } else { lit::NOTHING };
         Self {
             length,
             radius,
             first,
             rows,
+            planes,
             groups,
-            ring: Room::new(width.min(length) * rows * groups),
-            before: wide.then(|| Room::new(rows * groups)),
+            ring: Room::new(width * rows * groups),
+            lit: vec![nothing; width * rows],
+            before: is_wide(radius, length).then(|| Room::new(rows * groups)),
         }
     }
 
@@ -129,23 +157,32 @@ impl Slide {
     }
 
     #[inline(always)]
-    fn start(&self, at: usize, row: usize) -> usize {
-        (at % (2 * self.radius + 1) * self.rows + row) * self.groups
+    fn number(&self, at: usize, row: usize) -> usize {
+        at % (2 * self.radius + 1) * self.rows + row
     }
 
-    /// Where row `row` of place `at` belongs.
+    /// Where row `row` of place `at` belongs, in which `lit` is to be written; all else in it is zero.
     #[inline(always)]
-    pub(super) fn slot(&mut self, at: usize, row: usize) -> &mut [Lanes] {
-        let (start, groups) = (self.start(at, row), self.groups);
-        &mut self.ring.all_mut()[start..start + groups]
+    pub(super) fn slot(&mut self, at: usize, row: usize, lit: Lit) -> &mut [Lanes] {
+        let (number, groups) = (self.number(at, row), self.groups);
+        let slot = &mut self.ring.all_mut()[number * groups..(number + 1) * groups];
+        // Wide windows leave sums in their slots.
+        if self.before.is_some() {
+            if lit != (0, groups / self.planes) {
+                slot.fill([0.0; LANES]);
+            }
+        } else {
+            darken(slot, self.planes, std::mem::replace(&mut self.lit[number], lit), lit);
+        }
+        slot
     }
 
     /// Says that row `row` of place `at` is in its slot. Places are given in their order.
     #[inline(always)]
     pub(super) fn given<V: Vectors>(&mut self, v: V, at: usize, row: usize) {
         let width = 2 * self.radius + 1;
-        let here = self.start(at, row);
         let groups = self.groups;
+        let here = self.number(at, row) * groups;
         let begin = (at - at % width).max(self.first);
         let step = self.rows * groups;
         let Some(before) = &mut self.before else { return };
@@ -169,19 +206,31 @@ impl Slide {
         }
     }
 
-    /// The sum of row `row` over the window about `centre`. The last place of the window is the last
-    /// that has been given.
+    /// What is lit of row `row` in the window about `centre`.
+    #[inline(always)]
+    pub(super) fn lit(&self, centre: usize, row: usize) -> Lit {
+        if self.before.is_some() {
+            return (0, self.groups / self.planes);
+        }
+        let window = centre.saturating_sub(self.radius)..=self.last(centre);
+        window.map(|at| self.lit[self.number(at, row)]).fold(lit::NOTHING, lit::joined)
+    }
+
+    /// The sum of row `row` over the window about `centre`, where that is [lit](Self::lit). The last place of
+    /// the window is the last that has been given.
     #[inline(always)]
     pub(super) fn sum<V: Vectors>(&self, v: V, centre: usize, row: usize, out: &mut [Lanes]) {
         let (low, high) = (centre.saturating_sub(self.radius), self.last(centre));
         let (ring, groups) = (self.ring.all(), self.groups);
-        let at = |place: usize| &ring[self.start(place, row)..][..groups];
+        let at = |place: usize| &ring[self.number(place, row) * groups..][..groups];
         let Some(before) = &self.before else {
-            let mut rows = [at(low); MOST_DIRECT];
-            for (place, of) in (low..=high).zip(&mut rows) {
-                *of = at(place);
+            for part in parts(self.lit(centre, row), self.planes, groups / self.planes) {
+                let mut rows = [&ring[..0]; MOST_DIRECT];
+                for (place, of) in (low..=high).zip(&mut rows) {
+                    *of = &at(place)[part.clone()];
+                }
+                sum_rows(v, &rows[..=high - low], &mut out[part]);
             }
-            sum_rows(v, &rows[..=high - low], out);
             return;
         };
         let width = 2 * self.radius + 1;
@@ -196,40 +245,72 @@ impl Slide {
     }
 }
 
+fn is_wide(radius: usize, length: usize) -> bool {
+    (2 * radius + 1).min(length) > MOST_DIRECT
+}
+
 /// Rows with room for windows along them: zeros come before, between and after the rows.
 pub(super) struct Line {
     radius: usize,
+    planes: usize,
     /// Groups of zeros before the first row.
     lead: usize,
     groups: usize,
     room: Room,
+    lit: Lit,
 }
 
 impl Line {
-    /// For `groups` groups, in which each row is followed by at least `radius` zeros.
-    pub(super) fn new(radius: usize, groups: usize) -> Self {
-        let lead = radius.div_ceil(LANES);
-        Self { radius, lead, groups, room: Room::new(groups + 2 * lead + 1) }
+    /// For planes of so many groups, of which each is followed by at least `radius` zeros.
+    pub(super) fn new(radius: usize, (planes, groups): (usize, usize)) -> Self {
+        let (lead, groups) = (radius.div_ceil(LANES), planes * groups);
+        let room = Room::new(groups + 2 * lead + 1);
+        Self { radius, planes, lead, groups, room, lit: lit::NOTHING }
     }
 
-    /// The rows, to be written.
+    /// The rows, in which `lit` is to be written; all else is zero.
     #[inline(always)]
-    pub(super) fn rows(&mut self) -> &mut [Lanes] {
-        &mut self.room.all_mut()[self.lead..][..self.groups]
+    pub(super) fn rows(&mut self, lit: Lit) -> &mut [Lanes] {
+        let wide = self.is_wide();
+        let rows = &mut self.room.all_mut()[self.lead..][..self.groups];
+        if wide {
+            // They are lost by each sum.
+            rows.fill([0.0; LANES]);
+        } else {
+            darken(rows, self.planes, std::mem::replace(&mut self.lit, lit), lit);
+        }
+        rows
     }
 
-    /// The sums over the windows about each number. The rows are lost.
+    fn is_wide(&self) -> bool {
+        2 * self.radius + 1 > MOST_DIRECT
+    }
+
+    /// What is lit of the [sums](Self::sum), in rows of which `lit` is.
     #[inline(always)]
-    pub(super) fn sum<V: Vectors>(&mut self, v: V, out: &mut [Lanes]) {
+    pub(super) fn lit(&self, lit: Lit) -> Lit {
+        let groups = self.groups / self.planes;
+        match lit.0 < lit.1 {
+            _ if self.is_wide() => (0, groups),
+            true => (lit.0.saturating_sub(self.lead), groups.min(lit.1 + self.lead)),
+            false => lit,
+        }
+    }
+
+    /// The sums over the windows about each number, where these are `lit`. The rows are lost.
+    #[inline(always)]
+    pub(super) fn sum<V: Vectors>(&mut self, v: V, lit: Lit, out: &mut [Lanes]) {
         let width = 2 * self.radius + 1;
         let first = self.lead * LANES - self.radius;
         let numbers = self.room.numbers();
         if width <= MOST_DIRECT {
-            let mut rows = [&numbers.as_chunks().0[..0]; MOST_DIRECT];
-            for (d, row) in rows.iter_mut().enumerate().take(width) {
-                *row = numbers[first + d..].as_chunks().0;
+            for part in parts(lit, self.planes, self.groups / self.planes) {
+                let mut rows = [&numbers.as_chunks().0[..0]; MOST_DIRECT];
+                for (d, row) in rows.iter_mut().enumerate().take(width) {
+                    *row = numbers[first + d + part.start * LANES..].as_chunks().0;
+                }
+                sum_rows(v, &rows[..width], &mut out[part]);
             }
-            sum_rows(v, &rows[..width], out);
             return;
         }
         // Sums of 1, 2, 4, ... numbers in turn, of which the window takes those of its binary digits.
@@ -270,14 +351,19 @@ mod tests {
 
     #[test]
     fn sums_are_those_of_the_windows_wherever_the_sliding_begins() {
-        let value = |i: usize| ((i * i * 7 + 3 * i) % 23) as f32;
+        let value = |i: usize| if i % 3 == 1 { 0.0 } else { ((i * i * 7 + 3 * i) % 23) as f32 };
         for length in [1usize, 2, 5, 9, 10, 23, 64, 100] {
             for radius in [0usize, 1, 2, 4, 5, 7, 20, 30].map(|r| r.min(length - 1)) {
                 for first in [0, length / 3] {
-                    let mut slide = Slide::new(length, radius, first, 1, 1);
+                    let mut slide = Slide::new(length, radius, first, 1, (1, 1));
                     let mut centre = if first == 0 { 0 } else { first + radius };
                     for at in first..length {
-                        slide.slot(at, 0)[0] = [value(at); LANES];
+                        // Every third place is dark.
+                        let lit = if value(at) != 0.0 { (0, 1) } else { lit::NOTHING };
+                        let slot = slide.slot(at, 0, lit);
+                        if lit.0 < lit.1 {
+                            slot[0] = [value(at); LANES];
+                        }
                         slide.given(Portable, at, 0);
                         while centre < length && slide.last(centre) <= at {
                             let mut out = [[0.0; LANES]];
@@ -291,16 +377,16 @@ mod tests {
                     assert!(centre >= length);
                 }
                 let groups = (length + radius).div_ceil(LANES);
-                let mut line = Line::new(radius, 2 * groups);
+                let mut line = Line::new(radius, (2, groups));
                 for _ in 0..2 {
-                    let rows = line.rows().as_flattened_mut();
+                    let rows = line.rows((0, groups)).as_flattened_mut();
                     rows.fill(0.0);
                     for i in 0..length {
                         rows[i] = value(i);
                         rows[groups * LANES + i] = value(i + 5);
                     }
                     let mut out = vec![[0.0; LANES]; 2 * groups];
-                    line.sum(Portable, &mut out);
+                    line.sum(Portable, line.lit((0, groups)), &mut out);
                     let out = out.as_flattened();
                     for i in 0..length {
                         let window = i.saturating_sub(radius)..=(i + radius).min(length - 1);

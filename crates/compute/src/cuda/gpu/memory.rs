@@ -27,6 +27,53 @@ impl Drop for Staging {
     }
 }
 
+/// Bytes of the pinned memory of a [`Note`].
+const NOTE: usize = 4 << 10;
+
+/// A few bytes that a GPU copies to the host while it goes on.
+pub(in crate::cuda) struct Note {
+    shared: Arc<Shared>,
+    /// Where they come to; none once it was given back.
+    pinned: Option<Staging>,
+    bytes: usize,
+}
+
+// SAFETY: as for `Locked`; the event may be waited for from any thread that makes the context current.
+unsafe impl Send for Note {}
+// SAFETY: as above; nothing is changed through a shared reference.
+unsafe impl Sync for Note {}
+
+impl std::fmt::Debug for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.bytes)
+    }
+}
+
+impl Note {
+    /// Waits for the copy, and for nothing that was asked for after it.
+    pub(in crate::cuda) fn read(&self, out: &mut [u8]) -> Result<()> {
+        let Some(pinned) = &self.pinned else { return Ok(()) };
+        let bytes = self.bytes.min(out.len());
+        self.shared.bind()?;
+        // SAFETY: the event is ours. The copy is waited for before its memory is looked at, which has so
+        // many bytes.
+        unsafe {
+            let code = sys::cuEventSynchronize(pinned.event.0);
+            self.shared.checked(code, "work on the device")?;
+            let found = std::slice::from_raw_parts(pinned.address.cast::<u8>().cast_const(), bytes);
+            out[..bytes].copy_from_slice(found);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        // The copy may go on: who takes the memory next waits for it.
+        lock(&self.shared.notes).extend(self.pinned.take());
+    }
+}
+
 /// Page-locked memory of the host, of any GPU's use.
 pub(in crate::cuda) struct Locked {
     address: *mut c_void,
@@ -156,6 +203,34 @@ impl Gpu {
         self.synchronize()
     }
 
+    /// Begins to copy device memory to the host, after what was asked so far; none of more bytes than a note
+    /// has room for.
+    pub(in crate::cuda) fn begin_note(&self, from: u64, bytes: usize) -> Result<Option<Note>> {
+        if bytes > NOTE || bytes == 0 {
+            return Ok(None);
+        }
+        self.bind()?;
+        let kept = lock(&self.notes).pop();
+        let pinned = match kept {
+            Some(pinned) => pinned,
+            None => self.one_staging(NOTE)?,
+        };
+        // SAFETY: the event and the pinned memory are ours; the copy before to this memory is waited for; the
+        // bytes fit, and the caller gives a range of a buffer.
+        let asked = unsafe {
+            let before = self.checked(sys::cuEventSynchronize(pinned.event.0), "download");
+            let copied = before.and_then(|()| {
+                let code = sys::cuMemcpyDtoHAsync_v2(pinned.address, from, bytes, self.queue());
+                self.checked(code, "download")
+            });
+            copied.and_then(|()| {
+                self.checked(sys::cuEventRecord(pinned.event.0, self.queue()), "download")
+            })
+        };
+        let note = Note { shared: Arc::clone(&self.shared), pinned: Some(pinned), bytes };
+        asked.map(|()| Some(note))
+    }
+
     /// Memory of so many bytes, whose content is anything.
     pub(in crate::cuda) fn alloc(&self, bytes: usize) -> Result<u64> {
         self.bind()?;
@@ -257,20 +332,21 @@ impl Gpu {
 
     /// Two pinned buffers, to take turns: one is filled while the other is copied.
     fn staging(&self) -> Result<[Staging; 2]> {
-        Ok([self.one_staging()?, self.one_staging()?])
+        let one = || match lock(&self.staging).pop() {
+            Some(staging) => Ok(staging),
+            None => self.one_staging(STAGING),
+        };
+        Ok([one()?, one()?])
     }
 
-    fn one_staging(&self) -> Result<Staging> {
-        if let Some(staging) = lock(&self.staging).pop() {
-            return Ok(staging);
-        }
+    fn one_staging(&self, bytes: usize) -> Result<Staging> {
         let event = self.event(false)?;
         let mut address = std::ptr::null_mut();
         // SAFETY: the pointer is valid.
-        match unsafe { sys::cuMemHostAlloc(&raw mut address, STAGING, 0) } {
+        match unsafe { sys::cuMemHostAlloc(&raw mut address, bytes, 0) } {
             CUresult::CUDA_ERROR_OUT_OF_MEMORY => Err(ComputeError::OutOfMemory {
                 device: format!("{}, pinned memory of the host", self.name()),
-                bytes: STAGING as u64,
+                bytes: bytes as u64,
                 free: None,
             }),
             code => self.checked(code, "pinned memory").map(|()| Staging { address, event }),

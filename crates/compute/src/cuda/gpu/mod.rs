@@ -16,8 +16,8 @@ use super::slots::Slots;
 use crate::error::{ComputeError, Result};
 use driver::{Context, Event, Stream, check, info, words};
 use kernels::Module;
-pub(super) use memory::Locked;
 use memory::Staging;
+pub(super) use memory::{Locked, Note};
 
 pub(super) use driver::{count, start_driver};
 
@@ -76,6 +76,8 @@ pub(super) struct Shared {
     // What needs the context, and then the context: parts are dropped in this order.
     modules: Slots<Module>,
     staging: Mutex<Vec<Staging>>,
+    /// Small ones.
+    notes: Mutex<Vec<Staging>>,
     context: Context,
 }
 
@@ -161,6 +163,7 @@ impl Gpu {
                     .is_some_and(|v| v == "1"),
                 modules: Slots::default(),
                 staging: Mutex::default(),
+                notes: Mutex::default(),
                 context,
             };
             let shared = Arc::new(shared);

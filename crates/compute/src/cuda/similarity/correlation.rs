@@ -1,42 +1,47 @@
-//! Local correlation and its slope: two kernels for small windows; means over boxes for others.
+//! Local correlation and its slopes: two kernels for small windows; means over boxes for others.
 
 use crate::Dims;
-use crate::cuda::slabs::{self, Grid, Windowed};
+use crate::cuda::declare::Out;
+use crate::cuda::slabs::{self, Grid, Windowed, Work};
 use crate::cuda::{Cuda, CudaBuffer, Shape};
 use crate::device::DeviceBuffer;
 use crate::error::{ComputeError, Result};
 use crate::ops::Filter;
 
 kernels! { CORRELATION = "similarity/correlation.cu";
-    fn windows[THREADS](fixed: &[f32], moving: &[f32], weights: &[f32], centres: &[f32], grid: Grid,
+    fn windows[THREADS](fixed: &[f32], moving: &[f32], weights: &[f32], centres: &[f64], grid: Grid,
         noise: f32, out: &mut [f32], partials: &mut [f64]);
-    fn slopes[THREADS](fixed: &[f32], moving: &[f32], centres: &[f32], coefficients: &[f32], grid: Grid,
-        scale: f32, out: &mut [f32]);
+    fn slopes[THREADS](fixed: &[f32], moving: &[f32], centres: &[f64], coefficients: &[f32], grid: Grid,
+        scale: f32, out: &mut [f32], out_fixed: &mut [f32]);
 }
 
 kernels! { MEANS = "similarity/means.cu";
-    fn centres[CENTRES](fixed: &[f32], moving: &[f32], n: u64, out: &mut [f32]);
+    fn centres[1024](fixed: &[f32], moving: &[f32], n: u64, out: &mut [f64]);
     fn energy[THREADS](partials: &[f64], count: u64, factor: f64, out: &mut [f64]);
-    fn products[THREADS](a: &[f32], b: &[f32], centres: &[f32], a_centre: u32, b_centre: u32, alone: u32,
+    fn products[THREADS](a: &[f32], b: &[f32], centres: &[f64], a_centre: u32, b_centre: u32, alone: u32,
         n: u64, out: &mut [f32]);
     fn coefficients_of_means[THREADS](f: &mut [f32], m: &mut [f32], ff: &mut [f32], mm: &[f32], fm: &[f32],
         weights: &[f32], of: Windows, noise: f32, n: u64, partials: &mut [f64]);
-    fn slopes_of_means[THREADS](fixed: &[f32], moving: &[f32], centres: &[f32], p: &[f32], q: &[f32],
+    fn slopes_of_means[THREADS](fixed: &[f32], moving: &[f32], centres: &[f64], p: &[f32], q: &[f32],
         r: &[f32], of: Windows, scale: f32, n: u64, out: &mut [f32]);
 }
 
 static SLIDING: Windowed<CORRELATION, { MOST_SLIDING + 1 }> =
     Windowed::new(|macros| CORRELATION.with(macros));
 
+/// For slopes in both images.
+static SLIDING_BOTH: Windowed<CORRELATION, { MOST_SLIDING + 1 }> =
+    Windowed::new(|macros| CORRELATION.with(&[macros, &[("BOTH", 1)]].concat()));
+
 /// The largest radius of windows whose sums are kept in registers.
 const MOST_SLIDING: usize = 4;
-/// The most slices of a tile; each also takes those that its windows reach.
-const SLICES: usize = 32;
 /// Voxels of a tile along x and y.
 const TILE: [usize; 2] = [32, 16];
 const THREADS: u32 = 256;
-/// Threads of the one block that finds the centres.
-const CENTRES: u32 = 1024;
+/// Blocks of a multiprocessor that sum windows, for which correlation.cu is compiled.
+const AT_ONCE: usize = 2;
+/// Blocks that look for the centres; as in correlation.cuh.
+const CENTRES: usize = 16;
 
 /// What is summed and over which windows.
 pub(super) struct Job<'a> {
@@ -66,42 +71,68 @@ fn sizes(dims: Dims) -> Result<[u32; 3]> {
     Ok(dims.map(|n| n as u32))
 }
 
-/// Writes the slope and the energy.
+/// Where slopes go: in the moving image, and in the fixed one where that is asked for.
+pub(super) struct Slopes<'a> {
+    pub(super) moving: &'a mut CudaBuffer<f32>,
+    pub(super) fixed: Option<&'a mut CudaBuffer<f32>>,
+}
+
+/// Writes the slopes and the energy.
 pub(super) fn run(
     cuda: &Cuda,
     job: &Job<'_>,
-    slope: &mut CudaBuffer<f32>,
+    slopes: Slopes<'_>,
     energy: &mut CudaBuffer<f64>,
 ) -> Result<()> {
-    let n = slope.len();
-    let mut centres = cuda.alloc_unset::<f32>(2)?;
-    let shape = Shape::blocks(1, CENTRES);
-    // SAFETY: the kernel reads voxels below `n` and writes two numbers.
-    unsafe { MEANS.centres(cuda, shape, job.fixed, job.moving, n as u64, &mut centres)? };
-    let partials = if job.radius.iter().all(|&r| r <= MOST_SLIDING) {
-        by_sliding(cuda, job, &centres, slope)?
+    let centres = centres(cuda, job)?;
+    let both = if slopes.fixed.is_some() { 2.0 } else { 1.0 };
+    let (partials, times) = if job.radius.iter().all(|&r| r <= MOST_SLIDING) {
+        (by_sliding(cuda, job, &centres, slopes)?, 1.0)
     } else {
-        by_means(cuda, job, &centres, slope)?
+        let blocks = blocks_of_means(cuda, slopes.moving.len());
+        let mut partials = cuda.alloc_unset::<f64>(both as usize * blocks)?;
+        by_means(cuda, job, &centres, slopes.moving, &mut partials, 0)?;
+        if let Some(slope) = slopes.fixed {
+            // A value of its own for each order of the images, so that the mean does not depend on it.
+            let job = Job { fixed: job.moving, moving: job.fixed, ..*job };
+            let centres = self::centres(cuda, &job)?;
+            by_means(cuda, &job, &centres, slope, &mut partials, blocks)?;
+        }
+        (partials, both)
     };
     let (shape, count) = (Shape::blocks(1, THREADS), partials.len() as u64);
     // SAFETY: the kernel reads all partial sums and writes one number.
-    unsafe { MEANS.energy(cuda, shape, &partials, count, -1.0 / job.total, energy) }
+    unsafe { MEANS.energy(cuda, shape, &partials, count, -1.0 / (times * job.total), energy) }
+}
+
+/// Parts of numbers near the means of the images.
+fn centres(cuda: &Cuda, job: &Job<'_>) -> Result<CudaBuffer<f64>> {
+    let n = job.fixed.len() as u64;
+    let mut centres = cuda.alloc_unset::<f64>(2 * CENTRES)?;
+    let shape = Shape::blocks(CENTRES, 1024);
+    // SAFETY: the kernel reads voxels below `n` and writes two numbers for each block.
+    unsafe { MEANS.centres(cuda, shape, job.fixed, job.moving, n, &mut centres)? };
+    Ok(centres)
 }
 
 /// Windows that a thread sums from slice to slice. Gives parts of the energy.
 fn by_sliding(
     cuda: &Cuda,
     job: &Job<'_>,
-    centres: &CudaBuffer<f32>,
-    slope: &mut CudaBuffer<f32>,
+    centres: &CudaBuffer<f64>,
+    slopes: Slopes<'_>,
 ) -> Result<CudaBuffer<f64>> {
-    let (grid, shape) = slabs::cut(cuda, (job.dims, 1), TILE, SLICES, THREADS)?;
-    let program = SLIDING.of(job.radius);
-    let mut coefficients = cuda.alloc_unset::<f32>(3 * slope.len())?;
+    let work = Work { tile: TILE, reach: job.radius[2], threads: THREADS, at_once: AT_ONCE };
+    let (grid, shape) = slabs::cut(cuda, (job.dims, 1), &work)?;
+    let (program, planes) = match &slopes.fixed {
+        None => (SLIDING.of(job.radius), 3),
+        Some(_) => (SLIDING_BOTH.of(job.radius), 5),
+    };
+    let mut coefficients = cuda.alloc_unset::<f32>(planes * slopes.moving.len())?;
     let mut partials = cuda.alloc_unset::<f64>(shape.grid[0] as usize)?;
     let scale = (1.0 / -job.total) as f32;
     // SAFETY: the kernels read and write voxels of the grid, for which the lengths have been checked,
-    // three coefficients for each, and a number for each block.
+    // as many coefficients for each as the program has, and a number for each block.
     unsafe {
         program.windows(
             cuda,
@@ -115,24 +146,40 @@ fn by_sliding(
             &mut coefficients,
             &mut partials,
         )?;
-        let (fixed, moving) = (job.fixed, job.moving);
-        program.slopes(cuda, shape, fixed, moving, centres, &coefficients, grid, scale, slope)?;
+        program.slopes(
+            cuda,
+            shape,
+            job.fixed,
+            job.moving,
+            centres,
+            &coefficients,
+            grid,
+            scale,
+            slopes.moving,
+            slopes.fixed,
+        )?;
     }
     Ok(partials)
 }
 
-/// Windows of any size. Gives parts of the energy.
+/// The blocks of kernels on `n` voxels, each of which finds a part of the energy.
+fn blocks_of_means(cuda: &Cuda, n: usize) -> usize {
+    n.div_ceil(4 * THREADS as usize).min(16 * cuda.multiprocessors())
+}
+
+/// Windows of any size. Parts of the energy, one of each block, go to `partials` from `first` on.
 fn by_means(
     cuda: &Cuda,
     job: &Job<'_>,
-    centres: &CudaBuffer<f32>,
+    centres: &CudaBuffer<f64>,
     slope: &mut CudaBuffer<f32>,
-) -> Result<CudaBuffer<f64>> {
+    partials: &mut CudaBuffer<f64>,
+    first: usize,
+) -> Result<()> {
     let n = slope.len();
     let radius = std::array::from_fn(|a| job.radius[a].min(job.dims[a] - 1));
     let windows = Windows { dims: sizes(job.dims)?, radius: radius.map(|r| r as u32) };
-    let shape =
-        Shape::blocks(n.div_ceil(4 * THREADS as usize).min(16 * cuda.multiprocessors()), THREADS);
+    let shape = Shape::blocks(blocks_of_means(cuda, n), THREADS);
     let mut whole = cuda.alloc_unset::<f32>(n)?;
     let image = |second: bool| if second { job.moving } else { job.fixed };
     let mut mean = |first: bool, second: bool, alone: bool| -> Result<CudaBuffer<f32>> {
@@ -158,7 +205,6 @@ fn by_means(
     let (mut p, mut q) = (mean(false, false, true)?, mean(true, true, true)?);
     let mut r = mean(false, false, false)?;
     let (mm, fm) = (mean(true, true, false)?, mean(false, true, false)?);
-    let mut partials = cuda.alloc_unset::<f64>(shape.grid[0] as usize)?;
     // SAFETY: all images have `n` voxels, which are those of the grid, and there is a number for each
     // block.
     unsafe {
@@ -174,7 +220,7 @@ fn by_means(
             windows,
             job.noise,
             n as u64,
-            &mut partials,
+            Out::from_element(partials, first),
         )?;
     }
     let mut of = [mm, fm, whole];
@@ -196,7 +242,6 @@ fn by_means(
             (-1.0 / job.total) as f32,
             n as u64,
             slope,
-        )?;
+        )
     }
-    Ok(partials)
 }

@@ -6,11 +6,18 @@ mod pair;
 use super::{Cuda, CudaBuffer};
 use crate::Dims;
 use crate::device::DeviceBuffer;
-use crate::error::Result;
+use crate::error::{Result, check_len};
 use crate::ops::histogram::{Binning, ParzenBins};
 use crate::ops::similarity::{
     Lengths, Similarity, check_local_correlation, check_pair, largest_weight, total_weight,
 };
+use correlation::Slopes;
+
+/// A flat image needs no windows along z. Windows that reach beyond other axes are cut by the kernels: smaller
+/// ones would be the same, but need programs of their own.
+fn reached(dims: Dims, radius: [usize; 3]) -> [usize; 3] {
+    if dims[2] > 1 { radius } else { [radius[0], radius[1], 0] }
+}
 
 impl Similarity for Cuda {
     fn local_correlation(
@@ -27,12 +34,32 @@ impl Similarity for Cuda {
         let lengths = Lengths::of(fixed, moving, weights, Some(&*slope));
         let n = check_local_correlation(lengths, dims, noise, energy.len())?;
         let total = total_weight(self, weights, n)?;
-        // A flat image needs no windows along z. Windows that reach beyond other axes are cut by the
-        // kernels: smaller ones would be the same, but need programs of their own.
-        let radius = if dims[2] > 1 { radius } else { [radius[0], radius[1], 0] };
-        let noise = noise as f32;
+        let (radius, noise) = (reached(dims, radius), noise as f32);
         let job = correlation::Job { fixed, moving, weights, dims, radius, noise, total };
-        correlation::run(self, &job, slope, energy)
+        correlation::run(self, &job, Slopes { moving: slope, fixed: None }, energy)
+    }
+
+    fn local_correlation_of_both(
+        &self,
+        first: &CudaBuffer<f32>,
+        second: &CudaBuffer<f32>,
+        weights: Option<&CudaBuffer<f32>>,
+        dims: Dims,
+        radius: [usize; 3],
+        noise: f64,
+        first_slope: &mut CudaBuffer<f32>,
+        second_slope: &mut CudaBuffer<f32>,
+        energy: &mut CudaBuffer<f64>,
+    ) -> Result<()> {
+        let lengths = Lengths::of(first, second, weights, Some(&*second_slope));
+        let n = check_local_correlation(lengths, dims, noise, energy.len())?;
+        check_len("slope", n, first_slope.len())?;
+        let total = total_weight(self, weights, n)?;
+        let (radius, noise) = (reached(dims, radius), noise as f32);
+        let (fixed, moving) = (first, second);
+        let job = correlation::Job { fixed, moving, weights, dims, radius, noise, total };
+        let slopes = Slopes { moving: second_slope, fixed: Some(first_slope) };
+        correlation::run(self, &job, slopes, energy)
     }
 
     fn pair_histogram(

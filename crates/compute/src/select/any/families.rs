@@ -406,6 +406,17 @@ forward! {
             slope: &mut Self::Buffer<f32>,
             energy: &mut Self::Buffer<f64>,
         ) -> Result<()>;
+        fn local_correlation_of_both(
+            first: &Self::Buffer<f32>,
+            second: &Self::Buffer<f32>,
+            weights: Option<&Self::Buffer<f32>>,
+            dims: Dims,
+            radius: [usize; 3],
+            noise: f64,
+            first_slope: &mut Self::Buffer<f32>,
+            second_slope: &mut Self::Buffer<f32>,
+            energy: &mut Self::Buffer<f64>,
+        ) -> Result<()>;
         fn pair_histogram(
             fixed: &Self::Buffer<f32>,
             moving: &Self::Buffer<f32>,

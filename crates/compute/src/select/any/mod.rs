@@ -7,7 +7,7 @@ use crate::cpu::{Cpu, CpuBuffer, CpuSamples};
 use crate::cuda::{Cuda, CudaBuffer, CudaSamples};
 use crate::device::{Device, DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 use crate::error::{ComputeError, Result};
-use crate::host::{HostBuffer, Queue};
+use crate::host::{Arriving, HostBuffer, Queue};
 use crate::ops::histogram::{SampleSet, Schemes};
 
 /// Evaluates an expression with the device behind; it is compiled for each backend.
@@ -236,6 +236,10 @@ impl Transfer for AnyDevice {
 
     fn hand_back<T: Element>(&self, from: &mut AnyBuffer<T>, to: &mut HostBuffer<T>) -> Result<()> {
         behind!(self, |device: B| device.hand_back(B::of_mut(from)?, to))
+    }
+
+    fn arriving(&self, buffer: &AnyBuffer<f64>) -> Result<Arriving> {
+        behind!(self, |device: B| device.arriving(B::of(buffer)?))
     }
 
     fn queue(&self) -> Result<Queue<Self>> {

@@ -136,7 +136,7 @@ impl<D: Device> Matching<D> for Greedy<D> {
         warped: &[D::Buffer<f32>],
         weights: Option<&D::Buffer<f32>>,
         state: &mut GreedyState<D>,
-    ) -> Result<PendingEnergy<D>> {
+    ) -> Result<PendingEnergy> {
         let (memory, adaptive) = (self.has_memory(), self.is_adaptive());
         let Some(mover) = &mut self.mover else { return Ok(PendingEnergy::default()) };
         if memory {
@@ -145,7 +145,7 @@ impl<D: Device> Matching<D> for Greedy<D> {
         let references = template.channels.iter();
         let mut energy = mover.start(device, references, warped.iter(), &self.metrics, weights)?;
         if adaptive {
-            let known = energy.wait(device)?;
+            let known = energy.wait()?;
             mover.adapt(known, self.options.step_rule);
             energy = PendingEnergy::known(known);
         }

@@ -102,7 +102,7 @@ impl<D: Device> Matching<D> for Lddmm<D> {
         _: &[D::Buffer<f32>],
         weights: Option<&D::Buffer<f32>>,
         state: &mut LddmmState<D>,
-    ) -> Result<PendingEnergy<D>> {
+    ) -> Result<PendingEnergy> {
         state.path.set_weights(weights)?;
         state.path.set_references(template.channels.iter())?;
         let energy = self.steps.step(&mut state.path, &mut state.pace)?;

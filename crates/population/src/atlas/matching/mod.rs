@@ -139,7 +139,7 @@ pub trait Matching<D: Device>: Send {
         warped: &[D::Buffer<f32>],
         weights: Option<&D::Buffer<f32>>,
         state: &mut Self::State,
-    ) -> Result<PendingEnergy<D>>;
+    ) -> Result<PendingEnergy>;
 
     /// The images of a subject on the grid of the template, where they are now.
     ///

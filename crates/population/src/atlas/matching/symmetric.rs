@@ -122,7 +122,7 @@ impl<D: Device> Matching<D> for Symmetric<D> {
         _: &[D::Buffer<f32>],
         _: Option<&D::Buffer<f32>>,
         state: &mut SymmetricState<D>,
-    ) -> Result<PendingEnergy<D>> {
+    ) -> Result<PendingEnergy> {
         let mut images = Vec::with_capacity(template.channels.len());
         for channel in &template.channels {
             let mut values = device.alloc::<f32>(template.grid.len())?;

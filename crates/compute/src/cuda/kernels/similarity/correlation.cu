@@ -1,6 +1,8 @@
 // Local correlation and its slope, for windows of at most RX, RY and RZ voxels to each side, which are
 // known when it is compiled: `windows` makes the coefficients p, q and r at the centres of windows
-// (cpu/similarity/correlation.rs says what they are), `slopes` sums them over windows. A block goes from
+// (cpu/similarity/correlation.rs says what they are), `slopes` sums them over windows. Where BOTH is 1
+// there are slopes in both images: p is that of both, and the fixed image has a q and an r of its own.
+// Exchanging the images then exchanges what is found, to the last bit. A block goes from
 // slice to slice of a tile. It brings a slice to shared memory, sums along x there, for four voxels at
 // a time, and each thread sums along y for two voxels that follow each other along y. Along z it adds
 // what a slice has to the sums of all windows that the slice is in. Fours begin at multiples of four of
@@ -11,9 +13,13 @@
 #include "correlation.cuh"
 #include "slab.cuh"
 
+#ifndef BOTH
+#define BOTH 0
+#endif
+#define PLANES (3 + 2 * BOTH)
 #define DEPTH (2 * RZ + 1)
 // Blocks of a multiprocessor for whose slopes the sums along z leave registers.
-#define SLOPES_AT_ONCE (RZ > 2 ? 2 : 3)
+#define SLOPES_AT_ONCE (RZ > 2 || BOTH ? 2 : 3)
 
 // Sums over the four windows along x that begin at the first four of the values.
 DEVICE float4 along_x(const float (&v)[4 + 2 * RX]) {
@@ -46,13 +52,14 @@ DEVICE void along_z(float value, float (&sum)[DEPTH]) {
 }
 
 KERNEL(windows, AT_ONCE(THREADS, 2), IN(float) fixed, IN(float) moving, IN(float) weights,
-       IN(float) centres, Grid grid, float noise, OUT(float) out, OUT(double) partials) {
+       IN(double) centres, Grid grid, float noise, OUT(float) out, OUT(double) partials) {
     SHARED(float, f_slice, WX * WY);
     SHARED(float, m_slice, WX * WY);
     SHARED(float, rows, 5 * WY * TX);
     SHARED(double, scratch, 32);
     const Tile tile = tile_of(grid);
-    const float f_centre = centres[0], m_centre = centres[1];
+    float f_centre, m_centre;
+    centres_of(centres, f_centre, m_centre);
     const i64 plane = (i64)grid.dims[0] * grid.dims[1], n = plane * grid.dims[2];
     const Places places = places_of<false>(grid, tile);
     const u32 x = tile.x + threadIdx.x % TX, y = tile.y + threadIdx.x / TX * 2;
@@ -119,12 +126,21 @@ KERNEL(windows, AT_ONCE(THREADS, 2), IN(float) fixed, IN(float) moving, IN(float
             const float over = count_z == DEPTH ? over_all[v] : 1.0f / count;
             const float f_mean = sums[v][0][0] * over, m_mean = sums[v][1][0] * over;
             // Not fused: of a single voxel nothing is left.
+#if BOTH
+            const float a = sums[v][4][0] - (sums[v][0][0] * sums[v][1][0]) * over;
+#else
             const float a = sums[v][4][0] - f_mean * sums[v][1][0];
-            const float b = fmaxf(sums[v][2][0] - f_mean * sums[v][0][0], 0.0f);
-            const float c = fmaxf(sums[v][3][0] - m_mean * sums[v][1][0], 0.0f);
-            const Coefficients k =
-                coefficients(a, fmaf(count, noise, b), fmaf(count, noise, c), f_mean, m_mean,
-                             weights ? weights[here] : 1.0f);
+#endif
+            const float b = fmaf(count, noise, fmaxf(sums[v][2][0] - f_mean * sums[v][0][0], 0.0f));
+            const float c = fmaf(count, noise, fmaxf(sums[v][3][0] - m_mean * sums[v][1][0], 0.0f));
+            const float w = weights ? weights[here] : 1.0f;
+#if BOTH
+            const BothCoefficients k = both_coefficients(a, b, c, f_mean, m_mean, w);
+            out[3 * n + here] = k.q_fixed;
+            out[4 * n + here] = k.r_fixed;
+#else
+            const Coefficients k = coefficients(a, b, c, f_mean, m_mean, w);
+#endif
             energy += (double)k.energy;
             out[here] = k.p;
             out[n + here] = k.q;
@@ -135,28 +151,29 @@ KERNEL(windows, AT_ONCE(THREADS, 2), IN(float) fixed, IN(float) moving, IN(float
     if (threadIdx.x == 0) partials[blockIdx.x] = sum;
 }
 
-KERNEL(slopes, AT_ONCE(THREADS, SLOPES_AT_ONCE), IN(float) fixed, IN(float) moving, IN(float) centres,
-       IN(float) coefficients, Grid grid, float scale, OUT(float) out) {
-    SHARED(float, slice, 3 * WX * WY);
-    SHARED(float, rows, 3 * WY * TX);
+KERNEL(slopes, AT_ONCE(THREADS, SLOPES_AT_ONCE), IN(float) fixed, IN(float) moving, IN(double) centres,
+       IN(float) coefficients, Grid grid, float scale, OUT(float) out, OUT(float) out_fixed) {
+    SHARED(float, slice, PLANES * WX * WY);
+    SHARED(float, rows, PLANES * WY * TX);
     const Tile tile = tile_of(grid);
-    const float f_centre = centres[0], m_centre = centres[1];
+    float f_centre, m_centre;
+    centres_of(centres, f_centre, m_centre);
     const i64 plane = (i64)grid.dims[0] * grid.dims[1], n = plane * grid.dims[2];
     const Places places = places_of<false>(grid, tile);
     const u32 x = tile.x + threadIdx.x % TX, y = tile.y + threadIdx.x / TX * 2;
-    float sums[2][3][DEPTH];
+    float sums[2][PLANES][DEPTH];
 #pragma unroll
     for (u32 v = 0; v < 2; ++v)
 #pragma unroll
-        for (u32 q = 0; q < 3; ++q)
+        for (u32 q = 0; q < PLANES; ++q)
 #pragma unroll
             for (u32 k = 0; k < DEPTH; ++k) sums[v][q][k] = 0.0f;
-    float4 next[3][EACH];
+    float4 next[PLANES][EACH];
 #pragma unroll
-    for (u32 q = 0; q < 3; ++q) bring<false>(coefficients + q * n, grid, tile, places, tile.z - RZ, 0.0f, next[q]);
+    for (u32 q = 0; q < PLANES; ++q) bring<false>(coefficients + q * n, grid, tile, places, tile.z - RZ, 0.0f, next[q]);
     for (i64 z = tile.z - RZ; z < tile.end + RZ; ++z) {
 #pragma unroll
-        for (u32 q = 0; q < 3; ++q) leave(next[q], slice + q * (WX * WY));
+        for (u32 q = 0; q < PLANES; ++q) leave(next[q], slice + q * (WX * WY));
         const i64 centre = z - RZ;
         const bool is_whole = centre >= tile.z && x < grid.dims[0];
         const i64 here = centre * plane + (i64)y * grid.dims[0] + x;
@@ -170,11 +187,11 @@ KERNEL(slopes, AT_ONCE(THREADS, SLOPES_AT_ONCE), IN(float) fixed, IN(float) movi
         __syncthreads();
         if (z + 1 < tile.end + RZ) {
 #pragma unroll
-            for (u32 q = 0; q < 3; ++q) bring<false>(coefficients + q * n, grid, tile, places, z + 1, 0.0f, next[q]);
+            for (u32 q = 0; q < PLANES; ++q) bring<false>(coefficients + q * n, grid, tile, places, z + 1, 0.0f, next[q]);
         }
         for (u32 i = threadIdx.x; i < WY * (TX / 4); i += THREADS) {
 #pragma unroll
-            for (u32 q = 0; q < 3; ++q) {
+            for (u32 q = 0; q < PLANES; ++q) {
                 float v[4 + 2 * RX];
                 reach(slice + q * (WX * WY), i % (TX / 4), i / (TX / 4), v);
                 store4(rows, q * WY * (TX / 4) + i, along_x(v));
@@ -182,7 +199,7 @@ KERNEL(slopes, AT_ONCE(THREADS, SLOPES_AT_ONCE), IN(float) fixed, IN(float) movi
         }
         __syncthreads();
 #pragma unroll
-        for (u32 q = 0; q < 3; ++q) {
+        for (u32 q = 0; q < PLANES; ++q) {
             float s[2];
             along_y(rows + q * (WY * TX), s);
 #pragma unroll
@@ -194,6 +211,10 @@ KERNEL(slopes, AT_ONCE(THREADS, SLOPES_AT_ONCE), IN(float) fixed, IN(float) movi
             if (y + v >= grid.dims[1]) continue;
             const float slope = fmaf(f[v], sums[v][0][0], fmaf(-m[v], sums[v][1][0], -sums[v][2][0]));
             out[here + v * grid.dims[0]] = scale * slope;
+#if BOTH
+            const float other = fmaf(m[v], sums[v][0][0], fmaf(-f[v], sums[v][3][0], -sums[v][4][0]));
+            out_fixed[here + v * grid.dims[0]] = scale * other;
+#endif
         }
     }
 }

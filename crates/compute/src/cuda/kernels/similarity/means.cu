@@ -4,24 +4,25 @@
 
 #define THREADS 256u
 
-// Numbers near the means of two images: those of some voxels of each. One block of 1024 threads.
-KERNEL(centres, 1024, IN(float) fixed, IN(float) moving, u64 n, OUT(float) out) {
+// Parts of numbers near the means of two images: those of some voxels of each. CENTRES blocks of 1024
+// threads, two parts for each block.
+KERNEL(centres, 1024, IN(float) fixed, IN(float) moving, u64 n, OUT(double) out) {
     SHARED(double, f_scratch, 32);
     SHARED(double, m_scratch, 32);
-    const u64 samples = n < 16384 ? n : 16384, step = n / samples;
+    const u64 samples = n < CENTRES * 1024 ? n : CENTRES * 1024, step = n / samples;
+    const u32 i = blockIdx.x * 1024 + threadIdx.x;
     double f = 0.0, m = 0.0;
-#pragma unroll 4
-    for (u32 i = threadIdx.x; i < samples; i += 1024) {
+    if (i < samples) {
         // Scattered: every so many voxels would be those of a face of the grid.
         const u64 at = i * step + (i * 2654435761u >> 8) % step;
-        f += (double)fixed[at];
-        m += (double)moving[at];
+        f = (double)fixed[at];
+        m = (double)moving[at];
     }
     f = block_sum(f, f_scratch);
     m = block_sum(m, m_scratch);
     if (threadIdx.x > 0) return;
-    out[0] = (float)(f / (double)samples);
-    out[1] = (float)(m / (double)samples);
+    out[2 * blockIdx.x] = f / (double)samples;
+    out[2 * blockIdx.x + 1] = m / (double)samples;
 }
 
 // The energy, from what the blocks have found. One block.
@@ -34,9 +35,11 @@ KERNEL(energy, THREADS, IN(double) partials, u64 count, double factor, OUT(doubl
 }
 
 // The product of two images, a centre taken off each, or the first of them alone.
-KERNEL(products, THREADS, IN(float) a, IN(float) b, IN(float) centres, u32 a_centre, u32 b_centre,
+KERNEL(products, THREADS, IN(float) a, IN(float) b, IN(double) centres, u32 a_centre, u32 b_centre,
        u32 alone, u64 n, OUT(float) out) {
-    const float ca = centres[a_centre], cb = centres[b_centre];
+    float centre[2];
+    centres_of(centres, centre[0], centre[1]);
+    const float ca = centre[a_centre], cb = centre[b_centre];
     for (u64 i = global_thread(); i < n; i += global_threads()) {
         const float v = a[i] - ca;
         out[i] = alone ? v : v * (b[i] - cb);
@@ -77,9 +80,10 @@ KERNEL(coefficients_of_means, THREADS, INOUT(float) f, INOUT(float) m, INOUT(flo
 }
 
 // The slope from the means over windows of the coefficients.
-KERNEL(slopes_of_means, THREADS, IN(float) fixed, IN(float) moving, IN(float) centres, IN(float) p,
+KERNEL(slopes_of_means, THREADS, IN(float) fixed, IN(float) moving, IN(double) centres, IN(float) p,
        IN(float) q, IN(float) r, Windows of, float scale, u64 n, OUT(float) out) {
-    const float cf = centres[0], cm = centres[1];
+    float cf, cm;
+    centres_of(centres, cf, cm);
     for (u64 i = global_thread(); i < n; i += global_threads()) {
         const float slope = fmaf(fixed[i] - cf, p[i], fmaf(-(moving[i] - cm), q[i], -r[i]));
         out[i] = scale * (slope * count_of(of, i));
