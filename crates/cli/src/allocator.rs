@@ -47,12 +47,12 @@ fn layout(reserve: usize) -> Option<Layout> {
 pub(crate) fn prepare() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        let settings = match memory::address_space() {
-            Some(_) => [(libc::M_ARENA_MAX, 1), (libc::M_ARENA_TEST, 1)],
+        let settings: &[_] = match memory::address_space() {
+            Some(_) => &[(libc::M_ARENA_MAX, 1)],
             // The largest number that is taken; what is below is kept for the next request.
-            None => [(libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, i32::MAX)],
+            None => &[(libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, i32::MAX)],
         };
-        for (which, value) in settings {
+        for &(which, value) in settings {
             // SAFETY: it sets a number of the allocator, and no other thread has been started.
             unsafe { libc::mallopt(which, value) };
         }

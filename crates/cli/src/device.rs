@@ -4,7 +4,9 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress::Talk;
 use std::error::Error;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Instant;
 use voxalign_compute::cpu::{Cpu, Simd, threads};
 use voxalign_compute::cuda::{self, GpuInfo};
@@ -46,6 +48,29 @@ pub(crate) struct Machine {
     pub(crate) seconds: f64,
 }
 
+/// A [`Machine`] that may be on its way.
+#[derive(Debug)]
+pub(crate) enum Starting {
+    Started(Machine),
+    Beside(JoinHandle<Result<Machine, Failure>>),
+}
+
+impl Starting {
+    /// The machine, once it is there; its seconds are those of this wait.
+    pub(crate) fn wait(self) -> Result<Machine, Failure> {
+        match self {
+            Self::Started(machine) => Ok(machine),
+            Self::Beside(thread) => {
+                let start = Instant::now();
+                let gone =
+                    |_| Failure::Internal("the thread that starts the device is gone".into());
+                let machine = thread.join().map_err(gone)??;
+                Ok(Machine { seconds: start.elapsed().as_secs_f64(), ..machine })
+            }
+        }
+    }
+}
+
 impl Machine {
     /// Starts the device that `--device` names, else the environment, else `auto`.
     pub(crate) fn start(
@@ -85,7 +110,40 @@ impl Machine {
                 .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         };
         start_threads(Some(threads))?;
+        // A GPU is given back with the process, which takes no longer then.
+        static KEPT: OnceLock<AnyDevice> = OnceLock::new();
+        if matches!(device, AnyDevice::Cuda(_)) {
+            KEPT.get_or_init(|| device.clone());
+        }
         Ok(Self { device, threads, fallback, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    /// As [`start`](Self::start), while the caller does something else, where a GPU may be used.
+    pub(crate) fn starting(
+        given: Option<DeviceChoice>,
+        auto: Auto,
+        threads: Option<usize>,
+    ) -> Result<Starting, Failure> {
+        let now = || Self::start(given, auto, threads).map(Starting::Started);
+        let choice = match given {
+            Some(choice) => choice,
+            None => from_environment()?.unwrap_or_default(),
+        };
+        let no_gpu = match choice {
+            DeviceChoice::Cpu => true,
+            DeviceChoice::Auto => auto == Auto::Cpu,
+            _ => false,
+        };
+        if no_gpu {
+            return now();
+        }
+        start_threads(threads)?;
+        if threads::check(1).is_err() {
+            return now();
+        }
+        let start = move || Self::start(Some(choice).filter(|_| given.is_some()), auto, threads);
+        let thread = std::thread::Builder::new().name("device".to_owned()).spawn(start);
+        thread.map_or_else(|_| now(), |thread| Ok(Starting::Beside(thread)))
     }
 
     /// Threads that read and unpack the files of a stream.

@@ -57,6 +57,19 @@ impl RunArgs {
         machine.explain(self.talk());
         Ok(machine)
     }
+
+    /// Does something while the device starts. What the device says comes first.
+    pub(crate) fn machine_and<T>(
+        &self,
+        auto: Auto,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<(Machine, T), Failure> {
+        let starting = Machine::starting(self.device, auto, self.threads)?;
+        let done = work();
+        let machine = starting.wait()?;
+        machine.explain(self.talk());
+        Ok((machine, done?))
+    }
 }
 
 /// What is written and how.

@@ -120,7 +120,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Outcome, Failure> {
         method: &MethodArgs::default(),
         run: Run::new(&None, &args.output, &args.output_options, &args.run),
     };
-    let ended = job.check().and_then(|()| job.run(&machine));
+    let ended = job.check().and_then(|()| job.run(&machine, job.read()?));
     if ended.is_err() && is_new[0] {
         // Without a result the pair is of no use.
         let _ = std::fs::remove_dir_all(&inputs);

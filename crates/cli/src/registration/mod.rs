@@ -10,7 +10,7 @@ pub(crate) use args::{PairArgs, PairMaskArgs};
 pub(crate) use matching::{MatchingArgs, matching_parameters, refuse};
 pub(crate) use pair::{Pair, PairPaths, label_names, optional_image};
 pub(crate) use record::{AFFINE, Clock, Input, inputs, name_of, outside, peak_memory, record};
-pub(crate) use run::{Run, end};
+pub(crate) use run::{Read, Run, end};
 
 use crate::args::Product;
 use crate::failure::Failure;

@@ -9,8 +9,17 @@ use crate::output;
 use crate::progress::{Printer, Talk};
 use crate::staging::Staging;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use voxalign_image::Grid;
 use voxalign_report::{InputRecord, Judged, OutputRecord, ReportError, RunRecord};
+
+/// What was read before a registration begins.
+#[derive(Debug)]
+pub(crate) struct Read<T> {
+    pub(crate) inputs: T,
+    pub(crate) records: Vec<InputRecord>,
+    seconds: f64,
+}
 
 /// A run: how it was asked for.
 #[derive(Debug, Clone, Copy)]
@@ -59,12 +68,25 @@ impl<'a> Run<'a> {
         inputs(&files.iter().copied().chain(config).collect::<Vec<_>>())
     }
 
-    /// A clock that counts the start of the device.
-    pub(crate) fn clock(&self, machine: &Machine) -> Clock {
+    /// Reads the inputs, which are these files.
+    pub(crate) fn read<T>(
+        &self,
+        files: &[Input<'_>],
+        read: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<Read<T>, Failure> {
+        let began = Instant::now();
+        let inputs = read()?;
+        let records = self.inputs(files)?;
+        Ok(Read { inputs, records, seconds: began.elapsed().as_secs_f64() })
+    }
+
+    /// A clock that counts what was read, and how long the start of the device took beyond that.
+    pub(crate) fn clock<T>(&self, machine: &Machine, read: &Read<T>) -> Clock {
         let mut clock = Clock::start();
         if machine.gpu().is_some() {
             clock.add("device", machine.seconds);
         }
+        clock.add("read", read.seconds);
         clock
     }
 

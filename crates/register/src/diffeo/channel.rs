@@ -4,6 +4,7 @@ use super::joint::Joint;
 use super::options::DeformSimilarity;
 use crate::error::Result;
 use crate::metric::cost::{CostAndSlopes, mutual_information, normalised_mutual_information};
+use rayon::prelude::*;
 use voxalign_compute::ops::elementwise::{constant, param, scalar, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, downsampled_dims, grid_map};
@@ -68,20 +69,21 @@ const FACE: f64 = 0.02;
 
 /// Whether tissue reaches the border of a grid: covers at least a fiftieth of one of its faces.
 #[must_use]
-pub fn reaches_border(image: &Volume<f32>, is_tissue: impl Fn(f32) -> bool) -> bool {
+pub fn reaches_border(image: &Volume<f32>, is_tissue: impl Fn(f32) -> bool + Sync) -> bool {
     let dims = image.dims();
-    (0..3).filter(|&a| dims[a] > 1).any(|a| {
-        let (b, c) = ((a + 1) % 3, (a + 2) % 3);
-        let all = dims[b] * dims[c];
-        [0, dims[a] - 1].into_iter().any(|face| {
-            let count = (0..all).filter(|i| {
-                let mut at = [0; 3];
-                (at[a], at[b], at[c]) = (face, i % dims[b], i / dims[b]);
-                image.get(at[0], at[1], at[2]).is_some_and(|&v| is_tissue(v))
-            });
-            count.count() as f64 >= FACE * all as f64
-        })
-    })
+    let [nx, ny, nz] = dims;
+    let count = |voxels: &mut dyn Iterator<Item = &f32>| voxels.filter(|&&v| is_tissue(v)).count();
+    let slices = || image.data().par_chunks_exact(nx * ny);
+    // Along x and y the faces are in all slices.
+    let across_x = |x: usize| slices().map(|s| count(&mut s.iter().skip(x).step_by(nx))).sum();
+    let across_y = |y: usize| slices().map(|s| count(&mut s[y * nx..(y + 1) * nx].iter())).sum();
+    let across_z = |z: usize| slices().skip(z).take(1).map(|s| count(&mut s.iter())).sum();
+    let covered = |a: usize, covered: usize| {
+        covered as f64 >= FACE * (nx * ny * nz / dims[a]) as f64 && dims[a] > 1
+    };
+    [0, nx - 1].into_iter().any(|x| covered(0, across_x(x)))
+        || [0, ny - 1].into_iter().any(|y| covered(1, across_y(y)))
+        || [0, nz - 1].into_iter().any(|z| covered(2, across_z(z)))
 }
 
 /// 1 where all images that are [open](DeviceImage::open) show something after a displacement of the

@@ -131,8 +131,7 @@ pub fn register_deformable<D: Device>(
     let settled = options.model == DeformModel::Symmetric;
     let result = Conclusion::new(device, whole, found.fields, settled)?;
     let mended = result.mended + found.mended;
-    let object = object_of(input.channels[0].fixed, input.fixed_mask);
-    let object = object.map(|object| object_on(device, &object)).transpose()?;
+    let object = object_on(device, input.channels[0].fixed, input.fixed_mask)?;
     let measures = result.measures(device, whole, object.as_ref())?;
     drop(object);
     let [forward, inverse] = result.fields;
@@ -395,11 +394,22 @@ pub fn object_of<'a>(fixed: &'a Volume<f32>, mask: Option<&'a Volume<f32>>) -> O
     }
 }
 
-/// 1 where the object is, else 0.
-fn object_on<D: Device>(device: &D, object: &Object<'_>) -> Result<D::Buffer<f32>> {
-    let mut found = device.upload(object.image.data())?;
-    device.eval_in_place(&x(0).gt(param(0)), &mut found, &[], &[object.above], None)?;
-    Ok(found)
+/// 1 where the object [is](object_of), else 0.
+fn object_on<D: Device>(
+    device: &D,
+    fixed: &Volume<f32>,
+    mask: Option<&Volume<f32>>,
+) -> Result<Option<D::Buffer<f32>>> {
+    let mut found = device.upload(mask.unwrap_or(fixed).data())?;
+    let above = match mask {
+        Some(_) => 0.0,
+        None => match foreground_threshold_on(device, &found)? {
+            Some((_, above)) => above,
+            None => return Ok(None),
+        },
+    };
+    device.eval_in_place(&x(0).gt(param(0)), &mut found, &[], &[above], None)?;
+    Ok(Some(found))
 }
 
 /// The calibrated value from which a voxel is tissue.

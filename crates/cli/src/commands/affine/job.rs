@@ -7,8 +7,8 @@ use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::progress::Talk;
 use crate::registration::{
-    self, Input, Output, Pair, PairPaths, RECORD, REPORT, Run, TRANSFORM, TRANSFORM_FSL, Views,
-    WARPED, optional_image,
+    self, Input, Output, Pair, PairPaths, RECORD, REPORT, Read, Run, TRANSFORM, TRANSFORM_FSL,
+    Views, WARPED, optional_image,
 };
 use crate::staging::Staging;
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ pub(crate) struct Job<'a> {
 }
 
 /// What was read.
-struct Inputs {
+pub(crate) struct Inputs {
     pair: Pair,
     fixed_weight: Option<Volume<f32>>,
 }
@@ -69,14 +69,13 @@ impl Job<'_> {
     }
 
     /// Does it all and prints the table.
-    pub(crate) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
+    pub(crate) fn run(&self, machine: &Machine, read: Read<Inputs>) -> Result<Outcome, Failure> {
         let device = &machine.device;
-        let mut clock = self.run.clock(machine);
-        let mut inputs = self.read()?;
+        let mut clock = self.run.clock(machine, &read);
+        let Read { mut inputs, records: input_records, .. } = read;
         let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
         let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
         let options = self.method.options(&geometry)?;
-        let input_records = self.run.inputs(&self.paths.all())?;
         clock.lap("read");
 
         let mut staging = Staging::new(self.run.output)?;
@@ -120,7 +119,12 @@ impl Job<'_> {
         self.run.finish(staging, clock, &mut record, &OUTPUTS, || Ok(()), report, print)
     }
 
-    fn read(&self) -> Result<Inputs, Failure> {
+    /// Reads all files.
+    pub(crate) fn read(&self) -> Result<Read<Inputs>, Failure> {
+        self.run.read(&self.paths.all(), || self.inputs())
+    }
+
+    fn inputs(&self) -> Result<Inputs, Failure> {
         let (paths, talk) = (&self.paths, self.run.talk);
         Ok(Inputs {
             pair: paths.pair.read(talk)?,

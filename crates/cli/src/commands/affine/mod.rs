@@ -107,7 +107,8 @@ fn with_all(args: AffineArgs) -> Result<Outcome, Failure> {
             .only(args.outputs.as_ref()),
     };
     job.check()?;
-    job.run(&args.run.machine(Auto::Gpu)?)
+    let (machine, read) = args.run.machine_and(Auto::Gpu, || job.read())?;
+    job.run(&machine, read)
 }
 
 #[cfg(test)]

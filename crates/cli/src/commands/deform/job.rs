@@ -8,8 +8,8 @@ use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::interrupt;
 use crate::registration::{
-    self, AFFINE, Input, Output, Pair, PairPaths, RECORD, REPORT, Run, TRANSFORM, TRANSFORM_FSL,
-    Views, WARPED,
+    self, AFFINE, Input, Output, Pair, PairPaths, RECORD, REPORT, Read, Run, TRANSFORM,
+    TRANSFORM_FSL, Views, WARPED,
 };
 use crate::remedy::{Speaker, worded};
 use crate::staging::Staging;
@@ -106,7 +106,7 @@ pub(super) struct Job<'a> {
 }
 
 /// What was read.
-struct Inputs {
+pub(super) struct Inputs {
     pair: Pair,
     /// Fixed and moving images of further channels.
     channels: Vec<[Volume<f32>; 2]>,
@@ -121,14 +121,13 @@ impl Job<'_> {
     }
 
     /// Does it all and prints the table.
-    pub(super) fn run(&self, machine: &Machine) -> Result<Outcome, Failure> {
+    pub(super) fn run(&self, machine: &Machine, read: Read<Inputs>) -> Result<Outcome, Failure> {
         let device = &machine.device;
-        let mut clock = self.run.clock(machine);
-        let mut inputs = self.read()?;
+        let mut clock = self.run.clock(machine, &read);
+        let Read { mut inputs, records: input_records, .. } = read;
         let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
         let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
         let given = self.given(&geometry)?;
-        let input_records = self.run.inputs(&self.paths.all())?;
         clock.lap("read");
 
         let mut staging = Staging::new(self.run.output)?;
@@ -203,11 +202,15 @@ impl Job<'_> {
             fields.take().map_or(Ok(()), |fields| fields.write(&files))?;
         }
         clock.lap("write");
-        // While a GPU scores the result, and the report is made, another thread writes.
+        // While a GPU scores the result, and the report is made, other threads write.
+        let writers = fields.as_ref().map(|_| writers(machine.threads)).transpose()?;
         std::thread::scope(|scope| {
-            let files = &files;
-            let mut writing =
-                Writing(fields.map(|fields| scope.spawn(move || fields.write(files))));
+            let (files, writers) = (&files, writers.as_ref());
+            let write = move |fields: Fields<'_>| match writers {
+                Some(writers) => writers.install(|| fields.write(files)),
+                None => fields.write(files),
+            };
+            let mut writing = Writing(fields.map(|fields| scope.spawn(move || write(fields))));
             let Scored { before, after, rival } =
                 self.score(device, &mut inputs.pair, &whole, start, rival, outside)?;
             let (worse, remedy) = match &rival {
@@ -313,7 +316,12 @@ impl Job<'_> {
         }
     }
 
-    fn read(&self) -> Result<Inputs, Failure> {
+    /// Reads all files.
+    pub(super) fn read(&self) -> Result<Read<Inputs>, Failure> {
+        self.run.read(&self.paths.all(), || self.inputs())
+    }
+
+    fn inputs(&self) -> Result<Inputs, Failure> {
         let (paths, talk) = (&self.paths, self.run.talk);
         let image = |path: &Path| files::image(path, talk).map_err(|e| e.at("--channel"));
         let channels = paths.channels.iter().map(|c| Ok([image(&c.fixed)?, image(&c.moving)?]));
@@ -379,6 +387,15 @@ impl Fields<'_> {
         }
         Ok(())
     }
+}
+
+/// Threads that pack fields beside those of everything else, which would otherwise take turns with them; half
+/// as many.
+fn writers(threads: usize) -> Result<rayon::ThreadPool, Failure> {
+    let count = (threads / 2).max(1);
+    voxalign_compute::cpu::threads::check(count)?;
+    let built = rayon::ThreadPoolBuilder::new().num_threads(count).build();
+    built.map_err(|e| voxalign_compute::cpu::threads::refused(count, e).into())
 }
 
 /// A thread that writes fields. Whatever ends this waits for it, so that nothing is written into a folder that is

@@ -184,5 +184,6 @@ fn with_all(args: DeformArgs) -> Result<Outcome, Failure> {
             .only(Some(&outputs)),
     };
     job.check()?;
-    job.run(&args.run.machine(Auto::Gpu)?)
+    let (machine, read) = args.run.machine_and(Auto::Gpu, || job.read())?;
+    job.run(&machine, read)
 }

@@ -401,6 +401,9 @@ impl Gpu {
         // An upload, of another stream perhaps, may still be reading them.
         pair.iter().try_for_each(wait)?;
         let total = out.len();
+        if total > STAGING {
+            touch(out);
+        }
         let start = |i: usize| -> Result<()> {
             let staging = &pair[i % 2];
             let length = STAGING.min(total - i * STAGING);
@@ -428,6 +431,19 @@ impl Gpu {
         }
         Ok(())
     }
+}
+
+/// Has all threads write to memory that is about to be filled: new memory is made available as it is first
+/// written to, a large page at a time, and a piece of the copies has but a few of those.
+fn touch(memory: &mut [u8]) {
+    use rayon::prelude::*;
+    const LARGE_PAGE: usize = 2 << 20;
+    const PAGE: usize = 4 << 10;
+    memory.par_chunks_mut(LARGE_PAGE).for_each(|part| {
+        for page in part.chunks_mut(PAGE) {
+            page[0] = 0;
+        }
+    });
 }
 
 /// Copies on all threads where that pays.

@@ -120,7 +120,17 @@ impl Gpu {
                                 counted from 0"
             ));
         }
-        let nvrtc = nvrtc(driver.0)?;
+        // The library of the compiler is opened beside the start of the context.
+        std::thread::scope(|scope| {
+            if crate::cpu::threads::check(1).is_ok() {
+                // Where no thread can be had, it is opened below.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, || nvrtc(driver.0));
+            }
+            Self::with_driver(ordinal, driver)
+        })
+    }
+
+    fn with_driver(ordinal: usize, driver: (i32, i32)) -> std::result::Result<Self, String> {
         // SAFETY: handles come from the driver and are used as it documents; pointers are valid for
         // the calls.
         unsafe {
@@ -146,6 +156,8 @@ impl Gpu {
                     info.name
                 ));
             }
+            // Waits for the other thread, if there is one.
+            let nvrtc = nvrtc(driver.0)?;
             let options = vec![
                 format!("--gpu-architecture={}", nvrtc.architecture(capability)),
                 "--std=c++17".to_owned(),

@@ -69,12 +69,6 @@ impl IndexBox {
         }
         .into())
     }
-
-    /// Rows of voxels: where each begins in the whole grid, in order.
-    fn rows(&self, dims: [usize; 3]) -> impl Iterator<Item = usize> {
-        let ([x, y, z], end) = (self.start, self.end());
-        (z..end[2]).flat_map(move |k| (y..end[1]).map(move |j| (k * dims[1] + j) * dims[0] + x))
-    }
 }
 
 /// How much is kept around the foreground; by default 16 mm, and 4 voxels at least.
@@ -199,21 +193,21 @@ pub fn crop_grid(grid: &Grid, to: &IndexBox) -> Result<Grid> {
     Ok(Grid::new(to.size, Affine::new(grid.to_world().matrix, offset))?)
 }
 
-/// The part of an image (or of a label map) in a box.
+/// The part of an image in a box.
 ///
 /// # Errors
 /// A box that is not inside the grid.
-pub fn crop<T: Copy>(image: &Volume<T>, to: &IndexBox) -> Result<Volume<T>> {
+pub fn crop(image: &Volume<f32>, to: &IndexBox) -> Result<Volume<f32>> {
     let grid = crop_grid(image.grid(), to)?;
-    let mut data = memory::room(grid.len())?;
-    cropped(image.data(), image.dims(), to, &mut data);
+    let mut data = memory::zeroed::<f32>(grid.len())?;
+    let ([nx, ny, _], [width, height, _]) = (image.dims(), to.size);
+    data.par_chunks_exact_mut(width * height).enumerate().for_each(|(z, slice)| {
+        for (y, row) in slice.chunks_exact_mut(width).enumerate() {
+            let first = ((to.start[2] + z) * ny + to.start[1] + y) * nx + to.start[0];
+            row.copy_from_slice(&image.data()[first..first + width]);
+        }
+    });
     Ok(Volume::new(grid, data)?)
-}
-
-fn cropped<T: Copy>(from: &[T], dims: [usize; 3], to: &IndexBox, out: &mut Vec<T>) {
-    for row in to.rows(dims) {
-        out.extend_from_slice(&from[row..row + to.size[0]]);
-    }
 }
 
 /// A displacement field of a box as one of the whole grid, both in voxels: all x, then all y, then
