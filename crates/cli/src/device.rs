@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use voxalign_compute::cpu::{Cpu, Simd, threads};
-use voxalign_compute::cuda::{self, GpuInfo};
+use voxalign_compute::cuda::{self, CompilingAhead, GpuInfo};
 use voxalign_compute::select::{AnyDevice, DeviceChoice, first_gpu};
 use voxalign_compute::{ComputeError, Memory};
 use voxalign_report::{GpuRecord, HostRecord};
@@ -46,6 +46,8 @@ pub(crate) struct Machine {
     pub(crate) fallback: Option<String>,
     /// What starting the device took.
     pub(crate) seconds: f64,
+    /// On a machine that has not compiled its kernels yet.
+    _ahead: Option<CompilingAhead>,
 }
 
 /// A [`Machine`] that may be on its way.
@@ -110,12 +112,17 @@ impl Machine {
                 .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         };
         start_threads(Some(threads))?;
-        // A GPU is given back with the process, which takes no longer then.
-        static KEPT: OnceLock<AnyDevice> = OnceLock::new();
-        if matches!(device, AnyDevice::Cuda(_)) {
+        let mut ahead = None;
+        if let AnyDevice::Cuda(gpu) = &device {
+            // It is given back with the process, which takes no longer then.
+            static KEPT: OnceLock<AnyDevice> = OnceLock::new();
             KEPT.get_or_init(|| device.clone());
+            if auto == Auto::Gpu {
+                ahead = gpu.compile_ahead();
+            }
         }
-        Ok(Self { device, threads, fallback, seconds: start.elapsed().as_secs_f64() })
+        let seconds = start.elapsed().as_secs_f64();
+        Ok(Self { device, threads, fallback, seconds, _ahead: ahead })
     }
 
     /// As [`start`](Self::start), while the caller does something else, where a GPU may be used.

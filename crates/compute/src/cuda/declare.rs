@@ -16,7 +16,10 @@ use std::fmt::Write;
 use std::marker::PhantomData;
 
 use super::program::{Arg, Program};
-use super::{CudaBuffer, Shape};
+use super::{
+    CHECK, CudaBuffer, Shape, accumulate, elastic, filter, flow, fourier, histogram, resample,
+    similarity, smooth, sort, stencil,
+};
 use crate::device::Element;
 use crate::error::{ComputeError, Result};
 
@@ -48,6 +51,29 @@ pub(crate) enum Kind {
     In(&'static str),
     /// A pointer to what it changes.
     Out(&'static str),
+}
+
+/// All declarations but those of texts that are written at run time.
+pub(super) fn all() -> Vec<&'static Declaration> {
+    let flows = [
+        &flow::FLOW::DECLARATION,
+        &flow::FORCE::DECLARATION,
+        &flow::NORMS::DECLARATION,
+        &flow::HALVES::DECLARATION,
+    ];
+    let others = [
+        &CHECK::DECLARATION,
+        &accumulate::ACCUMULATE::DECLARATION,
+        &elastic::ELASTIC::DECLARATION,
+        &filter::RECURSIVE::DECLARATION,
+        &filter::WINDOWS::DECLARATION,
+        &fourier::FOURIER::DECLARATION,
+        &smooth::SMOOTH::DECLARATION,
+        &sort::SORT::DECLARATION,
+        &stencil::STENCIL::DECLARATION,
+    ];
+    let families = [histogram::DECLARATIONS, resample::DECLARATIONS, similarity::DECLARATIONS];
+    flows.into_iter().chain(others).chain(families.into_iter().flatten().copied()).collect()
 }
 
 impl Declaration {
@@ -336,6 +362,12 @@ macro_rules! kernels {
                     }),*],
                 };
 
+            /// The text that is compiled.
+            #[cfg(test)]
+            pub(crate) fn program(&self) -> &$crate::cuda::Program {
+                &self.program
+            }
+
             /// The same with macros defined before it.
             pub(crate) fn with(&self, macros: &[(&str, i64)]) -> Self {
                 Self { program: self.program.with(macros) }
@@ -379,34 +411,7 @@ macro_rules! kernels {
 #[cfg(test)]
 mod tests {
     use super::super::program::FILES;
-    use super::super::{
-        CHECK, accumulate, elastic, filter, flow, fourier, histogram, resample, similarity, smooth,
-        sort, stencil,
-    };
     use super::*;
-
-    /// All declarations but those of texts that are written at run time.
-    fn all() -> Vec<&'static Declaration> {
-        let flows = [
-            &flow::FLOW::DECLARATION,
-            &flow::FORCE::DECLARATION,
-            &flow::NORMS::DECLARATION,
-            &flow::HALVES::DECLARATION,
-        ];
-        let others = [
-            &CHECK::DECLARATION,
-            &accumulate::ACCUMULATE::DECLARATION,
-            &elastic::ELASTIC::DECLARATION,
-            &filter::RECURSIVE::DECLARATION,
-            &filter::WINDOWS::DECLARATION,
-            &fourier::FOURIER::DECLARATION,
-            &smooth::SMOOTH::DECLARATION,
-            &sort::SORT::DECLARATION,
-            &stencil::STENCIL::DECLARATION,
-        ];
-        let families = [histogram::DECLARATIONS, resample::DECLARATIONS, similarity::DECLARATIONS];
-        flows.into_iter().chain(others).chain(families.into_iter().flatten().copied()).collect()
-    }
 
     /// What follows `start`, up to the closing parenthesis.
     fn within(text: &str, start: usize) -> &str {

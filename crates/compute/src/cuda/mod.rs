@@ -33,6 +33,7 @@
 mod declare;
 
 mod accumulate;
+mod ahead;
 mod cache;
 mod cufft;
 mod elastic;
@@ -69,6 +70,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::device::{Device, Memory};
 use crate::error::{ComputeError, Result};
 
+pub use ahead::CompilingAhead;
 pub use gpu::GpuInfo;
 pub use histogram::CudaSamples;
 use lanes::{Lane, Touch, in_order};

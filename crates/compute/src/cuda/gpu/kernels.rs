@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock};
 
 use cudarc::driver::sys;
 
-use super::super::nvrtc::nvrtc;
+use super::super::nvrtc::{Nvrtc, nvrtc};
 use super::super::program::{Arg, Kernel, Program, Shape};
 use super::{Gpu, lock};
 use crate::error::Result;
@@ -52,17 +52,33 @@ impl Gpu {
         found.unwrap_or_else(|| Err(self.failed("too many programs of kernels in one process")))
     }
 
-    /// Loads a program, which is compiled where the cache has it not.
-    fn load(&self, program: &Program) -> Result<Module> {
-        self.bind()?;
-        let nvrtc = nvrtc(self.info.driver.0).map_err(|e| self.failed(e))?;
+    /// Compiles and loads a program, unless that was done.
+    pub(in crate::cuda) fn compile(&self, program: &Program) -> Result<()> {
+        self.module(program).map(|_| ())
+    }
+
+    /// Whether the cache has a program.
+    pub(in crate::cuda) fn knows(&self, program: &Program) -> bool {
+        let nvrtc = nvrtc(self.info.driver.0);
+        nvrtc.is_ok_and(|nvrtc| self.cache.load(&self.key(nvrtc, program)).is_some())
+    }
+
+    /// What a compiled program is kept under.
+    fn key(&self, nvrtc: &Nvrtc, program: &Program) -> String {
         let (major, minor) = nvrtc.version();
-        let key = format!(
+        format!(
             "{}\nNVRTC {major}.{minor}\n{}\n{}",
             self.info.name,
             self.options.join(" "),
             program.text()
-        );
+        )
+    }
+
+    /// Loads a program, which is compiled where the cache has it not.
+    fn load(&self, program: &Program) -> Result<Module> {
+        self.bind()?;
+        let nvrtc = nvrtc(self.info.driver.0).map_err(|e| self.failed(e))?;
+        let key = self.key(nvrtc, program);
         let mut image = match self.cache.load(&key) {
             Some(image) => image,
             None => {

@@ -180,7 +180,6 @@ impl Schemes for Cuda {
 }
 
 /// All declarations of the family.
-#[cfg(test)]
 pub(super) const DECLARATIONS: &[&super::declare::Declaration] = &[
     &baselines::BASELINES::DECLARATION,
     &sums::HISTOGRAM::DECLARATION,

@@ -306,7 +306,6 @@ impl Resample for Cuda {
 }
 
 /// All declarations of the family.
-#[cfg(test)]
 pub(super) const DECLARATIONS: &[&super::declare::Declaration] = &[
     &IMAGES::DECLARATION,
     &LABELS::DECLARATION,

@@ -245,3 +245,9 @@ fn by_means(
         )
     }
 }
+
+/// The program of windows of a radius.
+#[cfg(test)]
+pub(super) fn of_windows(radius: [usize; 3]) -> crate::cuda::Program {
+    SLIDING.of(radius).program().clone()
+}

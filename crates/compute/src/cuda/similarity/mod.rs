@@ -94,9 +94,14 @@ impl Similarity for Cuda {
 }
 
 /// All declarations of the family.
-#[cfg(test)]
 pub(super) const DECLARATIONS: &[&super::declare::Declaration] = &[
     &correlation::CORRELATION::DECLARATION,
     &correlation::MEANS::DECLARATION,
     &pair::PAIR::DECLARATION,
 ];
+
+/// The program of windows of the usual radius.
+#[cfg(test)]
+pub(super) fn of_usual_windows() -> Vec<super::Program> {
+    vec![correlation::of_windows([2; 3])]
+}

@@ -50,7 +50,7 @@ template <class Table> DEVICE void clear(Table table, u32 cells) {
 // the image is gone through several times (z of the grid), for some rows at a time. A block takes
 // `share` voxels between two merges, few enough for 32 bits.
 KERNEL(shams_warp, 1024, UNGROUPED, Columns columns, u32 rows, u32 rows_at_once, u32 share,
-       OUT(u64) joint) {
+       INOUT(u64) joint) {
     Affine map = affine_of(maps, blockIdx.y);
     DYNAMIC_SHARED(u32, table);
     u32 first = blockIdx.z * rows_at_once;
@@ -159,7 +159,7 @@ KERNEL(merge_counts, 256, IN(u64) parts, OUT(u64) joint, u64 cells, u32 count) {
 // rows, which it keeps in shared memory. A block's item: its first and last place in `order`, its
 // first row and the number of its rows.
 KERNEL(chen_sorted, 1024, UNGROUPED, Columns columns, u32 rows, IN(u32) order, IN(uint4) items,
-       OUT(u64) joint) {
+       INOUT(u64) joint) {
     Affine map = affine_of(maps, blockIdx.y);
     DYNAMIC_SHARED(u32, table);
     uint4 item = items[blockIdx.x];
@@ -184,7 +184,7 @@ KERNEL(chen_sorted, 1024, UNGROUPED, Columns columns, u32 rows, IN(u32) order, I
 
 // How often columns are met by every `step`-th value of the moving image.
 KERNEL(profile_columns, 256, IN(float2) pairs, u64 count, u32 step, Columns columns,
-       OUT(u32) met) {
+       INOUT(u32) met) {
     for (u64 i = global_thread() * step; i < count; i += global_threads() * step) {
         Taps t = taps_of(columns, pairs[i].x, 1.0f);
         for (u32 k = 0; k < TAPS; ++k) atomicAdd(&met[t.column + k], 1u);
@@ -208,7 +208,7 @@ KERNEL(crowded_columns, 32, IN(u32) met, u32 columns, u32 values, OUT(u32) slots
 // Vetter and Westermann (2011): the same with extra counters for crowded columns, over which the
 // lanes of a warp are spread.
 KERNEL(vetter_crowded, 1024, UNGROUPED, Columns columns, u32 rows, IN(u32) order, IN(uint4) items,
-       IN(u32) slots, OUT(u64) joint) {
+       IN(u32) slots, INOUT(u64) joint) {
     Affine map = affine_of(maps, blockIdx.y);
     DYNAMIC_SHARED(u32, table);
     uint4 item = items[blockIdx.x];

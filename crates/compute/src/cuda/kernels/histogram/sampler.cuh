@@ -22,7 +22,7 @@
 #define PER_SM(threads, blocks) threads, blocks
 #endif
 
-// How the fixed image is cut into tiles; `Tiling` of samples.rs.
+// How the fixed image is cut into tiles; `Tiling` of group.rs.
 struct Tiling {
     u32 size[3];      // of the image, voxels
     u32 tiles[3];     // along each axis

@@ -42,7 +42,7 @@ template <class Table> DEVICE void add_samples(UNGROUPED, Table table) {
 }
 
 // Counters in global memory, met by all threads.
-KERNEL(global_atomic, 1024, UNGROUPED, u32 bins, OUT(float) totals) {
+KERNEL(global_atomic, 1024, UNGROUPED, u32 bins, INOUT(float) totals) {
     add_samples(LOOK_ARGUMENTS, maps, totals + (u64)blockIdx.y * bins * TERMS);
 }
 
@@ -79,7 +79,7 @@ template <class Table> DEVICE void clear(Table table, u32 entries) {
 
 // A shadow histogram for every block, in shared memory, met by its threads; the blocks meet in
 // global memory.
-KERNEL(shared_atomic, 1024, UNGROUPED, u32 bins, OUT(double) totals) {
+KERNEL(shared_atomic, 1024, UNGROUPED, u32 bins, INOUT(double) totals) {
     DYNAMIC_SHARED(float, table);
     u32 entries = bins * TERMS;
     clear(table, entries);
@@ -190,7 +190,7 @@ struct Scales {
 
 // Whole numbers are added in any order with the same result. A counter is two words of shared
 // memory; the upper one only changes when the lower one overflows. The blocks meet in 64 bits.
-KERNEL(fixed_point, 1024, UNGROUPED, u32 bins, Scales scales, OUT(u64) totals) {
+KERNEL(fixed_point, 1024, UNGROUPED, u32 bins, Scales scales, INOUT(u64) totals) {
     Affine map = affine_of(maps, blockIdx.y);
     DYNAMIC_SHARED(u32, table);
     u32 entries = bins * TERMS;

@@ -37,7 +37,7 @@ KERNEL(make_pairs, 256, IN(float) values, u64 count, OUT(float2) pairs) {
 }
 
 // The largest size of finite values, as its bits.
-KERNEL(largest_size, 256, IN(float) values, u64 count, OUT(u32) largest) {
+KERNEL(largest_size, 256, IN(float) values, u64 count, INOUT(u32) largest) {
     SHARED(u32, of_warps, 32);
     u32 most = 0;
     for (u64 i = global_thread(); i < count; i += global_threads()) {
