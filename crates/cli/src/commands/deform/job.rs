@@ -110,6 +110,8 @@ pub(super) struct Inputs {
     pair: Pair,
     /// Fixed and moving images of further channels.
     channels: Vec<[Volume<f32>; 2]>,
+    /// The affine map to start from, where it is not to be found.
+    given: Option<Affine>,
 }
 
 impl Job<'_> {
@@ -127,7 +129,7 @@ impl Job<'_> {
         let Read { mut inputs, records: input_records, .. } = read;
         let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
         let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
-        let given = self.given(&geometry)?;
+        let given = inputs.given;
         clock.lap("read");
 
         let mut staging = Staging::new(self.run.output)?;
@@ -325,10 +327,10 @@ impl Job<'_> {
         let (paths, talk) = (&self.paths, self.run.talk);
         let image = |path: &Path| files::image(path, talk).map_err(|e| e.at("--channel"));
         let channels = paths.channels.iter().map(|c| Ok([image(&c.fixed)?, image(&c.moving)?]));
-        Ok(Inputs {
-            pair: paths.pair.read(talk)?,
-            channels: channels.collect::<Result<_, Failure>>()?,
-        })
+        let pair = paths.pair.read(talk)?;
+        let grids = [pair.fixed.grid(), pair.moving.grid()];
+        let given = self.given(&Geometry { fixed: Some(grids[0]), moving: Some(grids[1]) })?;
+        Ok(Inputs { channels: channels.collect::<Result<_, Failure>>()?, pair, given })
     }
 
     fn input<'a>(&self, inputs: &'a Inputs, affine: Affine) -> DeformInput<'a> {
