@@ -38,13 +38,12 @@ const USUAL: [Usual; 15] = [
     ("similarity/means.cu", &[]),
 ];
 
-fn usual() -> Vec<Program> {
+fn usual() -> impl Iterator<Item = Program> {
     let all = declare::all();
-    let of = |&(file, macros): &Usual| {
+    USUAL.iter().filter_map(move |&(file, macros)| {
         let program = all.iter().find(|d| d.file == file)?.program();
         Some(if macros.is_empty() { program } else { program.with(macros) })
-    };
-    USUAL.iter().filter_map(of).collect()
+    })
 }
 
 /// Threads that compile; those that are at it are waited for at the end, and nothing is begun any more.
@@ -73,10 +72,11 @@ impl Cuda {
         let Target::Gpu(gpu) = &self.0.target else { return None };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let count = (cores / 2).min(THREADS);
-        let programs: Arc<[Program]> = usual().into();
-        if count < 2 || gpu.knows(programs.first()?) || threads::check(count).is_err() {
+        // One of them stands for all.
+        if count < 2 || gpu.knows(&usual().next()?) || threads::check(count).is_err() {
             return None;
         }
+        let programs: Arc<[Program]> = usual().collect();
         let next = Arc::new(AtomicUsize::new(0));
         let thread = |_| {
             let (cuda, programs, next) = (self.clone(), Arc::clone(&programs), Arc::clone(&next));
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_is_compiled_ahead_is_there() {
-        let programs = usual();
+        let programs: Vec<Program> = usual().collect();
         assert_eq!(programs.len(), USUAL.len(), "a file of the list is not declared");
         let mut slots: Vec<_> = programs.iter().map(Program::slot).collect();
         slots.sort_unstable();
@@ -111,7 +111,7 @@ mod tests {
     /// The macros are those that the families have.
     #[test]
     fn programs_of_the_families_are_among_them() {
-        let slots: Vec<_> = usual().iter().map(Program::slot).collect();
+        let slots: Vec<_> = usual().map(|program| program.slot()).collect();
         for program in super::super::similarity::of_usual_windows() {
             assert!(slots.contains(&program.slot()), "{}", program.name());
         }

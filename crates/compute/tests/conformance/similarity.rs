@@ -130,7 +130,7 @@ fn background<D: Device>(device: &D) {
         let d = [x as f64 - at[0], y as f64 - at[1], z as f64 - at[2]];
         d.iter().map(|d| d * d).sum::<f64>() < radius * radius
     };
-    for dims in [[90, 21, 18], [40, 50, 9], [130, 20, 1]] {
+    for dims in [[70, 15, 12], [40, 30, 6], [130, 14, 1]] {
         let [f, m] = images(dims);
         let centre = [0, 1, 2].map(|a| [0.7, 0.4, 0.5][a] * dims[a] as f64);
         let shown = |image: &[f64], value: f64, radius: f64| -> Vec<f64> {
