@@ -148,7 +148,7 @@ impl Machine {
         if threads::check(1).is_err() {
             return now();
         }
-        let start = move || Self::start(Some(choice).filter(|_| given.is_some()), auto, threads);
+        let start = move || Self::start(given, auto, threads);
         let thread = std::thread::Builder::new().name("device".to_owned()).spawn(start);
         thread.map_or_else(|_| now(), |thread| Ok(Starting::Beside(thread)))
     }

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-use crate::cuda::{Noted, Pinned};
+use crate::cuda::{Note, Pinned};
 use crate::device::{Element, Transfer};
 use crate::error::{ComputeError, Result};
 
@@ -65,7 +65,7 @@ pub struct Arriving(pub(crate) Source);
 #[derive(Debug)]
 pub(crate) enum Source {
     Here(Vec<f64>),
-    Gpu(Noted),
+    Gpu(Note),
 }
 
 impl Arriving {
@@ -76,7 +76,7 @@ impl Arriving {
     pub fn wait(self) -> Result<Vec<f64>> {
         match self.0 {
             Source::Here(numbers) => Ok(numbers),
-            Source::Gpu(noted) => noted.wait(),
+            Source::Gpu(note) => note.numbers(),
         }
     }
 }

@@ -112,7 +112,8 @@ mod tests {
     #[test]
     fn programs_of_the_families_are_among_them() {
         let slots: Vec<_> = usual().map(|program| program.slot()).collect();
-        for program in super::super::similarity::of_usual_windows() {
+        let smooth = [2, 3, 6].map(|radius| super::super::smooth::of_windows([radius; 3]));
+        for program in smooth.into_iter().chain([super::super::similarity::of_windows([2; 3])]) {
             assert!(slots.contains(&program.slot()), "{}", program.name());
         }
     }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::gpu::{Locked, Note};
+use super::gpu::Locked;
 use super::{Cuda, CudaBuffer, Target};
 use crate::cpu::zeroed;
 use crate::device::{DeviceBuffer, Element, Memory};
@@ -46,22 +46,6 @@ impl<T: Element> DerefMut for Pinned<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`; it is borrowed for change.
         unsafe { std::slice::from_raw_parts_mut(self.memory.address().cast(), self.len) }
-    }
-}
-
-/// Numbers that a GPU brings to the host.
-#[derive(Debug)]
-pub(crate) struct Noted {
-    note: Note,
-    len: usize,
-}
-
-impl Noted {
-    pub(crate) fn wait(&self) -> Result<Vec<f64>> {
-        let mut bytes = zeroed::<u8>(self.len * size_of::<f64>())?;
-        self.note.read(&mut bytes)?;
-        let (numbers, _) = bytes.as_chunks();
-        Ok(numbers.iter().map(|&number| f64::from_ne_bytes(number)).collect())
     }
 }
 
@@ -144,7 +128,7 @@ impl Cuda {
             Target::Emulated(_) => None,
         };
         Ok(Arriving(match note {
-            Some(note) => Source::Gpu(Noted { note, len: buffer.len() }),
+            Some(note) => Source::Gpu(note),
             None => Source::Here(self.download(buffer)?),
         }))
     }

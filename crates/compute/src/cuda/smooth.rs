@@ -87,3 +87,9 @@ impl Smooth {
         unsafe { WINDOWED.of(self.radius).smooth(cuda, shape, src, grid, self.weights, out) }
     }
 }
+
+/// The program of windows of a radius.
+#[cfg(test)]
+pub(super) fn of_windows(radius: [usize; 3]) -> super::Program {
+    WINDOWED.of(radius).program().clone()
+}

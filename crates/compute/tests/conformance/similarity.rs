@@ -156,6 +156,26 @@ fn background<D: Device>(device: &D) {
     }
 }
 
+/// The energy, and the slopes in both images.
+fn found_of_both<D: Device>(
+    device: &D,
+    [first, second]: [&[f64]; 2],
+    w: Option<&[f64]>,
+    dims: Dims,
+    radius: [usize; 3],
+) -> (f64, Vec<f32>, Vec<f32>) {
+    let [first, second] = [first, second].map(|image| upload(device, image));
+    let w = w.map(|w| upload(device, w));
+    let [mut a, mut b] = [0; 2].map(|_| device.alloc::<f32>(len(dims)).unwrap());
+    let mut energy = device.alloc(1).unwrap();
+    let (w, out) = (w.as_ref(), &mut energy);
+    device
+        .local_correlation_of_both(&first, &second, w, dims, radius, 0.02, &mut a, &mut b, out)
+        .unwrap();
+    let energy = device.into_host(energy).unwrap()[0];
+    (energy, device.into_host(a).unwrap(), device.into_host(b).unwrap())
+}
+
 /// The slopes in both images are those of either order; exchanging the images exchanges them, to the bit.
 fn local_correlation_of_both<D: Device>(device: &D) {
     for dims in SIZES {
@@ -164,28 +184,7 @@ fn local_correlation_of_both<D: Device>(device: &D) {
         for radius in RADII {
             for w in [None, Some(&weights[..])] {
                 let name = format!("{dims:?} {radius:?} {}", w.is_some());
-                let on_device = w.map(|w| upload(device, w));
-                let both = |first: &[f64], second: &[f64]| {
-                    let [first, second] = [first, second].map(|image| upload(device, image));
-                    let [mut a, mut b] = [0; 2].map(|_| device.alloc::<f32>(len(dims)).unwrap());
-                    let (mut energy, w) = (device.alloc(1).unwrap(), on_device.as_ref());
-                    device
-                        .local_correlation_of_both(
-                            &first,
-                            &second,
-                            w,
-                            dims,
-                            radius,
-                            0.02,
-                            &mut a,
-                            &mut b,
-                            &mut energy,
-                        )
-                        .unwrap();
-                    let energy = device.into_host(energy).unwrap()[0];
-                    (energy, device.into_host(a).unwrap(), device.into_host(b).unwrap())
-                };
-                let (energy, in_f, in_m) = both(&f, &m);
+                let (energy, in_f, in_m) = found_of_both(device, [&f, &m], w, dims, radius);
                 for (order, found) in [([&m[..], &f[..]], &in_f), ([&f[..], &m[..]], &in_m)] {
                     let (expected, slope) = reference(order, w, dims, radius, 0.02);
                     assert!((energy - expected).abs() < 1e-5, "{name}: {energy}, not {expected}");
@@ -194,13 +193,22 @@ fn local_correlation_of_both<D: Device>(device: &D) {
                     let bound = 4e-4 * largest.max(1e-3 / len(dims) as f64);
                     assert_close(&name, found, &slope, bound);
                 }
-                let exchanged = both(&m, &f);
+                let exchanged = found_of_both(device, [&m, &f], w, dims, radius);
                 assert!(
                     exchanged == (energy, in_m, in_f),
                     "{name}: the order of the images counts"
                 );
             }
         }
+    }
+    // Some 37 blocks of a GPU, each with a part of the energy: those of either order are not added alike.
+    let dims = [60, 70, 9];
+    let [f, m] = images(dims);
+    for radius in [[2; 3], [5, 2, 1]] {
+        let (energy, in_f, in_m) = found_of_both(device, [&f, &m], None, dims, radius);
+        let exchanged = found_of_both(device, [&m, &f], None, dims, radius);
+        assert_eq!(exchanged.0, energy, "{radius:?}: the order of the images counts");
+        assert!(exchanged == (energy, in_m, in_f), "{radius:?}: the order of the images counts");
     }
 }
 

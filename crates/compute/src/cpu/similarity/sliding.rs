@@ -114,7 +114,7 @@ pub(super) struct Slide {
     planes: usize,
     groups: usize,
     ring: Room,
-    /// What is lit of each row of the ring.
+    /// What is lit of each row of the ring; not looked at for wide windows.
     lit: Vec<Lit>,
     /// For wide windows the sums from the begin of the block to the last place. All groups count then.
     before: Option<Room>,
@@ -132,7 +132,6 @@ impl Slide {
     ) -> Self {
         let width = (2 * radius + 1).min(length);
         let groups = planes * groups;
-        let nothing = if is_wide(radius, length) { (0, groups / planes) } else { lit::NOTHING };
         Self {
             length,
             radius,
@@ -141,7 +140,7 @@ impl Slide {
             planes,
             groups,
             ring: Room::new(width * rows * groups),
-            lit: vec![nothing; width * rows],
+            lit: vec![lit::NOTHING; width * rows],
             before: is_wide(radius, length).then(|| Room::new(rows * groups)),
         }
     }

@@ -30,8 +30,8 @@ impl Drop for Staging {
 /// Bytes of the pinned memory of a [`Note`].
 const NOTE: usize = 4 << 10;
 
-/// A few bytes that a GPU copies to the host while it goes on.
-pub(in crate::cuda) struct Note {
+/// A few numbers that a GPU copies to the host while it goes on.
+pub(crate) struct Note {
     shared: Arc<Shared>,
     /// Where they come to; none once it was given back.
     pinned: Option<Staging>,
@@ -51,19 +51,17 @@ impl std::fmt::Debug for Note {
 
 impl Note {
     /// Waits for the copy, and for nothing that was asked for after it.
-    pub(in crate::cuda) fn read(&self, out: &mut [u8]) -> Result<()> {
-        let Some(pinned) = &self.pinned else { return Ok(()) };
-        let bytes = self.bytes.min(out.len());
+    pub(crate) fn numbers(&self) -> Result<Vec<f64>> {
+        let Some(pinned) = &self.pinned else { return Ok(Vec::new()) };
+        let count = self.bytes / size_of::<f64>();
         self.shared.bind()?;
-        // SAFETY: the event is ours. The copy is waited for before its memory is looked at, which has so
-        // many bytes.
+        // SAFETY: the event is ours. The copy is waited for before its memory is looked at, which is aligned to
+        // a page and has so many bytes, all of them of numbers.
         unsafe {
             let code = sys::cuEventSynchronize(pinned.event.0);
             self.shared.checked(code, "work on the device")?;
-            let found = std::slice::from_raw_parts(pinned.address.cast::<u8>().cast_const(), bytes);
-            out[..bytes].copy_from_slice(found);
+            Ok(std::slice::from_raw_parts(pinned.address.cast::<f64>(), count).to_vec())
         }
-        Ok(())
     }
 }
 

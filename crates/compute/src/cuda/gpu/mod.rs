@@ -16,8 +16,9 @@ use super::slots::Slots;
 use crate::error::{ComputeError, Result};
 use driver::{Context, Event, Stream, check, info, words};
 use kernels::Module;
+pub(super) use memory::Locked;
+pub(crate) use memory::Note;
 use memory::Staging;
-pub(super) use memory::{Locked, Note};
 
 pub(super) use driver::{count, start_driver};
 

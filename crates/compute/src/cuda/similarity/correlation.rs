@@ -84,25 +84,32 @@ pub(super) fn run(
     slopes: Slopes<'_>,
     energy: &mut CudaBuffer<f64>,
 ) -> Result<()> {
-    let centres = centres(cuda, job)?;
-    let both = if slopes.fixed.is_some() { 2.0 } else { 1.0 };
-    let (partials, times) = if job.radius.iter().all(|&r| r <= MOST_SLIDING) {
-        (by_sliding(cuda, job, &centres, slopes)?, 1.0)
-    } else {
-        let blocks = blocks_of_means(cuda, slopes.moving.len());
-        let mut partials = cuda.alloc_unset::<f64>(both as usize * blocks)?;
-        by_means(cuda, job, &centres, slopes.moving, &mut partials, 0)?;
-        if let Some(slope) = slopes.fixed {
-            // A value of its own for each order of the images, so that the mean does not depend on it.
-            let job = Job { fixed: job.moving, moving: job.fixed, ..*job };
-            let centres = self::centres(cuda, &job)?;
-            by_means(cuda, &job, &centres, slope, &mut partials, blocks)?;
-        }
-        (partials, both)
+    let factor = -1.0 / job.total;
+    if job.radius.iter().all(|&r| r <= MOST_SLIDING) {
+        let partials = by_sliding(cuda, job, slopes)?;
+        return sum(cuda, &partials, factor, energy.into());
+    }
+    let Some(fixed_slope) = slopes.fixed else {
+        let partials = by_means(cuda, job, slopes.moving)?;
+        return sum(cuda, &partials, factor, energy.into());
     };
-    let (shape, count) = (Shape::blocks(1, THREADS), partials.len() as u64);
-    // SAFETY: the kernel reads all partial sums and writes one number.
-    unsafe { MEANS.energy(cuda, shape, &partials, count, -1.0 / (times * job.total), energy) }
+    // An energy for each order of the images: the sum of two numbers does not depend on theirs.
+    let mut energies = cuda.alloc_unset::<f64>(2)?;
+    let exchanged = Job { fixed: job.moving, moving: job.fixed, ..*job };
+    for (i, (job, slope)) in
+        [(job, slopes.moving), (&exchanged, fixed_slope)].into_iter().enumerate()
+    {
+        let partials = by_means(cuda, job, slope)?;
+        sum(cuda, &partials, factor, Out::from_element(&mut energies, i))?;
+    }
+    sum(cuda, &energies, 0.5, energy.into())
+}
+
+/// The sum of numbers times a factor.
+fn sum(cuda: &Cuda, numbers: &CudaBuffer<f64>, factor: f64, out: Out<f64>) -> Result<()> {
+    let (shape, count) = (Shape::blocks(1, THREADS), numbers.len() as u64);
+    // SAFETY: the kernel reads all numbers and writes one.
+    unsafe { MEANS.energy(cuda, shape, numbers, count, factor, out) }
 }
 
 /// Parts of numbers near the means of the images.
@@ -116,12 +123,8 @@ fn centres(cuda: &Cuda, job: &Job<'_>) -> Result<CudaBuffer<f64>> {
 }
 
 /// Windows that a thread sums from slice to slice. Gives parts of the energy.
-fn by_sliding(
-    cuda: &Cuda,
-    job: &Job<'_>,
-    centres: &CudaBuffer<f64>,
-    slopes: Slopes<'_>,
-) -> Result<CudaBuffer<f64>> {
+fn by_sliding(cuda: &Cuda, job: &Job<'_>, slopes: Slopes<'_>) -> Result<CudaBuffer<f64>> {
+    let centres = &centres(cuda, job)?;
     let work = Work { tile: TILE, reach: job.radius[2], threads: THREADS, at_once: AT_ONCE };
     let (grid, shape) = slabs::cut(cuda, (job.dims, 1), &work)?;
     let (program, planes) = match &slopes.fixed {
@@ -162,24 +165,14 @@ fn by_sliding(
     Ok(partials)
 }
 
-/// The blocks of kernels on `n` voxels, each of which finds a part of the energy.
-fn blocks_of_means(cuda: &Cuda, n: usize) -> usize {
-    n.div_ceil(4 * THREADS as usize).min(16 * cuda.multiprocessors())
-}
-
-/// Windows of any size. Parts of the energy, one of each block, go to `partials` from `first` on.
-fn by_means(
-    cuda: &Cuda,
-    job: &Job<'_>,
-    centres: &CudaBuffer<f64>,
-    slope: &mut CudaBuffer<f32>,
-    partials: &mut CudaBuffer<f64>,
-    first: usize,
-) -> Result<()> {
+/// Windows of any size. Gives parts of the energy.
+fn by_means(cuda: &Cuda, job: &Job<'_>, slope: &mut CudaBuffer<f32>) -> Result<CudaBuffer<f64>> {
     let n = slope.len();
+    let centres = &centres(cuda, job)?;
     let radius = std::array::from_fn(|a| job.radius[a].min(job.dims[a] - 1));
     let windows = Windows { dims: sizes(job.dims)?, radius: radius.map(|r| r as u32) };
-    let shape = Shape::blocks(blocks_of_means(cuda, n), THREADS);
+    let shape =
+        Shape::blocks(n.div_ceil(4 * THREADS as usize).min(16 * cuda.multiprocessors()), THREADS);
     let mut whole = cuda.alloc_unset::<f32>(n)?;
     let image = |second: bool| if second { job.moving } else { job.fixed };
     let mut mean = |first: bool, second: bool, alone: bool| -> Result<CudaBuffer<f32>> {
@@ -205,6 +198,7 @@ fn by_means(
     let (mut p, mut q) = (mean(false, false, true)?, mean(true, true, true)?);
     let mut r = mean(false, false, false)?;
     let (mm, fm) = (mean(true, true, false)?, mean(false, true, false)?);
+    let mut partials = cuda.alloc_unset::<f64>(shape.grid[0] as usize)?;
     // SAFETY: all images have `n` voxels, which are those of the grid, and there is a number for each
     // block.
     unsafe {
@@ -220,7 +214,7 @@ fn by_means(
             windows,
             job.noise,
             n as u64,
-            Out::from_element(partials, first),
+            &mut partials,
         )?;
     }
     let mut of = [mm, fm, whole];
@@ -242,12 +236,13 @@ fn by_means(
             (-1.0 / job.total) as f32,
             n as u64,
             slope,
-        )
+        )?;
     }
+    Ok(partials)
 }
 
 /// The program of windows of a radius.
 #[cfg(test)]
-pub(super) fn of_windows(radius: [usize; 3]) -> crate::cuda::Program {
+pub(in crate::cuda) fn of_windows(radius: [usize; 3]) -> crate::cuda::Program {
     SLIDING.of(radius).program().clone()
 }

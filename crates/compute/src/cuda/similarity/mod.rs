@@ -12,6 +12,8 @@ use crate::ops::similarity::{
     Lengths, Similarity, check_local_correlation, check_pair, largest_weight, total_weight,
 };
 use correlation::Slopes;
+#[cfg(test)]
+pub(super) use correlation::of_windows;
 
 /// A flat image needs no windows along z. Windows that reach beyond other axes are cut by the kernels: smaller
 /// ones would be the same, but need programs of their own.
@@ -99,9 +101,3 @@ pub(super) const DECLARATIONS: &[&super::declare::Declaration] = &[
     &correlation::MEANS::DECLARATION,
     &pair::PAIR::DECLARATION,
 ];
-
-/// The program of windows of the usual radius.
-#[cfg(test)]
-pub(super) fn of_usual_windows() -> Vec<super::Program> {
-    vec![correlation::of_windows([2; 3])]
-}
