@@ -12,7 +12,6 @@
 //! The functions of a file are in the order of its `KERNEL(...)` lines; a test holds every declaration against
 //! them. Of structures that pass by value the compiler of the kernels checks the size.
 
-use std::fmt::Write;
 use std::marker::PhantomData;
 
 use super::program::{Arg, Program};
@@ -86,11 +85,7 @@ impl Declaration {
                 && !known.contains(name)
             {
                 known.push(name);
-                // Writing to a string does not fail.
-                let _ = writeln!(
-                    text,
-                    "static_assert(sizeof({name}) == {bytes}, \"{name} is not as the host has it\");"
-                );
+                text.push_str(&assertion(name, *bytes));
             }
         }
         Program::new(self.file, &text)
@@ -109,6 +104,19 @@ impl Declaration {
             kernel.name
         );
         Err(ComputeError::Backend { device: "cuda".into(), message })
+    }
+}
+
+/// What makes the compiler refuse a structure of another size.
+fn assertion(name: &str, bytes: usize) -> String {
+    format!("static_assert(sizeof({name}) == {bytes}, \"{name} is not as the host has it\");\n")
+}
+
+/// The same of a type, for texts that are written at run time; nothing for plain numbers.
+pub(crate) fn size_of_is_known<T: Plain>() -> String {
+    match T::KIND {
+        Kind::Structure(name, bytes) => assertion(name, bytes),
+        _ => String::new(),
     }
 }
 
@@ -369,7 +377,10 @@ macro_rules! kernels {
             }
 
             /// The same with macros defined before it.
-            pub(crate) fn with(&self, macros: &[(&str, i64)]) -> Self {
+            pub(crate) fn with<V: $crate::cuda::program::Literal>(
+                &self,
+                macros: &[(&str, V)],
+            ) -> Self {
                 Self { program: self.program.with(macros) }
             }
 

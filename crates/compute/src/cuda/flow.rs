@@ -6,7 +6,7 @@ use super::declare::{In, Out};
 use super::reduce::{BLOCKS, PARTIALS, THREADS};
 use super::stencil::{SLICES, SLICES_OF_FOURS, Scales};
 use super::tiles::Tiles;
-use super::{Cuda, CudaBuffer, Program, Shape};
+use super::{Cuda, CudaBuffer, Shape};
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{Result, check_len};
@@ -27,10 +27,8 @@ kernels! { FLOW = "flow/flow.cu";
 }
 
 /// The kernels of flows, with their limits.
-static LIMITED_FLOW: LazyLock<FLOW> = LazyLock::new(|| {
-    let limits = format!("#define SHORTEST {SHORTEST:?}f\n#define SINGULAR {SINGULAR:?}f\n");
-    FLOW { program: Program::new(FLOW.program.name(), &(limits + FLOW.program.text())) }
-});
+static LIMITED_FLOW: LazyLock<FLOW> =
+    LazyLock::new(|| FLOW.with(&[("SHORTEST", SHORTEST), ("SINGULAR", SINGULAR)]));
 
 kernels! { FORCE = "flow/force.cu";
     fn force[256](slope: &[f32], image: &[f32], tiles: Tiles, scales: Scales, out: &mut [f32]);

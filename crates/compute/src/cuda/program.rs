@@ -59,10 +59,11 @@ impl Program {
     }
 
     /// The same with macros defined before it, as `("BINS", 64)`.
-    pub(crate) fn with(&self, macros: &[(&str, i64)]) -> Self {
+    pub(crate) fn with<V: Literal>(&self, macros: &[(&str, V)]) -> Self {
         use std::fmt::Write;
         let (mut text, mut name) = (String::new(), self.0.name.clone());
         for (macro_name, value) in macros {
+            let value = value.literal();
             // Writing to a string does not fail.
             let _ = writeln!(text, "#define {macro_name} {value}");
             let _ = write!(name, " {macro_name}={value}");
@@ -94,6 +95,23 @@ impl Program {
     /// The kernel of a place.
     pub(crate) fn kernel(&self, index: usize) -> Kernel<'_> {
         Kernel { program: self, index }
+    }
+}
+
+/// A number as kernels write it.
+pub(crate) trait Literal {
+    fn literal(&self) -> String;
+}
+
+impl Literal for i64 {
+    fn literal(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Literal for f32 {
+    fn literal(&self) -> String {
+        format!("{self:?}f")
     }
 }
 

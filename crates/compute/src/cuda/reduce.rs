@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use super::declare::size_of_is_known;
 use super::{Arg, Cuda, CudaBuffer, Program, SCRATCH, Shape};
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::{Result, check_len};
@@ -150,6 +151,7 @@ fn program(terms: &[Reduction], inputs: usize) -> Program {
     }
     let mut text = macros(terms, inputs);
     text.push_str(include_str!("kernels/reduce/reduce.cu"));
+    text.push_str(&size_of_is_known::<Places>());
     let program = Program::new("reduce", &text);
     if programs.len() >= MOST_PROGRAMS {
         programs.clear();

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::THREADS;
 use super::structure::{Step, Structure};
+use super::{Numbers, THREADS};
+use crate::cuda::declare::size_of_is_known;
 use crate::ops::elementwise::{Binary, Unary};
 use crate::ops::linear::{Operation, Value};
 
@@ -153,6 +154,7 @@ pub(super) fn text(structure: &Structure, tile: Tile) -> String {
     let by_value = numbers <= MOST_NUMBERS;
     let by_pointer = inputs <= MOST_POINTERS;
     let _ = writeln!(text, "struct Numbers {{ float v[{NUMBERS}]; }};");
+    text.push_str(&size_of_is_known::<Numbers>());
     let _ = write!(text, "KERNEL(evaluate, {THREADS}, ");
     if by_value {
         for i in 0..numbers.div_ceil(NUMBERS) {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::ungrouped::{Looking, Target, Ungrouped, blocks, fit, maps_at_once};
 use crate::AffineMap;
-use crate::cuda::declare::{Kind, Out, Plain};
+use crate::cuda::declare::Out;
 use crate::cuda::{Cuda, CudaBuffer, Shape};
 use crate::device::{Element, Memory};
 use crate::error::{ComputeError, Result};
@@ -34,17 +34,11 @@ const THREADS: usize = 256;
 /// a counter overflows at every 64th of the largest summands at most.
 const FIXED_BITS: i32 = 26;
 
-/// How many units of the counters one unit of each term is. The kernels for three terms have the first
-/// three numbers only, so that its size is not held against theirs.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Scales {
-    v: [f32; 6],
-}
-
-// SAFETY: six numbers without padding.
-unsafe impl Plain for Scales {
-    const KIND: Kind = Kind::Number("Scales");
+plain! {
+    /// How many units of the counters one unit of each term is; the kernels for three terms use three.
+    struct Scales {
+        v: [f32; 6],
+    }
 }
 
 /// A power of two that brings `most` to at most 2^[`FIXED_BITS`].

@@ -183,9 +183,9 @@ KERNEL(merge_blocks, 1024, IN(float) parts, OUT(double) totals, u32 entries, u32
     }
 }
 
-// How many units of the counters one unit of each term is.
+// How many units of the counters one unit of each term is, for the first TERMS.
 struct Scales {
-    float v[TERMS];
+    float v[6];
 };
 
 // Whole numbers are added in any order with the same result. A counter is two words of shared
