@@ -242,7 +242,11 @@ fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
     })?;
     let mut config = Config { options: Vec::new(), positionals: Vec::new() };
     for (key, value) in &table {
-        let argument = command.get_arguments().find(|a| name_of(a) == Some(key.as_str()));
+        let known = |a: &&Arg| {
+            let mut aliases = a.get_all_aliases().into_iter().flatten();
+            name_of(a) == Some(key.as_str()) || aliases.any(|alias| alias == key)
+        };
+        let argument = command.get_arguments().find(known);
         let Some(argument) = argument.filter(|_| !is_reserved(key)) else {
             return Err(Failure::input(unknown(key, command)));
         };

@@ -4,11 +4,11 @@
 ///
 /// ```
 /// use voxalign_register::Choice;
-/// use voxalign_register::linear::Cost;
+/// use voxalign_register::diffeo::DeformModel;
 ///
-/// assert_eq!(Cost::named("nmi"), Some(Cost::Nmi));
-/// let names: Vec<_> = Cost::ALL.iter().map(|c| c.name()).collect();
-/// assert_eq!(names, ["cr", "mi", "nmi", "ncc", "ssd"]);
+/// assert_eq!(DeformModel::named("lddmm"), Some(DeformModel::Lddmm));
+/// let names: Vec<_> = DeformModel::ALL.iter().map(|c| c.name()).collect();
+/// assert_eq!(names, ["greedy", "symmetric", "lddmm"]);
 /// ```
 pub trait Choice: Copy + PartialEq + Send + Sync + 'static {
     /// All alternatives, in the order in which they are listed.

@@ -5,9 +5,9 @@
 //! images and options, run on any [`Device`](voxalign_compute::Device), tell a [`Progress`] what they
 //! do, and end with a [`Verdict`]. [`compare`] scores alignments, whoever made them.
 //!
-//! A registration is made of orthogonal parts: a similarity ([`metric`], [`diffeo::channel`]), a
+//! A registration is made of orthogonal parts: a [similarity](mod@similarity), a
 //! transform model with its schedule of scales ([`linear`], [`diffeo`]) and an optimiser
-//! ([`optimize`], [`diffeo::solver`]).
+//! ([`search`](mod@search), [`diffeo::solver`]).
 //!
 //! # Conventions
 //!
@@ -28,9 +28,10 @@
 //! use voxalign_compute::cpu::Cpu;
 //! use voxalign_image::{Affine, AffineParameters, Grid, Vector3, Volume};
 //! use voxalign_register::diffeo::{
-//!     ChannelInput, DeformInput, DeformOptions, DeformSimilarity, register_deformable,
+//!     ChannelInput, DeformInput, DeformOptions, register_deformable,
 //! };
 //! use voxalign_register::linear::{AffineInput, AffineOptions, Search, register_affine};
+//! use voxalign_register::similarity::Ssd;
 //! use voxalign_register::Silent;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -68,7 +69,7 @@
 //! // A deformable registration goes on from there, where the ball has moved within the head.
 //! let shift = Vector3::new(0.0, -8.0, 0.0);
 //! let moving = head(ball + shift, truth.inverse()?);
-//! let similarity = DeformSimilarity::Ssd;
+//! let similarity = Ssd {}.into();
 //! let channel = ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 };
 //! let input =
 //!     DeformInput { channels: vec![channel], fixed_mask: None, moving_mask: None, affine: found.transform };
@@ -104,10 +105,11 @@ pub mod fields;
 pub mod linear;
 pub mod metric;
 pub mod numbers;
-pub mod optimize;
 pub mod progress;
 pub mod resample;
 pub mod scores;
+pub mod search;
+pub mod similarity;
 pub mod verdict;
 
 pub use choice::Choice;

@@ -13,9 +13,10 @@ use voxalign_register::Choice;
 use voxalign_register::diffeo::multiscale::Scale;
 use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformSimilarity, register_deformable,
+    ChannelInput, DeformInput, DeformModel, DeformOptions, register_deformable,
 };
-use voxalign_register::linear::{AffineInput, AffineOptions, Cost, Search, register_affine};
+use voxalign_register::linear::{AffineInput, AffineOptions, Search, register_affine};
+use voxalign_register::similarity::Similarity;
 use voxalign_register::{RegisterError, Silent};
 
 /// Attempts of a registration: spread over its requests for memory.
@@ -36,10 +37,10 @@ fn blob(shift: f64) -> Volume<f32> {
 
 type Bits = Result<Vec<u64>, RegisterError>;
 
-fn affine(device: &Cuda, cost: Cost) -> Bits {
+fn affine(device: &Cuda, cost: Similarity) -> Bits {
     let (fixed, moving) = (blob(0.0), blob(0.4));
     let options = AffineOptions {
-        cost,
+        similarity: cost,
         search: Search::Local,
         levels: Some(vec![8.0, 4.0]),
         ..AffineOptions::default()
@@ -55,12 +56,7 @@ fn affine(device: &Cuda, cost: Cost) -> Bits {
     Ok(found.transform.rows().concat().into_iter().map(f64::to_bits).collect())
 }
 
-fn deformable(
-    device: &Cuda,
-    model: DeformModel,
-    kind: SolverKind,
-    similarity: DeformSimilarity,
-) -> Bits {
+fn deformable(device: &Cuda, model: DeformModel, kind: SolverKind, similarity: Similarity) -> Bits {
     let (fixed, moving) = (blob(0.0), blob(0.4));
     let options = DeformOptions {
         solver: SolverOptions::of(kind),
@@ -106,21 +102,20 @@ fn run_out(device: &Cuda, name: &str, run: &dyn Fn(&Cuda) -> Bits) {
 }
 
 fn all(device: &Cuda) {
-    for cost in [Cost::Cr, Cost::Nmi] {
+    for cost in [Similarity::CR, Similarity::NMI] {
         run_out(device, &format!("affine, {cost:?}"), &|d| affine(d, cost));
     }
     use DeformModel::{Greedy, Lddmm, Symmetric};
-    use DeformSimilarity::{Lncc, Mi, Ssd};
     use SolverKind::{Fft, Gaussian, Hybrid};
     for (model, solver, similarity) in [
-        (Greedy, Gaussian, Lncc),
-        (Greedy, Fft, Mi),
-        (Greedy, Hybrid, Ssd),
-        (Symmetric, Gaussian, Lncc),
-        (Symmetric, Fft, Ssd),
-        (Symmetric, Hybrid, Mi),
-        (Lddmm, Fft, Ssd),
-        (Lddmm, Hybrid, Lncc),
+        (Greedy, Gaussian, Similarity::LNCC),
+        (Greedy, Fft, Similarity::MI),
+        (Greedy, Hybrid, Similarity::SSD),
+        (Symmetric, Gaussian, Similarity::LNCC),
+        (Symmetric, Fft, Similarity::SSD),
+        (Symmetric, Hybrid, Similarity::MI),
+        (Lddmm, Fft, Similarity::SSD),
+        (Lddmm, Hybrid, Similarity::LNCC),
     ] {
         let name = format!("{}, {}, {}", model.name(), solver.name(), similarity.name());
         run_out(device, &name, &|d| deformable(d, model, solver, similarity));
@@ -172,7 +167,7 @@ fn a_gpu_runs_out() {
     let image = cuda.upload(&ramp).unwrap();
     let (mut halves, mut spectrum) = (cuda.alloc::<f32>(n).unwrap(), cuda.alloc(m).unwrap());
     let half = expression::x(0) * 0.5;
-    let run = || affine(&cuda, Cost::Cr);
+    let run = || affine(&cuda, Similarity::CR);
     let expected = run().unwrap();
 
     let taken = fill(&cuda);

@@ -1,7 +1,7 @@
 //! Options that several commands share: one name, one meaning.
 
-use super::choice;
 use super::values::{Angles, InitChoice, Interpolation, Levels, Outside, Steps, not_negative};
+use super::{choice, choice_of};
 use crate::device::{Auto, Machine, start_threads};
 use crate::failure::Failure;
 use crate::files::{self, Grids};
@@ -14,8 +14,9 @@ use voxalign_image::Grid;
 use voxalign_io::points::PointConvention;
 use voxalign_io::transform::Geometry;
 use voxalign_register::Choice;
-use voxalign_register::linear::{AffineOptions, Cost, Search, SearchRange};
-use voxalign_register::metric::CostSums;
+use voxalign_register::linear::{AffineOptions, Search, SearchRange};
+use voxalign_register::search::OptimiserKind;
+use voxalign_register::similarity::Similarity;
 
 /// How a command runs and what it says.
 #[derive(Debug, Clone, Args)]
@@ -202,6 +203,11 @@ impl From<PointConventionName> for PointConvention {
     }
 }
 
+/// Whether a similarity can drive an affine registration.
+pub(crate) fn of_maps(similarity: &Similarity) -> bool {
+    similarity.of_sums().is_some()
+}
+
 /// The method of an affine registration.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Method")]
@@ -211,8 +217,8 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "N")]
     pub(crate) dof: Option<usize>,
     /// Similarity measure [default: cr]
-    #[arg(long, value_parser = choice::<Cost>())]
-    pub(crate) cost: Option<Cost>,
+    #[arg(long, visible_alias = "similarity", value_parser = choice_of(of_maps))]
+    pub(crate) cost: Option<Similarity>,
     /// Histogram bins at the finest level, for cr, mi and nmi [default: depends on the cost]
     #[arg(long, value_name = "N")]
     pub(crate) bins: Option<usize>,
@@ -241,6 +247,9 @@ pub(crate) struct MethodArgs {
     /// 2]
     #[arg(long, value_name = "MM", value_parser = not_negative, allow_hyphen_values = true)]
     pub(crate) apodise: Option<f64>,
+    /// How the minimum of the cost is found from each candidate [default: bfgs]
+    #[arg(long, value_parser = choice::<OptimiserKind>())]
+    pub(crate) optimiser: Option<OptimiserKind>,
     /// How the sums of cr, ncc and ssd are made: conflict_free, direct, and on a GPU also
     /// fixed_point, warp_aggregated, global_merge, and, for comparison only as their last digits
     /// differ from run to run, global_atomic, shared_atomic, shared_merge, shared_warp [default:
@@ -262,11 +271,14 @@ impl MethodArgs {
         }
         self.check()?;
         let range = SearchRange::default();
+        let mut similarity = self.cost.unwrap_or(default.similarity);
+        if let Some(bins) = self.bins {
+            similarity.set("bins", bins);
+        }
         let steps = self.search_steps.map_or([range.coarse, range.fine], Steps::radians);
         Ok(AffineOptions {
             dof,
-            cost: self.cost.unwrap_or(default.cost),
-            bins: self.bins,
+            similarity,
             init: match &self.init {
                 Some(choice) => choice.load(geometry).map_err(|e| e.at("--init"))?,
                 None => default.init,
@@ -281,6 +293,7 @@ impl MethodArgs {
             levels: self.levels.as_ref().map(|l| l.0.clone()),
             scheme: self.scheme,
             joint: JointScheme::Default,
+            optimiser: self.optimiser.unwrap_or_default(),
         })
     }
 
@@ -288,7 +301,7 @@ impl MethodArgs {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let default = AffineOptions::default();
         let search = self.search.unwrap_or(default.search);
-        let cost = self.cost.unwrap_or(default.cost);
+        let cost = self.cost.unwrap_or(default.similarity);
         if search != Search::Full && (self.search_angles.is_some() || self.search_steps.is_some()) {
             return Err(Failure::input(
                 "--search-angles and --search-steps are for --search full; leave them out",
@@ -300,13 +313,18 @@ impl MethodArgs {
                  is",
             ));
         }
-        if cost.sums() == CostSums::Moments && self.bins.is_some() {
+        if search == Search::None && self.optimiser.is_some() {
+            return Err(Failure::input(
+                "--optimiser is for --search full or local; leave it out where nothing is searched",
+            ));
+        }
+        if self.bins.is_some() && cost.get("bins").is_none() {
             return Err(Failure::input(format!(
                 "--bins is for cr, mi and nmi; {} has no histogram",
                 cost.name()
             )));
         }
-        if cost.sums() == CostSums::Joint && self.scheme.is_some() {
+        if self.scheme.is_some() && !cost.takes_scheme() {
             return Err(Failure::input(format!(
                 "--scheme is for cr, ncc and ssd; {} has a joint histogram",
                 cost.name()

@@ -1,6 +1,6 @@
 //! The options that say how one image is deformed to another, of pairs and of populations.
 
-use crate::args::choice;
+use crate::args::{choice, choice_of};
 use crate::failure::Failure;
 use clap::Args;
 use serde_json::json;
@@ -9,7 +9,8 @@ use voxalign_compute::ops::elastic::Boundary;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
-use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity, StepRule};
+use voxalign_register::diffeo::{DeformModel, DeformOptions, StepRule, check_similarity};
+use voxalign_register::similarity::Similarity;
 
 /// Scales and their iterations, coarse to fine.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,8 +49,8 @@ pub(crate) struct MatchingArgs {
     #[arg(long, value_parser = choice::<DeformModel>(), help_heading = "Method")]
     model: Option<DeformModel>,
     /// Similarity measure [default: lncc]
-    #[arg(long, value_parser = choice::<DeformSimilarity>(), help_heading = "Method")]
-    similarity: Option<DeformSimilarity>,
+    #[arg(long, value_parser = choice_of(Similarity::has_energy), help_heading = "Method")]
+    similarity: Option<Similarity>,
     /// Radius of the windows of lncc, voxels at the current scale [default: 2]
     #[arg(long, value_name = "VOX", help_heading = "Method")]
     radius: Option<usize>,
@@ -130,9 +131,20 @@ impl MatchingArgs {
         self.model.unwrap_or_default()
     }
 
+    /// Tells a similarity the parameters that were given, as far as it has them.
+    pub(crate) fn tell(&self, similarity: &mut Similarity) {
+        for (name, value) in [("radius", self.radius), ("bins", self.bins)] {
+            if let Some(value) = value {
+                similarity.set(name, value);
+            }
+        }
+    }
+
     /// The similarity.
-    pub(crate) fn similarity(&self) -> DeformSimilarity {
-        self.similarity.unwrap_or_default()
+    pub(crate) fn similarity(&self) -> Similarity {
+        let mut similarity = self.similarity.unwrap_or(Similarity::LNCC);
+        self.tell(&mut similarity);
+        similarity
     }
 
     /// The library's options; what would be ignored is refused.
@@ -141,17 +153,19 @@ impl MatchingArgs {
     pub(crate) fn options(
         &self,
         default: impl FnOnce(DeformModel) -> DeformOptions,
-        others: &[DeformSimilarity],
+        others: &[Similarity],
     ) -> Result<DeformOptions, Failure> {
         let model = self.model();
         let default = default(model);
         self.check_model(model)?;
-        let mut used = others.iter().copied().chain([self.similarity()]);
-        let uses = |wanted: &[DeformSimilarity]| used.clone().any(|s| wanted.contains(&s));
-        let lncc = uses(&[DeformSimilarity::Lncc]);
-        refuse(self.radius.is_some() && !lncc, "--radius", "the similarity lncc")?;
-        let histogram = used.any(|s| matches!(s, DeformSimilarity::Mi | DeformSimilarity::Nmi));
-        refuse(self.bins.is_some() && !histogram, "--bins", "the similarities mi and nmi")?;
+        let used = || others.iter().copied().chain([self.similarity()]);
+        let has = |name: &str| used().any(|s| s.get(name).is_some());
+        refuse(self.radius.is_some() && !has("radius"), "--radius", "the similarity lncc")?;
+        refuse(self.bins.is_some() && !has("bins"), "--bins", "the similarities mi and nmi")?;
+        for mut similarity in used() {
+            self.tell(&mut similarity);
+            check_similarity(&similarity)?;
+        }
         let off = self.convergence == Some(0.0) && self.convergence_window.is_some();
         refuse(off, "--convergence-window", "a --convergence above 0")?;
         let convergence = Convergence {
@@ -166,8 +180,6 @@ impl MatchingArgs {
             step: self.step.unwrap_or(default.step),
             step_rule: self.step_rule.unwrap_or(default.step_rule),
             convergence,
-            radius: self.radius.unwrap_or(default.radius),
-            bins: self.bins.unwrap_or(default.bins),
             time_steps: self.time_steps.unwrap_or(default.time_steps),
             sigma: self.lddmm_sigma.unwrap_or(default.sigma),
             storage: default.storage,
@@ -229,9 +241,8 @@ impl MatchingArgs {
 /// are those in use.
 pub(crate) fn matching_parameters(
     options: &DeformOptions,
-    similarities: &[DeformSimilarity],
+    similarities: &[Similarity],
 ) -> serde_json::Value {
-    let has = |wanted: &[DeformSimilarity]| similarities.iter().any(|s| wanted.contains(s));
     let mut all = json!({
         "model": options.model.name(),
         "solver": solver(&options.solver),
@@ -244,11 +255,8 @@ pub(crate) fn matching_parameters(
             all.insert(name.to_owned(), value);
         }
     };
-    if has(&[DeformSimilarity::Lncc]) {
-        put("radius", json!(options.radius));
-    }
-    if has(&[DeformSimilarity::Mi, DeformSimilarity::Nmi]) {
-        put("bins", json!(options.bins));
+    for (name, value) in similarities.iter().flat_map(Similarity::parameters) {
+        put(name, json!(value));
     }
     if options.model == DeformModel::Lddmm {
         put("time_steps", json!(options.time_steps));

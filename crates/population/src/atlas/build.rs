@@ -162,13 +162,7 @@ fn only<A, B>(both: Result<(A, B)>) -> Result<A> {
 /// A similarity for each channel.
 pub(super) fn metrics(options: &AtlasOptions, channels: usize) -> Result<Vec<ChannelSimilarity>> {
     options.check()?;
-    let metric = ChannelSimilarity {
-        similarity: options.similarity,
-        weight: 1.0,
-        radius: options.matching.radius,
-        bins: options.matching.bins,
-        reference_moves: false,
-    };
+    let metric = ChannelSimilarity { similarity: options.similarity, weight: 1.0 };
     Ok(vec![metric; channels])
 }
 

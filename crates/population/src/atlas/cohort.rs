@@ -16,8 +16,8 @@ use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::{Device, Memory};
 use voxalign_image::{Grid, Volume};
-use voxalign_register::diffeo::channel::PendingEnergy;
 use voxalign_register::diffeo::multiscale::{Deformation, Iteration, Scale};
+use voxalign_register::similarity::PendingEnergy;
 use voxalign_register::{Progress, RegisterError};
 
 /// The subjects of an atlas.

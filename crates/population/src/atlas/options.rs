@@ -3,8 +3,9 @@
 use crate::error::{PopulationError, Result};
 use serde::{Deserialize, Serialize};
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
-use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity};
+use voxalign_register::diffeo::{DeformModel, DeformOptions, check_similarity};
 use voxalign_register::numbers::null_is_nan;
+use voxalign_register::similarity::Similarity;
 
 /// What the construction of an atlas can be told.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,7 +14,7 @@ pub struct AtlasOptions {
     /// histograms and clipping are not of an atlas, whose images are prepared together.
     pub matching: DeformOptions,
     /// How each channel of an image is compared with that of the template.
-    pub similarity: DeformSimilarity,
+    pub similarity: Similarity,
     /// Whether the mean displacement is taken back at the end of each scale, so that the template has
     /// the mean shape of its images.
     pub centre: bool,
@@ -31,7 +32,7 @@ impl AtlasOptions {
             clip: false,
             ..DeformOptions::of(model)
         };
-        Self { matching, similarity: DeformSimilarity::default(), centre: true }
+        Self { matching, similarity: Similarity::LNCC, centre: true }
     }
 
     /// Checks every value.
@@ -40,6 +41,7 @@ impl AtlasOptions {
     /// A value that cannot be used, with what can.
     pub fn check(&self) -> Result<()> {
         self.matching.check()?;
+        check_similarity(&self.similarity)?;
         if self.matching.histogram_match {
             return Err(PopulationError::Option {
                 option: "histogram match",

@@ -10,9 +10,10 @@ use std::path::Path;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_image::Grid;
-use voxalign_register::diffeo::channel::{Moved, PendingEnergy, coarser, factors_for};
+use voxalign_register::diffeo::channel::{Moved, coarser, factors_for};
 use voxalign_register::diffeo::greedy::finest;
 use voxalign_register::diffeo::multiscale::Scale;
+use voxalign_register::similarity::PendingEnergy;
 
 /// Units of a value 1 in sums over images, and of a displacement of one voxel: the sums have room for
 /// four million of them, and are exact to 12 digits.

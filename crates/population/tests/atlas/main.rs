@@ -16,7 +16,8 @@ use voxalign_population::atlas::{
 };
 use voxalign_register::diffeo::multiscale::Scale;
 use voxalign_register::diffeo::solver::SolverKind;
-use voxalign_register::diffeo::{DeformModel, DeformSimilarity, StepRule};
+use voxalign_register::diffeo::{DeformModel, StepRule};
+use voxalign_register::similarity::Similarity;
 use voxalign_register::{Event, Progress, RegisterError};
 
 /// A slice of a head, at a place in mm about its centre: 0 outside, 1 at most.
@@ -63,7 +64,7 @@ fn options(model: DeformModel) -> AtlasOptions {
     let scale = |factor, iterations| Scale { factor, iterations };
     let mut options = AtlasOptions::of(model);
     options.matching.schedule = vec![scale(2, 40), scale(1, 30)];
-    options.similarity = DeformSimilarity::Ssd;
+    options.similarity = Similarity::SSD;
     options
 }
 

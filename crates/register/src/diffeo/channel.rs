@@ -1,14 +1,12 @@
 //! Images at a scale, and how similar they are.
 
-use super::joint::Joint;
-use super::options::DeformSimilarity;
 use crate::error::Result;
-use crate::metric::cost::{CostAndSlopes, mutual_information, normalised_mutual_information};
+use crate::similarity::{Images, PendingEnergy, Similarity};
 use rayon::prelude::*;
-use voxalign_compute::ops::elementwise::{constant, param, scalar, x};
+use voxalign_compute::ops::elementwise::{constant, param, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, downsampled_dims, grid_map};
-use voxalign_compute::{AffineMap, Arriving, Device, DeviceBuffer, Dims};
+use voxalign_compute::{AffineMap, Device, DeviceBuffer, Dims};
 use voxalign_image::{Affine, Grid, Volume};
 
 /// An image on a device.
@@ -249,213 +247,47 @@ impl<D: Device> Moved<D> {
     }
 }
 
-/// How two images on one grid are compared.
+/// How the images of a channel are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChannelSimilarity {
     /// The similarity.
-    pub similarity: DeformSimilarity,
+    pub similarity: Similarity,
     /// The factor of its energy.
     pub weight: f64,
-    /// Radius of windows, voxels.
-    pub radius: usize,
-    /// Bins of joint histograms.
-    pub bins: usize,
-    /// Whether the reference is warped from iteration to iteration as well. Then joint histograms have
-    /// continuous windows along both axes: values that jump from bin to bin would let the force jump.
-    pub reference_moves: bool,
-}
-
-/// The variance of calibrated intensities that counts as noise.
-const NOISE: f64 = 1e-4;
-
-/// An energy that the device may still be working on.
-#[derive(Debug, Default)]
-pub struct PendingEnergy {
-    terms: Vec<Term>,
-}
-
-/// What is added to an energy: `weight · value / divisor`, for the mean of the values. It does not depend on
-/// the order of two.
-#[derive(Debug)]
-struct Term {
-    values: Vec<Pending>,
-    divisor: f64,
-    weight: f64,
-}
-
-#[derive(Debug)]
-enum Pending {
-    Known(f64),
-    Arriving(Arriving),
-}
-
-impl PendingEnergy {
-    /// One that is known.
-    #[must_use]
-    pub fn known(value: f64) -> Self {
-        Self::of(Pending::Known(value), 1.0, 1.0)
-    }
-
-    fn of(value: Pending, divisor: f64, weight: f64) -> Self {
-        Self { terms: vec![Term { values: vec![value], divisor, weight }] }
-    }
-
-    /// Adds another one.
-    pub fn add(&mut self, other: Self) {
-        self.terms.extend(other.terms);
-    }
-
-    /// The energy, once the device has it; nothing that was asked of the device afterwards is waited for.
-    ///
-    /// # Errors
-    /// What failed on the device.
-    pub fn wait(self) -> Result<f64> {
-        let mut energy = 0.0;
-        for term in self.terms {
-            let (mut sum, count) = (0.0, term.values.len() as f64);
-            for value in term.values {
-                sum += match value {
-                    Pending::Known(value) => value,
-                    Pending::Arriving(value) => value.wait()?.first().copied().unwrap_or(f64::NAN),
-                };
-            }
-            energy += term.weight * (sum / count / term.divisor);
-        }
-        Ok(energy)
-    }
 }
 
 impl ChannelSimilarity {
-    /// The energy, with `slope` its derivative in every value of `moved`, both times the weight: the
-    /// formulas are those of [`DeformSimilarity`]. Intensities are calibrated; all buffers have a number
-    /// for each voxel of `dims`. Along an axis of size 1 windows have no width.
+    /// The energy times the weight, with `slope` its derivative in every value of the moved image.
     ///
     /// # Errors
-    /// Wrong lengths; weights that are negative, or zero everywhere, where the similarity refuses them
-    /// (for [`DeformSimilarity::Ssd`] these make an energy that is not a number); what fails on the
-    /// device.
-    pub fn evaluate<D: Device>(
-        &self,
-        device: &D,
-        fixed: &D::Buffer<f32>,
-        moved: &D::Buffer<f32>,
-        weights: Option<&D::Buffer<f32>>,
-        dims: Dims,
-        slope: &mut D::Buffer<f32>,
-    ) -> Result<f64> {
-        self.start(device, fixed, moved, weights, dims, slope)?.wait()
-    }
-
-    /// As [`evaluate`](Self::evaluate), without waiting for the device where that can be done without.
-    ///
-    /// # Errors
-    /// As there.
+    /// As of [`energy`](crate::similarity::Kind::energy).
     pub fn start<D: Device>(
         &self,
         device: &D,
-        fixed: &D::Buffer<f32>,
-        moved: &D::Buffer<f32>,
-        weights: Option<&D::Buffer<f32>>,
-        dims: Dims,
+        images: Images<'_, D>,
         slope: &mut D::Buffer<f32>,
     ) -> Result<PendingEnergy> {
-        let mut divisor = 1.0;
-        let value = match self.similarity {
-            DeformSimilarity::Ssd => match weights {
-                None => {
-                    divisor = fixed.len().max(1) as f64;
-                    let mut sum = device.alloc::<f64>(1)?;
-                    let what = [Reduction::SumSquaredDifference(0, 1)];
-                    device.reduce_into(&[moved, fixed], &what, &mut sum)?;
-                    let slopes = (x(0) - x(1)) * param(0);
-                    device.eval(
-                        &slopes,
-                        &[moved, fixed],
-                        &[(2.0 / divisor) as f32],
-                        None,
-                        slope,
-                    )?;
-                    Pending::Arriving(device.arriving(&sum)?)
-                }
-                Some(weights) => Pending::Known(weighted_squared_difference(
-                    device, fixed, moved, weights, slope,
-                )?),
-            },
-            DeformSimilarity::Lncc => {
-                let mut energy = device.alloc::<f64>(1)?;
-                let radius = self.radius(dims);
-                device.local_correlation(
-                    fixed,
-                    moved,
-                    weights,
-                    dims,
-                    radius,
-                    NOISE,
-                    slope,
-                    &mut energy,
-                )?;
-                Pending::Arriving(device.arriving(&energy)?)
-            }
-            DeformSimilarity::Mi | DeformSimilarity::Nmi => {
-                let cost: fn(&[f64], usize) -> CostAndSlopes = match self.similarity {
-                    DeformSimilarity::Mi => mutual_information,
-                    _ => normalised_mutual_information,
-                };
-                let (reference, bins) = (fixed, self.bins);
-                let joint = Joint { device, reference, moved, weights, bins };
-                Pending::Known(match self.reference_moves {
-                    true => joint.smooth(cost, slope)?,
-                    false => joint.hard(cost, slope)?,
-                })
-            }
-        };
+        let energy = self.similarity.energy(device, images, slope)?;
         self.weigh(device, slope)?;
-        Ok(PendingEnergy::of(value, divisor, self.weight))
+        Ok(energy.times(self.weight))
     }
 
-    /// As [`start`](Self::start) for two images of which each is the other's reference: their slopes, and the
-    /// mean of both energies.
+    /// As [`start`](Self::start) for two images of which each is the other's reference: the slopes of the
+    /// moved image and of the reference, and the mean of both energies.
     ///
     /// # Errors
     /// As there.
     pub fn start_both<D: Device>(
         &self,
         device: &D,
-        images: [&D::Buffer<f32>; 2],
-        weights: Option<&D::Buffer<f32>>,
-        dims: Dims,
+        images: Images<'_, D>,
         slopes: [&mut D::Buffer<f32>; 2],
     ) -> Result<PendingEnergy> {
-        let ([first, second], [first_slope, second_slope]) = (images, slopes);
-        if self.similarity == DeformSimilarity::Lncc {
-            let (mut energy, radius) = (device.alloc::<f64>(1)?, self.radius(dims));
-            device.local_correlation_of_both(
-                first,
-                second,
-                weights,
-                dims,
-                radius,
-                NOISE,
-                first_slope,
-                second_slope,
-                &mut energy,
-            )?;
-            self.weigh(device, first_slope)?;
-            self.weigh(device, second_slope)?;
-            let value = Pending::Arriving(device.arriving(&energy)?);
-            return Ok(PendingEnergy::of(value, 1.0, self.weight));
-        }
-        let mut energy = self.start(device, second, first, weights, dims, first_slope)?;
-        let other = self.start(device, first, second, weights, dims, second_slope)?;
-        for (term, other) in energy.terms.iter_mut().zip(other.terms) {
-            term.values.extend(other.values);
-        }
-        Ok(energy)
-    }
-
-    /// The radius of windows along each axis.
-    fn radius(&self, dims: Dims) -> [usize; 3] {
-        dims.map(|n| if n > 1 { self.radius } else { 0 })
+        let [of_moved, of_reference] = slopes;
+        let energy = self.similarity.energy_of_both(device, images, [of_moved, of_reference])?;
+        self.weigh(device, of_moved)?;
+        self.weigh(device, of_reference)?;
+        Ok(energy.times(self.weight))
     }
 
     fn weigh<D: Device>(&self, device: &D, slope: &mut D::Buffer<f32>) -> Result<()> {
@@ -464,22 +296,4 @@ impl ChannelSimilarity {
         }
         Ok(())
     }
-}
-
-/// The mean squared difference `Σ w (m − f)² / Σ w` and its slope.
-fn weighted_squared_difference<D: Device>(
-    device: &D,
-    fixed: &D::Buffer<f32>,
-    moved: &D::Buffer<f32>,
-    weights: &D::Buffer<f32>,
-    slope: &mut D::Buffer<f32>,
-) -> Result<f64> {
-    let mut total = device.alloc::<f64>(1)?;
-    device.reduce_into(&[weights], &[Reduction::Sum(0)], &mut total)?;
-    let slopes = (x(0) - x(1)) * x(2) * 2.0 / scalar(0);
-    device.eval(&slopes, &[moved, fixed, weights], &[], Some(&total), slope)?;
-    // Σ w d² / Σ w is half of Σ slope d.
-    let dots =
-        device.reduce(&[slope, moved, fixed], &[Reduction::Dot(0, 1), Reduction::Dot(0, 2)])?;
-    Ok(0.5 * (dots[0] - dots[1]))
 }

@@ -7,7 +7,7 @@
 //!
 //! Intensities are calibrated to 0 to 1 first ([`calibrate`]), and the grid is clipped to the common
 //! foreground ([`clip`]). Then, at every iteration of every scale ([`multiscale`]), a similarity gives
-//! its slope in the values of the warped image ([`channel`]), the slope times the image's gradient is
+//! its slope in the values of the warped image ([`channel`], [`similarity`](crate::similarity)), the slope times the image's gradient is
 //! the force, a [`solver`] makes a velocity of it, and the field moves along ([`side`]). The models
 //! differ in what flows:
 //!
@@ -28,7 +28,6 @@ pub mod calibrate;
 pub mod channel;
 pub mod clip;
 pub mod greedy;
-mod joint;
 pub mod lddmm;
 pub mod measures;
 pub mod mend;
@@ -42,11 +41,10 @@ pub mod solver;
 pub mod symmetric;
 mod verdict;
 
-pub use options::{
-    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformSimilarity, StepRule,
-};
+pub use options::{ChannelInput, DeformInput, DeformModel, DeformOptions, StepRule};
 pub use register::{
-    Conclusion, TISSUE, calibrated, check_start, object_of, register_deformable, to_world,
+    Conclusion, TISSUE, calibrated, check_similarity, check_start, object_of, register_deformable,
+    to_world,
 };
 pub use result::{DeformResult, PathRecord};
 pub use verdict::field_checks;

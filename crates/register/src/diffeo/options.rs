@@ -5,6 +5,7 @@ use super::multiscale::{Convergence, Scale};
 use super::solver::{SolverKind, SolverOptions};
 use crate::choice::choices;
 use crate::error::{RegisterError, Result};
+use crate::similarity::Similarity;
 use serde::{Deserialize, Serialize};
 use voxalign_image::{Affine, Volume};
 
@@ -26,33 +27,6 @@ choices! { DeformModel:
     Symmetric "symmetric" "Both are deformed to a midpoint; exchanging the images inverts the \
                            result",
     Lddmm "lddmm" "Large deformation diffeomorphic metric mapping (LDDMM): a geodesic path",
-}
-
-/// The similarity of a channel, as an energy that is minimised; `f` is the fixed and `m` the warped
-/// moving image, both calibrated to 0 to 1, and `w` what a voxel counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum DeformSimilarity {
-    /// Mean squared difference, `Σ w (m − f)² / Σ w`: for one kind of image.
-    Ssd,
-    /// Local normalised cross correlation, -1 to 0:
-    /// [`local_correlation`](voxalign_compute::ops::Similarity::local_correlation). Also where
-    /// brightness changes slowly over an image.
-    #[default]
-    Lncc,
-    /// [Mutual information](crate::metric::cost::mutual_information), in nats, of the joint histogram:
-    /// also between kinds of image. Rows are hard bins of the fixed image, columns windows over the moving
-    /// one; in the symmetric model, whose images both flow, both are windows.
-    Mi,
-    /// [Normalised mutual information](crate::metric::cost::normalised_mutual_information), -2 to -1.
-    Nmi,
-}
-
-choices! { DeformSimilarity:
-    Ssd "ssd" "Mean squared difference: same modality and same intensity scale",
-    Lncc "lncc" "Local normalised cross correlation",
-    Mi "mi" "Mutual information: different modalities",
-    Nmi "nmi" "Normalised mutual information: different modalities",
 }
 
 /// How steps are limited.
@@ -92,10 +66,6 @@ pub struct DeformOptions {
     pub step_rule: StepRule,
     /// When a scale ends early.
     pub convergence: Convergence,
-    /// Radius of the windows of the local correlation, voxels of the scale, 1 to 20.
-    pub radius: usize,
-    /// Bins of joint histograms, 8 to 512.
-    pub bins: usize,
     /// Time steps of the velocity, 1 to 1000 (LDDMM).
     pub time_steps: usize,
     /// The similarity counts `1 / sigma^2` against the energy of the path, above 0 (LDDMM): `σ` of
@@ -120,8 +90,6 @@ impl Default for DeformOptions {
             step: 0.5,
             step_rule: StepRule::default(),
             convergence: Convergence::default(),
-            radius: 2,
-            bins: 64,
             time_steps: 10,
             sigma: 0.1,
             storage: Storage::default(),
@@ -197,8 +165,6 @@ impl DeformOptions {
             }
         }
         for (option, value, low, high, remedy) in [
-            ("radius", self.radius, 1, 20, "give a whole number of voxels from 1 to 20"),
-            ("bins", self.bins, 8, 512, "give a number from 8 to 512"),
             ("time steps", self.time_steps, 1, 1000, "give a number from 1 to 1000"),
             (
                 "convergence window",
@@ -228,8 +194,8 @@ pub struct ChannelInput<'a> {
     pub fixed: &'a Volume<f32>,
     /// The image that is moved.
     pub moving: &'a Volume<f32>,
-    /// How they are compared.
-    pub similarity: DeformSimilarity,
+    /// How they are compared, by a similarity with an [energy](Similarity::has_energy).
+    pub similarity: Similarity,
     /// The factor of its energy.
     pub weight: f64,
 }
@@ -254,7 +220,7 @@ impl<'a> DeformInput<'a> {
     pub fn new(
         fixed: &'a Volume<f32>,
         moving: &'a Volume<f32>,
-        similarity: DeformSimilarity,
+        similarity: Similarity,
         affine: Affine,
     ) -> Self {
         let channel = ChannelInput { fixed, moving, similarity, weight: 1.0 };

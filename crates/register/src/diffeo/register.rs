@@ -12,16 +12,18 @@ use super::measures::FieldMeasures;
 use super::mend::{ERROR, invert_consistently, mend};
 use super::moving_mask::{MovingMask, fill};
 use super::multiscale::{self, ScaleRecord};
-use super::options::{DeformInput, DeformModel, DeformOptions};
+use super::options::{ChannelInput, DeformInput, DeformModel, DeformOptions};
 use super::result::{DeformResult, PathRecord};
 use super::side::Side;
 use super::symmetric::{Middle, Symmetric, square_root};
 use super::verdict::{Findings, judge};
+use crate::choice::Choice;
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result, check_grid};
 use crate::fields::multiply;
 use crate::progress::Progress;
 use crate::scores::Object;
+use crate::similarity::Similarity;
 use std::borrow::Cow;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, select, x};
@@ -41,8 +43,21 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
         if !(channel.weight > 0.0 && channel.weight.is_finite()) {
             return Err(option("channel weight", channel.weight, "give a number above 0"));
         }
+        check_similarity(&channel.similarity)?;
     }
     check_start(&input.affine, options.model)
+}
+
+/// Whether a similarity can drive a deformation, with the parameters that it has.
+///
+/// # Errors
+/// [`Option`](crate::RegisterError::Option) that says what can be given.
+pub fn check_similarity(similarity: &Similarity) -> Result<()> {
+    if !similarity.has_energy() {
+        let remedy = "it is for affine registration; give lncc, ssd, mi or nmi";
+        return Err(option("similarity", similarity.name(), remedy));
+    }
+    similarity.check()
 }
 
 /// Whether a deformation can start from an affine map: it is finite, changes lengths less than tenfold,
@@ -110,17 +125,11 @@ pub fn register_deformable<D: Device>(
         check_grid("fixed mask", mask, whole)?;
         prepared.mask = Some(mask_on(device, mask, &to)?);
     }
-    let metrics: Vec<ChannelSimilarity> = input
-        .channels
-        .iter()
-        .map(|c| ChannelSimilarity {
-            similarity: c.similarity,
-            weight: c.weight,
-            radius: options.radius,
-            bins: options.bins,
-            reference_moves: false,
-        })
-        .collect();
+    let similarity = |c: &ChannelInput<'_>| {
+        let (similarity, weight) = (c.similarity, c.weight);
+        ChannelSimilarity { similarity, weight }
+    };
+    let metrics = input.channels.iter().map(similarity).collect();
     let mut found = run(device, prepared, grid.clone(), metrics, input, options, progress)?;
     for field in &mut found.fields {
         if !to.is_whole(whole) {

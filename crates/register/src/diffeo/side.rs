@@ -1,9 +1,10 @@
 //! An image that flows, and what moves it.
 
-use super::channel::{ChannelSimilarity, DeviceImage, Moved, PendingEnergy, seen};
+use super::channel::{ChannelSimilarity, DeviceImage, Moved, seen};
 use super::options::{DeformOptions, StepRule};
 use super::solver::{self, Solver};
 use crate::error::Result;
+use crate::similarity::{Images, PendingEnergy};
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::{Limit, Step};
 use voxalign_compute::ops::resample::grid_map;
@@ -211,8 +212,9 @@ impl<D: Device> Mover<D> {
     ) -> Result<PendingEnergy> {
         let mut energy = PendingEnergy::default();
         for (c, ((reference, moved), metric)) in references.zip(moved).zip(metrics).enumerate() {
-            let slope = &mut self.slope;
-            energy.add(metric.start(device, reference, moved, weights, self.dims, slope)?);
+            let (dims, reference_moves) = (self.dims, false);
+            let images = Images { reference, moved, weights, dims, reference_moves };
+            energy.add(metric.start(device, images, &mut self.slope)?);
             self.push(device, moved, c)?;
         }
         self.solve(device)?;
@@ -233,11 +235,14 @@ impl<D: Device> Mover<D> {
     ) -> Result<PendingEnergy> {
         let ([first, second], [first_moved, second_moved]) = (movers, moved);
         let mut energy = PendingEnergy::default();
-        for (c, (images, metric)) in first_moved.zip(second_moved).zip(metrics).enumerate() {
-            let (images, slopes) = (images.into(), [&mut first.slope, &mut second.slope]);
-            energy.add(metric.start_both(device, images, weights, first.dims, slopes)?);
-            first.push(device, images[0], c)?;
-            second.push(device, images[1], c)?;
+        let (dims, reference_moves) = (first.dims, true);
+        for (c, (pair, metric)) in first_moved.zip(second_moved).zip(metrics).enumerate() {
+            let (moved, reference) = pair;
+            let images = Images { reference, moved, weights, dims, reference_moves };
+            let slopes = [&mut first.slope, &mut second.slope];
+            energy.add(metric.start_both(device, images, slopes)?);
+            first.push(device, moved, c)?;
+            second.push(device, reference, c)?;
         }
         first.solve(device)?;
         second.solve(device)?;

@@ -368,9 +368,7 @@ pub struct Symmetric<D: Device> {
 impl<D: Device> Symmetric<D> {
     /// With a metric for each channel.
     #[must_use]
-    pub fn new(options: DeformOptions, mut metrics: Vec<ChannelSimilarity>) -> Self {
-        // Each image is the other's reference, and both flow.
-        metrics.iter_mut().for_each(|m| m.reference_moves = true);
+    pub fn new(options: DeformOptions, metrics: Vec<ChannelSimilarity>) -> Self {
         Self { options, metrics, movers: None }
     }
 
@@ -451,22 +449,6 @@ impl<D: Device> Iteration<Middle<D>> for Symmetric<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diffeo::options::{DeformModel, DeformSimilarity};
-    use voxalign_compute::cpu::Cpu;
-
-    #[test]
-    fn both_images_are_references_that_move() {
-        let metric = ChannelSimilarity {
-            similarity: DeformSimilarity::Nmi,
-            weight: 1.0,
-            radius: 2,
-            bins: 32,
-            reference_moves: false,
-        };
-        let options = DeformOptions::of(DeformModel::Symmetric);
-        let symmetric = Symmetric::<Cpu>::new(options, vec![metric; 2]);
-        assert!(symmetric.metrics.iter().all(|m| m.reference_moves));
-    }
 
     #[test]
     fn half_the_way_twice_is_the_way() {

@@ -5,27 +5,32 @@
 //! degrees with a local search each, then in steps of 18 degrees with one evaluation each, the best
 //! local minima refined with 7 degrees of freedom; at 4 mm the best of them with their neighbours; at
 //! 2 mm 7, 9 and 12 degrees of freedom; at 1 mm 12. Where FLIRT has Powell's method, derivatives
-//! lead ([`optimize`](crate::optimize)).
+//! lead by default ([`optimiser`](mod@crate::search::optimiser)).
 //!
 //! [`AffineInput`] borrows the images, [`AffineOptions`] has the degrees of freedom, the similarity
-//! ([`Cost`]), the start ([`Init`]) and how far to search ([`Search`]); [`AffineResult`] the map from
+//! ([`Similarity`](crate::similarity::Similarity)), the start ([`Init`]) and how far to search ([`Search`]); [`AffineResult`] the map from
 //! fixed to moving world, costs, stages and the verdict. An example is on the
 //! [front page](crate) of this crate.
 //!
 //! A 2D image has its flat axis last; fixed and moving are both 2D or both 3D.
 
+mod candidates;
 mod input;
+mod levels;
 mod model;
 mod options;
+mod plan;
 mod prepare;
+mod problem;
 mod pyramid;
 mod register;
 mod result;
 mod rotations;
-mod search;
+mod stage;
+mod start;
 mod verdict;
+mod walk;
 
-pub use crate::metric::Cost;
 pub use input::DeviceInput;
 pub use options::{AffineInput, AffineOptions, Init, Search, SearchRange};
 pub use register::{register_affine, register_affine_on_device};

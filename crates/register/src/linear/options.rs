@@ -1,7 +1,8 @@
 //! The options of an affine registration.
 
 use crate::choice::choices;
-use crate::metric::Cost;
+use crate::search::OptimiserKind;
+use crate::similarity::{Cr, Similarity};
 use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
 use voxalign_image::{Affine, Volume};
@@ -80,11 +81,9 @@ pub struct AffineOptions {
     /// Degrees of freedom: 6, 7, 9 or 12; for 2D images 3, 4 or 6. (For 2D images 7 is taken
     /// as 4, 9 and 12 as 6.) By default 12.
     pub dof: usize,
-    /// The similarity.
-    pub cost: Cost,
-    /// Number of histogram bins at full resolution, 4 to 4096, and to 512 for mutual information;
-    /// `None` for 256, and 64 for mutual information. Coarser stages have half and a quarter.
-    pub bins: Option<usize>,
+    /// The similarity, one that is a [function of sums](Similarity::of_sums); by default the correlation
+    /// ratio. Its bins are those at full resolution, coarser stages have half and a quarter.
+    pub similarity: Similarity,
     /// Where the search starts.
     pub init: Init,
     /// How far it looks.
@@ -102,14 +101,15 @@ pub struct AffineOptions {
     pub scheme: Option<Scheme>,
     /// How joint histograms are made.
     pub joint: JointScheme,
+    /// How minima are found.
+    pub optimiser: OptimiserKind,
 }
 
 impl Default for AffineOptions {
     fn default() -> Self {
         Self {
             dof: 12,
-            cost: Cost::default(),
-            bins: None,
+            similarity: Cr::default().into(),
             init: Init::default(),
             search: Search::default(),
             range: SearchRange::default(),
@@ -117,6 +117,7 @@ impl Default for AffineOptions {
             levels: None,
             scheme: None,
             joint: JointScheme::Default,
+            optimiser: OptimiserKind::default(),
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use super::model::Model;
 use crate::choice::Choice;
-use crate::metric::{Cost, CostSums};
+use crate::similarity::{Formula, OfSums, Similarity};
 use crate::verdict::{Check, Remedy, Verdict};
 use voxalign_image::{Affine, Transform, Vector3};
 
 /// What is known of a result.
 pub(super) struct Findings {
-    pub(super) cost: Cost,
+    pub(super) similarity: Similarity,
+    pub(super) of_sums: OfSums,
     pub(super) cost_before: f64,
     pub(super) cost_start: f64,
     pub(super) cost_after: f64,
@@ -44,8 +45,8 @@ const INVERSE: f64 = 1e-3;
 /// Checks everything and sums it up.
 pub(super) fn judge(f: &Findings) -> Verdict {
     let mut checks = Vec::new();
-    let limit = f.cost.limit(f.samples, f.bins, f.masked);
-    let name = format!("cost after registration ({})", f.cost.name());
+    let limit = f.of_sums.limit.of(f.samples, f.bins, f.masked);
+    let name = format!("cost after registration ({})", f.similarity.name());
     let below = Check::new(name, f.cost_after, format!("below {limit:.4}"), f.cost_after < limit);
     checks.push(below.or(Remedy::OtherSimilarity));
     if f.searched {
@@ -87,9 +88,9 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     if let Some((best, other)) = f.rival {
         // What the winner has over the runner-up: of costs that are 0 for a perfect match, the part
         // of the other's cost that it saves; of informations, as a part of what it has over none.
-        let whole = |other: f64| match f.cost.sums() {
-            CostSums::Ratio | CostSums::Moments => other,
-            CostSums::Joint => limit - best,
+        let whole = |other: f64| match f.of_sums.formula {
+            Formula::Ratio(_) | Formula::Moments(_) => other,
+            Formula::Joint(_) => limit - best,
         };
         let lead = |other: f64| match whole(other) {
             whole if whole > 0.0 => ((other - best) / whole).min(1.0),

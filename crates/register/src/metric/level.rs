@@ -1,8 +1,10 @@
 //! Two images at one scale, ready to be compared under affine maps.
 
-use super::cost::{self, Cost, CostAndSlopes, CostSums};
 use super::range::robust_range_on;
-use crate::error::Result;
+use crate::choice::Choice;
+use crate::error::{RegisterError, Result};
+use crate::search::{Evaluation, Objective};
+use crate::similarity::{CostAndSlopes, Formula, OfSums, Similarity, overlap_term};
 use std::sync::{Arc, OnceLock};
 use voxalign_compute::ops::histogram::{
     Binning, JointScheme, LayoutOptions, MovingView, ParzenBins, SampleSet, Scheme,
@@ -20,16 +22,27 @@ const QUANTILES: (f64, f64) = (0.002, 0.998);
 /// How two images are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelSettings {
-    /// The similarity.
-    pub cost: Cost,
-    /// Bins of the fixed image, and of the moving image for joint histograms.
-    pub bins: usize,
+    /// The similarity, a function of sums.
+    pub similarity: Similarity,
     /// Width of the border weighting, mm; at most a twentieth of the moving image's extent.
     pub border: f64,
     /// How binned sums are made.
     pub scheme: Scheme,
     /// How joint histograms are made.
     pub joint: JointScheme,
+}
+
+/// A similarity as a function of sums.
+///
+/// # Errors
+/// One that is none, such as a local one.
+pub(crate) fn of_sums(similarity: &Similarity) -> Result<OfSums> {
+    similarity.of_sums().ok_or_else(|| RegisterError::Option {
+        option: "similarity",
+        value: similarity.name().to_owned(),
+        remedy: "it is for deformations; for affine registration give cr, mi, nmi, ncc or ssd"
+            .to_owned(),
+    })
 }
 
 /// Largest part of the extent of the moving image that the border weighting takes at either side.
@@ -69,21 +82,11 @@ pub struct LevelImages<D: Device> {
     pub moving_mask: Option<Arc<D::Buffer<f32>>>,
 }
 
-/// The cost of one transform.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Evaluation {
-    /// The cost, with the term for small overlaps.
-    pub cost: f64,
-    /// Its derivative in the rows of the world transform (3x4, row by row).
-    pub gradient: Option<[f64; 12]>,
-    /// Overlap as a part of the smaller image.
-    pub overlap: f64,
-}
-
 /// Two images at one scale on a device.
 pub struct Level<D: Device> {
     device: D,
     settings: LevelSettings,
+    formula: Formula,
     fixed_grid: Grid,
     moving_grid: Grid,
     samples: D::Samples,
@@ -106,8 +109,9 @@ impl<D: Device> Level<D> {
     pub fn new(device: &D, images: LevelImages<D>, settings: LevelSettings) -> Result<Self> {
         let weight = images.fixed_weight.as_deref();
         let (low, high) = range_of(device, &images.fixed, weight)?;
-        let binned = settings.cost.sums() != CostSums::Moments;
-        let binning = Binning { low, high, bins: if binned { settings.bins } else { 1 } };
+        let of_sums = of_sums(&settings.similarity)?;
+        let binned = !matches!(of_sums.formula, Formula::Moments(_));
+        let binning = Binning { low, high, bins: of_sums.bins };
         let options = LayoutOptions { binning, workload: WORKLOAD, keep_values: !binned };
         let dims = images.fixed_grid.dims();
         let samples = device.group_samples(&images.fixed, dims, weight, &options)?;
@@ -147,10 +151,11 @@ impl<D: Device> Level<D> {
         let full_weight = (sample_count as f64).min(in_fixed_voxels) * mean_weight;
         let (low, high) = range_of(device, &images.moving, mask)?;
         let high = if high > low { high } else { low + 1.0 };
-        let columns = ParzenBins { low, high, count: settings.bins + 2 * ParzenBins::MARGIN };
+        let columns = ParzenBins { low, high, count: of_sums.bins + 2 * ParzenBins::MARGIN };
         Ok(Self {
             device: device.clone(),
             settings,
+            formula: of_sums.formula,
             samples,
             sample_count,
             moving: images.moving,
@@ -181,12 +186,6 @@ impl<D: Device> Level<D> {
         self.sample_count
     }
 
-    /// How many transforms the device likes to be given at once.
-    #[must_use]
-    pub fn batch(&self) -> usize {
-        self.device.batch().max(1)
-    }
-
     /// How the images are compared.
     #[must_use]
     pub fn settings(&self) -> &LevelSettings {
@@ -198,38 +197,13 @@ impl<D: Device> Level<D> {
         self.fixed_grid.to_world().then(transform).then(self.moving_grid.to_index()).rows()
     }
 
-    /// The costs of several transforms (fixed world to moving world), evaluated together.
-    ///
-    /// # Errors
-    /// What the operators report.
-    pub fn evaluate(&self, transforms: &[Affine], gradient: bool) -> Result<Vec<Evaluation>> {
-        let maps: Vec<AffineMap> = transforms.iter().map(|t| self.index_map(t)).collect();
-        let view = MovingView {
-            values: &*self.moving,
-            mask: self.mask.as_deref(),
-            dims: self.moving_grid.dims(),
-            border: self.border,
-        };
-        match self.settings.cost {
-            Cost::Cr => self.binned(&view, &maps, gradient, Terms::Ratio, cost::correlation_ratio),
-            Cost::Ssd => {
-                self.binned(&view, &maps, gradient, Terms::Moments, cost::squared_difference)
-            }
-            Cost::Ncc => {
-                self.binned(&view, &maps, gradient, Terms::Moments, cost::cross_correlation)
-            }
-            Cost::Mi => self.joint(&view, &maps, gradient, cost::mutual_information),
-            Cost::Nmi => self.joint(&view, &maps, gradient, cost::normalised_mutual_information),
-        }
-    }
-
     fn binned(
         &self,
         view: &MovingView<'_, D>,
         maps: &[AffineMap],
         gradient: bool,
         terms: Terms,
-        f: impl Fn(&[f64]) -> CostAndSlopes + Sync,
+        f: fn(&[f64]) -> CostAndSlopes,
     ) -> Result<Vec<Evaluation>> {
         let scheme = self.settings.scheme;
         let count = terms.count();
@@ -238,7 +212,7 @@ impl<D: Device> Level<D> {
         let with_overlap = |sums: &[f64]| {
             let mut found = f(sums);
             let overlap = sums.iter().step_by(count).sum::<f64>() / full;
-            let (lack, slope) = cost::overlap_term(overlap);
+            let (lack, slope) = overlap_term(overlap);
             found.cost += lack;
             if slope != 0.0 {
                 found.slopes.iter_mut().step_by(count).for_each(|s| *s += slope / full);
@@ -279,7 +253,7 @@ impl<D: Device> Level<D> {
         view: &MovingView<'_, D>,
         maps: &[AffineMap],
         gradient: bool,
-        f: impl Fn(&[f64], usize) -> CostAndSlopes,
+        f: fn(&[f64], usize) -> CostAndSlopes,
     ) -> Result<Vec<Evaluation>> {
         let columns = &self.columns;
         let (scheme, samples) = (self.settings.joint, &self.samples);
@@ -289,7 +263,7 @@ impl<D: Device> Level<D> {
         for joint in &joints {
             let mut found = f(joint, columns.count);
             let overlap = joint.iter().sum::<f64>() / self.full_weight;
-            let (lack, slope) = cost::overlap_term(overlap);
+            let (lack, slope) = overlap_term(overlap);
             found.slopes.iter_mut().for_each(|s| *s += slope / self.full_weight);
             evaluations.push(Evaluation { cost: found.cost + lack, gradient: None, overlap });
             tables.push(found.slopes);
@@ -323,9 +297,31 @@ impl<D: Device> Level<D> {
     }
 }
 
+impl<D: Device> Objective for Level<D> {
+    fn batch(&self) -> usize {
+        self.device.batch().max(1)
+    }
+
+    fn evaluate(&self, transforms: &[Affine], gradient: bool) -> Result<Vec<Evaluation>> {
+        let maps: Vec<AffineMap> = transforms.iter().map(|t| self.index_map(t)).collect();
+        let view = MovingView {
+            values: &*self.moving,
+            mask: self.mask.as_deref(),
+            dims: self.moving_grid.dims(),
+            border: self.border,
+        };
+        match self.formula {
+            Formula::Ratio(f) => self.binned(&view, &maps, gradient, Terms::Ratio, f),
+            Formula::Moments(f) => self.binned(&view, &maps, gradient, Terms::Moments, f),
+            Formula::Joint(f) => self.joint(&view, &maps, gradient, f),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::similarity::Cr;
     use voxalign_compute::Memory;
     use voxalign_compute::cpu::Cpu;
     use voxalign_image::{Matrix3, Vector3};
@@ -352,6 +348,11 @@ mod tests {
                 moving_mask: self.moving_mask.map(up),
             }
         }
+    }
+
+    fn with_bins(mut similarity: Similarity, bins: usize) -> Similarity {
+        similarity.set("bins", bins);
+        similarity
     }
 
     fn images(masks: bool) -> Images {
@@ -394,11 +395,10 @@ mod tests {
             [-0.06, 0.97, 0.05, -2.0],
             [0.04, -0.02, 1.02, 1.5],
         ]);
-        for &cost in <Cost as crate::Choice>::ALL {
+        for &similarity in Similarity::ALL.iter().filter(|s| s.of_sums().is_some()) {
             for masks in [false, true] {
                 let settings = LevelSettings {
-                    cost,
-                    bins: 24,
+                    similarity: with_bins(similarity, 24),
                     border: 6.0,
                     scheme: Scheme::default(),
                     joint: JointScheme::Default,
@@ -417,7 +417,7 @@ mod tests {
                     let scale = if e % 4 == 3 { 0.01 } else { 0.3 };
                     assert!(
                         (slope - g[e]).abs() < 0.03 * (slope.abs() + scale),
-                        "{cost:?} masks {masks} entry {e}: {slope} against {}",
+                        "{similarity:?} masks {masks} entry {e}: {slope} against {}",
                         g[e]
                     );
                 }
@@ -436,8 +436,7 @@ mod tests {
         let source = source.upload(&device);
         let range = range_of(&device, &source.fixed, None).unwrap();
         let settings = LevelSettings {
-            cost: Cost::Cr,
-            bins: 64,
+            similarity: Cr { bins: 64 }.into(),
             border: 0.0,
             scheme: Scheme::ConflictFree,
             joint: JointScheme::Default,
@@ -457,8 +456,7 @@ mod tests {
         let device = Cpu::new(Some(1)).unwrap();
         let cost = |scheme, t: Affine| {
             let settings = LevelSettings {
-                cost: Cost::Cr,
-                bins: 64,
+                similarity: Cr { bins: 64 }.into(),
                 border: 4.0,
                 scheme,
                 joint: JointScheme::Default,

@@ -6,10 +6,11 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Affine, VectorField, Volume};
 use voxalign_register::diffeo::multiscale::Scale;
 use voxalign_register::diffeo::{
-    DeformInput, DeformModel, DeformOptions, DeformResult, DeformSimilarity, register_deformable,
+    DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
 };
 use voxalign_register::linear::AffineOptions;
 use voxalign_register::metric::reference::correlation_ratio;
+use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
 
 /// Pairs of changed images that are registered.
@@ -76,7 +77,7 @@ pub(crate) fn mean_apart(a: &VectorField, b: &VectorField) -> f64 {
 pub(crate) fn deformation(
     [fixed, moving]: [&Volume<f32>; 2],
     affine: Affine,
-    similarity: DeformSimilarity,
+    similarity: Similarity,
     options: &DeformOptions,
     result: &DeformResult,
 ) -> f64 {
@@ -113,7 +114,7 @@ fn the_last_place_moves_a_symmetric_deformation_little() {
     let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
     let schedule = vec![Scale { factor: 4, iterations: 10 }];
     let options = DeformOptions { schedule, ..DeformOptions::of(DeformModel::Symmetric) };
-    for similarity in [DeformSimilarity::Mi, DeformSimilarity::Nmi] {
+    for similarity in [Similarity::MI, Similarity::NMI] {
         let run = |fixed: &Volume<f32>, moving: &Volume<f32>| -> DeformResult {
             let input = DeformInput::new(fixed, moving, similarity, affine);
             register_deformable(&cpu, &input, &options, &Silent).unwrap()

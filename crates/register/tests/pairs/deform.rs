@@ -11,10 +11,10 @@ use voxalign_register::diffeo::clip::{IndexBox, crop};
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, DeformSimilarity,
-    register_deformable,
+    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
 };
 use voxalign_register::resample::MovingImage;
+use voxalign_register::similarity::{Images, Nmi, Similarity};
 use voxalign_register::{Choice, Silent};
 
 pub(crate) fn scales(list: &[(usize, usize)]) -> Vec<Scale> {
@@ -25,7 +25,7 @@ fn register<D: Device>(
     device: &D,
     fixed: &Volume<f32>,
     moving: &Volume<f32>,
-    similarity: DeformSimilarity,
+    similarity: Similarity,
     options: &DeformOptions,
 ) -> DeformResult {
     let channels = vec![ChannelInput { fixed, moving, similarity, weight: 1.0 }];
@@ -73,7 +73,7 @@ fn letter_c_greedy() {
             ..DeformOptions::default()
         };
         let (part, whole) = (letter_c(false), letter_c(true));
-        let found = register(&device, &whole, &part, DeformSimilarity::Ssd, &options);
+        let found = register(&device, &whole, &part, Similarity::SSD, &options);
         println!(
             "greedy {}: energy to {:.4} of its start, Jacobian {:.3} to {:.2}, {}",
             options.solver.kind.name(),
@@ -99,7 +99,7 @@ fn letter_c_lddmm() {
         ..DeformOptions::default()
     };
     let (part, whole) = (letter_c(false), letter_c(true));
-    let found = register(&device, &whole, &part, DeformSimilarity::Ssd, &options);
+    let found = register(&device, &whole, &part, Similarity::SSD, &options);
     let path = found.path.as_ref().unwrap();
     let (first, last) = (path.energies[0], path.energies.last().unwrap());
     println!(
@@ -174,9 +174,9 @@ fn a_known_deformation_is_found() {
     let zero = VectorField::zeros(moving.grid().clone());
     let before = distance(&fixed, &truth, &zero);
     for (model, similarity) in [
-        (DeformModel::Greedy, DeformSimilarity::Lncc),
-        (DeformModel::Greedy, DeformSimilarity::Ssd),
-        (DeformModel::Symmetric, DeformSimilarity::Lncc),
+        (DeformModel::Greedy, Similarity::LNCC),
+        (DeformModel::Greedy, Similarity::SSD),
+        (DeformModel::Symmetric, Similarity::LNCC),
     ] {
         let options = DeformOptions { model, ..DeformOptions::default() };
         let found = register(&device, &fixed, &moving, similarity, &options);
@@ -188,7 +188,7 @@ fn a_known_deformation_is_found() {
             found.verdict.summary()
         );
         // Squared differences see little inside of tissue.
-        let most = if similarity == DeformSimilarity::Lncc { 0.5 } else { 1.0 };
+        let most = if similarity == Similarity::LNCC { 0.5 } else { 1.0 };
         assert!(after < most, "{after}");
         assert!(found.verdict.good);
     }
@@ -219,7 +219,7 @@ fn a_moving_image_that_is_cut_off() {
         if model == DeformModel::Lddmm {
             options.schedule = scales(&[(4, 60), (2, 15)]);
         }
-        let found = register(&device, &fixed, &moving, DeformSimilarity::Lncc, &options);
+        let found = register(&device, &fixed, &moving, Similarity::LNCC, &options);
         let after = distance(&seen, &truth, &found.forward);
         println!("{}: {after:.3} voxels", model.name());
         let most = if model == DeformModel::Lddmm { 0.95 } else { 0.5 };
@@ -256,7 +256,7 @@ fn a_mask_hides_what_has_no_counterpart() {
             let channels = vec![ChannelInput {
                 fixed: &fixed,
                 moving: &moving,
-                similarity: DeformSimilarity::Lncc,
+                similarity: Similarity::LNCC,
                 weight: 1.0,
             }];
             let input =
@@ -280,8 +280,8 @@ fn exchanging_the_images_inverts_a_symmetric_registration() {
         schedule: scales(&[(4, 20), (2, 10)]),
         ..DeformOptions::default()
     };
-    let one = register(&device, &a, &b, DeformSimilarity::Lncc, &options);
-    let other = register(&device, &b, &a, DeformSimilarity::Lncc, &options);
+    let one = register(&device, &a, &b, Similarity::LNCC, &options);
+    let other = register(&device, &b, &a, Similarity::LNCC, &options);
     let apart = |p: &VectorField, q: &VectorField| {
         p.data().iter().zip(q.data()).map(|(a, b)| (a - b).abs()).fold(0f32, f32::max)
     };
@@ -303,7 +303,7 @@ fn symmetric_fields_on_thick_slices_meet_the_bound_of_their_verdict() {
     let grid = Grid::new([nx, ny, nz.div_ceil(3)], to_world).unwrap();
     let fixed = Volume::from_fn(grid, |x, y, z| *fine.get(x, y, 3 * z).unwrap());
     let options = DeformOptions { model: DeformModel::Symmetric, ..DeformOptions::default() };
-    let found = register(&device, &fixed, &moving, DeformSimilarity::Lncc, &options);
+    let found = register(&device, &fixed, &moving, Similarity::LNCC, &options);
     let largest = found.measures.inverse_consistency.unwrap().largest;
     println!("{largest:.3} mm at most, {} smoothed, {}", found.mended, found.verdict.summary());
     let voxel = fine.grid().spacing()[0];
@@ -336,9 +336,9 @@ fn the_same_bits() {
     let a = shipped("colin27_brain.nii.gz");
     let b = warped(&a, &waves(a.grid(), 4.0));
     for (model, similarity) in [
-        (DeformModel::Greedy, DeformSimilarity::Lncc),
-        (DeformModel::Symmetric, DeformSimilarity::Mi),
-        (DeformModel::Lddmm, DeformSimilarity::Ssd),
+        (DeformModel::Greedy, Similarity::LNCC),
+        (DeformModel::Symmetric, Similarity::MI),
+        (DeformModel::Lddmm, Similarity::SSD),
     ] {
         let lddmm = model == DeformModel::Lddmm;
         let options = DeformOptions {
@@ -379,19 +379,21 @@ fn slopes_are_derivatives() {
     let (f, m, w) = (image(0.0), image(0.4), image(2.0));
     let weights: Vec<f32> = (0..n).map(|i| (i % 3) as f32 * 0.5).collect();
     let upload = |v: &[f32]| device.upload(v).unwrap();
-    let cases = DeformSimilarity::ALL.iter().flat_map(|&s| [(s, false), (s, true)]);
+    let driving = Similarity::ALL.iter().filter(|s| s.has_energy());
+    let cases = driving.flat_map(|&s| [(s, false), (s, true)]);
     for (similarity, reference_moves) in cases {
         for weights in [None, Some(upload(&weights))] {
-            let (weight, radius, bins) = (1.7, 2, 32);
-            let metric = ChannelSimilarity { similarity, weight, radius, bins, reference_moves };
+            let mut similarity = similarity;
+            similarity.set("bins", 32);
+            let metric = ChannelSimilarity { similarity, weight: 1.7 };
             let energy = |t: f64| {
                 let moved: Vec<f32> =
                     m.iter().zip(&w).map(|(m, w)| m + t as f32 * (w - 0.5)).collect();
                 let mut slope = device.alloc::<f32>(n).unwrap();
                 let moved = upload(&moved);
-                let e = metric
-                    .evaluate(&device, &upload(&f), &moved, weights.as_ref(), dims, &mut slope)
-                    .unwrap();
+                let (reference, weights) = (&upload(&f), weights.as_ref());
+                let images = Images { reference, moved: &moved, weights, dims, reference_moves };
+                let e = metric.start(&device, images, &mut slope).unwrap().wait().unwrap();
                 (e, device.into_host(slope).unwrap())
             };
             let h = 0.01;
@@ -435,15 +437,14 @@ fn agrees_with_the_cpu(cuda: &Cuda) {
     let fixed = warped(&moving, &waves(&grid, 1.0));
     let cpu = Cpu::new(None).unwrap();
     for (model, similarity, solver) in [
-        (DeformModel::Greedy, DeformSimilarity::Lncc, DeformOptions::default().solver),
-        (DeformModel::Greedy, DeformSimilarity::Nmi, SolverOptions::default()),
-        (DeformModel::Lddmm, DeformSimilarity::Ssd, fft()),
+        (DeformModel::Greedy, Similarity::LNCC, DeformOptions::default().solver),
+        (DeformModel::Greedy, Nmi { bins: 16 }.into(), SolverOptions::default()),
+        (DeformModel::Lddmm, Similarity::SSD, fft()),
     ] {
         let options = DeformOptions {
             model,
             solver,
             schedule: scales(&[(2, 3), (1, 2)]),
-            bins: 16,
             time_steps: 3,
             ..DeformOptions::default()
         };

@@ -9,9 +9,10 @@ use voxalign_image::Volume;
 use voxalign_register::diffeo::multiscale::Scale;
 use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformSimilarity, register_deformable,
+    ChannelInput, DeformInput, DeformModel, DeformOptions, register_deformable,
 };
-use voxalign_register::linear::{AffineOptions, AffineResult, Cost, Search, register_affine};
+use voxalign_register::linear::{AffineOptions, AffineResult, Search, register_affine};
+use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
 
 /// How far a device may be from the CPU anywhere in the head, mm.
@@ -75,8 +76,9 @@ fn a_gpu_agrees_on_shipped_images() {
     let grid = padded(head.grid(), 40.0);
     let mut moved = resample(&head, &truth.inverse().unwrap(), grid, Interpolation::Linear);
     spoil(&mut moved, &mut random);
-    for cost in [Cost::Cr, Cost::Nmi, Cost::Mi, Cost::Ncc, Cost::Ssd] {
-        let options = AffineOptions { cost, ..AffineOptions::default() };
+    for cost in [Similarity::CR, Similarity::NMI, Similarity::MI, Similarity::NCC, Similarity::SSD]
+    {
+        let options = AffineOptions { similarity: cost, ..AffineOptions::default() };
         compare(&cuda, &format!("moved head, {cost:?}"), &head, &moved, &options);
     }
     let brains = ["icbm152_t1.nii.gz", "colin27_brain.nii.gz"].map(shipped);
@@ -124,9 +126,9 @@ fn the_emulated_gpu_agrees() {
     let cpu = Cpu::new(None).unwrap();
     let fixed = shipped("icbm152_t1.nii.gz");
     let moving = shipped("colin27_brain.nii.gz");
-    for cost in [Cost::Cr, Cost::Nmi, Cost::Ncc] {
+    for cost in [Similarity::CR, Similarity::NMI, Similarity::NCC] {
         let options = AffineOptions {
-            cost,
+            similarity: cost,
             search: Search::Local,
             levels: Some(vec![16.0, 12.0]),
             ..AffineOptions::default()
@@ -140,7 +142,7 @@ fn the_emulated_gpu_agrees() {
     // Steps have a length in voxels: near the optimum they go to and fro, and what differs between devices
     // grows.
     let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
-    for similarity in [DeformSimilarity::Nmi, DeformSimilarity::Lncc] {
+    for similarity in [Similarity::NMI, Similarity::LNCC] {
         let schedule = vec![Scale { factor: 6, iterations: 30 }];
         let options = DeformOptions { schedule, ..DeformOptions::of(DeformModel::Symmetric) };
         let input = DeformInput::new(&fixed, &moving, similarity, affine);
@@ -161,7 +163,7 @@ fn deformations() {
     let cpu = Cpu::new(None).unwrap();
     let (fixed, moving) = (shipped("icbm152_t1.nii.gz"), shipped("colin27_brain.nii.gz"));
     let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
-    let lncc = DeformSimilarity::Lncc;
+    let lncc = Similarity::LNCC;
     let mut cases = Vec::new();
     for model in [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm] {
         let usual = DeformOptions::of(model);
@@ -183,7 +185,7 @@ fn deformations() {
             ];
             cases.push((lncc, DeformOptions { solver, schedule, ..usual.clone() }));
         }
-        for similarity in [DeformSimilarity::Ssd, DeformSimilarity::Mi, DeformSimilarity::Nmi] {
+        for similarity in [Similarity::SSD, Similarity::MI, Similarity::NMI] {
             let schedule = vec![Scale { factor: 4, iterations: 30 }];
             cases.push((similarity, DeformOptions { schedule, ..usual.clone() }));
         }

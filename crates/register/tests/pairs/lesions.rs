@@ -7,8 +7,9 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
 use voxalign_image::{Affine, Grid, Vector3, VectorField, Volume};
 use voxalign_register::diffeo::{
-    DeformInput, DeformModel, DeformOptions, DeformResult, DeformSimilarity, register_deformable,
+    DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
 };
+use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
 
 fn register<D: Device>(
@@ -16,7 +17,7 @@ fn register<D: Device>(
     fixed: &Volume<f32>,
     moving: &Volume<f32>,
     moving_mask: Option<&Volume<f32>>,
-    similarity: DeformSimilarity,
+    similarity: Similarity,
     options: &DeformOptions,
 ) -> DeformResult {
     let input = DeformInput {
@@ -61,14 +62,14 @@ fn a_masked_lesion_leads_nothing_astray() {
     let bright = with_lesion(&|v| 0.3 * v + 0.8 * top);
     let dark = with_lesion(&|v| 0.1 * v);
     for (model, similarity) in [
-        (DeformModel::Greedy, DeformSimilarity::Lncc),
-        (DeformModel::Greedy, DeformSimilarity::Ssd),
-        (DeformModel::Greedy, DeformSimilarity::Mi),
-        (DeformModel::Greedy, DeformSimilarity::Nmi),
-        (DeformModel::Symmetric, DeformSimilarity::Lncc),
-        (DeformModel::Symmetric, DeformSimilarity::Ssd),
-        (DeformModel::Lddmm, DeformSimilarity::Lncc),
-        (DeformModel::Lddmm, DeformSimilarity::Ssd),
+        (DeformModel::Greedy, Similarity::LNCC),
+        (DeformModel::Greedy, Similarity::SSD),
+        (DeformModel::Greedy, Similarity::MI),
+        (DeformModel::Greedy, Similarity::NMI),
+        (DeformModel::Symmetric, Similarity::LNCC),
+        (DeformModel::Symmetric, Similarity::SSD),
+        (DeformModel::Lddmm, Similarity::LNCC),
+        (DeformModel::Lddmm, Similarity::SSD),
     ] {
         let mut options =
             DeformOptions { schedule: scales(&[(4, 40), (2, 20)]), ..DeformOptions::of(model) };
@@ -92,7 +93,7 @@ fn a_masked_lesion_leads_nothing_astray() {
         assert!(by_content < 0.1 * bare_by_content, "{name}: {by_content} {bare_by_content}");
         // Histograms hardly notice a lesion whose intensity few other voxels have: there is little to
         // win, and what is in the hole is missed.
-        if !matches!(similarity, DeformSimilarity::Mi | DeformSimilarity::Nmi) {
+        if !matches!(similarity, Similarity::MI | Similarity::NMI) {
             assert!(off < 0.5 * without, "{name}: {off} against {without}");
         }
         let remarks = &with.verdict.remarks;
@@ -124,7 +125,7 @@ fn the_masks_of_both_images_go_together() {
             let input = DeformInput {
                 fixed_mask,
                 moving_mask,
-                ..DeformInput::new(&fixed, &moving, DeformSimilarity::Lncc, Affine::identity())
+                ..DeformInput::new(&fixed, &moving, Similarity::LNCC, Affine::identity())
             };
             register_deformable(&device, &input, &options, &Silent)
         };
@@ -148,7 +149,7 @@ fn the_same_bits_with_a_mask() {
     for model in [DeformModel::Greedy, DeformModel::Symmetric, DeformModel::Lddmm] {
         let run = |threads| {
             let device = Cpu::new(Some(threads)).unwrap();
-            let similarity = DeformSimilarity::Lncc;
+            let similarity = Similarity::LNCC;
             let found =
                 register(&device, &fixed, &moving, Some(&mask), similarity, &options_of(model));
             found.forward.data().iter().map(|v| v.to_bits()).collect::<Vec<_>>()
@@ -161,7 +162,6 @@ fn the_same_bits_with_a_mask() {
 fn options_of(model: DeformModel) -> DeformOptions {
     DeformOptions {
         schedule: scales(&[(2, 3), (1, 2)]),
-        bins: 16,
         time_steps: 3,
         solver: if model == DeformModel::Lddmm { fft() } else { DeformOptions::of(model).solver },
         ..DeformOptions::of(model)
@@ -212,10 +212,10 @@ fn agrees_with_the_cpu(cuda: &Cuda) {
     let (fixed, moving, mask) = small();
     let cpu = Cpu::new(None).unwrap();
     for (model, similarity) in [
-        (DeformModel::Greedy, DeformSimilarity::Lncc),
-        (DeformModel::Greedy, DeformSimilarity::Nmi),
-        (DeformModel::Symmetric, DeformSimilarity::Lncc),
-        (DeformModel::Lddmm, DeformSimilarity::Ssd),
+        (DeformModel::Greedy, Similarity::LNCC),
+        (DeformModel::Greedy, Similarity::NMI),
+        (DeformModel::Symmetric, Similarity::LNCC),
+        (DeformModel::Lddmm, Similarity::SSD),
     ] {
         let options = options_of(model);
         let one = register(&cpu, &fixed, &moving, Some(&mask), similarity, &options);

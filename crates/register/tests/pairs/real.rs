@@ -5,10 +5,10 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, DeformSimilarity,
-    register_deformable,
+    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
 };
-use voxalign_register::linear::{AffineOptions, Cost};
+use voxalign_register::linear::AffineOptions;
+use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
 
 /// Fixed, moving, and the mean Dice of ANTs' affine (mean of three runs of antspyx 0.6.3).
@@ -73,8 +73,8 @@ fn t1_to_t2_with_known_transform() {
     let lps = Matrix3::from_diagonal(&Vector3::new(-1.0, -1.0, 1.0));
     let turn = nalgebra::Rotation3::new(Vector3::new(0.0, 0.0, -10f64.to_radians()));
     let truth = Affine::new(lps * turn.matrix() * lps, lps * Vector3::new(-15.0, 0.0, 0.0));
-    for cost in [Cost::Cr, Cost::Nmi, Cost::Mi] {
-        let options = AffineOptions { dof: 6, cost, ..AffineOptions::default() };
+    for cost in [Similarity::CR, Similarity::NMI, Similarity::MI] {
+        let options = AffineOptions { dof: 6, similarity: cost, ..AffineOptions::default() };
         for (fixed, moving, truth) in [(&t1, &t2, truth), (&t2, &t1, truth.inverse().unwrap())] {
             let result = register(fixed, moving, &options);
             let error = result.transform.largest_distance(&truth, &fixed.grid().corners());
@@ -170,7 +170,7 @@ fn overlap_after_deformation() {
         let fixed = volume(data.join(format!("{f}_SS.nii.gz")));
         let moving = volume(data.join(format!("{m}_SS.nii.gz")));
         let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
-        let similarity = DeformSimilarity::Lncc;
+        let similarity = Similarity::LNCC;
         let channels =
             vec![ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 }];
         let input = DeformInput { channels, fixed_mask: None, moving_mask: None, affine };
@@ -206,7 +206,7 @@ fn deformed(
     let device = Cpu::new(None).unwrap();
     let start =
         start.unwrap_or_else(|| register(fixed, moving, &AffineOptions::default()).transform);
-    let similarity = DeformSimilarity::default();
+    let similarity = Similarity::LNCC;
     let channels = vec![ChannelInput { fixed, moving, similarity, weight: 1.0 }];
     let input = DeformInput { channels, fixed_mask: None, moving_mask: None, affine: start };
     register_deformable(&device, &input, &DeformOptions::of(model), &Silent).unwrap()

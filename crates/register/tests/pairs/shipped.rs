@@ -5,9 +5,10 @@ use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_register::linear::{
-    AffineOptions, Cost, DeviceInput, Init, Search, SearchRange, register_affine,
+    AffineOptions, DeviceInput, Init, Search, SearchRange, register_affine,
     register_affine_on_device,
 };
+use voxalign_register::similarity::{Cr, Similarity};
 use voxalign_register::{RegisterError, Silent};
 
 /// Thirty random affine maps of a real head, with noise and bias, are all recovered.
@@ -36,8 +37,8 @@ fn known_transforms_are_recovered() {
 fn the_same_bits() {
     let fixed = shipped("icbm152_t1.nii.gz");
     let moving = shipped("colin27_brain.nii.gz");
-    for cost in [Cost::Cr, Cost::Nmi, Cost::Ncc] {
-        let options = AffineOptions { cost, ..AffineOptions::default() };
+    for cost in [Similarity::CR, Similarity::NMI, Similarity::NCC] {
+        let options = AffineOptions { similarity: cost, ..AffineOptions::default() };
         let run = |threads: usize, simd: Simd| {
             let device = Cpu::new(Some(threads)).unwrap().with_simd(simd).unwrap();
             let r = register_affine(&device, &input(&fixed, &moving), &options, &Silent).unwrap();
@@ -49,7 +50,7 @@ fn the_same_bits() {
             assert_eq!(run(threads, Simd::detect()), first, "{cost:?}, {threads} threads");
         }
         for simd in Simd::available() {
-            if simd != Simd::detect() && cost == Cost::Cr {
+            if simd != Simd::detect() && cost == Similarity::CR {
                 assert_eq!(run(2, simd), first, "{simd:?}");
             }
         }
@@ -360,7 +361,7 @@ fn bad_input() {
         let options = AffineOptions { init: Init::Header, search, ..default.clone() };
         assert!(matches!(run(&brain, &far, &options), RegisterError::NoOverlap { .. }));
     }
-    let bins = AffineOptions { bins: Some(1), ..default.clone() };
+    let bins = AffineOptions { similarity: Cr { bins: 1 }.into(), ..default.clone() };
     assert!(run(&brain, &brain, &bins).to_string().contains("bins is"));
     let border = AffineOptions { apodise: -1.0, ..default.clone() };
     assert!(run(&brain, &brain, &border).to_string().contains("apodise is"));

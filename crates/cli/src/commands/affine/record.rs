@@ -62,9 +62,10 @@ fn parameters(
     let degrees = |r: f64| (r.to_degrees() * 1e9).round() / 1e9;
     let mut all = json!({
         "dof": result.dof,
-        "cost": options.cost.name(),
+        "cost": options.similarity.name(),
         "init": init,
         "search": options.search.name(),
+        "optimiser": options.optimiser.name(),
         "search_angles_degrees": options.range.angles.map(|r| r.map(degrees)),
         "search_steps_degrees": [degrees(options.range.coarse), degrees(options.range.fine)],
         "levels_mm": result.levels,

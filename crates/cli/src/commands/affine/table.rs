@@ -17,7 +17,7 @@ pub(super) fn print(
 ) {
     let mut table = Table::new(["", "before (headers)", "after"]);
     table.row([
-        format!("cost ({})", options.cost.name()),
+        format!("cost ({})", options.similarity.name()),
         number(Some(result.cost_before)),
         number(Some(result.cost_after)),
     ]);

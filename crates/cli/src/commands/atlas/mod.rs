@@ -10,7 +10,7 @@ mod table;
 
 use super::{Cli, Command};
 use crate::args::RunArgs;
-use crate::args::{choice, number};
+use crate::args::{choice_of, number, of_maps};
 use crate::config;
 use crate::failure::{Failure, Outcome};
 use crate::files;
@@ -31,7 +31,7 @@ use voxalign_compute::comm::Launch;
 use voxalign_population::atlas::{AlignOptions, AtlasOptions, MemoryOptions};
 use voxalign_register::diffeo::{DeformModel, DeformOptions};
 use voxalign_register::linear::AffineOptions;
-use voxalign_register::metric::Cost;
+use voxalign_register::similarity::Similarity;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -132,8 +132,8 @@ pub(crate) struct AtlasArgs {
           help_heading = "Common space")]
     rounds: Option<u8>,
     /// Similarity of these registrations [default: ncc]
-    #[arg(long, value_parser = choice::<Cost>(), help_heading = "Common space")]
-    cost: Option<Cost>,
+    #[arg(long, value_parser = choice_of(of_maps), help_heading = "Common space")]
+    cost: Option<Similarity>,
     /// Spacing of the atlas, mm [default: the median of the subjects]
     #[arg(long, value_name = "MM", value_parser = above_zero, help_heading = "Common space",
           conflicts_with = "reference")]
@@ -363,8 +363,8 @@ fn with_all(args: &AtlasArgs) -> Result<Outcome, Failure> {
         Align::Similarity => Some(7),
         Align::Affine => Some(12),
     };
-    let cost = args.cost.unwrap_or(Cost::Ncc);
-    let affine = dof.map(|dof| AffineOptions { dof, cost, ..AffineOptions::default() });
+    let similarity = args.cost.unwrap_or(Similarity::NCC);
+    let affine = dof.map(|dof| AffineOptions { dof, similarity, ..AffineOptions::default() });
     let options = AtlasOptions {
         matching: args.matching.options(usual, &[])?,
         similarity: args.matching.similarity(),

@@ -279,10 +279,9 @@ impl<'a> Study<'a> {
         let mut all = registration::matching_parameters(&o.matching, &[similarity]);
         let align = match &self.align.affine {
             Some(a) => {
-                let bins = a.bins.unwrap_or_else(|| a.cost.default_bins());
-                let mut align =
-                    json!({ "dof": a.dof, "cost": a.cost.name(), "rounds": self.align.rounds });
-                if let Some(align) = align.as_object_mut().filter(|_| bins > 1) {
+                let mut align = json!({ "dof": a.dof, "cost": a.similarity.name(), "rounds": self.align.rounds });
+                if let (Some(align), Some(bins)) = (align.as_object_mut(), a.similarity.get("bins"))
+                {
                     align.insert("bins".to_owned(), json!(bins));
                 }
                 align

@@ -19,12 +19,14 @@ use voxalign_image::Volume;
 use voxalign_io::image::read_volume;
 use voxalign_register::Silent;
 use voxalign_register::linear::{
-    AffineInput, AffineOptions, AffineResult, Cost, DeviceInput, register_affine_on_device,
+    AffineInput, AffineOptions, AffineResult, DeviceInput, register_affine_on_device,
 };
 use voxalign_register::metric::level::LevelImages;
 use voxalign_register::metric::range::robust_range;
 use voxalign_register::metric::reference::correlation_ratio;
 use voxalign_register::metric::{Level, LevelSettings};
+use voxalign_register::search::Objective;
+use voxalign_register::similarity::Cr;
 
 /// Bins of the evaluations that are measured.
 const BINS: usize = 256;
@@ -148,8 +150,7 @@ fn fast_evaluation(
         moving_mask: None,
     };
     let settings = LevelSettings {
-        cost: Cost::Cr,
-        bins: BINS,
+        similarity: Cr { bins: BINS }.into(),
         border: 0.0,
         scheme: Scheme::default(),
         joint: JointScheme::Default,

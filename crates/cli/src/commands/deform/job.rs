@@ -22,12 +22,13 @@ use voxalign_io::transform::{self, Geometry};
 use voxalign_register::compare::same_grid;
 use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformOptions, DeformResult, DeformSimilarity, check_start,
-    object_of, register_deformable,
+    ChannelInput, DeformInput, DeformOptions, DeformResult, check_start, object_of,
+    register_deformable,
 };
 use voxalign_register::linear::{AffineInput, AffineResult, Init, register_affine};
 use voxalign_register::resample::{MovingImage, displacements};
 use voxalign_register::scores::{Resampled, Scores, Scoring, Tissue};
+use voxalign_register::similarity::Similarity;
 use voxalign_register::{Event, Progress, Remedy};
 use voxalign_report::deform::{DeformReport, energies, render};
 
@@ -100,7 +101,7 @@ pub(super) struct Job<'a> {
     pub(super) paths: Paths,
     pub(super) affine: AffineChoice,
     /// The similarity of the fixed and the moving image.
-    pub(super) similarity: DeformSimilarity,
+    pub(super) similarity: Similarity,
     pub(super) options: DeformOptions,
     pub(super) run: Run<'a>,
 }

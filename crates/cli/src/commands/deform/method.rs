@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::lddmm::Storage;
-use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity};
+use voxalign_register::diffeo::{DeformModel, DeformOptions};
+use voxalign_register::similarity::Similarity;
 
 /// Where the deformation starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -60,7 +61,7 @@ impl AffineChoice {
 pub(super) struct Channel {
     pub(super) fixed: PathBuf,
     pub(super) moving: PathBuf,
-    pub(super) similarity: DeformSimilarity,
+    pub(super) similarity: Similarity,
     pub(super) weight: f64,
 }
 
@@ -72,7 +73,8 @@ impl Channel {
 
     fn new(words: &[String]) -> Result<Self, Failure> {
         let bad = |what: String| {
-            let known: Vec<_> = DeformSimilarity::ALL.iter().map(|s| s.name()).collect();
+            let known = Similarity::ALL.iter().filter(|s| s.has_energy());
+            let known: Vec<_> = known.map(|s| s.name()).collect();
             Failure::input(format!(
                 "--channel: {what}; give a fixed image, a moving one, a similarity ({}) and a weight, \
                  such as `t2a.nii.gz t2b.nii.gz lncc 0.5`",
@@ -82,7 +84,8 @@ impl Channel {
         let [fixed, moving, similarity, weight] = words else {
             return Err(bad(format!("{} values are given", words.len())));
         };
-        let similarity = DeformSimilarity::named(similarity)
+        let similarity = Similarity::named(similarity)
+            .filter(Similarity::has_energy)
             .ok_or_else(|| bad(format!("'{similarity}' is not a similarity")))?;
         let weight = number(weight)
             .ok()
@@ -123,8 +126,14 @@ impl DeformMethodArgs {
         &self.channel
     }
 
+    /// The similarity of a further pair with the parameters that were given.
+    pub(super) fn told(&self, mut channel: Channel) -> Channel {
+        self.matching.tell(&mut channel.similarity);
+        channel
+    }
+
     /// The similarity of the first pair.
-    pub(super) fn similarity(&self) -> DeformSimilarity {
+    pub(super) fn similarity(&self) -> Similarity {
         self.matching.similarity()
     }
 
@@ -153,7 +162,7 @@ mod tests {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let found = Channel::all(&words("a b mi 0.5 c d ssd 2")).unwrap();
         assert_eq!(found.len(), 2);
-        assert_eq!((found[1].similarity, found[1].weight), (DeformSimilarity::Ssd, 2.0));
+        assert_eq!((found[1].similarity, found[1].weight), (Similarity::SSD, 2.0));
         for bad in ["a b mi", "a b xx 1", "a b mi 0", "a b mi -1", "a b mi nan"] {
             assert!(Channel::all(&words(bad)).is_err(), "{bad}");
         }

@@ -120,6 +120,8 @@ struct AffineOnlyArgs {
     init: Option<OsString>,
     #[arg(long, hide = true)]
     search: Option<OsString>,
+    #[arg(long, hide = true)]
+    optimiser: Option<OsString>,
 }
 
 impl AffineOnlyArgs {
@@ -129,6 +131,7 @@ impl AffineOnlyArgs {
             ("--cost", &self.cost),
             ("--init", &self.init),
             ("--search", &self.search),
+            ("--optimiser", &self.optimiser),
         ];
         match given.into_iter().find(|(_, value)| value.is_some()) {
             None => Ok(()),
@@ -171,6 +174,7 @@ fn of_cli(cli: Cli) -> Option<DeformArgs> {
 fn with_all(args: DeformArgs) -> Result<Outcome, Failure> {
     args.of_affine.refuse()?;
     let channels = Channel::all(args.method.channels())?;
+    let channels: Vec<_> = channels.into_iter().map(|c| args.method.told(c)).collect();
     let options = args.method.options(&channels)?;
     let affine = args.affine.unwrap_or_default();
     let (pair, output) = args.pair.paths(&args.masks, "deform")?;

@@ -6,11 +6,12 @@ use voxalign_compute::ops::flow::Step;
 use voxalign_compute::ops::resample::grid_map;
 use voxalign_compute::{Device, Dims};
 use voxalign_image::{Affine, Grid};
-use voxalign_register::diffeo::channel::{ChannelSimilarity, DeviceImage, Moved, PendingEnergy};
+use voxalign_register::diffeo::channel::{ChannelSimilarity, DeviceImage, Moved};
 use voxalign_register::diffeo::multiscale::Scale;
 use voxalign_register::diffeo::side::{Kept, Mover};
 use voxalign_register::diffeo::solver::SolverKind;
 use voxalign_register::diffeo::{DeformOptions, StepRule};
+use voxalign_register::similarity::PendingEnergy;
 
 /// Greedy steps. The subjects share the slope, the force, the velocity and what the solver needs.
 pub struct Greedy<D: Device> {

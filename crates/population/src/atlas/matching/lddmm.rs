@@ -5,9 +5,10 @@ use crate::error::Result;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Grid};
 use voxalign_register::diffeo::DeformOptions;
-use voxalign_register::diffeo::channel::{ChannelSimilarity, DeviceImage, PendingEnergy};
+use voxalign_register::diffeo::channel::{ChannelSimilarity, DeviceImage};
 use voxalign_register::diffeo::lddmm::{self, Pace, Path, Storage};
 use voxalign_register::diffeo::multiscale::{Deformation, Iteration, Scale};
+use voxalign_register::similarity::PendingEnergy;
 
 /// Steps of gradient descent in the velocities of paths. The subjects share what a step needs; of
 /// iterative solvers each call starts from nothing.

@@ -13,8 +13,9 @@ use crate::error::Result;
 use voxalign_compute::{Device, Dims};
 use voxalign_image::{Affine, Grid};
 pub use voxalign_register::diffeo::channel::Buffers;
-use voxalign_register::diffeo::channel::{DeviceImage, Moved, PendingEnergy};
+use voxalign_register::diffeo::channel::{DeviceImage, Moved};
 use voxalign_register::diffeo::multiscale::Scale;
+use voxalign_register::similarity::PendingEnergy;
 
 pub use greedy::Greedy;
 pub use lddmm::Lddmm;

@@ -6,10 +6,11 @@ use crate::error::Result;
 use voxalign_compute::{Device, IDENTITY};
 use voxalign_image::{Affine, Grid};
 use voxalign_register::diffeo::DeformOptions;
-use voxalign_register::diffeo::channel::{ChannelSimilarity, DeviceImage, Moved, PendingEnergy};
+use voxalign_register::diffeo::channel::{ChannelSimilarity, DeviceImage, Moved};
 use voxalign_register::diffeo::multiscale::{Deformation, Iteration, Scale};
 use voxalign_register::diffeo::side::Kept;
 use voxalign_register::diffeo::symmetric::{self, Middle};
+use voxalign_register::similarity::PendingEnergy;
 
 /// Symmetric steps. All middles have one grid, that of the template: an affine map goes to the side of
 /// the subject as a whole. So the subjects share what a step needs.

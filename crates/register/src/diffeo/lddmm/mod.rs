@@ -22,6 +22,7 @@ use super::multiscale::{Deformation, Iteration, Scale};
 use super::options::DeformOptions;
 use super::solver::{self, Solver};
 use crate::error::Result;
+use crate::similarity::Images;
 use serde::{Deserialize, Serialize};
 pub use storage::Storage;
 use storage::{Kept, checkpoint_distance};
@@ -479,9 +480,9 @@ impl<D: Device> Iteration<Path<D>> for Lddmm<D> {
         for (c, metric) in self.metrics.iter().enumerate() {
             // The last segment ends with the image that all of the flow has moved.
             let moved = &work.images[c][(steps - 1) % every];
-            let fixed = &path.at_scale[c].values;
-            let (weights, slope) = (weights.as_ref(), &mut work.slopes[c]);
-            energy.similarity += metric.evaluate(&device, fixed, moved, weights, dims, slope)?;
+            let (reference, weights) = (&path.at_scale[c].values, weights.as_ref());
+            let images = Images { reference, moved, weights, dims, reference_moves: false };
+            energy.similarity += metric.start(&device, images, &mut work.slopes[c])?.wait()?;
         }
         let weight = 1.0 / (self.options.sigma * self.options.sigma);
         let total = energy.path + weight * energy.similarity;

@@ -2,8 +2,9 @@
 
 use super::super::multiscale::{Convergence, run};
 use super::*;
-use crate::diffeo::options::{DeformModel, DeformSimilarity};
+use crate::diffeo::options::DeformModel;
 use crate::progress::Silent;
+use crate::similarity::Similarity;
 use voxalign_compute::Memory;
 use voxalign_compute::cpu::Cpu;
 use voxalign_image::Volume;
@@ -43,13 +44,7 @@ fn registered(storage: Storage, time_steps: usize) -> ([Vec<f32>; 2], PathEnergy
         time_steps,
         ..DeformOptions::of(DeformModel::Lddmm)
     };
-    let metric = ChannelSimilarity {
-        similarity: DeformSimilarity::Ssd,
-        weight: 1.0,
-        radius: 2,
-        bins: 16,
-        reference_moves: false,
-    };
+    let metric = ChannelSimilarity { similarity: Similarity::SSD, weight: 1.0 };
     let (fixed, moving) = (ball(10.0, 5.5), ball(9.0, 4.5));
     let affine = Affine::identity();
     let path = Path::new(device.clone(), fixed, moving, None, grid.clone(), affine, time_steps);

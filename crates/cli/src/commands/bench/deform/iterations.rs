@@ -8,7 +8,8 @@ use voxalign_compute::ops::elastic::Boundary;
 use voxalign_compute::select::AnyDevice;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
-use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity};
+use voxalign_register::diffeo::{DeformModel, DeformOptions};
+use voxalign_register::similarity::Similarity;
 
 /// Steps that are not counted: the first of the hybrid solver is exact, and kernels are compiled.
 const WARM: usize = 4;
@@ -32,7 +33,7 @@ pub(super) fn measure(
 ) -> Result<Vec<IterationTime>, Failure> {
     let mut times = Vec::new();
     for &model in &wanted.models {
-        for similarity in [DeformSimilarity::Lncc, DeformSimilarity::Ssd] {
+        for similarity in [Similarity::LNCC, Similarity::SSD] {
             // Sines take longer than waves that go on around the border.
             let periodic = wanted.solvers.iter().filter(|s| **s == SolverKind::Fft);
             let all = wanted.solvers.iter().map(|s| (*s, Boundary::Zero));

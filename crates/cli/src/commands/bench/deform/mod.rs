@@ -24,8 +24,9 @@ use serde::Serialize;
 use std::path::PathBuf;
 use voxalign_compute::select::AnyDevice;
 use voxalign_register::Choice;
+use voxalign_register::diffeo::DeformModel;
 use voxalign_register::diffeo::solver::SolverKind;
-use voxalign_register::diffeo::{DeformModel, DeformSimilarity};
+use voxalign_register::similarity::Similarity;
 use whole::WholeTime;
 
 /// What is measured.
@@ -75,8 +76,8 @@ pub(crate) struct DeformBenchArgs {
     models: Vec<DeformModel>,
     /// Only these similarities (`overlap`; the others measure lncc and ssd)
     #[arg(long, value_name = "SIM,...", value_delimiter = ',',
-          value_parser = choice::<DeformSimilarity>())]
-    similarities: Vec<DeformSimilarity>,
+          value_parser = choice::<Similarity>())]
+    similarities: Vec<Similarity>,
     /// Only these solvers
     #[arg(long, value_name = "SOLVER,...", value_delimiter = ',',
           value_parser = choice::<SolverKind>())]
@@ -93,7 +94,7 @@ pub(crate) struct DeformBenchArgs {
 /// Which of the possible ones are wanted.
 struct Wanted {
     models: Vec<DeformModel>,
-    similarities: Vec<DeformSimilarity>,
+    similarities: Vec<Similarity>,
     solvers: Vec<SolverKind>,
 }
 

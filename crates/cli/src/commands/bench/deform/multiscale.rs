@@ -6,8 +6,9 @@ use crate::failure::Failure;
 use serde::Serialize;
 use voxalign_compute::select::AnyDevice;
 use voxalign_register::Choice;
+use voxalign_register::diffeo::DeformOptions;
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
-use voxalign_register::diffeo::{DeformOptions, DeformSimilarity};
+use voxalign_register::similarity::Similarity;
 
 /// Iterations of the finest scale alone.
 const ALONE: usize = 200;
@@ -33,7 +34,7 @@ pub(super) fn measure(
 ) -> Result<Vec<ScalesWorth>, Failure> {
     let mut found = Vec::new();
     for &model in &wanted.models {
-        let similarity = DeformSimilarity::default();
+        let similarity = Similarity::LNCC;
         let usual = DeformOptions::of(model);
         let never = Convergence { threshold: 0.0, ..usual.convergence };
         let finest = Scale { factor: 1, iterations: ALONE };

@@ -9,10 +9,9 @@ use std::time::Instant;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Vector3, Volume};
 use voxalign_io::image::read_volume;
-use voxalign_register::diffeo::{
-    DeformInput, DeformOptions, DeformResult, DeformSimilarity, register_deformable,
-};
+use voxalign_register::diffeo::{DeformInput, DeformOptions, DeformResult, register_deformable};
 use voxalign_register::linear::AffineOptions;
+use voxalign_register::similarity::Similarity;
 use voxalign_register::{Event, Progress};
 
 /// A pair of images.
@@ -66,7 +65,7 @@ impl Images {
     pub(super) fn register(
         &self,
         device: &AnyDevice,
-        similarity: DeformSimilarity,
+        similarity: Similarity,
         options: &DeformOptions,
         watch: &Watch,
     ) -> Result<DeformResult, Failure> {
@@ -80,7 +79,7 @@ impl Images {
     pub(super) fn steps(
         &self,
         device: &AnyDevice,
-        similarity: DeformSimilarity,
+        similarity: Similarity,
         options: &DeformOptions,
     ) -> Result<Watch, Failure> {
         let all: usize = options.schedule.iter().map(|s| s.iterations).sum();

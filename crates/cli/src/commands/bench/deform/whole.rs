@@ -8,7 +8,8 @@ use std::time::Instant;
 use voxalign_compute::select::AnyDevice;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::multiscale::{Convergence, Scale};
-use voxalign_register::diffeo::{DeformModel, DeformOptions, DeformSimilarity};
+use voxalign_register::diffeo::{DeformModel, DeformOptions};
+use voxalign_register::similarity::Similarity;
 
 /// The time of a registration.
 #[derive(Debug, Serialize)]
@@ -55,7 +56,7 @@ fn time(
 ) -> Result<WholeTime, Failure> {
     let once = || {
         let start = Instant::now();
-        let similarity = DeformSimilarity::default();
+        let similarity = Similarity::LNCC;
         let result = images.register(device, similarity, options, &Watch::default())?;
         Ok::<_, Failure>((start.elapsed().as_secs_f64(), result))
     };

@@ -11,8 +11,9 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Transform, Volume};
 use voxalign_register::Choice;
 use voxalign_register::compare::compare_images;
-use voxalign_register::linear::{AffineOptions, Cost};
+use voxalign_register::linear::AffineOptions;
 use voxalign_register::resample::MovingImage;
+use voxalign_register::similarity::Similarity;
 
 /// A whole registration.
 #[derive(Debug, Clone)]
@@ -50,12 +51,12 @@ pub(super) fn measure(
     };
     let default = AffineOptions::default;
     let ratio = Scheme::ALL.into_iter().map(|s| {
-        let options = AffineOptions { cost: Cost::Cr, scheme: Some(s), ..default() };
+        let options = AffineOptions { similarity: Similarity::CR, scheme: Some(s), ..default() };
         (s.name(), options)
     });
-    let joint = JointScheme::ALL
-        .into_iter()
-        .map(|joint| (joint.name(), AffineOptions { cost: Cost::Mi, joint, ..default() }));
+    let joint = JointScheme::ALL.into_iter().map(|joint| {
+        (joint.name(), AffineOptions { similarity: Similarity::MI, joint, ..default() })
+    });
     let mut all = Vec::new();
     // The check of the others takes minutes on the CPU and tells nothing new.
     let left_out = |name: &str| missing.contains(&name) || name == Scheme::Direct.name();
@@ -77,7 +78,7 @@ pub(super) fn measure(
             }
             Err(e) => (0, Err(e.to_string())),
         };
-        let cost = options.cost.name();
+        let cost = options.similarity.name();
         all.push(Application { scheme: name, cost, evaluations, result });
     }
     Ok(all)

@@ -1,7 +1,7 @@
 //! Joint histograms of two images on one grid as similarities, with hard or continuous rows.
 
+use super::{CostAndSlopes, Images};
 use crate::error::Result;
-use crate::metric::cost::CostAndSlopes;
 use voxalign_compute::ops::elementwise::{Expr, param, x};
 use voxalign_compute::ops::histogram::{Binning, ParzenBins};
 use voxalign_compute::{Device, DeviceBuffer};
@@ -15,11 +15,8 @@ const WHOLE: f32 = 12_582_912.0;
 /// Two images whose values are counted in pairs.
 pub(super) struct Joint<'a, D: Device> {
     pub(super) device: &'a D,
-    /// The image of the rows.
-    pub(super) reference: &'a D::Buffer<f32>,
-    /// The image of the columns, in whose values slopes are.
-    pub(super) moved: &'a D::Buffer<f32>,
-    pub(super) weights: Option<&'a D::Buffer<f32>>,
+    /// The reference is the image of the rows, the moved one that of the columns.
+    pub(super) images: Images<'a, D>,
     pub(super) bins: usize,
 }
 
@@ -29,14 +26,28 @@ impl<D: Device> Joint<'_, D> {
         ParzenBins { low: RANGE.0, high: RANGE.1, count }
     }
 
+    /// A function of the histogram, whose rows are made for a reference that moves where it does. Writes its
+    /// slope.
+    pub(super) fn energy(
+        &self,
+        cost: fn(&[f64], usize) -> CostAndSlopes,
+        slope: &mut D::Buffer<f32>,
+    ) -> Result<f64> {
+        match self.images.reference_moves {
+            true => self.smooth(cost, slope),
+            false => self.hard(cost, slope),
+        }
+    }
+
     /// A function of the histogram with hard bins as rows: for a reference that does not change. Writes
     /// its slope.
-    pub(super) fn hard(
+    fn hard(
         &self,
         cost: impl Fn(&[f64], usize) -> CostAndSlopes,
         slope: &mut D::Buffer<f32>,
     ) -> Result<f64> {
-        let Self { device, reference, moved, weights, bins } = *self;
+        let Self { device, images, bins } = *self;
+        let Images { reference, moved, weights, .. } = images;
         let (rows, columns) = (Binning { low: RANGE.0, high: RANGE.1, bins }, self.columns());
         let joint = device.pair_histogram(reference, moved, weights, &rows, &columns)?;
         let cost = cost(&joint, columns.count);
@@ -50,12 +61,13 @@ impl<D: Device> Joint<'_, D> {
     ///
     /// The windows about every other end do not overlap, so that they are hard bins in which a voxel
     /// counts by how near it is to the middle: nothing at their ends, where it goes from one to the next.
-    pub(super) fn smooth(
+    fn smooth(
         &self,
         cost: impl Fn(&[f64], usize) -> CostAndSlopes,
         slope: &mut D::Buffer<f32>,
     ) -> Result<f64> {
-        let Self { device, reference, moved, bins, .. } = *self;
+        let Self { device, images, bins } = *self;
+        let Images { reference, moved, .. } = images;
         let ((low, high), columns) = (RANGE, self.columns());
         let width = (high - low) / bins as f32;
         let every_other = |low: f32, bins: usize| {
@@ -70,7 +82,7 @@ impl<D: Device> Joint<'_, D> {
         let near = 1.0 - &off;
         let count = |share: &Expr, out: &mut D::Buffer<f32>| {
             let params = [low, high, 0.5 / width];
-            match self.weights {
+            match images.weights {
                 None => device.eval(share, &[reference], &params, None, out),
                 Some(w) => device.eval(&(share * x(1)), &[reference, w], &params, None, out),
             }
@@ -95,7 +107,7 @@ impl<D: Device> Joint<'_, D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::cost::mutual_information;
+    use crate::similarity::mutual_information;
     use voxalign_compute::Memory;
     use voxalign_compute::cpu::Cpu;
 
@@ -105,12 +117,15 @@ mod tests {
     fn evaluated(device: &Cpu, reference: &[f32], moved: &[f32], smooth: bool) -> (f64, Vec<f64>) {
         let [reference, moved] = [reference, moved].map(|v| device.upload(v).unwrap());
         let mut slope = device.alloc::<f32>(moved.len()).unwrap();
-        let joint =
-            Joint { device, reference: &reference, moved: &moved, weights: None, bins: BINS };
-        let energy = match smooth {
-            true => joint.smooth(mutual_information, &mut slope).unwrap(),
-            false => joint.hard(mutual_information, &mut slope).unwrap(),
+        let images = Images {
+            reference: &reference,
+            moved: &moved,
+            weights: None,
+            dims: [4, 4, 4],
+            reference_moves: smooth,
         };
+        let joint = Joint { device, images, bins: BINS };
+        let energy = joint.energy(mutual_information, &mut slope).unwrap();
         let slope = device.into_host(slope).unwrap();
         let most = slope.iter().fold(0f32, |a, v| a.max(v.abs()));
         (energy, slope.iter().map(|v| f64::from(v / most)).collect())

@@ -5,27 +5,13 @@
 //! derivative costs about as much as one more evaluation, so that a quasi-Newton method reaches the
 //! minimum in some ten evaluations instead of hundreds.
 
+use super::{Optimiser, Steps};
 use nalgebra::{DMatrix, DVector};
-
-/// When to stop and how far to go.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BfgsSettings {
-    /// Length of the first step, in the units of the parameters.
-    pub first_step: f64,
-    /// Longest step.
-    pub longest_step: f64,
-    /// A step shorter than this ends the search.
-    pub tolerance: f64,
-    /// An improvement smaller than this, twice in a row, ends the search.
-    pub improvement: f64,
-    /// Most evaluations.
-    pub evaluations: usize,
-}
 
 /// One search.
 #[derive(Debug, Clone)]
 pub struct Bfgs {
-    settings: BfgsSettings,
+    steps: Steps,
     /// Best point so far, its value and gradient.
     x: DVector<f64>,
     f: f64,
@@ -57,11 +43,11 @@ const MOST_TRIALS: usize = 10;
 impl Bfgs {
     /// A search from a point.
     #[must_use]
-    pub fn new(start: &[f64], settings: BfgsSettings) -> Self {
+    pub fn new(start: &[f64], steps: Steps) -> Self {
         let n = start.len();
         let x = DVector::from_column_slice(start);
         Self {
-            settings,
+            steps,
             trial: x.clone(),
             fallback: None,
             x,
@@ -82,49 +68,6 @@ impl Bfgs {
         }
     }
 
-    /// The next point to evaluate, or `None` when the search is over.
-    #[must_use]
-    pub fn ask(&self) -> Option<&[f64]> {
-        (!self.done).then(|| self.trial.as_slice())
-    }
-
-    /// The best point so far.
-    #[must_use]
-    pub fn best(&self) -> (&[f64], f64) {
-        (self.x.as_slice(), self.f)
-    }
-
-    /// Evaluations told so far.
-    #[must_use]
-    pub fn evaluations(&self) -> usize {
-        self.evaluations
-    }
-
-    /// Tells the value and the gradient at the point asked for.
-    pub fn tell(&mut self, f: f64, gradient: &[f64]) {
-        if self.done {
-            return;
-        }
-        self.evaluations += 1;
-        let g = DVector::from_column_slice(gradient);
-        if !self.started {
-            self.started = true;
-            self.f = f;
-            self.g = g;
-            if !f.is_finite() {
-                self.done = true;
-            } else {
-                self.begin_line_search();
-            }
-        } else {
-            self.line_search(f, g);
-        }
-        if self.evaluations >= self.settings.evaluations {
-            self.fall_back();
-            self.done = true;
-        }
-    }
-
     fn begin_line_search(&mut self) {
         self.direction = -(&self.inverse * &self.g);
         self.slope = self.direction.dot(&self.g);
@@ -139,8 +82,8 @@ impl Bfgs {
             self.done = true;
             return;
         }
-        let limit = self.settings.longest_step / length;
-        self.step = if self.scaled { 1f64.min(limit) } else { self.settings.first_step / length };
+        let limit = self.steps.longest / length;
+        self.step = if self.scaled { 1f64.min(limit) } else { self.steps.first / length };
         self.short = 0.0;
         self.long = None;
         self.fallback = None;
@@ -154,7 +97,7 @@ impl Bfgs {
         let slope_here = g.dot(&self.direction);
         let enough = f.is_finite() && f <= self.f + ARMIJO * self.step * self.slope;
         let flat = slope_here >= WOLFE * self.slope;
-        let at_limit = self.step * length >= self.settings.longest_step * 0.999;
+        let at_limit = self.step * length >= self.steps.longest * 0.999;
         if enough && (flat || at_limit || self.trials >= MOST_TRIALS) {
             self.accept(f, g);
             return;
@@ -169,7 +112,7 @@ impl Bfgs {
                 Some(long) => 0.5 * (self.step + long),
                 None => self.step * 3.0,
             };
-            self.step = next.min(self.settings.longest_step / length);
+            self.step = next.min(self.steps.longest / length);
         } else {
             let old = self.step;
             self.long = Some(old);
@@ -182,7 +125,7 @@ impl Bfgs {
                 self.short + 0.5 * width
             };
             self.step = guess.clamp(self.short + 0.1 * width, self.short + 0.6 * width);
-            let too_short = (old - self.short) * length < self.settings.tolerance;
+            let too_short = (old - self.short) * length < self.steps.tolerance;
             if too_short || self.trials >= MOST_TRIALS {
                 if self.fall_back() {
                     self.begin_line_search();
@@ -229,12 +172,12 @@ impl Bfgs {
             self.inverse += (&s * s.transpose()) * factor;
             self.inverse -= (&hy * s.transpose() + &s * hy.transpose()) / sy;
         }
-        if gain < self.settings.improvement {
+        if gain < self.steps.improvement {
             self.small += 1;
         } else {
             self.small = 0;
         }
-        if s.norm() < self.settings.tolerance || self.small >= 2 {
+        if s.norm() < self.steps.tolerance || self.small >= 2 {
             self.done = true;
             return;
         }
@@ -242,63 +185,40 @@ impl Bfgs {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Optimiser for Bfgs {
+    fn ask(&self) -> Option<&[f64]> {
+        (!self.done).then(|| self.trial.as_slice())
+    }
 
-    const SETTINGS: BfgsSettings = BfgsSettings {
-        first_step: 0.5,
-        longest_step: 5.0,
-        tolerance: 1e-9,
-        improvement: 1e-14,
-        evaluations: 200,
-    };
+    fn best(&self) -> (&[f64], f64) {
+        (self.x.as_slice(), self.f)
+    }
 
-    fn run(start: &[f64], f: impl Fn(&[f64]) -> (f64, Vec<f64>)) -> Bfgs {
-        let mut search = Bfgs::new(start, SETTINGS);
-        while let Some(x) = search.ask() {
-            let (v, g) = f(x);
-            search.tell(v, &g);
+    fn evaluations(&self) -> usize {
+        self.evaluations
+    }
+
+    fn tell(&mut self, f: f64, gradient: &[f64]) {
+        if self.done {
+            return;
         }
-        search
-    }
-
-    #[test]
-    fn rosenbrock() {
-        let search = run(&[-1.2, 1.0], |x| {
-            let (a, b) = (1.0 - x[0], x[1] - x[0] * x[0]);
-            (a * a + 100.0 * b * b, vec![-2.0 * a - 400.0 * x[0] * b, 200.0 * b])
-        });
-        let (x, f) = search.best();
-        assert!((x[0] - 1.0).abs() < 1e-5 && (x[1] - 1.0).abs() < 1e-5, "{x:?} {f}");
-        assert!(search.evaluations() < 80, "{}", search.evaluations());
-    }
-
-    #[test]
-    fn a_badly_scaled_bowl() {
-        let scales = [1.0, 30.0, 900.0, 4.0, 0.1];
-        let search = run(&[1.0; 5], |x| {
-            let f = x.iter().zip(scales).map(|(v, s)| s * v * v).sum();
-            (f, x.iter().zip(scales).map(|(v, s)| 2.0 * s * v).collect())
-        });
-        assert!(search.best().1 < 1e-10, "{:?}", search.best());
-    }
-
-    #[test]
-    fn what_was_gained_before_a_jump_is_kept() {
-        let search = run(&[0.0], |x| (if x[0] < 0.99 { -x[0] } else { 5.0 }, vec![-1.0]));
-        assert!(search.best().1 < -0.9, "{:?}", search.best());
-    }
-
-    #[test]
-    fn never_worse_than_the_start_and_always_ends() {
-        // A gradient that lies: no descent is to be had.
-        let search = run(&[1.0, 2.0], |x| (x[0] * x[0] + x[1] * x[1], vec![-x[0], -x[1]]));
-        assert!(search.best().1 <= 5.0);
-        let search = run(&[1.0], |_| (f64::NAN, vec![f64::NAN]));
-        assert_eq!(search.evaluations(), 1);
-        assert!(Bfgs::new(&[], SETTINGS).ask().is_none());
-        let flat = run(&[3.0], |_| (1.0, vec![0.0]));
-        assert_eq!(flat.best().0, &[3.0]);
+        self.evaluations += 1;
+        let g = DVector::from_column_slice(gradient);
+        if !self.started {
+            self.started = true;
+            self.f = f;
+            self.g = g;
+            if !f.is_finite() {
+                self.done = true;
+            } else {
+                self.begin_line_search();
+            }
+        } else {
+            self.line_search(f, g);
+        }
+        if self.evaluations >= self.steps.evaluations {
+            self.fall_back();
+            self.done = true;
+        }
     }
 }

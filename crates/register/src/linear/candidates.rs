@@ -1,0 +1,128 @@
+//! Poses that compete, and how the best of them are picked.
+
+use super::model::{Model, Pose};
+use super::problem::Moments;
+use super::rotations::{Rotations, angle};
+use voxalign_image::Vector3;
+
+/// Results of the fine rotation search that are refined, and how many of them are its local minima
+/// at most.
+pub(super) const REFINED: usize = 24;
+const MINIMA: usize = 14;
+/// Perturbations of the second stage.
+const TURN: f64 = 9.0;
+const ZOOMS: [f64; 4] = [-0.2, -0.1, 0.1, 0.2];
+
+/// A pose with its cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate {
+    pub(super) pose: Pose,
+    pub(super) cost: f64,
+}
+
+/// Candidates for refinement, from all that were evaluated, best first: local minima (nothing
+/// better within `apart` radians), and the best of the rest that are as far from those picked.
+pub(super) fn pick(all: &[Candidate], apart: f64) -> Vec<Candidate> {
+    // Close in angle is a large trace of one rotation's transpose times the other.
+    let close = 1.0 + 2.0 * apart.cos();
+    let rotations = Rotations::new(all.iter().map(|c| &c.pose.rotation));
+    let mut picked: Vec<Candidate> = Vec::new();
+    for (i, c) in all.iter().enumerate() {
+        if picked.len() >= MINIMA {
+            break;
+        }
+        if !rotations.any_near(i, &c.pose.rotation, close) {
+            picked.push(*c);
+        }
+    }
+    for c in all {
+        if picked.len() >= REFINED {
+            break;
+        }
+        if !picked.iter().any(|p| p.pose.rotation.dot(&c.pose.rotation) > close) {
+            picked.push(*c);
+        }
+    }
+    picked
+}
+
+/// The best candidates that are not the same place, best first.
+pub(super) fn distinct(
+    mut candidates: Vec<Candidate>,
+    model: &Model,
+    spacing: f64,
+    most: usize,
+) -> Vec<Candidate> {
+    candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    let mut kept: Vec<Candidate> = Vec::new();
+    for c in candidates {
+        if kept.len() >= most {
+            break;
+        }
+        if kept.iter().all(|k| apart(&k.pose, &c.pose, model) > spacing) {
+            kept.push(c);
+        }
+    }
+    kept
+}
+
+/// How far two poses are apart, mm at the model's radius.
+fn apart(a: &Pose, b: &Pose, model: &Model) -> f64 {
+    let turn = angle(&a.rotation, &b.rotation) * model.radius;
+    let zoom = (a.log_scale - b.log_scale).norm() * model.radius;
+    ((a.translation - b.translation).norm_squared() + turn * turn + zoom * zoom).sqrt()
+}
+
+/// A candidate and its neighbours: turned by 9 degrees about each axis, zoomed by 0.1 and 0.2.
+pub(super) fn perturbed(pose: &Pose, flat: bool, scaling: bool) -> Vec<Pose> {
+    let mut poses = vec![*pose];
+    for axis in if flat { 2..3 } else { 0..3 } {
+        for sign in [-1.0, 1.0] {
+            let mut turn = Vector3::zeros();
+            turn[axis] = sign * TURN.to_radians();
+            let rotation = nalgebra::Rotation3::new(turn).matrix() * pose.rotation;
+            poses.push(Pose { rotation, ..*pose });
+        }
+    }
+    if scaling {
+        for zoom in ZOOMS {
+            let mut p = *pose;
+            for a in 0..if flat { 2 } else { 3 } {
+                p.log_scale[a] += (1.0f64 + zoom).ln();
+            }
+            poses.push(p);
+        }
+    }
+    poses
+}
+
+/// The start and the four ways in which principal axes can be laid on each other without a
+/// reflection.
+pub(super) fn principal_starts(start: &Pose, fixed: &Moments, moving: &Moments) -> Vec<Pose> {
+    let mut poses = vec![*start];
+    for signs in [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]] {
+        let mut axes = moving.axes;
+        axes.column_mut(0).scale_mut(signs[0]);
+        axes.column_mut(1).scale_mut(signs[1]);
+        let mut rotation = axes * fixed.axes.transpose();
+        if rotation.determinant() < 0.0 {
+            axes.column_mut(2).neg_mut();
+            rotation = axes * fixed.axes.transpose();
+        }
+        poses.push(Pose { rotation, ..*start });
+    }
+    poses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn perturbations_as_in_the_paper() {
+        let pose = Pose::at(Vector3::zeros());
+        assert_eq!(perturbed(&pose, false, true).len(), 11);
+        assert_eq!(perturbed(&pose, false, false).len(), 7);
+        assert_eq!(perturbed(&pose, true, true).len(), 7);
+    }
+}

@@ -1,0 +1,150 @@
+//! The walk through the rounds of a search.
+
+use super::candidates::{Candidate, distinct, perturbed, pick, principal_starts};
+use super::model::{Model, Pose};
+use super::plan::{Action, From, Keep, Plan, Round};
+use super::problem::Moments;
+use super::rotations::{angle, between, rotations};
+use super::stage::Stage;
+use crate::error::Result;
+
+/// How far apart two alignments are, as a part of the object's radius, that are not the same one.
+pub(super) const ELSEWHERE: f64 = 0.3;
+
+/// Where a search can start.
+pub(super) struct Starts {
+    pub(super) start: Pose,
+    /// What the headers say.
+    pub(super) headers: Pose,
+    /// Of the fixed and of the moving image.
+    pub(super) moments: [Moments; 2],
+}
+
+/// What a search knows between its rounds.
+pub(super) struct Walk<'a> {
+    model: &'a Model,
+    plan: &'a Plan,
+    starts: &'a Starts,
+    /// Those that are refined further.
+    pub(super) candidates: Vec<Candidate>,
+    /// Those that wait while the first one is.
+    waiting: Vec<Candidate>,
+    /// The best alignments that are apart from each other.
+    rivals: Vec<Candidate>,
+    /// Degrees of freedom of the rounds of a stage.
+    opened: Vec<usize>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(model: &'a Model, plan: &'a Plan, starts: &'a Starts) -> Self {
+        let candidates = vec![Candidate { pose: starts.start, cost: f64::INFINITY }];
+        let (waiting, rivals, opened) = (Vec::new(), Vec::new(), Vec::new());
+        Self { model, plan, starts, candidates, waiting, rivals, opened }
+    }
+
+    /// The best candidate.
+    pub(super) fn best(&self) -> Candidate {
+        let none = Candidate { pose: self.starts.start, cost: f64::INFINITY };
+        self.candidates.first().copied().unwrap_or(none)
+    }
+
+    /// The degrees of freedom that were opened since the last call.
+    pub(super) fn take_opened(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.opened)
+    }
+
+    /// The cost of the best rival, and of the next one if there is one.
+    pub(super) fn lead(&self) -> Option<(f64, Option<f64>)> {
+        // A search that knows of no other alignment at all leads by everything.
+        self.rivals.first().map(|best| (best.cost, self.rivals.get(1).map(|r| r.cost)))
+    }
+
+    /// Lets others compete with the candidates; the best stays.
+    pub(super) fn compete(&mut self, others: Vec<Candidate>) {
+        let all = [others, std::mem::take(&mut self.candidates)].concat();
+        self.candidates = distinct(all, self.model, 0.0, 1);
+    }
+
+    /// Makes a round.
+    pub(super) fn round(&mut self, stage: &mut Stage<'_>, round: &Round) -> Result<()> {
+        let poses = self.poses(round.from);
+        if poses.is_empty() {
+            return Ok(());
+        }
+        stage.part(round.what, round.part.0, round.part.1);
+        let mut found = match round.action {
+            Action::Score => stage.costs(&poses)?,
+            Action::Refine(freedom, until) => {
+                if round.from != From::Others {
+                    self.opened.push(self.model.parameters(freedom));
+                }
+                stage.refine(&poses, freedom, until)?
+            }
+        };
+        for &keep in &round.keep {
+            found = self.keep(keep, found);
+        }
+        self.candidates = found;
+        Ok(())
+    }
+
+    /// The poses that a round begins with.
+    fn poses(&mut self, from: From) -> Vec<Pose> {
+        let (start, flat) = (self.starts.start, self.model.flat);
+        let of = |candidates: &[Candidate]| candidates.iter().map(|c| c.pose).collect();
+        match from {
+            From::Start => vec![start],
+            From::Axes => {
+                let [fixed, moving] = &self.starts.moments;
+                principal_starts(&start, fixed, moving)
+            }
+            From::Rotations(step) => rotations(&self.plan.range, step, flat)
+                .iter()
+                .map(|r| Pose { rotation: r * start.rotation, ..start })
+                .collect(),
+            From::Between(step, width) => {
+                let rotations = rotations(&self.plan.range, step, flat);
+                between(&rotations, &start, &self.candidates, width)
+            }
+            From::Candidates => of(&self.candidates),
+            From::Neighbours => {
+                let scaling = self.plan.scaling();
+                let near = self.candidates.iter().flat_map(|c| perturbed(&c.pose, flat, scaling));
+                near.chain([start, self.starts.headers]).collect()
+            }
+            From::First => {
+                self.waiting = self.candidates.split_off(1.min(self.candidates.len()));
+                of(&self.candidates)
+            }
+            From::Others => of(&std::mem::take(&mut self.waiting)),
+        }
+    }
+
+    /// What is kept of candidates that were found.
+    fn keep(&mut self, keep: Keep, found: Vec<Candidate>) -> Vec<Candidate> {
+        let elsewhere = self.plan.elsewhere;
+        match keep {
+            Keep::All => found,
+            Keep::Minima(apart) => {
+                let mut all = [found, self.candidates.clone()].concat();
+                all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+                let mut picked = pick(&all, apart);
+                let start = self.starts.start.rotation;
+                if !picked.iter().any(|p| angle(&p.pose.rotation, &start) < 1e-3) {
+                    // The start itself is always among the candidates, whose first it is.
+                    picked.extend(self.candidates.first());
+                }
+                picked
+            }
+            Keep::Distinct(apart, most) => distinct(found, self.model, apart, most),
+            Keep::Rivals(kept) => {
+                self.rivals = distinct(found, self.model, elsewhere, Plan::RIVALS);
+                self.rivals.iter().take(kept).copied().collect()
+            }
+            Keep::Compete => {
+                let all = [self.candidates.clone(), found].concat();
+                self.keep(Keep::Rivals(1), all)
+            }
+        }
+    }
+}

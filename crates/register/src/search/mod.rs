@@ -1,0 +1,12 @@
+//! Search over few parameters: an [objective](Objective) gives costs of maps, many at once, a transform
+//! model brings their derivative to its own parameters, and an [optimiser](mod@optimiser) is asked for the
+//! next point and told its cost.
+//!
+//! What is compared (images at a scale, X-rays, images spread over machines) and how the minimum is found
+//! know nothing of each other.
+
+pub mod objective;
+pub mod optimiser;
+
+pub use objective::{Evaluation, Objective};
+pub use optimiser::{Optimiser, OptimiserKind, Steps};

@@ -1,0 +1,178 @@
+//! Optimisers that are asked for the next point and told its value, so that many searches can be
+//! evaluated together: on a GPU one launch serves all of them. One file each.
+//!
+//! ```
+//! use voxalign_register::Choice;
+//! use voxalign_register::search::{OptimiserKind, Steps};
+//!
+//! let steps = Steps {
+//!     first: 1.0,
+//!     longest: 10.0,
+//!     tolerance: 1e-6,
+//!     improvement: 1e-12,
+//!     evaluations: 100,
+//! };
+//! for kind in OptimiserKind::ALL {
+//!     let mut search = kind.start(&[4.0, -3.0], steps);
+//!     while let Some([x, y]) = search.ask().map(|p| [p[0], p[1]]) {
+//!         let value = (x - 1.0).powi(2) + 10.0 * (y - x).powi(2);
+//!         search.tell(value, &[2.0 * (x - 1.0) - 20.0 * (y - x), 20.0 * (y - x)]);
+//!     }
+//!     let (best, value) = search.best();
+//!     assert!((best[0] - 1.0).abs() < 1e-3 && (best[1] - 1.0).abs() < 1e-3 && value < 1e-6);
+//! }
+//! ```
+
+mod bfgs;
+mod nelder_mead;
+mod powell;
+
+use crate::choice::choices;
+use serde::{Deserialize, Serialize};
+
+pub use bfgs::Bfgs;
+pub use nelder_mead::NelderMead;
+pub use powell::Powell;
+
+/// When to stop and how far to go.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steps {
+    /// Length of the first step, in the units of the parameters.
+    pub first: f64,
+    /// Longest step.
+    pub longest: f64,
+    /// A step shorter than this ends the search.
+    pub tolerance: f64,
+    /// An improvement smaller than this, twice in a row, ends the search.
+    pub improvement: f64,
+    /// Most evaluations with a gradient. A search without gradients may make as many for each parameter.
+    pub evaluations: usize,
+}
+
+/// A search for the minimum of a function.
+pub trait Optimiser: Send {
+    /// The next point to evaluate, or `None` when the search is over.
+    fn ask(&self) -> Option<&[f64]>;
+
+    /// Tells the value and the gradient at the point asked for; the gradient is not looked at where the
+    /// kind [needs none](OptimiserKind::needs_gradient).
+    fn tell(&mut self, cost: f64, gradient: &[f64]);
+
+    /// The best point so far and its value; infinite before the first one is told.
+    fn best(&self) -> (&[f64], f64);
+
+    /// Evaluations told so far.
+    fn evaluations(&self) -> usize;
+}
+
+/// A method of optimisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum OptimiserKind {
+    /// The quasi-Newton method of Broyden, Fletcher, Goldfarb and Shanno.
+    #[default]
+    Bfgs,
+    /// Powell's conjugate directions.
+    Powell,
+    /// The simplex of Nelder and Mead.
+    NelderMead,
+}
+
+choices! { OptimiserKind:
+    Bfgs "bfgs" "Quasi-Newton method with exact derivatives",
+    Powell "powell" "Powell's conjugate directions, without derivatives",
+    NelderMead "nelder-mead" "Downhill simplex, without derivatives",
+}
+
+impl OptimiserKind {
+    /// A search from a point.
+    #[must_use]
+    pub fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
+        match self {
+            Self::Bfgs => Box::new(Bfgs::new(at, steps)),
+            Self::Powell => Box::new(Powell::new(at, steps)),
+            Self::NelderMead => Box::new(NelderMead::new(at, steps)),
+        }
+    }
+
+    /// Whether it looks at gradients.
+    #[must_use]
+    pub fn needs_gradient(self) -> bool {
+        self == Self::Bfgs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Choice;
+
+    const STEPS: Steps =
+        Steps { first: 0.5, longest: 5.0, tolerance: 1e-9, improvement: 1e-14, evaluations: 400 };
+
+    fn run(
+        kind: OptimiserKind,
+        start: &[f64],
+        f: impl Fn(&[f64]) -> (f64, Vec<f64>),
+    ) -> Box<dyn Optimiser> {
+        let mut search = kind.start(start, STEPS);
+        while let Some(x) = search.ask() {
+            let (value, gradient) = f(x);
+            search.tell(value, &gradient);
+        }
+        search
+    }
+
+    #[test]
+    fn rosenbrock() {
+        for &kind in OptimiserKind::ALL {
+            let search = run(kind, &[-1.2, 1.0], |x| {
+                let (a, b) = (1.0 - x[0], x[1] - x[0] * x[0]);
+                (a * a + 100.0 * b * b, vec![-2.0 * a - 400.0 * x[0] * b, 200.0 * b])
+            });
+            let (x, f) = search.best();
+            let name = kind.name();
+            println!("{name}: {} evaluations, {x:?}, {f:e}", search.evaluations());
+            assert!((x[0] - 1.0).abs() < 1e-4 && (x[1] - 1.0).abs() < 1e-4, "{name}: {x:?} {f}");
+        }
+    }
+
+    #[test]
+    fn a_badly_scaled_bowl() {
+        let scales = [1.0, 30.0, 900.0, 4.0, 0.1];
+        for &kind in OptimiserKind::ALL {
+            let search = run(kind, &[1.0; 5], |x| {
+                let f = x.iter().zip(scales).map(|(v, s)| s * v * v).sum();
+                (f, x.iter().zip(scales).map(|(v, s)| 2.0 * s * v).collect())
+            });
+            assert!(search.best().1 < 1e-8, "{}: {:?}", kind.name(), search.best());
+        }
+    }
+
+    #[test]
+    fn what_was_gained_before_a_jump_is_kept() {
+        for &kind in OptimiserKind::ALL {
+            let search = run(kind, &[0.0], |x| (if x[0] < 0.99 { -x[0] } else { 5.0 }, vec![-1.0]));
+            assert!(search.best().1 < -0.9, "{}: {:?}", kind.name(), search.best());
+        }
+    }
+
+    #[test]
+    fn never_worse_than_the_start_and_always_ends() {
+        for &kind in OptimiserKind::ALL {
+            let name = kind.name();
+            // A gradient that lies: where it is followed, no descent is to be had.
+            let search =
+                run(kind, &[1.0, 2.0], |x| (x[0] * x[0] + x[1] * x[1], vec![-x[0], -x[1]]));
+            assert!(search.best().1 <= 5.0, "{name}");
+            let search = run(kind, &[1.0], |_| (f64::NAN, vec![f64::NAN]));
+            assert_eq!(search.best().0, &[1.0], "{name}");
+            assert!(kind.start(&[], STEPS).ask().is_none(), "{name}");
+            let flat = run(kind, &[3.0], |_| (1.0, vec![0.0]));
+            assert_eq!((flat.best().0, flat.best().1), (&[3.0][..], 1.0), "{name}");
+            let most = STEPS.evaluations * 3;
+            let endless = run(kind, &[0.0; 3], |x| (-x[0], vec![-1.0, 0.0, 0.0]));
+            assert!(endless.evaluations() <= most, "{name}: {}", endless.evaluations());
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The correlation ratio.
+
+use super::sums::{Chance, FLAT, Formula, Limit};
+use super::{CostAndSlopes, Kind, OfSums, Parameter};
+use serde::{Deserialize, Serialize};
+
+/// Correlation ratio: 1 - eta(moving | fixed), not symmetric in the images. Serves images of one kind and
+/// of different kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cr {
+    /// Bins of the fixed image.
+    pub bins: usize,
+}
+
+impl Cr {
+    pub(super) const USUAL: Self = Self { bins: 256 };
+}
+
+impl Default for Cr {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
+
+impl Kind for Cr {
+    fn name(&self) -> &'static str {
+        "cr"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Correlation ratio: same or different modalities"
+    }
+
+    fn parameters(&mut self) -> Vec<Parameter<'_>> {
+        let (value, range) = (&mut self.bins, 4..=4096);
+        vec![Parameter { name: "bins", value, range, what: "number" }]
+    }
+
+    fn of_sums(&self) -> Option<OfSums> {
+        Some(OfSums {
+            formula: Formula::Ratio(correlation_ratio),
+            bins: self.bins,
+            one_scale: false,
+            smooths_fixed: false,
+            limit: Limit { whole: 0.55, masked: 0.85, chance: Chance::Ratio },
+        })
+    }
+}
+
+/// Correlation ratio: `1 - eta = (sum_i N_i var_i) / (N var)`, with the sums `N_i`, `S1_i`, `S2_i`
+/// of every bin (eqs. 2 to 4 of Li et al. 2015). Between 0 (the fixed image tells the moving one)
+/// and 1 (it tells nothing); 1 where the overlap is empty or the moving image constant in it.
+#[must_use]
+pub fn correlation_ratio(sums: &[f64]) -> CostAndSlopes {
+    let (mut n, mut s1, mut s2) = (0.0, 0.0, 0.0);
+    let mut within = 0.0;
+    for bin in sums.chunks_exact(3) {
+        n += bin[0];
+        s1 += bin[1];
+        s2 += bin[2];
+        if bin[0] > 0.0 {
+            within += bin[2] - bin[1] * bin[1] / bin[0];
+        }
+    }
+    let total = if n > 0.0 { s2 - s1 * s1 / n } else { 0.0 };
+    if total <= FLAT * n || n <= 0.0 {
+        return CostAndSlopes { cost: 1.0, slopes: vec![0.0; sums.len()] };
+    }
+    let cost = within / total;
+    let mean = s1 / n;
+    let mut slopes = Vec::with_capacity(sums.len());
+    for bin in sums.chunks_exact(3) {
+        let m = if bin[0] > 0.0 { bin[1] / bin[0] } else { 0.0 };
+        slopes.push((m * m - cost * mean * mean) / total);
+        slopes.push(-2.0 * (m - cost * mean) / total);
+        slopes.push((1.0 - cost) / total);
+    }
+    CostAndSlopes { cost, slopes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sums::taylor;
+    use super::*;
+
+    #[test]
+    fn slopes_are_derivatives() {
+        taylor(correlation_ratio, &[10., 3., 12., 20., -8., 30., 5., 4., 6., 0.5, 0.1, 0.3]);
+    }
+
+    #[test]
+    fn extremes() {
+        // y is a function of the bin: the ratio is 0. The same mean in every bin: 1.
+        let exact = correlation_ratio(&[2.0, 2.0, 2.0, 3.0, 6.0, 12.0]);
+        assert!(exact.cost.abs() < 1e-12);
+        let none = correlation_ratio(&[2.0, 0.0, 2.0, 4.0, 0.0, 9.0]);
+        assert!((none.cost - 1.0).abs() < 1e-12);
+        assert_eq!(correlation_ratio(&[0.0; 6]).cost, 1.0);
+        assert_eq!(correlation_ratio(&[5.0, 5.0, 5.0]).cost, 1.0);
+    }
+}

@@ -1,0 +1,83 @@
+//! Energies that a device may still be working on.
+
+use crate::error::Result;
+use voxalign_compute::Arriving;
+
+/// An energy that the device may still be working on.
+#[derive(Debug, Default)]
+pub struct PendingEnergy {
+    terms: Vec<Term>,
+}
+
+/// What is added to an energy: `weight · value / divisor`, for the mean of the values. It does not depend on
+/// the order of two.
+#[derive(Debug)]
+struct Term {
+    values: Vec<Pending>,
+    divisor: f64,
+    weight: f64,
+}
+
+#[derive(Debug)]
+enum Pending {
+    Known(f64),
+    Arriving(Arriving),
+}
+
+impl PendingEnergy {
+    /// One that is known.
+    #[must_use]
+    pub fn known(value: f64) -> Self {
+        Self::of(Pending::Known(value), 1.0)
+    }
+
+    /// One that is on its way, to be divided by a number.
+    #[must_use]
+    pub fn arriving(value: Arriving, divisor: f64) -> Self {
+        Self::of(Pending::Arriving(value), divisor)
+    }
+
+    fn of(value: Pending, divisor: f64) -> Self {
+        Self { terms: vec![Term { values: vec![value], divisor, weight: 1.0 }] }
+    }
+
+    /// The same times a factor.
+    #[must_use]
+    pub fn times(mut self, factor: f64) -> Self {
+        self.terms.iter_mut().for_each(|term| term.weight *= factor);
+        self
+    }
+
+    /// Adds another one.
+    pub fn add(&mut self, other: Self) {
+        self.terms.extend(other.terms);
+    }
+
+    /// The mean of this one and another one of the same terms.
+    #[must_use]
+    pub fn mean(mut self, other: Self) -> Self {
+        for (term, other) in self.terms.iter_mut().zip(other.terms) {
+            term.values.extend(other.values);
+        }
+        self
+    }
+
+    /// The energy, once the device has it; nothing that was asked of the device afterwards is waited for.
+    ///
+    /// # Errors
+    /// What failed on the device.
+    pub fn wait(self) -> Result<f64> {
+        let mut energy = 0.0;
+        for term in self.terms {
+            let (mut sum, count) = (0.0, term.values.len() as f64);
+            for value in term.values {
+                sum += match value {
+                    Pending::Known(value) => value,
+                    Pending::Arriving(value) => value.wait()?.first().copied().unwrap_or(f64::NAN),
+                };
+            }
+            energy += term.weight * (sum / count / term.divisor);
+        }
+        Ok(energy)
+    }
+}

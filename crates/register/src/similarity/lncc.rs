@@ -1,0 +1,97 @@
+//! Local normalised cross correlation.
+
+use super::{Images, Kind, Parameter, PendingEnergy};
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+use voxalign_compute::{Device, Dims};
+
+/// Local normalised cross correlation, -1 to 0:
+/// [`local_correlation`](voxalign_compute::ops::Similarity::local_correlation). Also where brightness
+/// changes slowly over an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Lncc {
+    /// Radius of the windows, voxels of the scale.
+    pub radius: usize,
+}
+
+/// The variance of calibrated intensities that counts as noise.
+const NOISE: f64 = 1e-4;
+
+impl Lncc {
+    pub(super) const USUAL: Self = Self { radius: 2 };
+
+    /// The radius of windows along each axis.
+    fn radius(&self, dims: Dims) -> [usize; 3] {
+        dims.map(|n| if n > 1 { self.radius } else { 0 })
+    }
+}
+
+impl Default for Lncc {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
+
+impl Kind for Lncc {
+    fn name(&self) -> &'static str {
+        "lncc"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Local normalised cross correlation"
+    }
+
+    fn parameters(&mut self) -> Vec<Parameter<'_>> {
+        let (value, range) = (&mut self.radius, 1..=20);
+        vec![Parameter { name: "radius", value, range, what: "whole number of voxels" }]
+    }
+
+    fn has_energy(&self) -> bool {
+        true
+    }
+
+    fn energy<D: Device>(
+        &self,
+        device: &D,
+        images: Images<'_, D>,
+        slope: &mut D::Buffer<f32>,
+    ) -> Result<PendingEnergy> {
+        let Images { reference, moved, weights, dims, .. } = images;
+        let (mut energy, radius) = (device.alloc::<f64>(1)?, self.radius(dims));
+        device.local_correlation(
+            reference,
+            moved,
+            weights,
+            dims,
+            radius,
+            NOISE,
+            slope,
+            &mut energy,
+        )?;
+        Ok(PendingEnergy::arriving(device.arriving(&energy)?, 1.0))
+    }
+
+    fn energy_of_both<D: Device>(
+        &self,
+        device: &D,
+        images: Images<'_, D>,
+        slopes: [&mut D::Buffer<f32>; 2],
+    ) -> Result<PendingEnergy> {
+        let Images { reference, moved, weights, dims, .. } = images;
+        let (mut energy, radius) = (device.alloc::<f64>(1)?, self.radius(dims));
+        let [of_moved, of_reference] = slopes;
+        device.local_correlation_of_both(
+            moved,
+            reference,
+            weights,
+            dims,
+            radius,
+            NOISE,
+            of_moved,
+            of_reference,
+            &mut energy,
+        )?;
+        Ok(PendingEnergy::arriving(device.arriving(&energy)?, 1.0))
+    }
+}

@@ -1,0 +1,94 @@
+//! Mutual information.
+
+use super::information::information;
+use super::joint::Joint;
+use super::sums::{Chance, Formula, Limit};
+use super::{CostAndSlopes, Images, Kind, OfSums, Parameter, PendingEnergy};
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+use voxalign_compute::Device;
+
+/// Mutual information: -MI in nats, of the joint histogram. Also between kinds of image.
+///
+/// Rows are hard bins of the fixed image, columns windows over the moving one; where both move, both are
+/// windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Mi {
+    /// Bins of each image.
+    pub bins: usize,
+}
+
+impl Mi {
+    pub(super) const USUAL: Self = Self { bins: 64 };
+}
+
+impl Default for Mi {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
+
+impl Kind for Mi {
+    fn name(&self) -> &'static str {
+        "mi"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Mutual information: different modalities"
+    }
+
+    fn parameters(&mut self) -> Vec<Parameter<'_>> {
+        let (value, range) = (&mut self.bins, 4..=512);
+        vec![Parameter { name: "bins", value, range, what: "number" }]
+    }
+
+    fn of_sums(&self) -> Option<OfSums> {
+        Some(OfSums {
+            formula: Formula::Joint(mutual_information),
+            bins: self.bins,
+            one_scale: false,
+            smooths_fixed: true,
+            limit: Limit { whole: -0.15, masked: -0.06, chance: Chance::Information },
+        })
+    }
+
+    fn has_energy(&self) -> bool {
+        true
+    }
+
+    fn energy<D: Device>(
+        &self,
+        device: &D,
+        images: Images<'_, D>,
+        slope: &mut D::Buffer<f32>,
+    ) -> Result<PendingEnergy> {
+        let joint = Joint { device, images, bins: self.bins };
+        Ok(PendingEnergy::known(joint.energy(mutual_information, slope)?))
+    }
+}
+
+/// Mutual information, `-(H(F) + H(M) - H(F, M))` in nats, from a joint histogram.
+#[must_use]
+pub fn mutual_information(joint: &[f64], columns: usize) -> CostAndSlopes {
+    information(joint, columns, |[hf, hm, hj]| (-(hf + hm - hj), [-1.0, -1.0, 1.0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sums::taylor;
+    use super::*;
+
+    #[test]
+    fn slopes_are_derivatives() {
+        let joint = [4.0, 1.0, 0.5, 2.0, 8.0, 1.0, 0.3, 2.0, 5.0, 1.0, 1.5, 2.5];
+        taylor(|j| mutual_information(j, 4), &joint);
+    }
+
+    #[test]
+    fn extremes() {
+        let identity = [1.0, 0.0, 0.0, 1.0];
+        assert!((mutual_information(&identity, 2).cost + 2f64.ln()).abs() < 1e-12);
+        assert_eq!(mutual_information(&[0.0; 4], 2).cost, 0.0);
+    }
+}

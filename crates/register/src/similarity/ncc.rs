@@ -1,0 +1,83 @@
+//! Normalised cross correlation.
+
+use super::sums::{Chance, FLAT, Formula, Limit};
+use super::{CostAndSlopes, Kind, OfSums};
+use serde::{Deserialize, Serialize};
+
+/// Normalised cross correlation over the whole overlap: 1 - NCC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub struct Ncc {}
+
+impl Ncc {
+    pub(super) const USUAL: Self = Self {};
+}
+
+impl Kind for Ncc {
+    fn name(&self) -> &'static str {
+        "ncc"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Normalised cross correlation: same modality"
+    }
+
+    fn of_sums(&self) -> Option<OfSums> {
+        Some(OfSums {
+            formula: Formula::Moments(cross_correlation),
+            bins: 1,
+            one_scale: false,
+            smooths_fixed: true,
+            limit: Limit { whole: 0.5, masked: 0.5, chance: Chance::None },
+        })
+    }
+}
+
+/// Normalised cross correlation: `1 - cov(x, y) / sqrt(var x var y)`, between 0 and 2, from the
+/// moments `1, x, y, x^2, y^2, x y`; 1 where one of the images is constant in the overlap.
+#[must_use]
+pub fn cross_correlation(m: &[f64]) -> CostAndSlopes {
+    let n = m[0];
+    let flat = CostAndSlopes { cost: 1.0, slopes: vec![0.0; 6] };
+    if n <= 0.0 {
+        return flat;
+    }
+    let (mx, my) = (m[1] / n, m[2] / n);
+    let vx = m[3] - m[1] * mx;
+    let vy = m[4] - m[2] * my;
+    let c = m[5] - m[1] * my;
+    if vx <= FLAT * n || vy <= FLAT * n {
+        return flat;
+    }
+    let root = (vx * vy).sqrt();
+    let r = c / root;
+    // d r = dc / root - r / 2 (dvx / vx + dvy / vy)
+    let (a, b) = (r / (2.0 * vx), r / (2.0 * vy));
+    let slopes = vec![
+        -(mx * my / root - a * mx * mx - b * my * my),
+        -(-my / root + 2.0 * a * mx),
+        -(-mx / root + 2.0 * b * my),
+        a,
+        b,
+        -1.0 / root,
+    ];
+    CostAndSlopes { cost: 1.0 - r, slopes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sums::taylor;
+    use super::*;
+
+    #[test]
+    fn slopes_are_derivatives() {
+        taylor(cross_correlation, &[30.0, 4.0, -3.0, 40.0, 35.0, 20.0]);
+    }
+
+    #[test]
+    fn extremes() {
+        assert!(cross_correlation(&[3.0, 6.0, 6.0, 14.0, 14.0, 14.0]).cost.abs() < 1e-12);
+        assert_eq!(cross_correlation(&[0.0; 6]).cost, 1.0);
+        assert_eq!(cross_correlation(&[2.0, 2.0, 4.0, 2.0, 10.0, 4.0]).cost, 1.0);
+    }
+}

@@ -1,0 +1,101 @@
+//! Normalised mutual information.
+
+use super::information::information;
+use super::joint::Joint;
+use super::sums::{Chance, Formula, Limit};
+use super::{CostAndSlopes, Images, Kind, OfSums, Parameter, PendingEnergy};
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+use voxalign_compute::Device;
+
+/// Normalised mutual information: -(H(F) + H(M)) / H(F, M), -2 to -1.
+///
+/// Rows are hard bins of the fixed image, columns windows over the moving one; where both move, both are
+/// windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Nmi {
+    /// Bins of each image.
+    pub bins: usize,
+}
+
+impl Nmi {
+    pub(super) const USUAL: Self = Self { bins: 64 };
+}
+
+impl Default for Nmi {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
+
+impl Kind for Nmi {
+    fn name(&self) -> &'static str {
+        "nmi"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Normalised mutual information: different modalities"
+    }
+
+    fn parameters(&mut self) -> Vec<Parameter<'_>> {
+        let (value, range) = (&mut self.bins, 4..=512);
+        vec![Parameter { name: "bins", value, range, what: "number" }]
+    }
+
+    fn of_sums(&self) -> Option<OfSums> {
+        Some(OfSums {
+            formula: Formula::Joint(normalised_mutual_information),
+            bins: self.bins,
+            one_scale: false,
+            smooths_fixed: true,
+            limit: Limit { whole: -1.09, masked: -1.03, chance: Chance::NormalisedInformation },
+        })
+    }
+
+    fn has_energy(&self) -> bool {
+        true
+    }
+
+    fn energy<D: Device>(
+        &self,
+        device: &D,
+        images: Images<'_, D>,
+        slope: &mut D::Buffer<f32>,
+    ) -> Result<PendingEnergy> {
+        let joint = Joint { device, images, bins: self.bins };
+        Ok(PendingEnergy::known(joint.energy(normalised_mutual_information, slope)?))
+    }
+}
+
+/// Normalised mutual information (Studholme et al. 1999), `-(H(F) + H(M)) / H(F, M)`, between -2
+/// and -1, from a joint histogram.
+#[must_use]
+pub fn normalised_mutual_information(joint: &[f64], columns: usize) -> CostAndSlopes {
+    information(joint, columns, |[hf, hm, hj]| {
+        if hj <= 1e-12 {
+            return (-1.0, [0.0; 3]);
+        }
+        let nmi = (hf + hm) / hj;
+        (-nmi, [-1.0 / hj, -1.0 / hj, nmi / hj])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sums::taylor;
+    use super::*;
+
+    #[test]
+    fn slopes_are_derivatives() {
+        let joint = [4.0, 1.0, 0.5, 2.0, 8.0, 1.0, 0.3, 2.0, 5.0, 1.0, 1.5, 2.5];
+        taylor(|j| normalised_mutual_information(j, 4), &joint);
+    }
+
+    #[test]
+    fn extremes() {
+        let identity = [1.0, 0.0, 0.0, 1.0];
+        assert!((normalised_mutual_information(&identity, 2).cost + 2.0).abs() < 1e-12);
+        assert!((normalised_mutual_information(&[1.0; 4], 2).cost + 1.0).abs() < 1e-12);
+    }
+}

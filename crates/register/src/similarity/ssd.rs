@@ -1,0 +1,110 @@
+//! Mean squared difference.
+
+use super::sums::{Chance, Formula, Limit};
+use super::{CostAndSlopes, Images, Kind, OfSums, PendingEnergy};
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+use voxalign_compute::ops::elementwise::{param, scalar, x};
+use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::{Device, DeviceBuffer};
+
+/// Mean squared difference, `Σ w (m − f)² / Σ w`: for one kind of image with intensities on one scale. Of
+/// affine maps it is divided by the fixed image's variance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub struct Ssd {}
+
+impl Ssd {
+    pub(super) const USUAL: Self = Self {};
+}
+
+impl Kind for Ssd {
+    fn name(&self) -> &'static str {
+        "ssd"
+    }
+
+    fn summary(&self) -> &'static str {
+        "Mean squared difference: same modality and same intensity scale"
+    }
+
+    fn of_sums(&self) -> Option<OfSums> {
+        Some(OfSums {
+            formula: Formula::Moments(squared_difference),
+            bins: 1,
+            one_scale: true,
+            smooths_fixed: true,
+            limit: Limit { whole: 1.2, masked: 1.2, chance: Chance::None },
+        })
+    }
+
+    fn has_energy(&self) -> bool {
+        true
+    }
+
+    fn energy<D: Device>(
+        &self,
+        device: &D,
+        images: Images<'_, D>,
+        slope: &mut D::Buffer<f32>,
+    ) -> Result<PendingEnergy> {
+        let Images { reference, moved, weights, .. } = images;
+        if let Some(weights) = weights {
+            let energy = weighted(device, reference, moved, weights, slope)?;
+            return Ok(PendingEnergy::known(energy));
+        }
+        let n = reference.len().max(1) as f64;
+        let mut sum = device.alloc::<f64>(1)?;
+        let what = [Reduction::SumSquaredDifference(0, 1)];
+        device.reduce_into(&[moved, reference], &what, &mut sum)?;
+        let slopes = (x(0) - x(1)) * param(0);
+        device.eval(&slopes, &[moved, reference], &[(2.0 / n) as f32], None, slope)?;
+        Ok(PendingEnergy::arriving(device.arriving(&sum)?, n))
+    }
+}
+
+/// The mean squared difference `Σ w (m − f)² / Σ w` and its slope.
+fn weighted<D: Device>(
+    device: &D,
+    fixed: &D::Buffer<f32>,
+    moved: &D::Buffer<f32>,
+    weights: &D::Buffer<f32>,
+    slope: &mut D::Buffer<f32>,
+) -> Result<f64> {
+    let mut total = device.alloc::<f64>(1)?;
+    device.reduce_into(&[weights], &[Reduction::Sum(0)], &mut total)?;
+    let slopes = (x(0) - x(1)) * x(2) * 2.0 / scalar(0);
+    device.eval(&slopes, &[moved, fixed, weights], &[], Some(&total), slope)?;
+    // Σ w d² / Σ w is half of Σ slope d.
+    let dots =
+        device.reduce(&[slope, moved, fixed], &[Reduction::Dot(0, 1), Reduction::Dot(0, 2)])?;
+    Ok(0.5 * (dots[0] - dots[1]))
+}
+
+/// Mean squared difference, `sum w (x - y)^2 / sum w`, from the moments
+/// `1, x, y, x^2, y^2, x y`. In units of the fixed image's variance, as images are normalised.
+#[must_use]
+pub fn squared_difference(m: &[f64]) -> CostAndSlopes {
+    let n = m[0];
+    if n <= 0.0 {
+        return CostAndSlopes { cost: 4.0, slopes: vec![0.0; 6] };
+    }
+    let cost = (m[3] + m[4] - 2.0 * m[5]) / n;
+    CostAndSlopes { cost, slopes: vec![-cost / n, 0.0, 0.0, 1.0 / n, 1.0 / n, -2.0 / n] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sums::taylor;
+    use super::*;
+
+    #[test]
+    fn slopes_are_derivatives() {
+        taylor(squared_difference, &[30.0, 4.0, -3.0, 40.0, 35.0, 20.0]);
+    }
+
+    #[test]
+    fn extremes() {
+        assert!(squared_difference(&[3.0, 6.0, 6.0, 14.0, 14.0, 14.0]).cost.abs() < 1e-12);
+        assert_eq!(squared_difference(&[0.0; 6]).cost, 4.0);
+    }
+}

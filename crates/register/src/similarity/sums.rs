@@ -1,0 +1,140 @@
+//! Similarities as functions of sums over an overlap, and their derivatives in these sums.
+//!
+//! Each function returns the cost and its derivative in every sum it was given; the chain rule with the
+//! derivatives of the sums gives the derivative in the map.
+
+/// A cost and its derivative in every sum.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostAndSlopes {
+    /// The cost.
+    pub cost: f64,
+    /// Its derivative in each of the sums.
+    pub slopes: Vec<f64>,
+}
+
+/// The sums over an overlap that a similarity is a function of.
+#[derive(Debug, Clone, Copy)]
+pub enum Formula {
+    /// Of the moving values and their squares in each bin of the fixed image: `N_i`, `S1_i`, `S2_i`.
+    Ratio(fn(&[f64]) -> CostAndSlopes),
+    /// Of both images' values, squares and products: `1, x, y, x^2, y^2, x y`, no histogram.
+    Moments(fn(&[f64]) -> CostAndSlopes),
+    /// Of the pairs of bins of both images, a joint histogram with so many columns.
+    Joint(fn(&[f64], usize) -> CostAndSlopes),
+}
+
+/// A similarity as a function of sums, for affine maps.
+#[derive(Debug, Clone, Copy)]
+pub struct OfSums {
+    /// The function.
+    pub formula: Formula,
+    /// Bins of the fixed image, and of the moving image for joint histograms; 1 without a histogram.
+    pub bins: usize,
+    /// Whether intensities are on one scale, so that the moving image is normalised by the fixed one's
+    /// numbers.
+    pub one_scale: bool,
+    /// Whether the fixed image is smoothed for coarse scales. Where its values only name bins, smoothing
+    /// makes values between two tissues name a third, which costs accuracy there.
+    pub smooths_fixed: bool,
+    /// The cost above which the images tell too little of each other, of so many samples in all bins.
+    /// Matching pairs of heads, brains and lungs end well below it, also across modalities; different parts
+    /// of the body above it.
+    pub limit: Limit,
+}
+
+/// A cost above which images tell too little of each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limit {
+    /// Of all samples.
+    pub whole: f64,
+    /// Of samples that masks choose: the background, which matches easily, takes no part, and matching
+    /// pairs end higher.
+    pub masked: f64,
+    /// How few samples in many bins agree by chance.
+    pub chance: Chance,
+}
+
+/// How few samples in many bins agree by chance (Miller 1955).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chance {
+    /// They do not.
+    None,
+    /// By about `bins / n`.
+    Ratio,
+    /// By about `(bins - 1)^2 / 2 n` nats.
+    Information,
+    /// By as much in units of the joint entropy, which is at most that of all samples apart.
+    NormalisedInformation,
+}
+
+impl Limit {
+    /// The limit for `samples` in `bins`.
+    #[must_use]
+    pub fn of(&self, samples: usize, bins: usize, masked: bool) -> f64 {
+        let (n, bins) = (samples.max(1) as f64, bins as f64);
+        let information = (bins - 1.0) * (bins - 1.0) / (2.0 * n);
+        let limit = if masked { self.masked } else { self.whole };
+        match self.chance {
+            Chance::None => limit,
+            Chance::Ratio => limit - bins / n,
+            Chance::Information => limit - information,
+            Chance::NormalisedInformation => limit - information / n.ln().max(1.0),
+        }
+    }
+}
+
+/// Variance of an image below which it counts as constant. (Images are normalised to a variance of 1
+/// before.)
+pub(super) const FLAT: f64 = 1e-9;
+
+/// Overlap, as a part of the smaller image, below which an alignment is made costlier.
+pub const OVERLAP_WANTED: f64 = 0.5;
+
+/// What is added to a cost for a small overlap, and its derivative: `(1 - f / wanted)^2` below the
+/// wanted overlap. It keeps the search from sliding the images off each other, where few samples
+/// agree by chance; it is zero, and so is its derivative, at and above the wanted overlap.
+#[must_use]
+pub fn overlap_term(fraction: f64) -> (f64, f64) {
+    let lack = 1.0 - fraction / OVERLAP_WANTED;
+    if lack > 0.0 { (lack * lack, -2.0 * lack / OVERLAP_WANTED) } else { (0.0, 0.0) }
+}
+
+/// Holds slopes against differences.
+#[cfg(test)]
+pub(super) fn taylor(f: impl Fn(&[f64]) -> CostAndSlopes, at: &[f64]) {
+    let base = f(at);
+    assert_eq!(base.slopes.len(), at.len());
+    for i in 0..at.len() {
+        let h = 1e-5 * at[i].abs().max(1e-2);
+        let mut up = at.to_vec();
+        up[i] += h;
+        let mut down = at.to_vec();
+        down[i] -= h;
+        let slope = (f(&up).cost - f(&down).cost) / (2.0 * h);
+        let error = (slope - base.slopes[i]).abs();
+        assert!(error < 1e-6 * (1.0 + slope.abs()), "{i}: {slope} {}", base.slopes[i]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlap_term_is_smooth() {
+        assert_eq!(overlap_term(0.8), (0.0, 0.0));
+        assert_eq!(overlap_term(0.0).0, 1.0);
+        let h = 1e-6;
+        let slope = (overlap_term(0.2 + h).0 - overlap_term(0.2 - h).0) / (2.0 * h);
+        assert!((slope - overlap_term(0.2).1).abs() < 1e-6);
+    }
+
+    #[test]
+    fn few_samples_agree_by_chance() {
+        let limit = Limit { whole: -0.15, masked: -0.06, chance: Chance::Information };
+        assert!((limit.of(1000, 11, false) - (-0.15 - 0.05)).abs() < 1e-12);
+        assert!((limit.of(usize::MAX, 64, true) - -0.06).abs() < 1e-12);
+        let none = Limit { chance: Chance::None, ..limit };
+        assert_eq!(none.of(0, 4096, false), -0.15);
+    }
+}
