@@ -1,6 +1,6 @@
 //! The geometry of an image.
 
-use crate::affine::Affine;
+use crate::affine::{Affine, Index, World};
 use crate::error::{ImageError, Result};
 use nalgebra::{Matrix3, Vector3};
 use std::fmt;
@@ -12,8 +12,8 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grid {
     dims: [usize; 3],
-    to_world: Affine,
-    to_index: Affine,
+    to_world: Affine<Index, World>,
+    to_index: Affine<World, Index>,
 }
 
 impl Grid {
@@ -23,7 +23,7 @@ impl Grid {
     /// [`ImageError::EmptyAxis`] for an axis without voxels, [`ImageError::TooLarge`] for more voxels
     /// than can be addressed, [`ImageError::NotFinite`] or [`ImageError::Singular`] for an affine that is
     /// not finite or cannot be inverted.
-    pub fn new(dims: [usize; 3], to_world: Affine) -> Result<Self> {
+    pub fn new(dims: [usize; 3], to_world: Affine<Index, World>) -> Result<Self> {
         if dims.contains(&0) {
             return Err(ImageError::EmptyAxis { dims });
         }
@@ -73,13 +73,13 @@ impl Grid {
 
     /// The affine from voxel index to world mm.
     #[must_use]
-    pub fn to_world(&self) -> &Affine {
+    pub fn to_world(&self) -> &Affine<Index, World> {
         &self.to_world
     }
 
     /// The affine from world mm to voxel index.
     #[must_use]
-    pub fn to_index(&self) -> &Affine {
+    pub fn to_index(&self) -> &Affine<World, Index> {
         &self.to_index
     }
 

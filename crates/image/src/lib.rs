@@ -65,7 +65,7 @@ pub mod points;
 pub mod transform;
 pub mod volume;
 
-pub use affine::Affine;
+pub use affine::{Affine, Index, World};
 pub use error::ImageError;
 pub use field::VectorField;
 pub use grid::Grid;

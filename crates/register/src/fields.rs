@@ -168,7 +168,7 @@ mod tests {
             scale: Vector3::new(-1.0, 1.5, 3.0),
             ..voxalign_image::AffineParameters::identity(Vector3::zeros())
         };
-        let at_zero = Grid::new([45, 33, 17], turn.to_affine()).unwrap();
+        let at_zero = Grid::new([45, 33, 17], Affine::from_rows(turn.to_affine().rows())).unwrap();
         at_zero.moved(&Affine::translation(Vector3::new(5.0, -3.0, 80.0))).unwrap()
     }
 

@@ -6,8 +6,8 @@
 //! do, and end with a [`Verdict`]. [`compare`] scores alignments, whoever made them.
 //!
 //! A registration is made of orthogonal parts: a [similarity](mod@similarity), a
-//! transform model with its schedule of scales ([`linear`], [`diffeo`]) and an optimiser
-//! ([`search`](mod@search), [`diffeo::solver`]).
+//! transform model with its schedule of scales ([`linear`], [`model`], [`diffeo`]) and an optimiser
+//! ([`search`](mod@search), [`model::solver`]).
 //!
 //! # Conventions
 //!
@@ -97,13 +97,17 @@
 //! - Studholme et al. (1999): C. Studholme, D. Hill, D. Hawkes, *An overlap invariant entropy measure
 //!   of 3D medical image alignment*, Pattern Recognition 32(1).
 
+pub mod attachment;
 pub mod choice;
 pub mod compare;
 pub mod diffeo;
 pub mod error;
 pub mod fields;
 pub mod linear;
+pub mod measures;
 pub mod metric;
+pub mod model;
+pub mod multiscale;
 pub mod numbers;
 pub mod progress;
 pub mod resample;

@@ -10,7 +10,8 @@ use rayon::prelude::*;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::{AffineMap, Device};
 use voxalign_image::{
-    Affine, Grid, ImageError, LabelMap, Matrix3, Transform, Vector3, VectorField, Volume, memory,
+    Affine, Grid, ImageError, Index, LabelMap, Matrix3, Transform, Vector3, VectorField, Volume,
+    World, memory,
 };
 
 /// An image in the memory of a device, to be resampled any number of times.
@@ -132,6 +133,9 @@ impl<D: Device> Way<D> {
     }
 }
 
+/// Where voxels of a grid are in a world.
+type Places = Affine<Index, World>;
+
 /// From reference index to moving world: `i -> map (i + u[i])`, with the field `u` on the host.
 ///
 /// The map takes the affine parts and the field the others, one after the other: a field that
@@ -141,7 +145,7 @@ fn to_world<D: Device>(
     device: &D,
     reference: &Grid,
     transform: &Transform,
-) -> Result<(Affine, Option<Vec<f32>>)> {
+) -> Result<(Places, Option<Vec<f32>>)> {
     let mut parts = Vec::new();
     flatten(transform, &mut parts);
     let mut map = *reference.to_world();
@@ -227,7 +231,7 @@ impl Steps<'_> {
 fn sampled<'a, D: Device>(
     device: &D,
     field: &'a VectorField,
-    map: &Affine,
+    map: &Places,
     before: Option<&D::Buffer<f32>>,
     reference: &Grid,
 ) -> Result<Steps<'a>> {

@@ -10,12 +10,12 @@ use voxalign_compute::ops::{Elementwise, Fourier, expression};
 use voxalign_compute::{ComputeError, Memory};
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_register::Choice;
-use voxalign_register::diffeo::multiscale::Scale;
-use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformModel, DeformOptions, register_deformable,
 };
 use voxalign_register::linear::{AffineInput, AffineOptions, Search, register_affine};
+use voxalign_register::model::solver::{SolverKind, SolverOptions};
+use voxalign_register::multiscale::Scale;
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{RegisterError, Silent};
 

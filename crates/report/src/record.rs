@@ -10,9 +10,9 @@ use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::PathRecord;
 use voxalign_register::diffeo::clip::IndexBox;
-use voxalign_register::diffeo::measures::FieldMeasures;
-use voxalign_register::diffeo::multiscale::ScaleRecord;
 use voxalign_register::linear::StageRecord;
+use voxalign_register::measures::FieldMeasures;
+use voxalign_register::multiscale::ScaleRecord;
 
 /// The version of the layout of [`RunRecord`]; it grows when a field changes its meaning or goes.
 pub const RECORD_FORMAT: u32 = 1;
@@ -289,7 +289,7 @@ impl Default for TransformRecord {
 }
 
 /// The rows of the 4x4 matrix of a map.
-fn rows_of(affine: &Affine) -> [[f64; 4]; 4] {
+fn rows_of<A, B>(affine: &Affine<A, B>) -> [[f64; 4]; 4] {
     let [x, y, z] = affine.rows();
     [x, y, z, [0.0, 0.0, 0.0, 1.0]]
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use voxalign_population::atlas::Sharpness;
 use voxalign_register::Verdict;
-use voxalign_register::diffeo::multiscale::ScaleRecord;
+use voxalign_register::multiscale::ScaleRecord;
 
 /// All that is worth keeping of a kernel regression: what its `result.json` holds. Volumes are in
 /// mm³.
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
     use crate::record::RunRecord;
     use voxalign_image::{Grid, Volume};
-    use voxalign_register::diffeo::measures::FieldMeasures;
+    use voxalign_register::measures::FieldMeasures;
 
     #[test]
     fn the_page_is_whole_and_escaped() {

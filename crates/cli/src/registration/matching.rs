@@ -7,9 +7,9 @@ use serde_json::json;
 use std::str::FromStr;
 use voxalign_compute::ops::elastic::Boundary;
 use voxalign_register::Choice;
-use voxalign_register::diffeo::multiscale::{Convergence, Scale};
-use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_register::diffeo::{DeformModel, DeformOptions, StepRule, check_similarity};
+use voxalign_register::model::solver::{SolverKind, SolverOptions};
+use voxalign_register::multiscale::{Convergence, Scale};
 use voxalign_register::similarity::Similarity;
 
 /// Scales and their iterations, coarse to fine.

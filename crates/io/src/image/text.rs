@@ -4,7 +4,7 @@ use super::options::DataType;
 use crate::error::{IoError, shorten};
 use nalgebra::{Matrix3, Vector3};
 use std::path::{Path, PathBuf};
-use voxalign_image::{Affine, Grid};
+use voxalign_image::{Affine, Grid, Index, World};
 
 /// Largest header in bytes.
 pub(crate) const LARGEST_HEADER: usize = 1 << 20;
@@ -38,7 +38,7 @@ pub(crate) fn sizes(text: &str) -> Result<Vec<usize>, String> {
 }
 
 /// The index-to-world map of a grid in LPS as one in RAS, or the other way round.
-pub(crate) fn flip_lps(affine: &Affine) -> Affine {
+pub(crate) fn flip_lps(affine: &Affine<Index, World>) -> Affine<Index, World> {
     let flip = Matrix3::from_diagonal(&Vector3::new(-1.0, -1.0, 1.0));
     // Adding zero makes a negative zero positive.
     Affine::new((flip * affine.matrix).add_scalar(0.0), (flip * affine.offset).add_scalar(0.0))

@@ -9,10 +9,13 @@ use crate::error::{IoError, Result};
 use nalgebra::{Matrix3, Matrix4, Vector3};
 use std::fmt::Write;
 use std::path::Path;
-use voxalign_image::{Affine, Grid, Transform};
+use voxalign_image::{Affine, Grid, Index, Transform, World};
 
 /// From index to FSL coordinates.
-fn index_to_fsl(grid: &Grid) -> Affine {
+/// The millimetres of FSL along the axes of a grid.
+enum Fsl {}
+
+fn index_to_fsl(grid: &Grid) -> Affine<Index, Fsl> {
     let spacing = grid.spacing();
     let mut affine = Affine::new(Matrix3::from_diagonal(&Vector3::from(spacing)), Vector3::zeros());
     if grid.is_right_handed() {
@@ -22,7 +25,7 @@ fn index_to_fsl(grid: &Grid) -> Affine {
     affine
 }
 
-fn world_to_fsl(grid: &Grid) -> Affine {
+fn world_to_fsl(grid: &Grid) -> Affine<World, Fsl> {
     grid.to_index().then(&index_to_fsl(grid))
 }
 

@@ -247,7 +247,7 @@ pub(crate) fn records(transform: &Transform) -> Result<Vec<Record>, String> {
 
 /// The record in 2D of a map that keeps the x-y plane, `None` for another.
 pub(crate) fn record_2d(affine: &Affine) -> Option<Record> {
-    let Affine { matrix: m, offset: t } = swap_lps(affine);
+    let Affine { matrix: m, offset: t, .. } = swap_lps(affine);
     let third = [m[(0, 2)], m[(1, 2)], m[(2, 0)], m[(2, 1)], m[(2, 2)] - 1.0, t[2]];
     third.iter().all(|v| v.abs() < 1e-6).then(|| Record {
         class: "AffineTransform_double_2_2".into(),

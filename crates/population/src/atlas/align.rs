@@ -15,12 +15,12 @@ use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_image::{Affine, Grid, Matrix4, Vector3, Volume};
-use voxalign_register::diffeo::greedy::finest;
-use voxalign_register::diffeo::solver::SolverOptions;
-use voxalign_register::diffeo::symmetric::square_root;
+use voxalign_register::attachment::images::finest;
 use voxalign_register::linear::{
     AffineInput, AffineOptions, AffineResult, Init, Search, register_affine,
 };
+use voxalign_register::model::solver::SolverOptions;
+use voxalign_register::model::symmetric::square_root;
 use voxalign_register::{Event, Progress, Verdict};
 
 /// How subjects are brought to a common space.
@@ -479,7 +479,7 @@ mod tests {
     #[test]
     fn a_logarithm_is_taken_back_by_the_exponential() {
         let a = turned(1.2, 80.0, 1.3);
-        let again = Affine::from_homogeneous(&logarithm(&a).unwrap().exp());
+        let again: Affine = Affine::from_homogeneous(&logarithm(&a).unwrap().exp());
         for p in [Vector3::zeros(), Vector3::new(70.0, -80.0, 90.0)] {
             assert!((again.apply(p) - a.apply(p)).norm() < 1e-5, "{a:?} {again:?}");
         }

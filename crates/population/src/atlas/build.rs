@@ -3,7 +3,6 @@
 use super::checkpoint::Checkpoints;
 use super::cohort::{Cohort, Deaf, Steps, out_of_register};
 use super::conclude::conclude;
-use super::matching::{Matching, on_model};
 use super::memory::{MemoryOptions, MemoryPlan};
 use super::options::{AtlasOptions, Sharpness};
 use super::saving::Saver;
@@ -15,9 +14,10 @@ use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_image::{Grid, VectorField, Volume};
-use voxalign_register::diffeo::channel::ChannelSimilarity;
-use voxalign_register::diffeo::measures::FieldMeasures;
-use voxalign_register::diffeo::multiscale::{self, Course, ScaleRecord};
+use voxalign_register::attachment::images::ChannelSimilarity;
+use voxalign_register::measures::FieldMeasures;
+use voxalign_register::model::{Model, UseModel, with_model};
+use voxalign_register::multiscale::{self, Course, ScaleRecord};
 use voxalign_register::{Progress, Verdict};
 
 /// Bins of the entropy over the subjects at each voxel.
@@ -128,8 +128,8 @@ pub fn unheard(_: &[MemoryPlan]) {}
 /// have values that are not finite; memory or disk space that runs out; a checkpoint of another run; ranks
 /// that fail; [`PopulationError::Stopped`].
 pub fn build<D: Device>(construction: &Construction<'_, D>, sink: &dyn Sink) -> Result<Atlas> {
-    let (c, metrics) = (construction, construction.metrics()?);
-    on_model!(&c.options.matching, metrics, c.grid, |matching| c.with(matching, sink))
+    let metrics = construction.metrics()?;
+    with_model(&construction.options.matching, &metrics, Whole { construction, sink })
 }
 
 /// Where the time of the iterations goes.
@@ -150,13 +150,37 @@ pub struct Times {
 /// # Errors
 /// As [`build`].
 pub fn iterate<D: Device>(construction: &Construction<'_, D>) -> Result<Times> {
-    let (c, metrics) = (construction, construction.metrics()?);
-    on_model!(&c.options.matching, metrics, c.grid, |matching| only(c.iterate(matching, false)))
+    let metrics = construction.metrics()?;
+    with_model(&construction.options.matching, &metrics, Iterations { construction })
 }
 
-/// The first of two.
-fn only<A, B>(both: Result<(A, B)>) -> Result<A> {
-    both.map(|(first, _)| first)
+/// The construction of an atlas with a model.
+struct Whole<'c, 'a, D: Device> {
+    construction: &'c Construction<'a, D>,
+    sink: &'c dyn Sink,
+}
+
+impl<D: Device> UseModel<D> for Whole<'_, '_, D> {
+    type Out = Result<Atlas>;
+
+    fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<Atlas> {
+        let Self { construction: c, sink } = self;
+        let (times, cohort) = c.iterate(make, true)?;
+        conclude(cohort, times, c.options.centre, c.progress, sink)
+    }
+}
+
+/// Its iterations alone.
+struct Iterations<'c, 'a, D: Device> {
+    construction: &'c Construction<'a, D>,
+}
+
+impl<D: Device> UseModel<D> for Iterations<'_, '_, D> {
+    type Out = Result<Times>;
+
+    fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<Times> {
+        self.construction.iterate(make, false).map(|(times, _)| times)
+    }
 }
 
 /// A similarity for each channel.
@@ -174,15 +198,15 @@ impl<'a, D: Device> Construction<'a, D> {
     }
 
     /// Reads the subjects and makes all iterations.
-    fn iterate<M: Matching<D>>(
+    fn iterate<M: Model<D>>(
         &self,
-        matching: impl Fn() -> M,
+        make: impl Fn(&Grid) -> M,
         looks: bool,
     ) -> Result<(Times, Cohort<'a, D, M>)> {
         let (options, source) = (self.options, self.source);
         let began = Instant::now();
         let channels = self.team.ranks().agree(source.size(0))?.channels;
-        let mut cohort = Cohort::new(self, channels, looks, matching)?;
+        let mut cohort = Cohort::new(self, channels, looks, make)?;
         let plans = cohort.plans();
         (self.planned)(&plans);
         cohort.load()?;
@@ -216,10 +240,5 @@ impl<'a, D: Device> Construction<'a, D> {
         };
         let trace = cohort.crews.first_mut().and_then(|c| c.trace.take());
         Ok((Times { load, scales, plans, trace }, cohort))
-    }
-
-    fn with<M: Matching<D>>(&self, matching: impl Fn() -> M, sink: &dyn Sink) -> Result<Atlas> {
-        let (times, cohort) = self.iterate(matching, true)?;
-        conclude(cohort, times, self.options.centre, self.progress, sink)
     }
 }

@@ -2,7 +2,6 @@
 
 use super::build::Construction;
 use super::crew::{Changes, Crew, Post, Visit};
-use super::matching::{Matching, Shift};
 use super::measures::{entropy, gradient_energy};
 use super::memory::{MemoryPlan, Needs};
 use super::options::{AtlasOptions, Sharpness};
@@ -16,12 +15,13 @@ use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::{Device, Memory};
 use voxalign_image::{Grid, Volume};
-use voxalign_register::diffeo::multiscale::{Deformation, Iteration, Scale};
+use voxalign_register::model::{Model, Shift};
+use voxalign_register::multiscale::{Deformation, Iteration, Scale};
 use voxalign_register::similarity::PendingEnergy;
 use voxalign_register::{Progress, RegisterError};
 
 /// The subjects of an atlas.
-pub(super) struct Cohort<'a, D: Device, M: Matching<D>> {
+pub(super) struct Cohort<'a, D: Device, M: Model<D>> {
     pub(super) team: &'a Team<D>,
     pub(super) grid: Grid,
     pub(super) crews: Vec<Crew<'a, D, M>>,
@@ -59,13 +59,13 @@ fn at_the_end(voxels: u64) -> u64 {
     4 * 30 * voxels
 }
 
-impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
+impl<'a, D: Device, M: Model<D>> Cohort<'a, D, M> {
     /// The subjects of a source, of which nothing is read yet.
     pub(super) fn new(
         construction: &Construction<'a, D>,
         channels: usize,
         looks: bool,
-        matching: impl Fn() -> M,
+        make: impl Fn(&Grid) -> M,
     ) -> Result<Self> {
         let &Construction { team, grid, source, memory, progress, .. } = construction;
         let subjects = source.subjects();
@@ -73,10 +73,10 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
         let weights = &parts(subjects);
         let scratch = &memory.scratch.clone().unwrap_or_else(std::env::temp_dir);
         let crew = |own: voxalign_compute::comm::Member<'a, D>| {
-            let (range, matching) = (own.share(subjects.len()), matching());
-            let plan = planned(construction, own.device, range.clone(), channels, &matching)?;
+            let (range, model) = (own.share(subjects.len()), make(grid));
+            let plan = planned(construction, own.device, range.clone(), channels, &model)?;
             let post = Post { grid, source, range, weights, channels, plan, scratch };
-            Crew::new(own.device, &post, matching)
+            Crew::new(own.device, &post, model)
         };
         let crews = team.ranks().agree(team.local().map(crew).collect::<Result<Vec<_>>>())?;
         Ok(Self {
@@ -170,7 +170,7 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
             let mut sums = crew.turn(|core| Ok(core.device.alloc::<i64>(3 * n)?))?;
             crew.visit(visit, &(), |core, member, _| {
                 let Some(state) = &mut member.state else { return Ok(()) };
-                let field = core.matching.displacement(&core.device, state)?;
+                let field = core.model.displacement(&core.device, state)?;
                 Ok(core.device.add_fixed(&field, member.weight * UNIT, &mut sums)?)
             })?;
             Ok(sums)
@@ -201,7 +201,7 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
 
     /// Takes the mean displacement back from all subjects, where the model can.
     fn centre(&mut self) -> Result<()> {
-        if !self.crews.iter().all(|c| c.core.matching.takes_shifts()) {
+        if !self.crews.iter().all(|c| c.core.model.takes_shifts()) {
             return Ok(());
         }
         let visit = Visit { load: false, changes: Changes::Usual };
@@ -210,7 +210,7 @@ impl<'a, D: Device, M: Matching<D>> Cohort<'a, D, M> {
             let back = &back[own.place];
             crew.visit(visit, &(), |core, member, _| {
                 let Some(state) = &mut member.state else { return Ok(()) };
-                core.matching.precede(&core.device, back, state)
+                Ok(core.model.precede(&core.device, back, state)?)
             })
         });
         self.team.ranks().agree::<_, PopulationError>(result)?;
@@ -320,12 +320,12 @@ fn is_shown(iteration: usize) -> bool {
     matches!(iteration, 0 | 1 | 2 | 5 | 10)
 }
 
-fn planned<D: Device, M: Matching<D>>(
+fn planned<D: Device, M: Model<D>>(
     construction: &Construction<'_, D>,
     device: &D,
     range: std::ops::Range<usize>,
     channels: usize,
-    matching: &M,
+    model: &M,
 ) -> Result<MemoryPlan> {
     let &Construction { team, grid, source, memory, .. } = construction;
     let n = grid.len() as u64;
@@ -335,10 +335,10 @@ fn planned<D: Device, M: Matching<D>>(
     }
     let needs = Needs {
         subjects: range.len(),
-        each: matching.bytes_each(n, voxels),
+        each: model.bytes_each(n, voxels),
         warped: 4 * n * channels as u64,
         images: 4 * voxels,
-        shared: matching.bytes_shared(n, channels as u64).max(at_the_end(n)),
+        shared: model.bytes_shared(n, channels as u64).max(at_the_end(n)),
     };
     let device = memory.device.or_else(|| device.memory().free.map(|f| f / 10 * 9));
     let host = memory.host.or_else(|| {
@@ -348,7 +348,7 @@ fn planned<D: Device, M: Matching<D>>(
     Ok(MemoryPlan::new(&needs, device, host))
 }
 
-impl<D: Device, M: Matching<D>> Deformation for Cohort<'_, D, M> {
+impl<D: Device, M: Model<D>> Deformation for Cohort<'_, D, M> {
     fn to_scale(&mut self, scale: &Scale) -> voxalign_register::Result<()> {
         let all = self.stop().and_then(|()| self.bring(scale)).and_then(|()| self.average_all());
         all.map_err(into_register)
@@ -407,7 +407,7 @@ impl Steps {
     }
 }
 
-impl<D: Device, M: Matching<D>> Iteration<Cohort<'_, D, M>> for Steps {
+impl<D: Device, M: Model<D>> Iteration<Cohort<'_, D, M>> for Steps {
     fn to_scale(&mut self, _: &Cohort<'_, D, M>, _: &Scale) -> voxalign_register::Result<()> {
         self.iteration = 0;
         Ok(())

@@ -3,7 +3,6 @@
 use super::build::{Atlas, ENTROPY_BINS, Found, Sink, Times};
 use super::cohort::{Cohort, Stop};
 use super::crew::{Changes, Member, Visit};
-use super::matching::Matching;
 use super::measures::{correlation, entropy, gradient_energy};
 use super::options::Sharpness;
 use super::prepare::{onto, whole};
@@ -14,9 +13,10 @@ use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::flow::Step;
 use voxalign_image::Volume;
-use voxalign_register::diffeo::channel::Moved;
-use voxalign_register::diffeo::greedy::finest;
+use voxalign_register::attachment::images::Moved;
+use voxalign_register::attachment::images::finest;
 use voxalign_register::diffeo::{Conclusion, TISSUE, field_checks, to_world};
+use voxalign_register::model::Model;
 use voxalign_register::{Progress, Verdict};
 
 /// Sums over the subjects of a device.
@@ -28,7 +28,7 @@ struct Sums<D: Device> {
 }
 
 /// Settles the fields, hands on what was found for each subject, and makes the template of that.
-pub(super) fn conclude<D: Device, M: Matching<D>>(
+pub(super) fn conclude<D: Device, M: Model<D>>(
     mut cohort: Cohort<'_, D, M>,
     times: Times,
     centre: bool,
@@ -114,7 +114,7 @@ fn no_device() -> PopulationError {
 }
 
 /// The mean of which sums are the weighted sums over all subjects.
-fn mean<D: Device, M: Matching<D>>(
+fn mean<D: Device, M: Model<D>>(
     core: &Core<D, M>,
     sums: &D::Buffer<i64>,
 ) -> Result<D::Buffer<f32>> {
@@ -124,7 +124,7 @@ fn mean<D: Device, M: Matching<D>>(
 }
 
 /// How sharp an image of the full grid is.
-fn sharpness<D: Device, M: Matching<D>>(
+fn sharpness<D: Device, M: Model<D>>(
     core: &Core<D, M>,
     image: &D::Buffer<f32>,
 ) -> Result<Sharpness> {
@@ -138,7 +138,7 @@ fn sharpness<D: Device, M: Matching<D>>(
 
 /// Settles the field of a subject, adds what it gives to the sums, and keeps its first image after the
 /// deformation and after the affine map alone.
-fn subject<D: Device, M: Matching<D>>(
+fn subject<D: Device, M: Model<D>>(
     core: &mut Core<D, M>,
     member: &mut Member<D, M::State>,
     images: Option<Images>,
@@ -154,7 +154,7 @@ fn subject<D: Device, M: Matching<D>>(
     let (device, grid) = (core.device.clone(), core.grid.clone());
     let n = grid.len();
     let Some(state) = &mut member.state else { return Err(missing(&member.file)) };
-    let mut field = core.matching.displacement(&device, state)?;
+    let mut field = core.model.displacement(&device, state)?;
     if let Some(back) = back {
         let mut centred = device.alloc::<f32>(3 * n)?;
         let step = Step { scale: [1.0; 3], limit: None };
@@ -181,7 +181,7 @@ fn subject<D: Device, M: Matching<D>>(
     let weights = match &prepared.mask {
         Some(mask) => {
             let mask = mask.at(&device, finest(&grid))?;
-            let moved = Moved::without_values(&device, mask, &grid, &member.affine)?;
+            let moved = Moved::new(mask, &grid, &member.affine);
             let mut weights = device.alloc::<f32>(n)?;
             moved.warp_to(&device, &end.fields[0], grid.dims(), &mut weights)?;
             whole(&device, &mut weights)?;
@@ -237,7 +237,7 @@ struct Counts<D: Device> {
     correlations: Vec<[f64; 3]>,
 }
 
-fn spread<D: Device, M: Matching<D>>(
+fn spread<D: Device, M: Model<D>>(
     cohort: &mut Cohort<'_, D, M>,
     stop: &Stop<'_>,
 ) -> Result<Spread<D>> {
@@ -308,7 +308,7 @@ fn spread<D: Device, M: Matching<D>>(
 }
 
 /// Adds what a subject gives to the sums.
-fn count<D: Device, M: Matching<D>>(
+fn count<D: Device, M: Model<D>>(
     core: &mut Core<D, M>,
     member: &mut Member<D, M::State>,
     bins: std::ops::Range<usize>,

@@ -1,22 +1,22 @@
 //! The subjects of an atlas that one device works on.
 
 use super::away::{Away, Chest, DevicePack, HostPack, own_folder};
-use super::matching::{Buffers, Matching, Template};
 use super::memory::{Level, MemoryPlan, SLOTS};
 use super::prepare::Prepared;
-use super::shared::{Core, missing};
+use super::shared::{Core, Template, missing};
 use super::source::{Images, Source};
 use crate::error::{PopulationError, Result};
-use crate::stream::{Engine, Listener, Model, Pipeline, Ring, Stage, Trace, Turn};
+use crate::stream::{self, Engine, Listener, Pipeline, Ring, Stage, Trace, Turn};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use voxalign_compute::{Device, Queue};
 use voxalign_image::{Affine, Grid};
 use voxalign_io::hidden::HiddenFolder;
-use voxalign_register::diffeo::channel::Moved;
-use voxalign_register::diffeo::greedy::finest;
-use voxalign_register::diffeo::multiscale::Scale;
+use voxalign_register::attachment::images::Moved;
+use voxalign_register::attachment::images::finest;
+use voxalign_register::model::{Buffers, Model};
+use voxalign_register::multiscale::Scale;
 
 /// Threads that read images.
 const READERS: usize = 2;
@@ -58,9 +58,9 @@ impl<D: Device, S> Member<D, S> {
         self.done = done;
     }
 
-    fn buffers<'s, M: Matching<D, State = S>>(&'s mut self, matching: &M) -> Buffers<'s, D> {
+    fn buffers<'s, M: Model<D, State = S>>(&'s mut self, model: &M) -> Buffers<'s, D> {
         let mut all = match &mut self.state {
-            Some(state) => matching.buffers(state),
+            Some(state) => model.buffers(state),
             None => Buffers { changing: self.done.iter_mut().collect(), fixed: Vec::new() },
         };
         all.fixed.extend(self.mask.iter_mut().map(|m| &mut m.image.values));
@@ -68,8 +68,8 @@ impl<D: Device, S> Member<D, S> {
     }
 
     /// Exchanges its buffers with those of a pack; what the one has more than the other stays there.
-    fn exchange<M: Matching<D, State = S>>(&mut self, matching: &M, pack: &mut DevicePack<D>) {
-        let Buffers { changing, fixed } = self.buffers(matching);
+    fn exchange<M: Model<D, State = S>>(&mut self, model: &M, pack: &mut DevicePack<D>) {
+        let Buffers { changing, fixed } = self.buffers(model);
         for (own, other) in changing.into_iter().zip(&mut pack.changing) {
             std::mem::swap(own, other);
         }
@@ -79,13 +79,13 @@ impl<D: Device, S> Member<D, S> {
     }
 
     /// Puts all of its buffers into a pack; what the pack had goes back in their place.
-    fn leave<M: Matching<D, State = S>>(
+    fn leave<M: Model<D, State = S>>(
         &mut self,
         device: &D,
-        matching: &M,
+        model: &M,
         pack: &mut DevicePack<D>,
     ) -> Result<()> {
-        let Buffers { changing, fixed } = self.buffers(matching);
+        let Buffers { changing, fixed } = self.buffers(model);
         for (own, pack) in [(changing, &mut pack.changing), (fixed, &mut pack.fixed)] {
             pack.truncate(own.len());
             while pack.len() < own.len() {
@@ -117,7 +117,7 @@ pub(super) enum Changes {
 }
 
 /// A device and its subjects.
-pub(super) struct Crew<'a, D: Device, M: Matching<D>> {
+pub(super) struct Crew<'a, D: Device, M: Model<D>> {
     pub(super) core: Core<D, M>,
     pub(super) members: Vec<Member<D, M::State>>,
     /// For each subject that is not on the device where it is.
@@ -157,9 +157,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
+impl<'a, D: Device, M: Model<D>> Crew<'a, D, M> {
     /// Subjects of which nothing is read yet.
-    pub(super) fn new(device: &D, post: &Post<'_, 'a>, matching: M) -> Result<Self> {
+    pub(super) fn new(device: &D, post: &Post<'_, 'a>, model: M) -> Result<Self> {
         let &Post { grid, source, weights, channels, plan, scratch, .. } = post;
         let member = |index: usize| Member {
             index,
@@ -201,7 +201,7 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
         let core = Core {
             device: own,
             grid: grid.clone(),
-            matching,
+            model,
             template: Template { grid: grid.clone(), channels: Vec::new() },
             channels,
             plan,
@@ -321,11 +321,11 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
             let mut all = || {
                 let member = &mut members[m];
                 if away[m].is_some() {
-                    member.exchange(&core.matching, &mut slot);
+                    member.exchange(&core.model, &mut slot);
                 }
                 work(core, member, images.take())?;
                 if away[m].is_some() {
-                    member.leave(&core.device, &core.matching, &mut slot)?;
+                    member.leave(&core.device, &core.model, &mut slot)?;
                 }
                 let turn = |t: usize| t * here.len() / items.len();
                 for &m in &here[turn(t.item)..turn(t.item + 1)] {
@@ -367,7 +367,7 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
         ];
         let rings = vec![ring(0, 2, arrivals), ring(1, 3, SLOTS), ring(3, 4, leaving.len())];
         let pipeline = Pipeline::new(stages, rings)?;
-        let trace = pipeline.run(0..items.len(), Model::default(), listener)?;
+        let trace = pipeline.run(0..items.len(), stream::Model::default(), listener)?;
         Ok(streams.is_some().then_some(trace))
     }
 
@@ -387,7 +387,7 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
             core.refine(&prepared, member)?;
             let keeps = core.plan.keeps_warped && member.index - first < resident;
             member.warped =
-                if keeps && core.matching.needs_warped() { core.images()? } else { Vec::new() };
+                if keeps && core.model.needs_warped() { core.images()? } else { Vec::new() };
             if core.plan.keeps_images {
                 member.whole = Some(prepared);
             }
@@ -399,7 +399,7 @@ impl<'a, D: Device, M: Matching<D>> Crew<'a, D, M> {
     /// Reads the images that stay on the device, and makes room on the host for subjects that do not.
     pub(super) fn load(&mut self, listener: &dyn Listener) -> Result<()> {
         // Page-locked memory is slow to come by, so that it is asked for once, for the finest scale.
-        let fields = vec![3 * self.core.grid.len(); self.core.matching.fields_each()];
+        let fields = vec![3 * self.core.grid.len(); self.core.model.fields_each()];
         let (base, source) = (&self.base, self.source);
         let indices: Vec<usize> = self.members.iter().map(|m| m.index).collect();
         self.away.par_iter().zip(indices).try_for_each(|(away, index)| {

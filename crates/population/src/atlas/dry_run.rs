@@ -1,17 +1,17 @@
 //! How many processes an atlas is worth, from a dry run (Ha 2011, section 2.3.8.3).
 
 use super::build::metrics;
-use super::matching::{Matching, Template, on_model};
 use super::options::AtlasOptions;
-use super::shared::UNIT;
+use super::shared::{Template, UNIT};
 use crate::error::{PopulationError, Result};
 use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_compute::comm::balance::{Job, Network, Plan, Times, plan};
 use voxalign_image::{Affine, Grid, memory};
-use voxalign_register::diffeo::channel::DeviceImage;
-use voxalign_register::diffeo::multiscale::Scale;
+use voxalign_register::attachment::images::DeviceImage;
+use voxalign_register::model::{Counts, Model, UseModel, with_model};
+use voxalign_register::multiscale::Scale;
 
 /// What a dry run measured, and what follows from it.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,9 +37,9 @@ pub fn dry_run<D: Device>(
     channels: usize,
     options: &AtlasOptions,
 ) -> Result<DryRun> {
-    let (metrics, matching) = (metrics(options, channels)?, &options.matching);
-    let [step, sum, network] =
-        on_model!(matching, metrics, grid, |matching| measured(team, grid, channels, matching))?;
+    let metrics = metrics(options, channels)?;
+    let work = Measured { team, grid, channels };
+    let [step, sum, network] = with_model(&options.matching, &metrics, work)?;
     let ranks = team.ranks();
     let devices_per_node = team.members().div_ceil(ranks.size());
     let job = Job { images: subjects, devices_per_node, most_nodes: ranks.size() };
@@ -50,27 +50,40 @@ pub fn dry_run<D: Device>(
 }
 
 /// Seconds of a step on the slowest device, of the sums over all devices, and of that over ranks alone.
-fn measured<D: Device, M: Matching<D>>(
-    team: &Team<D>,
-    grid: &Grid,
+struct Measured<'a, D: Device> {
+    team: &'a Team<D>,
+    grid: &'a Grid,
     channels: usize,
-    matching: impl Fn() -> M + Sync,
+}
+
+impl<D: Device> UseModel<D> for Measured<'_, D> {
+    type Out = Result<[f64; 3]>;
+
+    fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<[f64; 3]> {
+        measured(self, make)
+    }
+}
+
+fn measured<D: Device, M: Model<D>>(
+    work: Measured<'_, D>,
+    make: impl Fn(&Grid) -> M + Sync,
 ) -> Result<[f64; 3]> {
+    let Measured { team, grid, channels } = work;
     let (n, ranks) = (grid.len(), team.ranks());
     let found = team.each(&mut vec![(); team.devices().len()], |own, ()| {
-        let (device, mut matching) = (own.device, matching());
+        let (device, mut model) = (own.device, make(grid));
         let zeros = || -> Result<D::Buffer<f32>> { Ok(device.alloc(n)?) };
         let images = || (0..channels).map(|_| zeros()).collect::<Result<Vec<_>>>();
         let scale = Scale { factor: 1, iterations: 1 };
-        matching.to_scale(device, &scale, grid)?;
-        let mut state = matching.begin(device, Affine::identity())?;
+        model.to_scale(&scale, grid);
+        let mut state = model.begin(device, Affine::identity())?;
         let whole = images()?.into_iter().map(|values| DeviceImage {
             grid: grid.clone(),
             values,
             outside: 0.0,
             open: false,
         });
-        matching.refine(device, whole.collect(), &mut state)?;
+        model.refine(device, whole.collect(), &mut state)?;
         let template = Template { grid: grid.clone(), channels: images()? };
         let (mut warped, mut sums) = (images()?, device.alloc::<i64>(n)?);
         let mut seconds = 0.0;
@@ -78,8 +91,9 @@ fn measured<D: Device, M: Matching<D>>(
         for _ in 0..2 {
             device.synchronize()?;
             let began = Instant::now();
-            let energy = matching.step(device, &template, &warped, None, &mut state)?;
-            matching.warp(device, &mut state, &mut warped)?;
+            let energy =
+                model.step(device, &template.images(), &warped, Counts::ALL, &mut state)?;
+            model.warp(device, &mut state, &mut warped)?;
             for image in &warped {
                 device.add_fixed(image, UNIT, &mut sums)?;
             }

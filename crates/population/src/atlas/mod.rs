@@ -16,7 +16,6 @@ mod conclude;
 mod crew;
 mod dry_run;
 mod labels;
-pub mod matching;
 mod measures;
 mod memory;
 mod options;

@@ -2,8 +2,8 @@
 
 use crate::error::{PopulationError, Result};
 use serde::{Deserialize, Serialize};
-use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::{DeformModel, DeformOptions, check_similarity};
+use voxalign_register::multiscale::{Convergence, Scale};
 use voxalign_register::numbers::null_is_nan;
 use voxalign_register::similarity::Similarity;
 

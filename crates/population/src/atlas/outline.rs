@@ -7,10 +7,10 @@ use rayon::prelude::*;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
+use voxalign_register::attachment::images::finest;
 use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::clip::foreground_box;
-use voxalign_register::diffeo::greedy::finest;
-use voxalign_register::diffeo::solver::SolverOptions;
+use voxalign_register::model::solver::SolverOptions;
 
 /// What of a subject's image counts for where it is.
 pub(super) struct Outline {

@@ -7,9 +7,9 @@ use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_image::{Affine, Grid, memory};
 use voxalign_register::RegisterError;
+use voxalign_register::attachment::images::finest;
+use voxalign_register::attachment::images::{DeviceImage, Moved};
 use voxalign_register::diffeo::calibrated;
-use voxalign_register::diffeo::channel::{DeviceImage, Moved};
-use voxalign_register::diffeo::greedy::finest;
 
 /// The images of a subject at full resolution.
 pub(super) struct Prepared<D: Device> {
@@ -59,7 +59,7 @@ pub(super) fn onto<D: Device>(
     field: &D::Buffer<f32>,
 ) -> Result<D::Buffer<f32>> {
     let image = image.at(device, finest(grid))?;
-    let moved = Moved::without_values(device, image, grid, affine)?;
+    let moved = Moved::new(image, grid, affine);
     let mut out = device.alloc::<f32>(grid.len())?;
     moved.warp_to(device, field, grid.dims(), &mut out)?;
     Ok(out)

@@ -3,13 +3,13 @@
 use super::checkpoint::{Checkpoints, Saved};
 use super::cohort::{Cohort, Steps, into_register};
 use super::crew::{Changes, Visit};
-use super::matching::Matching;
 use crate::error::Result;
 use voxalign_compute::{Device, DeviceBuffer, Memory};
-use voxalign_register::diffeo::multiscale::{Course, Keeper};
+use voxalign_register::model::Model;
+use voxalign_register::multiscale::{Course, Keeper};
 use voxalign_register::{Event, Progress};
 
-impl<D: Device, M: Matching<D>> Cohort<'_, D, M> {
+impl<D: Device, M: Model<D>> Cohort<'_, D, M> {
     /// Writes all that is needed to go on from here.
     pub(super) fn save(
         &mut self,
@@ -23,8 +23,8 @@ impl<D: Device, M: Matching<D>> Cohort<'_, D, M> {
         self.each(|crew| {
             crew.visit(visit, &(), |core, member, _| {
                 let Some(state) = &mut member.state else { return Ok(()) };
-                let numbers = core.matching.numbers(state);
-                let buffers = core.matching.buffers(state).changing;
+                let numbers = core.model.numbers(state);
+                let buffers = core.model.buffers(state).changing;
                 let buffers = buffers.into_iter().map(|b| Ok(core.device.download(b)?));
                 let buffers = buffers.collect::<Result<Vec<_>>>()?;
                 place.write_subject(member.index, &numbers, &buffers)
@@ -88,8 +88,8 @@ impl<D: Device, M: Matching<D>> Cohort<'_, D, M> {
             crew.visit(visit, &(), |core, member, _| {
                 let (numbers, buffers) = place.read_subject(member.index)?;
                 let Some(state) = &mut member.state else { return Ok(()) };
-                core.matching.set_numbers(&core.device, state, &numbers)?;
-                let own = core.matching.buffers(state).changing;
+                core.model.set_numbers(&core.device, state, &numbers)?;
+                let own = core.model.buffers(state).changing;
                 if own.len() != buffers.len() {
                     return Err(place.is_other());
                 }
@@ -132,7 +132,7 @@ impl<'k> Saver<'k> {
     }
 
     /// Saves where the run is, between two iterations.
-    pub(super) fn save<D: Device, M: Matching<D>>(
+    pub(super) fn save<D: Device, M: Model<D>>(
         &self,
         cohort: &mut Cohort<'_, D, M>,
         steps: &Steps,
@@ -146,7 +146,7 @@ impl<'k> Saver<'k> {
     }
 }
 
-impl<D: Device, M: Matching<D>> Keeper<Cohort<'_, D, M>, Steps> for Saver<'_> {
+impl<D: Device, M: Model<D>> Keeper<Cohort<'_, D, M>, Steps> for Saver<'_> {
     fn look(
         &mut self,
         cohort: &mut Cohort<'_, D, M>,

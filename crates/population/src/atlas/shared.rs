@@ -1,7 +1,6 @@
 //! What the subjects of a device share: the template, the sums it is made of, and room to work in.
 
 use super::crew::Member;
-use super::matching::{Matching, Template};
 use super::memory::MemoryPlan;
 use super::prepare::{Prepared, prepared, whole};
 use super::source::Images;
@@ -10,21 +9,37 @@ use std::path::Path;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_image::Grid;
-use voxalign_register::diffeo::channel::{Moved, coarser, factors_for};
-use voxalign_register::diffeo::greedy::finest;
-use voxalign_register::diffeo::multiscale::Scale;
+use voxalign_register::attachment::images::finest;
+use voxalign_register::attachment::images::{Moved, coarser, factors_for};
+use voxalign_register::model::{Counts, FixedImage, Model};
+use voxalign_register::multiscale::Scale;
 use voxalign_register::similarity::PendingEnergy;
 
 /// Units of a value 1 in sums over images, and of a displacement of one voxel: the sums have room for
 /// four million of them, and are exact to 12 digits.
 pub(super) const UNIT: f64 = (1u64 << 40) as f64;
 
+/// The template at a scale.
+pub(super) struct Template<D: Device> {
+    pub(super) grid: Grid,
+    /// Its values, one image a channel.
+    pub(super) channels: Vec<D::Buffer<f32>>,
+}
+
+impl<D: Device> Template<D> {
+    /// As what subjects are compared with.
+    pub(super) fn images(&self) -> Vec<FixedImage<'_, D>> {
+        let image = |values| FixedImage { grid: &self.grid, values, outside: 0.0, open: false };
+        self.channels.iter().map(image).collect()
+    }
+}
+
 /// What the subjects of a device share.
 pub(super) struct Core<D: Device, M> {
     pub(super) device: D,
     /// The grid of the atlas.
     pub(super) grid: Grid,
-    pub(super) matching: M,
+    pub(super) model: M,
     pub(super) template: Template<D>,
     pub(super) channels: usize,
     pub(super) plan: MemoryPlan,
@@ -46,7 +61,7 @@ pub(super) fn missing(file: &Path) -> PopulationError {
     PopulationError::Input { file: file.to_owned(), what: "its images were not read".to_owned() }
 }
 
-impl<D: Device, M: Matching<D>> Core<D, M> {
+impl<D: Device, M: Model<D>> Core<D, M> {
     /// Images of the template's grid, one a channel.
     pub(super) fn images(&self) -> Result<Vec<D::Buffer<f32>>> {
         (0..self.channels).map(|_| Ok(self.device.alloc(self.template.grid.len())?)).collect()
@@ -57,7 +72,7 @@ impl<D: Device, M: Matching<D>> Core<D, M> {
         let grid = coarser(&self.grid, factors_for(&self.grid, self.target))?;
         self.spare.clear();
         self.template = Template { grid: grid.clone(), channels: Vec::new() };
-        self.matching.to_scale(&self.device, scale, &grid)?;
+        self.model.to_scale(scale, &grid);
         self.spare = self.images()?;
         Ok(())
     }
@@ -72,7 +87,7 @@ impl<D: Device, M: Matching<D>> Core<D, M> {
                                       give all subjects the same number"
             )));
         }
-        if images.mask.is_some() && !self.matching.takes_masks() {
+        if images.mask.is_some() && !self.model.takes_masks() {
             return Err(wrong(
                 "it has a mask, but the symmetric model takes no masks of subjects; use greedy or \
                  lddmm"
@@ -89,15 +104,15 @@ impl<D: Device, M: Matching<D>> Core<D, M> {
     ) -> Result<()> {
         let device = &self.device;
         if member.state.is_none() {
-            member.state = Some(self.matching.begin(device, member.affine)?);
+            member.state = Some(self.model.begin(device, member.affine)?);
         }
         let Some(state) = &mut member.state else { return Ok(()) };
         let at = prepared.images.iter().map(|image| Ok(image.at(device, self.target)?));
-        self.matching.refine(device, at.collect::<Result<Vec<_>>>()?, state)?;
+        self.model.refine(device, at.collect::<Result<Vec<_>>>()?, state)?;
         (member.mask, member.weights) = (None, None);
         if let Some(mask) = &prepared.mask {
             let (mask, grid) = (mask.at(device, self.target)?, &self.template.grid);
-            member.mask = Some(Moved::without_values(device, mask, grid, &member.affine)?);
+            member.mask = Some(Moved::new(mask, grid, &member.affine));
         }
         Ok(())
     }
@@ -191,11 +206,11 @@ impl<D: Device, M: Matching<D>> Core<D, M> {
         out: &mut [D::Buffer<f32>],
     ) -> Result<Option<D::Buffer<f32>>> {
         let Some(state) = &mut member.state else { return Ok(None) };
-        self.matching.warp(&self.device, state, out)?;
+        self.model.warp(&self.device, state, out)?;
         let Some(mask) = &member.mask else { return Ok(None) };
         let dims = self.template.grid.dims();
         let mut weights = self.device.alloc::<f32>(self.template.grid.len())?;
-        self.matching.warp_along(&self.device, state, mask, dims, &mut weights)?;
+        self.model.warp_along(&self.device, state, mask, dims, &mut weights)?;
         whole(&self.device, &mut weights)?;
         Ok(Some(weights))
     }
@@ -223,15 +238,16 @@ impl<D: Device, M: Matching<D>> Core<D, M> {
     pub(super) fn step(&mut self, member: &mut Member<D, M::State>) -> Result<PendingEnergy> {
         let keeps = !member.warped.is_empty();
         let mut warped = self.take_room(member);
-        let needs = self.matching.needs_warped() || member.mask.is_some();
+        let needs = self.model.needs_warped() || member.mask.is_some();
         let weights = match keeps {
             true => member.weights.take(),
             false if needs => self.warp(member, &mut warped)?,
             false => None,
         };
         let Some(state) = &mut member.state else { return Err(missing(&member.file)) };
-        let (device, template) = (&self.device, &self.template);
-        let energy = self.matching.step(device, template, &warped, weights.as_ref(), state)?;
+        let (device, fixed) = (&self.device, self.template.images());
+        let counts = Counts { given: weights.as_ref(), moving: None };
+        let energy = self.model.step(device, &fixed, &warped, counts, state)?;
         drop(weights);
         let weights = self.warp(member, &mut warped)?;
         self.add(&warped, weights.as_ref(), member.weight)?;

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
-use voxalign_image::{Affine, Grid, Vector3, Volume};
+use voxalign_image::{Affine, Grid, Index, Vector3, Volume, World};
 
 /// The middle slices of a template before an iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,7 +61,8 @@ impl Slice {
             }
         }
         let first = Vector3::from(start.map(|i| i as f64));
-        let to_world = Affine::new(grid.to_world().matrix, grid.index_to_world(first)).rows();
+        let first = grid.index_to_world(first);
+        let to_world = Affine::<Index, World>::new(grid.to_world().matrix, first).rows();
         Self { axis, dims, to_world, values }
     }
 

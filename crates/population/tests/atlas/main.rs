@@ -14,9 +14,9 @@ use voxalign_population::atlas::{
     Atlas, AtlasOptions, Checkpoints, Construction, Found, Images, InMemory, Level, MemoryOptions,
     Subject, build, unheard,
 };
-use voxalign_register::diffeo::multiscale::Scale;
-use voxalign_register::diffeo::solver::SolverKind;
 use voxalign_register::diffeo::{DeformModel, StepRule};
+use voxalign_register::model::solver::SolverKind;
+use voxalign_register::multiscale::Scale;
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{Event, Progress, RegisterError};
 

@@ -6,45 +6,33 @@
 //! ([`DeformResult`]). An example is on the [front page](crate) of this crate.
 //!
 //! Intensities are calibrated to 0 to 1 first ([`calibrate`]), and the grid is clipped to the common
-//! foreground ([`clip`]). Then, at every iteration of every scale ([`multiscale`]), a similarity gives
-//! its slope in the values of the warped image ([`channel`], [`similarity`](crate::similarity)), the slope times the image's gradient is
-//! the force, a [`solver`] makes a velocity of it, and the field moves along ([`side`]). The models
-//! differ in what flows:
+//! foreground ([`clip`]). Then, at every iteration of every scale ([`multiscale`](crate::multiscale)), a
+//! [similarity](mod@crate::similarity) gives its slope in the values of the warped image
+//! ([`attachment`](crate::attachment)), the slope times the image's gradient is the force, a
+//! [`solver`](crate::model::solver) makes a velocity of it, and the field moves along, as the
+//! [`model`](crate::model) says: greedy steps are the fastest, exchanging the images inverts what the
+//! symmetric model finds, and LDDMM finds the shortest path.
 //!
-//! | [model](DeformModel) | what flows | |
-//! |---|---|---|
-//! | [`greedy`] | the moving image | the fastest |
-//! | [`symmetric`] | both, to a middle | exchanging the images inverts the result |
-//! | [`lddmm`] | the moving image, along a path of velocities that is optimised as a whole | the shortest path |
-//!
-//! At the end [`mend`] smooths where volumes change extremely, and [`measures`] counts folds and how
-//! far field and inverse are from undoing each other.
+//! At the end [`mend`](crate::model::mend) smooths where volumes change extremely, and
+//! [`measures`](crate::measures) counts folds and how far field and inverse are from undoing each other.
 //!
 //! Within this module fields are displacements in voxels of their grid, on the device; results are in
 //! mm. Beyond the border of its grid a field goes on with its border values; the moving image has
 //! its background there, or, where tissue reaches the border, nothing that counts.
 
 pub mod calibrate;
-pub mod channel;
 pub mod clip;
-pub mod greedy;
-pub mod lddmm;
-pub mod measures;
-pub mod mend;
-pub mod moving_mask;
-pub mod multiscale;
-mod options;
+mod input;
+mod pair;
 mod register;
 mod result;
-pub mod side;
-pub mod solver;
-pub mod symmetric;
 mod verdict;
 
-pub use options::{ChannelInput, DeformInput, DeformModel, DeformOptions, StepRule};
+pub use crate::model::{DeformModel, DeformOptions, PathRecord, StepRule};
+pub use input::{ChannelInput, DeformInput};
 pub use register::{
     Conclusion, TISSUE, calibrated, check_similarity, check_start, object_of, register_deformable,
     to_world,
 };
-pub use result::{DeformResult, PathRecord};
+pub use result::DeformResult;
 pub use verdict::field_checks;

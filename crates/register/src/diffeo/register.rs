@@ -4,23 +4,22 @@ use super::calibrate::{
     Calibration, HistogramMatch, TOP, foreground_threshold, foreground_threshold_on,
     match_histogram_on,
 };
-use super::channel::{ChannelSimilarity, DeviceImage, reaches_border};
 use super::clip::{Guard, IndexBox, common_box, crop, crop_grid, foreground_box, paste_field};
-use super::greedy::{Greedy, Pair, finest};
-use super::lddmm::{Lddmm, Path};
-use super::measures::FieldMeasures;
-use super::mend::{ERROR, invert_consistently, mend};
-use super::moving_mask::{MovingMask, fill};
-use super::multiscale::{self, ScaleRecord};
-use super::options::{ChannelInput, DeformInput, DeformModel, DeformOptions};
-use super::result::{DeformResult, PathRecord};
-use super::side::Side;
-use super::symmetric::{Middle, Symmetric, square_root};
+use super::input::{ChannelInput, DeformInput};
+use super::pair::{OneStep, Pair, Prepared};
+use super::result::DeformResult;
 use super::verdict::{Findings, judge};
+use crate::attachment::images::{ChannelSimilarity, DeviceImage, finest, reaches_border};
+use crate::attachment::moving_mask::{MovingMask, fill};
 use crate::choice::Choice;
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result, check_grid};
 use crate::fields::multiply;
+use crate::measures::FieldMeasures;
+use crate::model::mend::{ERROR, invert_consistently, mend};
+use crate::model::symmetric::square_root;
+use crate::model::{DeformModel, DeformOptions, Found, Model, UseModel, with_model};
+use crate::multiscale::{self, ScaleRecord};
 use crate::progress::Progress;
 use crate::scores::Object;
 use crate::similarity::Similarity;
@@ -129,16 +128,16 @@ pub fn register_deformable<D: Device>(
         let (similarity, weight) = (c.similarity, c.weight);
         ChannelSimilarity { similarity, weight }
     };
-    let metrics = input.channels.iter().map(similarity).collect();
-    let mut found = run(device, prepared, grid.clone(), metrics, input, options, progress)?;
+    let metrics: Vec<_> = input.channels.iter().map(similarity).collect();
+    let (images, affine) = (prepared, &input.affine);
+    let run = Run { device, images, grid: &grid, affine, options, progress };
+    let (mut found, scales) = with_model(options, &metrics, run)?;
     for field in &mut found.fields {
         if !to.is_whole(whole) {
             *field = paste_field(device, field, whole, &to, Guard::default())?;
         }
     }
-    // A symmetric model treats both directions alike, and has made them consistent.
-    let settled = options.model == DeformModel::Symmetric;
-    let result = Conclusion::new(device, whole, found.fields, settled)?;
+    let result = Conclusion::new(device, whole, found.fields, found.settled)?;
     let mended = result.mended + found.mended;
     let object = object_on(device, input.channels[0].fixed, input.fixed_mask)?;
     let measures = result.measures(device, whole, object.as_ref())?;
@@ -149,7 +148,7 @@ pub fn register_deformable<D: Device>(
     let inverse = to_world(whole, device.into_host(inverse)?)?;
     let verdict = judge(&Findings {
         measures: &measures,
-        scales: &found.scales,
+        scales: &scales,
         overlap: field_overlap(whole, input.channels[0].moving.grid(), &input.affine),
         masked: [input.fixed_mask.is_some(), input.moving_mask.is_some()],
         mended,
@@ -162,7 +161,7 @@ pub fn register_deformable<D: Device>(
         affine: input.affine,
         jacobian,
         measures,
-        scales: found.scales,
+        scales,
         path: found.path,
         clipped: to,
         mended,
@@ -182,7 +181,7 @@ pub struct Conclusion<D: Device> {
 
 impl<D: Device> Conclusion<D> {
     /// Of a field and an inverse that is near; fields that are `settled` stay as they are, others are
-    /// [mended](super::mend::mend) and inverted by Newton's method, which is exact at the voxels.
+    /// [mended](crate::model::mend::mend) and inverted by Newton's method, which is exact at the voxels.
     ///
     /// # Errors
     /// Memory that runs out.
@@ -218,72 +217,26 @@ impl<D: Device> Conclusion<D> {
     }
 }
 
-/// What a model found.
-struct Found<D: Device> {
-    scales: Vec<ScaleRecord>,
-    /// Forward and inverse displacements, voxels of the grid.
-    fields: [D::Buffer<f32>; 2],
-    mended: usize,
-    path: Option<PathRecord>,
+/// All scales of a pair.
+struct Run<'a, D: Device> {
+    device: &'a D,
+    images: Prepared<D>,
+    /// The fixed grid, or what of it is computed on.
+    grid: &'a Grid,
+    affine: &'a Affine,
+    options: &'a DeformOptions,
+    progress: &'a dyn Progress,
 }
 
-fn run<D: Device>(
-    device: &D,
-    images: Prepared<D>,
-    grid: Grid,
-    metrics: Vec<ChannelSimilarity>,
-    input: &DeformInput<'_>,
-    options: &DeformOptions,
-    progress: &dyn Progress,
-) -> Result<Found<D>> {
-    let Prepared { fixed, moving, mask, moving_mask } = images;
-    let (scales, convergence) = (&options.schedule, &options.convergence);
-    match options.model {
-        DeformModel::Greedy => {
-            let side = Side::new(device, moving, input.affine)?;
-            let mut pair =
-                Pair::new(device.clone(), fixed, mask, grid, side).with_moving_mask(moving_mask);
-            let mut greedy = Greedy::new(options.clone(), metrics);
-            let scales = multiscale::run(&mut pair, &mut greedy, scales, convergence, progress)?;
-            drop(greedy);
-            let (_, field) = pair.into_field();
-            let mut inverse = device.alloc::<f32>(voxalign_compute::DeviceBuffer::len(&field))?;
-            device.eval(&(-x(0)), &[&field], &[], None, &mut inverse)?;
-            Ok(Found { scales, fields: [field, inverse], mended: 0, path: None })
-        }
-        DeformModel::Symmetric => {
-            let mut middle = Middle::new(device.clone(), fixed, moving, mask, &input.affine)?
-                .with_moving_mask(moving_mask);
-            let mut symmetric = Symmetric::new(options.clone(), metrics);
-            let scales =
-                multiscale::run(&mut middle, &mut symmetric, scales, convergence, progress)?;
-            drop(symmetric);
-            let (fields, mended) = middle.into_fields(&grid)?;
-            Ok(Found { scales, fields, mended, path: None })
-        }
-        DeformModel::Lddmm => {
-            let finest = options.schedule.last().map_or(1, |s| s.factor as u64);
-            let voxels = grid.dims().iter().map(|&n| (n as u64).div_ceil(finest)).product();
-            let (steps, channels) = (options.time_steps as u64, moving.len() as u64);
-            options.storage.check(voxels, steps, channels, device.memory().free)?;
-            let mut path = Path::new(
-                device.clone(),
-                fixed,
-                moving,
-                mask,
-                grid,
-                input.affine,
-                options.time_steps,
-            )
-            .with_storage(options.storage)
-            .with_moving_mask(moving_mask);
-            let mut lddmm = Lddmm::new(options.clone(), metrics);
-            let scales = multiscale::run(&mut path, &mut lddmm, scales, convergence, progress)?;
-            let record = PathRecord { storage: path.storage(), energies: lddmm.history().to_vec() };
-            drop(lddmm);
-            let (_, fields) = path.into_fields()?;
-            Ok(Found { scales, fields, mended: 0, path: Some(record) })
-        }
+impl<D: Device> UseModel<D> for Run<'_, D> {
+    type Out = Result<(Found<D>, Vec<ScaleRecord>)>;
+
+    fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Self::Out {
+        let Self { device, images, grid, affine, options, progress } = self;
+        let mut pair = Pair::new(device, images, grid, affine, make)?;
+        let (scales, convergence) = (&options.schedule, &options.convergence);
+        let scales = multiscale::run(&mut pair, &mut OneStep, scales, convergence, progress)?;
+        Ok((pair.conclude(grid)?, scales))
     }
 }
 
@@ -314,14 +267,6 @@ fn clip_box(input: &DeformInput<'_>, options: &DeformOptions) -> Result<IndexBox
     }
     let found = found.unwrap_or_else(|| IndexBox::whole(whole));
     Ok(found.grown(whole, |n| options.solver.suits(n)))
-}
-
-/// Calibrated images on the device.
-struct Prepared<D: Device> {
-    fixed: Vec<DeviceImage<D>>,
-    moving: Vec<DeviceImage<D>>,
-    mask: Option<DeviceImage<D>>,
-    moving_mask: Option<MovingMask<D>>,
 }
 
 impl<D: Device> Prepared<D> {

@@ -1,21 +1,11 @@
 //! What a deformable registration gives.
 
 use super::clip::IndexBox;
-use super::lddmm::{PathEnergy, Storage};
-use super::measures::FieldMeasures;
-use super::multiscale::ScaleRecord;
+use crate::measures::FieldMeasures;
+use crate::model::PathRecord;
+use crate::multiscale::ScaleRecord;
 use crate::verdict::Verdict;
-use serde::{Deserialize, Serialize};
 use voxalign_image::{Affine, Displacement, Transform, VectorField, Volume};
-
-/// The path of an LDDMM registration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PathRecord {
-    /// How velocities and images over time were kept.
-    pub storage: Storage,
-    /// The parts of the energy before every iteration, over all scales.
-    pub energies: Vec<PathEnergy>,
-}
 
 /// The result of a deformable registration.
 ///

@@ -1,8 +1,8 @@
 //! The verdict on a deformable registration.
 
-use super::measures::FieldMeasures;
-use super::mend::LARGEST;
-use super::multiscale::ScaleRecord;
+use crate::measures::FieldMeasures;
+use crate::model::mend::LARGEST;
+use crate::multiscale::ScaleRecord;
 use crate::verdict::{Check, Remedy, Verdict};
 
 /// What is known of a result.

@@ -4,12 +4,12 @@
 use crate::common::*;
 use voxalign_compute::cpu::Cpu;
 use voxalign_image::{Affine, VectorField, Volume};
-use voxalign_register::diffeo::multiscale::Scale;
 use voxalign_register::diffeo::{
     DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
 };
 use voxalign_register::linear::AffineOptions;
 use voxalign_register::metric::reference::correlation_ratio;
+use voxalign_register::multiscale::Scale;
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
 

@@ -6,13 +6,13 @@ use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, IDENTITY, Memory};
 use voxalign_image::{Affine, Grid, Transform, Vector3, VectorField, Volume};
-use voxalign_register::diffeo::channel::ChannelSimilarity;
+use voxalign_register::attachment::images::ChannelSimilarity;
 use voxalign_register::diffeo::clip::{IndexBox, crop};
-use voxalign_register::diffeo::multiscale::{Convergence, Scale};
-use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
 };
+use voxalign_register::model::solver::{SolverKind, SolverOptions};
+use voxalign_register::multiscale::{Convergence, Scale};
 use voxalign_register::resample::MovingImage;
 use voxalign_register::similarity::{Images, Nmi, Similarity};
 use voxalign_register::{Choice, Silent};

@@ -6,12 +6,12 @@ use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::Volume;
-use voxalign_register::diffeo::multiscale::Scale;
-use voxalign_register::diffeo::solver::{SolverKind, SolverOptions};
 use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformModel, DeformOptions, register_deformable,
 };
 use voxalign_register::linear::{AffineOptions, AffineResult, Search, register_affine};
+use voxalign_register::model::solver::{SolverKind, SolverOptions};
+use voxalign_register::multiscale::Scale;
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
 

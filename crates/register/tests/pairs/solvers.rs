@@ -7,8 +7,8 @@ use voxalign_compute::ops::elastic::{Boundary, Elastic};
 use voxalign_compute::{Device, Memory};
 use voxalign_register::Choice;
 use voxalign_register::RegisterError;
-use voxalign_register::diffeo::solver::sor::Relaxation;
-use voxalign_register::diffeo::solver::{Elasticity, Solver, SolverKind, SolverOptions, build};
+use voxalign_register::model::solver::sor::Relaxation;
+use voxalign_register::model::solver::{Elasticity, Solver, SolverKind, SolverOptions, build};
 
 const SPACING: [f64; 3] = [1.0, 0.8, 1.5];
 

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use voxalign_population::atlas::{MemoryPlan, Sharpness};
 use voxalign_register::Verdict;
-use voxalign_register::diffeo::measures::FieldMeasures;
-use voxalign_register::diffeo::multiscale::ScaleRecord;
+use voxalign_register::measures::FieldMeasures;
+use voxalign_register::multiscale::ScaleRecord;
 use voxalign_register::numbers::null_is_nan;
 
 /// All that is worth keeping of the construction of an atlas: what its `result.json` holds. Numbers

@@ -13,7 +13,7 @@ use crate::words;
 use field::Deformation;
 use voxalign_image::{Grid, VectorField, Volume};
 use voxalign_register::diffeo::PathRecord;
-use voxalign_register::diffeo::multiscale::ScaleRecord;
+use voxalign_register::multiscale::ScaleRecord;
 
 /// What a report on a deformable registration is made of.
 ///

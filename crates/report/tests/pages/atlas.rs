@@ -6,8 +6,8 @@ use voxalign_population::atlas::{Sharpness, Snapshot};
 use voxalign_population::stream::{Engine, StageName, Task, Trace};
 use voxalign_register::Check;
 use voxalign_register::Verdict;
-use voxalign_register::diffeo::measures::FieldMeasures;
-use voxalign_register::diffeo::multiscale::ScaleRecord;
+use voxalign_register::measures::FieldMeasures;
+use voxalign_register::multiscale::ScaleRecord;
 use voxalign_report::atlas::{AtlasRecord, AtlasReport, SubjectRecord, render};
 use voxalign_report::{GridRecord, InputRecord, RunRecord};
 

@@ -7,7 +7,7 @@ use voxalign_image::{
 };
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::clip::IndexBox;
-use voxalign_register::diffeo::measures::FieldMeasures;
+use voxalign_register::measures::FieldMeasures;
 use voxalign_report::deform::{self, DeformReport, EnergyCurve, EnergyScale};
 use voxalign_report::{DeformationRecord, Images, RunRecord, TransformRecord};
 

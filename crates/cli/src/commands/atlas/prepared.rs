@@ -21,7 +21,7 @@ use voxalign_population::atlas::{
     MemoryPlan, Source, Weighted, align, build,
 };
 use voxalign_population::exchange::all_told;
-use voxalign_register::diffeo::greedy::finest;
+use voxalign_register::attachment::images::finest;
 use voxalign_register::{Choice, Progress};
 use voxalign_report::InputRecord;
 

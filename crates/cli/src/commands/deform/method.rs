@@ -7,8 +7,8 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use voxalign_register::Choice;
-use voxalign_register::diffeo::lddmm::Storage;
 use voxalign_register::diffeo::{DeformModel, DeformOptions};
+use voxalign_register::model::lddmm::Storage;
 use voxalign_register::similarity::Similarity;
 
 /// Where the deformation starts.

@@ -3,8 +3,8 @@
 use crate::output::{self, Table};
 use crate::registration::{self, Views, number};
 use std::path::Path;
-use voxalign_register::diffeo::measures::FieldMeasures;
-use voxalign_register::diffeo::multiscale::ScaleRecord;
+use voxalign_register::measures::FieldMeasures;
+use voxalign_register::multiscale::ScaleRecord;
 use voxalign_register::scores::Scores;
 use voxalign_report::RunRecord;
 

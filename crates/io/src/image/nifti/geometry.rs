@@ -3,7 +3,7 @@
 use super::super::info::GridSource;
 use super::header::{NiftiHeader, Version};
 use nalgebra::{Matrix3, Quaternion, UnitQuaternion, Vector3};
-use voxalign_image::{Affine, Grid};
+use voxalign_image::{Affine, Grid, Index, World};
 
 /// The geometry of a header and how it was found.
 #[derive(Debug, Clone)]
@@ -138,7 +138,7 @@ fn sform_affine(
     dims: [usize; 3],
     factor: f64,
     oddities: &mut Vec<String>,
-) -> Result<Affine, String> {
+) -> Result<Affine<Index, World>, String> {
     let mut affine = Affine::from_rows(header.rows.map(|row| row.map(|v| v * factor)));
     if dims[2] == 1 && affine.matrix.column(2).norm() == 0.0 {
         let normal = affine.matrix.column(0).cross(&affine.matrix.column(1));
@@ -155,7 +155,7 @@ fn qform_affine(
     spacing: &Result<[f64; 3], String>,
     factor: f64,
     oddities: &mut Vec<String>,
-) -> Result<Affine, String> {
+) -> Result<Affine<Index, World>, String> {
     let spacing = spacing.clone()?;
     let [b, c, d] = header.quaternion;
     let sum = b * b + c * c + d * d;

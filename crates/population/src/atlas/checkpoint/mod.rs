@@ -22,7 +22,7 @@ use std::time::Duration;
 use voxalign_compute::comm::Communicator;
 use voxalign_image::{Affine, Grid};
 use voxalign_io::checksum::sha256;
-use voxalign_register::diffeo::multiscale::{Course, Scale};
+use voxalign_register::multiscale::{Course, Scale};
 use voxalign_register::{Event, Progress, Verdict};
 
 /// Where and when a run is saved.

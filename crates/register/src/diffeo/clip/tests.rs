@@ -1,5 +1,5 @@
 use super::*;
-use crate::diffeo::solver::{SolverKind, SolverOptions};
+use crate::model::solver::{SolverKind, SolverOptions};
 use voxalign_compute::Memory;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::elastic::Boundary;

@@ -41,6 +41,8 @@ const WOLFE: f64 = 0.9;
 const MOST_TRIALS: usize = 10;
 
 impl Bfgs {
+    pub(super) const NEEDS_GRADIENT: bool = true;
+
     /// A search from a point.
     #[must_use]
     pub fn new(start: &[f64], steps: Steps) -> Self {

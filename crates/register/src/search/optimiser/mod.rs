@@ -65,41 +65,43 @@ pub trait Optimiser: Send {
     fn evaluations(&self) -> usize;
 }
 
-/// A method of optimisation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-pub enum OptimiserKind {
-    /// The quasi-Newton method of Broyden, Fletcher, Goldfarb and Shanno.
-    #[default]
-    Bfgs,
-    /// Powell's conjugate directions.
-    Powell,
-    /// The simplex of Nelder and Mead.
-    NelderMead,
+/// Makes the enumeration of the methods, in the order in which they are listed.
+macro_rules! optimisers {
+    ($($(#[$meta:meta])* $Kind:ident $name:literal $summary:literal),+ $(,)?) => {
+        /// A method of optimisation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum OptimiserKind {
+            $($(#[$meta])* #[doc = $summary] $Kind),+
+        }
+
+        choices! { OptimiserKind: $($Kind $name $summary),+ }
+
+        impl OptimiserKind {
+            /// A search from a point.
+            #[must_use]
+            pub fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
+                match self {
+                    $(Self::$Kind => Box::new($Kind::new(at, steps))),+
+                }
+            }
+
+            /// Whether it looks at gradients.
+            #[must_use]
+            pub fn needs_gradient(self) -> bool {
+                match self {
+                    $(Self::$Kind => $Kind::NEEDS_GRADIENT),+
+                }
+            }
+        }
+    };
 }
 
-choices! { OptimiserKind:
+optimisers! {
+    #[default]
     Bfgs "bfgs" "Quasi-Newton method with exact derivatives",
     Powell "powell" "Powell's conjugate directions, without derivatives",
     NelderMead "nelder-mead" "Downhill simplex, without derivatives",
-}
-
-impl OptimiserKind {
-    /// A search from a point.
-    #[must_use]
-    pub fn start(self, at: &[f64], steps: Steps) -> Box<dyn Optimiser> {
-        match self {
-            Self::Bfgs => Box::new(Bfgs::new(at, steps)),
-            Self::Powell => Box::new(Powell::new(at, steps)),
-            Self::NelderMead => Box::new(NelderMead::new(at, steps)),
-        }
-    }
-
-    /// Whether it looks at gradients.
-    #[must_use]
-    pub fn needs_gradient(self) -> bool {
-        self == Self::Bfgs
-    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,8 @@ pub struct NelderMead {
 }
 
 impl NelderMead {
+    pub(super) const NEEDS_GRADIENT: bool = false;
+
     /// A search from a point.
     #[must_use]
     pub fn new(start: &[f64], steps: Steps) -> Self {

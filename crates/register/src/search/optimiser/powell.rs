@@ -116,6 +116,8 @@ impl Line {
 }
 
 impl Powell {
+    pub(super) const NEEDS_GRADIENT: bool = false;
+
     /// A search from a point.
     #[must_use]
     pub fn new(start: &[f64], steps: Steps) -> Self {

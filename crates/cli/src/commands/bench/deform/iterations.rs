@@ -7,8 +7,8 @@ use serde::Serialize;
 use voxalign_compute::ops::elastic::Boundary;
 use voxalign_compute::select::AnyDevice;
 use voxalign_register::Choice;
-use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::{DeformModel, DeformOptions};
+use voxalign_register::multiscale::{Convergence, Scale};
 use voxalign_register::similarity::Similarity;
 
 /// Steps that are not counted: the first of the hybrid solver is exact, and kernels are compiled.

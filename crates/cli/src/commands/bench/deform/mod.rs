@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use voxalign_compute::select::AnyDevice;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::DeformModel;
-use voxalign_register::diffeo::solver::SolverKind;
+use voxalign_register::model::solver::SolverKind;
 use voxalign_register::similarity::Similarity;
 use whole::WholeTime;
 

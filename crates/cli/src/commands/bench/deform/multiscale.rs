@@ -7,7 +7,7 @@ use serde::Serialize;
 use voxalign_compute::select::AnyDevice;
 use voxalign_register::Choice;
 use voxalign_register::diffeo::DeformOptions;
-use voxalign_register::diffeo::multiscale::{Convergence, Scale};
+use voxalign_register::multiscale::{Convergence, Scale};
 use voxalign_register::similarity::Similarity;
 
 /// Iterations of the finest scale alone.

@@ -14,8 +14,8 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_image::LabelMap;
 use voxalign_register::Choice;
 use voxalign_register::compare::{OverlapRule, compare_labels};
-use voxalign_register::diffeo::solver::SolverOptions;
 use voxalign_register::diffeo::{DeformModel, DeformOptions};
+use voxalign_register::model::solver::SolverOptions;
 use voxalign_register::resample::labels_onto;
 
 /// Label maps and which labels count.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use std::time::Instant;
 use voxalign_compute::select::AnyDevice;
 use voxalign_register::Choice;
-use voxalign_register::diffeo::multiscale::{Convergence, Scale};
 use voxalign_register::diffeo::{DeformModel, DeformOptions};
+use voxalign_register::multiscale::{Convergence, Scale};
 use voxalign_register::similarity::Similarity;
 
 /// The time of a registration.

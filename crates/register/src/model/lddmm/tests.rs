@@ -1,9 +1,8 @@
 //! Tests of the paths.
 
-use super::super::multiscale::{Convergence, run};
 use super::*;
-use crate::diffeo::options::DeformModel;
-use crate::progress::Silent;
+use crate::attachment::images::{coarser, factors_for};
+use crate::model::DeformModel;
 use crate::similarity::Similarity;
 use voxalign_compute::Memory;
 use voxalign_compute::cpu::Cpu;
@@ -42,19 +41,27 @@ fn registered(storage: Storage, time_steps: usize) -> ([Vec<f32>; 2], PathEnergy
     let options = DeformOptions {
         schedule: vec![Scale { factor: 2, iterations: 20 }, Scale { factor: 1, iterations: 15 }],
         time_steps,
+        storage,
         ..DeformOptions::of(DeformModel::Lddmm)
     };
     let metric = ChannelSimilarity { similarity: Similarity::SSD, weight: 1.0 };
     let (fixed, moving) = (ball(10.0, 5.5), ball(9.0, 4.5));
-    let affine = Affine::identity();
-    let path = Path::new(device.clone(), fixed, moving, None, grid.clone(), affine, time_steps);
-    let mut path = path.with_storage(storage);
-    let mut lddmm = Lddmm::new(options.clone(), vec![metric]);
-    let never = Convergence { threshold: 0.0, window: 10 };
-    run(&mut path, &mut lddmm, &options.schedule, &never, &Silent).unwrap();
-    let energy = *lddmm.history().last().unwrap();
-    let (_, fields) = path.into_fields().unwrap();
-    (fields.map(|f| device.into_host(f).unwrap()), energy)
+    let mut lddmm = Lddmm::new((options.clone(), vec![metric]), &grid);
+    let mut state = lddmm.begin_alone(&device, &Affine::identity(), 1).unwrap();
+    for scale in &options.schedule {
+        let target = scale.factor as f64;
+        let at = |image: &DeviceImage<Cpu>| image.at(&device, target).unwrap();
+        lddmm.to_scale(scale, &coarser(&grid, factors_for(&grid, target)).unwrap());
+        lddmm.refine(&device, moving.iter().map(at).collect(), &mut state).unwrap();
+        let fixed: Vec<_> = fixed.iter().map(at).collect();
+        let fixed: Vec<_> = fixed.iter().map(FixedImage::from).collect();
+        for _ in 0..scale.iterations {
+            lddmm.step(&device, &fixed, &[], Counts::ALL, &mut state).unwrap();
+        }
+    }
+    let found = lddmm.conclude(&device, &grid, state).unwrap();
+    let energy = *found.path.unwrap().energies.last().unwrap();
+    (found.fields.map(|f| device.into_host(f).unwrap()), energy)
 }
 
 #[test]

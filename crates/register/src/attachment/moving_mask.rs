@@ -5,7 +5,7 @@
 //! there; and at every iteration the mask is warped with the moving image, so that a voxel of the grid
 //! counts where all that it shows is inside.
 
-use super::channel::{DeviceImage, Moved};
+use super::images::{DeviceImage, Moved, finest};
 use crate::error::{RegisterError, Result};
 use voxalign_compute::ops::elementwise::{constant, param, select, x};
 use voxalign_compute::ops::filter::GaussianMethod;
@@ -79,7 +79,7 @@ impl<D: Device> MovingMask<D> {
         others: Option<&D::Buffer<f32>>,
     ) -> Result<()> {
         let image = self.image.at(device, target)?;
-        let moved = Moved::without_values(device, image, grid, affine)?;
+        let moved = Moved::new(image, grid, affine);
         let mut warped = device.alloc::<f32>(grid.len())?;
         moved.warp_to(device, field, grid.dims(), &mut warped)?;
         let most = device.reduce(&[&warped], &[Reduction::Max(0)])?[0] as f32;
@@ -138,7 +138,7 @@ pub fn fill<D: Device>(
     mask: &D::Buffer<f32>,
 ) -> Result<()> {
     let (dims, spacing) = (image.grid.dims(), image.grid.spacing());
-    let finest = super::greedy::finest(&image.grid);
+    let finest = finest(&image.grid);
     let n = mask.len();
     let mut known = device.alloc::<f32>(n)?;
     device.copy(mask, &mut known)?;
@@ -242,7 +242,7 @@ mod tests {
         let device = Cpu::new(Some(2)).unwrap();
         let thin = Volume::from_fn(grid(), |x, _, _| f32::from(u8::from(x == 11)));
         let mut mask = MovingMask::new(&device, &thin).unwrap();
-        let coarse = super::super::channel::coarser(&grid(), [4, 4, 2]).unwrap();
+        let coarse = super::super::images::coarser(&grid(), [4, 4, 2]).unwrap();
         let field = device.alloc::<f32>(3 * coarse.len()).unwrap();
         mask.to_scale(&device, &coarse, &Affine::identity(), 4.0, &field, None).unwrap();
         let found = mask.weights(&device, &field, coarse.dims(), None).unwrap().unwrap();

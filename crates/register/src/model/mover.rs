@@ -1,135 +1,14 @@
-//! An image that flows, and what moves it.
+//! What moves a field: from the slopes of similarities to a velocity, and along it.
 
-use super::channel::{ChannelSimilarity, DeviceImage, Moved, seen};
 use super::options::{DeformOptions, StepRule};
-use super::solver::{self, Solver};
+use super::solver::{self, Solver, SolverKind};
+use crate::attachment::images::ChannelSimilarity;
 use crate::error::Result;
 use crate::similarity::{Images, PendingEnergy};
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::{Limit, Step};
-use voxalign_compute::ops::resample::grid_map;
 use voxalign_compute::{Device, Dims};
-use voxalign_image::{Affine, Grid};
-
-/// Images that flow together, one a channel: the displacement of a grid, and the images under it.
-pub struct Side<D: Device> {
-    /// The images at full resolution.
-    images: Vec<DeviceImage<D>>,
-    /// From the world of the grid to that of the images.
-    affine: Affine,
-    /// The images at the scale, warped onto the grid.
-    pub moved: Vec<Moved<D>>,
-    /// Sizes of the grid.
-    pub dims: Dims,
-    /// The displacement, voxels of the grid.
-    pub field: D::Buffer<f32>,
-    spare: D::Buffer<f32>,
-}
-
-impl<D: Device> Side<D> {
-    /// Images that `affine` reaches from the world of the grid.
-    ///
-    /// # Errors
-    /// Memory that runs out.
-    pub fn new(device: &D, images: Vec<DeviceImage<D>>, affine: Affine) -> Result<Self> {
-        let (field, spare) = (device.alloc(0)?, device.alloc(0)?);
-        Ok(Self { images, affine, moved: Vec::new(), dims: [0; 3], field, spare })
-    }
-
-    /// From the world of the grid to that of the images.
-    #[must_use]
-    pub fn affine(&self) -> &Affine {
-        &self.affine
-    }
-
-    /// Exchanges the images for the next scale; without any it keeps those of the scale at hand.
-    pub fn set_images(&mut self, images: Vec<DeviceImage<D>>) {
-        self.images = images;
-    }
-
-    /// Brings images and displacement to a grid whose voxels are about `target` mm long; the first
-    /// time the displacement is zero. Gives what all images [show](seen) of the grid.
-    ///
-    /// # Errors
-    /// Memory that runs out.
-    pub fn to_grid(
-        &mut self,
-        device: &D,
-        grid: &Grid,
-        target: f64,
-    ) -> Result<Option<D::Buffer<f32>>> {
-        self.moved.clear();
-        for image in &self.images {
-            let image = image.at(device, target)?;
-            self.moved.push(Moved::new(device, image, grid, &self.affine)?);
-        }
-        let (from, to) = (self.dims, grid.dims());
-        self.spare = device.alloc(0)?;
-        let mut field = device.alloc::<f32>(3 * grid.len())?;
-        if from != [0; 3] {
-            device.resample_field(&self.field, from, &grid_map(from, to), to, &mut field)?;
-        }
-        let shown = seen(device, &self.moved, &field, to)?;
-        self.field = field;
-        self.spare = device.alloc::<f32>(3 * grid.len())?;
-        self.dims = to;
-        Ok(shown)
-    }
-
-    /// Lets go what every step fills anew.
-    ///
-    /// # Errors
-    /// Memory that runs out.
-    pub fn clear_scratch(&mut self, device: &D) -> Result<()> {
-        self.spare = device.alloc(0)?;
-        self.moved.iter_mut().try_for_each(|m| {
-            m.values = device.alloc(0)?;
-            Ok(())
-        })
-    }
-
-    /// Makes room for what [`clear_scratch`](Self::clear_scratch) let go.
-    ///
-    /// # Errors
-    /// Memory that runs out.
-    pub fn make_scratch(&mut self, device: &D) -> Result<()> {
-        let n = self.dims.iter().product::<usize>();
-        self.spare = device.alloc(3 * n)?;
-        self.moved.iter_mut().try_for_each(|m| {
-            m.values = device.alloc(n)?;
-            Ok(())
-        })
-    }
-
-    /// Warps the images from where they are, with one interpolation.
-    ///
-    /// # Errors
-    /// What fails on the device.
-    pub fn warp(&mut self, device: &D) -> Result<()> {
-        self.moved.iter_mut().try_for_each(|m| m.warp(device, &self.field, self.dims))
-    }
-
-    /// `φ ← φ ∘ (id + s v)`, and smooths the displacement where that is asked for.
-    ///
-    /// # Errors
-    /// What fails on the device.
-    pub fn advance(
-        &mut self,
-        device: &D,
-        velocity: &D::Buffer<f32>,
-        step: &Step<'_, D>,
-        total_sigma: f64,
-    ) -> Result<()> {
-        device.advance(&self.field, velocity, step, self.dims, &mut self.spare)?;
-        smooth_into(device, &mut self.spare, self.dims, total_sigma, &mut self.field)
-    }
-
-    /// The displacement as it is, with the sizes of its grid; the images are let go.
-    #[must_use]
-    pub fn into_field(self) -> (Dims, D::Buffer<f32>) {
-        (self.dims, self.field)
-    }
-}
+use voxalign_image::Grid;
 
 /// Smooths a displacement by a Gaussian, or hands it over as it is where the Gaussian has no width.
 fn smooth_into<D: Device>(
@@ -148,17 +27,30 @@ fn smooth_into<D: Device>(
 }
 
 /// What a [`Mover`] keeps for a registration while it serves another one.
-pub struct Kept<D: Device> {
+pub(super) struct Kept<D: Device> {
     /// The last velocity.
-    pub velocity: D::Buffer<f32>,
+    pub(super) velocity: D::Buffer<f32>,
     /// The step of the next advance, smallest voxels.
-    pub step: f64,
+    pub(super) step: f64,
     /// The energy of the last step.
-    pub last_energy: f64,
+    pub(super) last_energy: f64,
+}
+
+/// What was kept between steps, with room for its velocity: a step and an energy, or nothing.
+pub(super) fn kept<D: Device>(device: &D, dims: Dims, numbers: &[f64]) -> Result<Option<Kept<D>>> {
+    let &[step, last_energy] = numbers else { return Ok(None) };
+    let velocity = device.alloc(3 * dims.iter().product::<usize>())?;
+    Ok(Some(Kept { velocity, step, last_energy }))
+}
+
+/// Whether a step of these options needs what the last one of the same subject left.
+pub(super) fn has_memory(options: &DeformOptions) -> bool {
+    let direct = matches!(options.solver.kind, SolverKind::Gaussian | SolverKind::Fft);
+    !direct || options.step_rule == StepRule::Adaptive
 }
 
 /// Makes velocities of one side from its similarity to references.
-pub struct Mover<D: Device> {
+pub(super) struct Mover<D: Device> {
     solver: Box<dyn Solver<D>>,
     /// Spacing of the grid along each axis in units of the smallest.
     spacing: [f64; 3],
@@ -166,6 +58,8 @@ pub struct Mover<D: Device> {
     slope: D::Buffer<f32>,
     force: D::Buffer<f32>,
     velocity: D::Buffer<f32>,
+    /// Where a displacement is moved to; none where the force makes room.
+    spare: Option<D::Buffer<f32>>,
     norms: D::Buffer<f64>,
     /// The step of the next advance, smallest voxels.
     step: f64,
@@ -173,11 +67,18 @@ pub struct Mover<D: Device> {
 }
 
 impl<D: Device> Mover<D> {
-    /// For a grid.
+    /// For a grid, with the largest step of the first advance, smallest voxels. The force outlives a step, and
+    /// the [residual](Self::residual) is known after it, where there is room for that.
     ///
     /// # Errors
     /// Constants that cannot be, memory that runs out.
-    pub fn new(device: &D, grid: &Grid, options: &DeformOptions) -> Result<Self> {
+    pub(super) fn new(
+        device: &D,
+        grid: &Grid,
+        options: &DeformOptions,
+        step: f64,
+        keeps_force: bool,
+    ) -> Result<Self> {
         let dims = grid.dims();
         let used = |a: &usize| dims[*a] > 1;
         let lengths = grid.spacing();
@@ -191,8 +92,9 @@ impl<D: Device> Mover<D> {
             slope: device.alloc(n)?,
             force: device.alloc(3 * n)?,
             velocity: device.alloc(3 * n)?,
+            spare: if keeps_force { Some(device.alloc(3 * n)?) } else { None },
             norms: device.alloc(3)?,
-            step: options.step,
+            step,
             last_energy: f64::INFINITY,
         })
     }
@@ -202,7 +104,7 @@ impl<D: Device> Mover<D> {
     ///
     /// # Errors
     /// What fails on the device.
-    pub fn start<'a>(
+    pub(super) fn start<'a>(
         &mut self,
         device: &D,
         references: impl Iterator<Item = &'a D::Buffer<f32>>,
@@ -226,7 +128,7 @@ impl<D: Device> Mover<D> {
     ///
     /// # Errors
     /// What fails on the device.
-    pub fn start_both<'a>(
+    pub(super) fn start_both<'a>(
         movers: &mut [Self; 2],
         device: &D,
         moved: [impl Iterator<Item = &'a D::Buffer<f32>>; 2],
@@ -261,36 +163,25 @@ impl<D: Device> Mover<D> {
         Ok(device.field_norms(&self.velocity, [1.0; 3], &mut self.norms)?)
     }
 
-    /// Moves a side along the last velocity.
+    /// Moves a displacement along the last velocity, `φ ← φ ∘ (id + s v)`, and smooths it where that is asked
+    /// for.
     ///
     /// # Errors
     /// What fails on the device.
-    pub fn advance(
-        &mut self,
-        device: &D,
-        side: &mut Side<D>,
-        options: &DeformOptions,
-    ) -> Result<()> {
-        side.advance(device, &self.velocity, &self.next_step(), options.total_sigma)
-    }
-
-    /// As [`advance`](Self::advance), for a displacement by itself. Its second buffer is that of the
-    /// force, which is lost.
-    ///
-    /// # Errors
-    /// What fails on the device.
-    pub fn carry(
+    pub(super) fn carry(
         &mut self,
         device: &D,
         field: &mut D::Buffer<f32>,
         total_sigma: f64,
     ) -> Result<()> {
-        let mut spare = std::mem::replace(&mut self.force, device.alloc(0)?);
+        let none = device.alloc(0)?;
+        let place = self.spare.as_mut().unwrap_or(&mut self.force);
+        let mut spare = std::mem::replace(place, none);
         let moved = device.advance(field, &self.velocity, &self.next_step(), self.dims, &mut spare);
         if moved.is_ok() {
             smooth_into(device, &mut spare, self.dims, total_sigma, field)?;
         }
-        self.force = spare;
+        *self.spare.as_mut().unwrap_or(&mut self.force) = spare;
         Ok(moved?)
     }
 
@@ -306,7 +197,12 @@ impl<D: Device> Mover<D> {
     ///
     /// # Errors
     /// Memory that runs out.
-    pub fn exchange(&mut self, device: &D, other: &mut Option<Kept<D>>, first: f64) -> Result<()> {
+    pub(super) fn exchange(
+        &mut self,
+        device: &D,
+        other: &mut Option<Kept<D>>,
+        first: f64,
+    ) -> Result<()> {
         match other {
             Some(kept) => {
                 std::mem::swap(&mut self.velocity, &mut kept.velocity);
@@ -327,7 +223,7 @@ impl<D: Device> Mover<D> {
     }
 
     /// Adapts the step to the energy at hand.
-    pub fn adapt(&mut self, energy: f64, rule: StepRule) {
+    pub(super) fn adapt(&mut self, energy: f64, rule: StepRule) {
         if rule == StepRule::Adaptive && energy > self.last_energy {
             self.step *= 0.5;
         }
@@ -338,7 +234,7 @@ impl<D: Device> Mover<D> {
     ///
     /// # Errors
     /// What fails on the device.
-    pub fn residual(&mut self) -> Result<Option<f64>> {
+    pub(super) fn residual(&mut self) -> Result<Option<f64>> {
         self.solver.residual(&self.force, &self.velocity)
     }
 }

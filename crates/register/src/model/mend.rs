@@ -1,8 +1,8 @@
 //! The safeguard against folds and extreme changes of volume.
 
-use super::greedy::finest;
-use super::measures::stays_inside;
+use crate::attachment::images::finest;
 use crate::error::Result;
+use crate::measures::stays_inside;
 use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::Inversion;

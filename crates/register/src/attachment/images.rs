@@ -1,4 +1,4 @@
-//! Images at a scale, and how similar they are.
+//! Images that pull: at a scale, on a grid, and how similar they are.
 
 use crate::error::Result;
 use crate::similarity::{Images, PendingEnergy, Similarity};
@@ -30,6 +30,14 @@ pub fn coarser(grid: &Grid, factors: [usize; 3]) -> Result<Grid> {
     let dims = downsampled_dims(grid.dims(), factors);
     let map = Affine::from_rows(grid_map(grid.dims(), dims));
     Ok(Grid::new(dims, map.then(grid.to_world()))?)
+}
+
+/// The smallest spacing of a grid along its axes of more than one voxel, mm.
+#[must_use]
+pub fn finest(grid: &Grid) -> f64 {
+    let (spacing, dims) = (grid.spacing(), grid.dims());
+    let finest = (0..3).filter(|&a| dims[a] > 1).map(|a| spacing[a]).fold(f64::MAX, f64::min);
+    if finest < f64::MAX { finest } else { spacing[0] }
 }
 
 /// The factors along each axis that bring voxels near to the length `target`, mm, at least 1.
@@ -95,19 +103,54 @@ pub fn seen<D: Device>(
     field: &D::Buffer<f32>,
     dims: Dims,
 ) -> Result<Option<D::Buffer<f32>>> {
+    let open = images.iter().filter(|m| m.image.open);
+    seen_at(device, open.map(|m| (&m.image.grid, m.map)), field, dims)
+}
+
+/// As [`seen`], of the grids of all images that are open, with the maps from indices of the grid to theirs.
+///
+/// # Errors
+/// Memory that runs out.
+pub fn seen_at<'a, D: Device>(
+    device: &D,
+    open: impl Iterator<Item = (&'a Grid, AffineMap)>,
+    field: &D::Buffer<f32>,
+    dims: Dims,
+) -> Result<Option<D::Buffer<f32>>> {
     let mut all: Option<D::Buffer<f32>> = None;
-    for moved in images.iter().filter(|m| m.image.open) {
-        let (from, linear) = (moved.image.grid.dims(), Interpolation::Linear);
-        let mut ones = device.alloc::<f32>(moved.image.grid.len())?;
+    for (grid, map) in open {
+        let (from, linear) = (grid.dims(), Interpolation::Linear);
+        let mut ones = device.alloc::<f32>(grid.len())?;
         device.eval_in_place(&constant(1.0), &mut ones, &[], &[], None)?;
         let mut inside = device.alloc::<f32>(dims.iter().product())?;
-        device.warp_field(&ones, from, &moved.map, field, dims, linear, 0.0, &mut inside)?;
+        device.warp_field(&ones, from, &map, field, dims, linear, 0.0, &mut inside)?;
         device.eval_in_place(&x(0).gt(0.99), &mut inside, &[], &[], None)?;
         all = both(device, all, Some(inside))?;
     }
     let Some(all) = all else { return Ok(None) };
     let found = device.reduce(&[&all], &[Reduction::Min(0), Reduction::Max(0)])?;
     Ok((found[0] < found[1]).then_some(all))
+}
+
+/// A field of a grid of sizes `from` on one of sizes `to`: zero where there is none yet, and nothing new where
+/// both are the same.
+///
+/// # Errors
+/// Memory that runs out.
+pub fn onto<D: Device>(
+    device: &D,
+    field: &D::Buffer<f32>,
+    from: Dims,
+    to: Dims,
+) -> Result<Option<D::Buffer<f32>>> {
+    if from == to {
+        return Ok(None);
+    }
+    let mut out = device.alloc::<f32>(3 * to.iter().product::<usize>())?;
+    if from != [0; 3] {
+        device.resample_field(field, from, &grid_map(from, to), to, &mut out)?;
+    }
+    Ok(Some(out))
 }
 
 /// The product of weights; one where there is no other. Where it is zero everywhere, the first.
@@ -153,47 +196,26 @@ pub fn clamp_weights<D: Device>(device: &D, weights: &mut D::Buffer<f32>) -> Res
     Ok(device.eval_in_place(&x(0).max(0.0).min(1.0), weights, &[], &[], None)?)
 }
 
-/// What a registration keeps on a device from one step to the next.
-pub struct Buffers<'s, D: Device> {
-    /// What steps change.
-    pub changing: Vec<&'s mut D::Buffer<f32>>,
-    /// What they only look at: the moving images at the scale at hand.
-    pub fixed: Vec<&'s mut D::Buffer<f32>>,
-}
-
 /// An image that is warped onto a grid.
 pub struct Moved<D: Device> {
     /// The image at the scale.
     pub image: DeviceImage<D>,
     /// From indices of the grid to those of the image.
     pub map: AffineMap,
-    /// The image on the grid.
-    pub values: D::Buffer<f32>,
 }
 
 impl<D: Device> Moved<D> {
     /// An image that `affine` (world to world) carries from `grid` to its own.
-    ///
-    /// # Errors
-    /// Memory that runs out.
-    pub fn new(device: &D, image: DeviceImage<D>, grid: &Grid, affine: &Affine) -> Result<Self> {
-        let moved = Self::without_values(device, image, grid, affine)?;
-        Ok(Self { values: device.alloc::<f32>(grid.len())?, ..moved })
+    #[must_use]
+    pub fn new(image: DeviceImage<D>, grid: &Grid, affine: &Affine) -> Self {
+        let map = Self::map_of(grid, affine, &image.grid);
+        Self { image, map }
     }
 
-    /// As [`new`](Self::new), without room for the image on the grid: it can be warped
-    /// [elsewhere](Self::warp_to) only.
-    ///
-    /// # Errors
-    /// Memory that runs out.
-    pub fn without_values(
-        device: &D,
-        image: DeviceImage<D>,
-        grid: &Grid,
-        affine: &Affine,
-    ) -> Result<Self> {
-        let map = Self::map_of(grid, affine, &image.grid);
-        Ok(Self { image, map, values: device.alloc(0)? })
+    /// Several of them.
+    #[must_use]
+    pub fn all(images: Vec<DeviceImage<D>>, grid: &Grid, affine: &Affine) -> Vec<Self> {
+        images.into_iter().map(|image| Self::new(image, grid, affine)).collect()
     }
 
     /// From indices of a grid, through an affine map of the worlds, to those of an image.
@@ -202,18 +224,7 @@ impl<D: Device> Moved<D> {
         grid.to_world().then(affine).then(image.to_index()).rows()
     }
 
-    /// Warps it by a displacement field of the grid.
-    ///
-    /// # Errors
-    /// What fails on the device.
-    pub fn warp(&mut self, device: &D, field: &D::Buffer<f32>, dims: Dims) -> Result<()> {
-        let mut values = std::mem::replace(&mut self.values, device.alloc(0)?);
-        let warped = self.warp_to(device, field, dims, &mut values);
-        self.values = values;
-        warped
-    }
-
-    /// As [`warp`](Self::warp), but the warped image goes to `out`.
+    /// The image on the grid, under a displacement field of it.
     ///
     /// # Errors
     /// What fails on the device.
@@ -224,25 +235,9 @@ impl<D: Device> Moved<D> {
         dims: Dims,
         out: &mut D::Buffer<f32>,
     ) -> Result<()> {
-        self.warp_along(device, &self.map, field, dims, out)
-    }
-
-    /// As [`warp_to`](Self::warp_to), with a field of another grid, from whose indices `map` leads to
-    /// those of the image.
-    ///
-    /// # Errors
-    /// What fails on the device.
-    pub fn warp_along(
-        &self,
-        device: &D,
-        map: &AffineMap,
-        field: &D::Buffer<f32>,
-        dims: Dims,
-        out: &mut D::Buffer<f32>,
-    ) -> Result<()> {
-        let (image, linear) = (&self.image, Interpolation::Linear);
-        let from = image.grid.dims();
-        device.warp_field(&image.values, from, map, field, dims, linear, image.outside, out)?;
+        let DeviceImage { grid, values, outside, .. } = &self.image;
+        let (from, linear) = (grid.dims(), Interpolation::Linear);
+        device.warp_field(values, from, &self.map, field, dims, linear, *outside, out)?;
         Ok(())
     }
 }

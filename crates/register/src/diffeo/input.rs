@@ -1,0 +1,45 @@
+//! The images of a deformable registration.
+
+use crate::similarity::Similarity;
+use voxalign_image::{Affine, Volume};
+
+/// A pair of images that take part with a similarity of their own.
+#[derive(Debug, Clone, Copy)]
+pub struct ChannelInput<'a> {
+    /// The image that stays. All fixed images of a registration are on one grid.
+    pub fixed: &'a Volume<f32>,
+    /// The image that is moved.
+    pub moving: &'a Volume<f32>,
+    /// How they are compared, by a similarity with an [energy](Similarity::has_energy).
+    pub similarity: Similarity,
+    /// The factor of its energy.
+    pub weight: f64,
+}
+
+/// The images of a deformable registration.
+#[derive(Debug, Clone)]
+pub struct DeformInput<'a> {
+    /// Pairs of images, at least one.
+    pub channels: Vec<ChannelInput<'a>>,
+    /// Voxels of the fixed image that count (above 0), on its grid.
+    pub fixed_mask: Option<&'a Volume<f32>>,
+    /// Voxels of the moving image that count (above 0), on the grid of the first moving image; what
+    /// is outside, such as a lesion, drives nothing, and is carried along by what is around it.
+    pub moving_mask: Option<&'a Volume<f32>>,
+    /// Where the deformation starts: fixed world to moving world.
+    pub affine: Affine,
+}
+
+impl<'a> DeformInput<'a> {
+    /// One pair of images of which all voxels count, from an affine map on.
+    #[must_use]
+    pub fn new(
+        fixed: &'a Volume<f32>,
+        moving: &'a Volume<f32>,
+        similarity: Similarity,
+        affine: Affine,
+    ) -> Self {
+        let channel = ChannelInput { fixed, moving, similarity, weight: 1.0 };
+        Self { channels: vec![channel], fixed_mask: None, moving_mask: None, affine }
+    }
+}

@@ -1,0 +1,132 @@
+//! A pair of images, or several, on their way through the scales, with any model.
+
+use crate::attachment::images::{DeviceImage, coarser, factors_for, finest};
+use crate::attachment::moving_mask::MovingMask;
+use crate::error::Result;
+use crate::model::{Counts, FixedImage, Found, Model};
+use crate::multiscale::{Deformation, Iteration, Scale};
+use voxalign_compute::Device;
+use voxalign_image::{Affine, Grid};
+
+/// Calibrated images on a device.
+pub(super) struct Prepared<D: Device> {
+    pub(super) fixed: Vec<DeviceImage<D>>,
+    pub(super) moving: Vec<DeviceImage<D>>,
+    /// What counts of the fixed images.
+    pub(super) mask: Option<DeviceImage<D>>,
+    pub(super) moving_mask: Option<MovingMask<D>>,
+}
+
+/// The images of a pair, and where its model has brought them.
+pub(super) struct Pair<D: Device, M: Model<D>> {
+    device: D,
+    images: Prepared<D>,
+    model: M,
+    state: M::State,
+    /// Where the images are brought together.
+    grid: Grid,
+    /// The same at the scale at hand.
+    at: Option<Grid>,
+    fixed: Vec<DeviceImage<D>>,
+    /// Where the moving images are, for a model that has to be told.
+    warped: Vec<D::Buffer<f32>>,
+    weights: Option<D::Buffer<f32>>,
+}
+
+impl<D: Device, M: Model<D>> Pair<D, M> {
+    /// Of images that `affine` carries from the fixed to the moving world; `make` makes the model.
+    pub(super) fn new(
+        device: &D,
+        images: Prepared<D>,
+        fixed: &Grid,
+        affine: &Affine,
+        make: impl Fn(&Grid) -> M,
+    ) -> Result<Self> {
+        let grid = match images.moving.first() {
+            Some(moving) => M::samples(fixed, &moving.grid, affine)?,
+            None => fixed.clone(),
+        };
+        let mut model = make(&grid);
+        let state = model.begin_alone(device, affine, images.moving.len())?;
+        let (device, at, weights) = (device.clone(), None, None);
+        let (fixed, warped) = (Vec::new(), Vec::new());
+        Ok(Self { device, images, model, state, grid, at, fixed, warped, weights })
+    }
+
+    /// What was found, on the grid of the fixed image.
+    pub(super) fn conclude(self, fixed: &Grid) -> Result<Found<D>> {
+        let Self { device, model, state, images, .. } = self;
+        drop(images);
+        model.conclude(&device, fixed, state)
+    }
+}
+
+impl<D: Device, M: Model<D>> Deformation for Pair<D, M> {
+    fn to_scale(&mut self, scale: &Scale) -> Result<()> {
+        let (device, state) = (&self.device, &mut self.state);
+        let target = finest(&self.grid) * scale.factor as f64;
+        let grid = coarser(&self.grid, factors_for(&self.grid, target))?;
+        // The old ones go before there are new ones.
+        self.fixed.clear();
+        self.warped.clear();
+        self.weights = None;
+        self.model.to_scale(scale, &grid);
+        for image in &self.images.fixed {
+            self.fixed.push(image.at(device, target)?);
+        }
+        let moving = self.images.moving.iter().map(|image| image.at(device, target));
+        self.model.refine(device, moving.collect::<Result<_>>()?, state)?;
+        let fixed: Vec<_> = self.fixed.iter().map(FixedImage::from).collect();
+        let mask = self.images.mask.as_ref();
+        self.weights = self.model.counts(device, &fixed, mask, target, state)?;
+        if let Some(mask) = &mut self.images.moving_mask {
+            let weights = self.weights.as_ref();
+            self.model.lend(device, state, &mut |affine, field| {
+                mask.to_scale(device, &grid, affine, target, field, weights)
+            })?;
+        }
+        if self.model.needs_warped() {
+            for _ in &self.images.moving {
+                self.warped.push(device.alloc(grid.len())?);
+            }
+        }
+        self.at = Some(grid);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.fixed.clear();
+        self.warped.clear();
+        self.weights = None;
+        // The last scale may have been a coarse one.
+        if self.at.as_ref().map(Grid::dims) != Some(self.grid.dims()) {
+            self.model.to_scale(&Scale { factor: 1, iterations: 0 }, &self.grid);
+            self.model.refine(&self.device, Vec::new(), &mut self.state)?;
+        }
+        Ok(())
+    }
+}
+
+/// One step of the model.
+pub(super) struct OneStep;
+
+impl<D: Device, M: Model<D>> Iteration<Pair<D, M>> for OneStep {
+    fn to_scale(&mut self, _: &Pair<D, M>, _: &Scale) -> Result<()> {
+        Ok(())
+    }
+
+    fn iterate(&mut self, pair: &mut Pair<D, M>) -> Result<f64> {
+        let (device, state) = (&pair.device, &mut pair.state);
+        if pair.model.needs_warped() {
+            pair.model.warp(device, state, &mut pair.warped)?;
+        }
+        let fixed: Vec<_> = pair.fixed.iter().map(FixedImage::from).collect();
+        let (given, moving) = (pair.weights.as_ref(), pair.images.moving_mask.as_ref());
+        let counts = Counts { given, moving };
+        pair.model.step(device, &fixed, &pair.warped, counts, state)?.wait()
+    }
+
+    fn end_scale(&mut self, pair: &mut Pair<D, M>) -> Result<Option<f64>> {
+        pair.model.residual()
+    }
+}

@@ -1,0 +1,451 @@
+//! Large deformation diffeomorphic metric mapping (Beg et al. 2005; section 2.2.1.2 of Ha 2011).
+//!
+//! The moving image is `I0` at time 0, the fixed one `I1` at time 1. Velocities `v_j` on the fixed
+//! grid, constant over `T` time steps each, minimise
+//! `E = Σ_j ⟨L v_j, v_j⟩ / (N T) + S(I0 ∘ φ₁₀, I1) / σ²`, with any similarity `S` and `N` voxels. With the flows
+//! `φ_{j+1,0} = φ_{j,0} ∘ (id − v_j/T)` and `φ_{j,1} = φ_{j+1,1} ∘ (id + v_j/T)` and the slope
+//! `s = ∂S/∂(I0 ∘ φ₁₀)`, the gradient of `E` at time `j` is
+//! `2 v_j − (N / σ²) L⁻¹ (|Dφ_{j,1}| (s ∘ φ_{j,1}) ∇(I0 ∘ φ_{j,0}))`; the force of `v_j` is taken at the end
+//! of its time step, where the images are that it moved.
+//!
+//! One iteration goes forward in time with `φ_{j,0}`, keeps the images, and goes backward with
+//! `φ_{j,1}`, where it updates the velocities at once.
+
+mod path;
+mod storage;
+
+use super::options::DeformOptions;
+use super::solver::{self, Solver};
+use super::{Borrower, Buffers, Counts, FixedImage, Found, Model};
+use crate::attachment::images::{ChannelSimilarity, DeviceImage, Moved, seen};
+use crate::error::Result;
+use crate::multiscale::Scale;
+use crate::similarity::{Images, PendingEnergy};
+use path::Path;
+use serde::{Deserialize, Serialize};
+use storage::checkpoint_distance;
+use voxalign_compute::ops::elastic::ElasticOperator;
+use voxalign_compute::ops::elementwise::{param, x};
+use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::ops::resample::Interpolation;
+use voxalign_compute::{Device, IDENTITY};
+use voxalign_image::{Affine, Grid};
+
+pub use storage::Storage;
+
+/// Parts of the energy at an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PathEnergy {
+    /// `Σ_j ⟨L v_j, v_j⟩ / (N T)`.
+    pub path: f64,
+    /// `Σ_j √(⟨L v_j, v_j⟩ / N) / T`: the length of the path.
+    pub length: f64,
+    /// The similarity `S`.
+    pub similarity: f64,
+}
+
+/// The path of a registration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PathRecord {
+    /// How velocities and images over time were kept.
+    pub storage: Storage,
+    /// The parts of the energy before every iteration, over all scales.
+    pub energies: Vec<PathEnergy>,
+}
+
+/// Buffers of an iteration at a scale.
+struct Work<D: Device> {
+    solver: Box<dyn Solver<D>>,
+    operator: ElasticOperator,
+    velocity: D::Buffer<f32>,
+    field: D::Buffer<f32>,
+    spare: D::Buffer<f32>,
+    force: D::Buffer<f32>,
+    solution: D::Buffer<f32>,
+    slopes: Vec<D::Buffer<f32>>,
+    moved_slope: D::Buffer<f32>,
+    jacobian: D::Buffer<f32>,
+    norms: D::Buffer<f64>,
+    /// Images of times within a segment, a channel after the other.
+    images: Vec<Vec<D::Buffer<f32>>>,
+    /// Displacements at the beginning of segments.
+    checkpoints: Vec<D::Buffer<f32>>,
+}
+
+/// What descent keeps of a path from one step to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// The factor of the gradient; none before it is set by the first gradient of a scale.
+    pub rate: Option<f64>,
+    /// The energy before the last step.
+    pub last_energy: f64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { rate: None, last_energy: f64::INFINITY }
+    }
+}
+
+/// Steps of gradient descent in the velocities of paths. The subjects share what a step needs; where there
+/// are several, solvers start from nothing at each step.
+pub struct Lddmm<D: Device> {
+    options: DeformOptions,
+    metrics: Vec<ChannelSimilarity>,
+    grid: Grid,
+    /// Whether there is one subject only.
+    alone: bool,
+    /// Made at the first step of a scale.
+    work: Option<Work<D>>,
+    /// The parts of the energy before every step so far, over all scales, of one subject.
+    history: Vec<PathEnergy>,
+    residual: Option<f64>,
+}
+
+/// A subject with its path.
+pub struct LddmmState<D: Device> {
+    affine: Affine,
+    /// The images at the scale.
+    moved: Vec<Moved<D>>,
+    path: Path<D>,
+    pace: Pace,
+}
+
+impl<D: Device> Lddmm<D> {
+    /// On a grid, with options and a similarity for each channel.
+    #[must_use]
+    pub fn new((options, metrics): (DeformOptions, Vec<ChannelSimilarity>), grid: &Grid) -> Self {
+        Self {
+            options,
+            metrics,
+            grid: grid.clone(),
+            alone: false,
+            work: None,
+            history: Vec::new(),
+            residual: None,
+        }
+    }
+
+    /// The parts of the energy before every step so far, over all scales.
+    #[must_use]
+    pub fn history(&self) -> &[PathEnergy] {
+        &self.history
+    }
+}
+
+impl<D: Device> Work<D> {
+    /// Goes from time `from` to time `to` with `field` as the displacement of `φ_{from,0}`; keeps
+    /// the images of the times after `from`.
+    fn forward(
+        &mut self,
+        device: &D,
+        path: &Path<D>,
+        moved: &[Moved<D>],
+        from: usize,
+        to: usize,
+    ) -> Result<()> {
+        for j in from..to {
+            let velocity = path.velocities[j].view(device, &mut self.velocity)?;
+            device.advance(&self.field, velocity, &path.step(-1.0), path.dims, &mut self.spare)?;
+            std::mem::swap(&mut self.field, &mut self.spare);
+            for (c, moved) in moved.iter().enumerate() {
+                moved.warp_to(device, &self.field, path.dims, &mut self.images[c][j - from])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<D: Device> Lddmm<D> {
+    fn make_work(&mut self, device: &D, path: &Path<D>) -> Result<()> {
+        if self.work.is_some() {
+            return Ok(());
+        }
+        let (channels, steps) = (self.metrics.len(), path.time_steps);
+        let n = path.dims.iter().product::<usize>();
+        let every = match path.storage {
+            Storage::Checkpoints => checkpoint_distance(steps as u64, channels as u64) as usize,
+            _ => steps,
+        };
+        let images = |_| (0..every).map(|_| Ok(device.alloc(n)?)).collect::<Result<Vec<_>>>();
+        let segments = steps.div_ceil(every);
+        let vectors = || device.alloc::<f32>(3 * n);
+        let solver = &self.options.solver;
+        self.work = Some(Work {
+            solver: solver::build(device, path.dims, path.spacing, solver)?,
+            operator: solver.operator(path.spacing),
+            velocity: path.room(device, 3 * n)?,
+            field: vectors()?,
+            spare: vectors()?,
+            force: vectors()?,
+            solution: vectors()?,
+            slopes: (0..channels).map(|_| Ok(device.alloc(n)?)).collect::<Result<_>>()?,
+            moved_slope: device.alloc(n)?,
+            jacobian: device.alloc(n)?,
+            norms: device.alloc(3)?,
+            images: (0..channels).map(images).collect::<Result<_>>()?,
+            checkpoints: (1..segments).map(|_| Ok(vectors()?)).collect::<Result<_>>()?,
+        });
+        Ok(())
+    }
+
+    /// Goes forward in time, looks how similar the images are, and goes back, where velocities change behind
+    /// the flow. The energy before that.
+    fn descend(
+        &mut self,
+        device: &D,
+        fixed: &[FixedImage<'_, D>],
+        counts: Counts<'_, D>,
+        state: &mut LddmmState<D>,
+    ) -> Result<f64> {
+        self.make_work(device, &state.path)?;
+        let LddmmState { moved, path, pace, .. } = state;
+        let Some(work) = &mut self.work else { return Ok(f64::NAN) };
+        if !self.alone {
+            // The last solution is another subject's.
+            work.solver.restart();
+            device.eval_in_place(&(x(0) * param(0)), &mut work.solution, &[], &[0.0], None)?;
+        }
+        let (dims, steps) = (path.dims, path.time_steps);
+        let n = dims.iter().product::<usize>() as f64;
+        let every = work.images.first().map_or(1, Vec::len).max(1);
+        let segments = steps.div_ceil(every);
+
+        // Forward in time.
+        let mut energy = PathEnergy { path: 0.0, length: 0.0, similarity: 0.0 };
+        device.eval_in_place(&(x(0) * param(0)), &mut work.field, &[], &[0.0], None)?;
+        for s in 0..segments {
+            if s > 0 {
+                device.copy(&work.field, &mut work.checkpoints[s - 1])?;
+            }
+            work.forward(device, path, moved, s * every, steps.min((s + 1) * every))?;
+        }
+        for j in 0..steps {
+            let velocity = path.velocities[j].view(device, &mut work.velocity)?;
+            device.elastic_product(&work.operator, velocity, dims, &mut work.spare)?;
+            let norm = device.reduce(&[velocity, &work.spare], &[Reduction::Dot(0, 1)])?[0] / n;
+            energy.path += norm / steps as f64;
+            energy.length += norm.max(0.0).sqrt() / steps as f64;
+        }
+        let (images, slopes, metrics) = (&work.images, &mut work.slopes, &self.metrics);
+        energy.similarity = counts.under(device, &work.field, dims, |weights| {
+            let mut similarity = 0.0;
+            for (c, (metric, slope)) in metrics.iter().zip(slopes).enumerate() {
+                // The last segment ends with the image that all of the flow has moved.
+                let moved = &images[c][(steps - 1) % every];
+                let reference = fixed[c].values;
+                let images = Images { reference, moved, weights, dims, reference_moves: false };
+                similarity += metric.start(device, images, slope)?.wait()?;
+            }
+            Ok(similarity)
+        })?;
+        let weight = 1.0 / (self.options.sigma * self.options.sigma);
+        let total = energy.path + weight * energy.similarity;
+        if self.alone {
+            self.history.push(energy);
+        }
+        // Longer steps while they pay, shorter ones where they led uphill.
+        let change = if total > pace.last_energy { 0.5 } else { 1.1 };
+        pace.rate = pace.rate.map(|r| (change * r).min(0.5));
+        pace.last_energy = total;
+
+        // Backward in time, where velocities change behind the flow.
+        device.eval_in_place(&(x(0) * param(0)), &mut work.field, &[], &[0.0], None)?;
+        for s in (0..segments).rev() {
+            let (first, last) = (s * every, steps.min((s + 1) * every));
+            if segments > 1 {
+                // The images of this segment once more; `force` holds the flow meanwhile.
+                device.copy(&work.field, &mut work.force)?;
+                if s == 0 {
+                    let zero = &mut work.field;
+                    device.eval_in_place(&(x(0) * param(0)), zero, &[], &[0.0], None)?;
+                } else {
+                    device.copy(&work.checkpoints[s - 1], &mut work.field)?;
+                }
+                work.forward(device, path, moved, first, last)?;
+                device.copy(&work.force, &mut work.field)?;
+            }
+            for j in (first..last).rev() {
+                let velocity = path.velocities[j].view(device, &mut work.velocity)?;
+                device.jacobian_determinant(&work.field, dims, &mut work.jacobian)?;
+                for c in 0..self.metrics.len() {
+                    device.warp_field(
+                        &work.slopes[c],
+                        dims,
+                        &IDENTITY,
+                        &work.field,
+                        dims,
+                        Interpolation::Linear,
+                        0.0,
+                        &mut work.moved_slope,
+                    )?;
+                    let (slope, jacobian) = (&mut work.moved_slope, &work.jacobian);
+                    device.eval_in_place(&(x(0) * x(1)), slope, &[jacobian], &[], None)?;
+                    let (image, force) = (&work.images[c][j - first], &mut work.force);
+                    device.force(&work.moved_slope, image, dims, path.spacing, c > 0, force)?;
+                }
+                work.solver.solve(&work.force, &mut work.solution)?;
+                // gradient = 2 v − (N / σ²) u
+                let factor = (n * weight) as f32;
+                let rate = match pace.rate {
+                    Some(rate) => rate,
+                    None => {
+                        // The first gradient of the scale sets the rate: its largest step is given.
+                        let gradient = x(0) * 2.0 - x(1) * param(0);
+                        let inputs = [velocity, &work.solution];
+                        device.eval(&gradient, &inputs, &[factor], None, &mut work.spare)?;
+                        device.field_norms(&work.spare, [1.0; 3], &mut work.norms)?;
+                        let largest = device.download(&work.norms)?[0];
+                        let rate = if largest > 0.0 { self.options.step / largest } else { 0.0 };
+                        // More than half would turn the velocity around.
+                        let rate = rate.min(0.5);
+                        pace.rate = Some(rate);
+                        rate
+                    }
+                };
+                let step = path.step(1.0);
+                device.advance(&work.field, velocity, &step, dims, &mut work.spare)?;
+                std::mem::swap(&mut work.field, &mut work.spare);
+                let update = x(0) - (x(0) * 2.0 - x(1) * param(0)) * param(1);
+                let (room, solution) = (&mut work.velocity, &work.solution);
+                path.velocities[j].change(device, room, |v| {
+                    let by = [factor, rate as f32];
+                    Ok(device.eval_in_place(&update, v, &[solution], &by, None)?)
+                })?;
+            }
+        }
+        Ok(total)
+    }
+}
+
+impl<D: Device> Model<D> for Lddmm<D> {
+    type State = LddmmState<D>;
+
+    fn fields_each(&self) -> usize {
+        self.options.time_steps
+    }
+
+    fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
+        let steps = self.options.time_steps as u64;
+        let velocities = 12 * template * steps;
+        Storage::Full.bytes(template, steps, channels) - velocities + 4 * template * 6 * channels
+    }
+
+    fn begin(&mut self, _: &D, affine: Affine) -> Result<LddmmState<D>> {
+        // What does not fit leaves the device as it is, so that memory does not change a result.
+        let path = Path::new(self.options.time_steps, Storage::Full);
+        Ok(LddmmState { affine, moved: Vec::new(), path, pace: Pace::default() })
+    }
+
+    fn begin_alone(
+        &mut self,
+        device: &D,
+        affine: &Affine,
+        channels: usize,
+    ) -> Result<LddmmState<D>> {
+        let (storage, steps) = (self.options.storage, self.options.time_steps);
+        let finest = self.options.schedule.last().map_or(1, |s| s.factor as u64);
+        let voxels = self.grid.dims().iter().map(|&n| (n as u64).div_ceil(finest)).product();
+        storage.check(voxels, steps as u64, channels as u64, device.memory().free)?;
+        self.alone = true;
+        let (affine, path) = (*affine, Path::new(steps, storage));
+        Ok(LddmmState { affine, moved: Vec::new(), path, pace: Pace::default() })
+    }
+
+    fn to_scale(&mut self, _: &Scale, grid: &Grid) {
+        self.grid = grid.clone();
+        self.work = None;
+    }
+
+    fn refine(
+        &mut self,
+        device: &D,
+        images: Vec<DeviceImage<D>>,
+        state: &mut LddmmState<D>,
+    ) -> Result<()> {
+        // The images on the grid are made for all times, and kept by what makes steps.
+        state.moved = Moved::all(images, &self.grid, &state.affine);
+        state.path.go_to(device, &self.grid)?;
+        state.pace = Pace::default();
+        Ok(())
+    }
+
+    /// The velocities in single precision and the moving images: nothing is in half precision of one subject
+    /// of several.
+    fn buffers<'s>(&self, state: &'s mut LddmmState<D>) -> Buffers<'s, D> {
+        Buffers {
+            changing: state.path.velocities.iter_mut().filter_map(|v| v.single()).collect(),
+            fixed: state.moved.iter_mut().map(|m| &mut m.image.values).collect(),
+        }
+    }
+
+    fn numbers(&self, state: &LddmmState<D>) -> Vec<f64> {
+        let Pace { rate, last_energy } = state.pace;
+        std::iter::once(last_energy).chain(rate).collect()
+    }
+
+    fn set_numbers(&self, _: &D, state: &mut LddmmState<D>, numbers: &[f64]) -> Result<()> {
+        if let Some(&last_energy) = numbers.first() {
+            state.pace = Pace { rate: numbers.get(1).copied(), last_energy };
+        }
+        Ok(())
+    }
+
+    fn shown(&self, device: &D, state: &LddmmState<D>) -> Result<Option<D::Buffer<f32>>> {
+        if state.moved.iter().all(|m| !m.image.open) {
+            return Ok(None);
+        }
+        let path = &state.path;
+        seen(device, &state.moved, &path.flow(device, false)?, path.dims)
+    }
+
+    fn lend(&self, device: &D, state: &LddmmState<D>, work: &mut Borrower<'_, D>) -> Result<()> {
+        work(&state.affine, &state.path.flow(device, false)?)
+    }
+
+    fn step(
+        &mut self,
+        device: &D,
+        fixed: &[FixedImage<'_, D>],
+        _: &[D::Buffer<f32>],
+        counts: Counts<'_, D>,
+        state: &mut LddmmState<D>,
+    ) -> Result<PendingEnergy> {
+        Ok(PendingEnergy::known(self.descend(device, fixed, counts, state)?))
+    }
+
+    fn residual(&mut self) -> Result<Option<f64>> {
+        if let Some(work) = &mut self.work {
+            self.residual = work.solver.residual(&work.force, &work.solution)?;
+        }
+        Ok(self.residual)
+    }
+
+    fn warp(
+        &mut self,
+        device: &D,
+        state: &mut LddmmState<D>,
+        out: &mut [D::Buffer<f32>],
+    ) -> Result<()> {
+        let field = self.displacement(device, state)?;
+        for (moved, out) in state.moved.iter().zip(out) {
+            moved.warp_to(device, &field, state.path.dims, out)?;
+        }
+        Ok(())
+    }
+
+    fn displacement(&mut self, device: &D, state: &mut LddmmState<D>) -> Result<D::Buffer<f32>> {
+        state.path.flow(device, false)
+    }
+
+    fn conclude(self, device: &D, _: &Grid, state: LddmmState<D>) -> Result<Found<D>> {
+        let Self { history, .. } = self;
+        let path = state.path;
+        let record = PathRecord { storage: path.storage, energies: history };
+        let fields = [path.flow(device, false)?, path.flow(device, true)?];
+        Ok(Found { fields, settled: false, mended: 0, path: Some(record) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

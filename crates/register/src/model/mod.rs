@@ -1,0 +1,377 @@
+//! How things move: one file or folder a model.
+//!
+//! A model brings one or many *subjects* towards fixed images, step by step. A pair is one subject and images
+//! that stay; an atlas has many subjects and a template that is averaged anew between their steps (Algorithm
+//! 5 of Ha 2011). What a subject keeps from one step to the next is its *state*; what a step needs for itself
+//! is the model's, and all subjects of a device share it (section 2.3.9).
+//!
+//! | model | what flows |
+//! |---|---|
+//! | [`greedy`] | the moving image |
+//! | [`symmetric`] | both, to a middle |
+//! | [`lddmm`] | the moving image, along a path of velocities that is optimised as a whole |
+//!
+//! The list at the end of this file is the one place that knows which there are. Fields are displacements in voxels of the grid
+//! at hand.
+
+pub mod greedy;
+pub mod lddmm;
+pub mod mend;
+mod mover;
+mod options;
+pub mod solver;
+pub mod symmetric;
+
+use crate::attachment::images::{ChannelSimilarity, DeviceImage, Moved, both, weights_at};
+use crate::attachment::moving_mask::MovingMask;
+use crate::choice::choices;
+use crate::error::Result;
+use crate::multiscale::Scale;
+use crate::similarity::PendingEnergy;
+use serde::{Deserialize, Serialize};
+use voxalign_compute::{Device, Dims, Memory};
+use voxalign_image::{Affine, Grid};
+
+pub use greedy::Greedy;
+pub use lddmm::{Lddmm, PathRecord};
+pub use options::{DeformOptions, StepRule};
+pub use symmetric::Symmetric;
+
+/// An image that a subject is compared with, at the scale at hand.
+pub struct FixedImage<'a, D: Device> {
+    /// Its grid: that of the model, but for models that bring both images [elsewhere](Model::samples).
+    pub grid: &'a Grid,
+    /// Its values.
+    pub values: &'a D::Buffer<f32>,
+    /// The value outside of its grid.
+    pub outside: f32,
+    /// Whether what is beyond its grid is unknown.
+    pub open: bool,
+}
+
+impl<D: Device> Clone for FixedImage<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D: Device> Copy for FixedImage<'_, D> {}
+
+impl<'a, D: Device> From<&'a DeviceImage<D>> for FixedImage<'a, D> {
+    fn from(image: &'a DeviceImage<D>) -> Self {
+        let DeviceImage { grid, values, outside, open } = image;
+        Self { grid, values, outside: *outside, open: *open }
+    }
+}
+
+/// What voxels of the grid count at a step.
+pub struct Counts<'a, D: Device> {
+    /// What they count wherever the subject is; 1 where there is none.
+    pub given: Option<&'a D::Buffer<f32>>,
+    /// What counts of the moving images, which flows with them.
+    pub moving: Option<&'a MovingMask<D>>,
+}
+
+impl<D: Device> Clone for Counts<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D: Device> Copy for Counts<'_, D> {}
+
+impl<D: Device> Counts<'_, D> {
+    /// Everything counts.
+    pub const ALL: Self = Self { given: None, moving: None };
+
+    /// Does something with what voxels count where the moving images are displaced by `field`.
+    ///
+    /// # Errors
+    /// What fails on the device; what the work returns.
+    pub fn under<R>(
+        &self,
+        device: &D,
+        field: &D::Buffer<f32>,
+        dims: Dims,
+        work: impl FnOnce(Option<&D::Buffer<f32>>) -> Result<R>,
+    ) -> Result<R> {
+        match self.moving {
+            None => work(self.given),
+            Some(mask) => work(mask.weights(device, field, dims, self.given)?.as_ref()),
+        }
+    }
+}
+
+/// What a subject keeps on a device from one step to the next.
+pub struct Buffers<'s, D: Device> {
+    /// What steps change.
+    pub changing: Vec<&'s mut D::Buffer<f32>>,
+    /// What they only look at: the moving images at the scale at hand.
+    pub fixed: Vec<&'s mut D::Buffer<f32>>,
+}
+
+/// A displacement of the template's grid with its inverse, voxels.
+pub struct Shift<D: Device> {
+    /// From points of the template that will be to those of the one that is.
+    pub there: D::Buffer<f32>,
+    /// And back.
+    pub back: D::Buffer<f32>,
+}
+
+/// What a model found of a pair.
+pub struct Found<D: Device> {
+    /// The displacement on the fixed grid, before the affine map, and one that takes it back, or is near
+    /// that; voxels.
+    pub fields: [D::Buffer<f32>; 2],
+    /// Whether they are consistent as they are.
+    pub settled: bool,
+    /// Voxels that were smoothed, summed over rounds.
+    pub mended: usize,
+    /// The path, of a model that has one.
+    pub path: Option<PathRecord>,
+}
+
+/// Work with an affine map and a displacement before it.
+pub type Borrower<'w, D> = dyn FnMut(&Affine, &<D as Memory>::Buffer<f32>) -> Result<()> + 'w;
+
+/// A model of deformation, with what the subjects share.
+///
+/// A subject can be taken off the device between two calls: all that it has there are its
+/// [buffers](Self::buffers), which may be empty meanwhile, and what else it keeps are
+/// [numbers](Self::numbers).
+pub trait Model<D: Device>: Send {
+    /// What a subject keeps.
+    type State: Send;
+
+    /// The grid on which a pair of images is brought together that an affine map carries from one to the
+    /// other: that of the fixed image, unless the model says otherwise.
+    ///
+    /// # Errors
+    /// Images that have no such grid.
+    fn samples(fixed: &Grid, moving: &Grid, affine: &Affine) -> Result<Grid>
+    where
+        Self: Sized,
+    {
+        let _ = (moving, affine);
+        Ok(fixed.clone())
+    }
+
+    /// Whether voxels of a subject among several can be left out by a mask.
+    fn takes_masks(&self) -> bool {
+        true
+    }
+
+    /// How many fields that steps change a subject keeps, each of three numbers a voxel of the template.
+    fn fields_each(&self) -> usize;
+
+    /// Bytes that a subject keeps on the device at the finest scale, of a template of `template` voxels
+    /// and images of `images` voxels in all.
+    fn bytes_each(&self, template: u64, images: u64) -> u64 {
+        4 * (3 * template * self.fields_each() as u64 + images)
+    }
+
+    /// Bytes that the subjects share at the finest scale, roughly.
+    fn bytes_shared(&self, template: u64, channels: u64) -> u64;
+
+    /// A subject of several that starts, and the map from the world of the template to that of its images.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    fn begin(&mut self, device: &D, affine: Affine) -> Result<Self::State>;
+
+    /// The only subject: what a step leaves for the next one can stay in the model. `channels` is the number
+    /// of its images.
+    ///
+    /// # Errors
+    /// Memory that does not suffice; a map that the model cannot start from.
+    fn begin_alone(&mut self, device: &D, affine: &Affine, channels: usize) -> Result<Self::State>;
+
+    /// Goes to a scale, of which `grid` is the grid.
+    fn to_scale(&mut self, scale: &Scale, grid: &Grid);
+
+    /// Brings a subject to the scale that the model went to, with its images there.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    fn refine(
+        &mut self,
+        device: &D,
+        images: Vec<DeviceImage<D>>,
+        state: &mut Self::State,
+    ) -> Result<()>;
+
+    /// What a subject keeps on the device; always the same buffers in the same order at a scale.
+    fn buffers<'s>(&self, state: &'s mut Self::State) -> Buffers<'s, D>;
+
+    /// What a subject keeps beside its buffers.
+    fn numbers(&self, state: &Self::State) -> Vec<f64> {
+        let _ = state;
+        Vec::new()
+    }
+
+    /// Gives a subject at the scale at hand the [numbers](Self::numbers) that it had before, and room for
+    /// the buffers that belong to them.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    fn set_numbers(&self, device: &D, state: &mut Self::State, numbers: &[f64]) -> Result<()> {
+        let _ = (device, state, numbers);
+        Ok(())
+    }
+
+    /// What voxels of the grid count wherever the subject goes at this scale: those that the fixed images
+    /// and the `mask` of their grid (at full resolution) let count, and where the moving images show
+    /// something. `target` is the length of voxels, mm.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    fn counts(
+        &self,
+        device: &D,
+        fixed: &[FixedImage<'_, D>],
+        mask: Option<&DeviceImage<D>>,
+        target: f64,
+        state: &Self::State,
+    ) -> Result<Option<D::Buffer<f32>>> {
+        let _ = fixed;
+        let mask = weights_at(device, mask, target)?;
+        both(device, mask, self.shown(device, state)?)
+    }
+
+    /// Where the moving images [show](crate::attachment::images::seen) something.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    fn shown(&self, device: &D, state: &Self::State) -> Result<Option<D::Buffer<f32>>>;
+
+    /// Lends the displacement of the grid that leads to the moving images, with the affine map after it.
+    ///
+    /// # Errors
+    /// Memory that runs out; what the work returns.
+    fn lend(&self, device: &D, state: &Self::State, work: &mut Borrower<'_, D>) -> Result<()>;
+
+    /// Whether [`step`](Self::step) needs to be given where the subject is.
+    fn needs_warped(&self) -> bool {
+        false
+    }
+
+    /// Makes one step of a subject towards the fixed images. `warped` is where the subject is, from
+    /// [`warp`](Self::warp), where that is [needed](Self::needs_warped). The energy before the step.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    fn step(
+        &mut self,
+        device: &D,
+        fixed: &[FixedImage<'_, D>],
+        warped: &[D::Buffer<f32>],
+        counts: Counts<'_, D>,
+        state: &mut Self::State,
+    ) -> Result<PendingEnergy>;
+
+    /// The relative residual of the last solution, where there is an operator to solve for.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    fn residual(&mut self) -> Result<Option<f64>>;
+
+    /// The images of a subject on the grid of the template, where they are now.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    fn warp(
+        &mut self,
+        device: &D,
+        state: &mut Self::State,
+        out: &mut [D::Buffer<f32>],
+    ) -> Result<()>;
+
+    /// Another image of a subject on the grid of the template, of sizes `dims`.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    fn warp_along(
+        &mut self,
+        device: &D,
+        state: &mut Self::State,
+        image: &Moved<D>,
+        dims: Dims,
+        out: &mut D::Buffer<f32>,
+    ) -> Result<()> {
+        let field = self.displacement(device, state)?;
+        image.warp_to(device, &field, dims, out)
+    }
+
+    /// The displacement of a subject among several, voxels of the grid of the scale: points of the template,
+    /// before the affine map.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    fn displacement(&mut self, device: &D, state: &mut Self::State) -> Result<D::Buffer<f32>>;
+
+    /// Whether a displacement can go [in front](Self::precede) of that of a subject before the end.
+    fn takes_shifts(&self) -> bool {
+        false
+    }
+
+    /// Lets a displacement of the template's grid go in front of that of a subject, where the model
+    /// [can](Self::takes_shifts).
+    ///
+    /// # Errors
+    /// What fails on the device.
+    fn precede(&mut self, device: &D, shift: &Shift<D>, state: &mut Self::State) -> Result<()> {
+        let _ = (device, shift, state);
+        Ok(())
+    }
+
+    /// What was found of the [only subject](Self::begin_alone), on the grid of the fixed image, once it is at
+    /// the finest scale.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    fn conclude(self, device: &D, fixed: &Grid, state: Self::State) -> Result<Found<D>>
+    where
+        Self: Sized;
+}
+
+/// Work with a model of some kind.
+pub trait UseModel<D: Device> {
+    /// What comes of it.
+    type Out;
+
+    /// Does it; `make` makes models on a grid.
+    fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Self::Out;
+}
+
+/// Makes the enumeration of the models, in the order in which they are listed.
+macro_rules! models {
+    ($($(#[$meta:meta])* $Model:ident $name:literal $summary:literal),+ $(,)?) => {
+        /// How images are deformed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+        #[serde(rename_all = "lowercase")]
+        pub enum DeformModel {
+            $($(#[$meta])* #[doc = $summary] $Model),+
+        }
+
+        choices! { DeformModel: $($Model $name $summary),+ }
+
+        /// Does some work with the model that the options ask for; it is compiled for each.
+        pub fn with_model<D: Device, U: UseModel<D>>(
+            options: &DeformOptions,
+            metrics: &[ChannelSimilarity],
+            work: U,
+        ) -> U::Out {
+            let given = || (options.clone(), metrics.to_vec());
+            match options.model {
+                $(DeformModel::$Model => work.with(|grid| $Model::new(given(), grid))),+
+            }
+        }
+    };
+}
+
+models! {
+    #[default]
+    Greedy "greedy" "The moving image is deformed towards the fixed one",
+    Symmetric "symmetric" "Both are deformed to a midpoint; exchanging the images inverts the result",
+    Lddmm "lddmm" "Large deformation diffeomorphic metric mapping (LDDMM): a geodesic path",
+}

@@ -1,0 +1,191 @@
+//! The middle of two images, and what is made of the ways to it.
+
+use crate::attachment::images::{Moved, finest};
+use crate::error::{RegisterError, Result};
+use crate::model::mend::{ERROR, REPAIRS, invert_consistently, mend, misses, smooth_near, widened};
+use voxalign_compute::ops::elementwise::x;
+use voxalign_compute::ops::resample::Interpolation;
+use voxalign_compute::{Device, DeviceBuffer, Dims};
+use voxalign_image::{Affine, Grid, Matrix3, Matrix4, Vector3};
+
+/// The map that done twice is `affine`, by the iteration of Denman and Beavers (1976).
+///
+/// # Errors
+/// A map without a real square root, such as a reflection.
+pub fn square_root(affine: &Affine) -> Result<Affine> {
+    let failed = || RegisterError::Option {
+        option: "model",
+        value: "symmetric".to_owned(),
+        remedy: "the affine transform mirrors or turns by 180 degrees, so that no transform lies \
+                 half-way; use greedy"
+            .to_owned(),
+    };
+    let full = affine.to_homogeneous();
+    let (mut y, mut z) = (full, Matrix4::identity());
+    for _ in 0..60 {
+        let (Some(yi), Some(zi)) = (y.try_inverse(), z.try_inverse()) else {
+            return Err(failed());
+        };
+        let next = (y + zi) * 0.5;
+        z = (z + yi) * 0.5;
+        let change = (next - y).abs().max();
+        y = next;
+        if change < 1e-13 * y.abs().max() {
+            break;
+        }
+    }
+    let error = (y * y - full).abs().max();
+    if error.is_finite() && error < 1e-8 * full.abs().max() {
+        Ok(Affine::from_homogeneous(&y))
+    } else {
+        Err(failed())
+    }
+}
+
+/// The grid of the middle: it covers both fields of view at the finer spacing of the two, along the
+/// axes of the images where these agree, else along those of the world.
+///
+/// # Errors
+/// Sizes that make no grid.
+pub fn middle_grid(fixed: &Grid, moving: &Grid, half: &Affine) -> Result<Grid> {
+    let back = half.inverse()?;
+    let same = (fixed.direction() - moving.direction()).abs().max() < 1e-4;
+    let flat = fixed.is_2d();
+    let axes = if same || flat { fixed.direction() } else { Matrix3::identity() };
+    let to_axes = axes.try_inverse().unwrap_or_else(Matrix3::identity);
+    let spacing = if same || flat {
+        [0, 1, 2].map(|a| fixed.spacing()[a].min(moving.spacing()[a]))
+    } else {
+        [finest(fixed).min(finest(moving)); 3]
+    };
+    let mut low = Vector3::repeat(f64::MAX);
+    let mut high = Vector3::repeat(f64::MIN);
+    for (grid, map) in [(fixed, half), (moving, &back)] {
+        let dims = grid.dims();
+        for corner in 0..8usize {
+            let index = Vector3::from_fn(|a, _| {
+                let half = if dims[a] > 1 { 0.5 } else { 0.0 };
+                if corner >> a & 1 == 1 { dims[a] as f64 - 1.0 + half } else { -half }
+            });
+            let at = to_axes * map.apply(grid.index_to_world(index));
+            low = low.inf(&at);
+            high = high.sup(&at);
+        }
+    }
+    let dims = [0, 1, 2].map(|a| match (flat, a) {
+        (true, 2) => 1,
+        _ => (((high[a] - low[a]) / spacing[a] - 1e-3).ceil() as usize).max(1),
+    });
+    let middle = (low + high) * 0.5;
+    let first = Vector3::from_fn(|a, _| middle[a] - 0.5 * (dims[a] as f64 - 1.0) * spacing[a]);
+    let matrix = axes * Matrix3::from_diagonal(&Vector3::from(spacing));
+    Ok(Grid::new(dims, Affine::new(matrix, axes * first))?)
+}
+
+/// Of the displacements that lead from the middle, with grid `grid`, to the fixed and to the moving image:
+/// the displacements on the fixed grid that carry fixed to moving points before `A`, and moving points after
+/// `A⁻¹` back to fixed ones, in voxels of it, and the voxels that were smoothed, summed over rounds. `half` is
+/// half of `A`. Where going there and back misses by more than a result may
+/// ([`LARGEST`](crate::model::mend::LARGEST)), both sides are smoothed at that place of the middle, which
+/// treats them alike, until it does not.
+pub(super) fn settled<D: Device>(
+    device: &D,
+    grid: &Grid,
+    half: &Affine,
+    fields: [D::Buffer<f32>; 2],
+    fixed: &Grid,
+) -> Result<([D::Buffer<f32>; 2], usize)> {
+    let (from, dims) = (grid.dims(), fixed.dims());
+    let map = fixed.to_world().then(half).then(grid.to_index()).rows();
+    let to_fixed = Moved::<D>::map_of(grid, &half.inverse()?, fixed);
+    let [mut u_f, mut u_m] = fields;
+    let mut mended = mend(device, &mut u_f, from)? + mend(device, &mut u_m, from)?;
+    let undone = |u: &D::Buffer<f32>| -> Result<_> {
+        let mut undone = device.alloc::<f32>(u.len())?;
+        device.eval(&(-x(0)), &[u], &[], None, &mut undone)?;
+        Ok(undone)
+    };
+    let (mut undo_f, mut undo_m) = (undone(&u_f)?, undone(&u_m)?);
+    let mut round = 0;
+    loop {
+        for (u, undo) in [(&mut u_f, &mut undo_f), (&mut u_m, &mut undo_m)] {
+            // The errors of both sides add up, and one side stretches those of the other.
+            mended += invert_consistently(device, u, from, undo, 0.375 * ERROR)?;
+        }
+        let there = through(device, &undo_f, &u_m, from, &map, dims)?;
+        let back = through(device, &undo_m, &u_f, from, &map, dims)?;
+        let ways = [
+            (misses(device, fixed, &there, &back)?, &u_f),
+            (misses(device, fixed, &back, &there)?, &u_m),
+        ];
+        if round == REPAIRS || ways.iter().all(|(off, _)| off.is_none()) {
+            return Ok(([there, back], mended));
+        }
+        drop((there, back));
+        // Both ways pass through the middle, the one along the side of the fixed image, the other
+        // along that of the moving one.
+        let mut near = device.alloc::<f32>(from.iter().product())?;
+        for (off, u) in ways {
+            let Some(off) = off else { continue };
+            let off = widened(device, &off, dims, 1)?;
+            let mut here = device.alloc::<f32>(near.len())?;
+            let linear = Interpolation::Linear;
+            device.warp_field(&off, dims, &to_fixed, u, from, linear, 0.0, &mut here)?;
+            device.eval_in_place(&x(0).max(x(1)), &mut near, &[&here], &[], None)?;
+        }
+        mended += smooth_near(device, &mut u_f, from, &near)?;
+        mended += smooth_near(device, &mut u_m, from, &near)?;
+        round += 1;
+    }
+}
+
+/// The displacement `first`, then `second`, both on the middle, on another grid.
+pub(super) fn through<D: Device>(
+    device: &D,
+    first: &D::Buffer<f32>,
+    second: &D::Buffer<f32>,
+    middle: Dims,
+    map: &voxalign_compute::AffineMap,
+    dims: Dims,
+) -> Result<D::Buffer<f32>> {
+    let n: usize = dims.iter().product();
+    let mut inner = device.alloc::<f32>(3 * n)?;
+    device.resample_field(first, middle, map, dims, &mut inner)?;
+    let mut out = device.alloc::<f32>(3 * n)?;
+    device.compose_fields(second, middle, map, &inner, dims, &mut out)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_the_way_twice_is_the_way() {
+        let a = Affine::about(
+            nalgebra::Rotation3::from_euler_angles(0.3, -0.4, 0.8).matrix()
+                * Matrix3::new(1.1, 0.1, 0.0, 0.0, 0.9, 0.05, 0.0, 0.0, 1.2),
+            Vector3::new(3.0, 5.0, -7.0),
+            Vector3::new(10.0, -4.0, 2.0),
+        );
+        let h = square_root(&a).unwrap();
+        let twice = h.then(&h);
+        for p in [Vector3::zeros(), Vector3::new(50.0, -20.0, 80.0)] {
+            assert!((twice.apply(p) - a.apply(p)).norm() < 1e-9);
+        }
+        let mirror =
+            Affine::from_rows([[-1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]);
+        assert!(square_root(&mirror).is_err());
+    }
+
+    #[test]
+    fn the_middle_does_not_depend_on_the_order() {
+        let f = Grid::axis_aligned([20, 30, 40], [1.0, 1.2, 0.9]).unwrap();
+        let m = Grid::axis_aligned([25, 20, 30], [1.1, 1.0, 1.3]).unwrap();
+        let a = Affine::translation(Vector3::new(4.0, -2.0, 3.0));
+        let h = square_root(&a).unwrap();
+        let back = square_root(&a.inverse().unwrap()).unwrap();
+        let (one, other) = (middle_grid(&f, &m, &h).unwrap(), middle_grid(&m, &f, &back).unwrap());
+        assert!(one.approx_eq(&other, 1e-9), "{one} {other}");
+    }
+}

@@ -1,0 +1,336 @@
+//! Both images flow to a middle.
+//!
+//! With the affine map `A = H ∘ H`, a point `m` of the middle shows the fixed image at `H⁻¹(m + u_f(m))` and
+//! the moving image at `H(m + u_m(m))`. Each is the other's reference, and both are treated alike in every
+//! step: exchanging the images exchanges the fields, and so inverts the result. The grid of the middle does
+//! not depend on their order either.
+//!
+//! Of several subjects all of the affine map goes to the moving side, so that all middles are on the grid of
+//! the template, and the subjects share what a step needs.
+
+mod middle;
+
+use super::mover::{Kept, Mover, has_memory, kept};
+use super::options::{DeformOptions, StepRule};
+use super::{Borrower, Buffers, Counts, FixedImage, Found, Model, Shift};
+use crate::attachment::images::{
+    ChannelSimilarity, DeviceImage, Moved, both, clamp_weights, onto, seen, seen_at,
+};
+use crate::error::Result;
+use crate::multiscale::Scale;
+use crate::similarity::PendingEnergy;
+use middle::{settled, through};
+use voxalign_compute::ops::flow::Inversion;
+use voxalign_compute::ops::resample::Interpolation;
+use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
+use voxalign_image::{Affine, Grid};
+
+pub use middle::{middle_grid, square_root};
+
+/// Symmetric steps.
+pub struct Symmetric<D: Device> {
+    options: DeformOptions,
+    metrics: Vec<ChannelSimilarity>,
+    grid: Grid,
+    /// Whether there is one subject only.
+    alone: bool,
+    /// Whether steps leave something that another subject must not find.
+    has_memory: bool,
+    /// Made at the first step of a scale.
+    work: Option<Work<D>>,
+}
+
+/// What a step needs: of the fixed and of the moving side.
+struct Work<D: Device> {
+    movers: [Mover<D>; 2],
+    /// The images on the grid, one a channel.
+    values: [Vec<D::Buffer<f32>>; 2],
+}
+
+/// A subject with its middle.
+pub struct SymmetricState<D: Device> {
+    /// From the fixed world to that of the middle.
+    to_middle: Affine,
+    /// From the world of the middle to the fixed and to the moving one.
+    sides: [Affine; 2],
+    /// The moving images at the scale.
+    moved: Vec<Moved<D>>,
+    /// The displacements of the fixed and of the moving side, voxels of the grid.
+    fields: [D::Buffer<f32>; 2],
+    dims: [usize; 3],
+    /// The inverse of the first, for one subject of several.
+    undone: D::Buffer<f32>,
+    /// What iterative solvers and adaptive steps start from.
+    kept: [Option<Kept<D>>; 2],
+}
+
+impl<D: Device> SymmetricState<D> {
+    fn new(device: &D, to_middle: Affine, to_moving: Affine) -> Result<Self> {
+        Ok(Self {
+            to_middle,
+            sides: [to_middle.inverse()?, to_moving],
+            moved: Vec::new(),
+            fields: [device.alloc(0)?, device.alloc(0)?],
+            dims: [0; 3],
+            undone: device.alloc(0)?,
+            kept: [None, None],
+        })
+    }
+}
+
+impl<D: Device> Symmetric<D> {
+    /// On a grid, with options and a similarity for each channel.
+    #[must_use]
+    pub fn new((options, metrics): (DeformOptions, Vec<ChannelSimilarity>), grid: &Grid) -> Self {
+        let has_memory = has_memory(&options);
+        Self { options, metrics, grid: grid.clone(), alone: false, has_memory, work: None }
+    }
+
+    /// Half the way each.
+    fn first_step(&self) -> f64 {
+        0.5 * self.options.step
+    }
+
+    fn make_work(&mut self, device: &D) -> Result<()> {
+        if self.work.is_some() {
+            return Ok(());
+        }
+        let mover = || Mover::new(device, &self.grid, &self.options, self.first_step(), self.alone);
+        let movers = [mover()?, mover()?];
+        let image = |_: &ChannelSimilarity| Ok(device.alloc(self.grid.len())?);
+        let images = || self.metrics.iter().map(image).collect::<Result<Vec<_>>>();
+        self.work = Some(Work { movers, values: [images()?, images()?] });
+        Ok(())
+    }
+}
+
+impl<D: Device> Model<D> for Symmetric<D> {
+    type State = SymmetricState<D>;
+
+    fn samples(fixed: &Grid, moving: &Grid, affine: &Affine) -> Result<Grid> {
+        middle_grid(fixed, moving, &square_root(affine)?)
+    }
+
+    fn takes_masks(&self) -> bool {
+        false
+    }
+
+    fn fields_each(&self) -> usize {
+        3 + 2 * usize::from(self.has_memory)
+    }
+
+    fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
+        // As for greedy steps, twice; and both sides' scratch.
+        4 * template * (46 + 12 * channels)
+    }
+
+    fn begin(&mut self, device: &D, affine: Affine) -> Result<SymmetricState<D>> {
+        SymmetricState::new(device, Affine::identity(), affine)
+    }
+
+    fn begin_alone(&mut self, device: &D, affine: &Affine, _: usize) -> Result<SymmetricState<D>> {
+        (self.alone, self.has_memory) = (true, false);
+        let half = square_root(affine)?;
+        SymmetricState::new(device, half, half)
+    }
+
+    fn to_scale(&mut self, _: &Scale, grid: &Grid) {
+        self.grid = grid.clone();
+        self.work = None;
+    }
+
+    fn refine(
+        &mut self,
+        device: &D,
+        images: Vec<DeviceImage<D>>,
+        state: &mut SymmetricState<D>,
+    ) -> Result<()> {
+        state.kept = [None, None];
+        state.moved = Moved::all(images, &self.grid, &state.sides[1]);
+        let (from, to) = (state.dims, self.grid.dims());
+        for field in &mut state.fields {
+            if let Some(finer) = onto(device, field, from, to)? {
+                *field = finer;
+            }
+        }
+        state.dims = to;
+        // Inversions begin at nothing, and from then on at what the last one found.
+        let len = if self.alone { 0 } else { 3 * self.grid.len() };
+        state.undone = device.alloc(len)?;
+        Ok(())
+    }
+
+    fn buffers<'s>(&self, state: &'s mut SymmetricState<D>) -> Buffers<'s, D> {
+        let mut changing: Vec<_> = state.fields.iter_mut().collect();
+        changing.push(&mut state.undone);
+        changing.extend(state.kept.iter_mut().flatten().map(|k| &mut k.velocity));
+        Buffers { changing, fixed: state.moved.iter_mut().map(|m| &mut m.image.values).collect() }
+    }
+
+    fn numbers(&self, state: &SymmetricState<D>) -> Vec<f64> {
+        state.kept.iter().flatten().flat_map(|k| [k.step, k.last_energy]).collect()
+    }
+
+    fn set_numbers(
+        &self,
+        device: &D,
+        state: &mut SymmetricState<D>,
+        numbers: &[f64],
+    ) -> Result<()> {
+        let mut pairs = numbers.chunks(2);
+        for place in &mut state.kept {
+            *place = kept(device, self.grid.dims(), pairs.next().unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    fn counts(
+        &self,
+        device: &D,
+        fixed: &[FixedImage<'_, D>],
+        mask: Option<&DeviceImage<D>>,
+        target: f64,
+        state: &SymmetricState<D>,
+    ) -> Result<Option<D::Buffer<f32>>> {
+        let ([field, _], [to_fixed, _], dims) = (&state.fields, &state.sides, state.dims);
+        let map = |grid: &Grid| Moved::<D>::map_of(&self.grid, to_fixed, grid);
+        // The mask flows with the fixed image.
+        let mask = match mask {
+            Some(mask) => {
+                let moved = Moved::new(mask.at(device, target)?, &self.grid, to_fixed);
+                let mut weights = device.alloc::<f32>(self.grid.len())?;
+                moved.warp_to(device, field, dims, &mut weights)?;
+                clamp_weights(device, &mut weights)?;
+                Some(weights)
+            }
+            None => None,
+        };
+        let open = fixed.iter().filter(|f| f.open).map(|f| (f.grid, map(f.grid)));
+        let of_fixed = both(device, mask, seen_at(device, open, field, dims)?)?;
+        both(device, of_fixed, self.shown(device, state)?)
+    }
+
+    fn shown(&self, device: &D, state: &SymmetricState<D>) -> Result<Option<D::Buffer<f32>>> {
+        seen(device, &state.moved, &state.fields[1], state.dims)
+    }
+
+    fn lend(&self, _: &D, state: &SymmetricState<D>, work: &mut Borrower<'_, D>) -> Result<()> {
+        work(&state.sides[1], &state.fields[1])
+    }
+
+    fn step(
+        &mut self,
+        device: &D,
+        fixed: &[FixedImage<'_, D>],
+        _: &[D::Buffer<f32>],
+        counts: Counts<'_, D>,
+        state: &mut SymmetricState<D>,
+    ) -> Result<PendingEnergy> {
+        self.make_work(device)?;
+        // Among several, a subject counts where it shows something now.
+        let shown = if self.alone { None } else { self.shown(device, state)? };
+        let counts = if self.alone { counts } else { Counts { given: shown.as_ref(), ..counts } };
+        let (step, total_sigma) = (self.first_step(), self.options.total_sigma);
+        let Some(Work { movers, values }) = &mut self.work else {
+            return Ok(PendingEnergy::default());
+        };
+        let [of_fixed, of_moving] = values;
+        let dims = state.dims;
+        for (f, out) in fixed.iter().zip(of_fixed.iter_mut()) {
+            let map = Moved::<D>::map_of(&self.grid, &state.sides[0], f.grid);
+            let (from, field, linear) = (f.grid.dims(), &state.fields[0], Interpolation::Linear);
+            device.warp_field(f.values, from, &map, field, dims, linear, f.outside, out)?;
+        }
+        for (moved, out) in state.moved.iter().zip(of_moving.iter_mut()) {
+            moved.warp_to(device, &state.fields[1], dims, out)?;
+        }
+        if self.has_memory {
+            for (mover, kept) in movers.iter_mut().zip(&mut state.kept) {
+                mover.exchange(device, kept, step)?;
+            }
+        }
+        let metrics = &self.metrics;
+        let mut energy = counts.under(device, &state.fields[1], dims, |weights| {
+            let images = [of_fixed.iter(), of_moving.iter()];
+            Mover::start_both(movers, device, images, metrics, weights)
+        })?;
+        if self.options.step_rule == StepRule::Adaptive {
+            let known = energy.wait()?;
+            movers.iter_mut().for_each(|m| m.adapt(known, self.options.step_rule));
+            energy = PendingEnergy::known(known);
+        }
+        for (mover, field) in movers.iter_mut().zip(&mut state.fields) {
+            mover.carry(device, field, total_sigma)?;
+        }
+        if self.has_memory {
+            for (mover, kept) in movers.iter_mut().zip(&mut state.kept) {
+                mover.exchange(device, kept, step)?;
+            }
+        }
+        Ok(energy)
+    }
+
+    fn residual(&mut self) -> Result<Option<f64>> {
+        let mut largest = None;
+        for mover in self.work.iter_mut().flat_map(|w| &mut w.movers) {
+            if let Some(r) = mover.residual()? {
+                largest = Some(f64::max(largest.unwrap_or(0.0), r));
+            }
+        }
+        Ok(largest)
+    }
+
+    fn warp(
+        &mut self,
+        device: &D,
+        state: &mut SymmetricState<D>,
+        out: &mut [D::Buffer<f32>],
+    ) -> Result<()> {
+        let field = self.displacement(device, state)?;
+        for (moved, out) in state.moved.iter().zip(out) {
+            moved.warp_to(device, &field, state.dims, out)?;
+        }
+        Ok(())
+    }
+
+    fn displacement(
+        &mut self,
+        device: &D,
+        state: &mut SymmetricState<D>,
+    ) -> Result<D::Buffer<f32>> {
+        let (dims, [to_fixed, to_moving]) = (state.dims, &state.fields);
+        if state.undone.len() != to_fixed.len() {
+            state.undone = device.alloc(to_fixed.len())?;
+        }
+        device.invert_field(to_fixed, dims, Inversion::default(), &mut state.undone)?;
+        let map = self.grid.to_world().then(&state.to_middle).then(self.grid.to_index()).rows();
+        through(device, &state.undone, to_moving, dims, &map, dims)
+    }
+
+    fn takes_shifts(&self) -> bool {
+        true
+    }
+
+    fn precede(
+        &mut self,
+        device: &D,
+        shift: &Shift<D>,
+        state: &mut SymmetricState<D>,
+    ) -> Result<()> {
+        // A point of the middle shows the template where it did, which has another name now.
+        let (dims, [to_template, _]) = (state.dims, &mut state.fields);
+        let mut out = device.alloc::<f32>(to_template.len())?;
+        device.compose_fields(&shift.back, dims, &IDENTITY, to_template, dims, &mut out)?;
+        *to_template = out;
+        Ok(())
+    }
+
+    fn conclude(self, device: &D, fixed: &Grid, state: SymmetricState<D>) -> Result<Found<D>> {
+        let grid = self.grid.clone();
+        drop(self);
+        let SymmetricState { to_middle, fields, .. } = state;
+        let (fields, mended) = settled(device, &grid, &to_middle, fields, fixed)?;
+        // Both directions were treated alike, and have been made consistent.
+        Ok(Found { fields, settled: true, mended, path: None })
+    }
+}
