@@ -15,6 +15,11 @@ pub(crate) fn line(text: &str) {
     keep(writeln!(io::stdout().lock(), "{text}"));
 }
 
+/// A text of the result, as it is.
+pub(crate) fn text(text: &[u8]) {
+    keep(io::stdout().lock().write_all(text));
+}
+
 /// Remembers the first error.
 fn keep(result: io::Result<()>) {
     if let Err(error) = result {

@@ -103,6 +103,7 @@ pub mod compare;
 pub mod diffeo;
 pub mod error;
 pub mod fields;
+pub mod limits;
 pub mod linear;
 pub mod measures;
 pub mod metric;

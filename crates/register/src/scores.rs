@@ -6,6 +6,7 @@ use crate::compare::{
     CompareError, ImageScores, OverlapRule, OverlapScores, compare_images, compare_labels,
 };
 use crate::error::Result;
+use crate::limits::DEFORMATION;
 use crate::metric::range::robust_range;
 use crate::resample::{MovingImage, labels_onto};
 use crate::verdict::{Check, Remedy};
@@ -17,12 +18,6 @@ use voxalign_image::{LabelMap, Transform, Volume};
 
 /// Bins of the joint histogram of the scores.
 const BINS: usize = 64;
-/// The least information that two images must share where both show tissue after a deformation, nats:
-/// between those of right and of wrong results, which are in a table in `docs/accuracy.md`.
-const LEAST_INFORMATION: f64 = 0.17;
-/// The most harmonic energy for each nat of it, in the same table.
-const MOST_ENERGY: f64 = 2.0;
-
 /// The part of a grid that a registration is about: where an image is above a value.
 #[derive(Debug, Clone, Copy)]
 pub struct Object<'a> {
@@ -147,12 +142,11 @@ impl Scores {
     /// for. `None` where one of the two is not known.
     #[must_use]
     pub fn worth(&self, affine: &Scores, remedy: Remedy) -> Option<Check> {
-        const LEAST: f64 = 0.8;
         const MOST: f64 = 0.6;
         let of = |s: &Scores| s.images.as_ref().and_then(|i| i.nmi).map(|nmi| nmi - 1.0);
         let part = of(self)? / of(affine)?.clamp(1e-9, MOST);
         let name = "shared information, as a part of that under the best affine transform alone";
-        Some(Check::at_least(name, part, LEAST).or(remedy))
+        Some(Check::at_least(name, part, DEFORMATION.worth).or(remedy))
     }
 
     /// Whether the images tell enough of each other where both show tissue, whatever they told before:
@@ -162,7 +156,7 @@ impl Scores {
     pub fn agrees(&self) -> Option<Check> {
         let value = self.agreement.filter(|a| !a.plain)?.information;
         let name = "information that the images share within their tissue";
-        let check = Check::at_least(name, value, LEAST_INFORMATION).in_unit("nats");
+        let check = Check::at_least(name, value, DEFORMATION.information).in_unit("nats");
         Some(check.or(Remedy::SameTissue))
     }
 
@@ -172,11 +166,11 @@ impl Scores {
     #[must_use]
     pub fn earns(&self, energy: f64) -> Option<Check> {
         let information = self.agreement.filter(|a| !a.plain)?.information;
-        if information < LEAST_INFORMATION {
+        if information < DEFORMATION.information {
             return None;
         }
         let name = "harmonic energy in the object for each nat of shared information";
-        let check = Check::at_most(name, energy / information, MOST_ENERGY);
+        let check = Check::at_most(name, energy / information, DEFORMATION.energy_per_information);
         Some(check.or(Remedy::SameTissue))
     }
 

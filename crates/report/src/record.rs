@@ -10,6 +10,7 @@ use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::PathRecord;
 use voxalign_register::diffeo::clip::IndexBox;
+use voxalign_register::limits::Limits;
 use voxalign_register::linear::StageRecord;
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::multiscale::ScaleRecord;
@@ -63,6 +64,9 @@ pub struct RunRecord {
     pub outputs: Vec<OutputRecord>,
     /// Whether the result can be used, and why.
     pub verdict: Verdict,
+    /// What a verdict asks for, and the data that this was chosen on; none in records of earlier programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
 }
 
 impl Default for RunRecord {
@@ -85,6 +89,7 @@ impl Default for RunRecord {
             peak_memory_bytes: None,
             outputs: Vec::new(),
             verdict: Verdict::default(),
+            limits: None,
         }
     }
 }

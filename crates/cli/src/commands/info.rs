@@ -5,11 +5,12 @@ use crate::chain::collapse;
 use crate::device::{self, start_threads};
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Kind};
+use crate::interrupt;
 use crate::output::{self, Table};
 use clap::Args;
 use rayon::prelude::*;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, AffineParameters, Grid, Transform, Vector3, VectorField};
 use voxalign_io::image::{self, ImageInfo};
 use voxalign_io::points;
@@ -21,13 +22,15 @@ use voxalign_register::fields::jacobian_determinants;
 Examples:
   voxalign info t1.nii.gz
   voxalign info out/affine.tfm --json
+  voxalign info --header-only subjects/*.nii.gz
+      of several files, one after the other; with --json a list
   voxalign info 1Warp.nii.gz
   voxalign info out/affine.fsl.mat --fixed-geometry fixed.nii.gz --moving-geometry moving.nii.gz
   voxalign info landmarks.csv")]
 pub(crate) struct InfoArgs {
-    /// An image, a transform or a list of points (.csv)
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// Images, transforms and lists of points (.csv)
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
     /// Read the header only, not the voxels
     #[arg(long)]
     header_only: bool,
@@ -117,23 +120,47 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Shows the file.
+/// Shows the files. A file that cannot be read ends the command, after those before it.
 pub(crate) fn run(args: &InfoArgs) -> Result<Outcome, Failure> {
     start_threads(None)?;
-    let facts = match files::kind(&args.file)? {
-        Kind::Points => about_points(args)?,
-        Kind::Transform => about_transform(args)?,
-        Kind::Image => {
-            let info = image::read_info(&args.file)?;
-            if files::is_field(&info) { about_transform(args)? } else { about_image(args, &info)? }
+    let several = args.files.len() > 1;
+    let mut all = Vec::new();
+    for (i, file) in args.files.iter().enumerate() {
+        interrupt::check()?;
+        let facts = about(file, args)?;
+        if args.json.json {
+            all.push(facts.json());
+            continue;
         }
-    };
-    if args.json.json {
-        output::json(&facts.json())?;
-    } else {
+        if i > 0 {
+            output::line("");
+        }
         facts.print();
     }
+    match (args.json.json, all.pop()) {
+        (true, Some(last)) if several => {
+            all.push(last);
+            output::json(&Value::Array(all))?;
+        }
+        (true, Some(only)) => output::json(&only)?,
+        _ => {}
+    }
     Ok(Outcome::Good)
+}
+
+fn about(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
+    match files::kind(file)? {
+        Kind::Points => about_points(file, args),
+        Kind::Transform => about_transform(file, args),
+        Kind::Image => {
+            let info = image::read_info(file)?;
+            if files::is_field(&info) {
+                about_transform(file, args)
+            } else {
+                about_image(file, args, &info)
+            }
+        }
+    }
 }
 
 fn about_grid(facts: &mut Facts, grid: &Grid) {
@@ -149,9 +176,9 @@ fn about_grid(facts: &mut Facts, grid: &Grid) {
     facts.put("index_to_world", json!(grid.to_world().rows()));
 }
 
-fn about_image(args: &InfoArgs, info: &ImageInfo) -> Result<Facts, Failure> {
+fn about_image(file: &Path, args: &InfoArgs, info: &ImageInfo) -> Result<Facts, Failure> {
     let mut facts = Facts::default();
-    facts.put("file", args.file.display().to_string());
+    facts.put("file", file.display().to_string());
     facts.put("kind", "image");
     facts.put("format", info.format_name.clone());
     if info.data_path != info.path {
@@ -183,7 +210,7 @@ fn about_image(args: &InfoArgs, info: &ImageInfo) -> Result<Facts, Failure> {
         facts.put("notes", notes);
     }
     if !args.header_only && info.volumes() == 1 {
-        about_values(&mut facts, &mut odd, args)?;
+        about_values(&mut facts, &mut odd, file)?;
     }
     if info.volumes() > 1 {
         odd.push("several volumes: registration takes one; the values were not read".to_owned());
@@ -192,8 +219,8 @@ fn about_image(args: &InfoArgs, info: &ImageInfo) -> Result<Facts, Failure> {
     Ok(facts)
 }
 
-fn about_values(facts: &mut Facts, odd: &mut Vec<String>, args: &InfoArgs) -> Result<(), Failure> {
-    let volume = image::read_volume(&args.file)?;
+fn about_values(facts: &mut Facts, odd: &mut Vec<String>, file: &Path) -> Result<(), Failure> {
+    let volume = image::read_volume(file)?;
     let finite = || volume.data().iter().filter(|v| v.is_finite()).map(|&v| f64::from(v));
     let count = finite().count();
     let not_finite = volume.data().len() - count;
@@ -217,15 +244,15 @@ fn about_values(facts: &mut Facts, odd: &mut Vec<String>, args: &InfoArgs) -> Re
     Ok(())
 }
 
-fn about_transform(args: &InfoArgs) -> Result<Facts, Failure> {
+fn about_transform(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
     let grids = args.geometry.grids()?;
-    let transform = files::transform(&args.file, &grids.geometry())?.simplified();
+    let transform = files::transform(file, &grids.geometry())?.simplified();
     let mut facts = Facts::default();
-    facts.put("file", args.file.display().to_string());
+    facts.put("file", file.display().to_string());
     facts.put("kind", "transform");
     facts.put("direction", "fixed world to moving world, RAS+ mm");
     match &transform {
-        Transform::Displacement(d) => about_field(&mut facts, args, d.field())?,
+        Transform::Displacement(d) => about_field(&mut facts, file, d.field())?,
         Transform::Composite(parts) => {
             facts.put("model", format!("{} transforms, one after the other", parts.len()));
         }
@@ -237,8 +264,8 @@ fn about_transform(args: &InfoArgs) -> Result<Facts, Failure> {
     Ok(facts)
 }
 
-fn about_field(facts: &mut Facts, args: &InfoArgs, field: &VectorField) -> Result<(), Failure> {
-    let info = image::read_info(&args.file)?;
+fn about_field(facts: &mut Facts, file: &Path, field: &VectorField) -> Result<(), Failure> {
+    let info = image::read_info(file)?;
     facts.put("model", "displacement field");
     facts.put("format", info.format_name);
     facts.put("stored_sizes", info.dims);
@@ -362,10 +389,10 @@ fn factor(value: f64) -> String {
     if (1e-3..1e6).contains(&value) { number(value) } else { format!("{value:.3e}") }
 }
 
-fn about_points(args: &InfoArgs) -> Result<Facts, Failure> {
-    let set = points::read_points(&args.file, args.point_convention.into())?;
+fn about_points(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
+    let set = points::read_points(file, args.point_convention.into())?;
     let mut facts = Facts::default();
-    facts.put("file", args.file.display().to_string());
+    facts.put("file", file.display().to_string());
     facts.put("kind", "points");
     facts.put("points", set.len());
     let columns: Vec<_> = set.columns().iter().map(|(name, _)| name.clone()).collect();

@@ -12,6 +12,7 @@ pub(crate) mod demo;
 pub(crate) mod devices;
 pub(crate) mod info;
 pub(crate) mod invert;
+pub(crate) mod shell;
 pub(crate) mod stack;
 
 use crate::failure::{Failure, Outcome};
@@ -71,6 +72,10 @@ pub(crate) enum Command {
     Bench(Box<bench::BenchArgs>),
     /// List the devices that can be used: the CPU and GPUs
     Devices(devices::DevicesArgs),
+    /// Print what a shell completes: commands, options and their values
+    Completions(shell::CompletionsArgs),
+    /// Write manual pages for `man`
+    Man(shell::ManArgs),
 }
 
 /// Runs a command.
@@ -89,6 +94,8 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Convert(args) => convert::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Devices(args) => devices::run(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
     }
 }
 

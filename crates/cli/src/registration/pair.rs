@@ -67,6 +67,9 @@ impl PairPaths {
             let odd = info.oddities.iter().filter(|o| !files::is_normal_geometry(o));
             oddities.extend(odd.map(|o| format!("the file of the {role} image: {o}")));
         }
+        if fixed == moving {
+            oddities.push("the fixed and the moving image are the same".to_owned());
+        }
         let mut pair = Pair {
             fixed,
             dimensions: info.dimensions,

@@ -10,6 +10,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use voxalign_image::Grid;
 use voxalign_io::checksum::sha256_file;
 use voxalign_io::image;
+use voxalign_register::limits::Limits;
 use voxalign_report::{GridRecord, InputRecord, RunRecord};
 
 /// The times of the parts of a run.
@@ -122,6 +123,7 @@ pub(crate) fn record(program: &str, machine: &Machine, inputs: Vec<InputRecord>)
         date: date(SystemTime::now()),
         host: machine.record(),
         inputs,
+        limits: Some(Limits::default()),
         ..RunRecord::default()
     }
 }

@@ -20,6 +20,23 @@ fn info_of_an_image() {
     assert!(header.get("mean_value").is_none());
 }
 
+/// Several files: one after the other, and a list for programs; what cannot be read comes after what can.
+#[test]
+fn info_of_several_files() {
+    let place = Place::new();
+    place.pair();
+    place.write("points.csv", "x,y,z\n1,2,3\n");
+    let run = place.line("info fixed.nii.gz moving.nii.gz points.csv --json").expect(0);
+    let all: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let names: Vec<_> = all.as_array().unwrap().iter().map(|f| f["file"].as_str()).collect();
+    assert_eq!(names, ["fixed.nii.gz", "moving.nii.gz", "points.csv"].map(Some));
+    let one = place.line("info points.csv --json").expect(0).out;
+    assert!(serde_json::from_str::<serde_json::Value>(&one).unwrap().is_object());
+    let run = place.line("info points.csv missing.nii").expect(2);
+    assert!(run.out.contains("points.csv") && run.err.contains("missing.nii"), "{}", run.err);
+    place.line("info").expect(2);
+}
+
 #[test]
 fn info_says_what_is_odd() {
     let place = Place::new();

@@ -2,9 +2,22 @@
 
 use crate::common::Place;
 
-const COMMANDS: [&str; 13] = [
-    "affine", "deform", "atlas", "demo", "apply", "invert", "compose", "compare", "stack", "info",
-    "convert", "bench", "devices",
+const COMMANDS: [&str; 15] = [
+    "affine",
+    "deform",
+    "atlas",
+    "demo",
+    "apply",
+    "invert",
+    "compose",
+    "compare",
+    "stack",
+    "info",
+    "convert",
+    "bench",
+    "devices",
+    "completions",
+    "man",
 ];
 
 #[test]
@@ -21,8 +34,18 @@ fn every_command_has_help() {
         assert!(short.out.len() <= help.out.len());
     }
     for command in [
-        "affine", "deform", "apply", "invert", "compose", "compare", "stack", "info", "convert",
+        "affine",
+        "deform",
+        "apply",
+        "invert",
+        "compose",
+        "compare",
+        "stack",
+        "info",
+        "convert",
         "devices",
+        "completions",
+        "man",
     ] {
         let help = place.run(&[command, "--help"]);
         assert!(help.out.contains("Examples:"), "{command}");

@@ -24,6 +24,7 @@ mod memory;
 mod records;
 mod regress;
 mod runs;
+mod shell;
 mod stability;
 mod stack;
 mod transforms;

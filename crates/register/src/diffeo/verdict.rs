@@ -1,7 +1,7 @@
 //! The verdict on a deformable registration.
 
+use crate::limits::DEFORMATION;
 use crate::measures::FieldMeasures;
-use crate::model::mend::LARGEST;
 use crate::multiscale::ScaleRecord;
 use crate::verdict::{Check, Remedy, Verdict};
 
@@ -20,11 +20,6 @@ pub(super) struct Findings<'a> {
     pub(super) voxel: f64,
 }
 
-/// Largest mean inverse-consistency error over the grid, in parts of the smallest spacing.
-const MEAN: f64 = 0.05;
-/// Smallest part of the smaller field of view that must overlap.
-const OVERLAP: f64 = 0.3;
-
 /// Checks everything and sums it up.
 pub(super) fn judge(f: &Findings<'_>) -> Verdict {
     // Scales that are too short to tell are left out.
@@ -34,7 +29,7 @@ pub(super) fn judge(f: &Findings<'_>) -> Verdict {
     });
     let change: f64 = changes.sum();
     let falls = Check::new("change of the energy over all scales", change, "below 0", change < 0.0);
-    let overlap = Check::at_least("overlap of the fields of view", f.overlap, OVERLAP);
+    let overlap = Check::at_least("overlap of the fields of view", f.overlap, DEFORMATION.overlap);
     let mut checks = vec![falls.or(Remedy::Smoother), overlap.or(Remedy::OtherAffinePart)];
     checks.extend(field_checks(f.measures, f.voxel));
     let mut remarks = Vec::new();
@@ -67,8 +62,16 @@ pub fn field_checks(measures: &FieldMeasures, voxel: f64) -> Vec<Check> {
     ];
     if let Some(errors) = measures.inverse_consistency {
         for (name, value, most) in [
-            ("mean inverse-consistency error over the grid", errors.mean, MEAN),
-            ("largest inverse-consistency error", errors.largest, LARGEST),
+            (
+                "mean inverse-consistency error over the grid",
+                errors.mean,
+                DEFORMATION.mean_inverse_error,
+            ),
+            (
+                "largest inverse-consistency error",
+                errors.largest,
+                DEFORMATION.largest_inverse_error,
+            ),
         ] {
             checks.push(Check::at_most(name, value, most * voxel).in_unit("mm"));
         }

@@ -2,6 +2,7 @@
 
 use super::model::Model;
 use crate::choice::Choice;
+use crate::limits::AFFINE;
 use crate::similarity::{Formula, OfSums, Similarity};
 use crate::verdict::{Check, Remedy, Verdict};
 use voxalign_image::{Affine, Transform, Vector3};
@@ -31,17 +32,6 @@ pub(super) struct Findings {
     pub(super) corners: [Vector3<f64>; 8],
 }
 
-/// Smallest part of the smaller field of view that must overlap.
-const OVERLAP: f64 = 0.3;
-/// Range of the factors by which lengths may change.
-const LENGTHS: (f64, f64) = (0.5, 2.0);
-/// Range of the factor by which volumes may change.
-const VOLUMES: (f64, f64) = (0.5, 1.8);
-/// Smallest lead over the best alignment far from the result: below it, noise decides which of the
-/// two wins.
-const LEAD: f64 = 0.05;
-/// Largest inverse-consistency error, mm.
-const INVERSE: f64 = 1e-3;
 /// Checks everything and sums it up.
 pub(super) fn judge(f: &Findings) -> Verdict {
     let mut checks = Vec::new();
@@ -58,7 +48,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
             );
         }
     }
-    let overlap = Check::at_least("overlap of the fields of view", f.field_overlap, OVERLAP);
+    let overlap = Check::at_least("overlap of the fields of view", f.field_overlap, AFFINE.overlap);
     checks.push(overlap.or(Remedy::NearerStart));
     let stretch = f.transform.matrix.svd(false, false).singular_values;
     let used = if f.model.flat { 2 } else { 3 };
@@ -74,17 +64,19 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         ("largest factor of lengths", lengths.iter().take(used).copied().fold(1.0, f64::max)),
         ("smallest factor of lengths", lengths.iter().take(used).copied().fold(1.0, f64::min)),
     ] {
-        checks.push(between(name, value, LENGTHS));
+        checks.push(between(name, value, AFFINE.lengths));
     }
     let determinant = f.transform.determinant();
     let name = "factor of volumes (determinant; negative for a reflection)";
-    checks.push(between(name, determinant, VOLUMES));
+    checks.push(between(name, determinant, AFFINE.volumes));
     let transform = Transform::Affine(f.transform);
     let error = transform
         .inverse()
         .map_or(f64::INFINITY, |i| transform.inverse_consistency(&i, &f.corners).largest);
     let name = "inverse-consistency error at the corners";
-    checks.push(Check::at_most(name, error, INVERSE).in_unit("mm").or(Remedy::FewerFreedoms));
+    checks.push(
+        Check::at_most(name, error, AFFINE.inverse_error).in_unit("mm").or(Remedy::FewerFreedoms),
+    );
     if let Some((best, other)) = f.rival {
         // What the winner has over the runner-up: of costs that are 0 for a perfect match, the part
         // of the other's cost that it saves; of informations, as a part of what it has over none.
@@ -98,7 +90,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         };
         let lead = other.map_or(1.0, lead);
         let name = "lead over the best alignment elsewhere";
-        checks.push(Check::at_least(name, lead, LEAD).or(Remedy::SingleOut));
+        checks.push(Check::at_least(name, lead, AFFINE.lead).or(Remedy::SingleOut));
     }
     let mut remarks: Vec<String> = f.compared.map(str::to_owned).into_iter().collect();
     if f.sampled_overlap < 0.5 {

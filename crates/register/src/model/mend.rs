@@ -2,6 +2,7 @@
 
 use crate::attachment::images::finest;
 use crate::error::Result;
+use crate::limits::DEFORMATION;
 use crate::measures::stays_inside;
 use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::filter::GaussianMethod;
@@ -46,7 +47,7 @@ pub fn mend<D: Device>(device: &D, field: &mut D::Buffer<f32>, dims: Dims) -> Re
 /// The largest inverse-consistency error that is usually left as it is, voxels.
 pub const ERROR: f64 = 0.4;
 /// The largest inverse-consistency error that a result may have, in smallest voxels.
-pub const LARGEST: f64 = 0.5;
+pub const LARGEST: f64 = DEFORMATION.largest_inverse_error;
 /// The most rounds of smoothing for consistency.
 pub const REPAIRS: usize = 20;
 

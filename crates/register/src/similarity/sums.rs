@@ -3,6 +3,8 @@
 //! Each function returns the cost and its derivative in every sum it was given; the chain rule with the
 //! derivatives of the sums gives the derivative in the map.
 
+use serde::{Deserialize, Serialize};
+
 /// A cost and its derivative in every sum.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostAndSlopes {
@@ -43,7 +45,7 @@ pub struct OfSums {
 }
 
 /// A cost above which images tell too little of each other.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
     /// Of all samples.
     pub whole: f64,
@@ -55,7 +57,8 @@ pub struct Limit {
 }
 
 /// How few samples in many bins agree by chance (Miller 1955).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Chance {
     /// They do not.
     None,

@@ -1,0 +1,63 @@
+//! `voxalign completions` and `voxalign man`: what shells and `man` know of the program, written from the
+//! definition of its arguments.
+
+use super::Cli;
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use std::path::PathBuf;
+use voxalign_io::atomic;
+
+/// Arguments of `voxalign completions`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  voxalign completions bash > ~/.local/share/bash-completion/completions/voxalign
+  voxalign completions zsh > ~/.zfunc/_voxalign
+      with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc
+  voxalign completions fish > ~/.config/fish/completions/voxalign.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// Prints the completions of a shell.
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<Outcome, Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "voxalign", &mut text);
+    output::text(&text);
+    Ok(Outcome::Good)
+}
+
+/// Arguments of `voxalign man`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  voxalign man -o ~/.local/share/man/man1
+      then `man voxalign`, `man voxalign-deform`, ...")]
+pub(crate) struct ManArgs {
+    /// Folder for the pages, voxalign.1 and one a command; created if it does not exist
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+}
+
+/// Writes the manual pages.
+pub(crate) fn man(args: &ManArgs) -> Result<Outcome, Failure> {
+    let failed = |e: std::io::Error, what: &str| {
+        Failure::input(format!("'{}': cannot {what}: {e}", args.output.display()))
+    };
+    std::fs::create_dir_all(&args.output).map_err(|e| failed(e, "make the folder"))?;
+    let mut root = Cli::command();
+    root.build();
+    let pages = std::iter::once(&root).chain(root.get_subcommands().filter(|c| !c.is_hide_set()));
+    for command in pages {
+        let man = Man::new(command.clone());
+        let name = man.get_filename();
+        atomic::write_file(&args.output.join(&name), |mut out| man.render(&mut out))?;
+        output::line(&name);
+    }
+    Ok(Outcome::Good)
+}
