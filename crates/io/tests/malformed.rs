@@ -268,7 +268,9 @@ fn every_cut_of_hdf5_is_an_error() {
 fn every_changed_byte_of_hdf5() {
     let (mut tried, mut read) = (0, 0);
     for mut bytes in hdf5_files() {
-        for at in 0..bytes.len() {
+        // Of a long file with many transforms some bytes are enough.
+        let every = if bytes.len() > 20_000 { 11 } else { 1 };
+        for at in (0..bytes.len()).step_by(every) {
             let old = bytes[at];
             // Within what is not used, one of many bytes is enough.
             let unused =

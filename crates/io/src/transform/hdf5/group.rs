@@ -1,7 +1,7 @@
 //! What a group holds: names and the addresses of objects.
 //!
 //! Names are in messages of the group's header (few of them), in a heap of their own (many, see
-//! [`dense`](super::dense)), or, in older files, in a symbol table.
+//! [`dense`]), or, in older files, in a symbol table.
 
 use super::dense;
 use super::input::{Cursor, Input, Outcome, UNDEFINED, damaged};

@@ -69,6 +69,9 @@ pub(super) const UNDEFINED: u64 = u64::MAX;
 /// Largest piece of metadata, bytes.
 const LARGEST_PIECE: u64 = 1 << 24;
 
+/// Bytes of metadata that are read of the largest files.
+const LARGEST_BUDGET: u64 = 1 << 28;
+
 enum Store<'a> {
     File(File),
     Memory(&'a [u8]),
@@ -89,7 +92,7 @@ impl<'a> Input<'a> {
             None => Store::File(File::open(source.path()).map_err(Fault::Reading)?),
         };
         let length = source.length();
-        let budget = Cell::new(length.saturating_mul(16).saturating_add(1 << 20));
+        let budget = Cell::new((length.min(LARGEST_BUDGET / 16) * 16) + (1 << 20));
         Ok(Self { store, length, budget })
     }
 
