@@ -104,8 +104,9 @@ class Checker:
                   "--moving-geometry", "image.nii")
         self.must(folder, "compose", "-t", "affine.tfm", "-o", "field.nii", "--fixed-geometry", "image.nii")
         self.must(folder, "compose", "-t", "affine.tfm", "-o", "field.nii.gz", "--fixed-geometry", "image.nii")
+        self.must(folder, "compose", "-t", "affine.tfm", "-t", "field.nii", "-o", "both.h5")
         here = os.path.join(folder, "image.nii")
-        for name in ("affine.tfm", "affine.mat", "field.nii", "field.nii.gz"):
+        for name in ("affine.tfm", "affine.mat", "field.nii", "field.nii.gz", "both.h5"):
             files[name] = ("apply", "-i", here, "-r", here, "-t", "{}", "-o", "out.nii")
         files["affine.fsl.mat"] = ("convert", "{}", "out.tfm", "--fixed-geometry", here, "--moving-geometry", here)
         files["points.csv"] = ("convert", "{}", "out.csv", "--to-convention", "lps")

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, Grid, Transform, Vector3};
 use voxalign_io::IoError;
 use voxalign_io::image::Format;
-use voxalign_io::transform::{self, Geometry};
+use voxalign_io::transform::{self, Geometry, TransformFormat};
 use voxalign_register::fields::{self, Exactness};
 
 /// A chain as it was given: a fixed point goes through the first link, then the next.
@@ -262,10 +262,11 @@ fn is_field(transform: &Transform) -> bool {
     transform.to_affine().is_err()
 }
 
-/// Whether a transform file cannot be read without the images it is between. Fields, which are
-/// large, are told by their names.
+/// Whether a transform file cannot be read without the images it is between. Fields, and files that
+/// hold them, are large and told by their names.
 fn is_relative(path: &Path) -> bool {
     let none = Geometry::default();
     Format::from_path(path).is_err()
+        && !matches!(TransformFormat::from_path(path), Ok(TransformFormat::ItkHdf5))
         && matches!(transform::read(path, &none), Err(IoError::GeometryNeeded { .. }))
 }

@@ -35,7 +35,7 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Failure> {
         // The message says what converts it.
         format?;
     }
-    if [".tfm", ".txt", ".mat", ".fsl", ".fslmat", ".flirt", ".h5"]
+    if [".tfm", ".txt", ".mat", ".h5", ".hdf5", ".fsl", ".fslmat", ".flirt"]
         .iter()
         .any(|e| name.ends_with(e))
     {
@@ -43,7 +43,7 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Failure> {
     }
     Err(Failure::input(format!(
         "'{}': the extension is not that of an image (.nii, .nii.gz, .hdr, .mha, .mhd, .nrrd, .nhdr), \
-         a transform (.tfm, .txt, .mat, .fsl) or a list of points (.csv)",
+         a transform (.tfm, .txt, .mat, .h5, .fsl) or a list of points (.csv)",
         path.display()
     )))
 }
@@ -277,6 +277,7 @@ mod tests {
             ("A.NRRD", Kind::Image),
             ("a.fsl.mat", Kind::Transform),
             ("a.tfm", Kind::Transform),
+            ("a.h5", Kind::Transform),
             ("a.csv", Kind::Points),
         ] {
             assert_eq!(kind(Path::new(name)).unwrap(), expected, "{name}");

@@ -1,7 +1,7 @@
 //! Files of voxalign: images, transforms and points.
 //!
 //! - [`image`]: NIfTI-1 and -2, ANALYZE 7.5, NRRD and MetaImage; scalar volumes and label maps.
-//! - [`transform`]: ITK text, ITK/ANTs MATLAB files, FSL matrices and displacement fields.
+//! - [`transform`]: ITK text, ITK/ANTs MATLAB and HDF5 files, FSL matrices and displacement fields.
 //! - [`points`]: point sets as CSV.
 //! - [`names`]: names of labels, as FreeSurfer, ITK-SNAP and CSV tables have them.
 //! - [`atomic`], [`checksum`], [`gzip`], [`hidden`], [`exchange`], [`text`]: what programs need that write files of their own.

@@ -97,6 +97,11 @@ impl<'a> Source<'a> {
         self.memory.is_some()
     }
 
+    /// The bytes in memory, where they are there.
+    pub(crate) fn in_memory(&self) -> Option<&'a [u8]> {
+        self.memory
+    }
+
     /// The bytes as stored from an offset.
     pub(crate) fn raw(&self, offset: u64) -> Result<Box<dyn BufRead + 'a>> {
         if let Some(bytes) = self.memory {

@@ -224,6 +224,71 @@ fn damaged_checksums_are_noticed() {
     assert!(message("a.mha", &bytes).contains("a.mha"));
 }
 
+/// HDF5 transforms as this and other programs write them.
+fn hdf5_files() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/h5");
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.retain(|name| name.extension().is_some_and(|e| e == "gz"));
+    names.sort();
+    let unpacked = |name: &std::path::PathBuf| {
+        let mut bytes = Vec::new();
+        let packed = std::fs::read(name).unwrap();
+        let mut reader = flate2::read::GzDecoder::new(&packed[..]);
+        std::io::Read::read_to_end(&mut reader, &mut bytes).unwrap();
+        bytes
+    };
+    let mut all: Vec<Vec<u8>> = names.iter().map(unpacked).collect();
+    all.push(transforms().pop().unwrap());
+    all
+}
+
+/// Reads an HDF5 transform; errors have to name the file.
+fn read_hdf5(bytes: &[u8]) -> bool {
+    let result = transform::read_from_bytes("a.h5", bytes, &Geometry::default());
+    assert!(LARGEST.load(Ordering::Relaxed) < BOUND);
+    if let Err(error) = &result {
+        let message = error.to_string();
+        assert!(message.contains("a.h5") && message.len() < 1000, "{message}");
+    }
+    result.is_ok()
+}
+
+#[test]
+fn every_cut_of_hdf5_is_an_error() {
+    for bytes in hdf5_files() {
+        let every = bytes.len() / 1500 + 1;
+        for n in (0..bytes.len()).step_by(every) {
+            assert!(!read_hdf5(&bytes[..n]), "{n} of {}", bytes.len());
+        }
+    }
+}
+
+#[test]
+fn every_changed_byte_of_hdf5() {
+    let (mut tried, mut read) = (0, 0);
+    for mut bytes in hdf5_files() {
+        // Of a long file with many transforms some bytes are enough.
+        let every = if bytes.len() > 20_000 { 11 } else { 1 };
+        for at in (0..bytes.len()).step_by(every) {
+            let old = bytes[at];
+            // Within what is not used, one of many bytes is enough.
+            let unused =
+                bytes[at.saturating_sub(24)..bytes.len().min(at + 24)].iter().all(|&b| b == 0);
+            if unused && at % 61 != 0 {
+                continue;
+            }
+            for new in [old ^ 1, 0xff - old] {
+                bytes[at] = new;
+                tried += 1;
+                read += usize::from(read_hdf5(&bytes));
+            }
+            bytes[at] = old;
+        }
+    }
+    println!("{tried} changed files, {read} still read");
+}
+
 /// Bytes of a valid file with a few of them changed, and perhaps cut or extended.
 fn mutated(files: Vec<Vec<u8>>) -> impl Strategy<Value = (usize, Vec<u8>)> {
     let change = (any::<prop::sample::Index>(), any::<u8>());
@@ -263,7 +328,7 @@ fn transforms() -> Vec<Vec<u8>> {
     let rows = [[1., 0.1, 0., 4.], [0., 0.9, 0., 5.], [0., 0., 1.1, 6.]];
     let affine = Transform::Affine(Affine::from_rows(rows));
     let both = Transform::Composite(vec![affine.clone(), affine]);
-    ["a.tfm", "a.mat", "a.fsl", "a.nii"]
+    ["a.tfm", "a.mat", "a.fsl", "a.nii", "a.h5"]
         .iter()
         .map(|name| {
             let path = folder.path().join(name);
@@ -282,10 +347,15 @@ proptest! {
     }
 
     #[test]
+    fn changed_hdf5((_, bytes) in mutated(hdf5_files())) {
+        read_hdf5(&bytes);
+    }
+
+    #[test]
     fn changed_transforms((which, bytes) in mutated(transforms())) {
         let grid = Grid::axis_aligned([5, 4, 3], [1.0, 2.0, 3.0]).unwrap();
         let geometry = Geometry { fixed: Some(&grid), moving: Some(&grid) };
-        let name = ["a.tfm", "a.mat", "a.mat", "a.nii"][which];
+        let name = ["a.tfm", "a.mat", "a.mat", "a.nii", "a.h5"][which];
         if let Err(e) = transform::read_from_bytes(name, &bytes, &geometry) {
             let message = e.to_string();
             prop_assert!(message.contains(name) && message.len() < 1500, "{}", message);

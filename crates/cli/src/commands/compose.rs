@@ -9,7 +9,7 @@ use crate::progress::Talk;
 use clap::Args;
 use std::path::PathBuf;
 use voxalign_image::Transform;
-use voxalign_io::transform;
+use voxalign_io::transform::{self, TransformFormat};
 
 /// Arguments of `voxalign compose`.
 #[derive(Debug, Clone, Args)]
@@ -30,7 +30,8 @@ pub(crate) struct ComposeArgs {
     #[arg(short, long = "transform", value_name = "FILE", required = true)]
     transforms: Vec<TransformArg>,
     /// File for the result; its extension sets the format: .tfm or .txt (ITK text), .mat
-    /// (ITK/ANTs), .fsl or .fsl.mat (FSL), .nii.gz (displacement field)
+    /// (ITK/ANTs), .h5 (ITK/ANTs, with its fields), .fsl or .fsl.mat (FSL), .nii.gz (displacement
+    /// field)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -48,7 +49,9 @@ pub(crate) fn run(args: &ComposeArgs) -> Result<Outcome, Failure> {
     let mut grids = args.geometry.grids()?;
     let chain = Chain::load(&args.transforms, &grids, &Grids::default())?;
     let whole = chain.into_transform(args.host.talk())?;
-    if grids.fixed.is_none() && matches!(whole, Transform::Composite(_)) {
+    // ITK's HDF5 keeps the parts as they are.
+    let as_field = TransformFormat::from_path(&args.output)? != TransformFormat::ItkHdf5;
+    if as_field && grids.fixed.is_none() && matches!(whole, Transform::Composite(_)) {
         grids.fixed = own_grid(&whole).cloned();
         if let (Some(grid), true) = (&grids.fixed, args.host.talk() > Talk::Quiet) {
             output::note(&format!(

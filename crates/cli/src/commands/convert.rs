@@ -23,8 +23,8 @@ Examples:
   voxalign convert ras.csv lps.csv --to-convention lps
 
 The extensions set the formats. Images: .nii, .nii.gz, .hdr/.img, .mha, .mhd, .nrrd, .nhdr. Transforms:
-.tfm and .txt (ITK text), .mat (ITK/ANTs; FSL's is recognised when read), .fsl and .fsl.mat (FSL),
-.nii and .nii.gz (displacement field). An existing output file is
+.tfm and .txt (ITK text), .mat (ITK/ANTs; FSL's is recognised when read), .h5 (ITK/ANTs, with its
+fields), .fsl and .fsl.mat (FSL), .nii and .nii.gz (displacement field). An existing output file is
 replaced.")]
 pub(crate) struct ConvertArgs {
     /// The file to convert

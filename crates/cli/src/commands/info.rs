@@ -265,11 +265,16 @@ fn about_transform(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
 }
 
 fn about_field(facts: &mut Facts, file: &Path, field: &VectorField) -> Result<(), Failure> {
-    let info = image::read_info(file)?;
     facts.put("model", "displacement field");
-    facts.put("format", info.format_name);
-    facts.put("stored_sizes", info.dims);
-    facts.put("data_type", info.data_type.to_string());
+    let mut odd = Vec::new();
+    // Fields are images but for those in ITK's HDF5.
+    if image::Format::from_path(file).is_ok() {
+        let info = image::read_info(file)?;
+        facts.put("format", info.format_name);
+        facts.put("stored_sizes", info.dims);
+        facts.put("data_type", info.data_type.to_string());
+        odd = info.oddities;
+    }
     facts.put("dims", field.grid().dims().to_vec());
     about_grid(facts, field.grid());
     let stats = FieldStats::of(field);
@@ -288,7 +293,6 @@ fn about_field(facts: &mut Facts, file: &Path, field: &VectorField) -> Result<()
     facts.put("smallest_jacobian_determinant", f64::from(low));
     facts.put("largest_jacobian_determinant", f64::from(high));
     facts.put("folded_voxels", folded);
-    let mut odd = info.oddities;
     if folded > 0 {
         odd.push(format!("the field folds at {folded} voxels: it has no inverse there"));
     }

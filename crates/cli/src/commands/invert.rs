@@ -30,7 +30,8 @@ pub(crate) struct InvertArgs {
     #[arg(short, long, value_name = "FILE")]
     transform: PathBuf,
     /// File for the inverse; its extension sets the format: .tfm or .txt (ITK text), .mat
-    /// (ITK/ANTs), .fsl or .fsl.mat (FSL), .nii.gz (displacement field)
+    /// (ITK/ANTs), .h5 (ITK/ANTs, with its fields), .fsl or .fsl.mat (FSL), .nii.gz (displacement
+    /// field)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]

@@ -158,6 +158,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, format) in [
         ("text", TransformFormat::ItkText),
         ("matlab", TransformFormat::ItkMatlab),
+        ("hdf5", TransformFormat::ItkHdf5),
         ("fsl", TransformFormat::Fsl),
     ] {
         transform::write_as(at(name), &both, &geometry, format)?;
@@ -175,6 +176,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             transform::write(at(file), &field, &Geometry::default())?;
             put("field", &format!("{name}_{file}"), &fs::read(at(file))?)?;
         }
+        transform::write(at("w.h5"), &field, &Geometry::default())?;
+        put("transform", &format!("{name}_w.h5"), &fs::read(at("w.h5"))?)?;
     }
 
     let points = [Vector3::new(1.0, -2.5, 3e10), Vector3::zeros()];

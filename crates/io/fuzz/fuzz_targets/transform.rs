@@ -1,4 +1,4 @@
-//! Transforms whose format is seen from the content: ITK text, ITK MATLAB, FSL.
+//! Transforms whose format is seen from the content: ITK text, ITK MATLAB and HDF5, FSL.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

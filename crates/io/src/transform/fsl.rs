@@ -44,8 +44,8 @@ pub(crate) fn parse(path: &Path, bytes: &[u8], geometry: &Geometry<'_>) -> Resul
         IoError::malformed(
             path,
             problem,
-            "transforms are read from ITK text (.tfm, .txt), ITK/ANTs .mat, FLIRT matrices and \
-             NIfTI displacement fields",
+            "transforms are read from ITK text (.tfm, .txt), ITK/ANTs .mat and .h5, FLIRT matrices \
+             and NIfTI displacement fields",
         )
     };
     let text = std::str::from_utf8(bytes)

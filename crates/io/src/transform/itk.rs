@@ -20,10 +20,22 @@ pub(crate) const KNOWN: &str = "AffineTransform, MatrixOffsetTransformBase, Eule
     ScaleTransform, TranslationTransform, IdentityTransform, CompositeTransform, and in 2D \
     Euler2DTransform, Rigid2DTransform, Similarity2DTransform";
 
-/// Whether all transforms of a file are of the plane; the mark of a composite says nothing.
-pub(crate) fn is_planar(records: &[Record]) -> bool {
-    let mut parts = records.iter().filter(|r| !r.class.starts_with("Composite")).peekable();
-    parts.peek().is_some() && parts.all(|r| r.class.ends_with("_2_2"))
+/// Whether transforms of this class are read; fields and other precisions aside.
+pub(crate) fn is_known(class: &str) -> bool {
+    let name = class.split('_').next().unwrap_or_default();
+    KNOWN.split([',', ' ']).any(|known| known == name)
+}
+
+/// Whether all transforms of a file are of the plane, by their classes; the mark of a composite says
+/// nothing.
+pub(crate) fn is_planar<'c>(classes: impl Iterator<Item = &'c str>) -> bool {
+    let mut parts = classes.filter(|class| !class.starts_with("Composite")).peekable();
+    parts.peek().is_some() && parts.all(|class| class.ends_with("_2_2"))
+}
+
+/// The classes of records.
+pub(crate) fn classes(records: &[Record]) -> impl Iterator<Item = &str> {
+    records.iter().map(|r| r.class.as_str())
 }
 
 /// LPS to RAS and back: the map changes its world on both sides.
@@ -168,13 +180,18 @@ fn versor(v: Vector3<f64>) -> UnitQuaternion<f64> {
 }
 
 /// The transform that the records of a file are.
-///
-/// ITK keeps a composite as a queue: the last one listed is applied first to a point.
 pub(crate) fn combine(records: &[Record]) -> Result<Transform, String> {
     let mut kinds = Vec::with_capacity(records.len());
     for (i, record) in records.iter().enumerate() {
         kinds.push(parse(record).map_err(|e| format!("transform {i}: {e}"))?);
     }
+    join(kinds)
+}
+
+/// The transform that those of a file are; `None` is the mark of a composite.
+///
+/// ITK keeps a composite as a queue: the last one listed is applied first to a point.
+pub(crate) fn join(kinds: Vec<Option<Transform>>) -> Result<Transform, String> {
     let composite = matches!(kinds.first(), Some(None));
     let mut parts = Vec::new();
     for kind in kinds.into_iter().skip(usize::from(composite)) {
@@ -256,7 +273,8 @@ pub(crate) fn record_2d(affine: &Affine) -> Option<Record> {
     })
 }
 
-fn flatten<'a>(parts: &'a [Transform], out: &mut Vec<&'a Transform>) {
+/// The parts of composites within composites, in their order.
+pub(crate) fn flatten<'a>(parts: &'a [Transform], out: &mut Vec<&'a Transform>) {
     for part in parts {
         match part {
             Transform::Composite(inner) => flatten(inner, out),

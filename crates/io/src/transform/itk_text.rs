@@ -16,7 +16,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Transform, bool)> {
         IoError::malformed(path, problem, remedy)
     };
     let records = records(bytes).map_err(&wrong)?;
-    Ok((itk::combine(&records).map_err(wrong)?, itk::is_planar(&records)))
+    Ok((itk::combine(&records).map_err(wrong)?, itk::is_planar(itk::classes(&records))))
 }
 
 fn records(bytes: &[u8]) -> std::result::Result<Vec<Record>, String> {

@@ -87,7 +87,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Transform, bool)> {
             }),
         }
     }
-    Ok((itk::combine(&records).map_err(wrong)?, itk::is_planar(&records)))
+    Ok((itk::combine(&records).map_err(wrong)?, itk::is_planar(itk::classes(&records))))
 }
 
 pub(crate) fn format(path: &Path, transform: &Transform) -> Result<Vec<u8>> {

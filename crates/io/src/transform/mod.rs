@@ -1,7 +1,7 @@
-//! Transforms: ITK text, ANTs/ITK MATLAB files, FSL matrices and displacement fields, which are
-//! read from NIfTI, NRRD and MetaImage files and written as NIfTI.
+//! Transforms: ITK text, ANTs/ITK MATLAB and HDF5 files, FSL matrices and displacement fields, which
+//! are read from NIfTI, NRRD and MetaImage files and written as NIfTI.
 //!
-//! All are parsed here: their formats are a page each, and the conventions at the border (LPS
+//! All are parsed here: their formats are a page each (HDF5 as far as ITK uses it), and the conventions at the border (LPS
 //! world, centres, FSL's scaled voxels) are the point of this module.
 //!
 //! A [`Transform`] maps fixed world to moving world, as ITK transforms do; FSL matrices map moving
@@ -12,6 +12,7 @@
 //! |---|---|---|---|
 //! | ITK text | `.tfm`, `.txt` | an affine map | LPS mm |
 //! | ITK/ANTs MATLAB | `.mat` | an affine map | LPS mm |
+//! | ITK HDF5 | `.h5`, `.hdf5` | affine maps, fields, and composites of both | LPS mm |
 //! | FSL | `.fsl`, `.fsl.mat`, `.fslmat`, `.flirt` | an affine map, from moving to fixed | scaled voxels of both images |
 //! | NIfTI field | `.nii`, `.nii.gz` | displacements | LPS mm (intent 1007) or RAS mm (1006) |
 //! | NRRD, MetaImage field (read) | `.nrrd`, `.nhdr`, `.mha`, `.mhd` | displacements | LPS mm |
@@ -20,6 +21,7 @@
 
 mod field;
 mod fsl;
+mod hdf5;
 mod itk;
 mod itk_text;
 mod matlab;
@@ -28,6 +30,7 @@ use crate::atomic;
 use crate::error::{IoError, Result};
 use crate::source::Source;
 use std::fmt;
+use std::io::BufRead;
 use std::path::Path;
 use voxalign_image::{Grid, Transform};
 
@@ -48,6 +51,8 @@ pub enum TransformFormat {
     ItkText,
     /// ITK's MATLAB format, as ANTs writes: `.mat`.
     ItkMatlab,
+    /// ITK's HDF5 format, in which ANTs and SimpleITK keep composites with their fields: `.h5`, `.hdf5`.
+    ItkHdf5,
     /// FLIRT's 4x4 matrix: `.fsl`, `.fslmat`, `.flirt`; files called `.mat` are recognised when
     /// read.
     Fsl,
@@ -56,8 +61,8 @@ pub enum TransformFormat {
 }
 
 /// Extensions of transforms, for messages.
-const KNOWN: &str = ".tfm or .txt (ITK text), .mat (ITK/ANTs), .fsl (FLIRT matrix), .nii or .nii.gz \
-                     (displacement field)";
+const KNOWN: &str = ".tfm or .txt (ITK text), .mat (ITK/ANTs), .h5 (ITK, with fields), .fsl (FLIRT \
+                     matrix), .nii or .nii.gz (displacement field)";
 
 impl TransformFormat {
     /// The format in which a file of this name is written.
@@ -74,6 +79,8 @@ impl TransformFormat {
             Ok(TransformFormat::Fsl)
         } else if ends(&[".mat"]) {
             Ok(TransformFormat::ItkMatlab)
+        } else if ends(&[".h5", ".hdf5"]) {
+            Ok(TransformFormat::ItkHdf5)
         } else if ends(&[".nii", ".nii.gz"]) {
             Ok(TransformFormat::NiftiField)
         } else {
@@ -92,6 +99,7 @@ impl fmt::Display for TransformFormat {
         f.write_str(match self {
             TransformFormat::ItkText => "ITK text",
             TransformFormat::ItkMatlab => "ITK MATLAB",
+            TransformFormat::ItkHdf5 => "ITK HDF5",
             TransformFormat::Fsl => "FSL matrix",
             TransformFormat::NiftiField => "NIfTI displacement field",
         })
@@ -155,14 +163,16 @@ pub fn write_as(
     let bytes = match format {
         TransformFormat::ItkText => itk_text::format(path, transform)?.into_bytes(),
         TransformFormat::ItkMatlab => matlab::format(path, transform)?,
+        TransformFormat::ItkHdf5 => return hdf5::write(path, transform),
         TransformFormat::Fsl => fsl::format(path, transform, geometry)?.into_bytes(),
         TransformFormat::NiftiField => return field::write(path, transform, geometry),
     };
     atomic::write_file(path, |w| w.write_all(&bytes))
 }
 
-/// Writes a transform that keeps the x-y plane as ITK text for images of two dimensions, which is
-/// what ITK and ANTs need for such images; gives whether it is one, and writes nothing else.
+/// Writes a transform that keeps the x-y plane as one for images of two dimensions, which is what ITK
+/// and ANTs need for such images: as HDF5 where the extension says so, else as ITK text. Gives whether it
+/// is one, and writes nothing else.
 ///
 /// Read again, the file gives the same map: the third axis is neither moved nor scaled (to 1e-6).
 ///
@@ -172,6 +182,10 @@ pub fn write_itk_2d(path: impl AsRef<Path>, transform: &Transform) -> Result<boo
     let path = path.as_ref();
     let affine = transform.to_affine().ok();
     let Some(record) = affine.as_ref().and_then(itk::record_2d) else { return Ok(false) };
+    if TransformFormat::from_path(path).is_ok_and(|format| format == TransformFormat::ItkHdf5) {
+        hdf5::write_records(path, vec![record])?;
+        return Ok(true);
+    }
     let text = itk_text::format_records(&[record]);
     atomic::write_file(path, |w| w.write_all(text.as_bytes()))?;
     Ok(true)
@@ -197,15 +211,17 @@ fn read_source(source: &Source<'_>, geometry: &Geometry<'_>) -> Result<(Transfor
     if let Some((what, remedy)) = crate::image::foreign(path) {
         return Err(IoError::unsupported(path, what, remedy));
     }
-    let bytes = source.read_all(LARGEST_TEXT)?;
-    if bytes.starts_with(b"\x89HDF") {
-        return Err(IoError::unsupported(
-            path,
-            "this is an ITK HDF5 transform, which is not supported",
-            "take it apart with ANTs, `CompositeTransformUtil --disassemble FILE.h5 NAME`, which \
-             writes .mat and .nii.gz, and give these files instead",
-        ));
+    if source
+        .raw(0)?
+        .fill_buf()
+        .map_err(|e| IoError::reading(path, e))?
+        .starts_with(hdf5::BEGINNING)
+    {
+        let (transform, planar) = hdf5::read(source)?;
+        let (transform, flat) = field(transform);
+        return Ok((transform, planar || flat));
     }
+    let bytes = source.read_all(LARGEST_TEXT)?;
     if bytes.starts_with(b"#Insight Transform File") {
         return itk_text::parse(path, &bytes);
     }

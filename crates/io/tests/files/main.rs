@@ -3,6 +3,7 @@
 
 mod common;
 mod crashes;
+mod hdf5;
 mod real_files;
 mod round_trip;
 mod transforms;
