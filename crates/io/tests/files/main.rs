@@ -4,5 +4,6 @@
 mod common;
 mod crashes;
 mod real_files;
+mod regions;
 mod round_trip;
 mod transforms;
