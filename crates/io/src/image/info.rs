@@ -72,10 +72,11 @@ impl fmt::Display for SeriesInfo {
         let Self { number, uid, description, modality, files, frames, size, .. } = self;
         let description = crate::error::shorten(description);
         let [columns, rows] = size;
-        write!(
-            f,
-            "{number}: {modality} '{description}', {frames} slices of {columns} x {rows} in {files} files, {uid}"
-        )
+        write!(f, "{number}: {modality} '{description}', ")?;
+        match frames {
+            0 => write!(f, "not read: name a file of it to see why, {files} files, {uid}"),
+            n => write!(f, "{n} slices of {columns} x {rows} in {files} files, {uid}"),
+        }
     }
 }
 

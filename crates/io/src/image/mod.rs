@@ -25,7 +25,7 @@ mod info;
 mod metaimage;
 mod nifti;
 mod nrrd;
-mod open;
+mod opening;
 mod options;
 mod region;
 mod text;
@@ -33,7 +33,7 @@ mod write;
 
 pub use access::ImageSource;
 pub use info::{Extension, GridSource, ImageInfo, SeriesInfo};
-pub use open::{
+pub use opening::{
     list_series, open, read_info_of, read_labels_of, read_volume_into_hashing_of,
     read_volume_into_of, read_volume_of,
 };
@@ -122,7 +122,7 @@ pub fn read_volume_from_bytes(
     name: impl AsRef<Path>,
     bytes: &[u8],
 ) -> Result<(Volume<f32>, ImageInfo)> {
-    open::volume(in_memory(name.as_ref(), bytes)?, &ReadOptions::default())
+    opening::volume(in_memory(name.as_ref(), bytes)?, &ReadOptions::default())
 }
 
 /// As [`read_labels`], from the bytes of a file; the data must be in the same file.
@@ -130,7 +130,7 @@ pub fn read_volume_from_bytes(
 /// # Errors
 /// As [`read_labels`].
 pub fn read_labels_from_bytes(name: impl AsRef<Path>, bytes: &[u8]) -> Result<LabelMap> {
-    open::labels(in_memory(name.as_ref(), bytes)?, &ReadOptions::default())
+    opening::labels(in_memory(name.as_ref(), bytes)?, &ReadOptions::default())
 }
 
 /// Writes a volume in the format that the extension names: `.nii`, `.nii.gz`, `.hdr`/`.img`
@@ -180,8 +180,8 @@ pub fn write_labels(
     write::labels(path.as_ref(), labels, options)
 }
 
-fn in_memory<'a>(name: &Path, bytes: &'a [u8]) -> Result<open::Opened<'a>> {
-    open::of_source(Source::memory(name, bytes), Some(bytes), &ReadOptions::default())
+fn in_memory<'a>(name: &Path, bytes: &'a [u8]) -> Result<opening::Opened<'a>> {
+    opening::of_source(Source::memory(name, bytes), Some(bytes), &ReadOptions::default())
 }
 
 /// The values of a NRRD or MetaImage file of vectors, all of the first component, then the next.

@@ -30,7 +30,7 @@ type Known = (&'static str, [usize; 2], f64, f64, (f32, f32), [f32; 3]);
 
 const MR: (f64, (f32, f32), [f32; 3]) = (2_125_338.0, (127.0, 2145.0), [533.0, 198.0, 862.0]);
 
-const SINGLE: [Known; 9] = [
+const SINGLE: [Known; 8] = [
     ("CT_small.dcm", [128, 128], 0.661468, -1_950_906.0, (-896.0, 1167.0), [-829.0, 46.0, -115.0]),
     (
         "J2K_pixelrep_mismatch.dcm",
@@ -46,15 +46,16 @@ const SINGLE: [Known; 9] = [
     ("MR_small_expb.dcm", [64, 64], 0.3125, MR.0, MR.1, MR.2),
     ("MR_small_implicit.dcm", [64, 64], 0.3125, MR.0, MR.1, MR.2),
     ("MR_small_padded.dcm", [64, 64], 0.3125, MR.0, MR.1, MR.2),
-    ("liver_1frame.dcm", [512, 512], 0.810547, 36_233.0, (0.0, 1.0), [0.0; 3]),
 ];
 
 /// Files that are refused, and the words.
-const REFUSED: [(&str, &str); 5] = [
+const REFUSED: [(&str, &str); 6] = [
     ("ExplVR_BigEnd.dcm", "a colour image (3 samples per pixel, RGB)"),
     ("JPEG-lossy.dcm", "JPEG with loss and 12 bits per value is not supported"),
     ("MR_truncated.dcm", "the file ends early"),
     ("badVR.dcm", "(0028,0008) has '1A', which is not a number"),
+    // pydicom reads its one frame; which of three places is that of it is not known.
+    ("liver_1frame.dcm", "there are 1 frames, but functional groups for 3"),
     ("no_meta.dcm", "this is not a DICOM file"),
 ];
 
@@ -77,12 +78,9 @@ fn single_files() {
     let info = |name: &str| read_info(folder.join(name)).unwrap();
     assert_eq!(info("MR_small_RLE.dcm").compression, Compression::RunLengths);
     assert_eq!(info("J2K_pixelrep_mismatch.dcm").compression, Compression::Jpeg2000);
-    assert_eq!(info("liver_1frame.dcm").data_type, DataType::U8);
     let ct = info("CT_small.dcm");
     assert_eq!((ct.slope, ct.intercept, ct.data_type), (1.0, -1024.0, DataType::I16));
     let origin = ct.grid.origin() - Vector3::new(158.135803, 179.035797, -75.699997);
-    assert!(origin.norm() < 1e-9);
-    let origin = info("liver_1frame.dcm").grid.origin() - Vector3::new(235.2, 226.8, -128.69);
     assert!(origin.norm() < 1e-9);
     let tilted = info("J2K_pixelrep_mismatch.dcm").grid;
     // Columns of SimpleITK's direction, with x and y turned to RAS.
@@ -107,7 +105,7 @@ fn refused_files() {
         let said = read_volume_with_info(folder.join(name)).unwrap_err().to_string();
         assert!(said.contains(words) && said.contains(name), "{said}");
     }
-    // Of eleven series, one has to be chosen.
+    // Of seven series, one has to be chosen.
     let said = read_info(&folder).unwrap_err().to_string();
     assert!(said.contains("choose one as `series`, by its number or UID"), "{said}");
 }
@@ -144,9 +142,8 @@ fn check(
     let (volume, info) = read_volume_with_info(folder).unwrap();
     let grid = volume.grid();
     assert_eq!(grid.dims(), dims);
-    for a in 0..3 {
-        assert!((grid.spacing()[a] - spacing[a]).abs() < 1e-6, "{:?}", grid.spacing());
-    }
+    let off = Vector3::from(grid.spacing()) - Vector3::from(spacing);
+    assert!(off.amax() < 1e-6, "{:?}", grid.spacing());
     for (k, end) in [0, dims[2] - 1].into_iter().zip(ends) {
         let found = grid.index_to_world(Vector3::new(0.0, 0.0, k as f64));
         assert!((found - Vector3::from(end)).norm() < 1e-9, "{found}");
@@ -210,7 +207,7 @@ fn a_series_of_uneven_slices() {
     assert_eq!(range(&volume), (0.0, 1059.0));
     assert_eq!([0, 5, 18].map(|z| at(&volume, [100, 120, z])), [230.0, 100.0, 235.0]);
     let said = info.oddities.iter().find(|o| o.contains("not quite evenly spaced")).unwrap();
-    assert!(said.contains("6.9584 to 7.0709 mm"), "{said}");
+    assert!(said.contains("6.9583 to 7.0575 mm"), "{said}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod header;
 mod pixels;
 mod series;
 mod stack;
+mod stream;
 mod tags;
 
 use super::access::{ImageSource, not_a_label};

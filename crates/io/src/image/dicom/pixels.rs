@@ -1,8 +1,9 @@
 //! From the bytes of a frame to values.
 
 use super::codec::{self, Damage};
-use super::dataset::{Pixels, inflate};
+use super::dataset::Pixels;
 use super::header::{Header, Layout};
+use super::stream::inflate;
 use crate::error::{IoError, Result};
 use crate::source::{Source, read_full};
 use std::io::{BufRead, Read};
