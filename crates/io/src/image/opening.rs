@@ -119,6 +119,9 @@ pub fn read_labels_of(path: impl AsRef<Path>, options: &ReadOptions) -> Result<L
     labels(opened(path.as_ref(), options)?, options)
 }
 
+/// Voxels that are read at a time.
+const SLAB: usize = 1 << 22;
+
 /// An image of which the header was read.
 pub(crate) enum Opened<'a> {
     File(Box<Plan>, Source<'a>),
@@ -250,13 +253,14 @@ fn values<T: Zeroable + Clone>(
     let [nx, ny, nz] = region.size;
     let no_memory = |refused| IoError::memory(&info.path, refused);
     let mut out: Vec<T> = Vec::new();
-    for z in 0..nz {
-        let slab = Region { start: [0, 0, z], size: [nx, ny, 1] };
+    let slices = (SLAB / (nx * ny)).max(1);
+    for z in (0..nz).step_by(slices) {
+        let slab = Region { start: [0, 0, z], size: [nx, ny, slices.min(nz - z)] };
         let start = out.len();
-        let total = start + nx * ny;
+        let total = start + slab.len();
         if total > out.capacity() {
             // Twice what is there, and no more than all.
-            let target = total.max(2 * start).max(1 << 22).min(region.len());
+            let target = total.max(2 * start).max(SLAB).min(region.len());
             let more = target - start;
             memory::ask::<T, ()>(target, || out.try_reserve_exact(more).ok()).map_err(no_memory)?;
         }

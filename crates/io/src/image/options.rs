@@ -14,8 +14,8 @@ pub(crate) const KNOWN: &str =
 const FOREIGN: [(&[&str], &str, &str); 7] = [
     (
         &[".dcm", ".dicom", ".ima"],
-        "DICOM is read, but not written",
-        "write .nii.gz; where it is to be read, convert the series with dcm2niix if it is refused",
+        "DICOM images are read, but not written",
+        "write .nii.gz; a series that is refused can be converted with dcm2niix",
     ),
     (
         &[".mgz", ".mgh"],

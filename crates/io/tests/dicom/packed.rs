@@ -154,6 +154,9 @@ fn jpeg_2000_is_unpacked() {
     let mut other = set.clone();
     other.insert(0x0028_0011, V::U16(vec![60_000]));
     assert!(message(&other, JPEG_2000).contains("9 x 6 pixels"));
+    other.insert(0x0028_0010, V::U16(vec![60_000]));
+    let said = message(&other, JPEG_2000);
+    assert!(said.contains("bytes of packed frames cannot hold"), "{said}");
 }
 
 #[test]

@@ -262,7 +262,10 @@ fn damage_is_said_of_the_series_that_has_it() {
     let error = read_info_of(folder.path(), &choose("1.2.4")).unwrap_err();
     assert!(matches!(error, IoError::Truncated { .. }), "{error}");
     assert!(error.to_string().contains("b001.dcm"), "{error}");
-    // The other series can be read.
+    let error = read_info(&files[1]).unwrap_err();
+    assert!(matches!(error, IoError::Truncated { .. }), "{error}");
+    // The other series can be read, by its name and by one of its files.
+    assert_eq!(read_volume(folder.path().join("a001.dcm")).unwrap().data(), values(3));
     let (volume, _) = read_volume_of(folder.path(), &choose("1.2.3")).unwrap();
     assert_eq!(volume.data(), values(3));
 }

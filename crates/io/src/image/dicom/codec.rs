@@ -27,8 +27,21 @@ impl From<OutOfMemory> for Damage {
     }
 }
 
+/// Pixels that a frame may have, and those for each of its packed bytes: no memory is asked for by the
+/// size that a header claims alone.
+pub(super) const PIXELS: usize = 1 << 22;
+pub(super) const PIXELS_OF_A_BYTE: usize = 1 << 13;
+
 /// The values of a frame, little-endian, `allocated` bits each.
 pub(super) fn unpack(packing: Packing, bytes: &[u8], layout: &Layout) -> Result<Vec<u8>, Damage> {
+    if layout.len() > bytes.len().saturating_mul(PIXELS_OF_A_BYTE).saturating_add(PIXELS) {
+        return Err(Damage::Wrong(format!(
+            "the header says {} x {} pixels, which the {} bytes of a packed frame cannot hold",
+            layout.columns,
+            layout.rows,
+            bytes.len()
+        )));
+    }
     match packing {
         Packing::None => Ok(memory::copied(bytes)?),
         Packing::Rle => run_lengths(bytes, layout),

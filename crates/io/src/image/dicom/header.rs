@@ -1,5 +1,6 @@
 //! What the header of a DICOM file says of its frames.
 
+use super::codec;
 use super::dataset::{self, DataSet, Pixels};
 use super::tags::{self, Packing, Syntax, Tag};
 use crate::error::{IoError, Result, shorten};
@@ -43,6 +44,9 @@ impl Layout {
         self.rows * self.columns
     }
 }
+
+/// The largest number of rows and columns: both have 16 bits.
+const LARGEST: usize = 65_535;
 
 /// What distinguishes frames at one place, in the order in which it is tried.
 pub(super) const DISTINCTIONS: [&str; 8] = [
@@ -226,7 +230,25 @@ impl Header {
                 format!("{count} frames are expected, but there are {} fragments", pieces.len()),
                 "the file is cut short: copy or download it again",
             )),
-            _ => Ok(()),
+            Pixels::Fragments { pieces, .. } => {
+                let packed = pieces.iter().fold(0, |n: u64, (_, length)| n.saturating_add(*length));
+                let possible = packed
+                    .saturating_mul(codec::PIXELS_OF_A_BYTE as u64)
+                    .saturating_add((codec::PIXELS as u64).saturating_mul(count as u64));
+                if (layout.len() as u64).saturating_mul(count as u64) <= possible {
+                    return Ok(());
+                }
+                Err(IoError::malformed(
+                    path,
+                    format!(
+                        "the header says {count} x {} x {} pixels, which the {packed} bytes of packed \
+                         frames cannot hold",
+                        layout.columns, layout.rows
+                    ),
+                    "the header is probably damaged; export the series again",
+                ))
+            }
+            Pixels::None => Ok(()),
         }
     }
 }
@@ -250,7 +272,7 @@ fn layout(set: &DataSet, pixels: Tag) -> std::result::Result<Layout, Refusal> {
     };
     let rows = needed(tags::ROWS, "Rows")?;
     let columns = needed(tags::COLUMNS, "Columns")?;
-    if rows == 0 || columns == 0 {
+    if !(1..=LARGEST).contains(&rows) || !(1..=LARGEST).contains(&columns) {
         return Err(format!("the image has {rows} rows and {columns} columns").into());
     }
     let samples = set.count(tags::SAMPLES)?.unwrap_or(1);

@@ -78,6 +78,9 @@ pub(crate) fn open_file<'a>(
 ) -> Result<DicomImage<'a>> {
     let path = source.path();
     let own = Header::read(source)?;
+    if let Some(problem) = own.problem {
+        return Err(problem);
+    }
     if !own.is_image() {
         return Err(IoError::malformed(
             path,
