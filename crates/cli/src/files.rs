@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use voxalign_image::Transform;
 use voxalign_image::{Grid, LabelMap, Volume};
 use voxalign_io::IoError;
-use voxalign_io::image::{self, DataType, ImageInfo, WriteOptions};
+use voxalign_io::image::{self, DataType, ImageInfo, ReadOptions, WriteOptions};
 use voxalign_io::transform::{self, Geometry};
 
 /// What a file holds, by its name.
@@ -27,7 +27,9 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Failure> {
     if name.ends_with(".csv") {
         return Ok(Kind::Points);
     }
-    let format = image::Format::from_path(path);
+    // A folder, or a file of another name that begins as DICOM files do, is an image.
+    let format = image::Format::from_path(path)
+        .or_else(|e| if path.exists() { image::Format::of_input(path) } else { Err(e) });
     if format.is_ok() {
         return Ok(Kind::Image);
     }
@@ -42,7 +44,7 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Failure> {
         return Ok(Kind::Transform);
     }
     Err(Failure::input(format!(
-        "'{}': the extension is not that of an image (.nii, .nii.gz, .hdr, .mha, .mhd, .nrrd, .nhdr), \
+        "'{}': the extension is not that of an image (.nii, .nii.gz, .hdr, .mha, .mhd, .nrrd, .nhdr, a folder or file of DICOM), \
          a transform (.tfm, .txt, .mat, .h5, .fsl) or a list of points (.csv)",
         path.display()
     )))
@@ -70,8 +72,17 @@ pub(crate) fn image_with_info(
     path: &Path,
     talk: Talk,
 ) -> Result<(Volume<f32>, ImageInfo), Failure> {
+    image_of(path, &ReadOptions::default(), talk)
+}
+
+/// As [`image_with_info()`], of a file or folder that holds several.
+pub(crate) fn image_of(
+    path: &Path,
+    which: &ReadOptions,
+    talk: Talk,
+) -> Result<(Volume<f32>, ImageInfo), Failure> {
     interrupt::check()?;
-    let (volume, info) = interrupt::reading(|| image::read_volume_with_info(path))?;
+    let (volume, info) = interrupt::reading(|| image::read_volume_of(path, which))?;
     for oddity in &info.oddities {
         if talk == Talk::Verbose || talk == Talk::Normal && !is_normal_geometry(oddity) {
             output::warning(&format!("'{}': {oddity}", path.display()));

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The SHA-256 of a file as 64 lower-case hexadecimal digits; read in pieces of constant size.
@@ -25,6 +25,21 @@ pub fn sha256_file(path: impl AsRef<Path>) -> Result<String> {
         }
     }
     Ok(digits(hasher))
+}
+
+/// One SHA-256 for several files, such as the slices of an image: that of their names and checksums, a line
+/// each, as `sha256sum FILES | sha256sum` has it in their folder.
+///
+/// # Errors
+/// As [`sha256_file`].
+pub fn sha256_files(paths: &[PathBuf]) -> Result<String> {
+    let mut lines = String::new();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // Writing to a string does not fail.
+        let _ = writeln!(lines, "{}  {name}", sha256_file(path)?);
+    }
+    Ok(sha256(lines.as_bytes()))
 }
 
 /// The SHA-256 of bytes as 64 lower-case hexadecimal digits.

@@ -1,5 +1,6 @@
 //! The errors of this crate.
 
+use crate::image::SeriesInfo;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -86,6 +87,19 @@ pub enum IoError {
         /// Number of volumes.
         volumes: usize,
     },
+    /// There are several series of DICOM images where one is needed.
+    #[error(
+        "'{}': {problem}; choose one as `series`, by its number or UID:{}", .path.display(),
+        .series.iter().map(|s| format!("\n  {s}")).collect::<String>()
+    )]
+    SeveralSeries {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+        /// What there is to choose from.
+        series: Vec<SeriesInfo>,
+    },
     /// A value of a label image is not a label.
     #[error(
         "'{}': voxel {index:?} has the value {value}, which is not a whole number within 32 bits; \
@@ -159,8 +173,7 @@ impl IoError {
 
     /// A folder where a file is needed.
     pub(crate) fn folder(path: &Path) -> Self {
-        let remedy = "name a file in it; DICOM series are not supported yet: convert them with dcm2niix \
-             first";
+        let remedy = "name a file in it, or a folder whose own files are those of a DICOM series";
         Self::malformed(path, "this is a folder", remedy)
     }
 

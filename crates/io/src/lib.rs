@@ -1,6 +1,7 @@
 //! Files of voxalign: images, transforms and points.
 //!
-//! - [`image`]: NIfTI-1 and -2, ANALYZE 7.5, NRRD and MetaImage; scalar volumes and label maps.
+//! - [`image`]: NIfTI-1 and -2, ANALYZE 7.5, NRRD, MetaImage and series of DICOM files, which are read and not
+//!   written; scalar volumes and label maps, whole or in parts.
 //! - [`transform`]: ITK text, ITK/ANTs MATLAB and HDF5 files, FSL matrices and displacement fields.
 //! - [`points`]: point sets as CSV.
 //! - [`names`]: names of labels, as FreeSurfer, ITK-SNAP and CSV tables have them.
@@ -12,8 +13,8 @@
 //! NRRD and MetaImage, scaled voxels in FSL) is converted at this border and nowhere else. A
 //! transform maps the fixed world to the moving world, whatever its file says.
 //!
-//! A file's name says the format of an image and that of what is written; a transform's format is
-//! seen from its content. Every read checks sizes before it allocates. Every write goes to a
+//! A file's name says the format of an image and that of what is written, but for DICOM, which is seen
+//! from the content as well; a transform's format is seen from its content. Every read checks sizes before it allocates. Every write goes to a
 //! temporary name that is renamed when complete. Written files have the same bytes for any number
 //! of threads. Every error ([`IoError`]) names the file, what is wrong and what helps; no content of
 //! a file makes a panic.

@@ -103,14 +103,23 @@ impl<'a> Source<'a> {
     }
 
     /// The bytes as stored from an offset.
-    pub(crate) fn raw(&self, offset: u64) -> Result<Box<dyn BufRead + 'a>> {
+    pub(crate) fn raw(&self, offset: u64) -> Result<Box<dyn BufRead + Send + 'a>> {
+        self.raw_with(offset, BUFFER)
+    }
+
+    /// As [`raw`](Self::raw), read from the disk in pieces of `buffer` bytes.
+    pub(crate) fn raw_with(
+        &self,
+        offset: u64,
+        buffer: usize,
+    ) -> Result<Box<dyn BufRead + Send + 'a>> {
         if let Some(bytes) = self.memory {
             let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
             return Ok(Box::new(&bytes[start..]));
         }
         let fail = |e| IoError::reading(&self.path, e);
         if let Some(hashed) = &self.hashed {
-            let mut reader = BufReader::with_capacity(BUFFER, hashed.clone());
+            let mut reader = BufReader::with_capacity(buffer, hashed.clone());
             // What is left out counts too.
             io::copy(&mut (&mut reader).take(offset), &mut io::sink()).map_err(fail)?;
             return Ok(Box::new(reader));
@@ -119,7 +128,7 @@ impl<'a> Source<'a> {
         if offset > 0 {
             file.seek(SeekFrom::Start(offset)).map_err(fail)?;
         }
-        Ok(Box::new(BufReader::with_capacity(BUFFER, file)))
+        Ok(Box::new(BufReader::with_capacity(buffer, file)))
     }
 
     /// The bytes from the start, unpacked where they begin as gzip does.

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[allow(dead_code)]
+#[path = "dicom/writer.rs"]
+mod writer;
+
 use proptest::prelude::*;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
@@ -375,4 +379,35 @@ proptest! {
         let text = format!("x,y,z\n{text}");
         let _ = read_points_from_bytes("p.csv", text.as_bytes(), PointConvention::Ras);
     }
+}
+
+#[test]
+fn dicom_claims_allocate_nothing() {
+    use writer::{Form, V, file, meta, packed_file, slice};
+    let plain = slice("1.2.3", 0, [0.0; 3]);
+    for form in [Form::Explicit, Form::Implicit, Form::Big, Form::Deflated, Form::Bare] {
+        let bytes = file(&plain, form);
+        for n in (0..bytes.len()).step_by(7) {
+            read_all("a.dcm", &bytes[..n]);
+        }
+        for at in 128..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0xFF;
+            read_all("a.dcm", &damaged);
+        }
+    }
+    let mut large = plain;
+    large.insert(0x0028_0010, V::U16(vec![u16::MAX]));
+    large.insert(0x0028_0011, V::U16(vec![u16::MAX]));
+    assert!(message("a.dcm", &file(&large, Form::Explicit)).contains("ends early"));
+    large.insert(0x7FE0_0010, V::Fragments(vec![vec![], vec![7; 100]]));
+    for syntax in ["1.2.840.10008.1.2.5", "1.2.840.10008.1.2.4.50", "1.2.840.10008.1.2.4.90"] {
+        let said = message("a.dcm", &packed_file(&large, syntax));
+        assert!(said.contains("cannot hold"), "{said}");
+    }
+    // Of what is looked at, a value of nearly 4 GiB.
+    let mut long = meta("1.2.840.10008.1.2.1");
+    long.extend(b"\x20\x00\x0E\x00UT\0\0\x00\x00\x00\xF0");
+    assert!(message("a.dcm", &long).contains("ends early"));
+    assert!(LARGEST.load(Ordering::Relaxed) < BOUND);
 }

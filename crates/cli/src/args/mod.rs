@@ -8,6 +8,7 @@ mod values;
 pub(crate) use choice::{choice, choice_of};
 pub(crate) use products::{Product, Products, of_affine, of_deform};
 pub(crate) use shared::{
-    GeometryArgs, HostArgs, JsonArgs, MethodArgs, OutputArgs, PointConventionName, RunArgs, of_maps,
+    GeometryArgs, HostArgs, JsonArgs, MethodArgs, OutputArgs, PointConventionName, RunArgs,
+    WhichArgs, of_maps,
 };
 pub(crate) use values::{InitChoice, Interpolation, Outside, TransformArg, number};

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
 use voxalign_compute::select::DeviceChoice;
 use voxalign_image::Grid;
+use voxalign_io::image::ReadOptions;
 use voxalign_io::points::PointConvention;
 use voxalign_io::transform::Geometry;
 use voxalign_register::Choice;
@@ -150,6 +151,42 @@ pub(crate) struct JsonArgs {
     /// Print JSON, for programs; what is no finite number is null
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Which image of a file or folder that holds several.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Which image")]
+pub(crate) struct WhichArgs {
+    /// Of an image with several volumes, such as a 4D NIfTI file: the number of one, from 0
+    #[arg(long, value_name = "N")]
+    volume: Option<usize>,
+    /// Of a folder with several DICOM series: the UID of one, or its number in the list that
+    /// `voxalign info FOLDER` shows
+    #[arg(long, value_name = "UID|N")]
+    series: Option<String>,
+}
+
+impl WhichArgs {
+    /// As the readers take it.
+    pub(crate) fn options(&self) -> ReadOptions {
+        let Self { volume, series } = self.clone();
+        ReadOptions { series, volume, ..ReadOptions::default() }
+    }
+
+    /// Whether one is chosen.
+    pub(crate) fn is_given(&self) -> bool {
+        self.volume.is_some() || self.series.is_some()
+    }
+
+    /// Whether a volume is chosen.
+    pub(crate) fn has_volume(&self) -> bool {
+        self.volume.is_some()
+    }
+
+    /// Whether a series is chosen.
+    pub(crate) fn has_series(&self) -> bool {
+        self.series.is_some()
+    }
 }
 
 /// The images that transform files are relative to.

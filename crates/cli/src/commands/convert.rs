@@ -1,6 +1,6 @@
 //! `voxalign convert`: the same content in another format.
 
-use crate::args::{GeometryArgs, PointConventionName};
+use crate::args::{GeometryArgs, PointConventionName, WhichArgs};
 use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, Kind};
@@ -17,12 +17,15 @@ use voxalign_io::{points, transform};
 Examples:
   voxalign convert brain.hdr brain.nii.gz
   voxalign convert ct.nrrd ct.nii.gz --data-type i16
+  voxalign convert dicom_folder ct.nii.gz
+      the slices of a DICOM series; --series says which, where there are several
+  voxalign convert bold.nii.gz tenth.nii.gz --volume 9
   voxalign convert perfusion.nii.gz clean.nii.gz --replace-nan 0
   voxalign convert flirt.mat affine.tfm --fixed-geometry ref.nii.gz --moving-geometry in.nii.gz
   voxalign convert affine.tfm field.nii.gz --fixed-geometry ref.nii.gz
   voxalign convert ras.csv lps.csv --to-convention lps
 
-The extensions set the formats. Images: .nii, .nii.gz, .hdr/.img, .mha, .mhd, .nrrd, .nhdr. Transforms:
+The extensions set the formats. Images: .nii, .nii.gz, .hdr/.img, .mha, .mhd, .nrrd, .nhdr; DICOM is read. Transforms:
 .tfm and .txt (ITK text), .mat (ITK/ANTs; FSL's is recognised when read), .h5 (ITK/ANTs, with its
 fields), .fsl and .fsl.mat (FSL), .nii and .nii.gz (displacement field). An existing output file is
 replaced.")]
@@ -48,6 +51,8 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_enum)]
     to_convention: Option<PointConventionName>,
     #[command(flatten)]
+    which: WhichArgs,
+    #[command(flatten)]
     geometry: GeometryArgs,
 }
 
@@ -62,7 +67,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Outcome, Failure> {
         (Kind::Points, Kind::Points) => convert_points(args),
         (Kind::Transform, Kind::Transform | Kind::Image) => convert_transform(args),
         (Kind::Image, Kind::Transform | Kind::Image) => {
-            let info = image::read_info(&args.input)?;
+            let info = image::read_info_of(&args.input, &args.which.options())?;
             match (files::is_field(&info), to) {
                 (true, _) => convert_transform(args),
                 (false, Kind::Image) => convert_image(args, &info),
@@ -87,6 +92,7 @@ fn only(args: &ConvertArgs, kind: Kind) -> Result<(), Failure> {
     let options = [
         ("--data-type", args.data_type.is_some(), Kind::Image),
         ("--replace-nan", args.replace_nan.is_some(), Kind::Image),
+        ("--volume and --series", args.which.is_given(), Kind::Image),
         ("--from-convention", args.from_convention.is_some(), Kind::Points),
         ("--to-convention", args.to_convention.is_some(), Kind::Points),
         ("--fixed-geometry", args.geometry.fixed_geometry.is_some(), Kind::Transform),
@@ -125,11 +131,12 @@ fn convert_transform(args: &ConvertArgs) -> Result<Outcome, Failure> {
 
 fn convert_image(args: &ConvertArgs, info: &ImageInfo) -> Result<Outcome, Failure> {
     only(args, Kind::Image)?;
+    let which = args.which.options();
     let unscaled = info.slope == 1.0 && info.intercept == 0.0;
     let wide = info.data_type.size() >= 4 && info.data_type.is_integer();
     if unscaled && wide && args.data_type.is_none() && args.replace_nan.is_none() {
         // Values that 32-bit floats would round.
-        if let Ok(map) = image::read_labels(&args.input) {
+        if let Ok(map) = image::read_labels_of(&args.input, &which) {
             image::write_labels(
                 &args.output,
                 &map,
@@ -138,7 +145,7 @@ fn convert_image(args: &ConvertArgs, info: &ImageInfo) -> Result<Outcome, Failur
             return Ok(Outcome::Good);
         }
     }
-    let mut volume = files::image(&args.input, Talk::Normal)?;
+    let (mut volume, _) = files::image_of(&args.input, &which, Talk::Normal)?;
     if let Some(value) = args.replace_nan {
         volume.data_mut().iter_mut().filter(|v| !v.is_finite()).for_each(|v| *v = value);
     }

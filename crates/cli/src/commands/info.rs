@@ -1,6 +1,6 @@
 //! `voxalign info`: shows what a file holds and what is odd about it.
 
-use crate::args::{GeometryArgs, JsonArgs, PointConventionName};
+use crate::args::{GeometryArgs, JsonArgs, PointConventionName, WhichArgs};
 use crate::chain::collapse;
 use crate::device::{self, start_threads};
 use crate::failure::{Failure, Outcome};
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, AffineParameters, Grid, Transform, Vector3, VectorField};
-use voxalign_io::image::{self, ImageInfo};
+use voxalign_io::image::{self, ImageInfo, ReadOptions, SeriesInfo};
 use voxalign_io::points;
 use voxalign_register::fields::jacobian_determinants;
 
@@ -28,7 +28,7 @@ Examples:
   voxalign info out/affine.fsl.mat --fixed-geometry fixed.nii.gz --moving-geometry moving.nii.gz
   voxalign info landmarks.csv")]
 pub(crate) struct InfoArgs {
-    /// Images, transforms and lists of points (.csv)
+    /// Images, transforms and lists of points (.csv); a folder is that of a DICOM series
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Read the header only, not the voxels
@@ -37,6 +37,8 @@ pub(crate) struct InfoArgs {
     /// World coordinates of the points
     #[arg(long, value_enum, default_value_t)]
     point_convention: PointConventionName,
+    #[command(flatten)]
+    which: WhichArgs,
     #[command(flatten)]
     geometry: GeometryArgs,
     #[command(flatten)]
@@ -153,7 +155,13 @@ fn about(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
         Kind::Points => about_points(file, args),
         Kind::Transform => about_transform(file, args),
         Kind::Image => {
-            let info = image::read_info(file)?;
+            if !args.which.has_series() && file.is_dir() {
+                let series = image::list_series(file)?;
+                if series.len() > 1 {
+                    return Ok(about_series(file, &series));
+                }
+            }
+            let info = image::read_info_of(file, &args.which.options())?;
             if files::is_field(&info) {
                 about_transform(file, args)
             } else {
@@ -161,6 +169,15 @@ fn about(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
             }
         }
     }
+}
+
+/// Several series of one folder.
+fn about_series(folder: &Path, series: &[SeriesInfo]) -> Facts {
+    let mut facts = Facts::default();
+    facts.put("file", folder.display().to_string());
+    facts.put("format", "DICOM");
+    facts.put("series", series.iter().map(SeriesInfo::to_string).collect::<Vec<_>>());
+    facts
 }
 
 fn about_grid(facts: &mut Facts, grid: &Grid) {
@@ -209,18 +226,27 @@ fn about_image(file: &Path, args: &InfoArgs, info: &ImageInfo) -> Result<Facts, 
     if !notes.is_empty() {
         facts.put("notes", notes);
     }
-    if !args.header_only && info.volumes() == 1 {
-        about_values(&mut facts, &mut odd, file)?;
+    let one = info.volumes() == 1 || args.which.has_volume();
+    if !args.header_only && one {
+        about_values(&mut facts, &mut odd, file, &args.which.options())?;
     }
-    if info.volumes() > 1 {
-        odd.push("several volumes: registration takes one; the values were not read".to_owned());
+    if !one {
+        odd.push(
+            "several volumes: registration takes one; the values were not read (--volume N for those of one)"
+                .to_owned(),
+        );
     }
     facts.put("odd", odd);
     Ok(facts)
 }
 
-fn about_values(facts: &mut Facts, odd: &mut Vec<String>, file: &Path) -> Result<(), Failure> {
-    let volume = image::read_volume(file)?;
+fn about_values(
+    facts: &mut Facts,
+    odd: &mut Vec<String>,
+    file: &Path,
+    which: &ReadOptions,
+) -> Result<(), Failure> {
+    let (volume, _) = image::read_volume_of(file, which)?;
     let finite = || volume.data().iter().filter(|v| v.is_finite()).map(|&v| f64::from(v));
     let count = finite().count();
     let not_finite = volume.data().len() - count;

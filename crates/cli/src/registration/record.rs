@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use voxalign_image::Grid;
-use voxalign_io::checksum::sha256_file;
-use voxalign_io::image;
+use voxalign_io::checksum::{sha256_file, sha256_files};
+use voxalign_io::image::{self, Format, ImageInfo};
 use voxalign_register::limits::Limits;
 use voxalign_report::{GridRecord, InputRecord, RunRecord};
 
@@ -91,19 +91,24 @@ impl<'a> Input<'a> {
 }
 
 /// The files that were read, with their checksums and, where they are images, their geometry. The
-/// values of an image that are in a file of their own are an input too.
+/// values of an image that are in a file of their own are an input too; the slices of a DICOM series are one.
 pub(crate) fn inputs(files: &[Input<'_>]) -> Result<Vec<InputRecord>, Failure> {
     let mut records = Vec::new();
     for &Input { role, path, is_image } in files {
         let info = is_image.then(|| interrupt::reading(|| image::read_info(path))).transpose()?;
+        let slices = info.as_ref().filter(|i| i.format == Format::Dicom).map(|i| &i.files);
         let mut add = |role: String, path: &Path, grid: Option<&Grid>| {
-            let sha256 = interrupt::reading(|| sha256_file(path))?;
+            let sha256 = interrupt::reading(|| match slices {
+                Some(slices) => sha256_files(slices),
+                None => sha256_file(path),
+            })?;
             let path = path.display().to_string();
             records.push(InputRecord { role, path, sha256, grid: grid.map(GridRecord::from) });
             Ok::<_, Failure>(())
         };
         add(role.to_owned(), path, info.as_ref().map(|i| &i.grid))?;
-        if let Some(info) = info.filter(|i| i.data_path != i.path) {
+        let apart = |i: &ImageInfo| i.data_path != i.path && i.format != Format::Dicom;
+        if let Some(info) = info.as_ref().filter(|i| apart(i)) {
             add(format!("{role}_data"), &info.data_path, None)?;
         }
     }

@@ -208,6 +208,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Some("mha" | "mhd") => &["metaimage", "field"],
                 Some("tfm" | "txt" | "mat" | "fsl" | "h5") => &["transform"],
                 Some("csv") => &["points"],
+                Some("dcm") => &["dicom"],
                 _ => &[],
             };
             for target in targets {

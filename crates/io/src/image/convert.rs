@@ -113,6 +113,12 @@ pub(crate) fn to_i32(
     })
 }
 
+/// The label that a value is, where it is one.
+pub(crate) fn label(value: f64) -> Option<i32> {
+    let whole = value.fract() == 0.0 && value.abs() <= f64::from(i32::MAX);
+    whole.then_some(value as i32)
+}
+
 /// Appends values in a type, little-endian; integers get rounded and clamped values, NaN becomes 0.
 pub(crate) fn from_f32(values: &[f32], data_type: DataType, out: &mut Vec<u8>) {
     macro_rules! integers {

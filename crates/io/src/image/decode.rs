@@ -12,7 +12,7 @@ use std::path::Path;
 use voxalign_image::{Grid, memory};
 
 /// Values decoded at a time.
-const PIECE: usize = 1 << 16;
+pub(super) const PIECE: usize = 1 << 16;
 /// Deflate cannot shrink data by more than this factor.
 const LARGEST_RATIO: u64 = 1040;
 /// Values for which memory is asked at first where the size of the data is not known.
@@ -75,12 +75,17 @@ impl Plan {
         }
     }
 
-    /// The unpacked bytes of the values; checks the file's length against what is needed.
-    fn reader<'a>(&self, source: &Source<'a>) -> Result<Box<dyn BufRead + 'a>> {
+    /// The unpacked bytes of the values from so many bytes after their begin; checks the file's
+    /// length against what is needed.
+    pub(super) fn reader<'a>(
+        &self,
+        source: &Source<'a>,
+        from: u64,
+    ) -> Result<Box<dyn BufRead + Send + 'a>> {
         let detached =
             self.info.data_path != self.info.path && self.info.data_path != source.path();
         if !detached {
-            return self.reader_of(source);
+            return self.reader_of(source, from);
         }
         if source.is_memory() {
             return Err(IoError::unsupported(
@@ -89,10 +94,14 @@ impl Plan {
                 "read it from disk",
             ));
         }
-        self.reader_of(&Source::named_by(&self.info.path, &self.info.data_path)?)
+        self.reader_of(&Source::named_by(&self.info.path, &self.info.data_path)?, from)
     }
 
-    fn reader_of<'a>(&self, source: &Source<'a>) -> Result<Box<dyn BufRead + 'a>> {
+    fn reader_of<'a>(
+        &self,
+        source: &Source<'a>,
+        from: u64,
+    ) -> Result<Box<dyn BufRead + Send + 'a>> {
         let path = source.path();
         let length = source.length();
         let (_, needed) = self.size()?;
@@ -113,11 +122,16 @@ impl Plan {
             Start::Unpacked(n) => (n.saturating_add(self.skip), 0),
             Start::AtEnd => (length - needed, 0),
         };
+        let (stored, unpacked) = match self.info.compression {
+            Compression::None => (stored.saturating_add(from), unpacked),
+            _ => (stored, unpacked.saturating_add(from)),
+        };
         let raw = source.raw(stored)?;
-        let mut reader: Box<dyn BufRead + 'a> = match self.info.compression {
-            Compression::None | Compression::Text => raw,
+        let mut reader: Box<dyn BufRead + Send + 'a> = match self.info.compression {
             Compression::Gzip => Box::new(BufReader::with_capacity(1 << 16, GzipReader::new(raw))),
             Compression::Zlib => Box::new(BufReader::with_capacity(1 << 16, ZlibDecoder::new(raw))),
+            // What DICOM has is unpacked frame by frame.
+            _ => raw,
         };
         let skipped = std::io::copy(&mut (&mut reader).take(unpacked), &mut std::io::sink())
             .map_err(|e| IoError::reading(path, e))?;
@@ -127,7 +141,7 @@ impl Plan {
         Ok(reader)
     }
 
-    fn scale(&self) -> Scale {
+    pub(super) fn scale(&self) -> Scale {
         Scale { slope: self.info.slope, intercept: self.info.intercept }
     }
 
@@ -135,7 +149,7 @@ impl Plan {
     fn pieces(&self, source: &Source<'_>, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let (mut left, needed) = self.size()?;
         let path = &self.info.data_path;
-        let mut reader = self.reader(source)?;
+        let mut reader = self.reader(source, 0)?;
         let size = self.info.data_type.size();
         let mut buffer = memory::zeroed(PIECE.min(left) * size)
             .map_err(|refused| IoError::memory(path, refused))?;
@@ -154,7 +168,7 @@ impl Plan {
     }
 
     /// Reads on to the checksum of packed data, past a little padding.
-    fn verify(&self, reader: &mut dyn BufRead) -> Result<()> {
+    pub(super) fn verify(&self, reader: &mut dyn BufRead) -> Result<()> {
         if matches!(self.info.compression, Compression::Gzip | Compression::Zlib) {
             std::io::copy(&mut reader.take(1 << 24), &mut std::io::sink())
                 .map_err(|e| IoError::reading(&self.info.data_path, e))?;
@@ -192,7 +206,7 @@ pub(crate) fn floats(plan: &Plan, source: &Source<'_>) -> Result<Vec<f32>> {
     let native = ByteOrder::NATIVE == info.byte_order;
     if info.data_type == DataType::F32 && native && plan.scale() == Scale::NONE {
         // The values can be read where they will stay.
-        let mut reader = plan.reader(source)?;
+        let mut reader = plan.reader(source, 0)?;
         while out.len() < count {
             let start = out.len();
             let piece = (count - start).min(4 * PIECE);
@@ -241,7 +255,7 @@ pub(crate) fn floats_into(plan: &Plan, source: &Source<'_>, out: &mut [f32]) -> 
         && ByteOrder::NATIVE == info.byte_order
         && plan.scale() == Scale::NONE
     {
-        let mut reader = plan.reader(source)?;
+        let mut reader = plan.reader(source, 0)?;
         let n = read_full(&mut reader, bytemuck::cast_slice_mut(out))
             .map_err(|e| IoError::reading(&info.data_path, e))?;
         if n < size_of_val(out) {
@@ -270,11 +284,9 @@ pub(crate) fn labels(plan: &Plan, source: &Source<'_>) -> Result<Vec<i32>> {
     if info.compression == Compression::Text {
         numbers(plan, source, |v| {
             let v = v * info.slope + info.intercept;
-            if v.fract() != 0.0 || v.abs() > f64::from(i32::MAX) || v.is_nan() {
-                return Err(bad(out.len(), v));
-            }
+            let label = convert::label(v).ok_or_else(|| bad(out.len(), v))?;
             grow(&mut out, 1, count, &info.path)?;
-            out.push(v as i32);
+            out.push(label);
             Ok(())
         })?;
         return Ok(out);
@@ -294,14 +306,14 @@ fn not_a_label(path: &Path, grid: &Grid, i: usize, value: f64) -> IoError {
 }
 
 /// Numbers written as text, separated by blanks or commas.
-fn numbers(
+pub(super) fn numbers(
     plan: &Plan,
     source: &Source<'_>,
     mut take: impl FnMut(f64) -> Result<()>,
 ) -> Result<()> {
     let path = &plan.info.data_path;
     let (count, _) = plan.size()?;
-    let mut reader = plan.reader(source)?;
+    let mut reader = plan.reader(source, 0)?;
     let mut word = Vec::new();
     let mut found = 0;
     let mut ended = false;

@@ -17,6 +17,8 @@ pub enum GridSource {
     /// The origin field that SPM keeps in ANALYZE headers, with axes to the left, to the front
     /// and up.
     SpmOrigin,
+    /// The positions and directions of DICOM slices.
+    Slices,
     /// The file gives spacing at most; the rest is assumed, as [`ImageInfo::oddities`] says.
     Assumed,
 }
@@ -28,6 +30,7 @@ impl fmt::Display for GridSource {
             GridSource::Qform => "qform",
             GridSource::Directions => "directions",
             GridSource::SpmOrigin => "SPM origin",
+            GridSource::Slices => "slice positions",
             GridSource::Assumed => "assumed",
         })
     }
@@ -42,6 +45,41 @@ pub struct Extension {
     pub size: usize,
 }
 
+/// A series of DICOM images.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SeriesInfo {
+    /// Its place in the list of series, from 1.
+    pub number: usize,
+    /// SeriesInstanceUID.
+    pub uid: String,
+    /// SeriesNumber.
+    pub series_number: Option<i64>,
+    /// SeriesDescription; empty where there is none.
+    pub description: String,
+    /// Modality, such as `MR` or `CT`.
+    pub modality: String,
+    /// Number of files.
+    pub files: usize,
+    /// Number of slices, of all volumes; 0 where no file can be read.
+    pub frames: usize,
+    /// Columns and rows of a slice.
+    pub size: [usize; 2],
+}
+
+impl fmt::Display for SeriesInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, uid, description, modality, files, frames, size, .. } = self;
+        let description = crate::error::shorten(description);
+        let [columns, rows] = size;
+        write!(f, "{number}: {modality} '{description}', ")?;
+        match frames {
+            0 => write!(f, "not read: name a file of it to see why, {files} files, {uid}"),
+            n => write!(f, "{n} slices of {columns} x {rows} in {files} files, {uid}"),
+        }
+    }
+}
+
 /// What the header of an image says.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -50,6 +88,9 @@ pub struct ImageInfo {
     pub path: PathBuf,
     /// The file that holds the values; the same for formats of one file.
     pub data_path: PathBuf,
+    /// All files that the image is in: one, a header and its values, or the slices of a DICOM series in the
+    /// order of their names.
+    pub files: Vec<PathBuf>,
     /// The format.
     pub format: Format,
     /// The format with its version in words, such as `NIfTI-1` or `ANALYZE 7.5`.

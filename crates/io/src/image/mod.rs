@@ -1,4 +1,4 @@
-//! Images: NIfTI-1 and -2, ANALYZE 7.5, NRRD and MetaImage.
+//! Images: NIfTI-1 and -2, ANALYZE 7.5, NRRD, MetaImage and, to be read, DICOM.
 //!
 //! The headers are parsed here because no crate covers what is needed: both byte orders, header
 //! and data in separate files, several candidate geometries, and memory bounded by the file's size.
@@ -8,28 +8,42 @@
 //! RAS+ mm; everything unusual about it is put in words in [`ImageInfo::oddities`]. A name's extension
 //! says the format ([`Format`]), of reading and of writing.
 //!
+//! DICOM is a folder with the files of a series, or one of these files: headers of all of them are read,
+//! slices are sorted by their positions, and what is no even stack of slices is refused. Of several series
+//! or volumes one is chosen by [`ReadOptions`].
+//!
+//! [`open`] gives an [`ImageSource`], of which any box of voxels can be read.
 //! [`read_info`] looks at the header alone; [`read_volume`] and [`read_labels`] read one 3D or 2D
 //! image; [`write_volume`] and [`write_labels`] write one. An example is on the [front page](crate) of
 //! this crate.
 
+mod access;
 mod convert;
 mod decode;
+mod dicom;
 mod info;
 mod metaimage;
 mod nifti;
 mod nrrd;
+mod opening;
 mod options;
+mod region;
 mod text;
 mod write;
 
-pub use info::{Extension, GridSource, ImageInfo};
-pub use options::{ByteOrder, Compression, DataType, Format, WriteOptions};
+pub use access::ImageSource;
+pub use info::{Extension, GridSource, ImageInfo, SeriesInfo};
+pub use opening::{
+    list_series, open, read_info_of, read_labels_of, read_volume_into_hashing_of,
+    read_volume_into_of, read_volume_of,
+};
+pub use options::{ByteOrder, Compression, DataType, Format, ReadOptions, WriteOptions};
+pub use region::Region;
 
 pub(crate) use decode::{Plan, floats as decode_floats};
 pub(crate) use nifti::{VectorHeader, with_header as nifti_with_header, write_vectors};
 pub(crate) use options::foreign;
 
-use crate::checksum::sha256_file;
 use crate::error::{IoError, Result};
 use crate::source::Source;
 use rayon::prelude::*;
@@ -41,7 +55,7 @@ use voxalign_image::{Grid, ImageError, LabelMap, Volume, memory};
 /// # Errors
 /// A missing, empty, cut or malformed file; an unknown format; a geometry that is not one.
 pub fn read_info(path: impl AsRef<Path>) -> Result<ImageInfo> {
-    Ok(plan(&Source::open(path.as_ref())?)?.info)
+    read_info_of(path, &ReadOptions::default())
 }
 
 /// A volume with scaled values.
@@ -61,11 +75,7 @@ pub fn read_volume(path: impl AsRef<Path>) -> Result<Volume<f32>> {
 /// # Errors
 /// As [`read_volume`]; another number of voxels than that of `out`.
 pub fn read_volume_into(path: impl AsRef<Path>, out: &mut [f32]) -> Result<ImageInfo> {
-    let source = Source::open(path.as_ref())?;
-    let plan = plan(&source)?;
-    plan.one_volume()?;
-    decode::floats_into(&plan, &source, out)?;
-    Ok(plan.info)
+    read_volume_into_of(path, &ReadOptions::default(), out)
 }
 
 /// As [`read_volume_into`], with the SHA-256 of the files that were read: that of the image and, where its
@@ -77,22 +87,7 @@ pub fn read_volume_into_hashing(
     path: impl AsRef<Path>,
     out: &mut [f32],
 ) -> Result<(ImageInfo, Vec<(PathBuf, String)>)> {
-    let path = path.as_ref();
-    let source = Source::open(path)?;
-    let plan = plan(&source)?;
-    plan.one_volume()?;
-    let mut sums = Vec::new();
-    let values = if plan.info.data_path == plan.info.path {
-        source
-    } else {
-        sums.push((path.to_owned(), sha256_file(path)?));
-        Source::named_by(path, &plan.info.data_path)?
-    };
-    let values = values.hashing()?;
-    decode::floats_into(&plan, &values, out)?;
-    let data_path = plan.info.data_path.clone();
-    sums.extend(values.checksum()?.map(|sum| (data_path, sum)));
-    Ok((plan.info, sums))
+    read_volume_into_hashing_of(path, &ReadOptions::default(), out)
 }
 
 /// A volume and what the header says.
@@ -100,7 +95,7 @@ pub fn read_volume_into_hashing(
 /// # Errors
 /// As [`read_volume`].
 pub fn read_volume_with_info(path: impl AsRef<Path>) -> Result<(Volume<f32>, ImageInfo)> {
-    volume_of(&Source::open(path.as_ref())?)
+    read_volume_of(path, &ReadOptions::default())
 }
 
 /// A label map.
@@ -108,7 +103,7 @@ pub fn read_volume_with_info(path: impl AsRef<Path>) -> Result<(Volume<f32>, Ima
 /// # Errors
 /// As [`read_volume`]; a value that is not a whole number within 32 bits.
 pub fn read_labels(path: impl AsRef<Path>) -> Result<LabelMap> {
-    labels_of(&Source::open(path.as_ref())?)
+    read_labels_of(path, &ReadOptions::default())
 }
 
 /// As [`read_info`], from the bytes of a file; `name` gives the format and appears in messages.
@@ -116,7 +111,7 @@ pub fn read_labels(path: impl AsRef<Path>) -> Result<LabelMap> {
 /// # Errors
 /// As [`read_info`].
 pub fn read_info_from_bytes(name: impl AsRef<Path>, bytes: &[u8]) -> Result<ImageInfo> {
-    Ok(plan(&Source::memory(name.as_ref(), bytes))?.info)
+    Ok(in_memory(name.as_ref(), bytes)?.into_info())
 }
 
 /// As [`read_volume_with_info`], from the bytes of a file; the data must be in the same file.
@@ -127,7 +122,7 @@ pub fn read_volume_from_bytes(
     name: impl AsRef<Path>,
     bytes: &[u8],
 ) -> Result<(Volume<f32>, ImageInfo)> {
-    volume_of(&Source::memory(name.as_ref(), bytes))
+    opening::volume(in_memory(name.as_ref(), bytes)?, &ReadOptions::default())
 }
 
 /// As [`read_labels`], from the bytes of a file; the data must be in the same file.
@@ -135,7 +130,7 @@ pub fn read_volume_from_bytes(
 /// # Errors
 /// As [`read_labels`].
 pub fn read_labels_from_bytes(name: impl AsRef<Path>, bytes: &[u8]) -> Result<LabelMap> {
-    labels_of(&Source::memory(name.as_ref(), bytes))
+    opening::labels(in_memory(name.as_ref(), bytes)?, &ReadOptions::default())
 }
 
 /// Writes a volume in the format that the extension names: `.nii`, `.nii.gz`, `.hdr`/`.img`
@@ -185,20 +180,8 @@ pub fn write_labels(
     write::labels(path.as_ref(), labels, options)
 }
 
-fn volume_of(source: &Source<'_>) -> Result<(Volume<f32>, ImageInfo)> {
-    let plan = plan(source)?;
-    plan.one_volume()?;
-    let data = decode::floats(&plan, source)?;
-    let volume =
-        Volume::new(plan.info.grid.clone(), data).map_err(|e| IoError::image(source.path(), e))?;
-    Ok((volume, plan.info))
-}
-
-fn labels_of(source: &Source<'_>) -> Result<LabelMap> {
-    let plan = plan(source)?;
-    plan.one_volume()?;
-    let data = decode::labels(&plan, source)?;
-    Volume::new(plan.info.grid, data).map_err(|e| IoError::image(source.path(), e))
+fn in_memory<'a>(name: &Path, bytes: &'a [u8]) -> Result<opening::Opened<'a>> {
+    opening::of_source(Source::memory(name, bytes), Some(bytes), &ReadOptions::default())
 }
 
 /// The values of a NRRD or MetaImage file of vectors, all of the first component, then the next.
@@ -236,6 +219,11 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         Format::Nifti | Format::NiftiPair => nifti::plan(source),
         Format::MetaImage | Format::MetaImageHeader => metaimage::plan(source),
         Format::Nrrd | Format::NrrdHeader => nrrd::plan(source),
+        Format::Dicom => Err(IoError::unsupported(
+            source.path(),
+            "DICOM files hold no transforms",
+            "name an image of another format",
+        )),
     }?;
     // Sizes that no memory could hold are damage, also where the values are not asked for.
     plan.size()?;

@@ -1,6 +1,8 @@
 //! Formats, data types and how to write.
 
+use super::dicom;
 use crate::error::{IoError, Result};
+use crate::source::Source;
 use std::fmt;
 use std::path::Path;
 
@@ -12,8 +14,8 @@ pub(crate) const KNOWN: &str =
 const FOREIGN: [(&[&str], &str, &str); 7] = [
     (
         &[".dcm", ".dicom", ".ima"],
-        "DICOM is not supported yet",
-        "convert the series with dcm2niix first",
+        "DICOM images are read, but not written",
+        "write .nii.gz; a series that is refused can be converted with dcm2niix",
     ),
     (
         &[".mgz", ".mgh"],
@@ -61,10 +63,13 @@ pub enum Format {
     Nrrd,
     /// NRRD with separate data: `.nhdr`.
     NrrdHeader,
+    /// DICOM: a folder with the files of a series, or one of them. It is read and not written, so that no
+    /// name says it ([`Format::of_input`]).
+    Dicom,
 }
 
 impl Format {
-    /// The format that a file's name says.
+    /// The format that a file's name says; for files that are written, too.
     ///
     /// # Errors
     /// [`IoError::UnknownExtension`], naming the known ones and what converts those of other programs;
@@ -96,6 +101,33 @@ impl Format {
     }
 }
 
+impl Format {
+    /// The format of a file or folder that is to be read: what its name says, or DICOM for a folder, for
+    /// the extensions of DICOM, and for a file of another name that begins as DICOM files do.
+    ///
+    /// # Errors
+    /// As [`Format::from_path`]; a file that cannot be read.
+    pub fn of_input(path: impl AsRef<Path>) -> Result<Format> {
+        let path = path.as_ref();
+        if path.is_dir() {
+            return Ok(Format::Dicom);
+        }
+        match Format::from_path(path) {
+            Ok(format) => Ok(format),
+            Err(error) => {
+                let dicom = is_dicom_name(path) || dicom::is_dicom(&Source::open(path)?)?;
+                if dicom { Ok(Format::Dicom) } else { Err(error) }
+            }
+        }
+    }
+}
+
+/// Whether a name has an extension of DICOM files.
+pub(crate) fn is_dicom_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    FOREIGN[0].0.iter().any(|end| name.ends_with(end))
+}
+
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -103,6 +135,7 @@ impl fmt::Display for Format {
             Format::NiftiPair => "NIfTI or ANALYZE pair",
             Format::MetaImage | Format::MetaImageHeader => "MetaImage",
             Format::Nrrd | Format::NrrdHeader => "NRRD",
+            Format::Dicom => "DICOM",
         })
     }
 }
@@ -248,6 +281,14 @@ pub enum Compression {
     Zlib,
     /// Numbers as text (NRRD).
     Text,
+    /// Deflate over the whole data set (DICOM).
+    Deflate,
+    /// Run lengths (DICOM).
+    RunLengths,
+    /// JPEG (DICOM).
+    Jpeg,
+    /// JPEG 2000 (DICOM).
+    Jpeg2000,
 }
 
 impl fmt::Display for Compression {
@@ -257,6 +298,10 @@ impl fmt::Display for Compression {
             Compression::Gzip => "gzip",
             Compression::Zlib => "zlib",
             Compression::Text => "text",
+            Compression::Deflate => "deflate",
+            Compression::RunLengths => "run lengths",
+            Compression::Jpeg => "JPEG",
+            Compression::Jpeg2000 => "JPEG 2000",
         })
     }
 }
@@ -280,4 +325,16 @@ impl Default for WriteOptions {
     fn default() -> Self {
         Self { data_type: DataType::F32, description: None, compression_level: 2, dimensions: 3 }
     }
+}
+
+/// What of a file is read, where it holds more than one image.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReadOptions {
+    /// Of a folder of DICOM files with several series: the UID of one, or its number in the list that
+    /// [`list_series`](super::list_series) gives and that the error about several series shows.
+    pub series: Option<String>,
+    /// Of an image of several volumes: one of them, from 0.
+    pub volume: Option<usize>,
+    /// Of a DICOM file: that file alone, without the other files of its series.
+    pub alone: bool,
 }

@@ -108,6 +108,11 @@ pub(crate) fn beside(header: &Path, name: &str) -> PathBuf {
     }
 }
 
+/// The files of an image: its header and, where it is another, that of its values.
+pub(crate) fn files(header: &Path, data: &Path) -> Vec<PathBuf> {
+    if header == data { vec![data.into()] } else { vec![header.into(), data.into()] }
+}
+
 /// The world vectors of the voxel axes and the origin of a grid, in LPS mm.
 pub(crate) fn lps_axes(grid: &Grid) -> ([Vector3<f64>; 3], Vector3<f64>) {
     let lps = flip_lps(grid.to_world());

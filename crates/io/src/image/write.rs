@@ -3,7 +3,7 @@
 use super::convert;
 use super::options::{DataType, Format, WriteOptions};
 use super::{metaimage, nifti, nrrd};
-use crate::error::Result;
+use crate::error::{IoError, Result};
 use crate::gzip::GzipWriter;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -57,6 +57,7 @@ fn dispatch(
             metaimage::write(path, grid, data_type, options, values)
         }
         Format::Nrrd | Format::NrrdHeader => nrrd::write(path, grid, data_type, options, values),
+        Format::Dicom => Err(IoError::unsupported(path, "DICOM is not written", "write .nii.gz")),
     };
     result.map_err(|e| e.needing((grid.len() * data_type.size()) as u64))
 }

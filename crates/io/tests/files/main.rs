@@ -5,5 +5,6 @@ mod common;
 mod crashes;
 mod hdf5;
 mod real_files;
+mod regions;
 mod round_trip;
 mod transforms;

@@ -113,9 +113,11 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         start = Start::Stored(0);
     }
     let form = GridSource::Directions;
+    let files = text::files(path, &data_path);
     let mut info = ImageInfo {
         path: path.into(),
         data_path,
+        files,
         format: Format::from_path(path)?,
         format_name: "MetaImage".into(),
         dims,

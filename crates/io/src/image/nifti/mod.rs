@@ -46,6 +46,7 @@ pub(crate) fn with_header(source: &Source<'_>) -> Result<VectorHeader> {
         let data = Source::open(&image)?;
         found.plan.info.compression =
             if data.stream()?.gzip { Compression::Gzip } else { Compression::None };
+        found.plan.info.files = vec![header, image.clone()];
         found.plan.info.data_path = image;
         return Ok(found);
     }
@@ -130,6 +131,7 @@ fn parse(source: &Source<'_>, format: Format) -> Result<VectorHeader> {
     let mut info = ImageInfo {
         path: path.into(),
         data_path: path.into(),
+        files: vec![path.into()],
         format,
         format_name: header.version.name().into(),
         dims,

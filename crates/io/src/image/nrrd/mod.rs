@@ -105,9 +105,11 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         Some(Ok(n)) if n >= 0 => skip = n as u64,
         Some(_) => return Err(wrong("the byte skip is neither -1 nor a number of bytes".into())),
     }
+    let files = text::files(path, &data_path);
     let mut info = ImageInfo {
         path: path.into(),
         data_path,
+        files,
         format: Format::from_path(path)?,
         format_name: "NRRD".into(),
         dims: place.dims,

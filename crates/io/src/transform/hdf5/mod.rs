@@ -32,7 +32,7 @@ use group::Links;
 use input::{Fault, Input, damaged};
 use nalgebra::{Matrix3, Vector3};
 use std::path::Path;
-use voxalign_image::{Affine, Displacement, Grid, Transform, VectorField, memory};
+use voxalign_image::{Affine, Displacement, Grid, Index, Transform, VectorField, World, memory};
 
 pub(crate) use write::{write, write_records};
 
@@ -233,7 +233,7 @@ fn grid(fixed: &[f64], axes: usize) -> std::result::Result<Grid, Wrong> {
 }
 
 /// LPS to RAS and back, of the world alone.
-fn flip(affine: &Affine) -> Affine {
+fn flip(affine: &Affine<Index, World>) -> Affine<Index, World> {
     let d = Matrix3::from_diagonal(&Vector3::new(-1.0, -1.0, 1.0));
     // Adding zero makes a negative zero positive.
     Affine::new((d * affine.matrix).add_scalar(0.0), (d * affine.offset).add_scalar(0.0))

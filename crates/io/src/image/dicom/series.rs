@@ -1,0 +1,183 @@
+//! Which files belong together, and which of several series is meant.
+
+use super::header::{Header, Layout};
+use crate::error::{IoError, Result};
+use crate::image::info::SeriesInfo;
+use crate::source::Source;
+use nalgebra::Vector3;
+use std::path::{Path, PathBuf};
+
+/// Frames of one series that can be one image: a frame as the number of its file and its own in it.
+#[derive(Debug)]
+pub(super) struct Series {
+    pub(super) info: SeriesInfo,
+    pub(super) frames: Vec<(usize, usize)>,
+    /// Files of the series that cannot be read.
+    pub(super) broken: Vec<usize>,
+}
+
+/// The headers of the files of a folder.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) files: Vec<Header>,
+    /// Files that are not DICOM or hold no image.
+    pub(super) others: Vec<PathBuf>,
+}
+
+impl Folder {
+    /// Reads the headers of all files, in the order of their names; folders within are left out.
+    pub(super) fn read(folder: &Path) -> Result<Folder> {
+        let fail = |e| IoError::reading(folder, e);
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(fail)? {
+            let path = entry.map_err(fail)?.path();
+            if std::fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let mut found = Folder { files: Vec::new(), others: Vec::new() };
+        for path in paths {
+            let source = Source::open(&path)?;
+            let is_list = path.file_name().is_some_and(|n| n.eq_ignore_ascii_case("DICOMDIR"));
+            if is_list || !super::is_dicom(&source)? {
+                found.others.push(path);
+                continue;
+            }
+            let header = Header::read(&source)?;
+            if header.is_image() { found.files.push(header) } else { found.others.push(path) }
+        }
+        Ok(found)
+    }
+}
+
+/// The series of some files, in the order of their numbers and UIDs.
+pub(super) fn group(files: &[Header]) -> Vec<Series> {
+    let mut groups: Vec<(Series, Option<usize>)> = Vec::new();
+    for (f, file) in files.iter().enumerate().filter(|(_, file)| file.problem.is_none()) {
+        for i in 0..file.frames.len() {
+            let same = groups.iter().position(|(group, first)| {
+                group.info.uid == file.series
+                    && first.is_some_and(|g| alike(files, group.frames.first(), (f, i), g))
+            });
+            match same {
+                Some(at) => groups[at].0.frames.push((f, i)),
+                None => groups.push((Series::new(file, vec![(f, i)]), Some(f))),
+            }
+        }
+    }
+    for (f, file) in files.iter().enumerate().filter(|(_, file)| file.problem.is_some()) {
+        let mut known = false;
+        for (group, _) in groups.iter_mut().filter(|(group, _)| group.info.uid == file.series) {
+            group.broken.push(f);
+            known = true;
+        }
+        if !known {
+            let mut group = Series::new(file, Vec::new());
+            group.broken.push(f);
+            groups.push((group, None));
+        }
+    }
+    let mut all: Vec<Series> = groups.into_iter().map(|(group, _)| group).collect();
+    all.sort_by_key(|s| (s.info.series_number.unwrap_or(i64::MAX), s.info.uid.clone()));
+    for (i, series) in all.iter_mut().enumerate() {
+        let mut of: Vec<usize> = series.frames.iter().map(|&(f, _)| f).collect();
+        of.dedup();
+        series.info.number = i + 1;
+        series.info.files = of.len().max(series.broken.len());
+        series.info.frames = series.frames.len();
+    }
+    all
+}
+
+impl Series {
+    fn new(file: &Header, frames: Vec<(usize, usize)>) -> Series {
+        let (rows, columns) = file.layout.as_ref().map_or((0, 0), |l| (l.rows, l.columns));
+        let info = SeriesInfo {
+            number: 0,
+            uid: file.series.clone(),
+            series_number: file.series_number,
+            description: file.description.clone(),
+            modality: file.modality.clone(),
+            files: 0,
+            frames: 0,
+            size: [columns, rows],
+        };
+        Series { info, frames, broken: Vec::new() }
+    }
+
+    /// Whether it has this file.
+    fn has(&self, file: usize) -> bool {
+        self.broken.contains(&file) || self.frames.iter().any(|&(f, _)| f == file)
+    }
+}
+
+/// Whether two frames have the same size, directions and spacing.
+fn alike(
+    files: &[Header],
+    first: Option<&(usize, usize)>,
+    (f, i): (usize, usize),
+    of: usize,
+) -> bool {
+    let size = |l: &Option<Layout>| l.as_ref().map(|l| (l.rows, l.columns));
+    let Some(&(g, j)) = first else { return false };
+    if size(&files[of].layout) != size(&files[f].layout) {
+        return false;
+    }
+    let (a, b) = (&files[g].frames[j], &files[f].frames[i]);
+    let near = |a: &Vector3<f64>, b: &Vector3<f64>| (a - b).norm() < 1e-3;
+    let axes = match (&a.orientation, &b.orientation) {
+        (Some([a1, a2]), Some([b1, b2])) => near(a1, b1) && near(a2, b2),
+        (None, None) => true,
+        _ => false,
+    };
+    let spacing = match (a.spacing, b.spacing) {
+        (Some(a), Some(b)) => (0..2).all(|k| (a[k] - b[k]).abs() <= 1e-4 * a[k]),
+        (None, None) => true,
+        _ => false,
+    };
+    axes && spacing && a.position.is_some() == b.position.is_some()
+}
+
+/// The series that is meant: by its number in the list or its UID, else the one of a file that was
+/// named, else the only one.
+pub(super) fn choose(
+    path: &Path,
+    mut all: Vec<Series>,
+    wanted: Option<&str>,
+    named: Option<usize>,
+) -> Result<Series> {
+    let list = |all: &[Series]| all.iter().map(|s| s.info.clone()).collect::<Vec<_>>();
+    let several = |all: &[Series], problem: String| IoError::SeveralSeries {
+        path: path.into(),
+        problem,
+        series: list(all),
+    };
+    let total = all.len();
+    if let Some(wanted) = wanted {
+        let wanted = wanted.trim();
+        let matches = |s: &Series| match wanted.parse::<usize>() {
+            Ok(number) => s.info.number == number,
+            Err(_) => s.info.uid == wanted,
+        };
+        if !all.iter().any(matches) {
+            let problem = format!("there is no series '{}'", crate::error::shorten(wanted));
+            return Err(several(&all, problem));
+        }
+        all.retain(matches);
+    } else if let Some(file) = named {
+        all.retain(|s| s.has(file));
+    }
+    match all.len() {
+        1 => Ok(all.remove(0)),
+        n => {
+            let uid = all.first().map(|s| s.info.uid.clone());
+            let one = all.iter().all(|s| Some(&s.info.uid) == uid.as_ref());
+            let problem = match (n == total, one) {
+                (_, true) => format!("the series has images of {n} sizes, directions or spacings"),
+                _ => format!("there are {n} series of images"),
+            };
+            Err(several(&all, problem))
+        }
+    }
+}

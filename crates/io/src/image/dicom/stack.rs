@@ -1,0 +1,248 @@
+//! From the places of slices to a grid.
+
+use super::header::{DISTINCTIONS, Frame};
+use crate::image::text::flip_lps;
+use nalgebra::{Matrix3, Vector3};
+use voxalign_image::{Affine, Grid};
+
+/// Slices nearer to each other than this are at one place, mm.
+const SAME: f64 = 1e-3;
+/// How far a slice may be from its place on the even grid, in steps, and from where on it is said.
+const UNEVEN: f64 = 0.05;
+const SAID: f64 = 2e-4;
+
+/// What is wrong with a set of slices, and what helps.
+pub(super) type Refused = (String, String);
+
+/// Slices in their order.
+#[derive(Debug)]
+pub(super) struct Stack {
+    pub(super) grid: Grid,
+    /// For each volume the numbers of its frames, in the order of the slices.
+    pub(super) volumes: Vec<Vec<usize>>,
+    /// What distinguishes the volumes, with what each has of it.
+    pub(super) by: Option<(&'static str, Vec<String>)>,
+    /// Whether the header says where the image is.
+    pub(super) placed: bool,
+    pub(super) oddities: Vec<String>,
+}
+
+/// Sorts frames of one size, direction and spacing; `name` names the file of a frame.
+pub(super) fn stack(
+    frames: &[&Frame],
+    [columns, rows]: [usize; 2],
+    name: &dyn Fn(usize) -> String,
+) -> Result<Stack, Refused> {
+    let mut oddities = Vec::new();
+    let [along, down] = frames[0].orientation.unwrap_or([Vector3::x(), Vector3::y()]);
+    let normal = along.cross(&down);
+    let spacing = frames[0].spacing.unwrap_or_else(|| {
+        oddities.push("no PixelSpacing; 1 mm is assumed".into());
+        [1.0; 2]
+    });
+    let placed = frames.iter().all(|f| f.position.is_some()) && frames[0].orientation.is_some();
+    if !placed && frames.len() > 1 {
+        return Err((
+            format!(
+                "its {} slices have no positions (ImagePositionPatient and ImageOrientationPatient), so \
+                 that their order and distance are not known",
+                frames.len()
+            ),
+            "convert it with a program that knows its kind, or read one of its files alone".into(),
+        ));
+    }
+    if !placed {
+        oddities
+            .push("no position and orientation; left-posterior-superior axes are assumed".into());
+    }
+    let place: Vec<Vector3<f64>> =
+        frames.iter().map(|f| f.position.unwrap_or_else(Vector3::zeros)).collect();
+    let height: Vec<f64> = place.iter().map(|p| p.dot(&normal)).collect();
+    let mut order: Vec<usize> = (0..frames.len()).collect();
+    order.sort_by(|&a, &b| height[a].total_cmp(&height[b]).then(a.cmp(&b)));
+    let mut places: Vec<Vec<usize>> = Vec::new();
+    for &i in &order {
+        match places.last_mut() {
+            Some(at) if height[i] - height[at[0]] < SAME => at.push(i),
+            _ => places.push(vec![i]),
+        }
+    }
+    let (volumes, by) = volumes(frames, &places, &|at| format!("{:.3} mm", height[at]), name)?;
+    let first = &volumes[0];
+    let step = match first[..] {
+        [one] => normal * frames[one].depth.unwrap_or(1.0),
+        _ => steps(first, &place, &height, normal, name, &mut oddities)?,
+    };
+    let lps = Affine::new(
+        Matrix3::from_columns(&[along * spacing[0], down * spacing[1], step]),
+        place[first[0]],
+    );
+    let grid = Grid::new([columns, rows, first.len()], flip_lps(&lps))
+        .map_err(|e| (e.to_string(), "correct the geometry in the header first".to_string()))?;
+    Ok(Stack { grid, volumes, by, placed, oddities })
+}
+
+/// The volumes of frames of which several are at one place.
+#[allow(clippy::type_complexity)]
+fn volumes(
+    frames: &[&Frame],
+    places: &[Vec<usize>],
+    height: &dyn Fn(usize) -> String,
+    name: &dyn Fn(usize) -> String,
+) -> Result<(Vec<Vec<usize>>, Option<(&'static str, Vec<String>)>), Refused> {
+    let each = places[0].len();
+    if places.iter().all(|at| at.len() == 1) {
+        return Ok((vec![places.iter().map(|at| at[0]).collect()], None));
+    }
+    if places.iter().all(|at| at.len() == each) {
+        for (d, what) in DISTINCTIONS.iter().enumerate() {
+            if let Some(found) = split(frames, places, d) {
+                let values = found.iter().map(|(value, _)| value.clone()).collect();
+                let volumes = found.into_iter().map(|(_, slices)| slices).collect();
+                return Ok((volumes, Some((what, values))));
+            }
+        }
+    }
+    let doubled: Vec<_> = places.iter().filter(|at| at.len() > 1).collect();
+    let some = doubled.iter().take(3).map(|at| {
+        let names: Vec<String> = at.iter().take(3).map(|&i| name(i)).collect();
+        let more = if at.len() > 3 { format!(" and {} more", at.len() - 3) } else { String::new() };
+        format!("{} ({}{more})", height(at[0]), names.join(", "))
+    });
+    let some: Vec<String> = some.collect();
+    let more =
+        if doubled.len() > 3 { format!(" and {} more", doubled.len() - 3) } else { String::new() };
+    Err((
+        format!("several slices are at the same place, at {}{more}", some.join(", ")),
+        "take the copies out of the folder; where these are images of several times, echoes or kinds, put \
+         each into a folder of its own, or convert them with dcm2niix"
+            .into(),
+    ))
+}
+
+/// The volumes by one of the distinctions, where every one of them has a slice at every place.
+fn split(
+    frames: &[&Frame],
+    places: &[Vec<usize>],
+    distinction: usize,
+) -> Option<Vec<(String, Vec<usize>)>> {
+    let each = places[0].len();
+    let value = |i: usize| frames[i].distinctions[distinction].as_ref();
+    let mut found: Vec<(String, Vec<usize>)> = Vec::new();
+    for &i in &places[0] {
+        let value = value(i)?;
+        if found.iter().any(|(known, _)| known == value) {
+            return None;
+        }
+        found.push((value.clone(), Vec::new()));
+    }
+    let number = |text: &str| text.parse::<f64>().unwrap_or(f64::MAX);
+    found.sort_by(|(a, _), (b, _)| number(a).total_cmp(&number(b)).then_with(|| a.cmp(b)));
+    for at in places {
+        for &i in at {
+            let value = value(i)?;
+            found.iter_mut().find(|(known, _)| known == value)?.1.push(i);
+        }
+        // Equal numbers of slices everywhere: each volume has got one here.
+        let (total, first) = (found[0].1.len(), &found);
+        if first.iter().any(|(_, slices)| slices.len() != total) || at.len() != each {
+            return None;
+        }
+    }
+    Some(found)
+}
+
+/// The vector from a slice to the next; slices that are missing, or not even, are refused.
+fn steps(
+    slices: &[usize],
+    place: &[Vector3<f64>],
+    height: &[f64],
+    normal: Vector3<f64>,
+    name: &dyn Fn(usize) -> String,
+    oddities: &mut Vec<String>,
+) -> Result<Vector3<f64>, Refused> {
+    let n = slices.len();
+    let between: Vec<f64> = slices.windows(2).map(|w| height[w[1]] - height[w[0]]).collect();
+    let mut sorted = between.clone();
+    sorted.sort_by(f64::total_cmp);
+    let usual = sorted[(sorted.len() - 1) / 2];
+    let (low, high) = (sorted[0], sorted[sorted.len() - 1]);
+    let gaps: Vec<usize> = (0..n - 1)
+        .filter(|&i| {
+            let ratio = between[i] / usual;
+            ratio > 1.5 && (ratio - ratio.round()).abs() < 0.1 * ratio
+        })
+        .collect();
+    if !gaps.is_empty() {
+        let missing: f64 = gaps.iter().map(|&i| (between[i] / usual).round() - 1.0).sum();
+        let some: Vec<String> = gaps
+            .iter()
+            .take(3)
+            .map(|&i| {
+                let (a, b) = (slices[i], slices[i + 1]);
+                format!("{:.3} mm ({}) and {:.3} mm ({})", height[a], name(a), height[b], name(b))
+            })
+            .collect();
+        let more =
+            if gaps.len() > 3 { format!(" and {} more", gaps.len() - 3) } else { String::new() };
+        return Err((
+            format!(
+                "slices are missing (about {missing}): between {}{more}, while others are {usual:.3} mm apart",
+                some.join(", between ")
+            ),
+            "put the missing files into the folder; where there are none, resample the series to even \
+             slices first, for instance with dcm2niix"
+                .into(),
+        ));
+    }
+    let step = (place[slices[n - 1]] - place[slices[0]]) / (n - 1) as f64;
+    let off = |i: usize| place[slices[i]] - place[slices[0]] - step * i as f64;
+    let along = (0..n).map(|i| off(i).dot(&normal).abs()).fold(0.0, f64::max);
+    let aside = (0..n)
+        .map(|i| {
+            let off = off(i);
+            (off - normal * off.dot(&normal)).norm()
+        })
+        .fold(0.0, f64::max);
+    let unit = step.norm();
+    if along > UNEVEN * unit {
+        return Err((
+            format!(
+                "the slices are not evenly spaced: they are {low:.3} to {high:.3} mm apart, and up to {along:.3} \
+                 mm from even places"
+            ),
+            "resample the series to even slices first, for instance with dcm2niix, which writes such an image \
+             with '_Eq' in its name"
+                .into(),
+        ));
+    }
+    if aside > UNEVEN * unit {
+        return Err((
+            format!(
+                "the slices are not on a straight line: they are up to {aside:.3} mm beside it"
+            ),
+            "this is no stack of parallel slices of one scan; choose the files that are".into(),
+        ));
+    }
+    let worst = along.max(aside);
+    if worst > SAID * unit {
+        oddities.push(format!(
+            "the slices are not quite evenly spaced ({low:.4} to {high:.4} mm); their mean distance is used, \
+             which is off by up to {worst:.4} mm"
+        ));
+    }
+    let tilt = (step.dot(&normal) / unit).clamp(-1.0, 1.0).acos().to_degrees();
+    if tilt > 60.0 {
+        return Err((
+            format!("the slices follow each other {tilt:.1} degrees off their normal"),
+            "this is no stack of slices of one scan; choose the files that are".into(),
+        ));
+    }
+    if tilt > 0.05 {
+        oddities.push(format!(
+            "the slices are shifted against each other, as by a tilt of the gantry of {tilt:.2} degrees; the \
+             grid is sheared just so"
+        ));
+    }
+    Ok(step)
+}

@@ -1,0 +1,154 @@
+//! The attributes that are looked at, and transfer syntaxes (DICOM PS3.6 and PS3.5, annex A).
+
+/// Group in the upper, element in the lower 16 bits.
+pub(super) type Tag = u32;
+
+/// Gives names to tags, and the value representation that each has by the standard.
+macro_rules! tags {
+    ($($name:ident = $tag:literal $vr:literal;)*) => {
+        $(pub(super) const $name: Tag = $tag;)*
+
+        /// The value representation of an attribute that is looked at; nothing for others.
+        pub(super) fn representation(tag: Tag) -> Option<[u8; 2]> {
+            match tag {
+                $($tag => Some(*$vr),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+tags! {
+    META_LENGTH = 0x0002_0000 b"UL";
+    TRANSFER_SYNTAX = 0x0002_0010 b"UI";
+    IMAGE_TYPE = 0x0008_0008 b"CS";
+    SOP_INSTANCE = 0x0008_0018 b"UI";
+    ACQUISITION_TIME = 0x0008_0032 b"TM";
+    MODALITY = 0x0008_0060 b"CS";
+    SERIES_DESCRIPTION = 0x0008_103E b"LO";
+    SLICE_THICKNESS = 0x0018_0050 b"DS";
+    ECHO_TIME = 0x0018_0081 b"DS";
+    SPACING_BETWEEN_SLICES = 0x0018_0088 b"DS";
+    TRIGGER_TIME = 0x0018_1060 b"DS";
+    IMAGER_PIXEL_SPACING = 0x0018_1164 b"DS";
+    EFFECTIVE_ECHO_TIME = 0x0018_9082 b"FD";
+    B_VALUE = 0x0018_9087 b"FD";
+    ECHO_SEQUENCE = 0x0018_9114 b"SQ";
+    DIFFUSION_SEQUENCE = 0x0018_9117 b"SQ";
+    SERIES_UID = 0x0020_000E b"UI";
+    SERIES_NUMBER = 0x0020_0011 b"IS";
+    ACQUISITION_NUMBER = 0x0020_0012 b"IS";
+    POSITION = 0x0020_0032 b"DS";
+    ORIENTATION = 0x0020_0037 b"DS";
+    TEMPORAL_POSITION = 0x0020_0100 b"IS";
+    FRAME_CONTENT_SEQUENCE = 0x0020_9111 b"SQ";
+    POSITION_SEQUENCE = 0x0020_9113 b"SQ";
+    ORIENTATION_SEQUENCE = 0x0020_9116 b"SQ";
+    TEMPORAL_INDEX = 0x0020_9128 b"UL";
+    SAMPLES = 0x0028_0002 b"US";
+    PHOTOMETRIC = 0x0028_0004 b"CS";
+    FRAMES = 0x0028_0008 b"IS";
+    ROWS = 0x0028_0010 b"US";
+    COLUMNS = 0x0028_0011 b"US";
+    PIXEL_SPACING = 0x0028_0030 b"DS";
+    BITS_ALLOCATED = 0x0028_0100 b"US";
+    BITS_STORED = 0x0028_0101 b"US";
+    HIGH_BIT = 0x0028_0102 b"US";
+    PIXEL_REPRESENTATION = 0x0028_0103 b"US";
+    INTERCEPT = 0x0028_1052 b"DS";
+    SLOPE = 0x0028_1053 b"DS";
+    LOSSY = 0x0028_2110 b"CS";
+    MODALITY_LUT_SEQUENCE = 0x0028_3000 b"SQ";
+    MEASURES_SEQUENCE = 0x0028_9110 b"SQ";
+    TRANSFORMATION_SEQUENCE = 0x0028_9145 b"SQ";
+    DETECTOR_SEQUENCE = 0x0054_0022 b"SQ";
+    SEGMENT_SEQUENCE = 0x0062_000A b"SQ";
+    SEGMENT_NUMBER = 0x0062_000B b"US";
+    FRAME_OFFSETS = 0x3004_000C b"DS";
+    DOSE_SCALING = 0x3004_000E b"DS";
+    SHARED_GROUPS = 0x5200_9229 b"SQ";
+    PER_FRAME_GROUPS = 0x5200_9230 b"SQ";
+    EXTENDED_OFFSETS = 0x7FE0_0001 b"OV";
+    FLOAT_PIXELS = 0x7FE0_0008 b"OF";
+    DOUBLE_PIXELS = 0x7FE0_0009 b"OD";
+    PIXELS = 0x7FE0_0010 b"OW";
+}
+
+pub(super) const ITEM: Tag = 0xFFFE_E000;
+pub(super) const ITEM_END: Tag = 0xFFFE_E00D;
+pub(super) const SEQUENCE_END: Tag = 0xFFFE_E0DD;
+
+/// A tag as it is written, such as `(0028,0010)`.
+pub(super) fn written(tag: Tag) -> String {
+    format!("({:04X},{:04X})", tag >> 16, tag & 0xFFFF)
+}
+
+/// How the pixels of frames are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// As they are.
+    None,
+    /// Run lengths of the bytes of values.
+    Rle,
+    /// JPEG with sequential or lossless coding.
+    Jpeg,
+    /// JPEG 2000.
+    Jpeg2000,
+}
+
+/// How a data set is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Syntax {
+    /// The value representation is not written.
+    pub(super) implicit: bool,
+    pub(super) big_endian: bool,
+    /// The data set as a whole is packed by deflate.
+    pub(super) deflated: bool,
+    pub(super) packing: Packing,
+}
+
+impl Syntax {
+    pub(super) const EXPLICIT: Syntax =
+        Syntax { implicit: false, big_endian: false, deflated: false, packing: Packing::None };
+
+    /// A transfer syntax by its UID; otherwise what it is.
+    pub(super) fn of(uid: &str) -> Result<Syntax, &'static str> {
+        let plain = Syntax::EXPLICIT;
+        let packed = |packing| Ok(Syntax { packing, ..plain });
+        let Some(end) = uid.strip_prefix("1.2.840.10008.1.2") else {
+            return Err("a transfer syntax of its maker's own");
+        };
+        match end {
+            "" => Ok(Syntax { implicit: true, ..plain }),
+            ".1" => Ok(plain),
+            ".1.99" => Ok(Syntax { deflated: true, ..plain }),
+            ".2" => Ok(Syntax { big_endian: true, ..plain }),
+            ".5" => packed(Packing::Rle),
+            ".4.50" | ".4.51" | ".4.57" | ".4.70" => packed(Packing::Jpeg),
+            ".4.90" | ".4.91" => packed(Packing::Jpeg2000),
+            ".4.80" | ".4.81" => Err("JPEG-LS"),
+            ".4.92" | ".4.93" => Err("JPEG 2000 with several components"),
+            ".4.201" | ".4.202" | ".4.203" => Err("high-throughput JPEG 2000"),
+            ".4.110" | ".4.111" | ".4.112" => Err("JPEG XL"),
+            e if e.starts_with(".4.10") => Err("a video"),
+            e if e.starts_with(".4.") => Err("a retired kind of JPEG"),
+            _ => Err("an unknown transfer syntax"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfer_syntaxes() {
+        assert!(Syntax::of("1.2.840.10008.1.2").unwrap().implicit);
+        assert!(Syntax::of("1.2.840.10008.1.2.1.99").unwrap().deflated);
+        assert_eq!(Syntax::of("1.2.840.10008.1.2.4.70").unwrap().packing, Packing::Jpeg);
+        assert_eq!(Syntax::of("1.2.840.10008.1.2.4.80"), Err("JPEG-LS"));
+        assert_eq!(Syntax::of("1.2.840.10008.1.2.4.103"), Err("a video"));
+        assert!(Syntax::of("1.2.3").is_err());
+        assert_eq!(written(PIXELS), "(7FE0,0010)");
+    }
+}

@@ -1,0 +1,11 @@
+//! DICOM files: made here, and real ones.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+#[path = "../files/common.rs"]
+mod common;
+mod frames;
+mod packed;
+mod real;
+mod robust;
+mod series;
+mod writer;
