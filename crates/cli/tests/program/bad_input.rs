@@ -1,6 +1,7 @@
 //! Bad input to a registration: one clear message, exit code 2, and nothing left behind.
 
 use crate::common::{Place, Run, grid, head};
+use serde_json::json;
 use std::fs;
 use voxalign_image::{Affine, Vector3, Volume};
 
@@ -86,6 +87,11 @@ fn a_4d_image_is_refused() {
     refused(&place, "four.nii moving.nii.gz", &["four.nii", "2 volumes"]);
     let info = place.line("info four.nii").expect(0);
     assert!(info.out.contains("several volumes"), "{}", info.out);
+    // One of its volumes can be taken out.
+    place.line("convert four.nii second.nii --volume 1").expect(0);
+    assert_eq!(place.line("info second.nii --json").expect(0).json()["dims"], json!([4, 4, 4]));
+    place.line("convert four.nii third.nii --volume 2").expect(2).says(&["four.nii", "2"]);
+    place.line("info four.nii --volume 0").expect(0);
 }
 
 #[test]

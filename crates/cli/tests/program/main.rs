@@ -17,6 +17,7 @@ mod deform;
 mod deform_verdicts;
 mod demo;
 mod devices;
+mod dicom;
 mod files;
 mod help;
 mod killed;
