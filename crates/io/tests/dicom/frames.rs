@@ -12,7 +12,7 @@ fn group(tag: u32, items: Set, lengths: bool) -> (u32, V) {
 }
 
 /// An enhanced image whose frame `i` is slice `order[i]` of a stack, in each of `times`.
-fn enhanced(order: &[usize], times: usize, lengths: bool) -> Set {
+pub(crate) fn enhanced(order: &[usize], times: usize, lengths: bool) -> Set {
     let mut set = slice("1.2.3", 0, [0.0; 3]);
     for tag in [0x0020_0032, 0x0020_0037, 0x0028_0030] {
         set.remove(&tag);
