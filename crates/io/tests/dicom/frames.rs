@@ -12,7 +12,7 @@ fn group(tag: u32, items: Set, lengths: bool) -> (u32, V) {
 }
 
 /// An enhanced image whose frame `i` is slice `order[i]` of a stack, in each of `times`.
-fn enhanced(order: &[usize], times: usize, lengths: bool) -> Set {
+pub(crate) fn enhanced(order: &[usize], times: usize, lengths: bool) -> Set {
     let mut set = slice("1.2.3", 0, [0.0; 3]);
     for tag in [0x0020_0032, 0x0020_0037, 0x0028_0030] {
         set.remove(&tag);
@@ -198,6 +198,24 @@ fn colours_and_tables_are_refused() {
     set.insert(0x0028_0004, V::Text(b"CS", "MONOCHROME1".into()));
     let info = read_info_from_bytes("a.dcm", &file(&set, Form::Explicit)).unwrap();
     assert!(info.oddities.iter().any(|o| o.contains("MONOCHROME1")));
+    let mut set = slice("1.2.3", 0, [0.0; 3]);
+    set.insert(0x0008_0008, V::Text(b"CS", "ORIGINAL\\PRIMARY\\M\\MOSAIC ".into()));
+    let said = message(&set);
+    assert!(said.contains("it is a mosaic") && said.contains("dcm2niix"), "{said}");
+}
+
+#[test]
+fn sequences_of_unknown_kind_are_written_without_kinds() {
+    let mut set = enhanced(&[2, 0, 1], 1, true);
+    let expected = read_volume_from_bytes("a.dcm", &file(&set, Form::Explicit)).unwrap().0;
+    for tag in [0x5200_9229, 0x5200_9230] {
+        let only = Set::from([(tag, set[&tag].clone())]);
+        // Without its own tag and length.
+        let content = encode(&only, Form::Implicit).split_off(8);
+        set.insert(tag, V::Bytes(b"UN", content));
+    }
+    let found = read_volume_from_bytes("a.dcm", &file(&set, Form::Explicit)).unwrap().0;
+    assert_eq!(found, expected);
 }
 
 #[test]

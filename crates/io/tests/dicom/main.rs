@@ -6,6 +6,7 @@ mod common;
 mod frames;
 mod packed;
 mod real;
+mod regions;
 mod robust;
 mod series;
 mod writer;

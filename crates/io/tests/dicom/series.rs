@@ -73,10 +73,15 @@ fn names_need_no_extension() {
         std::fs::write(folder.path().join(format!("IM{k}")), file(set, Form::Explicit)).unwrap();
     }
     std::fs::write(folder.path().join("readme.txt"), "what this is").unwrap();
+    std::fs::write(folder.path().join("zz.dcm"), "").unwrap();
     std::fs::create_dir(folder.path().join("more")).unwrap();
     let (volume, info) = read_volume_with_info(folder.path()).unwrap();
     assert_eq!(volume.data(), values(3));
-    assert!(info.oddities.iter().any(|o| o.contains("'readme.txt'")), "{:?}", info.oddities);
+    assert!(
+        info.oddities.iter().any(|o| o.contains("2 files") && o.contains("'readme.txt'")),
+        "{:?}",
+        info.oddities
+    );
     let file = folder.path().join("IM1");
     assert_eq!(read_volume(&file).unwrap(), volume);
     assert_eq!(Format::of_input(&file).unwrap(), Format::Dicom);

@@ -171,6 +171,14 @@ impl Header {
             self.oddities.push("the values were compressed with loss".into());
         }
         self.frames = frames(set, count).map_err(wrong)?;
+        let kind = set.text(tags::IMAGE_TYPE).unwrap_or_default();
+        if kind.split('\\').any(|word| word.trim().eq_ignore_ascii_case("MOSAIC")) {
+            return Err(IoError::unsupported(
+                path,
+                "it is a mosaic: its slices lie beside each other in one picture, as Siemens stores them",
+                "convert the series with dcm2niix first",
+            ));
+        }
         let has_table = set.item(tags::MODALITY_LUT_SEQUENCE).is_some();
         if has_table && set.numbers(tags::SLOPE).map_err(wrong)?.is_empty() {
             return Err(IoError::unsupported(

@@ -28,15 +28,17 @@ impl Folder {
     /// Reads the headers of all files, in the order of their names; folders within are left out.
     pub(super) fn read(folder: &Path) -> Result<Folder> {
         let fail = |e| IoError::reading(folder, e);
+        let mut found = Folder { files: Vec::new(), others: Vec::new() };
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(fail)? {
             let path = entry.map_err(fail)?.path();
-            if std::fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
-                paths.push(path);
+            match std::fs::metadata(&path) {
+                Ok(meta) if meta.is_file() && meta.len() > 0 => paths.push(path),
+                Ok(meta) if meta.is_file() => found.others.push(path),
+                _ => {}
             }
         }
         paths.sort();
-        let mut found = Folder { files: Vec::new(), others: Vec::new() };
         for path in paths {
             let source = Source::open(&path)?;
             let is_list = path.file_name().is_some_and(|n| n.eq_ignore_ascii_case("DICOMDIR"));
@@ -47,6 +49,7 @@ impl Folder {
             let header = Header::read(&source)?;
             if header.is_image() { found.files.push(header) } else { found.others.push(path) }
         }
+        found.others.sort();
         Ok(found)
     }
 }
