@@ -76,8 +76,8 @@ pub enum IoError {
     /// The image has more than three axes where one volume is needed.
     #[error(
         "'{}': one 3D volume is needed, the file has sizes {dims:?} ({volumes} volumes); choose \
-         one as `volume`, or extract one first, for example with `fslroi in.nii.gz out.nii.gz 0 1` or nibabel's \
-         `img.slicer[..., 0]`", .path.display()
+         one as `volume`, or take it out first, for example with `voxalign convert IN OUT --volume 0` or \
+         `fslroi in.nii.gz out.nii.gz 0 1`", .path.display()
     )]
     SeveralVolumes {
         /// The file.

@@ -180,11 +180,7 @@ fn what_other_programs_convert_is_said() {
     let place = Place::new();
     std::fs::create_dir(place.path("series")).unwrap();
     for (name, hint) in [
-        (
-            "series",
-            "this is a folder; name a file in it; DICOM series are not supported yet: convert \
-                    them with dcm2niix",
-        ),
+        ("series", "DICOM"),
         ("scan.mgz", "mri_convert"),
         ("scan.mnc", "mnc2nii"),
         ("slice.dcm", "dcm2niix"),

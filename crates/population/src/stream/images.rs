@@ -94,8 +94,8 @@ impl Files {
             let info = image::read_info(path)?;
             if info.volumes() != 1 {
                 let what = format!(
-                    "it has {} volumes, but one is needed; extract one first, for \
-                                    example with `fslroi in.nii.gz out.nii.gz 0 1`",
+                    "it has {} volumes, but one is needed; take it out first, for example with \
+                     `voxalign convert IN OUT --volume 0`",
                     info.volumes()
                 );
                 return Err(input(path, what));
