@@ -286,9 +286,10 @@ fn memory_does_not_grow() {
             assert_eq!(found["inputs"].as_array().unwrap().len(), count);
             found["peak_memory_bytes"].as_u64().unwrap()
         };
-        let [few, many] = [peak(10), peak(300)];
-        // 290 images more take 290 MiB; what threads happen to hold at once, and the list of files, is less
-        // than three.
+        // What threads happen to hold at once is more in one run than in another.
+        let least = |count: usize| (0..3).map(|_| peak(count)).min().unwrap();
+        let [few, many] = [least(10), least(300)];
+        // 290 images more take 290 MiB; the list of files is less than three.
         let image = 4 * dims.iter().product::<usize>() as u64;
         assert!(many < few + 3 * image, "{operation}: {few} bytes for 10, {many} for 300");
         assert!(few > 4 * image, "{few} cannot be the memory of a stream");

@@ -39,7 +39,7 @@ impl Kind for Mi {
     }
 
     fn parameters(&mut self) -> Vec<Parameter<'_>> {
-        let (value, range) = (&mut self.bins, 4..=512);
+        let (value, range) = (&mut self.bins, 8..=512);
         vec![Parameter { name: "bins", value, range, what: "number" }]
     }
 
