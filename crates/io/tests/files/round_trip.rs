@@ -237,7 +237,7 @@ fn vectors_are_several_volumes() {
     let mut bytes = text.as_bytes().to_vec();
     bytes.extend([0; 24]);
     let message = read_volume_from_bytes("a.nrrd", &bytes).unwrap_err().to_string();
-    assert!(message.contains("[2, 2, 2, 3]") && message.contains("extract"), "{message}");
+    assert!(message.contains("[2, 2, 2, 3]") && message.contains("--volume 0"), "{message}");
 }
 
 proptest! {
