@@ -27,6 +27,12 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Failure> {
     if name.ends_with(".csv") {
         return Ok(Kind::Points);
     }
+    if [".tfm", ".txt", ".mat", ".h5", ".hdf5", ".fsl", ".fslmat", ".flirt"]
+        .iter()
+        .any(|e| name.ends_with(e))
+    {
+        return Ok(Kind::Transform);
+    }
     // A folder, or a file of another name that begins as DICOM files do, is an image.
     let format = image::Format::from_path(path)
         .or_else(|e| if path.exists() { image::Format::of_input(path) } else { Err(e) });
@@ -36,12 +42,6 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Failure> {
     if !matches!(format, Err(IoError::UnknownExtension { hint: None, .. })) {
         // The message says what converts it.
         format?;
-    }
-    if [".tfm", ".txt", ".mat", ".h5", ".hdf5", ".fsl", ".fslmat", ".flirt"]
-        .iter()
-        .any(|e| name.ends_with(e))
-    {
-        return Ok(Kind::Transform);
     }
     Err(Failure::input(format!(
         "'{}': the extension is not that of an image (.nii, .nii.gz, .hdr, .mha, .mhd, .nrrd, .nhdr, a folder or file of DICOM), \

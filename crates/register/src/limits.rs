@@ -59,10 +59,10 @@ pub const DEFORMATION: DeformationLimits = DeformationLimits {
     worth: 0.8,
 };
 
-/// What the bounds lie between: right results of these, and wrong ones (noise, plain shapes, other parts of
-/// the body, turned and mirrored images).
-const CHOSEN_ON: &str = "T1 brains of 13 people with and without skull, T1 on T2 and T1 on CT of heads, CT of lungs, MR of \
-                         chests, hippocampi, slices of brains; the values are in docs/accuracy.md";
+/// What the bounds lie between right and wrong results of.
+const CHOSEN_ON: &str = "affine maps: heads, brains and lungs, with and without masks; deformations: hippocampi, \
+                         slices of brains, brains at 2 mm, T1 with T2, CT, EPI and grey matter; docs/accuracy.md \
+                         has the values, and what was held back";
 
 /// All bounds, as records have them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -151,7 +151,14 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Outcome, Failure> {
 }
 
 fn about(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
-    match files::kind(file)? {
+    let kind = files::kind(file)?;
+    if kind != Kind::Image && args.which.is_given() {
+        return Err(Failure::input(format!(
+            "--volume and --series are for images, but '{}' is none; leave them out",
+            file.display()
+        )));
+    }
+    match kind {
         Kind::Points => about_points(file, args),
         Kind::Transform => about_transform(file, args),
         Kind::Image => {

@@ -92,6 +92,8 @@ fn a_4d_image_is_refused() {
     assert_eq!(place.line("info second.nii --json").expect(0).json()["dims"], json!([4, 4, 4]));
     place.line("convert four.nii third.nii --volume 2").expect(2).says(&["four.nii", "2"]);
     place.line("info four.nii --volume 0").expect(0);
+    place.write("points.csv", "x,y,z\n1,2,3\n");
+    place.line("info points.csv --volume 0").expect(2).says(&["--volume", "points.csv"]);
 }
 
 #[test]

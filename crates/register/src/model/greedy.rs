@@ -200,7 +200,8 @@ impl<D: Device> Model<D> for Greedy<D> {
 
     fn conclude(self, device: &D, _: &Grid, state: GreedyState<D>) -> Result<Found<D>> {
         drop(self);
-        let field = state.field;
+        let GreedyState { field, moved, .. } = state;
+        drop(moved);
         // What an inversion starts from.
         let mut inverse = device.alloc::<f32>(field.len())?;
         device.eval(&(-x(0)), &[&field], &[], None, &mut inverse)?;

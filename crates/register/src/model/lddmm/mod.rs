@@ -99,7 +99,6 @@ pub struct Lddmm<D: Device> {
     work: Option<Work<D>>,
     /// The parts of the energy before every step so far, over all scales, of one subject.
     history: Vec<PathEnergy>,
-    residual: Option<f64>,
 }
 
 /// A subject with its path.
@@ -115,21 +114,7 @@ impl<D: Device> Lddmm<D> {
     /// On a grid, with options and a similarity for each channel.
     #[must_use]
     pub fn new((options, metrics): (DeformOptions, Vec<ChannelSimilarity>), grid: &Grid) -> Self {
-        Self {
-            options,
-            metrics,
-            grid: grid.clone(),
-            alone: false,
-            work: None,
-            history: Vec::new(),
-            residual: None,
-        }
-    }
-
-    /// The parts of the energy before every step so far, over all scales.
-    #[must_use]
-    pub fn history(&self) -> &[PathEnergy] {
-        &self.history
+        Self { options, metrics, grid: grid.clone(), alone: false, work: None, history: Vec::new() }
     }
 }
 
@@ -415,10 +400,10 @@ impl<D: Device> Model<D> for Lddmm<D> {
     }
 
     fn residual(&mut self) -> Result<Option<f64>> {
-        if let Some(work) = &mut self.work {
-            self.residual = work.solver.residual(&work.force, &work.solution)?;
+        match &mut self.work {
+            Some(work) => work.solver.residual(&work.force, &work.solution),
+            None => Ok(None),
         }
-        Ok(self.residual)
     }
 
     fn warp(
@@ -439,8 +424,10 @@ impl<D: Device> Model<D> for Lddmm<D> {
     }
 
     fn conclude(self, device: &D, _: &Grid, state: LddmmState<D>) -> Result<Found<D>> {
-        let Self { history, .. } = self;
-        let path = state.path;
+        let Self { history, work, .. } = self;
+        let LddmmState { path, moved, .. } = state;
+        // What steps needed makes room for the flows.
+        drop((work, moved));
         let record = PathRecord { storage: path.storage, energies: history };
         let fields = [path.flow(device, false)?, path.flow(device, true)?];
         Ok(Found { fields, settled: false, mended: 0, path: Some(record) })

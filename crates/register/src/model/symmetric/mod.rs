@@ -328,7 +328,8 @@ impl<D: Device> Model<D> for Symmetric<D> {
     fn conclude(self, device: &D, fixed: &Grid, state: SymmetricState<D>) -> Result<Found<D>> {
         let grid = self.grid.clone();
         drop(self);
-        let SymmetricState { to_middle, fields, .. } = state;
+        let SymmetricState { to_middle, fields, moved, .. } = state;
+        drop(moved);
         let (fields, mended) = settled(device, &grid, &to_middle, fields, fixed)?;
         // Both directions were treated alike, and have been made consistent.
         Ok(Found { fields, settled: true, mended, path: None })
