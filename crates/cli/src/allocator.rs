@@ -19,7 +19,6 @@
 //! others need, as for stacks: there all threads allocate from one place.
 
 use crate::failure::Failure;
-use crate::interrupt;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::Write;
@@ -160,7 +159,7 @@ fn end(size: usize) -> ! {
     let free = memory::host().free;
     let refused = memory::OutOfMemory { bytes: size as u64, free };
     say(&format!("voxalign: error: {}\n", voxalign_image::ImageError::from(refused)));
-    interrupt::remove_leftovers();
+    voxalign_io::unfinished::remove_all();
     std::process::exit(code)
 }
 

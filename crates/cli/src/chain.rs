@@ -3,15 +3,15 @@
 use crate::args::TransformArg;
 use crate::device;
 use crate::failure::Failure;
-use crate::files::{self, Grids};
 use crate::interrupt;
 use crate::output;
-use crate::progress::Talk;
+use crate::progress::{Printer, Talk};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, Grid, Transform, Vector3};
 use voxalign_io::IoError;
 use voxalign_io::image::Format;
 use voxalign_io::transform::{self, Geometry, TransformFormat};
+use voxalign_jobs::files::{self, Grids};
 use voxalign_register::fields::{self, Exactness};
 
 /// A chain as it was given: a fixed point goes through the first link, then the next.
@@ -73,7 +73,12 @@ impl Chain {
                 given.clone()
             };
             let images = [usual.fixed.as_ref(), usual.moving.as_ref()];
-            let transform = files::transform_for(&link.path, &grids.geometry(), &images)?;
+            let transform = files::transform_for(
+                &link.path,
+                &grids.geometry(),
+                &images,
+                &Printer::lines(Talk::Normal),
+            )?;
             let transform = transform.simplified();
             warn_of_collapse(&transform, &link.path);
             let (path, inverse) = (link.path.clone(), link.inverse);
@@ -94,7 +99,7 @@ impl Chain {
                 path.display()
             )));
         };
-        let known = files::transform(path, &Geometry::default())?;
+        let known = files::transform(path, &Geometry::default(), &Printer::lines(Talk::Normal))?;
         if !is_field(&known) {
             return Err(Failure::input(format!(
                 "--inverse-warp: '{}' is not a displacement field",

@@ -2,9 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use voxalign_io::unfinished;
 
@@ -13,36 +11,8 @@ static STOP: AtomicBool = AtomicBool::new(false);
 /// How many inputs are being opened or read.
 static READING: AtomicUsize = AtomicUsize::new(0);
 
-/// What an end at once has to remove.
-static LEFTOVERS: Mutex<Option<Leftovers>> = Mutex::new(None);
-
 /// How long an input that is being read when the program is asked to stop may take.
 const PATIENCE: Duration = Duration::from_millis(250);
-
-/// What an unfinished run has put on the disk.
-#[derive(Debug)]
-pub(crate) struct Leftovers {
-    /// The folder of unfinished files.
-    pub(crate) hidden: PathBuf,
-    pub(crate) locks: Vec<PathBuf>,
-    /// Folders that were made, outermost first.
-    pub(crate) made: Vec<PathBuf>,
-}
-
-impl Leftovers {
-    fn remove(self) {
-        // Others may write into it meanwhile.
-        let gone = |_: &u32| std::fs::remove_dir_all(&self.hidden).is_ok() || !self.hidden.exists();
-        let _ = (0..20).find(gone);
-        for lock in self.locks {
-            let _ = std::fs::remove_file(lock);
-        }
-        for folder in self.made.iter().rev() {
-            // A folder that is not empty is not ours any more.
-            let _ = std::fs::remove_dir(folder);
-        }
-    }
-}
 
 /// Starts to listen. The first interrupt asks the work to stop, the second ends the program at once; so does the
 /// first where the program waits for an input, as for a pipe that nobody writes to.
@@ -77,27 +47,10 @@ fn waits_for_input() -> bool {
 
 /// Ends the program at once, with nothing left.
 fn end() {
-    // Files that are being moved get their names first.
-    let mut leftovers = leftovers();
-    if let Some(left) = leftovers.take() {
-        left.remove();
-    }
-    unfinished::remove();
-    output::error(&Failure::Stopped.to_string());
-    std::process::exit(i32::from(Failure::Stopped.code()));
-}
-
-fn leftovers() -> MutexGuard<'static, Option<Leftovers>> {
-    LEFTOVERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Removes what an unfinished run has put on the disk, unless another thread is at it: for a program that has
-/// to end at once.
-pub(crate) fn remove_leftovers() {
-    unfinished::remove();
-    if let Some(left) = LEFTOVERS.try_lock().ok().and_then(|mut leftovers| leftovers.take()) {
-        left.remove();
-    }
+    unfinished::end(|| {
+        output::error(&Failure::Stopped.to_string());
+        std::process::exit(i32::from(Failure::Stopped.code()));
+    });
 }
 
 /// Whether the user asked to stop.
@@ -128,17 +81,4 @@ pub(crate) fn reading<T>(read: impl FnOnce() -> T) -> T {
         end();
     }
     read()
-}
-
-/// Does what must not end half-way, where the user asks to stop.
-pub(crate) fn whole<T>(work: impl FnOnce() -> T) -> T {
-    let mut leftovers = leftovers();
-    let done = work();
-    *leftovers = None;
-    done
-}
-
-/// Names what an unfinished run leaves, or nothing.
-pub(crate) fn set_leftovers(left: Option<Leftovers>) {
-    *leftovers() = left;
 }

@@ -7,16 +7,12 @@ mod commands;
 mod config;
 mod device;
 mod failure;
-mod files;
 mod interrupt;
-mod list;
 mod output;
 mod progress;
 mod ranks;
-mod registration;
-mod remedy;
-mod staging;
-mod team;
+mod tables;
+mod words;
 
 use clap::Parser;
 use failure::{Failure, Outcome};

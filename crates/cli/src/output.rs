@@ -7,6 +7,8 @@ use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
+pub(crate) use voxalign_report::Table;
+
 /// The first error of standard output.
 static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
@@ -105,73 +107,21 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A table for people: the first column to the left, the others to the right.
-#[derive(Debug, Default)]
-pub(crate) struct Table {
-    rows: Vec<Vec<String>>,
-    /// Row before which a blank line is left.
-    gaps: Vec<usize>,
+/// Tables that are printed.
+pub(crate) trait Print {
+    /// Prints the table.
+    fn print(&self);
+    /// Prints the table with all columns to the left.
+    fn print_left(&self);
 }
 
-impl Table {
-    /// A table with its headings.
-    pub(crate) fn new<S: Into<String>>(headings: impl IntoIterator<Item = S>) -> Self {
-        let mut table = Self::default();
-        table.row(headings);
-        table
-    }
-
-    /// Adds a row.
-    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
-    }
-
-    /// Leaves a blank line before the next row.
-    pub(crate) fn gap(&mut self) {
-        self.gaps.push(self.rows.len());
-    }
-
-    /// The table as text, columns aligned.
-    pub(crate) fn render(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |c: usize| {
-            let cells = self.rows.iter().filter_map(|r| r.get(c));
-            cells.map(|s| s.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<_> = (0..columns).map(width).collect();
-        let mut text = String::new();
-        for (i, row) in self.rows.iter().enumerate() {
-            if self.gaps.contains(&i) {
-                text.push('\n');
-            }
-            let mut line = String::new();
-            for (c, cell) in row.iter().enumerate() {
-                let width = widths[c];
-                if c == 0 {
-                    line.push_str(&format!("{cell:<width$}"));
-                } else {
-                    line.push_str(&format!("  {cell:>width$}"));
-                }
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
-    }
-
-    /// Prints the table with all columns to the left.
-    pub(crate) fn print_left(&self) {
-        let first = self.rows.iter().filter_map(|r| r.first());
-        let width = first.map(|s| s.chars().count()).max().unwrap_or(0);
-        for row in &self.rows {
-            let (name, rest) = row.split_first().map_or(("", &[][..]), |(n, r)| (n.as_str(), r));
-            line(format!("{name:<width$}  {}", rest.join("  ")).trim_end());
-        }
-    }
-
-    /// Prints the table.
-    pub(crate) fn print(&self) {
+impl Print for Table {
+    fn print(&self) {
         line(self.render().trim_end_matches('\n'));
+    }
+
+    fn print_left(&self) {
+        line(self.render_left().trim_end_matches('\n'));
     }
 }
 
@@ -193,17 +143,5 @@ mod tests {
         assert_eq!(plain_words(&said("--dog")), format!("error: --dog\n\n{tail}"));
         let negative = plain_words(&said("-3"));
         assert!(negative.contains("--option=-3") && !negative.contains("-- -3"), "{negative}");
-    }
-
-    #[test]
-    fn columns_align() {
-        let mut t = Table::new(["", "before", "after"]);
-        t.row(["Dice", "0.1", "0.7000"]);
-        t.gap();
-        t.row(["volume in mm³", "1"]);
-        assert_eq!(
-            t.render(),
-            "               before   after\nDice              0.1  0.7000\n\nvolume in mm³       1\n"
-        );
     }
 }

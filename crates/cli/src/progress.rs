@@ -2,9 +2,12 @@
 
 use crate::interrupt;
 use crate::output;
+use crate::ranks;
+use crate::words::typed;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
+use voxalign_jobs::{Level, Listener};
 use voxalign_register::{Event, Progress};
 
 /// How much is said.
@@ -39,6 +42,11 @@ struct Stage {
 const TICKS: u64 = 1000;
 
 impl Printer {
+    /// Lines alone.
+    pub(crate) fn lines(talk: Talk) -> Self {
+        Self { talk, bar: None, stage: Mutex::default() }
+    }
+
     /// A bar where standard error is a terminal, else lines.
     pub(crate) fn new(talk: Talk) -> Self {
         let watched = talk != Talk::Quiet && std::io::stderr().is_terminal();
@@ -52,9 +60,9 @@ impl Printer {
         Self { talk, bar, stage: Mutex::default() }
     }
 
-    /// A line that does not disturb the bar.
-    pub(crate) fn say(&self, at: Talk, text: &str) {
-        if self.talk < at {
+    /// A line that does not disturb the bar, of the process that prints.
+    fn line(&self, at: Talk, text: &str) {
+        if self.talk < at || !ranks::is_first() {
             return;
         }
         match &self.bar {
@@ -89,7 +97,10 @@ impl Progress for Printer {
                     bar.set_position(TICKS * index as u64);
                     bar.set_prefix(stage.name.clone());
                 }
-                self.say(Talk::Verbose, &format!("stage {} of {count}: {}", index + 1, stage.name));
+                self.line(
+                    Talk::Verbose,
+                    &format!("stage {} of {count}: {}", index + 1, stage.name),
+                );
             }
             Event::Step { done, evaluations, best, what } => {
                 if let Some(bar) = &self.bar {
@@ -107,7 +118,7 @@ impl Progress for Printer {
                     let line = format!(
                         "  {name}: {what} ({evaluations} {counts} so far, best {value} {best:.5})"
                     );
-                    self.say(Talk::Verbose, &line);
+                    self.line(Talk::Verbose, &line);
                 }
             }
             Event::StageEnd { name, evaluations, start, best, seconds } => {
@@ -117,10 +128,10 @@ impl Progress for Printer {
                      {best:.5}, {seconds:.2} s",
                     index + 1
                 );
-                self.say(if self.bar.is_some() { Talk::Verbose } else { Talk::Normal }, &line);
+                self.line(if self.bar.is_some() { Talk::Verbose } else { Talk::Normal }, &line);
             }
             Event::Warning { text } => {
-                self.say(Talk::Normal, &format!("voxalign: warning: {text}"));
+                self.say(Level::Warning, text);
             }
             _ => {}
         }
@@ -128,5 +139,20 @@ impl Progress for Printer {
 
     fn stop(&self) -> bool {
         interrupt::requested()
+    }
+}
+
+impl Listener for Printer {
+    fn say(&self, level: Level, text: &str) {
+        let text = typed(text);
+        match level {
+            Level::Warning => self.line(Talk::Normal, &format!("voxalign: warning: {text}")),
+            Level::Normal => self.line(Talk::Normal, &text),
+            Level::Verbose => self.line(Talk::Verbose, &text),
+        }
+    }
+
+    fn reading(&self, read: &mut dyn FnMut()) {
+        interrupt::reading(read);
     }
 }

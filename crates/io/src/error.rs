@@ -126,6 +126,26 @@ pub enum IoError {
         /// Which image is missing.
         missing: &'static str,
     },
+    /// Files of a result cannot be where they should.
+    #[error("{what} '{}': {problem}; {remedy}", .path.display())]
+    Results {
+        /// What was tried.
+        what: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+        /// What helps, and where the files are.
+        remedy: String,
+    },
+    /// Another process writes its results to the same place.
+    #[error("another run of voxalign is writing to the {what} '{}'; wait until it has ended, or name another {what}", .path.display())]
+    Busy {
+        /// `file` or `folder`.
+        what: &'static str,
+        /// Which.
+        path: PathBuf,
+    },
     /// Geometry, sizes or the transform are not valid.
     #[error("'{}': {source}", .path.display())]
     Image {
@@ -169,6 +189,13 @@ impl IoError {
         remedy: impl Into<String>,
     ) -> Self {
         IoError::Unsupported { path: path.into(), what: what.into(), remedy: remedy.into() }
+    }
+
+    /// A folder that takes no results.
+    pub(crate) fn unwritable(path: &Path, problem: impl ToString, remedy: &str) -> Self {
+        let what = "cannot write to the folder";
+        let (path, problem) = (path.to_owned(), problem.to_string());
+        IoError::Results { what, path, problem, remedy: remedy.to_owned() }
     }
 
     /// A folder where a file is needed.

@@ -5,6 +5,7 @@
 //! - [`transform`]: ITK text, ITK/ANTs MATLAB and HDF5 files, FSL matrices and displacement fields.
 //! - [`points`]: point sets as CSV.
 //! - [`names`]: names of labels, as FreeSurfer, ITK-SNAP and CSV tables have them.
+//! - [`staging`]: files of a result that appear together when all are complete.
 //! - [`atomic`], [`checksum`], [`gzip`], [`hidden`], [`exchange`], [`text`]: what programs need that write files of their own.
 //!
 //! # Conventions
@@ -63,6 +64,7 @@ pub mod image;
 pub mod names;
 pub mod points;
 mod source;
+pub mod staging;
 pub mod text;
 pub mod transform;
 pub mod unfinished;

@@ -1,7 +1,7 @@
-//! The files that are being written, for a program that has to end at once.
+//! What is being written, for a program that has to end at once.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static ALL: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -31,4 +31,68 @@ impl Drop for Listed {
     fn drop(&mut self) {
         ALL.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.0);
     }
+}
+
+/// What an end at once has to remove of results that are [staged](crate::staging).
+static RESULTS: Mutex<Option<Leftovers>> = Mutex::new(None);
+
+/// What an unfinished run has put on the disk.
+#[derive(Debug)]
+pub(crate) struct Leftovers {
+    /// The folder of unfinished files.
+    pub(crate) hidden: PathBuf,
+    pub(crate) locks: Vec<PathBuf>,
+    /// Folders that were made, outermost first.
+    pub(crate) made: Vec<PathBuf>,
+}
+
+impl Leftovers {
+    fn remove(self) {
+        // Others may write into it meanwhile.
+        let gone = |_: &u32| std::fs::remove_dir_all(&self.hidden).is_ok() || !self.hidden.exists();
+        let _ = (0..20).find(gone);
+        for lock in self.locks {
+            let _ = std::fs::remove_file(lock);
+        }
+        for folder in self.made.iter().rev() {
+            // A folder that is not empty is not ours any more.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+fn results() -> MutexGuard<'static, Option<Leftovers>> {
+    RESULTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what an unfinished run has put on the disk, and calls `end` before anything new can be put there.
+/// Files that are being moved get their names first.
+pub fn end(end: impl FnOnce()) {
+    let mut results = results();
+    if let Some(left) = results.take() {
+        left.remove();
+    }
+    remove();
+    end();
+}
+
+/// As [`end`] without waiting for another thread, for a program that is out of memory.
+pub fn remove_all() {
+    remove();
+    if let Some(left) = RESULTS.try_lock().ok().and_then(|mut results| results.take()) {
+        left.remove();
+    }
+}
+
+/// Does what must not end half-way.
+pub(crate) fn whole<T>(work: impl FnOnce() -> T) -> T {
+    let mut results = results();
+    let done = work();
+    *results = None;
+    done
+}
+
+/// Names what an unfinished run leaves, or nothing.
+pub(crate) fn set_results(left: Option<Leftovers>) {
+    *results() = left;
 }

@@ -28,9 +28,10 @@ pub trait Choice: Copy + PartialEq + Send + Sync + 'static {
 }
 
 /// Implements [`Choice`]: `Variant "name" "summary"` for every variant.
+#[macro_export]
 macro_rules! choices {
     ($type:ident: $($variant:ident $name:literal $summary:literal),+ $(,)?) => {
-        impl $crate::choice::Choice for $type {
+        impl $crate::Choice for $type {
             const ALL: &'static [Self] = &[$($type::$variant),+];
 
             fn name(self) -> &'static str {

@@ -1,14 +1,11 @@
 //! The options that several commands share: one option has one name and one meaning.
 
-mod choice;
-mod products;
+mod pair;
 mod shared;
-mod values;
+mod transform_arg;
 
-pub(crate) use choice::{choice, choice_of};
-pub(crate) use products::{Product, Products, of_affine, of_deform};
+pub(crate) use pair::PairArgs;
 pub(crate) use shared::{
-    GeometryArgs, HostArgs, JsonArgs, MethodArgs, OutputArgs, PointConventionName, RunArgs,
-    WhichArgs, of_maps,
+    GeometryArgs, HostArgs, JobArgs, JsonArgs, PointConventionName, RunArgs, WhichArgs, caller,
 };
-pub(crate) use values::{InitChoice, Interpolation, Outside, TransformArg, number};
+pub(crate) use transform_arg::TransformArg;

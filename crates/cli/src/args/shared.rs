@@ -1,63 +1,42 @@
 //! Options that several commands share: one name, one meaning.
 
-use super::values::{Angles, InitChoice, Interpolation, Levels, Outside, Steps, not_negative};
-use super::{choice, choice_of};
-use crate::device::{Auto, Machine, start_threads};
+use crate::device;
 use crate::failure::Failure;
-use crate::files::{self, Grids};
-use crate::progress::Talk;
+use crate::progress::{Printer, Talk};
+use crate::words::typed;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use voxalign_compute::ops::histogram::{JointScheme, Scheme};
-use voxalign_compute::select::DeviceChoice;
-use voxalign_image::Grid;
 use voxalign_io::image::ReadOptions;
 use voxalign_io::points::PointConvention;
-use voxalign_io::transform::Geometry;
-use voxalign_register::Choice;
-use voxalign_register::linear::{AffineOptions, Search, SearchRange};
-use voxalign_register::search::OptimiserKind;
-use voxalign_register::similarity::Similarity;
+use voxalign_jobs::Caller;
+use voxalign_jobs::files::{self, Grids};
+use voxalign_jobs::machine::{Auto, Machine, Running, thread_count};
 
 /// How a command runs and what it says.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Running")]
 pub(crate) struct RunArgs {
-    /// Device to compute on [default: VOXALIGN_DEVICE, else auto]
-    ///
-    /// `cpu`, `cuda` (the first GPU that can be used), `cuda:N`, or `auto`: for affine, deform,
-    /// atlas and demo `cuda` where there is a usable GPU, else `cpu`; for apply, stack and bench always `cpu`,
-    /// as starting a GPU takes longer than their work. The environment variable VOXALIGN_DEVICE
-    /// sets the default; `voxalign devices` lists what there is.
-    #[arg(long, value_name = "auto|cpu|cuda|cuda:N")]
-    pub(crate) device: Option<DeviceChoice>,
-    /// Threads to use; the result does not depend on it. With a GPU, they do the work that remains
-    /// on the CPU [default: all]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) threads: Option<usize>,
-    /// Print errors only
-    #[arg(short, long, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-    /// Print every step
-    #[arg(short, long, conflicts_with = "quiet")]
-    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) running: Running,
 }
 
 impl RunArgs {
     /// How much is said.
     pub(crate) fn talk(&self) -> Talk {
-        match (self.quiet, self.verbose) {
+        match (self.running.quiet, self.running.verbose) {
             (true, _) => Talk::Quiet,
             (_, true) => Talk::Verbose,
             _ => Talk::Normal,
         }
     }
 
+    /// A listener that prints.
+    pub(crate) fn printer(&self) -> Printer {
+        Printer::new(self.talk())
+    }
+
     /// Starts the device; `auto` stands for what `--device auto` means to the command.
     pub(crate) fn machine(&self, auto: Auto) -> Result<Machine, Failure> {
-        let machine = Machine::start(self.device, auto, self.threads)?;
-        machine.explain(self.talk());
-        Ok(machine)
+        device::start(self.running.machine, auto, &Printer::lines(self.talk()))
     }
 
     /// Does something while the device starts. What the device says comes first.
@@ -66,51 +45,28 @@ impl RunArgs {
         auto: Auto,
         work: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<(Machine, T), Failure> {
-        let starting = Machine::starting(self.device, auto, self.threads)?;
-        let done = work();
-        let machine = starting.wait()?;
-        machine.explain(self.talk());
-        Ok((machine, done?))
+        device::start_beside(self.running.machine, auto, &Printer::lines(self.talk()), work)
     }
 }
 
-/// What is written and how.
+/// What a job says beside its files.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Output")]
-pub(crate) struct OutputArgs {
-    /// Interpolation of warped.nii.gz [default: linear]
-    #[arg(long, value_enum)]
-    interpolation: Option<Interpolation>,
-    /// Value of warped.nii.gz outside the moving image, or `nan` [default: 0; for images with a
-    /// background below 0, such as CT, their smallest value]
-    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
-    outside: Option<Outside>,
-    /// Write report.html (the default)
-    #[arg(long, conflicts_with = "no_report")]
-    report: bool,
-    /// Do not write report.html
-    #[arg(long, conflicts_with = "report")]
-    no_report: bool,
+pub(crate) struct JobArgs {
+    /// Print the record of the run, as in result.json, to standard output, and nothing else there
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+    /// Say what would be read and written and how much memory is needed, and do nothing
+    #[arg(long, help_heading = "Running")]
+    pub(crate) dry_run: bool,
 }
 
-impl OutputArgs {
-    /// Whether a report is written.
-    pub(crate) fn wants_report(&self) -> bool {
-        self.report || !self.no_report
-    }
-    /// Interpolation of the resampled image.
-    pub(crate) fn interpolation(&self) -> Interpolation {
-        self.interpolation.unwrap_or(Interpolation::Linear)
-    }
-
-    /// Value outside the moving image, where it was given.
-    pub(crate) fn outside(&self) -> Option<f32> {
-        self.outside.map(|Outside(v)| v)
-    }
-
-    /// Refuses what is not for images.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.interpolation().of_image().map(|_| ())
+/// Who runs a job: a command of this program, with its configuration file.
+pub(crate) fn caller(command: &str, config: Option<&PathBuf>) -> Caller {
+    Caller {
+        program: format!("voxalign {command}"),
+        command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        config: config.cloned(),
+        words: typed,
     }
 }
 
@@ -119,7 +75,7 @@ impl OutputArgs {
 #[command(next_help_heading = "Running")]
 pub(crate) struct HostArgs {
     /// Threads to use; the result does not depend on it [default: all]
-    #[arg(long, value_name = "N", value_parser = threads)]
+    #[arg(long, value_name = "N", value_parser = thread_count)]
     pub(crate) threads: Option<usize>,
     /// Print errors only
     #[arg(short, long)]
@@ -132,17 +88,15 @@ impl HostArgs {
         if self.quiet { Talk::Quiet } else { Talk::Normal }
     }
 
+    /// A listener that prints lines.
+    pub(crate) fn printer(&self) -> Printer {
+        Printer::lines(self.talk())
+    }
+
     /// Sets the number of threads.
     pub(crate) fn start(&self) -> Result<(), Failure> {
-        start_threads(self.threads)
+        device::start_threads(self.threads)
     }
-}
-
-/// A number of threads.
-fn threads(text: &str) -> Result<usize, String> {
-    const MOST: usize = 1024;
-    let number = text.trim().parse().ok().filter(|n| (1..=MOST).contains(n));
-    number.ok_or_else(|| format!("give a number of threads from 1 to {MOST}"))
 }
 
 /// The form of a result.
@@ -206,8 +160,11 @@ impl GeometryArgs {
     /// Reads the grids that were named.
     pub(crate) fn grids(&self) -> Result<Grids, Failure> {
         let grid = |path: &Option<PathBuf>, option: &str| {
-            let read = path.as_ref().map(|p| files::grid(p).map_err(|e| e.at(option)));
-            read.transpose()
+            let grid = |p: &PathBuf| {
+                files::grid(p, &Printer::lines(Talk::Normal))
+                    .map_err(|e| Failure::from(e).at(option))
+            };
+            path.as_ref().map(grid).transpose()
         };
         Ok(Grids {
             fixed: grid(&self.fixed_geometry, "--fixed-geometry")?,
@@ -237,136 +194,5 @@ impl From<PointConventionName> for PointConvention {
             PointConventionName::Ras => PointConvention::Ras,
             PointConventionName::Lps => PointConvention::Lps,
         }
-    }
-}
-
-/// Whether a similarity can drive an affine registration.
-pub(crate) fn of_maps(similarity: &Similarity) -> bool {
-    similarity.of_sums().is_some()
-}
-
-/// The method of an affine registration.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Method")]
-pub(crate) struct MethodArgs {
-    /// Degrees of freedom: 6 rigid, 7 with one scale, 9 with three, 12 affine; for 2D images 3
-    /// rigid, 4 with one scale, 6 affine [default: 12, and 6 for 2D images]
-    #[arg(long, value_name = "N")]
-    pub(crate) dof: Option<usize>,
-    /// Similarity measure [default: cr]
-    #[arg(long, visible_alias = "similarity", value_parser = choice_of(of_maps))]
-    pub(crate) cost: Option<Similarity>,
-    /// Histogram bins at the finest level, for cr, mi and nmi [default: depends on the cost]
-    #[arg(long, value_name = "N")]
-    pub(crate) bins: Option<usize>,
-    /// Start: `header` uses the headers as they are, `centre` aligns the image centres, `moments`
-    /// aligns the centres of mass, `identity` ignores the headers (first voxel on first voxel, axis
-    /// on axis), FILE is a transform file, fixed to moving [default: moments]
-    #[arg(long, value_name = "header|centre|moments|identity|FILE")]
-    pub(crate) init: Option<InitChoice>,
-    /// `full` tries all rotations in the range of --search-angles, `local` refines the start,
-    /// `none` only scores the start [default: full]
-    #[arg(long, value_parser = choice::<Search>())]
-    pub(crate) search: Option<Search>,
-    /// Rotations about x, y and z that a full search tries, degrees: one number A for -A:A about
-    /// every axis, or three, each a number A or a range MIN:MAX, such as `30,30,-180:180` [default:
-    /// 180]
-    #[arg(long, value_name = "DEGREES", allow_hyphen_values = true)]
-    pub(crate) search_angles: Option<Angles>,
-    /// Steps of the coarse and of the fine rotation search, degrees [default: 60,18]
-    #[arg(long, value_name = "COARSE,FINE")]
-    pub(crate) search_steps: Option<Steps>,
-    /// Sample spacing of each resolution level, coarse to fine, mm [default: 8,4,2,1, adapted to
-    /// images much smaller or larger than a head]
-    #[arg(long, value_name = "MM,MM,...")]
-    pub(crate) levels: Option<Levels>,
-    /// Width of the border of the overlap within which voxels count less, mm; 0 for none [default:
-    /// 2]
-    #[arg(long, value_name = "MM", value_parser = not_negative, allow_hyphen_values = true)]
-    pub(crate) apodise: Option<f64>,
-    /// How the minimum of the cost is found from each candidate [default: bfgs]
-    #[arg(long, value_parser = choice::<OptimiserKind>())]
-    pub(crate) optimiser: Option<OptimiserKind>,
-    /// How the sums of cr, ncc and ssd are made: conflict_free, direct, and on a GPU also
-    /// fixed_point, warp_aggregated, global_merge, and, for comparison only as their last digits
-    /// differ from run to run, global_atomic, shared_atomic, shared_merge, shared_warp [default:
-    /// conflict_free]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) scheme: Option<Scheme>,
-}
-
-impl MethodArgs {
-    /// The library's options; a start from a file is read with the grids of the two images.
-    pub(crate) fn options(&self, geometry: &Geometry<'_>) -> Result<AffineOptions, Failure> {
-        let default = AffineOptions::default();
-        let flat = geometry.fixed.is_some_and(Grid::is_2d);
-        let dof = self.dof.unwrap_or(if flat { 6 } else { default.dof });
-        let known: &[usize] = if flat { &[3, 4, 6] } else { &[6, 7, 9, 12] };
-        if !known.contains(&dof) {
-            let (kind, list) = if flat { ("2D", "3, 4 or 6") } else { ("3D", "6, 7, 9 or 12") };
-            return Err(Failure::input(format!("--dof is {dof}; for {kind} images give {list}")));
-        }
-        self.check()?;
-        let range = SearchRange::default();
-        let mut similarity = self.cost.unwrap_or(default.similarity);
-        if let Some(bins) = self.bins {
-            similarity.set("bins", bins);
-        }
-        let steps = self.search_steps.map_or([range.coarse, range.fine], Steps::radians);
-        Ok(AffineOptions {
-            dof,
-            similarity,
-            init: match &self.init {
-                Some(choice) => choice.load(geometry).map_err(|e| e.at("--init"))?,
-                None => default.init,
-            },
-            search: self.search.unwrap_or(default.search),
-            range: SearchRange {
-                angles: self.search_angles.map_or(range.angles, Angles::radians),
-                coarse: steps[0],
-                fine: steps[1],
-            },
-            apodise: self.apodise.unwrap_or(default.apodise),
-            levels: self.levels.as_ref().map(|l| l.0.clone()),
-            scheme: self.scheme,
-            joint: JointScheme::Default,
-            optimiser: self.optimiser.unwrap_or_default(),
-        })
-    }
-
-    /// Refuses options that others make meaningless.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        let default = AffineOptions::default();
-        let search = self.search.unwrap_or(default.search);
-        let cost = self.cost.unwrap_or(default.similarity);
-        if search != Search::Full && (self.search_angles.is_some() || self.search_steps.is_some()) {
-            return Err(Failure::input(
-                "--search-angles and --search-steps are for --search full; leave them out",
-            ));
-        }
-        if search == Search::None && self.dof.is_some() {
-            return Err(Failure::input(
-                "--dof is for --search full or local; with --search none the start is scored as it \
-                 is",
-            ));
-        }
-        if search == Search::None && self.optimiser.is_some() {
-            return Err(Failure::input(
-                "--optimiser is for --search full or local; leave it out where nothing is searched",
-            ));
-        }
-        if self.bins.is_some() && cost.get("bins").is_none() {
-            return Err(Failure::input(format!(
-                "--bins is for cr, mi and nmi; {} has no histogram",
-                cost.name()
-            )));
-        }
-        if self.scheme.is_some() && !cost.takes_scheme() {
-            return Err(Failure::input(format!(
-                "--scheme is for cr, ncc and ssd; {} has a joint histogram",
-                cost.name()
-            )));
-        }
-        Ok(())
     }
 }

@@ -1,12 +1,9 @@
 //! `voxalign apply`: carries an image, a label map or points through transforms.
 
-use crate::args::{
-    GeometryArgs, Interpolation, Outside, PointConventionName, RunArgs, TransformArg,
-};
+use crate::args::{GeometryArgs, PointConventionName, RunArgs, TransformArg};
 use crate::chain::{Chain, WORTH_A_WORD};
-use crate::device::{Auto, start_threads};
+use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
-use crate::files::{self, Grids, Kind};
 use crate::interrupt;
 use crate::output;
 use crate::progress::Talk;
@@ -16,6 +13,9 @@ use voxalign_compute::ops::resample::LabelInterpolation;
 use voxalign_image::memory;
 use voxalign_io::image::{self, DataType, ImageInfo};
 use voxalign_io::points;
+use voxalign_jobs::files::{self, Grids, Kind};
+use voxalign_jobs::machine::Auto;
+use voxalign_jobs::options::{Interpolation, Outside, choice};
 use voxalign_register::resample::{MovingImage, labels_onto, meets};
 
 /// Arguments of `voxalign apply`.
@@ -55,7 +55,7 @@ pub(crate) struct ApplyArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// How values between voxels are interpolated [default: linear]
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = choice::<Interpolation>())]
     interpolation: Option<Interpolation>,
     /// Value outside the moving image, or `nan` [default: 0; for images with a background below 0,
     /// such as CT, their smallest value]
@@ -138,10 +138,10 @@ fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
         ("--interpolation", args.interpolation.is_some()),
         ("--outside", args.outside.is_some()),
         ("--data-type", args.data_type.is_some()),
-        ("--device", args.run.device.is_some()),
+        ("--device", args.run.running.machine.device.is_some()),
     ];
     refuse(&unused, "is for images, but the input is a list of points")?;
-    start_threads(args.run.threads)?;
+    start_threads(args.run.running.machine.threads)?;
     let convention = args.point_convention.unwrap_or_default().into();
     let set = points::read_points(&args.input, convention)?;
     let side = args.points_from.unwrap_or(Side::Moving);
@@ -224,14 +224,14 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
             Interpolation::Nearest => LabelInterpolation::Nearest,
             _ => LabelInterpolation::Majority,
         };
-        let map = files::labels(&args.input)?;
+        let map = files::labels(&args.input, &args.run.printer())?;
         let warped = labels_onto(&machine.device, &map, &reference, &transform, rule, outside)?;
         interrupt::check()?;
         let options = files::write_options(DataType::I32, dimensions);
         image::write_labels(&args.output, &warped, &options)?;
     } else {
         let rule = interpolation.of_image()?;
-        let moving = files::image(&args.input, args.run.talk())?;
+        let moving = files::image(&args.input, &args.run.printer())?;
         if interpolation != Interpolation::Nearest
             && args.run.talk() > Talk::Quiet
             && looks_like_labels(moving.data(), moving.dims()[0])
@@ -252,7 +252,7 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
         let warped = MovingImage::new(&machine.device, moving)?
             .onto(&reference, &transform, rule, outside)?;
         interrupt::check()?;
-        files::warn_of_rounding(warped.data(), data_type, args.run.talk());
+        files::warn_of_rounding(warped.data(), data_type, &args.run.printer());
         image::write_volume(&args.output, &warped, &files::write_options(data_type, dimensions))?;
     }
     if args.run.talk() > Talk::Quiet {

@@ -4,16 +4,15 @@ use crate::args::{GeometryArgs, JsonArgs, PointConventionName, TransformArg};
 use crate::chain::{Chain, own_grid};
 use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
-use crate::files::{self, Grids};
-use crate::output::{self, Table};
-use crate::progress::Talk;
-use crate::registration::label_names;
+use crate::output::{self, Print, Table};
+use crate::progress::{Printer, Talk};
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use voxalign_image::PointSet;
-use voxalign_io::names::LabelNames;
+use voxalign_io::names::{LabelNames, read_label_names};
 use voxalign_io::points;
+use voxalign_jobs::files::{self, Grids};
 use voxalign_register::compare::{
     ImageScores, LabelScore, LandmarkScores, OverlapRule, OverlapScores, TransformScores,
     compare_images, compare_labels, compare_landmarks, compare_transforms,
@@ -127,9 +126,13 @@ impl NamedOverlap {
 pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
     start_threads(None)?;
     let talk = Talk::Normal;
+    let printer = Printer::lines(talk);
     let mut scores = Scores::default();
     if let (Some(fixed), Some(warped)) = (&args.fixed, &args.warped) {
-        let mask = args.mask.as_ref().map(|p| files::image(p, talk).map_err(|e| e.at("--mask")));
+        let mask = args
+            .mask
+            .as_ref()
+            .map(|p| files::image(p, &printer).map_err(|e| Failure::from(e).at("--mask")));
         let mask = mask.transpose()?;
         let mask = mask.as_ref();
         if args.labels {
@@ -138,12 +141,14 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
                 smallest_label: args.smallest_label,
                 only: None,
             };
-            let (fixed, warped) = (files::labels(fixed)?, files::labels(warped)?);
-            let names = label_names(&args.label_names)?;
+            let (fixed, warped) =
+                (files::labels(fixed, &printer)?, files::labels(warped, &printer)?);
+            let names =
+                args.label_names.as_ref().map(read_label_names).transpose()?.unwrap_or_default();
             let found = compare_labels(&fixed, &warped, mask, &rule)?;
             scores.labels = Some(NamedOverlap::new(found, &names));
         } else {
-            let (fixed, warped) = (files::image(fixed, talk)?, files::image(warped, talk)?);
+            let (fixed, warped) = (files::image(fixed, &printer)?, files::image(warped, &printer)?);
             scores.images = Some(compare_images(&fixed, &warped, mask, usize::from(args.bins))?);
         }
     }
@@ -183,7 +188,11 @@ fn transforms(
     b: &TransformArg,
 ) -> Result<TransformScores, Failure> {
     let talk = Talk::Normal;
-    let mask = args.mask.as_ref().map(|p| files::image(p, talk).map_err(|e| e.at("--mask")));
+    let printer = Printer::lines(talk);
+    let mask = args
+        .mask
+        .as_ref()
+        .map(|p| files::image(p, &printer).map_err(|e| Failure::from(e).at("--mask")));
     let mask = mask.transpose()?;
     let grids = args.geometry.grids()?;
     let load = |arg: &TransformArg| {

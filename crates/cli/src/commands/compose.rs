@@ -3,13 +3,13 @@
 use crate::args::{GeometryArgs, HostArgs, TransformArg};
 use crate::chain::{Chain, own_grid};
 use crate::failure::{Failure, Outcome};
-use crate::files::{self, Grids};
 use crate::output;
 use crate::progress::Talk;
 use clap::Args;
 use std::path::PathBuf;
 use voxalign_image::Transform;
 use voxalign_io::transform::{self, TransformFormat};
+use voxalign_jobs::files::{self, Grids};
 
 /// Arguments of `voxalign compose`.
 #[derive(Debug, Clone, Args)]

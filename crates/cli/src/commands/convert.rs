@@ -3,13 +3,13 @@
 use crate::args::{GeometryArgs, PointConventionName, WhichArgs};
 use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
-use crate::files::{self, Kind};
 use crate::output;
-use crate::progress::Talk;
+use crate::progress::{Printer, Talk};
 use clap::Args;
 use std::path::PathBuf;
 use voxalign_io::image::{self, DataType, ImageInfo};
 use voxalign_io::{points, transform};
+use voxalign_jobs::files::{self, Kind};
 
 /// Arguments of `voxalign convert`.
 #[derive(Debug, Clone, Args)]
@@ -124,7 +124,7 @@ fn convert_points(args: &ConvertArgs) -> Result<Outcome, Failure> {
 fn convert_transform(args: &ConvertArgs) -> Result<Outcome, Failure> {
     only(args, Kind::Transform)?;
     let grids = args.geometry.grids()?;
-    let read = files::transform(&args.input, &grids.geometry())?;
+    let read = files::transform(&args.input, &grids.geometry(), &Printer::lines(Talk::Normal))?;
     transform::write(&args.output, &read.simplified(), &grids.geometry())?;
     Ok(Outcome::Good)
 }
@@ -145,7 +145,7 @@ fn convert_image(args: &ConvertArgs, info: &ImageInfo) -> Result<Outcome, Failur
             return Ok(Outcome::Good);
         }
     }
-    let (mut volume, _) = files::image_of(&args.input, &which, Talk::Normal)?;
+    let (mut volume, _) = files::image_of(&args.input, &which, &Printer::lines(Talk::Normal))?;
     if let Some(value) = args.replace_nan {
         volume.data_mut().iter_mut().filter(|v| !v.is_finite()).for_each(|v| *v = value);
     }
@@ -168,7 +168,7 @@ fn convert_image(args: &ConvertArgs, info: &ImageInfo) -> Result<Outcome, Failur
             if unscaled { "" } else { " with a scale" }
         ));
     }
-    files::warn_of_rounding(volume.data(), data_type, Talk::Normal);
+    files::warn_of_rounding(volume.data(), data_type, &Printer::lines(Talk::Normal));
     let options = files::write_options(data_type, info.dimensions);
     image::write_volume(&args.output, &volume, &options)?;
     Ok(Outcome::Good)

@@ -1,9 +1,8 @@
 //! `voxalign devices`: the processors that this machine can compute on.
 
 use crate::args::JsonArgs;
-use crate::device;
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Table};
+use crate::output::{self, Print, Table};
 use crate::ranks;
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -14,6 +13,7 @@ use voxalign_compute::cuda::{self, Cuda, GpuInfo};
 use voxalign_compute::select::DeviceChoice;
 use voxalign_compute::{Memory, MemoryInfo};
 use voxalign_image::memory::amount;
+use voxalign_jobs::machine;
 use voxalign_population::exchange::all_told;
 
 /// Numbers in the sum that is checked.
@@ -187,7 +187,7 @@ fn meet(world: &Communicator, devices: &Devices) -> Result<ProcessFacts, Failure
 }
 
 fn find() -> Result<Devices, Failure> {
-    let environment = device::from_environment()?.map(|choice| choice.to_string());
+    let environment = machine::from_environment()?.map(|choice| choice.to_string());
     let cpu = Cpu::new(None)?;
     let MemoryInfo { total, free } = cpu.memory();
     // One GPU that cannot be used hides no other.
@@ -211,16 +211,16 @@ fn find() -> Result<Devices, Failure> {
             name: cpu.name(),
             processor: processor(),
             threads: cpu.threads(),
-            simd: device::simd_name(cpu.simd()),
+            simd: machine::simd_name(cpu.simd()),
             memory_bytes: total,
             free_bytes: free,
         },
         cuda: CudaFacts {
             usable: first.is_some(),
             problem,
-            driver: device::driver_release(),
-            driver_cuda: driver_cuda.map(device::dotted),
-            nvrtc: cuda::compiler().ok().map(device::dotted),
+            driver: machine::driver_release(),
+            driver_cuda: driver_cuda.map(machine::dotted),
+            nvrtc: cuda::compiler().ok().map(machine::dotted),
             kernel_cache: cuda::kernel_cache(),
             kernel_cache_problem: first.and_then(|_| cuda::kernel_cache_problem()),
         },
@@ -248,7 +248,7 @@ fn look(ordinal: usize) -> (GpuFacts, Option<GpuInfo>) {
         usable: problem.is_none(),
         problem,
         name: known.map(|i| i.name.clone()),
-        compute_capability: known.map(|i| device::dotted(i.capability)),
+        compute_capability: known.map(|i| machine::dotted(i.capability)),
         multiprocessors: known.map(|i| i.multiprocessors),
         memory_bytes: known.map(|i| i.memory),
         free_bytes: known.map(|i| i.free),
@@ -338,7 +338,7 @@ fn print(devices: &Devices) {
         )
     });
     if let Some(choice) = &devices.environment {
-        output::line(&format!("{}={choice} is the default here", device::VARIABLE));
+        output::line(&format!("{}={choice} is the default here", machine::VARIABLE));
     }
     if let Some(processes) = &devices.processes {
         output::line("");

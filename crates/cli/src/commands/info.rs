@@ -4,9 +4,9 @@ use crate::args::{GeometryArgs, JsonArgs, PointConventionName, WhichArgs};
 use crate::chain::collapse;
 use crate::device::{self, start_threads};
 use crate::failure::{Failure, Outcome};
-use crate::files::{self, Kind};
 use crate::interrupt;
-use crate::output::{self, Table};
+use crate::output::{self, Print, Table};
+use crate::progress::{Printer, Talk};
 use clap::Args;
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, AffineParameters, Grid, Transform, Vector3, VectorField};
 use voxalign_io::image::{self, ImageInfo, ReadOptions, SeriesInfo};
 use voxalign_io::points;
+use voxalign_jobs::files::{self, Kind};
 use voxalign_register::fields::jacobian_determinants;
 
 /// Arguments of `voxalign info`.
@@ -279,7 +280,8 @@ fn about_values(
 
 fn about_transform(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
     let grids = args.geometry.grids()?;
-    let transform = files::transform(file, &grids.geometry())?.simplified();
+    let transform =
+        files::transform(file, &grids.geometry(), &Printer::lines(Talk::Normal))?.simplified();
     let mut facts = Facts::default();
     facts.put("file", file.display().to_string());
     facts.put("kind", "transform");

@@ -3,13 +3,13 @@
 use crate::args::{GeometryArgs, HostArgs};
 use crate::chain;
 use crate::failure::{Failure, Outcome};
-use crate::files::{self, Grids};
 use crate::output;
 use crate::progress::Talk;
 use clap::Args;
 use std::path::PathBuf;
 use voxalign_image::Residuals;
 use voxalign_io::transform;
+use voxalign_jobs::files::{self, Grids};
 use voxalign_register::fields::Exactness;
 
 /// Arguments of `voxalign invert`.
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &InvertArgs) -> Result<Outcome, Failure> {
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
     args.host.start()?;
     let grids = args.geometry.grids()?;
-    let forward = files::transform(&args.transform, &grids.geometry())?;
+    let forward = files::transform(&args.transform, &grids.geometry(), &args.host.printer())?;
     let talk = args.host.talk();
     let (inverse, exactness) = chain::inverted(&forward.simplified(), &args.transform, talk)?;
     // The inverse goes from the moving to the fixed image.

@@ -53,7 +53,7 @@ pub(crate) enum Command {
     /// Build an unbiased atlas of many images, with the deformation of each to it
     Atlas(Box<atlas::AtlasArgs>),
     /// Register a real pair of brains that comes with the program
-    Demo(demo::DemoArgs),
+    Demo(Box<demo::DemoArgs>),
     /// Apply transforms to an image, a label map or points
     Apply(apply::ApplyArgs),
     /// Write the inverse of a transform
@@ -69,7 +69,7 @@ pub(crate) enum Command {
     /// Convert an image, a label map, a transform or a point list to another format
     Convert(convert::ConvertArgs),
     /// Measure the speed of the operators and of affine registration on this machine
-    Bench(Box<bench::BenchArgs>),
+    Bench(Box<voxalign_bench::BenchArgs>),
     /// List the devices that can be used: the CPU and GPUs
     Devices(devices::DevicesArgs),
     /// Print what a shell completes: commands, options and their values
@@ -84,12 +84,12 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Affine(args) => affine::run(*args),
         Command::Deform(args) => deform::run(*args),
         Command::Atlas(args) => atlas::run(*args),
-        Command::Demo(args) => demo::run(&args),
+        Command::Demo(args) => demo::run(*args),
         Command::Apply(args) => apply::run(&args),
         Command::Invert(args) => invert::run(&args),
         Command::Compose(args) => compose::run(&args),
         Command::Compare(args) => compare::run(&args),
-        Command::Stack(args) => stack::run(&args),
+        Command::Stack(args) => stack::run(*args),
         Command::Info(args) => info::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -1,5 +1,6 @@
 //! The ways in which binned sums and joint histograms can be made.
 
+use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
 /// How the binned sums are made. All schemes give the same sums but for rounding.
@@ -90,6 +91,12 @@ impl FromStr for Scheme {
 
     fn from_str(text: &str) -> Result<Self, String> {
         by_name(text, &Self::ALL, Self::name)
+    }
+}
+
+impl Display for Scheme {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

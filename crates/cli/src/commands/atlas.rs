@@ -1,0 +1,156 @@
+//! `voxalign atlas`: builds the unbiased mean of many images.
+
+use super::{Cli, Command};
+use crate::args::{JobArgs, RunArgs, caller};
+use crate::failure::{Failure, Outcome};
+use crate::progress::Talk;
+use crate::{config, device, ranks, tables};
+use clap::Args;
+use std::path::PathBuf;
+use voxalign_jobs::atlas::{Built, Job, Options, from_one};
+use voxalign_jobs::team;
+
+const EXAMPLES: &str = "\
+Examples:
+  voxalign atlas t1/*.nii.gz -o atlas
+      an affine registration of all subjects to their mean, then the template and the
+      deformations of all subjects to it, from coarse to fine
+  voxalign atlas --list subjects.csv -o atlas --spacing 2
+      a list with a line for each subject; an atlas with 2 mm voxels
+  voxalign atlas aligned/*.nii.gz -o atlas --align none --model lddmm --similarity ssd
+      images that are already aligned
+  voxalign atlas t1/*.nii.gz -o atlas --align rigid --schedule 4x50,2x30
+      differences in size are left to the deformations
+  voxalign atlas --list subjects.csv -o atlas --regress age --at 65,70,75,80 --bandwidth 5
+      the atlas at each of these ages, and the volumes of labels over them
+  voxalign atlas t1/*.nii.gz -o test --stability 2..14 --cohorts 100
+      how many subjects an atlas needs: 100 atlases of randomly chosen subjects, for each
+      number of subjects from 2 to 14
+  mpirun -np 4 --bind-to none voxalign atlas --list subjects.csv -o atlas
+      four processes share the subjects (or start them by srun; see docs/cluster.md)
+  voxalign atlas --list subjects.csv -o atlas --resume
+      continues an atlas that was stopped, was killed, or ran out of memory or disk space
+  voxalign atlas t1/*.nii.gz -o atlas --device-memory 20GiB --scratch /local/scratch
+      20 GiB of each GPU; subjects that do not fit are kept in host memory, and then on disk
+  voxalign atlas --config job.toml -o atlas
+      all options from a file: keys are the long option names, `images` the images; the
+      command line takes precedence; paths are relative to the current folder
+  voxalign atlas raw/*.nii.gz -o atlas --exclude unreadable,outlying
+      leaves out files that cannot be read and images that are unlike all others
+
+The list is a CSV file with a header line: the column path, and any of name, weight, mask (voxels above 0
+count), labels (a label map, to report the overlap), channel2, channel3, ... (further images of the
+same subject, on any grid), and numeric columns of any other name. Paths are relative to the folder of the list.
+
+The result does not depend on the order of the images, on the number of threads, GPUs or processes,
+on memory, or on interruptions.
+
+Written to DIR (older files with these names are replaced):
+  atlas.nii.gz                        the template: the mean of the subjects in their mean shape
+  atlas_affine.nii.gz                 their mean after the affine alignment alone, to compare with
+  variance.nii.gz                     the variance over the subjects, calibrated units squared
+  entropy.nii.gz                      the entropy over the subjects at each voxel, bits
+  log_jacobian.nii.gz                 the mean logarithm of the subjects' changes of volume
+  labels.nii.gz                       the most frequent label, if there are label maps
+  subjects/NAME/warp.nii.gz           displacements on the grid of the atlas (ANTs: 1Warp)
+  subjects/NAME/inverse_warp.nii.gz   their inverse (ANTs: 1InverseWarp)
+  subjects/NAME/affine.tfm            the affine part, atlas to subject (ANTs: 0GenericAffine)
+  subjects/NAME/warped.nii.gz         the subject on the grid of the atlas, calibrated
+  subjects/NAME/jacobian.nii.gz       Jacobian determinant of the warp
+  report.html                         everything on one page: pictures, curves, subjects, verdict
+  result.json                         verdict, subjects, energies, parameters, checksums
+With --regress: at_VALUE/ with the images above for each value, volumes.csv, report.html,
+result.json.
+With --stability: cohorts.csv (a row per atlas), sizes.csv (a row per size), report.html,
+result.json.
+To resample a subject onto the atlas: voxalign apply -i SUBJECT -r atlas.nii.gz
+-t subjects/NAME/warp.nii.gz -t subjects/NAME/affine.tfm -o w.nii.gz
+
+Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
+2 bad input or options, or no space left (no result is written), 3 internal error, 130 stopped by
+Ctrl-C. A run that was stopped, killed, or had no space leaves DIR/checkpoint for --resume.";
+
+/// Arguments of `voxalign atlas`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true, args_override_self = true)]
+pub(crate) struct AtlasArgs {
+    /// The images, one per subject
+    #[arg(value_name = "IMAGES", conflicts_with = "list")]
+    images: Vec<PathBuf>,
+    /// CSV file with a line for each subject
+    #[arg(long, value_name = "FILE.csv")]
+    list: Option<PathBuf>,
+    /// Folder for the results; created if it does not exist
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// TOML file with options; those on the command line take precedence
+    #[arg(long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    options: Options,
+    /// GPUs per process [default: all those of its machine, shared among the processes there]
+    #[arg(long, value_name = "N", value_parser = from_one, help_heading = "Running")]
+    gpus: Option<usize>,
+    #[command(flatten)]
+    job: JobArgs,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+impl AtlasArgs {
+    /// Refuses options that others make meaningless.
+    fn check(&self) -> Result<(), Failure> {
+        Ok(self.options.check()?)
+    }
+}
+
+/// Builds the atlas.
+pub(crate) fn run(args: AtlasArgs) -> Result<Outcome, Failure> {
+    let file = args.config.clone();
+    let fill = |args: &mut AtlasArgs, positionals: Vec<(String, PathBuf)>| {
+        if args.images.is_empty() {
+            args.images = positionals.into_iter().map(|(_, path)| path).collect();
+        }
+    };
+    let (args, origin, notes) =
+        config::complete(args, file, "atlas", of_cli, AtlasArgs::check, fill)?;
+    if ranks::is_first() {
+        config::say(&notes, args.run.talk());
+    }
+    with_all(args).map_err(|e| origin.blame(e))
+}
+
+/// The arguments of this command.
+fn of_cli(cli: Cli) -> Option<AtlasArgs> {
+    match cli.command {
+        Command::Atlas(args) => Some(*args),
+        _ => None,
+    }
+}
+
+/// Builds the atlas, once all arguments are known.
+fn with_all(args: AtlasArgs) -> Result<Outcome, Failure> {
+    args.check()?;
+    let Some(output) = args.output else {
+        return Err(Failure::input(
+            "the output folder -o DIR is missing; see `voxalign atlas --help`",
+        ));
+    };
+    let (caller, printer) = (caller("atlas", args.config.as_ref()), args.run.printer());
+    let job = Job { images: args.images, list: args.list, options: args.options, output };
+    let ready = job.ready(&caller, &printer)?;
+    let (machine, team) =
+        team::start(args.run.running.machine, args.gpus, ranks::world()?, &printer)?;
+    device::start_threads(Some(machine.threads))?;
+    let built = ready.run(&machine, &team)?;
+    printer.finish();
+    let talk = if ranks::is_first() { args.run.talk() } else { Talk::Quiet };
+    let how = (args.job.json, talk);
+    match &built {
+        Built::Atlas(done) => tables::tell(done, how, tables::atlas),
+        Built::Regression(done) => tables::tell(done, how, tables::regression),
+        Built::Stability(done) => tables::tell(done, how, tables::stability),
+        Built::Elsewhere => Ok(Outcome::Good),
+    }
+}

@@ -1,0 +1,181 @@
+//! `voxalign deform`: registers two images by a deformation that can be undone.
+
+use super::{Cli, Command};
+use crate::args::{JobArgs, PairArgs, RunArgs, caller};
+use crate::failure::{Failure, Outcome};
+use crate::{config, tables};
+use clap::Args;
+use std::ffi::OsString;
+use voxalign_jobs::deform::{AffineChoice, DeformMethod, Job};
+use voxalign_jobs::machine::Auto;
+use voxalign_jobs::options::{OutputOptions, Products, of_deform};
+use voxalign_jobs::pair::MaskPaths;
+
+const EXAMPLES: &str = "\
+Examples:
+  voxalign deform template.nii.gz scan.nii.gz -o out
+      an affine registration first, then a greedy one driven by local correlation
+  voxalign deform template.nii.gz scan.nii.gz -o out --affine affine/affine.tfm --model symmetric
+      from an existing transform; exchanging the images inverts the result
+  voxalign deform mr.nii.gz pet.nii.gz -o out --similarity mi --schedule 4x100,2x50
+      across modalities, not down to the finest scale
+  voxalign deform t1a.nii.gz t1b.nii.gz -o out --channel t2a.nii.gz t2b.nii.gz lncc 0.5
+      two pairs of images at once
+  voxalign deform template.nii.gz patient.nii.gz -o out --moving-mask without_lesion.nii.gz
+      voxels outside the mask, such as a lesion, do not drive the deformation
+  voxalign deform a.nii.gz b.nii.gz -o out --model lddmm --similarity ssd --time-steps 8
+      a geodesic path of deformations
+  voxalign deform a.nii.gz b.nii.gz -o out --outputs warp,affine,warped
+      only these files, besides result.json and report.html; `all` for every one
+  voxalign deform --config job.toml -o out
+      all options from a file: keys are the long option names, `fixed` and `moving` the
+      images; the command line takes precedence, but channels add up
+
+Using the result (a chain is listed from the fixed image: first the warp, then the affine):
+  voxalign apply -i moving.nii.gz -r fixed.nii.gz -t out/warp.nii.gz -t out/affine.tfm -o w.nii.gz
+      an image in moving space, resampled onto the fixed grid; --interpolation label for labels
+  voxalign apply -i fixed_labels.nii.gz -r moving.nii.gz -t inverse:out/affine.tfm
+      -t out/inverse_warp.nii.gz --interpolation label -o w.nii.gz
+      the other direction
+  voxalign apply -i points.csv -t out/warp.nii.gz -t out/affine.tfm -o p.csv
+      points of the moving image to the fixed one; --points-from fixed for the other direction
+  voxalign apply -i moving.nii.gz -r fixed.nii.gz -t out/composite.nii.gz -o w.nii.gz
+      the same with one file, where --outputs asks for it; inverse_composite.nii.gz for the
+      other direction
+  antsApplyTransforms -d 3 -i moving.nii.gz -r fixed.nii.gz -t out/warp.nii.gz -t out/affine.tfm
+      -o w.nii.gz
+      the same with ANTs, in the same order
+  antsApplyTransforms -d 3 -i fixed.nii.gz -r moving.nii.gz -t [out/affine.tfm,1]
+      -t out/inverse_warp.nii.gz -o w.nii.gz
+      the other direction with ANTs
+
+Written to DIR (older files with these names are replaced, or removed where none is written):
+  warp.nii.gz               displacements on the fixed grid, before the affine (ANTs: 1Warp)
+  inverse_warp.nii.gz       their inverse, on the fixed grid (ANTs: 1InverseWarp)
+  affine.tfm                the affine part, fixed to moving world (ANTs: 0GenericAffine)
+  affine.fsl.mat            the same for FSL
+  warped.nii.gz             the moving image on the grid of the fixed one
+  result.json               verdict, measures, energies, parameters, checksums of the inputs
+  report.html               pictures and figures; opens offline in any browser
+and where --outputs names them:
+  composite.nii.gz          warp and affine as one field on the fixed grid
+  inverse_composite.nii.gz  the inverse, moving to fixed, as one field on the moving grid
+  jacobian.nii.gz           Jacobian determinant of the warp, without the affine part
+Where the affine part fails so far that no deformation can start from it, only result.json and report.html are written.
+Fields are NIfTI images of vectors (intent 1007), LPS millimetres, as ITK and ANTs have them.
+
+Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
+2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.";
+
+/// Arguments of `voxalign deform`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = EXAMPLES,
+    args_override_self = true,
+    arg_required_else_help = true,
+    override_usage = "voxalign deform [OPTIONS] <FIXED> <MOVING> -o <DIR>"
+)]
+pub(crate) struct DeformArgs {
+    #[command(flatten)]
+    pair: PairArgs,
+    /// Affine transform to start from: `auto` runs an affine registration first, as `voxalign
+    /// affine` does without options; `none` uses the headers as they are; FILE is an affine
+    /// transform, fixed to moving [default: auto]
+    #[arg(long, value_name = "auto|none|FILE")]
+    affine: Option<AffineChoice>,
+
+    #[command(flatten)]
+    method: DeformMethod,
+
+    #[command(flatten)]
+    masks: MaskPaths,
+
+    #[command(flatten)]
+    of_affine: AffineOnlyArgs,
+    #[command(flatten)]
+    written: OutputOptions,
+    /// Which files to write, separated by commas: warp, inverse_warp, affine, composite,
+    /// inverse_composite, warped, jacobian, or `all`; result.json is always written, and
+    /// report.html unless --no-report says otherwise [default: warp,inverse_warp,affine,warped]
+    #[arg(long, value_name = "NAME,...", value_parser = of_deform, help_heading = "Output")]
+    outputs: Option<Products>,
+    #[command(flatten)]
+    job: JobArgs,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Options of `voxalign affine` that people look for here: they are refused with what to do instead.
+#[derive(Debug, Clone, Args)]
+struct AffineOnlyArgs {
+    #[arg(long, hide = true)]
+    dof: Option<OsString>,
+    #[arg(long, hide = true)]
+    cost: Option<OsString>,
+    #[arg(long, hide = true)]
+    init: Option<OsString>,
+    #[arg(long, hide = true)]
+    search: Option<OsString>,
+    #[arg(long, hide = true)]
+    optimiser: Option<OsString>,
+}
+
+impl AffineOnlyArgs {
+    fn refuse(&self) -> Result<(), Failure> {
+        let given = [
+            ("--dof", &self.dof),
+            ("--cost", &self.cost),
+            ("--init", &self.init),
+            ("--search", &self.search),
+            ("--optimiser", &self.optimiser),
+        ];
+        match given.into_iter().find(|(_, value)| value.is_some()) {
+            None => Ok(()),
+            Some((name, _)) => Err(Failure::input(format!(
+                "{name} is an option of `voxalign affine`: run that first, and give its affine.tfm \
+                 to `voxalign deform` by --affine"
+            ))),
+        }
+    }
+}
+
+impl DeformArgs {
+    /// Refuses options that others make meaningless.
+    fn check(&self) -> Result<(), Failure> {
+        self.of_affine.refuse()?;
+        self.method.options(&self.method.channels()?)?;
+        Ok(())
+    }
+}
+
+/// Registers the images.
+pub(crate) fn run(args: DeformArgs) -> Result<Outcome, Failure> {
+    let file = args.pair.config.clone();
+    let fill = |args: &mut DeformArgs, positionals| args.pair.fill(positionals);
+    let (args, origin, notes) =
+        config::complete(args, file, "deform", of_cli, DeformArgs::check, fill)?;
+    config::say(&notes, args.run.talk());
+    with_all(args).map_err(|e| origin.blame(e))
+}
+
+/// The arguments of this command.
+fn of_cli(cli: Cli) -> Option<DeformArgs> {
+    match cli.command {
+        Command::Deform(args) => Some(*args),
+        _ => None,
+    }
+}
+
+/// Registers the images, once all arguments are known.
+fn with_all(args: DeformArgs) -> Result<Outcome, Failure> {
+    args.of_affine.refuse()?;
+    let (paths, output) = args.pair.paths(args.masks, "deform")?;
+    let DeformArgs { affine, method, written, outputs, .. } = args;
+    let job = Job { paths, method, affine, written, outputs, output };
+    let (caller, printer) = (caller("deform", args.pair.config.as_ref()), args.run.printer());
+    job.check(&caller)?;
+    let (machine, read) = args.run.machine_and(Auto::Gpu, || Ok(job.read(&caller, &printer)?))?;
+    let done = job.run_with(&machine, read, &caller, &printer)?;
+    printer.finish();
+    tables::tell(&done, (args.job.json, args.run.talk()), tables::deform)
+}

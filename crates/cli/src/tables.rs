@@ -1,0 +1,109 @@
+//! The tables that commands print at their end, from the records of what they did.
+
+mod affine;
+mod atlas;
+mod deform;
+
+pub(crate) use affine::affine;
+pub(crate) use atlas::{atlas, regression, stability};
+pub(crate) use deform::deform;
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Print, Table};
+use crate::progress::Talk;
+use std::path::Path;
+use voxalign_jobs::Done;
+use voxalign_report::labels::notable;
+use voxalign_report::{Judged, RunRecord};
+
+/// Tells what a job did, in the form that was asked for, and whether it is good.
+pub(crate) fn tell<R: Judged>(
+    done: &Done<R>,
+    (json, talk): (bool, Talk),
+    print: impl FnOnce(&R, &Path),
+) -> Result<Outcome, Failure> {
+    let (record, good) = (&done.record, done.is_good());
+    if json {
+        output::text(record.text().as_bytes());
+    } else if talk > Talk::Quiet {
+        print(record, &done.folder);
+    }
+    if talk == Talk::Quiet && !good {
+        output::note(&format!("verdict: {}", record.verdict().summary()));
+    }
+    Ok(Outcome::of(good))
+}
+
+/// A number that may not be known.
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"))
+}
+
+/// Adds a row with a figure before and after; none where neither is known.
+fn score_row(table: &mut Table, record: &RunRecord, title: &str, figure: &str) {
+    let at = |when: &str| record.figures.get(&format!("{figure}_{when}")).copied();
+    let (before, after) = (at("before"), at("after"));
+    if before.is_some() || after.is_some() {
+        table.row([title.to_owned(), number(before), number(after)]);
+    }
+}
+
+/// Adds the rows of scores that do not depend on the similarity.
+fn score_rows(table: &mut Table, record: &RunRecord) {
+    score_row(table, record, "mutual information, nats", "mi");
+    let counted = record.labels.iter().filter(|l| l.counted).count();
+    score_row(table, record, &format!("mean Dice of {counted} labels"), "label_overlap");
+}
+
+/// Prints the labels that matter; nothing where there are no label maps.
+fn print_labels(record: &RunRecord) {
+    let shown = notable(&record.labels);
+    if shown.is_empty() {
+        return;
+    }
+    let heading = match shown.len() {
+        n if n == record.labels.iter().filter(|l| l.counted).count() => "label".to_owned(),
+        n => format!("{n} of {} labels", record.labels.len()),
+    };
+    let mut table = Table::new([heading.as_str(), "volume, mm³", "Dice before", "Dice after", ""]);
+    for (label, why) in shown {
+        table.row([
+            label.title(),
+            format!("{:.0}", label.volume_fixed_mm3),
+            number(Some(label.dice_before)),
+            number(Some(label.dice_after)),
+            why,
+        ]);
+    }
+    output::line("");
+    table.print();
+}
+
+/// The seconds of the parts of a run that took some, in the order of the run.
+fn times(record: &RunRecord) -> Vec<(&'static str, f64)> {
+    let parts = [
+        ("device", "start of the device"),
+        ("read", "read"),
+        ("affine", "affine registration"),
+        ("register", "registration"),
+        ("resample", "resample"),
+        ("write", "write"),
+        ("report", "report"),
+        ("total", "total"),
+    ];
+    parts.into_iter().filter_map(|(k, name)| Some((name, *record.timings.get(k)?))).collect()
+}
+
+/// Prints the end of what came out: remarks, device, verdict, folder.
+fn print_end(record: &RunRecord, folder: &Path) {
+    output::line("");
+    for remark in &record.verdict.remarks {
+        output::line(&format!("remark: {remark}"));
+    }
+    output::line(&format!("device: {}", record.host.device));
+    output::line(&format!("verdict: {}", record.verdict.summary()));
+    for remedy in record.verdict.remedies() {
+        output::line(&format!("try: {remedy}"));
+    }
+    output::line(&format!("written to {}", folder.display()));
+}

@@ -1,0 +1,270 @@
+//! A rigid, similarity or affine transform between two images.
+//!
+//! ```no_run
+//! use voxalign_jobs::{Caller, Silent, affine, machine};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let job = affine::Job::new("fixed.nii.gz", "moving.nii.gz", "out");
+//! let machine = machine::Machine::start(Default::default(), machine::Auto::Gpu)?;
+//! let done = job.run(&machine, &Caller::default(), &Silent)?;
+//! println!("{}", done.record.verdict.summary());
+//! # Ok(())
+//! # }
+//! ```
+
+mod record;
+
+use crate::error::{Error, Result};
+use crate::files;
+use crate::listener::{Level, Listener};
+use crate::machine::Machine;
+use crate::options::{AffineMethod, OutputOptions, Product, Products, as_text};
+use crate::pair::{Pair, PairPaths, Views, optional_image};
+use crate::run::{
+    self, Caller, Done, Input, Output, RECORD, REPORT, Read, Role, Run, TRANSFORM, TRANSFORM_FSL,
+    WARPED,
+};
+use crate::staged::Staged;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use voxalign_compute::select::AnyDevice;
+use voxalign_image::{Transform, Volume};
+use voxalign_io::image::{self, DataType};
+use voxalign_io::transform::Geometry;
+use voxalign_register::linear::{AffineInput, AffineOptions, AffineResult, register_affine};
+use voxalign_register::resample::MovingImage;
+use voxalign_report::RunRecord;
+use voxalign_report::affine::{AffineReport, render};
+
+/// What each file is.
+const OUTPUTS: [Output; 5] = [
+    Output::new("transform", TRANSFORM, Some(Product::Affine)),
+    Output::new("transform_fsl", TRANSFORM_FSL, Some(Product::Affine)),
+    Output::new("resampled", WARPED, Some(Product::Warped)),
+    Output::new("record", RECORD, None),
+    Output::new("report", REPORT, None),
+];
+
+/// A registration of two files that is to be done.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The two images, and what goes with them.
+    #[serde(flatten)]
+    pub paths: PairPaths,
+    /// Weight of each voxel of the fixed image (0 or more), on its grid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed_weight: Option<PathBuf>,
+    /// How is registered.
+    #[serde(flatten)]
+    pub method: AffineMethod,
+    /// How results are written.
+    #[serde(flatten)]
+    pub written: OutputOptions,
+    /// Which files are written beside record and report; all of them where none are named.
+    #[serde(default, with = "as_text", skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Products>,
+    /// The folder for the results.
+    pub output: PathBuf,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub struct Inputs {
+    /// The images.
+    pub pair: Pair,
+    /// What each voxel of the fixed image counts.
+    pub fixed_weight: Option<Volume<f32>>,
+}
+
+/// A registration of images in memory.
+#[derive(Debug)]
+pub struct Registered {
+    /// What was found, with its verdict.
+    pub result: AffineResult,
+    /// The moving image on the fixed one before and after, with scores.
+    pub views: Views,
+    /// What the reader of the result should know that no check can see.
+    pub remarks: Vec<String>,
+    /// The value outside of the moving image.
+    outside: f32,
+}
+
+/// Registers two images in memory; the moving one is let go.
+///
+/// # Errors
+/// Options that the images do not have, images that cannot be registered, [`Error::Stopped`].
+pub fn register(
+    device: &AnyDevice,
+    inputs: &mut Inputs,
+    options: &AffineOptions,
+    written: &OutputOptions,
+    listener: &dyn Listener,
+) -> Result<Registered> {
+    inputs.pair.check()?;
+    let result = find(device, inputs, options, listener)?;
+    scored(device, &mut inputs.pair, result, written)
+}
+
+fn find(
+    device: &AnyDevice,
+    inputs: &Inputs,
+    options: &AffineOptions,
+    listener: &dyn Listener,
+) -> Result<AffineResult, voxalign_register::RegisterError> {
+    let result = register_affine(device, &inputs.as_input(), options, listener)?;
+    if let Some(scheme) = result.scheme {
+        listener.say(Level::Verbose, &format!("histogram scheme: {}", scheme.name()));
+    }
+    Ok(result)
+}
+
+fn scored(
+    device: &AnyDevice,
+    pair: &mut Pair,
+    result: AffineResult,
+    written: &OutputOptions,
+) -> Result<Registered> {
+    let outside = pair.outside(written);
+    let moving = MovingImage::new(device, pair.take_moving()?)?;
+    let scoring = pair.scoring(written, outside)?;
+    let after = scoring.under(device, &moving, &Transform::Affine(result.transform))?;
+    let before = scoring.under(device, &moving, &Transform::identity())?;
+    drop(moving);
+    let views = Views { before, after };
+    let remarks = pair.remarks(&views);
+    Ok(Registered { result, views, remarks, outside })
+}
+
+impl Job {
+    /// Of two files, with usual options; results go to a folder.
+    pub fn new(
+        fixed: impl Into<PathBuf>,
+        moving: impl Into<PathBuf>,
+        output: impl Into<PathBuf>,
+    ) -> Self {
+        Self { paths: PairPaths::new(fixed, moving), output: output.into(), ..Self::default() }
+    }
+
+    /// All files with what they are.
+    fn files(&self) -> Vec<Input<'_>> {
+        let mut all = self.paths.all();
+        all.extend(Input::those_given(&[(Role::FixedWeight, &self.fixed_weight)]));
+        all
+    }
+
+    fn as_run<'a>(&'a self, caller: &'a Caller, listener: &'a dyn Listener) -> Run<'a> {
+        let (folder, output, products) = (&*self.output, &self.written, self.outputs.as_ref());
+        Run { caller, folder, output, products, listener }
+    }
+
+    /// Checks what can be checked before a device is started.
+    ///
+    /// # Errors
+    /// Options that others make meaningless, outputs that are inputs.
+    pub fn check(&self, caller: &Caller) -> Result<()> {
+        self.method.check()?;
+        if let Some(product) = self.outputs.as_ref().and_then(Products::not_of_affine) {
+            return Err(Error::input(format!(
+                "`outputs` has {product}, which is no file of an affine registration; give affine, \
+                 warped, or all"
+            )));
+        }
+        self.as_run(caller, &crate::Silent).check(&OUTPUTS, &self.files())?;
+        self.paths.check()
+    }
+
+    /// Reads all files.
+    ///
+    /// # Errors
+    /// What is wrong with one.
+    pub fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
+        let inputs = || {
+            let pair = self.paths.read(listener)?;
+            let fixed_weight = optional_image(&self.fixed_weight, "`fixed_weight`", listener)?;
+            Ok(Inputs { pair, fixed_weight })
+        };
+        self.as_run(caller, listener).read(&self.files(), inputs)
+    }
+
+    /// Does it all: [checks](Self::check), [reads](Self::read), registers and writes.
+    ///
+    /// # Errors
+    /// As of these; images that cannot be registered, [`Error::Stopped`].
+    pub fn run(
+        &self,
+        machine: &Machine,
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Done<RunRecord>> {
+        self.check(caller)?;
+        self.run_with(machine, self.read(caller, listener)?, caller, listener)
+    }
+
+    /// As [`run`](Self::run) with what was checked and read before.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_with(
+        &self,
+        machine: &Machine,
+        read: Read<Inputs>,
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Done<RunRecord>> {
+        let (device, run) = (&machine.device, self.as_run(caller, listener));
+        let mut clock = run.clock(machine, &read);
+        let Read { mut inputs, records: input_records, .. } = read;
+        let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
+        let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
+        let options = self.method.options(&geometry, listener)?;
+        clock.lap("read");
+
+        let mut staged = Staged::new(&self.output, listener)?;
+        run.say_grids(&grids);
+        let result =
+            find(device, &inputs, &options, listener).map_err(|e| run::blamed(e, &self.files()))?;
+        clock.lap("register");
+        let found = scored(device, &mut inputs.pair, result, &self.written)?;
+        clock.lap("resample");
+
+        let dimensions = inputs.pair.dimensions;
+        let Registered { result, views, remarks, outside } = found;
+        if run.writes(Product::Affine) {
+            run::write_affine(&mut staged, &result.transform, dimensions, &geometry)?;
+        }
+        if run.writes(Product::Warped) {
+            let as_floats = files::write_options(DataType::F32, dimensions);
+            let image = &views.after.image;
+            staged.write(WARPED, |path| image::write_volume(path, image, &as_floats))?;
+        }
+        clock.lap("write");
+
+        let mut record = record::record(self, &run, machine, &options, &result, outside);
+        record.inputs = input_records;
+        record.verdict.remarks.extend(remarks);
+        record.transform = record::transform(&result, &grids[0]);
+        record.figures = record::figures(&result);
+        run::score_figures(&mut record, &views, &inputs.pair.label_names);
+        let report =
+            |record: &_| render(&AffineReport { record, images: views.images(&inputs.pair) });
+        run.finish(staged, clock, record, &OUTPUTS, || Ok(()), report)
+    }
+
+    /// Where results go.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.output
+    }
+}
+
+impl Inputs {
+    /// Two images.
+    #[must_use]
+    pub fn new(fixed: Volume<f32>, moving: Volume<f32>) -> Self {
+        Self { pair: Pair::new(fixed, moving), fixed_weight: None }
+    }
+
+    fn as_input(&self) -> AffineInput<'_> {
+        AffineInput { fixed_weight: self.fixed_weight.as_ref(), ..self.pair.as_affine_input() }
+    }
+}

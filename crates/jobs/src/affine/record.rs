@@ -1,0 +1,81 @@
+//! What a registration leaves in `result.json`.
+
+use super::Job;
+use crate::machine::Machine;
+use crate::remedy::Speaker;
+use crate::run::{self, Run};
+use serde_json::json;
+use std::collections::BTreeMap;
+use voxalign_image::Grid;
+use voxalign_register::Choice;
+use voxalign_register::linear::{AffineOptions, AffineResult, Init};
+use voxalign_report::{RunRecord, TransformRecord};
+
+/// The record but for transform, figures, outputs and times.
+pub(super) fn record(
+    job: &Job,
+    run: &Run<'_>,
+    machine: &Machine,
+    options: &AffineOptions,
+    result: &AffineResult,
+    outside: f32,
+) -> RunRecord {
+    RunRecord {
+        parameters: parameters(job, options, result, outside),
+        stages: result.stages.clone(),
+        verdict: run.caller.worded(result.verdict.clone(), Speaker::Affine),
+        ..run.record(machine, Vec::new())
+    }
+}
+
+/// The transform in words, about the middle of the fixed image.
+pub(super) fn transform(result: &AffineResult, fixed: &Grid) -> TransformRecord {
+    TransformRecord::new(&result.transform, fixed.centre())
+}
+
+/// The named numbers of the record, but for the scores.
+pub(super) fn figures(result: &AffineResult) -> BTreeMap<String, f64> {
+    BTreeMap::from([
+        ("cost_before".to_owned(), result.cost_before),
+        ("cost_start".to_owned(), result.cost_start),
+        ("cost_after".to_owned(), result.cost_after),
+        ("overlap".to_owned(), result.overlap),
+    ])
+}
+
+/// All parameters that have an effect, as they were used, also those left at their default.
+fn parameters(
+    job: &Job,
+    options: &AffineOptions,
+    result: &AffineResult,
+    outside: f32,
+) -> serde_json::Value {
+    let init = match (&options.init, &job.method.init) {
+        (_, Some(choice)) => choice.to_string(),
+        (Init::Header, _) => "header".into(),
+        (Init::Centre, _) => "centre".into(),
+        (Init::Moments, _) => "moments".into(),
+        (Init::Identity, _) => "identity".into(),
+        (Init::Given(_), _) => "given".into(),
+    };
+    // Without the noise of the way to radians and back.
+    let degrees = |r: f64| (r.to_degrees() * 1e9).round() / 1e9;
+    let mut all = json!({
+        "dof": result.dof,
+        "cost": options.similarity.name(),
+        "init": init,
+        "search": options.search.name(),
+        "optimiser": options.optimiser.name(),
+        "search_angles_degrees": options.range.angles.map(|r| r.map(degrees)),
+        "search_steps_degrees": [degrees(options.range.coarse), degrees(options.range.fine)],
+        "levels_mm": result.levels,
+        "apodise_mm": options.apodise,
+        "interpolation": job.written.interpolation().name(),
+        "outside": run::outside(outside),
+    });
+    if let Some(all) = all.as_object_mut() {
+        all.extend(result.bins.map(|bins| ("bins".to_owned(), json!(bins))));
+        all.extend(result.scheme.map(|scheme| ("scheme".to_owned(), json!(scheme.name()))));
+    }
+    all
+}

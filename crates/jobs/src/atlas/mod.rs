@@ -1,0 +1,207 @@
+//! The unbiased mean of many images, with the deformation of each to it; atlases along a covariate; and how many
+//! subjects an atlas needs.
+//!
+//! ```no_run
+//! use voxalign_compute::comm::Communicator;
+//! use voxalign_jobs::{Caller, Silent, atlas, team};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut job = atlas::Job::new(["a.nii.gz", "b.nii.gz", "c.nii.gz"], "out");
+//! job.options.spacing = Some(2.0);
+//! let alone = Communicator::single();
+//! let (machine, team) = team::start(Default::default(), None, &alone, &Silent)?;
+//! job.run(&machine, &team, &Caller::default(), &Silent)?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod job;
+mod options;
+mod prepared;
+mod regress;
+mod source;
+mod stability;
+mod subjects;
+
+pub use options::{
+    Align, At, Bytes, Every, Exclude, Memory, Options, Regression, Sizes, Stability, from_one,
+};
+
+use crate::error::{Error, Result};
+use crate::files;
+use crate::list::{self, Entry};
+use crate::listener::{Listener, reading};
+use crate::machine::Machine;
+use crate::run::{Caller, Done};
+use job::One;
+use prepared::Study;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use voxalign_compute::comm::Team;
+use voxalign_compute::select::AnyDevice;
+use voxalign_population::atlas::{AlignOptions, AtlasOptions};
+use voxalign_register::linear::AffineOptions;
+use voxalign_register::similarity::Similarity;
+use voxalign_report::AtlasRecord;
+use voxalign_report::regression::RegressionRecord;
+use voxalign_report::stability::StabilityRecord;
+
+/// An atlas that is to be built.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The images, one per subject.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<PathBuf>,
+    /// A CSV file with a line for each subject, instead of them: see [`list::of_csv`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<PathBuf>,
+    /// How it is made.
+    #[serde(flatten)]
+    pub options: Options,
+    /// The folder for the results.
+    pub output: PathBuf,
+}
+
+/// What was built.
+#[derive(Debug)]
+pub enum Built {
+    /// One atlas.
+    Atlas(Box<Done<AtlasRecord>>),
+    /// An atlas at each of several values of a covariate.
+    Regression(Box<Done<RegressionRecord>>),
+    /// Many atlases of some of the subjects.
+    Stability(Box<Done<StabilityRecord>>),
+    /// What another process writes.
+    Elsewhere,
+}
+
+/// A job that is checked, and ready for a device.
+pub struct Ready<'a>(Kind<'a>);
+
+enum Kind<'a> {
+    Atlas(One<'a>),
+    Regression(Box<regress::Regression<'a>>),
+    Stability(stability::Test<'a>),
+}
+
+impl Job {
+    /// Of images, with usual options; results go to a folder.
+    pub fn new<P: Into<PathBuf>>(
+        images: impl IntoIterator<Item = P>,
+        output: impl Into<PathBuf>,
+    ) -> Self {
+        let images = images.into_iter().map(Into::into).collect();
+        Self { images, output: output.into(), ..Self::default() }
+    }
+
+    /// Checks what can be checked before a device is started.
+    ///
+    /// # Errors
+    /// Options that others make meaningless, lists that cannot be read, outputs that are inputs.
+    pub fn ready<'a>(
+        &'a self,
+        caller: &'a Caller,
+        listener: &'a dyn Listener,
+    ) -> Result<Ready<'a>> {
+        let options = &self.options;
+        options.check()?;
+        let study = self.study(caller, listener)?;
+        if let Some(column) = &options.regression.regress {
+            let job = regress::Regression::new(&options.regression, column, study)?;
+            return Ok(Ready(Kind::Regression(Box::new(job))));
+        }
+        if let Some(sizes) = &options.test.stability {
+            let job = stability::Test::new(&options.test, sizes, study)?;
+            return Ok(Ready(Kind::Stability(job)));
+        }
+        let job = One {
+            study,
+            subjects: !options.no_subjects,
+            report: !options.no_report,
+            every: options.checkpoint_every.unwrap_or_default().0,
+            resume: options.resume,
+            processes: options.processes,
+        };
+        job.check()?;
+        Ok(Ready(Kind::Atlas(job)))
+    }
+
+    /// Does it all, with the devices of all processes.
+    ///
+    /// # Errors
+    /// As of [`ready`](Self::ready); images that cannot be read or registered, [`Error::Stopped`].
+    pub fn run(
+        &self,
+        machine: &Machine,
+        team: &Team<AnyDevice>,
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Built> {
+        self.ready(caller, listener)?.run(machine, team)
+    }
+
+    fn entries(&self, listener: &dyn Listener) -> Result<Vec<Entry>> {
+        match &self.list {
+            Some(_) if !self.images.is_empty() => Err(Error::input(
+                "both images and a list by `list` are given; leave one of them out",
+            )),
+            Some(list) => reading(listener, || list::of_csv(list)),
+            None => list::of_images(&self.images),
+        }
+    }
+
+    fn study<'a>(&'a self, caller: &'a Caller, listener: &'a dyn Listener) -> Result<Study<'a>> {
+        let options = &self.options;
+        let entries = self.entries(listener)?;
+        let dof = match options.align.unwrap_or_default() {
+            Align::None => None,
+            Align::Rigid => Some(6),
+            Align::Similarity => Some(7),
+            Align::Affine => Some(12),
+        };
+        let similarity = options.cost.unwrap_or(Similarity::NCC);
+        let affine = dof.map(|dof| AffineOptions { dof, similarity, ..AffineOptions::default() });
+        let matching = AtlasOptions {
+            matching: options.matching.options(options::usual, &[])?,
+            similarity: options.matching.similarity(),
+            centre: !options.no_centre,
+        };
+        let grid = options.reference.as_deref().map(|path| files::grid(path, listener));
+        let exclude = options.exclude.clone();
+        let align = AlignOptions {
+            affine,
+            rounds: options.rounds.map_or(2, usize::from),
+            spacing: options.spacing,
+            grid: grid.transpose()?,
+            exclude_outlying: exclude.contains(&Exclude::Outlying),
+            ..AlignOptions::default()
+        };
+        Ok(Study {
+            entries,
+            list: self.list.as_deref(),
+            caller,
+            output: &self.output,
+            align,
+            options: matching,
+            memory: options.memory.options(),
+            exclude,
+            listener,
+        })
+    }
+}
+
+impl Ready<'_> {
+    /// Does it.
+    ///
+    /// # Errors
+    /// As of [`Job::run`].
+    pub fn run(&self, machine: &Machine, team: &Team<AnyDevice>) -> Result<Built> {
+        Ok(match &self.0 {
+            Kind::Atlas(job) => {
+                job.run(machine, team)?.map_or(Built::Elsewhere, |d| Built::Atlas(Box::new(d)))
+            }
+            Kind::Regression(job) => Built::Regression(Box::new(job.run(machine, team)?)),
+            Kind::Stability(job) => Built::Stability(Box::new(job.run(machine, team)?)),
+        })
+    }
+}

@@ -1,0 +1,472 @@
+//! The options of an atlas.
+
+use crate::error::{Error, Result};
+use crate::options::{Matching, as_text, by_name, by_names, negated, refuse};
+#[cfg(feature = "clap")]
+use crate::options::{choice, choice_of, number, of_maps};
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+use voxalign_compute::comm::Launch;
+use voxalign_population::atlas::{AtlasOptions, MemoryOptions};
+use voxalign_register::choices;
+use voxalign_register::diffeo::{DeformModel, DeformOptions};
+use voxalign_register::similarity::Similarity;
+
+/// How subjects are brought to a common space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Align {
+    /// As the headers say.
+    None,
+    /// Rotations and translations.
+    Rigid,
+    /// Rotations, translations and one scale.
+    Similarity,
+    /// Rotations, translations, scales and shears.
+    #[default]
+    Affine,
+}
+
+choices! { Align:
+    None "none" "As the headers say",
+    Rigid "rigid" "Rotations and translations",
+    Similarity "similarity" "Rotations, translations and one scale",
+    Affine "affine" "Rotations, translations, scales and shears",
+}
+
+/// What is left out where it does not serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exclude {
+    /// Subjects with a file that cannot be read.
+    Unreadable,
+    /// Subjects unlike the mean of all after the affine alignment.
+    Outlying,
+}
+
+choices! { Exclude:
+    Unreadable "unreadable" "Subjects with a file that cannot be read",
+    Outlying "outlying" "Subjects unlike the mean of all after the affine alignment",
+}
+
+/// How an atlas is made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+pub struct Options {
+    /// How subjects are first aligned to a common space [default: affine]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Align>(), help_heading = "Common space"))]
+    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    pub align: Option<Align>,
+    /// How many times the subjects are registered to their mean [default: 2]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=20),
+          help_heading = "Common space"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u8>,
+    /// Similarity of these registrations [default: ncc]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = choice_of(of_maps), help_heading = "Common space"))]
+    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Similarity>,
+    /// Spacing of the atlas, mm [default: the median of the subjects]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = above_zero, help_heading = "Common space",
+          conflicts_with = "reference"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spacing: Option<f64>,
+    /// Image that defines the grid of the atlas [default: along the world axes around all subjects;
+    /// with --align none the grid of the images, if they share one]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE", help_heading = "Common space"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<PathBuf>,
+
+    /// How a subject is deformed to the template.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub matching: Matching,
+    /// Keep the mean displacement in the result: the shape of the template then depends on the
+    /// course of the registrations
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Method"))]
+    #[serde(rename = "centre", with = "negated")]
+    pub no_centre: bool,
+
+    /// Leave out subjects with a file that cannot be read, or subjects unlike the mean of all after
+    /// affine alignment (of four or more); the record says which, and why
+    #[cfg_attr(feature = "clap", arg(
+        long,
+        value_parser = choice::<Exclude>(),
+        value_delimiter = ',',
+        value_name = "unreadable,outlying",
+        help_heading = "Subjects"
+    ))]
+    #[serde(with = "by_names", skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<Exclude>,
+
+    /// Do not write the results of each subject
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Output"))]
+    #[serde(rename = "subjects", with = "negated")]
+    pub no_subjects: bool,
+    /// Do not write report.html
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Output"))]
+    #[serde(rename = "report", with = "negated")]
+    pub no_report: bool,
+
+    /// Continue from the last checkpoint of a run that was stopped or killed; the result is
+    /// identical, to the bit, to that of an uninterrupted run. The options must be the same, except
+    /// for --gpus, --threads, the number of processes and memory; --device may name another GPU, but not
+    /// the CPU instead
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Checkpoints"))]
+    pub resume: bool,
+    /// Minutes between checkpoints, 0 for one after each iteration, or `never`. They are in
+    /// DIR/checkpoint, and are removed when the atlas is complete [default: 10]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "MINUTES", help_heading = "Checkpoints"))]
+    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    pub checkpoint_every: Option<Every>,
+
+    /// Under mpirun or srun, how many of the processes hold subjects; the others wait [default: the
+    /// number that a dry run predicts to be fastest]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = from_one, help_heading = "Running"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<usize>,
+    /// What memory may be taken.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub memory: Memory,
+
+    /// Atlases along a covariate, instead of one.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub regression: Regression,
+    /// A test of how many subjects an atlas needs, instead of one.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub test: Stability,
+}
+
+/// What memory may be taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Memory"))]
+#[serde(default)]
+pub struct Memory {
+    /// Memory that may be used on each device, such as 20GiB; subjects that do not fit are streamed
+    /// at every iteration [default: nine tenths of the free memory]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
+    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    pub device_memory: Option<Bytes>,
+    /// Host memory for subjects that are streamed; those that do not fit are kept on disk [default:
+    /// six tenths of the free memory]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
+    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    pub host_memory: Option<Bytes>,
+    /// Folder for subjects that are streamed from disk, best on a local disk of each machine; a
+    /// killed run leaves a folder .voxalign-... there, which the next run removes [default: within DIR]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DIR"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<PathBuf>,
+}
+
+impl Memory {
+    /// As a construction takes it.
+    #[must_use]
+    pub fn options(&self) -> MemoryOptions {
+        let [device, host] = [self.device_memory, self.host_memory].map(|b| b.map(|b| b.0));
+        MemoryOptions { device, host, scratch: self.scratch.clone() }
+    }
+}
+
+/// A number of bytes, such as `500MiB` or `20GB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bytes(pub u64);
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let scale = match unit.trim().to_lowercase().as_str() {
+            "" | "b" => 1.0,
+            "kib" | "k" => 1024.0,
+            "mib" | "m" => 1024f64.powi(2),
+            "gib" | "g" => 1024f64.powi(3),
+            "tib" | "t" => 1024f64.powi(4),
+            "kb" => 1e3,
+            "mb" => 1e6,
+            "gb" => 1e9,
+            "tb" => 1e12,
+            _ => f64::NAN,
+        };
+        let bytes = number.parse::<f64>().map_or(f64::NAN, |n| n * scale);
+        if bytes.is_finite() && bytes >= 0.0 {
+            Ok(Self(bytes as u64))
+        } else {
+            Err("give a size, such as 20GiB or 500MiB".to_owned())
+        }
+    }
+}
+
+impl Display for Bytes {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The time between checkpoints; none for never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Every(pub Option<Duration>);
+
+impl Default for Every {
+    fn default() -> Self {
+        Self(Some(Duration::from_secs(600)))
+    }
+}
+
+impl FromStr for Every {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "never" {
+            return Ok(Self(None));
+        }
+        let minutes = crate::options::number(text).ok().filter(|m| (0.0..=1e6).contains(m));
+        let minutes = minutes.ok_or("give a number of minutes, 0 or more, or never")?;
+        Ok(Self(Some(Duration::from_secs_f64(60.0 * minutes))))
+    }
+}
+
+impl Display for Every {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(time) => (time.as_secs_f64() / 60.0).fmt(f),
+            None => f.write_str("never"),
+        }
+    }
+}
+
+/// Atlases along a covariate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Atlases along a covariate"))]
+#[serde(default)]
+pub struct Regression {
+    /// A numeric column of the list, such as age: build an atlas at each value of --at, in which
+    /// subjects have the more weight the closer their own value is
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COLUMN"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regress: Option<String>,
+    /// The values; each atlas is written to at_VALUE
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "VALUE,...", value_delimiter = ',', allow_hyphen_values = true)
+    )]
+    #[serde(with = "crate::options::texts", skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<At>,
+    /// Standard deviation of the Gaussian weights, in the units of the column
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WIDTH", value_parser = above_zero))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<f64>,
+    /// Labels whose volumes are reported over the column, if the list has label maps [default: the
+    /// twelve largest that all subjects have]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "LABEL,...", value_delimiter = ',', allow_hyphen_values = true)
+    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<i32>,
+    /// Names of the labels: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV
+    /// with a number and a name in each line
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", requires = "regress"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_names: Option<PathBuf>,
+}
+
+/// A value as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct At {
+    pub(super) text: String,
+    pub(super) value: f64,
+}
+
+impl FromStr for At {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(Self { text: text.trim().to_owned(), value: crate::options::number(text)? })
+    }
+}
+
+impl Display for At {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl At {
+    /// The folder of its atlas.
+    pub(super) fn folder(&self) -> String {
+        format!("at_{}", self.text)
+    }
+}
+
+impl Regression {
+    /// Refuses what is missing, and what is for nothing.
+    fn check(&self) -> Result<()> {
+        let given = [
+            ("at", !self.at.is_empty()),
+            ("bandwidth", self.bandwidth.is_some()),
+            ("volumes", !self.volumes.is_empty()),
+        ];
+        if self.regress.is_none() {
+            refuse(self.label_names.is_some(), "label_names", "`regress`")?;
+            return given
+                .iter()
+                .try_for_each(|(option, given)| refuse(*given, option, "`regress`"));
+        }
+        match given[..2].iter().find(|(_, given)| !given) {
+            Some((option, _)) => Err(Error::input(format!(
+                "`regress` needs `{option}` as well: the values of `at` and the width of `bandwidth`"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many subjects an atlas needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Test of stability"))]
+#[serde(default)]
+pub struct Stability {
+    /// Instead of one atlas of all subjects, build atlases of randomly chosen ones, for each of
+    /// these numbers of subjects, and report how sharp they are: a range such as 2..14 (both ends
+    /// included), or 2,4,8
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FROM..TO", conflicts_with = "regress"))]
+    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    pub stability: Option<Sizes>,
+    /// How many atlases to build for each number of subjects [default: 100]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cohorts: Option<u32>,
+    /// Seed of the random choice; the same seed chooses the same subjects [default: 0]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+impl Stability {
+    /// Refuses what is for nothing.
+    fn check(&self) -> Result<()> {
+        let alone = self.stability.is_none();
+        refuse(alone && self.cohorts.is_some(), "cohorts", "`stability`")?;
+        refuse(alone && self.seed.is_some(), "seed", "`stability`")
+    }
+}
+
+/// Numbers of subjects, ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sizes(pub(super) Vec<usize>);
+
+impl FromStr for Sizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let whole = |part: &str| {
+            let number = part.trim().parse::<usize>().ok().filter(|n| (2..=100_000).contains(n));
+            number.ok_or_else(|| format!("'{part}' is not a whole number of 2 or more"))
+        };
+        let mut sizes = Vec::new();
+        for part in text.split(',') {
+            match part.split_once("..") {
+                Some((from, to)) => {
+                    let (from, to) = (whole(from)?, whole(to.trim_start_matches('='))?);
+                    if from > to {
+                        return Err(format!("'{part}' is in descending order; write {to}..{from}"));
+                    }
+                    sizes.extend(from..=to);
+                }
+                None => sizes.push(whole(part)?),
+            }
+        }
+        sizes.sort_unstable();
+        sizes.dedup();
+        Ok(Self(sizes))
+    }
+}
+
+impl Display for Sizes {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let all: Vec<_> = self.0.iter().map(usize::to_string).collect();
+        f.write_str(&all.join(","))
+    }
+}
+
+/// What is usual for a model.
+pub(super) fn usual(model: DeformModel) -> DeformOptions {
+    AtlasOptions::of(model).matching
+}
+
+impl Options {
+    /// Refuses options that others make meaningless.
+    ///
+    /// # Errors
+    /// Names one.
+    pub fn check(&self) -> Result<()> {
+        if self.align == Some(Align::None) {
+            for (given, option) in
+                [(self.rounds.is_some(), "rounds"), (self.cost.is_some(), "cost")]
+            {
+                refuse(given, option, "`align = rigid`, similarity and affine")?;
+            }
+        }
+        refuse(
+            self.spacing.is_some() && self.reference.is_some(),
+            "spacing",
+            "atlases without a `reference`, which has a spacing of its own",
+        )?;
+        self.regression.check()?;
+        self.test.check()?;
+        for (several, option) in [
+            (self.regression.regress.is_some(), "regress"),
+            (self.test.stability.is_some(), "stability"),
+        ] {
+            if several {
+                self.alone(option)?;
+            }
+        }
+        if self.regression.regress.is_some() && self.test.stability.is_some() {
+            return Err(Error::input(
+                "`regress` and `stability` are two jobs; leave one of them out",
+            ));
+        }
+        self.matching.options(usual, &[]).map(|_| ())
+    }
+
+    /// Refuses what is not for several atlases.
+    fn alone(&self, option: &str) -> Result<()> {
+        if Launch::of_this_process().and_then(|l| l.size).is_some_and(|n| n > 1) {
+            return Err(Error::input(format!(
+                "`{option}` runs in one process, on all GPUs of its machine; start it without mpirun \
+                 or srun"
+            )));
+        }
+        refuse(self.resume, "resume", "one atlas")?;
+        refuse(self.no_subjects, "subjects = false", "one atlas")?;
+        refuse(self.no_report, "report = false", "one atlas")
+    }
+}
+
+/// A whole number from 1 on.
+///
+/// # Errors
+/// What it should be.
+pub fn from_one(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| (1..=4096).contains(n));
+    number.ok_or_else(|| "give a whole number, 1 or more".to_owned())
+}
+
+#[cfg(feature = "clap")]
+fn above_zero(text: &str) -> Result<f64, String> {
+    number(text).ok().filter(|v| *v > 0.0).ok_or_else(|| "give a number above 0".to_owned())
+}

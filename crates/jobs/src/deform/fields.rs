@@ -1,0 +1,106 @@
+//! The fields of a deformation as files, which other threads may write while its result is scored.
+
+use super::{INVERSE_WARP, JACOBIAN, WARP};
+use crate::error::{Error, Result};
+use crate::options::Product;
+use crate::run::Run;
+use crate::staged::Staged;
+use std::path::{Path, PathBuf};
+use std::thread::ScopedJoinHandle;
+use voxalign_image::{Displacement, Transform, VectorField, Volume};
+use voxalign_io::image::{self, WriteOptions};
+use voxalign_io::transform::{self, Geometry};
+
+/// Where the fields and their Jacobian are written to.
+pub(super) fn field_files(run: &Run<'_>, staged: &mut Staged<'_>) -> Result<Vec<FieldFile>> {
+    let all = [
+        (Product::InverseWarp, INVERSE_WARP),
+        (Product::Warp, WARP),
+        (Product::Jacobian, JACOBIAN),
+    ];
+    let written = all.into_iter().filter(|&(product, _)| run.writes(product));
+    written
+        .map(|(product, name)| {
+            let path = staged.path(name)?;
+            Ok(FieldFile { product, path, end: staged.final_path(name) })
+        })
+        .collect()
+}
+
+/// What is written while the result is scored.
+pub(super) struct Fields<'a> {
+    /// The inverse affine map and field.
+    pub(super) back: Transform,
+    pub(super) whole: &'a Transform,
+    pub(super) jacobian: &'a Volume<f32>,
+    pub(super) options: &'a WriteOptions,
+}
+
+/// A file of a field: where it is written, and the path that it will have.
+pub(super) struct FieldFile {
+    product: Product,
+    path: PathBuf,
+    end: PathBuf,
+}
+
+impl Fields<'_> {
+    pub(super) fn write(&self, files: &[FieldFile]) -> Result<()> {
+        let field = |transform: &Transform, path: &Path| match transform {
+            Transform::Composite(parts) => parts
+                .iter()
+                .filter(|part| matches!(part, Transform::Displacement(_)))
+                .try_for_each(|part| transform::write(path, part, &Geometry::default())),
+            other => transform::write(path, other, &Geometry::default()),
+        };
+        for FieldFile { product, path, end } in files {
+            match product {
+                Product::InverseWarp => field(&self.back, path),
+                Product::Warp => field(self.whole, path),
+                _ => image::write_volume(path, self.jacobian, self.options),
+            }
+            .map_err(|e| e.instead_at(end))?;
+        }
+        Ok(())
+    }
+}
+
+/// Threads that pack fields beside those of everything else, which would otherwise take turns with them; half
+/// as many.
+pub(super) fn writers(threads: usize) -> Result<rayon::ThreadPool> {
+    let count = (threads / 2).max(1);
+    voxalign_compute::cpu::threads::check(count)?;
+    let built = rayon::ThreadPoolBuilder::new().num_threads(count).build();
+    built.map_err(|e| voxalign_compute::cpu::threads::refused(count, e).into())
+}
+
+/// A thread that writes fields. Whatever ends this waits for it, so that nothing is written into a folder that is
+/// being removed.
+pub(super) struct Writing<'scope>(pub(super) Option<ScopedJoinHandle<'scope, Result<()>>>);
+
+impl Writing<'_> {
+    pub(super) fn wait(&mut self) -> Result<()> {
+        let gone = |_| Error::Internal("the thread that wrote the fields is gone".into());
+        self.0.take().map_or(Ok(()), |thread| thread.join().map_err(gone)?)
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        // What went wrong before says more.
+        let _ = self.wait();
+    }
+}
+
+/// A field as a transform.
+pub(super) fn displacement(field: VectorField) -> Transform {
+    Transform::Displacement(Displacement::new(field))
+}
+
+/// Writes a field.
+pub(super) fn write_transform(
+    staged: &mut Staged<'_>,
+    name: &str,
+    field: &Transform,
+) -> Result<()> {
+    staged.write(name, |path| transform::write(path, field, &Geometry::default()))
+}

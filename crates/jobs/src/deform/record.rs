@@ -1,0 +1,84 @@
+//! What a deformable registration leaves in `result.json`.
+
+use super::{Ask, Job};
+use crate::machine::Machine;
+use crate::options::matching_parameters;
+use crate::remedy::Speaker;
+use crate::run::{self, Run};
+use serde_json::json;
+use std::path::Path;
+use voxalign_image::Vector3;
+use voxalign_register::Choice;
+use voxalign_register::diffeo::DeformResult;
+use voxalign_register::linear::AffineResult;
+use voxalign_report::{DeformationRecord, RunRecord, TransformRecord};
+
+/// The record but for verdict, figures, outputs and times.
+pub(super) fn record(
+    (job, ask, run): (&Job, &Ask, &Run<'_>),
+    result: &DeformResult,
+    affine: Option<&AffineResult>,
+    outside: f32,
+    machine: &Machine,
+) -> RunRecord {
+    RunRecord {
+        parameters: parameters(job, ask, outside),
+        transform: TransformRecord::new(&result.affine, result.jacobian.grid().centre()),
+        stages: affine.map_or_else(Vec::new, |a| a.stages.clone()),
+        deformation: Some(DeformationRecord {
+            measures: result.measures,
+            scales: result.scales.clone(),
+            path: result.path.clone(),
+            clipped: result.clipped,
+            mended: result.mended,
+            affine_verdict: affine.map(|a| run.caller.worded(a.verdict.clone(), Speaker::Affine)),
+        }),
+        ..run.record(machine, Vec::new())
+    }
+}
+
+/// The record of a registration that ended with its affine part, but for verdict, figures, outputs and
+/// times; `middle` is that of the fixed image, mm.
+pub(super) fn of_affine_part(
+    (job, ask, run): (&Job, &Ask, &Run<'_>),
+    affine: &AffineResult,
+    middle: Vector3<f64>,
+    outside: f32,
+    machine: &Machine,
+) -> RunRecord {
+    RunRecord {
+        parameters: parameters(job, ask, outside),
+        transform: TransformRecord::new(&affine.transform, middle),
+        stages: affine.stages.clone(),
+        ..run.record(machine, Vec::new())
+    }
+}
+
+/// All parameters that have an effect, also those left at their default.
+fn parameters(job: &Job, ask: &Ask, outside: f32) -> serde_json::Value {
+    let options = &ask.options;
+    let path = |p: &Path| p.display().to_string();
+    let first = (&job.paths.fixed, &job.paths.moving, ask.similarity, 1.0);
+    let further = ask.channels.iter().map(|c| (&c.fixed, &c.moving, c.similarity, c.weight));
+    let channels: Vec<_> = std::iter::once(first).chain(further).collect();
+    let mut all = json!({
+        "affine": job.start().to_string(),
+        "channels": channels.iter().map(|(fixed, moving, similarity, weight)| json!({
+            "fixed": path(fixed),
+            "moving": path(moving),
+            "similarity": similarity.name(),
+            "weight": weight,
+        })).collect::<Vec<_>>(),
+        "histogram_match": options.histogram_match,
+        "clip": options.clip,
+        "outside": run::outside(outside),
+        "interpolation": job.written.interpolation().name(),
+    });
+    let similarities: Vec<_> = channels.iter().map(|c| c.2).collect();
+    if let (Some(all), Some(of_matching)) =
+        (all.as_object_mut(), matching_parameters(options, &similarities).as_object_mut())
+    {
+        all.append(of_matching);
+    }
+    all
+}

@@ -1,0 +1,390 @@
+//! Reading inputs and keeping outputs away from them.
+
+use crate::error::{Error, Result};
+use crate::listener::{Level, Listener, reading};
+use rayon::prelude::*;
+use std::path::{Path, PathBuf};
+use voxalign_image::Transform;
+use voxalign_image::{Grid, LabelMap, Volume};
+use voxalign_io::IoError;
+use voxalign_io::image::{self, DataType, ImageInfo, ReadOptions, WriteOptions};
+use voxalign_io::transform::{self, Geometry};
+
+/// What a file holds, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An image or a label map.
+    Image,
+    /// A transform.
+    Transform,
+    /// A list of points.
+    Points,
+}
+
+/// What a file of this name holds. A NIfTI file may be an image or a displacement field; it counts
+/// as an image here.
+///
+/// # Errors
+/// What no name of these is.
+pub fn kind(path: &Path) -> Result<Kind> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    if name.ends_with(".csv") {
+        return Ok(Kind::Points);
+    }
+    if [".tfm", ".txt", ".mat", ".h5", ".hdf5", ".fsl", ".fslmat", ".flirt"]
+        .iter()
+        .any(|e| name.ends_with(e))
+    {
+        return Ok(Kind::Transform);
+    }
+    // A folder, or a file of another name that begins as DICOM files do, is an image.
+    let format = image::Format::from_path(path)
+        .or_else(|e| if path.exists() { image::Format::of_input(path) } else { Err(e) });
+    if format.is_ok() {
+        return Ok(Kind::Image);
+    }
+    if !matches!(format, Err(IoError::UnknownExtension { hint: None, .. })) {
+        // The message says what converts it.
+        format?;
+    }
+    Err(Error::input(format!(
+        "'{}': the extension is not that of an image (.nii, .nii.gz, .hdr, .mha, .mhd, .nrrd, .nhdr, a folder or file of DICOM), \
+         a transform (.tfm, .txt, .mat, .h5, .fsl) or a list of points (.csv)",
+        path.display()
+    )))
+}
+
+/// Whether an image file holds vectors: a displacement field.
+#[must_use]
+pub fn is_field(info: &ImageInfo) -> bool {
+    if info.components > 1 {
+        // NRRD and MetaImage; integers are colours.
+        let vector = info.components == 3 || info.components == 2 && info.dims[2] == 1;
+        return vector && info.volumes() == info.components && !info.data_type.is_integer();
+    }
+    let vector_intent = info.intent.starts_with("1007") || info.intent.starts_with("1006");
+    info.dims.len() == 5 && info.dims[4] > 1 && info.dims[3] == 1
+        || vector_intent && info.volumes() > 1
+}
+
+/// Reads an image; what is odd about it becomes a warning.
+///
+/// # Errors
+/// As of [`voxalign_io::image::read_volume`].
+pub fn image(path: &Path, listener: &dyn Listener) -> Result<Volume<f32>> {
+    Ok(image_with_info(path, listener)?.0)
+}
+
+/// As [`image()`], with what the header says.
+///
+/// # Errors
+/// As there.
+pub fn image_with_info(path: &Path, listener: &dyn Listener) -> Result<(Volume<f32>, ImageInfo)> {
+    image_of(path, &ReadOptions::default(), listener)
+}
+
+/// As [`image_with_info()`], of a file or folder that holds several.
+///
+/// # Errors
+/// As there.
+pub fn image_of(
+    path: &Path,
+    which: &ReadOptions,
+    listener: &dyn Listener,
+) -> Result<(Volume<f32>, ImageInfo)> {
+    let (volume, info) = reading(listener, || image::read_volume_of(path, which))?;
+    for oddity in &info.oddities {
+        let normal = is_normal_geometry(oddity);
+        let level = if normal { Level::Verbose } else { Level::Warning };
+        listener.say(level, &format!("'{}': {oddity}", path.display()));
+    }
+    Ok((volume, info))
+}
+
+/// Facts about a geometry that `info` tells but that nothing has to be done about.
+#[must_use]
+pub fn is_normal_geometry(oddity: &str) -> bool {
+    ["the voxel axes are oblique", "the voxel axes are left-handed", "the voxels are anisotropic"]
+        .iter()
+        .any(|fact| oddity.starts_with(fact))
+}
+
+/// Reads a label map.
+///
+/// # Errors
+/// As of [`voxalign_io::image::read_labels`].
+pub fn labels(path: &Path, listener: &dyn Listener) -> Result<LabelMap> {
+    reading(listener, || image::read_labels(path))
+}
+
+/// Reads the geometry of an image.
+///
+/// # Errors
+/// As of [`voxalign_io::image::read_info`].
+pub fn grid(path: &Path, listener: &dyn Listener) -> Result<Grid> {
+    Ok(reading(listener, || image::read_info(path))?.grid)
+}
+
+/// The grids that transform files are relative to.
+#[derive(Debug, Clone, Default)]
+pub struct Grids {
+    /// Of the fixed image.
+    pub fixed: Option<Grid>,
+    /// Of the moving image.
+    pub moving: Option<Grid>,
+}
+
+impl Grids {
+    /// As the io room takes them.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry<'_> {
+        Geometry { fixed: self.fixed.as_ref(), moving: self.moving.as_ref() }
+    }
+}
+
+/// Reads one transform.
+///
+/// # Errors
+/// As of [`voxalign_io::transform::read`]; one of the plane for images of three dimensions.
+pub fn transform(
+    path: &Path,
+    geometry: &Geometry<'_>,
+    listener: &dyn Listener,
+) -> Result<Transform> {
+    let (transform, planar) = reading(listener, || transform::read_with_planar(path, geometry))?;
+    if planar {
+        check_planar(path, &[geometry.fixed, geometry.moving])?;
+    }
+    Ok(transform)
+}
+
+/// As [`transform()`], for images that the file is not relative to but meant for.
+///
+/// # Errors
+/// As there.
+pub fn transform_for(
+    path: &Path,
+    geometry: &Geometry<'_>,
+    images: &[Option<&Grid>],
+    listener: &dyn Listener,
+) -> Result<Transform> {
+    let (transform, planar) = reading(listener, || transform::read_with_planar(path, geometry))?;
+    if planar {
+        check_planar(path, &[geometry.fixed, geometry.moving])?;
+        check_planar(path, images)?;
+    }
+    Ok(transform)
+}
+
+/// A transform of the plane is for images of two dimensions.
+fn check_planar(path: &Path, images: &[Option<&Grid>]) -> Result<()> {
+    match images.iter().flatten().find(|grid| !grid.is_2d()) {
+        None => Ok(()),
+        Some(grid) => Err(Error::input(format!(
+            "'{}' holds a 2D transform, but the image has 3 dimensions ({grid}); give a transform \
+             that was made for 3D images",
+            path.display()
+        ))),
+    }
+}
+
+/// The value outside of an image where none is given: 0, or the smallest value where at least a
+/// hundredth of the voxels are below 0, as in CT.
+#[must_use]
+pub fn background(image: &Volume<f32>) -> f32 {
+    let data = image.data();
+    let below = data.par_iter().filter(|&&v| v < 0.0).count();
+    if below * 100 < data.len() {
+        return 0.0;
+    }
+    let smallest = |a: f32, b: f32| a.min(b);
+    let finite = data.par_iter().copied().filter(|v| v.is_finite());
+    finite.reduce(|| 0.0, smallest)
+}
+
+/// How images are written; `dimensions` is that of the file whose grid they have.
+#[must_use]
+pub fn write_options(data_type: DataType, dimensions: usize) -> WriteOptions {
+    WriteOptions {
+        data_type,
+        dimensions,
+        description: Some(format!("voxalign {}", env!("CARGO_PKG_VERSION"))),
+        ..WriteOptions::default()
+    }
+}
+
+/// Warns where values will not be stored as they are.
+pub fn warn_of_rounding(values: &[f32], data_type: DataType, listener: &dyn Listener) {
+    say_changes(changed(values, data_type), data_type, listener);
+}
+
+/// Warns of so many voxels that are clamped, and rounded.
+pub(crate) fn say_changes(
+    (clamped, rounded): (usize, usize),
+    data_type: DataType,
+    listener: &dyn Listener,
+) {
+    if clamped + rounded > 0 {
+        let text = format!(
+            "stored as {data_type}: {clamped} voxels are clamped to its range and {rounded} are \
+             rounded to whole numbers"
+        );
+        listener.say(Level::Warning, &text);
+    }
+}
+
+/// How many values an integer type clamps, and how many it rounds by more than 1e-6.
+#[must_use]
+pub fn changed(values: &[f32], data_type: DataType) -> (usize, usize) {
+    let Some((low, high)) = data_type.range() else { return (0, 0) };
+    let (mut clamped, mut rounded) = (0, 0);
+    for value in values.iter().map(|&v| f64::from(v)) {
+        let whole = value.round_ties_even();
+        // What is not a number is out of every range.
+        if !(low..=high).contains(&whole) {
+            clamped += 1;
+        } else if (whole - value).abs() > 1e-6 {
+            rounded += 1;
+        }
+    }
+    (clamped, rounded)
+}
+
+/// Checks that writing `output` would not overwrite one of the inputs, whatever the paths look
+/// like, and that its folder is there.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_output<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+    let targets = with_companions(output);
+    for input in inputs {
+        let sources = with_companions(input);
+        let same = sources.iter().any(|s| targets.iter().any(|t| same_file(s, t)));
+        if same {
+            return Err(Error::input(format!(
+                "'{}' is both an input and an output; inputs are never overwritten: choose another \
+                 name for the output",
+                output.display()
+            )));
+        }
+    }
+    if output.is_dir() {
+        return Err(Error::input(format!(
+            "'{}' is a folder; name a file to write",
+            output.display()
+        )));
+    }
+    let folder = match output.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(Error::input(format!(
+            "'{}': the folder '{}' does not exist; create it first",
+            output.display(),
+            folder.display()
+        )));
+    }
+    Ok(())
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// A file and those that belong to it in formats of two files.
+fn with_companions(path: &Path) -> Vec<PathBuf> {
+    let mut all = vec![path.to_owned()];
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let pairs: [(&str, &[&str]); 6] = [
+        (".hdr", &[".img", ".img.gz"]),
+        (".img", &[".hdr"]),
+        (".hdr.gz", &[".img.gz"]),
+        (".img.gz", &[".hdr.gz", ".hdr"]),
+        (".mhd", &[".raw", ".zraw"]),
+        (".nhdr", &[".raw", ".raw.gz"]),
+    ];
+    for (end, others) in pairs {
+        if let Some(stem) = name.strip_suffix(end) {
+            all.extend(others.iter().map(|o| path.with_file_name(format!("{stem}{o}"))));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_by_name() {
+        for (name, expected) in [
+            ("a.nii.gz", Kind::Image),
+            ("A.NRRD", Kind::Image),
+            ("a.fsl.mat", Kind::Transform),
+            ("a.tfm", Kind::Transform),
+            ("a.h5", Kind::Transform),
+            ("a.csv", Kind::Points),
+        ] {
+            assert_eq!(kind(Path::new(name)).unwrap(), expected, "{name}");
+        }
+        assert!(kind(Path::new("a.jpg")).is_err());
+        assert!(kind(Path::new("a")).is_err());
+    }
+
+    #[test]
+    fn outside_is_background() {
+        let grid = Grid::axis_aligned([10, 10, 2], [1.0; 3]).unwrap();
+        let ct = Volume::from_fn(grid.clone(), |x, _, _| if x < 3 { -1000.0 } else { 40.0 });
+        assert_eq!(background(&ct), -1000.0);
+        // Ringing below 0 is no background.
+        let mr = Volume::from_fn(grid, |x, y, z| if x + y + z == 0 { -2.0 } else { x as f32 });
+        assert_eq!(background(&mr), 0.0);
+    }
+
+    #[test]
+    fn inputs_are_safe() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = folder.path().join("a.img");
+        std::fs::write(&input, b"x").unwrap();
+        std::fs::write(folder.path().join("a.hdr"), b"x").unwrap();
+        std::fs::create_dir(folder.path().join("b")).unwrap();
+        let output = folder.path().join("b/../a.hdr");
+        assert!(check_output(&output, [input.as_path()]).is_err());
+        assert!(check_output(&folder.path().join("c.nii"), [input.as_path()]).is_ok());
+        assert!(check_output(&folder.path().join("none/c.nii"), []).is_err());
+        assert!(check_output(folder.path(), []).is_err());
+    }
+
+    #[test]
+    fn normal_geometry_is_no_warning() {
+        let turn = turned();
+        let grid = Grid::axis_aligned([4, 4, 4], [-1.0, 1.0, 3.0]).unwrap().moved(&turn).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.nii");
+        image::write_volume(&path, &Volume::filled(grid, 0.0), &write_options(DataType::U8, 3))
+            .unwrap();
+        let oddities = image::read_info(&path).unwrap().oddities;
+        assert!(oddities.len() >= 3, "{oddities:?}");
+        assert!(oddities.iter().all(|o| is_normal_geometry(o)), "{oddities:?}");
+        assert!(!is_normal_geometry("qform and sform disagree"));
+    }
+
+    fn turned() -> voxalign_image::Affine {
+        let centre = voxalign_image::Vector3::zeros();
+        let mut parts = voxalign_image::AffineParameters::identity(centre);
+        parts.rotation[2] = 0.3;
+        parts.to_affine()
+    }
+
+    #[test]
+    fn changed_values_are_counted() {
+        let values = [0.0, 1.5, -1.0, 300.0, 255.4, f32::NAN, 7.0, -0.4];
+        assert_eq!(changed(&values, DataType::U8), (3, 3));
+        assert_eq!(changed(&values, DataType::I16), (1, 3));
+        assert_eq!(changed(&values, DataType::F32), (0, 0));
+    }
+}

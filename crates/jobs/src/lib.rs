@@ -1,0 +1,39 @@
+//! Whole tasks, from images or files to a judged and recorded result.
+//!
+//! | job | what it makes |
+//! |---|---|
+//! | [`affine`] | a rigid, similarity or affine transform between two images |
+//! | [`deform`] | a deformation between two images, after an affine part, and its inverse |
+//! | [`atlas`] | the unbiased mean of many images, along a covariate, and how many it needs |
+//! | [`stack`] | the mean, extremes, variance or product of many images, or one image of each |
+//! | [`demo`] | a pair of brains to try it with |
+//!
+//! A job is a value with all its options, which [`options::from_toml`] and [`options::from_json`] read as well:
+//! an option has one name in files, in records and here. A job is checked before a device is started; what would be ignored is refused. It runs on
+//! a [`machine::Machine`], tells a [`Listener`] what it does, and stops when that asks for it. What it gives back is the record
+//! that it also writes, with its verdict; nothing is printed, and no thread pool but the current one is used.
+//!
+//! In messages and remedies the names of options stand in backticks, such as `` `search_angles` `` or
+//! `` `model = lddmm` ``; a program that has other words for them gives a [`Caller`] that knows how to say them.
+
+pub mod affine;
+pub mod atlas;
+pub mod deform;
+pub mod demo;
+mod error;
+pub mod files;
+pub mod list;
+mod listener;
+pub mod machine;
+pub mod options;
+pub mod pair;
+mod remedy;
+mod run;
+pub mod stack;
+mod staged;
+pub mod team;
+
+pub use error::{Error, Result};
+pub use listener::{Level, Listener, check};
+pub use run::{Caller, Done};
+pub use voxalign_register::Silent;

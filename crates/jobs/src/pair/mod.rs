@@ -1,0 +1,279 @@
+//! The images of a registration: their files, what is read, and how they are scored.
+
+use crate::error::{Error, Result};
+use crate::files;
+use crate::listener::{Listener, reading};
+use crate::options::OutputOptions;
+pub use crate::run::Views;
+use crate::run::{Input, Role};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use voxalign_image::{Grid, LabelMap, VectorField, Volume};
+use voxalign_io::names::{LabelNames, read_label_names};
+use voxalign_register::compare::{OverlapRule, same_grid};
+use voxalign_register::linear::AffineInput;
+use voxalign_register::scores::{Resampled, Scoring};
+
+/// What goes with the two images.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Masks and labels"))]
+#[serde(default)]
+pub struct MaskPaths {
+    /// Mask of the fixed image, on its grid: only voxels above 0 count
+    #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fixed_mask: Option<PathBuf>,
+    /// Mask of the moving image, on its grid: only voxels above 0 count, so that a lesion can be left out
+    #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moving_mask: Option<PathBuf>,
+    /// Label map of the fixed image, to report the overlap before and after; not used for the
+    /// registration
+    #[cfg_attr(feature = "clap", arg(long, value_name = "LABELS", display_order = 1000))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fixed_labels: Option<PathBuf>,
+    /// Label map of the moving image, to report the overlap before and after
+    #[cfg_attr(feature = "clap", arg(long, value_name = "LABELS", display_order = 1001))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moving_labels: Option<PathBuf>,
+    /// Names of the labels: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV
+    /// with a number and a name in each line
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", display_order = 1002))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_names: Option<PathBuf>,
+}
+
+/// The files that every registration of a pair reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairPaths {
+    /// The image that stays.
+    pub fixed: PathBuf,
+    /// The image that is brought to it.
+    pub moving: PathBuf,
+    /// What goes with them.
+    #[serde(flatten)]
+    pub masks: MaskPaths,
+}
+
+impl PairPaths {
+    /// Two images.
+    pub fn new(fixed: impl Into<PathBuf>, moving: impl Into<PathBuf>) -> Self {
+        Self { fixed: fixed.into(), moving: moving.into(), masks: MaskPaths::default() }
+    }
+
+    /// All files with what they are.
+    pub(crate) fn all(&self) -> Vec<Input<'_>> {
+        let mut all =
+            vec![Input::new(Role::Fixed, &self.fixed), Input::new(Role::Moving, &self.moving)];
+        let masks = &self.masks;
+        all.extend(Input::those_given(&[
+            (Role::FixedMask, &masks.fixed_mask),
+            (Role::MovingMask, &masks.moving_mask),
+            (Role::FixedLabels, &masks.fixed_labels),
+            (Role::MovingLabels, &masks.moving_labels),
+            (Role::LabelNames, &masks.label_names),
+        ]));
+        all
+    }
+
+    /// Label maps come in pairs.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.masks.fixed_labels.is_some() != self.masks.moving_labels.is_some() {
+            return Err(Error::input(
+                "`fixed_labels` and `moving_labels` go together; give both or neither",
+            ));
+        }
+        if self.masks.label_names.is_some() && self.masks.fixed_labels.is_none() {
+            return Err(Error::input(
+                "`label_names` is for label maps; give `fixed_labels` and `moving_labels` too",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Reads them all.
+    ///
+    /// # Errors
+    /// What is wrong with a file.
+    pub fn read(&self, listener: &dyn Listener) -> Result<Pair> {
+        let (fixed, info) = files::image_with_info(&self.fixed, listener)?;
+        let (moving, moving_info) = files::image_with_info(&self.moving, listener)?;
+        let mut oddities = Vec::new();
+        for (role, info) in [("fixed", &info), ("moving", &moving_info)] {
+            let odd = info.oddities.iter().filter(|o| !files::is_normal_geometry(o));
+            oddities.extend(odd.map(|o| format!("the file of the {role} image: {o}")));
+        }
+        let mut pair = Pair::new(fixed, moving);
+        pair.dimensions = info.dimensions;
+        oddities.append(&mut pair.oddities);
+        pair.oddities = oddities;
+        self.masks.read(pair, listener)
+    }
+}
+
+impl MaskPaths {
+    /// Reads all that goes with a pair.
+    ///
+    /// # Errors
+    /// What is wrong with a file, with the name of its option.
+    pub fn read(&self, mut pair: Pair, listener: &dyn Listener) -> Result<Pair> {
+        let labels = |path: &Option<PathBuf>, option: &str| {
+            path.as_ref().map(|p| files::labels(p, listener).map_err(|e| e.at(option))).transpose()
+        };
+        pair.fixed_mask = optional_image(&self.fixed_mask, "`fixed_mask`", listener)?;
+        pair.moving_mask = optional_image(&self.moving_mask, "`moving_mask`", listener)?;
+        pair.fixed_labels = labels(&self.fixed_labels, "`fixed_labels`")?;
+        pair.moving_labels = labels(&self.moving_labels, "`moving_labels`")?;
+        pair.label_names = label_names(&self.label_names, listener)?;
+        pair.check()?;
+        Ok(pair)
+    }
+}
+
+/// Reads the table of label names; without one no label has a name.
+pub(crate) fn label_names(path: &Option<PathBuf>, listener: &dyn Listener) -> Result<LabelNames> {
+    let read =
+        |p: &PathBuf| reading(listener, || read_label_names(p)).map_err(|e| e.at("`label_names`"));
+    Ok(path.as_ref().map(read).transpose()?.unwrap_or_default())
+}
+
+/// Reads an image that an option names.
+pub(crate) fn optional_image(
+    path: &Option<PathBuf>,
+    option: &str,
+    listener: &dyn Listener,
+) -> Result<Option<Volume<f32>>> {
+    path.as_ref().map(|p| files::image(p, listener).map_err(|e| e.at(option))).transpose()
+}
+
+/// The images of a pair, and what goes with them.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// The image that stays.
+    pub fixed: Volume<f32>,
+    /// The image that is brought to it.
+    pub moving: Volume<f32>,
+    /// What counts of the fixed image, above 0, on its grid.
+    pub fixed_mask: Option<Volume<f32>>,
+    /// What counts of the moving image, above 0, on its grid.
+    pub moving_mask: Option<Volume<f32>>,
+    /// Labels on the grid of the fixed image, for scores alone.
+    pub fixed_labels: Option<LabelMap>,
+    /// Labels of the moving image.
+    pub moving_labels: Option<LabelMap>,
+    /// What labels are called.
+    pub label_names: LabelNames,
+    /// Dimensions of the files of results, 2 or 3.
+    pub dimensions: usize,
+    /// What is odd about the two images.
+    oddities: Vec<String>,
+    /// Which labels count.
+    rule: OverlapRule,
+}
+
+impl Pair {
+    /// Two images.
+    #[must_use]
+    pub fn new(fixed: Volume<f32>, moving: Volume<f32>) -> Self {
+        let dimensions = if fixed.grid().is_2d() { 2 } else { 3 };
+        let mut oddities = Vec::new();
+        if fixed == moving {
+            oddities.push("the fixed and the moving image are the same".to_owned());
+        }
+        Self {
+            fixed,
+            moving,
+            fixed_mask: None,
+            moving_mask: None,
+            fixed_labels: None,
+            moving_labels: None,
+            label_names: LabelNames::default(),
+            dimensions,
+            oddities,
+            rule: OverlapRule::default(),
+        }
+    }
+
+    /// Finds which labels count: those of both maps, of which the first is on the grid of the fixed image.
+    ///
+    /// # Errors
+    /// A map on another grid; no label in common.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        if let (Some(fixed), Some(moving)) = (&self.fixed_labels, &self.moving_labels) {
+            self.rule = label_rule(fixed, moving, self.fixed.grid())?;
+        }
+        Ok(())
+    }
+
+    /// How the moving image is resampled onto the fixed one and scored.
+    pub(crate) fn scoring(&self, output: &OutputOptions, outside: f32) -> Result<Scoring<'_>> {
+        Ok(Scoring {
+            fixed: &self.fixed,
+            fixed_mask: self.fixed_mask.as_ref(),
+            fixed_labels: self.fixed_labels.as_ref(),
+            moving_labels: self.moving_labels.as_ref(),
+            tissue: None,
+            rule: &self.rule,
+            interpolation: output.interpolation().of_image()?,
+            outside,
+        })
+    }
+
+    /// What the reader of a result should know that no check of the registration can see.
+    pub(crate) fn remarks(&self, views: &Views) -> Vec<String> {
+        let mut remarks = self.oddities.clone();
+        let dice = |view: &Resampled| view.scores.labels.as_ref().and_then(|l| l.mean_dice);
+        if let (Some(before), Some(after)) = (dice(&views.before), dice(&views.after))
+            && after < before
+        {
+            remarks.push(format!(
+                "the labels overlap less than before: mean Dice {after:.4}, before {before:.4}"
+            ));
+        }
+        remarks
+    }
+
+    /// The value outside of the moving image: what was asked for, else 0, or, of images such as CT
+    /// whose background is below 0, the smallest value.
+    pub(crate) fn outside(&self, output: &OutputOptions) -> f32 {
+        output.outside().unwrap_or_else(|| files::background(&self.moving))
+    }
+
+    /// What an affine registration takes.
+    pub(crate) fn as_affine_input(&self) -> AffineInput<'_> {
+        AffineInput {
+            fixed: &self.fixed,
+            moving: &self.moving,
+            fixed_mask: self.fixed_mask.as_ref(),
+            moving_mask: self.moving_mask.as_ref(),
+            fixed_weight: None,
+        }
+    }
+
+    /// A field without a point, in the place of one that is needed elsewhere.
+    pub(crate) fn no_field(&self) -> Result<VectorField> {
+        Ok(VectorField::zeros(Grid::axis_aligned([1; 3], [1.0; 3])?))
+    }
+
+    /// Takes the moving image out once it has been registered; one voxel is left.
+    pub(crate) fn take_moving(&mut self) -> Result<Volume<f32>> {
+        let one = Volume::filled(Grid::axis_aligned([1; 3], [1.0; 3])?, 0.0);
+        Ok(std::mem::replace(&mut self.moving, one))
+    }
+}
+
+/// Which labels count, of two maps of which the first is on the grid of the fixed image.
+fn label_rule(fixed: &LabelMap, moving: &LabelMap, grid: &Grid) -> Result<OverlapRule> {
+    same_grid(fixed.grid(), grid)
+        .map_err(|e| Error::from(e).at("`fixed_labels` and the fixed image"))?;
+    let rule = OverlapRule::common_labels(fixed, moving);
+    if rule.only.as_ref().is_some_and(BTreeSet::is_empty) {
+        return Err(Error::input(
+            "`fixed_labels` and `moving_labels` have no label in common; check that they use the \
+             same numbers",
+        ));
+    }
+    Ok(rule)
+}

@@ -1,0 +1,81 @@
+//! What helps where a check failed, with the names of options.
+
+use voxalign_register::{Choice, Remedy};
+
+/// The job that words a verdict: each has options of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speaker {
+    Affine,
+    Deform,
+    Atlas,
+}
+
+/// What helps, as a job says it.
+pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
+    use Speaker::{Affine, Atlas, Deform};
+    match (remedy, speaker) {
+        (Remedy::OtherSimilarity, Affine) => {
+            "the images have little in common: look at the pictures, and try `cost = nmi` between kinds of \
+             image, or a mask where one image shows what the other does not, such as a skull"
+        }
+        (Remedy::SmallerSearch, Affine) => {
+            "the search ended worse than it began: start nearer by `init`, or search less far by \
+             `search_angles`"
+        }
+        (Remedy::NearerStart, Affine) => {
+            "the images hardly show the same place: check that they belong together, or start nearer by \
+             `init` FILE and `search = local`"
+        }
+        (Remedy::FewerFreedoms, Affine) => {
+            "sizes change more than they differ between people: use fewer degrees of freedom (`dof = 6` for \
+             one person), or start from the headers by `init = header` `search = local`"
+        }
+        (Remedy::SingleOut, Affine) => {
+            "another alignment, far from this one, matches nearly as well: narrow `search_angles`, start \
+             nearer by `init`, or give a mask where one image shows what the other does not, such as a \
+             skull; if the mask cuts close to what it keeps, dilate it"
+        }
+        (Remedy::Smoother, Deform | Atlas) => {
+            "use a smaller `step`, or more smoothing (`sigma`, `total_sigma`, or `alpha`)"
+        }
+        (Remedy::OtherAffinePart, Deform) => {
+            "the affine part decides: run `voxalign affine` with other options, look at its report, and \
+             give its transform by `affine` FILE; `affine = none` where the headers agree to some voxels"
+        }
+        (Remedy::BetterStart, Deform) => {
+            "start nearer: leave `affine` out, or give a transform that `voxalign affine` found"
+        }
+        (Remedy::SameTissue, Deform) => {
+            "the images have little in common where both show tissue: check that they show the same part \
+             of the body, and that they lie on each other at the start; between kinds of image try \
+             `similarity = mi`"
+        }
+        (Remedy::MoreAlike, Atlas) => {
+            "the deformations did not make the subjects more alike: look at them, try `similarity = lncc` or \
+             more iterations"
+        }
+        (Remedy::Centred, Atlas) => "leave `centre = false` out; use more smoothing",
+        (remedy, _) => remedy.summary(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Caller;
+    use voxalign_register::{Check, Verdict};
+
+    #[test]
+    fn remedies_are_said_with_the_options_of_the_job() {
+        let bad = Check::none("folded voxels", 3).or(Remedy::Smoother);
+        let verdict =
+            Caller::default().worded(Verdict::new(vec![bad], Vec::new()), Speaker::Deform);
+        assert!(verdict.remedies()[0].contains("`sigma`"), "{verdict:?}");
+        assert_eq!(verdict.checks[0].remedy_code, Some(Remedy::Smoother));
+        for &remedy in Remedy::ALL {
+            for speaker in [Speaker::Affine, Speaker::Deform, Speaker::Atlas] {
+                assert!(words(remedy, speaker).len() > 20);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A job as it runs from files to files: what it reads, stages and writes, and how it ends.
+
+use super::record::{Clock, Input, Role, inputs, peak_memory, record};
+use super::{Output, RECORD, REPORT, check_outputs};
+use crate::error::Result;
+use crate::listener::{Level, Listener};
+use crate::machine::Machine;
+use crate::options::{OutputOptions, Product, Products};
+use crate::remedy::{Speaker, words};
+use crate::staged::Staged;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use voxalign_image::Grid;
+use voxalign_register::Verdict;
+use voxalign_report::{InputRecord, Judged, OutputRecord, ReportError, RunRecord};
+
+/// Who runs a job: what the record says of that, and how options are called there.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The program, such as `voxalign affine`.
+    pub program: String,
+    /// The command with its arguments, as it was given; empty where there is none.
+    pub command: Vec<String>,
+    /// A file of options, for the record.
+    pub config: Option<PathBuf>,
+    /// Says a text, in which options stand in backticks, in the words of the caller.
+    pub words: fn(&str) -> String,
+}
+
+impl Default for Caller {
+    /// A program that uses this library, and calls options as it does.
+    fn default() -> Self {
+        Self {
+            program: "voxalign".to_owned(),
+            command: Vec::new(),
+            config: None,
+            words: str::to_owned,
+        }
+    }
+}
+
+impl Caller {
+    /// A verdict with remedies in the words of the caller.
+    pub(crate) fn worded(&self, verdict: Verdict, speaker: Speaker) -> Verdict {
+        verdict.worded(|remedy| (self.words)(words(remedy, speaker)))
+    }
+}
+
+/// A job that is done.
+#[derive(Debug)]
+pub struct Done<R> {
+    /// What was found, as it is in the folder.
+    pub record: R,
+    /// The folder of the results.
+    pub folder: PathBuf,
+}
+
+impl<R: Judged> Done<R> {
+    /// Whether the verdict is good.
+    pub fn is_good(&self) -> bool {
+        self.record.verdict().good
+    }
+}
+
+/// What was read before a registration begins.
+#[derive(Debug)]
+pub struct Read<T> {
+    pub(crate) inputs: T,
+    pub(crate) records: Vec<InputRecord>,
+    seconds: f64,
+}
+
+/// A run: how it was asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub(crate) caller: &'a Caller,
+    /// The folder for the results.
+    pub(crate) folder: &'a Path,
+    pub(crate) output: &'a OutputOptions,
+    /// The files to write; all where nothing is said.
+    pub(crate) products: Option<&'a Products>,
+    pub(crate) listener: &'a dyn Listener,
+}
+
+impl<'a> Run<'a> {
+    /// The same that writes these files only, where some are named, beside record and report.
+    pub(crate) fn only(self, products: Option<&'a Products>) -> Self {
+        Self { products, ..self }
+    }
+
+    /// Whether a file is to be written.
+    pub(crate) fn writes(&self, product: Product) -> bool {
+        self.products.is_none_or(|wanted| wanted.contains(product))
+    }
+
+    /// Checks what can be checked before a device is started: no output may be one of the inputs.
+    pub(crate) fn check(&self, outputs: &[Output], inputs: &[Input<'_>]) -> Result<()> {
+        let paths = inputs.iter().map(Input::path).chain(self.caller.config.as_deref());
+        check_outputs(self.folder, outputs.iter().map(|o| o.name), paths)?;
+        self.output.check()
+    }
+
+    /// The records of the inputs, the configuration file among them.
+    pub(crate) fn inputs(&self, files: &[Input<'_>]) -> Result<Vec<InputRecord>> {
+        let config = self.caller.config.as_deref().map(|path| Input::new(Role::Config, path));
+        inputs(&files.iter().copied().chain(config).collect::<Vec<_>>(), self.listener)
+    }
+
+    /// Reads the inputs, which are these files.
+    pub(crate) fn read<T>(
+        &self,
+        files: &[Input<'_>],
+        read: impl FnOnce() -> Result<T>,
+    ) -> Result<Read<T>> {
+        let began = Instant::now();
+        let inputs = read()?;
+        let records = self.inputs(files)?;
+        Ok(Read { inputs, records, seconds: began.elapsed().as_secs_f64() })
+    }
+
+    /// A clock that counts what was read, and how long the start of the device took beyond that.
+    pub(crate) fn clock<T>(&self, machine: &Machine, read: &Read<T>) -> Clock {
+        let mut clock = Clock::start();
+        if machine.gpu().is_some() {
+            clock.add("device", machine.seconds);
+        }
+        clock.add("read", read.seconds);
+        clock
+    }
+
+    /// The record of what begins now.
+    pub(crate) fn record(&self, machine: &Machine, inputs: Vec<InputRecord>) -> RunRecord {
+        record(self.caller, machine, inputs)
+    }
+
+    /// Tells the grids.
+    pub(crate) fn say_grids(&self, [fixed, moving]: &[Grid; 2]) {
+        self.listener.say(Level::Verbose, &format!("fixed:  {fixed}"));
+        self.listener.say(Level::Verbose, &format!("moving: {moving}"));
+    }
+
+    /// Writes report and record, and moves everything to its place. Of `outputs`, those that this run does not
+    /// write go where an older one did. `written` waits for what another thread still writes.
+    pub(crate) fn finish(
+        &self,
+        mut staged: Staged<'_>,
+        mut clock: Clock,
+        mut record: RunRecord,
+        outputs: &[Output],
+        written: impl FnOnce() -> Result<()>,
+        report: impl FnOnce(&RunRecord) -> Result<String, ReportError>,
+    ) -> Result<Done<RunRecord>> {
+        let with_report = self.output.wants_report();
+        for output in outputs {
+            let is_written = match output.product {
+                Some(product) => self.writes(product),
+                None => with_report || output.name != REPORT,
+            };
+            if is_written {
+                let path = staged.final_path(output.name).display().to_string();
+                record.outputs.push(OutputRecord { role: output.role.to_owned(), path });
+            } else {
+                staged.without(output.name);
+            }
+        }
+        if with_report {
+            record.timings = clock.laps();
+            record.peak_memory_bytes = peak_memory();
+            let html = report(&record)?;
+            staged.write_text(REPORT, &html)?;
+            clock.lap("report");
+        }
+        written()?;
+        clock.lap("write");
+        end(staged, clock, record, self.folder)
+    }
+}
+
+/// Writes the record, which stands for the whole, and moves everything to its place.
+pub(crate) fn end<R: Judged>(
+    mut staged: Staged<'_>,
+    mut clock: Clock,
+    mut record: R,
+    folder: &Path,
+) -> Result<Done<R>> {
+    clock.total();
+    record.measured(clock.laps(), peak_memory());
+    staged.write_text(RECORD, &record.text())?;
+    staged.commit()?;
+    Ok(Done { record, folder: folder.to_owned() })
+}

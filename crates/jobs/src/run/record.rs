@@ -1,0 +1,220 @@
+//! What every registration leaves in `result.json`.
+
+use super::Caller;
+use crate::error::Result;
+use crate::listener::{Listener, reading};
+use crate::machine::Machine;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use voxalign_image::Grid;
+use voxalign_io::IoError;
+use voxalign_io::checksum::{sha256_file, sha256_files};
+use voxalign_io::image::{self, Format, ImageInfo};
+use voxalign_register::limits::Limits;
+use voxalign_register::{Choice, choices};
+use voxalign_report::{GridRecord, InputRecord, RunRecord};
+
+/// The times of the parts of a run.
+pub(crate) struct Clock {
+    start: Instant,
+    last: Instant,
+    /// Seconds of what was done before.
+    before: f64,
+    laps: BTreeMap<String, f64>,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        let now = Instant::now();
+        Self { start: now, last: now, before: 0.0, laps: BTreeMap::new() }
+    }
+
+    /// Counts a part that was done before.
+    pub(crate) fn add(&mut self, name: &str, seconds: f64) {
+        self.laps.insert(name.to_owned(), seconds);
+        self.before += seconds;
+    }
+
+    /// Ends a part; parts of one name add up.
+    pub(crate) fn lap(&mut self, name: &str) {
+        let now = Instant::now();
+        *self.laps.entry(name.to_owned()).or_default() += (now - self.last).as_secs_f64();
+        self.last = now;
+    }
+
+    /// Ends the run.
+    pub(crate) fn total(&mut self) {
+        self.laps.insert("total".to_owned(), self.before + self.start.elapsed().as_secs_f64());
+    }
+
+    /// The parts so far, seconds.
+    pub(crate) fn laps(&self) -> BTreeMap<String, f64> {
+        self.laps.clone()
+    }
+}
+
+/// What a file is to a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Fixed,
+    Moving,
+    FixedMask,
+    MovingMask,
+    FixedLabels,
+    MovingLabels,
+    FixedWeight,
+    ChannelFixed,
+    ChannelMoving,
+    Channel,
+    Mask,
+    Labels,
+    LabelNames,
+    Affine,
+    Config,
+    List,
+    Reference,
+}
+
+choices! { Role:
+    Fixed "fixed" "The image that stays",
+    Moving "moving" "The image that is brought to it",
+    FixedMask "fixed_mask" "What counts of the fixed image",
+    MovingMask "moving_mask" "What counts of the moving image",
+    FixedLabels "fixed_labels" "Labels of the fixed image",
+    MovingLabels "moving_labels" "Labels of the moving image",
+    FixedWeight "fixed_weight" "What each voxel of the fixed image counts",
+    ChannelFixed "channel_fixed" "The fixed image of a further channel",
+    ChannelMoving "channel_moving" "The moving image of a further channel",
+    Channel "channel" "An image of a subject",
+    Mask "mask" "What counts of a subject",
+    Labels "labels" "Labels of a subject",
+    LabelNames "label_names" "The names of labels",
+    Affine "affine" "The transform that is started from",
+    Config "config" "A file of options",
+    List "list" "A list of subjects",
+    Reference "reference" "An image to compare with",
+}
+
+impl Role {
+    /// Whether the file is an image or a label map, which has a grid to be told.
+    fn is_image(self) -> bool {
+        !matches!(self, Self::LabelNames | Self::Affine | Self::Config | Self::List)
+    }
+}
+
+/// A file that is read, and what it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Input<'a> {
+    role: Role,
+    path: &'a Path,
+}
+
+impl<'a> Input<'a> {
+    pub(crate) fn new(role: Role, path: &'a Path) -> Self {
+        Self { role, path }
+    }
+
+    /// The files of options that were given.
+    pub(crate) fn those_given(
+        options: &[(Role, &'a Option<PathBuf>)],
+    ) -> impl Iterator<Item = Self> {
+        options.iter().filter_map(|&(role, p)| Some(Self::new(role, p.as_deref()?)))
+    }
+
+    /// Whether it is what the libraries call so, such as `fixed mask`.
+    pub(crate) fn is(&self, role: &str) -> bool {
+        self.role.name().replace('_', " ") == role
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &'a Path {
+        self.path
+    }
+}
+
+/// The files that were read, with their checksums and, where they are images, their geometry. The
+/// values of an image that are in a file of their own are an input too; the slices of a DICOM series are one.
+pub(crate) fn inputs(files: &[Input<'_>], listener: &dyn Listener) -> Result<Vec<InputRecord>> {
+    let mut records = Vec::new();
+    for &Input { role, path } in files {
+        let info = role.is_image().then(|| reading(listener, || image::read_info(path)));
+        let (info, role) = (info.transpose()?, role.name());
+        let slices = info.as_ref().filter(|i| i.format == Format::Dicom).map(|i| &i.files);
+        let mut add = |role: String, path: &Path, grid: Option<&Grid>| {
+            let sha256 = reading::<_, IoError>(listener, || match slices {
+                Some(slices) => sha256_files(slices),
+                None => sha256_file(path),
+            })?;
+            let path = path.display().to_string();
+            records.push(InputRecord { role, path, sha256, grid: grid.map(GridRecord::from) });
+            Ok::<_, crate::Error>(())
+        };
+        add(role.to_owned(), path, info.as_ref().map(|i| &i.grid))?;
+        let apart = |i: &ImageInfo| i.data_path != i.path && i.format != Format::Dicom;
+        if let Some(info) = info.as_ref().filter(|i| apart(i)) {
+            add(format!("{role}_data"), &info.data_path, None)?;
+        }
+    }
+    Ok(records)
+}
+
+/// The record of a run that begins now: who runs it, machine and inputs.
+pub(crate) fn record(caller: &Caller, machine: &Machine, inputs: Vec<InputRecord>) -> RunRecord {
+    RunRecord {
+        program: caller.program.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: caller.command.clone(),
+        date: date(SystemTime::now()),
+        host: machine.record(),
+        inputs,
+        limits: Some(Limits::default()),
+        ..RunRecord::default()
+    }
+}
+
+/// The value outside of an image for a record, whose numbers are finite: `nan` by its name.
+pub(crate) fn outside(value: f32) -> serde_json::Value {
+    if value.is_nan() { "nan".into() } else { value.into() }
+}
+
+/// The most memory that the process held, bytes, where the system tells.
+pub(crate) fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|k| k * 1024)
+}
+
+/// A point in time as RFC 3339 in UTC, such as `2026-01-31T12:00:00Z`.
+fn date(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (days, rest) = (seconds / 86400, seconds % 86400);
+    // Days to a date of the proleptic Gregorian calendar whose years begin in March.
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn dates() {
+        let at = |s: u64| date(UNIX_EPOCH + Duration::from_secs(s));
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_704_067_199), "2023-12-31T23:59:59Z");
+        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,103 @@
+//! The devices of this process together with those of the others that it was started with.
+
+use crate::error::{Error, Result};
+use crate::listener::Listener;
+use crate::machine::{Auto, Machine, MachineOptions, from_environment};
+use voxalign_compute::comm::{Communicator, Team};
+use voxalign_compute::cuda::{self, Cuda};
+use voxalign_compute::select::{AnyDevice, DeviceChoice};
+use voxalign_population::exchange::all_told;
+
+/// The processes of this machine.
+struct Neighbours {
+    /// The place of this one among them.
+    place: usize,
+    count: usize,
+}
+
+/// The processes that run on the machine of this one.
+fn neighbours(world: &Communicator) -> Result<Neighbours> {
+    // The name of a rank ends with that of its machine.
+    let names = world.all_gather(world.name().as_bytes())?;
+    let own = &names[world.rank()];
+    let same = |names: &[Vec<u8>]| names.iter().filter(|n| *n == own).count();
+    Ok(Neighbours { place: same(&names[..world.rank()]), count: same(&names) })
+}
+
+/// Starts the device of a process, and all other GPUs that it is to use: those of the machine, shared
+/// among its processes, unless one was named or fewer are asked for.
+///
+/// # Errors
+/// Devices that are not there, or not of one kind.
+pub fn start(
+    options: MachineOptions,
+    gpus: Option<usize>,
+    world: &Communicator,
+    listener: &dyn Listener,
+) -> Result<(Machine, Team<AnyDevice>)> {
+    let own = neighbours(world)?;
+    let threads = options.threads.or_else(|| {
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        (own.count > 1).then(|| (all / own.count).max(1))
+    });
+    let machine = world.agree(Machine::start(MachineOptions { threads, ..options }, Auto::Gpu))?;
+    machine.explain(listener);
+    let on_gpu = matches!(machine.device, AnyDevice::Cuda(_));
+    let all = all_told(world, &on_gpu)?;
+    let place = |gpu: bool| all.iter().position(|on_gpu| *on_gpu == gpu);
+    let alike = match (place(true), place(false)) {
+        (Some(gpu), Some(cpu)) => Err(Error::input(format!(
+            "rank {gpu} computes on a GPU and rank {cpu} on the CPU, whose digits differ; give `device = cpu`, or \
+             start processes that all have a GPU"
+        ))),
+        _ => Ok(()),
+    };
+    world.agree(alike)?;
+    let devices = match &machine.device {
+        cpu @ AnyDevice::Cpu(_) => {
+            let refused = match gpus {
+                Some(_) => Err(Error::input(
+                    "`gpus` is for GPUs, but the device is the CPU; leave it out, or give `device` \
+                     cuda",
+                )),
+                None => Ok(()),
+            };
+            world.agree(refused)?;
+            vec![cpu.clone()]
+        }
+        AnyDevice::Cuda(first) => {
+            let named = match options.device {
+                Some(choice) => Some(choice),
+                None => from_environment()?,
+            };
+            let one = matches!(named, Some(DeviceChoice::Cuda(Some(_))));
+            let found = if one { Ok(vec![first.clone()]) } else { all_gpus(first, &own, gpus) };
+            world.agree(found)?.into_iter().map(AnyDevice::Cuda).collect()
+        }
+    };
+    let team = Team::new(devices, world.clone())?;
+    Ok((machine, team))
+}
+
+/// The GPUs of this process.
+fn all_gpus(first: &Cuda, own: &Neighbours, most: Option<usize>) -> Result<Vec<Cuda>> {
+    let count = cuda::gpu_count()?;
+    let mut numbers: Vec<usize> = (0..count).filter(|g| g % own.count == own.place).collect();
+    if numbers.is_empty() {
+        numbers.push(own.place % count);
+    }
+    if let Some(most) = most {
+        if most > numbers.len() {
+            return Err(Error::input(format!(
+                "`gpus` is {most}, but this process has {} of the {count} GPUs of its machine",
+                numbers.len()
+            )));
+        }
+        numbers.truncate(most);
+    }
+    let started = first.info().map(|i| i.ordinal);
+    let open = |&n: &usize| {
+        if Some(n) == started { Ok(first.clone()) } else { Cuda::new(n).map_err(Error::from) }
+    };
+    numbers.iter().map(open).collect()
+}
