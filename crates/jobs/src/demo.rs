@@ -77,6 +77,7 @@ impl Pair {
             fixed: folder.join("fixed.nii.gz"),
             moving: folder.join("moving.nii.gz"),
             masks,
+            ..PairPaths::default()
         })
     }
 }

@@ -52,6 +52,14 @@ impl Error {
         Error::Input(message.into())
     }
 
+    /// The same with another name of an option.
+    pub(crate) fn renamed(self, name: &str, new: &str) -> Self {
+        match self {
+            Error::Input(message) => Error::Input(message.replace(name, new)),
+            other => other,
+        }
+    }
+
     /// The same with a prefix that says where, such as an option's name.
     #[must_use]
     pub fn at(self, place: &str) -> Self {

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use clap::Args;
 use std::path::PathBuf;
-use voxalign_jobs::pair::{MaskPaths, PairPaths};
+use voxalign_jobs::pair::{MaskPaths, PairPaths, Which};
 
 /// The two images, where the results go, and a file with options.
 #[derive(Debug, Clone, Args)]
@@ -35,7 +35,7 @@ impl PairArgs {
     /// The files of the pair and the folder for the results; `command` is for messages.
     pub(crate) fn paths(
         &self,
-        masks: MaskPaths,
+        (masks, which): (MaskPaths, Which),
         command: &str,
     ) -> Result<(PairPaths, PathBuf), Failure> {
         let needed = |value: &Option<PathBuf>, what: &str| {
@@ -46,6 +46,6 @@ impl PairArgs {
         let fixed = needed(&self.fixed, "the fixed image FIXED")?;
         let moving = needed(&self.moving, "the moving image MOVING")?;
         let output = needed(&self.output, "the output folder -o DIR")?;
-        Ok((PairPaths { fixed, moving, masks }, output))
+        Ok((PairPaths { fixed, moving, masks, which }, output))
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use voxalign_jobs::affine::Job;
 use voxalign_jobs::machine::Auto;
 use voxalign_jobs::options::{AffineMethod, OutputOptions, Products, of_affine};
-use voxalign_jobs::pair::MaskPaths;
+use voxalign_jobs::pair::{MaskPaths, Which};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,6 +52,8 @@ pub(crate) struct AffineArgs {
 
     #[command(flatten)]
     masks: MaskPaths,
+    #[command(flatten)]
+    which: Which,
     /// Weight of each voxel of the fixed image (0 or more), on its grid
     #[arg(long, value_name = "IMAGE", help_heading = "Masks and labels")]
     fixed_weight: Option<PathBuf>,
@@ -95,7 +97,7 @@ fn of_cli(cli: Cli) -> Option<AffineArgs> {
 
 /// Registers the images, once all arguments are known.
 fn with_all(args: AffineArgs) -> Result<Outcome, Failure> {
-    let (paths, output) = args.pair.paths(args.masks, "affine")?;
+    let (paths, output) = args.pair.paths((args.masks, args.which), "affine")?;
     let AffineArgs { fixed_weight, method, written, outputs, .. } = args;
     let job = Job { paths, fixed_weight, method, written, outputs, output };
     let (caller, printer) = (caller("affine", args.pair.config.as_ref()), args.run.printer());

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use voxalign_jobs::deform::{AffineChoice, DeformMethod, Job};
 use voxalign_jobs::machine::Auto;
 use voxalign_jobs::options::{OutputOptions, Products, of_deform};
-use voxalign_jobs::pair::MaskPaths;
+use voxalign_jobs::pair::{MaskPaths, Which};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,6 +89,8 @@ pub(crate) struct DeformArgs {
 
     #[command(flatten)]
     masks: MaskPaths,
+    #[command(flatten)]
+    which: Which,
 
     #[command(flatten)]
     of_affine: AffineOnlyArgs,
@@ -169,7 +171,7 @@ fn of_cli(cli: Cli) -> Option<DeformArgs> {
 /// Registers the images, once all arguments are known.
 fn with_all(args: DeformArgs) -> Result<Outcome, Failure> {
     args.of_affine.refuse()?;
-    let (paths, output) = args.pair.paths(args.masks, "deform")?;
+    let (paths, output) = args.pair.paths((args.masks, args.which), "deform")?;
     let DeformArgs { affine, method, written, outputs, .. } = args;
     let job = Job { paths, method, affine, written, outputs, output };
     let (caller, printer) = (caller("deform", args.pair.config.as_ref()), args.run.printer());

@@ -18,6 +18,7 @@ mod deform_verdicts;
 mod demo;
 mod devices;
 mod dicom;
+mod examples;
 mod files;
 mod help;
 mod killed;

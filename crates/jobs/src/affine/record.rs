@@ -74,6 +74,7 @@ fn parameters(
         "outside": run::outside(outside),
     });
     if let Some(all) = all.as_object_mut() {
+        all.extend(job.paths.which.parameters());
         all.extend(result.bins.map(|bins| ("bins".to_owned(), json!(bins))));
         all.extend(result.scheme.map(|scheme| ("scheme".to_owned(), json!(scheme.name()))));
     }

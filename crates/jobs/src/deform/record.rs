@@ -79,6 +79,7 @@ fn parameters(job: &Job, ask: &Ask, outside: f32) -> serde_json::Value {
         (all.as_object_mut(), matching_parameters(options, &similarities).as_object_mut())
     {
         all.append(of_matching);
+        all.extend(job.paths.which.parameters());
     }
     all
 }

@@ -112,7 +112,8 @@ impl AffineMethod {
     }
 
     /// The same for images of two dimensions, or three, without a look at files.
-    pub(crate) fn usual(&self, flat: bool) -> AffineOptions {
+    #[must_use]
+    pub fn usual(&self, flat: bool) -> AffineOptions {
         let (default, range) = (AffineOptions::default(), SearchRange::default());
         let mut similarity = self.cost.unwrap_or(default.similarity);
         if let Some(bins) = self.bins {

@@ -3,13 +3,15 @@
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::{Listener, reading};
-use crate::options::OutputOptions;
+use crate::options::{OutputOptions, as_text};
 pub use crate::run::Views;
 use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use voxalign_image::{Grid, LabelMap, VectorField, Volume};
+use voxalign_io::image::ReadOptions;
 use voxalign_io::names::{LabelNames, read_label_names};
 use voxalign_register::compare::{OverlapRule, same_grid};
 use voxalign_register::linear::AffineInput;
@@ -45,6 +47,51 @@ pub struct MaskPaths {
     pub label_names: Option<PathBuf>,
 }
 
+/// Which image of a file or folder that holds several.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Which image"))]
+#[serde(default)]
+pub struct Which {
+    /// Of a fixed image with several volumes, such as a 4D NIfTI file: the number of one, from 0
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fixed_volume: Option<usize>,
+    /// The same of the moving image
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moving_volume: Option<usize>,
+    /// Of a folder with several DICOM series as the fixed image: the UID of one, or its number in the list
+    /// that `voxalign info FOLDER` shows
+    #[cfg_attr(feature = "clap", arg(long, value_name = "UID|N"))]
+    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    pub fixed_series: Option<String>,
+    /// The same of the moving image
+    #[cfg_attr(feature = "clap", arg(long, value_name = "UID|N"))]
+    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    pub moving_series: Option<String>,
+}
+
+impl Which {
+    /// Of the fixed and of the moving image, as readers take it.
+    fn of_both(&self) -> [ReadOptions; 2] {
+        let of = |volume: Option<usize>, series: &Option<String>| ReadOptions {
+            series: series.clone(),
+            volume,
+            ..ReadOptions::default()
+        };
+        [of(self.fixed_volume, &self.fixed_series), of(self.moving_volume, &self.moving_series)]
+    }
+
+    /// What was chosen, for the record.
+    pub(crate) fn parameters(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(all)) => all,
+            _ => Map::new(),
+        }
+    }
+}
+
 /// The files that every registration of a pair reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairPaths {
@@ -55,18 +102,24 @@ pub struct PairPaths {
     /// What goes with them.
     #[serde(flatten)]
     pub masks: MaskPaths,
+    /// Which of several images in a file.
+    #[serde(flatten)]
+    pub which: Which,
 }
 
 impl PairPaths {
     /// Two images.
     pub fn new(fixed: impl Into<PathBuf>, moving: impl Into<PathBuf>) -> Self {
-        Self { fixed: fixed.into(), moving: moving.into(), masks: MaskPaths::default() }
+        Self { fixed: fixed.into(), moving: moving.into(), ..Self::default() }
     }
 
     /// All files with what they are.
     pub(crate) fn all(&self) -> Vec<Input<'_>> {
-        let mut all =
-            vec![Input::new(Role::Fixed, &self.fixed), Input::new(Role::Moving, &self.moving)];
+        let [fixed, moving] = self.which.of_both();
+        let mut all = vec![
+            Input::new(Role::Fixed, &self.fixed).of(fixed),
+            Input::new(Role::Moving, &self.moving).of(moving),
+        ];
         let masks = &self.masks;
         all.extend(Input::those_given(&[
             (Role::FixedMask, &masks.fixed_mask),
@@ -98,8 +151,15 @@ impl PairPaths {
     /// # Errors
     /// What is wrong with a file.
     pub fn read(&self, listener: &dyn Listener) -> Result<Pair> {
-        let (fixed, info) = files::image_with_info(&self.fixed, listener)?;
-        let (moving, moving_info) = files::image_with_info(&self.moving, listener)?;
+        let [of_fixed, of_moving] = self.which.of_both();
+        let image = |path: &Path, which: &ReadOptions, role: &str| {
+            files::image_of(path, which, listener).map_err(|e| {
+                let e = e.renamed("`volume`", &format!("`{role}_volume`"));
+                e.renamed("`series`", &format!("`{role}_series`"))
+            })
+        };
+        let (fixed, info) = image(&self.fixed, &of_fixed, "fixed")?;
+        let (moving, moving_info) = image(&self.moving, &of_moving, "moving")?;
         let mut oddities = Vec::new();
         for (role, info) in [("fixed", &info), ("moving", &moving_info)] {
             let odd = info.oddities.iter().filter(|o| !files::is_normal_geometry(o));

@@ -40,9 +40,11 @@ impl Default for Caller {
 }
 
 impl Caller {
-    /// A verdict with remedies in the words of the caller.
+    /// A verdict with remedies and remarks in the words of the caller.
     pub(crate) fn worded(&self, verdict: Verdict, speaker: Speaker) -> Verdict {
-        verdict.worded(|remedy| (self.words)(words(remedy, speaker)))
+        let mut verdict = verdict.worded(|remedy| (self.words)(words(remedy, speaker)));
+        verdict.remarks.iter_mut().for_each(|remark| *remark = (self.words)(remark));
+        verdict
     }
 }
 
@@ -103,7 +105,7 @@ impl<'a> Run<'a> {
     /// The records of the inputs, the configuration file among them.
     pub(crate) fn inputs(&self, files: &[Input<'_>]) -> Result<Vec<InputRecord>> {
         let config = self.caller.config.as_deref().map(|path| Input::new(Role::Config, path));
-        inputs(&files.iter().copied().chain(config).collect::<Vec<_>>(), self.listener)
+        inputs(&files.iter().cloned().chain(config).collect::<Vec<_>>(), self.listener)
     }
 
     /// Reads the inputs, which are these files.

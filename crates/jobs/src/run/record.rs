@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use voxalign_image::Grid;
 use voxalign_io::IoError;
 use voxalign_io::checksum::{sha256_file, sha256_files};
-use voxalign_io::image::{self, Format, ImageInfo};
+use voxalign_io::image::{self, Format, ImageInfo, ReadOptions};
 use voxalign_register::limits::Limits;
 use voxalign_register::{Choice, choices};
 use voxalign_report::{GridRecord, InputRecord, RunRecord};
@@ -104,15 +104,22 @@ impl Role {
 }
 
 /// A file that is read, and what it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Input<'a> {
     role: Role,
     path: &'a Path,
+    /// Which of several images in it.
+    which: ReadOptions,
 }
 
 impl<'a> Input<'a> {
     pub(crate) fn new(role: Role, path: &'a Path) -> Self {
-        Self { role, path }
+        Self { role, path, which: ReadOptions::default() }
+    }
+
+    /// One of several images in the file.
+    pub(crate) fn of(self, which: ReadOptions) -> Self {
+        Self { which, ..self }
     }
 
     /// The files of options that were given.
@@ -137,8 +144,8 @@ impl<'a> Input<'a> {
 /// values of an image that are in a file of their own are an input too; the slices of a DICOM series are one.
 pub(crate) fn inputs(files: &[Input<'_>], listener: &dyn Listener) -> Result<Vec<InputRecord>> {
     let mut records = Vec::new();
-    for &Input { role, path } in files {
-        let info = role.is_image().then(|| reading(listener, || image::read_info(path)));
+    for Input { role, path, which } in files {
+        let info = role.is_image().then(|| reading(listener, || image::read_info_of(path, which)));
         let (info, role) = (info.transpose()?, role.name());
         let slices = info.as_ref().filter(|i| i.format == Format::Dicom).map(|i| &i.files);
         let mut add = |role: String, path: &Path, grid: Option<&Grid>| {

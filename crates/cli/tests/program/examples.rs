@@ -1,0 +1,143 @@
+//! The examples of the library have the bits of the program, and its verdicts.
+
+use crate::common::Place;
+use std::fs;
+use std::path::Path;
+use voxalign::options::{AffineMethod, from_toml};
+use voxalign_io::image::read_volume;
+use voxalign_io::transform::{Geometry, read};
+
+#[path = "../../../voxalign/examples/affine.rs"]
+mod affine;
+#[path = "../../../voxalign/examples/atlas.rs"]
+mod atlas;
+#[path = "../../../voxalign/examples/deform.rs"]
+mod deform;
+#[path = "../../../voxalign/examples/memory.rs"]
+mod memory;
+#[path = "../../../voxalign/examples/regress.rs"]
+mod regress;
+#[path = "../../../voxalign/examples/stack.rs"]
+mod stack;
+
+fn text(place: &Place, name: &str) -> String {
+    place.path(name).display().to_string()
+}
+
+/// The same files with the same bytes but for the times in reports and records, whose figures are the same; gives
+/// whether the verdict is good.
+#[track_caller]
+fn same(a: &Path, b: &Path) -> bool {
+    let of = |folder: &Path| crate::common::names(folder);
+    assert_eq!(of(a), of(b));
+    for name in of(a).iter().filter(|n| !n.ends_with(".html") && *n != "result.json") {
+        let (a, b) = (a.join(name), b.join(name));
+        if a.is_dir() {
+            same(&a, &b);
+        } else {
+            assert!(fs::read(&a).unwrap() == fs::read(&b).unwrap(), "{name} differs");
+        }
+    }
+    let record = |folder: &Path| -> Option<serde_json::Value> {
+        serde_json::from_str(&fs::read_to_string(folder.join("result.json")).ok()?).ok()
+    };
+    let (Some(a), Some(b)) = (record(a), record(b)) else { return true };
+    for part in ["figures", "parameters", "curves", "stable_from"] {
+        assert_eq!(a[part], b[part], "{part}");
+    }
+    assert_eq!(a["verdict"]["good"], b["verdict"]["good"]);
+    a["verdict"]["good"] == true
+}
+
+#[test]
+fn pairs() {
+    let place = Place::new();
+    place.pair();
+    let [fixed, moving] = ["fixed.nii.gz", "moving.nii.gz"].map(|name| text(&place, name));
+    // One device for both: the environment names it for programs that name none.
+    let cpu = |line: &str| place.line(&format!("{line} --device cpu"));
+    let good = affine::register(&fixed, &moving, &text(&place, "a")).unwrap();
+    cpu("affine fixed.nii.gz moving.nii.gz -o b").expect(i32::from(!good));
+    assert_eq!(same(&place.path("a"), &place.path("b")), good);
+
+    let more = "schedule = '2x6'\nsolver = 'fft'\nreport = false\n";
+    let good = deform::register(&fixed, &moving, &text(&place, "c"), more).unwrap();
+    let line =
+        "deform fixed.nii.gz moving.nii.gz -o d --model symmetric --schedule 2x6 --solver fft";
+    cpu(&format!("{line} --no-report")).expect(i32::from(!good));
+    assert_eq!(same(&place.path("c"), &place.path("d")), good);
+
+    // In memory.
+    let volumes = [&fixed, &moving].map(|path| read_volume(path).unwrap());
+    let [first, second] = volumes;
+    let options = AffineMethod::default().usual(false);
+    let (map, warped) = memory::align(first, second, &options).unwrap();
+    let written = read(place.path("b/affine.tfm"), &Geometry::default()).unwrap();
+    let rows = |affine: &voxalign::Affine| affine.rows().as_flattened().to_vec();
+    let (written, found) = (rows(&written.to_affine().unwrap()), rows(&map));
+    let off = written.iter().zip(&found).map(|(a, b)| (a - b).abs());
+    assert!(off.fold(0.0, f64::max) < 1e-9);
+    assert_eq!(warped.data(), read_volume(place.path("b/warped.nii.gz")).unwrap().data());
+}
+
+#[test]
+fn many_images() {
+    let place = Place::new();
+    place.pair();
+    let images = ["fixed.nii.gz", "moving.nii.gz"].map(|name| text(&place, name));
+    let good = atlas::build(&images, &text(&place, "a"), 8.0, Some("2x3")).unwrap();
+    let line = "atlas fixed.nii.gz moving.nii.gz --spacing 8 --schedule 2x3 --device cpu -o b";
+    place.line(line).expect(i32::from(!good));
+    assert_eq!(same(&place.path("a"), &place.path("b")), good);
+
+    let both = [images[0].clone(), images[0].clone()];
+    stack::mean(&both, &text(&place, "a.nii.gz")).unwrap();
+    place.line("stack mean fixed.nii.gz fixed.nii.gz -o b.nii.gz").expect(0);
+    let bytes = |name: &str| fs::read(place.path(name)).unwrap();
+    assert!(bytes("a.nii.gz") == bytes("b.nii.gz"));
+}
+
+#[test]
+fn along_a_covariate() {
+    let place = Place::new();
+    place.pair();
+    place.write("list.csv", "path,age\nfixed.nii.gz,60\nmoving.nii.gz,70\n");
+    let how = "align = 'none'\nspacing = 8\nschedule = '2x2'";
+    for (name, more, typed) in [
+        (
+            "a",
+            "regress = 'age'\nat = [62, 68]\nbandwidth = 5",
+            "--regress age --at 62,68 --bandwidth 5",
+        ),
+        ("s", "stability = '2'\ncohorts = 1", "--stability 2 --cohorts 1"),
+    ] {
+        let list = text(&place, "list.csv");
+        let options = format!("list = '{list}'\noutput = '{}'\n{how}\n{more}", text(&place, name));
+        let good = regress::run(&options).unwrap();
+        let line = "atlas --list list.csv --align none --spacing 8 --schedule 2x2 --device cpu";
+        place.line(&format!("{line} {typed} -o {name}2")).expect(i32::from(!good));
+        assert_eq!(same(&place.path(name), &place.path(&format!("{name}2"))), good);
+    }
+}
+
+/// What would be ignored cannot be said in a file for the library either.
+#[test]
+fn unknown_options_are_refused() {
+    type Job = voxalign::deform::Job;
+    let files = "fixed = 'a'\nmoving = 'b'\noutput = 'c'\n";
+    let said = |more: &str| from_toml::<Job>(&format!("{files}{more}")).unwrap_err().to_string();
+    assert!(said("dof = 6").contains("there is no option `dof`"), "{}", said("dof = 6"));
+    assert!(said("model = 'best'").contains("'best' is none of greedy, symmetric, lddmm"));
+    assert!(said("schedule = '4'").contains("'4' is not a scale"));
+    let job: Job = from_toml(&format!("{files}bins = 12\nsimilarity = 'ssd'")).unwrap();
+    let said = job.check(&voxalign::Caller::default()).unwrap_err().to_string();
+    assert!(said.contains("`bins` is for the similarities mi and nmi"), "{said}");
+    // What is read is written, and read back.
+    let job: Job = from_toml(&format!(
+        "{files}channel = ['e', 'f', 'mi', 0.5]\nclip = false\ntotal-sigma = 0.5\nschedule = '4x3,2x1'\noutside = 'nan'"
+    ))
+    .unwrap();
+    let data = serde_json::to_value(&job).unwrap();
+    assert_eq!(data["clip"], false);
+    assert_eq!(voxalign::options::from_json::<Job>(data).unwrap().method, job.method);
+}

@@ -1,0 +1,35 @@
+//! Builds the unbiased mean of images: `cargo run --release -p voxalign --example atlas OUT IMAGES...`
+
+use voxalign::{Caller, Communicator, Error, MachineOptions, Silent, atlas, team};
+
+/// Builds it with voxels of `spacing` mm, and says whether it can be used.
+pub fn build(
+    images: &[String],
+    out: &str,
+    spacing: f64,
+    schedule: Option<&str>,
+) -> Result<bool, Error> {
+    let mut job = atlas::Job::new(images, out);
+    job.options.spacing = Some(spacing);
+    job.options.matching.schedule =
+        schedule.map(str::parse).transpose().map_err(|e: String| Error::input(e))?;
+    let alone = Communicator::single();
+    let (machine, team) = team::start(MachineOptions::default(), None, &alone, &Silent)?;
+    match job.run(&machine, &team, &Caller::default(), &Silent)? {
+        atlas::Built::Atlas(done) => {
+            println!("verdict: {}", done.record.verdict.summary());
+            Ok(done.is_good())
+        }
+        _ => Ok(true),
+    }
+}
+
+#[allow(dead_code)]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [out, images @ ..] = &arguments[..] else {
+        return Err("give a folder for the results, and images".into());
+    };
+    build(images, out, 2.0, None)?;
+    Ok(())
+}

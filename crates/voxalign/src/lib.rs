@@ -1,0 +1,46 @@
+//! Medical image registration: exact geometry, the same bits every time, a verdict on every result.
+//!
+//! This crate is the front door: it names what users of the libraries need, and nothing else is in it. What the program
+//! `voxalign` does is one call here, with the same result, to the bit, and the same verdict:
+//!
+//! ```no_run
+//! use voxalign::{Auto, Caller, Machine, Silent, affine};
+//!
+//! fn main() -> Result<(), voxalign::Error> {
+//!     let job = affine::Job::new("template.nii.gz", "scan.nii.gz", "out");
+//!     let machine = Machine::start(Default::default(), Auto::Gpu)?;
+//!     let done = job.run(&machine, &Caller::default(), &Silent)?;
+//!     println!("{}", done.record.verdict.summary());
+//!     Ok(())
+//! }
+//! ```
+//!
+//! | what | where |
+//! |---|---|
+//! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`atlas`], [`stack`] |
+//! | the same of images in memory | [`affine::register`], [`deform::register`] |
+//! | images, grids, transforms, points | [`image`] |
+//! | their files | [`io`] |
+//! | resampling, comparing, inverting, and the registrations themselves | [`register`] |
+//! | many images: streams and atlases | [`population`] |
+//! | devices and operators | [`compute`] |
+//! | records and reports | [`report`] |
+//!
+//! The folder `examples` has a program for each job, and one for images in memory.
+
+pub use voxalign_compute as compute;
+pub use voxalign_image as image;
+pub use voxalign_io as io;
+pub use voxalign_population as population;
+pub use voxalign_register as register;
+pub use voxalign_report as report;
+
+pub use voxalign_compute::comm::Communicator;
+pub use voxalign_compute::select::{AnyDevice, DeviceChoice};
+pub use voxalign_image::{Affine, Grid, LabelMap, Transform, VectorField, Volume};
+pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
+pub use voxalign_jobs::{
+    Caller, Done, Error, Level, Listener, Result, Silent, affine, atlas, deform, demo, list,
+    options, pair, stack, team,
+};
+pub use voxalign_register::{Choice, Event, Progress, Verdict};
