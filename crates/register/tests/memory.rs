@@ -66,8 +66,13 @@ fn deformable(device: &Cuda, model: DeformModel, kind: SolverKind, similarity: S
     };
     let channel = ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 };
     let affine = Affine::identity();
-    let input =
-        DeformInput { channels: vec![channel], fixed_mask: None, moving_mask: None, affine };
+    let input = DeformInput {
+        channels: vec![channel],
+        fixed_mask: None,
+        moving_mask: None,
+        landmarks: None,
+        affine,
+    };
     let found = register_deformable(device, &input, &options, &Silent)?;
     let n = fixed.grid().len();
     let vectors = (0..n).flat_map(|i| [found.forward.get(i), found.inverse.get(i)]);

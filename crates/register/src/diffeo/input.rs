@@ -1,5 +1,6 @@
 //! The images of a deformable registration.
 
+use crate::attachment::Landmarks;
 use crate::similarity::Similarity;
 use voxalign_image::{Affine, Volume};
 
@@ -12,11 +13,12 @@ pub struct ChannelInput<'a> {
     pub moving: &'a Volume<f32>,
     /// How they are compared, by a similarity with an [energy](Similarity::has_energy).
     pub similarity: Similarity,
-    /// The factor of its energy.
+    /// The factor of its energy, above 0; 0 where the pair only says where the images are, and
+    /// [landmarks](DeformInput::landmarks) pull.
     pub weight: f64,
 }
 
-/// The images of a deformable registration.
+/// The images of a deformable registration, and what else pulls.
 #[derive(Debug, Clone)]
 pub struct DeformInput<'a> {
     /// Pairs of images, at least one.
@@ -26,6 +28,8 @@ pub struct DeformInput<'a> {
     /// Voxels of the moving image that count (above 0), on the grid of the first moving image; what
     /// is outside, such as a lesion, drives nothing, and is carried along by what is around it.
     pub moving_mask: Option<&'a Volume<f32>>,
+    /// Corresponding points that pull as well.
+    pub landmarks: Option<Landmarks>,
     /// Where the deformation starts: fixed world to moving world.
     pub affine: Affine,
 }
@@ -40,6 +44,7 @@ impl<'a> DeformInput<'a> {
         affine: Affine,
     ) -> Self {
         let channel = ChannelInput { fixed, moving, similarity, weight: 1.0 };
-        Self { channels: vec![channel], fixed_mask: None, moving_mask: None, affine }
+        let channels = vec![channel];
+        Self { channels, fixed_mask: None, moving_mask: None, landmarks: None, affine }
     }
 }

@@ -9,8 +9,9 @@ use super::input::{ChannelInput, DeformInput};
 use super::pair::{OneStep, Pair, Prepared};
 use super::result::DeformResult;
 use super::verdict::{Findings, judge};
-use crate::attachment::images::{ChannelSimilarity, DeviceImage, finest, reaches_border};
+use crate::attachment::images::{DeviceImage, finest, reaches_border};
 use crate::attachment::moving_mask::{MovingMask, fill};
+use crate::attachment::{Attachments, ChannelSimilarity};
 use crate::choice::Choice;
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result, check_grid};
@@ -39,8 +40,10 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
     }
     options.check()?;
     for channel in &input.channels {
-        if !(channel.weight > 0.0 && channel.weight.is_finite()) {
-            return Err(option("channel weight", channel.weight, "give a number above 0"));
+        let driven = channel.weight > 0.0 || channel.weight == 0.0 && input.landmarks.is_some();
+        if !(driven && channel.weight.is_finite()) {
+            let remedy = "give a number above 0, or with landmarks 0";
+            return Err(option("channel weight", channel.weight, remedy));
         }
         check_similarity(&channel.similarity)?;
     }
@@ -115,7 +118,13 @@ pub fn register_deformable<D: Device>(
         }
         None => None,
     };
-    let mut prepared = Prepared { fixed: Vec::new(), moving: Vec::new(), mask: None, moving_mask };
+    let mut prepared = Prepared {
+        fixed: Vec::new(),
+        moving: Vec::new(),
+        mask: None,
+        moving_mask,
+        attachments: attachments(input),
+    };
     for channel in &input.channels {
         check_grid("fixed image of a further channel", channel.fixed, whole)?;
         prepared.add(device, channel.fixed, channel.moving, &to, options)?;
@@ -124,14 +133,9 @@ pub fn register_deformable<D: Device>(
         check_grid("fixed mask", mask, whole)?;
         prepared.mask = Some(mask_on(device, mask, &to)?);
     }
-    let similarity = |c: &ChannelInput<'_>| {
-        let (similarity, weight) = (c.similarity, c.weight);
-        ChannelSimilarity { similarity, weight }
-    };
-    let metrics: Vec<_> = input.channels.iter().map(similarity).collect();
     let (images, affine) = (prepared, &input.affine);
     let run = Run { device, images, grid: &grid, affine, options, progress };
-    let (mut found, scales) = with_model(options, &metrics, run)?;
+    let (mut found, scales) = with_model(options, run)?;
     for field in &mut found.fields {
         if !to.is_whole(whole) {
             *field = paste_field(device, field, whole, &to, Guard::default())?;
@@ -167,6 +171,19 @@ pub fn register_deformable<D: Device>(
         mended,
         verdict,
     })
+}
+
+/// What pulls: the images of channels in their order, and then the landmarks.
+fn attachments<D: Device>(input: &DeformInput<'_>) -> Attachments<D> {
+    let mut all: Attachments<D> = Vec::new();
+    for (channel, c) in input.channels.iter().enumerate().filter(|(_, c)| c.weight > 0.0) {
+        let &ChannelInput { similarity, weight, .. } = c;
+        all.push(Box::new(ChannelSimilarity { channel, similarity, weight }));
+    }
+    if let Some(landmarks) = &input.landmarks {
+        all.push(Box::new(landmarks.clone()));
+    }
+    all
 }
 
 /// The end of every deformable registration: a field without folds, its inverse, and what they do.

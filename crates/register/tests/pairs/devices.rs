@@ -199,8 +199,13 @@ fn deformations() {
         );
         let channel =
             || vec![ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 }];
-        let input =
-            DeformInput { channels: channel(), fixed_mask: None, moving_mask: None, affine };
+        let input = DeformInput {
+            channels: channel(),
+            fixed_mask: None,
+            moving_mask: None,
+            landmarks: None,
+            affine,
+        };
         let on_gpu = || register_deformable(&cuda, &input, &options, &Silent).unwrap();
         let (one, other) = (on_gpu(), on_gpu());
         assert!(one.forward == other.forward && one.inverse == other.inverse, "{name}: bits");

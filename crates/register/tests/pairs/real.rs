@@ -173,7 +173,8 @@ fn overlap_after_deformation() {
         let similarity = Similarity::LNCC;
         let channels =
             vec![ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 }];
-        let input = DeformInput { channels, fixed_mask: None, moving_mask: None, affine };
+        let input =
+            DeformInput { channels, fixed_mask: None, moving_mask: None, landmarks: None, affine };
         let options = DeformOptions::default();
         assert_eq!(options.model, DeformModel::Greedy);
         let found = register_deformable(&device, &input, &options, &Silent).unwrap();
@@ -208,7 +209,13 @@ fn deformed(
         start.unwrap_or_else(|| register(fixed, moving, &AffineOptions::default()).transform);
     let similarity = Similarity::LNCC;
     let channels = vec![ChannelInput { fixed, moving, similarity, weight: 1.0 }];
-    let input = DeformInput { channels, fixed_mask: None, moving_mask: None, affine: start };
+    let input = DeformInput {
+        channels,
+        fixed_mask: None,
+        moving_mask: None,
+        landmarks: None,
+        affine: start,
+    };
     register_deformable(&device, &input, &DeformOptions::of(model), &Silent).unwrap()
 }
 
