@@ -6,7 +6,7 @@ use voxalign_compute::ops::elementwise::{constant, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, downsampled_dims, grid_map};
 use voxalign_compute::{AffineMap, Device, DeviceBuffer, Dims};
-use voxalign_image::{Affine, Grid, Volume};
+use voxalign_image::{Affine, Grid, ImageView};
 
 /// An image on a device.
 pub struct DeviceImage<D: Device> {
@@ -74,7 +74,7 @@ const FACE: f64 = 0.02;
 
 /// Whether tissue reaches the border of a grid: covers at least a fiftieth of one of its faces.
 #[must_use]
-pub fn reaches_border(image: &Volume<f32>, is_tissue: impl Fn(f32) -> bool + Sync) -> bool {
+pub fn reaches_border(image: ImageView<'_>, is_tissue: impl Fn(f32) -> bool + Sync) -> bool {
     let dims = image.dims();
     let [nx, ny, nz] = dims;
     let count = |voxels: &mut dyn Iterator<Item = &f32>| voxels.filter(|&&v| is_tissue(v)).count();

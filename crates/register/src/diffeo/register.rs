@@ -24,11 +24,10 @@ use crate::multiscale::{self, ScaleRecord};
 use crate::progress::Progress;
 use crate::scores::Object;
 use crate::similarity::Similarity;
-use std::borrow::Cow;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_image::{Affine, Grid, VectorField, Volume};
+use voxalign_image::{Affine, Grid, ImageView, VectorField, Volume};
 
 fn option(option: &'static str, value: impl ToString, remedy: &str) -> RegisterError {
     RegisterError::Option { option, value: value.to_string(), remedy: remedy.to_owned() }
@@ -40,9 +39,12 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
     }
     options.check()?;
     for channel in &input.channels {
-        let driven = channel.weight > 0.0 || channel.weight == 0.0 && input.landmarks.is_some();
-        if !(driven && channel.weight.is_finite()) {
-            let remedy = "give a number above 0, or with landmarks 0";
+        let remedy = match &input.landmarks {
+            Some(_) => "give a number of 0 or more",
+            None => "give a number above 0",
+        };
+        let fits = channel.weight > 0.0 || channel.weight == 0.0 && input.landmarks.is_some();
+        if !(fits && channel.weight.is_finite()) {
             return Err(option("channel weight", channel.weight, remedy));
         }
         check_similarity(&channel.similarity)?;
@@ -266,7 +268,7 @@ fn clip_box(input: &DeformInput<'_>, options: &DeformOptions) -> Result<IndexBox
     }
     let mut found: Option<IndexBox> = None;
     for channel in &input.channels {
-        let foreground = |image: &Volume<f32>| {
+        let foreground = |image: ImageView<'_>| {
             foreground_threshold(image.data()).and_then(|(_, above)| foreground_box(image, above))
         };
         let boxes = [foreground(channel.fixed), foreground(channel.moving)];
@@ -290,16 +292,15 @@ impl<D: Device> Prepared<D> {
     fn add(
         &mut self,
         device: &D,
-        fixed: &Volume<f32>,
-        moving: &Volume<f32>,
+        fixed: ImageView<'_>,
+        moving: ImageView<'_>,
         to: &IndexBox,
         options: &DeformOptions,
     ) -> Result<()> {
         let fixed = match to.is_whole(fixed.grid()) {
-            true => Cow::Borrowed(fixed),
-            false => Cow::Owned(crop(fixed, to)?),
+            true => calibrated(device, "fixed", fixed)?,
+            false => calibrated(device, "fixed", &crop(fixed, to)?)?,
         };
-        let fixed = calibrated(device, "fixed", &fixed)?;
         let counts = match &self.moving_mask {
             Some(mask) => Some(mask.on(device, moving.grid())?),
             None => None,
@@ -325,19 +326,19 @@ impl<D: Device> Prepared<D> {
 /// # Errors
 /// An image that is constant or has values that are not finite, of which `role` says which it is;
 /// memory that runs out.
-pub fn calibrated<D: Device>(
+pub fn calibrated<'a, D: Device>(
     device: &D,
     role: &'static str,
-    image: &Volume<f32>,
+    image: impl Into<ImageView<'a>>,
 ) -> Result<DeviceImage<D>> {
-    calibrated_within(device, role, image, None)
+    calibrated_within(device, role, image.into(), None)
 }
 
 /// As [`calibrated`]; what a mask (0 and 1) leaves out counts as background.
 fn calibrated_within<D: Device>(
     device: &D,
     role: &'static str,
-    image: &Volume<f32>,
+    image: ImageView<'_>,
     mask: Option<&D::Buffer<f32>>,
 ) -> Result<DeviceImage<D>> {
     let mut values = device.upload(image.data())?;
@@ -368,8 +369,8 @@ pub fn object_of<'a>(fixed: &'a Volume<f32>, mask: Option<&'a Volume<f32>>) -> O
 /// 1 where the object [is](object_of), else 0.
 fn object_on<D: Device>(
     device: &D,
-    fixed: &Volume<f32>,
-    mask: Option<&Volume<f32>>,
+    fixed: ImageView<'_>,
+    mask: Option<ImageView<'_>>,
 ) -> Result<Option<D::Buffer<f32>>> {
     let mut found = device.upload(mask.unwrap_or(fixed).data())?;
     let above = match mask {
@@ -386,7 +387,7 @@ fn object_on<D: Device>(
 /// The calibrated value from which a voxel is tissue.
 pub const TISSUE: f32 = 0.1;
 
-fn mask_on<D: Device>(device: &D, mask: &Volume<f32>, to: &IndexBox) -> Result<DeviceImage<D>> {
+fn mask_on<D: Device>(device: &D, mask: ImageView<'_>, to: &IndexBox) -> Result<DeviceImage<D>> {
     let mask = crop(mask, to)?;
     let mut values = device.upload(mask.data())?;
     device.eval_in_place(&x(0).gt(param(0)), &mut values, &[], &[0.0], None)?;

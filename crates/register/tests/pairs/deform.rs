@@ -9,7 +9,7 @@ use voxalign_image::{Affine, Grid, Transform, Vector3, VectorField, Volume};
 use voxalign_register::attachment::{Attachment, ChannelSimilarity, Gradient, Maps};
 use voxalign_register::diffeo::clip::{IndexBox, crop};
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
+    DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
 };
 use voxalign_register::model::solver::{SolverKind, SolverOptions};
 use voxalign_register::multiscale::{Convergence, Scale};
@@ -28,14 +28,7 @@ fn register<D: Device>(
     similarity: Similarity,
     options: &DeformOptions,
 ) -> DeformResult {
-    let channels = vec![ChannelInput { fixed, moving, similarity, weight: 1.0 }];
-    let input = DeformInput {
-        channels,
-        fixed_mask: None,
-        moving_mask: None,
-        landmarks: None,
-        affine: Affine::identity(),
-    };
+    let input = DeformInput::new(fixed, moving, similarity, Affine::identity());
     register_deformable(device, &input, options, &Silent).unwrap()
 }
 
@@ -258,23 +251,14 @@ fn a_mask_hides_what_has_no_counterpart() {
         let options =
             DeformOptions { schedule: scales(&[(4, 40), (2, 20)]), ..DeformOptions::of(model) };
         let off = |fixed_mask| {
-            let channels = vec![ChannelInput {
-                fixed: &fixed,
-                moving: &moving,
-                similarity: Similarity::LNCC,
-                weight: 1.0,
-            }];
             let input = DeformInput {
-                channels,
                 fixed_mask,
-                moving_mask: None,
-                landmarks: None,
-                affine: Affine::identity(),
+                ..DeformInput::new(&fixed, &moving, Similarity::LNCC, Affine::identity())
             };
             let found = register_deformable(&device, &input, &options, &Silent).unwrap();
             distance(&around, &truth, &found.forward)
         };
-        let (without, with) = (off(None), off(Some(&mask)));
+        let (without, with) = (off(None), off(Some((&mask).into())));
         println!("{}: off by {without:.3} voxels without a mask, {with:.3} with it", model.name());
         assert!(with < 0.8 * without, "{}", model.name());
     }

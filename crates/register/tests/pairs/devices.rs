@@ -197,8 +197,7 @@ fn deformations() {
             similarity.name(),
             options.solver.kind.name()
         );
-        let channel =
-            || vec![ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 }];
+        let channel = || vec![ChannelInput::new(&fixed, &moving, similarity)];
         let input = DeformInput {
             channels: channel(),
             fixed_mask: None,

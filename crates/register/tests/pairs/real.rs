@@ -171,8 +171,7 @@ fn overlap_after_deformation() {
         let moving = volume(data.join(format!("{m}_SS.nii.gz")));
         let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
         let similarity = Similarity::LNCC;
-        let channels =
-            vec![ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 }];
+        let channels = vec![ChannelInput::new(&fixed, &moving, similarity)];
         let input =
             DeformInput { channels, fixed_mask: None, moving_mask: None, landmarks: None, affine };
         let options = DeformOptions::default();
@@ -208,7 +207,7 @@ fn deformed(
     let start =
         start.unwrap_or_else(|| register(fixed, moving, &AffineOptions::default()).transform);
     let similarity = Similarity::LNCC;
-    let channels = vec![ChannelInput { fixed, moving, similarity, weight: 1.0 }];
+    let channels = vec![ChannelInput::new(fixed, moving, similarity)];
     let input = DeformInput {
         channels,
         fixed_mask: None,
