@@ -63,6 +63,7 @@ pub mod grid;
 pub mod memory;
 pub mod points;
 pub mod transform;
+pub mod view;
 pub mod volume;
 
 pub use affine::{Affine, Index, World};
@@ -72,4 +73,5 @@ pub use grid::Grid;
 pub use nalgebra::{Matrix3, Matrix4, Rotation3, UnitQuaternion, Vector3};
 pub use points::PointSet;
 pub use transform::{AffineParameters, Displacement, Residuals, Rigid, Similarity, Transform};
+pub use view::ImageView;
 pub use volume::{LabelMap, Volume};

@@ -4,7 +4,7 @@ use crate::compare::{CompareError, same_grid};
 use thiserror::Error;
 use voxalign_compute::error::ComputeError;
 use voxalign_image::memory::OutOfMemory;
-use voxalign_image::{Grid, ImageError, Volume};
+use voxalign_image::{Grid, ImageError, ImageView};
 
 /// What can go wrong in a registration.
 #[derive(Debug, Error)]
@@ -174,7 +174,7 @@ impl RegisterError {
 pub type Result<T> = std::result::Result<T, RegisterError>;
 
 /// Checks that a mask, or another image that goes with one on `grid`, is on that grid.
-pub(crate) fn check_grid(role: &'static str, mask: &Volume<f32>, grid: &Grid) -> Result<()> {
+pub(crate) fn check_grid(role: &'static str, mask: ImageView<'_>, grid: &Grid) -> Result<()> {
     same_grid(mask.grid(), grid).map_err(|_| RegisterError::MaskGrid {
         role,
         mask: mask.grid().to_string(),

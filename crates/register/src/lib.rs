@@ -27,9 +27,7 @@
 //! ```
 //! use voxalign_compute::cpu::Cpu;
 //! use voxalign_image::{Affine, AffineParameters, Grid, Vector3, Volume};
-//! use voxalign_register::diffeo::{
-//!     ChannelInput, DeformInput, DeformOptions, register_deformable,
-//! };
+//! use voxalign_register::diffeo::{DeformInput, DeformOptions, register_deformable};
 //! use voxalign_register::linear::{AffineInput, AffineOptions, Search, register_affine};
 //! use voxalign_register::similarity::Ssd;
 //! use voxalign_register::Silent;
@@ -69,10 +67,7 @@
 //! // A deformable registration goes on from there, where the ball has moved within the head.
 //! let shift = Vector3::new(0.0, -8.0, 0.0);
 //! let moving = head(ball + shift, truth.inverse()?);
-//! let similarity = Ssd {}.into();
-//! let channel = ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 };
-//! let input =
-//!     DeformInput { channels: vec![channel], fixed_mask: None, moving_mask: None, affine: found.transform };
+//! let input = DeformInput::new(&fixed, &moving, Ssd {}.into(), found.transform);
 //! let deformed = register_deformable(&device, &input, &DeformOptions::default(), &Silent)?;
 //! assert!(deformed.verdict.good, "{}", deformed.verdict.summary());
 //! let error = deformed.transform().apply(centre + ball) - truth.apply(centre + ball + shift);

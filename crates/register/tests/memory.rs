@@ -45,13 +45,7 @@ fn affine(device: &Cuda, cost: Similarity) -> Bits {
         levels: Some(vec![8.0, 4.0]),
         ..AffineOptions::default()
     };
-    let input = AffineInput {
-        fixed: &fixed,
-        moving: &moving,
-        fixed_mask: None,
-        moving_mask: None,
-        fixed_weight: None,
-    };
+    let input = AffineInput::new(&fixed, &moving);
     let found = register_affine(device, &input, &options, &Silent)?;
     Ok(found.transform.rows().concat().into_iter().map(f64::to_bits).collect())
 }
@@ -64,10 +58,15 @@ fn deformable(device: &Cuda, model: DeformModel, kind: SolverKind, similarity: S
         time_steps: 3,
         ..DeformOptions::of(model)
     };
-    let channel = ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 };
+    let channel = ChannelInput::new(&fixed, &moving, similarity);
     let affine = Affine::identity();
-    let input =
-        DeformInput { channels: vec![channel], fixed_mask: None, moving_mask: None, affine };
+    let input = DeformInput {
+        channels: vec![channel],
+        fixed_mask: None,
+        moving_mask: None,
+        landmarks: None,
+        affine,
+    };
     let found = register_deformable(device, &input, &options, &Silent)?;
     let n = fixed.grid().len();
     let vectors = (0..n).flat_map(|i| [found.forward.get(i), found.inverse.get(i)]);

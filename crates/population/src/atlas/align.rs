@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
-use voxalign_image::{Affine, Grid, Matrix4, Vector3, Volume};
+use voxalign_image::{Affine, Grid, ImageView, Matrix4, Vector3, Volume};
 use voxalign_register::attachment::images::finest;
 use voxalign_register::linear::{
     AffineInput, AffineOptions, AffineResult, Init, Search, register_affine,
@@ -397,8 +397,8 @@ fn onto_mean<D: Device>(
         options.init = Init::Given(placed.subjects[i].affine);
         options.search = Search::Local;
     }
-    let input =
-        AffineInput { moving_mask: loaded.mask.as_deref(), ..AffineInput::new(mean, &image) };
+    let moving_mask = loaded.mask.as_deref().map(ImageView::from);
+    let input = AffineInput { moving_mask, ..AffineInput::new(mean, &*image) };
     register_affine(device, &input, &options, &Within(progress))
         .map_err(|e| super::prepare::of_file(e, &placed.from.label(i)))
 }

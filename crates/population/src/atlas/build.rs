@@ -14,7 +14,7 @@ use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_image::{Grid, VectorField, Volume};
-use voxalign_register::attachment::images::ChannelSimilarity;
+use voxalign_register::attachment::{Attachments, ChannelSimilarity};
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::model::{Model, UseModel, with_model};
 use voxalign_register::multiscale::{self, Course, ScaleRecord};
@@ -128,8 +128,8 @@ pub fn unheard(_: &[MemoryPlan]) {}
 /// have values that are not finite; memory or disk space that runs out; a checkpoint of another run; ranks
 /// that fail; [`PopulationError::Stopped`].
 pub fn build<D: Device>(construction: &Construction<'_, D>, sink: &dyn Sink) -> Result<Atlas> {
-    let metrics = construction.metrics()?;
-    with_model(&construction.options.matching, &metrics, Whole { construction, sink })
+    construction.check()?;
+    with_model(&construction.options.matching, Whole { construction, sink })
 }
 
 /// Where the time of the iterations goes.
@@ -150,8 +150,8 @@ pub struct Times {
 /// # Errors
 /// As [`build`].
 pub fn iterate<D: Device>(construction: &Construction<'_, D>) -> Result<Times> {
-    let metrics = construction.metrics()?;
-    with_model(&construction.options.matching, &metrics, Iterations { construction })
+    construction.check()?;
+    with_model(&construction.options.matching, Iterations { construction })
 }
 
 /// The construction of an atlas with a model.
@@ -183,18 +183,18 @@ impl<D: Device> UseModel<D> for Iterations<'_, '_, D> {
     }
 }
 
-/// A similarity for each channel.
-pub(super) fn metrics(options: &AtlasOptions, channels: usize) -> Result<Vec<ChannelSimilarity>> {
-    options.check()?;
-    let metric = ChannelSimilarity { similarity: options.similarity, weight: 1.0 };
-    Ok(vec![metric; channels])
+/// What pulls each subject to the template: the images of all channels.
+pub(super) fn attachments<D: Device>(options: &AtlasOptions, channels: usize) -> Attachments<D> {
+    let similarity = options.similarity;
+    let images =
+        (0..channels).map(|channel| ChannelSimilarity { channel, similarity, weight: 1.0 });
+    images.map(|images| Box::new(images) as _).collect()
 }
 
 impl<'a, D: Device> Construction<'a, D> {
-    fn metrics(&self) -> Result<Vec<ChannelSimilarity>> {
+    fn check(&self) -> Result<()> {
         check_subjects(self.source.subjects())?;
-        let channels = self.team.ranks().agree(self.source.size(0))?.channels;
-        metrics(self.options, channels)
+        self.options.check()
     }
 
     /// Reads the subjects and makes all iterations.

@@ -1,13 +1,13 @@
 //! All subjects of an atlas, on the devices of all ranks, and the template that is their mean.
 
-use super::build::Construction;
+use super::build::{Construction, attachments};
 use super::crew::{Changes, Crew, Post, Visit};
 use super::measures::{entropy, gradient_energy};
 use super::memory::{MemoryPlan, Needs};
 use super::options::{AtlasOptions, Sharpness};
 use super::shared::UNIT;
 use super::snapshot::Snapshot;
-use super::source::{Subject, check_subjects};
+use super::source::{Source, Subject, check_subjects};
 use crate::error::{PopulationError, Result};
 use crate::stream::Listener;
 use voxalign_compute::comm::Team;
@@ -15,6 +15,7 @@ use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::{Device, Memory};
 use voxalign_image::{Grid, Volume};
+use voxalign_register::attachment::Attachments;
 use voxalign_register::model::{Model, Shift};
 use voxalign_register::multiscale::{Deformation, Iteration, Scale};
 use voxalign_register::similarity::PendingEnergy;
@@ -67,16 +68,27 @@ impl<'a, D: Device, M: Model<D>> Cohort<'a, D, M> {
         looks: bool,
         make: impl Fn(&Grid) -> M,
     ) -> Result<Self> {
-        let &Construction { team, grid, source, memory, progress, .. } = construction;
+        let &Construction { team, grid, source, options, memory, progress, .. } = construction;
+        let n = grid.len() as u64;
         let subjects = source.subjects();
         check_subjects(subjects)?;
         let weights = &parts(subjects);
         let scratch = &memory.scratch.clone().unwrap_or_else(std::env::temp_dir);
         let crew = |own: voxalign_compute::comm::Member<'a, D>| {
             let (range, model) = (own.share(subjects.len()), make(grid));
-            let plan = planned(construction, own.device, range.clone(), channels, &model)?;
-            let post = Post { grid, source, range, weights, channels, plan, scratch };
-            Crew::new(own.device, &post, model)
+            let attachments = attachments(options, channels);
+            let voxels = voxels(source, range.clone())?;
+            let needs = Needs {
+                subjects: range.len(),
+                shared: shared(&model, &attachments, grid, channels),
+                each: model.bytes_each(n, voxels),
+                warped: 4 * n * channels as u64,
+                images: 4 * voxels,
+            };
+            let plan = planned(construction, own.device, &needs);
+            let post =
+                Post { model, attachments, grid, source, range, weights, channels, plan, scratch };
+            Crew::new(own.device, post)
         };
         let crews = team.ranks().agree(team.local().map(crew).collect::<Result<Vec<_>>>())?;
         Ok(Self {
@@ -320,32 +332,31 @@ fn is_shown(iteration: usize) -> bool {
     matches!(iteration, 0 | 1 | 2 | 5 | 10)
 }
 
-fn planned<D: Device, M: Model<D>>(
-    construction: &Construction<'_, D>,
-    device: &D,
-    range: std::ops::Range<usize>,
-    channels: usize,
+/// Voxels of the largest of some subjects.
+fn voxels(source: &dyn Source, mut range: std::ops::Range<usize>) -> Result<u64> {
+    range.try_fold(0, |most, index| Ok(source.size(index)?.voxels.max(most)))
+}
+
+/// Bytes of a device that its subjects share.
+fn shared<D: Device, M: Model<D>>(
     model: &M,
-) -> Result<MemoryPlan> {
-    let &Construction { team, grid, source, memory, .. } = construction;
+    attachments: &Attachments<D>,
+    grid: &Grid,
+    channels: usize,
+) -> u64 {
     let n = grid.len() as u64;
-    let mut voxels = 0;
-    for index in range.clone() {
-        voxels = voxels.max(source.size(index)?.voxels);
-    }
-    let needs = Needs {
-        subjects: range.len(),
-        each: model.bytes_each(n, voxels),
-        warped: 4 * n * channels as u64,
-        images: 4 * voxels,
-        shared: model.bytes_shared(n, channels as u64).max(at_the_end(n)),
-    };
+    let of_attachments: u64 = attachments.iter().map(|a| a.bytes(grid)).sum();
+    (model.bytes_shared(n, channels as u64) + of_attachments).max(at_the_end(n))
+}
+
+fn planned<D: Device>(construction: &Construction<'_, D>, device: &D, needs: &Needs) -> MemoryPlan {
+    let &Construction { team, memory, .. } = construction;
     let device = memory.device.or_else(|| device.memory().free.map(|f| f / 10 * 9));
     let host = memory.host.or_else(|| {
         let free = voxalign_compute::cpu::Cpu::new(Some(1)).ok()?.memory().free;
         free.map(|f| f / 10 * 6 / team.devices().len() as u64)
     });
-    Ok(MemoryPlan::new(&needs, device, host))
+    MemoryPlan::new(needs, device, host)
 }
 
 impl<D: Device, M: Model<D>> Deformation for Cohort<'_, D, M> {

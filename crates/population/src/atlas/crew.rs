@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use voxalign_compute::{Device, Queue};
 use voxalign_image::{Affine, Grid};
 use voxalign_io::hidden::HiddenFolder;
+use voxalign_register::attachment::Attachments;
 use voxalign_register::attachment::images::Moved;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::model::{Buffers, Model};
@@ -131,8 +132,10 @@ pub(super) struct Crew<'a, D: Device, M: Model<D>> {
     pub(super) trace: Option<Trace>,
 }
 
-/// What a crew is to work on.
-pub(super) struct Post<'p, 'a> {
+/// What a crew is to work on, and with.
+pub(super) struct Post<'p, 'a, D: Device, M> {
+    pub(super) model: M,
+    pub(super) attachments: Attachments<D>,
     /// The grid of the atlas.
     pub(super) grid: &'p Grid,
     pub(super) source: &'a dyn Source,
@@ -159,8 +162,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<'a, D: Device, M: Model<D>> Crew<'a, D, M> {
     /// Subjects of which nothing is read yet.
-    pub(super) fn new(device: &D, post: &Post<'_, 'a>, model: M) -> Result<Self> {
-        let &Post { grid, source, weights, channels, plan, scratch, .. } = post;
+    pub(super) fn new(device: &D, post: Post<'_, 'a, D, M>) -> Result<Self> {
+        let Post { model, attachments, grid, source, range, weights, channels, plan, scratch } =
+            post;
         let member = |index: usize| Member {
             index,
             weight: weights[index],
@@ -173,7 +177,7 @@ impl<'a, D: Device, M: Model<D>> Crew<'a, D, M> {
             weights: None,
             done: Vec::new(),
         };
-        let members: Vec<_> = post.range.clone().map(member).collect();
+        let members: Vec<_> = range.map(member).collect();
         let on_disk = !plan.in_core() && plan.level == Level::Disk;
         let folder = on_disk.then(|| own_folder(scratch)).transpose()?;
         let chests = folder.as_ref().map_or(scratch, HiddenFolder::path);
@@ -202,6 +206,7 @@ impl<'a, D: Device, M: Model<D>> Crew<'a, D, M> {
             device: own,
             grid: grid.clone(),
             model,
+            attachments,
             template: Template { grid: grid.clone(), channels: Vec::new() },
             channels,
             plan,

@@ -1,6 +1,6 @@
 //! How many processes an atlas is worth, from a dry run (Ha 2011, section 2.3.8.3).
 
-use super::build::metrics;
+use super::build::attachments;
 use super::options::AtlasOptions;
 use super::shared::{Template, UNIT};
 use crate::error::{PopulationError, Result};
@@ -10,7 +10,7 @@ use voxalign_compute::comm::Team;
 use voxalign_compute::comm::balance::{Job, Network, Plan, Times, plan};
 use voxalign_image::{Affine, Grid, memory};
 use voxalign_register::attachment::images::DeviceImage;
-use voxalign_register::model::{Counts, Model, UseModel, with_model};
+use voxalign_register::model::{Counts, Model, Pull, UseModel, with_model};
 use voxalign_register::multiscale::Scale;
 
 /// What a dry run measured, and what follows from it.
@@ -37,9 +37,9 @@ pub fn dry_run<D: Device>(
     channels: usize,
     options: &AtlasOptions,
 ) -> Result<DryRun> {
-    let metrics = metrics(options, channels)?;
-    let work = Measured { team, grid, channels };
-    let [step, sum, network] = with_model(&options.matching, &metrics, work)?;
+    options.check()?;
+    let work = Measured { team, grid, channels, options };
+    let [step, sum, network] = with_model(&options.matching, work)?;
     let ranks = team.ranks();
     let devices_per_node = team.members().div_ceil(ranks.size());
     let job = Job { images: subjects, devices_per_node, most_nodes: ranks.size() };
@@ -54,6 +54,7 @@ struct Measured<'a, D: Device> {
     team: &'a Team<D>,
     grid: &'a Grid,
     channels: usize,
+    options: &'a AtlasOptions,
 }
 
 impl<D: Device> UseModel<D> for Measured<'_, D> {
@@ -68,7 +69,7 @@ fn measured<D: Device, M: Model<D>>(
     work: Measured<'_, D>,
     make: impl Fn(&Grid) -> M + Sync,
 ) -> Result<[f64; 3]> {
-    let Measured { team, grid, channels } = work;
+    let Measured { team, grid, channels, options } = work;
     let (n, ranks) = (grid.len(), team.ranks());
     let found = team.each(&mut vec![(); team.devices().len()], |own, ()| {
         let (device, mut model) = (own.device, make(grid));
@@ -76,6 +77,10 @@ fn measured<D: Device, M: Model<D>>(
         let images = || (0..channels).map(|_| zeros()).collect::<Result<Vec<_>>>();
         let scale = Scale { factor: 1, iterations: 1 };
         model.to_scale(&scale, grid);
+        let mut attachments = attachments(options, channels);
+        for attachment in &mut attachments {
+            attachment.to_scale(device, &scale, grid)?;
+        }
         let mut state = model.begin(device, Affine::identity())?;
         let whole = images()?.into_iter().map(|values| DeviceImage {
             grid: grid.clone(),
@@ -91,8 +96,10 @@ fn measured<D: Device, M: Model<D>>(
         for _ in 0..2 {
             device.synchronize()?;
             let began = Instant::now();
-            let energy =
-                model.step(device, &template.images(), &warped, Counts::ALL, &mut state)?;
+            let (fixed, counts) = (template.images(), Counts::ALL);
+            let (fixed, attachments) = (&fixed, &mut attachments);
+            let pull = Pull { attachments, fixed, warped: &warped, counts };
+            let energy = model.step(device, pull, &mut state)?;
             model.warp(device, &mut state, &mut warped)?;
             for image in &warped {
                 device.add_fixed(image, UNIT, &mut sums)?;

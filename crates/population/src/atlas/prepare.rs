@@ -45,7 +45,7 @@ fn calibrated_channels<D: Device>(
     file: &std::path::Path,
 ) -> Result<Vec<DeviceImage<D>>> {
     let on = |volume: &std::sync::Arc<voxalign_image::Volume<f32>>| {
-        calibrated(device, "subject's", volume).map_err(|e| of_file(e, file))
+        calibrated(device, "subject's", &**volume).map_err(|e| of_file(e, file))
     };
     images.channels.iter().map(on).collect()
 }

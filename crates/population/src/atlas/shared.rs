@@ -9,9 +9,10 @@ use std::path::Path;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_image::Grid;
+use voxalign_register::attachment::Attachments;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::attachment::images::{Moved, coarser, factors_for};
-use voxalign_register::model::{Counts, FixedImage, Model};
+use voxalign_register::model::{Counts, FixedImage, Model, Pull};
 use voxalign_register::multiscale::Scale;
 use voxalign_register::similarity::PendingEnergy;
 
@@ -40,6 +41,8 @@ pub(super) struct Core<D: Device, M> {
     /// The grid of the atlas.
     pub(super) grid: Grid,
     pub(super) model: M,
+    /// What pulls each of them to the template.
+    pub(super) attachments: Attachments<D>,
     pub(super) template: Template<D>,
     pub(super) channels: usize,
     pub(super) plan: MemoryPlan,
@@ -73,6 +76,9 @@ impl<D: Device, M: Model<D>> Core<D, M> {
         self.spare.clear();
         self.template = Template { grid: grid.clone(), channels: Vec::new() };
         self.model.to_scale(scale, &grid);
+        for attachment in &mut self.attachments {
+            attachment.to_scale(&self.device, scale, &grid)?;
+        }
         self.spare = self.images()?;
         Ok(())
     }
@@ -247,7 +253,9 @@ impl<D: Device, M: Model<D>> Core<D, M> {
         let Some(state) = &mut member.state else { return Err(missing(&member.file)) };
         let (device, fixed) = (&self.device, self.template.images());
         let counts = Counts { given: weights.as_ref(), moving: None };
-        let energy = self.model.step(device, &fixed, &warped, counts, state)?;
+        let attachments = &mut self.attachments;
+        let pull = Pull { attachments, fixed: &fixed, warped: &warped, counts };
+        let energy = self.model.step(device, pull, state)?;
         drop(weights);
         let weights = self.warp(member, &mut warped)?;
         self.add(&warped, weights.as_ref(), member.weight)?;

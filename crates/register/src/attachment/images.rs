@@ -1,13 +1,12 @@
-//! Images that pull: at a scale, on a grid, and how similar they are.
+//! Images that pull: at a scale, and on a grid.
 
 use crate::error::Result;
-use crate::similarity::{Images, PendingEnergy, Similarity};
 use rayon::prelude::*;
-use voxalign_compute::ops::elementwise::{constant, param, x};
+use voxalign_compute::ops::elementwise::{constant, x};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, downsampled_dims, grid_map};
 use voxalign_compute::{AffineMap, Device, DeviceBuffer, Dims};
-use voxalign_image::{Affine, Grid, Volume};
+use voxalign_image::{Affine, Grid, ImageView};
 
 /// An image on a device.
 pub struct DeviceImage<D: Device> {
@@ -75,7 +74,7 @@ const FACE: f64 = 0.02;
 
 /// Whether tissue reaches the border of a grid: covers at least a fiftieth of one of its faces.
 #[must_use]
-pub fn reaches_border(image: &Volume<f32>, is_tissue: impl Fn(f32) -> bool + Sync) -> bool {
+pub fn reaches_border(image: ImageView<'_>, is_tissue: impl Fn(f32) -> bool + Sync) -> bool {
     let dims = image.dims();
     let [nx, ny, nz] = dims;
     let count = |voxels: &mut dyn Iterator<Item = &f32>| voxels.filter(|&&v| is_tissue(v)).count();
@@ -238,57 +237,6 @@ impl<D: Device> Moved<D> {
         let DeviceImage { grid, values, outside, .. } = &self.image;
         let (from, linear) = (grid.dims(), Interpolation::Linear);
         device.warp_field(values, from, &self.map, field, dims, linear, *outside, out)?;
-        Ok(())
-    }
-}
-
-/// How the images of a channel are compared.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ChannelSimilarity {
-    /// The similarity.
-    pub similarity: Similarity,
-    /// The factor of its energy.
-    pub weight: f64,
-}
-
-impl ChannelSimilarity {
-    /// The energy times the weight, with `slope` its derivative in every value of the moved image.
-    ///
-    /// # Errors
-    /// As of [`energy`](crate::similarity::Kind::energy).
-    pub fn start<D: Device>(
-        &self,
-        device: &D,
-        images: Images<'_, D>,
-        slope: &mut D::Buffer<f32>,
-    ) -> Result<PendingEnergy> {
-        let energy = self.similarity.energy(device, images, slope)?;
-        self.weigh(device, slope)?;
-        Ok(energy.times(self.weight))
-    }
-
-    /// As [`start`](Self::start) for two images of which each is the other's reference: the slopes of the
-    /// moved image and of the reference, and the mean of both energies.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn start_both<D: Device>(
-        &self,
-        device: &D,
-        images: Images<'_, D>,
-        slopes: [&mut D::Buffer<f32>; 2],
-    ) -> Result<PendingEnergy> {
-        let [of_moved, of_reference] = slopes;
-        let energy = self.similarity.energy_of_both(device, images, [of_moved, of_reference])?;
-        self.weigh(device, of_moved)?;
-        self.weigh(device, of_reference)?;
-        Ok(energy.times(self.weight))
-    }
-
-    fn weigh<D: Device>(&self, device: &D, slope: &mut D::Buffer<f32>) -> Result<()> {
-        if self.weight != 1.0 {
-            device.eval_in_place(&(x(0) * param(0)), slope, &[], &[self.weight as f32], None)?;
-        }
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, Dims};
-use voxalign_image::{Affine, Grid, Volume};
+use voxalign_image::{Affine, Grid, ImageView};
 
 /// How much of a voxel has to be inside of the mask to count.
 const WHOLE: f32 = 0.99;
@@ -34,7 +34,8 @@ impl<D: Device> MovingMask<D> {
     ///
     /// # Errors
     /// [`EmptyMask`](RegisterError::EmptyMask) for one without any; memory that runs out.
-    pub fn new(device: &D, mask: &Volume<f32>) -> Result<Self> {
+    pub fn new<'a>(device: &D, mask: impl Into<ImageView<'a>>) -> Result<Self> {
+        let mask = mask.into();
         let mut values = device.upload(mask.data())?;
         device.eval_in_place(&x(0).gt(0.0), &mut values, &[], &[], None)?;
         if device.reduce(&[&values], &[Reduction::Sum(0)])?[0] <= 0.0 {
@@ -169,6 +170,7 @@ mod tests {
     use super::*;
     use voxalign_compute::Memory;
     use voxalign_compute::cpu::Cpu;
+    use voxalign_image::Volume;
 
     /// A ball of radius 5 in the middle of a grid of 24 voxels.
     fn hole(x: usize, y: usize, z: usize) -> bool {

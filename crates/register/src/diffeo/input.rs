@@ -1,31 +1,47 @@
 //! The images of a deformable registration.
 
+use crate::attachment::Landmarks;
 use crate::similarity::Similarity;
-use voxalign_image::{Affine, Volume};
+use voxalign_image::{Affine, ImageView};
 
 /// A pair of images that take part with a similarity of their own.
 #[derive(Debug, Clone, Copy)]
 pub struct ChannelInput<'a> {
     /// The image that stays. All fixed images of a registration are on one grid.
-    pub fixed: &'a Volume<f32>,
+    pub fixed: ImageView<'a>,
     /// The image that is moved.
-    pub moving: &'a Volume<f32>,
+    pub moving: ImageView<'a>,
     /// How they are compared, by a similarity with an [energy](Similarity::has_energy).
     pub similarity: Similarity,
-    /// The factor of its energy.
+    /// The factor of its energy, above 0; 0 where the pair only says where the images are, and
+    /// [landmarks](DeformInput::landmarks) pull.
     pub weight: f64,
 }
 
-/// The images of a deformable registration.
+impl<'a> ChannelInput<'a> {
+    /// A pair of images with a similarity, of which the energy counts as it is.
+    #[must_use]
+    pub fn new(
+        fixed: impl Into<ImageView<'a>>,
+        moving: impl Into<ImageView<'a>>,
+        similarity: Similarity,
+    ) -> Self {
+        Self { fixed: fixed.into(), moving: moving.into(), similarity, weight: 1.0 }
+    }
+}
+
+/// The images of a deformable registration, and what else pulls.
 #[derive(Debug, Clone)]
 pub struct DeformInput<'a> {
     /// Pairs of images, at least one.
     pub channels: Vec<ChannelInput<'a>>,
     /// Voxels of the fixed image that count (above 0), on its grid.
-    pub fixed_mask: Option<&'a Volume<f32>>,
+    pub fixed_mask: Option<ImageView<'a>>,
     /// Voxels of the moving image that count (above 0), on the grid of the first moving image; what
     /// is outside, such as a lesion, drives nothing, and is carried along by what is around it.
-    pub moving_mask: Option<&'a Volume<f32>>,
+    pub moving_mask: Option<ImageView<'a>>,
+    /// Corresponding points that pull as well.
+    pub landmarks: Option<Landmarks>,
     /// Where the deformation starts: fixed world to moving world.
     pub affine: Affine,
 }
@@ -34,12 +50,12 @@ impl<'a> DeformInput<'a> {
     /// One pair of images of which all voxels count, from an affine map on.
     #[must_use]
     pub fn new(
-        fixed: &'a Volume<f32>,
-        moving: &'a Volume<f32>,
+        fixed: impl Into<ImageView<'a>>,
+        moving: impl Into<ImageView<'a>>,
         similarity: Similarity,
         affine: Affine,
     ) -> Self {
-        let channel = ChannelInput { fixed, moving, similarity, weight: 1.0 };
-        Self { channels: vec![channel], fixed_mask: None, moving_mask: None, affine }
+        let channels = vec![ChannelInput::new(fixed, moving, similarity)];
+        Self { channels, fixed_mask: None, moving_mask: None, landmarks: None, affine }
     }
 }

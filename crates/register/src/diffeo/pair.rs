@@ -1,20 +1,22 @@
 //! A pair of images, or several, on their way through the scales, with any model.
 
+use crate::attachment::Attachments;
 use crate::attachment::images::{DeviceImage, coarser, factors_for, finest};
 use crate::attachment::moving_mask::MovingMask;
 use crate::error::Result;
-use crate::model::{Counts, FixedImage, Found, Model};
+use crate::model::{Counts, FixedImage, Found, Model, Pull};
 use crate::multiscale::{Deformation, Iteration, Scale};
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Grid};
 
-/// Calibrated images on a device.
+/// Calibrated images on a device, and what pulls.
 pub(super) struct Prepared<D: Device> {
     pub(super) fixed: Vec<DeviceImage<D>>,
     pub(super) moving: Vec<DeviceImage<D>>,
     /// What counts of the fixed images.
     pub(super) mask: Option<DeviceImage<D>>,
     pub(super) moving_mask: Option<MovingMask<D>>,
+    pub(super) attachments: Attachments<D>,
 }
 
 /// The images of a pair, and where its model has brought them.
@@ -71,6 +73,9 @@ impl<D: Device, M: Model<D>> Deformation for Pair<D, M> {
         self.warped.clear();
         self.weights = None;
         self.model.to_scale(scale, &grid);
+        for attachment in &mut self.images.attachments {
+            attachment.to_scale(device, scale, &grid)?;
+        }
         for image in &self.images.fixed {
             self.fixed.push(image.at(device, target)?);
         }
@@ -121,9 +126,10 @@ impl<D: Device, M: Model<D>> Iteration<Pair<D, M>> for OneStep {
             pair.model.warp(device, state, &mut pair.warped)?;
         }
         let fixed: Vec<_> = pair.fixed.iter().map(FixedImage::from).collect();
-        let (given, moving) = (pair.weights.as_ref(), pair.images.moving_mask.as_ref());
-        let counts = Counts { given, moving };
-        pair.model.step(device, &fixed, &pair.warped, counts, state)?.wait()
+        let Prepared { attachments, moving_mask, .. } = &mut pair.images;
+        let counts = Counts { given: pair.weights.as_ref(), moving: moving_mask.as_ref() };
+        let pull = Pull { attachments, fixed: &fixed, warped: &pair.warped, counts };
+        pair.model.step(device, pull, state)?.wait()
     }
 
     fn end_scale(&mut self, pair: &mut Pair<D, M>) -> Result<Option<f64>> {

@@ -9,8 +9,9 @@ use super::input::{ChannelInput, DeformInput};
 use super::pair::{OneStep, Pair, Prepared};
 use super::result::DeformResult;
 use super::verdict::{Findings, judge};
-use crate::attachment::images::{ChannelSimilarity, DeviceImage, finest, reaches_border};
+use crate::attachment::images::{DeviceImage, finest, reaches_border};
 use crate::attachment::moving_mask::{MovingMask, fill};
+use crate::attachment::{Attachments, ChannelSimilarity};
 use crate::choice::Choice;
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result, check_grid};
@@ -23,11 +24,10 @@ use crate::multiscale::{self, ScaleRecord};
 use crate::progress::Progress;
 use crate::scores::Object;
 use crate::similarity::Similarity;
-use std::borrow::Cow;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_image::{Affine, Grid, VectorField, Volume};
+use voxalign_image::{Affine, Grid, ImageView, VectorField, Volume};
 
 fn option(option: &'static str, value: impl ToString, remedy: &str) -> RegisterError {
     RegisterError::Option { option, value: value.to_string(), remedy: remedy.to_owned() }
@@ -39,8 +39,13 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
     }
     options.check()?;
     for channel in &input.channels {
-        if !(channel.weight > 0.0 && channel.weight.is_finite()) {
-            return Err(option("channel weight", channel.weight, "give a number above 0"));
+        let remedy = match &input.landmarks {
+            Some(_) => "give a number of 0 or more",
+            None => "give a number above 0",
+        };
+        let fits = channel.weight > 0.0 || channel.weight == 0.0 && input.landmarks.is_some();
+        if !(fits && channel.weight.is_finite()) {
+            return Err(option("channel weight", channel.weight, remedy));
         }
         check_similarity(&channel.similarity)?;
     }
@@ -115,7 +120,13 @@ pub fn register_deformable<D: Device>(
         }
         None => None,
     };
-    let mut prepared = Prepared { fixed: Vec::new(), moving: Vec::new(), mask: None, moving_mask };
+    let mut prepared = Prepared {
+        fixed: Vec::new(),
+        moving: Vec::new(),
+        mask: None,
+        moving_mask,
+        attachments: attachments(input),
+    };
     for channel in &input.channels {
         check_grid("fixed image of a further channel", channel.fixed, whole)?;
         prepared.add(device, channel.fixed, channel.moving, &to, options)?;
@@ -124,14 +135,9 @@ pub fn register_deformable<D: Device>(
         check_grid("fixed mask", mask, whole)?;
         prepared.mask = Some(mask_on(device, mask, &to)?);
     }
-    let similarity = |c: &ChannelInput<'_>| {
-        let (similarity, weight) = (c.similarity, c.weight);
-        ChannelSimilarity { similarity, weight }
-    };
-    let metrics: Vec<_> = input.channels.iter().map(similarity).collect();
     let (images, affine) = (prepared, &input.affine);
     let run = Run { device, images, grid: &grid, affine, options, progress };
-    let (mut found, scales) = with_model(options, &metrics, run)?;
+    let (mut found, scales) = with_model(options, run)?;
     for field in &mut found.fields {
         if !to.is_whole(whole) {
             *field = paste_field(device, field, whole, &to, Guard::default())?;
@@ -167,6 +173,19 @@ pub fn register_deformable<D: Device>(
         mended,
         verdict,
     })
+}
+
+/// What pulls: the images of channels in their order, and then the landmarks.
+fn attachments<D: Device>(input: &DeformInput<'_>) -> Attachments<D> {
+    let mut all: Attachments<D> = Vec::new();
+    for (channel, c) in input.channels.iter().enumerate().filter(|(_, c)| c.weight > 0.0) {
+        let &ChannelInput { similarity, weight, .. } = c;
+        all.push(Box::new(ChannelSimilarity { channel, similarity, weight }));
+    }
+    if let Some(landmarks) = &input.landmarks {
+        all.push(Box::new(landmarks.clone()));
+    }
+    all
 }
 
 /// The end of every deformable registration: a field without folds, its inverse, and what they do.
@@ -249,7 +268,7 @@ fn clip_box(input: &DeformInput<'_>, options: &DeformOptions) -> Result<IndexBox
     }
     let mut found: Option<IndexBox> = None;
     for channel in &input.channels {
-        let foreground = |image: &Volume<f32>| {
+        let foreground = |image: ImageView<'_>| {
             foreground_threshold(image.data()).and_then(|(_, above)| foreground_box(image, above))
         };
         let boxes = [foreground(channel.fixed), foreground(channel.moving)];
@@ -273,16 +292,15 @@ impl<D: Device> Prepared<D> {
     fn add(
         &mut self,
         device: &D,
-        fixed: &Volume<f32>,
-        moving: &Volume<f32>,
+        fixed: ImageView<'_>,
+        moving: ImageView<'_>,
         to: &IndexBox,
         options: &DeformOptions,
     ) -> Result<()> {
         let fixed = match to.is_whole(fixed.grid()) {
-            true => Cow::Borrowed(fixed),
-            false => Cow::Owned(crop(fixed, to)?),
+            true => calibrated(device, "fixed", fixed)?,
+            false => calibrated(device, "fixed", &crop(fixed, to)?)?,
         };
-        let fixed = calibrated(device, "fixed", &fixed)?;
         let counts = match &self.moving_mask {
             Some(mask) => Some(mask.on(device, moving.grid())?),
             None => None,
@@ -308,19 +326,19 @@ impl<D: Device> Prepared<D> {
 /// # Errors
 /// An image that is constant or has values that are not finite, of which `role` says which it is;
 /// memory that runs out.
-pub fn calibrated<D: Device>(
+pub fn calibrated<'a, D: Device>(
     device: &D,
     role: &'static str,
-    image: &Volume<f32>,
+    image: impl Into<ImageView<'a>>,
 ) -> Result<DeviceImage<D>> {
-    calibrated_within(device, role, image, None)
+    calibrated_within(device, role, image.into(), None)
 }
 
 /// As [`calibrated`]; what a mask (0 and 1) leaves out counts as background.
 fn calibrated_within<D: Device>(
     device: &D,
     role: &'static str,
-    image: &Volume<f32>,
+    image: ImageView<'_>,
     mask: Option<&D::Buffer<f32>>,
 ) -> Result<DeviceImage<D>> {
     let mut values = device.upload(image.data())?;
@@ -351,8 +369,8 @@ pub fn object_of<'a>(fixed: &'a Volume<f32>, mask: Option<&'a Volume<f32>>) -> O
 /// 1 where the object [is](object_of), else 0.
 fn object_on<D: Device>(
     device: &D,
-    fixed: &Volume<f32>,
-    mask: Option<&Volume<f32>>,
+    fixed: ImageView<'_>,
+    mask: Option<ImageView<'_>>,
 ) -> Result<Option<D::Buffer<f32>>> {
     let mut found = device.upload(mask.unwrap_or(fixed).data())?;
     let above = match mask {
@@ -369,7 +387,7 @@ fn object_on<D: Device>(
 /// The calibrated value from which a voxel is tissue.
 pub const TISSUE: f32 = 0.1;
 
-fn mask_on<D: Device>(device: &D, mask: &Volume<f32>, to: &IndexBox) -> Result<DeviceImage<D>> {
+fn mask_on<D: Device>(device: &D, mask: ImageView<'_>, to: &IndexBox) -> Result<DeviceImage<D>> {
     let mask = crop(mask, to)?;
     let mut values = device.upload(mask.data())?;
     device.eval_in_place(&x(0).gt(param(0)), &mut values, &[], &[0.0], None)?;

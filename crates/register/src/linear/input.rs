@@ -5,7 +5,7 @@ use crate::error::{RegisterError, Result, check_grid};
 use voxalign_compute::error::check_len;
 use voxalign_compute::ops::elementwise::Expr;
 use voxalign_compute::{Device, DeviceBuffer};
-use voxalign_image::{Grid, Volume};
+use voxalign_image::{Grid, ImageView};
 
 /// The images of an affine registration on a device, as [`AffineInput`] holds them on the host:
 /// values as they were read, one a voxel, x fastest.
@@ -32,7 +32,7 @@ impl<D: Device> DeviceInput<D> {
     /// # Errors
     /// Masks on other grids than their images, memory that runs out.
     pub fn upload(device: &D, input: &AffineInput<'_>) -> Result<Self> {
-        let on_grid = |image: &Volume<f32>, mask: Option<&Volume<f32>>, role| match mask {
+        let on_grid = |image: ImageView<'_>, mask: Option<ImageView<'_>>, role| match mask {
             None => Ok(None),
             Some(mask) => {
                 check_grid(role, mask, image.grid())?;

@@ -5,7 +5,7 @@ use crate::search::OptimiserKind;
 use crate::similarity::{Cr, Similarity};
 use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
-use voxalign_image::{Affine, Volume};
+use voxalign_image::{Affine, ImageView};
 
 /// Where the search starts.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -126,21 +126,22 @@ impl Default for AffineOptions {
 #[derive(Debug, Clone, Copy)]
 pub struct AffineInput<'a> {
     /// The image that stays.
-    pub fixed: &'a Volume<f32>,
+    pub fixed: ImageView<'a>,
     /// The image that is to be moved onto it.
-    pub moving: &'a Volume<f32>,
+    pub moving: ImageView<'a>,
     /// Voxels of the fixed image that count (above 0), on its grid.
-    pub fixed_mask: Option<&'a Volume<f32>>,
+    pub fixed_mask: Option<ImageView<'a>>,
     /// Voxels of the moving image that count (above 0), on its grid.
-    pub moving_mask: Option<&'a Volume<f32>>,
+    pub moving_mask: Option<ImageView<'a>>,
     /// How much each voxel of the fixed image counts (not negative), on its grid.
-    pub fixed_weight: Option<&'a Volume<f32>>,
+    pub fixed_weight: Option<ImageView<'a>>,
 }
 
 impl<'a> AffineInput<'a> {
     /// Two images of which all voxels count.
     #[must_use]
-    pub fn new(fixed: &'a Volume<f32>, moving: &'a Volume<f32>) -> Self {
+    pub fn new(fixed: impl Into<ImageView<'a>>, moving: impl Into<ImageView<'a>>) -> Self {
+        let (fixed, moving) = (fixed.into(), moving.into());
         Self { fixed, moving, fixed_mask: None, moving_mask: None, fixed_weight: None }
     }
 }

@@ -7,20 +7,20 @@
 
 use super::mover::{Kept, Mover, has_memory, kept};
 use super::options::{DeformOptions, StepRule};
-use super::{Borrower, Buffers, Counts, FixedImage, Found, Model, Shift};
-use crate::attachment::images::{ChannelSimilarity, DeviceImage, Moved, onto, seen};
+use super::points::Carried;
+use super::{Borrower, Buffers, Found, Model, Pull, Shift};
+use crate::attachment::images::{DeviceImage, Moved, onto, seen};
 use crate::error::Result;
 use crate::multiscale::Scale;
-use crate::similarity::PendingEnergy;
+use crate::similarity::{Images, PendingEnergy};
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Step;
 use voxalign_compute::{Device, DeviceBuffer, Dims};
-use voxalign_image::{Affine, Grid};
+use voxalign_image::{Affine, Grid, Vector3};
 
 /// Greedy steps. The subjects share the slope, the force, the velocity and what the solver needs.
 pub struct Greedy<D: Device> {
     options: DeformOptions,
-    metrics: Vec<ChannelSimilarity>,
     grid: Grid,
     /// Whether there is one subject only.
     alone: bool,
@@ -43,11 +43,11 @@ pub struct GreedyState<D: Device> {
 }
 
 impl<D: Device> Greedy<D> {
-    /// On a grid, with options and a similarity for each channel.
+    /// On a grid, with options.
     #[must_use]
-    pub fn new((options, metrics): (DeformOptions, Vec<ChannelSimilarity>), grid: &Grid) -> Self {
+    pub fn new(options: DeformOptions, grid: &Grid) -> Self {
         let has_memory = has_memory(&options);
-        Self { options, metrics, grid: grid.clone(), alone: false, has_memory, mover: None }
+        Self { options, grid: grid.clone(), alone: false, has_memory, mover: None }
     }
 }
 
@@ -59,8 +59,8 @@ impl<D: Device> Model<D> for Greedy<D> {
     }
 
     fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
-        // Slope, force, velocity; what solvers and local correlation need for themselves; sums.
-        4 * template * (20 + 8 * channels)
+        // Slope, force, velocity; what solvers need for themselves; sums.
+        4 * template * (20 + 2 * channels)
     }
 
     fn begin(&mut self, device: &D, affine: Affine) -> Result<GreedyState<D>> {
@@ -123,11 +123,10 @@ impl<D: Device> Model<D> for Greedy<D> {
     fn step(
         &mut self,
         device: &D,
-        fixed: &[FixedImage<'_, D>],
-        warped: &[D::Buffer<f32>],
-        counts: Counts<'_, D>,
+        pull: Pull<'_, D>,
         state: &mut GreedyState<D>,
     ) -> Result<PendingEnergy> {
+        let Pull { attachments, fixed, warped, counts } = pull;
         let (memory, step) = (self.has_memory, self.options.step);
         if self.mover.is_none() {
             self.mover = Some(Mover::new(device, &self.grid, &self.options, step, self.alone)?);
@@ -136,10 +135,20 @@ impl<D: Device> Model<D> for Greedy<D> {
         if memory {
             mover.exchange(device, &mut state.kept, step)?;
         }
-        let (metrics, dims) = (&self.metrics, state.dims);
-        let mut energy = counts.under(device, &state.field, dims, |weights| {
-            let references = fixed.iter().map(|f| f.values);
-            mover.start(device, references, warped.iter(), metrics, weights)
+        let (grid, field, dims) = (&self.grid, &state.field, state.dims);
+        let carried = |points: &[Vector3<f64>]| {
+            let at = points.iter().map(|&p| grid.world_to_index(p)).collect();
+            Carried::along(device, grid, &state.affine, field, at)
+        };
+        let mut energy = counts.under(device, field, dims, |weights| {
+            let pairs = fixed.iter().zip(warped);
+            let images: Vec<_> = pairs
+                .map(|(fixed, moved)| {
+                    let (reference, reference_moves) = (fixed.values, false);
+                    Images { reference, moved, weights, dims, reference_moves }
+                })
+                .collect();
+            mover.start(device, attachments, &images, &carried)
         })?;
         if self.options.step_rule == StepRule::Adaptive {
             let known = energy.wait()?;

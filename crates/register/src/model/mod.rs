@@ -1,6 +1,6 @@
 //! How things move: one file or folder a model.
 //!
-//! A model brings one or many *subjects* towards fixed images, step by step. A pair is one subject and images
+//! A model brings one or many *subjects* to where [attachments](crate::attachment) pull them, step by step. A pair is one subject and images
 //! that stay; an atlas has many subjects and a template that is averaged anew between their steps (Algorithm
 //! 5 of Ha 2011). What a subject keeps from one step to the next is its *state*; what a step needs for itself
 //! is the model's, and all subjects of a device share it (section 2.3.9).
@@ -19,11 +19,13 @@ pub mod lddmm;
 pub mod mend;
 mod mover;
 mod options;
+mod points;
+mod pull;
 pub mod solver;
 pub mod symmetric;
 
-use crate::attachment::images::{ChannelSimilarity, DeviceImage, Moved, both, weights_at};
-use crate::attachment::moving_mask::MovingMask;
+use crate::attachment::Attachments;
+use crate::attachment::images::{DeviceImage, Moved, both, weights_at};
 use crate::choice::choices;
 use crate::error::Result;
 use crate::multiscale::Scale;
@@ -35,72 +37,8 @@ use voxalign_image::{Affine, Grid};
 pub use greedy::Greedy;
 pub use lddmm::{Lddmm, PathRecord};
 pub use options::{DeformOptions, StepRule};
+pub use pull::{Counts, FixedImage, Pull};
 pub use symmetric::Symmetric;
-
-/// An image that a subject is compared with, at the scale at hand.
-pub struct FixedImage<'a, D: Device> {
-    /// Its grid: that of the model, but for models that bring both images [elsewhere](Model::samples).
-    pub grid: &'a Grid,
-    /// Its values.
-    pub values: &'a D::Buffer<f32>,
-    /// The value outside of its grid.
-    pub outside: f32,
-    /// Whether what is beyond its grid is unknown.
-    pub open: bool,
-}
-
-impl<D: Device> Clone for FixedImage<'_, D> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<D: Device> Copy for FixedImage<'_, D> {}
-
-impl<'a, D: Device> From<&'a DeviceImage<D>> for FixedImage<'a, D> {
-    fn from(image: &'a DeviceImage<D>) -> Self {
-        let DeviceImage { grid, values, outside, open } = image;
-        Self { grid, values, outside: *outside, open: *open }
-    }
-}
-
-/// What voxels of the grid count at a step.
-pub struct Counts<'a, D: Device> {
-    /// What they count wherever the subject is; 1 where there is none.
-    pub given: Option<&'a D::Buffer<f32>>,
-    /// What counts of the moving images, which flows with them.
-    pub moving: Option<&'a MovingMask<D>>,
-}
-
-impl<D: Device> Clone for Counts<'_, D> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<D: Device> Copy for Counts<'_, D> {}
-
-impl<D: Device> Counts<'_, D> {
-    /// Everything counts.
-    pub const ALL: Self = Self { given: None, moving: None };
-
-    /// Does something with what voxels count where the moving images are displaced by `field`.
-    ///
-    /// # Errors
-    /// What fails on the device; what the work returns.
-    pub fn under<R>(
-        &self,
-        device: &D,
-        field: &D::Buffer<f32>,
-        dims: Dims,
-        work: impl FnOnce(Option<&D::Buffer<f32>>) -> Result<R>,
-    ) -> Result<R> {
-        match self.moving {
-            None => work(self.given),
-            Some(mask) => work(mask.weights(device, field, dims, self.given)?.as_ref()),
-        }
-    }
-}
 
 /// What a subject keeps on a device from one step to the next.
 pub struct Buffers<'s, D: Device> {
@@ -170,7 +108,8 @@ pub trait Model<D: Device>: Send {
         4 * (3 * template * self.fields_each() as u64 + images)
     }
 
-    /// Bytes that the subjects share at the finest scale, roughly.
+    /// Bytes that the subjects share at the finest scale, roughly, beside those of
+    /// [attachments](crate::attachment::Attachment::bytes).
     fn bytes_shared(&self, template: u64, channels: u64) -> u64;
 
     /// A subject of several that starts, and the map from the world of the template to that of its images.
@@ -255,17 +194,15 @@ pub trait Model<D: Device>: Send {
         false
     }
 
-    /// Makes one step of a subject towards the fixed images. `warped` is where the subject is, from
-    /// [`warp`](Self::warp), where that is [needed](Self::needs_warped). The energy before the step.
+    /// Makes one step of a subject to where it is pulled; all steps of a scale are given the same attachments. The
+    /// energy before the step.
     ///
     /// # Errors
-    /// What fails on the device.
+    /// What fails on the device; an attachment of channels that there are not.
     fn step(
         &mut self,
         device: &D,
-        fixed: &[FixedImage<'_, D>],
-        warped: &[D::Buffer<f32>],
-        counts: Counts<'_, D>,
+        pull: Pull<'_, D>,
         state: &mut Self::State,
     ) -> Result<PendingEnergy>;
 
@@ -358,12 +295,10 @@ macro_rules! models {
         /// Does some work with the model that the options ask for; it is compiled for each.
         pub fn with_model<D: Device, U: UseModel<D>>(
             options: &DeformOptions,
-            metrics: &[ChannelSimilarity],
             work: U,
         ) -> U::Out {
-            let given = || (options.clone(), metrics.to_vec());
             match options.model {
-                $(DeformModel::$Model => work.with(|grid| $Model::new(given(), grid))),+
+                $(DeformModel::$Model => work.with(|grid| $Model::new(options.clone(), grid))),+
             }
         }
     };

@@ -1,14 +1,17 @@
-//! What moves a field: from the slopes of similarities to a velocity, and along it.
+//! What moves a field: from what pulls to a velocity, and along it.
 
 use super::options::{DeformOptions, StepRule};
+use super::points::{Carried, Splat};
+use super::pull::of_channels;
 use super::solver::{self, Solver, SolverKind};
-use crate::attachment::images::ChannelSimilarity;
+use crate::attachment::{Attachments, Gradient, Maps};
 use crate::error::Result;
 use crate::similarity::{Images, PendingEnergy};
+use voxalign_compute::ops::elementwise::constant;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::{Limit, Step};
 use voxalign_compute::{Device, Dims};
-use voxalign_image::Grid;
+use voxalign_image::{Grid, Vector3};
 
 /// Smooths a displacement by a Gaussian, or hands it over as it is where the Gaussian has no width.
 fn smooth_into<D: Device>(
@@ -49,13 +52,22 @@ pub(super) fn has_memory(options: &DeformOptions) -> bool {
     !direct || options.step_rule == StepRule::Adaptive
 }
 
-/// Makes velocities of one side from its similarity to references.
+/// Where a model carries points of one world to the other.
+pub(super) type Carrier<'a> = dyn Fn(&[Vector3<f64>]) -> Result<Carried> + 'a;
+
+/// Covectors that nothing has been written to.
+fn covectors(of: &Carried) -> Vec<Vector3<f64>> {
+    vec![Vector3::zeros(); of.to.len()]
+}
+
+/// Makes velocities of one side from what pulls it.
 pub(super) struct Mover<D: Device> {
     solver: Box<dyn Solver<D>>,
     /// Spacing of the grid along each axis in units of the smallest.
     spacing: [f64; 3],
     dims: Dims,
-    slope: D::Buffer<f32>,
+    /// Room for the slopes of one attachment.
+    slopes: Vec<D::Buffer<f32>>,
     force: D::Buffer<f32>,
     velocity: D::Buffer<f32>,
     /// Where a displacement is moved to; none where the force makes room.
@@ -89,7 +101,7 @@ impl<D: Device> Mover<D> {
             solver: solver::build(device, dims, spacing, &options.solver)?,
             spacing,
             dims,
-            slope: device.alloc(n)?,
+            slopes: Vec::new(),
             force: device.alloc(3 * n)?,
             velocity: device.alloc(3 * n)?,
             spare: if keeps_force { Some(device.alloc(3 * n)?) } else { None },
@@ -99,66 +111,117 @@ impl<D: Device> Mover<D> {
         })
     }
 
-    /// Finds the velocity that makes the images of a side more similar to the references; the energy, which
-    /// is waited for by itself: the device has work meanwhile.
+    /// Finds the velocity that what pulls asks for, of `images` on the grid and of points that `carried`
+    /// carries to the moving world; the energy, which is waited for by itself: the device has work meanwhile.
     ///
     /// # Errors
     /// What fails on the device.
-    pub(super) fn start<'a>(
+    pub(super) fn start(
         &mut self,
         device: &D,
-        references: impl Iterator<Item = &'a D::Buffer<f32>>,
-        moved: impl Iterator<Item = &'a D::Buffer<f32>>,
-        metrics: &[ChannelSimilarity],
-        weights: Option<&D::Buffer<f32>>,
+        attachments: &mut Attachments<D>,
+        images: &[Images<'_, D>],
+        carried: &Carrier<'_>,
     ) -> Result<PendingEnergy> {
-        let mut energy = PendingEnergy::default();
-        for (c, ((reference, moved), metric)) in references.zip(moved).zip(metrics).enumerate() {
-            let (dims, reference_moves) = (self.dims, false);
-            let images = Images { reference, moved, weights, dims, reference_moves };
-            energy.add(metric.start(device, images, &mut self.slope)?);
-            self.push(device, moved, c)?;
+        let (mut energy, mut pushed) = (PendingEnergy::default(), false);
+        let mut splat = Splat::new(self.dims, self.spacing);
+        for attachment in attachments {
+            let needs = attachment.needs();
+            let images = of_channels(images, &needs.channels)?;
+            let there = carried(needs.fixed_points)?;
+            let mut covectors = covectors(&there);
+            let at = Maps { images, fixed_points: &there.to, moving_points: &[] };
+            let mut out = Gradient {
+                slopes: self.room_for(device, images.len())?,
+                reference_slopes: &mut [],
+                fixed_covectors: &mut covectors,
+                moving_covectors: &mut [],
+            };
+            energy.add(attachment.evaluate(device, &at, &mut out)?);
+            for (slope, image) in images.iter().enumerate() {
+                self.push(device, image.moved, slope, &mut pushed)?;
+            }
+            splat.add(there.forces(&covectors), 1.0);
         }
-        self.solve(device)?;
+        self.solve(device, splat, pushed)?;
         Ok(energy)
     }
 
-    /// As [`start`](Self::start) for two sides of which each is the other's reference; the mean of their
-    /// energies.
+    /// As [`start`](Self::start) for two sides of which each is the other's reference. Points of the fixed and of the
+    /// moving world are carried to the other one; what pulls them pulls the side that leads there, and pushes the
+    /// other.
     ///
     /// # Errors
     /// What fails on the device.
-    pub(super) fn start_both<'a>(
+    pub(super) fn start_both(
         movers: &mut [Self; 2],
         device: &D,
-        moved: [impl Iterator<Item = &'a D::Buffer<f32>>; 2],
-        metrics: &[ChannelSimilarity],
-        weights: Option<&D::Buffer<f32>>,
+        attachments: &mut Attachments<D>,
+        images: &[Images<'_, D>],
+        carried: [&Carrier<'_>; 2],
     ) -> Result<PendingEnergy> {
-        let ([first, second], [first_moved, second_moved]) = (movers, moved);
-        let mut energy = PendingEnergy::default();
-        let (dims, reference_moves) = (first.dims, true);
-        for (c, (pair, metric)) in first_moved.zip(second_moved).zip(metrics).enumerate() {
-            let (moved, reference) = pair;
-            let images = Images { reference, moved, weights, dims, reference_moves };
-            let slopes = [&mut first.slope, &mut second.slope];
-            energy.add(metric.start_both(device, images, slopes)?);
-            first.push(device, moved, c)?;
-            second.push(device, reference, c)?;
+        let [first, second] = movers;
+        let (mut energy, mut pushed) = (PendingEnergy::default(), [false; 2]);
+        let mut splats = [&*first, &*second].map(|m| Splat::new(m.dims, m.spacing));
+        for attachment in attachments {
+            let needs = attachment.needs();
+            let images = of_channels(images, &needs.channels)?;
+            let (there, back) = (carried[0](needs.fixed_points)?, carried[1](needs.moving_points)?);
+            let mut covectors = [covectors(&there), covectors(&back)];
+            let [fixed_covectors, moving_covectors] = &mut covectors;
+            let at = Maps { images, fixed_points: &there.to, moving_points: &back.to };
+            let mut out = Gradient {
+                slopes: first.room_for(device, images.len())?,
+                reference_slopes: second.room_for(device, images.len())?,
+                fixed_covectors,
+                moving_covectors,
+            };
+            energy.add(attachment.evaluate(device, &at, &mut out)?);
+            for (slope, image) in images.iter().enumerate() {
+                first.push(device, image.moved, slope, &mut pushed[0])?;
+                second.push(device, image.reference, slope, &mut pushed[1])?;
+            }
+            for (side, splat) in splats.iter_mut().enumerate() {
+                let sign = [-1.0, 1.0][side];
+                splat.add(there.forces(&covectors[0]), sign);
+                splat.add(back.forces(&covectors[1]), -sign);
+            }
         }
-        first.solve(device)?;
-        second.solve(device)?;
+        let [splat, other] = splats;
+        first.solve(device, splat, pushed[0])?;
+        second.solve(device, other, pushed[1])?;
         Ok(energy)
     }
 
-    /// The force of the slope at hand, that of a channel.
-    fn push(&mut self, device: &D, moved: &D::Buffer<f32>, channel: usize) -> Result<()> {
-        let (spacing, force) = (self.spacing, &mut self.force);
-        Ok(device.force(&self.slope, moved, self.dims, spacing, channel > 0, force)?)
+    /// Room for slopes; the same at each step of the same attachments.
+    fn room_for(&mut self, device: &D, slopes: usize) -> Result<&mut [D::Buffer<f32>]> {
+        let voxels = self.dims.iter().product();
+        while self.slopes.len() < slopes {
+            self.slopes.push(device.alloc(voxels)?);
+        }
+        Ok(&mut self.slopes[..slopes])
     }
 
-    /// The velocity of the force at hand, and its norms.
-    fn solve(&mut self, device: &D) -> Result<()> {
+    /// Adds the force of one of the slopes at hand to what has been pushed already.
+    fn push(
+        &mut self,
+        device: &D,
+        moved: &D::Buffer<f32>,
+        slope: usize,
+        pushed: &mut bool,
+    ) -> Result<()> {
+        let (slope, force) = (&self.slopes[slope], &mut self.force);
+        device.force(slope, moved, self.dims, self.spacing, *pushed, force)?;
+        *pushed = true;
+        Ok(())
+    }
+
+    /// The velocity of the forces at points and of that at hand, where images have pushed, and its norms.
+    fn solve(&mut self, device: &D, splat: Splat, pushed: bool) -> Result<()> {
+        if !pushed {
+            device.eval_in_place(&constant(0.0), &mut self.force, &[], &[], None)?;
+        }
+        splat.onto(device, &mut self.force)?;
         self.solver.solve(&self.force, &mut self.velocity)?;
         Ok(device.field_norms(&self.velocity, [1.0; 3], &mut self.norms)?)
     }

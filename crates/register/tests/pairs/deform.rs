@@ -6,10 +6,10 @@ use voxalign_compute::cuda::Cuda;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, IDENTITY, Memory};
 use voxalign_image::{Affine, Grid, Transform, Vector3, VectorField, Volume};
-use voxalign_register::attachment::images::ChannelSimilarity;
+use voxalign_register::attachment::{Attachment, ChannelSimilarity, Gradient, Maps};
 use voxalign_register::diffeo::clip::{IndexBox, crop};
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
+    DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
 };
 use voxalign_register::model::solver::{SolverKind, SolverOptions};
 use voxalign_register::multiscale::{Convergence, Scale};
@@ -28,9 +28,7 @@ fn register<D: Device>(
     similarity: Similarity,
     options: &DeformOptions,
 ) -> DeformResult {
-    let channels = vec![ChannelInput { fixed, moving, similarity, weight: 1.0 }];
-    let input =
-        DeformInput { channels, fixed_mask: None, moving_mask: None, affine: Affine::identity() };
+    let input = DeformInput::new(fixed, moving, similarity, Affine::identity());
     register_deformable(device, &input, options, &Silent).unwrap()
 }
 
@@ -253,18 +251,14 @@ fn a_mask_hides_what_has_no_counterpart() {
         let options =
             DeformOptions { schedule: scales(&[(4, 40), (2, 20)]), ..DeformOptions::of(model) };
         let off = |fixed_mask| {
-            let channels = vec![ChannelInput {
-                fixed: &fixed,
-                moving: &moving,
-                similarity: Similarity::LNCC,
-                weight: 1.0,
-            }];
-            let input =
-                DeformInput { channels, fixed_mask, moving_mask: None, affine: Affine::identity() };
+            let input = DeformInput {
+                fixed_mask,
+                ..DeformInput::new(&fixed, &moving, Similarity::LNCC, Affine::identity())
+            };
             let found = register_deformable(&device, &input, &options, &Silent).unwrap();
             distance(&around, &truth, &found.forward)
         };
-        let (without, with) = (off(None), off(Some(&mask)));
+        let (without, with) = (off(None), off(Some((&mask).into())));
         println!("{}: off by {without:.3} voxels without a mask, {with:.3} with it", model.name());
         assert!(with < 0.8 * without, "{}", model.name());
     }
@@ -385,16 +379,23 @@ fn slopes_are_derivatives() {
         for weights in [None, Some(upload(&weights))] {
             let mut similarity = similarity;
             similarity.set("bins", 32);
-            let metric = ChannelSimilarity { similarity, weight: 1.7 };
-            let energy = |t: f64| {
+            let mut metric = ChannelSimilarity { channel: 0, similarity, weight: 1.7 };
+            let mut energy = |t: f64| {
                 let moved: Vec<f32> =
                     m.iter().zip(&w).map(|(m, w)| m + t as f32 * (w - 0.5)).collect();
-                let mut slope = device.alloc::<f32>(n).unwrap();
+                let slopes = &mut [device.alloc::<f32>(n).unwrap()];
                 let moved = upload(&moved);
                 let (reference, weights) = (&upload(&f), weights.as_ref());
-                let images = Images { reference, moved: &moved, weights, dims, reference_moves };
-                let e = metric.start(&device, images, &mut slope).unwrap().wait().unwrap();
-                (e, device.into_host(slope).unwrap())
+                let images = [Images { reference, moved: &moved, weights, dims, reference_moves }];
+                let at = Maps { images: &images, fixed_points: &[], moving_points: &[] };
+                let mut out = Gradient {
+                    slopes,
+                    reference_slopes: &mut [],
+                    fixed_covectors: &mut [],
+                    moving_covectors: &mut [],
+                };
+                let e = metric.evaluate(&device, &at, &mut out).unwrap().wait().unwrap();
+                (e, device.download(&slopes[0]).unwrap())
             };
             let h = 0.01;
             let expected = (energy(h).0 - energy(-h).0) / (2.0 * h);

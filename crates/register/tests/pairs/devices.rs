@@ -197,10 +197,14 @@ fn deformations() {
             similarity.name(),
             options.solver.kind.name()
         );
-        let channel =
-            || vec![ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 }];
-        let input =
-            DeformInput { channels: channel(), fixed_mask: None, moving_mask: None, affine };
+        let channel = || vec![ChannelInput::new(&fixed, &moving, similarity)];
+        let input = DeformInput {
+            channels: channel(),
+            fixed_mask: None,
+            moving_mask: None,
+            landmarks: None,
+            affine,
+        };
         let on_gpu = || register_deformable(&cuda, &input, &options, &Silent).unwrap();
         let (one, other) = (on_gpu(), on_gpu());
         assert!(one.forward == other.forward && one.inverse == other.inverse, "{name}: bits");

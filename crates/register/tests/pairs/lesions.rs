@@ -5,7 +5,7 @@ use crate::deform::{fft, scales, warped, waves};
 use voxalign_compute::Device;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
-use voxalign_image::{Affine, Grid, Vector3, VectorField, Volume};
+use voxalign_image::{Affine, Grid, ImageView, Vector3, VectorField, Volume};
 use voxalign_register::diffeo::{
     DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
 };
@@ -21,7 +21,7 @@ fn register<D: Device>(
     options: &DeformOptions,
 ) -> DeformResult {
     let input = DeformInput {
-        moving_mask,
+        moving_mask: moving_mask.map(ImageView::from),
         ..DeformInput::new(fixed, moving, similarity, Affine::identity())
     };
     register_deformable(device, &input, options, &Silent).unwrap()
@@ -121,10 +121,10 @@ fn the_masks_of_both_images_go_together() {
             time_steps: 3,
             ..DeformOptions::of(model)
         };
-        let run = |fixed_mask, moving_mask| {
+        let run = |fixed_mask: Option<&Volume<f32>>, moving_mask: Option<&Volume<f32>>| {
             let input = DeformInput {
-                fixed_mask,
-                moving_mask,
+                fixed_mask: fixed_mask.map(ImageView::from),
+                moving_mask: moving_mask.map(ImageView::from),
                 ..DeformInput::new(&fixed, &moving, Similarity::LNCC, Affine::identity())
             };
             register_deformable(&device, &input, &options, &Silent)

@@ -171,9 +171,9 @@ fn overlap_after_deformation() {
         let moving = volume(data.join(format!("{m}_SS.nii.gz")));
         let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
         let similarity = Similarity::LNCC;
-        let channels =
-            vec![ChannelInput { fixed: &fixed, moving: &moving, similarity, weight: 1.0 }];
-        let input = DeformInput { channels, fixed_mask: None, moving_mask: None, affine };
+        let channels = vec![ChannelInput::new(&fixed, &moving, similarity)];
+        let input =
+            DeformInput { channels, fixed_mask: None, moving_mask: None, landmarks: None, affine };
         let options = DeformOptions::default();
         assert_eq!(options.model, DeformModel::Greedy);
         let found = register_deformable(&device, &input, &options, &Silent).unwrap();
@@ -207,8 +207,14 @@ fn deformed(
     let start =
         start.unwrap_or_else(|| register(fixed, moving, &AffineOptions::default()).transform);
     let similarity = Similarity::LNCC;
-    let channels = vec![ChannelInput { fixed, moving, similarity, weight: 1.0 }];
-    let input = DeformInput { channels, fixed_mask: None, moving_mask: None, affine: start };
+    let channels = vec![ChannelInput::new(fixed, moving, similarity)];
+    let input = DeformInput {
+        channels,
+        fixed_mask: None,
+        moving_mask: None,
+        landmarks: None,
+        affine: start,
+    };
     register_deformable(&device, &input, &DeformOptions::of(model), &Silent).unwrap()
 }
 

@@ -3,7 +3,7 @@
 use crate::common::*;
 use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_compute::ops::resample::Interpolation;
-use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
+use voxalign_image::{Affine, Grid, ImageView, Matrix3, Vector3, Volume};
 use voxalign_register::linear::{
     AffineOptions, DeviceInput, Init, Search, SearchRange, register_affine,
     register_affine_on_device,
@@ -167,11 +167,10 @@ fn masks_and_weights() {
     let device = Cpu::new(None).unwrap();
     let run = |f: Option<&Volume<f32>>, w: Option<&Volume<f32>>, m: Option<&Volume<f32>>| {
         let input = voxalign_register::linear::AffineInput {
-            fixed: &bad_fixed,
-            moving: &bad_moving,
-            fixed_mask: f,
-            moving_mask: m,
-            fixed_weight: w,
+            fixed_mask: f.map(ImageView::from),
+            moving_mask: m.map(ImageView::from),
+            fixed_weight: w.map(ImageView::from),
+            ..input(&bad_fixed, &bad_moving)
         };
         let r = register_affine(&device, &input, &AffineOptions::default(), &Silent).unwrap();
         // Images on the device are left as they are, and give the same.
@@ -313,7 +312,7 @@ fn small_weights() {
     let device = Cpu::new(None).unwrap();
     let run = |weight: &Volume<f32>| {
         let mut input = input(&fixed, &moving);
-        input.fixed_weight = Some(weight);
+        input.fixed_weight = Some(weight.into());
         register_affine(&device, &input, &AffineOptions::default(), &Silent).unwrap().transform
     };
     // A power of two: not even rounding differs.
@@ -373,11 +372,11 @@ fn bad_input() {
     assert!(matches!(run(&column, &brain, &default), RegisterError::FlatAxis { axis: 'x', .. }));
     let zeros = Volume::filled(brain.grid().clone(), 0.0);
     let mut with_mask = input(&brain, &brain);
-    with_mask.fixed_mask = Some(&zeros);
+    with_mask.fixed_mask = Some((&zeros).into());
     let e = register_affine(&device, &with_mask, &default, &Silent).unwrap_err();
     assert!(matches!(e, RegisterError::EmptyMask { .. }));
     let small = Volume::filled(Grid::axis_aligned([4, 4, 4], [1.0; 3]).unwrap(), 1.0);
-    with_mask.fixed_mask = Some(&small);
+    with_mask.fixed_mask = Some((&small).into());
     let e = register_affine(&device, &with_mask, &default, &Silent).unwrap_err();
     assert!(matches!(e, RegisterError::MaskGrid { .. }));
 }

@@ -7,7 +7,7 @@
 use crate::error::Result;
 use rayon::prelude::*;
 use voxalign_compute::{AffineMap, Device, IDENTITY};
-use voxalign_image::{Affine, Grid, ImageError, Vector3, Volume, memory};
+use voxalign_image::{Affine, Grid, ImageError, ImageView, Vector3, Volume, memory};
 
 /// A box of voxels of a grid; never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -95,7 +95,8 @@ const LEAST: f64 = 1e-3;
 /// slice along each axis of which at least one voxel in a thousand is foreground. `None` where
 /// there is no such slice.
 #[must_use]
-pub fn foreground_box(image: &Volume<f32>, above: f32) -> Option<IndexBox> {
+pub fn foreground_box<'a>(image: impl Into<ImageView<'a>>, above: f32) -> Option<IndexBox> {
+    let image = image.into();
     let dims = image.dims();
     let [nx, ny, _] = dims;
     let count_slice = |(z, slice): (usize, &[f32])| {
@@ -197,7 +198,8 @@ pub fn crop_grid(grid: &Grid, to: &IndexBox) -> Result<Grid> {
 ///
 /// # Errors
 /// A box that is not inside the grid.
-pub fn crop(image: &Volume<f32>, to: &IndexBox) -> Result<Volume<f32>> {
+pub fn crop<'a>(image: impl Into<ImageView<'a>>, to: &IndexBox) -> Result<Volume<f32>> {
+    let image = image.into();
     let grid = crop_grid(image.grid(), to)?;
     let mut data = memory::zeroed::<f32>(grid.len())?;
     let ([nx, ny, _], [width, height, _]) = (image.dims(), to.size);

@@ -8,27 +8,31 @@
 //! `2 v_j − (N / σ²) L⁻¹ (|Dφ_{j,1}| (s ∘ φ_{j,1}) ∇(I0 ∘ φ_{j,0}))`; the force of `v_j` is taken at the end
 //! of its time step, where the images are that it moved.
 //!
+//! `S` may have points as well: those of the fixed world, at time 1, go `z_j = z_{j+1} − v_j(z_{j+1})/T` to time 0. With
+//! the covector `λ₀ = ∂S/∂z₀` and `λ_{j+1} = (1 − Dv_j(z_{j+1})/T)ᵀ λ_j` the force of `v_j` is `λ_j` at `z_{j+1}`,
+//! which is the exact gradient of what these steps do.
+//!
 //! One iteration goes forward in time with `φ_{j,0}`, keeps the images, and goes backward with
 //! `φ_{j,1}`, where it updates the velocities at once.
 
 mod path;
+mod pull;
 mod storage;
 
 use super::options::DeformOptions;
 use super::solver::{self, Solver};
-use super::{Borrower, Buffers, Counts, FixedImage, Found, Model};
-use crate::attachment::images::{ChannelSimilarity, DeviceImage, Moved, seen};
+use super::{Borrower, Buffers, Found, Model, Pull};
+use crate::attachment::images::{DeviceImage, Moved, seen};
 use crate::error::Result;
 use crate::multiscale::Scale;
-use crate::similarity::{Images, PendingEnergy};
+use crate::similarity::PendingEnergy;
 use path::Path;
 use serde::{Deserialize, Serialize};
 use storage::checkpoint_distance;
+use voxalign_compute::Device;
 use voxalign_compute::ops::elastic::ElasticOperator;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_compute::ops::resample::Interpolation;
-use voxalign_compute::{Device, IDENTITY};
 use voxalign_image::{Affine, Grid};
 
 pub use storage::Storage;
@@ -40,7 +44,7 @@ pub struct PathEnergy {
     pub path: f64,
     /// `Σ_j √(⟨L v_j, v_j⟩ / N) / T`: the length of the path.
     pub length: f64,
-    /// The similarity `S`.
+    /// The similarity `S`: the energy of all attachments.
     pub similarity: f64,
 }
 
@@ -62,10 +66,14 @@ struct Work<D: Device> {
     spare: D::Buffer<f32>,
     force: D::Buffer<f32>,
     solution: D::Buffer<f32>,
+    /// Those of all attachments, one for each of their `channels`.
     slopes: Vec<D::Buffer<f32>>,
+    channels: Vec<usize>,
     moved_slope: D::Buffer<f32>,
     jacobian: D::Buffer<f32>,
     norms: D::Buffer<f64>,
+    /// The time steps of a segment.
+    every: usize,
     /// Images of times within a segment, a channel after the other.
     images: Vec<Vec<D::Buffer<f32>>>,
     /// Displacements at the beginning of segments.
@@ -91,7 +99,6 @@ impl Default for Pace {
 /// are several, solvers start from nothing at each step.
 pub struct Lddmm<D: Device> {
     options: DeformOptions,
-    metrics: Vec<ChannelSimilarity>,
     grid: Grid,
     /// Whether there is one subject only.
     alone: bool,
@@ -111,10 +118,10 @@ pub struct LddmmState<D: Device> {
 }
 
 impl<D: Device> Lddmm<D> {
-    /// On a grid, with options and a similarity for each channel.
+    /// On a grid, with options.
     #[must_use]
-    pub fn new((options, metrics): (DeformOptions, Vec<ChannelSimilarity>), grid: &Grid) -> Self {
-        Self { options, metrics, grid: grid.clone(), alone: false, work: None, history: Vec::new() }
+    pub fn new(options: DeformOptions, grid: &Grid) -> Self {
+        Self { options, grid: grid.clone(), alone: false, work: None, history: Vec::new() }
     }
 }
 
@@ -142,11 +149,11 @@ impl<D: Device> Work<D> {
 }
 
 impl<D: Device> Lddmm<D> {
-    fn make_work(&mut self, device: &D, path: &Path<D>) -> Result<()> {
+    fn make_work(&mut self, device: &D, path: &Path<D>, channels: usize) -> Result<()> {
         if self.work.is_some() {
             return Ok(());
         }
-        let (channels, steps) = (self.metrics.len(), path.time_steps);
+        let steps = path.time_steps;
         let n = path.dims.iter().product::<usize>();
         let every = match path.storage {
             Storage::Checkpoints => checkpoint_distance(steps as u64, channels as u64) as usize,
@@ -164,27 +171,23 @@ impl<D: Device> Lddmm<D> {
             spare: vectors()?,
             force: vectors()?,
             solution: vectors()?,
-            slopes: (0..channels).map(|_| Ok(device.alloc(n)?)).collect::<Result<_>>()?,
+            slopes: Vec::new(),
+            channels: Vec::new(),
             moved_slope: device.alloc(n)?,
             jacobian: device.alloc(n)?,
             norms: device.alloc(3)?,
+            every,
             images: (0..channels).map(images).collect::<Result<_>>()?,
             checkpoints: (1..segments).map(|_| Ok(vectors()?)).collect::<Result<_>>()?,
         });
         Ok(())
     }
 
-    /// Goes forward in time, looks how similar the images are, and goes back, where velocities change behind
-    /// the flow. The energy before that.
-    fn descend(
-        &mut self,
-        device: &D,
-        fixed: &[FixedImage<'_, D>],
-        counts: Counts<'_, D>,
-        state: &mut LddmmState<D>,
-    ) -> Result<f64> {
-        self.make_work(device, &state.path)?;
-        let LddmmState { moved, path, pace, .. } = state;
+    /// Goes forward in time, looks what pulls there, and goes back, where velocities change behind the flow. The
+    /// energy before that.
+    fn descend(&mut self, device: &D, pull: Pull<'_, D>, state: &mut LddmmState<D>) -> Result<f64> {
+        self.make_work(device, &state.path, state.moved.len())?;
+        let LddmmState { affine, moved, path, pace } = state;
         let Some(work) = &mut self.work else { return Ok(f64::NAN) };
         if !self.alone {
             // The last solution is another subject's.
@@ -193,7 +196,7 @@ impl<D: Device> Lddmm<D> {
         }
         let (dims, steps) = (path.dims, path.time_steps);
         let n = dims.iter().product::<usize>() as f64;
-        let every = work.images.first().map_or(1, Vec::len).max(1);
+        let every = work.every;
         let segments = steps.div_ceil(every);
 
         // Forward in time.
@@ -212,18 +215,9 @@ impl<D: Device> Lddmm<D> {
             energy.path += norm / steps as f64;
             energy.length += norm.max(0.0).sqrt() / steps as f64;
         }
-        let (images, slopes, metrics) = (&work.images, &mut work.slopes, &self.metrics);
-        energy.similarity = counts.under(device, &work.field, dims, |weights| {
-            let mut similarity = 0.0;
-            for (c, (metric, slope)) in metrics.iter().zip(slopes).enumerate() {
-                // The last segment ends with the image that all of the flow has moved.
-                let moved = &images[c][(steps - 1) % every];
-                let reference = fixed[c].values;
-                let images = Images { reference, moved, weights, dims, reference_moves: false };
-                similarity += metric.start(device, images, slope)?.wait()?;
-            }
-            Ok(similarity)
-        })?;
+        let pulled = work.pulled(device, pull, path, &self.grid, affine)?;
+        let mut splats = pulled.splats;
+        energy.similarity = pulled.energy.wait()?;
         let weight = 1.0 / (self.options.sigma * self.options.sigma);
         let total = energy.path + weight * energy.similarity;
         if self.alone {
@@ -251,24 +245,8 @@ impl<D: Device> Lddmm<D> {
                 device.copy(&work.force, &mut work.field)?;
             }
             for j in (first..last).rev() {
+                work.push(device, path, j - first, splats.pop())?;
                 let velocity = path.velocities[j].view(device, &mut work.velocity)?;
-                device.jacobian_determinant(&work.field, dims, &mut work.jacobian)?;
-                for c in 0..self.metrics.len() {
-                    device.warp_field(
-                        &work.slopes[c],
-                        dims,
-                        &IDENTITY,
-                        &work.field,
-                        dims,
-                        Interpolation::Linear,
-                        0.0,
-                        &mut work.moved_slope,
-                    )?;
-                    let (slope, jacobian) = (&mut work.moved_slope, &work.jacobian);
-                    device.eval_in_place(&(x(0) * x(1)), slope, &[jacobian], &[], None)?;
-                    let (image, force) = (&work.images[c][j - first], &mut work.force);
-                    device.force(&work.moved_slope, image, dims, path.spacing, c > 0, force)?;
-                }
                 work.solver.solve(&work.force, &mut work.solution)?;
                 // gradient = 2 v − (N / σ²) u
                 let factor = (n * weight) as f32;
@@ -313,7 +291,7 @@ impl<D: Device> Model<D> for Lddmm<D> {
     fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
         let steps = self.options.time_steps as u64;
         let velocities = 12 * template * steps;
-        Storage::Full.bytes(template, steps, channels) - velocities + 4 * template * 6 * channels
+        Storage::Full.bytes(template, steps, channels) - velocities
     }
 
     fn begin(&mut self, _: &D, affine: Affine) -> Result<LddmmState<D>> {
@@ -391,12 +369,10 @@ impl<D: Device> Model<D> for Lddmm<D> {
     fn step(
         &mut self,
         device: &D,
-        fixed: &[FixedImage<'_, D>],
-        _: &[D::Buffer<f32>],
-        counts: Counts<'_, D>,
+        pull: Pull<'_, D>,
         state: &mut LddmmState<D>,
     ) -> Result<PendingEnergy> {
-        Ok(PendingEnergy::known(self.descend(device, fixed, counts, state)?))
+        Ok(PendingEnergy::known(self.descend(device, pull, state)?))
     }
 
     fn residual(&mut self) -> Result<Option<f64>> {

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::attachment::images::{coarser, factors_for};
-use crate::model::DeformModel;
+use crate::attachment::{Attachments, ChannelSimilarity};
+use crate::model::{Counts, DeformModel, FixedImage};
 use crate::similarity::Similarity;
 use voxalign_compute::Memory;
 use voxalign_compute::cpu::Cpu;
@@ -44,9 +45,10 @@ fn registered(storage: Storage, time_steps: usize) -> ([Vec<f32>; 2], PathEnergy
         storage,
         ..DeformOptions::of(DeformModel::Lddmm)
     };
-    let metric = ChannelSimilarity { similarity: Similarity::SSD, weight: 1.0 };
+    let ssd = ChannelSimilarity { channel: 0, similarity: Similarity::SSD, weight: 1.0 };
+    let mut attachments: Attachments<Cpu> = vec![Box::new(ssd)];
     let (fixed, moving) = (ball(10.0, 5.5), ball(9.0, 4.5));
-    let mut lddmm = Lddmm::new((options.clone(), vec![metric]), &grid);
+    let mut lddmm = Lddmm::new(options.clone(), &grid);
     let mut state = lddmm.begin_alone(&device, &Affine::identity(), 1).unwrap();
     for scale in &options.schedule {
         let target = scale.factor as f64;
@@ -56,7 +58,9 @@ fn registered(storage: Storage, time_steps: usize) -> ([Vec<f32>; 2], PathEnergy
         let fixed: Vec<_> = fixed.iter().map(at).collect();
         let fixed: Vec<_> = fixed.iter().map(FixedImage::from).collect();
         for _ in 0..scale.iterations {
-            lddmm.step(&device, &fixed, &[], Counts::ALL, &mut state).unwrap();
+            let (attachments, fixed, counts) = (&mut attachments, &fixed, Counts::ALL);
+            let pull = Pull { attachments, fixed, warped: &[], counts };
+            lddmm.step(&device, pull, &mut state).unwrap();
         }
     }
     let found = lddmm.conclude(&device, &grid, state).unwrap();

@@ -10,27 +10,25 @@
 
 mod middle;
 
-use super::mover::{Kept, Mover, has_memory, kept};
+use super::mover::{Carrier, Kept, Mover, has_memory, kept};
 use super::options::{DeformOptions, StepRule};
-use super::{Borrower, Buffers, Counts, FixedImage, Found, Model, Shift};
-use crate::attachment::images::{
-    ChannelSimilarity, DeviceImage, Moved, both, clamp_weights, onto, seen, seen_at,
-};
+use super::points::{Carried, origins};
+use super::{Borrower, Buffers, Counts, FixedImage, Found, Model, Pull, Shift};
+use crate::attachment::images::{DeviceImage, Moved, both, clamp_weights, onto, seen, seen_at};
 use crate::error::Result;
 use crate::multiscale::Scale;
-use crate::similarity::PendingEnergy;
+use crate::similarity::{Images, PendingEnergy};
 use middle::{settled, through};
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
-use voxalign_image::{Affine, Grid};
+use voxalign_image::{Affine, Grid, Vector3};
 
 pub use middle::{middle_grid, square_root};
 
 /// Symmetric steps.
 pub struct Symmetric<D: Device> {
     options: DeformOptions,
-    metrics: Vec<ChannelSimilarity>,
     grid: Grid,
     /// Whether there is one subject only.
     alone: bool,
@@ -79,11 +77,11 @@ impl<D: Device> SymmetricState<D> {
 }
 
 impl<D: Device> Symmetric<D> {
-    /// On a grid, with options and a similarity for each channel.
+    /// On a grid, with options.
     #[must_use]
-    pub fn new((options, metrics): (DeformOptions, Vec<ChannelSimilarity>), grid: &Grid) -> Self {
+    pub fn new(options: DeformOptions, grid: &Grid) -> Self {
         let has_memory = has_memory(&options);
-        Self { options, metrics, grid: grid.clone(), alone: false, has_memory, work: None }
+        Self { options, grid: grid.clone(), alone: false, has_memory, work: None }
     }
 
     /// Half the way each.
@@ -91,14 +89,14 @@ impl<D: Device> Symmetric<D> {
         0.5 * self.options.step
     }
 
-    fn make_work(&mut self, device: &D) -> Result<()> {
+    fn make_work(&mut self, device: &D, channels: usize) -> Result<()> {
         if self.work.is_some() {
             return Ok(());
         }
         let mover = || Mover::new(device, &self.grid, &self.options, self.first_step(), self.alone);
         let movers = [mover()?, mover()?];
-        let image = |_: &ChannelSimilarity| Ok(device.alloc(self.grid.len())?);
-        let images = || self.metrics.iter().map(image).collect::<Result<Vec<_>>>();
+        let image = |_| Ok(device.alloc(self.grid.len())?);
+        let images = || (0..channels).map(image).collect::<Result<Vec<_>>>();
         self.work = Some(Work { movers, values: [images()?, images()?] });
         Ok(())
     }
@@ -121,7 +119,7 @@ impl<D: Device> Model<D> for Symmetric<D> {
 
     fn bytes_shared(&self, template: u64, channels: u64) -> u64 {
         // As for greedy steps, twice; and both sides' scratch.
-        4 * template * (46 + 12 * channels)
+        4 * template * (46 + 6 * channels)
     }
 
     fn begin(&mut self, device: &D, affine: Affine) -> Result<SymmetricState<D>> {
@@ -221,12 +219,11 @@ impl<D: Device> Model<D> for Symmetric<D> {
     fn step(
         &mut self,
         device: &D,
-        fixed: &[FixedImage<'_, D>],
-        _: &[D::Buffer<f32>],
-        counts: Counts<'_, D>,
+        pull: Pull<'_, D>,
         state: &mut SymmetricState<D>,
     ) -> Result<PendingEnergy> {
-        self.make_work(device)?;
+        let Pull { attachments, fixed, counts, .. } = pull;
+        self.make_work(device, state.moved.len())?;
         // Among several, a subject counts where it shows something now.
         let shown = if self.alone { None } else { self.shown(device, state)? };
         let counts = if self.alone { counts } else { Counts { given: shown.as_ref(), ..counts } };
@@ -249,10 +246,29 @@ impl<D: Device> Model<D> for Symmetric<D> {
                 mover.exchange(device, kept, step)?;
             }
         }
-        let metrics = &self.metrics;
-        let mut energy = counts.under(device, &state.fields[1], dims, |weights| {
-            let images = [of_fixed.iter(), of_moving.iter()];
-            Mover::start_both(movers, device, images, metrics, weights)
+        let (grid, fields, sides) = (&self.grid, &state.fields, &state.sides);
+        // A point of one side is that of the middle which leads there, and with it goes to the other side.
+        let carried = |from: usize, points: &[Vector3<f64>]| {
+            let to_middle = sides[from].inverse()?;
+            let index = |&p: &Vector3<f64>| grid.world_to_index(to_middle.apply(p));
+            let on_side: Vec<_> = points.iter().map(index).collect();
+            let at = origins(device, &fields[from], dims, &on_side)?;
+            Carried::along(device, grid, &sides[1 - from], &fields[1 - from], at)
+        };
+        let mut energy = counts.under(device, &fields[1], dims, |weights| {
+            let pairs = of_fixed.iter().zip(&*of_moving);
+            let images: Vec<_> = pairs
+                .map(|(moved, reference)| Images {
+                    reference,
+                    moved,
+                    weights,
+                    dims,
+                    reference_moves: true,
+                })
+                .collect();
+            let carried: [&Carrier<'_>; 2] =
+                [&|points| carried(0, points), &|points| carried(1, points)];
+            Mover::start_both(movers, device, attachments, &images, carried)
         })?;
         if self.options.step_rule == StepRule::Adaptive {
             let known = energy.wait()?;

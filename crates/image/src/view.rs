@@ -1,0 +1,67 @@
+//! Images that are lent.
+
+use crate::error::{ImageError, Result};
+use crate::grid::Grid;
+use crate::volume::Volume;
+
+/// A scalar image whose values belong to somebody else, such as an array of another language: x fastest,
+/// unpadded, one for each voxel of its [`Grid`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ImageView<'a> {
+    grid: &'a Grid,
+    data: &'a [f32],
+}
+
+impl<'a> ImageView<'a> {
+    /// An image of values on a grid.
+    ///
+    /// # Errors
+    /// [`ImageError::LengthMismatch`] where the number of values is not that of the grid.
+    pub fn new(grid: &'a Grid, data: &'a [f32]) -> Result<Self> {
+        if grid.len() != data.len() {
+            return Err(ImageError::LengthMismatch { expected: grid.len(), found: data.len() });
+        }
+        Ok(Self { grid, data })
+    }
+
+    /// The geometry.
+    #[must_use]
+    pub fn grid(&self) -> &'a Grid {
+        self.grid
+    }
+
+    /// Sizes along x, y, z.
+    #[must_use]
+    pub fn dims(&self) -> [usize; 3] {
+        self.grid.dims()
+    }
+
+    /// The values, x fastest.
+    #[must_use]
+    pub fn data(&self) -> &'a [f32] {
+        self.data
+    }
+}
+
+impl<'a> From<&'a Volume<f32>> for ImageView<'a> {
+    fn from(volume: &'a Volume<f32>) -> Self {
+        Self { grid: volume.grid(), data: volume.data() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_is_what_it_looks_at() {
+        let grid = Grid::axis_aligned([3, 2, 2], [1.0; 3]).unwrap();
+        let volume = Volume::from_fn(grid.clone(), |x, y, z| (x + 10 * y + 100 * z) as f32);
+        let view = ImageView::from(&volume);
+        assert_eq!(view, ImageView::new(&grid, volume.data()).unwrap());
+        assert!(std::ptr::eq(view.data(), volume.data()));
+        assert_eq!((view.dims(), view.grid()), ([3, 2, 2], &grid));
+        let short = ImageView::new(&grid, &volume.data()[1..]).unwrap_err();
+        assert!(matches!(short, ImageError::LengthMismatch { expected: 12, found: 11 }));
+    }
+}

@@ -1,0 +1,69 @@
+//! Images of a channel that pull by their similarity.
+
+use super::{Attachment, Gradient, Maps, Needs};
+use crate::error::Result;
+use crate::similarity::{PendingEnergy, Similarity};
+use voxalign_compute::Device;
+use voxalign_compute::ops::elementwise::{param, x};
+use voxalign_image::Grid;
+
+/// How the images of a channel are compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChannelSimilarity {
+    /// The number of the channel.
+    pub channel: usize,
+    /// The similarity, with an [energy](Similarity::has_energy).
+    pub similarity: Similarity,
+    /// The factor of its energy.
+    pub weight: f64,
+}
+
+impl ChannelSimilarity {
+    fn weigh<D: Device>(&self, device: &D, slope: &mut D::Buffer<f32>) -> Result<()> {
+        if self.weight != 1.0 {
+            device.eval_in_place(&(x(0) * param(0)), slope, &[], &[self.weight as f32], None)?;
+        }
+        Ok(())
+    }
+}
+
+impl<D: Device> Attachment<D> for ChannelSimilarity {
+    fn needs(&self) -> Needs<'_> {
+        Needs { channels: self.channel..self.channel + 1, ..Needs::default() }
+    }
+
+    /// [`Kind::energy`](crate::similarity::Kind::energy) of the moved image and its reference times the weight, or
+    /// [`energy_of_both`](crate::similarity::Kind::energy_of_both) where each is the other's reference.
+    ///
+    /// # Errors
+    /// As there.
+    fn evaluate(
+        &mut self,
+        device: &D,
+        at: &Maps<'_, D>,
+        out: &mut Gradient<'_, D>,
+    ) -> Result<PendingEnergy> {
+        let (Some(&images), Some(slope)) = (at.images.first(), out.slopes.first_mut()) else {
+            return Ok(PendingEnergy::default());
+        };
+        let energy = match out.reference_slopes.first_mut() {
+            None => {
+                let energy = self.similarity.energy(device, images, slope)?;
+                self.weigh(device, slope)?;
+                energy
+            }
+            Some(other) => {
+                let energy = self.similarity.energy_of_both(device, images, [slope, other])?;
+                self.weigh(device, slope)?;
+                self.weigh(device, other)?;
+                energy
+            }
+        };
+        Ok(energy.times(self.weight))
+    }
+
+    fn bytes(&self, grid: &Grid) -> u64 {
+        // Windows and their sums, or shares of voxels in bins.
+        4 * 6 * grid.len() as u64
+    }
+}
