@@ -7,6 +7,7 @@ use crate::words::typed;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 use voxalign_jobs::{Level, Listener};
 use voxalign_register::{Event, Progress};
 
@@ -36,6 +37,29 @@ struct Stage {
     what: String,
     counts: &'static str,
     value: &'static str,
+    /// The part of all work that it is expected to be, and that of the stages before it.
+    share: f64,
+    before: f64,
+    /// When the first stage began.
+    began: Option<Instant>,
+}
+
+impl Stage {
+    /// How long the rest is expected to take, in words, where `done` of this stage is: nothing while that would be a guess.
+    fn left(&self, done: f64) -> Option<String> {
+        const LEAST: f64 = 0.05;
+        let (done, took) = (self.before + self.share * done, self.began?.elapsed().as_secs_f64());
+        (done >= LEAST && took >= 1.0).then(|| in_words(took * (1.0 - done).max(0.0) / done))
+    }
+}
+
+/// A time that is left.
+fn in_words(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s left"),
+        s if s < 5400.0 => format!("{:.0} min left", s / 60.0),
+        s => format!("{:.1} h left", s / 3600.0),
+    }
 }
 
 /// Positions of the bar within one stage.
@@ -89,9 +113,13 @@ impl Progress for Printer {
     fn event(&self, event: &Event<'_>) {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         match *event {
-            Event::StageStart { index, count, name, counts, value } => {
+            Event::StageStart { index, count, name, counts, value, share } => {
                 let (name, what) = (name.to_owned(), String::new());
-                *stage = Stage { index, count, name, what, counts, value };
+                let (before, began) = match index {
+                    0 => (0.0, Some(Instant::now())),
+                    _ => (stage.before + stage.share, stage.began),
+                };
+                *stage = Stage { index, count, name, what, counts, value, share, before, began };
                 if let Some(bar) = &self.bar {
                     bar.set_length(TICKS * count.max(1) as u64);
                     bar.set_position(TICKS * index as u64);
@@ -108,8 +136,10 @@ impl Progress for Printer {
                     bar.set_position(TICKS * stage.index as u64 + part);
                     let Stage { counts, value, .. } = *stage;
                     let comma = if what.is_empty() { "" } else { ", " };
+                    let left = stage.left(done.clamp(0.0, 1.0));
+                    let left = left.map_or_else(String::new, |left| format!(", {left}"));
                     bar.set_message(format!(
-                        "{value} {best:.5}, {evaluations} {counts}{comma}{what}"
+                        "{value} {best:.5}, {evaluations} {counts}{comma}{what}{left}"
                     ));
                 }
                 if stage.what != what {
@@ -154,5 +184,21 @@ impl Listener for Printer {
 
     fn reading(&self, read: &mut dyn FnMut()) {
         interrupt::reading(read);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_follows_from_what_is_done() {
+        let began = Instant::now().checked_sub(std::time::Duration::from_secs(30));
+        let stage = Stage { share: 0.5, before: 0.25, began, ..Stage::default() };
+        assert_eq!(stage.left(0.5).as_deref(), Some("30 s left"));
+        assert_eq!(stage.left(1.0).as_deref(), Some("10 s left"));
+        let early = Stage { share: 0.1, began: Some(Instant::now()), ..Stage::default() };
+        assert_eq!((early.left(0.1), early.left(1.0)), (None, None));
+        assert_eq!([80.0, 600.0, 9000.0].map(in_words), ["80 s left", "10 min left", "2.5 h left"]);
     }
 }

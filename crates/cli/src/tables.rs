@@ -12,7 +12,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Print, Table};
 use crate::progress::Talk;
 use std::path::Path;
-use voxalign_jobs::Done;
+use voxalign_image::memory::amount;
+use voxalign_jobs::{Done, Plan};
 use voxalign_report::labels::notable;
 use voxalign_report::{Judged, RunRecord};
 
@@ -32,6 +33,34 @@ pub(crate) fn tell<R: Judged>(
         output::note(&format!("verdict: {}", record.verdict().summary()));
     }
     Ok(Outcome::of(good))
+}
+
+/// Tells what a job would do, in the form that was asked for.
+pub(crate) fn plan(plan: &Plan, json: bool) -> Result<Outcome, Failure> {
+    if json {
+        output::json(plan)?;
+        return Ok(Outcome::Good);
+    }
+    let mut table = Table::default();
+    for read in &plan.reads {
+        let mut row = vec!["would read".to_owned(), read.role.clone()];
+        row.push(read.path.display().to_string());
+        if let (Some(dims), Some(mm)) = (read.dims, read.spacing_mm) {
+            let sizes = dims.map(|n| n.to_string()).join(" x ");
+            row.push(format!("{sizes} voxels of {} mm", mm.map(|v| format!("{v:.4}")).join(" x ")));
+        }
+        table.row(row);
+    }
+    for path in &plan.writes {
+        table.row(["would write".to_owned(), String::new(), path.display().to_string()]);
+    }
+    table.print_left();
+    let free = plan.free_bytes.map_or_else(String::new, |b| format!("; {} are free", amount(b)));
+    match plan.memory_bytes {
+        Some(bytes) => output::line(&format!("about {} of memory are needed{free}", amount(bytes))),
+        None => output::line(&format!("memory: as much as there is, or as may be used{free}")),
+    }
+    Ok(Outcome::Good)
 }
 
 /// A number that may not be known.

@@ -139,6 +139,7 @@ impl From<IoError> for Error {
             IoError::GeometryNeeded { .. } => {
                 Error::Input(format!("{error}; give `fixed_geometry` and `moving_geometry`"))
             }
+            IoError::Busy { .. } => Error::Input(format!("{error} as `output`")),
             IoError::OutOfMemory { .. } => Error::Memory(error.to_string()),
             IoError::System { ref source, .. } if source.kind() == ErrorKind::OutOfMemory => {
                 Error::Memory(error.to_string())

@@ -27,6 +27,7 @@ mod listener;
 pub mod machine;
 pub mod options;
 pub mod pair;
+mod plan;
 mod remedy;
 mod run;
 pub mod stack;
@@ -35,5 +36,6 @@ pub mod team;
 
 pub use error::{Error, Result};
 pub use listener::{Level, Listener, check};
+pub use plan::{Plan, Reads};
 pub use run::{Caller, Done};
 pub use voxalign_register::Silent;

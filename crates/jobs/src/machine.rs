@@ -52,12 +52,11 @@ pub struct MachineOptions {
     /// as starting a GPU takes longer than their work. The environment variable VOXALIGN_DEVICE
     /// sets the default; `voxalign devices` lists what there is.
     #[cfg_attr(feature = "clap", arg(long, value_name = "auto|cpu|cuda|cuda:N"))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub device: Option<DeviceChoice>,
     /// Threads to use; the result does not depend on it. With a GPU, they do the work that remains
     /// on the CPU [default: all]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = thread_count))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
 }
 

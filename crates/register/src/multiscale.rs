@@ -148,6 +148,12 @@ pub fn run<F: Deformation, I: Iteration<F>>(
     resume(deformation, iteration, scales, convergence, progress, Course::default(), &mut ())
 }
 
+/// The part of the work of all scales that one of them is, where each makes all of its iterations.
+fn share(scales: &[Scale], index: usize) -> f64 {
+    let work = |s: &Scale| s.iterations as f64 / (s.factor as f64).powi(3);
+    work(&scales[index]) / scales.iter().map(work).sum::<f64>().max(f64::MIN_POSITIVE)
+}
+
 /// Runs what is left of all scales. Unless the course is at its beginning, deformation and iteration are
 /// as they were when [`Keeper::look`] saw it.
 ///
@@ -171,6 +177,7 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
             name: &name,
             counts: "iterations",
             value: "energy",
+            share: share(scales, index),
         });
         if course.energies.is_empty() {
             deformation.to_scale(scale)?;

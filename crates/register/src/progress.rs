@@ -16,6 +16,8 @@ pub enum Event<'a> {
         counts: &'static str,
         /// What falls in it, such as `cost`.
         value: &'static str,
+        /// The part of the work of all stages that it is expected to be, 0 to 1.
+        share: f64,
     },
     /// Some of a stage's work is done.
     Step {

@@ -101,6 +101,9 @@ fn with_all(args: AffineArgs) -> Result<Outcome, Failure> {
     let AffineArgs { fixed_weight, method, written, outputs, .. } = args;
     let job = Job { paths, fixed_weight, method, written, outputs, output };
     let (caller, printer) = (caller("affine", args.pair.config.as_ref()), args.run.printer());
+    if args.job.dry_run {
+        return tables::plan(&job.plan(&caller, &printer)?, args.job.json);
+    }
     job.check(&caller)?;
     let (machine, read) = args.run.machine_and(Auto::Gpu, || Ok(job.read(&caller, &printer)?))?;
     let done = job.run_with(&machine, read, &caller, &printer)?;

@@ -140,6 +140,9 @@ fn with_all(args: AtlasArgs) -> Result<Outcome, Failure> {
     let (caller, printer) = (caller("atlas", args.config.as_ref()), args.run.printer());
     let job = Job { images: args.images, list: args.list, options: args.options, output };
     let ready = job.ready(&caller, &printer)?;
+    if args.job.dry_run {
+        return tables::plan(&ready.plan()?, args.job.json);
+    }
     let (machine, team) =
         team::start(args.run.running.machine, args.gpus, ranks::world()?, &printer)?;
     device::start_threads(Some(machine.threads))?;

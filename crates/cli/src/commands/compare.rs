@@ -143,8 +143,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
             };
             let (fixed, warped) =
                 (files::labels(fixed, &printer)?, files::labels(warped, &printer)?);
-            let names =
-                args.label_names.as_ref().map(read_label_names).transpose()?.unwrap_or_default();
+            let names = label_names(args.label_names.as_deref())?;
             let found = compare_labels(&fixed, &warped, mask, &rule)?;
             scores.labels = Some(NamedOverlap::new(found, &names));
         } else {
@@ -261,4 +260,10 @@ fn print(scores: &Scores) {
         table.row(["largest", &mm(s.max)]);
         table.print();
     }
+}
+
+/// The names of labels; without a table no label has one.
+fn label_names(path: Option<&Path>) -> Result<LabelNames, Failure> {
+    let read = |p| read_label_names(p).map_err(|e| Failure::from(e).at("--label-names"));
+    Ok(path.map(read).transpose()?.unwrap_or_default())
 }

@@ -175,6 +175,9 @@ fn with_all(args: DeformArgs) -> Result<Outcome, Failure> {
     let DeformArgs { affine, method, written, outputs, .. } = args;
     let job = Job { paths, method, affine, written, outputs, output };
     let (caller, printer) = (caller("deform", args.pair.config.as_ref()), args.run.printer());
+    if args.job.dry_run {
+        return tables::plan(&job.plan(&caller, &printer)?, args.job.json);
+    }
     job.check(&caller)?;
     let (machine, read) = args.run.machine_and(Auto::Gpu, || Ok(job.read(&caller, &printer)?))?;
     let done = job.run_with(&machine, read, &caller, &printer)?;

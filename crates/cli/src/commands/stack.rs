@@ -4,6 +4,7 @@ use crate::args::{JobArgs, RunArgs, caller};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::progress::Talk;
+use crate::tables;
 use clap::Args;
 use std::path::PathBuf;
 use voxalign_jobs::machine::Auto;
@@ -59,6 +60,9 @@ pub(crate) fn run(args: StackArgs) -> Result<Outcome, Failure> {
     let job = Job { operation, images, list, options, output };
     let (caller, printer) = (caller("stack", None), args.run.printer());
     let ready = job.ready(&caller, &printer)?;
+    if args.job.dry_run {
+        return tables::plan(&ready.plan()?, json);
+    }
     let machine = args.run.machine(Auto::Cpu)?;
     let Made { done, trace } = ready.run(&machine)?;
     printer.finish();

@@ -122,7 +122,7 @@ fn unreadable_subjects() {
     let two = "atlas 0.nii.gz 1.nii.gz 2.nii.gz";
     for bad in ["cut.nii.gz", "none.nii.gz", "late.nii.gz"] {
         let run = place.line(&format!("{two} {bad} {options}")).expect(2);
-        let run = run.says(&[bad, "`--exclude unreadable` leaves such subjects out"]);
+        let run = run.says(&[bad, "--exclude unreadable leaves such subjects out"]);
         assert_eq!(run.err.matches(bad).count(), 1, "{}", run.err);
         assert!(!place.path("a").exists());
     }

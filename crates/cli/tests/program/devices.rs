@@ -60,7 +60,7 @@ fn devices_are_listed_without_a_gpu_too() {
 #[test]
 fn a_gpu_that_is_not_there_is_bad_input() {
     let place = image_and_transform();
-    let hint = ["cuda cannot be used: ", "`--device cpu` works", "`voxalign devices`"];
+    let hint = ["cuda cannot be used: ", "--device cpu works", "`voxalign devices`"];
     for line in [
         format!("{APPLY} --device cuda"),
         format!("{APPLY} --device cuda:7 --threads 1"),

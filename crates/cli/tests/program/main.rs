@@ -18,11 +18,13 @@ mod deform_verdicts;
 mod demo;
 mod devices;
 mod dicom;
+#[allow(unreachable_pub)]
 mod examples;
 mod files;
 mod help;
 mod killed;
 mod memory;
+mod plans;
 mod records;
 mod regress;
 mod runs;

@@ -20,6 +20,7 @@ use crate::listener::{Level, Listener};
 use crate::machine::Machine;
 use crate::options::{AffineMethod, OutputOptions, Product, Products, as_text};
 use crate::pair::{Pair, PairPaths, Views, optional_image};
+use crate::plan::{self, Plan};
 use crate::run::{
     self, Caller, Done, Input, Output, RECORD, REPORT, Read, Role, Run, TRANSFORM, TRANSFORM_FSL,
     WARPED,
@@ -52,7 +53,7 @@ pub struct Job {
     #[serde(flatten)]
     pub paths: PairPaths,
     /// Weight of each voxel of the fixed image (0 or more), on its grid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub fixed_weight: Option<PathBuf>,
     /// How is registered.
     #[serde(flatten)]
@@ -61,7 +62,7 @@ pub struct Job {
     #[serde(flatten)]
     pub written: OutputOptions,
     /// Which files are written beside record and report; all of them where none are named.
-    #[serde(default, with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "as_text")]
     pub outputs: Option<Products>,
     /// The folder for the results.
     pub output: PathBuf,
@@ -173,6 +174,17 @@ impl Job {
         self.paths.check()
     }
 
+    /// What it would do.
+    ///
+    /// # Errors
+    /// As of [`check`](Self::check); headers that cannot be read.
+    pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        self.check(caller)?;
+        let plan = self.as_run(caller, listener).plan(&self.files(), &OUTPUTS)?;
+        let voxels = plan.voxels("fixed") + plan.voxels("moving");
+        Ok(plan.taking(plan::BASE + plan::AFFINE * voxels))
+    }
+
     /// Reads all files.
     ///
     /// # Errors
@@ -265,6 +277,7 @@ impl Inputs {
     }
 
     fn as_input(&self) -> AffineInput<'_> {
-        AffineInput { fixed_weight: self.fixed_weight.as_ref(), ..self.pair.as_affine_input() }
+        let fixed_weight = self.fixed_weight.as_ref().map(Into::into);
+        AffineInput { fixed_weight, ..self.pair.as_affine_input() }
     }
 }

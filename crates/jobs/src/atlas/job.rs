@@ -76,7 +76,18 @@ impl One<'_> {
         refuse(self.resume && self.every.is_none(), "resume", "runs with checkpoints")
     }
 
-    /// Does it all and prints the table.
+    /// The files that it writes, but for those of single subjects.
+    pub(super) fn names(&self) -> Vec<String> {
+        let labels = self.study.entries.iter().any(|e| e.labels.is_some());
+        let there = |name: &str| match name {
+            LABELS => labels,
+            REPORT => self.report,
+            _ => true,
+        };
+        OUTPUTS.iter().map(|o| o.1).filter(|name| there(name)).map(str::to_owned).collect()
+    }
+
+    /// Does it all.
     pub(super) fn run(
         &self,
         machine: &Machine,

@@ -32,6 +32,7 @@ use crate::files;
 use crate::list::{self, Entry};
 use crate::listener::{Listener, reading};
 use crate::machine::Machine;
+use crate::plan::Plan;
 use crate::run::{Caller, Done};
 use job::One;
 use prepared::Study;
@@ -50,10 +51,10 @@ use voxalign_report::stability::StabilityRecord;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// The images, one per subject.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub images: Vec<PathBuf>,
     /// A CSV file with a line for each subject, instead of them: see [`list::of_csv`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub list: Option<PathBuf>,
     /// How it is made.
     #[serde(flatten)]
@@ -191,6 +192,20 @@ impl Job {
 }
 
 impl Ready<'_> {
+    /// What it would do; the memory is what there is, as subjects that do not fit are streamed.
+    ///
+    /// # Errors
+    /// Headers that cannot be read.
+    pub fn plan(&self) -> Result<Plan> {
+        let (study, names) = match &self.0 {
+            Kind::Atlas(job) => (&job.study, job.names()),
+            Kind::Regression(job) => (&job.study, job.names()),
+            Kind::Stability(job) => (&job.study, stability::Test::names()),
+        };
+        let writes = names.iter().map(|name| study.output.join(name)).collect();
+        Plan::new(&study.inputs(), writes, study.listener)
+    }
+
     /// Does it.
     ///
     /// # Errors

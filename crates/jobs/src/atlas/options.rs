@@ -57,26 +57,23 @@ choices! { Exclude:
 pub struct Options {
     /// How subjects are first aligned to a common space [default: affine]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Align>(), help_heading = "Common space"))]
-    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "by_name")]
     pub align: Option<Align>,
     /// How many times the subjects are registered to their mean [default: 2]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=20),
           help_heading = "Common space"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u8>,
     /// Similarity of these registrations [default: ncc]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice_of(of_maps), help_heading = "Common space"))]
-    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "by_name")]
     pub cost: Option<Similarity>,
     /// Spacing of the atlas, mm [default: the median of the subjects]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = above_zero, help_heading = "Common space",
           conflicts_with = "reference"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spacing: Option<f64>,
     /// Image that defines the grid of the atlas [default: along the world axes around all subjects;
     /// with --align none the grid of the images, if they share one]
     #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE", help_heading = "Common space"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<PathBuf>,
 
     /// How a subject is deformed to the template.
@@ -98,7 +95,7 @@ pub struct Options {
         value_name = "unreadable,outlying",
         help_heading = "Subjects"
     ))]
-    #[serde(with = "by_names", skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "by_names")]
     pub exclude: Vec<Exclude>,
 
     /// Do not write the results of each subject
@@ -119,13 +116,12 @@ pub struct Options {
     /// Minutes between checkpoints, 0 for one after each iteration, or `never`. They are in
     /// DIR/checkpoint, and are removed when the atlas is complete [default: 10]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MINUTES", help_heading = "Checkpoints"))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub checkpoint_every: Option<Every>,
 
     /// Under mpirun or srun, how many of the processes hold subjects; the others wait [default: the
     /// number that a dry run predicts to be fastest]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = from_one, help_heading = "Running"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<usize>,
     /// What memory may be taken.
     #[cfg_attr(feature = "clap", command(flatten))]
@@ -151,17 +147,16 @@ pub struct Memory {
     /// Memory that may be used on each device, such as 20GiB; subjects that do not fit are streamed
     /// at every iteration [default: nine tenths of the free memory]
     #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub device_memory: Option<Bytes>,
     /// Host memory for subjects that are streamed; those that do not fit are kept on disk [default:
     /// six tenths of the free memory]
     #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub host_memory: Option<Bytes>,
     /// Folder for subjects that are streamed from disk, best on a local disk of each machine; a
     /// killed run leaves a folder .voxalign-... there, which the next run removes [default: within DIR]
     #[cfg_attr(feature = "clap", arg(long, value_name = "DIR"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scratch: Option<PathBuf>,
 }
 
@@ -253,18 +248,16 @@ pub struct Regression {
     /// A numeric column of the list, such as age: build an atlas at each value of --at, in which
     /// subjects have the more weight the closer their own value is
     #[cfg_attr(feature = "clap", arg(long, value_name = "COLUMN"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub regress: Option<String>,
     /// The values; each atlas is written to at_VALUE
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "VALUE,...", value_delimiter = ',', allow_hyphen_values = true)
     )]
-    #[serde(with = "crate::options::texts", skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "crate::options::texts")]
     pub at: Vec<At>,
     /// Standard deviation of the Gaussian weights, in the units of the column
     #[cfg_attr(feature = "clap", arg(long, value_name = "WIDTH", value_parser = above_zero))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<f64>,
     /// Labels whose volumes are reported over the column, if the list has label maps [default: the
     /// twelve largest that all subjects have]
@@ -272,12 +265,10 @@ pub struct Regression {
         feature = "clap",
         arg(long, value_name = "LABEL,...", value_delimiter = ',', allow_hyphen_values = true)
     )]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<i32>,
     /// Names of the labels: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV
     /// with a number and a name in each line
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", requires = "regress"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub label_names: Option<PathBuf>,
 }
 
@@ -342,16 +333,14 @@ pub struct Stability {
     /// these numbers of subjects, and report how sharp they are: a range such as 2..14 (both ends
     /// included), or 2,4,8
     #[cfg_attr(feature = "clap", arg(long, value_name = "FROM..TO", conflicts_with = "regress"))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub stability: Option<Sizes>,
     /// How many atlases to build for each number of subjects [default: 100]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000)))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cohorts: Option<u32>,
     /// Seed of the random choice; the same seed chooses the same subjects [default: 0]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }
 

@@ -78,6 +78,14 @@ impl<'a> Saving<'a> {
     }
 }
 
+/// The files of a subject.
+fn of_entry(entry: &Entry) -> Vec<Input<'_>> {
+    let mut files: Vec<_> = entry.channels.iter().map(|p| Input::new(Role::Channel, p)).collect();
+    let others = [(Role::Mask, &entry.mask), (Role::Labels, &entry.labels)];
+    files.extend(Input::those_given(&others));
+    files
+}
+
 /// A failure that all ranks found, told by the first of them.
 fn of_all(world: &Communicator, failure: Error) -> Error {
     if world.is_first() { failure } else { Error::Peer(failure.to_string()) }
@@ -110,6 +118,14 @@ impl<'a> Study<'a> {
             .chain(self.list)
             .chain(self.caller.config.as_deref())
             .collect()
+    }
+
+    /// All files that are read, with what they are.
+    pub(super) fn inputs(&self) -> Vec<Input<'_>> {
+        let mut all: Vec<_> = self.entries.iter().flat_map(of_entry).collect();
+        all.extend(self.list.map(|path| Input::new(Role::List, path)));
+        all.extend(self.caller.config.as_deref().map(|path| Input::new(Role::Config, path)));
+        all
     }
 
     /// Reads the subjects and aligns them all; with checkpoints, where that was not done before. Gives the
@@ -214,11 +230,7 @@ impl<'a> Study<'a> {
     /// What is known of the files of a subject. Its labels are read, as they are needed at the end only;
     /// where unreadable files are to be left out, all are.
     fn look(&self, entry: &Entry) -> Result<Vec<InputRecord>> {
-        let mut files: Vec<_> =
-            entry.channels.iter().map(|p| Input::new(Role::Channel, p)).collect();
-        let others = [(Role::Mask, &entry.mask), (Role::Labels, &entry.labels)];
-        files.extend(Input::those_given(&others));
-        let records = run_inputs(&files, self.listener)?;
+        let records = run_inputs(&of_entry(entry), self.listener)?;
         if self.exclude.contains(&Exclude::Unreadable) {
             for path in entry.channels.iter().chain(&entry.mask) {
                 crate::files::image(path, &Quiet(self.listener))?;

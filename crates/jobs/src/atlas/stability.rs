@@ -51,7 +51,12 @@ impl<'a> Test<'a> {
         Ok(Self { study, cohorts, seed, asked })
     }
 
-    /// Does it all and prints the table.
+    /// The files that it writes.
+    pub(super) fn names() -> Vec<String> {
+        [COHORTS, SIZES, REPORT, RECORD].map(str::to_owned).to_vec()
+    }
+
+    /// Does it all.
     pub(super) fn run(
         &self,
         machine: &Machine,
@@ -107,7 +112,8 @@ impl<'a> Test<'a> {
         let listener = self.study.listener;
         let (began, name) = (Instant::now(), format!("{} subjects", cohorts.size));
         let (count, value) = (self.cohorts.len(), "entropy");
-        listener.event(&Event::StageStart { index, count, name: &name, counts: "atlases", value });
+        let (counts, share) = ("atlases", 1.0 / count as f64);
+        listener.event(&Event::StageStart { index, count, name: &name, counts, value, share });
         let mut picture = None;
         let mut all: Vec<CohortRecord> = Vec::new();
         for members in &cohorts.members {

@@ -131,12 +131,12 @@ pub struct DeformMethod {
             help_heading = "Method"
         )
     )]
-    #[serde(with = "fours", skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "fours")]
     pub channel: Vec<String>,
     /// What is kept of the path over time; with less, half precision changes the result in its last
     /// digits; for lddmm [default: full]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Storage>(), help_heading = "Method"))]
-    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "by_name")]
     pub path_storage: Option<Storage>,
     /// Match the histogram of each moving image to that of its fixed one first
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Method"))]

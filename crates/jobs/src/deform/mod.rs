@@ -29,6 +29,7 @@ use crate::listener::{Listener, Quiet, check};
 use crate::machine::Machine;
 use crate::options::{AffineMethod, InitChoice, OutputOptions, Product, Products, as_text};
 use crate::pair::{Pair, PairPaths, Views};
+use crate::plan::{self, Plan};
 use crate::remedy::Speaker;
 use crate::run::{
     self, Caller, Done, Input, Output, RECORD, REPORT, Read, Role, Run, TRANSFORM, TRANSFORM_FSL,
@@ -42,10 +43,11 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Transform, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
+use voxalign_register::attachment::Landmarks;
 use voxalign_register::compare::same_grid;
 use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformOptions, DeformResult, check_start, object_of,
+    ChannelInput, DeformInput, DeformModel, DeformOptions, DeformResult, check_start, object_of,
     register_deformable,
 };
 use voxalign_register::linear::{AffineResult, Init, register_affine};
@@ -88,13 +90,13 @@ pub struct Job {
     #[serde(flatten)]
     pub method: DeformMethod,
     /// Where the deformation starts; an affine registration comes first where nothing is said.
-    #[serde(default, with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "as_text")]
     pub affine: Option<AffineChoice>,
     /// How results are written.
     #[serde(flatten)]
     pub written: OutputOptions,
     /// Which files are written beside record and report; [usual](Products::usual) ones where none are named.
-    #[serde(default, with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "as_text")]
     pub outputs: Option<Products>,
     /// The folder for the results.
     pub output: PathBuf,
@@ -117,6 +119,8 @@ pub struct Inputs {
     pub channels: Vec<([Volume<f32>; 2], Similarity, f64)>,
     /// The affine map to start from, where it is not to be found.
     pub start: Option<Affine>,
+    /// Corresponding points that pull as well.
+    pub landmarks: Option<Landmarks>,
 }
 
 /// A registration of images in memory.
@@ -287,6 +291,30 @@ impl Job {
         Ok(())
     }
 
+    /// What it would do.
+    ///
+    /// # Errors
+    /// As of [`check`](Self::check); headers that cannot be read.
+    pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        self.check(caller)?;
+        let (ask, products) = (self.ask()?, self.products());
+        let run = self.as_run(&products, caller, listener);
+        let plan = run.plan(&self.files(&ask.channels), &OUTPUTS)?;
+        let fixed = plan.voxels("fixed");
+        let both = fixed + plan.voxels("moving");
+        // Bytes a voxel of the fixed image: as measured from 1 to 17 million of them, at most.
+        let each = match ask.options.model {
+            DeformModel::Greedy => 88,
+            DeformModel::Symmetric => 155,
+            DeformModel::Lddmm => {
+                64 + ask.options.storage.bytes(1, ask.options.time_steps as u64, 1)
+            }
+        };
+        let further = 8 * 2 * fixed * ask.channels.len() as u64;
+        let bytes = (plan::AFFINE * both).max(each * fixed) + further;
+        Ok(plan.taking(plan::BASE + bytes))
+    }
+
     /// Reads all files.
     ///
     /// # Errors
@@ -302,7 +330,7 @@ impl Job {
             let geometry = Geometry { fixed: Some(grids[0]), moving: Some(grids[1]) };
             let start = self.given(&geometry, listener)?;
             let channels = ask.channels.iter().map(channel).collect::<Result<_>>()?;
-            Ok(Inputs { channels, pair, start })
+            Ok(Inputs { channels, pair, start, landmarks: None })
         };
         self.as_run(&products, caller, listener).read(&self.files(&ask.channels), read)
     }
@@ -503,18 +531,20 @@ impl Inputs {
     /// Two images, of which an affine registration finds where the deformation starts.
     #[must_use]
     pub fn new(fixed: Volume<f32>, moving: Volume<f32>) -> Self {
-        Self { pair: Pair::new(fixed, moving), channels: Vec::new(), start: None }
+        let pair = Pair::new(fixed, moving);
+        Self { pair, channels: Vec::new(), start: None, landmarks: None }
     }
 
     fn as_input(&self, similarity: Similarity, affine: Affine) -> DeformInput<'_> {
         let (fixed, moving) = (&self.pair.fixed, &self.pair.moving);
-        let mut channels = vec![ChannelInput { fixed, moving, similarity, weight: 1.0 }];
+        let mut channels = vec![ChannelInput::new(fixed, moving, similarity)];
         for ([fixed, moving], similarity, weight) in &self.channels {
-            let (similarity, weight) = (*similarity, *weight);
-            channels.push(ChannelInput { fixed, moving, similarity, weight });
+            let channel = ChannelInput::new(fixed, moving, *similarity);
+            channels.push(ChannelInput { weight: *weight, ..channel });
         }
         let [fixed_mask, moving_mask] =
-            [&self.pair.fixed_mask, &self.pair.moving_mask].map(Option::as_ref);
-        DeformInput { channels, fixed_mask, moving_mask, affine }
+            [&self.pair.fixed_mask, &self.pair.moving_mask].map(|m| m.as_ref().map(Into::into));
+        let landmarks = self.landmarks.clone();
+        DeformInput { channels, fixed_mask, moving_mask, affine, landmarks }
     }
 }

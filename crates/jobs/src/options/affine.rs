@@ -32,57 +32,54 @@ pub struct AffineMethod {
     /// Degrees of freedom: 6 rigid, 7 with one scale, 9 with three, 12 affine; for 2D images 3
     /// rigid, 4 with one scale, 6 affine [default: 12, and 6 for 2D images]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dof: Option<usize>,
     /// Similarity measure [default: cr]
     #[cfg_attr(feature = "clap", arg(long, visible_alias = "similarity", value_parser = choice_of(of_maps)))]
-    #[serde(with = "by_name", alias = "similarity", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "by_name")]
     pub cost: Option<Similarity>,
     /// Histogram bins at the finest level, for cr, mi and nmi [default: depends on the cost]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bins: Option<usize>,
     /// Start: `header` uses the headers as they are, `centre` aligns the image centres, `moments`
     /// aligns the centres of mass, `identity` ignores the headers (first voxel on first voxel, axis
     /// on axis), FILE is a transform file, fixed to moving [default: moments]
     #[cfg_attr(feature = "clap", arg(long, value_name = "header|centre|moments|identity|FILE"))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub init: Option<InitChoice>,
     /// `full` tries all rotations in the range of --search-angles, `local` refines the start,
     /// `none` only scores the start [default: full]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Search>()))]
-    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "by_name")]
     pub search: Option<Search>,
     /// Rotations about x, y and z that a full search tries, degrees: one number A for -A:A about
     /// every axis, or three, each a number A or a range MIN:MAX, such as `30,30,-180:180` [default:
     /// 180]
     #[cfg_attr(feature = "clap", arg(long, value_name = "DEGREES", allow_hyphen_values = true))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub search_angles: Option<Angles>,
     /// Steps of the coarse and of the fine rotation search, degrees [default: 60,18]
     #[cfg_attr(feature = "clap", arg(long, value_name = "COARSE,FINE"))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub search_steps: Option<Steps>,
     /// Sample spacing of each resolution level, coarse to fine, mm [default: 8,4,2,1, adapted to
     /// images much smaller or larger than a head]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM,MM,..."))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub levels: Option<Levels>,
     /// Width of the border of the overlap within which voxels count less, mm; 0 for none [default:
     /// 2]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = not_negative, allow_hyphen_values = true))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub apodise: Option<f64>,
     /// How the minimum of the cost is found from each candidate [default: bfgs]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<OptimiserKind>()))]
-    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "by_name")]
     pub optimiser: Option<OptimiserKind>,
     /// How the sums of cr, ncc and ssd are made: conflict_free, direct, and on a GPU also
     /// fixed_point, warp_aggregated, global_merge, and, for comparison only as their last digits
     /// differ from run to run, global_atomic, shared_atomic, shared_merge, shared_warp [default:
     /// conflict_free]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub scheme: Option<Scheme>,
 }
 

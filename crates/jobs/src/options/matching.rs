@@ -60,69 +60,61 @@ impl FromStr for Schedule {
 pub struct Matching {
     /// Deformation model [default: greedy]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<DeformModel>(), help_heading = "Method"))]
-    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "by_name")]
     pub model: Option<DeformModel>,
     /// Similarity measure [default: lncc]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice_of(Similarity::has_energy), help_heading = "Method"))]
-    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "by_name")]
     pub similarity: Option<Similarity>,
     /// Radius of the windows of lncc, voxels at the current scale [default: 2]
     #[cfg_attr(feature = "clap", arg(long, value_name = "VOX", help_heading = "Method"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub radius: Option<usize>,
     /// Histogram bins of mi and nmi [default: 64]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", help_heading = "Method"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bins: Option<usize>,
 
     /// How forces are smoothed into velocities: by inverting the elastic operator `-alpha Laplacian
     /// - beta grad div + gamma`, or by a Gaussian [default: gaussian, and fft for lddmm]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<SolverKind>(), help_heading = "Smoothness"))]
-    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "by_name")]
     pub solver: Option<SolverKind>,
     /// Standard deviation of the Gaussian, voxels at the current scale [default: 1.732]
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "VOX", allow_negative_numbers = true, help_heading = "Smoothness")
     )]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sigma: Option<f64>,
     /// Weight of the Laplacian [default: 0.01]
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "A", allow_negative_numbers = true, help_heading = "Smoothness")
     )]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
     /// Weight of the gradient of the divergence [default: 0]
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "B", allow_negative_numbers = true, help_heading = "Smoothness")
     )]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub beta: Option<f64>,
     /// Weight of the velocity itself [default: 0.001]
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "C", allow_negative_numbers = true, help_heading = "Smoothness")
     )]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gamma: Option<f64>,
     /// Boundary condition of the operator [default: periodic with fft, else zero]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Boundary>(), help_heading = "Smoothness"))]
-    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "by_name")]
     pub boundary: Option<Boundary>,
     /// Maximum number of iterations of sor, cg and hybrid per velocity [default: 200; 2 (cg: 4) for
     /// those of hybrid that start from the last solution]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", help_heading = "Smoothness"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub solver_iterations: Option<usize>,
     /// Relative residual at which sor and cg stop [default: 0.001]
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "R", allow_negative_numbers = true, help_heading = "Smoothness")
     )]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub solver_tolerance: Option<f64>,
     /// Standard deviation of the Gaussian that smooths the total displacement after each iteration,
     /// voxels at the current scale; 0 for none; for greedy and symmetric [default: 0.7]
@@ -130,11 +122,9 @@ pub struct Matching {
         feature = "clap",
         arg(long, value_name = "VOX", allow_negative_numbers = true, help_heading = "Smoothness")
     )]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub total_sigma: Option<f64>,
     /// Number of time steps of the velocity; for lddmm [default: 10]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", help_heading = "Smoothness"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_steps: Option<usize>,
     /// The similarity has the weight 1 / sigma^2 relative to the length of the path; for lddmm
     /// [default: 0.1]
@@ -147,14 +137,13 @@ pub struct Matching {
             help_heading = "Smoothness"
         )
     )]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lddmm_sigma: Option<f64>,
 
     /// Scales and their maximum numbers of iterations, coarse to fine: `2x100` is at most 100
     /// iterations with voxels twice as long [default: 4x100,2x100,1x50; for an atlas
     /// 4x50,2x50,1x25]
     #[cfg_attr(feature = "clap", arg(long, value_name = "FxN,...", help_heading = "Schedule"))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub schedule: Option<Schedule>,
     /// Largest displacement of an iteration, voxels at the current scale; with lddmm, of the first
     /// iteration at a scale [default: 0.5]
@@ -162,11 +151,10 @@ pub struct Matching {
         feature = "clap",
         arg(long, value_name = "VOX", allow_negative_numbers = true, help_heading = "Schedule")
     )]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<f64>,
     /// How the step is controlled; for greedy and symmetric [default: largest]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<StepRule>(), help_heading = "Schedule"))]
-    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "by_name")]
     pub step_rule: Option<StepRule>,
     /// A scale ends once the energy has decreased over a window of iterations by less than this
     /// fraction of its decrease at this scale so far; 0 for never [default: 0.01; for an atlas 0]
@@ -174,11 +162,9 @@ pub struct Matching {
         feature = "clap",
         arg(long, value_name = "PART", allow_negative_numbers = true, help_heading = "Schedule")
     )]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub convergence: Option<f64>,
     /// Number of iterations in that window [default: 10]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", help_heading = "Schedule"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub convergence_window: Option<usize>,
 }
 

@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 pub struct OutputOptions {
     /// Interpolation of warped.nii.gz [default: linear]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Interpolation>()))]
-    #[serde(with = "by_name", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "by_name")]
     pub interpolation: Option<Interpolation>,
     /// Value of warped.nii.gz outside the moving image, or `nan` [default: 0; for images with a
     /// background below 0, such as CT, their smallest value]
     #[cfg_attr(feature = "clap", arg(long, value_name = "VALUE", allow_hyphen_values = true))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub outside: Option<Outside>,
     /// Write report.html (the default)
     #[cfg_attr(feature = "clap", arg(long, conflicts_with = "no_report"))]

@@ -132,40 +132,47 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Data with what of them is no option.
-#[derive(Deserialize)]
-struct Whole<T> {
-    #[serde(flatten)]
-    known: T,
-    #[serde(flatten)]
-    rest: Map<String, Value>,
-}
-
 /// A job, or options, from a JSON object of their names (with `_` or `-` between words); what is unknown is
 /// refused.
 ///
 /// # Errors
 /// A message that names the option and what would do.
-pub fn from_json<T: DeserializeOwned>(object: Value) -> crate::Result<T> {
-    let object = match object {
-        Value::Object(all) => {
-            Value::Object(all.into_iter().map(|(k, v)| (k.replace('-', "_"), v)).collect())
-        }
-        other => other,
+pub fn from_json<T>(object: Value) -> crate::Result<T>
+where
+    T: Default + Serialize + DeserializeOwned,
+{
+    let wrong = |e: serde_json::Error| crate::Error::input(e.to_string());
+    // All names are in what a default writes.
+    let known = match serde_json::to_value(T::default()).map_err(wrong)? {
+        Value::Object(known) => known,
+        _ => Map::new(),
     };
-    let whole: Whole<T> =
-        serde_json::from_value(object).map_err(|e| crate::Error::input(e.to_string()))?;
-    match whole.rest.keys().next() {
-        Some(key) => Err(crate::Error::input(format!("there is no option `{key}`"))),
-        None => Ok(whole.known),
+    let Value::Object(given) = object else {
+        return Err(crate::Error::input("options are names with values"));
+    };
+    let mut all = Map::new();
+    for (key, value) in given {
+        let mut key = key.replace('-', "_");
+        // An affine registration calls it so.
+        if key == "similarity" && !known.contains_key(&key) && known.contains_key("cost") {
+            "cost".clone_into(&mut key);
+        }
+        if !known.contains_key(&key) {
+            return Err(crate::Error::input(format!("there is no option `{key}`")));
+        }
+        all.insert(key, value);
     }
+    serde_json::from_value(Value::Object(all)).map_err(wrong)
 }
 
 /// As [`from_json`] of a text in TOML.
 ///
 /// # Errors
 /// As there, and what is no TOML.
-pub fn from_toml<T: DeserializeOwned>(text: &str) -> crate::Result<T> {
+pub fn from_toml<T>(text: &str) -> crate::Result<T>
+where
+    T: Default + Serialize + DeserializeOwned,
+{
     let table: Value = toml::from_str(text)
         .map_err(|e: toml::de::Error| crate::Error::input(e.message().to_owned()))?;
     from_json(table)

@@ -25,25 +25,20 @@ use voxalign_register::scores::{Resampled, Scoring};
 pub struct MaskPaths {
     /// Mask of the fixed image, on its grid: only voxels above 0 count
     #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fixed_mask: Option<PathBuf>,
     /// Mask of the moving image, on its grid: only voxels above 0 count, so that a lesion can be left out
     #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub moving_mask: Option<PathBuf>,
     /// Label map of the fixed image, to report the overlap before and after; not used for the
     /// registration
     #[cfg_attr(feature = "clap", arg(long, value_name = "LABELS", display_order = 1000))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fixed_labels: Option<PathBuf>,
     /// Label map of the moving image, to report the overlap before and after
     #[cfg_attr(feature = "clap", arg(long, value_name = "LABELS", display_order = 1001))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub moving_labels: Option<PathBuf>,
     /// Names of the labels: FreeSurfer's colour table, ITK-SNAP's label descriptions, or CSV or TSV
     /// with a number and a name in each line
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", display_order = 1002))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub label_names: Option<PathBuf>,
 }
 
@@ -55,20 +50,18 @@ pub struct MaskPaths {
 pub struct Which {
     /// Of a fixed image with several volumes, such as a 4D NIfTI file: the number of one, from 0
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fixed_volume: Option<usize>,
     /// The same of the moving image
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub moving_volume: Option<usize>,
     /// Of a folder with several DICOM series as the fixed image: the UID of one, or its number in the list
     /// that `voxalign info FOLDER` shows
     #[cfg_attr(feature = "clap", arg(long, value_name = "UID|N"))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub fixed_series: Option<String>,
     /// The same of the moving image
     #[cfg_attr(feature = "clap", arg(long, value_name = "UID|N"))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub moving_series: Option<String>,
 }
 
@@ -86,7 +79,7 @@ impl Which {
     /// What was chosen, for the record.
     pub(crate) fn parameters(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
-            Ok(Value::Object(all)) => all,
+            Ok(Value::Object(all)) => all.into_iter().filter(|(_, v)| !v.is_null()).collect(),
             _ => Map::new(),
         }
     }
@@ -304,11 +297,9 @@ impl Pair {
     /// What an affine registration takes.
     pub(crate) fn as_affine_input(&self) -> AffineInput<'_> {
         AffineInput {
-            fixed: &self.fixed,
-            moving: &self.moving,
-            fixed_mask: self.fixed_mask.as_ref(),
-            moving_mask: self.moving_mask.as_ref(),
-            fixed_weight: None,
+            fixed_mask: self.fixed_mask.as_ref().map(Into::into),
+            moving_mask: self.moving_mask.as_ref().map(Into::into),
+            ..AffineInput::new(&self.fixed, &self.moving)
         }
     }
 

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::listener::{Level, Listener};
 use crate::machine::Machine;
 use crate::options::{OutputOptions, Product, Products};
+use crate::plan::Plan;
 use crate::remedy::{Speaker, words};
 use crate::staged::Staged;
 use std::path::{Path, PathBuf};
@@ -130,6 +131,23 @@ impl<'a> Run<'a> {
         clock
     }
 
+    /// What it would read and write.
+    pub(crate) fn plan(&self, files: &[Input<'_>], outputs: &[Output]) -> Result<Plan> {
+        let config = self.caller.config.as_deref().map(|path| Input::new(Role::Config, path));
+        let files: Vec<_> = files.iter().cloned().chain(config).collect();
+        let written = outputs.iter().filter(|o| self.is_written(o));
+        let written = written.map(|o| self.folder.join(o.name)).collect();
+        Plan::new(&files, written, self.listener)
+    }
+
+    /// Whether a file is among the results.
+    fn is_written(&self, output: &Output) -> bool {
+        match output.product {
+            Some(product) => self.writes(product),
+            None => self.output.wants_report() || output.name != REPORT,
+        }
+    }
+
     /// The record of what begins now.
     pub(crate) fn record(&self, machine: &Machine, inputs: Vec<InputRecord>) -> RunRecord {
         record(self.caller, machine, inputs)
@@ -154,11 +172,7 @@ impl<'a> Run<'a> {
     ) -> Result<Done<RunRecord>> {
         let with_report = self.output.wants_report();
         for output in outputs {
-            let is_written = match output.product {
-                Some(product) => self.writes(product),
-                None => with_report || output.name != REPORT,
-            };
-            if is_written {
+            if self.is_written(output) {
                 let path = staged.final_path(output.name).display().to_string();
                 record.outputs.push(OutputRecord { role: output.role.to_owned(), path });
             } else {

@@ -134,6 +134,21 @@ impl<'a> Input<'a> {
         self.role.name().replace('_', " ") == role
     }
 
+    /// What it is, for a record.
+    pub(crate) fn name(&self) -> &'static str {
+        self.role.name()
+    }
+
+    /// Whether it is an image or a label map.
+    pub(crate) fn is_image(&self) -> bool {
+        self.role.is_image()
+    }
+
+    /// Which of several images in it.
+    pub(crate) fn which(&self) -> &ReadOptions {
+        &self.which
+    }
+
     /// The file.
     pub(crate) fn path(&self) -> &'a Path {
         self.path

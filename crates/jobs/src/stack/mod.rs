@@ -7,6 +7,7 @@ use crate::list;
 use crate::listener::{Level, Listener, check, reading};
 use crate::machine::Machine;
 use crate::options::{as_text, texts};
+use crate::plan::{self, Plan};
 use crate::run::{
     Caller, Clock, Done, Input, RECORD, Role, inputs as run_inputs, peak_memory, record,
 };
@@ -33,9 +34,10 @@ use voxalign_register::{Choice, choices};
 use voxalign_report::{GridRecord, InputRecord, OutputRecord, StackRecord};
 
 /// What to compute from the images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Operation {
     /// The (weighted) mean.
+    #[default]
     Mean,
     /// The largest value of each voxel.
     Max,
@@ -94,31 +96,28 @@ pub struct Options {
     /// Weights of the images, for mean; they are divided by their sum
     #[cfg_attr(feature = "clap", arg(long, value_name = "W,W,...", value_delimiter = ',', value_parser = crate::options::number,
           conflicts_with = "list", allow_hyphen_values = true))]
-    #[serde(with = "texts", skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "texts")]
     pub weights: Vec<f64>,
     /// Standard deviation of the Gaussian, mm, for smooth
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = crate::options::number, allow_hyphen_values = true))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sigma: Option<f64>,
     /// Number of images in a window, odd, for window-mean [default: 3]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<usize>,
     /// Intensity range that each image is scaled to, for normalise [default: zero mean and unit
     /// variance]
     #[cfg_attr(feature = "clap", arg(long, value_name = "LOW,HIGH", value_delimiter = ',', num_args = 1,
           value_parser = crate::options::number, allow_hyphen_values = true))]
-    #[serde(with = "texts", skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "texts")]
     pub range: Vec<f64>,
     /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; not for energy
     /// [default: f32; for max and min that of the images, if all have the same one of at most 16
     /// bits and none is scaled]
     #[cfg_attr(feature = "clap", arg(long, value_name = "TYPE"))]
-    #[serde(with = "as_text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "as_text")]
     pub data_type: Option<DataType>,
     /// Image that is subtracted first, for energy
     #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<PathBuf>,
 }
 
@@ -130,16 +129,16 @@ impl Options {
 }
 
 /// An operation over images that is to be done.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// What to compute.
     #[serde(with = "operation")]
     pub operation: Operation,
     /// The images, all on one grid.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub images: Vec<PathBuf>,
     /// They as a table with the column `path` and, for the mean, optionally `weight`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub list: Option<PathBuf>,
     /// How.
     #[serde(flatten)]
@@ -317,6 +316,29 @@ impl Job {
 }
 
 impl Ready<'_> {
+    /// What it would do.
+    ///
+    /// # Errors
+    /// Headers that cannot be read.
+    pub fn plan(&self) -> Result<Plan> {
+        let job = self.job;
+        let mut inputs: Vec<_> =
+            self.images.paths.iter().map(|p| Input::new(Role::Channel, p)).collect();
+        let others = [(Role::List, &job.list), (Role::Reference, &job.options.reference)];
+        inputs.extend(Input::those_given(&others));
+        let writes = match job.operation.output() {
+            Kind::Folder => {
+                let names = self.images.paths.iter().map(|path| result_name(path));
+                let names = names.chain([Ok(RECORD.to_owned())]);
+                names.map(|name| Ok(job.output.join(name?))).collect::<Result<_>>()?
+            }
+            _ => vec![job.output.clone(), beside(&job.output)],
+        };
+        let plan = Plan::new(&inputs, writes, self.listener)?;
+        // Two images for each reader, and some on their way.
+        Ok(plan.taking(plan::BASE + 4 * 16 * self.source.grid().len() as u64))
+    }
+
     /// Does it.
     ///
     /// # Errors

@@ -275,7 +275,8 @@ fn registered<D: Device>(
 ) -> Result<Vec<Verdict>> {
     let (began, name) = (Instant::now(), format!("affine, round {}", round + 1));
     let (counts, value) = ("subjects", "mean cost");
-    progress.event(&Event::StageStart { index: round, count: rounds, name: &name, counts, value });
+    let (index, count, share) = (round, rounds, 1.0 / rounds as f64);
+    progress.event(&Event::StageStart { index, count, name: &name, counts, value, share });
     let count = placed.subjects.len();
     let shared: &Placed<'_> = placed;
     let done = AtomicUsize::new(0);

@@ -129,7 +129,14 @@ fn search<D: Device>(
     for (index, &spacing) in levels.iter().enumerate() {
         let (began, name) = (Instant::now(), format!("{} mm", display(spacing)));
         let (count, counts, value) = (plan.count, "evaluations", "cost");
-        progress.event(&Event::StageStart { index, count, name: &name, counts, value });
+        progress.event(&Event::StageStart {
+            index,
+            count,
+            name: &name,
+            counts,
+            value,
+            share: 1.0 / count as f64,
+        });
         let similarity = similarity_of_stage(options.similarity, count - 1 - index);
         let Some((level, about)) = problem.next(device, similarity, options)? else { break };
         let mut stage = Stage::new(&level, options.optimiser, &model, spacing, progress);

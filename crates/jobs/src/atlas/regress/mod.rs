@@ -111,10 +111,7 @@ impl<'a> Regression<'a> {
         for at in all.at {
             all.weights(&all.study.entries, at)?;
         }
-        let mut names: Vec<String> = [RECORD, REPORT, VOLUMES].map(str::to_owned).to_vec();
-        for at in all.at {
-            names.extend(FILES.map(|(_, name)| format!("{}/{name}", at.folder())));
-        }
+        let names = all.names();
         let names = names.iter().map(String::as_str);
         check_outputs(all.study.output, names, all.study.files().into_iter())?;
         Ok(all)
@@ -132,7 +129,16 @@ impl<'a> Regression<'a> {
         entries.iter().map(of).collect()
     }
 
-    /// Does it all and prints the table.
+    /// The files that it writes.
+    pub(super) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = [RECORD, REPORT, VOLUMES].map(str::to_owned).to_vec();
+        for at in self.at {
+            names.extend(FILES.map(|(_, name)| format!("{}/{name}", at.folder())));
+        }
+        names
+    }
+
+    /// Does it all.
     pub(super) fn run(
         &self,
         machine: &Machine,

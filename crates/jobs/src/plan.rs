@@ -1,0 +1,83 @@
+//! What a job would do: a look before the run.
+
+use crate::error::Result;
+use crate::listener::{Listener, reading};
+use crate::run::Input;
+use serde::Serialize;
+use std::path::PathBuf;
+use voxalign_image::{Grid, memory};
+use voxalign_io::image;
+
+/// What a job would read and write, and about how much memory it takes on the CPU.
+#[derive(Debug, Clone, Serialize)]
+pub struct Plan {
+    /// The files that it reads.
+    pub reads: Vec<Reads>,
+    /// The files that it writes; those of single subjects of an atlas are in its folder `subjects`.
+    pub writes: Vec<PathBuf>,
+    /// The memory that it takes at most, bytes, where that follows from the images.
+    pub memory_bytes: Option<u64>,
+    /// The memory that is free, bytes, where the system tells.
+    pub free_bytes: Option<u64>,
+}
+
+/// A file that is read.
+#[derive(Debug, Clone, Serialize)]
+pub struct Reads {
+    /// What it is.
+    pub role: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// The sizes of an image, voxels.
+    pub dims: Option<[usize; 3]>,
+    /// The spacing of an image, mm.
+    pub spacing_mm: Option<[f64; 3]>,
+}
+
+impl Plan {
+    /// Of files that are read and written; looks at headers.
+    pub(crate) fn new(
+        inputs: &[Input<'_>],
+        writes: Vec<PathBuf>,
+        listener: &dyn Listener,
+    ) -> Result<Self> {
+        let reads = inputs.iter().map(|input| {
+            let grid = match input.is_image() {
+                true => {
+                    Some(reading(listener, || image::read_info_of(input.path(), input.which()))?)
+                }
+                // That it is there.
+                false => {
+                    reading(listener, || voxalign_io::checksum::sha256_file(input.path()))?;
+                    None
+                }
+            };
+            let grid: Option<Grid> = grid.map(|info| info.grid);
+            Ok(Reads {
+                role: input.name().to_owned(),
+                path: input.path().to_owned(),
+                dims: grid.as_ref().map(Grid::dims),
+                spacing_mm: grid.as_ref().map(Grid::spacing),
+            })
+        });
+        let reads = reads.collect::<Result<_>>()?;
+        Ok(Self { reads, writes, memory_bytes: None, free_bytes: memory::host().free })
+    }
+
+    /// With an estimate of the memory.
+    pub(crate) fn taking(self, bytes: u64) -> Self {
+        Self { memory_bytes: Some(bytes), ..self }
+    }
+
+    /// Voxels of the files of a role.
+    pub(crate) fn voxels(&self, role: &str) -> u64 {
+        let of = self.reads.iter().filter(|r| r.role == role).filter_map(|r| r.dims);
+        of.map(|dims| dims.iter().map(|&n| n as u64).product::<u64>()).sum()
+    }
+}
+
+/// What every job takes, threads and programs of kernels included, bytes.
+pub(crate) const BASE: u64 = 32 << 20;
+
+/// An affine registration, bytes for each voxel of both images: as measured from 1 to 17 million of them, at most.
+pub(crate) const AFFINE: u64 = 14;
