@@ -1,5 +1,7 @@
 //! Registers two files by an affine transform: `cargo run --release -p voxalign --example affine FIXED MOVING OUT`
 
+#![allow(clippy::print_stdout)]
+
 use voxalign::{Auto, Caller, Error, Machine, MachineOptions, Silent, affine};
 
 /// Registers, writes to a folder, and says whether the result can be used.

@@ -1,5 +1,7 @@
 //! Builds the unbiased mean of images: `cargo run --release -p voxalign --example atlas OUT IMAGES...`
 
+#![allow(clippy::print_stdout)]
+
 use voxalign::{Caller, Communicator, Error, MachineOptions, Silent, atlas, team};
 
 /// Builds it with voxels of `spacing` mm, and says whether it can be used.

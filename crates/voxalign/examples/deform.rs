@@ -1,6 +1,8 @@
 //! Registers two files by a deformation, with options from a text, telling how far it is:
 //! `cargo run --release -p voxalign --example deform FIXED MOVING OUT`
 
+#![allow(clippy::print_stdout)]
+
 use voxalign::{
     Auto, Caller, Error, Event, Level, Listener, Machine, MachineOptions, Progress, deform, options,
 };

@@ -1,6 +1,8 @@
 //! Registers two images in memory, and brings the second one onto the first: no file is written.
 //! `cargo run --release -p voxalign --example memory`
 
+#![allow(clippy::print_stdout)]
+
 use voxalign::affine::{Inputs, register};
 use voxalign::options::{AffineMethod, OutputOptions};
 use voxalign::register::linear::AffineOptions;

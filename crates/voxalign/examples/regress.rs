@@ -1,6 +1,8 @@
 //! Atlases at values of a covariate, and a test of how many subjects one needs: `cargo run --release -p voxalign
 //! --example regress LIST.csv OUT`. The list has a column `path` and one of numbers, `age`.
 
+#![allow(clippy::print_stdout)]
+
 use voxalign::{Caller, Communicator, Error, MachineOptions, Silent, atlas, options, team};
 
 /// Runs a job whose options are the lines of a TOML file.

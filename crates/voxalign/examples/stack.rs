@@ -1,5 +1,7 @@
 //! The mean of images on one grid, in bounded memory: `cargo run --release -p voxalign --example stack OUT.nii.gz IMAGES...`
 
+#![allow(clippy::print_stdout)]
+
 use voxalign::stack::{Job, Operation};
 use voxalign::{Auto, Caller, Error, Machine, MachineOptions, Silent};
 

@@ -87,7 +87,8 @@ enum Side {
 }
 
 /// Carries the input.
-pub(crate) fn run(args: &ApplyArgs) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: ApplyArgs) -> Result<Outcome, Failure> {
+    let args = &args;
     let transforms = args.transforms.iter().map(|t| &t.path);
     let inputs = std::iter::once(&args.input)
         .chain(&args.reference)

@@ -4,11 +4,13 @@ use crate::args::RunArgs;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Printer;
 use crate::{device, interrupt, output, ranks};
-use voxalign_bench::{BenchArgs, Host};
+use voxalign_bench::Host;
+
 use voxalign_compute::comm::Team;
 use voxalign_compute::select::AnyDevice;
 use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 use voxalign_jobs::{Error, Level, Listener, Result, team};
+pub(crate) use voxalign_bench::BenchArgs;
 use voxalign_register::{Event, Progress};
 
 /// This program as one that measures.
@@ -69,7 +71,8 @@ fn said(failure: Failure) -> Error {
 }
 
 /// Measures and prints.
-pub(crate) fn run(args: &BenchArgs) -> std::result::Result<Outcome, Failure> {
+pub(crate) fn run(args: BenchArgs) -> std::result::Result<Outcome, Failure> {
+    let args = &args;
     let run = RunArgs { running: args.running() };
     voxalign_bench::run(args, &Program(run.printer()))?;
     Ok(Outcome::Good)

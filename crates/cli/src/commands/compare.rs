@@ -123,7 +123,8 @@ impl NamedOverlap {
 }
 
 /// Compares and prints.
-pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: CompareArgs) -> Result<Outcome, Failure> {
+    let args = &args;
     start_threads(None)?;
     let talk = Talk::Normal;
     let printer = Printer::lines(talk);

@@ -41,7 +41,8 @@ pub(crate) struct ComposeArgs {
 }
 
 /// Writes the composition.
-pub(crate) fn run(args: &ComposeArgs) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: ComposeArgs) -> Result<Outcome, Failure> {
+    let args = &args;
     let transforms = args.transforms.iter().map(|t| &t.path);
     let inputs = transforms.chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;

@@ -57,7 +57,8 @@ pub(crate) struct ConvertArgs {
 }
 
 /// Converts the file.
-pub(crate) fn run(args: &ConvertArgs) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: ConvertArgs) -> Result<Outcome, Failure> {
+    let args = &args;
     let inputs = std::iter::once(&args.input).chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
     start_threads(None)?;

@@ -125,7 +125,8 @@ struct AutoFacts {
 }
 
 /// Looks and prints.
-pub(crate) fn run(args: &DevicesArgs) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: DevicesArgs) -> Result<Outcome, Failure> {
+    let args = &args;
     let devices = match (Launch::of_this_process(), ranks::world()) {
         (None, _) => find()?,
         // A build without MPI can still tell what this machine has.

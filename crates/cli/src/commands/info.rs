@@ -124,7 +124,8 @@ fn number(value: f64) -> String {
 }
 
 /// Shows the files. A file that cannot be read ends the command, after those before it.
-pub(crate) fn run(args: &InfoArgs) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: InfoArgs) -> Result<Outcome, Failure> {
+    let args = &args;
     start_threads(None)?;
     let several = args.files.len() > 1;
     let mut all = Vec::new();

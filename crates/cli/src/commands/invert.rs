@@ -41,7 +41,8 @@ pub(crate) struct InvertArgs {
 }
 
 /// Writes the inverse.
-pub(crate) fn run(args: &InvertArgs) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: InvertArgs) -> Result<Outcome, Failure> {
+    let args = &args;
     let inputs = std::iter::once(&args.transform).chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
     args.host.start()?;

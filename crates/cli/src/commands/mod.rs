@@ -1,20 +1,5 @@
 //! The command line: one file or folder a command, with its arguments and what it does.
 
-pub(crate) mod affine;
-pub(crate) mod apply;
-pub(crate) mod atlas;
-pub(crate) mod bench;
-pub(crate) mod compare;
-pub(crate) mod compose;
-pub(crate) mod convert;
-pub(crate) mod deform;
-pub(crate) mod demo;
-pub(crate) mod devices;
-pub(crate) mod info;
-pub(crate) mod invert;
-pub(crate) mod shell;
-pub(crate) mod stack;
-
 use crate::failure::{Failure, Outcome};
 use clap::{Parser, Subcommand};
 
@@ -43,60 +28,43 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Register two images by a rigid, similarity or affine transform
-    Affine(Box<affine::AffineArgs>),
-    /// Register two images by a diffeomorphic (invertible) deformation, after an affine transform
-    Deform(Box<deform::DeformArgs>),
-    /// Build an unbiased atlas of many images, with the deformation of each to it
-    Atlas(Box<atlas::AtlasArgs>),
-    /// Register a real pair of brains that comes with the program
-    Demo(Box<demo::DemoArgs>),
-    /// Apply transforms to an image, a label map or points
-    Apply(apply::ApplyArgs),
-    /// Write the inverse of a transform
-    Invert(invert::InvertArgs),
-    /// Combine several transforms into one
-    Compose(compose::ComposeArgs),
-    /// Score how well two images, label maps or point lists agree
-    Compare(compare::CompareArgs),
-    /// Compute the mean, extremes, variance or product of many images, or normalise or smooth each
-    Stack(Box<stack::StackArgs>),
-    /// Show the contents of a file, and anything unusual about it
-    Info(info::InfoArgs),
-    /// Convert an image, a label map, a transform or a point list to another format
-    Convert(convert::ConvertArgs),
-    /// Measure the speed of the operators and of affine registration on this machine
-    Bench(Box<voxalign_bench::BenchArgs>),
-    /// List the devices that can be used: the CPU and GPUs
-    Devices(devices::DevicesArgs),
-    /// Print what a shell completes: commands, options and their values
-    Completions(shell::CompletionsArgs),
-    /// Write manual pages for `man`
-    Man(shell::ManArgs),
+/// Makes the enumeration of the commands, each with a file of its own: the module, the name, the type of its
+/// arguments, and what `voxalign --help` says of it.
+macro_rules! commands {
+    ($($module:ident $Command:ident($Args:ident) $summary:literal,)+) => {
+        $(pub(crate) mod $module;)+
+
+        /// The commands.
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum Command {
+            $(#[doc = $summary] $Command(Box<$module::$Args>),)+
+        }
+
+        /// Runs a command.
+        pub(crate) fn run(command: Command) -> Result<Outcome, Failure> {
+            match command {
+                $(Command::$Command(args) => $module::run(*args),)+
+            }
+        }
+    };
 }
 
-/// Runs a command.
-pub(crate) fn run(command: Command) -> Result<Outcome, Failure> {
-    match command {
-        Command::Affine(args) => affine::run(*args),
-        Command::Deform(args) => deform::run(*args),
-        Command::Atlas(args) => atlas::run(*args),
-        Command::Demo(args) => demo::run(*args),
-        Command::Apply(args) => apply::run(&args),
-        Command::Invert(args) => invert::run(&args),
-        Command::Compose(args) => compose::run(&args),
-        Command::Compare(args) => compare::run(&args),
-        Command::Stack(args) => stack::run(*args),
-        Command::Info(args) => info::run(&args),
-        Command::Convert(args) => convert::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Devices(args) => devices::run(&args),
-        Command::Completions(args) => shell::completions(&args),
-        Command::Man(args) => shell::man(&args),
-    }
+commands! {
+    affine Affine(AffineArgs) "Register two images by a rigid, similarity or affine transform",
+    deform Deform(DeformArgs) "Register two images by a diffeomorphic (invertible) deformation, after an affine transform",
+    atlas Atlas(AtlasArgs) "Build an unbiased atlas of many images, with the deformation of each to it",
+    demo Demo(DemoArgs) "Register a real pair of brains that comes with the program",
+    apply Apply(ApplyArgs) "Apply transforms to an image, a label map or points",
+    invert Invert(InvertArgs) "Write the inverse of a transform",
+    compose Compose(ComposeArgs) "Combine several transforms into one",
+    compare Compare(CompareArgs) "Score how well two images, label maps or point lists agree",
+    stack Stack(StackArgs) "Compute the mean, extremes, variance or product of many images, or normalise or smooth each",
+    info Info(InfoArgs) "Show the contents of a file, and anything unusual about it",
+    convert Convert(ConvertArgs) "Convert an image, a label map, a transform or a point list to another format",
+    bench Bench(BenchArgs) "Measure the speed of the operators and of affine registration on this machine",
+    devices Devices(DevicesArgs) "List the devices that can be used: the CPU and GPUs",
+    completions Completions(CompletionsArgs) "Print what a shell completes: commands, options and their values",
+    man Man(ManArgs) "Write manual pages for `man`",
 }
 
 #[cfg(test)]

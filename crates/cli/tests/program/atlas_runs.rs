@@ -150,7 +150,7 @@ fn unreadable_subjects() {
         "path,labels\n0.nii.gz,\n1.nii.gz,\n2.nii.gz,\n3.nii.gz,labels.nii.gz\n",
     );
     let line = "atlas --list list.csv -o c --schedule 2x3 --device cpu";
-    let run = place.line(line).expect(2).says(&["labels.nii.gz", "`--exclude unreadable`"]);
+    let run = place.line(line).expect(2).says(&["labels.nii.gz", "--exclude unreadable"]);
     assert!(!run.err.contains("atlas:"), "{}", run.err);
     place.line(&format!("{line} --exclude unreadable")).expect(0);
     assert_same(&place, "b", "c");

@@ -175,7 +175,6 @@ impl Job {
             spacing: options.spacing,
             grid: grid.transpose()?,
             exclude_outlying: exclude.contains(&Exclude::Outlying),
-            ..AlignOptions::default()
         };
         Ok(Study {
             entries,

@@ -1,36 +1,12 @@
-//! `voxalign completions` and `voxalign man`: what shells and `man` know of the program, written from the
-//! definition of its arguments.
+//! `voxalign man`: manual pages, written from the definition of the program's arguments.
 
 use super::Cli;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use clap::{Args, CommandFactory};
-use clap_complete::Shell;
 use clap_mangen::Man;
 use std::path::PathBuf;
 use voxalign_io::atomic;
-
-/// Arguments of `voxalign completions`.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Examples:
-  voxalign completions bash > ~/.local/share/bash-completion/completions/voxalign
-  voxalign completions zsh > ~/.zfunc/_voxalign
-      with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc
-  voxalign completions fish > ~/.config/fish/completions/voxalign.fish")]
-pub(crate) struct CompletionsArgs {
-    /// The shell
-    #[arg(value_name = "SHELL")]
-    shell: Shell,
-}
-
-/// Prints the completions of a shell.
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<Outcome, Failure> {
-    let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "voxalign", &mut text);
-    output::text(&text);
-    Ok(Outcome::Good)
-}
 
 /// Arguments of `voxalign man`.
 #[derive(Debug, Clone, Args)]
@@ -45,7 +21,7 @@ pub(crate) struct ManArgs {
 }
 
 /// Writes the manual pages.
-pub(crate) fn man(args: &ManArgs) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: ManArgs) -> Result<Outcome, Failure> {
     let failed = |e: std::io::Error, what: &str| {
         Failure::input(format!("'{}': cannot {what}: {e}", args.output.display()))
     };
