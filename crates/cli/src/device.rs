@@ -2,8 +2,10 @@
 
 use crate::failure::Failure;
 use std::error::Error;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use voxalign_compute::cpu::{Cpu, threads};
+use voxalign_compute::select::AnyDevice;
 use voxalign_jobs::Listener;
 use voxalign_jobs::machine::{Auto, Machine, MachineOptions, may_be_gpu};
 
@@ -15,8 +17,17 @@ pub(crate) fn start(
 ) -> Result<Machine, Failure> {
     let machine = Machine::start(options, auto)?;
     start_threads(Some(machine.threads))?;
+    keep(&machine);
     machine.explain(listener);
     Ok(machine)
+}
+
+/// A GPU is given back with the process, which takes no longer then.
+pub(crate) fn keep(machine: &Machine) {
+    static KEPT: OnceLock<AnyDevice> = OnceLock::new();
+    if machine.gpu().is_some() {
+        KEPT.get_or_init(|| machine.device.clone());
+    }
 }
 
 /// Does something while the device starts. What the device says comes first.
@@ -34,6 +45,7 @@ pub(crate) fn start_beside<T>(
     let starting = Machine::starting(options, auto)?;
     let done = work();
     let machine = starting.wait()?;
+    keep(&machine);
     machine.explain(listener);
     Ok((machine, done?))
 }

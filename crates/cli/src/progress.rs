@@ -25,7 +25,7 @@ pub(crate) enum Talk {
 /// A listener that prints.
 pub(crate) struct Printer {
     talk: Talk,
-    bar: Option<ProgressBar>,
+    drawn: Option<ProgressBar>,
     stage: Mutex<Stage>,
 }
 
@@ -45,7 +45,8 @@ struct Stage {
 }
 
 impl Stage {
-    /// How long the rest is expected to take, in words, where `done` of this stage is: nothing while that would be a guess.
+    /// How long the rest of this registration is expected to take, in words, where `done` of this stage is: nothing while that
+    /// would be a guess.
     fn left(&self, done: f64) -> Option<String> {
         const LEAST: f64 = 0.05;
         let (done, took) = (self.before + self.share * done, self.began?.elapsed().as_secs_f64());
@@ -68,7 +69,7 @@ const TICKS: u64 = 1000;
 impl Printer {
     /// Lines alone.
     pub(crate) fn lines(talk: Talk) -> Self {
-        Self { talk, bar: None, stage: Mutex::default() }
+        Self { talk, drawn: None, stage: Mutex::default() }
     }
 
     /// A bar where standard error is a terminal, else lines.
@@ -81,7 +82,12 @@ impl Printer {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Self { talk, bar, stage: Mutex::default() }
+        Self { talk, drawn: bar, stage: Mutex::default() }
+    }
+
+    /// The bar, of the process that prints.
+    fn bar(&self) -> Option<&ProgressBar> {
+        self.drawn.as_ref().filter(|_| ranks::is_first())
     }
 
     /// A line that does not disturb the bar, of the process that prints.
@@ -89,7 +95,7 @@ impl Printer {
         if self.talk < at || !ranks::is_first() {
             return;
         }
-        match &self.bar {
+        match self.bar() {
             Some(bar) => bar.suspend(|| output::note(text)),
             None => output::note(text),
         }
@@ -97,7 +103,7 @@ impl Printer {
 
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
-        if let Some(bar) = &self.bar {
+        if let Some(bar) = self.bar() {
             bar.finish_and_clear();
         }
     }
@@ -117,10 +123,12 @@ impl Progress for Printer {
                 let (name, what) = (name.to_owned(), String::new());
                 let (before, began) = match index {
                     0 => (0.0, Some(Instant::now())),
+                    // One that goes on after a stop is told of from there.
+                    _ if stage.began.is_none() => (0.0, None),
                     _ => (stage.before + stage.share, stage.began),
                 };
                 *stage = Stage { index, count, name, what, counts, value, share, before, began };
-                if let Some(bar) = &self.bar {
+                if let Some(bar) = self.bar() {
                     bar.set_length(TICKS * count.max(1) as u64);
                     bar.set_position(TICKS * index as u64);
                     bar.set_prefix(stage.name.clone());
@@ -131,7 +139,7 @@ impl Progress for Printer {
                 );
             }
             Event::Step { done, evaluations, best, what } => {
-                if let Some(bar) = &self.bar {
+                if let Some(bar) = self.bar() {
                     let part = (done.clamp(0.0, 1.0) * TICKS as f64) as u64;
                     bar.set_position(TICKS * stage.index as u64 + part);
                     let Stage { counts, value, .. } = *stage;
@@ -158,7 +166,7 @@ impl Progress for Printer {
                      {best:.5}, {seconds:.2} s",
                     index + 1
                 );
-                self.line(if self.bar.is_some() { Talk::Verbose } else { Talk::Normal }, &line);
+                self.line(if self.bar().is_some() { Talk::Verbose } else { Talk::Normal }, &line);
             }
             Event::Warning { text } => {
                 self.say(Level::Warning, text);

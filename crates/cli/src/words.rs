@@ -42,6 +42,9 @@ fn option(quoted: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::Cli;
+    use clap::CommandFactory;
+    use std::path::Path;
 
     #[test]
     fn options_are_said_as_they_are_typed() {
@@ -57,6 +60,47 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(typed(text), said);
+        }
+    }
+
+    /// The names in backticks in the texts of the jobs, by the files that have them.
+    fn named(folder: &Path, found: &mut Vec<(String, String)>) {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                named(&path, found);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let lines = code.lines().filter(|l| !l.trim_start().starts_with("//"));
+            let code = lines.collect::<Vec<_>>().join("\n");
+            for quoted in code.split('`').skip(1).step_by(2) {
+                if let Some(option) = option(quoted) {
+                    let name = option.split(' ').next().unwrap_or_default().to_owned();
+                    found.push((name, path.display().to_string()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_jobs_name_is_an_option_of_the_program() {
+        let program = Cli::command();
+        let commands = program.get_subcommands();
+        let arguments = commands.flat_map(|c| c.get_arguments());
+        let known: Vec<String> =
+            arguments.filter_map(|a| a.get_long().map(|name| format!("--{name}"))).collect();
+        let mut found = Vec::new();
+        named(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../jobs/src"), &mut found);
+        assert!(found.len() > 60, "{}", found.len());
+        // What a command takes without a name.
+        let positional = ["--operation"];
+        for (name, file) in found {
+            assert!(
+                known.contains(&name) || positional.contains(&name.as_str()),
+                "{file} names {name}, which is no option"
+            );
         }
     }
 }

@@ -1,22 +1,21 @@
 //! Writing a file under a temporary name and renaming it when complete.
 
+use crate::abandoned;
 use crate::error::{IoError, Result};
 use crate::exchange::{Exchange, exchange, sync};
-use crate::hidden::{self, HiddenFolder, Hold};
+use crate::hidden::{self, HiddenFolder, Hold, TEMPORARY};
 use crate::unfinished::Listed;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use tempfile::TempPath;
 
-/// How temporary names end: some letters and digits, and this.
-const SUFFIX: &str = ".voxalign.tmp";
 const RANDOM: usize = 6;
 
 /// Writes a file so that its name never shows an incomplete one: `f` writes to a temporary name
 /// in the same folder, which is brought to the disk and renamed when all is written; then the folder is brought there. Where `f` fails, or the
 /// program is interrupted by a panic, nothing is left; an existing file is replaced only by a complete
-/// one. What killed programs left in the folder is [removed](hidden::remove_abandoned).
+/// one. What killed programs left in the folder is [removed](crate::abandoned::remove_abandoned).
 ///
 /// # Errors
 /// [`IoError::System`] where the folder is missing or not writable, the disk is full, or `f` fails.
@@ -110,7 +109,7 @@ fn temporary(path: &Path) -> io::Result<(File, TempPath)> {
         let (file, temporary) = tempfile::Builder::new()
             .prefix(&format!(".{shown}."))
             .rand_bytes(RANDOM)
-            .suffix(SUFFIX)
+            .suffix(TEMPORARY)
             .tempfile_in(folder_of(path))
             // Without its text, which has the temporary name.
             .map_err(|e| io::Error::from(e.kind()))?
@@ -134,13 +133,7 @@ fn remove_abandoned(folder: &Path) {
     if hidden::is_hidden(&folder.file_name().unwrap_or_default().to_string_lossy()) {
         return;
     }
-    hidden::remove_abandoned(folder);
-}
-
-/// Whether a name is a temporary one of this module.
-pub(crate) fn is_temporary(name: &str) -> bool {
-    let random = name.strip_prefix('.').and_then(|n| n.strip_suffix(SUFFIX)?.rsplit_once('.'));
-    random.is_some_and(|(_, r)| hidden::is_random(r))
+    abandoned::remove_abandoned(folder);
 }
 
 /// The folder that a file is in.

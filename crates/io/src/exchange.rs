@@ -4,7 +4,7 @@
 //! the disk first. Then the older file that stands for the whole (the last one, a record) goes aside into the
 //! hidden folder, then file by file an older one goes aside and a new one gets its name, that of the record last.
 //! Where a step fails, all of them are undone. Where the process dies, the folder has no record, and the hidden
-//! one has a plan by which [the next process](crate::hidden::remove_abandoned) brings the exchange to its end.
+//! one has a plan by which [the next process](crate::abandoned::remove_abandoned) brings the exchange to its end.
 //! Older files are removed once the new ones have their names on the disk.
 
 use crate::hidden::HiddenFolder;

@@ -6,19 +6,19 @@
 //! On file systems without locks (some of clusters) nobody is refused and nothing is removed: there a folder that
 //! a killed process left has to be removed by hand.
 
-use crate::atomic::is_temporary;
-use crate::exchange;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What the names of hidden folders and of locks begin with.
-const PREFIX: &str = ".voxalign-";
+pub(crate) const PREFIX: &str = ".voxalign-";
 /// How many letters and digits follow in the names of hidden folders.
 const RANDOM: usize = 6;
 /// What the names of locks end with.
-const LOCK: &str = ".lock";
+pub(crate) const LOCK: &str = ".lock";
+/// How temporary names of files end: some letters and digits, and this.
+pub(crate) const TEMPORARY: &str = ".voxalign.tmp";
 /// How many names are tried where others take them away.
 const TRIES: usize = 64;
 
@@ -194,47 +194,10 @@ pub(crate) fn is_random(part: &str) -> bool {
     part.len() == RANDOM && part.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-/// Removes what killed processes left in a folder: hidden folders, locks and temporary files that nobody holds. An
-/// [exchange of files](exchange) that was begun is brought to its end before, where that is possible.
-pub fn remove_abandoned(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let entries: Vec<_> = entries.flatten().collect();
-    for entry in &entries {
-        let name = entry.file_name();
-        let Some(of) = name.to_str().filter(|n| n.starts_with('.')) else { continue };
-        // The kind of a link is its own: it counts as neither.
-        let Ok(kind) = entry.file_type() else { continue };
-        let path = entry.path();
-        if kind.is_file()
-            && is_temporary(of)
-            && let Some(_file) = unheld(&path)
-        {
-            let _ = fs::remove_file(&path);
-        }
-        if !of.starts_with(PREFIX) {
-            continue;
-        }
-        if kind.is_file() && of.ends_with(LOCK) {
-            let Some(_file) = unheld(&path) else { continue };
-            if let Some(name) = of.strip_suffix(LOCK).filter(|n| is_hidden(n)) {
-                remove_folder(&folder.join(name), folder);
-            }
-            // Another user's stays.
-            let _ = fs::remove_file(&path);
-        } else if kind.is_dir() && is_hidden(of) {
-            let lock = folder.join(format!("{of}{LOCK}"));
-            let without = lock.symlink_metadata();
-            if without.is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
-                remove_folder(&path, folder);
-            }
-        }
-    }
-}
-
-fn remove_folder(hidden: &Path, folder: &Path) {
-    if hidden.symlink_metadata().is_ok_and(|m| m.is_dir()) && exchange::finish(hidden, folder) {
-        let _ = fs::remove_dir_all(hidden);
-    }
+/// Whether a name is that of a temporary file.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    let random = name.strip_prefix('.').and_then(|n| n.strip_suffix(TEMPORARY)?.rsplit_once('.'));
+    random.is_some_and(|(_, r)| is_random(r))
 }
 
 /// A file that nobody has locked; none where somebody has, or where there are no locks. While the file that is given
@@ -273,6 +236,7 @@ fn is_at(_: &File, path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::abandoned::remove_abandoned;
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap().flatten();

@@ -6,7 +6,7 @@
 //! - [`points`]: point sets as CSV.
 //! - [`names`]: names of labels, as FreeSurfer, ITK-SNAP and CSV tables have them.
 //! - [`staging`]: files of a result that appear together when all are complete.
-//! - [`atomic`], [`checksum`], [`gzip`], [`hidden`], [`exchange`], [`text`]: what programs need that write files of their own.
+//! - [`abandoned`], [`atomic`], [`checksum`], [`gzip`], [`hidden`], [`exchange`], [`text`]: what programs need that write files of their own.
 //!
 //! # Conventions
 //!
@@ -54,6 +54,7 @@
 //! # }
 //! ```
 
+pub mod abandoned;
 pub mod atomic;
 pub mod checksum;
 pub mod error;

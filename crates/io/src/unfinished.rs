@@ -34,7 +34,7 @@ impl Drop for Listed {
 }
 
 /// What an end at once has to remove of results that are [staged](crate::staging).
-static RESULTS: Mutex<Option<Leftovers>> = Mutex::new(None);
+static RESULTS: Mutex<Vec<Leftovers>> = Mutex::new(Vec::new());
 
 /// What an unfinished run has put on the disk.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Leftovers {
     }
 }
 
-fn results() -> MutexGuard<'static, Option<Leftovers>> {
+fn results() -> MutexGuard<'static, Vec<Leftovers>> {
     RESULTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -69,9 +69,7 @@ fn results() -> MutexGuard<'static, Option<Leftovers>> {
 /// Files that are being moved get their names first.
 pub fn end(end: impl FnOnce()) {
     let mut results = results();
-    if let Some(left) = results.take() {
-        left.remove();
-    }
+    results.drain(..).for_each(Leftovers::remove);
     remove();
     end();
 }
@@ -79,20 +77,25 @@ pub fn end(end: impl FnOnce()) {
 /// As [`end`] without waiting for another thread, for a program that is out of memory.
 pub fn remove_all() {
     remove();
-    if let Some(left) = RESULTS.try_lock().ok().and_then(|mut results| results.take()) {
-        left.remove();
+    if let Ok(mut results) = RESULTS.try_lock() {
+        results.drain(..).for_each(Leftovers::remove);
     }
 }
 
-/// Does what must not end half-way.
-pub(crate) fn whole<T>(work: impl FnOnce() -> T) -> T {
+/// Does what must not end half-way with the results of a hidden folder, of which nothing is left then.
+pub(crate) fn whole<T>(hidden: &Path, work: impl FnOnce() -> T) -> T {
     let mut results = results();
     let done = work();
-    *results = None;
+    results.retain(|left| left.hidden != hidden);
     done
 }
 
-/// Names what an unfinished run leaves, or nothing.
-pub(crate) fn set_results(left: Option<Leftovers>) {
-    *results() = left;
+/// Names what an unfinished run leaves.
+pub(crate) fn add_results(left: Leftovers) {
+    results().push(left);
+}
+
+/// Nothing of a hidden folder is left.
+pub(crate) fn no_results(hidden: &Path) {
+    results().retain(|left| left.hidden != hidden);
 }

@@ -52,10 +52,17 @@ impl Error {
         Error::Input(message.into())
     }
 
-    /// The same with another name of an option.
-    pub(crate) fn renamed(self, name: &str, new: &str) -> Self {
+    /// The same of an image of which one of several can be chosen by options of this role.
+    pub(crate) fn choosing(self, role: &str) -> Self {
+        let take = "take one out first";
         match self {
-            Error::Input(message) => Error::Input(message.replace(name, new)),
+            Error::Input(message)
+                if message.contains(take) && ["fixed", "moving"].contains(&role) =>
+            {
+                let option = if message.contains("--volume") { "volume" } else { "series" };
+                let choose = format!("choose one by `{role}_{option}`, or take it out first");
+                Error::Input(message.replacen(take, &choose, 1))
+            }
             other => other,
         }
     }
@@ -136,9 +143,22 @@ impl From<IoError> for Error {
             IoError::NotALabel { .. } => Error::Input(format!(
                 "{error}; `voxalign apply` keeps label maps intact with `interpolation = label`"
             )),
-            IoError::GeometryNeeded { .. } => {
-                Error::Input(format!("{error}; give `fixed_geometry` and `moving_geometry`"))
+            IoError::SeveralVolumes { ref path, ref dims, volumes } => Error::Input(format!(
+                "'{}': one 3D volume is needed, the file has sizes {dims:?} ({volumes} volumes); take one out \
+                 first, for example by `voxalign convert IN OUT --volume 0`",
+                path.display()
+            )),
+            IoError::SeveralSeries { ref path, ref problem, ref series } => {
+                let list: String = series.iter().map(|s| format!("\n  {s}")).collect();
+                Error::Input(format!(
+                    "'{}': {problem}; take one out first, by its number or UID, for example by `voxalign convert \
+                     IN OUT --series 1`:{list}",
+                    path.display()
+                ))
             }
+            IoError::GeometryNeeded { .. } => Error::Input(format!(
+                "{error}; in the program, by `--fixed-geometry IMAGE` and `--moving-geometry IMAGE`"
+            )),
             IoError::Busy { .. } => Error::Input(format!("{error} as `output`")),
             IoError::OutOfMemory { .. } => Error::Memory(error.to_string()),
             IoError::System { ref source, .. } if source.kind() == ErrorKind::OutOfMemory => {

@@ -11,7 +11,8 @@
 //! A job is a value with all its options, which [`options::from_toml`] and [`options::from_json`] read as well:
 //! an option has one name in files, in records and here. A job is checked before a device is started; what would be ignored is refused. It runs on
 //! a [`machine::Machine`], tells a [`Listener`] what it does, and stops when that asks for it. What it gives back is the record
-//! that it also writes, with its verdict; nothing is printed, and no thread pool but the current one is used.
+//! that it also writes, with its verdict; nothing is printed. Work of the host that is not the device's, such as packing files, runs in the thread pool that the job is
+//! called in: rayon's global one, or one that the caller installs.
 //!
 //! In messages and remedies the names of options stand in backticks, such as `` `search_angles` `` or
 //! `` `model = lddmm` ``; a program that has other words for them gives a [`Caller`] that knows how to say them.
@@ -37,5 +38,5 @@ pub mod team;
 pub use error::{Error, Result};
 pub use listener::{Level, Listener, check};
 pub use plan::{Plan, Reads};
-pub use run::{Caller, Done};
+pub use run::{Caller, Done, Read};
 pub use voxalign_register::Silent;

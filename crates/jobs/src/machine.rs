@@ -4,7 +4,6 @@ use crate::error::{Error, Result};
 use crate::listener::{Level, Listener};
 use crate::options::as_text;
 use serde::{Deserialize, Serialize};
-use std::sync::OnceLock;
 use std::thread::JoinHandle;
 use std::time::Instant;
 use voxalign_compute::cpu::{Simd, threads};
@@ -170,9 +169,6 @@ impl Machine {
         };
         let mut ahead = None;
         if let AnyDevice::Cuda(gpu) = &device {
-            // It is given back with the process, which takes no longer then.
-            static KEPT: OnceLock<AnyDevice> = OnceLock::new();
-            KEPT.get_or_init(|| device.clone());
             if auto == Auto::Gpu {
                 ahead = gpu.compile_ahead();
             }

@@ -1,6 +1,6 @@
 //! What a job would do: a look before the run.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::listener::{Listener, reading};
 use crate::run::Input;
 use serde::Serialize;
@@ -44,13 +44,19 @@ impl Plan {
         let reads = inputs.iter().map(|input| {
             let grid = match input.is_image() {
                 true => {
-                    Some(reading(listener, || image::read_info_of(input.path(), input.which()))?)
+                    let read = || image::read_info_of(input.path(), input.which());
+                    Some(reading(listener, read).map_err(|e| e.choosing(input.name()))?)
                 }
                 // That it is there.
-                false => {
-                    reading(listener, || voxalign_io::checksum::sha256_file(input.path()))?;
-                    None
-                }
+                false => match input.path().try_exists() {
+                    Ok(true) => None,
+                    _ => {
+                        let path = input.path().display();
+                        return Err(Error::input(format!(
+                            "'{path}': it is not there; check the path"
+                        )));
+                    }
+                },
             };
             let grid: Option<Grid> = grid.map(|info| info.grid);
             Ok(Reads {

@@ -21,11 +21,17 @@ pub(crate) fn head(title: &str, program: &str, host: &HostRecord) -> String {
 
 /// The end of the page: machine and command.
 pub(crate) fn end(host: &HostRecord, command: &[String]) -> String {
+    let command = match command {
+        // A library was called.
+        [] => String::new(),
+        command => format!(
+            "<section><h2>Command</h2><div class=\"code\"><pre>{}</pre></div></section>",
+            escape(&shell(command))
+        ),
+    };
     format!(
-        "<section><h2>Machine</h2>{}</section><section><h2>Command</h2><div class=\"code\">\
-         <pre>{}</pre></div></section></main></div></body></html>\n",
+        "<section><h2>Machine</h2>{}</section>{command}</main></div></body></html>\n",
         table("facts", &["Fact", "Value"], &machine_facts(host)),
-        escape(&shell(command))
     )
 }
 

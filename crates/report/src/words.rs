@@ -295,6 +295,9 @@ pub(crate) fn parameters(record: &RunRecord) -> String {
 
 /// The command, ready to be pasted.
 pub(crate) fn command(record: &RunRecord) -> String {
+    if record.command.is_empty() {
+        return "<p>The library was called.</p>".to_owned();
+    }
     format!(
         "<div class=\"code\"><button type=\"button\" class=\"copy\" hidden>Copy</button>\
          <pre id=\"command\">{}</pre></div>",

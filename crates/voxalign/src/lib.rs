@@ -40,7 +40,7 @@ pub use voxalign_compute::select::{AnyDevice, DeviceChoice};
 pub use voxalign_image::{Affine, Grid, LabelMap, Transform, VectorField, Volume};
 pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 pub use voxalign_jobs::{
-    Caller, Done, Error, Level, Listener, Result, Silent, affine, atlas, deform, demo, list,
-    options, pair, stack, team,
+    Caller, Done, Error, Level, Listener, Plan, Read, Reads, Result, Silent, affine, atlas, check,
+    deform, demo, files, list, machine, options, pair, stack, team,
 };
 pub use voxalign_register::{Choice, Event, Progress, Verdict};

@@ -141,11 +141,16 @@ fn with_all(args: AtlasArgs) -> Result<Outcome, Failure> {
     let job = Job { images: args.images, list: args.list, options: args.options, output };
     let ready = job.ready(&caller, &printer)?;
     if args.job.dry_run {
-        return tables::plan(&ready.plan()?, args.job.json);
+        // One process says it for all.
+        return match ranks::world()?.is_first() {
+            true => tables::plan(&ready.plan()?, args.job.json),
+            false => Ok(Outcome::Good),
+        };
     }
     let (machine, team) =
         team::start(args.run.running.machine, args.gpus, ranks::world()?, &printer)?;
     device::start_threads(Some(machine.threads))?;
+    device::keep(&machine);
     let built = ready.run(&machine, &team)?;
     printer.finish();
     let talk = if ranks::is_first() { args.run.talk() } else { Talk::Quiet };

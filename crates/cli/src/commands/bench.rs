@@ -6,11 +6,11 @@ use crate::progress::Printer;
 use crate::{device, interrupt, output, ranks};
 use voxalign_bench::Host;
 
+pub(crate) use voxalign_bench::BenchArgs;
 use voxalign_compute::comm::Team;
 use voxalign_compute::select::AnyDevice;
 use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 use voxalign_jobs::{Error, Level, Listener, Result, team};
-pub(crate) use voxalign_bench::BenchArgs;
 use voxalign_register::{Event, Progress};
 
 /// This program as one that measures.
@@ -29,6 +29,10 @@ impl Progress for Program {
 impl Listener for Program {
     fn say(&self, level: Level, text: &str) {
         self.0.say(level, text);
+    }
+
+    fn reading(&self, read: &mut dyn FnMut()) {
+        self.0.reading(read);
     }
 }
 
@@ -49,6 +53,7 @@ impl Host for Program {
         let world = ranks::world().map_err(said)?;
         let (machine, team) = team::start(options, gpus, world, &self.0)?;
         device::start_threads(Some(machine.threads)).map_err(said)?;
+        device::keep(&machine);
         Ok((machine, team))
     }
 

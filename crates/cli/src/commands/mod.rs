@@ -1,5 +1,21 @@
 //! The command line: one file or folder a command, with its arguments and what it does.
 
+mod affine;
+mod apply;
+mod atlas;
+mod bench;
+mod compare;
+mod completions;
+mod compose;
+mod convert;
+mod deform;
+mod demo;
+mod devices;
+mod info;
+mod invert;
+mod man;
+mod stack;
+
 use crate::failure::{Failure, Outcome};
 use clap::{Parser, Subcommand};
 
@@ -28,12 +44,10 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Makes the enumeration of the commands, each with a file of its own: the module, the name, the type of its
-/// arguments, and what `voxalign --help` says of it.
+/// Makes the enumeration of the commands: the module, the name, the type of its arguments, and what
+/// `voxalign --help` says of it.
 macro_rules! commands {
     ($($module:ident $Command:ident($Args:ident) $summary:literal,)+) => {
-        $(pub(crate) mod $module;)+
-
         /// The commands.
         #[derive(Debug, Subcommand)]
         pub(crate) enum Command {

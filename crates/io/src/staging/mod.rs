@@ -1,8 +1,9 @@
 //! Files that appear together when all are complete.
 
+use crate::abandoned::remove_abandoned;
 use crate::error::{IoError, Result};
 use crate::exchange::{Exchange, Left, Step, exchange, sync};
-use crate::hidden::{HiddenFolder, Hold, key_of, remove_abandoned};
+use crate::hidden::{HiddenFolder, Hold, key_of};
 use crate::unfinished::{self, Leftovers};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,9 +74,9 @@ impl Staging {
     pub fn joined(folder: &Path, hidden: &Path) -> Result<Self> {
         if !hidden.is_dir() {
             return Err(IoError::Results {
-                what: "this process cannot see the output folder that the first process created",
+                what: "cannot write to the output folder that the first process created,",
                 path: folder.to_owned(),
-                problem: "it is not there".to_owned(),
+                problem: "this process does not see it".to_owned(),
                 remedy: "give a folder that all machines share".to_owned(),
             });
         }
@@ -102,7 +103,8 @@ impl Staging {
         if let Some(Hidden::Joined(hidden)) = &self.hidden {
             // The first one may be on another machine.
             let own: Vec<_> = self.files.new.iter().map(|name| hidden.join(name)).collect();
-            sync(&own).map_err(|(_, e)| self.refused(&e, "check the folder"))?;
+            sync(&own)
+                .map_err(|(_, e)| IoError::unwritable(&self.folder, e, "check the folder"))?;
         }
         Ok(&self.files.new)
     }
@@ -180,11 +182,11 @@ impl Staging {
         };
         remove_abandoned(folder);
         let hidden = HiddenFolder::new_in(folder).map_err(fail)?;
-        unfinished::set_results(Some(Leftovers {
+        unfinished::add_results(Leftovers {
             hidden: hidden.path().to_owned(),
             locks: vec![hidden.lock().to_owned(), hold.path().to_owned()],
             made: claim.made.clone(),
-        }));
+        });
         Ok(Self {
             hidden: Some(Hidden::Own(hidden)),
             claim: Some(Arc::new(claim)),
@@ -277,7 +279,8 @@ impl Staging {
         for folder in self.scratch.drain(..) {
             let _ = std::fs::remove_dir_all(folder);
         }
-        let done = unfinished::whole(|| exchange(hidden, &self.folder, &self.files, step));
+        let path = hidden.path().to_owned();
+        let done = unfinished::whole(&path, || exchange(hidden, &self.folder, &self.files, step));
         done.map_err(|(error, hidden)| {
             let kept = match (hidden, error.left) {
                 (Some(hidden), _) => format!(
@@ -312,8 +315,11 @@ impl Drop for Staging {
         if matches!(self.hidden, Some(Hidden::Joined(_))) {
             return;
         }
-        drop(self.hidden.take());
-        unfinished::set_results(None);
+        if let Some(hidden) = self.hidden.take() {
+            let path = hidden.path().to_owned();
+            drop(hidden);
+            unfinished::no_results(&path);
+        }
     }
 }
 

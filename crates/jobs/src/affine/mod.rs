@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::{Level, Listener};
 use crate::machine::Machine;
-use crate::options::{AffineMethod, OutputOptions, Product, Products, as_text};
-use crate::pair::{Pair, PairPaths, Views, optional_image};
+use crate::options::{AffineMethod, InitChoice, OutputOptions, Product, Products};
+use crate::pair::{Pair, PairPaths, Views, optional_image, score_figures};
 use crate::plan::{self, Plan};
 use crate::run::{
     self, Caller, Done, Input, Output, RECORD, REPORT, Read, Role, Run, TRANSFORM, TRANSFORM_FSL,
@@ -27,7 +27,7 @@ use crate::run::{
 };
 use crate::staged::Staged;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Transform, Volume};
 use voxalign_io::image::{self, DataType};
@@ -62,10 +62,31 @@ pub struct Job {
     #[serde(flatten)]
     pub written: OutputOptions,
     /// Which files are written beside record and report; all of them where none are named.
-    #[serde(default, with = "as_text")]
+    #[serde(default, with = "of_affine")]
     pub outputs: Option<Products>,
     /// The folder for the results.
     pub output: PathBuf,
+}
+
+/// Which files, of those that an affine registration has.
+mod of_affine {
+    use crate::options::{Products, as_text, of_affine};
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        outputs: &Option<Products>,
+        to: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        as_text::serialize(outputs, to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> std::result::Result<Option<Products>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| of_affine(&text).map_err(D::Error::custom)).transpose()
+    }
 }
 
 /// What was read.
@@ -90,7 +111,8 @@ pub struct Registered {
     outside: f32,
 }
 
-/// Registers two images in memory; the moving one is let go.
+/// Registers two images in memory; the moving one is let go. Of `written` the interpolation and the value outside
+/// are looked at.
 ///
 /// # Errors
 /// Options that the images do not have, images that cannot be registered, [`Error::Stopped`].
@@ -150,6 +172,9 @@ impl Job {
     fn files(&self) -> Vec<Input<'_>> {
         let mut all = self.paths.all();
         all.extend(Input::those_given(&[(Role::FixedWeight, &self.fixed_weight)]));
+        if let Some(InitChoice::File(path)) = &self.method.init {
+            all.push(Input::new(Role::Init, path));
+        }
         all
     }
 
@@ -256,16 +281,10 @@ impl Job {
         record.verdict.remarks.extend(remarks);
         record.transform = record::transform(&result, &grids[0]);
         record.figures = record::figures(&result);
-        run::score_figures(&mut record, &views, &inputs.pair.label_names);
+        score_figures(&mut record, &views, &inputs.pair.label_names);
         let report =
             |record: &_| render(&AffineReport { record, images: views.images(&inputs.pair) });
         run.finish(staged, clock, record, &OUTPUTS, || Ok(()), report)
-    }
-
-    /// Where results go.
-    #[must_use]
-    pub fn folder(&self) -> &Path {
-        &self.output
     }
 }
 

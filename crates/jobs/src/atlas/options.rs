@@ -1,7 +1,7 @@
 //! The options of an atlas.
 
 use crate::error::{Error, Result};
-use crate::options::{Matching, as_text, by_name, by_names, negated, refuse};
+use crate::options::{Matching, as_text, by_name, by_names, check_cost, negated, refuse};
 #[cfg(feature = "clap")]
 use crate::options::{choice, choice_of, number, of_maps};
 use serde::{Deserialize, Serialize};
@@ -414,6 +414,7 @@ impl Options {
             "spacing",
             "atlases without a `reference`, which has a spacing of its own",
         )?;
+        self.check_ranges()?;
         self.regression.check()?;
         self.test.check()?;
         for (several, option) in [
@@ -432,6 +433,28 @@ impl Options {
         self.matching.options(usual, &[]).map(|_| ())
     }
 
+    /// Numbers that cannot be.
+    fn check_ranges(&self) -> Result<()> {
+        let above = |option: &str, value: Option<f64>| match value {
+            Some(v) if !(v > 0.0 && v.is_finite()) => {
+                Err(Error::input(format!("`{option}` is {v}; give a number above 0")))
+            }
+            _ => Ok(()),
+        };
+        let within = |option: &str, value: Option<u64>, last: u64| match value {
+            Some(v) if !(1..=last).contains(&v) => {
+                Err(Error::input(format!("`{option}` is {v}; give a number from 1 to {last}")))
+            }
+            _ => Ok(()),
+        };
+        above("spacing", self.spacing)?;
+        above("bandwidth", self.regression.bandwidth)?;
+        within("rounds", self.rounds.map(u64::from), 20)?;
+        within("processes", self.processes.map(|n| n as u64), 4096)?;
+        within("cohorts", self.test.cohorts.map(u64::from), 1_000_000)?;
+        check_cost(self.cost.as_ref())
+    }
+
     /// Refuses what is not for several atlases.
     fn alone(&self, option: &str) -> Result<()> {
         if Launch::of_this_process().and_then(|l| l.size).is_some_and(|n| n > 1) {
@@ -441,6 +464,8 @@ impl Options {
             )));
         }
         refuse(self.resume, "resume", "one atlas")?;
+        refuse(self.processes.is_some(), "processes", "one atlas")?;
+        refuse(self.checkpoint_every.is_some(), "checkpoint_every", "one atlas")?;
         refuse(self.no_subjects, "subjects = false", "one atlas")?;
         refuse(self.no_report, "report = false", "one atlas")
     }

@@ -1,6 +1,6 @@
 //! What a deformable registration leaves in `result.json`.
 
-use super::{Ask, Job};
+use super::job::{Ask, Job};
 use crate::machine::Machine;
 use crate::options::matching_parameters;
 use crate::remedy::Speaker;

@@ -1,13 +1,14 @@
 //! The end of a deformable registration whose affine part failed so far that no deformation can start
 //! from it.
 
-use super::{Ask, Job, OUTPUTS, record, with_affine_part};
+use super::job::{Ask, Job, OUTPUTS};
+use super::{record, with_affine_part};
 use crate::error::Result;
 use crate::machine::Machine;
 use crate::options::Products;
-use crate::pair::{Pair, Views};
+use crate::pair::{Pair, Views, score_figures};
 use crate::remedy::Speaker;
-use crate::run::{self, Clock, Done, Run};
+use crate::run::{Clock, Done, Run};
 use crate::staged::Staged;
 use voxalign_image::Transform;
 use voxalign_register::linear::AffineResult;
@@ -58,7 +59,7 @@ impl End<'_> {
         verdict.remarks.push(self.remark());
         verdict.remarks.extend(pair.remarks(&views));
         record.verdict = verdict;
-        run::score_figures(&mut record, &views, &pair.label_names);
+        score_figures(&mut record, &views, &pair.label_names);
         for (when, cost) in [("before", self.affine.cost_before), ("after", self.affine.cost_after)]
         {
             record.figures.insert(format!("affine_cost_{when}"), cost);

@@ -143,15 +143,7 @@ impl AffineMethod {
         let default = AffineOptions::default();
         let search = self.search.unwrap_or(default.search);
         let cost = self.cost.unwrap_or(default.similarity);
-        if !of_maps(&cost) {
-            let known: Vec<_> = Similarity::ALL.iter().filter(|s| of_maps(s)).collect();
-            let known: Vec<_> = known.into_iter().map(|s| s.name()).collect();
-            return Err(Error::input(format!(
-                "`cost` is {}, which is no function of an affine map; give one of {}",
-                cost.name(),
-                known.join(", ")
-            )));
-        }
+        check_cost(Some(&cost))?;
         if search != Search::Full && (self.search_angles.is_some() || self.search_steps.is_some()) {
             return Err(Error::input(
                 "`search_angles` and `search_steps` are for `search` full; leave them out",
@@ -182,4 +174,16 @@ impl AffineMethod {
         }
         Ok(())
     }
+}
+
+/// Refuses a similarity that cannot drive an affine registration.
+pub(crate) fn check_cost(cost: Option<&Similarity>) -> Result<()> {
+    let Some(cost) = cost.filter(|cost| !of_maps(cost)) else { return Ok(()) };
+    let known = Similarity::ALL.iter().filter(|s| of_maps(s));
+    let known: Vec<_> = known.map(|s| s.name()).collect();
+    Err(Error::input(format!(
+        "`cost` is {}, which is no function of an affine map; give one of {}",
+        cost.name(),
+        known.join(", ")
+    )))
 }

@@ -24,8 +24,9 @@ pub struct OutputOptions {
     pub outside: Option<Outside>,
     /// Write report.html (the default)
     #[cfg_attr(feature = "clap", arg(long, conflicts_with = "no_report"))]
+    #[doc(hidden)]
     #[serde(skip)]
-    report: bool,
+    pub report: bool,
     /// Do not write report.html
     #[cfg_attr(feature = "clap", arg(long, conflicts_with = "report"))]
     #[serde(rename = "report", with = "negated")]

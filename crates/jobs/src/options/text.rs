@@ -1,5 +1,5 @@
 //! How options are read and written as data: by their names, or as the text that stands for them on a command
-//! line. Lists and numbers do as well where they say the same: `[60, 18]` is `"60,18"`.
+//! line. Lists and numbers do as well where they say the same: `[60, 18]` is `"60,18"`, `[[-30, 30], 10]` `"-30:30,10"`.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -80,7 +80,10 @@ pub(crate) mod by_names {
                 D::Error::custom(format!("'{name}' is none of {}", known.join(", ")))
             })
         };
-        all.split(',').filter(|part| !part.is_empty()).map(named).collect()
+        if all.is_empty() {
+            return Ok(Vec::new());
+        }
+        all.split(',').map(named).collect()
     }
 }
 
@@ -104,8 +107,10 @@ pub(crate) mod texts {
         let value = Value::deserialize(from)?;
         let all = text(&value)
             .ok_or_else(|| D::Error::custom("give a text, a number, or a list of them"))?;
-        let parts = all.split(',').filter(|part| !part.is_empty());
-        parts.map(|part| part.parse().map_err(D::Error::custom)).collect()
+        if all.is_empty() {
+            return Ok(Vec::new());
+        }
+        all.split(',').map(|part| part.parse().map_err(D::Error::custom)).collect()
     }
 }
 
@@ -122,14 +127,20 @@ pub(crate) mod negated {
     }
 }
 
-/// What a text, a number, or a list of them is on a command line.
+/// What a text, a number, or a list of them is on a command line; a list in a list is a range.
 fn text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Array(all) => Some(all.iter().map(text).collect::<Option<Vec<_>>>()?.join(",")),
-        _ => None,
+    fn joined(value: &Value, between: &str) -> Option<String> {
+        match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) if number.is_f64() => Some(number.as_f64()?.to_string()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Array(all) => {
+                Some(all.iter().map(|v| joined(v, ":")).collect::<Option<Vec<_>>>()?.join(between))
+            }
+            _ => None,
+        }
     }
+    joined(value, ",")
 }
 
 /// A job, or options, from a JSON object of their names (with `_` or `-` between words); what is unknown is
@@ -150,20 +161,44 @@ where
     let Value::Object(given) = object else {
         return Err(crate::Error::input("options are names with values"));
     };
-    let mut all = Map::new();
-    for (key, value) in given {
-        let mut key = key.replace('-', "_");
-        // An affine registration calls it so.
-        if key == "similarity" && !known.contains_key(&key) && known.contains_key("cost") {
-            "cost".clone_into(&mut key);
-        }
+    let mut all = known.clone();
+    let mut seen: Vec<String> = Vec::new();
+    for (given, value) in given {
+        let mut key = given.replace('-', "_");
+        let mut value = value;
         if !known.contains_key(&key) {
-            return Err(crate::Error::input(format!("there is no option `{key}`")));
+            // `no_report = true` is `report = false`, and an affine registration calls its similarity so.
+            let positive = key.strip_prefix("no_").filter(|k| known.contains_key(*k));
+            if let (Some(positive), Some(off)) = (positive, value.as_bool()) {
+                (value, key) = (Value::Bool(!off), positive.to_owned());
+            } else if key == "similarity" && known.contains_key("cost") {
+                "cost".clone_into(&mut key);
+            } else {
+                let why = match OF_PROGRAMS.contains(&key.as_str()) {
+                    true => "it says how a program runs, and is no part of a job",
+                    false => "look at its spelling",
+                };
+                return Err(crate::Error::input(format!("there is no option `{key}`: {why}")));
+            }
         }
-        all.insert(key, value);
+        if seen.contains(&key) {
+            let message = format!("`{key}` is given twice, the second time as '{given}'");
+            return Err(crate::Error::input(message));
+        }
+        // Alone, so that what is wrong is told with its name.
+        let mut alone = known.clone();
+        alone.insert(key.clone(), value.clone());
+        serde_json::from_value::<T>(Value::Object(alone))
+            .map_err(|e| crate::Error::input(format!("`{key}` is {value}: {e}")))?;
+        all.insert(key.clone(), value);
+        seen.push(key);
     }
     serde_json::from_value(Value::Object(all)).map_err(wrong)
 }
+
+/// Options that a program has beside those of its jobs.
+const OF_PROGRAMS: [&str; 8] =
+    ["config", "device", "threads", "gpus", "quiet", "verbose", "json", "dry_run"];
 
 /// As [`from_json`] of a text in TOML.
 ///
@@ -173,7 +208,104 @@ pub fn from_toml<T>(text: &str) -> crate::Result<T>
 where
     T: Default + Serialize + DeserializeOwned,
 {
-    let table: Value = toml::from_str(text)
-        .map_err(|e: toml::de::Error| crate::Error::input(e.message().to_owned()))?;
-    from_json(table)
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+        let line =
+            e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
+        crate::Error::input(format!("line {line} is not valid TOML: {}", e.message()))
+    })?;
+    from_json(Value::Object(table.into_iter().map(|(k, v)| (k, as_json(v))).collect()))
+}
+
+/// The same in JSON; numbers that are not finite are their texts, as JSON has none.
+fn as_json(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => Value::String(text),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) if number.is_finite() => number.into(),
+        toml::Value::Float(number) => Value::String(number.to_string().to_lowercase()),
+        toml::Value::Boolean(value) => Value::Bool(value),
+        toml::Value::Datetime(date) => Value::String(date.to_string()),
+        toml::Value::Array(all) => Value::Array(all.into_iter().map(as_json).collect()),
+        toml::Value::Table(all) => {
+            Value::Object(all.into_iter().map(|(k, v)| (k, as_json(v))).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{affine, atlas, stack};
+
+    const PAIR: &str = "fixed = 'a'\nmoving = 'b'\noutput = 'c'\n";
+
+    fn affine(more: &str) -> crate::Result<affine::Job> {
+        from_toml(&format!("{PAIR}{more}"))
+    }
+
+    #[test]
+    fn what_says_the_same_is_the_same() {
+        for (one, other) in [
+            ("search-angles = [30, [-90, 90], 10]", "search_angles = '30,-90:90,10'"),
+            ("search_steps = [60.0, 18]", "search_steps = '60,18'"),
+            ("no-report = true", "report = false"),
+            ("similarity = 'nmi'", "cost = 'nmi'"),
+            ("outside = nan", "outside = 'nan'"),
+            ("levels = [8, 4.5]", "levels = '8,4.5'"),
+            ("", "report = true"),
+        ] {
+            // What is not a number is not itself.
+            let as_said = |text: &str| serde_json::to_string(&affine(text).unwrap()).unwrap();
+            assert_eq!(as_said(one), as_said(other));
+        }
+        let job: atlas::Job = from_toml("output = 'c'\nat = [65.0, 70]").unwrap();
+        let at: Vec<_> = job.options.regression.at.iter().map(ToString::to_string).collect();
+        assert_eq!(at, ["65", "70"]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_told_with_its_name() {
+        for (text, said) in [
+            ("dof = 'six'", "`dof` is \"six\""),
+            ("dof = 1\ndof = 2", "line 5 is not valid TOML"),
+            ("cost = 'x'", "`cost` is \"x\": 'x' is none of cr, mi"),
+            ("apodise = nan", "`apodise` is \"nan\""),
+            ("search-steps = '60,18'\nsearch_steps = '60,20'", "`search_steps` is given twice"),
+            ("cost = 'cr'\nsimilarity = 'mi'", "`cost` is given twice"),
+            ("device = 'cpu'", "no option `device`: it says how a program runs"),
+            ("doff = 6", "no option `doff`"),
+            ("init = 'nowhere.tfm'", "`init` is \"nowhere.tfm\""),
+        ] {
+            let error = affine(text).unwrap_err().to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+        let list = "operation = 'mean'\nlist = 'a.csv'\noutput = 'm.nii'\n";
+        let job: stack::Job = from_toml(&format!("{list}weights = [1, 2]")).unwrap();
+        let caller = crate::Caller::default();
+        let said = job.ready(&caller, &crate::Silent).map(|_| ()).unwrap_err().to_string();
+        assert!(said.contains("`weights`"), "{said}");
+        assert!(from_toml::<stack::Job>(&format!("{list}weights = '1,,2'")).is_err());
+    }
+
+    #[test]
+    fn atlases_refuse_what_the_command_line_does() {
+        let said = |more: &str| {
+            let job: atlas::Job = from_toml(&format!("output = 'c'\n{more}")).unwrap();
+            job.options.check().unwrap_err().to_string()
+        };
+        for (more, part) in [
+            ("spacing = 0", "`spacing`"),
+            ("spacing = -1.5", "`spacing`"),
+            ("rounds = 0", "`rounds`"),
+            ("processes = 0", "`processes`"),
+            ("cost = 'lncc'", "`cost` is lncc"),
+            ("regress = 'age'\nat = 3\nbandwidth = 0", "`bandwidth`"),
+            ("stability = '2..3'\ncohorts = 0", "`cohorts`"),
+            ("stability = '2..3'\nprocesses = 2", "`processes` is for one atlas"),
+            ("stability = '2..3'\nregress = 'age'\nat = 3\nbandwidth = 1", "two jobs"),
+        ] {
+            let error = said(more);
+            assert!(error.contains(part), "{more}: {error}");
+        }
+    }
 }

@@ -1,16 +1,20 @@
 //! The images of a registration: their files, what is read, and how they are scored.
 
+mod views;
+
+pub use views::Views;
+pub(crate) use views::score_figures;
+
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::{Listener, reading};
 use crate::options::{OutputOptions, as_text};
-pub use crate::run::Views;
 use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use voxalign_image::{Grid, LabelMap, VectorField, Volume};
+use voxalign_image::{Grid, LabelMap, Volume};
 use voxalign_io::image::ReadOptions;
 use voxalign_io::names::{LabelNames, read_label_names};
 use voxalign_register::compare::{OverlapRule, same_grid};
@@ -67,7 +71,7 @@ pub struct Which {
 
 impl Which {
     /// Of the fixed and of the moving image, as readers take it.
-    fn of_both(&self) -> [ReadOptions; 2] {
+    pub(crate) fn of_both(&self) -> [ReadOptions; 2] {
         let of = |volume: Option<usize>, series: &Option<String>| ReadOptions {
             series: series.clone(),
             volume,
@@ -146,10 +150,7 @@ impl PairPaths {
     pub fn read(&self, listener: &dyn Listener) -> Result<Pair> {
         let [of_fixed, of_moving] = self.which.of_both();
         let image = |path: &Path, which: &ReadOptions, role: &str| {
-            files::image_of(path, which, listener).map_err(|e| {
-                let e = e.renamed("`volume`", &format!("`{role}_volume`"));
-                e.renamed("`series`", &format!("`{role}_series`"))
-            })
+            files::image_of(path, which, listener).map_err(|e| e.choosing(role))
         };
         let (fixed, info) = image(&self.fixed, &of_fixed, "fixed")?;
         let (moving, moving_info) = image(&self.moving, &of_moving, "moving")?;
@@ -301,11 +302,6 @@ impl Pair {
             moving_mask: self.moving_mask.as_ref().map(Into::into),
             ..AffineInput::new(&self.fixed, &self.moving)
         }
-    }
-
-    /// A field without a point, in the place of one that is needed elsewhere.
-    pub(crate) fn no_field(&self) -> Result<VectorField> {
-        Ok(VectorField::zeros(Grid::axis_aligned([1; 3], [1.0; 3])?))
     }
 
     /// Takes the moving image out once it has been registered; one voxel is left.

@@ -3,21 +3,17 @@
 mod files;
 mod record;
 
-pub use files::{Caller, Done};
-pub(crate) use files::{Read, Run, end};
+pub use files::{Caller, Done, Read};
+pub(crate) use files::{Run, end};
 pub(crate) use record::{Clock, Input, Role, inputs, outside, peak_memory, record};
 
 use crate::error::{Error, Result};
 use crate::options::Product;
-use crate::pair::Pair;
 use crate::staged::Staged;
 use std::path::Path;
 use voxalign_image::{Affine, Transform};
-use voxalign_io::names::LabelNames;
 use voxalign_io::transform::{self, Geometry};
 use voxalign_register::RegisterError;
-use voxalign_register::scores::Resampled;
-use voxalign_report::{Images, LabelRecord, RunRecord};
 
 /// Names of files that every registration leaves.
 pub(crate) const TRANSFORM: &str = "affine.tfm";
@@ -43,30 +39,6 @@ impl Output {
         product: Option<Product>,
     ) -> Self {
         Self { role, name, product }
-    }
-}
-
-/// The moving image on the fixed grid before and after, with its scores.
-#[derive(Debug)]
-pub struct Views {
-    /// Before the registration; for a deformation, by the affine part alone.
-    pub before: Resampled,
-    /// By the result.
-    pub after: Resampled,
-}
-
-impl Views {
-    /// For the report.
-    pub(crate) fn images<'a>(&'a self, pair: &'a Pair) -> Images<'a> {
-        Images {
-            fixed: &pair.fixed,
-            before: &self.before.image,
-            after: &self.after.image,
-            fixed_mask: pair.fixed_mask.as_ref(),
-            fixed_labels: pair.fixed_labels.as_ref(),
-            before_labels: self.before.labels.as_ref(),
-            after_labels: self.after.labels.as_ref(),
-        }
     }
 }
 
@@ -107,16 +79,5 @@ pub(crate) fn blamed(error: RegisterError, inputs: &[Input<'_>]) -> Error {
     match file {
         Some(input) => failure.at(&format!("'{}'", input.path().display())),
         None => failure,
-    }
-}
-
-/// Adds the scores to a record: the named numbers, and every label with its name.
-pub(crate) fn score_figures(record: &mut RunRecord, views: &Views, names: &LabelNames) {
-    if let (Some(before), Some(after)) = (&views.before.scores.labels, &views.after.scores.labels) {
-        record.labels = LabelRecord::all(before, after, names);
-    }
-    for (when, view) in [("before", &views.before), ("after", &views.after)] {
-        let named = view.scores.figures().into_iter().map(|(n, v)| (format!("{n}_{when}"), v));
-        record.figures.extend(named);
     }
 }

@@ -71,6 +71,8 @@ pub(crate) enum Role {
     Labels,
     LabelNames,
     Affine,
+    Init,
+    Image,
     Config,
     List,
     Reference,
@@ -91,6 +93,8 @@ choices! { Role:
     Labels "labels" "Labels of a subject",
     LabelNames "label_names" "The names of labels",
     Affine "affine" "The transform that is started from",
+    Init "init" "The transform that a search starts from",
+    Image "image" "An image among many",
     Config "config" "A file of options",
     List "list" "A list of subjects",
     Reference "reference" "An image to compare with",
@@ -99,7 +103,7 @@ choices! { Role:
 impl Role {
     /// Whether the file is an image or a label map, which has a grid to be told.
     fn is_image(self) -> bool {
-        !matches!(self, Self::LabelNames | Self::Affine | Self::Config | Self::List)
+        !matches!(self, Self::LabelNames | Self::Affine | Self::Init | Self::Config | Self::List)
     }
 }
 
@@ -160,7 +164,10 @@ impl<'a> Input<'a> {
 pub(crate) fn inputs(files: &[Input<'_>], listener: &dyn Listener) -> Result<Vec<InputRecord>> {
     let mut records = Vec::new();
     for Input { role, path, which } in files {
-        let info = role.is_image().then(|| reading(listener, || image::read_info_of(path, which)));
+        let info = role.is_image().then(|| {
+            reading(listener, || image::read_info_of(path, which))
+                .map_err(|e| e.choosing(role.name()))
+        });
         let (info, role) = (info.transpose()?, role.name());
         let slices = info.as_ref().filter(|i| i.format == Format::Dicom).map(|i| &i.files);
         let mut add = |role: String, path: &Path, grid: Option<&Grid>| {

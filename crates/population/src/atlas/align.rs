@@ -3,7 +3,7 @@
 
 use super::measures::correlation;
 use super::outliers::{FEWEST, outlying};
-use super::outline::{grid_around, outlines};
+use super::outline::{first, grid_around, outlines};
 use super::prepare::{onto, prepared};
 use super::shared::UNIT;
 use super::source::{Images, Size, Source, Subject, check_subjects};
@@ -354,15 +354,6 @@ fn shared_grid<D: Device>(
         return Ok(None);
     }
     Ok(((finest(&grid) - spacing).abs() < 1e-3 * spacing).then_some(grid))
-}
-
-/// The first channel of a subject.
-pub(super) fn first(source: &dyn Source, i: usize) -> Result<std::sync::Arc<Volume<f32>>> {
-    let loaded = source.load(i)?;
-    loaded.channels.into_iter().next().ok_or_else(|| PopulationError::Input {
-        file: source.label(i),
-        what: "there is no image".to_owned(),
-    })
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

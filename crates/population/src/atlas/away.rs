@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use voxalign_compute::{DeviceBuffer, HostBuffer, Memory, Transfer};
-use voxalign_io::hidden::{HiddenFolder, remove_abandoned};
+use voxalign_io::abandoned::remove_abandoned;
+use voxalign_io::hidden::HiddenFolder;
 
 /// Buffers of a subject: what steps change, and what they only look at.
 pub(super) struct Pack<B> {

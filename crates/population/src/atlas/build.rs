@@ -14,7 +14,6 @@ use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
 use voxalign_image::{Grid, VectorField, Volume};
-use voxalign_register::attachment::{Attachments, ChannelSimilarity};
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::model::{Model, UseModel, with_model};
 use voxalign_register::multiscale::{self, Course, ScaleRecord};
@@ -181,14 +180,6 @@ impl<D: Device> UseModel<D> for Iterations<'_, '_, D> {
     fn with<M: Model<D>>(self, make: impl Fn(&Grid) -> M + Sync) -> Result<Times> {
         self.construction.iterate(make, false).map(|(times, _)| times)
     }
-}
-
-/// What pulls each subject to the template: the images of all channels.
-pub(super) fn attachments<D: Device>(options: &AtlasOptions, channels: usize) -> Attachments<D> {
-    let similarity = options.similarity;
-    let images =
-        (0..channels).map(|channel| ChannelSimilarity { channel, similarity, weight: 1.0 });
-    images.map(|images| Box::new(images) as _).collect()
 }
 
 impl<'a, D: Device> Construction<'a, D> {

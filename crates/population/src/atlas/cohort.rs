@@ -1,6 +1,6 @@
 //! All subjects of an atlas, on the devices of all ranks, and the template that is their mean.
 
-use super::build::{Construction, attachments};
+use super::build::Construction;
 use super::crew::{Changes, Crew, Post, Visit};
 use super::measures::{entropy, gradient_energy};
 use super::memory::{MemoryPlan, Needs};
@@ -15,7 +15,7 @@ use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::{Device, Memory};
 use voxalign_image::{Grid, Volume};
-use voxalign_register::attachment::Attachments;
+use voxalign_register::attachment::{Attachments, ChannelSimilarity};
 use voxalign_register::model::{Model, Shift};
 use voxalign_register::multiscale::{Deformation, Iteration, Scale};
 use voxalign_register::similarity::PendingEnergy;
@@ -46,6 +46,14 @@ impl Listener for Stop<'_> {
     fn stop(&self) -> bool {
         self.0.stop()
     }
+}
+
+/// What pulls each subject to the template: the images of all channels.
+pub(super) fn attachments<D: Device>(options: &AtlasOptions, channels: usize) -> Attachments<D> {
+    let similarity = options.similarity;
+    let images =
+        (0..channels).map(|channel| ChannelSimilarity { channel, similarity, weight: 1.0 });
+    images.map(|images| Box::new(images) as _).collect()
 }
 
 /// The parts of the sum of all weights.

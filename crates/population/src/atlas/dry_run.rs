@@ -1,6 +1,6 @@
 //! How many processes an atlas is worth, from a dry run (Ha 2011, section 2.3.8.3).
 
-use super::build::attachments;
+use super::cohort::attachments;
 use super::options::AtlasOptions;
 use super::shared::{Template, UNIT};
 use crate::error::{PopulationError, Result};

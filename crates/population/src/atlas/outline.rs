@@ -1,6 +1,5 @@
 //! Where the subjects of an atlas are in their images, and the grid that has room for all of them.
 
-use super::align::first;
 use super::source::{Source, Subject};
 use crate::error::{PopulationError, Result};
 use rayon::prelude::*;
@@ -128,4 +127,12 @@ pub(super) fn grid_around(
     let first = Vector3::from_fn(|a, _| middle[a] - 0.5 * (dims[a] as f64 - 1.0) * spacing);
     let matrix = Matrix3::from_diagonal(&Vector3::repeat(spacing));
     Ok(Grid::new(dims, Affine::new(matrix, first))?)
+}
+/// The first channel of a subject.
+pub(super) fn first(source: &dyn Source, i: usize) -> Result<std::sync::Arc<Volume<f32>>> {
+    let loaded = source.load(i)?;
+    loaded.channels.into_iter().next().ok_or_else(|| PopulationError::Input {
+        file: source.label(i),
+        what: "there is no image".to_owned(),
+    })
 }

@@ -189,7 +189,7 @@ pub(super) fn parse(source: &Source<'_>) -> Result<Parsed> {
                     "its pixels are packed as {what} ({}), which is not supported",
                     shorten(uid)
                 ),
-                "unpack the series first, for instance with `gdcmconv --raw` or `dcmdjpeg`",
+                "unpack the series first, for instance with `gdcmconv --raw` or `dcmdjpeg IN OUT`",
             ));
             Syntax::EXPLICIT
         }),

@@ -80,7 +80,7 @@ fn refused(file: &Header, frame: usize, damage: Damage) -> IoError {
         Damage::Unsupported(what) => IoError::unsupported(
             &file.path,
             format!("{what}{of}"),
-            "unpack the series first, for instance with `dcmdjpeg` or `gdcmconv --raw`",
+            "unpack the series first, for instance with `dcmdjpeg IN OUT` or `gdcmconv --raw`",
         ),
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! HDF5 has groups of more than eight members so, which is a composite of eight transforms.
 
-use super::group::{Links, link};
 use super::input::{Cursor, Input, Outcome, UNDEFINED, damaged, unsupported};
+use super::link::{Links, link};
 
 /// Largest number of levels of a tree or a heap.
 const DEEPEST: u16 = 16;

@@ -21,6 +21,7 @@ mod dataset;
 mod dense;
 mod group;
 mod input;
+mod link;
 mod object;
 mod write;
 
@@ -28,8 +29,8 @@ use super::itk::{self, Record};
 use crate::error::{IoError, Result, shorten};
 use crate::source::Source;
 use dataset::Dataset;
-use group::Links;
 use input::{Fault, Input, damaged};
+use link::Links;
 use nalgebra::{Matrix3, Vector3};
 use std::path::Path;
 use voxalign_image::{Affine, Displacement, Grid, Index, Transform, VectorField, World, memory};

@@ -1,0 +1,41 @@
+//! The moving image of a pair on the fixed one.
+
+use super::Pair;
+use voxalign_io::names::LabelNames;
+use voxalign_register::scores::Resampled;
+use voxalign_report::{Images, LabelRecord, RunRecord};
+
+/// The moving image on the fixed grid before and after, with its scores.
+#[derive(Debug)]
+pub struct Views {
+    /// Before the registration; for a deformation, by the affine part alone.
+    pub before: Resampled,
+    /// By the result.
+    pub after: Resampled,
+}
+
+impl Views {
+    /// For the report.
+    pub(crate) fn images<'a>(&'a self, pair: &'a Pair) -> Images<'a> {
+        Images {
+            fixed: &pair.fixed,
+            before: &self.before.image,
+            after: &self.after.image,
+            fixed_mask: pair.fixed_mask.as_ref(),
+            fixed_labels: pair.fixed_labels.as_ref(),
+            before_labels: self.before.labels.as_ref(),
+            after_labels: self.after.labels.as_ref(),
+        }
+    }
+}
+
+/// Adds the scores to a record: the named numbers, and every label with its name.
+pub(crate) fn score_figures(record: &mut RunRecord, views: &Views, names: &LabelNames) {
+    if let (Some(before), Some(after)) = (&views.before.scores.labels, &views.after.scores.labels) {
+        record.labels = LabelRecord::all(before, after, names);
+    }
+    for (when, view) in [("before", &views.before), ("after", &views.after)] {
+        let named = view.scores.figures().into_iter().map(|(n, v)| (format!("{n}_{when}"), v));
+        record.figures.extend(named);
+    }
+}
