@@ -47,7 +47,10 @@ pub(crate) fn plan(plan: &Plan, json: bool) -> Result<Outcome, Failure> {
         row.push(read.path.display().to_string());
         if let (Some(dims), Some(mm)) = (read.dims, read.spacing_mm) {
             let sizes = dims.map(|n| n.to_string()).join(" x ");
-            row.push(format!("{sizes} voxels of {} mm", mm.map(|v| format!("{v:.4}")).join(" x ")));
+            row.push(format!(
+                "{sizes} voxels of {} mm",
+                mm.map(|v| ((v * 1e4).round() / 1e4).to_string()).join(" x ")
+            ));
         }
         table.row(row);
     }

@@ -94,19 +94,10 @@ pub fn image_of(
 ) -> Result<(Volume<f32>, ImageInfo)> {
     let (volume, info) = reading(listener, || image::read_volume_of(path, which))?;
     for oddity in &info.oddities {
-        let normal = is_normal_geometry(oddity);
-        let level = if normal { Level::Verbose } else { Level::Warning };
+        let level = if oddity.is_normal_geometry() { Level::Verbose } else { Level::Warning };
         listener.say(level, &format!("'{}': {oddity}", path.display()));
     }
     Ok((volume, info))
-}
-
-/// Facts about a geometry that `info` tells but that nothing has to be done about.
-#[must_use]
-pub fn is_normal_geometry(oddity: &str) -> bool {
-    ["the voxel axes are oblique", "the voxel axes are left-handed", "the voxels are anisotropic"]
-        .iter()
-        .any(|fact| oddity.starts_with(fact))
 }
 
 /// Reads a label map.
@@ -357,27 +348,6 @@ mod tests {
         assert!(check_output(&folder.path().join("c.nii"), [input.as_path()]).is_ok());
         assert!(check_output(&folder.path().join("none/c.nii"), []).is_err());
         assert!(check_output(folder.path(), []).is_err());
-    }
-
-    #[test]
-    fn normal_geometry_is_no_warning() {
-        let turn = turned();
-        let grid = Grid::axis_aligned([4, 4, 4], [-1.0, 1.0, 3.0]).unwrap().moved(&turn).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.nii");
-        image::write_volume(&path, &Volume::filled(grid, 0.0), &write_options(DataType::U8, 3))
-            .unwrap();
-        let oddities = image::read_info(&path).unwrap().oddities;
-        assert!(oddities.len() >= 3, "{oddities:?}");
-        assert!(oddities.iter().all(|o| is_normal_geometry(o)), "{oddities:?}");
-        assert!(!is_normal_geometry("qform and sform disagree"));
-    }
-
-    fn turned() -> voxalign_image::Affine {
-        let centre = voxalign_image::Vector3::zeros();
-        let mut parts = voxalign_image::AffineParameters::identity(centre);
-        parts.rotation[2] = 0.3;
-        parts.to_affine()
     }
 
     #[test]

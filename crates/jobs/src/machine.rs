@@ -168,10 +168,8 @@ impl Machine {
                 .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         };
         let mut ahead = None;
-        if let AnyDevice::Cuda(gpu) = &device {
-            if auto == Auto::Gpu {
-                ahead = gpu.compile_ahead();
-            }
+        if let (AnyDevice::Cuda(gpu), Auto::Gpu) = (&device, auto) {
+            ahead = gpu.compile_ahead();
         }
         let seconds = start.elapsed().as_secs_f64();
         Ok(Self { device, threads, fallback, seconds, _ahead: ahead })

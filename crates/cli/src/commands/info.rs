@@ -230,8 +230,10 @@ fn about_image(file: &Path, args: &InfoArgs, info: &ImageInfo) -> Result<Facts, 
     let m = &info.grid.to_world().matrix;
     facts.flat =
         info.dimensions == 2 && [(2, 0), (2, 1), (0, 2), (1, 2)].iter().all(|&at| m[at] == 0.0);
-    let (notes, mut odd): (Vec<_>, Vec<_>) =
-        info.oddities.iter().cloned().partition(|o| files::is_normal_geometry(o));
+    let (notes, odd): (Vec<_>, Vec<_>) =
+        info.oddities.iter().partition(|oddity| oddity.is_normal_geometry());
+    let [notes, mut odd] =
+        [notes, odd].map(|all| all.into_iter().map(ToString::to_string).collect::<Vec<_>>());
     if !notes.is_empty() {
         facts.put("notes", notes);
     }
@@ -309,7 +311,7 @@ fn about_field(facts: &mut Facts, file: &Path, field: &VectorField) -> Result<()
         facts.put("format", info.format_name);
         facts.put("stored_sizes", info.dims);
         facts.put("data_type", info.data_type.to_string());
-        odd = info.oddities;
+        odd = info.oddities.iter().map(ToString::to_string).collect();
     }
     facts.put("dims", field.grid().dims().to_vec());
     about_grid(facts, field.grid());

@@ -63,7 +63,7 @@ fn pairs() {
     let more = "schedule = '2x6'\nsolver = 'fft'\nreport = false\n";
     let good = deform::register(&fixed, &moving, &text(&place, "c"), more).unwrap();
     let line =
-        "deform fixed.nii.gz moving.nii.gz -o d --model symmetric --schedule 2x6 --solver fft";
+        format!("deform {fixed} {moving} -o d --model symmetric --schedule 2x6 --solver fft");
     cpu(&format!("{line} --no-report")).expect(i32::from(!good));
     assert_eq!(same(&place.path("c"), &place.path("d")), good);
 

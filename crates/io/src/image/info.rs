@@ -1,5 +1,6 @@
 //! What a header says.
 
+use super::oddity::Oddity;
 use super::options::{ByteOrder, Compression, DataType, Format};
 use std::fmt;
 use std::path::PathBuf;
@@ -134,7 +135,7 @@ pub struct ImageInfo {
     /// NIfTI extensions.
     pub extensions: Vec<Extension>,
     /// Everything unusual, a sentence each.
-    pub oddities: Vec<String>,
+    pub oddities: Vec<Oddity>,
 }
 
 impl ImageInfo {
@@ -152,34 +153,35 @@ impl ImageInfo {
         let mut found = Vec::new();
         let oblique = grid.obliqueness().to_degrees();
         if oblique > 0.1 {
-            found.push(format!(
-                "the voxel axes are oblique: {oblique:.2} degrees off the world \
-                                axes"
-            ));
+            found.push(Oddity::Oblique(format!(
+                "the voxel axes are oblique: {oblique:.2} degrees off the world axes"
+            )));
         }
         let skew = grid.skewness().to_degrees();
         if skew > 0.05 {
-            found.push(format!(
-                "the voxel axes are not orthogonal: {skew:.2} degrees off a right \
-                                angle"
-            ));
+            found.push(Oddity::Other(format!(
+                "the voxel axes are not orthogonal: {skew:.2} degrees off a right angle"
+            )));
         }
         if !grid.is_right_handed() {
             let code = grid.orientation();
-            found.push(format!("the voxel axes are left-handed ({code}, one axis is flipped)"));
+            let words = format!("the voxel axes are left-handed ({code}, one axis is flipped)");
+            found.push(Oddity::LeftHanded(words));
         }
         let spacing = grid.spacing();
         let used: Vec<f64> = (0..3).filter(|&a| grid.dims()[a] > 1).map(|a| spacing[a]).collect();
         let low = used.iter().fold(f64::MAX, |a, &b| a.min(b));
         let high = used.iter().fold(0.0, |a: f64, &b| a.max(b));
         if high > 1.5 * low {
-            found.push(format!("the voxels are anisotropic: {low:.4} to {high:.4} mm"));
+            let words = format!("the voxels are anisotropic: {low:.4} to {high:.4} mm");
+            found.push(Oddity::Anisotropic(words));
         }
         if high > 50.0 || (high > 0.0 && low < 1e-4) {
-            found.push(format!("a spacing of {low:e} to {high:e} mm is unusual; is the unit mm?"));
+            let words = format!("a spacing of {low:e} to {high:e} mm is unusual; is the unit mm?");
+            found.push(Oddity::Other(words));
         }
         if self.data_type == DataType::F64 {
-            found.push("64-bit floats are rounded to 32 bits".into());
+            found.push(Oddity::Other("64-bit floats are rounded to 32 bits".into()));
         }
         self.oddities.extend(found);
     }

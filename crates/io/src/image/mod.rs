@@ -25,6 +25,7 @@ mod info;
 mod metaimage;
 mod nifti;
 mod nrrd;
+mod oddity;
 mod opening;
 mod options;
 mod region;
@@ -33,6 +34,7 @@ mod write;
 
 pub use access::ImageSource;
 pub use info::{Extension, GridSource, ImageInfo, SeriesInfo};
+pub use oddity::Oddity;
 pub use opening::{
     list_series, open, read_info_of, read_labels_of, read_volume_into_hashing_of,
     read_volume_into_of, read_volume_of,

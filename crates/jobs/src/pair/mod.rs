@@ -156,7 +156,7 @@ impl PairPaths {
         let (moving, moving_info) = image(&self.moving, &of_moving, "moving")?;
         let mut oddities = Vec::new();
         for (role, info) in [("fixed", &info), ("moving", &moving_info)] {
-            let odd = info.oddities.iter().filter(|o| !files::is_normal_geometry(o));
+            let odd = info.oddities.iter().filter(|o| !o.is_normal_geometry());
             oddities.extend(odd.map(|o| format!("the file of the {role} image: {o}")));
         }
         let mut pair = Pair::new(fixed, moving);

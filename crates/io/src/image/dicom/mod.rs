@@ -294,7 +294,7 @@ fn describe(
         intent: String::new(),
         description: series.info.description.clone(),
         extensions: Vec::new(),
-        oddities,
+        oddities: oddities.into_iter().map(Into::into).collect(),
     };
     info.describe_grid();
     Ok((info, volumes))

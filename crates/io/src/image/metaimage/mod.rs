@@ -138,7 +138,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         intent: String::new(),
         description: fields.get(&["Comment"]).unwrap_or_default().to_string(),
         extensions: Vec::new(),
-        oddities,
+        oddities: oddities.into_iter().map(Into::into).collect(),
     };
     info.describe_grid();
     Ok(Plan { info, start, skip: 0 })

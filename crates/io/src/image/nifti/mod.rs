@@ -152,14 +152,16 @@ fn parse(source: &Source<'_>, format: Format) -> Result<VectorHeader> {
         intent: intent(&header),
         description: header.description.clone(),
         extensions,
-        oddities,
+        oddities: oddities.into_iter().map(Into::into).collect(),
     };
     info.describe_grid();
     let mut plan = Plan { info, start: Start::Unpacked(start), skip: 0 };
     if single && !gzip {
         let rest = source.length().saturating_sub(start.saturating_add(plan.size()?.1));
         if rest > 0 {
-            plan.info.oddities.push(format!("{rest} bytes follow the values; they are ignored"));
+            plan.info
+                .oddities
+                .push(format!("{rest} bytes follow the values; they are ignored").into());
         }
     }
     Ok(VectorHeader { plan, header })
