@@ -88,7 +88,7 @@ impl Drop for Hold {
 }
 
 /// A new hidden folder, `.voxalign-` and some letters and digits, that goes with all that is in it when this is
-/// dropped. While its process lives, [`remove_abandoned`] leaves it alone.
+/// dropped. While its process lives, [`remove_abandoned`](crate::abandoned::remove_abandoned) leaves it alone.
 #[derive(Debug)]
 pub struct HiddenFolder {
     path: PathBuf,

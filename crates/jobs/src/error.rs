@@ -43,7 +43,7 @@ pub enum Error {
     Saved(PathBuf),
 }
 
-/// Result with [`Error`].
+/// Result with [`Error`](enum@Error).
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

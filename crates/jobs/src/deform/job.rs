@@ -181,10 +181,11 @@ impl Job {
         // Bytes a voxel of the fixed image: as measured from 1 to 17 million of them, at most.
         let each = match ask.options.model {
             DeformModel::Greedy => 88,
-            DeformModel::Symmetric => 155,
             DeformModel::Lddmm => {
                 64 + ask.options.storage.bytes(1, ask.options.time_steps as u64, 1)
             }
+            // That of the symmetric model, in which both images flow.
+            _ => 155,
         };
         let further = 8 * 2 * fixed * ask.channels.len() as u64;
         let bytes = (plan::AFFINE * both).max(each * fixed) + further;

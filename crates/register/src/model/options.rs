@@ -85,9 +85,9 @@ impl DeformOptions {
     pub fn of(model: DeformModel) -> Self {
         let mut options = Self { model, ..Self::default() };
         match model {
-            DeformModel::Greedy => {}
             DeformModel::Symmetric => options.clip = false,
             DeformModel::Lddmm => options.solver = SolverOptions::of(SolverKind::Fft),
+            _ => {}
         }
         options
     }
