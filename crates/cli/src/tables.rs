@@ -15,7 +15,7 @@ use std::path::Path;
 use voxalign_image::memory::amount;
 use voxalign_jobs::{Done, Plan};
 use voxalign_report::labels::notable;
-use voxalign_report::{Judged, RunRecord};
+use voxalign_report::{Figure, Judged, RunRecord};
 
 /// Tells what a job did, in the form that was asked for, and whether it is good.
 pub(crate) fn tell<R: Judged>(
@@ -72,9 +72,8 @@ fn number(value: Option<f64>) -> String {
 }
 
 /// Adds a row with a figure before and after; none where neither is known.
-fn score_row(table: &mut Table, record: &RunRecord, title: &str, figure: &str) {
-    let at = |when: &str| record.figures.get(&format!("{figure}_{when}")).copied();
-    let (before, after) = (at("before"), at("after"));
+fn score_row(table: &mut Table, record: &RunRecord, title: &str, figure: Figure) {
+    let [before, after] = record.figures.both(figure);
     if before.is_some() || after.is_some() {
         table.row([title.to_owned(), number(before), number(after)]);
     }
@@ -82,9 +81,9 @@ fn score_row(table: &mut Table, record: &RunRecord, title: &str, figure: &str) {
 
 /// Adds the rows of scores that do not depend on the similarity.
 fn score_rows(table: &mut Table, record: &RunRecord) {
-    score_row(table, record, "mutual information, nats", "mi");
+    score_row(table, record, "mutual information, nats", Figure::Mi);
     let counted = record.labels.iter().filter(|l| l.counted).count();
-    score_row(table, record, &format!("mean Dice of {counted} labels"), "label_overlap");
+    score_row(table, record, &format!("mean Dice of {counted} labels"), Figure::LabelOverlap);
 }
 
 /// Prints the labels that matter; nothing where there are no label maps.

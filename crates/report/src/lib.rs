@@ -16,7 +16,9 @@
 //! ```
 //! use voxalign_image::{Affine, Grid, Vector3, Volume};
 //! use voxalign_register::{Check, Verdict};
-//! use voxalign_report::{AffineReport, Images, RunRecord, TransformRecord, affine};
+//! use voxalign_report::{
+//!     AffineReport, Figure, Figures, Images, RunRecord, TransformRecord, affine,
+//! };
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let grid = Grid::axis_aligned([24, 20, 16], [2.0; 3])?;
@@ -27,10 +29,12 @@
 //!
 //! let found = Affine::translation(Vector3::new(6.0, 0.0, 0.0));
 //! let check = Check::at_least("overlap of the fields of view", 0.88, 0.3);
+//! let mut figures = Figures::default();
+//! figures.set(Figure::Overlap, 0.88);
 //! let record = RunRecord {
 //!     program: "an example".into(),
 //!     transform: TransformRecord::new(&found, grid.centre()),
-//!     figures: [("overlap".to_owned(), 0.88)].into(),
+//!     figures,
 //!     verdict: Verdict::new(vec![check], Vec::new()),
 //!     ..RunRecord::default()
 //! };
@@ -58,6 +62,7 @@ pub mod curves;
 pub mod deform;
 mod edges;
 pub mod error;
+mod figure;
 mod frame;
 mod gallery;
 mod html;
@@ -84,6 +89,7 @@ pub use affine::AffineReport;
 pub use atlas::{AtlasRecord, AtlasReport, SubjectRecord};
 pub use deform::DeformReport;
 pub use error::{ReportError, Result};
+pub use figure::{Figure, Figures, When};
 pub use labels::LabelRecord;
 pub use provenance::Provenance;
 pub use record::{

@@ -1,6 +1,7 @@
 //! The record of a run: the JSON sidecar of a result.
 
 use crate::atlas::AtlasRecord;
+use crate::figure::Figures;
 use crate::labels::LabelRecord;
 use crate::regression::RegressionRecord;
 use crate::stability::StabilityRecord;
@@ -51,7 +52,7 @@ pub struct RunRecord {
     /// Named numbers: `cost_before` (under the headers), `cost_start` (of the search),
     /// `cost_after`, `overlap`, `ncc_before`, `ncc_after`,
     /// `mi_after`, `label_overlap_before`, ... A report shows `x_before` and `x_after` as a pair.
-    pub figures: BTreeMap<String, f64>,
+    pub figures: Figures,
     /// Every label of label maps that were given, ascending.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<LabelRecord>,
@@ -83,7 +84,7 @@ impl Default for RunRecord {
             transform: TransformRecord::default(),
             stages: Vec::new(),
             deformation: None,
-            figures: BTreeMap::new(),
+            figures: Figures::default(),
             labels: Vec::new(),
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
@@ -302,12 +303,13 @@ fn rows_of<A, B>(affine: &Affine<A, B>) -> [[f64; 4]; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::{Figure, When};
 
     #[test]
     fn json_is_deterministic_and_says_nothing_untrue() {
         let mut record = RunRecord { program: "voxalign affine".into(), ..RunRecord::default() };
-        record.figures.insert("overlap".into(), 0.5);
-        record.figures.insert("cost_before".into(), f64::NAN);
+        record.figures.set(Figure::Overlap, 0.5);
+        record.figures.set_at(Figure::Cost, When::Before, f64::NAN);
         let text = record.to_json();
         assert_eq!(text, record.clone().to_json());
         assert!(text.ends_with("}\n"));

@@ -2,6 +2,7 @@
 
 use crate::atlas::SubjectRecord;
 use crate::error::Result;
+use crate::figure::{Figure, Figures, When};
 use crate::frame;
 use crate::html::{escape, fixed, number, sentence, table};
 use crate::labels::{chosen, title};
@@ -83,7 +84,7 @@ pub struct ValueRecord {
     /// The scales, coarse to fine.
     pub scales: Vec<ScaleRecord>,
     /// Named numbers, as those of an [atlas](crate::AtlasRecord).
-    pub figures: BTreeMap<String, f64>,
+    pub figures: Figures,
     /// Whether it can be used, and why.
     pub verdict: Verdict,
 }
@@ -250,7 +251,7 @@ fn counted(record: &RegressionRecord) -> String {
         .atlases
         .iter()
         .map(|a| {
-            let entropy = a.figures.get("entropy_after").copied().unwrap_or(f64::NAN);
+            let entropy = a.figures.at(Figure::Entropy, When::After).unwrap_or(f64::NAN);
             let mut row = vec![
                 number(a.at),
                 a.subjects.len().to_string(),
@@ -341,7 +342,7 @@ mod tests {
             volumes: [(4, 1234.4)].into(),
             sharpness: Vec::new(),
             scales: Vec::new(),
-            figures: BTreeMap::new(),
+            figures: Figures::default(),
             verdict: Verdict::new(Vec::new(), Vec::new()),
         };
         let record = RegressionRecord {

@@ -1,5 +1,6 @@
 //! The record of an operator over many images.
 
+use crate::figure::Figures;
 use crate::provenance::Provenance;
 use crate::record::{GridRecord, OutputRecord, RunRecord};
 use serde::Serialize;
@@ -17,7 +18,7 @@ pub struct StackRecord {
     /// The grid of all images.
     pub grid: GridRecord,
     /// Named numbers: `images`, `total_energy`.
-    pub figures: BTreeMap<String, f64>,
+    pub figures: Figures,
     /// Wall time of each part in seconds: `device`, `stream`, `write`, `total`, and of the stream how long
     /// each of its stages was at work: `stream_read`, `stream_execute`, ...
     pub timings: BTreeMap<String, f64>,
@@ -36,7 +37,7 @@ impl StackRecord {
             provenance: Provenance::from(run),
             parameters,
             grid,
-            figures: BTreeMap::new(),
+            figures: Figures::default(),
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
             outputs: Vec::new(),

@@ -1,11 +1,12 @@
 //! What a run did and how it ended, in words and tables; for all reports of registrations.
 
+use crate::figure::Figure;
 use crate::frame::machine_facts;
 use crate::html::{self, bytes, escape, fixed, measured, number, seconds, shell, table, title};
 use crate::mask;
 use crate::record::{RunRecord, TransformRecord};
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use voxalign_register::Choice;
 use voxalign_register::Verdict;
 
 /// The verdict with its checks and remarks.
@@ -96,19 +97,19 @@ fn two(value: f64, before: Option<f64>) -> [String; 2] {
 pub(crate) type Card = (String, String, String);
 
 /// The figures of these names that there are, for [`cards`]; at most `most`.
-pub(crate) fn highlights(record: &RunRecord, names: &[&str], most: usize) -> Vec<Card> {
+pub(crate) fn highlights(record: &RunRecord, figures: &[Figure], most: usize) -> Vec<Card> {
     let mut cards = Vec::new();
-    for &name in names {
-        let (before, after) = pair(record, name);
-        let plain = record.figures.get(name).copied();
+    for &figure in figures {
+        let [before, after] = record.figures.both(figure);
+        let plain = record.figures.get(figure);
         if let Some(value) = after.or(plain) {
             let [value, earlier] = two(value, before);
             let note = match before {
                 Some(_) => format!("before: {earlier}"),
-                None if name == "overlap" => "of the fields of view".to_owned(),
+                None if figure == Figure::Overlap => "of the fields of view".to_owned(),
                 None => String::new(),
             };
-            cards.push((title(name), value, note));
+            cards.push((title(figure.name()), value, note));
         }
     }
     cards.truncate(most);
@@ -143,12 +144,6 @@ pub(crate) fn cards(record: &RunRecord, mut cards: Vec<Card>) -> String {
     out + "</section>"
 }
 
-/// `x_before` and `x_after`.
-fn pair(record: &RunRecord, name: &str) -> (Option<f64>, Option<f64>) {
-    let get = |when: &str| record.figures.get(&format!("{name}_{when}")).copied();
-    (get("before"), get("after"))
-}
-
 /// How to read a mosaic.
 pub(crate) const MOSAIC: &str = "<b>How to read it:</b> slices from one end of the fixed image to the \
                                  other, of the moving image after registration; the orange lines are the \
@@ -157,34 +152,30 @@ pub(crate) const MOSAIC: &str = "<b>How to read it:</b> slices from one end of t
 
 /// All figures, those of before and after side by side.
 pub(crate) fn figures(record: &RunRecord) -> String {
-    figures_as(record, ["Figure", "#Before", "#After"], title)
+    figures_as(record, ["Figure", "#Before", "#After"], |figure| title(figure.name()))
 }
 
 /// All figures under these headings, each with the name that `name` has for it.
 pub(crate) fn figures_as(
     record: &RunRecord,
     headings: [&str; 3],
-    name: impl Fn(&str) -> String,
+    name: impl Fn(Figure) -> String,
 ) -> String {
-    let stem = |name: &str| {
-        let stem = name.strip_suffix("_before").or_else(|| name.strip_suffix("_after"));
-        stem.unwrap_or(name).to_owned()
-    };
-    let stems: BTreeSet<String> = record.figures.keys().map(|name| stem(name)).collect();
-    if stems.is_empty() {
+    let all = record.figures.all();
+    if all.is_empty() {
         return String::new();
     }
-    let rows: Vec<_> = stems
-        .iter()
-        .map(|stem| {
-            let (before, after) = pair(record, stem);
-            let after = after.or_else(|| record.figures.get(stem).copied());
+    let rows: Vec<_> = all
+        .into_iter()
+        .map(|figure| {
+            let [before, after] = record.figures.both(figure);
+            let after = after.or_else(|| record.figures.get(figure));
             let dash = || "\u{2013}".to_owned();
             let [after, before] = match after {
                 Some(after) => two(after, before),
-                None => [dash(), before.map_or_else(dash, |b| one(stem, b))],
+                None => [dash(), before.map_or_else(dash, |b| one(figure.name(), b))],
             };
-            vec![escape(&name(stem)), before, after]
+            vec![escape(&name(figure)), before, after]
         })
         .collect();
     format!("<section id=\"figures\"><h2>Figures</h2>{}</section>", table("", &headings, &rows))

@@ -11,6 +11,7 @@ use voxalign_jobs::machine::Auto;
 use voxalign_jobs::options::choice;
 use voxalign_jobs::stack::{Job, Made, Operation, Options};
 use voxalign_register::Choice;
+use voxalign_report::Figure;
 
 /// Arguments of `voxalign stack`.
 #[derive(Debug, Clone, Args)]
@@ -72,10 +73,10 @@ pub(crate) fn run(args: StackArgs) -> Result<Outcome, Failure> {
         return Ok(Outcome::Good);
     }
     if talk > Talk::Quiet {
-        if let Some(total) = record.figures.get("total_energy") {
+        if let Some(total) = record.figures.get(Figure::TotalEnergy) {
             output::line(&format!("total energy: {total}"));
         }
-        let count = record.figures.get("images").copied().unwrap_or_default();
+        let count = record.figures.get(Figure::Images).unwrap_or_default();
         let name = job.operation.name();
         output::line(&format!("{name} of {count} images on {}", machine.name()));
     }

@@ -3,14 +3,14 @@
 use super::{number, print_end, print_labels, score_rows, times};
 use crate::output::{self, Print, Table};
 use std::path::Path;
-use voxalign_report::RunRecord;
+use voxalign_report::{Figure, RunRecord};
 
 /// Prints what came out.
 pub(crate) fn affine(record: &RunRecord, folder: &Path) {
     let mut table = Table::new(["", "before (headers)", "after"]);
     let cost = record.parameters["cost"].as_str().unwrap_or_default();
-    let figure = |name: &str| number(record.figures.get(name).copied());
-    table.row([format!("cost ({cost})"), figure("cost_before"), figure("cost_after")]);
+    let [before, after] = record.figures.both(Figure::Cost).map(number);
+    table.row([format!("cost ({cost})"), before, after]);
     score_rows(&mut table, record);
     output::line("");
     table.print();

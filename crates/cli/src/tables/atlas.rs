@@ -6,19 +6,17 @@ use voxalign_population::atlas::Spread;
 use voxalign_register::Verdict;
 use voxalign_report::regression::RegressionRecord;
 use voxalign_report::stability::StabilityRecord;
-use voxalign_report::{AtlasRecord, Provenance};
+use voxalign_report::{AtlasRecord, Figure, Provenance, When};
 
 /// Prints what came out.
 pub(crate) fn atlas(record: &AtlasRecord, folder: &Path) {
-    let figure = |name: &str| record.figures.get(name).copied();
     let mut table = Table::new(["", "after affine alignment", "atlas"]);
-    for (name, key, digits) in [
-        ("entropy, bits", "entropy", 3),
-        ("gradient energy, 1/mm2", "gradient_energy", 6),
-        ("mean Dice of pairs", "label_overlap", 4),
+    for (name, figure, digits) in [
+        ("entropy, bits", Figure::Entropy, 3),
+        ("gradient energy, 1/mm2", Figure::GradientEnergy, 6),
+        ("mean Dice of pairs", Figure::LabelOverlap, 4),
     ] {
-        let ends = ["before", "after"].map(|when| figure(&format!("{key}_{when}")));
-        if let [Some(before), Some(after)] = ends {
+        if let [Some(before), Some(after)] = record.figures.both(figure) {
             table.row([name.to_owned(), format!("{before:.digits$}"), format!("{after:.digits$}")]);
         }
     }
@@ -97,7 +95,7 @@ pub(crate) fn regression(record: &RegressionRecord, folder: &Path) {
         "verdict",
     ]);
     for atlas in &record.atlases {
-        let entropy = atlas.figures.get("entropy_after").copied().unwrap_or(f64::NAN);
+        let entropy = atlas.figures.at(Figure::Entropy, When::After).unwrap_or(f64::NAN);
         table.row([
             atlas.at.to_string(),
             atlas.subjects.len().to_string(),

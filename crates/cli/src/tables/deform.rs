@@ -3,7 +3,7 @@
 use super::{number, print_end, print_labels, score_row, score_rows, times};
 use crate::output::{self, Print, Table};
 use std::path::Path;
-use voxalign_report::{DeformationRecord, RunRecord};
+use voxalign_report::{DeformationRecord, Figure, RunRecord};
 
 /// Prints what came out; without a deformation, what its affine part found.
 pub(crate) fn deform(record: &RunRecord, folder: &Path) {
@@ -16,12 +16,8 @@ pub(crate) fn deform(record: &RunRecord, folder: &Path) {
 
 fn affine_part(record: &RunRecord) {
     let mut table = Table::new(["", "before (headers)", "after (affine)"]);
-    let cost = |name: &str| number(record.figures.get(name).copied());
-    table.row([
-        "cost of the affine part".to_owned(),
-        cost("affine_cost_before"),
-        cost("affine_cost_after"),
-    ]);
+    let [before, after] = record.figures.both(Figure::AffineCost).map(number);
+    table.row(["cost of the affine part".to_owned(), before, after]);
     score_rows(&mut table, record);
     output::line("");
     table.print();
@@ -42,7 +38,7 @@ fn whole(record: &RunRecord, deformation: &DeformationRecord) {
     table.print();
 
     let mut table = Table::new(["", "before (affine)", "after"]);
-    score_row(&mut table, record, "correlation", "ncc");
+    score_row(&mut table, record, "correlation", Figure::Ncc);
     score_rows(&mut table, record);
     output::line("");
     table.print();

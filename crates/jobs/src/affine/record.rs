@@ -5,11 +5,10 @@ use crate::machine::Machine;
 use crate::remedy::Speaker;
 use crate::run::{self, Run};
 use serde_json::json;
-use std::collections::BTreeMap;
 use voxalign_image::Grid;
 use voxalign_register::Choice;
 use voxalign_register::linear::{AffineOptions, AffineResult, Init};
-use voxalign_report::{RunRecord, TransformRecord};
+use voxalign_report::{Figure, Figures, RunRecord, TransformRecord, When};
 
 /// The record but for transform, figures, outputs and times.
 pub(super) fn record(
@@ -34,13 +33,13 @@ pub(super) fn transform(result: &AffineResult, fixed: &Grid) -> TransformRecord 
 }
 
 /// The named numbers of the record, but for the scores.
-pub(super) fn figures(result: &AffineResult) -> BTreeMap<String, f64> {
-    BTreeMap::from([
-        ("cost_before".to_owned(), result.cost_before),
-        ("cost_start".to_owned(), result.cost_start),
-        ("cost_after".to_owned(), result.cost_after),
-        ("overlap".to_owned(), result.overlap),
-    ])
+pub(super) fn figures(result: &AffineResult) -> Figures {
+    let mut figures = Figures::default();
+    figures.set_at(Figure::Cost, When::Before, result.cost_before);
+    figures.set(Figure::CostStart, result.cost_start);
+    figures.set_at(Figure::Cost, When::After, result.cost_after);
+    figures.set(Figure::Overlap, result.overlap);
+    figures
 }
 
 /// All parameters that have an effect, as they were used, also those left at their default.

@@ -22,7 +22,7 @@ use voxalign_population::atlas::{
 };
 use voxalign_population::exchange::told_to_first;
 use voxalign_report::{
-    AtlasRecord, AtlasReport, GridRecord, OutputRecord, RunRecord, SubjectRecord,
+    AtlasRecord, AtlasReport, Figure, GridRecord, OutputRecord, RunRecord, SubjectRecord, When,
 };
 
 /// Names of the files of an atlas, with what they hold.
@@ -402,14 +402,13 @@ fn gathered(
 }
 
 fn figures(record: &mut AtlasRecord, atlas: &Atlas, overlap: [Option<f64>; 2]) {
-    for (when, end) in [("before", atlas.ends[0]), ("after", atlas.ends[1])] {
-        record.figures.insert(format!("entropy_{when}"), end.entropy);
-        record.figures.insert(format!("gradient_energy_{when}"), end.gradient_energy);
-    }
-    record.figures.insert("log_jacobian_rms".into(), root_mean_square(&atlas.log_jacobian));
-    for (when, dice) in [("before", overlap[0]), ("after", overlap[1])] {
-        if let Some(dice) = dice {
-            record.figures.insert(format!("label_overlap_{when}"), dice);
+    let figures = &mut record.figures;
+    for (i, when) in [When::Before, When::After].into_iter().enumerate() {
+        figures.set_at(Figure::Entropy, when, atlas.ends[i].entropy);
+        figures.set_at(Figure::GradientEnergy, when, atlas.ends[i].gradient_energy);
+        if let Some(dice) = overlap[i] {
+            figures.set_at(Figure::LabelOverlap, when, dice);
         }
     }
+    figures.set(Figure::LogJacobianRms, root_mean_square(&atlas.log_jacobian));
 }

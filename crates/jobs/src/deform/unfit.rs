@@ -15,7 +15,7 @@ use voxalign_register::linear::AffineResult;
 use voxalign_register::resample::MovingImage;
 use voxalign_register::{RegisterError, Verdict};
 use voxalign_report::affine::{AffineReport, render};
-use voxalign_report::{InputRecord, RunRecord};
+use voxalign_report::{Figure, InputRecord, RunRecord, When};
 
 /// What such an end needs.
 pub(super) struct End<'a> {
@@ -60,10 +60,8 @@ impl End<'_> {
         verdict.remarks.extend(pair.remarks(&views));
         record.verdict = verdict;
         score_figures(&mut record, &views, &pair.label_names);
-        for (when, cost) in [("before", self.affine.cost_before), ("after", self.affine.cost_after)]
-        {
-            record.figures.insert(format!("affine_cost_{when}"), cost);
-        }
+        record.figures.set_at(Figure::AffineCost, When::Before, self.affine.cost_before);
+        record.figures.set_at(Figure::AffineCost, When::After, self.affine.cost_after);
         let report = |record: &_| render(&AffineReport { record, images: views.images(&pair) });
         run.finish(staged, clock, record, &OUTPUTS, || Ok(()), report)
     }

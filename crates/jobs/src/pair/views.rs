@@ -3,7 +3,7 @@
 use super::Pair;
 use voxalign_io::names::LabelNames;
 use voxalign_register::scores::Resampled;
-use voxalign_report::{Images, LabelRecord, RunRecord};
+use voxalign_report::{Images, LabelRecord, RunRecord, When};
 
 /// The moving image on the fixed grid before and after, with its scores.
 #[derive(Debug)]
@@ -34,8 +34,6 @@ pub(crate) fn score_figures(record: &mut RunRecord, views: &Views, names: &Label
     if let (Some(before), Some(after)) = (&views.before.scores.labels, &views.after.scores.labels) {
         record.labels = LabelRecord::all(before, after, names);
     }
-    for (when, view) in [("before", &views.before), ("after", &views.after)] {
-        let named = view.scores.figures().into_iter().map(|(n, v)| (format!("{n}_{when}"), v));
-        record.figures.extend(named);
-    }
+    record.figures.set_scores(When::Before, &views.before.scores);
+    record.figures.set_scores(When::After, &views.after.scores);
 }

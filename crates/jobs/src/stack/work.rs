@@ -24,7 +24,7 @@ use voxalign_population::stream::{
     mimo, miso, sliding_window,
 };
 use voxalign_register::Choice;
-use voxalign_report::{InputRecord, OutputRecord, StackRecord};
+use voxalign_report::{Figure, InputRecord, OutputRecord, StackRecord};
 
 /// Tells how far it is, and stops where the user asks for it.
 struct Watch<'l>(&'l dyn Listener);
@@ -168,7 +168,7 @@ impl<'j> Work<'j> {
             rows.write_record(row).map_err(|e| internal(&e))?;
         }
         let text = rows.into_inner().map_err(|e| internal(&e))?;
-        self.record.figures.insert("total_energy".to_owned(), done.value.total);
+        self.record.figures.set(Figure::TotalEnergy, done.value.total);
         self.one_file(&done.trace, |staged, name| {
             staged.write(name, |p| voxalign_io::atomic::write_file(p, |w| w.write_all(&text)))
         })?;
@@ -251,7 +251,7 @@ impl<'j> Work<'j> {
         inputs.append(&mut record.provenance.inputs);
         record.provenance.inputs = inputs;
         record.parameters = parameters(self.job, self.images, self.data_type, self.options.readers);
-        record.figures.insert("images".to_owned(), self.images.paths.len() as f64);
+        record.figures.set(Figure::Images, self.images.paths.len() as f64);
         self.clock.total();
         record.timings = self.clock.laps();
         for (i, stage) in trace.stages.iter().enumerate() {

@@ -4,6 +4,7 @@ mod stages;
 
 use crate::chart;
 use crate::error::Result;
+use crate::figure::Figure;
 use crate::labels;
 use crate::page::{self, figure};
 use crate::record::RunRecord;
@@ -49,8 +50,9 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
     let kind = kind.filter(|k| ["rigid", "similarity"].contains(k)).unwrap_or("affine");
     let mut page = page::head(record, kind, &SECTIONS);
     page += &words::verdict(record);
-    let names = ["label_overlap", "overlap", "cost", "ncc", "mi", "nmi"];
-    page += &words::cards(record, words::highlights(record, &names, 4));
+    let all =
+        [Figure::LabelOverlap, Figure::Overlap, Figure::Cost, Figure::Ncc, Figure::Mi, Figure::Nmi];
+    page += &words::cards(record, words::highlights(record, &all, 4));
     page += &words::transform(&record.transform, "What was done");
     page += &page::comparison(&studio.planes, &page::FIXED_AND_MOVING);
     page += &figure(

@@ -7,6 +7,7 @@ mod subjects;
 
 pub use page::{AtlasReport, render};
 
+use crate::figure::Figures;
 use crate::provenance::Provenance;
 use crate::record::{GridRecord, OutputRecord, RunRecord};
 use serde::{Deserialize, Serialize};
@@ -37,7 +38,7 @@ pub struct AtlasRecord {
     /// Named numbers: `entropy_before` (of the mean after affine alignment), `entropy_after`,
     /// `gradient_energy_before`, `gradient_energy_after`, `log_jacobian_rms` (of the mean over the
     /// subjects), `label_overlap_before`, `label_overlap_after`.
-    pub figures: BTreeMap<String, f64>,
+    pub figures: Figures,
     /// Wall time of each part in seconds.
     pub timings: BTreeMap<String, f64>,
     /// The most memory that the process held, bytes, where the system tells.
@@ -86,7 +87,7 @@ impl AtlasRecord {
             subjects: Vec::new(),
             sharpness: Vec::new(),
             scales: Vec::new(),
-            figures: BTreeMap::new(),
+            figures: Figures::default(),
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
             plans: Vec::new(),

@@ -3,6 +3,7 @@
 use super::pictures::{Pictures, size};
 use super::{AtlasRecord, course, subjects};
 use crate::error::{ReportError, Result};
+use crate::figure::Figure;
 use crate::html::{escape, fixed, measured, seconds, title};
 use crate::page::{self, Comparison, Heading, figure};
 use crate::record::RunRecord;
@@ -12,6 +13,7 @@ use std::fmt::Write as _;
 use voxalign_image::{Grid, LabelMap, Volume};
 use voxalign_population::atlas::Snapshot;
 use voxalign_population::stream::{Task, Trace};
+use voxalign_register::Choice;
 
 /// What a report on an atlas is made of.
 ///
@@ -39,11 +41,11 @@ pub struct AtlasReport<'a> {
 }
 
 /// The names of figures with their units.
-const FIGURES: [(&str, &str); 4] = [
-    ("entropy", "Entropy, bits"),
-    ("gradient_energy", "Gradient energy, 1/mm\u{b2}"),
-    ("label_overlap", "Mean Dice of all pairs of subjects"),
-    ("log_jacobian_rms", "Root mean square of the mean log Jacobian"),
+const FIGURES: [(Figure, &str); 4] = [
+    (Figure::Entropy, "Entropy, bits"),
+    (Figure::GradientEnergy, "Gradient energy, 1/mm\u{b2}"),
+    (Figure::LabelOverlap, "Mean Dice of all pairs of subjects"),
+    (Figure::LogJacobianRms, "Root mean square of the mean log Jacobian"),
 ];
 
 /// The comparison of the mean after affine alignment with the atlas.
@@ -186,9 +188,9 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
              gaps and ends near the line, so that everything else overlaps with it.",
         );
     }
-    let name = |key: &str| {
-        let known = FIGURES.iter().find(|(k, _)| *k == key);
-        known.map_or_else(|| title(key), |(_, name)| (*name).to_owned())
+    let name = |figure: Figure| {
+        let known = FIGURES.iter().find(|(known, _)| *known == figure);
+        known.map_or_else(|| title(figure.name()), |(_, name)| (*name).to_owned())
     };
     page += &words::figures_as(&run, ["Figure", "#After affine alignment", "#Atlas"], name);
     page += &page::details(&run);
@@ -230,20 +232,18 @@ fn run(record: &AtlasRecord) -> RunRecord {
 
 /// The most telling numbers.
 fn cards(record: &AtlasRecord) -> Vec<Card> {
-    let figure = |name: &str| record.figures.get(name).copied();
     let mut cards = Vec::new();
-    for (key, name) in [
-        ("entropy", "Entropy, bits"),
-        ("gradient_energy", FIGURES[1].1),
-        ("label_overlap", "Mean Dice"),
+    for (figure, name) in [
+        (Figure::Entropy, "Entropy, bits"),
+        (Figure::GradientEnergy, FIGURES[1].1),
+        (Figure::LabelOverlap, "Mean Dice"),
     ] {
-        let ends = ["before", "after"].map(|when| figure(&format!("{key}_{when}")));
-        if let [Some(before), Some(after)] = ends {
+        if let [Some(before), Some(after)] = record.figures.both(figure) {
             let both = measured(&[before, after]);
             cards.push((name.to_owned(), both[1].clone(), format!("before: {}", both[0])));
         }
     }
-    if let Some(rms) = figure("log_jacobian_rms") {
+    if let Some(rms) = record.figures.get(Figure::LogJacobianRms) {
         let note = "root mean square of the mean log Jacobian".to_owned();
         cards.push(("Bias".to_owned(), fixed(rms, 4), note));
     }

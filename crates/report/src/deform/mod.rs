@@ -4,6 +4,7 @@ pub(crate) mod energy;
 pub(crate) mod field;
 
 use crate::error::Result;
+use crate::figure::Figure;
 use crate::html::{escape, fixed, sentence, table, thousands};
 use crate::labels;
 use crate::page::{self, figure};
@@ -115,8 +116,7 @@ const SECTIONS: [(&str, &str); 11] = [
 ];
 
 /// Names of the figures of the record that are shown large where they are known.
-const HIGHLIGHTS: [&str; 7] =
-    ["label_overlap", "landmark_error_mm", "ncc", "lncc", "mi", "similarity", "energy"];
+const HIGHLIGHTS: [Figure; 3] = [Figure::LabelOverlap, Figure::Ncc, Figure::Mi];
 
 /// The report as one HTML file that needs nothing else, as that of an
 /// [affine registration](crate::affine::render).

@@ -4,7 +4,9 @@ use crate::common::{browser, check, draw, noise, soon};
 use voxalign_image::{Affine, AffineParameters, Grid, LabelMap, Matrix3, Vector3, Volume};
 use voxalign_register::Verdict;
 use voxalign_register::linear::{StageRecord, TracePoint};
-use voxalign_report::{AffineReport, Images, InputRecord, RunRecord, TransformRecord, affine};
+use voxalign_report::{
+    AffineReport, Figure, Images, InputRecord, RunRecord, TransformRecord, When, affine,
+};
 
 /// A head of nested ellipsoids, moved by a transform.
 fn head(grid: &Grid, moved: &Affine) -> (Volume<f32>, LabelMap) {
@@ -63,9 +65,12 @@ fn record(grid: &Grid, transform: &Affine, good: bool) -> RunRecord {
         parameters: serde_json::json!({"cost": "cr", "dof": 12, "note": "</script><b>"}),
         transform: TransformRecord::new(transform, grid.centre()),
         stages: vec![stage("8 mm", 300), stage("4 mm", 80), stage("2 mm", 40)],
-        figures: [("cost_before", 0.8), ("cost_after", 0.3), ("overlap", 0.97)]
-            .map(|(k, v)| (k.to_owned(), v))
-            .into(),
+        figures: [
+            (Figure::Cost, Some(When::Before), 0.8),
+            (Figure::Cost, Some(When::After), 0.3),
+            (Figure::Overlap, None, 0.97),
+        ]
+        .into(),
         timings: [("read", 0.1), ("register", 1.5)].map(|(k, v)| (k.to_owned(), v)).into(),
         verdict: Verdict::new(
             vec![
@@ -184,7 +189,7 @@ fn numbers_of_a_table_look_alike() {
     let mut record = record(&oblique(), &Affine::identity(), true);
     record.verdict.checks[0].value = 1.0;
     record.verdict.checks[1].value = 0.99997;
-    record.figures.insert("cost_before".into(), 0.05);
+    record.figures.set_at(Figure::Cost, When::Before, 0.05);
     let (image, _) = head(&oblique(), &Affine::identity());
     let images = Images::new(&image, &image, &image);
     let page = affine::render(&AffineReport { record: &record, images }).unwrap();

@@ -9,7 +9,7 @@ use voxalign_register::Verdict;
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::multiscale::ScaleRecord;
 use voxalign_report::atlas::{AtlasRecord, AtlasReport, SubjectRecord, render};
-use voxalign_report::{GridRecord, InputRecord, RunRecord};
+use voxalign_report::{Figure, GridRecord, InputRecord, RunRecord, When};
 
 /// What a report is made of.
 struct Made {
@@ -115,15 +115,14 @@ fn record(grid: &Grid, subjects: usize, good: bool) -> AtlasRecord {
         });
     }
     record.figures = [
-        ("entropy_before", 5.4),
-        ("entropy_after", 4.6),
-        ("gradient_energy_before", 0.0012),
-        ("gradient_energy_after", 0.0031),
-        ("label_overlap_before", 0.61),
-        ("label_overlap_after", 0.79),
-        ("log_jacobian_rms", 0.0123),
+        (Figure::Entropy, Some(When::Before), 5.4),
+        (Figure::Entropy, Some(When::After), 4.6),
+        (Figure::GradientEnergy, Some(When::Before), 0.0012),
+        (Figure::GradientEnergy, Some(When::After), 0.0031),
+        (Figure::LabelOverlap, Some(When::Before), 0.61),
+        (Figure::LabelOverlap, Some(When::After), 0.79),
+        (Figure::LogJacobianRms, None, 0.0123),
     ]
-    .map(|(k, v)| (k.to_owned(), v))
     .into();
     record.timings = [("read", 1.0), ("register", 42.0)].map(|(k, v)| (k.to_owned(), v)).into();
     record.verdict = Verdict::new(

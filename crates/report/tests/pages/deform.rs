@@ -9,7 +9,7 @@ use voxalign_register::Verdict;
 use voxalign_register::diffeo::clip::IndexBox;
 use voxalign_register::measures::FieldMeasures;
 use voxalign_report::deform::{self, DeformReport, EnergyCurve, EnergyScale};
-use voxalign_report::{DeformationRecord, Images, RunRecord, TransformRecord};
+use voxalign_report::{DeformationRecord, Figure, Images, RunRecord, TransformRecord, When};
 
 /// A head of nested shapes with folds, as seen through a deformation.
 fn head(grid: &Grid, through: impl Fn(Vector3<f64>) -> Vector3<f64>) -> (Volume<f32>, LabelMap) {
@@ -132,12 +132,11 @@ fn record(grid: &Grid, good: bool) -> RunRecord {
         parameters: serde_json::json!({"model": "greedy", "step": 0.25}),
         transform: TransformRecord::new(&parts.to_affine(), grid.centre()),
         figures: [
-            ("ncc_before", 0.71),
-            ("ncc_after", 0.97),
-            ("label_overlap_before", 0.62),
-            ("label_overlap_after", 0.91),
+            (Figure::Ncc, Some(When::Before), 0.71),
+            (Figure::Ncc, Some(When::After), 0.97),
+            (Figure::LabelOverlap, Some(When::Before), 0.62),
+            (Figure::LabelOverlap, Some(When::After), 0.91),
         ]
-        .map(|(k, v)| (k.to_owned(), v))
         .into(),
         timings: [("read", 0.1), ("register", 12.5)].map(|(k, v)| (k.to_owned(), v)).into(),
         verdict: Verdict::new(

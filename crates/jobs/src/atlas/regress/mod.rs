@@ -29,7 +29,7 @@ use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::regression::{
     self, ObservationRecord, RegressionRecord, RegressionReport, ValueRecord, VolumeCurve,
 };
-use voxalign_report::{GridRecord, MiddleSlices, OutputRecord, Provenance};
+use voxalign_report::{Figure, Figures, GridRecord, MiddleSlices, OutputRecord, Provenance, When};
 
 /// Points of the curve of a volume.
 const CURVE: usize = 201;
@@ -276,17 +276,16 @@ impl<'a> Regression<'a> {
         let labels = most_weight(&gathered.after, &gathered.weights);
         write(staged, &at.folder(), &atlas, labels.as_ref())?;
 
-        let mut figures = BTreeMap::new();
-        for (when, end) in [("before", atlas.ends[0]), ("after", atlas.ends[1])] {
-            figures.insert(format!("entropy_{when}"), end.entropy);
-            figures.insert(format!("gradient_energy_{when}"), end.gradient_energy);
-        }
-        figures.insert("log_jacobian_rms".to_owned(), root_mean_square(&atlas.log_jacobian));
-        for (when, maps) in [("before", &gathered.before), ("after", &gathered.after)] {
+        let mut figures = Figures::default();
+        let maps = [(When::Before, &gathered.before), (When::After, &gathered.after)];
+        for ((when, maps), end) in maps.into_iter().zip(&atlas.ends) {
+            figures.set_at(Figure::Entropy, when, end.entropy);
+            figures.set_at(Figure::GradientEnergy, when, end.gradient_energy);
             if let Some(dice) = mean_overlap(maps)? {
-                figures.insert(format!("label_overlap_{when}"), dice);
+                figures.set_at(Figure::LabelOverlap, when, dice);
             }
         }
+        figures.set(Figure::LogJacobianRms, root_mean_square(&atlas.log_jacobian));
         let (verdict, unlike) = gathered.judge(&self.study, prepared, &atlas);
         let mut subjects = gathered.subjects;
         for ((subject, correlation), unlike) in
