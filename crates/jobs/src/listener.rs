@@ -61,6 +61,7 @@ where
 
 /// A listener to work of which nobody needs to know: it can stop it.
 pub(crate) struct Quiet<'l>(pub(crate) &'l dyn Listener);
+
 impl Progress for Quiet<'_> {
     fn event(&self, _: &Event<'_>) {}
 

@@ -190,3 +190,20 @@ fn bad_input_leaves_nothing() {
         assert!(!place.path("a").exists(), "{line}");
     }
 }
+
+#[test]
+fn subjects_whose_labels_cannot_be_read_are_left_out_where_asked() {
+    let place = Place::new();
+    heads(&place);
+    let whole = fs::read(place.path("l0.nii.gz")).unwrap();
+    fs::write(place.path("l0.nii.gz"), &whole[..whole.len() / 2]).unwrap();
+    let line = format!("atlas --list list.csv -o a --regress age --at 69 --bandwidth 3 {HOW}");
+    place.line(&line).expect(2).says(&["l0.nii.gz"]);
+    assert!(!place.path("a").exists());
+    place.line(&format!("{line} --exclude unreadable")).expect(0);
+    let record = json(&place, "a/result.json");
+    let names: Vec<_> = record["observations"].as_array().unwrap().iter().collect();
+    assert_eq!(names.len(), AGES.len() - 1, "{names:?}");
+    let remarks = record["verdict"]["remarks"].to_string();
+    assert!(remarks.contains("'0' was left out"), "{remarks}");
+}

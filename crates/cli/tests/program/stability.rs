@@ -102,6 +102,32 @@ fn the_entropies_of_all_subjects_are_those_of_their_atlas() {
 }
 
 #[test]
+fn cohorts_are_drawn_of_the_subjects_that_are_left() {
+    let place = Place::new();
+    heads(&place);
+    let whole = fs::read(place.path("5.nii.gz")).unwrap();
+    fs::write(place.path("5.nii.gz"), &whole[..whole.len() / 2]).unwrap();
+    let line = format!("atlas {IMAGES} -o a --exclude unreadable {HOW}");
+    place.line(&format!("{line} --stability 3,5 --cohorts 4")).expect(0);
+    let text = fs::read_to_string(place.path("a/result.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(record["subjects"].as_array().unwrap().len(), 5);
+    for size in record["sizes"].as_array().unwrap() {
+        for cohort in size["cohorts"].as_array().unwrap() {
+            assert!(cohort["members"].as_array().unwrap().iter().all(|m| m.as_u64() < Some(5)));
+        }
+    }
+    let remarks = record["verdict"]["remarks"].to_string();
+    assert!(remarks.contains("'5' was left out"), "{remarks}");
+    assert!(remarks.contains("for 5 of 5 subjects"), "{remarks}");
+
+    // Six of five cannot be drawn.
+    let run = place.line(&format!("{line} --stability 6").replace(" -o a", " -o b")).expect(2);
+    run.says(&["there are 5 subjects; give numbers from 2 to 5"]);
+    assert!(!place.path("b").exists());
+}
+
+#[test]
 fn bad_input_leaves_nothing() {
     let place = Place::new();
     heads(&place);

@@ -1,9 +1,9 @@
 //! The construction of an atlas, from files to files.
 
+use super::outcome::{figures, images, write};
 use super::prepared::{Building, Prepared, Saving, Study};
-use super::subjects::{Subjects, dimensions, label_names, without_older};
+use super::subjects::{Subjects, label_names, without_older};
 use crate::error::{Error, Result};
-use crate::files;
 use crate::listener::Level;
 use crate::machine::Machine;
 use crate::options::refuse;
@@ -15,33 +15,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::select::AnyDevice;
-use voxalign_image::LabelMap;
-use voxalign_io::image::{self, DataType};
-use voxalign_population::atlas::{
-    Atlas, Checkpoints, Judged, LabelFiles, MemoryOptions, dry_run, judge, root_mean_square,
-};
+use voxalign_population::atlas::{Atlas, Checkpoints, LabelFiles, MemoryOptions, dry_run};
 use voxalign_population::exchange::told_to_first;
 use voxalign_report::{
-    AtlasRecord, AtlasReport, Figure, GridRecord, OutputRecord, RunRecord, SubjectRecord, When,
+    AtlasRecord, AtlasReport, GridRecord, OutputRecord, RunRecord, SubjectRecord,
 };
-
-/// Names of the files of an atlas, with what they hold.
-const ATLAS: &str = "atlas.nii.gz";
-const AFFINE_MEAN: &str = "atlas_affine.nii.gz";
-const VARIANCE: &str = "variance.nii.gz";
-const ENTROPY: &str = "entropy.nii.gz";
-const LOG_JACOBIAN: &str = "log_jacobian.nii.gz";
-const LABELS: &str = "labels.nii.gz";
-const OUTPUTS: [(&str, &str); 8] = [
-    ("atlas", ATLAS),
-    ("affine_mean", AFFINE_MEAN),
-    ("variance", VARIANCE),
-    ("entropy", ENTROPY),
-    ("log_jacobian", LOG_JACOBIAN),
-    ("labels", LABELS),
-    ("report", REPORT),
-    ("record", RECORD),
-];
 
 /// The folder of checkpoints in that of the outputs.
 const CHECKPOINTS: &str = "checkpoint";
@@ -62,7 +40,7 @@ pub(super) struct One<'a> {
 impl One<'_> {
     /// Checks what can be checked before a device is started.
     pub(super) fn check(&self) -> Result<()> {
-        let outputs = OUTPUTS.iter().map(|o| o.1);
+        let outputs = outputs(true, true).map(|o| o.1);
         check_outputs(self.study.output, outputs, self.study.files().into_iter())?;
         if self.study.entries.len() < 2 {
             return Err(Error::input("an atlas needs at least two images, but only one is given"));
@@ -79,12 +57,7 @@ impl One<'_> {
     /// The files that it writes, but for those of single subjects.
     pub(super) fn names(&self) -> Vec<String> {
         let labels = self.study.entries.iter().any(|e| e.labels.is_some());
-        let there = |name: &str| match name {
-            LABELS => labels,
-            REPORT => self.report,
-            _ => true,
-        };
-        OUTPUTS.iter().map(|o| o.1).filter(|name| there(name)).map(str::to_owned).collect()
+        outputs(labels, self.report).map(|o| o.1.to_owned()).collect()
     }
 
     /// Does it all.
@@ -264,30 +237,20 @@ impl One<'_> {
             }
         }
         let labels = files.most_weight(&after, &weights)?;
-        self.images(&mut staged, atlas, labels.as_ref())?;
+        write(&mut staged, "", atlas, labels.as_ref())?;
         without_older(&mut staged, &prepared.entries, self.subjects);
         clock.lap("write");
         let overlap = [files.mean_overlap(&before)?, files.mean_overlap(&after)?];
 
+        let (verdict, unlike) = prepared.judge(atlas, subjects.iter().enumerate());
         let run = RunRecord { inputs: prepared.inputs, ..run };
         let mut record = AtlasRecord::new(run, GridRecord::from(&prepared.aligned.grid));
         record.parameters = self.study.used(&prepared.aligned);
         record.subjects = subjects;
-        figures(&mut record, atlas, overlap);
+        record.figures = figures(atlas, overlap);
         for (subject, correlation) in record.subjects.iter_mut().zip(&atlas.correlations) {
             subject.correlation = *correlation;
         }
-        let judged: Vec<_> = record
-            .subjects
-            .iter()
-            .enumerate()
-            .map(|(i, s)| Judged {
-                name: &s.name,
-                deformation: &s.verdict,
-                affine: prepared.aligned.verdicts.get(i),
-            })
-            .collect();
-        let (verdict, unlike) = judge(atlas, &judged);
         let mut verdict = self.study.caller.worded(verdict, Speaker::Atlas);
         verdict.remarks.extend(prepared.remarks);
         record.verdict = verdict;
@@ -297,18 +260,9 @@ impl One<'_> {
         record.sharpness = atlas.sharpness.clone();
         record.scales = atlas.scales.clone();
         record.plans = atlas.plans.clone();
-        for (role, name) in OUTPUTS {
-            let there = match name {
-                LABELS => labels.is_some(),
-                REPORT => self.report,
-                _ => true,
-            };
-            if there {
-                let path = staged.final_path(name).display().to_string();
-                record.outputs.push(OutputRecord { role: role.to_owned(), path });
-            } else {
-                staged.without(name);
-            }
+        for (role, name) in outputs(labels.is_some(), self.report) {
+            let path = staged.final_path(name).display().to_string();
+            record.outputs.push(OutputRecord { role: role.to_owned(), path });
         }
         if self.report {
             record.timings = clock.laps();
@@ -324,46 +278,19 @@ impl One<'_> {
                 snapshots: &atlas.snapshots,
                 timeline: atlas.trace.as_ref(),
             };
-            let html = voxalign_report::atlas::render(&report);
-            let html = html?;
-            staged.write_text(REPORT, &html)?;
+            staged.write_text(REPORT, &voxalign_report::atlas::render(&report)?)?;
             clock.lap("report");
+        } else {
+            staged.without(REPORT);
         }
         end(staged, clock, record, self.study.output)
     }
+}
 
-    fn images(
-        &self,
-        staged: &mut Staged<'_>,
-        atlas: &Atlas,
-        labels: Option<&LabelMap>,
-    ) -> Result<()> {
-        let dimensions = dimensions(atlas.variance.grid());
-        let options = files::write_options(DataType::F32, dimensions);
-        let numbered = |name: &str, c: usize| match c {
-            0 => name.to_owned(),
-            c => name.replace(".nii.gz", &format!("{}.nii.gz", c + 1)),
-        };
-        for (file, images) in [(ATLAS, &atlas.template), (AFFINE_MEAN, &atlas.affine_mean)] {
-            for (c, volume) in images.iter().enumerate() {
-                staged.write(&numbered(file, c), |path| {
-                    image::write_volume(path, volume, &options)
-                })?;
-            }
-        }
-        for (file, volume) in [
-            (VARIANCE, &atlas.variance),
-            (ENTROPY, &atlas.entropy),
-            (LOG_JACOBIAN, &atlas.log_jacobian),
-        ] {
-            staged.write(file, |path| image::write_volume(path, volume, &options))?;
-        }
-        if let Some(labels) = labels {
-            let options = files::write_options(DataType::I32, dimensions);
-            staged.write(LABELS, |path| image::write_labels(path, labels, &options))?;
-        }
-        Ok(())
-    }
+/// The files of an atlas, with what they are; of subjects with labels, and with a report.
+fn outputs(labels: bool, report: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let page = report.then_some(("report", REPORT));
+    images(labels).chain(page).chain([("record", RECORD)])
 }
 
 /// An atlas, and the records of its subjects at the first process.
@@ -399,16 +326,4 @@ fn gathered(
     }
     own.sort_by_key(|(number, _)| *number);
     Ok(own.into_iter().map(|(_, record)| record).collect())
-}
-
-fn figures(record: &mut AtlasRecord, atlas: &Atlas, overlap: [Option<f64>; 2]) {
-    let figures = &mut record.figures;
-    for (i, when) in [When::Before, When::After].into_iter().enumerate() {
-        figures.set_at(Figure::Entropy, when, atlas.ends[i].entropy);
-        figures.set_at(Figure::GradientEnergy, when, atlas.ends[i].gradient_energy);
-        if let Some(dice) = overlap[i] {
-            figures.set_at(Figure::LabelOverlap, when, dice);
-        }
-    }
-    figures.set(Figure::LogJacobianRms, root_mean_square(&atlas.log_jacobian));
 }

@@ -17,6 +17,7 @@
 
 mod job;
 mod options;
+mod outcome;
 mod prepared;
 mod regress;
 mod source;

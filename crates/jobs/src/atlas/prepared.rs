@@ -16,13 +16,13 @@ use voxalign_compute::comm::{Communicator, Team, balance};
 use voxalign_compute::select::AnyDevice;
 use voxalign_population::PopulationError;
 use voxalign_population::atlas::{
-    AlignOptions, Aligned, Atlas, AtlasOptions, Checkpoints, Construction, Found, MemoryOptions,
-    MemoryPlan, Source, Weighted, align, build,
+    AlignOptions, Aligned, Atlas, AtlasOptions, Checkpoints, Construction, Found, Judged,
+    MemoryOptions, MemoryPlan, Source, Weighted, align, build, judge,
 };
 use voxalign_population::exchange::all_told;
 use voxalign_register::attachment::images::finest;
-use voxalign_register::{Choice, Progress};
-use voxalign_report::InputRecord;
+use voxalign_register::{Choice, Progress, Verdict};
+use voxalign_report::{InputRecord, SubjectRecord};
 
 /// Which subjects, and how their atlases are made.
 pub(super) struct Study<'a> {
@@ -45,6 +45,24 @@ pub(super) struct Prepared<'l> {
     pub(super) aligned: Aligned,
     /// What was left out, and why.
     pub(super) remarks: Vec<String>,
+}
+
+impl Prepared<'_> {
+    /// The verdict on an atlas of these of the subjects, with their numbers, and which of them are unlike the others.
+    pub(super) fn judge<'s>(
+        &self,
+        atlas: &Atlas,
+        subjects: impl Iterator<Item = (usize, &'s SubjectRecord)>,
+    ) -> (Verdict, Vec<bool>) {
+        let judged: Vec<_> = subjects
+            .map(|(number, subject)| Judged {
+                name: &subject.name,
+                deformation: &subject.verdict,
+                affine: self.aligned.verdicts.get(number),
+            })
+            .collect();
+        judge(atlas, &judged)
+    }
 }
 
 /// Subjects in the order of sums, before they are aligned.

@@ -34,21 +34,27 @@ const BAD: f64 = 0.05;
 /// A test that is to be made.
 pub(super) struct Test<'a> {
     pub(super) study: Study<'a>,
-    cohorts: Vec<Cohorts>,
+    sizes: &'a [usize],
     seed: u64,
     asked: usize,
 }
 
 impl<'a> Test<'a> {
     /// The test that was asked for; checks all that can be checked before a device is started.
-    pub(super) fn new(args: &Stability, sizes: &Sizes, study: Study<'a>) -> Result<Self> {
+    pub(super) fn new(args: &Stability, sizes: &'a Sizes, study: Study<'a>) -> Result<Self> {
         let (seed, asked) = (args.seed.unwrap_or(0), args.cohorts.unwrap_or(100) as usize);
         refuse(study.entries.len() < 2, "stability", "two subjects or more")?;
-        let draw = |&size: &usize| draw_cohorts(study.entries.len(), size, asked, seed);
-        let cohorts = sizes.0.iter().map(draw).collect::<Result<Vec<_>, PopulationError>>()?;
+        let test = Self { study, sizes: &sizes.0, seed, asked };
+        test.drawn(test.study.entries.len())?;
         let names = [COHORTS, SIZES, RECORD, REPORT].into_iter();
-        check_outputs(study.output, names, study.files().into_iter())?;
-        Ok(Self { study, cohorts, seed, asked })
+        check_outputs(test.study.output, names, test.study.files().into_iter())?;
+        Ok(test)
+    }
+
+    /// The cohorts of each size out of so many subjects.
+    fn drawn(&self, subjects: usize) -> Result<Vec<Cohorts>> {
+        let draw = |&size: &usize| draw_cohorts(subjects, size, self.asked, self.seed);
+        Ok(self.sizes.iter().map(draw).collect::<Result<_, PopulationError>>()?)
     }
 
     /// The files that it writes.
@@ -64,13 +70,18 @@ impl<'a> Test<'a> {
     ) -> Result<Done<StabilityRecord>> {
         let (mut clock, listener) = (Clock::start(), self.study.listener);
         let staged = Staged::new(self.study.output, listener)?;
-        for few in self.cohorts.iter().filter(|c| c.members.len() < self.asked) {
-            listener.say(Level::Normal, &self.told(few));
-        }
         let prepared = self.study.prepare(team, &mut clock, None)?.0;
+        // Of the subjects that are left.
+        let subjects = prepared.entries.len();
+        let drawn = self.drawn(subjects)?;
+        let few = drawn.iter().filter(|c| c.members.len() < self.asked);
+        let few: Vec<_> = few.map(|few| self.told(few, subjects)).collect();
+        for told in &few {
+            listener.say(Level::Normal, told);
+        }
         let (mut sizes, mut pictures) = (Vec::new(), Vec::new());
-        let shown = shown(self.cohorts.len());
-        for (index, cohorts) in self.cohorts.iter().enumerate() {
+        let shown = shown(drawn.len());
+        for (index, cohorts) in drawn.iter().enumerate() {
             let (size, picture) =
                 self.size(team, &prepared, cohorts, (index, shown.contains(&index)))?;
             sizes.push(size);
@@ -90,7 +101,7 @@ impl<'a> Test<'a> {
             seed: self.seed,
             grid: GridRecord::from(&prepared.aligned.grid),
             subjects: prepared.entries.iter().map(|e| e.name.clone()).collect(),
-            verdict: self.verdict(&sizes, stable),
+            verdict: self.verdict(&sizes, stable, few.into_iter().chain(prepared.remarks)),
             sizes,
             stable_part: STABLE_PART,
             stable_from: stable,
@@ -111,7 +122,7 @@ impl<'a> Test<'a> {
     ) -> Result<(SizeRecord, Option<SizePictures>)> {
         let listener = self.study.listener;
         let (began, name) = (Instant::now(), format!("{} subjects", cohorts.size));
-        let (count, value) = (self.cohorts.len(), "entropy");
+        let (count, value) = (self.sizes.len(), "entropy");
         let (counts, share) = ("atlases", 1.0 / count as f64);
         listener.event(&Event::StageStart { index, count, name: &name, counts, value, share });
         let mut picture = None;
@@ -183,19 +194,24 @@ impl<'a> Test<'a> {
     }
 
     /// That there are fewer cohorts than were asked for.
-    fn told(&self, few: &Cohorts) -> String {
+    fn told(&self, few: &Cohorts, subjects: usize) -> String {
         let count = match few.members.len() {
             1 => "is 1 cohort".to_owned(),
             n => format!("are {n} different cohorts"),
         };
-        let (size, subjects, asked) = (few.size, self.study.entries.len(), self.asked);
+        let (size, asked) = (few.size, self.asked);
         format!(
             "for {size} of {subjects} subjects there {count}, fewer than the {asked} requested; \
              all of them are used"
         )
     }
 
-    fn verdict(&self, sizes: &[SizeRecord], stable: Option<usize>) -> Verdict {
+    fn verdict(
+        &self,
+        sizes: &[SizeRecord],
+        stable: Option<usize>,
+        said: impl Iterator<Item = String>,
+    ) -> Verdict {
         let all = || sizes.iter().flat_map(|s| &s.cohorts);
         let part = all().filter(|c| !c.good).count() as f64 / all().count().max(1) as f64;
         let check = Check::at_most("fraction of unusable atlases", part, BAD);
@@ -211,9 +227,7 @@ impl<'a> Test<'a> {
                  more subjects"
             ),
         }];
-        for few in self.cohorts.iter().filter(|c| c.members.len() < self.asked) {
-            remarks.push(self.told(few));
-        }
+        remarks.extend(said);
         self.study.caller.worded(Verdict::new(vec![check], remarks), Speaker::Atlas)
     }
 

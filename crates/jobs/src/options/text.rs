@@ -22,11 +22,7 @@ pub(crate) mod by_name {
     pub(crate) fn deserialize<'de, T: Choice, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<T>, D::Error> {
-        let Some(name) = Option::<String>::deserialize(from)? else { return Ok(None) };
-        T::named(&name).map(Some).ok_or_else(|| {
-            let known: Vec<_> = T::ALL.iter().map(|c| c.name()).collect();
-            D::Error::custom(format!("'{name}' is none of {}", known.join(", ")))
-        })
+        Option::<String>::deserialize(from)?.map(|name| named(&name)).transpose()
     }
 }
 
@@ -74,16 +70,10 @@ pub(crate) mod by_names {
         let value = Value::deserialize(from)?;
         let all =
             text(&value).ok_or_else(|| D::Error::custom("give a name, or a list of names"))?;
-        let named = |name: &str| {
-            T::named(name.trim()).ok_or_else(|| {
-                let known: Vec<_> = T::ALL.iter().map(|c| c.name()).collect();
-                D::Error::custom(format!("'{name}' is none of {}", known.join(", ")))
-            })
-        };
         if all.is_empty() {
             return Ok(Vec::new());
         }
-        all.split(',').map(named).collect()
+        all.split(',').map(|name| named(name.trim())).collect()
     }
 }
 
@@ -125,6 +115,14 @@ pub(crate) mod negated {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
         Ok(!bool::deserialize(from)?)
     }
+}
+
+/// The alternative of a name.
+fn named<T: Choice, E: serde::de::Error>(name: &str) -> Result<T, E> {
+    T::named(name).ok_or_else(|| {
+        let known: Vec<_> = T::ALL.iter().map(|c| c.name()).collect();
+        E::custom(format!("'{name}' is none of {}", known.join(", ")))
+    })
 }
 
 /// What a text, a number, or a list of them is on a command line; a list in a list is a range.

@@ -105,8 +105,16 @@ impl<'a> Run<'a> {
 
     /// The records of the inputs, the configuration file among them.
     pub(crate) fn inputs(&self, files: &[Input<'_>]) -> Result<Vec<InputRecord>> {
+        inputs(&self.with_config(files), self.listener)
+    }
+
+    /// These files, and the configuration file where there is one.
+    fn with_config<'f>(&self, files: &[Input<'f>]) -> Vec<Input<'f>>
+    where
+        'a: 'f,
+    {
         let config = self.caller.config.as_deref().map(|path| Input::new(Role::Config, path));
-        inputs(&files.iter().cloned().chain(config).collect::<Vec<_>>(), self.listener)
+        files.iter().cloned().chain(config).collect()
     }
 
     /// Reads the inputs, which are these files.
@@ -133,11 +141,9 @@ impl<'a> Run<'a> {
 
     /// What it would read and write.
     pub(crate) fn plan(&self, files: &[Input<'_>], outputs: &[Output]) -> Result<Plan> {
-        let config = self.caller.config.as_deref().map(|path| Input::new(Role::Config, path));
-        let files: Vec<_> = files.iter().cloned().chain(config).collect();
         let written = outputs.iter().filter(|o| self.is_written(o));
         let written = written.map(|o| self.folder.join(o.name)).collect();
-        Plan::new(&files, written, self.listener)
+        Plan::new(&self.with_config(files), written, self.listener)
     }
 
     /// Whether a file is among the results.

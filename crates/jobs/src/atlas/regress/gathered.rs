@@ -4,12 +4,10 @@ use super::super::prepared::{Prepared, Study};
 use super::super::subjects::subject;
 use crate::error::Result;
 use crate::files;
-use crate::remedy::Speaker;
 use voxalign_compute::ops::resample::LabelInterpolation;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Displacement, LabelMap, Transform};
-use voxalign_population::atlas::{Atlas, Found, Judged, judge};
-use voxalign_register::Verdict;
+use voxalign_population::atlas::Found;
 use voxalign_register::resample::labels_onto;
 use voxalign_report::SubjectRecord;
 
@@ -27,7 +25,7 @@ struct Carried {
 #[derive(Default)]
 pub(super) struct Ordered {
     pub(super) subjects: Vec<SubjectRecord>,
-    numbers: Vec<usize>,
+    pub(super) numbers: Vec<usize>,
     /// Label maps after the affine map and after the deformation, with the weights of their subjects.
     pub(super) before: Vec<LabelMap>,
     pub(super) after: Vec<LabelMap>,
@@ -75,28 +73,5 @@ impl Gathered {
             all.subjects.push(record);
         }
         all
-    }
-}
-
-impl Ordered {
-    /// The verdict on the atlas, and which subjects are unlike the others.
-    pub(super) fn judge(
-        &self,
-        study: &Study<'_>,
-        prepared: &Prepared<'_>,
-        atlas: &Atlas,
-    ) -> (Verdict, Vec<bool>) {
-        let judged: Vec<_> = self
-            .subjects
-            .iter()
-            .zip(&self.numbers)
-            .map(|(s, number)| Judged {
-                name: &s.name,
-                deformation: &s.verdict,
-                affine: prepared.aligned.verdicts.get(*number),
-            })
-            .collect();
-        let (verdict, unlike) = judge(atlas, &judged);
-        (study.caller.worded(verdict, Speaker::Atlas), unlike)
     }
 }

@@ -1,9 +1,10 @@
 //! The atlas at several values of a covariate.
 
-mod files;
 mod gathered;
+mod volumes;
 
-use super::options::{At, Regression as Options};
+use super::options::{At, Exclude, Regression as Options};
+use super::outcome::{figures, images, write};
 use super::prepared::{Prepared, Study, weighted_atlas};
 use crate::error::{Error, Result};
 use crate::files::labels;
@@ -15,21 +16,21 @@ use crate::pair::label_names;
 use crate::remedy::Speaker;
 use crate::run::{Clock, Done, RECORD, REPORT, check_outputs, end, record};
 use crate::staged::Staged;
-use files::{FILES, csv, write};
 use gathered::Gathered;
 use std::collections::BTreeMap;
+use volumes::csv;
 use voxalign_compute::comm::Team;
 use voxalign_compute::select::AnyDevice;
 use voxalign_io::names::LabelNames;
 use voxalign_population::atlas::{
     FEW_SUBJECTS, Kernel, MemoryPlan, effective_number, label_volumes, largest_labels,
-    mean_overlap, most_weight, root_mean_square,
+    mean_overlap, most_weight,
 };
 use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::regression::{
     self, ObservationRecord, RegressionRecord, RegressionReport, ValueRecord, VolumeCurve,
 };
-use voxalign_report::{Figure, Figures, GridRecord, MiddleSlices, OutputRecord, Provenance, When};
+use voxalign_report::{GridRecord, MiddleSlices, OutputRecord, Provenance};
 
 /// Points of the curve of a volume.
 const CURVE: usize = 201;
@@ -133,7 +134,7 @@ impl<'a> Regression<'a> {
     pub(super) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = [RECORD, REPORT, VOLUMES].map(str::to_owned).to_vec();
         for at in self.at {
-            names.extend(FILES.map(|(_, name)| format!("{}/{name}", at.folder())));
+            names.extend(images(true).map(|(_, name)| format!("{}/{name}", at.folder())));
         }
         names
     }
@@ -147,10 +148,12 @@ impl<'a> Regression<'a> {
         let (mut clock, listener) = (Clock::start(), self.study.listener);
         let mut staged = Staged::new(self.study.output, listener)?;
         // Before anything that takes long.
-        let volumes = self.measured()?;
-        let labels = self.labels(&volumes)?;
+        let mut volumes = self.measured()?;
+        self.labels(&volumes)?;
         clock.lap("volumes");
         let prepared = self.study.prepare(team, &mut clock, None)?.0;
+        volumes.retain(|name, _| prepared.entries.iter().any(|e| e.name == *name));
+        let labels = self.labels(&volumes)?;
         let observed = self.observations(&prepared.entries, &volumes);
         let mut made = Vec::new();
         for (i, at) in self.at.iter().enumerate() {
@@ -182,7 +185,7 @@ impl<'a> Regression<'a> {
             curves: self.curves(&observed, &labels),
             label_names: self.names.clone(),
             observations: observed,
-            verdict: self.verdict(&atlases),
+            verdict: self.verdict(&atlases, prepared.remarks),
             atlases,
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
@@ -191,12 +194,19 @@ impl<'a> Regression<'a> {
         self.finish(staged, clock, record, &slices)
     }
 
-    /// The volumes of each subject's labels, by its name; of those that have a map.
+    /// The volumes of each subject's labels, by its name; of those that have a map, which can be read where others
+    /// are to be left out.
     fn measured(&self) -> Result<BTreeMap<String, BTreeMap<i32, f64>>> {
         let mut all = BTreeMap::new();
         for entry in &self.study.entries {
-            if let Some(path) = &entry.labels {
-                all.insert(entry.name.clone(), label_volumes(&labels(path, self.study.listener)?));
+            let Some(path) = &entry.labels else { continue };
+            match labels(path, self.study.listener) {
+                Ok(map) => {
+                    all.insert(entry.name.clone(), label_volumes(&map));
+                }
+                Err(failure @ (Error::Stopped | Error::Memory(_))) => return Err(failure),
+                Err(_) if self.study.exclude.contains(&Exclude::Unreadable) => {}
+                Err(failure) => return Err(failure),
             }
         }
         Ok(all)
@@ -274,19 +284,12 @@ impl<'a> Regression<'a> {
         let atlas = weighted_atlas(team, prepared, &building, weights, &mut found)?;
         let gathered = gathered.ordered();
         let labels = most_weight(&gathered.after, &gathered.weights);
-        write(staged, &at.folder(), &atlas, labels.as_ref())?;
+        write(staged, &format!("{}/", at.folder()), &atlas, labels.as_ref())?;
 
-        let mut figures = Figures::default();
-        let maps = [(When::Before, &gathered.before), (When::After, &gathered.after)];
-        for ((when, maps), end) in maps.into_iter().zip(&atlas.ends) {
-            figures.set_at(Figure::Entropy, when, end.entropy);
-            figures.set_at(Figure::GradientEnergy, when, end.gradient_energy);
-            if let Some(dice) = mean_overlap(maps)? {
-                figures.set_at(Figure::LabelOverlap, when, dice);
-            }
-        }
-        figures.set(Figure::LogJacobianRms, root_mean_square(&atlas.log_jacobian));
-        let (verdict, unlike) = gathered.judge(&self.study, prepared, &atlas);
+        let overlap = [mean_overlap(&gathered.before)?, mean_overlap(&gathered.after)?];
+        let subjects = gathered.numbers.iter().copied().zip(&gathered.subjects);
+        let (verdict, unlike) = prepared.judge(&atlas, subjects);
+        let verdict = study.caller.worded(verdict, Speaker::Atlas);
         let mut subjects = gathered.subjects;
         for ((subject, correlation), unlike) in
             subjects.iter_mut().zip(&atlas.correlations).zip(unlike)
@@ -299,7 +302,7 @@ impl<'a> Regression<'a> {
             effective_number: effective_number(weights),
             subjects,
             volumes: labels.as_ref().map(label_volumes).unwrap_or_default(),
-            figures,
+            figures: figures(&atlas, overlap),
             verdict,
             sharpness: atlas.sharpness,
             scales: atlas.scales,
@@ -320,9 +323,7 @@ impl<'a> Regression<'a> {
             record.outputs.push(OutputRecord { role: role.to_owned(), path });
         };
         for atlas in &record.atlases {
-            for (role, name) in
-                FILES.iter().filter(|f| f.0 != "labels" || !atlas.volumes.is_empty())
-            {
+            for (role, name) in images(!atlas.volumes.is_empty()) {
                 told(role, &format!("{}/{name}", atlas.folder));
             }
         }
@@ -336,12 +337,12 @@ impl<'a> Regression<'a> {
     }
 
     /// The verdict on all atlases.
-    fn verdict(&self, atlases: &[ValueRecord]) -> Verdict {
+    fn verdict(&self, atlases: &[ValueRecord], left_out: Vec<String>) -> Verdict {
         let column = &self.column;
         let bad: Vec<String> =
             atlases.iter().filter(|a| !a.verdict.good).map(|a| a.folder.clone()).collect();
         let check = Check::none("atlases that cannot be used", bad.len() as u64).of(bad);
-        let mut remarks = Vec::new();
+        let mut remarks = left_out;
         for atlas in atlases {
             if atlas.effective_number < FEW_SUBJECTS {
                 remarks.push(format!(
