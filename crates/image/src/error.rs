@@ -71,6 +71,14 @@ pub enum ImageError {
         /// The largest error, mm.
         largest: f64,
     },
+    /// A geometry of an X-ray image that cannot be.
+    #[error("the geometry of the X-ray image has {what}; {remedy}")]
+    Xray {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        remedy: String,
+    },
     /// A transform that is not linear was used where a matrix is needed.
     #[error("the transform is not affine: it holds a displacement field")]
     NotAffine,

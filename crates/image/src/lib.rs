@@ -7,6 +7,7 @@
 //! | [`VectorField`] | one vector for each voxel: displacements |
 //! | [`PointSet`] | points of the world, with further columns of text |
 //! | [`Transform`] | a map from the fixed world to the moving world, linear or not |
+//! | [`XrayGeometry`] | the source and the detector of an X-ray image |
 //!
 //! Files are read and written by `voxalign-io`; what is computed on the values of images
 //! (resampling, smoothing) is in `voxalign-compute`.
@@ -65,13 +66,15 @@ pub mod points;
 pub mod transform;
 pub mod view;
 pub mod volume;
+pub mod xray;
 
 pub use affine::{Affine, Index, World};
 pub use error::ImageError;
 pub use field::VectorField;
 pub use grid::Grid;
-pub use nalgebra::{Matrix3, Matrix4, Rotation3, UnitQuaternion, Vector3};
+pub use nalgebra::{Matrix3, Matrix3x4, Matrix4, Rotation3, UnitQuaternion, Vector3};
 pub use points::PointSet;
 pub use transform::{AffineParameters, Displacement, Residuals, Rigid, Similarity, Transform};
 pub use view::ImageView;
 pub use volume::{LabelMap, Volume};
+pub use xray::{CArm, Gantry, XrayGeometry};
