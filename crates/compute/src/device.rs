@@ -260,5 +260,6 @@ pub trait Device:
     + ops::Flow
     + ops::Similarity
     + ops::Accumulate
+    + ops::Raycast
 {
 }

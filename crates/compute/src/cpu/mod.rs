@@ -32,6 +32,7 @@ mod lines;
 mod lit;
 mod memory;
 mod panels;
+mod raycast;
 mod reduce;
 mod resample;
 pub(crate) mod simd;
@@ -52,6 +53,7 @@ use crate::error::{ComputeError, Result};
 pub use histogram::CpuSamples;
 pub use memory::CpuBuffer;
 pub(crate) use memory::zeroed;
+pub use raycast::CpuRayVolume;
 pub use simd::Simd;
 
 /// A CPU device: a pool of threads and a SIMD level. Neither changes the bits of a result.

@@ -16,8 +16,8 @@ use std::marker::PhantomData;
 
 use super::program::{Arg, Program};
 use super::{
-    CHECK, CudaBuffer, Shape, accumulate, elastic, filter, flow, fourier, histogram, resample,
-    similarity, smooth, sort, stencil,
+    CHECK, CudaBuffer, Shape, accumulate, elastic, filter, flow, fourier, histogram, raycast,
+    resample, similarity, smooth, sort, stencil,
 };
 use crate::device::Element;
 use crate::error::{ComputeError, Result};
@@ -71,7 +71,12 @@ pub(super) fn all() -> Vec<&'static Declaration> {
         &sort::SORT::DECLARATION,
         &stencil::STENCIL::DECLARATION,
     ];
-    let families = [histogram::DECLARATIONS, resample::DECLARATIONS, similarity::DECLARATIONS];
+    let families = [
+        histogram::DECLARATIONS,
+        raycast::DECLARATIONS,
+        resample::DECLARATIONS,
+        similarity::DECLARATIONS,
+    ];
     flows.into_iter().chain(others).chain(families.into_iter().flatten().copied()).collect()
 }
 

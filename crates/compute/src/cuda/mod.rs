@@ -53,6 +53,7 @@ mod nccl;
 mod nvrtc;
 mod pinned;
 mod program;
+pub(crate) mod raycast;
 mod reduce;
 mod resample;
 mod similarity;
@@ -83,6 +84,7 @@ pub(crate) use pinned::Pinned;
 use pinned::Turns;
 #[allow(unused_imports)] // for operators that pass structures
 pub(crate) use program::{Arg, Kernel, Program, Shape};
+pub use raycast::CudaRayVolume;
 
 /// Bytes that a stream has for what the blocks of a launch tell each other.
 pub(crate) const SCRATCH: usize = 256 << 10;

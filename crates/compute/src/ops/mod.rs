@@ -14,6 +14,7 @@
 //! | [`Histogram`] | sums over the overlap of two images under an affine map, with derivatives |
 //! | [`Sort`] | stable sorts of keys and pairs |
 //! | [`Accumulate`] | sums over many images in fixed point |
+//! | [`Raycast`] | line integrals and maxima through a volume, their derivative in the pose, and the adjoint |
 //!
 //! A trait says for each operator the formula, the lengths of buffers, what is beyond the border and
 //! the errors. A naive `f64` version of each is in `tests/conformance`, against which every backend
@@ -52,6 +53,7 @@ pub mod fourier;
 pub(crate) mod functions;
 pub mod histogram;
 pub(crate) mod linear;
+pub mod raycast;
 pub mod reduce;
 pub mod resample;
 pub mod similarity;
@@ -65,6 +67,7 @@ pub use filter::Filter;
 pub use flow::Flow;
 pub use fourier::Fourier;
 pub use histogram::Histogram;
+pub use raycast::Raycast;
 pub use reduce::Reduce;
 pub use resample::Resample;
 pub use similarity::Similarity;

@@ -128,6 +128,7 @@ mod fourier;
 mod histogram;
 mod host;
 mod memory;
+mod raycast;
 mod reduce;
 mod resample;
 mod schemes;

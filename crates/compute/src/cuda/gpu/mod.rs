@@ -3,6 +3,7 @@
 mod driver;
 mod kernels;
 mod memory;
+mod texture;
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -19,6 +20,7 @@ use kernels::Module;
 pub(super) use memory::Locked;
 pub(crate) use memory::Note;
 use memory::Staging;
+pub(super) use texture::Texture;
 
 pub(super) use driver::{count, start_driver};
 

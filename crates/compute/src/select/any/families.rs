@@ -1,6 +1,6 @@
 //! The operators of all families, forwarded.
 
-use super::{AnyBuffer, AnySamples, Backend};
+use super::{AnyBuffer, AnyRayVolume, AnySamples, Backend};
 use crate::cpu::Cpu;
 use crate::cuda::Cuda;
 use crate::device::Element;
@@ -13,11 +13,12 @@ use crate::ops::histogram::{
     Binning, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme,
     SchemeSettings, Schemes, SumsAndGradient, Terms, ValueCounts,
 };
+use crate::ops::raycast::{Along, Pixels, RayView, Traversal, ViewSlopes};
 use crate::ops::reduce::Reduction;
 use crate::ops::resample::{Interpolation, LabelInterpolation};
 use crate::ops::sort::{KeyRange, SortKey};
 use crate::ops::{
-    Accumulate, Elastic, Elementwise, Filter, Flow, Fourier, Histogram, Reduce, Resample,
+    Accumulate, Elastic, Elementwise, Filter, Flow, Fourier, Histogram, Raycast, Reduce, Resample,
     Similarity, Sort, Stencil,
 };
 use crate::select::AnyDevice;
@@ -58,7 +59,7 @@ macro_rules! plain {
 }
 plain! {
     bool; usize; i32; f32; f64;
-    Dims; [f64; 3];
+    Dims; [f64; 3]; [usize; 2]; Traversal; Along;
     Interpolation; LabelInterpolation; GaussianMethod; Inversion; Terms; Scheme; JointScheme;
     &'a AffineMap => ['a];
     &'a Expr => ['a];
@@ -71,6 +72,8 @@ plain! {
     &'a [f32] => ['a];
     &'a [f64] => ['a];
     &'a [Reduction] => ['a];
+    &'a [RayView] => ['a];
+    &'a Pixels => ['a];
     &'a [AffineMap] => ['a];
     &'a [Vec<f64>] => ['a];
     &'a (dyn Fn(usize, &[f64]) -> Vec<f64> + Sync) => ['a];
@@ -106,6 +109,8 @@ borrowed! {
         |buffers| buffers.iter().map(|b| B::of(b)).collect(), |held| held;
     [] &'a AnySamples => &'a B::Samples, &'a B::Samples:
         |samples| B::samples(samples), |held| held;
+    [] &'a AnyRayVolume => &'a B::RayVolume, &'a B::RayVolume:
+        |volume| B::ray_volume_of(volume), |held| held;
     [] &'a MovingView<'a, AnyDevice> => MovingView<'a, B>, &'h MovingView<'a, B>:
         |view| Ok(MovingView {
             values: B::of(view.values)?,
@@ -443,6 +448,61 @@ forward! {
         fn fixed_to_float(
             sums: &Self::Buffer<i64>,
             factor: f64,
+            out: &mut Self::Buffer<f32>,
+        ) -> Result<()>;
+    }
+    impl Raycast {
+        {
+            type RayVolume = AnyRayVolume;
+
+            fn ray_volume(&self, values: &AnyBuffer<f32>, dims: Dims) -> Result<AnyRayVolume> {
+                fn of<B: Backend>(
+                    device: &B,
+                    values: &AnyBuffer<f32>,
+                    dims: Dims,
+                ) -> Result<B::RayVolume> {
+                    device.ray_volume(B::of(values)?, dims)
+                }
+                Ok(match self {
+                    Self::Cpu(device) => AnyRayVolume::Cpu(of(device, values, dims)?),
+                    Self::Cuda(device) => AnyRayVolume::Cuda(Box::new(of(device, values, dims)?)),
+                })
+            }
+        }
+        fn project(
+            volume: &Self::RayVolume,
+            views: &[RayView],
+            pixels: &Pixels,
+            traversal: Traversal,
+            along: Along,
+            out: &mut Self::Buffer<f32>,
+        ) -> Result<()>;
+        fn project_with_slopes(
+            volume: &Self::RayVolume,
+            views: &[RayView],
+            pixels: &Pixels,
+            step: f64,
+            out: &mut Self::Buffer<f32>,
+            slopes: &mut Self::Buffer<f32>,
+        ) -> Result<()>;
+        fn view_slopes(
+            views: usize,
+            pixels: &Pixels,
+            weights: &Self::Buffer<f32>,
+            slopes: &Self::Buffer<f32>,
+        ) -> Result<Vec<ViewSlopes>>;
+        fn backproject(
+            weights: &Self::Buffer<f32>,
+            views: &[RayView],
+            pixels: &Pixels,
+            traversal: Traversal,
+            dims: Dims,
+            out: &mut Self::Buffer<f32>,
+        ) -> Result<()>;
+        fn pick(
+            image: &Self::Buffer<f32>,
+            size: [usize; 2],
+            pixels: &Pixels,
             out: &mut Self::Buffer<f32>,
         ) -> Result<()>;
     }

@@ -2,13 +2,15 @@
 //! algorithms are compiled once, for [`AnyDevice`], and not for each backend.
 
 use super::AnyDevice;
+use crate::Dims;
 use crate::comm::{DeviceSums, HostSums};
-use crate::cpu::{Cpu, CpuBuffer, CpuSamples};
-use crate::cuda::{Cuda, CudaBuffer, CudaSamples};
+use crate::cpu::{Cpu, CpuBuffer, CpuRayVolume, CpuSamples};
+use crate::cuda::{Cuda, CudaBuffer, CudaRayVolume, CudaSamples};
 use crate::device::{Device, DeviceBuffer, Element, Memory, MemoryInfo, Transfer};
 use crate::error::{ComputeError, Result};
 use crate::host::{Arriving, HostBuffer, Queue};
 use crate::ops::histogram::{SampleSet, Schemes};
+use crate::ops::raycast::Traversable;
 
 /// Evaluates an expression with the device behind; it is compiled for each backend.
 macro_rules! behind {
@@ -90,6 +92,24 @@ impl SampleSet for AnySamples {
     }
 }
 
+/// A volume for rays of an [`AnyDevice`].
+#[derive(Debug)]
+pub enum AnyRayVolume {
+    /// On the CPU.
+    Cpu(CpuRayVolume),
+    /// On a GPU.
+    Cuda(Box<CudaRayVolume>),
+}
+
+impl Traversable for AnyRayVolume {
+    fn dims(&self) -> Dims {
+        match self {
+            Self::Cpu(volume) => volume.dims(),
+            Self::Cuda(volume) => volume.dims(),
+        }
+    }
+}
+
 /// The error of a buffer that another backend made.
 fn foreign() -> ComputeError {
     ComputeError::argument("a buffer", "of another device", "one that this device made")
@@ -103,6 +123,7 @@ trait Backend: Device + Schemes {
     fn of<T: Element>(buffer: &AnyBuffer<T>) -> Result<&Self::Buffer<T>>;
     fn of_mut<T: Element>(buffer: &mut AnyBuffer<T>) -> Result<&mut Self::Buffer<T>>;
     fn samples(samples: &AnySamples) -> Result<&Self::Samples>;
+    fn ray_volume_of(volume: &AnyRayVolume) -> Result<&Self::RayVolume>;
 }
 
 macro_rules! backend {
@@ -143,6 +164,13 @@ macro_rules! backend {
             fn samples(samples: &AnySamples) -> Result<&Self::Samples> {
                 match samples {
                     AnySamples::$backend(samples) => Ok(samples),
+                    _ => Err(foreign()),
+                }
+            }
+
+            fn ray_volume_of(volume: &AnyRayVolume) -> Result<&Self::RayVolume> {
+                match volume {
+                    AnyRayVolume::$backend(volume) => Ok(volume),
                     _ => Err(foreign()),
                 }
             }

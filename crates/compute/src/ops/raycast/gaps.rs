@@ -1,0 +1,91 @@
+//! Where a volume is empty: a coarse map that lets rays leap.
+//!
+//! Bricks of [`BRICK`]³ cells cover the cells between voxels, those beyond the border included: a cell begins at the voxel below it,
+//! and the first at the place −1. A brick is occupied where a corner of one of its cells is not 0.
+
+use crate::Dims;
+
+/// The cells of a brick along each axis.
+pub const BRICK: usize = 8;
+/// What the map says of an occupied brick.
+pub const OCCUPIED: f32 = -1.0;
+
+/// The bricks along each axis: voxels from −1 to n begin cells.
+#[must_use]
+pub fn bricks(dims: Dims) -> Dims {
+    dims.map(|n| (n + 2).div_ceil(BRICK))
+}
+
+/// The bricks that a voxel occupies along an axis, from its number.
+#[must_use]
+pub fn occupied_by(voxel: usize) -> [usize; 2] {
+    // Its cells begin at voxel - 1 and voxel; cells count from -1.
+    [voxel / BRICK, (voxel + 1) / BRICK]
+}
+
+/// How far a ray may go from anywhere in a brick along each axis, voxels, until something may be: from which bricks are occupied
+/// (not 0). 0 where only the place itself is known to be empty, [`OCCUPIED`] where it is not.
+#[must_use]
+pub fn leaps(occupied: &[u32], bricks: Dims) -> Vec<f32> {
+    let [nx, ny, nz] = bricks;
+    // More than any distance there is.
+    let far = (nx + ny + nz) as u32;
+    let mut distance: Vec<u32> = occupied.iter().map(|&o| if o != 0 { 0 } else { far }).collect();
+    // The distance along the longest axis, by two passes over the neighbours before and after.
+    let at = |x: usize, y: usize, z: usize| x + nx * (y + ny * z);
+    let neighbours: Vec<[i64; 3]> =
+        (0..13i64).map(|i| [i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1]).collect();
+    let mut pass = |backwards: bool| {
+        let n = nx * ny * nz;
+        for i in 0..n {
+            let i = if backwards { n - 1 - i } else { i };
+            let place = [i % nx, i / nx % ny, i / nx / ny];
+            let mut least = distance[i];
+            for step in &neighbours {
+                let sign = if backwards { -1 } else { 1 };
+                let other = [0, 1, 2].map(|a| place[a] as i64 + sign * step[a]);
+                if (0..3).all(|a| (0..bricks[a] as i64).contains(&other[a])) {
+                    let [x, y, z] = other.map(|o| o as usize);
+                    least = least.min(distance[at(x, y, z)] + 1);
+                }
+            }
+            distance[i] = least;
+        }
+    };
+    pass(false);
+    pass(true);
+    let leap = |d: u32| match d {
+        0 => OCCUPIED,
+        d => ((d - 1) as usize * BRICK) as f32,
+    };
+    distance.into_iter().map(leap).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaps_are_the_longest_that_are_safe() {
+        let bricks = [5, 4, 3];
+        for seed in 0..20u64 {
+            let hash = |i: u64| (i + seed * 977).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59;
+            let occupied: Vec<u32> = (0..60).map(|i| u32::from(hash(i) == 3)).collect();
+            let found = leaps(&occupied, bricks);
+            let place = |i: usize| [i % 5, i / 5 % 4, i / 20];
+            for (i, found) in found.iter().enumerate() {
+                let distance = |j: usize| {
+                    let (a, b) = (place(i), place(j));
+                    (0..3).map(|x| a[x].abs_diff(b[x])).max().unwrap()
+                };
+                let nearest = (0..60).filter(|&j| occupied[j] != 0).map(distance).min();
+                let expected = match nearest {
+                    Some(0) => OCCUPIED,
+                    Some(d) => ((d - 1) * BRICK) as f32,
+                    None => ((5 + 4 + 3 - 1) * BRICK) as f32,
+                };
+                assert_eq!(*found, expected, "{i}");
+            }
+        }
+    }
+}
