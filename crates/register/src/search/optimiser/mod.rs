@@ -23,20 +23,28 @@
 //! }
 //! ```
 
+mod annealing;
 mod bfgs;
+mod cma_es;
 mod gradient;
 mod levenberg_marquardt;
+mod monte_carlo;
 mod nelder_mead;
 mod powell;
+mod random;
 
 use crate::choice::choices;
 use serde::{Deserialize, Serialize};
 
+pub use annealing::Annealing;
 pub use bfgs::Bfgs;
+pub use cma_es::CmaEs;
 pub use gradient::Gradient;
 pub use levenberg_marquardt::LevenbergMarquardt;
+pub use monte_carlo::MonteCarlo;
 pub use nelder_mead::NelderMead;
 pub use powell::Powell;
+pub use random::SEED;
 
 /// When to stop and how far to go.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -108,6 +116,9 @@ optimisers! {
     NelderMead "nelder-mead" "Downhill simplex, without derivatives",
     Gradient "gradient" "Gradient descent with exact derivatives",
     LevenbergMarquardt "levenberg-marquardt" "Damped Newton steps with exact derivatives",
+    CmaEs "cma-es" "Covariance matrix adaptation, without derivatives",
+    Annealing "annealing" "Simulated annealing, without derivatives",
+    MonteCarlo "monte-carlo" "Sequential Monte Carlo, without derivatives",
 }
 
 #[cfg(test)]
@@ -200,6 +211,25 @@ mod tests {
         let cost = turned.iter().map(|v| v * v + 1.0 - (TAU * v).cos()).sum();
         let slope = turned.map(|v| 2.0 * v + TAU * (TAU * v).sin());
         (cost, vec![0.8 * slope[0] - 0.6 * slope[1], 0.6 * slope[0] + 0.8 * slope[1]])
+    }
+
+    #[test]
+    fn chance_leaves_local_minima() {
+        let starts: Vec<[f64; 2]> = (0..12)
+            .map(|i| TAU * f64::from(i) / 12.0)
+            .map(|angle| [2.5 * angle.cos(), 2.5 * angle.sin()])
+            .collect();
+        let found = |kind| {
+            let steps = Steps { first: 1.0, ..STEPS };
+            starts.iter().filter(|s| run_with(kind, *s, steps, ripples).best().1 < 1e-8).count()
+        };
+        let free = found(OptimiserKind::Bfgs);
+        assert!(free <= 2, "{free}");
+        for kind in [OptimiserKind::CmaEs, OptimiserKind::Annealing, OptimiserKind::MonteCarlo] {
+            let free = found(kind);
+            println!("{}: {free} of {}", kind.name(), starts.len());
+            assert!(free >= 8, "{}: {free}", kind.name());
+        }
     }
 
     #[test]
