@@ -23,16 +23,28 @@
 //! }
 //! ```
 
+mod annealing;
 mod bfgs;
+mod cma_es;
+mod gradient;
+mod levenberg_marquardt;
+mod monte_carlo;
 mod nelder_mead;
 mod powell;
+mod random;
 
 use crate::choice::choices;
 use serde::{Deserialize, Serialize};
 
+pub use annealing::Annealing;
 pub use bfgs::Bfgs;
+pub use cma_es::CmaEs;
+pub use gradient::Gradient;
+pub use levenberg_marquardt::LevenbergMarquardt;
+pub use monte_carlo::MonteCarlo;
 pub use nelder_mead::NelderMead;
 pub use powell::Powell;
+pub use random::SEED;
 
 /// When to stop and how far to go.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -102,12 +114,18 @@ optimisers! {
     Bfgs "bfgs" "Quasi-Newton method with exact derivatives",
     Powell "powell" "Powell's conjugate directions, without derivatives",
     NelderMead "nelder-mead" "Downhill simplex, without derivatives",
+    Gradient "gradient" "Gradient descent with exact derivatives",
+    LevenbergMarquardt "levenberg-marquardt" "Damped Newton steps with exact derivatives",
+    CmaEs "cma-es" "Covariance matrix adaptation, without derivatives",
+    Annealing "annealing" "Simulated annealing, without derivatives",
+    MonteCarlo "monte-carlo" "Sequential Monte Carlo, without derivatives",
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Choice;
+    use std::f64::consts::TAU;
 
     const STEPS: Steps =
         Steps { first: 0.5, longest: 5.0, tolerance: 1e-9, improvement: 1e-14, evaluations: 400 };
@@ -117,7 +135,16 @@ mod tests {
         start: &[f64],
         f: impl Fn(&[f64]) -> (f64, Vec<f64>),
     ) -> Box<dyn Optimiser> {
-        let mut search = kind.start(start, STEPS);
+        run_with(kind, start, STEPS, f)
+    }
+
+    fn run_with(
+        kind: OptimiserKind,
+        start: &[f64],
+        steps: Steps,
+        f: impl Fn(&[f64]) -> (f64, Vec<f64>),
+    ) -> Box<dyn Optimiser> {
+        let mut search = kind.start(start, steps);
         while let Some(x) = search.ask() {
             let (value, gradient) = f(x);
             search.tell(value, &gradient);
@@ -175,6 +202,84 @@ mod tests {
             let most = STEPS.evaluations * 3;
             let endless = run(kind, &[0.0; 3], |x| (-x[0], vec![-1.0, 0.0, 0.0]));
             assert!(endless.evaluations() <= most, "{name}: {}", endless.evaluations());
+        }
+    }
+
+    /// A bowl of ripples that are no deeper along the axes than elsewhere.
+    fn ripples(x: &[f64]) -> (f64, Vec<f64>) {
+        let turned = [0.8 * x[0] + 0.6 * x[1], 0.8 * x[1] - 0.6 * x[0]];
+        let cost = turned.iter().map(|v| v * v + 1.0 - (TAU * v).cos()).sum();
+        let slope = turned.map(|v| 2.0 * v + TAU * (TAU * v).sin());
+        (cost, vec![0.8 * slope[0] - 0.6 * slope[1], 0.6 * slope[0] + 0.8 * slope[1]])
+    }
+
+    #[test]
+    fn chance_leaves_local_minima() {
+        let starts: Vec<[f64; 2]> = (0..12)
+            .map(|i| TAU * f64::from(i) / 12.0)
+            .map(|angle| [2.5 * angle.cos(), 2.5 * angle.sin()])
+            .collect();
+        let found = |kind| {
+            let steps = Steps { first: 1.0, ..STEPS };
+            starts.iter().filter(|s| run_with(kind, *s, steps, ripples).best().1 < 1e-8).count()
+        };
+        let free = found(OptimiserKind::Bfgs);
+        assert!(free <= 2, "{free}");
+        for kind in [OptimiserKind::CmaEs, OptimiserKind::Annealing, OptimiserKind::MonteCarlo] {
+            let free = found(kind);
+            println!("{}: {free} of {}", kind.name(), starts.len());
+            assert!(free >= 8, "{}: {free}", kind.name());
+        }
+    }
+
+    #[test]
+    fn curvature_saves_steps() {
+        let scales = [1.0, 20.0, 300.0, 3e3, 1e4];
+        let bowl = |x: &[f64]| {
+            let f = x.iter().zip(scales).map(|(v, s)| s * v * v).sum();
+            (f, x.iter().zip(scales).map(|(v, s)| 2.0 * s * v).collect())
+        };
+        let told = [OptimiserKind::LevenbergMarquardt, OptimiserKind::Gradient].map(|kind| {
+            let search = run(kind, &[3.0, 1.0, -1.0, 2.0, 0.5], bowl);
+            assert!(search.best().1 < 1e-8, "{}: {:?}", kind.name(), search.best());
+            search.evaluations()
+        });
+        assert!(2 * told[0] < told[1], "{told:?}");
+    }
+
+    #[test]
+    fn the_best_point_told_and_the_same_bits_at_every_run() {
+        for &kind in OptimiserKind::ALL {
+            let runs = [(); 2].map(|()| {
+                let (mut search, mut lowest) = (kind.start(&[1.5, -2.0], STEPS), f64::INFINITY);
+                let mut asked = Vec::new();
+                while let Some(x) = search.ask() {
+                    assert_eq!(search.ask(), Some(x));
+                    asked.extend(x.iter().map(|v| v.to_bits()));
+                    let (cost, gradient) = ripples(x);
+                    lowest = lowest.min(cost);
+                    search.tell(cost, &gradient);
+                }
+                assert_eq!(search.best().1, lowest, "{}", kind.name());
+                assert_eq!(ripples(search.best().0).0, lowest, "{}", kind.name());
+                asked
+            });
+            assert!(runs[0] == runs[1], "{}", kind.name());
+        }
+    }
+
+    #[test]
+    fn few_evaluations() {
+        for &kind in OptimiserKind::ALL {
+            for (n, evaluations) in [(1, 1), (1, 2), (2, 1), (3, 5), (12, 3), (12, 10)] {
+                let start = vec![1.0; n];
+                let search = run_with(kind, &start, Steps { evaluations, ..STEPS }, |x| {
+                    (x.iter().map(|v| v * v).sum(), x.iter().map(|v| 2.0 * v).collect())
+                });
+                let most = evaluations * if kind.needs_gradient() { 1 } else { n };
+                let (name, told) = (kind.name(), search.evaluations());
+                assert!(told <= most && search.best().1 <= n as f64, "{name}: {told} of {most}");
+            }
         }
     }
 }

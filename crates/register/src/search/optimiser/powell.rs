@@ -11,6 +11,8 @@ const MOST_TRIALS: usize = 30;
 
 /// How accurately a line is searched, as a part of the way along it.
 const LINE: f64 = 0.1;
+/// The shortest first step of a descent that ends another search, as a part of the first step of that.
+const NEAR: f64 = 0.01;
 
 /// A point on the line that is searched: how far along it, and its cost.
 type Point = (f64, f64);
@@ -136,6 +138,18 @@ impl Powell {
             trial: start.to_vec(),
             evaluations: 0,
         }
+    }
+
+    /// A descent that ends another search: from its best point with a step in proportion to where that has come to,
+    /// and with the evaluations that are left.
+    pub(super) fn ending(best: &[f64], width: f64, evaluations: usize, steps: Steps) -> Self {
+        let n = best.len().max(1);
+        let steps = Steps {
+            first: width.max(NEAR * steps.first).min(steps.first),
+            evaluations: (steps.evaluations * n).saturating_sub(evaluations) / n,
+            ..steps
+        };
+        Self::new(best, steps)
     }
 
     fn point(&self, length: f64) -> Vec<f64> {

@@ -1,0 +1,78 @@
+//! Random numbers of searches: the same ones at every run.
+
+/// The seed of the methods that draw random numbers.
+pub const SEED: u64 = 0x766f_7861_6c69_676e;
+
+/// SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators").
+#[derive(Debug, Clone)]
+pub(super) struct Random {
+    state: u64,
+    /// The second number of a pair from a normal distribution.
+    spare: Option<f64>,
+}
+
+impl Random {
+    /// The numbers of [`SEED`].
+    pub(super) fn new() -> Self {
+        Self { state: SEED, spare: None }
+    }
+
+    fn bits(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 to below 1, each multiple of 2⁻⁵³ as likely as the others.
+    pub(super) fn uniform(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A number from the normal distribution of mean 0 and variance 1 (Marsaglia's polar method).
+    pub(super) fn normal(&mut self) -> f64 {
+        if let Some(spare) = self.spare.take() {
+            return spare;
+        }
+        loop {
+            let (a, b) = (2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0);
+            let square = a * a + b * b;
+            if square > 0.0 && square < 1.0 {
+                let factor = (-2.0 * square.ln() / square).sqrt();
+                self.spare = Some(b * factor);
+                return a * factor;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_of_the_normal_distribution() {
+        let mut random = Random::new();
+        let n = 100_000;
+        let mut sums = [0.0; 4];
+        for _ in 0..n {
+            let v = random.normal();
+            sums.iter_mut().enumerate().for_each(|(k, s)| *s += v.powi(k as i32 + 1));
+        }
+        let expected = [0.0, 1.0, 0.0, 3.0];
+        for (sum, expected) in sums.iter().zip(expected) {
+            assert!((sum / f64::from(n) - expected).abs() < 0.05, "{sums:?}");
+        }
+    }
+
+    #[test]
+    fn uniform_numbers_fill_the_unit_interval() {
+        let mut random = Random::new();
+        let mut counts = [0; 10];
+        for _ in 0..10_000 {
+            counts[(random.uniform() * 10.0) as usize] += 1;
+        }
+        assert!(counts.iter().all(|c| (900..1100).contains(c)), "{counts:?}");
+    }
+}
