@@ -106,6 +106,8 @@ pub mod model;
 pub mod multiscale;
 pub mod numbers;
 pub mod progress;
+pub mod projection;
+pub mod random;
 pub mod resample;
 pub mod scores;
 pub mod search;

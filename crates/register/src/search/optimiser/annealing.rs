@@ -4,8 +4,8 @@
 //! The temperature falls geometrically over half of the evaluations. The others are for a descent by Powell's
 //! method from the best point: chance finds the valley, but not its bottom.
 
-use super::random::Random;
 use super::{Optimiser, Powell, Steps};
+use crate::random::{Random, SEED};
 
 /// The last temperature, as a part of the first.
 const COLDEST: f64 = 1e-2;
@@ -60,7 +60,7 @@ impl Annealing {
         let at = (start.to_vec(), f64::INFINITY);
         Self {
             steps,
-            random: Random::new(),
+            random: Random::new(SEED),
             best: at.clone(),
             at,
             widths: vec![steps.first; start.len()],

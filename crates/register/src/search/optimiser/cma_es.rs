@@ -5,8 +5,8 @@
 //! Where half of the evaluations are made before the distribution has become narrow, the others are for a descent
 //! by Powell's method from the best point.
 
-use super::random::Random;
 use super::{Optimiser, Powell, Steps};
+use crate::random::{Random, SEED};
 use nalgebra::{DMatrix, DVector, SymmetricEigen};
 
 /// The shortest axis of the distribution, as a part of the longest.
@@ -109,7 +109,7 @@ impl CmaEs {
         Self {
             steps,
             strategy: Strategy::new(n.max(1)),
-            random: Random::new(),
+            random: Random::new(SEED),
             width: steps.first,
             covariance: DMatrix::identity(n, n),
             axes: DMatrix::identity(n, n),

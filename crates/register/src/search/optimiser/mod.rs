@@ -31,11 +31,11 @@ mod levenberg_marquardt;
 mod monte_carlo;
 mod nelder_mead;
 mod powell;
-mod random;
 
 use crate::choice::choices;
 use serde::{Deserialize, Serialize};
 
+pub use crate::random::SEED;
 pub use annealing::Annealing;
 pub use bfgs::Bfgs;
 pub use cma_es::CmaEs;
@@ -44,7 +44,6 @@ pub use levenberg_marquardt::LevenbergMarquardt;
 pub use monte_carlo::MonteCarlo;
 pub use nelder_mead::NelderMead;
 pub use powell::Powell;
-pub use random::SEED;
 
 /// When to stop and how far to go.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,8 +4,8 @@
 //! They have half of the evaluations. The others are for a descent by Powell's method from the best point:
 //! chance finds the valley, but not its bottom.
 
-use super::random::Random;
 use super::{Optimiser, Powell, Steps};
+use crate::random::{Random, SEED};
 
 /// How often all particles move, where their number allows it.
 const ROUNDS: usize = 16;
@@ -70,7 +70,7 @@ impl MonteCarlo {
         let at = (start.to_vec(), f64::INFINITY);
         Self {
             steps,
-            random: Random::new(),
+            random: Random::new(SEED),
             particles: vec![at.clone(); count],
             coldness: 0.0,
             spread: vec![steps.first; n],

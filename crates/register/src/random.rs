@@ -1,20 +1,21 @@
-//! Random numbers of searches: the same ones at every run.
+//! Random numbers: the same ones at every run.
 
-/// The seed of the methods that draw random numbers.
+/// The seed of optimisers that draw random numbers.
 pub const SEED: u64 = 0x766f_7861_6c69_676e;
 
 /// SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators").
 #[derive(Debug, Clone)]
-pub(super) struct Random {
+pub struct Random {
     state: u64,
     /// The second number of a pair from a normal distribution.
     spare: Option<f64>,
 }
 
 impl Random {
-    /// The numbers of [`SEED`].
-    pub(super) fn new() -> Self {
-        Self { state: SEED, spare: None }
+    /// The numbers of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { state: seed, spare: None }
     }
 
     fn bits(&mut self) -> u64 {
@@ -26,12 +27,12 @@ impl Random {
     }
 
     /// A number from 0 to below 1, each multiple of 2⁻⁵³ as likely as the others.
-    pub(super) fn uniform(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A number from the normal distribution of mean 0 and variance 1 (Marsaglia's polar method).
-    pub(super) fn normal(&mut self) -> f64 {
+    pub fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
         }
@@ -53,7 +54,7 @@ mod tests {
 
     #[test]
     fn moments_of_the_normal_distribution() {
-        let mut random = Random::new();
+        let mut random = Random::new(SEED);
         let n = 100_000;
         let mut sums = [0.0; 4];
         for _ in 0..n {
@@ -68,7 +69,7 @@ mod tests {
 
     #[test]
     fn uniform_numbers_fill_the_unit_interval() {
-        let mut random = Random::new();
+        let mut random = Random::new(SEED);
         let mut counts = [0; 10];
         for _ in 0..10_000 {
             counts[(random.uniform() * 10.0) as usize] += 1;

@@ -1,0 +1,46 @@
+//! Images as distributions over pixels.
+
+/// What a pixel has at least, as a part of the mean.
+const FLOOR: f64 = 1e-3;
+
+/// `Σ p log (p / q)`, where `p` and `q` are the images, with values below a thousandth of their mean raised to it, divided by their
+/// sums. Whatever factor is between the images does not count.
+pub(super) fn cost(reference: &[f32], image: &[f32], slope: Option<&mut [f32]>) -> f64 {
+    let mean = |values: &[f32]| {
+        let sum: f64 = values.iter().map(|&v| f64::from(v.max(0.0))).sum();
+        sum / values.len().max(1) as f64
+    };
+    let (mean_x, mean_i) = (mean(reference), mean(image));
+    // Nothing to distribute: no image is like it.
+    if !(mean_x > 0.0 && mean_i > 0.0) {
+        if let Some(slope) = slope {
+            slope.fill(0.0);
+        }
+        return f64::from(u8::MAX);
+    }
+    let raised = |v: f32, mean: f64| f64::from(v.max(0.0)) + FLOOR * mean;
+    let n = reference.len() as f64;
+    // Both sums are those of the values times 1 + FLOOR.
+    let (sum_x, sum_i) = (n * mean_x * (1.0 + FLOOR), n * mean_i * (1.0 + FLOOR));
+    let mut cost = 0.0;
+    // Σ p / i, by which a change of the mean acts through the floor.
+    let mut by_floor = 0.0;
+    for (&x, &i) in reference.iter().zip(image) {
+        let (p, i) = (raised(x, mean_x) / sum_x, raised(i, mean_i));
+        cost += p * (p * sum_i / i).ln();
+        by_floor += p / i;
+    }
+    if let Some(slope) = slope {
+        for ((s, &x), &i) in slope.iter_mut().zip(reference).zip(image) {
+            let p = raised(x, mean_x) / sum_x;
+            // ∂/∂i of log sum_i − Σ p log (i + FLOOR mean).
+            let own = if i > 0.0 {
+                1.0 / (n * mean_i) - p / raised(i, mean_i) - by_floor * FLOOR / n
+            } else {
+                0.0
+            };
+            *s = own as f32;
+        }
+    }
+    cost
+}

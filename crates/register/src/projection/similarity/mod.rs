@@ -1,0 +1,113 @@
+//! How alike a simulated and an X-ray image are: costs that are minimised, with their derivative in every pixel of the simulated one.
+//!
+//! Both images are given at the same [pixels](Pixels): the whole of a region, or tiles drawn from it, which neighbours are compared
+//! within. All is computed in double precision, one pixel after the other, so that a cost has the same bits whatever rendered the image.
+
+mod information;
+mod kullback_leibler;
+mod ncc;
+mod norms;
+mod pattern_intensity;
+
+use crate::choice::choices;
+use serde::{Deserialize, Serialize};
+use voxalign_compute::ops::raycast::Pixels;
+
+/// A similarity of X-ray images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum XraySimilarity {
+    /// Normalised cross-correlation.
+    Ncc,
+    /// Correlation of gradients.
+    #[default]
+    GradientNcc,
+    /// Mutual information.
+    Mi,
+    /// Normalised mutual information.
+    Nmi,
+    /// Squared differences.
+    Ssd,
+    /// Absolute differences.
+    L1,
+    /// Pattern intensity.
+    PatternIntensity,
+    /// Kullback-Leibler divergence.
+    Kl,
+}
+
+choices! { XraySimilarity:
+    Ncc "ncc" "Normalised cross-correlation: any scale and offset between the images",
+    GradientNcc "gradient-ncc" "Correlation of gradients (Penney 1998): outlines, whatever lies smoothly over them",
+    Mi "mi" "Mutual information: any relation between the images' values",
+    Nmi "nmi" "Normalised mutual information (Studholme 1999)",
+    Ssd "ssd" "Squared differences: images in the same units",
+    L1 "l1" "Absolute differences: images in the same units, with outliers",
+    PatternIntensity "pattern-intensity" "Structure left in the difference image (Weese 1997)",
+    Kl "kl" "Kullback-Leibler divergence of the images as distributions over pixels"
+}
+
+/// Rows of pixels that are compared with their neighbours: tiles of `width x height`, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tiles {
+    /// Columns of a tile.
+    pub width: usize,
+    /// Rows of a tile.
+    pub height: usize,
+}
+
+/// The X-ray image at the pixels that are compared, with what is known of it before any other image.
+#[derive(Debug, Clone)]
+pub struct Reference {
+    values: Vec<f32>,
+    tiles: Tiles,
+    /// The values that simulated images are expected to have at most.
+    most: f64,
+}
+
+impl Reference {
+    /// Of values at pixels; simulated images are expected to have values from 0 to `most` (others count as the nearest of
+    /// these where a histogram is counted).
+    #[must_use]
+    pub fn new(values: Vec<f32>, pixels: &Pixels, most: f64) -> Self {
+        let [width, height] = pixels.tile;
+        Self { values, tiles: Tiles { width, height }, most }
+    }
+
+    /// The values.
+    #[must_use]
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+}
+
+impl XraySimilarity {
+    /// The tiles that it needs where pixels are drawn: single pixels, or patches with neighbours.
+    #[must_use]
+    pub fn tile(self) -> [usize; 2] {
+        match self {
+            Self::GradientNcc => [2, 2],
+            Self::PatternIntensity => [8, 8],
+            _ => [1, 1],
+        }
+    }
+
+    /// The cost of a simulated image against the reference, and its derivative in each pixel where there is room for it.
+    /// Both images have the same length.
+    #[must_use]
+    pub fn cost(self, reference: &Reference, image: &[f32], slope: Option<&mut [f32]>) -> f64 {
+        match self {
+            Self::Ncc => ncc::cost(&reference.values, image, slope),
+            Self::GradientNcc => ncc::of_gradients(reference, image, slope),
+            Self::Mi => information::cost(reference, image, slope, false),
+            Self::Nmi => information::cost(reference, image, slope, true),
+            Self::Ssd => norms::squares(&reference.values, image, slope),
+            Self::L1 => norms::magnitudes(&reference.values, image, slope),
+            Self::PatternIntensity => pattern_intensity::cost(reference, image, slope),
+            Self::Kl => kullback_leibler::cost(&reference.values, image, slope),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
