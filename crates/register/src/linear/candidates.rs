@@ -1,8 +1,9 @@
 //! Poses that compete, and how the best of them are picked.
 
-use super::model::{Model, Pose};
 use super::problem::Moments;
 use super::rotations::{Rotations, angle};
+use crate::search::pose::{Model, Pose};
+use crate::search::refine::Candidate;
 use voxalign_image::Vector3;
 
 /// Results of the fine rotation search that are refined, and how many of them are its local minima
@@ -12,13 +13,6 @@ const MINIMA: usize = 14;
 /// Perturbations of the second stage.
 const TURN: f64 = 9.0;
 const ZOOMS: [f64; 4] = [-0.2, -0.1, 0.1, 0.2];
-
-/// A pose with its cost.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Candidate {
-    pub(super) pose: Pose,
-    pub(super) cost: f64,
-}
 
 /// Candidates for refinement, from all that were evaluated, best first: local minima (nothing
 /// better within `apart` radians), and the best of the rest that are as far from those picked.

@@ -17,7 +17,6 @@
 mod candidates;
 mod input;
 mod levels;
-mod model;
 mod options;
 mod plan;
 mod prepare;

@@ -2,9 +2,9 @@
 //! which poses, with which freedom, how accurately, and which of them are kept.
 
 use super::candidates::REFINED;
-use super::model::Freedom;
 use super::options::{Search, SearchRange};
 use super::stage::Until;
+use crate::search::pose::Freedom;
 
 /// Alignments apart from each other that are compared with all freedom at the second stage.
 const RIVALS: usize = 4;

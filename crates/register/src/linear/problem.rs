@@ -1,7 +1,6 @@
 //! Two images to be aligned: what is known of them before any search, and their scales.
 
 use super::input::Source;
-use super::model::{Freedom, Model};
 use super::options::{AffineOptions, Init};
 use super::pyramid::{self, Scaled};
 use super::stage::About;
@@ -12,6 +11,7 @@ use crate::error::{RegisterError, Result};
 use crate::metric::level::{LevelImages, of_sums};
 use crate::metric::range::robust_range;
 use crate::metric::{Level, LevelSettings};
+use crate::search::pose::{Freedom, Model};
 use crate::similarity::Similarity;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3};

@@ -1,8 +1,8 @@
 //! The rotations that a full search looks at.
 
-use super::candidates::Candidate;
-use super::model::Pose;
 use super::options::SearchRange;
+use crate::search::pose::Pose;
+use crate::search::refine::Candidate;
 use voxalign_image::{Matrix3, Vector3};
 
 /// All rotations of the range at a step, each once (three Euler angles name most rotations twice),

@@ -1,10 +1,10 @@
 //! The work of one stage of a search.
 
-use super::candidates::Candidate;
-use super::model::{Freedom, Model, Pose};
 use super::result::{StageRecord, TracePoint};
 use crate::error::{RegisterError, Result};
 use crate::progress::{Event, Progress};
+use crate::search::pose::{Freedom, Model, Pose};
+use crate::search::refine::{Candidate, refine};
 use crate::search::{Objective, OptimiserKind, Steps};
 use voxalign_image::Affine;
 
@@ -123,43 +123,10 @@ impl<'a> Stage<'a> {
             improvement,
             evaluations: 60,
         };
-        let zeros = vec![0.0; self.model.parameters(freedom)];
-        let (kind, gradient) = (self.optimiser, self.optimiser.needs_gradient());
-        let mut searches: Vec<_> = poses.iter().map(|_| kind.start(&zeros, steps)).collect();
-        loop {
-            let asked: Vec<(usize, Vec<f64>)> = searches
-                .iter()
-                .enumerate()
-                .filter_map(|(i, s)| s.ask().map(|q| (i, q.to_vec())))
-                .collect();
-            if asked.is_empty() {
-                break;
-            }
-            for batch in asked.chunks(self.objective.batch()) {
-                let maps: Vec<Affine> = batch
-                    .iter()
-                    .map(|(i, q)| self.model.affine(&self.model.moved(&poses[*i], freedom, q)))
-                    .collect();
-                let costs = self.objective.evaluate(&maps, gradient)?;
-                let finished = 1.0 - asked.len() as f64 / searches.len() as f64;
-                self.count(costs.iter().map(|e| e.cost), finished)?;
-                for ((i, q), e) in batch.iter().zip(&costs) {
-                    let g = match &e.gradient {
-                        Some(rows) => self.model.gradient(&poses[*i], freedom, q, rows),
-                        None => Vec::new(),
-                    };
-                    searches[*i].tell(e.cost, &g);
-                }
-            }
-        }
-        Ok(poses
-            .iter()
-            .zip(&searches)
-            .map(|(pose, s)| {
-                let (q, cost) = s.best();
-                Candidate { pose: self.model.moved(pose, freedom, q), cost }
-            })
-            .collect())
+        let (objective, model, kind) = (self.objective, self.model, self.optimiser);
+        refine(objective, model, kind, poses, freedom, steps, &mut |costs, finished| {
+            self.count(costs.iter().map(|e| e.cost), finished)
+        })
     }
 
     /// The record of the stage.

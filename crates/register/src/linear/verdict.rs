@@ -1,8 +1,8 @@
 //! The verdict on an affine registration.
 
-use super::model::Model;
 use crate::choice::Choice;
 use crate::limits::AFFINE;
+use crate::search::pose::Model;
 use crate::similarity::{Formula, OfSums, Similarity};
 use crate::verdict::{Check, Remedy, Verdict};
 use voxalign_image::{Affine, Transform, Vector3};

@@ -1,12 +1,13 @@
 //! The walk through the rounds of a search.
 
-use super::candidates::{Candidate, distinct, perturbed, pick, principal_starts};
-use super::model::{Model, Pose};
+use super::candidates::{distinct, perturbed, pick, principal_starts};
 use super::plan::{Action, From, Keep, Plan, Round};
 use super::problem::Moments;
 use super::rotations::{angle, between, rotations};
 use super::stage::Stage;
 use crate::error::Result;
+use crate::search::pose::{Model, Pose};
+use crate::search::refine::Candidate;
 
 /// How far apart two alignments are, as a part of the object's radius, that are not the same one.
 pub(super) const ELSEWHERE: f64 = 0.3;

@@ -8,15 +8,19 @@
 //! - A [`Simulator`] makes images of a volume.
 //! - [`XraySimilarity`]: how alike a simulated image and an X-ray image are, with the derivative in every pixel.
 //! - [`XrayObjective`]: the cost of poses by any number of views, for every optimiser of [`search`](mod@crate::search).
+//! - [`register_pose`] finds the pose of a CT by X-ray images.
 
 pub mod attenuation;
 pub mod objective;
+pub mod register;
+mod scale;
 pub mod similarity;
 pub mod simulator;
 pub mod view;
 
 pub use attenuation::Attenuation;
 pub use objective::{View, XrayObjective};
+pub use register::{PoseInput, PoseOptions, PoseResult, register_pose};
 pub use similarity::XraySimilarity;
 pub use simulator::Simulator;
 pub use view::{ray_view, to_map};

@@ -7,6 +7,8 @@
 
 pub mod objective;
 pub mod optimiser;
+pub(crate) mod pose;
+pub(crate) mod refine;
 
 pub use objective::{Evaluation, Objective};
 pub use optimiser::{Optimiser, OptimiserKind, Steps};

@@ -5,7 +5,7 @@ use voxalign_image::{Affine, Matrix3, Vector3};
 /// What a search may change. Lengths are in mm: a unit of any parameter moves the head by about a
 /// millimetre, so that one optimiser setting serves all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Freedom {
+pub(crate) enum Freedom {
     /// Translation only.
     Translation,
     /// Translation and one scale: the paper's local search at the coarse rotations. (It calls the
@@ -24,39 +24,39 @@ pub(super) enum Freedom {
 
 /// What stays the same during a registration.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Model {
+pub(crate) struct Model {
     /// Centre of the linear part, fixed world mm.
-    pub(super) centre: Vector3<f64>,
+    pub(crate) centre: Vector3<f64>,
     /// Axes of scales and shears in the fixed world, as columns: the world's in 3D, those of the
     /// slice in 2D.
-    pub(super) frame: Matrix3<f64>,
+    pub(crate) frame: Matrix3<f64>,
     /// Axes of rotation and translation in the moving world, as columns: the world's in 3D, those
     /// of the moving slice in 2D.
-    pub(super) target: Matrix3<f64>,
+    pub(crate) target: Matrix3<f64>,
     /// Typical distance of the object from the centre, mm.
-    pub(super) radius: f64,
+    pub(crate) radius: f64,
     /// Whether the images are flat.
-    pub(super) flat: bool,
+    pub(crate) flat: bool,
 }
 
 /// A transform in the terms of a [`Model`]: `x -> G R S K F' (x - c) + c + t` with the frames `F` of
 /// the fixed and `G` of the moving world.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Pose {
+pub(crate) struct Pose {
     /// Rotation `R` in the model's frame (may hold the reflection of a given start).
-    pub(super) rotation: Matrix3<f64>,
+    pub(crate) rotation: Matrix3<f64>,
     /// Translation of the centre, world mm.
-    pub(super) translation: Vector3<f64>,
+    pub(crate) translation: Vector3<f64>,
     /// Logarithms of the scales `S`.
-    pub(super) log_scale: Vector3<f64>,
+    pub(crate) log_scale: Vector3<f64>,
     /// Shears xy, xz, yz of `K`.
-    pub(super) shear: Vector3<f64>,
+    pub(crate) shear: Vector3<f64>,
 }
 
 #[cfg(test)]
 impl Pose {
     /// A translation.
-    pub(super) fn at(translation: Vector3<f64>) -> Self {
+    pub(crate) fn at(translation: Vector3<f64>) -> Self {
         Self {
             rotation: Matrix3::identity(),
             translation,
@@ -84,7 +84,7 @@ fn rotation(v: Vector3<f64>) -> Matrix3<f64> {
 impl Model {
     /// Number of parameters of a freedom.
     #[must_use]
-    pub(super) fn parameters(&self, freedom: Freedom) -> usize {
+    pub(crate) fn parameters(&self, freedom: Freedom) -> usize {
         match (freedom, self.flat) {
             (Freedom::Translation, false) => 3,
             (Freedom::Translation, true) => 2,
@@ -102,7 +102,7 @@ impl Model {
 
     /// The affine map of a pose.
     #[must_use]
-    pub(super) fn affine(&self, pose: &Pose) -> Affine {
+    pub(crate) fn affine(&self, pose: &Pose) -> Affine {
         let k = pose.shear;
         let shear = Matrix3::new(1.0, k[0], k[1], 0.0, 1.0, k[2], 0.0, 0.0, 1.0);
         let scale = Matrix3::from_diagonal(&pose.log_scale.map(|s| within(s, LOG_SCALE).exp()));
@@ -112,7 +112,7 @@ impl Model {
 
     /// The pose of an affine map (the inverse of [`Model::affine`]).
     #[must_use]
-    pub(super) fn pose_of(&self, affine: &Affine) -> Pose {
+    pub(crate) fn pose_of(&self, affine: &Affine) -> Pose {
         let translation = affine.apply(self.centre) - self.centre;
         let inner = self.target.transpose() * affine.matrix * self.frame;
         let qr = inner.qr();
@@ -134,7 +134,7 @@ impl Model {
 
     /// A pose moved by parameters: rotations turn it further, all else is added.
     #[must_use]
-    pub(super) fn moved(&self, pose: &Pose, freedom: Freedom, q: &[f64]) -> Pose {
+    pub(crate) fn moved(&self, pose: &Pose, freedom: Freedom, q: &[f64]) -> Pose {
         let mut new = *pose;
         let mut rest = q.iter().map(|&step| within(step, STEP));
         let mut next = || rest.next().unwrap_or(0.0);
@@ -182,7 +182,7 @@ impl Model {
     /// `M` in the linear part and `o` in the offset is `o . dt + <B, dX>` with
     /// `B = G' (M - o c') F`.
     #[must_use]
-    pub(super) fn gradient(
+    pub(crate) fn gradient(
         &self,
         pose: &Pose,
         freedom: Freedom,

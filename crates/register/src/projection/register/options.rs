@@ -1,0 +1,100 @@
+//! How a pose is searched.
+
+use crate::error::{RegisterError, Result};
+use crate::projection::similarity::XraySimilarity;
+use crate::search::OptimiserKind;
+use serde::{Deserialize, Serialize};
+
+/// How far from the start a pose may be: along and about each axis of the room.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Range {
+    /// Translation, mm.
+    pub translation: f64,
+    /// Rotation, radians.
+    pub rotation: f64,
+}
+
+impl Default for Range {
+    /// 20 mm and 15 degrees.
+    fn default() -> Self {
+        Self { translation: 20.0, rotation: 15f64.to_radians() }
+    }
+}
+
+/// Options of [`register_pose`](super::register_pose).
+#[derive(Debug, Clone, PartialEq)]
+pub struct PoseOptions {
+    /// What is compared.
+    pub similarity: XraySimilarity,
+    /// How the minimum is found.
+    pub optimiser: OptimiserKind,
+    /// The part of the pixels that is compared at each scale, above 0 to 1; without, as many as are worth it.
+    pub sampling: Option<f64>,
+    /// What draws of pixels and of starts begin with.
+    pub seed: u64,
+    /// Where poses are searched.
+    pub range: Range,
+    /// How many poses within the range are looked at, the start among them; 1 for a local search from it.
+    pub starts: usize,
+    /// Sizes of pixels at the place of the CT, mm, coarse to fine; chosen by the images where there are none.
+    pub levels: Vec<f64>,
+    /// How often the result is found again, from places near it and with other pixels.
+    pub restarts: usize,
+}
+
+impl Default for PoseOptions {
+    fn default() -> Self {
+        Self {
+            similarity: XraySimilarity::default(),
+            optimiser: OptimiserKind::default(),
+            sampling: None,
+            seed: 0,
+            range: Range::default(),
+            starts: 256,
+            levels: Vec::new(),
+            restarts: 4,
+        }
+    }
+}
+
+impl PoseOptions {
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// What is out of range, and what would do.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |option, value: String, remedy: &str| {
+            Err(RegisterError::Option { option, value, remedy: remedy.to_owned() })
+        };
+        if self.sampling.is_some_and(|s| !(s > 0.0 && s <= 1.0)) {
+            let value = self.sampling.unwrap_or(0.0).to_string();
+            return wrong("sampling", value, "give a part of the pixels, above 0 and at most 1");
+        }
+        let Range { translation, rotation } = self.range;
+        if !(0.0..=1000.0).contains(&translation) || !(0.0..=3.2).contains(&rotation) {
+            let value = format!("{translation} mm and {:.1} degrees", rotation.to_degrees());
+            return wrong("range of the search", value, "give at most 1000 mm and 180 degrees");
+        }
+        if self.starts == 0 || self.starts > 100_000 {
+            return wrong("number of starts", self.starts.to_string(), "give 1 to 100000");
+        }
+        if self.restarts > 1000 {
+            return wrong("number of restarts", self.restarts.to_string(), "give at most 1000");
+        }
+        if let Some(level) = self.levels.iter().find(|l| !(**l > 0.0 && l.is_finite())) {
+            return wrong(
+                "level",
+                format!("{level} mm"),
+                "give sizes of pixels above 0, coarse to fine",
+            );
+        }
+        if self.levels.windows(2).any(|pair| pair[1] >= pair[0]) {
+            return wrong(
+                "levels",
+                format!("{:?} mm", self.levels),
+                "give them from coarse to fine",
+            );
+        }
+        Ok(())
+    }
+}
