@@ -69,5 +69,6 @@ pub mod staging;
 pub mod text;
 pub mod transform;
 pub mod unfinished;
+pub mod xray;
 
 pub use error::{IoError, Result};

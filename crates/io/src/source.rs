@@ -23,6 +23,11 @@ pub(crate) struct Source<'a> {
     hashed: Option<HashedFile>,
 }
 
+/// Bytes of which any can be gone to.
+pub(crate) trait SeekRead: BufRead + Seek {}
+
+impl<T: BufRead + Seek> SeekRead for T {}
+
 /// A stream of the bytes of a source, decompressed.
 pub(crate) struct Stream<'a> {
     /// The bytes.
@@ -129,6 +134,15 @@ impl<'a> Source<'a> {
             file.seek(SeekFrom::Start(offset)).map_err(fail)?;
         }
         Ok(Box::new(BufReader::with_capacity(buffer, file)))
+    }
+
+    /// The bytes as stored, of which any can be gone to.
+    pub(crate) fn seekable(&self) -> Result<Box<dyn SeekRead + 'a>> {
+        if let Some(bytes) = self.memory {
+            return Ok(Box::new(io::Cursor::new(bytes)));
+        }
+        let file = File::open(&self.path).map_err(|e| IoError::reading(&self.path, e))?;
+        Ok(Box::new(BufReader::with_capacity(BUFFER, file)))
     }
 
     /// The bytes from the start, unpacked where they begin as gzip does.

@@ -20,7 +20,7 @@
 mod access;
 mod convert;
 mod decode;
-mod dicom;
+pub(crate) mod dicom;
 mod info;
 mod metaimage;
 mod nifti;
@@ -44,7 +44,7 @@ pub use region::Region;
 
 pub(crate) use decode::{Plan, floats as decode_floats};
 pub(crate) use nifti::{VectorHeader, with_header as nifti_with_header, write_vectors};
-pub(crate) use options::foreign;
+pub(crate) use options::{KNOWN, foreign, is_dicom_name};
 
 use crate::error::{IoError, Result};
 use crate::source::Source;
@@ -184,6 +184,12 @@ pub fn write_labels(
 
 fn in_memory<'a>(name: &Path, bytes: &'a [u8]) -> Result<opening::Opened<'a>> {
     opening::of_source(Source::memory(name, bytes), Some(bytes), &ReadOptions::default())
+}
+
+/// The image of a source, of which any part can be read.
+pub(crate) fn open_source<'a>(source: Source<'a>) -> Result<Box<dyn ImageSource + 'a>> {
+    let bytes = source.in_memory();
+    Ok(opening::of_source(source, bytes, &ReadOptions::default())?.into_source())
 }
 
 /// The values of a NRRD or MetaImage file of vectors, all of the first component, then the next.

@@ -13,6 +13,14 @@ pub enum Oddity {
     LeftHanded(String),
     /// Voxels are much longer along one axis than along another.
     Anisotropic(String),
+    /// Few grey values: 8 bits.
+    Coarse(String),
+    /// A colour image of which the luminance is used.
+    Colour(String),
+    /// Opacity that is not looked at.
+    Opacity(String),
+    /// Values that were inverted so that large ones are bright.
+    Inverted(String),
     /// Anything else: what was assumed, ignored, or contradicts itself.
     Other(String),
 }
@@ -21,7 +29,7 @@ impl Oddity {
     /// Whether it is a fact about the geometry that nothing has to be done about.
     #[must_use]
     pub fn is_normal_geometry(&self) -> bool {
-        !matches!(self, Self::Other(_))
+        matches!(self, Self::Oblique(_) | Self::LeftHanded(_) | Self::Anisotropic(_))
     }
 }
 
@@ -39,6 +47,10 @@ impl Deref for Oddity {
             Self::Oblique(words)
             | Self::LeftHanded(words)
             | Self::Anisotropic(words)
+            | Self::Coarse(words)
+            | Self::Colour(words)
+            | Self::Opacity(words)
+            | Self::Inverted(words)
             | Self::Other(words) => words,
         }
     }

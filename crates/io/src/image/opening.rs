@@ -136,7 +136,7 @@ impl<'a> Opened<'a> {
         }
     }
 
-    fn into_source(self) -> Box<dyn ImageSource + 'a> {
+    pub(crate) fn into_source(self) -> Box<dyn ImageSource + 'a> {
         match self {
             Opened::File(plan, source) => Box::new(FileImage::new(*plan, source)),
             Opened::Dicom(image) => image,

@@ -1,7 +1,7 @@
 //! What the header of a DICOM file says of its frames.
 
 use super::codec;
-use super::dataset::{self, DataSet, Pixels};
+use super::dataset::{self, DataSet, Parsed, Pixels};
 use super::tags::{self, Packing, Syntax, Tag};
 use crate::error::{IoError, Result, shorten};
 use crate::image::options::DataType;
@@ -47,6 +47,10 @@ impl Layout {
 
 /// The largest number of rows and columns: both have 16 bits.
 const LARGEST: usize = 65_535;
+
+/// What is said of MONOCHROME1 where values are not inverted.
+pub(super) const DARK: &str =
+    "large values are dark (MONOCHROME1); they are read as they are stored";
 
 /// What distinguishes frames at one place, in the order in which it is tried.
 pub(super) const DISTINCTIONS: [&str; 8] = [
@@ -104,8 +108,7 @@ impl Header {
     /// Reads the header of a file; what is wrong with its image goes into [`Header::problem`].
     pub(super) fn read(source: &Source<'_>) -> Result<Header> {
         let parsed = dataset::parse(source)?;
-        let set = &parsed.set;
-        let Some(series) = set.text(tags::SERIES_UID) else {
+        let Some(series) = parsed.set.text(tags::SERIES_UID) else {
             return Err(parsed.problem.unwrap_or_else(|| {
                 IoError::malformed(
                     source.path(),
@@ -115,6 +118,12 @@ impl Header {
                 )
             }));
         };
+        Ok(Self::of(parsed, series, source).0)
+    }
+
+    /// The header, and all attributes that are looked at.
+    pub(super) fn of(parsed: Parsed, series: String, source: &Source<'_>) -> (Header, DataSet) {
+        let set = parsed.set;
         let mut header = Header {
             path: source.path().into(),
             series,
@@ -131,9 +140,9 @@ impl Header {
             oddities: Vec::new(),
         };
         if header.problem.is_none() && header.pixels != Pixels::None {
-            header.problem = header.image(set, source).err();
+            header.problem = header.image(&set, source).err();
         }
-        Ok(header)
+        (header, set)
     }
 
     /// Whether the file holds an image, or would if it were not damaged.
@@ -163,9 +172,7 @@ impl Header {
         }
         self.check_length(&layout, count, source)?;
         if set.text(tags::PHOTOMETRIC).as_deref() == Some("MONOCHROME1") {
-            self.oddities.push(
-                "large values are dark (MONOCHROME1); they are read as they are stored".into(),
-            );
+            self.oddities.push(DARK.into());
         }
         if set.text(tags::LOSSY).as_deref() == Some("01") {
             self.oddities.push("the values were compressed with loss".into());

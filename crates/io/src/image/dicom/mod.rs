@@ -6,11 +6,12 @@
 mod codec;
 mod dataset;
 mod header;
+mod pictures;
 mod pixels;
 mod series;
 mod stack;
 mod stream;
-mod tags;
+pub(crate) mod tags;
 
 use super::access::{ImageSource, not_a_label};
 use super::convert;
@@ -20,6 +21,7 @@ use super::region::Region;
 use crate::error::{IoError, Result};
 use crate::source::Source;
 use header::{Frame, Header};
+pub(crate) use pictures::Pictures;
 use series::{Folder, Series};
 use std::io::Read;
 use std::path::{Path, PathBuf};

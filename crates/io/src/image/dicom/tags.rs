@@ -1,12 +1,12 @@
 //! The attributes that are looked at, and transfer syntaxes (DICOM PS3.6 and PS3.5, annex A).
 
 /// Group in the upper, element in the lower 16 bits.
-pub(super) type Tag = u32;
+pub(crate) type Tag = u32;
 
 /// Gives names to tags, and the value representation that each has by the standard.
 macro_rules! tags {
     ($($name:ident = $tag:literal $vr:literal;)*) => {
-        $(pub(super) const $name: Tag = $tag;)*
+        $(pub(crate) const $name: Tag = $tag;)*
 
         /// The value representation of an attribute that is looked at; nothing for others.
         pub(super) fn representation(tag: Tag) -> Option<[u8; 2]> {
@@ -26,11 +26,22 @@ tags! {
     ACQUISITION_TIME = 0x0008_0032 b"TM";
     MODALITY = 0x0008_0060 b"CS";
     SERIES_DESCRIPTION = 0x0008_103E b"LO";
+    CINE_RATE = 0x0018_0040 b"IS";
     SLICE_THICKNESS = 0x0018_0050 b"DS";
     ECHO_TIME = 0x0018_0081 b"DS";
     SPACING_BETWEEN_SLICES = 0x0018_0088 b"DS";
     TRIGGER_TIME = 0x0018_1060 b"DS";
+    FRAME_TIME = 0x0018_1063 b"DS";
+    FRAME_TIME_VECTOR = 0x0018_1065 b"DS";
+    SOURCE_TO_DETECTOR = 0x0018_1110 b"DS";
+    SOURCE_TO_PATIENT = 0x0018_1111 b"DS";
     IMAGER_PIXEL_SPACING = 0x0018_1164 b"DS";
+    PRIMARY_ANGLE = 0x0018_1510 b"DS";
+    SECONDARY_ANGLE = 0x0018_1511 b"DS";
+    PRIMARY_INCREMENTS = 0x0018_1520 b"DS";
+    SECONDARY_INCREMENTS = 0x0018_1521 b"DS";
+    SCANNED_PIXEL_SPACING = 0x0018_2010 b"DS";
+    PATIENT_POSITION = 0x0018_5100 b"CS";
     EFFECTIVE_ECHO_TIME = 0x0018_9082 b"FD";
     B_VALUE = 0x0018_9087 b"FD";
     ECHO_SEQUENCE = 0x0018_9114 b"SQ";
@@ -38,6 +49,7 @@ tags! {
     SERIES_UID = 0x0020_000E b"UI";
     SERIES_NUMBER = 0x0020_0011 b"IS";
     ACQUISITION_NUMBER = 0x0020_0012 b"IS";
+    PATIENT_ORIENTATION = 0x0020_0020 b"CS";
     POSITION = 0x0020_0032 b"DS";
     ORIENTATION = 0x0020_0037 b"DS";
     TEMPORAL_POSITION = 0x0020_0100 b"IS";
@@ -64,8 +76,18 @@ tags! {
     DETECTOR_SEQUENCE = 0x0054_0022 b"SQ";
     SEGMENT_SEQUENCE = 0x0062_000A b"SQ";
     SEGMENT_NUMBER = 0x0062_000B b"US";
+    RECEPTOR_TRANSLATION = 0x3002_000D b"DS";
+    RECEPTOR_ANGLE = 0x3002_000E b"DS";
+    IMAGE_ORIENTATION_IEC = 0x3002_0010 b"DS";
+    IMAGE_PLANE_SPACING = 0x3002_0011 b"DS";
+    IMAGE_POSITION_IEC = 0x3002_0012 b"DS";
+    SOURCE_TO_AXIS = 0x3002_0022 b"DS";
+    SOURCE_TO_IMAGE = 0x3002_0026 b"DS";
     FRAME_OFFSETS = 0x3004_000C b"DS";
     DOSE_SCALING = 0x3004_000E b"DS";
+    GANTRY_ANGLE = 0x300A_011E b"DS";
+    SUPPORT_ANGLE = 0x300A_0122 b"DS";
+    ISOCENTRE = 0x300A_012C b"DS";
     SHARED_GROUPS = 0x5200_9229 b"SQ";
     PER_FRAME_GROUPS = 0x5200_9230 b"SQ";
     EXTENDED_OFFSETS = 0x7FE0_0001 b"OV";
@@ -79,7 +101,7 @@ pub(super) const ITEM_END: Tag = 0xFFFE_E00D;
 pub(super) const SEQUENCE_END: Tag = 0xFFFE_E0DD;
 
 /// A tag as it is written, such as `(0028,0010)`.
-pub(super) fn written(tag: Tag) -> String {
+pub(crate) fn written(tag: Tag) -> String {
     format!("({:04X},{:04X})", tag >> 16, tag & 0xFFFF)
 }
 

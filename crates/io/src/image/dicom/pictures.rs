@@ -1,0 +1,114 @@
+//! The frames of one file as pictures, for files that are no slices of a volume: X-ray images.
+
+use super::dataset::{self, DataSet};
+use super::header::{DARK, Header, Layout};
+use super::pixels;
+use super::tags::{self, Tag, written};
+use crate::error::{IoError, Result};
+use crate::source::Source;
+use std::path::Path;
+
+/// One file of which any frame can be read.
+#[derive(Debug)]
+pub(crate) struct Pictures<'a> {
+    source: Source<'a>,
+    header: Header,
+    set: DataSet,
+    layout: Layout,
+    dark: bool,
+}
+
+impl<'a> Pictures<'a> {
+    /// Reads the header.
+    pub(crate) fn open(source: Source<'a>) -> Result<Self> {
+        let parsed = dataset::parse(&source)?;
+        let series = parsed.set.text(tags::SERIES_UID).unwrap_or_default();
+        let (mut header, set) = Header::of(parsed, series, &source);
+        if let Some(problem) = header.problem.take() {
+            return Err(problem);
+        }
+        let Some(layout) = header.layout.clone() else {
+            let modality = &header.modality;
+            let problem = format!("this DICOM file holds no image (its modality is '{modality}')");
+            return Err(IoError::malformed(source.path(), problem, "name a file with an image"));
+        };
+        let dark = header.oddities.iter().any(|said| said == DARK);
+        header.oddities.retain(|said| said != DARK);
+        Ok(Self { source, header, set, layout, dark })
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        self.source.path()
+    }
+
+    /// Columns and rows.
+    pub(crate) fn dims(&self) -> [usize; 2] {
+        [self.layout.columns, self.layout.rows]
+    }
+
+    /// Number of frames.
+    pub(crate) fn count(&self) -> usize {
+        self.header.frames.len()
+    }
+
+    /// How many bits values have, where they are whole numbers.
+    pub(crate) fn bits(&self) -> Option<usize> {
+        (!self.layout.float).then_some(self.layout.stored)
+    }
+
+    /// Whether large values are dark (MONOCHROME1): [`read`](Self::read) inverts them.
+    pub(crate) fn is_inverted(&self) -> bool {
+        self.dark
+    }
+
+    /// What else is unusual.
+    pub(crate) fn oddities(&self) -> &[String] {
+        &self.header.oddities
+    }
+
+    /// True values of a frame, x fastest, large ones bright, into an array of their number.
+    pub(crate) fn read(&self, frame: usize, out: &mut [f32]) -> Result<()> {
+        let Some(of) = self.header.frames.get(frame) else { return Ok(()) };
+        let (layout, mut values) = (&self.layout, Vec::new());
+        pixels::rows(&self.header, layout, &self.source, of.number, 0..layout.rows, &mut values)?;
+        // The least and the largest stored value together; floats have none.
+        let ends = match (layout.float, layout.signed) {
+            (true, _) => 0.0,
+            (_, true) => -1.0,
+            _ => 2f64.powi(layout.stored as i32) - 1.0,
+        };
+        for (to, &stored) in out.iter_mut().zip(&values) {
+            let bright = if self.dark { ends - stored } else { stored };
+            *to = (bright * of.slope + of.intercept) as f32;
+        }
+        Ok(())
+    }
+
+    /// The numbers of an attribute; none where it is missing or empty.
+    pub(crate) fn numbers(&self, tag: Tag) -> Result<Vec<f64>> {
+        self.set.numbers(tag).map_err(|problem| {
+            let remedy = "the header is probably damaged; export the image again";
+            IoError::malformed(self.path(), problem, remedy)
+        })
+    }
+
+    /// So many numbers of an attribute; nothing where it is missing or empty.
+    pub(crate) fn exactly<const N: usize>(&self, tag: Tag) -> Result<Option<[f64; N]>> {
+        let numbers = self.numbers(tag)?;
+        if numbers.is_empty() {
+            return Ok(None);
+        }
+        let count = numbers.len();
+        numbers.try_into().map(Some).map_err(|_| {
+            let problem = format!("{} has {count} numbers instead of {N}", written(tag));
+            let remedy = "the header is probably damaged; export the image again";
+            IoError::malformed(self.path(), problem, remedy)
+        })
+    }
+
+    /// The text of an attribute; nothing where it is missing or empty.
+    pub(crate) fn text(&self, tag: Tag) -> Option<String> {
+        self.set.text(tag)
+    }
+}

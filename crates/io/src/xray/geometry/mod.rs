@@ -1,0 +1,206 @@
+//! Where views were taken from: tables of views, and calibrations of other programs.
+//!
+//! A table of views is a TOML file with a `[[view]]` for each:
+//!
+//! ```toml
+//! [[view]]
+//! name = "front"
+//! image = "front.png"               # relative to this file
+//! size = [1024, 768]                # columns and rows; those of the image where it is missing
+//! source_to_isocentre = 785.0       # mm
+//! source_to_detector = 1200.0
+//! isocentre = [12.0, -30.5, 101.0]
+//! primary = 30.0                    # degrees: to the patient's left (LAO)
+//! secondary = -10.0                 # degrees: to the head (cranial)
+//! pixel = 0.4                       # mm; or of columns and rows: [0.4, 0.4]
+//! region = [0, 0, 1024, 700]        # column, row, columns, rows: what of the image counts
+//! ```
+//!
+//! What says where source and detector are is one of:
+//!
+//! | keys | what they are |
+//! |---|---|
+//! | `source`, `origin`, `column`, `row` | the source, the centre of the first pixel, the steps to the next column and row, mm |
+//! | `source_to_isocentre`, `source_to_detector`, `isocentre`, `primary`, `secondary`, `pixel`, and possibly `centre` | a [`CArm`](voxalign_image::CArm) |
+//! | the same with `gantry` instead of the two angles | a treatment machine ([`Gantry`](voxalign_image::Gantry)), degrees |
+//! | `K` (3 x 3), `R` (3 x 3), `t` (3), and possibly `source_to_detector` or `pixel` | a camera as OpenCV has it: a point X is seen at the pixel `K (R X + t)`, y down and z to the front |
+//! | `projection` (3 x 4), and possibly `source_to_detector` | homogeneous points to homogeneous pixels, whose third number is above 0 in front of the source |
+//!
+//! `centre` is the column and row that the ray through the isocentre meets, the middle of the detector without it. A
+//! matrix does not say how far away the detector is, which changes no image: where nothing says it, the detector is 1.5
+//! times as far from the source as the world's origin is, and 1000 mm at least. Pixels are counted from 0 at the centre
+//! of the first one. `world = "lps"` gives places and matrices in the world of DICOM and ITK; they are RAS otherwise. A
+//! view of an image may leave all of it out where the image's own header says it.
+//!
+//! Read as well, and told by their content: MayaCam 2 files (XMALab, Autoscoper), whose world is that of the calibration,
+//! and plastimatch's projection matrices, which are LPS and do not say the size of the image.
+
+mod form;
+mod keys;
+mod table;
+mod text;
+mod write;
+
+use crate::atomic;
+use crate::error::{IoError, Result};
+use crate::source::Source;
+use crate::text::{SAVE_AS, utf8};
+use form::Form;
+use std::path::{Path, PathBuf};
+use voxalign_image::{ImageError, XrayGeometry};
+
+/// Largest size of a file, bytes.
+const LARGEST: u64 = 1 << 24;
+
+/// A view: where it was taken from, and its image.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct View {
+    /// What it is called.
+    pub name: Option<String>,
+    /// Its image. A relative path in a file is one from the folder of the file, which was put before it.
+    pub image: Option<PathBuf>,
+    /// What of the image counts: the first column and row, and the numbers of columns and rows.
+    pub region: Option<[usize; 4]>,
+    form: Option<Form>,
+    size: Option<[usize; 2]>,
+    label: Label,
+}
+
+/// What messages call a view. All are the same to a comparison.
+#[derive(Debug, Clone, Default)]
+struct Label {
+    file: PathBuf,
+    view: String,
+}
+
+impl PartialEq for Label {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Label {
+    fn error(&self, problem: impl std::fmt::Display, remedy: impl Into<String>) -> IoError {
+        IoError::malformed(&self.file, format!("{}{problem}", self.view), remedy)
+    }
+}
+
+impl View {
+    /// A view of a geometry that is known, without name and image.
+    #[must_use]
+    pub fn new(geometry: XrayGeometry) -> Self {
+        let mut view = Self::empty(Label::default());
+        view.form = Some(Form::of(&geometry));
+        view.size = Some(geometry.dims());
+        view
+    }
+
+    fn empty(label: Label) -> Self {
+        Self { name: None, image: None, region: None, form: None, size: None, label }
+    }
+
+    /// Columns and rows, where the file says them.
+    #[must_use]
+    pub fn size(&self) -> Option<[usize; 2]> {
+        self.size
+    }
+
+    /// Whether it says where source and detector are; otherwise the header of its image has to.
+    #[must_use]
+    pub fn has_geometry(&self) -> bool {
+        self.form.is_some()
+    }
+
+    /// The geometry of the whole detector, of which [`region`](Self::region) may be a
+    /// [part](XrayGeometry::part); `image` are columns and rows of its image, where that was read.
+    ///
+    /// # Errors
+    /// A view that says no geometry, or no size where `image` is none; another size than that of the image; a region
+    /// that is not within it; as [`XrayGeometry::new`].
+    pub fn geometry(&self, image: Option<[usize; 2]>) -> Result<XrayGeometry> {
+        let Some(form) = &self.form else {
+            let remedy =
+                "give `source`, `primary`, `gantry`, `K` or `projection` and what belongs to it";
+            return Err(self.label.error("nothing says where source and detector are", remedy));
+        };
+        let dims = match (self.size, image) {
+            (Some([c, r]), Some([columns, rows])) if [c, r] != [columns, rows] => {
+                let problem =
+                    format!("the size is {c} x {r} pixels, and the image has {columns} x {rows}");
+                return Err(self.label.error(problem, "give the geometry of this image"));
+            }
+            (Some(dims), _) | (None, Some(dims)) => dims,
+            (None, None) => {
+                let remedy = "give `size = [columns, rows]`, or name an image";
+                return Err(self.label.error("the size of the image is not known", remedy));
+            }
+        };
+        let view = form.geometry(dims).map_err(|e| self.wrong(e))?;
+        if let Some([column, row, columns, rows]) = self.region {
+            view.part([column, row], [columns, rows]).map_err(|e| self.wrong(e))?;
+        }
+        Ok(view)
+    }
+
+    fn wrong(&self, error: ImageError) -> IoError {
+        match error {
+            ImageError::Xray { what, remedy } => {
+                self.label.error(format!("the geometry has {what}"), remedy)
+            }
+            other => self.label.error(other, "correct the geometry"),
+        }
+    }
+
+    /// An error where the geometry cannot be, whatever the size of the image.
+    fn check(&self) -> Result<()> {
+        match (&self.form, self.size) {
+            (Some(_), Some(size)) => self.geometry(Some(size)).map(drop),
+            (Some(form), None) => form.geometry([1, 1]).map(drop).map_err(|e| self.wrong(e)),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// Reads the views of a file; at least one.
+///
+/// # Errors
+/// A missing file; a text that is not UTF-8, or of none of the kinds above; keys that are unknown, missing, or of two
+/// kinds; values of another type or length, or not finite; a geometry that cannot be.
+pub fn read(path: impl AsRef<Path>) -> Result<Vec<View>> {
+    let source = Source::open(path.as_ref())?;
+    let bytes = source.read_all(LARGEST)?;
+    read_from_bytes(path, &bytes)
+}
+
+/// As [`read`], from the bytes of a file; `name` appears in messages, and images are looked for beside it.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_from_bytes(name: impl AsRef<Path>, bytes: &[u8]) -> Result<Vec<View>> {
+    let path = name.as_ref();
+    let text = utf8(bytes).map_err(|problem| IoError::malformed(path, problem, SAVE_AS))?;
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let views = if first.eq_ignore_ascii_case(text::MAYACAM) {
+        vec![text::mayacam(path, text)?]
+    } else if !first.is_empty() && first.split_whitespace().all(|w| w.parse::<f64>().is_ok()) {
+        vec![text::plastimatch(path, text)?]
+    } else {
+        table::views(path, text)?
+    };
+    views.iter().try_for_each(View::check)?;
+    Ok(views)
+}
+
+/// Writes a table of views. Images beside the file or below its folder get relative paths.
+///
+/// # Errors
+/// No views; a path that is not UTF-8; a folder that cannot be written; a full disk.
+pub fn write(path: impl AsRef<Path>, views: &[View]) -> Result<()> {
+    let path = path.as_ref();
+    let text = write::table(path, views)?;
+    atomic::write_file(path, |sink| sink.write_all(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;
