@@ -6,6 +6,7 @@
 //! | [`deform`] | a deformation between two images, after an affine part, and its inverse |
 //! | [`atlas`] | the unbiased mean of many images, along a covariate, and how many it needs |
 //! | [`stack`] | the mean, extremes, variance or product of many images, or one image of each |
+//! | [`drr`] | X-ray images of a CT, simulated |
 //! | [`demo`] | a pair of brains to try it with |
 //!
 //! A job is a value with all its options, which [`options::from_toml`] and [`options::from_json`] read as well:
@@ -21,6 +22,7 @@ pub mod affine;
 pub mod atlas;
 pub mod deform;
 pub mod demo;
+pub mod drr;
 mod error;
 pub mod files;
 pub mod list;
@@ -29,6 +31,7 @@ pub mod machine;
 pub mod options;
 pub mod pair;
 mod plan;
+pub mod projection;
 mod remedy;
 mod run;
 pub mod stack;

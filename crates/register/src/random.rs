@@ -46,6 +46,23 @@ impl Random {
             }
         }
     }
+
+    /// A number from the Poisson distribution: exactly for a small mean, rounded from the normal distribution for a large one.
+    pub fn poisson(&mut self, mean: f64) -> f64 {
+        if mean.is_nan() || mean <= 0.0 {
+            return 0.0;
+        }
+        if mean > 100.0 {
+            return (mean + mean.sqrt() * self.normal()).round().max(0.0);
+        }
+        // How many events there are in a time of that length (Knuth 1969).
+        let (least, mut product, mut count) = ((-mean).exp(), self.uniform(), 0.0);
+        while product > least {
+            product *= self.uniform();
+            count += 1.0;
+        }
+        count
+    }
 }
 
 #[cfg(test)]
@@ -75,5 +92,24 @@ mod tests {
             counts[(random.uniform() * 10.0) as usize] += 1;
         }
         assert!(counts.iter().all(|c| (900..1100).contains(c)), "{counts:?}");
+    }
+
+    #[test]
+    fn moments_of_the_poisson_distribution() {
+        let mut random = Random::new(3);
+        for mean in [0.3, 7.0, 60.0, 1e4] {
+            let n = 20_000;
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for _ in 0..n {
+                let v = random.poisson(mean);
+                sum += v;
+                squares += (v - mean) * (v - mean);
+            }
+            let n = f64::from(n);
+            assert!((sum / n - mean).abs() < 5.0 * (mean / n).sqrt(), "{mean}");
+            assert!((squares / n / mean - 1.0).abs() < 0.06, "{mean}");
+        }
+        assert_eq!(random.poisson(0.0), 0.0);
+        assert_eq!(random.poisson(f64::NAN), 0.0);
     }
 }

@@ -76,6 +76,10 @@ pub(crate) enum Role {
     Config,
     List,
     Reference,
+    Ct,
+    Xray,
+    Geometry,
+    Pose,
 }
 
 choices! { Role:
@@ -98,12 +102,26 @@ choices! { Role:
     Config "config" "A file of options",
     List "list" "A list of subjects",
     Reference "reference" "An image to compare with",
+    Ct "ct" "The CT that X-ray images are simulated of",
+    Xray "xray" "An X-ray image",
+    Geometry "geometry" "Where views are taken from",
+    Pose "pose" "Where the CT is in the room",
 }
 
 impl Role {
     /// Whether the file is an image or a label map, which has a grid to be told.
     fn is_image(self) -> bool {
-        !matches!(self, Self::LabelNames | Self::Affine | Self::Init | Self::Config | Self::List)
+        !matches!(
+            self,
+            Self::LabelNames
+                | Self::Affine
+                | Self::Init
+                | Self::Config
+                | Self::List
+                | Self::Xray
+                | Self::Geometry
+                | Self::Pose
+        )
     }
 }
 

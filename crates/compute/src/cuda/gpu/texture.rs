@@ -83,21 +83,38 @@ impl Gpu {
             return Ok(None);
         }
         let mut texture = Texture { shared: Arc::clone(&self.shared), array, object: 0 };
-        // SAFETY: all of it is plain numbers and pointers, for which zeros are valid.
-        let mut copy: sys::CUDA_MEMCPY3D = unsafe { std::mem::zeroed() };
-        copy.srcMemoryType = sys::CUmemorytype::CU_MEMORYTYPE_DEVICE;
-        copy.srcDevice = from;
-        copy.srcPitch = width * size_of::<f32>();
-        copy.srcHeight = height;
-        copy.dstMemoryType = sys::CUmemorytype::CU_MEMORYTYPE_ARRAY;
-        copy.dstArray = array;
-        copy.WidthInBytes = width * size_of::<f32>();
-        copy.Height = height;
-        copy.Depth = depth;
+        let row = width * size_of::<f32>();
+        let copy = sys::CUDA_MEMCPY3D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcZ: 0,
+            srcLOD: 0,
+            srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcHost: std::ptr::null(),
+            srcDevice: from,
+            srcArray: std::ptr::null_mut(),
+            reserved0: std::ptr::null_mut(),
+            srcPitch: row,
+            srcHeight: height,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstZ: 0,
+            dstLOD: 0,
+            dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_ARRAY,
+            dstHost: std::ptr::null_mut(),
+            dstDevice: 0,
+            dstArray: array,
+            reserved1: std::ptr::null_mut(),
+            dstPitch: 0,
+            dstHeight: 0,
+            WidthInBytes: row,
+            Height: height,
+            Depth: depth,
+        };
         // SAFETY: the source is the caller's care, the array has the sizes of the copy.
         let code = unsafe { sys::cuMemcpy3DAsync_v2(&raw const copy, self.queue()) };
         self.checked(code, "copy to a texture")?;
-        // SAFETY: as above.
+        // SAFETY: plain numbers and pointers, for all of which zeros are valid.
         let (mut resource, mut how): (sys::CUDA_RESOURCE_DESC, sys::CUDA_TEXTURE_DESC) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
         resource.resType = sys::CUresourcetype::CU_RESOURCE_TYPE_ARRAY;

@@ -1,0 +1,340 @@
+//! X-ray images of a CT, simulated (digitally reconstructed radiographs, DRR).
+//!
+//! ```no_run
+//! use voxalign_jobs::{Caller, Silent, drr, machine};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let job = drr::Job::new("ct.nii.gz", "out");
+//! let machine = machine::Machine::start(Default::default(), machine::Auto::Cpu)?;
+//! let done = job.run(&machine, &Caller::default(), &Silent)?;
+//! println!("{}", done.record.images[0].files[0]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod options;
+mod poses;
+
+pub use options::{Format, Projection, Rays, Shown, Simulation};
+pub use poses::PoseChoice;
+pub(crate) use poses::in_numbers;
+
+use crate::error::{Error, Result};
+use crate::listener::{Listener, check};
+use crate::machine::Machine;
+use crate::plan::{self, Plan};
+use crate::projection::{Ct, CtOptions, NamedView, ViewOptions};
+use crate::run::{Caller, Clock, Done, Input, RECORD, REPORT, check_outputs, end, inputs, record};
+use crate::run::{Role, peak_memory};
+use crate::staged::Staged;
+use options::Shown as Values;
+use poses::Pose;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use voxalign_compute::ops::raycast::Along;
+use voxalign_compute::select::AnyDevice;
+use voxalign_image::{Grid, Vector3};
+use voxalign_io::xray::{self, XrayToWrite, geometry};
+use voxalign_register::projection::Simulator;
+use voxalign_register::random::Random;
+use voxalign_register::{Choice, Verdict};
+use voxalign_report::drr::{DrrImageRecord, DrrRecord, DrrReport, render};
+use voxalign_report::xray::{ViewRecord, XrayPicture};
+use voxalign_report::{GridRecord, OutputRecord, Provenance};
+
+/// The table of the views.
+const VIEWS: &str = "views.toml";
+/// The most images that a report shows.
+const PICTURES: usize = 24;
+
+/// X-ray images that are to be made of a CT.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The CT.
+    pub ct: PathBuf,
+    /// How attenuations are made of it.
+    #[serde(flatten)]
+    pub material: CtOptions,
+    /// Where the views are.
+    #[serde(flatten)]
+    pub views: ViewOptions,
+    /// Where the CT is.
+    #[serde(flatten)]
+    pub place: PoseChoice,
+    /// How images are simulated and written.
+    #[serde(flatten)]
+    pub simulation: Simulation,
+    /// Whether there is no report.
+    #[serde(
+        default,
+        with = "crate::options::negated",
+        rename = "report",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub no_report: bool,
+    /// The folder for the results.
+    pub output: PathBuf,
+}
+
+/// A view at a pose, as it is written.
+struct Made {
+    record: DrrImageRecord,
+    picture: Option<XrayPicture>,
+}
+
+impl Job {
+    /// Of a CT, from the front; results go to a folder.
+    pub fn new(ct: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
+        Self { ct: ct.into(), output: output.into(), ..Self::default() }
+    }
+
+    fn files<'a>(&'a self, caller: &'a Caller) -> Vec<Input<'a>> {
+        let mut all = self.material.files(&self.ct);
+        all.extend(self.views.file());
+        all.extend(self.place.files());
+        all.extend(caller.config.as_deref().map(|path| Input::new(Role::Config, path)));
+        all
+    }
+
+    /// Checks what can be checked before a device is started.
+    ///
+    /// # Errors
+    /// Options that others make meaningless, outputs that are inputs.
+    pub fn check(&self, caller: &Caller) -> Result<()> {
+        self.material.check()?;
+        self.views.check()?;
+        self.place.check()?;
+        self.simulation.check()?;
+        let files = self.files(caller);
+        let names = [RECORD, REPORT, VIEWS].into_iter();
+        check_outputs(&self.output, names, files.iter().map(Input::path))
+    }
+
+    /// What it would do.
+    ///
+    /// # Errors
+    /// As of [`check`](Self::check); headers that cannot be read.
+    pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        self.check(caller)?;
+        let plan = Plan::new(&self.files(caller), Vec::new(), listener)?;
+        let grid = crate::files::grid(&self.ct, listener)?;
+        let views = self.views.views(&grid, listener)?;
+        let poses = self.place.read(self.centre(&grid), listener)?;
+        let mut writes: Vec<PathBuf> = Vec::new();
+        for view in &views {
+            for number in 0..poses.len() {
+                writes.extend(
+                    self.names(view, number, poses.len()).into_iter().map(|n| self.output.join(n)),
+                );
+            }
+        }
+        writes.push(self.output.join(VIEWS));
+        if !self.no_report {
+            writes.push(self.output.join(REPORT));
+        }
+        writes.push(self.output.join(RECORD));
+        let voxels = plan.voxels(Role::Ct.name());
+        let pixels = views.iter().map(|v| v.geometry.dims().iter().product::<usize>()).max();
+        // The volume with and without its border, and an image with what is written of it.
+        let taken = plan::BASE + 12 * voxels + 24 * pixels.unwrap_or(0) as u64;
+        Ok(Plan { writes, ..plan }.taking(taken))
+    }
+
+    /// The point about which the CT is turned.
+    fn centre(&self, ct: &Grid) -> Vector3<f64> {
+        self.views.isocentre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0))
+    }
+
+    /// The names of the files of a view at a pose.
+    fn names(&self, view: &NamedView, number: usize, poses: usize) -> Vec<String> {
+        let stem = match poses {
+            1 => view.name.clone(),
+            _ => format!("{}_{number:04}", view.name),
+        };
+        self.simulation.formats().iter().map(|f| format!("{stem}.{}", f.extension())).collect()
+    }
+
+    /// Does it all: checks, reads, simulates and writes.
+    ///
+    /// # Errors
+    /// What is wrong with options or files; a source within the CT; a view that sees nothing of it;
+    /// [`Error::Stopped`].
+    pub fn run(
+        &self,
+        machine: &Machine,
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Done<DrrRecord>> {
+        self.check(caller)?;
+        let mut clock = Clock::start();
+        let read = inputs(&self.files(caller), listener)?;
+        let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
+        let views = self.views.views(volume.grid(), listener)?;
+        let centre = self.centre(volume.grid());
+        let poses = self.place.read(centre, listener)?;
+        clock.lap("read");
+        let grid = volume.grid().clone();
+        for view in &views {
+            poses.iter().try_for_each(|pose| outside(view, pose, &grid))?;
+        }
+        let mut staged = Staged::new(&self.output, listener)?;
+        let simulator = Simulator::new(&machine.device, &volume)?;
+        drop(volume);
+        clock.lap("device");
+        let mut made = Vec::new();
+        let count = views.len() * poses.len();
+        let mut random = Random::new(self.simulation.seed.unwrap_or(0));
+        for view in &views {
+            for (number, pose) in poses.iter().enumerate() {
+                check(listener)?;
+                let values = self.simulated(&simulator, view, pose, &mut random)?;
+                clock.lap("simulate");
+                let shown = made.len() % count.div_ceil(PICTURES) == 0 && !self.no_report;
+                let names = self.names(view, number, poses.len());
+                made.push(self.written(&mut staged, view, pose, (names, values), shown)?);
+                clock.lap("write");
+            }
+        }
+        let tables: Vec<_> = views.iter().map(table).collect();
+        staged.write(VIEWS, |path| geometry::write(path, &tables))?;
+        let mut all = json!({
+            "rays": self.simulation.rays.unwrap_or(Rays::Trilinear).name(),
+            "step_mm": match self.simulation.traversal(&grid) {
+                voxalign_compute::ops::raycast::Traversal::Trilinear { step, .. } => Some(step),
+                _ => None,
+            },
+            "projection": self.simulation.projection.unwrap_or(Projection::Integral).name(),
+            "values": self.simulation.unit(),
+            "photons": self.simulation.photons,
+            "seed": self.simulation.photons.map(|_| self.simulation.seed.unwrap_or(0)),
+            "centre_of_rotation_mm": <[f64; 3]>::from(centre),
+        });
+        if let (Some(all), Some(ct)) = (all.as_object_mut(), parameters.as_object()) {
+            all.extend(ct.clone());
+        }
+        let (images, pictures): (Vec<_>, Vec<_>) =
+            made.into_iter().map(|m| (m.record, m.picture)).unzip();
+        let mut record = DrrRecord {
+            provenance: Provenance::from(record(caller, machine, read)),
+            parameters: all,
+            grid: GridRecord::from(&grid),
+            images,
+            timings: BTreeMap::new(),
+            peak_memory_bytes: None,
+            outputs: Vec::new(),
+            verdict: Verdict::new(Vec::new(), Vec::new()),
+        };
+        let mut told = |role: &str, name: &str| {
+            let path = staged.final_path(name).display().to_string();
+            record.outputs.push(OutputRecord { role: role.to_owned(), path });
+        };
+        for image in &record.images {
+            image.files.iter().for_each(|name| told("image", name));
+        }
+        told("views", VIEWS);
+        if !self.no_report {
+            told("report", REPORT);
+        }
+        told("record", RECORD);
+        if self.no_report {
+            staged.without(REPORT);
+        } else {
+            record.timings = clock.laps();
+            record.peak_memory_bytes = peak_memory();
+            let pictures: Vec<_> = pictures.into_iter().flatten().collect();
+            let page = render(&DrrReport { record: &record, pictures: &pictures })?;
+            staged.write_text(REPORT, &page)?;
+            clock.lap("report");
+        }
+        end(staged, clock, record, &self.output)
+    }
+
+    /// The values of an image as they are written.
+    fn simulated(
+        &self,
+        simulator: &Simulator<'_, AnyDevice>,
+        view: &NamedView,
+        pose: &Pose,
+        random: &mut Random,
+    ) -> Result<Vec<f32>> {
+        let how = self.simulation.traversal(simulator.grid());
+        let along = self.simulation.along();
+        let mut values = simulator.image(&view.geometry, &pose.map, how, along)?;
+        if values.iter().all(|&v| v == 0.0) {
+            return Err(Error::input(format!(
+                "the view '{}' sees nothing of the CT where it is turned by {:?} degrees and moved by {:?} mm; \
+                 check `geometry`, `isocentre`, `region` and the pose",
+                view.name, pose.degrees, pose.mm
+            )));
+        }
+        if along == Along::Maximum {
+            return Ok(values);
+        }
+        if let Some(photons) = self.simulation.photons {
+            values.iter_mut().for_each(|v| *v = counted(*v, photons, random));
+        }
+        if self.simulation.values == Some(Values::Intensity) {
+            values.iter_mut().for_each(|v| *v = (-*v).exp());
+        }
+        Ok(values)
+    }
+
+    fn written(
+        &self,
+        staged: &mut Staged<'_>,
+        view: &NamedView,
+        pose: &Pose,
+        (names, values): (Vec<String>, Vec<f32>),
+        shown: bool,
+    ) -> Result<Made> {
+        let geometry = view.geometry;
+        let image =
+            XrayToWrite { geometry: Some(geometry), ..XrayToWrite::new(&values, geometry.dims()) };
+        for name in &names {
+            staged.write(name, |path| xray::write(path, &image).map(drop))?;
+        }
+        let fold = |start: f32, f: fn(f32, f32) -> f32| values.iter().copied().fold(start, f);
+        let record = DrrImageRecord {
+            name: names.first().and_then(|n| n.split('.').next()).unwrap_or_default().to_owned(),
+            view: ViewRecord::new(&view.name, &geometry),
+            pose: pose.map.rows(),
+            rotation_degrees: pose.degrees,
+            translation_mm: pose.mm,
+            least: f64::from(fold(f32::INFINITY, f32::min)),
+            most: f64::from(fold(f32::NEG_INFINITY, f32::max)),
+            unit: self.simulation.unit().to_owned(),
+            files: names,
+        };
+        let picture = shown.then(|| XrayPicture::new(&record.name, &values, geometry.dims()));
+        Ok(Made { record, picture })
+    }
+}
+
+/// A view for the table of views.
+fn table(view: &NamedView) -> geometry::View {
+    let mut table = geometry::View::new(view.geometry);
+    table.name = Some(view.name.clone());
+    table
+}
+
+/// Refuses a source within the CT.
+fn outside(view: &NamedView, pose: &Pose, ct: &Grid) -> Result<()> {
+    let source = ct.world_to_index(pose.map.apply(view.geometry.source()));
+    if ct.contains_index(source) {
+        return Err(Error::input(format!(
+            "the source of the view '{}' is within the CT where it is turned by {:?} degrees and moved by {:?} \
+             mm; check `source_to_isocentre`, `isocentre` or the geometry, and the pose",
+            view.name, pose.degrees, pose.mm
+        )));
+    }
+    Ok(())
+}
+
+/// An attenuation as it is measured by counting photons.
+fn counted(attenuation: f32, photons: f64, random: &mut Random) -> f32 {
+    let expected = photons * f64::from(-attenuation).exp();
+    // Half a photon stands for none.
+    (photons / random.poisson(expected).max(0.5)).ln() as f32
+}

@@ -1,0 +1,179 @@
+//! How X-ray images are simulated, and what is written.
+
+use crate::error::{Error, Result};
+use crate::options::{by_name, by_names};
+use serde::{Deserialize, Serialize};
+use voxalign_compute::ops::raycast::{Along, Filtering, Traversal};
+use voxalign_image::Grid;
+use voxalign_register::choices;
+
+/// How rays go through voxels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rays {
+    /// Linear interpolation at equal steps.
+    Trilinear,
+    /// The same by texture units.
+    Texture,
+    /// Exact lengths within voxels.
+    Siddon,
+    /// Linear interpolation within planes of voxels.
+    Joseph,
+}
+
+choices! { Rays:
+    Trilinear "trilinear" "Values interpolated linearly at equal steps",
+    Texture "texture" "The same by the texture units of a GPU: faster, with weights of 8 bits",
+    Siddon "siddon" "Exact lengths within voxels of constant value",
+    Joseph "joseph" "Values interpolated linearly within planes of voxels",
+}
+
+/// What is kept of a ray.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Projection {
+    /// The line integral.
+    Integral,
+    /// The largest value.
+    Maximum,
+}
+
+choices! { Projection:
+    Integral "integral" "The line integral, as X-rays are absorbed",
+    Maximum "maximum" "The largest value on the ray (maximum intensity projection)",
+}
+
+/// What the values of an image are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// Attenuation.
+    Attenuation,
+    /// Intensity.
+    Intensity,
+}
+
+choices! { Shown:
+    Attenuation "attenuation" "What is absorbed: 0 where nothing is in the way, bone bright",
+    Intensity "intensity" "What arrives, as a part of what was sent: exp(-attenuation), bone dark",
+}
+
+/// A format of images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// PNG.
+    Png,
+    /// TIFF.
+    Tiff,
+    /// NIfTI.
+    Nifti,
+    /// DICOM.
+    Dicom,
+}
+
+choices! { Format:
+    Png "png" "16 bits, from the least to the largest value of all images of a view",
+    Tiff "tiff" "32-bit floats",
+    Nifti "nifti" "32-bit floats, placed where the detector is",
+    Dicom "dicom" "Secondary capture, 16 bits",
+}
+
+impl Format {
+    pub(super) fn extension(self) -> &'static str {
+        match self {
+            Format::Png => "png",
+            Format::Tiff => "tif",
+            Format::Nifti => "nii.gz",
+            Format::Dicom => "dcm",
+        }
+    }
+}
+
+/// How images are simulated and written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Simulation"))]
+#[serde(default)]
+pub struct Simulation {
+    /// How rays go through voxels [default: trilinear]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "HOW", value_parser = crate::options::choice::<Rays>()))]
+    #[serde(with = "by_name")]
+    pub rays: Option<Rays>,
+    /// Distance of samples along rays, mm [default: half of the smallest spacing of the CT]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
+    pub step: Option<f64>,
+    /// What is kept of a ray [default: integral]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT", value_parser = crate::options::choice::<Projection>()))]
+    #[serde(with = "by_name")]
+    pub projection: Option<Projection>,
+    /// What the values of the images are [default: attenuation]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT", value_parser = crate::options::choice::<Shown>()))]
+    #[serde(with = "by_name")]
+    pub values: Option<Shown>,
+    /// Noise of so many photons a pixel where nothing is in the way (Poisson) [default: none]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
+    pub photons: Option<f64>,
+    /// What the noise begins with: the same seed gives the same noise [default: 0]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NUMBER", requires = "photons"))]
+    pub seed: Option<u64>,
+    /// Formats of the images, separated by commas: png, tiff, nifti, dicom [default: png,nifti]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = crate::options::choice::<Format>()))]
+    #[serde(with = "by_names")]
+    pub format: Vec<Format>,
+}
+
+impl Simulation {
+    /// Refuses what would be ignored, and what cannot be.
+    pub(super) fn check(&self) -> Result<()> {
+        let exact = matches!(self.rays, Some(Rays::Siddon | Rays::Joseph));
+        crate::options::refuse(
+            exact && self.step.is_some(),
+            "step",
+            "`rays` trilinear or texture",
+        )?;
+        let maximum = self.projection == Some(Projection::Maximum);
+        let is_for = "`projection` integral";
+        crate::options::refuse(maximum && self.values.is_some(), "values", is_for)?;
+        crate::options::refuse(maximum && self.photons.is_some(), "photons", is_for)?;
+        crate::options::refuse(self.seed.is_some() && self.photons.is_none(), "seed", "`photons`")?;
+        if self.step.is_some_and(|s| !(s > 0.0 && s.is_finite())) {
+            return Err(Error::input("`step`: give millimetres above 0"));
+        }
+        if self.photons.is_some_and(|p| !(1.0..=1e15).contains(&p)) {
+            return Err(Error::input("`photons`: give a number from 1 to 1e15, such as 1e5"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn traversal(&self, ct: &Grid) -> Traversal {
+        let usual = 0.5 * ct.spacing().into_iter().fold(f64::INFINITY, f64::min);
+        let step = self.step.unwrap_or(usual);
+        match self.rays.unwrap_or(Rays::Trilinear) {
+            Rays::Trilinear => Traversal::trilinear(step),
+            Rays::Texture => Traversal::Trilinear { step, filtering: Filtering::Texture },
+            Rays::Siddon => Traversal::Siddon,
+            Rays::Joseph => Traversal::Joseph,
+        }
+    }
+
+    pub(super) fn along(&self) -> Along {
+        match self.projection {
+            Some(Projection::Maximum) => Along::Maximum,
+            _ => Along::Integral,
+        }
+    }
+
+    pub(super) fn formats(&self) -> Vec<Format> {
+        let mut all = self.format.clone();
+        if all.is_empty() {
+            all = vec![Format::Png, Format::Nifti];
+        }
+        all.dedup();
+        all
+    }
+
+    /// What the values are called.
+    pub(super) fn unit(&self) -> &'static str {
+        match (self.along(), self.values) {
+            (Along::Maximum, _) => "1/mm",
+            (Along::Integral, Some(Shown::Intensity)) => "intensity",
+            (Along::Integral, _) => "attenuation",
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! How a pose is searched.
+
+use crate::error::{Error, Result};
+use crate::options::{Levels, as_text, by_name};
+use crate::projection::Numbers;
+use serde::{Deserialize, Serialize};
+use voxalign_register::choices;
+use voxalign_register::projection::XraySimilarity;
+use voxalign_register::projection::register::{PoseOptions, Range};
+use voxalign_register::search::OptimiserKind;
+
+/// What the values of X-ray images are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pixels {
+    /// Attenuation.
+    Attenuation,
+    /// Intensity.
+    Intensity,
+}
+
+choices! { Pixels:
+    Attenuation "attenuation" "Bright where much is absorbed: bone is bright",
+    Intensity "intensity" "Bright where much arrives: bone is dark, as detectors count it",
+}
+
+/// How the pose is found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Registration"))]
+#[serde(default)]
+pub struct Method {
+    /// What is compared [default: gradient-ncc]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", value_parser = crate::options::choice::<XraySimilarity>()))]
+    #[serde(with = "by_name")]
+    pub similarity: Option<XraySimilarity>,
+    /// How the minimum is found [default: bfgs]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", value_parser = crate::options::choice::<OptimiserKind>()))]
+    #[serde(with = "by_name")]
+    pub optimiser: Option<OptimiserKind>,
+    /// The part of the pixels that is compared, drawn at random: such as 0.05 [default: as many as are worth it]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "PART"))]
+    pub sampling: Option<f64>,
+    /// How far the pose may be from the start along and about each axis, mm and degrees [default: 20,15]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "MM,DEGREES"))]
+    #[serde(with = "as_text")]
+    pub range: Option<Numbers<2>>,
+    /// How many poses within the range the search begins with; 1 for a local search from the start [default: 256]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
+    pub starts: Option<usize>,
+    /// Sizes of pixels at the place of the CT, coarse to fine, mm [default: down to the voxels of the CT, each half of that before]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "MM,MM,..."))]
+    #[serde(with = "as_text")]
+    pub levels: Option<Levels>,
+    /// How often the result is found again from places near it, for its uncertainty [default: 4]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
+    pub restarts: Option<usize>,
+    /// What random draws begin with [default: 0]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NUMBER"))]
+    pub seed: Option<u64>,
+}
+
+impl Method {
+    /// The options of the library.
+    ///
+    /// # Errors
+    /// What is out of range.
+    pub fn options(&self) -> Result<PoseOptions> {
+        let usual = PoseOptions::default();
+        if self.starts == Some(1) && self.range.is_some() {
+            return Err(Error::input("`range` is for `starts` above 1; leave it out"));
+        }
+        let range = self.range.map_or(usual.range, |r| Range {
+            translation: r.0[0],
+            rotation: r.0[1].to_radians(),
+        });
+        let options = PoseOptions {
+            similarity: self.similarity.unwrap_or(usual.similarity),
+            optimiser: self.optimiser.unwrap_or(usual.optimiser),
+            sampling: self.sampling,
+            seed: self.seed.unwrap_or(usual.seed),
+            range,
+            starts: self.starts.unwrap_or(usual.starts),
+            levels: self.levels.as_ref().map(|l| l.0.clone()).unwrap_or_default(),
+            restarts: self.restarts.unwrap_or(usual.restarts),
+        };
+        options.check()?;
+        Ok(options)
+    }
+}

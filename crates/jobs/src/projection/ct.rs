@@ -1,0 +1,218 @@
+//! A CT as attenuations.
+
+use crate::error::{Error, Result};
+use crate::files;
+use crate::listener::{Level, Listener};
+use crate::options::{as_text, by_name, refuse};
+use crate::run::{Input, Role};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use voxalign_image::Volume;
+use voxalign_register::Choice;
+use voxalign_register::choices;
+use voxalign_register::projection::Attenuation;
+
+/// What the values of a CT are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Units {
+    /// Hounsfield units.
+    Hu,
+    /// Hounsfield units and 1024.
+    HuPlus1024,
+    /// Attenuations.
+    Attenuation,
+    /// Anything.
+    Relative,
+}
+
+choices! { Units:
+    Hu "hu" "Hounsfield units: water 0, air -1000",
+    HuPlus1024 "hu-plus-1024" "Hounsfield units and 1024, as files without a sign have them: water 1024",
+    Attenuation "attenuation" "Linear attenuation coefficients, 1/mm",
+    Relative "relative" "Anything that is 0 in air and larger where more is absorbed; its largest value counts as dense bone",
+}
+
+/// How attenuations are made of a CT.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "CT"))]
+#[serde(default)]
+pub struct CtOptions {
+    /// What the values of the CT are [default: hu, where they can be: with air among them]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "UNITS", value_parser = crate::options::choice::<Units>()))]
+    #[serde(with = "by_name")]
+    pub units: Option<Units>,
+    /// Effective energy of the photons, keV: a third to a half of the voltage of the tube [default: 70]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "KEV"))]
+    pub energy: Option<f64>,
+    /// Attenuation of water, 1/mm, instead of an energy: all tissue follows as `water (1 + HU / 1000)`
+    #[cfg_attr(feature = "clap", arg(long, value_name = "1/MM", conflicts_with = "energy"))]
+    pub water: Option<f64>,
+    /// What is air, and absorbs nothing: at most so many HU [default: -950]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "HU", allow_hyphen_values = true))]
+    pub air: Option<f64>,
+    /// Label map on the grid of the CT, for `only`
+    #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE", requires = "only"))]
+    pub labels: Option<PathBuf>,
+    /// Labels of what is shown, such as 3,4; all else is air
+    #[cfg_attr(feature = "clap", arg(long, value_name = "LABEL,...", requires = "labels"))]
+    #[serde(with = "as_text")]
+    pub only: Option<LabelList>,
+}
+
+/// Labels with commas between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelList(pub Vec<i32>);
+
+impl std::str::FromStr for LabelList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = text.split(',').map(|part| part.trim().parse::<i32>());
+        let all = all.collect::<Result<Vec<_>, _>>();
+        all.map(Self).map_err(|_| "give whole numbers with commas between them, such as 3,4".into())
+    }
+}
+
+impl std::fmt::Display for LabelList {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
+    }
+}
+
+/// Values below this are those of air.
+const AIR_BELOW: f32 = -500.0;
+/// What the largest value of `relative` attenuates, 1/mm: dense bone.
+const DENSE: f64 = 0.05;
+
+/// A CT that was read.
+#[derive(Debug)]
+pub(crate) struct Ct {
+    /// Attenuations, 1/mm.
+    pub(crate) volume: Volume<f32>,
+    /// How they were made, for the record.
+    pub(crate) parameters: Value,
+}
+
+impl CtOptions {
+    /// Checks what can be checked without the CT.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.water.is_some() && self.energy.is_some() {
+            return Err(Error::input("`energy` and `water` are both given; leave one of them out"));
+        }
+        self.attenuation()?;
+        if self.labels.is_some() != self.only.is_some() {
+            return Err(Error::input(
+                "`labels` and `only` go together: give the label map, and the labels that are shown",
+            ));
+        }
+        let in_hu = matches!(self.units, None | Some(Units::Hu | Units::HuPlus1024));
+        if !in_hu {
+            let is_for = "a CT in Hounsfield units";
+            refuse(self.energy.is_some(), "energy", is_for)?;
+            refuse(self.water.is_some(), "water", is_for)?;
+            refuse(self.air.is_some(), "air", is_for)?;
+        }
+        if self.air.is_some_and(|a| !a.is_finite()) {
+            return Err(Error::input("`air`: give a number of Hounsfield units, such as -950"));
+        }
+        Ok(())
+    }
+
+    fn attenuation(&self) -> Result<Attenuation> {
+        let found = match self.water {
+            Some(water) => Attenuation::linear(water)?,
+            None => Attenuation::at_energy(self.energy.unwrap_or(70.0))?,
+        };
+        Ok(found.with_air(self.air.unwrap_or(Attenuation::AIR)))
+    }
+
+    /// The files that are read.
+    pub(crate) fn files<'a>(&'a self, ct: &'a Path) -> Vec<Input<'a>> {
+        let mut all = vec![Input::new(Role::Ct, ct)];
+        all.extend(Input::those_given(&[(Role::Labels, &self.labels)]));
+        all
+    }
+
+    /// Reads the CT.
+    pub(crate) fn read(&self, path: &Path, listener: &dyn Listener) -> Result<Ct> {
+        let mut volume = files::image(path, listener)?;
+        let name = path.display();
+        let odd = volume.data().iter().filter(|v| !v.is_finite()).count();
+        if odd > 0 {
+            return Err(Error::input(format!(
+                "'{name}': {odd} voxels are NaN or infinite; replace them first: `voxalign convert IN OUT \
+                 --replace-nan -1000`"
+            )));
+        }
+        let fold =
+            |start: f32, f: fn(f32, f32) -> f32| volume.data().iter().copied().fold(start, f);
+        let (least, most) = (fold(f32::INFINITY, f32::min), fold(f32::NEG_INFINITY, f32::max));
+        if volume.grid().is_2d() {
+            return Err(Error::input(format!("'{name}': it is a 2D image; give the whole CT")));
+        }
+        let units = match self.units {
+            Some(units) => units,
+            None if least < AIR_BELOW => Units::Hu,
+            None => {
+                return Err(Error::input(format!(
+                    "'{name}': its values, from {least} to {most}, have no air and so are no Hounsfield \
+                     units; say what they are by `units`: {}",
+                    Units::ALL.iter().map(|u| u.name()).collect::<Vec<_>>().join(", ")
+                )));
+            }
+        };
+        let attenuation = self.attenuation()?;
+        let shown = self.shown(&volume, listener)?;
+        let scale = if most > 0.0 { DENSE / f64::from(most) } else { 0.0 };
+        for (i, value) in volume.data_mut().iter_mut().enumerate() {
+            *value = match units {
+                _ if shown.as_ref().is_some_and(|s| !s[i]) => 0.0,
+                Units::Hu => attenuation.of(*value),
+                Units::HuPlus1024 => attenuation.of(*value - 1024.0),
+                Units::Attenuation => value.max(0.0),
+                Units::Relative => (f64::from(value.max(0.0)) * scale) as f32,
+            };
+        }
+        if volume.data().iter().all(|&v| v == 0.0) {
+            return Err(Error::input(format!(
+                "'{name}': nothing in it absorbs anything, with values from {least} to {most}; check `units`, \
+                 and `air` and `only` where they are given"
+            )));
+        }
+        let text =
+            format!("the CT is in units '{}', with values from {least} to {most}", units.name());
+        listener.say(Level::Verbose, &text);
+        let parameters = json!({
+            "units": units.name(),
+            "water_per_mm": attenuation.water(),
+            "energy_kev": if self.water.is_some() { None } else { Some(self.energy.unwrap_or(70.0)) },
+            "air_hu": self.air.unwrap_or(Attenuation::AIR),
+            "only": self.only.as_ref().map(|o| o.0.clone()),
+        });
+        Ok(Ct { volume, parameters })
+    }
+
+    /// Which voxels are shown; all where nothing is said.
+    fn shown(&self, ct: &Volume<f32>, listener: &dyn Listener) -> Result<Option<Vec<bool>>> {
+        let (Some(path), Some(only)) = (&self.labels, &self.only) else { return Ok(None) };
+        let labels = files::labels(path, listener)?;
+        let name = path.display();
+        if labels.dims() != ct.dims() || !labels.grid().approx_eq(ct.grid(), 1e-3) {
+            return Err(Error::input(format!(
+                "'{name}': the label map is not on the grid of the CT: it has {}, the CT {}; `voxalign \
+                 apply` brings it there",
+                labels.grid(),
+                ct.grid()
+            )));
+        }
+        for label in &only.0 {
+            if !labels.data().contains(label) {
+                return Err(Error::input(format!(
+                    "`only`: '{name}' has no label {label}; leave it out, or choose another"
+                )));
+            }
+        }
+        Ok(Some(labels.data().iter().map(|l| only.0.contains(l)).collect()))
+    }
+}

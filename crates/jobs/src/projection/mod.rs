@@ -1,0 +1,12 @@
+//! What simulated X-ray images and poses share: the CT as attenuations, and where views are taken from.
+
+mod ct;
+mod numbers;
+mod views;
+
+pub use ct::{CtOptions, Units};
+pub use numbers::{Numbers, Whole};
+pub use views::{Preset, ViewOptions};
+
+pub(crate) use ct::Ct;
+pub(crate) use views::{NamedView, in_room};

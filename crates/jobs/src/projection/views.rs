@@ -1,0 +1,258 @@
+//! Where views are taken from.
+
+use super::numbers::{Numbers, Whole};
+use crate::error::{Error, Result};
+use crate::listener::{Listener, reading};
+use crate::options::{as_text, by_names};
+use crate::run::{Input, Role};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use voxalign_image::{
+    Affine, AffineParameters, CArm, Gantry, Grid, ImageError, Vector3, XrayGeometry,
+};
+use voxalign_io::xray::geometry;
+use voxalign_register::choices;
+
+/// A view that has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// From the front to the back.
+    Ap,
+    /// From the back to the front.
+    Pa,
+    /// From the right to the left.
+    Lateral,
+}
+
+choices! { Preset:
+    Ap "ap" "From the front to the back, seen from the source",
+    Pa "pa" "From the back to the front, shown as from the front, as a C-arm at 0 degrees does",
+    Lateral "lateral" "From the patient's right to the left, seen from the source",
+}
+
+/// Where views are taken from: presets, angles, or a file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Views"))]
+#[serde(default)]
+pub struct ViewOptions {
+    /// Views by their names, separated by commas: ap, pa, lateral [default: ap]
+    #[cfg_attr(feature = "clap", arg(long = "view", value_name = "NAME,...", value_delimiter = ',', value_parser = crate::options::choice::<Preset>()))]
+    #[serde(with = "by_names", rename = "view")]
+    pub presets: Vec<Preset>,
+    /// Views of a file: tables `[[view]]` in TOML, MayaCam 2 calibrations, projection matrices of plastimatch
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    pub geometry: Option<PathBuf>,
+    /// Angle of a C-arm about the long axis of the patient, degrees: to the left (LAO), below 0 to the right (RAO)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DEGREES", allow_hyphen_values = true))]
+    pub primary: Option<f64>,
+    /// Angle of a C-arm towards the head (cranial), degrees; below 0 towards the feet (caudal) [default: 0]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "DEGREES", allow_hyphen_values = true, requires = "primary")
+    )]
+    pub secondary: Option<f64>,
+    /// Angle of the gantry of a treatment machine (IEC 61217), degrees
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DEGREES", allow_hyphen_values = true))]
+    pub gantry: Option<f64>,
+    /// From the source to the isocentre, mm [default: 1000]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
+    pub source_to_isocentre: Option<f64>,
+    /// From the source to the detector, mm [default: 1500]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
+    pub source_to_detector: Option<f64>,
+    /// The isocentre in the world of the CT, RAS mm [default: the middle of the CT]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
+    #[serde(with = "as_text")]
+    pub isocentre: Option<Numbers<3>>,
+    /// Columns and rows of the detector [default: 512,512]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COLUMNS,ROWS"))]
+    #[serde(with = "as_text")]
+    pub size: Option<Whole<2>>,
+    /// Size of a pixel, mm [default: so that the detector shows the whole CT]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
+    pub pixel: Option<f64>,
+    /// The part of the detector that is taken: the first column and row, and how many
+    #[cfg_attr(feature = "clap", arg(long, value_name = "COLUMN,ROW,COLUMNS,ROWS"))]
+    #[serde(with = "as_text")]
+    pub region: Option<Whole<4>>,
+}
+
+/// A view with its name.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedView {
+    pub(crate) name: String,
+    pub(crate) geometry: XrayGeometry,
+}
+
+impl ViewOptions {
+    /// Refuses what would be ignored.
+    pub(crate) fn check(&self) -> Result<()> {
+        let kinds = [
+            ("view", !self.presets.is_empty()),
+            ("geometry", self.geometry.is_some()),
+            ("primary", self.primary.is_some()),
+            ("gantry", self.gantry.is_some()),
+        ];
+        let given: Vec<_> = kinds.iter().filter(|k| k.1).map(|k| format!("`{}`", k.0)).collect();
+        if given.len() > 1 {
+            return Err(Error::input(format!(
+                "{} say different things about where the views are; give one of them",
+                given.join(" and ")
+            )));
+        }
+        if self.secondary.is_some() && self.primary.is_none() {
+            return Err(Error::input("`secondary` is for a C-arm; give `primary`, too"));
+        }
+        if self.geometry.is_some() {
+            for (option, given) in [
+                ("source_to_isocentre", self.source_to_isocentre.is_some()),
+                ("source_to_detector", self.source_to_detector.is_some()),
+                ("isocentre", self.isocentre.is_some()),
+                ("pixel", self.pixel.is_some()),
+            ] {
+                if given {
+                    return Err(Error::input(format!(
+                        "`{option}` is said by the file of `geometry`; leave it out"
+                    )));
+                }
+            }
+        }
+        for (option, value) in
+            [("primary", self.primary), ("secondary", self.secondary), ("gantry", self.gantry)]
+        {
+            if value.is_some_and(|v| !(-360.0..=360.0).contains(&v)) {
+                return Err(Error::input(format!("`{option}`: give degrees from -360 to 360")));
+            }
+        }
+        for (option, value) in [
+            ("source_to_isocentre", self.source_to_isocentre),
+            ("source_to_detector", self.source_to_detector),
+            ("pixel", self.pixel),
+        ] {
+            if value.is_some_and(|v| !(v > 0.0 && v.is_finite())) {
+                return Err(Error::input(format!("`{option}`: give millimetres above 0")));
+            }
+        }
+        if self.region.is_some_and(|r| r.0[2] == 0 || r.0[3] == 0) {
+            return Err(Error::input(
+                "`region` is empty; give the first column and row, and the numbers of columns and rows \
+                 above 0",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The file that is read.
+    pub(crate) fn file(&self) -> impl Iterator<Item = Input<'_>> {
+        self.geometry.as_deref().map(|path| Input::new(Role::Geometry, path)).into_iter()
+    }
+
+    /// The views of a CT that lies in the room as it lies in its own world.
+    pub(crate) fn views(&self, ct: &Grid, listener: &dyn Listener) -> Result<Vec<NamedView>> {
+        let mut all = match &self.geometry {
+            Some(path) => {
+                let size = self.size.map(|s| s.0);
+                let named = |(number, view): (usize, geometry::View)| {
+                    let geometry = view.geometry(size)?;
+                    let name = view.name.unwrap_or_else(|| format!("view{}", number + 1));
+                    let geometry = match view.region {
+                        Some([x, y, w, h]) => geometry.part([x, y], [w, h])?,
+                        None => geometry,
+                    };
+                    Ok(NamedView { name: plain(&name), geometry })
+                };
+                let read = reading(listener, || geometry::read(path))?;
+                read.into_iter().enumerate().map(named).collect::<Result<Vec<_>>>()?
+            }
+            None => self.built(ct)?,
+        };
+        if let Some(Whole([x, y, w, h])) = self.region {
+            for view in &mut all {
+                view.geometry = view.geometry.part([x, y], [w, h])?;
+            }
+        }
+        // Names are those of files.
+        for i in 0..all.len() {
+            if all[..i].iter().any(|other| other.name == all[i].name) {
+                all[i].name = format!("{}_{}", all[i].name, i + 1);
+            }
+        }
+        Ok(all)
+    }
+
+    fn built(&self, ct: &Grid) -> Result<Vec<NamedView>> {
+        let isocentre = self.isocentre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0));
+        let dims = self.size.map_or([512, 512], |s| s.0);
+        let near = self.source_to_isocentre.unwrap_or(1000.0);
+        let far = self.source_to_detector.unwrap_or(1.5 * near);
+        let arm = |primary: f64, secondary: f64, pixel: f64| CArm {
+            source_to_isocentre: near,
+            source_to_detector: far,
+            isocentre,
+            primary: primary.to_radians(),
+            secondary: secondary.to_radians(),
+            pixel_size: [pixel; 2],
+            dims,
+            centre: None,
+        };
+        let one = |name: &str, make: &dyn Fn(f64) -> Result<XrayGeometry, ImageError>| {
+            let pixel = match self.pixel {
+                Some(pixel) => pixel,
+                None => fitting(&make(1.0)?, ct),
+            };
+            Ok::<_, Error>(NamedView { name: name.to_owned(), geometry: make(pixel)? })
+        };
+        if let Some(primary) = self.primary {
+            let secondary = self.secondary.unwrap_or(0.0);
+            return Ok(vec![one("c_arm", &|pixel| arm(primary, secondary, pixel).geometry())?]);
+        }
+        let gantry =
+            |angle: f64| move |pixel: f64| Gantry { arm: arm(0.0, 0.0, pixel), angle }.geometry();
+        if let Some(angle) = self.gantry {
+            return Ok(vec![one("gantry", &gantry(angle.to_radians()))?]);
+        }
+        let usual = [Preset::Ap];
+        let presets = if self.presets.is_empty() { &usual[..] } else { &self.presets };
+        let preset = |preset: &Preset| match preset {
+            Preset::Ap => one("ap", &gantry(Gantry::AP)),
+            Preset::Pa => one("pa", &|pixel| arm(0.0, 0.0, pixel).geometry()),
+            Preset::Lateral => one("lateral", &gantry(Gantry::LATERAL)),
+        };
+        presets.iter().map(preset).collect()
+    }
+}
+
+/// The size of pixels with which a detector shows the whole CT, rounded up to hundredths of a mm; `view` has those of 1 mm.
+fn fitting(view: &XrayGeometry, ct: &Grid) -> f64 {
+    let half = view.dims().map(|n| (n as f64 - 1.0) / 2.0);
+    let mut most = 0.0f64;
+    for corner in ct.corners() {
+        if let Some([u, v]) = view.project(corner) {
+            most = most.max((u - half[0]).abs() / half[0].max(1.0));
+            most = most.max((v - half[1]).abs() / half[1].max(1.0));
+        }
+    }
+    (most.max(0.01) * 102.0).ceil() / 100.0
+}
+
+/// A name that can be that of a file.
+fn plain(name: &str) -> String {
+    let safe = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = name.chars().map(safe).collect();
+    match name.trim_start_matches('.') {
+        "" => "view".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// The pose of a CT that is turned in the room about a point by angles about x, y and z, in that order, degrees, and then
+/// moved, mm: from the room to the world of the CT.
+pub(crate) fn in_room(centre: Vector3<f64>, degrees: [f64; 3], mm: [f64; 3]) -> Result<Affine> {
+    let [x, y, z] = degrees.map(f64::to_radians);
+    let moved = AffineParameters {
+        rotation: Vector3::new(x, y, z),
+        translation: Vector3::from(mm),
+        ..AffineParameters::identity(centre)
+    };
+    Ok(moved.to_affine().inverse()?)
+}
