@@ -1,0 +1,318 @@
+//! The rigid pose of a CT by X-ray images of it.
+//!
+//! ```no_run
+//! use voxalign_jobs::{Caller, Silent, machine, pose};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut job = pose::Job::new("ct.nii.gz", ["front.png", "side.png"], "out");
+//! job.geometry = vec!["views.toml".into()];
+//! let machine = machine::Machine::start(Default::default(), machine::Auto::Gpu)?;
+//! let done = job.run(&machine, &Caller::default(), &Silent)?;
+//! println!("{}", done.record.verdict.summary());
+//! # Ok(())
+//! # }
+//! ```
+
+mod input;
+mod options;
+mod record;
+
+pub use options::{Method, Pixels};
+
+use crate::drr::in_numbers;
+use crate::error::{Error, Result};
+use crate::listener::Listener;
+use crate::machine::Machine;
+use crate::options::{as_text, by_name};
+use crate::plan::{self, Plan};
+use crate::projection::{Ct, CtOptions, Whole};
+use crate::run::{
+    Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, end, inputs,
+    peak_memory,
+};
+use crate::staged::Staged;
+use input::XrayInput;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use voxalign_compute::ops::raycast::{Along, Traversal};
+use voxalign_image::{Affine, Matrix3, Transform};
+use voxalign_io::transform::{self, Geometry};
+use voxalign_io::xray::{self, XrayToWrite};
+use voxalign_register::projection::objective::View;
+use voxalign_register::projection::{PoseInput, PoseResult, Simulator, register_pose};
+use voxalign_report::pose::{PoseRecord, PoseReport, render};
+
+/// The inverse of the pose: from the world of the CT to the room.
+const CT_TO_ROOM: &str = "ct_to_room.tfm";
+
+/// A pose that is to be found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The CT.
+    pub ct: PathBuf,
+    /// The X-ray images; those that the views of `geometry` name where there are none.
+    #[serde(default)]
+    pub xrays: Vec<PathBuf>,
+    /// Where they were taken from: files with one view or several, in the order of the images; headers of DICOM where there are none.
+    #[serde(default)]
+    pub geometry: Vec<PathBuf>,
+    /// What the values of the X-ray images are.
+    #[serde(default, with = "by_name")]
+    pub pixels: Option<Pixels>,
+    /// The part of each X-ray image that counts: the first column and row, and how many.
+    #[serde(default, with = "as_text")]
+    pub region: Option<Whole<4>>,
+    /// Where the search starts: a rigid transform from the room to the world of the CT.
+    #[serde(default)]
+    pub init: Option<PathBuf>,
+    /// How attenuations are made of the CT.
+    #[serde(flatten)]
+    pub material: CtOptions,
+    /// How the pose is found.
+    #[serde(flatten)]
+    pub method: Method,
+    /// Whether there is no report.
+    #[serde(default, with = "crate::options::negated", rename = "report", skip_serializing_if = "std::ops::Not::not")]
+    pub no_report: bool,
+    /// The folder for the results.
+    pub output: PathBuf,
+}
+
+impl Job {
+    /// Of a CT and X-ray images of it, with usual options; results go to a folder.
+    pub fn new<P: Into<PathBuf>>(
+        ct: impl Into<PathBuf>,
+        xrays: impl IntoIterator<Item = P>,
+        output: impl Into<PathBuf>,
+    ) -> Self {
+        let xrays = xrays.into_iter().map(Into::into).collect();
+        Self { ct: ct.into(), xrays, output: output.into(), ..Self::default() }
+    }
+
+    fn files<'a>(&'a self, xrays: &'a [PathBuf], caller: &'a Caller) -> Vec<Input<'a>> {
+        let mut all = self.material.files(&self.ct);
+        all.extend(xrays.iter().map(|path| Input::new(Role::Xray, path)));
+        all.extend(self.geometry.iter().map(|path| Input::new(Role::Geometry, path)));
+        all.extend(Input::those_given(&[(Role::Init, &self.init)]));
+        all.extend(caller.config.as_deref().map(|path| Input::new(Role::Config, path)));
+        all
+    }
+
+    /// Checks what can be checked before a device is started.
+    ///
+    /// # Errors
+    /// Options that others make meaningless, outputs that are inputs.
+    pub fn check(&self, caller: &Caller) -> Result<()> {
+        self.material.check()?;
+        self.method.options()?;
+        if self.region.is_some_and(|r| r.0[2] == 0 || r.0[3] == 0) {
+            return Err(Error::input(
+                "`region` is empty; give the first column and row, and the numbers of columns and rows \
+                 above 0",
+            ));
+        }
+        let files = self.files(&self.xrays, caller);
+        let names = [RECORD, REPORT, TRANSFORM, CT_TO_ROOM].into_iter();
+        check_outputs(&self.output, names, files.iter().map(Input::path))
+    }
+
+    /// What it would do.
+    ///
+    /// # Errors
+    /// As of [`check`](Self::check); headers that cannot be read.
+    pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        self.check(caller)?;
+        let views = input::views(&self.geometry, listener)?;
+        let xrays = input::paths(&self.xrays, &views)?;
+        let mut writes: Vec<PathBuf> =
+            [TRANSFORM, CT_TO_ROOM].map(|name| self.output.join(name)).to_vec();
+        let named = views.iter().map(|v| v.name.clone()).chain(std::iter::repeat(None));
+        for (path, name) in xrays.iter().zip(named) {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            writes.push(self.output.join(drr(&name.unwrap_or(stem))));
+        }
+        if !self.no_report {
+            writes.push(self.output.join(REPORT));
+        }
+        writes.push(self.output.join(RECORD));
+        let plan = Plan::new(&self.files(&xrays, caller), writes, listener)?;
+        let voxels = plan.voxels(Role::Ct.name());
+        Ok(plan.taking(plan::BASE + 16 * voxels))
+    }
+
+    /// Does it all: checks, reads, registers and writes.
+    ///
+    /// # Errors
+    /// What is wrong with options or files; [`Error::Stopped`].
+    pub fn run(
+        &self,
+        machine: &Machine,
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Done<PoseRecord>> {
+        self.check(caller)?;
+        let mut clock = Clock::start();
+        let views = self.images(listener)?;
+        let paths: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
+        let read = inputs(&self.files(&paths, caller), listener)?;
+        let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
+        let start = self.start(listener)?;
+        let options = self.method.options()?;
+        clock.lap("read");
+        self.check_views(&views, &start, volume.grid())?;
+
+        let mut staged = Staged::new(&self.output, listener)?;
+        let input = PoseInput {
+            ct: &volume,
+            views: views.iter().map(XrayInput::view).collect(),
+            start,
+        };
+        let found = register_pose(&machine.device, &input, &options, listener)?;
+        clock.lap("register");
+        let simulator = Simulator::new(&machine.device, &volume)?;
+        let how = Traversal::trilinear(volume.grid().spacing().into_iter().fold(f64::INFINITY, f64::min));
+        let mut simulated = Vec::new();
+        for view in &views {
+            let image = |pose: &Affine| simulator.image(&view.geometry, pose, how, Along::Integral);
+            simulated.push([image(&found.start)?, image(&found.transform)?]);
+        }
+        drop(simulator);
+        clock.lap("simulate");
+        self.write(&mut staged, &views, &found, &simulated)?;
+        clock.lap("write");
+        let run = crate::run::record(caller, machine, read);
+        let mut record = record::record(run, &views, &found, &options, parameters)?;
+        record.verdict = caller.worded(record.verdict, crate::remedy::Speaker::Pose);
+        for (role, name) in self.written(&views) {
+            let path = staged.final_path(&name).display().to_string();
+            record.outputs.push(voxalign_report::OutputRecord { role: role.to_owned(), path });
+        }
+        if self.no_report {
+            staged.without(REPORT);
+        } else {
+            record.timings = clock.laps();
+            record.peak_memory_bytes = peak_memory();
+            let pictures = record::pictures(&views, &simulated);
+            let page = render(&PoseReport { record: &record, pictures: &pictures })?;
+            staged.write_text(REPORT, &page)?;
+            clock.lap("report");
+        }
+        end(staged, clock, record, &self.output)
+    }
+
+    /// The X-ray images with their geometry.
+    fn images(&self, listener: &dyn Listener) -> Result<Vec<XrayInput>> {
+        let views = input::views(&self.geometry, listener)?;
+        let paths = input::paths(&self.xrays, &views)?;
+        if !views.is_empty() && views.len() != paths.len() {
+            return Err(Error::input(format!(
+                "there are {} X-ray images, and `geometry` has {} views; give a view for each, in the same \
+                 order",
+                paths.len(),
+                views.len()
+            )));
+        }
+        let pixels = self.pixels.unwrap_or(Pixels::Attenuation);
+        let mut all = Vec::new();
+        for (number, path) in paths.iter().enumerate() {
+            let mut image = input::read(path, views.get(number), pixels, listener)?;
+            if let Some(Whole(region)) = self.region {
+                image.region = Some(region);
+            }
+            if let Some([x, y, w, h]) = image.region {
+                let at = |e: voxalign_image::ImageError| Error::from(e).at(&format!("'{}'", path.display()));
+                image.geometry.part([x, y], [w, h]).map_err(at)?;
+            }
+            if all.iter().any(|other: &XrayInput| other.name == image.name) {
+                image.name = format!("{}_{}", image.name, number + 1);
+            }
+            all.push(image);
+        }
+        Ok(all)
+    }
+
+    /// Where the search starts.
+    fn start(&self, listener: &dyn Listener) -> Result<Affine> {
+        let Some(path) = &self.init else { return Ok(Affine::identity()) };
+        let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
+        let read = crate::listener::reading(listener, || transform::read(path, &Geometry::default()))?;
+        let map = read.to_affine().map_err(|e| at(format!("{e}; give a rigid transform")))?;
+        let off = (map.matrix.transpose() * map.matrix - Matrix3::identity()).norm();
+        if off.is_nan() || off > 1e-3 || map.determinant() < 0.0 {
+            return Err(at("the transform changes lengths or mirrors; give a rigid one".into()));
+        }
+        Ok(map)
+    }
+
+    /// Refuses sources within the CT, and views that cannot see it.
+    fn check_views(
+        &self,
+        views: &[XrayInput],
+        start: &Affine,
+        ct: &voxalign_image::Grid,
+    ) -> Result<()> {
+        for view in views {
+            let source = ct.world_to_index(start.apply(view.geometry.source()));
+            if ct.contains_index(source) {
+                return Err(Error::input(format!(
+                    "'{}': the source is within the CT where the search starts; check the geometry, and `init`",
+                    view.path.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is written, with what it is.
+    fn written(&self, views: &[XrayInput]) -> Vec<(&'static str, String)> {
+        let mut all =
+            vec![("pose", TRANSFORM.to_owned()), ("inverse_pose", CT_TO_ROOM.to_owned())];
+        all.extend(views.iter().map(|v| ("simulated", drr(&v.name))));
+        if !self.no_report {
+            all.push(("report", REPORT.to_owned()));
+        }
+        all.push(("record", RECORD.to_owned()));
+        all
+    }
+
+    fn write(
+        &self,
+        staged: &mut Staged<'_>,
+        views: &[XrayInput],
+        found: &PoseResult,
+        simulated: &[[Vec<f32>; 2]],
+    ) -> Result<()> {
+        let (pose, none) = (Transform::Affine(found.transform), Geometry::default());
+        staged.write(TRANSFORM, |path| transform::write(path, &pose, &none))?;
+        let back = Transform::Affine(found.transform.inverse()?);
+        staged.write(CT_TO_ROOM, |path| transform::write(path, &back, &none))?;
+        for (view, [_, after]) in views.iter().zip(simulated) {
+            let image = XrayToWrite {
+                geometry: Some(view.geometry),
+                ..XrayToWrite::new(after, view.geometry.dims())
+            };
+            staged.write(&drr(&view.name), |path| xray::write(path, &image).map(drop))?;
+        }
+        Ok(())
+    }
+}
+
+impl XrayInput {
+    fn view(&self) -> View<'_> {
+        View { geometry: &self.geometry, image: &self.values, region: self.region }
+    }
+}
+
+/// The name of the simulated image of a view.
+fn drr(name: &str) -> String {
+    let safe = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    format!("drr_{}.nii.gz", name.chars().map(safe).collect::<String>())
+}
+
+/// The pose as numbers: how the CT is turned and moved in the room from where the search started.
+pub(crate) fn moved(found: &PoseResult) -> Result<([f64; 3], [f64; 3])> {
+    // From the room as it was at the start to the room as it is at the result.
+    let change = found.transform.then(&found.start.inverse()?);
+    let centre = found.start.inverse()?.apply(found.transform.apply(found.centre));
+    in_numbers(&change, centre)
+}
