@@ -87,7 +87,7 @@ fn turned(rotation: [f64; 3], offset: [f64; 3]) -> Affine {
 
 fn grid() -> Grid {
     let to_world = Affine::translation(Vector3::new(-100.0, -110.0, -165.0));
-    Grid::new([200, 220, 260], to_world.retyped()).unwrap()
+    Grid::new([200, 220, 260], to_world).unwrap()
 }
 
 fn run(program: &str) -> RunRecord {
