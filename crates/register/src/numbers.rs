@@ -30,6 +30,22 @@ impl FromNulls for [f64; 2] {
     }
 }
 
+impl FromNulls for [f64; 6] {
+    type Nullable = [Option<f64>; 6];
+
+    fn from_nulls(nullable: [Option<f64>; 6]) -> Self {
+        nullable.map(f64::from_nulls)
+    }
+}
+
+impl<T: FromNulls> FromNulls for Option<T> {
+    type Nullable = Option<T::Nullable>;
+
+    fn from_nulls(nullable: Self::Nullable) -> Self {
+        nullable.map(T::from_nulls)
+    }
+}
+
 impl FromNulls for Vec<f64> {
     type Nullable = Vec<Option<f64>>;
 

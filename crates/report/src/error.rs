@@ -33,6 +33,19 @@ pub enum ReportError {
         /// The grid of the atlas, in words.
         atlas: String,
     },
+    /// A picture has other pixels than it says.
+    #[error(
+        "a picture of the report has {found} values, and not {width} x {height}, above 0; give one value \
+         for each pixel, row by row"
+    )]
+    Pixels {
+        /// Its columns.
+        width: usize,
+        /// Its rows.
+        height: usize,
+        /// How many values there are.
+        found: usize,
+    },
     /// The memory for pictures could not be had.
     #[error("the report cannot be made: {0}; use smaller images or more memory, or do without it")]
     OutOfMemory(#[from] OutOfMemory),

@@ -4,7 +4,8 @@
 //! parameters, transform, stages, figures and verdict. [`affine::render`] makes one HTML file of a
 //! record and its images that opens offline in any browser, [`deform::render`] one of a deformable
 //! registration, [`atlas::render`] one of an atlas, [`regression::render`] and [`stability::render`] ones of
-//! many atlases, [`bench::render`], [`curves::render`] and [`timeline::render`] pages of measurements.
+//! many atlases, [`drr::render`] one of simulated X-ray images, [`pose::render`] one of the pose of a CT by X-ray
+//! images, [`bench::render`], [`curves::render`] and [`timeline::render`] pages of measurements.
 //!
 //! Nothing is written here: records and pages are text. The same input gives the same bytes. Images of
 //! a report are on the grid of the fixed image; resampling them is the caller's work. In records
@@ -60,6 +61,7 @@ mod chart;
 mod contour;
 pub mod curves;
 pub mod deform;
+pub mod drr;
 mod edges;
 pub mod error;
 mod figure;
@@ -73,9 +75,11 @@ mod page;
 mod picture;
 mod plane;
 mod plot;
+pub mod pose;
 mod provenance;
 pub mod record;
 pub mod regression;
+mod sketch;
 mod slices;
 pub mod stability;
 pub mod stack;
@@ -84,13 +88,16 @@ mod table;
 pub mod timeline;
 mod window;
 mod words;
+pub mod xray;
 
 pub use affine::AffineReport;
 pub use atlas::{AtlasRecord, AtlasReport, SubjectRecord};
 pub use deform::DeformReport;
+pub use drr::{DrrImageRecord, DrrRecord, DrrReport};
 pub use error::{ReportError, Result};
 pub use figure::{Figure, Figures, When};
 pub use labels::LabelRecord;
+pub use pose::{PosePictures, PoseRecord, PoseReport, PoseViewRecord};
 pub use provenance::Provenance;
 pub use record::{
     DeformationRecord, GpuRecord, GridRecord, HostRecord, InputRecord, Judged, OutputRecord,
@@ -102,3 +109,4 @@ pub use stability::StabilityRecord;
 pub use stack::StackRecord;
 pub use studio::Images;
 pub use table::Table;
+pub use xray::{ViewRecord, XrayPicture};

@@ -104,8 +104,14 @@ pub(crate) const FIXED_AND_MOVING: Comparison<'_> = Comparison {
 
 /// The interactive comparison: an empty frame that the script fills and shows.
 pub(crate) fn comparison(planes: &[Plane], what: &Comparison<'_>) -> String {
-    let widths: Vec<_> = planes.iter().map(|p| format!("minmax(0,{}fr)", p.width())).collect();
+    let widths: Vec<_> = planes.iter().map(Plane::width).collect();
+    comparison_of(&widths, what)
+}
+
+/// As [`comparison`], of pictures of any kind in columns of these widths.
+pub(crate) fn comparison_of(widths: &[usize], what: &Comparison<'_>) -> String {
     let one = if widths.len() == 1 { " one" } else { "" };
+    let widths: Vec<_> = widths.iter().map(|w| format!("minmax(0,{w}fr)")).collect();
     let mut choice = String::new();
     if what.rows.len() > 1 {
         let _ = write!(choice, "<fieldset aria-label=\"{} against\">", title(what.first));

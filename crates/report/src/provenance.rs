@@ -1,10 +1,10 @@
 //! Where a result is from.
 
 use crate::record::{HostRecord, InputRecord, RunRecord};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What every record begins with: program, command, machine and inputs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// Version of the layout of the record: [`RECORD_FORMAT`](crate::RECORD_FORMAT).
     pub format: u32,

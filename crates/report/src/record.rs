@@ -1,8 +1,10 @@
 //! The record of a run: the JSON sidecar of a result.
 
 use crate::atlas::AtlasRecord;
+use crate::drr::DrrRecord;
 use crate::figure::Figures;
 use crate::labels::LabelRecord;
+use crate::pose::PoseRecord;
 use crate::regression::RegressionRecord;
 use crate::stability::StabilityRecord;
 use serde::{Deserialize, Serialize};
@@ -140,7 +142,7 @@ macro_rules! judged {
         }
     )*};
 }
-judged!(RunRecord, AtlasRecord, RegressionRecord, StabilityRecord);
+judged!(RunRecord, AtlasRecord, RegressionRecord, StabilityRecord, DrrRecord, PoseRecord);
 
 /// What a deformable registration found beside its affine part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

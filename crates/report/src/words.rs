@@ -386,7 +386,7 @@ pub(crate) fn transform(record: &TransformRecord, heading: &str) -> String {
 }
 
 /// A matrix as aligned text that programs can read.
-fn matrix(rows: &[[f64; 4]; 4]) -> String {
+pub(crate) fn matrix(rows: &[[f64; 4]; 4]) -> String {
     let line = |row: &[f64; 4]| {
         let words: Vec<_> = row.iter().map(|v| format!("{:>14.8}", v + 0.0)).collect();
         words.join(" ")

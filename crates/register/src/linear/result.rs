@@ -1,5 +1,6 @@
 //! What an affine registration gives.
 
+use crate::numbers::null_is_nan;
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::histogram::Scheme;
@@ -32,8 +33,10 @@ pub struct StageRecord {
     /// Cost evaluations (one with a gradient counts once).
     pub evaluations: usize,
     /// Cost of the start transform at this stage's resolution.
+    #[serde(deserialize_with = "null_is_nan")]
     pub cost_start: f64,
     /// Lowest cost at its end.
+    #[serde(deserialize_with = "null_is_nan")]
     pub cost_end: f64,
     /// Wall time, seconds.
     pub seconds: f64,

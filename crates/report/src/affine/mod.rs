@@ -10,6 +10,7 @@ use crate::page::{self, figure};
 use crate::record::RunRecord;
 use crate::studio::{Images, Studio};
 use crate::words;
+use voxalign_register::linear::StageRecord;
 
 /// The sections that the page links to.
 const SECTIONS: [(&str, &str); 10] = [
@@ -115,27 +116,27 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
          lattice of voxels. Good alignment: narrow ridges and spots; a blurred cloud, or bands \
          along both axes, mean that different tissues meet.",
     );
-    page += &search(record);
+    page += &search(&record.stages, record.parameters.get("cost"));
     page += &words::figures(record);
     page += &page::details(record);
     page += &page::end();
     Ok(page)
 }
 
-/// The course of the search.
-fn search(record: &RunRecord) -> String {
-    let cost = match record.parameters.get("cost").and_then(|c| c.as_str()) {
+/// The course of a search by a cost of this name.
+pub(crate) fn search(stages: &[StageRecord], cost: Option<&serde_json::Value>) -> String {
+    let cost = match cost.and_then(|c| c.as_str()) {
         Some(name) => format!("cost ({name})"),
         None => "cost".to_owned(),
     };
-    let chart = match chart::costs(&record.stages, &cost) {
+    let chart = match chart::costs(stages, &cost) {
         Some(svg) => format!("<div class=\"scroll\">{svg}</div>"),
         None => "<p>No cost was recorded.</p>".to_owned(),
     };
-    let table = if record.stages.is_empty() {
+    let table = if stages.is_empty() {
         "<p>There were no stages.</p>".to_owned()
     } else {
-        stages::table(record)
+        stages::table(stages)
     };
     figure(
         "fig-cost",

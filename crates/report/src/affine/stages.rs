@@ -1,12 +1,16 @@
 //! The stages of the search as a table.
 
 use crate::html::{self, escape, fixed, number, seconds, thousands};
-use crate::record::RunRecord;
+use voxalign_register::linear::StageRecord;
+
+/// The column of histogram bins.
+const BINS: usize = 3;
 
 /// The stages, one a row.
-pub(super) fn table(record: &RunRecord) -> String {
-    let rows: Vec<_> = record
-        .stages
+pub(super) fn table(stages: &[StageRecord]) -> String {
+    // Not all costs have histograms.
+    let binned = stages.iter().any(|s| s.bins > 0);
+    let rows: Vec<_> = stages
         .iter()
         .map(|stage| {
             let [x, y, z] = stage.spacing;
@@ -16,7 +20,7 @@ pub(super) fn table(record: &RunRecord) -> String {
             } else {
                 format!("{} \u{d7} {} \u{d7} {}", number(x), number(y), number(z))
             };
-            vec![
+            let mut row = vec![
                 escape(&stage.name),
                 spacing,
                 thousands(stage.samples as f64),
@@ -27,10 +31,14 @@ pub(super) fn table(record: &RunRecord) -> String {
                 fixed(stage.cost_start, 5),
                 fixed(stage.cost_end, 5),
                 seconds(stage.seconds),
-            ]
+            ];
+            if !binned {
+                row.remove(BINS);
+            }
+            row
         })
         .collect();
-    let head = [
+    let mut head = vec![
         "Stage",
         "#Spacing, mm",
         "#Samples",
@@ -42,5 +50,8 @@ pub(super) fn table(record: &RunRecord) -> String {
         "#Cost, end",
         "#Time",
     ];
+    if !binned {
+        head.remove(BINS);
+    }
     html::table("stages", &head, &rows)
 }

@@ -6,3 +6,4 @@ mod atlas;
 mod common;
 mod deform;
 mod timeline;
+mod xray;

@@ -1,0 +1,216 @@
+//! The record of the pose of a CT by X-ray images, and the report on it.
+
+mod page;
+mod pictures;
+#[cfg(test)]
+mod tests;
+
+pub use page::{PoseReport, render};
+pub use pictures::PosePictures;
+
+use crate::provenance::Provenance;
+use crate::record::{GridRecord, OutputRecord, RunRecord};
+use crate::xray::ViewRecord;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use voxalign_image::{Affine, AffineParameters};
+use voxalign_register::Verdict;
+use voxalign_register::linear::StageRecord;
+use voxalign_register::numbers::null_is_nan;
+use voxalign_register::projection::PoseResult;
+use voxalign_register::projection::register::PARAMETERS;
+
+/// All that is worth keeping of the pose of a CT by X-ray images: what its `result.json` holds. Numbers that are not
+/// finite are written as `null`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PoseRecord {
+    /// Program, command, machine and inputs.
+    #[serde(flatten)]
+    pub provenance: Provenance,
+    /// All parameters, also those left at their default.
+    pub parameters: serde_json::Value,
+    /// The grid of the CT.
+    pub grid: GridRecord,
+    /// The X-ray images.
+    pub views: Vec<PoseViewRecord>,
+    /// The pose: rows of the 3x4 matrix from the room to the world of the CT, mm.
+    pub pose: [[f64; 4]; 3],
+    /// Where the search began, alike.
+    pub start: [[f64; 4]; 3],
+    /// By how much the CT is turned in the room against the start, about axes through `centre_mm` along x, y and z,
+    /// applied in this order, degrees.
+    pub rotation_degrees: [f64; 3],
+    /// By how much the middle of the CT is moved in the room against the start along x, y and z, mm.
+    pub translation_mm: [f64; 3],
+    /// The point of the room about which rotations are counted: the middle of what attenuates, at the result, mm.
+    pub centre_mm: [f64; 3],
+    /// The cost of the start at the finest scale.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub cost_before: f64,
+    /// The cost of the result at the finest scale.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub cost_after: f64,
+    /// How certain the pose is.
+    pub uncertainty: PoseUncertaintyRecord,
+    /// The cost along each of six parameters through the result.
+    pub landscape: Vec<LandscapeRecord>,
+    /// The scales, coarse to fine.
+    pub stages: Vec<StageRecord>,
+    /// Steps of the optimiser that led to the result.
+    pub iterations: usize,
+    /// Simulated images of one view.
+    pub renders: usize,
+    /// Wall time of each part in seconds.
+    pub timings: BTreeMap<String, f64>,
+    /// The most memory that the process held, bytes, where the system tells.
+    pub peak_memory_bytes: Option<u64>,
+    /// The files that were written.
+    pub outputs: Vec<OutputRecord>,
+    /// Whether the pose can be used, and why.
+    pub verdict: Verdict,
+}
+
+/// An X-ray image that a pose was found by.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PoseViewRecord {
+    /// Source and detector.
+    pub view: ViewRecord,
+    /// The cost of the result in it.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub cost: f64,
+    /// The correlation of its gradients with those of the result.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub correlation_of_gradients: f64,
+    /// The first column and row and the numbers of columns and rows that counted; all where there is none.
+    pub region: Option<[usize; 4]>,
+}
+
+/// How certain a pose is. All of six numbers: along the axes of the room, mm, and about them, degrees.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PoseUncertaintyRecord {
+    /// Standard deviations by the curvature of the cost; `null` where the cost has no minimum along a parameter.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub curvature: [f64; 6],
+    /// Standard deviations of the results of restarts; none without two of them.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub restarts: Option<[f64; 6]>,
+    /// How far each restart ended from the result: the root mean square over the body, mm.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub restarts_apart_mm: Vec<f64>,
+}
+
+/// The cost along a parameter through the result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LandscapeRecord {
+    /// The parameter, such as `rotation x`.
+    pub parameter: String,
+    /// The unit of its offsets: `mm` or `degrees`.
+    pub unit: String,
+    /// Offsets from the result.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub offsets: Vec<f64>,
+    /// The costs there.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub costs: Vec<f64>,
+}
+
+impl PoseRecord {
+    /// The record of a result that begins with program, machine, inputs and parameters of `run`. `views` are the X-ray
+    /// images in the order of the result, each with the region that counted.
+    #[must_use]
+    pub fn new(
+        mut run: RunRecord,
+        grid: GridRecord,
+        views: Vec<(ViewRecord, Option<[usize; 4]>)>,
+        result: &PoseResult,
+    ) -> Self {
+        let parameters = std::mem::take(&mut run.parameters);
+        let found = result.uncertainty.clone();
+        let moved = motion(result);
+        let centre = result.centre;
+        let views = views.into_iter().enumerate().map(|(i, (view, region))| PoseViewRecord {
+            view,
+            cost: result.by_view.get(i).copied().unwrap_or(f64::NAN),
+            correlation_of_gradients: result.correlations.get(i).copied().unwrap_or(f64::NAN),
+            region,
+        });
+        let landscape = PARAMETERS.iter().zip(&result.landscape).enumerate();
+        let landscape = landscape.map(|(i, (name, along))| LandscapeRecord {
+            parameter: (*name).to_owned(),
+            unit: unit(i).to_owned(),
+            offsets: along.offsets.iter().map(|v| shown(i, *v)).collect(),
+            costs: along.costs.clone(),
+        });
+        Self {
+            provenance: Provenance::from(run),
+            parameters,
+            grid,
+            views: views.collect(),
+            pose: result.transform.rows(),
+            start: result.start.rows(),
+            rotation_degrees: moved.rotation.map(f64::to_degrees).into(),
+            translation_mm: moved.translation.into(),
+            centre_mm: centre.into(),
+            cost_before: result.costs[0],
+            cost_after: result.costs[1],
+            uncertainty: PoseUncertaintyRecord {
+                curvature: degrees(found.curvature),
+                restarts: found.restarts.map(degrees),
+                restarts_apart_mm: found.apart,
+            },
+            landscape: landscape.collect(),
+            stages: result.stages.clone(),
+            iterations: result.iterations,
+            renders: result.renders,
+            timings: BTreeMap::new(),
+            peak_memory_bytes: None,
+            outputs: Vec::new(),
+            verdict: result.verdict.clone(),
+        }
+    }
+
+    /// The record as indented JSON with a newline at its end.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        crate::record::json(self)
+    }
+
+    /// What the sections of all pages are made of.
+    fn run(&self) -> RunRecord {
+        RunRecord {
+            parameters: self.parameters.clone(),
+            timings: self.timings.clone(),
+            peak_memory_bytes: self.peak_memory_bytes,
+            outputs: self.outputs.clone(),
+            verdict: self.verdict.clone(),
+            ..self.provenance.clone().into_run()
+        }
+    }
+}
+
+/// The unit of a parameter.
+fn unit(parameter: usize) -> &'static str {
+    if parameter < 3 { "mm" } else { "degrees" }
+}
+
+/// A parameter as records have it: angles in degrees.
+fn shown(parameter: usize, value: f64) -> f64 {
+    if parameter < 3 { value } else { value.to_degrees() }
+}
+
+fn degrees(values: [f64; 6]) -> [f64; 6] {
+    std::array::from_fn(|i| shown(i, values[i]))
+}
+
+/// How the CT moved in the room from the start to the result: about where its middle was, so that the translation is
+/// that of its middle.
+fn motion(result: &PoseResult) -> AffineParameters {
+    // Both are rigid.
+    let back = |map: &Affine| {
+        let turn = map.matrix.transpose();
+        Affine::new(turn, -(turn * map.offset))
+    };
+    let was = back(&result.start).apply(result.transform.apply(result.centre));
+    let moved: Affine = result.start.then(&back(&result.transform));
+    AffineParameters::from_affine(&moved, was)
+}

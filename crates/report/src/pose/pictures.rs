@@ -1,0 +1,160 @@
+//! The pictures of a report on a pose: X-ray images beside simulated ones, and edges of these upon those.
+
+use super::{PoseRecord, PoseViewRecord};
+use crate::drr::{MANY, PIXELS};
+use crate::edges::edges;
+use crate::error::Result;
+use crate::html::{escape, fixed, number};
+use crate::picture::{Picture, grey_and, grey_index};
+use crate::window::Window;
+use crate::xray::{self, Reduced, XrayPicture};
+use std::fmt::Write as _;
+
+/// Colour of the edges of simulated images.
+const EDGE: [u8; 3] = [255, 170, 20];
+/// The longest side of a picture with edges, pixels: lines of one pixel have to be seen.
+const PIXELS_EDGES: usize = 512;
+
+/// The images of a view, all of the same part of the detector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PosePictures<'a> {
+    /// The X-ray image.
+    pub xray: XrayPicture<'a>,
+    /// The image that is simulated for the start.
+    pub before: XrayPicture<'a>,
+    /// The image that is simulated for the result.
+    pub after: XrayPicture<'a>,
+}
+
+/// A view as it is drawn.
+struct Drawn<'a> {
+    record: &'a PoseViewRecord,
+    images: [Reduced; 3],
+    /// Of the X-ray image, and of both simulated ones.
+    windows: [Window; 2],
+}
+
+impl<'a> Drawn<'a> {
+    fn new(record: &'a PoseViewRecord, pictures: &PosePictures<'_>, most: usize) -> Result<Self> {
+        let PosePictures { xray, before, after } = pictures;
+        let images = [xray.reduced(most)?, before.reduced(most)?, after.reduced(most)?];
+        let counted = |i: usize| images[i].counted(record.region, record.view.size);
+        let simulated: Vec<f32> = counted(1).into_iter().chain(counted(2)).collect();
+        let windows = [Window::robust(&counted(0)), Window::robust(&simulated)];
+        Ok(Self { record, images, windows })
+    }
+
+    fn window(&self, image: usize) -> Window {
+        self.windows[image.min(1)]
+    }
+
+    /// The X-ray image with the edges of a simulated image of as many pixels; the X-ray image alone where it has others.
+    fn overlay(&self, image: usize) -> Picture {
+        let (xray, simulated) = (&self.images[0], &self.images[image]);
+        let units: Vec<f32> = simulated.unit(self.window(image)).collect();
+        let mut lines = edges(&units, simulated.width, simulated.height);
+        if (simulated.width, simulated.height) != (xray.width, xray.height) {
+            lines = vec![false; xray.values.len()];
+        }
+        let pixels = xray.unit(self.window(0)).zip(lines);
+        let pixels =
+            pixels.map(|(v, edge)| if edge { 255 } else { grey_index(v * 0.85, 1) }).collect();
+        let palette = Some(grey_and(&[EDGE]));
+        Picture { width: xray.width, height: xray.height, pixels, palette }
+    }
+}
+
+/// All views that have pictures, with their longest sides.
+fn drawn<'a>(
+    record: &'a PoseRecord,
+    pictures: &[PosePictures<'_>],
+    most: usize,
+) -> Result<Vec<Drawn<'a>>> {
+    record.views.iter().zip(pictures).map(|(v, p)| Drawn::new(v, p, most)).collect()
+}
+
+/// A grid of pictures: a row for each view, under these headings.
+fn grid(
+    views: &[Drawn<'_>],
+    id: &str,
+    headings: &[(usize, &str)],
+    note: impl Fn(&Drawn<'_>) -> String,
+    draw: impl Fn(&Drawn<'_>, usize) -> Picture,
+) -> Result<String> {
+    let mut out = format!(
+        "<div class=\"planes many\" style=\"grid-template-columns:{}\">",
+        xray::columns(headings.len())
+    );
+    for (_, heading) in headings {
+        let _ = write!(out, "<p class=\"head\">{}</p>", escape(heading));
+    }
+    for (i, view) in views.iter().enumerate() {
+        let PoseViewRecord { view: geometry, region, .. } = view.record;
+        let _ = write!(
+            out,
+            "<p class=\"row\">{}<small>{}</small></p>",
+            escape(&geometry.name),
+            note(view)
+        );
+        for (row, heading) in headings {
+            let alt = format!("{}: {heading}", geometry.name);
+            let id = format!("{id}-{row}-v{i}");
+            let over = xray::outline(*region, geometry.size);
+            let picture = draw(view, *row);
+            out += &xray::frame(&id, &format!("v{i}"), &alt, geometry, &picture, &over)?;
+        }
+    }
+    Ok(out + "</div>")
+}
+
+/// What the lines of regions are, where there are some.
+fn region_key(record: &PoseRecord) -> &'static str {
+    if record.views.iter().any(|v| v.region.is_some()) {
+        "<div class=\"key\"><span class=\"line\" style=\"background:#57e389\"></span>the region that \
+         counted</div>"
+    } else {
+        ""
+    }
+}
+
+/// X-ray images beside simulated ones.
+pub(super) fn slices(record: &PoseRecord, pictures: &[PosePictures<'_>]) -> Result<String> {
+    let most = PIXELS[usize::from(3 * pictures.len() > MANY)];
+    let views = drawn(record, pictures, most)?;
+    let headings = [(0, "X-ray image"), (1, "Simulated, before"), (2, "Simulated, after")];
+    let note = |view: &Drawn<'_>| {
+        let range = |w: Window| [w.low, w.high].map(|v| number(f64::from(v))).join(" to ");
+        format!(
+            "cost {}, correlation of gradients {}; shown from {}, simulated from {}",
+            fixed(view.record.cost, 4),
+            fixed(view.record.correlation_of_gradients, 3),
+            range(view.windows[0]),
+            range(view.windows[1])
+        )
+    };
+    let body = grid(&views, "slice", &headings, note, |view, row| {
+        view.images[row].grey(view.window(row))
+    })?;
+    Ok(body + region_key(record))
+}
+
+/// Edges of simulated images upon X-ray images.
+pub(super) fn overlays(record: &PoseRecord, pictures: &[PosePictures<'_>]) -> Result<String> {
+    let views = drawn(record, pictures, PIXELS_EDGES)?;
+    let headings = [(1, "Before"), (2, "After")];
+    let body = grid(&views, "edge", &headings, |_| String::new(), |view, row| view.overlay(row))?;
+    Ok(body
+        + "<div class=\"key\"><span class=\"line\" style=\"background:#ffaa14\"></span>edges of the \
+           simulated image</div>"
+        + region_key(record))
+}
+
+/// The widths of the columns in which views are compared.
+pub(super) fn widths(record: &PoseRecord, pictures: &[PosePictures<'_>]) -> Vec<usize> {
+    let views = record.views.iter().zip(pictures).take(3);
+    let wide = |[w, h]: [usize; 2], [x, y]: [f64; 2]| {
+        let ratio = w as f64 * x / (h as f64 * y);
+        if ratio.is_finite() { (1000.0 * ratio).clamp(100.0, 1e4) as usize } else { 1000 }
+    };
+    views.map(|(v, _)| wide(v.view.size, v.view.pixel_mm)).collect()
+}

@@ -1,0 +1,163 @@
+use super::*;
+use crate::record::InputRecord;
+use crate::xray::XrayPicture;
+use crate::xray::tests::arm;
+use voxalign_image::{Grid, Vector3};
+use voxalign_register::Check;
+use voxalign_register::linear::TracePoint;
+use voxalign_register::projection::register::{Landscape, Uncertainty};
+
+fn rigid(angle: f64, offset: [f64; 3]) -> Affine {
+    let parts = AffineParameters {
+        rotation: Vector3::new(0.0, 0.0, angle.to_radians()),
+        ..AffineParameters::identity(Vector3::zeros())
+    };
+    Affine::new(parts.to_affine().matrix, Vector3::from(offset))
+}
+
+fn stage(cost_start: f64) -> StageRecord {
+    StageRecord {
+        name: "2 mm".to_owned(),
+        spacing: [2.0; 3],
+        samples: 1200,
+        bins: 0,
+        dof: vec![6],
+        candidates: [16, 3],
+        evaluations: 300,
+        cost_start,
+        cost_end: 0.2,
+        seconds: 1.5,
+        trace: vec![TracePoint { evaluation: 1, cost: 0.7 }],
+    }
+}
+
+/// A result with numbers that are not finite.
+fn result() -> PoseResult {
+    let reach = |i: usize| if i < 3 { 10.0 } else { 0.1 };
+    let along = |i: usize| Landscape {
+        offsets: vec![-reach(i), 0.0, reach(i)],
+        costs: vec![f64::INFINITY, 0.2, 0.9],
+    };
+    PoseResult {
+        transform: rigid(0.0, [0.0, 0.0, 0.0]),
+        start: rigid(10.0, [3.0, 4.0, 0.0]),
+        centre: Vector3::new(50.0, 60.0, 70.0),
+        costs: [f64::INFINITY, 0.2],
+        by_view: vec![0.1, 0.3],
+        correlations: vec![0.8, f64::NAN],
+        uncertainty: Uncertainty {
+            curvature: [0.1, f64::INFINITY, 0.2, 0.01, 0.02, f64::NAN],
+            restarts: Some([0.1, 0.2, 0.3, 0.01, 0.02, 0.03]),
+            apart: vec![0.4, f64::INFINITY],
+        },
+        landscape: (0..6).map(along).collect(),
+        stages: vec![stage(f64::INFINITY)],
+        iterations: 77,
+        renders: 12_345,
+        verdict: Verdict::new(vec![Check::at_least("<gradients>", 0.3, 0.35)], Vec::new()),
+    }
+}
+
+fn record() -> PoseRecord {
+    let input = InputRecord {
+        role: "ct".to_owned(),
+        path: "/data/<ct>.nii".to_owned(),
+        sha256: String::new(),
+        grid: None,
+    };
+    let run = RunRecord {
+        inputs: vec![input],
+        parameters: serde_json::json!({"similarity": "<ncc>"}),
+        ..RunRecord::default()
+    };
+    let grid = Grid::axis_aligned([10, 12, 8], [20.0; 3]).unwrap();
+    let view = |name: &str, angle| ViewRecord::new(name, &arm(angle, [30, 20]));
+    let views = vec![(view("<AP>", 0.0), Some([5, 5, 20, 10])), (view("lateral", 90.0), None)];
+    PoseRecord::new(run, GridRecord::from(&grid), views, &result())
+}
+
+#[test]
+fn the_motion_is_that_of_the_ct_in_the_room() {
+    let (record, result) = (record(), result());
+    // A point of the CT, where it was and where it is found.
+    let turn = AffineParameters {
+        rotation: Vector3::from(record.rotation_degrees).map(f64::to_radians),
+        ..AffineParameters::identity(Vector3::zeros())
+    };
+    let (turn, centre) = (turn.to_affine().matrix, Vector3::from(record.centre_mm));
+    let translation = Vector3::from(record.translation_mm);
+    for point in [Vector3::new(1.0, 2.0, 3.0), Vector3::new(-40.0, 25.0, 90.0)] {
+        let was = result.start.inverse().unwrap().apply(point);
+        let is = result.transform.inverse().unwrap().apply(point);
+        // Moved first, and turned about where the middle came to lie.
+        let moved = turn * (was + translation - centre) + centre;
+        assert!((moved - is).norm() < 1e-9, "{moved} {is}");
+    }
+    assert!((record.rotation_degrees[2] - 10.0).abs() < 1e-9);
+    assert!((record.landscape[3].offsets[2] - 0.1f64.to_degrees()).abs() < 1e-9);
+    assert_eq!(record.landscape[0].offsets[2], 10.0);
+    assert_eq!(
+        (record.landscape[5].parameter.as_str(), record.landscape[5].unit.as_str()),
+        ("rotation z", "degrees")
+    );
+    assert!((record.uncertainty.restarts.unwrap()[3] - 0.01f64.to_degrees()).abs() < 1e-12);
+}
+
+#[test]
+fn records_come_back() {
+    let record = record();
+    let text = record.to_json();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(value["cost_before"].is_null() && value["uncertainty"]["curvature"][1].is_null());
+    assert_eq!(value["format"], crate::RECORD_FORMAT);
+    let back: PoseRecord = serde_json::from_str(&text).unwrap();
+    assert_eq!(back.to_json(), text);
+    assert_eq!((&back.provenance, &back.views[0]), (&record.provenance, &record.views[0]));
+    let uncertainty = &back.uncertainty;
+    assert!(uncertainty.curvature[1].is_nan() && uncertainty.restarts_apart_mm[1].is_nan());
+    assert!(back.stages[0].cost_start.is_nan() && back.landscape[2].costs[0].is_nan());
+    let none = PoseUncertaintyRecord { restarts: None, ..record.uncertainty };
+    let back: PoseUncertaintyRecord =
+        serde_json::from_str(&serde_json::to_string(&none).unwrap()).unwrap();
+    assert_eq!(back.restarts, None);
+}
+
+#[test]
+fn the_page_is_whole_and_escaped() {
+    let record = record();
+    let square = |from: usize| -> Vec<f32> {
+        let inside =
+            |i: usize| (from..from + 10).contains(&(i % 30)) && (5..15).contains(&(i / 30));
+        (0..600).map(|i| if inside(i) { 1.0 } else { 0.0 }).collect()
+    };
+    let values = [square(10), square(14), square(10)];
+    let [xray, before, after] = [0, 1, 2].map(|i: usize| XrayPicture::new([30, 20], &values[i]));
+    let pictures = [PosePictures { xray, before, after }; 2];
+    let page = render(&PoseReport { record: &record, pictures: &pictures }).unwrap();
+    assert_eq!(page.matches("<img").count(), 2 * (3 + 2));
+    // A region in the five pictures of the first view.
+    assert_eq!(page.matches("class=\"over mask\"").count(), 5);
+    // Six parameters, one stage, two sketches.
+    assert_eq!(page.matches("<svg class=\"chart").count(), 6 + 1 + 2);
+    assert_eq!(page.matches("l6 6").count(), 6);
+    assert!(page.contains("Verdict: Bad") && page.contains(">unknown<"));
+    assert!(page.contains("&lt;ct&gt;.nii by 2 X-ray images") && page.contains("12\u{202f}345"));
+    assert!(!page.contains("Bins"));
+    for raw in ["<AP>", "<ct>", "<ncc>", "<gradients>", "NaN", ">inf"] {
+        assert!(!page.contains(raw), "{raw}");
+    }
+    for tag in ["div", "section", "figure", "table", "svg", "p", "g", "details", "small"] {
+        let count = |text: &str| page.matches(text).count();
+        let opened = count(&format!("<{tag}>")) + count(&format!("<{tag} "));
+        assert_eq!(opened, count(&format!("</{tag}>")), "{tag}");
+    }
+    // Without pictures all the rest is there.
+    let page = render(&PoseReport { record: &record, pictures: &[] }).unwrap();
+    assert!(!page.contains("<img") && !page.contains("#fig-slices\"") && page.contains("Verdict"));
+    // Pictures of other sizes than each other have no lines; those of other sizes than they say are refused.
+    let small = XrayPicture::new([2, 2], &values[0][..4]);
+    let odd = [PosePictures { after: small, ..pictures[0] }];
+    assert!(render(&PoseReport { record: &record, pictures: &odd }).is_ok());
+    let wrong = [PosePictures { after: XrayPicture::new([3, 2], &values[0][..4]), ..pictures[0] }];
+    assert!(render(&PoseReport { record: &record, pictures: &wrong }).is_err());
+}

@@ -1,0 +1,257 @@
+//! X-ray images in records and on pages.
+
+use crate::error::{ReportError, Result};
+use crate::html::escape;
+use crate::picture::Picture;
+use crate::window::Window;
+use serde::{Deserialize, Serialize};
+use voxalign_image::{XrayGeometry, memory};
+
+/// How an X-ray image was taken: the places of source and detector in the room, mm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ViewRecord {
+    /// What the view is called.
+    pub name: String,
+    /// The place of the source, mm.
+    pub source: [f64; 3],
+    /// The centre of the first pixel, mm.
+    pub origin: [f64; 3],
+    /// The step from a pixel to that of the next column, mm.
+    pub column: [f64; 3],
+    /// The step from a pixel to that of the next row, mm.
+    pub row: [f64; 3],
+    /// Columns and rows.
+    pub size: [usize; 2],
+    /// From the source to the plane of the detector, mm.
+    pub source_to_detector_mm: f64,
+    /// The sizes of a pixel along columns and rows, mm.
+    pub pixel_mm: [f64; 2],
+}
+
+impl ViewRecord {
+    /// The record of a geometry under a name.
+    #[must_use]
+    pub fn new(name: impl Into<String>, view: &XrayGeometry) -> Self {
+        Self {
+            name: name.into(),
+            source: view.source().into(),
+            origin: view.origin().into(),
+            column: view.column().into(),
+            row: view.row().into(),
+            size: view.dims(),
+            source_to_detector_mm: view.source_to_detector(),
+            pixel_mm: view.pixel_size(),
+        }
+    }
+
+    /// Width and height of a picture of it in true proportion, mm.
+    fn extent(&self) -> [f64; 2] {
+        [0, 1].map(|a| self.size[a] as f64 * self.pixel_mm[a])
+    }
+}
+
+impl From<(&str, &XrayGeometry)> for ViewRecord {
+    fn from((name, view): (&str, &XrayGeometry)) -> Self {
+        Self::new(name, view)
+    }
+}
+
+/// An X-ray image for a page. It may have fewer pixels than its detector, as long as it shows all of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct XrayPicture<'a> {
+    /// Columns and rows.
+    pub dims: [usize; 2],
+    /// The values, row by row.
+    pub values: &'a [f32],
+    /// Whether values are smaller where more is absorbed, as intensities are. It is drawn so that bone is bright all
+    /// the same.
+    pub inverted: bool,
+}
+
+impl<'a> XrayPicture<'a> {
+    /// An image whose values are larger where more is absorbed.
+    #[must_use]
+    pub fn new(dims: [usize; 2], values: &'a [f32]) -> Self {
+        Self { dims, values, inverted: false }
+    }
+
+    /// The same where values are smaller where more is absorbed.
+    #[must_use]
+    pub fn inverted(self) -> Self {
+        Self { inverted: true, ..self }
+    }
+
+    /// The image with at most so many pixels along each side: means of squares of pixels.
+    ///
+    /// # Errors
+    /// [`ReportError::Pixels`] where values and pixels are not as many, [`ReportError::OutOfMemory`].
+    pub(crate) fn reduced(&self, most: usize) -> Result<Reduced> {
+        let [columns, rows] = self.dims;
+        if self.values.is_empty() || columns.checked_mul(rows) != Some(self.values.len()) {
+            let found = self.values.len();
+            return Err(ReportError::Pixels { width: columns, height: rows, found });
+        }
+        let factor = columns.max(rows).div_ceil(most.max(1)).max(1);
+        let (width, height) = (columns.div_ceil(factor), rows.div_ceil(factor));
+        let mut values = memory::room(width * height)?;
+        for lines in self.values.chunks(factor * columns) {
+            for first in (0..columns).step_by(factor) {
+                let end = (first + factor).min(columns);
+                let (mut sum, mut count) = (0f64, 0u32);
+                for line in lines.chunks_exact(columns) {
+                    for value in line[first..end].iter().filter(|v| v.is_finite()) {
+                        sum += f64::from(*value);
+                        count += 1;
+                    }
+                }
+                values.push(if count > 0 { (sum / f64::from(count)) as f32 } else { f32::NAN });
+            }
+        }
+        Ok(Reduced { width, height, values, inverted: self.inverted })
+    }
+}
+
+/// An image of so many pixels as are drawn.
+pub(crate) struct Reduced {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    pub(crate) values: Vec<f32>,
+    inverted: bool,
+}
+
+impl Reduced {
+    /// From 0, black, to 1, which most is absorbed at; what is not a number is black.
+    pub(crate) fn unit(&self, window: Window) -> impl Iterator<Item = f32> {
+        self.values.iter().map(move |&v| match window.unit(v) {
+            part if self.inverted && !v.is_nan() => 1.0 - part,
+            part => part,
+        })
+    }
+
+    pub(crate) fn grey(&self, window: Window) -> Picture {
+        Picture::grey(self.width, self.height, self.unit(window))
+    }
+
+    /// The values in a region of a detector of this size; all where there is none.
+    pub(crate) fn counted(&self, region: Option<[usize; 4]>, size: [usize; 2]) -> Vec<f32> {
+        let Some([x, y, width, height]) = region else { return self.values.clone() };
+        let range = |first: usize, count: usize, size: usize, pixels: usize| {
+            let at = |v: usize| (v as f64 / size.max(1) as f64 * pixels as f64).round() as usize;
+            let end = at(first.saturating_add(count)).min(pixels);
+            (at(first).min(pixels), end)
+        };
+        let (left, right) = range(x, width, size[0], self.width);
+        let (top, bottom) = range(y, height, size[1], self.height);
+        let rows = self.values.chunks_exact(self.width).take(bottom).skip(top);
+        let inside: Vec<f32> =
+            rows.flat_map(|row| row.get(left..right).unwrap_or(&[])).copied().collect();
+        if inside.is_empty() { self.values.clone() } else { inside }
+    }
+}
+
+/// A picture of a view in true proportion, with HTML upon it. `of` names the view among others.
+pub(crate) fn frame(
+    id: &str,
+    of: &str,
+    alt: &str,
+    view: &ViewRecord,
+    picture: &Picture,
+    over: &str,
+) -> Result<String> {
+    let [across, down] = view.extent();
+    let (ratio, plain) = (across / down, picture.width as f64 / picture.height as f64);
+    let style = if ratio.is_finite() && ratio > 0.0 && (ratio / plain - 1.0).abs() > 0.01 {
+        format!(" style=\"aspect-ratio:{ratio:.4}\"")
+    } else {
+        String::new()
+    };
+    Ok(format!(
+        "<div class=\"pic\" data-plane=\"{of}\"><img id=\"{id}\" alt=\"{}\" width=\"{}\" \
+         height=\"{}\"{style} src=\"{}\">{over}</div>",
+        escape(alt),
+        picture.width,
+        picture.height,
+        picture.data_uri()?,
+    ))
+}
+
+/// The outline of a region of the detector upon its pictures; nothing where there is none.
+pub(crate) fn outline(region: Option<[usize; 4]>, size: [usize; 2]) -> String {
+    region.map_or_else(String::new, |[x, y, width, height]| {
+        format!(
+            "<svg class=\"over mask\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" \
+             aria-hidden=\"true\"><path d=\"M{x} {y}h{width}v{height}h-{width}z\"/></svg>",
+            size[0], size[1]
+        )
+    })
+}
+
+/// The columns of pictures side by side, so many of them.
+pub(crate) fn columns(count: usize) -> String {
+    vec!["minmax(0,1fr)"; count].join(" ")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use voxalign_image::{CArm, Vector3};
+
+    pub(crate) fn arm(primary: f64, dims: [usize; 2]) -> XrayGeometry {
+        let arm = CArm {
+            source_to_isocentre: 700.0,
+            source_to_detector: 1000.0,
+            isocentre: Vector3::new(10.0, -5.0, 20.0),
+            primary: primary.to_radians(),
+            secondary: 0.0,
+            pixel_size: [300.0 / dims[0] as f64, 300.0 / dims[0] as f64],
+            dims,
+            centre: None,
+        };
+        arm.geometry().unwrap()
+    }
+
+    #[test]
+    fn records_of_views_come_back() {
+        let view = arm(30.0, [60, 40]);
+        let record = ViewRecord::from(("<AP>", &view));
+        assert_eq!((record.size, record.pixel_mm[0].round()), ([60, 40], 5.0));
+        assert!((record.source_to_detector_mm - 1000.0).abs() < 1e-9);
+        let back: ViewRecord =
+            serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
+        assert_eq!(back, record);
+    }
+
+    #[test]
+    fn large_pictures_are_reduced() {
+        let values: Vec<f32> = (0..7 * 5).map(|i| (i % 7) as f32).collect();
+        let picture = XrayPicture::new([7, 5], &values);
+        assert_eq!(picture.reduced(7).unwrap().values, values);
+        let half = picture.reduced(4).unwrap();
+        assert_eq!((half.width, half.height), (4, 3));
+        assert_eq!(half.values[..5], [0.5, 2.5, 4.5, 6.0, 0.5]);
+        let part = half.counted(Some([2, 0, 2, 2]), [7, 5]);
+        assert_eq!(part, [2.5]);
+        let window = Window { low: 0.5, high: 6.0 };
+        let inverted = picture.inverted().reduced(4).unwrap();
+        let units = |r: &Reduced| r.unit(window).take(4).collect::<Vec<_>>();
+        assert_eq!([units(&half)[3], units(&inverted)[3]], [1.0, 0.0]);
+        let holes = [f32::NAN, 2.0, f32::NAN, f32::NAN];
+        let reduced = XrayPicture::new([4, 1], &holes).reduced(2).unwrap();
+        assert!(reduced.values[0] == 2.0 && reduced.values[1].is_nan());
+        for wrong in [[3, 1], [0, 0], [usize::MAX, 2]] {
+            assert!(XrayPicture::new(wrong, &holes).reduced(2).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn pictures_have_true_proportions() {
+        let view = arm(0.0, [60, 40]);
+        let mut record = ViewRecord::new("<i>", &view);
+        let picture = Picture::grey(60, 40, (0..2400).map(|_| 0.5));
+        let page = frame("a", "v1", "<i>", &record, &picture, "").unwrap();
+        assert!(page.contains("&lt;i&gt;") && !page.contains("aspect-ratio"));
+        record.pixel_mm[1] *= 0.5;
+        let page = frame("a", "v1", "", &record, &picture, "").unwrap();
+        assert!(page.contains("aspect-ratio:3.0000"));
+    }
+}
