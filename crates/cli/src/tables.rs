@@ -3,10 +3,12 @@
 mod affine;
 mod atlas;
 mod deform;
+mod projection;
 
 pub(crate) use affine::affine;
 pub(crate) use atlas::{atlas, regression, stability};
 pub(crate) use deform::deform;
+pub(crate) use projection::{drr, pose};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Print, Table};

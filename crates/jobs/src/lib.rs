@@ -7,6 +7,7 @@
 //! | [`atlas`] | the unbiased mean of many images, along a covariate, and how many it needs |
 //! | [`stack`] | the mean, extremes, variance or product of many images, or one image of each |
 //! | [`drr`] | X-ray images of a CT, simulated |
+//! | [`pose`] | the rigid pose of a CT by X-ray images of it |
 //! | [`demo`] | a pair of brains to try it with |
 //!
 //! A job is a value with all its options, which [`options::from_toml`] and [`options::from_json`] read as well:
@@ -31,6 +32,7 @@ pub mod machine;
 pub mod options;
 pub mod pair;
 mod plan;
+pub mod pose;
 pub mod projection;
 mod remedy;
 mod run;

@@ -8,11 +8,12 @@ pub(crate) enum Speaker {
     Affine,
     Deform,
     Atlas,
+    Pose,
 }
 
 /// What helps, as a job says it.
 pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
-    use Speaker::{Affine, Atlas, Deform};
+    use Speaker::{Affine, Atlas, Deform, Pose};
     match (remedy, speaker) {
         (Remedy::OtherSimilarity, Affine) => {
             "the images have little in common: look at the pictures, and try `cost = nmi` between kinds of \
@@ -55,6 +56,20 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
              more iterations"
         }
         (Remedy::Centred, Atlas) => "leave `centre = false` out; use more smoothing",
+        (Remedy::OtherSimilarity, Pose) => {
+            "the X-ray images and the simulated ones have little in common: look at the pictures, check \
+             `geometry` and `pixels`, and try another `similarity`, or a `region` without what the CT does not show"
+        }
+        (Remedy::SmallerSearch, Pose) => {
+            "the search ended worse than it began: start nearer by `init`, or search less far by `range`"
+        }
+        (Remedy::NearerStart, Pose) => {
+            "the views hardly see the CT: check `geometry`, and start nearer by `init`"
+        }
+        (Remedy::SingleOut, Pose) => {
+            "the pose is not certain: another matches nearly as well; give another view, a `region` around what \
+             is rigid, or start nearer by `init` with a smaller `range`"
+        }
         (remedy, _) => remedy.summary(),
     }
 }

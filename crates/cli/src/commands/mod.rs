@@ -11,9 +11,11 @@ mod convert;
 mod deform;
 mod demo;
 mod devices;
+mod drr;
 mod info;
 mod invert;
 mod man;
+mod pose;
 mod stack;
 
 use crate::failure::{Failure, Outcome};
@@ -67,6 +69,8 @@ commands! {
     affine Affine(AffineArgs) "Register two images by a rigid, similarity or affine transform",
     deform Deform(DeformArgs) "Register two images by a diffeomorphic (invertible) deformation, after an affine transform",
     atlas Atlas(AtlasArgs) "Build an unbiased atlas of many images, with the deformation of each to it",
+    drr Drr(DrrArgs) "Simulate X-ray images of a CT (digitally reconstructed radiographs)",
+    pose Pose(PoseArgs) "Find the rigid pose of a CT by X-ray images of it (2D-3D registration)",
     demo Demo(DemoArgs) "Register a real pair of brains that comes with the program",
     apply Apply(ApplyArgs) "Apply transforms to an image, a label map or points",
     invert Invert(InvertArgs) "Write the inverse of a transform",

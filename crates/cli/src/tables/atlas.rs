@@ -55,7 +55,7 @@ pub(crate) fn atlas(record: &AtlasRecord, folder: &Path) {
 }
 
 /// The last lines: remarks, device, verdict, and where everything is.
-fn end(provenance: &Provenance, verdict: &Verdict, folder: &Path) {
+pub(super) fn end(provenance: &Provenance, verdict: &Verdict, folder: &Path) {
     for remark in &verdict.remarks {
         output::line(&format!("remark: {remark}"));
     }

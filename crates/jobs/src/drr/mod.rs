@@ -17,7 +17,6 @@ mod poses;
 
 pub use options::{Format, Projection, Rays, Shown, Simulation};
 pub use poses::PoseChoice;
-pub(crate) use poses::in_numbers;
 
 use crate::error::{Error, Result};
 use crate::listener::{Listener, check};
@@ -31,23 +30,22 @@ use options::Shown as Values;
 use poses::Pose;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use voxalign_compute::ops::raycast::Along;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Grid, Vector3};
 use voxalign_io::xray::{self, XrayToWrite, geometry};
+use voxalign_register::Choice;
 use voxalign_register::projection::Simulator;
 use voxalign_register::random::Random;
-use voxalign_register::{Choice, Verdict};
 use voxalign_report::drr::{DrrImageRecord, DrrRecord, DrrReport, render};
 use voxalign_report::xray::{ViewRecord, XrayPicture};
-use voxalign_report::{GridRecord, OutputRecord, Provenance};
+use voxalign_report::{GridRecord, OutputRecord, RunRecord};
 
 /// The table of the views.
 const VIEWS: &str = "views.toml";
 /// The most images that a report shows.
-const PICTURES: usize = 24;
+const PICTURES: usize = 12;
 
 /// X-ray images that are to be made of a CT.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -81,7 +79,8 @@ pub struct Job {
 /// A view at a pose, as it is written.
 struct Made {
     record: DrrImageRecord,
-    picture: Option<XrayPicture>,
+    /// What a report shows of it.
+    shown: Option<Vec<f32>>,
 }
 
 impl Job {
@@ -184,14 +183,13 @@ impl Job {
         drop(volume);
         clock.lap("device");
         let mut made = Vec::new();
-        let count = views.len() * poses.len();
         let mut random = Random::new(self.simulation.seed.unwrap_or(0));
         for view in &views {
             for (number, pose) in poses.iter().enumerate() {
                 check(listener)?;
                 let values = self.simulated(&simulator, view, pose, &mut random)?;
                 clock.lap("simulate");
-                let shown = made.len() % count.div_ceil(PICTURES) == 0 && !self.no_report;
+                let shown = made.len() < PICTURES && !self.no_report;
                 let names = self.names(view, number, poses.len());
                 made.push(self.written(&mut staged, view, pose, (names, values), shown)?);
                 clock.lap("write");
@@ -215,17 +213,9 @@ impl Job {
             all.extend(ct.clone());
         }
         let (images, pictures): (Vec<_>, Vec<_>) =
-            made.into_iter().map(|m| (m.record, m.picture)).unzip();
-        let mut record = DrrRecord {
-            provenance: Provenance::from(record(caller, machine, read)),
-            parameters: all,
-            grid: GridRecord::from(&grid),
-            images,
-            timings: BTreeMap::new(),
-            peak_memory_bytes: None,
-            outputs: Vec::new(),
-            verdict: Verdict::new(Vec::new(), Vec::new()),
-        };
+            made.into_iter().map(|m| (m.record, m.shown)).unzip();
+        let run = RunRecord { parameters: all, ..record(caller, machine, read) };
+        let mut record = DrrRecord { images, ..DrrRecord::new(run, GridRecord::from(&grid)) };
         let mut told = |role: &str, name: &str| {
             let path = staged.final_path(name).display().to_string();
             record.outputs.push(OutputRecord { role: role.to_owned(), path });
@@ -243,7 +233,14 @@ impl Job {
         } else {
             record.timings = clock.laps();
             record.peak_memory_bytes = peak_memory();
-            let pictures: Vec<_> = pictures.into_iter().flatten().collect();
+            let shown = record.images.iter().zip(&pictures);
+            let intensity = self.simulation.values == Some(Values::Intensity);
+            let pictures: Vec<_> = shown
+                .filter_map(|(image, values)| {
+                    let picture = XrayPicture::new(image.view.size, values.as_deref()?);
+                    Some(if intensity { picture.inverted() } else { picture })
+                })
+                .collect();
             let page = render(&DrrReport { record: &record, pictures: &pictures })?;
             staged.write_text(REPORT, &page)?;
             clock.lap("report");
@@ -307,8 +304,7 @@ impl Job {
             unit: self.simulation.unit().to_owned(),
             files: names,
         };
-        let picture = shown.then(|| XrayPicture::new(&record.name, &values, geometry.dims()));
-        Ok(Made { record, picture })
+        Ok(Made { record, shown: shown.then_some(values) })
     }
 }
 

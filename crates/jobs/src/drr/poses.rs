@@ -92,7 +92,7 @@ fn of_file(path: &Path, centre: Vector3<f64>, listener: &dyn Listener) -> Result
 }
 
 /// How a pose turns and moves the CT in the room: degrees about x, y and z through a point, and mm.
-pub(crate) fn in_numbers(map: &Affine, centre: Vector3<f64>) -> Result<([f64; 3], [f64; 3])> {
+fn in_numbers(map: &Affine, centre: Vector3<f64>) -> Result<([f64; 3], [f64; 3])> {
     let moved = map.inverse()?;
     let (x, y, z) = voxalign_image::Rotation3::from_matrix(&moved.matrix).euler_angles();
     let mm = moved.apply(centre) - centre;

@@ -15,11 +15,9 @@
 
 mod input;
 mod options;
-mod record;
 
 pub use options::{Method, Pixels};
 
-use crate::drr::in_numbers;
 use crate::error::{Error, Result};
 use crate::listener::Listener;
 use crate::machine::Machine;
@@ -33,14 +31,18 @@ use crate::run::{
 use crate::staged::Staged;
 use input::XrayInput;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::path::PathBuf;
 use voxalign_compute::ops::raycast::{Along, Traversal};
 use voxalign_image::{Affine, Matrix3, Transform};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_io::xray::{self, XrayToWrite};
+use voxalign_register::Choice;
 use voxalign_register::projection::objective::View;
-use voxalign_register::projection::{PoseInput, PoseResult, Simulator, register_pose};
-use voxalign_report::pose::{PoseRecord, PoseReport, render};
+use voxalign_register::projection::{PoseInput, PoseOptions, PoseResult, Simulator, register_pose};
+use voxalign_report::pose::{PosePictures, PoseRecord, PoseReport, render};
+use voxalign_report::xray::{ViewRecord, XrayPicture};
+use voxalign_report::{GridRecord, OutputRecord, RunRecord};
 
 /// The inverse of the pose: from the world of the CT to the room.
 const CT_TO_ROOM: &str = "ct_to_room.tfm";
@@ -72,7 +74,12 @@ pub struct Job {
     #[serde(flatten)]
     pub method: Method,
     /// Whether there is no report.
-    #[serde(default, with = "crate::options::negated", rename = "report", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        with = "crate::options::negated",
+        rename = "report",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub no_report: bool,
     /// The folder for the results.
     pub output: PathBuf,
@@ -162,15 +169,13 @@ impl Job {
         self.check_views(&views, &start, volume.grid())?;
 
         let mut staged = Staged::new(&self.output, listener)?;
-        let input = PoseInput {
-            ct: &volume,
-            views: views.iter().map(XrayInput::view).collect(),
-            start,
-        };
+        let input =
+            PoseInput { ct: &volume, views: views.iter().map(XrayInput::view).collect(), start };
         let found = register_pose(&machine.device, &input, &options, listener)?;
         clock.lap("register");
         let simulator = Simulator::new(&machine.device, &volume)?;
-        let how = Traversal::trilinear(volume.grid().spacing().into_iter().fold(f64::INFINITY, f64::min));
+        let how =
+            Traversal::trilinear(volume.grid().spacing().into_iter().fold(f64::INFINITY, f64::min));
         let mut simulated = Vec::new();
         for view in &views {
             let image = |pose: &Affine| simulator.image(&view.geometry, pose, how, Along::Integral);
@@ -180,19 +185,25 @@ impl Job {
         clock.lap("simulate");
         self.write(&mut staged, &views, &found, &simulated)?;
         clock.lap("write");
-        let run = crate::run::record(caller, machine, read);
-        let mut record = record::record(run, &views, &found, &options, parameters)?;
+        let run = RunRecord {
+            parameters: self.parameters(&options, parameters),
+            ..crate::run::record(caller, machine, read)
+        };
+        let of = |v: &XrayInput| (ViewRecord::new(&v.name, &v.geometry), v.region);
+        let grid = GridRecord::from(volume.grid());
+        let mut record = PoseRecord::new(run, grid, views.iter().map(of).collect(), &found);
         record.verdict = caller.worded(record.verdict, crate::remedy::Speaker::Pose);
         for (role, name) in self.written(&views) {
             let path = staged.final_path(&name).display().to_string();
-            record.outputs.push(voxalign_report::OutputRecord { role: role.to_owned(), path });
+            record.outputs.push(OutputRecord { role: role.to_owned(), path });
         }
         if self.no_report {
             staged.without(REPORT);
         } else {
             record.timings = clock.laps();
             record.peak_memory_bytes = peak_memory();
-            let pictures = record::pictures(&views, &simulated);
+            let all = views.iter().zip(&simulated);
+            let pictures: Vec<_> = all.map(|(view, images)| view.pictures(images)).collect();
             let page = render(&PoseReport { record: &record, pictures: &pictures })?;
             staged.write_text(REPORT, &page)?;
             clock.lap("report");
@@ -220,7 +231,9 @@ impl Job {
                 image.region = Some(region);
             }
             if let Some([x, y, w, h]) = image.region {
-                let at = |e: voxalign_image::ImageError| Error::from(e).at(&format!("'{}'", path.display()));
+                let at = |e: voxalign_image::ImageError| {
+                    Error::from(e).at(&format!("'{}'", path.display()))
+                };
                 image.geometry.part([x, y], [w, h]).map_err(at)?;
             }
             if all.iter().any(|other: &XrayInput| other.name == image.name) {
@@ -235,7 +248,8 @@ impl Job {
     fn start(&self, listener: &dyn Listener) -> Result<Affine> {
         let Some(path) = &self.init else { return Ok(Affine::identity()) };
         let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
-        let read = crate::listener::reading(listener, || transform::read(path, &Geometry::default()))?;
+        let read =
+            crate::listener::reading(listener, || transform::read(path, &Geometry::default()))?;
         let map = read.to_affine().map_err(|e| at(format!("{e}; give a rigid transform")))?;
         let off = (map.matrix.transpose() * map.matrix - Matrix3::identity()).norm();
         if off.is_nan() || off > 1e-3 || map.determinant() < 0.0 {
@@ -263,10 +277,29 @@ impl Job {
         Ok(())
     }
 
+    /// The parameters as they were used.
+    fn parameters(&self, options: &PoseOptions, ct: serde_json::Value) -> serde_json::Value {
+        let mut all = json!({
+            "similarity": options.similarity.name(),
+            "optimiser": options.optimiser.name(),
+            "sampling": options.sampling,
+            "range_mm": options.range.translation,
+            "range_degrees": options.range.rotation.to_degrees(),
+            "starts": options.starts,
+            "levels_mm": options.levels,
+            "restarts": options.restarts,
+            "seed": options.seed,
+            "pixels": self.pixels.unwrap_or(Pixels::Attenuation).name(),
+        });
+        if let (Some(all), Some(ct)) = (all.as_object_mut(), ct.as_object()) {
+            all.extend(ct.clone());
+        }
+        all
+    }
+
     /// What is written, with what it is.
     fn written(&self, views: &[XrayInput]) -> Vec<(&'static str, String)> {
-        let mut all =
-            vec![("pose", TRANSFORM.to_owned()), ("inverse_pose", CT_TO_ROOM.to_owned())];
+        let mut all = vec![("pose", TRANSFORM.to_owned()), ("inverse_pose", CT_TO_ROOM.to_owned())];
         all.extend(views.iter().map(|v| ("simulated", drr(&v.name))));
         if !self.no_report {
             all.push(("report", REPORT.to_owned()));
@@ -301,18 +334,17 @@ impl XrayInput {
     fn view(&self) -> View<'_> {
         View { geometry: &self.geometry, image: &self.values, region: self.region }
     }
+
+    /// The image with those that are simulated for the start and for the result.
+    fn pictures<'a>(&'a self, simulated: &'a [Vec<f32>; 2]) -> PosePictures<'a> {
+        let picture = |values: &'a [f32]| XrayPicture::new(self.geometry.dims(), values);
+        let [before, after] = simulated;
+        PosePictures { xray: picture(&self.values), before: picture(before), after: picture(after) }
+    }
 }
 
 /// The name of the simulated image of a view.
 fn drr(name: &str) -> String {
     let safe = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     format!("drr_{}.nii.gz", name.chars().map(safe).collect::<String>())
-}
-
-/// The pose as numbers: how the CT is turned and moved in the room from where the search started.
-pub(crate) fn moved(found: &PoseResult) -> Result<([f64; 3], [f64; 3])> {
-    // From the room as it was at the start to the room as it is at the result.
-    let change = found.transform.then(&found.start.inverse()?);
-    let centre = found.start.inverse()?.apply(found.transform.apply(found.centre));
-    in_numbers(&change, centre)
 }

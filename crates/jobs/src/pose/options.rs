@@ -68,10 +68,9 @@ impl Method {
         if self.starts == Some(1) && self.range.is_some() {
             return Err(Error::input("`range` is for `starts` above 1; leave it out"));
         }
-        let range = self.range.map_or(usual.range, |r| Range {
-            translation: r.0[0],
-            rotation: r.0[1].to_radians(),
-        });
+        let range = self
+            .range
+            .map_or(usual.range, |r| Range { translation: r.0[0], rotation: r.0[1].to_radians() });
         let options = PoseOptions {
             similarity: self.similarity.unwrap_or(usual.similarity),
             optimiser: self.optimiser.unwrap_or(usual.optimiser),

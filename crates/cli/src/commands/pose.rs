@@ -1,0 +1,95 @@
+//! `voxalign pose`: the rigid pose of a CT by X-ray images of it.
+
+use crate::args::{JobArgs, RunArgs, caller};
+use crate::failure::{Failure, Outcome};
+use crate::tables;
+use clap::Args;
+use std::path::PathBuf;
+use voxalign_jobs::machine::Auto;
+use voxalign_jobs::options::choice;
+use voxalign_jobs::pose::{Job, Method, Pixels};
+use voxalign_jobs::projection::{CtOptions, Whole};
+
+/// Arguments of `voxalign pose`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    arg_required_else_help = true,
+    override_usage = "voxalign pose [OPTIONS] <CT> [XRAY]... -o <DIR>",
+    after_help = "\
+Examples:
+  voxalign pose ct.nii.gz front.png side.png --geometry views.toml -o out
+      by two images, whose views are the tables of views.toml in the same order
+  voxalign pose ct.nii.gz xa1.dcm xa2.dcm -o out --pixels intensity
+      by DICOM images whose headers say where they were taken from
+  voxalign pose bone.nii.gz cam1.tif cam2.tif -o out --units relative \\
+      --geometry cam1.txt --geometry cam2.txt --init start.tfm --range 10,10
+      a bone by two calibrated cameras (MayaCam), near a start
+  voxalign pose ct.nii.gz front.png --geometry views.toml -o out --similarity mi --sampling 0.05
+      mutual information of a twentieth of the pixels
+
+The search begins with the CT in the room of the views as in its own world, or where --init puts it,
+looks at many poses within --range, and refines the best of them from coarse to fine pixels.
+
+Written to DIR (older files with these names are replaced):
+  affine.tfm       the pose: from the room (fixed) to the world of the CT (moving), for ITK and ANTs
+  ct_to_room.tfm   its inverse: where in the room a point of the CT is
+  drr_NAME.nii.gz  the simulated image of each view at the pose
+  result.json      verdict, pose, uncertainty, cost along each parameter, parameters, checksums
+  report.html      X-ray and simulated images before and after, edges, costs; opens offline
+
+Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
+2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C."
+)]
+pub(crate) struct PoseArgs {
+    /// The CT: NIfTI, NRRD, MetaImage, or a folder of DICOM
+    #[arg(value_name = "CT")]
+    ct: PathBuf,
+    /// X-ray images: PNG, TIFF, DICOM, NIfTI; none where the views of --geometry name them
+    #[arg(value_name = "XRAY")]
+    xrays: Vec<PathBuf>,
+    /// Folder for the results
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Where the images were taken from, in their order: TOML tables, MayaCam 2 or plastimatch's projection matrices; more
+    /// than once for several files [default: the headers of DICOM]
+    #[arg(long, value_name = "FILE", help_heading = "Views")]
+    geometry: Vec<PathBuf>,
+    /// What the values of the X-ray images are [default: attenuation]
+    #[arg(long, value_name = "WHAT", value_parser = choice::<Pixels>(), help_heading = "Views")]
+    pixels: Option<Pixels>,
+    /// The part of each X-ray image that counts: the first column and row, and how many
+    #[arg(long, value_name = "COLUMN,ROW,COLUMNS,ROWS", help_heading = "Views")]
+    region: Option<Whole<4>>,
+    /// Where the search starts: a rigid transform file from the room to the world of the CT
+    #[arg(long, value_name = "FILE", help_heading = "Registration")]
+    init: Option<PathBuf>,
+    #[command(flatten)]
+    method: Method,
+    #[command(flatten)]
+    material: CtOptions,
+    /// Write no report.html
+    #[arg(long, help_heading = "Output")]
+    no_report: bool,
+    #[command(flatten)]
+    job: JobArgs,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Finds the pose.
+pub(crate) fn run(args: PoseArgs) -> Result<Outcome, Failure> {
+    let (talk, json) = (args.run.talk(), args.job.json);
+    let PoseArgs { ct, xrays, geometry, pixels, region, init, material, method, .. } = args;
+    let (no_report, output) = (args.no_report, args.output);
+    let job =
+        Job { ct, xrays, geometry, pixels, region, init, material, method, no_report, output };
+    let (caller, printer) = (caller("pose", None), args.run.printer());
+    if args.job.dry_run {
+        return tables::plan(&job.plan(&caller, &printer)?, json);
+    }
+    job.check(&caller)?;
+    let machine = args.run.machine(Auto::Gpu)?;
+    let done = job.run(&machine, &caller, &printer)?;
+    printer.finish();
+    tables::tell(&done, (json, talk), tables::pose)
+}
