@@ -4,6 +4,8 @@
 //!   written; scalar volumes and label maps, whole or in parts.
 //! - [`transform`]: ITK text, ITK/ANTs MATLAB and HDF5 files, FSL matrices and displacement fields.
 //! - [`points`]: point sets as CSV.
+//! - [`xray`]: X-ray images as PNG, TIFF, DICOM, NIfTI, NRRD and MetaImage, of one or several frames; tables of the views
+//!   that they were taken from, and calibrations of MayaCam and plastimatch; streams of raw frames.
 //! - [`names`]: names of labels, as FreeSurfer, ITK-SNAP and CSV tables have them.
 //! - [`staging`]: files of a result that appear together when all are complete.
 //! - [`abandoned`], [`atomic`], [`checksum`], [`gzip`], [`hidden`], [`exchange`], [`text`]: what programs need that write files of their own.

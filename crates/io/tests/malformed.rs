@@ -17,6 +17,7 @@ use voxalign_io::image::{
 };
 use voxalign_io::points::{PointConvention, read_points_from_bytes};
 use voxalign_io::transform::{self, Geometry};
+use voxalign_io::xray;
 
 /// The largest single request for memory.
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
@@ -81,6 +82,40 @@ fn every_cut_is_an_error() {
             }
         }
     }
+}
+
+#[test]
+fn claims_of_pictures_allocate_nothing() {
+    // Tiles and strips whose sizes no file of this length could hold.
+    for (tag, bytes) in [(0x0100u16, 4), (0x0101, 4), (0x0142, 4), (0x0143, 4), (0x0115, 2)] {
+        for tiles in [false, true] {
+            let places: [(u16, u32); 4] = match tiles {
+                true => [(0x0142, 16), (0x0143, 16), (0x0144, 8), (0x0145, 20)],
+                false => [(0x0111, 8), (0x0115, 1), (0x0116, 10), (0x0117, 20)],
+            };
+            let sizes = [(0x0100, 10), (0x0101, 10), (0x0102, 8), (0x0103, 5), (0x0106, 1)];
+            let mut file = b"II*\0\x08\0\0\0\x09\0".to_vec();
+            for (own, value) in sizes.into_iter().chain(places) {
+                let value = if own == tag { u32::MAX >> (32 - 8 * bytes) } else { value };
+                file.extend(own.to_le_bytes());
+                file.extend([4, 0, 1, 0, 0, 0]);
+                file.extend(value.to_le_bytes());
+            }
+            file.extend([0; 60]);
+            let error = xray::read_from_bytes("a.tif", &file).unwrap_err().to_string();
+            assert!(error.contains("a.tif") && error.len() < 1000, "{error}");
+        }
+    }
+    // The sizes of a PNG, with the checksum of its header.
+    let mut file = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
+    file.extend([0x7F, 0xFF, 0xFF, 0xFF, 0, 0xFF, 0xFF, 0xFF, 16, 6, 0, 0, 0]);
+    let mut sum = flate2::Crc::new();
+    sum.update(&file[12..]);
+    file.extend(sum.sum().to_be_bytes());
+    file.extend(b"\0\0\0\x08IDATabcdefgh");
+    let error = xray::read_from_bytes("a.png", &file).unwrap_err().to_string();
+    assert!(error.contains("a.png") && error.len() < 1000, "{error}");
+    assert!(LARGEST.load(Ordering::Relaxed) < BOUND);
 }
 
 fn message(name: &str, bytes: &[u8]) -> String {

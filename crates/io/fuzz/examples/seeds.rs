@@ -6,11 +6,12 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 use voxalign_image::{
-    Affine, Displacement, Grid, PointSet, Transform, Vector3, VectorField, Volume,
+    Affine, CArm, Displacement, Gantry, Grid, PointSet, Transform, Vector3, VectorField, Volume,
 };
 use voxalign_io::image::{DataType, WriteOptions, write_volume};
 use voxalign_io::points::{PointConvention, write_points};
 use voxalign_io::transform::{self, Geometry, TransformFormat};
+use voxalign_io::xray::{self, XrayToWrite};
 
 /// Files of other programs above this size are left out, bytes.
 const LARGEST: u64 = 8_000;
@@ -59,6 +60,21 @@ const TRANSFORMS: [&str; 7] = [
 const POINTS: [&str; 2] = [
     "\u{feff}name, Z ,x,Y\n\"a, \"\"b\"\"\",1e3,-2,.5\r\nc,1,2,3\n",
     "x,y,z,t,label,comment\n1,2,3,0,1,\n-0.0,1e-300,inf,,,\n",
+];
+
+const VIEWS: [&str; 6] = [
+    "[[view]]\nname = 'a'\nimage = 'a.png'\nsource_to_isocentre = 700\nsource_to_detector = 1e3\n\
+     isocentre = [1, 2, 3]\nprimary = 30\nsecondary = -10\npixel = 0.4\nregion = [0, 0, 2, 2]\n",
+    "[[view]]\nsource_to_isocentre = 700\nsource_to_detector = 1e3\nisocentre = [1, 2, 3]\n\
+     gantry = 90.5\npixel = [0.4, 0.5]\ncentre = [1, 2]\nsize = [5, 4]\nworld = 'lps'\n",
+    "[[view]]\nsource = [1, 1000, 2]\norigin = [100, -500, 50]\ncolumn = [-1, 0, 0]\nrow = [0, 0, -0.5]\n\
+     size = [5, 4]\n[[view]]\nprojection = [[1, 2, 3, 4], [5, 6, 8, 8], [9, 10, 17, 12]]\nsize = [5, 4]\n\
+     source_to_detector = 1000\n",
+    "[[view]]\nK = [[2000, 0, 320], [0, 2500, 240], [0, 0, 1]]\nR = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]\n\
+     t = [10, -20, 900]\nsize = [640, 480]\npixel = [0.5, 0.4]\n",
+    "image size\n640,480\n\ncamera matrix\n2000,0,320\n0,2500,240\n0,0,1\n\nrotation\n1,0,0\n0,1,0\n\
+     0,0,1\n\ntranslation\n10\n-20\n900\n",
+    "63.5 31.5\n0 .2 0 0\n0 0 -.2 0\n-.0006 0 0 .6\n1e3\n1.6e3\n1 0 0\nExtrinsic\n1 2 3 4\n",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -192,6 +208,37 @@ fn main() -> Result<(), Box<dyn Error>> {
         put("points", &format!("text_{i}"), text.as_bytes())?;
     }
 
+    let pixels: Vec<f32> = (0..40).map(|i| i as f32).collect();
+    let arm = CArm {
+        source_to_isocentre: 700.0,
+        source_to_detector: 1000.0,
+        isocentre: Vector3::zeros(),
+        primary: 0.5,
+        secondary: 0.1,
+        pixel_size: [0.5, 0.4],
+        dims: [5, 4],
+        centre: None,
+    };
+    for (i, view) in [arm.geometry()?, Gantry { arm, angle: 2.0 }.geometry()?].iter().enumerate() {
+        let one = XrayToWrite { geometry: Some(*view), ..XrayToWrite::new(&pixels[..20], [5, 4]) };
+        let two = XrayToWrite { values: &pixels, ..one };
+        let window = XrayToWrite { window: Some([0.0, 40.0]), ..two };
+        for (name, image) in [
+            ("a.png", one),
+            ("a.tif", one),
+            ("b.tif", two),
+            ("c.tif", window),
+            ("a.dcm", one),
+            ("b.dcm", two),
+        ] {
+            xray::write(at(name), &image)?;
+            put("xray", &format!("{i}_{name}"), &fs::read(at(name))?)?;
+        }
+    }
+    for (i, text) in VIEWS.iter().enumerate() {
+        put("views", &format!("text_{i}"), text.as_bytes())?;
+    }
+
     for folder in std::env::args_os().skip(1) {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
@@ -206,9 +253,12 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Some("hdr" | "gz") if name.contains(".hdr") => &["analyze"],
                 Some("nrrd" | "nhdr") => &["nrrd", "field"],
                 Some("mha" | "mhd") => &["metaimage", "field"],
-                Some("tfm" | "txt" | "mat" | "fsl" | "h5") => &["transform"],
+                Some("txt") => &["transform", "views"],
+                Some("tfm" | "mat" | "fsl" | "h5") => &["transform"],
                 Some("csv") => &["points"],
-                Some("dcm") => &["dicom"],
+                Some("dcm") => &["dicom", "xray"],
+                Some("png" | "tif" | "tiff") => &["xray"],
+                Some("toml") => &["views"],
                 _ => &[],
             };
             for target in targets {

@@ -7,6 +7,7 @@ use voxalign_io::image::{
     ImageInfo, read_info_from_bytes, read_labels_from_bytes, read_volume_from_bytes,
 };
 use voxalign_io::transform::{Geometry, read_from_bytes};
+use voxalign_io::xray::read_from_bytes as read_xray;
 
 /// Reads an image's header, values and labels.
 pub fn image(name: &str, bytes: &[u8]) {
@@ -18,6 +19,16 @@ pub fn image(name: &str, bytes: &[u8]) {
     }
     if let Some(labels) = checked(name, read_labels_from_bytes(name, bytes)) {
         assert_eq!(labels.data().len(), labels.grid().len());
+    }
+}
+
+/// Reads all frames of an X-ray image.
+pub fn xray(name: &str, bytes: &[u8]) {
+    if let Some(image) = checked(name, read_xray(name, bytes)) {
+        let [columns, rows] = image.dims;
+        assert_eq!(image.values.len(), image.frames * columns * rows);
+        assert!(image.geometry.is_none_or(|view| view.dims() == image.dims));
+        assert!(image.times.is_none_or(|times| times.len() == image.frames));
     }
 }
 

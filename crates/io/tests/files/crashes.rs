@@ -7,12 +7,15 @@ use voxalign_io::image::{
 };
 use voxalign_io::points::{PointConvention, read_points_from_bytes};
 use voxalign_io::transform::{self, Geometry};
+use voxalign_io::xray;
 
 /// What is wrong with each file, as the first of the readers that suit it says.
 const SAID: &[(&str, &str)] = &[
     ("axes_beyond_memory.hdr", "more than this machine can address"),
     ("long_class.tfm", "unknown dimensions"),
+    ("planes_in_tiles.tif", "colours in tiles of their own are not supported"),
     ("values_elsewhere.nhdr", "its data file"),
+    ("wide_tiles.tif", "bytes cannot hold"),
 ];
 
 #[test]
@@ -34,6 +37,8 @@ fn every_file_is_read_or_refused_in_a_sentence() {
             transform::read_from_bytes(&name, &bytes, &geometry).err(),
             transform::read(&path, &geometry).err(),
             read_points_from_bytes(&name, &bytes, PointConvention::Lps).err(),
+            xray::read_from_bytes(&name, &bytes).err(),
+            xray::geometry::read_from_bytes(&name, &bytes).err(),
         ];
         let words: Vec<_> = errors.into_iter().flatten().map(|e| e.to_string()).collect();
         for text in &words {

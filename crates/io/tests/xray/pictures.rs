@@ -208,6 +208,13 @@ fn colours_and_kinds_of_tiff() {
     assert_eq!(values(&image), [65535., 65534., 65533., 0., 1., 65528.]);
     assert!(matches!(image.oddities[..], [Oddity::Inverted(_)]));
 
+    let file = plain::<Gray16>(&[0, 1, 2, 3, 4, 5], |page| {
+        page.encoder().write_tag(Tag::Orientation, 4u16).unwrap();
+    });
+    let image = read_from_bytes("a.tif", &file).unwrap();
+    assert_eq!(values(&image), [0., 1., 2., 3., 4., 5.]);
+    assert!(words(&image).contains("its Orientation is 4"), "{}", words(&image));
+
     // A value and its opacity.
     let mut file = Cursor::new(Vec::new());
     let mut encoder = TiffEncoder::new(&mut file).unwrap();
@@ -217,6 +224,33 @@ fn colours_and_kinds_of_tiff() {
     let image = read_from_bytes("a.tif", &file.into_inner()).unwrap();
     assert_eq!(values(&image), [1., 2., 3., 4., 5., 6.]);
     assert!(matches!(image.oddities[..], [Oddity::Opacity(_)]));
+}
+
+#[test]
+fn colours_in_planes_of_their_own() {
+    let mut file = Cursor::new(Vec::new());
+    let mut encoder = TiffEncoder::new(&mut file).unwrap();
+    let mut page = encoder.image_directory().unwrap();
+    let planes: Vec<u64> =
+        (1..=3u8).map(|c| page.write_data(&[10 * c, 20, 30, 40, 50, 60][..]).unwrap()).collect();
+    for (tag, value) in [
+        (Tag::ImageWidth, 3u16),
+        (Tag::ImageLength, 2),
+        (Tag::BitsPerSample, 8),
+        (Tag::PhotometricInterpretation, 2),
+        (Tag::SamplesPerPixel, 3),
+        (Tag::RowsPerStrip, 2),
+        (Tag::PlanarConfiguration, 2),
+    ] {
+        page.write_tag(tag, value).unwrap();
+    }
+    let planes: Vec<u32> = planes.iter().map(|at| u32::try_from(*at).unwrap()).collect();
+    page.write_tag(Tag::StripOffsets, &planes[..]).unwrap();
+    page.write_tag(Tag::StripByteCounts, &[6u32; 3][..]).unwrap();
+    page.finish().unwrap();
+    let image = read_from_bytes("a.tif", &file.into_inner()).unwrap();
+    let first = (0.299 * 10.0 + 0.587 * 20.0 + 0.114 * 30.0) as f32;
+    assert_eq!(values(&image), [first, 20., 30., 40., 50., 60.]);
 }
 
 #[test]

@@ -63,7 +63,13 @@ pub(in crate::xray) fn write(path: &Path, image: &XrayToWrite<'_>, window: Windo
         format!("{}\\{}", ends[0], ends[1])
     });
     set.text(tags::PATIENT_ORIENTATION, b"CS", &orientation.unwrap_or_default());
+    // Laterality.
+    set.text(0x0020_0060, b"CS", "");
     pixels(&mut set, image, [columns, rows], window);
+    if image.frames() > 1 {
+        // Presentation LUT Shape.
+        set.text(0x2050_0020, b"CS", "IDENTITY");
+    }
     if let Some(said) = said {
         machine(&mut set, said);
     }

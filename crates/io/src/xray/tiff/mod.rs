@@ -83,6 +83,8 @@ struct Page {
     plane: Option<usize>,
     dark: bool,
     packed: bool,
+    /// The tag Orientation, which is 1 where rows begin at the top left.
+    turned: u16,
 }
 
 impl Page {
@@ -116,11 +118,16 @@ impl Page {
         );
         let samples = Samples { colour, count, bits: (!float).then_some(bits) };
         let plane = layout.plane_stride.filter(|_| layout.planes > 1);
+        if plane.is_some() && decoder.get_chunk_type() == ChunkType::Tile {
+            return Err(unread("colours in tiles of their own are not supported".to_owned()));
+        }
         let tag =
             |decoder: &mut Decoder<'_>, tag| decoder.find_tag_unsigned::<u16>(tag).ok().flatten();
         let photometric = tag(decoder, Tag::PhotometricInterpretation);
         let compression = tag(decoder, Tag::Compression);
+        let turned = tag(decoder, Tag::Orientation).unwrap_or(1);
         Ok(Page {
+            turned,
             dims: [columns as usize, rows as usize],
             samples,
             kind,
@@ -185,6 +192,13 @@ impl Page {
             }
         }
         samples.oddities().into_iter().for_each(|oddity| image.say(oddity));
+        if self.turned > 1 {
+            image.say(Oddity::Other(format!(
+                "its Orientation is {}, by which the first row and column may be at another side of the picture; they \
+                 are taken as they are stored",
+                self.turned
+            )));
+        }
         if self.dark {
             let words = "large values are dark (white is zero); they are inverted";
             image.say(Oddity::Inverted(words.into()));
@@ -195,10 +209,16 @@ impl Page {
         Ok(())
     }
 
-    /// An error where strips or tiles are not within the file, or are too short.
+    /// An error where strips or tiles are not within the file, are too short, or have rows that the file cannot hold:
+    /// the decoder asks for memory for a row.
     fn check_strips(&self, source: &Source<'_>, decoder: &mut Decoder<'_>) -> Result<()> {
         let path = source.path();
         let wrong = |e| refused(path, e);
+        let samples = decoder.find_tag_unsigned::<u16>(Tag::SamplesPerPixel).ok().flatten();
+        let samples = usize::from(samples.unwrap_or(1)).max(self.samples.count);
+        let row = u64::from(decoder.chunk_dimensions().0)
+            .saturating_mul((samples * size_of(self.kind)) as u64);
+        check_claim(path, row, source.length())?;
         let [begins, sizes] = match decoder.get_chunk_type() {
             ChunkType::Strip => [Tag::StripOffsets, Tag::StripByteCounts],
             ChunkType::Tile => [Tag::TileOffsets, Tag::TileByteCounts],
