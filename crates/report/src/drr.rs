@@ -1,7 +1,7 @@
 //! The record of simulated X-ray images, and their page.
 
 use crate::error::Result;
-use crate::html::{escape, fixed, number, table};
+use crate::html::{escape, fixed, measured, number, table};
 use crate::page::{self, Heading, figure};
 use crate::provenance::Provenance;
 use crate::record::{GridRecord, OutputRecord, RunRecord};
@@ -165,7 +165,7 @@ pub fn render(report: &DrrReport<'_>) -> Result<String> {
 fn range(image: &DrrImageRecord) -> String {
     let unit =
         if image.unit.is_empty() { String::new() } else { format!(" ({})", escape(&image.unit)) };
-    format!("{} to {}{unit}", number(image.least), number(image.most))
+    format!("{}{unit}", measured(&[image.least, image.most]).join(" to "))
 }
 
 /// The images.
@@ -175,7 +175,7 @@ fn gallery(report: &DrrReport<'_>) -> Result<String> {
     let most = PIXELS[usize::from(shown > MANY)];
     let (class, across) = match shown {
         0 | 1 => ("planes one", 1),
-        n => ("planes gallery", n.min(if n == 4 { 2 } else { 3 })),
+        n => ("planes many gallery", n.min(if n == 4 { 2 } else { 3 })),
     };
     let mut body = format!(
         "<div class=\"{class}\" style=\"grid-template-columns:{}\">",
@@ -224,8 +224,11 @@ fn values(record: &DrrRecord) -> String {
                 .collect();
             vec![
                 escape(&image.name),
-                view.size.map(|n| n.to_string()).join(" \u{d7} "),
-                view.pixel_mm.map(number).join(" \u{d7} "),
+                format!(
+                    "{} pixels<br>{} mm",
+                    view.size.map(|n| n.to_string()).join(" \u{d7} "),
+                    view.pixel_mm.map(number).join(" \u{d7} ")
+                ),
                 number(view.source_to_detector_mm),
                 three(&image.translation_mm, 2),
                 three(&image.rotation_degrees, 2),
@@ -236,8 +239,7 @@ fn values(record: &DrrRecord) -> String {
         .collect();
     let headings = [
         "Image",
-        "#Pixels",
-        "#Size of a pixel, mm",
+        "Detector",
         "#Source to detector, mm",
         "#CT moved by x, y, z, mm",
         "#CT turned about x, y, z, degrees",
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(page.matches("<svg").count(), 4);
         assert!(
             page.contains("&lt;AP&gt;")
-                && page.contains("0 to 4.500 (&lt;attenuation&gt;), inverted")
+                && page.contains("0.0000 to 4.5000 (&lt;attenuation&gt;), inverted")
         );
         for raw in ["<AP>", "<attenuation>", "<file>", "<70>", "NaN", "id=\"verdict\""] {
             assert!(!page.contains(raw), "{raw}");
