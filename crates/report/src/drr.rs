@@ -140,7 +140,8 @@ pub fn render(report: &DrrReport<'_>) -> Result<String> {
         heading: "Simulated X-ray images",
         line: &line,
     };
-    let judged = !record.verdict.good || !record.verdict.checks.is_empty();
+    let Verdict { good, checks, remarks } = &record.verdict;
+    let judged = !good || !checks.is_empty() || !remarks.is_empty();
     let mut sections = Vec::new();
     sections.extend(judged.then_some(("verdict", "Verdict")));
     sections.extend([
@@ -150,7 +151,7 @@ pub fn render(report: &DrrReport<'_>) -> Result<String> {
         ("details", "Details"),
     ]);
     let mut page = page::begin(&run, &heading, &sections);
-    if judged || !record.verdict.remarks.is_empty() {
+    if judged {
         page += &words::judged(&record.verdict, None);
     }
     page += &gallery(report)?;
@@ -203,7 +204,7 @@ fn gallery(report: &DrrReport<'_>) -> Result<String> {
         "fig-images",
         "Images",
         &body,
-        "<b>How to read it:</b> each image from its own least value to its largest one, which are below its \
+        "<b>How to read it:</b> each image from its own least value to its largest one, which are beside its \
          name; bone is bright, air is dark. Images are seen with their first row above and their first \
          column on the left, in true proportion.",
     ))
@@ -230,8 +231,11 @@ fn values(record: &DrrRecord) -> String {
                     view.pixel_mm.map(number).join(" \u{d7} ")
                 ),
                 number(view.source_to_detector_mm),
-                three(&image.translation_mm, 2),
-                three(&image.rotation_degrees, 2),
+                format!(
+                    "{} mm<br>{} degrees",
+                    three(&image.translation_mm, 2),
+                    three(&image.rotation_degrees, 2)
+                ),
                 range(image),
                 files.join("<br>"),
             ]
@@ -241,8 +245,7 @@ fn values(record: &DrrRecord) -> String {
         "Image",
         "Detector",
         "#Source to detector, mm",
-        "#CT moved by x, y, z, mm",
-        "#CT turned about x, y, z, degrees",
+        "#CT moved along and turned about x, y, z",
         "#Values",
         "Files",
     ];
