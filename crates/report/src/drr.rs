@@ -1,7 +1,7 @@
 //! The record of simulated X-ray images, and their page.
 
 use crate::error::Result;
-use crate::html::{escape, fixed, number, table};
+use crate::html::{escape, fixed, measured, number, table};
 use crate::page::{self, Heading, figure};
 use crate::provenance::Provenance;
 use crate::record::{GridRecord, OutputRecord, RunRecord};
@@ -140,7 +140,8 @@ pub fn render(report: &DrrReport<'_>) -> Result<String> {
         heading: "Simulated X-ray images",
         line: &line,
     };
-    let judged = !record.verdict.good || !record.verdict.checks.is_empty();
+    let Verdict { good, checks, remarks } = &record.verdict;
+    let judged = !good || !checks.is_empty() || !remarks.is_empty();
     let mut sections = Vec::new();
     sections.extend(judged.then_some(("verdict", "Verdict")));
     sections.extend([
@@ -150,7 +151,7 @@ pub fn render(report: &DrrReport<'_>) -> Result<String> {
         ("details", "Details"),
     ]);
     let mut page = page::begin(&run, &heading, &sections);
-    if judged || !record.verdict.remarks.is_empty() {
+    if judged {
         page += &words::judged(&record.verdict, None);
     }
     page += &gallery(report)?;
@@ -165,7 +166,7 @@ pub fn render(report: &DrrReport<'_>) -> Result<String> {
 fn range(image: &DrrImageRecord) -> String {
     let unit =
         if image.unit.is_empty() { String::new() } else { format!(" ({})", escape(&image.unit)) };
-    format!("{} to {}{unit}", number(image.least), number(image.most))
+    format!("{}{unit}", measured(&[image.least, image.most]).join(" to "))
 }
 
 /// The images.
@@ -175,7 +176,7 @@ fn gallery(report: &DrrReport<'_>) -> Result<String> {
     let most = PIXELS[usize::from(shown > MANY)];
     let (class, across) = match shown {
         0 | 1 => ("planes one", 1),
-        n => ("planes gallery", n.min(if n == 4 { 2 } else { 3 })),
+        n => ("planes many gallery", n.min(if n == 4 { 2 } else { 3 })),
     };
     let mut body = format!(
         "<div class=\"{class}\" style=\"grid-template-columns:{}\">",
@@ -203,7 +204,7 @@ fn gallery(report: &DrrReport<'_>) -> Result<String> {
         "fig-images",
         "Images",
         &body,
-        "<b>How to read it:</b> each image from its own least value to its largest one, which are below its \
+        "<b>How to read it:</b> each image from its own least value to its largest one, which are beside its \
          name; bone is bright, air is dark. Images are seen with their first row above and their first \
          column on the left, in true proportion.",
     ))
@@ -224,11 +225,17 @@ fn values(record: &DrrRecord) -> String {
                 .collect();
             vec![
                 escape(&image.name),
-                view.size.map(|n| n.to_string()).join(" \u{d7} "),
-                view.pixel_mm.map(number).join(" \u{d7} "),
+                format!(
+                    "{} pixels<br>{} mm",
+                    view.size.map(|n| n.to_string()).join(" \u{d7} "),
+                    view.pixel_mm.map(number).join(" \u{d7} ")
+                ),
                 number(view.source_to_detector_mm),
-                three(&image.translation_mm, 2),
-                three(&image.rotation_degrees, 2),
+                format!(
+                    "{} mm<br>{} degrees",
+                    three(&image.translation_mm, 2),
+                    three(&image.rotation_degrees, 2)
+                ),
                 range(image),
                 files.join("<br>"),
             ]
@@ -236,11 +243,9 @@ fn values(record: &DrrRecord) -> String {
         .collect();
     let headings = [
         "Image",
-        "#Pixels",
-        "#Size of a pixel, mm",
+        "Detector",
         "#Source to detector, mm",
-        "#CT moved by x, y, z, mm",
-        "#CT turned about x, y, z, degrees",
+        "#CT moved along and turned about x, y, z",
         "#Values",
         "Files",
     ];
@@ -322,7 +327,7 @@ mod tests {
         assert_eq!(page.matches("<svg").count(), 4);
         assert!(
             page.contains("&lt;AP&gt;")
-                && page.contains("0 to 4.500 (&lt;attenuation&gt;), inverted")
+                && page.contains("0.0000 to 4.5000 (&lt;attenuation&gt;), inverted")
         );
         for raw in ["<AP>", "<attenuation>", "<file>", "<70>", "NaN", "id=\"verdict\""] {
             assert!(!page.contains(raw), "{raw}");

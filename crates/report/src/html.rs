@@ -131,8 +131,8 @@ pub(crate) fn shell(command: &[String]) -> String {
 
 /// A field name as a heading: `ncc_after` becomes `NCC after`.
 pub(crate) fn title(name: &str) -> String {
-    const ACRONYMS: [&str; 11] =
-        ["ncc", "lncc", "mi", "nmi", "cr", "ssd", "mse", "rmse", "rms", "psnr", "cpu"];
+    const ACRONYMS: [&str; 12] =
+        ["ncc", "lncc", "mi", "nmi", "cr", "ssd", "mse", "rmse", "rms", "psnr", "cpu", "ct"];
     const UNITS: [&str; 5] = ["mm", "degrees", "seconds", "percent", "nats"];
     if let Some((stem, unit)) = name.rsplit_once('_')
         && UNITS.contains(&unit)
@@ -143,6 +143,8 @@ pub(crate) fn title(name: &str) -> String {
     for word in name.split(['_', ' ']).filter(|w| !w.is_empty()) {
         if ACRONYMS.contains(&word) {
             words.push(word.to_uppercase());
+        } else if word == "xray" {
+            words.push("X-ray".to_owned());
         } else if words.is_empty() {
             let mut letters = word.chars();
             let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
@@ -240,6 +242,8 @@ mod tests {
     fn titles() {
         assert_eq!(title("label_overlap"), "Label overlap");
         assert_eq!(title("ncc"), "NCC");
+        assert_eq!(title("ct"), "CT");
+        assert_eq!(title("xray"), "X-ray");
         assert_eq!(title("inverse_consistency_mm"), "Inverse consistency, mm");
         assert_eq!(title("overlap of the fields of view"), "Overlap of the fields of view");
     }

@@ -5,7 +5,7 @@ use super::{PoseRecord, unit};
 use crate::affine::search;
 use crate::drr::ct_name;
 use crate::error::Result;
-use crate::html::{fixed, measured, number, sentence, table, thousands};
+use crate::html::{fixed, measured, number, table, thousands};
 use crate::page::{self, Comparison, Heading, figure};
 use crate::plot::{Plot, Point, Series, Shape};
 use crate::sketch;
@@ -126,6 +126,14 @@ fn cards(record: &PoseRecord) -> Vec<words::Card> {
     cards
 }
 
+/// A parameter in words.
+fn along(parameter: &str) -> String {
+    match parameter.strip_prefix("rotation ") {
+        Some(axis) => format!("Rotation about {axis}"),
+        None => format!("Translation along {parameter}"),
+    }
+}
+
 /// The pose with its uncertainty.
 fn pose(record: &PoseRecord) -> String {
     let known = |value: Option<f64>| match value {
@@ -140,9 +148,8 @@ fn pose(record: &PoseRecord) -> String {
         .iter()
         .enumerate()
         .map(|(i, name)| {
-            let what = if i < 3 { format!("Moved along {name}") } else { sentence(name) };
             vec![
-                format!("{what}, {}", unit(i)),
+                format!("{}, {}", along(name), unit(i)),
                 fixed(values[i], 3),
                 known(Some(certain.curvature[i])),
                 known(certain.restarts.map(|r| r[i])),
@@ -199,10 +206,10 @@ fn pose(record: &PoseRecord) -> String {
 /// The cost along each parameter.
 fn landscape(record: &PoseRecord) -> String {
     let mut panels = String::new();
-    for along in &record.landscape {
+    for line in &record.landscape {
         let point =
             |(x, y): (&f64, &f64)| Point { x: *x, y: *y, spread: 0.0, title: String::new() };
-        let points: Vec<Point> = along.offsets.iter().zip(&along.costs).map(point).collect();
+        let points: Vec<Point> = line.offsets.iter().zip(&line.costs).map(point).collect();
         let here = points
             .iter()
             .filter(|p| p.x.is_finite())
@@ -211,8 +218,8 @@ fn landscape(record: &PoseRecord) -> String {
             here.map(|p| Point { title: format!("the result: cost {}", number(p.y)), ..p.clone() });
         let series = |shape, colour, points| Series { shape, colour, points };
         let plot = Plot {
-            title: sentence(&along.parameter),
-            across: format!("offset, {}", along.unit),
+            title: along(&line.parameter),
+            across: format!("offset, {}", line.unit),
             up: "cost".to_owned(),
             size: [350.0, 240.0],
             places: Vec::new(),

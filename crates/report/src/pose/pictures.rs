@@ -4,7 +4,7 @@ use super::{PoseRecord, PoseViewRecord};
 use crate::drr::{MANY, PIXELS};
 use crate::edges::edges;
 use crate::error::Result;
-use crate::html::{escape, fixed, number};
+use crate::html::{escape, fixed, measured};
 use crate::picture::{Picture, grey_and, grey_index};
 use crate::window::Window;
 use crate::xray::{self, Reduced, XrayPicture};
@@ -123,7 +123,7 @@ pub(super) fn slices(record: &PoseRecord, pictures: &[PosePictures<'_>]) -> Resu
     let views = drawn(record, pictures, most)?;
     let headings = [(0, "X-ray image"), (1, "Simulated, before"), (2, "Simulated, after")];
     let note = |view: &Drawn<'_>| {
-        let range = |w: Window| [w.low, w.high].map(|v| number(f64::from(v))).join(" to ");
+        let range = |w: Window| measured(&[w.low, w.high].map(f64::from)).join(" to ");
         format!(
             "cost {}, correlation of gradients {}; shown from {}, simulated from {}",
             fixed(view.record.cost, 4),

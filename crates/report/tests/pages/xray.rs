@@ -15,9 +15,9 @@ use voxalign_report::{
 const HEAD: [([f64; 3], [f64; 3], f64); 12] = [
     ([0.0, 0.0, 0.0], [76.0, 95.0, 85.0], 0.045),
     ([0.0, 0.0, 0.0], [70.0, 89.0, 79.0], -0.026),
-    ([-32.0, 78.0, -22.0], [17.0, 24.0, 16.0], -0.012),
-    ([32.0, 78.0, -22.0], [17.0, 24.0, 16.0], -0.012),
-    ([0.0, 80.0, -48.0], [11.0, 20.0, 17.0], -0.015),
+    ([-30.0, 50.0, -22.0], [16.0, 20.0, 15.0], -0.01),
+    ([30.0, 50.0, -22.0], [16.0, 20.0, 15.0], -0.01),
+    ([0.0, 52.0, -40.0], [10.0, 16.0, 15.0], -0.015),
     ([0.0, 45.0, -85.0], [38.0, 44.0, 12.0], 0.03),
     ([0.0, -25.0, -88.0], [22.0, 20.0, 8.0], 0.04),
     ([0.0, -27.0, -106.0], [21.0, 19.0, 8.0], 0.04),
@@ -116,11 +116,11 @@ fn along(reach: f64, width: f64) -> Landscape {
     Landscape { costs: offsets.iter().map(cost).collect(), offsets }
 }
 
-fn stage(name: &str, count: usize) -> StageRecord {
+fn stage(size: f64, count: usize) -> StageRecord {
     let cost = |i: usize| 0.25 + 0.5 / (1.0 + i as f64 * 0.1);
     StageRecord {
-        name: name.into(),
-        spacing: [4.0; 3],
+        name: format!("{size:.1} mm"),
+        spacing: [size; 3],
         samples: 9000,
         bins: 0,
         dof: vec![6],
@@ -150,7 +150,7 @@ fn found(start: Affine, good: bool) -> PoseResult {
         landscape: (0..6)
             .map(|i| along(if i < 3 { 16.0 } else { 0.2 }, 0.2 + 0.1 * i as f64))
             .collect(),
-        stages: vec![stage("4.0 mm", 900), stage("2.0 mm", 300), stage("1.0 mm", 120)],
+        stages: vec![stage(4.0, 900), stage(2.0, 300), stage(1.0, 120)],
         iterations: 310,
         renders: 4210,
         verdict: Verdict::new(
