@@ -8,7 +8,7 @@ use crate::search::objective::{Evaluation, Objective};
 use rayon::prelude::*;
 use voxalign_compute::Device;
 use voxalign_compute::ops::raycast::{Along, Pixels, RayView, Traversal};
-use voxalign_image::{Affine, Volume, XrayGeometry};
+use voxalign_image::{Affine, XrayGeometry};
 
 /// An X-ray image with its geometry, and the part of it that counts.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ struct Prepared {
 
 /// The cost of poses by any number of views: the mean of their costs. Maps lead from the room to the world of the CT.
 pub struct XrayObjective<'a, D: Device> {
-    ct: Simulator<'a, D>,
+    ct: &'a Simulator<'a, D>,
     views: Vec<Prepared>,
     similarity: XraySimilarity,
     traversal: Traversal,
@@ -69,8 +69,7 @@ impl<'a, D: Device> XrayObjective<'a, D> {
     /// No views; images of other lengths than their geometry says, or without contrast; regions that cannot be; what fails on the
     /// device.
     pub fn new(
-        device: &'a D,
-        ct: &Volume<f32>,
+        ct: &'a Simulator<'a, D>,
         views: &[View<'_>],
         similarity: XraySimilarity,
         sampling: Option<Sampling>,
@@ -84,7 +83,7 @@ impl<'a, D: Device> XrayObjective<'a, D> {
                 remedy: "give one or more".to_owned(),
             });
         }
-        let (ct, traversal) = (Simulator::new(device, ct)?, Traversal::trilinear(step));
+        let traversal = Traversal::trilinear(step);
         let mut all = Self { ct, views: Vec::new(), similarity, traversal, step };
         for view in views {
             let prepared = all.prepared(view, sampling, at)?;
@@ -243,7 +242,7 @@ mod tests {
     use super::*;
     use crate::Choice;
     use voxalign_compute::cpu::Cpu;
-    use voxalign_image::{AffineParameters, CArm, Grid, Vector3};
+    use voxalign_image::{AffineParameters, CArm, Grid, Vector3, Volume};
 
     /// Some balls in a box.
     fn ct() -> Volume<f32> {
@@ -303,7 +302,7 @@ mod tests {
             for sampling in [None, Some(Sampling { fraction: 0.3, seed: 4 })] {
                 let at = pose([0.0; 6]);
                 let objective =
-                    XrayObjective::new(&device, &ct, &views, kind, sampling, 1.0, &at).unwrap();
+                    XrayObjective::new(&simulator, &views, kind, sampling, 1.0, &at).unwrap();
                 let q0 = [1.0, 0.5, 1.5, 1.0, -1.0, 0.7];
                 let way = [0.4, -0.3, 0.5, 0.3, 0.6, -0.4];
                 let moved = |by: f64| {

@@ -29,8 +29,8 @@ const DRAWS: u64 = 8;
 const PART: f64 = 0.1;
 
 pub(super) fn find<D: Device>(
-    search: &mut Search<'_, D>,
-    level: &Level,
+    search: &mut Search<'_>,
+    level: &Level<'_, D>,
     best: &Pose,
 ) -> Result<Uncertainty> {
     let curvature = by_curvature(search, level, best)?;
@@ -45,7 +45,7 @@ pub(super) fn find<D: Device>(
         let (similarity, at) = (options.similarity, model.affine(best));
         // Half of the pixels at most, so that each restart has others.
         let sampling = Some(options.sampling.unwrap_or(0.5).min(0.5));
-        let objective = level.objective(search.device, similarity, sampling, seed, &at)?;
+        let objective = level.objective(similarity, sampling, seed, &at)?;
         let how = Steps {
             first: 0.5 * level.size,
             longest: 4.0 * level.size,
@@ -89,14 +89,13 @@ fn between(model: &Model, from: &Pose, to: &Pose) -> Vector6<f64> {
 /// `H⁻¹ V H⁻¹`: with the curvature `H` of the cost and the variance `V` of its derivative, which is that of draws of a part of the
 /// pixels, times the part.
 fn by_curvature<D: Device>(
-    search: &mut Search<'_, D>,
-    level: &Level,
+    search: &mut Search<'_>,
+    level: &Level<'_, D>,
     best: &Pose,
 ) -> Result<[f64; 6]> {
     let (options, model) = (search.options, search.model);
     let (similarity, at) = (options.similarity, model.affine(best));
-    let objective =
-        level.objective(search.device, similarity, options.sampling, options.seed, &at)?;
+    let objective = level.objective(similarity, options.sampling, options.seed, &at)?;
     let by = 0.25 * level.size;
     let poses: Vec<Pose> = (0..12)
         .map(|i| {
@@ -125,7 +124,7 @@ fn by_curvature<D: Device>(
     let mut draws = Vec::new();
     for draw in 0..DRAWS {
         let seed = options.seed.wrapping_add(2000 + draw);
-        let part = level.objective(search.device, similarity, Some(PART), seed, &at)?;
+        let part = level.objective(similarity, Some(PART), seed, &at)?;
         draws.push((gradients(&part, &[*best])?[0], part.compared()));
         search.evaluations += 1;
     }

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::projection::objective::{Sampling, View, XrayObjective};
 use crate::projection::scale::{binned_image, binned_volume};
 use crate::projection::similarity::XraySimilarity;
+use crate::projection::simulator::Simulator;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Vector3, Volume, XrayGeometry};
 
@@ -28,10 +29,10 @@ impl Coarse {
 }
 
 /// All images at a scale.
-pub(super) struct Level {
+pub(super) struct Level<'d, D: Device> {
     /// The size of a pixel at the place of the CT, mm.
     pub(super) size: f64,
-    ct: Volume<f32>,
+    ct: Simulator<'d, D>,
     views: Vec<Coarse>,
 }
 
@@ -66,9 +67,10 @@ fn factor(view: &View<'_>, size: f64, centre: Vector3<f64>) -> usize {
     ((size / at_point(view, centre)).round() as usize).max(1)
 }
 
-impl Level {
+impl<'d, D: Device> Level<'d, D> {
     /// All images with pixels of this size at a point of the room.
     pub(super) fn new(
+        device: &'d D,
         ct: &Volume<f32>,
         views: &[View<'_>],
         size: f64,
@@ -90,7 +92,11 @@ impl Level {
             Ok(Coarse { geometry, image, region })
         };
         let views = views.iter().map(coarse).collect::<Result<_>>()?;
-        Ok(Self { size, ct: binned_volume(ct, factors)?, views })
+        let ct = match factors {
+            [1, 1, 1] => Simulator::new(device, ct)?,
+            factors => Simulator::new(device, &binned_volume(ct, factors)?)?,
+        };
+        Ok(Self { size, ct, views })
     }
 
     /// The views at this scale.
@@ -112,20 +118,19 @@ impl Level {
     }
 
     /// The cost of poses at this scale; draws of pixels begin with `seed`.
-    pub(super) fn objective<'d, D: Device>(
+    pub(super) fn objective(
         &self,
-        device: &'d D,
         similarity: XraySimilarity,
         asked: Option<f64>,
         seed: u64,
         at: &Affine,
-    ) -> Result<XrayObjective<'d, D>> {
+    ) -> Result<XrayObjective<'_, D>> {
         let fraction = self.fraction(asked);
         let sampling = (fraction < 1.0).then_some(Sampling { fraction, seed });
         // As far apart as voxels are, at most as pixels.
         let step = self.ct.grid().voxel_volume().cbrt().min(self.size);
         let geometry = self.views.first().map(|v| &v.geometry);
         let step = geometry.map_or(step, |g| step.min(g.source_to_detector() / 4.0));
-        XrayObjective::new(device, &self.ct, &self.views(), similarity, sampling, step, at)
+        XrayObjective::new(&self.ct, &self.views(), similarity, sampling, step, at)
     }
 }

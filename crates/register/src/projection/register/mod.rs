@@ -76,6 +76,8 @@ pub const PARAMETERS: [&str; 6] = ["x", "y", "z", "rotation x", "rotation y", "r
 
 /// The poses that are refined at each scale, the coarsest first; one at the finest.
 const KEPT: [usize; 3] = [16, 6, 3];
+/// The part of the pixels by which costs along parameters are shown.
+const LANDSCAPE: f64 = 0.05;
 /// Evaluations of a refinement with a gradient.
 const EVALUATIONS: usize = 40;
 
@@ -105,7 +107,6 @@ pub fn register_pose<D: Device>(
         sizes = level::sizes(input.ct, &input.views, centre);
     }
     let mut search = Search {
-        device,
         input,
         options,
         progress,
@@ -118,7 +119,7 @@ pub fn register_pose<D: Device>(
     let (mut candidates, mut rival) = (vec![start], None);
     let mut last = None;
     for (index, &size) in sizes.iter().enumerate() {
-        let level = Level::new(input.ct, &input.views, size, centre)?;
+        let level = Level::new(device, input.ct, &input.views, size, centre)?;
         candidates = search.stage(&level, index, sizes.len(), &candidates)?;
         if candidates.len() > 1 {
             rival = candidates.get(1).map(|other| (candidates[0].cost, other.cost));
@@ -192,8 +193,7 @@ fn check(input: &PoseInput<'_>) -> Result<(Vector3<f64>, f64)> {
 }
 
 /// A search under way.
-struct Search<'a, D: Device> {
-    device: &'a D,
+struct Search<'a> {
     input: &'a PoseInput<'a>,
     options: &'a PoseOptions,
     progress: &'a dyn Progress,
@@ -203,7 +203,7 @@ struct Search<'a, D: Device> {
     stages: Vec<StageRecord>,
 }
 
-impl<D: Device> Search<'_, D> {
+impl Search<'_> {
     /// The poses of the coarsest scale: the start, and others within the range.
     fn starts(&self, start: Pose) -> Vec<Pose> {
         let mut random = Random::new(self.options.seed);
@@ -243,9 +243,9 @@ impl<D: Device> Search<'_, D> {
         (a.translation - b.translation).norm().hypot(angle * self.model.radius)
     }
 
-    fn stage(
+    fn stage<D: Device>(
         &mut self,
-        level: &Level,
+        level: &Level<'_, D>,
         index: usize,
         count: usize,
         before: &[Candidate],
@@ -263,7 +263,7 @@ impl<D: Device> Search<'_, D> {
         let seed = options.seed.wrapping_add(index as u64 + 1);
         let (similarity, sampling) = (options.similarity, options.sampling);
         let at = self.model.affine(&before[0].pose);
-        let objective = level.objective(self.device, similarity, sampling, seed, &at)?;
+        let objective = level.objective(similarity, sampling, seed, &at)?;
         let mut tally = Tally::new(self.progress);
         let looked = match (index, before) {
             (0, [start]) => self.costs(&objective, &self.starts(start.pose), &mut tally)?,
@@ -351,22 +351,24 @@ impl<D: Device> Search<'_, D> {
     }
 
     /// The result, how certain it is, and the verdict.
-    fn finish(
+    fn finish<D: Device>(
         mut self,
-        level: &Level,
+        level: &Level<'_, D>,
         best: Candidate,
         rival: Option<(f64, f64)>,
     ) -> Result<PoseResult> {
         let transform = rigid(&self.model.affine(&best.pose));
         let options = self.options;
         let (similarity, sampling) = (options.similarity, options.sampling);
-        let objective =
-            level.objective(self.device, similarity, sampling, options.seed, &transform)?;
+        let objective = level.objective(similarity, sampling, options.seed, &transform)?;
         let ends = objective.evaluate(&[self.input.start, transform], false)?;
         let uncertainty = certainty::find(&mut self, level, &best.pose)?;
-        let landscape = self.landscape(&objective, &best.pose, level.size)?;
+        // For a picture.
+        let part = sampling.unwrap_or(LANDSCAPE).min(LANDSCAPE);
+        let rough = level.objective(similarity, Some(part), options.seed, &transform)?;
+        let landscape = self.landscape(&rough, &best.pose, level.size)?;
         let gradients = crate::projection::XraySimilarity::GradientNcc;
-        let shown = level.objective(self.device, gradients, None, options.seed, &transform)?;
+        let shown = level.objective(gradients, None, options.seed, &transform)?;
         let correlations: Vec<f64> = shown.by_view(&transform)?.iter().map(|c| 1.0 - c).collect();
         let by_view = objective.by_view(&transform)?;
         self.evaluations += 2;

@@ -26,8 +26,8 @@ pub(super) fn judge(
         Check::new(
             "change of the cost from the start",
             result.costs[1] - result.costs[0],
-            "at most 0",
-            result.costs[1] <= result.costs[0] + 1e-9,
+            "at most 0.001",
+            result.costs[1] <= result.costs[0] + 1e-3,
         )
         .or(Remedy::SmallerSearch),
         Check::at_least("part of the pixels that see the CT", seen, SEEN).or(Remedy::NearerStart),
