@@ -82,7 +82,10 @@ impl Error {
 const REPLACE: &str = "replace them first: `voxalign convert IN OUT --replace-nan 0`";
 
 /// Parameters of the libraries that are options of jobs.
-pub(crate) const PARAMETERS: [&str; 31] = [
+pub(crate) const PARAMETERS: [&str; 34] = [
+    "energy",
+    "water",
+    "sampling",
     "dof",
     "bins",
     "apodise",
@@ -117,7 +120,11 @@ pub(crate) const PARAMETERS: [&str; 31] = [
 ];
 
 /// What other parameters of the libraries are called.
-const OTHERWISE: [(&str, &str); 6] = [
+const OTHERWISE: [(&str, &str); 10] = [
+    ("range of the search", "`range`"),
+    ("number of starts", "`starts`"),
+    ("number of restarts", "`restarts`"),
+    ("level", "a number of `levels`"),
     ("channel weight", "the weight of `channel`"),
     ("covariate", "`at`"),
     ("cohort size", "`stability`"),

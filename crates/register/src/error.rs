@@ -69,6 +69,12 @@ pub enum RegisterError {
          (voxels above 0 count) and the affine part"
     )]
     NothingCounts,
+    /// X-ray images that show nothing of the CT.
+    #[error(
+        "no view sees the CT anywhere that the search looks; check where the views were taken from, and where the \
+         search starts"
+    )]
+    NothingSeen,
     /// Two images that must share a grid do not.
     #[error("the {role} is not on the grid of its image: the {role} has {mask}, the image {image}")]
     MaskGrid {

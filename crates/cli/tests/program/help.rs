@@ -2,10 +2,12 @@
 
 use crate::common::Place;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 17] = [
     "affine",
     "deform",
     "atlas",
+    "drr",
+    "pose",
     "demo",
     "apply",
     "invert",
@@ -36,6 +38,8 @@ fn every_command_has_help() {
     for command in [
         "affine",
         "deform",
+        "drr",
+        "pose",
         "apply",
         "invert",
         "compose",
@@ -86,10 +90,11 @@ fn the_commands_that_compute_have_a_device() {
     let place = Place::new();
     for command in COMMANDS {
         let help = place.run(&[command, "--help"]).expect(0).out;
-        let computes = ["affine", "deform", "atlas", "demo", "apply", "stack", "bench"];
+        let computes =
+            ["affine", "deform", "atlas", "drr", "pose", "demo", "apply", "stack", "bench"];
         let computes = computes.contains(&command);
         assert_eq!(help.contains("--device <auto|cpu|cuda|cuda:N>"), computes, "{command}");
-        assert_eq!(help.contains("for apply, stack and bench"), computes, "{command}");
+        assert_eq!(help.contains("for apply, drr, stack"), computes, "{command}");
     }
 }
 

@@ -25,6 +25,7 @@ mod help;
 mod killed;
 mod memory;
 mod plans;
+mod projection;
 mod records;
 mod regress;
 mod runs;

@@ -52,8 +52,10 @@ impl XrayGeometry {
         row: Vector3<f64>,
         dims: [usize; 2],
     ) -> Result<Self> {
+        // A zero has no sign.
+        let all = [source, origin, column, row].map(|v| v.map(|x| x + 0.0));
+        let [source, origin, column, row] = all;
         let view = Self { source, origin, column, row, dims };
-        let all = [source, origin, column, row];
         if all.iter().any(|v| v.iter().any(|x| !x.is_finite())) {
             return Err(wrong("a number that is not finite", "give numbers of millimetres"));
         }

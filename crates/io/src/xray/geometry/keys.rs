@@ -19,13 +19,13 @@ impl<'a> Keys<'a> {
     /// An error about a value.
     fn wrong<T>(&self, key: &str, value: &Value, problem: &str, remedy: &str) -> Result<T> {
         let value = shorten(&words(value));
-        Err(self.label.error(format!("`{key} = {value}` {problem}"), remedy))
+        Err(self.label.error(format!("'{key} = {value}' {problem}"), remedy))
     }
 
     /// The value of a key that has to be there.
     pub(super) fn needed(&self, key: &str, form: &str, remedy: &str) -> Result<&'a Value> {
         self.table.get(key).ok_or_else(|| {
-            self.label.error(format!("{form} needs `{key}`, which is missing"), remedy)
+            self.label.error(format!("{form} needs '{key}', which is missing"), remedy)
         })
     }
 
@@ -94,13 +94,13 @@ impl<'a> Keys<'a> {
 
     /// A place or a direction.
     pub(super) fn vector(&self, key: &str, value: &Value) -> Result<Vector3<f64>> {
-        let remedy = "give x, y and z in mm, such as `[0.0, 100.0, -20.5]`";
+        let remedy = "give x, y and z in mm, such as '[0.0, 100.0, -20.5]'";
         Ok(Vector3::from(self.numbers::<3>(key, value, remedy)?))
     }
 
     /// The rows of a matrix.
     pub(super) fn rows<const C: usize>(&self, key: &str, value: &Value) -> Result<[[f64; C]; 3]> {
-        let remedy = format!("give 3 rows of {C} numbers, such as `[[1, 0, 0], [0, 1, 0], ...]`");
+        let remedy = format!("give 3 rows of {C} numbers, such as '[[1, 0, 0], [0, 1, 0], ...]'");
         let mut rows = [[0.0; C]; 3];
         for (to, from) in rows.iter_mut().zip(self.array::<3>(key, value, &remedy)?) {
             *to = self.numbers::<C>(key, from, &remedy)?;

@@ -121,7 +121,7 @@ impl View {
     pub fn geometry(&self, image: Option<[usize; 2]>) -> Result<XrayGeometry> {
         let Some(form) = &self.form else {
             let remedy =
-                "give `source`, `primary`, `gantry`, `K` or `projection` and what belongs to it";
+                "give 'source', 'primary', 'gantry', 'K' or 'projection' and what belongs to it";
             return Err(self.label.error("nothing says where source and detector are", remedy));
         };
         let dims = match (self.size, image) {
@@ -132,7 +132,7 @@ impl View {
             }
             (Some(dims), _) | (None, Some(dims)) => dims,
             (None, None) => {
-                let remedy = "give `size = [columns, rows]`, or name an image";
+                let remedy = "give 'size = [columns, rows]', or name an image";
                 return Err(self.label.error("the size of the image is not known", remedy));
             }
         };

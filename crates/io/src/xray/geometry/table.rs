@@ -26,7 +26,7 @@ struct Kind {
 
 const KINDS: [Kind; 5] = [
     Kind {
-        name: "a view by its `source`",
+        name: "a view by its 'source'",
         own: &["source", "origin", "column", "row"],
         further: &[],
         read: plain,
@@ -48,12 +48,12 @@ const KINDS: [Kind; 5] = [
 ];
 
 /// What helps where a table has no geometry, or several.
-const ONE: &str = "give one of: `source`, `origin`, `column` and `row`; `primary` and `secondary`, or `gantry`, with \
-                   distances, isocentre and pixel; `K`, `R` and `t`; `projection`";
+const ONE: &str = "give one of: 'source', 'origin', 'column' and 'row'; 'primary' and 'secondary', or 'gantry', with \
+                   distances, isocentre and pixel; 'K', 'R' and 't'; 'projection'";
 
 /// The views of a text.
 pub(super) fn views(path: &Path, text: &str) -> Result<Vec<View>> {
-    let shape = "write a table `[[view]]` for each view, with `image` or `size`, and where source and detector are";
+    let shape = "write a table '[[view]]' for each view, with 'image' or 'size', and where source and detector are";
     let file: Table = text.parse().map_err(|e: toml::de::Error| {
         let at = e.span().map_or(0, |span| span.start).min(text.len());
         let line = 1 + text.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count();
@@ -61,14 +61,14 @@ pub(super) fn views(path: &Path, text: &str) -> Result<Vec<View>> {
         IoError::malformed(path, format!("line {line}: {said}"), shape)
     })?;
     if let Some(other) = file.keys().find(|key| *key != "view") {
-        let problem = format!("there is `{}` outside of a view", shorten(other));
+        let problem = format!("there is '{}' outside of a view", shorten(other));
         return Err(IoError::malformed(path, problem, shape));
     }
     let tables = match file.get("view") {
         Some(Value::Array(tables)) if !tables.is_empty() => tables.as_slice(),
         Some(Value::Table(_)) => {
-            let problem = "`[view]` is one table, and there may be several";
-            return Err(IoError::malformed(path, problem, "write `[[view]]` instead"));
+            let problem = "'[view]' is one table, and there may be several";
+            return Err(IoError::malformed(path, problem, "write '[[view]]' instead"));
         }
         _ => return Err(IoError::malformed(path, "there is no view in it", shape)),
     };
@@ -99,12 +99,12 @@ fn view(path: &Path, number: usize, table: &Table) -> Result<View> {
     };
     if let Some(other) = table.keys().find(|key| !known().any(|known| known == key)) {
         if kind.is_none() && ARM.contains(&other.as_str()) {
-            let problem = format!("it has `{other}`, and nothing that says the angle of a machine");
+            let problem = format!("it has '{other}', and nothing that says the angle of a machine");
             return Err(label.error(problem, ONE));
         }
-        let all: Vec<String> = known().map(|key| format!("`{key}`")).collect();
+        let all: Vec<String> = known().map(|key| format!("'{key}'")).collect();
         let of = kind.map_or("a view without geometry", |kind| kind.name);
-        let problem = format!("{of} has no key `{}`", shorten(other));
+        let problem = format!("{of} has no key '{}'", shorten(other));
         return Err(label.error(problem, format!("take it out; the keys are {}", all.join(", "))));
     }
 
@@ -112,12 +112,12 @@ fn view(path: &Path, number: usize, table: &Table) -> Result<View> {
     view.name = keys.text("name")?.map(str::to_owned);
     let beside = |image: &str| path.parent().unwrap_or(Path::new("")).join(image);
     view.image = keys.text("image")?.map(beside);
-    let remedy = "give whole numbers above 0: `size = [columns, rows]`";
+    let remedy = "give whole numbers above 0: 'size = [columns, rows]'";
     view.size = keys.counts::<2>("size", 1, remedy)?;
-    let remedy = "give `region = [column, row, columns, rows]`, whole numbers from 0 on";
+    let remedy = "give 'region = [column, row, columns, rows]', whole numbers from 0 on";
     view.region = keys.counts::<4>("region", 0, remedy)?;
     if let Some([.., columns, rows]) = view.region.filter(|[.., c, r]| *c == 0 || *r == 0) {
-        let problem = format!("`region` has {columns} x {rows} pixels");
+        let problem = format!("'region' has {columns} x {rows} pixels");
         return Err(label.error(problem, remedy));
     }
     let Some(kind) = kind else {
@@ -127,8 +127,8 @@ fn view(path: &Path, number: usize, table: &Table) -> Result<View> {
         return Ok(view);
     };
     if view.size.is_none() && view.image.is_none() {
-        let remedy = "give `size = [columns, rows]`, or name an `image`";
-        return Err(label.error("it has neither `size` nor `image`", remedy));
+        let remedy = "give 'size = [columns, rows]', or name an 'image'";
+        return Err(label.error("it has neither 'size' nor 'image'", remedy));
     }
     view.form = Some((kind.read)(&keys)?);
     Ok(view)
@@ -140,7 +140,7 @@ fn is_lps(keys: &Keys<'_>) -> Result<bool> {
         None | Some("ras") => Ok(false),
         Some("lps") => Ok(true),
         Some(other) => {
-            let problem = format!("`world = \"{}\"` is not known", shorten(other));
+            let problem = format!("'world = \"{}\"' is not known", shorten(other));
             Err(keys.label.error(problem, "give \"ras\" or \"lps\""))
         }
     }
@@ -155,7 +155,7 @@ fn flip(keys: &Keys<'_>) -> Result<Matrix3<f64>> {
 fn plain(keys: &Keys<'_>) -> Result<Form> {
     let map: Affine = Affine::new(flip(keys)?, Vector3::zeros());
     let vector = |key| {
-        let value = keys.needed(key, "a view by its `source`", ONE)?;
+        let value = keys.needed(key, "a view by its 'source'", ONE)?;
         Ok::<_, IoError>(map.apply(keys.vector(key, value)?))
     };
     let [source, origin] = [vector("source")?, vector("origin")?];
@@ -186,7 +186,7 @@ fn arm(keys: &Keys<'_>, form: &str) -> Result<CArm> {
 }
 
 const PIXEL: &str =
-    "give its size in mm, or those along columns and rows: `pixel = 0.4` or `pixel = [0.4, 0.5]`";
+    "give its size in mm, or those along columns and rows: 'pixel = 0.4' or 'pixel = [0.4, 0.5]'";
 
 fn pixel_size(keys: &Keys<'_>, value: &Value) -> Result<[f64; 2]> {
     let size = match value {
@@ -194,7 +194,7 @@ fn pixel_size(keys: &Keys<'_>, value: &Value) -> Result<[f64; 2]> {
         _ => [keys.number("pixel", value, PIXEL)?; 2],
     };
     if size.iter().any(|v| *v <= 0.0) {
-        return Err(keys.label.error(format!("`pixel` is {size:?} mm"), PIXEL));
+        return Err(keys.label.error(format!("'pixel' is {size:?} mm"), PIXEL));
     }
     Ok(size)
 }
@@ -223,12 +223,12 @@ fn far(keys: &Keys<'_>) -> Result<Option<f64>> {
     if far > 0.0 {
         return Ok(Some(far));
     }
-    let problem = format!("`source_to_detector` is {far} mm: the detector is behind the source");
+    let problem = format!("'source_to_detector' is {far} mm: the detector is behind the source");
     Err(keys.label.error(problem, remedy))
 }
 
 fn camera(keys: &Keys<'_>) -> Result<Form> {
-    let needed = |key| keys.needed(key, "a camera", "give the matrices `K` and `R`, and `t`");
+    let needed = |key| keys.needed(key, "a camera", "give the matrices 'K' and 'R', and 't'");
     let k = Matrix3::from_rows(
         &keys.rows::<3>("K", needed("K")?)?.map(|r| Vector3::from(r).transpose()),
     );
@@ -243,14 +243,14 @@ fn camera(keys: &Keys<'_>) -> Result<Form> {
     let mut distance = far(keys)?;
     if let Some(value) = keys.table.get("pixel") {
         if distance.is_some() {
-            let problem = "it has `source_to_detector` and `pixel`, and one follows from the other";
+            let problem = "it has 'source_to_detector' and 'pixel', and one follows from the other";
             return Err(label.error(problem, "leave one of them out"));
         }
         let [a, b] = pixel_size(keys, value)?;
         let [x, y] = [k[(0, 0)] * a, k[(1, 1)] * b];
         if (x - y).abs() > 0.01 * x.abs() {
             let problem = format!(
-                "`pixel` is {a} x {b} mm, and by the lengths in `K` the detector is {x:.1} and {y:.1} mm away"
+                "'pixel' is {a} x {b} mm, and by the lengths in 'K' the detector is {x:.1} and {y:.1} mm away"
             );
             return Err(label.error(problem, "give the sizes of a pixel along columns and rows"));
         }
@@ -270,7 +270,7 @@ pub(super) fn camera_of(
     if last != [0.0, 0.0, 1.0] || k[(1, 0)] != 0.0 || k[(0, 0)] <= 0.0 || k[(1, 1)] <= 0.0 {
         let rows: Vec<Vec<f64>> = k.row_iter().map(|row| row.iter().copied().collect()).collect();
         return Err((
-            format!("`K` is {rows:?}"),
+            format!("'K' is {rows:?}"),
             "give [[fx, 0, cx], [0, fy, cy], [0, 0, 1]] in pixels, fx and fy above 0",
         ));
     }
@@ -278,7 +278,7 @@ pub(super) fn camera_of(
     if off > 1e-3 || r.determinant() < 0.0 {
         return Err((
             format!(
-                "`R` is no rotation: it is off by {off:.4}, with a determinant of {:.4}",
+                "'R' is no rotation: it is off by {off:.4}, with a determinant of {:.4}",
                 r.determinant()
             ),
             "give the rotation from the world to the camera",

@@ -150,31 +150,31 @@ fn what_is_wrong_is_named() {
     let cases = [
         (
             plain.replace("origin", "orgin"),
-            "view 1 ('one'): a view by its `source` has no key `orgin`; take it out; the keys are `name`",
+            "view 1 ('one'): a view by its 'source' has no key 'orgin'; take it out; the keys are 'name'",
         ),
         (
             plain.replace("origin = [100, -500, 50]\n", ""),
-            "a view by its `source` needs `origin`, which is missing; give one of",
+            "a view by its 'source' needs 'origin', which is missing; give one of",
         ),
         (
             plain.replace("[1, 1000, 2]", "[1, 1000]"),
-            "`source = [1, 1000]` has 2 values instead of 3; give x, y and z",
+            "'source = [1, 1000]' has 2 values instead of 3; give x, y and z",
         ),
-        (plain.replace("[1, 1000, 2]", "7"), "`source = 7` is no list of 3; give x, y and z"),
+        (plain.replace("[1, 1000, 2]", "7"), "'source = 7' is no list of 3; give x, y and z"),
         (
             plain.replace("[1, 1000, 2]", "[1, nan, 2]"),
-            "`source = [1, nan, 2]` has nan, which is no finite number",
+            "'source = [1, nan, 2]' has nan, which is no finite number",
         ),
         (plain.replace("[1, 1000, 2]", "[1, 'b', 2]"), "has \"b\", which is no finite number"),
         (
             plain.replace("[5, 4]", "[5, 0]"),
-            "`size = [5, 0]` has 0, which is no count; give whole numbers above 0",
+            "'size = [5, 0]' has 0, which is no count; give whole numbers above 0",
         ),
         (plain.replace("[5, 4]", "[5, 4.5]"), "has 4.5, which is no count"),
         (plain.replace("[5, 4]", "[5, 4, 3]"), "has 3 values instead of 2"),
         (
             plain.replace("size = [5, 4]", ""),
-            "it has neither `size` nor `image`; give `size = [columns, rows]`",
+            "it has neither 'size' nor 'image'; give 'size = [columns, rows]'",
         ),
         (
             plain.replace("[0, 0, -0.5]", "[2, 0, 0]"),
@@ -186,32 +186,32 @@ fn what_is_wrong_is_named() {
             format!("{plain}region = [0, 0, 6, 4]"),
             "a region of 6 x 4 pixels from (0, 0) on, of a detector of 5 x 4",
         ),
-        (format!("{plain}region = [0, 0, 0, 4]"), "`region` has 0 x 4 pixels"),
+        (format!("{plain}region = [0, 0, 0, 4]"), "'region' has 0 x 4 pixels"),
         (format!("{plain}region = [0, -1, 3, 4]"), "has -1, which is no count"),
         (
             format!("{plain}world = 'LPS'"),
-            "`world = \"LPS\"` is not known; give \"ras\" or \"lps\"",
+            "'world = \"LPS\"' is not known; give \"ras\" or \"lps\"",
         ),
-        (format!("{plain}image = ''"), "`image = \"\"` is no text"),
-        (format!("{plain}image = 7"), "`image = 7` is no text; put letters between quotes"),
+        (format!("{plain}image = ''"), "'image = \"\"' is no text"),
+        (format!("{plain}image = 7"), "'image = 7' is no text; put letters between quotes"),
         (
             format!("{plain}gantry = 7"),
-            "keys of a view by its `source` and of a treatment machine; give one of",
+            "keys of a view by its 'source' and of a treatment machine; give one of",
         ),
         (format!("{arm}gantry = 7"), "keys of a C-arm and of a treatment machine"),
         (arm.replace("1200.0", "600"), "a detector 600 mm from the source"),
         (arm.replace("785", "-785"), "an isocentre -785 mm from it"),
-        (arm.replace("0.4", "0"), "`pixel` is [0.0, 0.0] mm; give its size in mm"),
-        (arm.replace("0.4", "[0.4]"), "`pixel = [0.4]` has 1 values instead of 2"),
+        (arm.replace("0.4", "0"), "'pixel' is [0.0, 0.0] mm; give its size in mm"),
+        (arm.replace("0.4", "[0.4]"), "'pixel = [0.4]' has 1 values instead of 2"),
         (
             arm.replace("-10.0", "'up'"),
-            "`secondary = \"up\"` is no number; give an angle in degrees",
+            "'secondary = \"up\"' is no number; give an angle in degrees",
         ),
-        (arm.replace("primary = 30\n", ""), "a C-arm needs `primary`, which is missing"),
-        (ARM.to_owned(), "it has `isocentre`, and nothing that says the angle of a machine"),
+        (arm.replace("primary = 30\n", ""), "a C-arm needs 'primary', which is missing"),
+        (ARM.to_owned(), "it has 'isocentre', and nothing that says the angle of a machine"),
         (
             format!("{camera}pixel = 0.5"),
-            "by the lengths in `K` the detector is 1000.0 and 1250.0 mm away",
+            "by the lengths in 'K' the detector is 1000.0 and 1250.0 mm away",
         ),
         (format!("{camera}pixel = [0.5, 0.4]\nsource_to_detector = 1000"), "leave one of them out"),
         (
@@ -220,14 +220,14 @@ fn what_is_wrong_is_named() {
         ),
         (
             camera.replace("[0, 0, 1]]\nt", "[0, 0, 2]]\nt"),
-            "`R` is no rotation: it is off by 3.0000",
+            "'R' is no rotation: it is off by 3.0000",
         ),
         (camera.replace("[0, 0, 1]]\nt", "[0, 0, -1]]\nt"), "with a determinant of -1.0000"),
-        (camera.replace("[0, 0, 1]]\nR", "[0, 1, 1]]\nR"), "`K` is [[2000.0, 0.0, 320.0]"),
+        (camera.replace("[0, 0, 1]]\nR", "[0, 1, 1]]\nR"), "'K' is [[2000.0, 0.0, 320.0]"),
         (camera.replace("[[2000, 0, 320], ", "["), "has 2 values instead of 3"),
         (
             camera.replace("2000, 0, 320", "2000, 0"),
-            "`K = [2000, 0]` has 2 values instead of 3; give 3 rows of 3 numbers",
+            "'K = [2000, 0]' has 2 values instead of 3; give 3 rows of 3 numbers",
         ),
         (
             "projection = [[1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 1]]\nsize = [4, 4]".into(),
@@ -238,7 +238,7 @@ fn what_is_wrong_is_named() {
             "cannot be inverted",
         ),
         ("size = [4, 4]".into(), "nothing says where source and detector are; give one of"),
-        ("image = 'a.png'\nsouce = [1, 2, 3]".into(), "a view without geometry has no key `souce`"),
+        ("image = 'a.png'\nsouce = [1, 2, 3]".into(), "a view without geometry has no key 'souce'"),
     ];
     for (text, said) in cases {
         let error = refused(&text);
@@ -249,12 +249,12 @@ fn what_is_wrong_is_named() {
 #[test]
 fn what_is_no_table_of_views() {
     for (text, said) in [
-        ("", "there is no view in it; write a table `[[view]]`"),
+        ("", "there is no view in it; write a table '[[view]]'"),
         ("# nothing\n", "there is no view in it"),
         ("view = 7", "there is no view in it"),
         ("view = [7]", "view 1 is no table"),
-        ("[view]\nsize = [1, 2]", "write `[[view]]` instead"),
-        ("[[view]]\n[[views]]\n", "there is `views` outside of a view"),
+        ("[view]\nsize = [1, 2]", "write '[[view]]' instead"),
+        ("[[view]]\n[[views]]\n", "there is 'views' outside of a view"),
         ("[[view]]\nsize = [1,\n\nx", "line 4: "),
         ("[[view]]\nsize = [1, 2]\nsize = [1, 2]", "line 3: "),
         ("a,b,c\n1,2,3\n", "line 1: "),
@@ -288,14 +288,14 @@ fn mayacams() {
         ("10\n-20", "nan\n-20", "line 15: 'nan' are no 1 numbers"),
         ("-20\n900\n", "-20\n", "line 14: the block 'translation' is cut short"),
         ("rotation", "rotations", "line 9: 'rotations' is no block of a MayaCam 2 file"),
-        ("rotation\n1,0,0", "rotation\n2,0,0", "`R` is no rotation"),
+        ("rotation\n1,0,0", "rotation\n2,0,0", "'R' is no rotation"),
         ("translation\n10\n-20\n900\n", "", "there is no block 'translation'"),
         (
             "translation",
             "rotation\n1,0,0\n0,1,0\n0,0,1",
             "line 14: there is a second block 'rotation'",
         ),
-        ("0,0,1\n\nrotation", "0,0,2\n\nrotation", "`K` is"),
+        ("0,0,1\n\nrotation", "0,0,2\n\nrotation", "'K' is"),
     ] {
         let error = read_from_bytes("cam.txt", MAYACAM.replace(from, to).as_bytes())
             .unwrap_err()
@@ -316,7 +316,7 @@ fn projection_matrices_of_plastimatch() {
         let [view] = &views[..] else { panic!("{views:?}") };
         assert_eq!(view.size(), None);
         let said = view.geometry(None).unwrap_err().to_string();
-        assert!(said.contains("give `size = [columns, rows]`"), "{said}");
+        assert!(said.contains("give 'size = [columns, rows]'"), "{said}");
         let geometry = view.geometry(Some([128, 64])).unwrap();
         // LPS (1000, 0, 0) is RAS (-1000, 0, 0).
         assert!((geometry.source() - Vector3::new(-1000.0, 0.0, 0.0)).norm() < 1e-3);

@@ -76,6 +76,8 @@ pub const PARAMETERS: [&str; 6] = ["x", "y", "z", "rotation x", "rotation y", "r
 
 /// The poses that are refined at each scale, the coarsest first; one at the finest.
 const KEPT: [usize; 3] = [16, 6, 3];
+/// How far away another place is, in pixels at the place of the CT.
+const ELSEWHERE: f64 = 3.0;
 /// The part of the pixels by which costs along parameters are shown.
 const LANDSCAPE: f64 = 0.05;
 /// Evaluations of a refinement with a gradient.
@@ -121,8 +123,11 @@ pub fn register_pose<D: Device>(
     for (index, &size) in sizes.iter().enumerate() {
         let level = Level::new(device, input.ct, &input.views, size, centre)?;
         candidates = search.stage(&level, index, sizes.len(), &candidates)?;
+        // The best one that is another place and not the same one less exactly.
+        let best = candidates[0];
+        let apart = |c: &&Candidate| search.distance(&best.pose, &c.pose) > ELSEWHERE * size;
         if candidates.len() > 1 {
-            rival = candidates.get(1).map(|other| (candidates[0].cost, other.cost));
+            rival = candidates.iter().find(apart).map(|other| (best.cost, other.cost));
         }
         last = Some(level);
     }
@@ -274,7 +279,7 @@ impl Search<'_> {
         };
         let cost_start = looked[0].cost;
         if !looked.iter().any(|c| c.cost.is_finite()) {
-            return Err(RegisterError::NothingCounts);
+            return Err(RegisterError::NothingSeen);
         }
         let last = index + 1 == count;
         let kept = KEPT.get(index).copied().unwrap_or(2);
