@@ -106,6 +106,7 @@ pub mod model;
 pub mod multiscale;
 pub mod numbers;
 pub mod progress;
+pub mod projection;
 pub mod resample;
 pub mod scores;
 pub mod search;
