@@ -12,6 +12,7 @@ mod filter;
 mod flow;
 mod fourier;
 mod histogram;
+pub mod rays;
 mod reduce;
 mod resample;
 mod similarity;
