@@ -5,6 +5,7 @@
 mod affine;
 mod atlas;
 mod deform;
+mod drr;
 mod files;
 mod histogram;
 mod stream;
@@ -131,6 +132,8 @@ enum Special {
     Atlas(Box<atlas::AtlasBenchArgs>),
     /// Streaming of many images: all models, synchronisations, operators
     Stream(stream::StreamBenchArgs),
+    /// X-ray images of volumes: rules of optimisation, blocks of threads, frames a second
+    Drr(drr::DrrArgs),
 }
 
 /// Sizes along x, y and z.
@@ -189,6 +192,7 @@ impl BenchArgs {
             Some(Special::Deform(args)) => args.running,
             Some(Special::Atlas(args)) => args.running,
             Some(Special::Stream(args)) => args.running,
+            Some(Special::Drr(args)) => args.running,
             None => self.running,
         }
     }
@@ -220,6 +224,7 @@ pub fn run(args: &BenchArgs, host: &dyn Host) -> Result<()> {
             Special::Deform(args) => deform::run(args, host),
             Special::Atlas(args) => atlas::run(args, host),
             Special::Stream(args) => stream::run(args, host),
+            Special::Drr(args) => drr::run(args, host),
         };
     }
     files::check(args.csv.as_deref(), args.html.as_deref(), args.pair.as_deref())?;

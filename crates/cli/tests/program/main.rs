@@ -9,6 +9,7 @@ mod atlas;
 mod atlas_runs;
 mod bad_input;
 mod bench_deform;
+mod bench_drr;
 mod bench_histogram;
 mod bench_stream;
 mod common;

@@ -12,6 +12,8 @@ mod filter;
 mod flow;
 mod fourier;
 mod histogram;
+mod raycast;
+pub mod rays;
 mod reduce;
 mod resample;
 mod similarity;
@@ -320,6 +322,7 @@ families! {
     flow: 40,
     fourier: 14,
     histogram: 12,
+    raycast: 12,
     reduce: 8,
     resample: 40,
     similarity: 16,

@@ -202,6 +202,42 @@ impl Cuda {
     }
 }
 
+/// Bytes whose clearing keeps a GPU busy for some 50 us and more.
+const BUSY: usize = 256 << 20;
+
+impl Cuda {
+    /// Seconds of the device for each of so many calls of `f`, none of which brings anything to the host. All are asked for
+    /// before the device comes to the first, so that it never waits for the host.
+    pub(crate) fn laps(
+        &self,
+        count: usize,
+        f: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<Vec<f64>> {
+        // What happens only once, such as compiling a kernel, does not count.
+        f(0)?;
+        match &self.0.target {
+            Target::Gpu(gpu) => {
+                let mut busy = self.alloc_unset::<u32>(BUSY / size_of::<u32>())?;
+                gpu.laps(count, &mut |lap| match lap {
+                    Some(i) => f(i),
+                    None => {
+                        (0..count.div_ceil(5)).try_for_each(|_| self.zero(&mut busy))?;
+                        f(0)
+                    }
+                })
+            }
+            Target::Emulated(_) => {
+                let timed = |i| {
+                    let start = std::time::Instant::now();
+                    f(i)?;
+                    Ok(start.elapsed().as_secs_f64())
+                };
+                (0..count).map(timed).collect()
+            }
+        }
+    }
+}
+
 impl Memory for Cuda {
     type Buffer<T: Element> = CudaBuffer<T>;
 

@@ -128,9 +128,19 @@ pub(crate) struct RayShape {
     pub(crate) share: u32,
 }
 
+/// What a launch of rays through interpolated values is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RayLaunch<'a> {
+    pub(crate) kernels: &'a RAYCAST,
+    pub(crate) rays: RayShape,
+    /// Whether a texture unit interpolates.
+    pub(crate) quick: bool,
+    pub(crate) along: Along,
+}
+
 impl RayShape {
     /// For so many rays that are side by side in all views: few of them are shared by the threads that would have none.
-    fn of(rays: usize, region: bool, multiprocessors: usize, slopes: bool) -> Self {
+    pub(crate) fn of(rays: usize, region: bool, multiprocessors: usize, slopes: bool) -> Self {
         // Threads that a multiprocessor has use for, from measurements (`voxalign bench drr`).
         let wanted = multiprocessors * if slopes { 512 } else { 1024 };
         let mut share = 0;
@@ -148,9 +158,10 @@ impl RayShape {
         let (width, height, columns, rows) = match pixels.drawn {
             Some(_) => (across, 1, pixels.len(), 1),
             None => {
-                // As square as it can be.
-                let width = 1 << (across.trailing_zeros().div_ceil(2));
-                (width.min(across), across / width.min(across), pixels.tile[0], pixels.tile[1])
+                // As square as it can be with a power of two along rows.
+                let powers = (0..=across.trailing_zeros()).map(|p| 1u32 << p);
+                let width = powers.filter(|w| w * w <= 2 * across).max().unwrap_or(1);
+                (width, across / width, pixels.tile[0], pixels.tile[1])
             }
         };
         let blocks = |n: usize, size: u32| n.div_ceil(size as usize) as u32;
@@ -168,7 +179,7 @@ const VIEWS: usize = 32768;
 const EACH: usize = 2048;
 
 impl Cuda {
-    fn frames(&self, frames: &[RayFrame]) -> Result<CudaBuffer<f32>> {
+    pub(crate) fn frames(&self, frames: &[RayFrame]) -> Result<CudaBuffer<f32>> {
         let numbers: Vec<f32> = frames.iter().flat_map(RayFrame::numbers).collect();
         self.upload(&numbers)
     }
@@ -179,48 +190,38 @@ impl Cuda {
         (0..views).step_by(VIEWS).try_for_each(each)
     }
 
-    /// As [`Raycast::project`] of interpolated values by kernels of one's own, in blocks of a shape of one's own.
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn project_by(
+    /// The images of so many views from the first of these on, of frames that are on the device; `out` has room for all frames.
+    pub(crate) fn project_views(
         &self,
-        kernels: &RAYCAST,
-        rays: Option<RayShape>,
+        launch: RayLaunch<'_>,
         volume: &CudaRayVolume,
-        frames: &[RayFrame],
+        frames: &CudaBuffer<f32>,
+        (first, views): (u32, usize),
         pixels: &Pixels,
-        quick: bool,
-        along: Along,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let (n, views) = (pixels.len(), frames.len());
-        let usual = RayShape::of(n * views, pixels.drawn.is_none(), self.multiprocessors(), false);
-        let rays = rays.unwrap_or(usual);
-        let on_device = self.frames(frames)?;
-        let (set, share, count) = (PixelSet::from(pixels), rays.share, n as u32);
+        let RayLaunch { kernels, rays, quick, along } = launch;
+        let (set, share, count) = (PixelSet::from(pixels), rays.share, pixels.len() as u32);
         let quick = quick && (volume.texture.is_some() || self.is_emulated());
-        Self::by_views(views, |first, views| {
-            let shape = rays.shape(pixels, views);
-            let (values, leaps, parameter) = (&volume.values, &volume.leaps, volume.parameter());
-            let frames = &on_device;
-            macro_rules! launch {
-                ($kernel:ident) => {
-                    // SAFETY: values and leaps have the lengths that the sizes ask for, there are frames for all views, and
-                    // the output has a number for each pixel of each, which was checked.
-                    unsafe {
-                        kernels.$kernel(
-                            self, shape, values, leaps, parameter, frames, set, count, share, first,
-                            &mut *out,
-                        )
-                    }
-                };
-            }
-            match (along, quick) {
-                (Along::Integral, false) => launch!(integrals_exact),
-                (Along::Integral, true) => launch!(integrals_quick),
-                (Along::Maximum, false) => launch!(maxima_exact),
-                (Along::Maximum, true) => launch!(maxima_quick),
-            }
-        })
+        let shape = rays.shape(pixels, views);
+        let (values, leaps, parameter) = (&volume.values, &volume.leaps, volume.parameter());
+        macro_rules! launch {
+            ($kernel:ident) => {
+                // SAFETY: values and leaps have the lengths that the sizes ask for, there are frames for all views, and
+                // the output has a number for each pixel of each, which was checked.
+                unsafe {
+                    kernels.$kernel(
+                        self, shape, values, leaps, parameter, frames, set, count, share, first, out,
+                    )
+                }
+            };
+        }
+        match (along, quick) {
+            (Along::Integral, false) => launch!(integrals_exact),
+            (Along::Integral, true) => launch!(integrals_quick),
+            (Along::Maximum, false) => launch!(maxima_exact),
+            (Along::Maximum, true) => launch!(maxima_quick),
+        }
     }
 }
 
@@ -278,11 +279,16 @@ impl Raycast for Cuda {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         let frames = check_project(volume.dims, views, pixels, traversal, out.len())?;
-        if let Traversal::Trilinear { filtering, .. } = traversal {
-            let quick = filtering == Filtering::Texture;
-            return self.project_by(&RAYCAST, None, volume, &frames, pixels, quick, along, out);
-        }
         let on_device = self.frames(&frames)?;
+        if let Traversal::Trilinear { filtering, .. } = traversal {
+            let (n, region) = (pixels.len() * views.len(), pixels.drawn.is_none());
+            let rays = RayShape::of(n, region, self.multiprocessors(), false);
+            let quick = filtering == Filtering::Texture;
+            let launch = RayLaunch { kernels: &RAYCAST, rays, quick, along };
+            return Self::by_views(frames.len(), |first, views| {
+                self.project_views(launch, volume, &on_device, (first, views), pixels, out)
+            });
+        }
         let (set, count) = (PixelSet::from(pixels), pixels.len() as u32);
         let maximum = u32::from(along == Along::Maximum);
         Self::by_views(frames.len(), |first, views| {
@@ -439,5 +445,32 @@ impl Raycast for Cuda {
         unsafe {
             RAYCAST.picked(self, Shape::covering(n, 256), image, size[0] as u64, set, n as u32, out)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the threads of a block, every ray has its threads, which are next to each other, and no block is larger.
+    #[test]
+    fn blocks_of_any_size_cover_all_rays() {
+        let region = Pixels::region([3, 1], [23, 9]);
+        let drawn = Pixels::drawn([0, 0], [23, 9], [1, 1], 100, 1);
+        for block in (1..=512).filter(|b| b % 2 == 0 || b % 7 == 0) {
+            for share in 0..6 {
+                let shape = RayShape { block, share }.shape(&region, 5);
+                let [width, height, _] = shape.block;
+                assert!(width % (1 << share) == 0 && width * height <= block.max(1 << share));
+                assert!(share > 0 || width * height == block, "{block}: {width} x {height}");
+                let rays = [width >> share, height];
+                assert!(shape.grid[0] * rays[0] >= 23 && shape.grid[1] * rays[1] >= 9);
+                assert_eq!(shape.grid[2], 5);
+                let shape = RayShape { block, share }.shape(&drawn, 1);
+                assert!(shape.grid[0] * (shape.block[0] >> share) >= 100 && shape.block[1] == 1);
+            }
+        }
+        let sides = |block| RayShape { block, share: 0 }.shape(&region, 1).block;
+        assert_eq!((sides(12), sides(128), sides(160)), ([4, 3, 1], [16, 8, 1], [16, 10, 1]));
     }
 }

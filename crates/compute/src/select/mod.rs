@@ -22,7 +22,7 @@
 
 mod any;
 
-pub use any::{AnyBuffer, AnySamples};
+pub use any::{AnyBuffer, AnyRayVolume, AnySamples};
 
 use crate::cpu::Cpu;
 use crate::cuda::{self, Cuda, GpuInfo};

@@ -5,13 +5,14 @@
 //!
 //! - [`Attenuation`] makes linear attenuation coefficients of Hounsfield units, for a photon energy.
 //! - [`ray_view`] brings the [geometry](voxalign_image::XrayGeometry) of an image and a pose to rays through the voxels of the CT.
-//! - A [`Simulator`] makes images of a volume.
+//! - A [`Simulator`] makes images of a volume; those of a [`phantom`] of ellipsoids are known exactly.
 //! - [`XraySimilarity`]: how alike a simulated image and an X-ray image are, with the derivative in every pixel.
 //! - [`XrayObjective`]: the cost of poses by any number of views, for every optimiser of [`search`](mod@crate::search).
 //! - [`register_pose`] finds the pose of a CT by X-ray images.
 
 pub mod attenuation;
 pub mod objective;
+pub mod phantom;
 pub mod register;
 mod scale;
 pub mod similarity;

@@ -10,7 +10,7 @@ pub(super) const MAXIMUM: usize = 1;
 pub(super) const SLOPES: usize = 2;
 
 /// Samples from one look at the map of what is empty to the next.
-const LOOK: usize = 8;
+pub(super) const LOOK: usize = 8;
 
 /// Rays: places at `k = 0`, counted from a voxel before the first, and steps, voxels.
 #[derive(Clone, Copy)]

@@ -1,5 +1,6 @@
 //! Rays through volumes on the CPU.
 
+mod count;
 mod march;
 mod walk;
 

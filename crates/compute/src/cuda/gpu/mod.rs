@@ -227,20 +227,36 @@ impl Gpu {
 
     /// Seconds between two points of the stream: before and after what `f` asks for.
     pub(super) fn seconds(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+        let mut f = |lap: Option<usize>| lap.map_or(Ok(()), |_| f());
+        Ok(self.laps(1, &mut f)?.iter().sum())
+    }
+
+    /// Seconds between the points of the stream before and after what each of so many calls of `f` asks for, right after
+    /// each other; what it asks for when called without a number comes before all of them.
+    pub(super) fn laps(
+        &self,
+        count: usize,
+        f: &mut dyn FnMut(Option<usize>) -> Result<()>,
+    ) -> Result<Vec<f64>> {
         self.bind()?;
-        let (start, end) = (self.event(true)?, self.event(true)?);
-        // SAFETY: the events and the stream are ours; the pointer is valid.
-        unsafe {
-            self.checked(sys::cuEventRecord(start.0, self.queue()), "event")?;
-            f()?;
+        let events: Vec<Event> = (0..=count).map(|_| self.event(true)).collect::<Result<_>>()?;
+        for (i, event) in events.iter().enumerate() {
+            f(i.checked_sub(1))?;
             self.bind()?;
-            self.checked(sys::cuEventRecord(end.0, self.queue()), "event")?;
-            self.checked(sys::cuEventSynchronize(end.0), "work on the device")?;
-            let mut milliseconds = 0.0;
-            let code = sys::cuEventElapsedTime(&raw mut milliseconds, start.0, end.0);
-            self.checked(code, "event")?;
-            Ok(f64::from(milliseconds) * 1e-3)
+            // SAFETY: the event and the stream are ours.
+            unsafe { self.checked(sys::cuEventRecord(event.0, self.queue()), "event")? };
         }
+        let between = |pair: &[Event]| {
+            let mut milliseconds = 0.0;
+            // SAFETY: both events are recorded; the pointer is valid.
+            unsafe {
+                self.checked(sys::cuEventSynchronize(pair[1].0), "work on the device")?;
+                let code = sys::cuEventElapsedTime(&raw mut milliseconds, pair[0].0, pair[1].0);
+                self.checked(code, "event")?;
+            }
+            Ok(f64::from(milliseconds) * 1e-3)
+        };
+        events.windows(2).map(between).collect()
     }
 }
 
