@@ -2,7 +2,7 @@
 
 use crate::html::{escape, fixed, number, seconds, thousands};
 use std::fmt::Write as _;
-use voxalign_register::linear::StageRecord;
+use voxalign_register::search::StageRecord;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 320.0;
@@ -205,7 +205,7 @@ pub(crate) fn decimals_for(marks: &[f64]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use voxalign_register::linear::TracePoint;
+    use voxalign_register::search::TracePoint;
 
     fn stage(name: &str, trace: &[(usize, f64)], start: f64, end: f64) -> StageRecord {
         StageRecord {

@@ -14,9 +14,9 @@ use voxalign_register::Verdict;
 use voxalign_register::diffeo::PathRecord;
 use voxalign_register::diffeo::clip::IndexBox;
 use voxalign_register::limits::Limits;
-use voxalign_register::linear::StageRecord;
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::multiscale::ScaleRecord;
+use voxalign_register::search::StageRecord;
 
 /// The version of the layout of [`RunRecord`]; it grows when a field changes its meaning or goes.
 pub const RECORD_FORMAT: u32 = 1;

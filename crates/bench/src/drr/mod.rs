@@ -74,14 +74,8 @@ pub(crate) struct DrrArgs {
     /// What to measure [default: all]
     #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',')]
     parts: Vec<Part>,
-    /// Volumes of `rules` and `blocks`
-    #[arg(
-        long,
-        value_enum,
-        value_name = "VOLUME,...",
-        value_delimiter = ',',
-        default_value = "spine"
-    )]
+    /// Volumes of `rules` and `blocks` [default: spine]
+    #[arg(long, value_enum, value_name = "VOLUME,...", value_delimiter = ',')]
     volumes: Vec<Sizes>,
     /// Make the voxels of all volumes N times as long, and samples as far apart
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]

@@ -49,6 +49,8 @@ fn what_cannot_be_is_an_error() {
     let place = Place::new();
     place.line("bench drr --parts blocs").expect(2).says(&["rules", "blocks"]);
     place.line("bench drr --volumes all").expect(2).says(&["spine", "long"]);
+    let few = "bench drr --quick --repeat 1 --coarser 32 --parts cpu --device cpu";
+    assert!(place.line(few).expect(0).out.contains("CPU"));
     place.line("bench drr --volumes long --parts calls").expect(2).says(&["--volumes is for"]);
     place.line("bench drr --coarser 0").expect(2).says(&["--coarser"]);
     place.line("bench drr --repeat 0").expect(2).says(&["--repeat"]);

@@ -8,6 +8,7 @@ use serde_json::json;
 use voxalign_image::Grid;
 use voxalign_register::Choice;
 use voxalign_register::linear::{AffineOptions, AffineResult, Init};
+use voxalign_register::search::optimiser::SEED;
 use voxalign_report::{Figure, Figures, RunRecord, TransformRecord, When};
 
 /// The record but for transform, figures, outputs and times.
@@ -65,6 +66,7 @@ fn parameters(
         "init": init,
         "search": options.search.name(),
         "optimiser": options.optimiser.name(),
+        "optimiser_seed": format!("{SEED:#x}"),
         "search_angles_degrees": options.range.angles.map(|r| r.map(degrees)),
         "search_steps_degrees": [degrees(options.range.coarse), degrees(options.range.fine)],
         "levels_mm": result.levels,

@@ -33,4 +33,4 @@ mod walk;
 pub use input::DeviceInput;
 pub use options::{AffineInput, AffineOptions, Init, Search, SearchRange};
 pub use register::{register_affine, register_affine_on_device};
-pub use result::{AffineResult, StageRecord, TracePoint};
+pub use result::AffineResult;

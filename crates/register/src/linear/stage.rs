@@ -1,11 +1,10 @@
 //! The work of one stage of a search.
 
-use super::result::{StageRecord, TracePoint};
 use crate::error::{RegisterError, Result};
 use crate::progress::{Event, Progress};
 use crate::search::pose::{Freedom, Model, Pose};
 use crate::search::refine::{Candidate, refine};
-use crate::search::{Objective, OptimiserKind, Steps};
+use crate::search::{Objective, OptimiserKind, StageRecord, Steps, TracePoint};
 use voxalign_image::Affine;
 
 /// When a refinement ends, in samples of its stage.

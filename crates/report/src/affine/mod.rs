@@ -10,7 +10,7 @@ use crate::page::{self, figure};
 use crate::record::RunRecord;
 use crate::studio::{Images, Studio};
 use crate::words;
-use voxalign_register::linear::StageRecord;
+use voxalign_register::search::StageRecord;
 
 /// The sections that the page links to.
 const SECTIONS: [(&str, &str); 10] = [

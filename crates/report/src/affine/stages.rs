@@ -1,7 +1,7 @@
 //! The stages of the search as a table.
 
 use crate::html::{self, escape, fixed, number, seconds, thousands};
-use voxalign_register::linear::StageRecord;
+use voxalign_register::search::StageRecord;
 
 /// The column of histogram bins.
 const BINS: usize = 3;

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use voxalign_image::{Affine, AffineParameters};
 use voxalign_register::Verdict;
-use voxalign_register::linear::StageRecord;
 use voxalign_register::numbers::null_is_nan;
 use voxalign_register::projection::PoseResult;
 use voxalign_register::projection::register::PARAMETERS;
+use voxalign_register::search::StageRecord;
 
 /// All that is worth keeping of the pose of a CT by X-ray images: what its `result.json` holds. Numbers that are not
 /// finite are written as `null`.

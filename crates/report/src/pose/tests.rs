@@ -4,8 +4,8 @@ use crate::xray::XrayPicture;
 use crate::xray::tests::arm;
 use voxalign_image::{Grid, Vector3};
 use voxalign_register::Check;
-use voxalign_register::linear::TracePoint;
 use voxalign_register::projection::register::{Landscape, Uncertainty};
+use voxalign_register::search::TracePoint;
 
 fn rigid(angle: f64, offset: [f64; 3]) -> Affine {
     let parts = AffineParameters {

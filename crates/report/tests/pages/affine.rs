@@ -3,7 +3,7 @@
 use crate::common::{browser, check, draw, noise, soon};
 use voxalign_image::{Affine, AffineParameters, Grid, LabelMap, Matrix3, Vector3, Volume};
 use voxalign_register::Verdict;
-use voxalign_register::linear::{StageRecord, TracePoint};
+use voxalign_register::search::{StageRecord, TracePoint};
 use voxalign_report::{
     AffineReport, Figure, Images, InputRecord, RunRecord, TransformRecord, When, affine,
 };

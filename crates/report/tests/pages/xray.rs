@@ -3,9 +3,9 @@
 use crate::common::{browser, check, draw, soon};
 use voxalign_image::{Affine, AffineParameters, CArm, Grid, Vector3, XrayGeometry};
 use voxalign_register::Verdict;
-use voxalign_register::linear::{StageRecord, TracePoint};
 use voxalign_register::projection::PoseResult;
 use voxalign_register::projection::register::{Landscape, Uncertainty};
+use voxalign_register::search::{StageRecord, TracePoint};
 use voxalign_report::{
     DrrImageRecord, DrrRecord, DrrReport, GridRecord, InputRecord, PosePictures, PoseRecord,
     PoseReport, RunRecord, ViewRecord, XrayPicture, drr, pose,

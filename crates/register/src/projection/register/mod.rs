@@ -10,12 +10,12 @@ pub use options::{PoseOptions, Range};
 
 use super::objective::View;
 use crate::error::{RegisterError, Result};
-use crate::linear::{StageRecord, TracePoint};
+
 use crate::progress::{Event, Progress};
 use crate::random::Random;
 use crate::search::pose::{Freedom, Model, Pose};
 use crate::search::refine::{Candidate, refine};
-use crate::search::{Objective, Steps};
+use crate::search::{Objective, StageRecord, Steps, TracePoint};
 use crate::verdict::Verdict;
 use level::Level;
 use std::time::Instant;
