@@ -6,11 +6,11 @@ use crate::output;
 use crate::progress::Talk;
 use crate::tables;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use voxalign_jobs::affine::Job;
-use voxalign_jobs::demo::{Pair, SHIFT, TURN};
-use voxalign_jobs::machine::Auto;
-use voxalign_jobs::options::OutputOptions;
+use voxalign_jobs::demo::{Pair, SHIFT, TURN, xray};
+use voxalign_jobs::machine::{Auto, Machine};
+use voxalign_jobs::options::{OutputOptions, refuse};
 
 /// Arguments of `voxalign demo`.
 #[derive(Debug, Clone, Args)]
@@ -18,24 +18,94 @@ use voxalign_jobs::options::OutputOptions;
 The fixed image is the ICBM 152 template, the moving image one person's brain (Colin 27), both at
 2 mm. As both lie in the same space already, the header of the moving image is first turned by 25,
 -40 and 60 degrees about x, y and z and shifted by 30, -20 and 25 mm, so that there is something
-to find. The inputs are written to DIR/inputs, the results to DIR as by `voxalign affine`.")]
+to find. The inputs are written to DIR/inputs, the results to DIR as by `voxalign affine`.
+
+`voxalign demo drr` makes a CT of a head of ellipsoids, turns it by 6, -4 and 9 degrees and moves it
+by 8, -6 and 11 mm, simulates two X-ray images of it with the noise of 100000 photons a pixel, and
+finds the pose again by them: inputs in DIR/inputs, results in DIR as by `voxalign pose`.")]
 pub(crate) struct DemoArgs {
-    /// Folder for inputs and results
-    #[arg(short, long, value_name = "DIR", default_value = "voxalign-demo")]
-    output: PathBuf,
+    /// What to show [default: the pair of brains]
+    #[arg(value_enum, value_name = "WHAT")]
+    what: Option<What>,
+    /// Folder for inputs and results [default: voxalign-demo, and voxalign-demo-drr]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     written: OutputOptions,
     #[command(flatten)]
     run: RunArgs,
 }
 
-/// Writes the pair and registers it.
+/// What is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    /// The pose of a CT by X-ray images of it
+    Drr,
+}
+
+/// Writes the inputs and registers them.
 pub(crate) fn run(args: DemoArgs) -> Result<Outcome, Failure> {
+    if args.what.is_some() {
+        let is_for = "the pair of brains";
+        refuse(args.written.interpolation.is_some(), "interpolation", is_for)?;
+        refuse(args.written.outside.is_some(), "outside", is_for)?;
+    }
     // Before anything is written, as the device may not be there.
-    let (machine, printer) = (args.run.machine(Auto::Gpu)?, args.run.printer());
-    let inputs = args.output.join("inputs");
-    let is_new = [&inputs, &args.output].map(|folder| !folder.exists());
-    let paths = Pair::load()?.write(&inputs, &printer)?;
+    let machine = args.run.machine(Auto::Gpu)?;
+    let usual = if args.what.is_some() { "voxalign-demo-drr" } else { "voxalign-demo" };
+    let folder = args.output.clone().unwrap_or_else(|| usual.into());
+    let inputs = folder.join("inputs");
+    let is_new = [&inputs, &folder].map(|folder| !folder.exists());
+    let done = match args.what {
+        Some(What::Drr) => head(args, &machine, &folder, &inputs),
+        None => brains(args, &machine, &folder, &inputs),
+    };
+    if done.is_err() && is_new[0] {
+        // Without a result the inputs are of no use.
+        let _ = std::fs::remove_dir_all(&inputs);
+        if is_new[1] {
+            // A folder that is not empty is not ours any more.
+            let _ = std::fs::remove_dir(&folder);
+        }
+    }
+    done
+}
+
+/// The pose of a head by X-ray images.
+fn head(
+    args: DemoArgs,
+    machine: &Machine,
+    folder: &Path,
+    inputs: &Path,
+) -> Result<Outcome, Failure> {
+    let (printer, talk) = (args.run.printer(), args.run.talk());
+    let mut job = xray::write(inputs, folder, machine, &printer)?;
+    job.no_report = !args.written.wants_report();
+    if talk > Talk::Quiet {
+        let [x, y, z] = xray::TURN;
+        let [dx, dy, dz] = xray::SHIFT;
+        output::line(
+            "a CT of a head of ellipsoids, and X-ray images of it from the front and the right",
+        );
+        output::line(&format!(
+            "in them it is turned by {x}, {y} and {z} degrees about x, y and z and moved by {dx}, {dy} and \
+             {dz} mm"
+        ));
+    }
+    let done = job.run(machine, &caller("demo", None), &printer);
+    printer.finish();
+    tables::tell(&done?, (false, talk), tables::pose)
+}
+
+/// The pair of brains.
+fn brains(
+    args: DemoArgs,
+    machine: &Machine,
+    folder: &Path,
+    inputs: &Path,
+) -> Result<Outcome, Failure> {
+    let printer = args.run.printer();
+    let paths = Pair::load()?.write(inputs, &printer)?;
     if args.run.talk() > Talk::Quiet {
         output::line("fixed:  the ICBM 152 template; moving: one person's brain, Colin 27 (2 mm)");
         output::line(&format!(
@@ -44,17 +114,9 @@ pub(crate) fn run(args: DemoArgs) -> Result<Outcome, Failure> {
             TURN[0], TURN[1], TURN[2], SHIFT[0], SHIFT[1], SHIFT[2]
         ));
     }
-    let output = args.output.clone();
+    let output = folder.to_owned();
     let job = Job { paths, written: args.written, output, ..Job::default() };
-    let done = job.run(&machine, &caller("demo", None), &printer);
+    let done = job.run(machine, &caller("demo", None), &printer);
     printer.finish();
-    if done.is_err() && is_new[0] {
-        // Without a result the pair is of no use.
-        let _ = std::fs::remove_dir_all(&inputs);
-        if is_new[1] {
-            // A folder that is not empty is not ours any more.
-            let _ = std::fs::remove_dir(&args.output);
-        }
-    }
     tables::tell(&done?, (false, args.run.talk()), tables::affine)
 }

@@ -1,6 +1,7 @@
 //! `demo` and `bench`: the real pair that comes with the program.
 
 use crate::common::{Place, names};
+use voxalign_image::{Affine, Vector3};
 
 #[test]
 fn the_demo_finds_the_way_back() {
@@ -36,6 +37,32 @@ fn the_demo_finds_the_way_back() {
                 --smallest-label 2";
     let dice = place.line(line).expect(0).json()["labels"]["mean_dice"].as_f64().unwrap();
     assert!(dice > 0.65, "{dice}");
+}
+
+#[test]
+fn the_demo_of_x_rays_finds_the_pose() {
+    let place = Place::new();
+    let run = place.line("demo drr --device cpu --threads 2").expect(0);
+    for part in ["6, -4 and 9 degrees", "8, -6 and 11 mm", "verdict: good"] {
+        assert!(run.out.contains(part), "{part} is not in\n{}", run.out);
+    }
+    let read = |name: &str| -> serde_json::Value {
+        let path = place.path(&format!("voxalign-demo-drr/{name}"));
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    };
+    // Both map the room to the CT.
+    let (truth, found) = (read("inputs/xrays/result.json"), read("result.json"));
+    let row =
+        |pose: &serde_json::Value, r: usize| [0, 1, 2, 3].map(|c| pose[r][c].as_f64().unwrap());
+    let map =
+        |pose: &serde_json::Value| -> Affine { Affine::from_rows([0, 1, 2].map(|r| row(pose, r))) };
+    let off = map(&found["pose"]).largest_distance(
+        &map(&truth["images"][0]["pose"]),
+        &[Vector3::zeros(), Vector3::new(50.0, -50.0, 50.0)],
+    );
+    println!("{off} mm");
+    assert!(off < 0.3, "{off}");
+    place.line("demo drr --interpolation cubic").expect(2).says(&["--interpolation"]);
 }
 
 #[test]

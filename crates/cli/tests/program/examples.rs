@@ -13,8 +13,12 @@ mod affine;
 mod atlas;
 #[path = "../../../voxalign/examples/deform.rs"]
 mod deform;
+#[path = "../../../voxalign/examples/drr.rs"]
+mod drr;
 #[path = "../../../voxalign/examples/memory.rs"]
 mod memory;
+#[path = "../../../voxalign/examples/pose.rs"]
+mod pose;
 #[path = "../../../voxalign/examples/regress.rs"]
 mod regress;
 #[path = "../../../voxalign/examples/stack.rs"]
@@ -78,6 +82,23 @@ fn pairs() {
     let off = written.iter().zip(&found).map(|(a, b)| (a - b).abs());
     assert!(off.fold(0.0, f64::max) < 1e-9);
     assert_eq!(warped.data(), read_volume(place.path("b/warped.nii.gz")).unwrap().data());
+}
+
+#[test]
+fn x_rays() {
+    let place = Place::new();
+    place.image("ct.nii.gz", &crate::projection::ct());
+    let ct = text(&place, "ct.nii.gz");
+    let most = drr::simulate(&ct, &text(&place, "a")).unwrap();
+    assert!(most.len() == 2 && most.iter().all(|&m| m > 1.0), "{most:?}");
+    place.line("drr ct.nii.gz --view ap,lateral --device cpu -o b").expect(0);
+    same(&place.path("a"), &place.path("b"));
+
+    let images = ["a/ap.png", "a/lateral.png"].map(|name| text(&place, name));
+    let good = pose::find(&ct, &text(&place, "a/views.toml"), &images, &text(&place, "c")).unwrap();
+    let line = "pose ct.nii.gz a/ap.png a/lateral.png --geometry a/views.toml --device cpu -o d";
+    place.line(line).expect(i32::from(!good));
+    assert_eq!(same(&place.path("c"), &place.path("d")), good);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use voxalign_io::transform::{Geometry, read as read_transform};
 use voxalign_io::xray;
 
 /// A head of ellipsoids in Hounsfield units, 4 mm voxels, unlike from any two sides.
-fn ct() -> Volume<f32> {
+pub(crate) fn ct() -> Volume<f32> {
     let grid = grid([44, 52, 40], 4.0);
     let centre = grid.centre();
     Volume::from_fn(grid.clone(), |x, y, z| {

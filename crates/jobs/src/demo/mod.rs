@@ -3,6 +3,8 @@
 //! As both lie in the same space already, the header of the second one is turned and shifted, so that there is
 //! something to find.
 
+pub mod xray;
+
 use crate::error::Result;
 use crate::files;
 use crate::listener::Listener;
@@ -12,10 +14,10 @@ use std::path::Path;
 use voxalign_image::{Affine, AffineParameters, LabelMap, Vector3, Volume};
 use voxalign_io::image::{self, DataType};
 
-const FIXED: &[u8] = include_bytes!("../../../data/icbm152_t1.nii.gz");
-const FIXED_LABELS: &[u8] = include_bytes!("../../../data/icbm152_tissues.nii.gz");
-const MOVING: &[u8] = include_bytes!("../../../data/colin27_brain.nii.gz");
-const MOVING_LABELS: &[u8] = include_bytes!("../../../data/colin27_tissues.nii.gz");
+const FIXED: &[u8] = include_bytes!("../../../../data/icbm152_t1.nii.gz");
+const FIXED_LABELS: &[u8] = include_bytes!("../../../../data/icbm152_tissues.nii.gz");
+const MOVING: &[u8] = include_bytes!("../../../../data/colin27_brain.nii.gz");
+const MOVING_LABELS: &[u8] = include_bytes!("../../../../data/colin27_tissues.nii.gz");
 
 /// By how much the header of the moving image is turned about x, y and z, degrees.
 pub const TURN: [f64; 3] = [25.0, -40.0, 60.0];
