@@ -333,16 +333,14 @@ fn projection_matrices_of_plastimatch() {
                 && (row - 31.5 + 16.3 / 4.6875).abs() < 1e-5
         );
     }
-    // The same matrix with the other sign.
-    let other: String =
-        MATRIX.replace("2.13333333e-01 0.0 0.0", "-2.13333333e-01 0.0 0.0").replace(
-            "-2.13333333e-01 0.0\n-6.13496933e-04 0.0 0.0 6",
-            "2.13333333e-01 0.0\n6.13496933e-04 0.0 0.0 -6",
-        );
-    let geometry =
-        read_from_bytes("a.txt", other.as_bytes()).unwrap()[0].geometry(Some([128, 64])).unwrap();
-    let [column, row] = geometry.project(Vector3::new(0.0, -10.0, 10.0)).unwrap();
-    assert!(column > 63.6 && row < 31.4, "{column} {row}");
+    // As version 1.9.4 writes it, with the normal away from the source.
+    let other = "127.5 127.5\n0.0 -0.64 0.0 -78.0937451\n0.0 0.0 -0.64 51.36\n6.66666667e-04 0.0 0.0 0.585319016\n\
+                 1000.0\n1500.0\n1.0 -0.0 -0.0\n";
+    let view = &read_from_bytes("a.txt", other.as_bytes()).unwrap()[0];
+    let geometry = view.geometry(Some([256, 256])).unwrap();
+    // LPS (-878, -122, 80) is RAS (878, 122, 80).
+    assert!((geometry.source() - Vector3::new(877.9785, 122.0215, 80.25)).norm() < 1e-3);
+    assert!(geometry.project(Vector3::new(-122.0, 122.0, 80.0)).is_some());
     for (from, to, said) in [
         ("1.63e+03", "-1.63e+03", "the detector is -1630 mm from the source, which is behind it"),
         (" 1.0 0.0 0.0\n", " 1.0 0.0\n", "it has 18 numbers instead of 19"),

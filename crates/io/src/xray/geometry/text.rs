@@ -71,8 +71,8 @@ pub(super) fn mayacam(path: &Path, text: &str) -> Result<View> {
 }
 
 /// A projection matrix by plastimatch, which is LPS: the image's centre (column and row), which the matrix leaves out;
-/// three rows of four numbers; the distances of axis and detector from the source; the normal of the detector to the
-/// source. The parts of the matrix that follow are not looked at.
+/// three rows of four numbers, the last of which is above 0 in front of the source; the distances of axis and detector from the source; a normal of the detector,
+/// which some versions count towards the source and some away from it. That and the parts of the matrix that follow are not looked at.
 pub(super) fn plastimatch(path: &Path, text: &str) -> Result<View> {
     const COUNT: usize = 2 + 12 + 1 + 1 + 3;
     let shape = "a projection matrix of plastimatch has the centre of the image, 3 rows of 4 numbers, the distances \
@@ -94,15 +94,13 @@ pub(super) fn plastimatch(path: &Path, text: &str) -> Result<View> {
         return Err(label.error(problem, shape));
     }
     let [u, v] = [numbers[0], numbers[1]];
-    let (far, normal) = (numbers[15], Vector3::new(numbers[16], numbers[17], numbers[18]));
+    let far = numbers[15];
     if far <= 0.0 {
         let problem = format!("the detector is {far} mm from the source, which is behind it");
         return Err(label.error(problem, "give a distance above 0"));
     }
     let mut matrix = Matrix3x4::from_row_slice(&numbers[2..14]);
     let depth = matrix.row(2).into_owned();
-    // The normal goes to the source.
-    let front = Vector3::new(depth[0], depth[1], depth[2]).dot(&normal) <= 0.0;
     for (row, centre) in [(0, u), (1, v)] {
         let whole = matrix.row(row) + depth * centre;
         matrix.set_row(row, &whole);
@@ -110,7 +108,6 @@ pub(super) fn plastimatch(path: &Path, text: &str) -> Result<View> {
     for column in [0, 1] {
         matrix.column_mut(column).neg_mut();
     }
-    let matrix = if front { matrix } else { -matrix };
     let mut view = View::empty(label);
     view.form = Some(Form::Projection { matrix, far: Some(far) });
     Ok(view)
