@@ -26,7 +26,7 @@ pub(super) fn paths(xrays: &[PathBuf], views: &[geometry::View]) -> Result<Vec<P
     let named: Vec<_> = views.iter().filter_map(|v| v.image.clone()).collect();
     if named.is_empty() || named.len() < views.len() {
         return Err(Error::input(
-            "there are no X-ray images: name them after the CT, or give each view of `geometry` an `image`",
+            "there are no X-ray images: name them after the CT, or give each view of `geometry` an 'image'",
         ));
     }
     Ok(named)
@@ -55,7 +55,7 @@ pub(super) fn read(
     }
     if image.frames > 1 {
         return Err(at(format!(
-            "it has {} frames, and one is needed; take one out first, or track them with `stream`",
+            "it has {} frames, and one is needed; take one out first",
             image.frames
         )));
     }
