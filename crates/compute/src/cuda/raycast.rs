@@ -258,7 +258,8 @@ impl Raycast for Cuda {
         let leaps = self.upload(&leaps(&self.into_host(occupied)?, bricks))?;
         let texture = match &self.0.target {
             Target::Gpu(gpu) => {
-                let read = with_border.read_by();
+                // Nobody else is to use it before it is copied.
+                let read = with_border.changed_by();
                 // SAFETY: the buffer has the sizes.
                 self.using(std::iter::once(read), || unsafe {
                     gpu.texture(read.address, padded_dims)

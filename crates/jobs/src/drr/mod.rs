@@ -141,6 +141,14 @@ impl Job {
         Ok(Plan { writes, ..plan }.taking(taken))
     }
 
+    /// No image may be one of the inputs.
+    fn check_written(&self, caller: &Caller, views: &[NamedView], poses: usize) -> Result<()> {
+        let each = views.iter().flat_map(|v| (0..poses).map(move |number| (v, number)));
+        let names: Vec<_> = each.flat_map(|(v, number)| self.names(v, number, poses)).collect();
+        let files = self.files(caller);
+        check_outputs(&self.output, names.iter().map(String::as_str), files.iter().map(Input::path))
+    }
+
     /// The point about which the CT is turned.
     fn centre(&self, ct: &Grid) -> Vector3<f64> {
         self.views.isocentre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0))
@@ -173,6 +181,7 @@ impl Job {
         let views = self.views.views(volume.grid(), listener)?;
         let centre = self.centre(volume.grid());
         let poses = self.place.read(centre, listener)?;
+        self.check_written(caller, &views, poses.len())?;
         clock.lap("read");
         let grid = volume.grid().clone();
         for view in &views {

@@ -161,7 +161,12 @@ impl Job {
         let mut clock = Clock::start();
         let views = self.images(listener)?;
         let paths: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
-        let read = inputs(&self.files(&paths, caller), listener)?;
+        let files = self.files(&paths, caller);
+        let written = self.written(&views);
+        // Those that views name are inputs as well.
+        let names = written.iter().map(|w| w.1.as_str());
+        check_outputs(&self.output, names, files.iter().map(Input::path))?;
+        let read = inputs(&files, listener)?;
         let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
         let start = self.start(listener)?;
         let options = self.method.options()?;
@@ -193,7 +198,7 @@ impl Job {
         let grid = GridRecord::from(volume.grid());
         let mut record = PoseRecord::new(run, grid, views.iter().map(of).collect(), &found);
         record.verdict = caller.worded(record.verdict, crate::remedy::Speaker::Pose);
-        for (role, name) in self.written(&views) {
+        for (role, name) in written {
             let path = staged.final_path(&name).display().to_string();
             record.outputs.push(OutputRecord { role: role.to_owned(), path });
         }

@@ -43,7 +43,9 @@ pub(super) fn judge(
         );
     }
     if let Some((best, other)) = rival {
-        let lead = if other > 0.0 { ((other - best) / other).min(1.0) } else { 0.0 };
+        // Informations are below 0.
+        let size = other.abs().max(best.abs());
+        let lead = if size > 0.0 { ((other - best) / size).min(1.0) } else { 0.0 };
         let lead = if other.is_finite() { lead } else { 1.0 };
         checks.push(
             Check::at_least("lead over the best pose elsewhere", lead, LEAD).or(Remedy::SingleOut),
