@@ -80,6 +80,7 @@ impl Method {
             starts: self.starts.unwrap_or(usual.starts),
             levels: self.levels.as_ref().map(|l| l.0.clone()).unwrap_or_default(),
             restarts: self.restarts.unwrap_or(usual.restarts),
+            ..usual
         };
         options.check()?;
         Ok(options)

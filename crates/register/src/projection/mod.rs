@@ -8,7 +8,8 @@
 //! - A [`Simulator`] makes images of a volume; those of a [`phantom`] of ellipsoids are known exactly.
 //! - [`XraySimilarity`]: how alike a simulated image and an X-ray image are, with the derivative in every pixel.
 //! - [`XrayObjective`]: the cost of poses by any number of views, for every optimiser of [`search`](mod@crate::search).
-//! - [`register_pose`] finds the pose of a CT by X-ray images.
+//! - [`register_pose`] finds the pose of a CT by X-ray images, a [`PreparedCt`] any number of them.
+//! - A [`Tracker`] follows a CT over a sequence of them.
 
 pub mod attenuation;
 pub mod objective;
@@ -21,7 +22,9 @@ pub mod view;
 
 pub use attenuation::Attenuation;
 pub use objective::{View, XrayObjective};
-pub use register::{PoseInput, PoseOptions, PoseResult, register_pose};
+pub use register::{
+    PoseInput, PoseOptions, PoseResult, PreparedCt, TrackOptions, Tracker, register_pose,
+};
 pub use similarity::XraySimilarity;
 pub use simulator::Simulator;
 pub use view::{ray_view, to_map};

@@ -6,9 +6,10 @@ use super::view::{ray_view, to_map};
 use crate::error::{RegisterError, Result};
 use crate::search::objective::{Evaluation, Objective};
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
 use voxalign_compute::Device;
 use voxalign_compute::ops::raycast::{Along, Pixels, RayView, Traversal};
-use voxalign_image::{Affine, XrayGeometry};
+use voxalign_image::{Affine, Vector3, XrayGeometry, memory};
 
 /// An X-ray image with its geometry, and the part of it that counts.
 #[derive(Debug, Clone, Copy)]
@@ -34,20 +35,34 @@ impl View<'_> {
     }
 }
 
-/// A part of the pixels, drawn anew for each objective.
+/// A part of the pixels, drawn at random.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling {
     /// The part of all, above 0 to 1.
     pub fraction: f64,
     /// What the draw begins with.
     pub seed: u64,
+    /// Whether every evaluation draws others, one after the other from the seed on; without, an objective keeps its own.
+    pub anew: bool,
 }
 
 /// The most rays of an evaluation with and without derivatives: what a device has room for.
 const RAYS: usize = 1 << 22;
 
-struct Prepared {
+/// A view as it is compared.
+struct Prepared<D: Device> {
     geometry: XrayGeometry,
+    /// The whole image, for other draws.
+    image: D::Buffer<f32>,
+    /// The first column and row that count, and how many.
+    counted: ([usize; 2], [usize; 2]),
+    /// What simulated images have at most.
+    most: f64,
+    drawn: Drawn,
+}
+
+/// The pixels of a view that are compared, and the X-ray image there.
+struct Drawn {
     pixels: Pixels,
     reference: Reference,
 }
@@ -55,19 +70,20 @@ struct Prepared {
 /// The cost of poses by any number of views: the mean of their costs. Maps lead from the room to the world of the CT.
 pub struct XrayObjective<'a, D: Device> {
     ct: &'a Simulator<'a, D>,
-    views: Vec<Prepared>,
+    views: Vec<Prepared<D>>,
     similarity: XraySimilarity,
+    sampling: Option<Sampling>,
     traversal: Traversal,
     step: f64,
+    draws: AtomicU64,
 }
 
 impl<'a, D: Device> XrayObjective<'a, D> {
-    /// Of a volume of attenuations, 1/mm, with samples `step` mm apart along rays. Histograms of simulated images reach as far as `at`
-    /// lets expect.
+    /// Of a volume of attenuations, 1/mm, with samples `step` mm apart along rays. Histograms of simulated images reach as far as
+    /// images near `at` let expect.
     ///
     /// # Errors
-    /// No views; images of other lengths than their geometry says, or without contrast; regions that cannot be; what fails on the
-    /// device.
+    /// No views; images of other lengths than their geometry says; regions that cannot be; what fails on the device.
     pub fn new(
         ct: &'a Simulator<'a, D>,
         views: &[View<'_>],
@@ -84,34 +100,72 @@ impl<'a, D: Device> XrayObjective<'a, D> {
             });
         }
         let traversal = Traversal::trilinear(step);
-        let mut all = Self { ct, views: Vec::new(), similarity, traversal, step };
+        let draws = AtomicU64::new(0);
+        let mut all = Self { ct, views: Vec::new(), similarity, sampling, traversal, step, draws };
         for view in views {
-            let prepared = all.prepared(view, sampling, at)?;
+            let prepared = all.prepared(view, at)?;
             all.views.push(prepared);
         }
         Ok(all)
     }
 
-    fn prepared(
-        &self,
-        view: &View<'_>,
-        sampling: Option<Sampling>,
-        at: &Affine,
-    ) -> Result<Prepared> {
-        let size = view.geometry.dims();
-        let (first, dims) = view.counted()?;
-        let pixels = drawn(self.similarity, first, dims, sampling);
+    fn prepared(&self, view: &View<'_>, at: &Affine) -> Result<Prepared<D>> {
+        let geometry = *view.geometry;
+        let counted = view.counted()?;
         let image = self.ct.device.upload(view.image)?;
-        let mut picked = self.ct.device.alloc(pixels.len())?;
-        self.ct.device.pick(&image, size, &pixels, &mut picked)?;
-        let values = self.ct.device.into_host(picked)?;
+        let most = match self.similarity.needs_range() {
+            true => self.most(&geometry, counted, at)?,
+            false => 0.0,
+        };
+        let drawn = self.draw(&geometry, &image, counted, most, 0)?;
+        Ok(Prepared { geometry, image, counted, most, drawn })
+    }
+
+    /// What simulated images have at most: a little more than the image at a pose has, and the one where the CT is in the middle of
+    /// what counts.
+    fn most(
+        &self,
+        geometry: &XrayGeometry,
+        (first, dims): ([usize; 2], [usize; 2]),
+        at: &Affine,
+    ) -> Result<f64> {
         let whole = Pixels::region(first, dims);
-        let rays = ray_view(view.geometry, at, &self.ct.grid);
-        let found = self.images(&[rays], &whole)?;
-        let most = found.iter().fold(0.0f32, |most, &v| most.max(v));
-        // What another pose may show at most.
-        let reference = Reference::new(values, &pixels, 1.3 * f64::from(most));
-        Ok(Prepared { geometry: *view.geometry, pixels, reference })
+        let back = at.inverse()?;
+        let middle = back.apply(self.ct.grid.centre());
+        let pixel = [0, 1].map(|a| first[a] as f64 + (dims[a] as f64 - 1.0) / 2.0);
+        let ray: Vector3<f64> =
+            (geometry.place(pixel[0], pixel[1]) - geometry.source()).normalize();
+        let along = ray.dot(&geometry.normal()).abs();
+        let depth = (middle - geometry.source()).dot(&geometry.normal()).abs();
+        let seen = geometry.source() + ray * (depth / along.max(1e-3));
+        // The room moved so that this place maps to the middle of the CT.
+        let mut centred = *at;
+        centred.offset += at.matrix * (middle - seen);
+        let mut most = 0.0f32;
+        for pose in [at, &centred] {
+            let found = self.images(&[ray_view(geometry, pose, &self.ct.grid)], &whole)?;
+            most = found.iter().fold(most, |most, &v| most.max(v));
+        }
+        Ok(1.3 * f64::from(most))
+    }
+
+    /// The pixels of a draw, and the X-ray image there.
+    fn draw(
+        &self,
+        geometry: &XrayGeometry,
+        image: &D::Buffer<f32>,
+        (first, dims): ([usize; 2], [usize; 2]),
+        most: f64,
+        number: u64,
+    ) -> Result<Drawn> {
+        let sampling =
+            self.sampling.map(|s| Sampling { seed: s.seed.wrapping_add(number << 24), ..s });
+        let pixels = drawn(self.similarity, first, dims, sampling);
+        let mut picked = self.ct.device.alloc(pixels.len())?;
+        self.ct.device.pick(image, geometry.dims(), &pixels, &mut picked)?;
+        let values = self.ct.device.into_host(picked)?;
+        let reference = Reference::new(values, &pixels, most);
+        Ok(Drawn { pixels, reference })
     }
 
     fn images(&self, rays: &[RayView], pixels: &Pixels) -> Result<Vec<f32>> {
@@ -121,7 +175,36 @@ impl<'a, D: Device> XrayObjective<'a, D> {
     /// The pixels that are compared, of all views.
     #[must_use]
     pub fn compared(&self) -> usize {
-        self.views.iter().map(|view| view.pixels.len()).sum()
+        self.views.iter().map(|view| view.drawn.pixels.len()).sum()
+    }
+
+    /// How many views there are.
+    #[must_use]
+    pub fn views(&self) -> usize {
+        self.views.len()
+    }
+
+    /// Draws other pixels where a part of them is compared.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn redraw(&mut self) -> Result<()> {
+        let number = self.draws.fetch_add(1, Ordering::Relaxed) + 1;
+        let drawn: Vec<Drawn> = self
+            .views
+            .iter()
+            .map(|v| self.draw(&v.geometry, &v.image, v.counted, v.most, number))
+            .collect::<Result<_>>()?;
+        for (view, drawn) in self.views.iter_mut().zip(drawn) {
+            view.drawn = drawn;
+        }
+        Ok(())
+    }
+
+    /// The pixels that count, of all views.
+    #[must_use]
+    pub fn counted(&self) -> usize {
+        self.views.iter().map(|view| view.counted.1.iter().product::<usize>()).sum()
     }
 
     /// The costs of each view at a pose.
@@ -129,65 +212,83 @@ impl<'a, D: Device> XrayObjective<'a, D> {
     /// # Errors
     /// What fails on the device.
     pub fn by_view(&self, map: &Affine) -> Result<Vec<f64>> {
-        let one = |view: &Prepared| {
-            let image =
-                self.images(&[ray_view(&view.geometry, map, &self.ct.grid)], &view.pixels)?;
-            Ok(self.similarity.cost(&view.reference, &image, None))
+        let one = |view: &Prepared<D>| {
+            let Drawn { pixels, reference } = &view.drawn;
+            let image = self.images(&[ray_view(&view.geometry, map, &self.ct.grid)], pixels)?;
+            Ok(self.similarity.cost(reference, &image, None))
         };
         self.views.iter().map(one).collect()
     }
 
-    /// Adds the costs of a view at poses, a batch that the device has room for.
+    /// Adds the costs of all views at poses, a batch that the device has room for.
     fn add(
         &self,
-        view: &Prepared,
+        drawn: &[&Drawn],
         maps: &[Affine],
         gradient: bool,
         out: &mut [Evaluation],
     ) -> Result<()> {
-        let part = 1.0 / self.views.len() as f64;
-        let n = view.pixels.len();
-        let rays: Vec<_> =
-            maps.iter().map(|map| ray_view(&view.geometry, map, &self.ct.grid)).collect();
-        let (images, slopes) = if gradient {
-            let mut images = self.ct.device.alloc(n * rays.len())?;
-            let mut slopes = self.ct.device.alloc(6 * n * rays.len())?;
-            let (volume, pixels) = (&self.ct.volume, &view.pixels);
-            self.ct.device.project_with_slopes(
-                volume,
-                &rays,
-                pixels,
-                self.step,
-                &mut images,
-                &mut slopes,
-            )?;
-            (self.ct.device.into_host(images)?, Some(slopes))
-        } else {
-            (self.images(&rays, &view.pixels)?, None)
-        };
-        let mut weights = vec![0.0f32; if gradient { images.len() } else { 0 }];
-        let cost = |image: &[f32], weights: Option<&mut [f32]>| {
-            let seen = image.iter().filter(|v| **v != 0.0).count();
-            (self.similarity.cost(&view.reference, image, weights), seen)
-        };
-        let costs: Vec<(f64, usize)> = if gradient {
-            let pairs = images.par_chunks(n).zip(weights.par_chunks_mut(n));
-            pairs.map(|(image, weights)| cost(image, Some(weights))).collect()
-        } else {
-            images.par_chunks(n).map(|image| cost(image, None)).collect()
-        };
-        for (out, (cost, seen)) in out.iter_mut().zip(&costs) {
-            out.cost += part * cost;
-            out.overlap += part * *seen as f64 / n as f64;
+        let (device, part) = (self.ct.device, 1.0 / self.views.len() as f64);
+        let views = || self.views.iter().zip(drawn);
+        // All are on their way before the first one is waited for.
+        let mut simulated = Vec::with_capacity(drawn.len());
+        for (view, Drawn { pixels, .. }) in views() {
+            let rays: Vec<_> =
+                maps.iter().map(|map| ray_view(&view.geometry, map, &self.ct.grid)).collect();
+            let mut images = device.alloc(pixels.len() * rays.len())?;
+            let mut slopes = None;
+            if gradient {
+                let slopes = slopes.insert(device.alloc(6 * pixels.len() * rays.len())?);
+                let (volume, step) = (&self.ct.volume, self.step);
+                device.project_with_slopes(volume, &rays, pixels, step, &mut images, slopes)?;
+            } else {
+                let (how, along) = (self.traversal, Along::Integral);
+                device.project(&self.ct.volume, &rays, pixels, how, along, &mut images)?;
+            }
+            simulated.push((images, slopes));
         }
-        let Some(slopes) = slopes else { return Ok(()) };
-        let weights = self.ct.device.upload_vec(weights)?;
-        let sums = self.ct.device.view_slopes(rays.len(), &view.pixels, &weights, &slopes)?;
-        for ((out, map), sums) in out.iter_mut().zip(maps).zip(&sums) {
-            let rows = to_map(&view.geometry, map, &self.ct.grid, self.step, sums)?;
-            let all = out.gradient.get_or_insert([0.0; 12]);
-            for (all, row) in all.iter_mut().zip(rows) {
-                *all += part * row;
+        let mut compared = Vec::with_capacity(drawn.len());
+        for ((images, slopes), Drawn { pixels, .. }) in simulated.into_iter().zip(drawn) {
+            let images = device.into_host(images)?;
+            let room = if gradient { images.len() } else { 0 };
+            compared.push((images, memory::zeroed::<f32>(room)?, pixels.len(), slopes));
+        }
+        let similarity = self.similarity;
+        let cost = |reference: &Reference, image: &[f32], weights: Option<&mut [f32]>| {
+            let seen = image.iter().filter(|v| **v != 0.0).count();
+            (similarity.cost(reference, image, weights), seen)
+        };
+        let costs: Vec<Vec<(f64, usize)>> = compared
+            .par_iter_mut()
+            .zip(drawn)
+            .map(|((images, weights, n, _), Drawn { reference, .. })| {
+                let images = images.par_chunks(*n);
+                if gradient {
+                    let pairs = images.zip(weights.par_chunks_mut(*n));
+                    pairs.map(|(image, w)| cost(reference, image, Some(w))).collect()
+                } else {
+                    images.map(|image| cost(reference, image, None)).collect()
+                }
+            })
+            .collect();
+        for (costs, (_, _, n, _)) in costs.iter().zip(&compared) {
+            for (out, (cost, seen)) in out.iter_mut().zip(costs) {
+                out.cost += part * cost;
+                out.overlap += part * *seen as f64 / *n as f64;
+            }
+        }
+        for ((_, weights, _, slopes), (view, Drawn { pixels, .. })) in
+            compared.into_iter().zip(views())
+        {
+            let Some(slopes) = slopes else { continue };
+            let weights = device.upload_vec(weights)?;
+            let sums = device.view_slopes(maps.len(), pixels, &weights, &slopes)?;
+            for ((out, map), sums) in out.iter_mut().zip(maps).zip(&sums) {
+                let rows = to_map(&view.geometry, map, &self.ct.grid, self.step, sums)?;
+                let all = out.gradient.get_or_insert([0.0; 12]);
+                for (all, row) in all.iter_mut().zip(rows) {
+                    *all += part * row;
+                }
             }
         }
         Ok(())
@@ -202,7 +303,7 @@ fn drawn(
     sampling: Option<Sampling>,
 ) -> Pixels {
     let whole = Pixels::region(first, dims);
-    let Some(Sampling { fraction, seed }) = sampling else { return whole };
+    let Some(Sampling { fraction, seed, .. }) = sampling else { return whole };
     let tile = similarity.tile();
     if tile[0] > dims[0] || tile[1] > dims[1] {
         return whole;
@@ -228,10 +329,19 @@ impl<D: Device> Objective for XrayObjective<'_, D> {
     fn evaluate(&self, maps: &[Affine], gradient: bool) -> Result<Vec<Evaluation>> {
         let none = Evaluation { cost: 0.0, gradient: None, overlap: 0.0 };
         let mut out = vec![none; maps.len()];
-        for (maps, out) in maps.chunks(self.batch()).zip(out.chunks_mut(self.batch())) {
-            for view in &self.views {
-                self.add(view, maps, gradient, out)?;
+        let mut others = Vec::new();
+        if self.sampling.is_some_and(|s| s.anew) {
+            let number = self.draws.fetch_add(1, Ordering::Relaxed) + 1;
+            for v in &self.views {
+                others.push(self.draw(&v.geometry, &v.image, v.counted, v.most, number)?);
             }
+        }
+        let drawn: Vec<&Drawn> = match others.is_empty() {
+            true => self.views.iter().map(|v| &v.drawn).collect(),
+            false => others.iter().collect(),
+        };
+        for (maps, out) in maps.chunks(self.batch()).zip(out.chunks_mut(self.batch())) {
+            self.add(&drawn, maps, gradient, out)?;
         }
         Ok(out)
     }
@@ -299,7 +409,7 @@ mod tests {
             .map(|(geometry, image)| View { geometry, image, region: Some([4, 3, 50, 44]) })
             .collect();
         for &kind in XraySimilarity::ALL {
-            for sampling in [None, Some(Sampling { fraction: 0.3, seed: 4 })] {
+            for sampling in [None, Some(Sampling { fraction: 0.3, seed: 4, anew: false })] {
                 let at = pose([0.0; 6]);
                 let objective =
                     XrayObjective::new(&simulator, &views, kind, sampling, 1.0, &at).unwrap();

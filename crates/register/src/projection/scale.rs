@@ -18,9 +18,9 @@ pub(super) fn binned_image(
     }
     let coarse = geometry.binned(factor)?;
     let ([columns, rows], width) = (coarse.dims(), geometry.dims()[0]);
-    let mut out = vec![0.0; columns * rows];
+    let mut out = memory::zeroed::<f32>(columns * rows)?;
     let area = (factor * factor) as f64;
-    for (row, out) in out.chunks_mut(columns).enumerate() {
+    out.par_chunks_mut(columns).enumerate().for_each(|(row, out)| {
         for (column, out) in out.iter_mut().enumerate() {
             let mut sum = 0.0;
             for y in row * factor..(row + 1) * factor {
@@ -29,7 +29,7 @@ pub(super) fn binned_image(
             }
             *out = (sum / area) as f32;
         }
-    }
+    });
     Ok((coarse, out))
 }
 

@@ -1,19 +1,21 @@
 //! Images and volume at the scales of a search.
 
-use crate::error::Result;
+use crate::error::{RegisterError, Result};
 use crate::projection::objective::{Sampling, View, XrayObjective};
-use crate::projection::scale::{binned_image, binned_volume};
+use crate::projection::scale::binned_image;
 use crate::projection::similarity::XraySimilarity;
 use crate::projection::simulator::Simulator;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Vector3, Volume, XrayGeometry};
 
 /// Pixels that are worth comparing at a scale, of each view.
-const WORTH: f64 = 16384.0;
+pub(super) const WORTH: f64 = 16384.0;
 /// Pixels that a sparse draw has at least: fewer tell too little at coarse scales.
 const LEAST: f64 = 1024.0;
 /// Columns and rows that a coarse image has at least.
 const SMALLEST: usize = 20;
+/// Columns and rows that one has at least where its size was asked for.
+const FEWEST: usize = 4;
 
 /// An X-ray image at a scale.
 struct Coarse {
@@ -29,11 +31,33 @@ impl Coarse {
 }
 
 /// All images at a scale.
-pub(super) struct Level<'d, D: Device> {
+pub(super) struct Level<'c, D: Device> {
     /// The size of a pixel at the place of the CT, mm.
     pub(super) size: f64,
-    ct: Simulator<'d, D>,
+    ct: &'c Simulator<'c, D>,
     views: Vec<Coarse>,
+}
+
+/// What is compared at a scale.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Compared {
+    pub(super) similarity: XraySimilarity,
+    /// The part of the pixels that was asked for.
+    pub(super) part: Option<f64>,
+    /// How many pixels of a view are worth it where no part was asked for.
+    pub(super) worth: f64,
+    /// What draws of pixels begin with.
+    pub(super) seed: u64,
+    /// Whether every evaluation draws anew.
+    pub(super) anew: bool,
+}
+
+impl Compared {
+    /// Pixels as options have them.
+    pub(super) fn by(options: &super::PoseOptions, seed: u64) -> Self {
+        let (similarity, part, anew) = (options.similarity, options.sampling, options.redraw);
+        Self { similarity, part, worth: WORTH, seed, anew }
+    }
 }
 
 /// The size of a pixel of a view at a point, mm.
@@ -67,45 +91,47 @@ fn factor(view: &View<'_>, size: f64, centre: Vector3<f64>) -> usize {
     ((size / at_point(view, centre)).round() as usize).max(1)
 }
 
-impl<'d, D: Device> Level<'d, D> {
-    /// All images with pixels of this size at a point of the room.
+impl<'c, D: Device> Level<'c, D> {
+    /// All images with pixels of this size at a point of the room, and the CT at that scale.
     pub(super) fn new(
-        device: &'d D,
-        ct: &Volume<f32>,
+        ct: &'c Simulator<'c, D>,
         views: &[View<'_>],
         size: f64,
         centre: Vector3<f64>,
     ) -> Result<Self> {
-        let factors = ct.grid().spacing().map(|s| ((size / s + 0.2).floor() as usize).max(1));
         let coarse = |view: &View<'_>| {
             let factor = factor(view, size, centre);
-            let (geometry, image) = binned_image(view.geometry, view.image, factor)?;
+            let whole = view.geometry.dims();
+            let [x, y, w, h] = view.region.unwrap_or([0, 0, whole[0], whole[1]]);
             // What is whole in the region.
-            let region = view.region.map(|[x, y, w, h]| {
-                let begin = [x, y].map(|b| b.div_ceil(factor));
-                let end = [(x + w) / factor, (y + h) / factor];
-                let most = geometry.dims();
-                let size = [0, 1].map(|a| end[a].min(most[a]).saturating_sub(begin[a]).max(1));
-                let begin = [0, 1].map(|a| begin[a].min(most[a] - size[a].min(most[a])));
-                [begin[0], begin[1], size[0].min(most[0]), size[1].min(most[1])]
-            });
+            let begin = [x, y].map(|b| b.div_ceil(factor));
+            let end = [(x + w) / factor, (y + h) / factor];
+            let counts = [0, 1].map(|a| end[a].saturating_sub(begin[a]));
+            if factor > 1 && counts.iter().any(|n| *n < FEWEST) {
+                return Err(RegisterError::Option {
+                    option: "levels",
+                    value: format!(
+                        "{size} mm, of which {} x {} pixels are compared",
+                        counts[0], counts[1]
+                    ),
+                    remedy: format!("give smaller ones: {FEWEST} x {FEWEST} pixels are needed"),
+                });
+            }
+            let (geometry, image) = binned_image(view.geometry, view.image, factor)?;
+            let region = view.region.map(|_| [begin[0], begin[1], counts[0], counts[1]]);
             Ok(Coarse { geometry, image, region })
         };
         let views = views.iter().map(coarse).collect::<Result<_>>()?;
-        let ct = match factors {
-            [1, 1, 1] => Simulator::new(device, ct)?,
-            factors => Simulator::new(device, &binned_volume(ct, factors)?)?,
-        };
         Ok(Self { size, ct, views })
     }
 
     /// The views at this scale.
-    pub(super) fn views(&self) -> Vec<View<'_>> {
+    fn views(&self) -> Vec<View<'_>> {
         self.views.iter().map(Coarse::view).collect()
     }
 
-    /// The samples of a view that are compared for a fraction that was asked for.
-    fn fraction(&self, asked: Option<f64>) -> f64 {
+    /// The part of the pixels of the largest view that is compared.
+    fn fraction(&self, asked: Option<f64>, worth: f64) -> f64 {
         let pixels = |v: &Coarse| {
             let [w, h] = v.region.map_or(v.geometry.dims(), |r| [r[2], r[3]]);
             (w * h) as f64
@@ -113,24 +139,30 @@ impl<'d, D: Device> Level<'d, D> {
         let most = self.views.iter().map(pixels).fold(1.0, f64::max);
         match asked {
             Some(fraction) => fraction.max(LEAST / most).min(1.0),
-            None => (WORTH / most).min(1.0),
+            None => (worth / most).min(1.0),
         }
     }
 
-    /// The cost of poses at this scale; draws of pixels begin with `seed`.
-    pub(super) fn objective(
+    /// The cost of poses at this scale; where no part of the pixels is asked for, as many are compared as are worth it, else at least
+    /// some that tell enough.
+    pub(super) fn objective(&self, by: Compared, at: &Affine) -> Result<XrayObjective<'_, D>> {
+        let fraction = self.fraction(by.part, by.worth);
+        self.drawn(by, fraction, at)
+    }
+
+    /// As [`objective`](Self::objective) of exactly a part of the pixels.
+    pub(super) fn drawn(
         &self,
-        similarity: XraySimilarity,
-        asked: Option<f64>,
-        seed: u64,
+        by: Compared,
+        fraction: f64,
         at: &Affine,
     ) -> Result<XrayObjective<'_, D>> {
-        let fraction = self.fraction(asked);
-        let sampling = (fraction < 1.0).then_some(Sampling { fraction, seed });
-        // As far apart as voxels are, at most as pixels.
+        let (seed, anew) = (by.seed, by.anew);
+        let sampling = (fraction < 1.0).then_some(Sampling { fraction, seed, anew });
+        // As far apart as voxels are, at most as pixels, and a few in front of every detector.
         let step = self.ct.grid().voxel_volume().cbrt().min(self.size);
-        let geometry = self.views.first().map(|v| &v.geometry);
-        let step = geometry.map_or(step, |g| step.min(g.source_to_detector() / 4.0));
-        XrayObjective::new(&self.ct, &self.views(), similarity, sampling, step, at)
+        let lengths = self.views.iter().map(|v| v.geometry.source_to_detector() / 4.0);
+        let step = lengths.fold(step, f64::min);
+        XrayObjective::new(self.ct, &self.views(), by.similarity, sampling, step, at)
     }
 }

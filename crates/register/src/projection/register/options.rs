@@ -5,7 +5,7 @@ use crate::projection::similarity::XraySimilarity;
 use crate::search::OptimiserKind;
 use serde::{Deserialize, Serialize};
 
-/// How far from the start a pose may be: along and about each axis of the room.
+/// How far from the start the poses are that a search begins with: along and about each axis of the room.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Range {
     /// Translation, mm.
@@ -28,18 +28,23 @@ pub struct PoseOptions {
     pub similarity: XraySimilarity,
     /// How the minimum is found.
     pub optimiser: OptimiserKind,
-    /// The part of the pixels that is compared at each scale, above 0 to 1; without, as many as are worth it.
+    /// The part of the pixels that is compared at each scale, above 0 to 1, but 1024 of them at least; without, as many as are worth
+    /// it. [Stages](crate::search::StageRecord::samples) say how many were.
     pub sampling: Option<f64>,
+    /// Whether each evaluation of costs draws other pixels; without, those of a scale stay.
+    pub redraw: bool,
     /// What draws of pixels and of starts begin with.
     pub seed: u64,
-    /// Where poses are searched.
+    /// How far away the search begins to look.
     pub range: Range,
     /// How many poses within the range are looked at, the start among them; 1 for a local search from it.
     pub starts: usize,
     /// Sizes of pixels at the place of the CT, mm, coarse to fine; chosen by the images where there are none.
     pub levels: Vec<f64>,
-    /// How often the result is found again, from places near it and with other pixels.
+    /// How often the result is found again, from places near it and with other pixels, at most half of them.
     pub restarts: usize,
+    /// Whether the cost along each parameter is wanted.
+    pub landscape: bool,
 }
 
 impl Default for PoseOptions {
@@ -48,11 +53,13 @@ impl Default for PoseOptions {
             similarity: XraySimilarity::default(),
             optimiser: OptimiserKind::default(),
             sampling: None,
+            redraw: false,
             seed: 0,
             range: Range::default(),
             starts: 256,
             levels: Vec::new(),
             restarts: 4,
+            landscape: true,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::PoseResult;
 use crate::verdict::{Check, Remedy, Verdict};
 
 /// The correlation of gradients that a view has at least.
-const ALIKE: f64 = 0.35;
+pub(super) const ALIKE: f64 = 0.35;
 /// How far restarts may end from the result, in pixels at the place of the CT.
 const APART: f64 = 1.5;
 /// The part of the pixels that see the CT.
@@ -18,10 +18,11 @@ pub(super) fn judge(
     seen: f64,
     rival: Option<(f64, f64)>,
     size: f64,
+    alike: f64,
 ) -> Verdict {
     let least = result.correlations.iter().copied().fold(1.0, f64::min);
     let mut checks = vec![
-        Check::at_least("correlation of gradients, in the view where it is least", least, ALIKE)
+        Check::at_least("correlation of gradients, in the view where it is least", least, alike)
             .or(Remedy::OtherSimilarity),
         Check::new(
             "change of the cost from the start",

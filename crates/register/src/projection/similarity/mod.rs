@@ -92,6 +92,11 @@ impl XraySimilarity {
         }
     }
 
+    /// Whether it counts histograms, which need to know how large values are.
+    pub(crate) fn needs_range(self) -> bool {
+        matches!(self, Self::Mi | Self::Nmi)
+    }
+
     /// The cost of a simulated image against the reference, and its derivative in each pixel where there is room for it.
     /// Both images have the same length.
     #[must_use]

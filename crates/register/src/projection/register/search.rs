@@ -1,0 +1,327 @@
+//! The search over poses from coarse to fine.
+
+use super::body::PreparedCt;
+use super::level::{Compared, Level};
+use super::options::PoseOptions;
+use super::{PoseResult, certainty, landscape, nothing, rigid, verdict};
+use crate::error::{RegisterError, Result};
+use crate::progress::{Event, Progress};
+use crate::projection::objective::View;
+use crate::projection::similarity::XraySimilarity;
+use crate::random::Random;
+use crate::search::pose::{Freedom, Model, Pose};
+use crate::search::refine::{Candidate, refine};
+use crate::search::{Evaluation, Objective, StageRecord, Steps, TracePoint};
+use crate::verdict::Verdict;
+use std::time::Instant;
+use voxalign_compute::Device;
+use voxalign_image::{Affine, Matrix3};
+
+/// The poses that are refined at each scale, the coarsest first; one at the finest.
+const KEPT: [usize; 3] = [16, 6, 3];
+/// How far away another place is, in pixels at the place of the CT.
+const ELSEWHERE: f64 = 3.0;
+/// The part of the pixels by which costs along parameters are shown.
+const LANDSCAPE: f64 = 0.05;
+/// Evaluations of a refinement.
+const EVALUATIONS: usize = 40;
+
+/// A search under way.
+pub(super) struct Search<'a, 'd, D: Device> {
+    ct: &'a PreparedCt<'d, D>,
+    views: &'a [View<'a>],
+    start: Affine,
+    pub(super) options: &'a PoseOptions,
+    pub(super) progress: &'a dyn Progress,
+    /// Parameters are along the axes of the room, as the CT lies in it at the start.
+    model: Model,
+    pub(super) evaluations: usize,
+    iterations: usize,
+    stages: Vec<StageRecord>,
+    /// The costs of the best pose and of the best one elsewhere, at the last scale that had one.
+    rival: Option<(f64, f64)>,
+}
+
+/// The model of poses near a map, with parameters along the axes of the room and rotations about the place there of the
+/// middle of the CT.
+pub(super) fn model<D: Device>(ct: &PreparedCt<'_, D>, near: &Affine) -> Result<Model> {
+    Ok(Model {
+        centre: near.inverse()?.apply(ct.middle),
+        frame: Matrix3::identity(),
+        target: near.matrix,
+        radius: ct.radius,
+        flat: false,
+    })
+}
+
+impl<'a, 'd, D: Device> Search<'a, 'd, D> {
+    pub(super) fn new(
+        ct: &'a PreparedCt<'d, D>,
+        views: &'a [View<'a>],
+        start: Affine,
+        options: &'a PoseOptions,
+        progress: &'a dyn Progress,
+    ) -> Result<Self> {
+        let model = model(ct, &start)?;
+        Ok(Self {
+            ct,
+            views,
+            start,
+            options,
+            progress,
+            model,
+            evaluations: 0,
+            iterations: 0,
+            stages: Vec::new(),
+            rival: None,
+        })
+    }
+
+    /// Searches at scales, coarse to fine, which the CT is prepared for.
+    /// The verdict asks for a correlation of gradients of at least `alike`.
+    pub(super) fn run(mut self, sizes: &[f64], alike: f64) -> Result<PoseResult> {
+        let start = Candidate { pose: self.model.pose_of(&self.start), cost: f64::INFINITY };
+        let (ct, mut candidates, mut last) = (self.ct, vec![start], None);
+        for (index, &size) in sizes.iter().enumerate() {
+            let level = Level::new(ct.at(size)?, self.views, size, self.model.centre)?;
+            candidates = self.stage(&level, index, sizes.len(), &candidates)?;
+            last = Some(level);
+        }
+        let level = last.ok_or_else(|| nothing("levels"))?;
+        self.finish(&level, candidates[0], alike)
+    }
+
+    /// The poses of the coarsest scale: the start, and others within the range.
+    fn starts(&self, start: Pose) -> Vec<Pose> {
+        let mut random = Random::new(self.options.seed);
+        let mut poses = vec![start];
+        let range = self.options.range;
+        while poses.len() < self.options.starts {
+            let mut q = [0.0; 6];
+            for (i, q) in q.iter_mut().enumerate() {
+                let most =
+                    if i < 3 { range.translation } else { range.rotation * self.model.radius };
+                *q = (2.0 * random.uniform() - 1.0) * most;
+            }
+            poses.push(self.model.moved(&start, Freedom::Rigid, &q));
+        }
+        poses
+    }
+
+    /// The best poses that are apart from each other, best first.
+    fn distinct(&self, mut all: Vec<Candidate>, apart: f64, most: usize) -> Vec<Candidate> {
+        all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+        let mut kept: Vec<Candidate> = Vec::new();
+        for one in all {
+            if kept.len() >= most {
+                break;
+            }
+            if kept.iter().all(|k| self.distance(&k.pose, &one.pose) > apart) {
+                kept.push(one);
+            }
+        }
+        kept
+    }
+
+    /// How far poses are apart: the root mean square over the body, mm.
+    pub(super) fn distance(&self, a: &Pose, b: &Pose) -> f64 {
+        distance(self.ct.radius, a, b)
+    }
+
+    fn stage(
+        &mut self,
+        level: &Level<'_, D>,
+        index: usize,
+        count: usize,
+        before: &[Candidate],
+    ) -> Result<Vec<Candidate>> {
+        let (began, name) = (Instant::now(), format!("{:.3} mm", level.size));
+        self.progress.event(&Event::StageStart {
+            index,
+            count,
+            name: &name,
+            counts: "evaluations",
+            value: "cost",
+            share: 1.0 / count as f64,
+        });
+        let options = self.options;
+        let compared = Compared::by(options, options.seed.wrapping_add(index as u64 + 1));
+        let objective = level.objective(compared, &self.model.affine(&before[0].pose))?;
+        let mut tally = Tally::new(self.progress);
+        let poses = match (index, before) {
+            (0, [start]) => self.starts(start.pose),
+            _ => before.iter().map(|c| c.pose).collect(),
+        };
+        let looked = self.costs(&objective, &self.model, &poses, &mut tally)?;
+        let cost_start = looked[0].cost;
+        if !looked.iter().any(|c| c.cost.is_finite()) {
+            return Err(RegisterError::NothingSeen);
+        }
+        let last = index + 1 == count;
+        let kept = KEPT.get(index).copied().unwrap_or(2);
+        let poses: Vec<Pose> = match last && index > 0 {
+            true => vec![self.distinct(looked, 0.0, 1)[0].pose],
+            false => self.distinct(looked, level.size, kept).iter().map(|c| c.pose).collect(),
+        };
+        let steps = Steps {
+            first: 0.5 * level.size,
+            longest: 4.0 * level.size,
+            tolerance: if last { 2e-3 } else { 2e-2 } * level.size,
+            improvement: if last { 1e-9 } else { 1e-5 },
+            evaluations: EVALUATIONS,
+        };
+        let refined = refine(
+            &objective,
+            &self.model,
+            options.optimiser,
+            &poses,
+            Freedom::Rigid,
+            steps,
+            &mut |found, part| {
+                self.iterations += 1;
+                tally.count(found.iter().map(|e| e.cost), part)
+            },
+        )?;
+        let all = self.distinct(refined, level.size, KEPT[0]);
+        // The best one that is another place and not the same one less exactly.
+        let best = all[0];
+        let apart = |c: &&Candidate| self.distance(&best.pose, &c.pose) > ELSEWHERE * level.size;
+        if let Some(other) = all.iter().find(apart) {
+            self.rival = Some((best.cost, other.cost));
+        }
+        let next = if last { 1 } else { KEPT.get(index + 1).copied().unwrap_or(2) };
+        let kept: Vec<Candidate> = all.into_iter().take(next).collect();
+        self.evaluations += tally.evaluations;
+        self.progress.event(&Event::StageEnd {
+            name: &name,
+            evaluations: tally.evaluations,
+            start: cost_start,
+            best: best.cost,
+            seconds: began.elapsed().as_secs_f64(),
+        });
+        self.stages.push(StageRecord {
+            name,
+            spacing: [level.size; 3],
+            samples: objective.compared(),
+            bins: 0,
+            dof: vec![6],
+            candidates: [poses.len(), kept.len()],
+            evaluations: tally.evaluations,
+            cost_start,
+            cost_end: best.cost,
+            seconds: began.elapsed().as_secs_f64(),
+            trace: tally.trace,
+        });
+        Ok(kept)
+    }
+
+    pub(super) fn costs(
+        &self,
+        objective: &dyn Objective,
+        model: &Model,
+        poses: &[Pose],
+        tally: &mut Tally<'_>,
+    ) -> Result<Vec<Candidate>> {
+        costs(objective, model, poses, &mut |found| tally.count(found.iter().map(|e| e.cost), 0.0))
+    }
+
+    /// The result, how certain it is, and the verdict.
+    fn finish(mut self, level: &Level<'_, D>, best: Candidate, alike: f64) -> Result<PoseResult> {
+        let found = self.model.affine(&best.pose);
+        let transform = rigid(&found, found.inverse()?.apply(self.ct.middle));
+        // Axes of the room as the CT lies in it now.
+        let model = model(self.ct, &transform)?;
+        let pose = model.pose_of(&transform);
+        let options = self.options;
+        let compared = Compared { anew: false, ..Compared::by(options, options.seed) };
+        let objective = level.objective(compared, &transform)?;
+        let ends = objective.evaluate(&[self.start, transform], false)?;
+        let uncertainty = certainty::find(&mut self, level, &objective, &model, &pose)?;
+        let mut along = Vec::new();
+        if options.landscape {
+            let part = options.sampling.unwrap_or(LANDSCAPE).min(LANDSCAPE);
+            let rough = Compared { part: Some(part), ..compared };
+            let rough = level.objective(rough, &transform)?;
+            let reach = 16.0 * level.size;
+            along = landscape::find(&mut self, &rough, &model, &pose, reach)?;
+        }
+        let gradients =
+            Compared { similarity: XraySimilarity::GradientNcc, part: None, ..compared };
+        let shown = level.objective(gradients, &transform)?;
+        let correlations: Vec<f64> = shown.by_view(&transform)?.iter().map(|c| 1.0 - c).collect();
+        let by_view = objective.by_view(&transform)?;
+        self.evaluations += 2;
+        let mut result = PoseResult {
+            transform,
+            start: self.start,
+            centre: model.centre,
+            costs: [ends[0].cost, ends[1].cost],
+            by_view,
+            correlations,
+            uncertainty,
+            landscape: along,
+            stages: self.stages,
+            iterations: self.iterations,
+            renders: self.evaluations * self.views.len(),
+            verdict: Verdict::new(Vec::new(), Vec::new()),
+        };
+        result.verdict = verdict::judge(&result, ends[1].overlap, self.rival, level.size, alike);
+        Ok(result)
+    }
+}
+
+/// How far poses of a body of this radius are apart: the root mean square over it, mm.
+pub(super) fn distance(radius: f64, a: &Pose, b: &Pose) -> f64 {
+    let turn = a.rotation.transpose() * b.rotation;
+    let angle = ((turn.trace() - 1.0) / 2.0).clamp(-1.0, 1.0).acos();
+    (a.translation - b.translation).norm().hypot(angle * radius)
+}
+
+/// The costs of poses; that of one that no view sees is infinite.
+pub(super) fn costs(
+    objective: &dyn Objective,
+    model: &Model,
+    poses: &[Pose],
+    told: &mut dyn FnMut(&[Evaluation]) -> Result<()>,
+) -> Result<Vec<Candidate>> {
+    let mut all = Vec::with_capacity(poses.len());
+    for batch in poses.chunks(objective.batch()) {
+        let maps: Vec<Affine> = batch.iter().map(|p| model.affine(p)).collect();
+        let found = objective.evaluate(&maps, false)?;
+        told(&found)?;
+        let cost = |e: &Evaluation| if e.overlap > 0.0 { e.cost } else { f64::INFINITY };
+        all.extend(batch.iter().zip(&found).map(|(&pose, e)| Candidate { pose, cost: cost(e) }));
+    }
+    Ok(all)
+}
+
+/// Evaluations of a stage, and the best of them.
+pub(super) struct Tally<'a> {
+    progress: &'a dyn Progress,
+    pub(super) evaluations: usize,
+    best: f64,
+    trace: Vec<TracePoint>,
+}
+
+impl<'a> Tally<'a> {
+    pub(super) fn new(progress: &'a dyn Progress) -> Self {
+        Self { progress, evaluations: 0, best: f64::INFINITY, trace: Vec::new() }
+    }
+
+    pub(super) fn count(&mut self, costs: impl Iterator<Item = f64>, part: f64) -> Result<()> {
+        for cost in costs {
+            self.evaluations += 1;
+            if cost < self.best {
+                self.best = cost;
+                self.trace.push(TracePoint { evaluation: self.evaluations, cost });
+            }
+        }
+        self.progress.event(&Event::Step {
+            done: part.clamp(0.0, 1.0),
+            evaluations: self.evaluations,
+            best: self.best,
+            what: "",
+        });
+        if self.progress.stop() { Err(RegisterError::Stopped) } else { Ok(()) }
+    }
+}

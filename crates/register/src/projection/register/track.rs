@@ -1,0 +1,388 @@
+//! A CT that is followed over a sequence of X-ray images.
+
+use super::body::PreparedCt;
+use super::level::{Compared, Level};
+use super::options::{PoseOptions, Range};
+use super::{PoseResult, check_views, rigid, search, verdict};
+use crate::error::{RegisterError, Result};
+use crate::progress::Progress;
+use crate::projection::objective::View;
+use crate::projection::similarity::XraySimilarity;
+use crate::search::Steps;
+use crate::search::pose::Freedom;
+use crate::search::refine::{Candidate, refine};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use voxalign_compute::Device;
+use voxalign_image::{Affine, XrayGeometry};
+
+/// Options of a [`Tracker`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrackOptions {
+    /// How the first pose is found, and how a lost one is found again.
+    pub pose: PoseOptions,
+    /// How far the CT may move between two frames at most, along and about each axis: what is farther away is a lost track.
+    pub range: Range,
+    /// How many of the finest scales are searched at each frame.
+    pub scales: usize,
+    /// How many pixels of each view are compared at each scale, where the options of the pose do not ask for a part of them.
+    pub pixels: usize,
+}
+
+impl Default for TrackOptions {
+    fn default() -> Self {
+        let range = Range { translation: 10.0, rotation: 10f64.to_radians() };
+        Self { pose: PoseOptions::default(), range, scales: 2, pixels: 4096 }
+    }
+}
+
+impl TrackOptions {
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// What is out of range, and what would do.
+    pub fn check(&self) -> Result<()> {
+        self.pose.check()?;
+        let wrong = |option, value: String, remedy: &str| {
+            Err(RegisterError::Option { option, value, remedy: remedy.to_owned() })
+        };
+        let Range { translation, rotation } = self.range;
+        if !(translation > 0.0 && translation <= 1000.0) || !(rotation > 0.0 && rotation <= 3.2) {
+            let value = format!("{translation} mm and {:.1} degrees", rotation.to_degrees());
+            return wrong(
+                "range of a frame",
+                value,
+                "give values above 0, at most 1000 mm and 180 degrees",
+            );
+        }
+        if self.scales == 0 || self.pixels == 0 {
+            let value = format!("{} scales and {} pixels", self.scales, self.pixels);
+            return wrong("what is compared at a frame", value, "give one or more");
+        }
+        Ok(())
+    }
+}
+
+/// Why a track is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Loss {
+    /// An image of one value only, or with values that are no numbers: the number of its view, from 0.
+    Blank(usize),
+    /// No view sees the CT where it should be.
+    Unseen,
+    /// An image that is less like the simulated one than a share of what was usual: the number of its view, from 0.
+    Unlike(usize),
+    /// The best pose is farther away than the CT may move between two frames.
+    Far,
+    /// Another pose, far from the best, explains the images nearly as well.
+    Doubtful,
+}
+
+impl std::fmt::Display for Loss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Blank(view) => write!(f, "view {} shows nothing", view + 1),
+            Self::Unseen => f.write_str("no view sees the CT where it should be"),
+            Self::Unlike(view) => write!(f, "view {} does not look like the CT", view + 1),
+            Self::Far => f.write_str("the best pose is farther away than the range of a frame"),
+            Self::Doubtful => f.write_str("poses far from each other explain the images as well"),
+        }
+    }
+}
+
+/// What a frame means for a track.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrackStatus {
+    /// The pose was searched far around, and found: the first frame, or one after a loss.
+    Found,
+    /// It was followed from the frame before.
+    Followed,
+    /// The track is lost: the pose is the last one that was good.
+    Lost(Loss),
+}
+
+impl TrackStatus {
+    /// Whether the pose is that of the frame.
+    #[must_use]
+    pub fn is_good(self) -> bool {
+        !matches!(self, Self::Lost(_))
+    }
+}
+
+/// The pose of a frame.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tracked {
+    /// The number of the frame, from 0.
+    pub frame: usize,
+    /// From the room to the world of the CT, mm; rigid.
+    pub transform: Affine,
+    /// What the frame means for the track.
+    pub status: TrackStatus,
+    /// The cost; not finite where there is none.
+    pub cost: f64,
+    /// The correlation of the gradients of each view with those of the simulated one.
+    pub correlations: Vec<f64>,
+    /// Steps of the optimiser.
+    pub iterations: usize,
+    /// Simulated images of one view.
+    pub renders: usize,
+    /// What it took, seconds.
+    pub seconds: f64,
+    /// Of the first frame, and of those that were searched far around: all that was found.
+    pub search: Option<Box<PoseResult>>,
+}
+
+/// A view of a sequence: where its images are taken from, and the part of them that counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrackView {
+    /// Source and detector.
+    pub geometry: XrayGeometry,
+    /// The first column and row and the numbers of columns and rows that count; all where there is none.
+    pub region: Option<[usize; 4]>,
+}
+
+/// The least share of the usual correlation of gradients that a frame has.
+const SHARE: f64 = 0.6;
+/// How much of the usual correlation the last frame makes up.
+const NEW: f64 = 0.1;
+/// Evaluations of a refinement of a frame at a scale.
+const EVALUATIONS: usize = 25;
+
+/// Follows a CT over a sequence of X-ray images: the first pose is searched far around, the others from the one before and from where a
+/// steady motion leads. A lost track is said at once; from then on each frame is searched far around the last good pose until one is
+/// found again.
+pub struct Tracker<'a, 'd, D: Device> {
+    ct: &'a mut PreparedCt<'d, D>,
+    views: Vec<TrackView>,
+    options: TrackOptions,
+    start: Affine,
+    /// The last two good poses, the last one first; less where there are none, or a gap is between them.
+    last: Vec<Affine>,
+    /// The usual correlation of gradients in each view; none before the first frame.
+    usual: Vec<f64>,
+    frames: usize,
+}
+
+impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
+    /// Of views in one room; the search begins at `start`, from the room to the world of the CT, rigid.
+    ///
+    /// # Errors
+    /// Options out of range; no views; a start that is not rigid.
+    pub fn new(
+        ct: &'a mut PreparedCt<'d, D>,
+        views: Vec<TrackView>,
+        start: &Affine,
+        options: TrackOptions,
+    ) -> Result<Self> {
+        options.check()?;
+        if views.is_empty() {
+            return Err(super::nothing("X-ray images"));
+        }
+        let start = ct.rigid_start(start)?;
+        Ok(Self { ct, views, options, start, last: Vec::new(), usual: Vec::new(), frames: 0 })
+    }
+
+    /// The pose of the next frame: an image of each view, attenuations, row by row.
+    ///
+    /// # Errors
+    /// Images of other sizes than their geometry says; what fails on the device.
+    pub fn next(&mut self, images: &[&[f32]], progress: &dyn Progress) -> Result<Tracked> {
+        let began = Instant::now();
+        if images.len() != self.views.len() {
+            return Err(RegisterError::Option {
+                option: "number of X-ray images",
+                value: images.len().to_string(),
+                remedy: format!("give one of each of the {} views", self.views.len()),
+            });
+        }
+        let views = self.views.clone();
+        let all: Vec<View<'_>> = views
+            .iter()
+            .zip(images)
+            .map(|(v, image)| View { geometry: &v.geometry, image, region: v.region })
+            .collect();
+        let mut found = match blank(&all)? {
+            Some(view) => self.nothing(Loss::Blank(view)),
+            None if self.last.is_empty() => self.search(&all, progress)?,
+            None => self.follow(&all, progress)?,
+        };
+        found.seconds = began.elapsed().as_secs_f64();
+        found.frame = self.frames;
+        self.frames += 1;
+        if found.status.is_good() {
+            self.start = found.transform;
+            self.last.insert(0, found.transform);
+            self.last.truncate(2);
+            if self.usual.is_empty() {
+                self.usual.clone_from(&found.correlations);
+            }
+            for (usual, &now) in self.usual.iter_mut().zip(&found.correlations) {
+                *usual += NEW * (now - *usual);
+            }
+        } else {
+            self.last.clear();
+        }
+        Ok(found)
+    }
+
+    /// A frame without a pose: the last good one stays.
+    fn nothing(&self, loss: Loss) -> Tracked {
+        Tracked {
+            frame: 0,
+            transform: self.start,
+            status: TrackStatus::Lost(loss),
+            cost: f64::NAN,
+            correlations: vec![f64::NAN; self.views.len()],
+            iterations: 0,
+            renders: 0,
+            seconds: 0.0,
+            search: None,
+        }
+    }
+
+    /// The view whose image is less like the simulated one than usual.
+    fn unlike(&self, correlations: &[f64]) -> Option<usize> {
+        let pairs = correlations.iter().zip(&self.usual);
+        pairs.enumerate().find(|(_, (now, usual))| !(**now >= SHARE * **usual)).map(|(i, _)| i)
+    }
+
+    /// Searches far around the last good pose, or the start.
+    fn search(&mut self, views: &[View<'_>], progress: &dyn Progress) -> Result<Tracked> {
+        let first = self.usual.is_empty();
+        let mut options = self.options.pose.clone();
+        if !first {
+            (options.restarts, options.landscape) = (0, false);
+        }
+        let sizes = self.ct.sizes(views, &self.start, &options)?;
+        self.ct.prepare(&sizes)?;
+        let least = self.usual.iter().copied().fold(f64::INFINITY, f64::min);
+        let alike = if first { verdict::ALIKE } else { verdict::ALIKE.min(SHARE * least) };
+        let search = search::Search::new(self.ct, views, self.start, &options, progress)?;
+        let found = match search.run(&sizes, alike) {
+            Ok(found) => found,
+            Err(RegisterError::NothingSeen) if !first => return Ok(self.nothing(Loss::Unseen)),
+            Err(other) => return Err(other),
+        };
+        // The first pose is taken as it is, and its verdict is told.
+        let status = match self.unlike(&found.correlations) {
+            Some(view) => TrackStatus::Lost(Loss::Unlike(view)),
+            None if !first && !found.verdict.good => TrackStatus::Lost(Loss::Doubtful),
+            None => TrackStatus::Found,
+        };
+        Ok(Tracked {
+            frame: 0,
+            transform: if status.is_good() { found.transform } else { self.start },
+            status,
+            cost: found.costs[1],
+            correlations: found.correlations.clone(),
+            iterations: found.iterations,
+            renders: found.renders,
+            seconds: 0.0,
+            search: Some(Box::new(found)),
+        })
+    }
+
+    /// Searches near the pose before, and near that to which a steady motion leads.
+    fn follow(&mut self, views: &[View<'_>], progress: &dyn Progress) -> Result<Tracked> {
+        let options = &self.options;
+        let mut sizes = self.ct.sizes(views, &self.start, &options.pose)?;
+        sizes.drain(..sizes.len().saturating_sub(options.scales));
+        self.ct.prepare(&sizes)?;
+        let before = self.last[0];
+        let model = search::model(self.ct, &before)?;
+        let mut poses = vec![model.pose_of(&before)];
+        if let Some(older) = self.last.get(1) {
+            let steady = before.then(&older.inverse()?).then(&before);
+            poses.push(model.pose_of(&rigid(&steady, model.centre)));
+        }
+        let (mut evaluations, mut iterations) = (0, 0);
+        let mut best = Candidate { pose: poses[0], cost: f64::INFINITY };
+        let mut correlations = Vec::new();
+        for (number, &size) in sizes.iter().enumerate() {
+            let last = number + 1 == sizes.len();
+            let level = Level::new(self.ct.at(size)?, views, size, model.centre)?;
+            let seed = options.pose.seed.wrapping_add(number as u64 + 1);
+            let worth = options.pixels as f64;
+            let compared = Compared { worth, ..Compared::by(&options.pose, seed) };
+            let objective = level.objective(compared, &before)?;
+            let mut told = |found: usize| {
+                evaluations += found;
+                if progress.stop() { Err(RegisterError::Stopped) } else { Ok(()) }
+            };
+            if poses.len() > 1 {
+                let all = search::costs(&objective, &model, &poses, &mut |e| told(e.len()))?;
+                let at = usize::from(all[1].cost < all[0].cost);
+                poses = vec![poses[at]];
+            }
+            let steps = Steps {
+                first: 0.5 * size,
+                longest: 4.0 * size,
+                tolerance: if last { 5e-3 } else { 2e-2 } * size,
+                improvement: if last { 1e-7 } else { 1e-5 },
+                evaluations: EVALUATIONS,
+            };
+            let kind = options.pose.optimiser;
+            let found =
+                refine(&objective, &model, kind, &poses, Freedom::Rigid, steps, &mut |e, _| {
+                    iterations += 1;
+                    told(e.len())
+                })?;
+            best = found[0];
+            poses = vec![best.pose];
+            if last {
+                let at = model.affine(&best.pose);
+                let gradients = XraySimilarity::GradientNcc;
+                let costs = match compared.similarity == gradients && !compared.anew {
+                    true => objective.by_view(&at)?,
+                    false => {
+                        let shown = Compared { similarity: gradients, anew: false, ..compared };
+                        level.objective(shown, &at)?.by_view(&at)?
+                    }
+                };
+                correlations = costs.iter().map(|c| 1.0 - c).collect();
+                evaluations += 1;
+            }
+        }
+        let Range { translation, rotation } = options.range;
+        let farthest = translation.hypot(rotation * model.radius);
+        let moved = search::distance(model.radius, &model.pose_of(&before), &best.pose);
+        let loss = match self.unlike(&correlations) {
+            Some(view) => Some(Loss::Unlike(view)),
+            None if !best.cost.is_finite() => Some(Loss::Unseen),
+            None if moved > farthest => Some(Loss::Far),
+            None => None,
+        };
+        let found = model.affine(&best.pose);
+        Ok(Tracked {
+            frame: 0,
+            transform: match loss {
+                None => rigid(&found, found.inverse()?.apply(self.ct.middle)),
+                Some(_) => before,
+            },
+            status: loss.map_or(TrackStatus::Followed, TrackStatus::Lost),
+            cost: best.cost,
+            correlations,
+            iterations,
+            renders: evaluations * views.len(),
+            seconds: 0.0,
+            search: None,
+        })
+    }
+}
+
+/// The view whose image shows nothing, if there is one.
+fn blank(views: &[View<'_>]) -> Result<Option<usize>> {
+    for (number, view) in views.iter().enumerate() {
+        match check_views(std::slice::from_ref(view)) {
+            Ok(()) => {}
+            Err(RegisterError::Constant { .. } | RegisterError::NotFinite { .. }) => {
+                return Ok(Some(number));
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(None)
+}
