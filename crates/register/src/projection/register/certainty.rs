@@ -1,6 +1,6 @@
 //! How certain a pose is: from the curvature of its cost, and from finding it again.
 
-use super::level::{Compared, Level};
+use super::level::{Compared, Level, WORTH};
 use super::search::{Search, Tally};
 use crate::error::Result;
 use crate::projection::objective::XrayObjective;
@@ -44,9 +44,9 @@ pub(super) fn find<D: Device>(
     let options = search.options;
     let mut random = Random::new(options.seed ^ 0x7265_7374_6172_7473);
     // Half of the pixels at most, so that each restart has others.
-    let part = Some(options.sampling.unwrap_or(0.5).min(0.5));
-    let compared = Compared { part, ..Compared::by(options, options.seed.wrapping_add(1000)) };
-    let mut again = level.objective(compared, &model.affine(best))?;
+    let compared = Compared::by(options, options.seed.wrapping_add(1000));
+    let part = level.fraction(Compared { worth: 0.5 * WORTH, ..compared }).min(0.5);
+    let mut again = level.drawn(compared, part, &model.affine(best))?;
     for number in 0..options.restarts {
         let mut q = [0.0; 6];
         q.iter_mut().for_each(|q| *q = (2.0 * random.uniform() - 1.0) * 2.0 * level.size);

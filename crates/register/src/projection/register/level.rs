@@ -131,23 +131,22 @@ impl<'c, D: Device> Level<'c, D> {
     }
 
     /// The part of the pixels of the largest view that is compared.
-    fn fraction(&self, asked: Option<f64>, worth: f64) -> f64 {
+    pub(super) fn fraction(&self, by: Compared) -> f64 {
         let pixels = |v: &Coarse| {
             let [w, h] = v.region.map_or(v.geometry.dims(), |r| [r[2], r[3]]);
             (w * h) as f64
         };
         let most = self.views.iter().map(pixels).fold(1.0, f64::max);
-        match asked {
+        match by.part {
             Some(fraction) => fraction.max(LEAST / most).min(1.0),
-            None => (worth / most).min(1.0),
+            None => (by.worth / most).min(1.0),
         }
     }
 
     /// The cost of poses at this scale; where no part of the pixels is asked for, as many are compared as are worth it, else at least
     /// some that tell enough.
     pub(super) fn objective(&self, by: Compared, at: &Affine) -> Result<XrayObjective<'_, D>> {
-        let fraction = self.fraction(by.part, by.worth);
-        self.drawn(by, fraction, at)
+        self.drawn(by, self.fraction(by), at)
     }
 
     /// As [`objective`](Self::objective) of exactly a part of the pixels.

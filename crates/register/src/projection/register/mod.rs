@@ -150,13 +150,13 @@ fn check_views(views: &[View<'_>]) -> Result<()> {
                 remedy: format!("its geometry has {columns} x {rows}"),
             });
         }
-        let counted = || (y..y + h).flat_map(|r| &view.image[r * columns + x..][..w]);
-        let odd = counted().filter(|v| !v.is_finite()).count();
+        let lines = || (y..y + h).map(|r| &view.image[r * columns + x..][..w]);
+        let odd: usize = lines().map(|l| l.iter().filter(|v| !v.is_finite()).count()).sum();
         if odd > 0 {
             return Err(RegisterError::NotFinite { role: "X-ray", count: odd });
         }
-        let first = counted().next().copied().unwrap_or(0.0);
-        if counted().all(|&v| v == first) {
+        let first = view.image[y * columns + x];
+        if lines().all(|l| l.iter().all(|&v| v == first)) {
             return Err(RegisterError::Constant { role: "X-ray", value: first, within: "" });
         }
     }

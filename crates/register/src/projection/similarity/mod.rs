@@ -1,16 +1,18 @@
 //! How alike a simulated and an X-ray image are: costs that are minimised, with their derivative in every pixel of the simulated one.
 //!
 //! Both images are given at the same [pixels](Pixels): the whole of a region, or tiles drawn from it, which neighbours are compared
-//! within. All is computed in double precision, one pixel after the other, so that a cost has the same bits whatever rendered the image.
+//! within. All is computed in double precision and in an order that is fixed, so that a cost has the same bits whatever rendered the image.
 
 mod information;
 mod kullback_leibler;
 mod ncc;
 mod norms;
 mod pattern_intensity;
+mod sums;
 
 use crate::choice::choices;
 use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
 use voxalign_compute::ops::raycast::Pixels;
 
 /// A similarity of X-ray images.
@@ -63,6 +65,16 @@ pub struct Reference {
     tiles: Tiles,
     /// The values that simulated images are expected to have at most.
     most: f64,
+    /// Its gradients, where they were asked for.
+    gradients: OnceLock<[Known; 2]>,
+}
+
+/// Values whose mean and variance are known.
+#[derive(Debug, Clone)]
+struct Known {
+    values: Vec<f32>,
+    mean: f64,
+    variance: f64,
 }
 
 impl Reference {
@@ -71,7 +83,7 @@ impl Reference {
     #[must_use]
     pub fn new(values: Vec<f32>, pixels: &Pixels, most: f64) -> Self {
         let [width, height] = pixels.tile;
-        Self { values, tiles: Tiles { width, height }, most }
+        Self { values, tiles: Tiles { width, height }, most, gradients: OnceLock::new() }
     }
 
     /// The values.

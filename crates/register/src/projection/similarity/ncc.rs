@@ -1,7 +1,7 @@
 //! Correlation, of images and of their gradients.
 
-use super::norms::moments;
-use super::{Reference, Tiles};
+use super::sums::{moments, sum, sums};
+use super::{Known, Reference, Tiles};
 
 /// A correlation: 1 where an image is the other but for a factor above 0 and an offset; 0 where one is constant. With the
 /// numbers that make its derivative: `∂ρ/∂iₖ = a (xₖ − x̄) − b (iₖ − ī)`.
@@ -11,20 +11,22 @@ struct Correlation {
     factors: [f64; 2],
 }
 
-fn correlation(reference: &[f32], image: &[f32]) -> Correlation {
-    let ((mean_x, var_x), (mean_i, var_i)) = (moments(reference), moments(image));
+/// Of values whose mean and variance are known, and an image.
+fn correlation(reference: &[f32], (mean_x, var_x): (f64, f64), image: &[f32]) -> Correlation {
     let n = reference.len().max(1) as f64;
-    let means = [mean_x, mean_i];
-    let pairs = reference.iter().zip(image);
-    let both: f64 =
-        pairs.map(|(&x, &i)| (f64::from(x) - mean_x) * (f64::from(i) - mean_i)).sum::<f64>() / n;
+    let mean_i = sum(image, |i| i) / n;
+    let [both, squares] = sums(reference, image, |x, i| {
+        let i = i - mean_i;
+        [(x - mean_x) * i, i * i]
+    });
+    let (var_i, means) = (squares / n, [mean_x, mean_i]);
     let size = (var_x * var_i).sqrt();
     // An image that is constant but for rounding is constant.
     let floor = 1e-12 * (mean_i * mean_i).max(f64::MIN_POSITIVE);
     if size.is_nan() || size <= 0.0 || var_i <= floor {
         return Correlation { value: 0.0, means, factors: [0.0; 2] };
     }
-    let value = both / size;
+    let value = both / n / size;
     Correlation { value, means, factors: [1.0 / (n * size), value / (n * var_i)] }
 }
 
@@ -37,7 +39,7 @@ impl Correlation {
 
 /// `1 − ρ`.
 pub(super) fn cost(reference: &[f32], image: &[f32], slope: Option<&mut [f32]>) -> f64 {
-    let all = correlation(reference, image);
+    let all = correlation(reference, moments(reference), image);
     if let Some(slope) = slope {
         for ((s, &x), &i) in slope.iter_mut().zip(reference).zip(image) {
             *s = -all.slope(x, i) as f32;
@@ -46,38 +48,64 @@ pub(super) fn cost(reference: &[f32], image: &[f32], slope: Option<&mut [f32]>) 
     1.0 - all.value
 }
 
+/// Differences along columns and rows between four pixels, the upper and the lower two.
+fn differences([a, b]: [f32; 2], [c, d]: [f32; 2]) -> [f32; 2] {
+    [0.5 * ((b - a) + (d - c)), 0.5 * ((c - a) + (d - b))]
+}
+
 /// Differences along columns and rows between the four pixels around each corner of a tile.
 fn gradients(values: &[f32], tiles: Tiles) -> [Vec<f32>; 2] {
     let Tiles { width, height } = tiles;
-    let mut out = [Vec::new(), Vec::new()];
+    let count = values.len() / (width * height) * (width - 1) * (height - 1);
+    let mut out = [Vec::with_capacity(count), Vec::with_capacity(count)];
+    let mut add = |upper, lower| {
+        let [x, y] = differences(upper, lower);
+        out[0].push(x);
+        out[1].push(y);
+    };
+    if [width, height] == [2, 2] {
+        for &[a, b, c, d] in values.as_chunks::<4>().0 {
+            add([a, b], [c, d]);
+        }
+        return out;
+    }
     for tile in values.chunks_exact(width * height) {
-        for (upper, lower) in
-            tile.chunks_exact(width).zip(tile.chunks_exact(width).skip(1).take(height - 1))
-        {
+        for rows in tile.windows(2 * width).step_by(width) {
+            let (upper, lower) = rows.split_at(width);
             for (u, l) in upper.windows(2).zip(lower.windows(2)) {
-                out[0].push(0.5 * ((u[1] - u[0]) + (l[1] - l[0])));
-                out[1].push(0.5 * ((l[0] - u[0]) + (l[1] - u[1])));
+                add([u[0], u[1]], [l[0], l[1]]);
             }
         }
     }
     out
 }
 
-/// The adjoint of [`gradients`].
-fn from_gradients(slopes: [&[f64]; 2], tiles: Tiles, out: &mut [f32]) {
+/// What derivatives in the [`differences`] of four pixels are in these.
+fn from_differences(x: f64, y: f64) -> [f64; 4] {
+    [-0.5 * (x + y), 0.5 * (x - y), 0.5 * (y - x), 0.5 * (x + y)]
+}
+
+/// The adjoint of [`gradients`], of derivatives in the differences.
+fn from_gradients(slopes: impl Iterator<Item = (f64, f64)>, tiles: Tiles, out: &mut [f32]) {
     let Tiles { width, height } = tiles;
-    let mut all = slopes[0].iter().zip(slopes[1]);
+    if [width, height] == [2, 2] {
+        for (out, (x, y)) in out.as_chunks_mut::<4>().0.iter_mut().zip(slopes) {
+            *out = from_differences(x, y).map(|v| v as f32);
+        }
+        return;
+    }
+    let mut slopes = slopes;
     let mut sums = vec![0.0f64; width * height];
     for tile in out.chunks_exact_mut(width * height) {
         sums.fill(0.0);
         for row in 0..height - 1 {
             for column in 0..width - 1 {
-                let Some((&x, &y)) = all.next() else { return };
+                let Some((x, y)) = slopes.next() else { return };
                 let at = row * width + column;
-                sums[at] -= 0.5 * (x + y);
-                sums[at + 1] += 0.5 * (x - y);
-                sums[at + width] += 0.5 * (y - x);
-                sums[at + width + 1] += 0.5 * (x + y);
+                let places = [at, at + 1, at + width, at + width + 1];
+                for (place, v) in places.into_iter().zip(from_differences(x, y)) {
+                    sums[place] += v;
+                }
             }
         }
         for (out, sum) in tile.iter_mut().zip(&sums) {
@@ -95,14 +123,24 @@ pub(super) fn of_gradients(reference: &Reference, image: &[f32], slope: Option<&
         }
         return 1.0;
     }
-    let (of_x, of_i) = (gradients(&reference.values, tiles), gradients(image, tiles));
-    let both = [0, 1].map(|a| correlation(&of_x[a], &of_i[a]));
+    let known = reference.gradients.get_or_init(|| {
+        gradients(&reference.values, tiles).map(|values| {
+            let (mean, variance) = moments(&values);
+            Known { values, mean, variance }
+        })
+    });
+    let of_i = gradients(image, tiles);
+    let both = [0, 1].map(|a| {
+        let Known { values, mean, variance } = &known[a];
+        correlation(values, (*mean, *variance), &of_i[a])
+    });
     if let Some(slope) = slope {
-        let slopes = [0, 1].map(|a| {
-            let pairs = of_x[a].iter().zip(&of_i[a]);
-            pairs.map(|(&x, &i)| -0.5 * both[a].slope(x, i)).collect::<Vec<f64>>()
-        });
-        from_gradients([&slopes[0], &slopes[1]], tiles, slope);
+        let along = |a: usize| {
+            let pairs = known[a].values.iter().zip(&of_i[a]);
+            let of = &both[a];
+            pairs.map(move |(&x, &i)| -0.5 * of.slope(x, i))
+        };
+        from_gradients(along(0).zip(along(1)), tiles, slope);
     }
     1.0 - 0.5 * (both[0].value + both[1].value)
 }

@@ -1,12 +1,6 @@
 //! Differences of images in the same units.
 
-/// The mean and the variance of values.
-pub(super) fn moments(values: &[f32]) -> (f64, f64) {
-    let n = values.len().max(1) as f64;
-    let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / n;
-    let variance = values.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / n;
-    (mean, variance)
-}
+use super::sums::{moments, sum, sums};
 
 /// What differences are measured by: that of the X-ray image to its mean; 1 where it has no contrast.
 fn unit(size: f64) -> f64 {
@@ -21,20 +15,18 @@ pub(super) fn squares(reference: &[f32], image: &[f32], slope: Option<&mut [f32]
             *s = (2.0 * (f64::from(i) - f64::from(x)) / all) as f32;
         }
     }
-    let off = reference.iter().zip(image).map(|(&x, &i)| (f64::from(i) - f64::from(x)).powi(2));
-    off.sum::<f64>() / all
+    sums(reference, image, |x, i| [(i - x) * (i - x), 0.0])[0] / all
 }
 
 /// `Σ |i − x| / Σ |x − x̄|`.
 pub(super) fn magnitudes(reference: &[f32], image: &[f32], slope: Option<&mut [f32]>) -> f64 {
     let mean = moments(reference).0;
-    let all = unit(reference.iter().map(|&x| (f64::from(x) - mean).abs()).sum());
+    let all = unit(sum(reference, |x| (x - mean).abs()));
     if let Some(slope) = slope {
         for ((s, &x), &i) in slope.iter_mut().zip(reference).zip(image) {
             let off = f64::from(i) - f64::from(x);
             *s = (if off == 0.0 { 0.0 } else { off.signum() } / all) as f32;
         }
     }
-    let off = reference.iter().zip(image).map(|(&x, &i)| (f64::from(i) - f64::from(x)).abs());
-    off.sum::<f64>() / all
+    sums(reference, image, |x, i| [(i - x).abs(), 0.0])[0] / all
 }

@@ -1,7 +1,7 @@
 //! Pattern intensity.
 
 use super::Reference;
-use super::norms::moments;
+use super::sums::moments;
 
 /// The radius within which differences are compared, pixels.
 const RADIUS: usize = 3;
