@@ -1,6 +1,6 @@
 //! Poses by X-ray images of another program.
 
-use super::starts::{CASES, Study};
+use super::starts::{CASES, OFF, Study};
 use super::{CTS, ct, starts};
 use std::path::{Path, PathBuf};
 use voxalign_image::XrayGeometry;
@@ -40,6 +40,7 @@ fn poses_are_found_by_images_of_other_programs() {
                     starts: starts(2),
                     options: PoseOptions { sampling, ..PoseOptions::default() },
                     photons: 1e5,
+                    off: OFF,
                 };
                 let shown = program.file_name().unwrap_or_default().display();
                 let found = study.run(&format!("{short} {shown}, {views} views, {sampling:?}"));

@@ -19,7 +19,12 @@ pub(super) struct Study<'a> {
     pub(super) options: PoseOptions,
     /// Photons of a pixel without anything in between.
     pub(super) photons: f64,
+    /// How far starts are from the truth along and about each axis, mm and degrees.
+    pub(super) off: [f64; 2],
 }
+
+/// How far starts are that a search has to find the pose from.
+pub(super) const OFF: [f64; 2] = [20.0, 15.0];
 
 /// What came of a study.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,7 +55,7 @@ impl Study<'_> {
                 .zip(&images)
                 .map(|(geometry, image)| View { geometry, image, region: None })
                 .collect();
-            let start = random_pose(&mut random, centre, 20.0, 15.0);
+            let start = random_pose(&mut random, centre, self.off[0], self.off[1]);
             let began = Instant::now();
             let found = ct.register(&views, &start, &self.options, &Silent).unwrap();
             seconds += began.elapsed().as_secs_f64();
@@ -133,11 +138,42 @@ fn poses_are_found_from_random_starts() {
                     starts: starts(2),
                     options: PoseOptions { sampling, similarity, ..PoseOptions::default() },
                     photons: 1e5,
+                    off: OFF,
                 };
                 let found = study.run(&format!("{name} {kind}, {views} views, {sampling:?}"));
                 assert_eq!(found.wrong_but_good, 0);
                 assert!(found.found as f64 >= 0.8 * study.starts as f64);
                 assert!(found.good as f64 >= 0.8 * study.starts as f64);
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_poses_are_called_bad() {
+    // Searches that cannot find it from everywhere: local ones, and ones that begin too far away.
+    for name in CTS {
+        let Some(ct) = ct(name) else { return };
+        let centre = ct.grid().centre();
+        let geometries = [0.0, 90.0].map(|a| arm(centre, a));
+        let device = device();
+        let simulator = Simulator::new(&device, &ct).unwrap();
+        let how = Traversal::trilinear(0.4);
+        let image = |g| simulator.image(g, &Affine::identity(), how, Along::Integral).unwrap();
+        let images: Vec<_> = geometries.iter().map(image).collect();
+        for (views, sampling) in CASES {
+            for (kind, first, off) in [("local", 1, OFF), ("far", 64, [60.0, 45.0])] {
+                let study = Study {
+                    ct: &ct,
+                    geometries: &geometries[..views],
+                    images: &images[..views],
+                    starts: starts(2),
+                    options: PoseOptions { sampling, starts: first, ..PoseOptions::default() },
+                    photons: 1e5,
+                    off,
+                };
+                let found = study.run(&format!("{name} {kind}, {views} views, {sampling:?}"));
+                assert_eq!(found.wrong_but_good, 0);
             }
         }
     }

@@ -61,7 +61,7 @@ impl Compared {
 }
 
 /// The size of a pixel of a view at a point, mm.
-fn at_point(view: &View<'_>, point: Vector3<f64>) -> f64 {
+pub(super) fn at_point(view: &View<'_>, point: Vector3<f64>) -> f64 {
     let [a, b] = view.geometry.pixel_size();
     (a * b).sqrt() / view.geometry.magnification(point).unwrap_or(1.0)
 }

@@ -1,7 +1,7 @@
 //! The search over poses from coarse to fine.
 
 use super::body::PreparedCt;
-use super::level::{Compared, Level};
+use super::level::{Compared, Level, at_point};
 use super::options::PoseOptions;
 use super::{PoseResult, certainty, landscape, nothing, rigid, verdict};
 use crate::error::{RegisterError, Result};
@@ -15,12 +15,15 @@ use crate::search::{Evaluation, Objective, StageRecord, Steps, TracePoint};
 use crate::verdict::Verdict;
 use std::time::Instant;
 use voxalign_compute::Device;
-use voxalign_image::{Affine, Matrix3};
+use voxalign_image::{Affine, Matrix3, Vector3};
 
 /// The poses that are refined at each scale, the coarsest first; one at the finest.
 const KEPT: [usize; 3] = [16, 6, 3];
-/// How far away another place is, in pixels at the place of the CT.
-const ELSEWHERE: f64 = 3.0;
+/// The poses around a result that are looked at, and those of them that are refined at each scale, to see whether it stands alone.
+const PROBES: usize = 256;
+const PROBED: [usize; 3] = [12, 4, 2];
+/// How far away in the images another place is, in pixels at the place of the CT.
+const ELSEWHERE: f64 = 1.5;
 /// The part of the pixels by which costs along parameters are shown.
 const LANDSCAPE: f64 = 0.05;
 /// Evaluations of a refinement.
@@ -38,8 +41,8 @@ pub(super) struct Search<'a, 'd, D: Device> {
     pub(super) evaluations: usize,
     iterations: usize,
     stages: Vec<StageRecord>,
-    /// The costs of the best pose and of the best one elsewhere, at the last scale that had one.
-    rival: Option<(f64, f64)>,
+    /// The least lead of the best pose over one elsewhere, of those that were looked at.
+    lead: f64,
 }
 
 /// The model of poses near a map, with parameters along the axes of the room and rotations about the place there of the
@@ -73,7 +76,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             evaluations: 0,
             iterations: 0,
             stages: Vec::new(),
-            rival: None,
+            lead: 1.0,
         })
     }
 
@@ -81,22 +84,25 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
     /// The verdict asks for a correlation of gradients of at least `alike`.
     pub(super) fn run(mut self, sizes: &[f64], alike: f64) -> Result<PoseResult> {
         let start = Candidate { pose: self.model.pose_of(&self.start), cost: f64::INFINITY };
-        let (ct, mut candidates, mut last) = (self.ct, vec![start], None);
+        let (ct, mut candidates, mut levels) = (self.ct, vec![start], Vec::new());
         for (index, &size) in sizes.iter().enumerate() {
             let level = Level::new(ct.at(size)?, self.views, size, self.model.centre)?;
             candidates = self.stage(&level, index, sizes.len(), &candidates)?;
-            last = Some(level);
+            levels.push(level);
         }
-        let level = last.ok_or_else(|| nothing("levels"))?;
-        self.finish(&level, candidates[0], alike)
+        let fine = levels.last().ok_or_else(|| nothing("levels"))?;
+        // The finest scale tells little more.
+        let coarse = &levels[..(levels.len() - 1).max(1)];
+        self.elsewhere(coarse, &candidates[0].pose)?;
+        self.finish(fine, candidates[0], alike)
     }
 
-    /// The poses of the coarsest scale: the start, and others within the range.
-    fn starts(&self, start: Pose) -> Vec<Pose> {
-        let mut random = Random::new(self.options.seed);
+    /// A pose, and others within the range around it, so many in all.
+    fn around(&self, start: Pose, count: usize, seed: u64) -> Vec<Pose> {
+        let mut random = Random::new(seed);
         let mut poses = vec![start];
         let range = self.options.range;
-        while poses.len() < self.options.starts {
+        while poses.len() < count {
             let mut q = [0.0; 6];
             for (i, q) in q.iter_mut().enumerate() {
                 let most =
@@ -149,7 +155,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         let objective = level.objective(compared, &self.model.affine(&before[0].pose))?;
         let mut tally = Tally::new(self.progress);
         let poses = match (index, before) {
-            (0, [start]) => self.starts(start.pose),
+            (0, [start]) => self.around(start.pose, options.starts, options.seed),
             _ => before.iter().map(|c| c.pose).collect(),
         };
         let looked = self.costs(&objective, &self.model, &poses, &mut tally)?;
@@ -163,13 +169,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             true => vec![self.distinct(looked, 0.0, 1)[0].pose],
             false => self.distinct(looked, level.size, kept).iter().map(|c| c.pose).collect(),
         };
-        let steps = Steps {
-            first: 0.5 * level.size,
-            longest: 4.0 * level.size,
-            tolerance: if last { 2e-3 } else { 2e-2 } * level.size,
-            improvement: if last { 1e-9 } else { 1e-5 },
-            evaluations: EVALUATIONS,
-        };
+        let steps = steps(level.size, last);
         let refined = refine(
             &objective,
             &self.model,
@@ -183,12 +183,8 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             },
         )?;
         let all = self.distinct(refined, level.size, KEPT[0]);
-        // The best one that is another place and not the same one less exactly.
         let best = all[0];
-        let apart = |c: &&Candidate| self.distance(&best.pose, &c.pose) > ELSEWHERE * level.size;
-        if let Some(other) = all.iter().find(apart) {
-            self.rival = Some((best.cost, other.cost));
-        }
+        self.rivals(&best, &all, level.size)?;
         let next = if last { 1 } else { KEPT.get(index + 1).copied().unwrap_or(2) };
         let kept: Vec<Candidate> = all.into_iter().take(next).collect();
         self.evaluations += tally.evaluations;
@@ -213,6 +209,79 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             trace: tally.trace,
         });
         Ok(kept)
+    }
+
+    /// Compares the best pose with the best one that is another place, and not the same one less exactly.
+    fn rivals(&mut self, best: &Candidate, all: &[Candidate], size: f64) -> Result<()> {
+        let mut rival = f64::INFINITY;
+        for other in all {
+            if other.cost < rival && self.seen_apart(&best.pose, &other.pose)? > ELSEWHERE * size {
+                rival = other.cost;
+            }
+        }
+        if rival.is_finite() {
+            // Informations are below 0.
+            let size = rival.abs().max(best.cost.abs());
+            let lead = if size > 0.0 { (rival - best.cost) / size } else { 0.0 };
+            self.lead = self.lead.min(lead);
+        }
+        Ok(())
+    }
+
+    /// How far poses are apart in the images: the root mean square over the body in the view where it is most, mm at the place of the
+    /// CT. What moves along the rays of a single view is seen in none.
+    fn seen_apart(&self, a: &Pose, b: &Pose) -> Result<f64> {
+        let maps = [a, b].map(|pose| self.model.affine(pose));
+        let back = [maps[0].inverse()?, maps[1].inverse()?];
+        let reach = self.ct.radius / 3f64.sqrt();
+        let mut most = 0.0f64;
+        for view in self.views {
+            let size = at_point(view, self.model.centre);
+            let mut squares = 0.0;
+            for corner in 0..8 {
+                let sign = |axis: usize| if corner >> axis & 1 == 1 { reach } else { -reach };
+                let point = self.ct.middle + Vector3::from_fn(|axis, _| sign(axis));
+                let seen = back.map(|back| view.geometry.project(back.apply(point)));
+                squares += match seen {
+                    [Some([u, v]), Some([x, y])] => {
+                        size * size * ((u - x).powi(2) + (v - y).powi(2))
+                    }
+                    _ => f64::INFINITY,
+                };
+            }
+            most = most.max((squares / 8.0).sqrt());
+        }
+        Ok(most)
+    }
+
+    /// Looks for poses around the result, from coarse to fine scales, that explain the images as well: what a search that began
+    /// elsewhere, or with few poses, has not seen.
+    fn elsewhere(&mut self, levels: &[Level<'_, D>], best: &Pose) -> Result<()> {
+        let options = self.options;
+        let seed = options.seed.wrapping_add(3000);
+        let mut poses = self.around(*best, PROBES, seed);
+        for (level, &kept) in levels.iter().zip(&PROBED) {
+            let compared = Compared { anew: false, ..Compared::by(options, seed) };
+            let objective = level.objective(compared, &self.model.affine(best))?;
+            let mut tally = Tally::new(self.progress);
+            let looked = self.costs(&objective, &self.model, &poses, &mut tally)?;
+            let far = |c: &Candidate| self.distance(best, &c.pose) > level.size;
+            let far: Vec<_> = looked.into_iter().filter(far).collect();
+            poses = vec![*best];
+            poses.extend(self.distinct(far, level.size, kept).iter().map(|c| c.pose));
+            let (model, kind, steps) = (self.model, options.optimiser, steps(level.size, false));
+            let found =
+                refine(&objective, &model, kind, &poses, Freedom::Rigid, steps, &mut |e, part| {
+                    tally.count(e.iter().map(|e| e.cost), part)
+                })?;
+            self.evaluations += tally.evaluations;
+            self.rivals(&found[0], &found[1..], level.size)?;
+            poses = found[1..].iter().map(|c| c.pose).collect();
+            if poses.is_empty() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn costs(
@@ -265,8 +334,19 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             renders: self.evaluations * self.views.len(),
             verdict: Verdict::new(Vec::new(), Vec::new()),
         };
-        result.verdict = verdict::judge(&result, ends[1].overlap, self.rival, level.size, alike);
+        result.verdict = verdict::judge(&result, ends[1].overlap, self.lead, level.size, alike);
         Ok(result)
+    }
+}
+
+/// The steps of a refinement at a scale.
+fn steps(size: f64, last: bool) -> Steps {
+    Steps {
+        first: 0.5 * size,
+        longest: 4.0 * size,
+        tolerance: if last { 2e-3 } else { 2e-2 } * size,
+        improvement: if last { 1e-9 } else { 1e-5 },
+        evaluations: EVALUATIONS,
     }
 }
 

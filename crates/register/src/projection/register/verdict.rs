@@ -12,14 +12,8 @@ const SEEN: f64 = 0.1;
 /// What the best pose elsewhere costs more at least, as a part of its cost.
 const LEAD: f64 = 0.05;
 
-/// Checks a result; `rival` has the costs of the best pose and of the best one elsewhere at the last scale that had several.
-pub(super) fn judge(
-    result: &PoseResult,
-    seen: f64,
-    rival: Option<(f64, f64)>,
-    size: f64,
-    alike: f64,
-) -> Verdict {
+/// Checks a result; `lead` is that over the best pose elsewhere.
+pub(super) fn judge(result: &PoseResult, seen: f64, lead: f64, size: f64, alike: f64) -> Verdict {
     let least = result.correlations.iter().copied().fold(1.0, f64::min);
     let mut checks = vec![
         Check::at_least("correlation of gradients, in the view where it is least", least, alike)
@@ -43,14 +37,8 @@ pub(super) fn judge(
                 .or(Remedy::SingleOut),
         );
     }
-    if let Some((best, other)) = rival {
-        // Informations are below 0.
-        let size = other.abs().max(best.abs());
-        let lead = if size > 0.0 { ((other - best) / size).min(1.0) } else { 0.0 };
-        let lead = if other.is_finite() { lead } else { 1.0 };
-        checks.push(
-            Check::at_least("lead over the best pose elsewhere", lead, LEAD).or(Remedy::SingleOut),
-        );
-    }
+    checks.push(
+        Check::at_least("lead over the best pose elsewhere", lead, LEAD).or(Remedy::SingleOut),
+    );
     Verdict::new(checks, Vec::new())
 }
