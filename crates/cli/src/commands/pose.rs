@@ -57,7 +57,8 @@ pub(crate) struct PoseArgs {
     /// What the values of the X-ray images are [default: attenuation]
     #[arg(long, value_name = "WHAT", value_parser = choice::<Pixels>(), help_heading = "Views")]
     pixels: Option<Pixels>,
-    /// The part of each X-ray image that counts: the first column and row, and how many
+    /// The part of each X-ray image that counts: the first column and row, and how many; instead of the 'region' of a table
+    /// of views
     #[arg(long, value_name = "COLUMN,ROW,COLUMNS,ROWS", help_heading = "Views")]
     region: Option<Whole<4>>,
     /// Where the search starts: a rigid transform file from the room to the world of the CT

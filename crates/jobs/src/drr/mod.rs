@@ -23,8 +23,8 @@ use crate::listener::{Listener, check};
 use crate::machine::Machine;
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, CtOptions, NamedView, ViewOptions};
-use crate::run::{Caller, Clock, Done, Input, RECORD, REPORT, check_outputs, end, inputs, record};
-use crate::run::{Role, peak_memory};
+use crate::run::{Caller, Clock, Done, Input, RECORD, REPORT, Role, check_outputs, conclude};
+use crate::run::{inputs, record, written};
 use crate::staged::Staged;
 use options::Shown as Values;
 use poses::Pose;
@@ -40,7 +40,7 @@ use voxalign_register::projection::Simulator;
 use voxalign_register::random::Random;
 use voxalign_report::drr::{DrrImageRecord, DrrRecord, DrrReport, render};
 use voxalign_report::xray::{ViewRecord, XrayPicture};
-use voxalign_report::{GridRecord, OutputRecord, RunRecord};
+use voxalign_report::{GridRecord, RunRecord};
 
 /// The table of the views.
 const VIEWS: &str = "views.toml";
@@ -121,19 +121,8 @@ impl Job {
         let grid = crate::files::grid(&self.ct, listener)?;
         let views = self.views.views(&grid, listener)?;
         let poses = self.place.read(self.centre(&grid), listener)?;
-        let mut writes: Vec<PathBuf> = Vec::new();
-        for view in &views {
-            for number in 0..poses.len() {
-                writes.extend(
-                    self.names(view, number, poses.len()).into_iter().map(|n| self.output.join(n)),
-                );
-            }
-        }
-        writes.push(self.output.join(VIEWS));
-        if !self.no_report {
-            writes.push(self.output.join(REPORT));
-        }
-        writes.push(self.output.join(RECORD));
+        let writes = self.written(&views, poses.len());
+        let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
         let voxels = plan.voxels(Role::Ct.name());
         let pixels = views.iter().map(|v| v.geometry.dims().iter().product::<usize>()).max();
         // The volume with and without its border, and an image with what is written of it.
@@ -141,26 +130,29 @@ impl Job {
         Ok(Plan { writes, ..plan }.taking(taken))
     }
 
-    /// No image may be one of the inputs.
-    fn check_written(&self, caller: &Caller, views: &[NamedView], poses: usize) -> Result<()> {
-        let each = views.iter().flat_map(|v| (0..poses).map(move |number| (v, number)));
-        let names: Vec<_> = each.flat_map(|(v, number)| self.names(v, number, poses)).collect();
-        let files = self.files(caller);
-        check_outputs(&self.output, names.iter().map(String::as_str), files.iter().map(Input::path))
-    }
-
     /// The point about which the CT is turned.
     fn centre(&self, ct: &Grid) -> Vector3<f64> {
         self.views.isocentre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0))
     }
 
-    /// The names of the files of a view at a pose.
-    fn names(&self, view: &NamedView, number: usize, poses: usize) -> Vec<String> {
-        let stem = match poses {
+    /// What a view at a pose is called, which no other image is.
+    fn name(view: &NamedView, number: usize, poses: usize) -> String {
+        match poses {
             1 => view.name.clone(),
             _ => format!("{}_{number:04}", view.name),
-        };
-        self.simulation.formats().iter().map(|f| format!("{stem}.{}", f.extension())).collect()
+        }
+    }
+
+    /// The names of the files of an image.
+    fn files_of(&self, name: &str) -> Vec<String> {
+        self.simulation.formats().iter().map(|f| format!("{name}.{}", f.extension())).collect()
+    }
+
+    /// What is written, with what it is.
+    fn written(&self, views: &[NamedView], poses: usize) -> Vec<(&'static str, String)> {
+        let each = views.iter().flat_map(|v| (0..poses).map(move |n| Self::name(v, n, poses)));
+        let images = each.flat_map(|name| self.files_of(&name)).map(|name| ("image", name));
+        written(images.chain([("views", VIEWS.to_owned())]), !self.no_report)
     }
 
     /// Does it all: checks, reads, simulates and writes.
@@ -176,12 +168,15 @@ impl Job {
     ) -> Result<Done<DrrRecord>> {
         self.check(caller)?;
         let mut clock = Clock::start();
-        let read = inputs(&self.files(caller), listener)?;
+        let files = self.files(caller);
+        let read = inputs(&files, listener)?;
         let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
         let views = self.views.views(volume.grid(), listener)?;
         let centre = self.centre(volume.grid());
         let poses = self.place.read(centre, listener)?;
-        self.check_written(caller, &views, poses.len())?;
+        let written = self.written(&views, poses.len());
+        let names = written.iter().map(|w| w.1.as_str());
+        check_outputs(&self.output, names, files.iter().map(Input::path))?;
         clock.lap("read");
         let grid = volume.grid().clone();
         for view in &views {
@@ -199,8 +194,8 @@ impl Job {
                 let values = self.simulated(&simulator, view, pose, &mut random)?;
                 clock.lap("simulate");
                 let shown = made.len() < PICTURES && !self.no_report;
-                let names = self.names(view, number, poses.len());
-                made.push(self.written(&mut staged, view, pose, (names, values), shown)?);
+                let name = Self::name(view, number, poses.len());
+                made.push(self.write(&mut staged, view, pose, (name, values), shown)?);
                 clock.lap("write");
             }
         }
@@ -224,24 +219,8 @@ impl Job {
         let (images, pictures): (Vec<_>, Vec<_>) =
             made.into_iter().map(|m| (m.record, m.shown)).unzip();
         let run = RunRecord { parameters: all, ..record(caller, machine, read) };
-        let mut record = DrrRecord { images, ..DrrRecord::new(run, GridRecord::from(&grid)) };
-        let mut told = |role: &str, name: &str| {
-            let path = staged.final_path(name).display().to_string();
-            record.outputs.push(OutputRecord { role: role.to_owned(), path });
-        };
-        for image in &record.images {
-            image.files.iter().for_each(|name| told("image", name));
-        }
-        told("views", VIEWS);
-        if !self.no_report {
-            told("report", REPORT);
-        }
-        told("record", RECORD);
-        if self.no_report {
-            staged.without(REPORT);
-        } else {
-            record.timings = clock.laps();
-            record.peak_memory_bytes = peak_memory();
+        let record = DrrRecord { images, ..DrrRecord::new(run, GridRecord::from(&grid)) };
+        conclude(staged, clock, record, (&self.output, &written), |record| {
             let shown = record.images.iter().zip(&pictures);
             let intensity = self.simulation.values == Some(Values::Intensity);
             let pictures: Vec<_> = shown
@@ -250,11 +229,8 @@ impl Job {
                     Some(if intensity { picture.inverted() } else { picture })
                 })
                 .collect();
-            let page = render(&DrrReport { record: &record, pictures: &pictures })?;
-            staged.write_text(REPORT, &page)?;
-            clock.lap("report");
-        }
-        end(staged, clock, record, &self.output)
+            render(&DrrReport { record, pictures: &pictures })
+        })
     }
 
     /// The values of an image as they are written.
@@ -287,23 +263,25 @@ impl Job {
         Ok(values)
     }
 
-    fn written(
+    /// Writes an image in all formats.
+    fn write(
         &self,
         staged: &mut Staged<'_>,
         view: &NamedView,
         pose: &Pose,
-        (names, values): (Vec<String>, Vec<f32>),
+        (name, values): (String, Vec<f32>),
         shown: bool,
     ) -> Result<Made> {
         let geometry = view.geometry;
         let image =
             XrayToWrite { geometry: Some(geometry), ..XrayToWrite::new(&values, geometry.dims()) };
-        for name in &names {
+        let files = self.files_of(&name);
+        for name in &files {
             staged.write(name, |path| xray::write(path, &image).map(drop))?;
         }
         let fold = |start: f32, f: fn(f32, f32) -> f32| values.iter().copied().fold(start, f);
         let record = DrrImageRecord {
-            name: names.first().and_then(|n| n.split('.').next()).unwrap_or_default().to_owned(),
+            name,
             view: ViewRecord::new(&view.name, &geometry),
             pose: pose.map.rows(),
             rotation_degrees: pose.degrees,
@@ -311,7 +289,7 @@ impl Job {
             least: f64::from(fold(f32::INFINITY, f32::min)),
             most: f64::from(fold(f32::NEG_INFINITY, f32::max)),
             unit: self.simulation.unit().to_owned(),
-            files: names,
+            files,
         };
         Ok(Made { record, shown: shown.then_some(values) })
     }

@@ -159,13 +159,15 @@ impl Simulation {
         }
     }
 
+    /// The formats that are written, each once.
     pub(super) fn formats(&self) -> Vec<Format> {
-        let mut all = self.format.clone();
-        if all.is_empty() {
-            all = vec![Format::Png, Format::Nifti];
+        let mut all = Vec::new();
+        for &format in &self.format {
+            if !all.contains(&format) {
+                all.push(format);
+            }
         }
-        all.dedup();
-        all
+        if all.is_empty() { vec![Format::Png, Format::Nifti] } else { all }
     }
 
     /// What the values are called.

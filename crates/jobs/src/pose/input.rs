@@ -3,7 +3,8 @@
 use super::options::Pixels;
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, reading};
-use std::path::{Path, PathBuf};
+use crate::projection::{stem, unique};
+use std::path::PathBuf;
 use voxalign_image::{XrayGeometry, memory};
 use voxalign_io::xray::{self, geometry};
 
@@ -18,8 +19,50 @@ pub(super) struct XrayInput {
     pub(super) region: Option<[usize; 4]>,
 }
 
+/// An X-ray image as it is named, with its view where there are views.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) path: PathBuf,
+    pub(super) view: Option<geometry::View>,
+    /// Of the view, else of the file; no other has it, and a file can have it.
+    pub(super) name: String,
+}
+
+/// The X-ray images: those that are named, else those that the views of the files of `geometry` name. Several such
+/// files are one after the other.
+pub(super) fn sources(
+    xrays: &[PathBuf],
+    files: &[PathBuf],
+    listener: &dyn Listener,
+) -> Result<Vec<Source>> {
+    let mut views = Vec::new();
+    for path in files {
+        views.extend(reading(listener, || geometry::read(path))?);
+    }
+    let paths = paths(xrays, &views)?;
+    if !views.is_empty() && views.len() != paths.len() {
+        return Err(Error::input(format!(
+            "there are {} X-ray images, and `geometry` has {} views; give a view for each, in the same \
+             order",
+            paths.len(),
+            views.len()
+        )));
+    }
+    let views = views.into_iter().map(Some).chain(std::iter::repeat(None));
+    let all: Vec<_> = paths.into_iter().zip(views).collect();
+    let names: Vec<String> = all
+        .iter()
+        .map(|(path, view)| {
+            view.as_ref().and_then(|v| v.name.clone()).unwrap_or_else(|| stem(path))
+        })
+        .collect();
+    let names = unique(names.iter().map(String::as_str));
+    let named = all.into_iter().zip(names);
+    Ok(named.map(|((path, view), name)| Source { path, view, name }).collect())
+}
+
 /// The files of the X-ray images: those that are named, else those that the views name.
-pub(super) fn paths(xrays: &[PathBuf], views: &[geometry::View]) -> Result<Vec<PathBuf>> {
+fn paths(xrays: &[PathBuf], views: &[geometry::View]) -> Result<Vec<PathBuf>> {
     if !xrays.is_empty() {
         return Ok(xrays.to_vec());
     }
@@ -32,23 +75,13 @@ pub(super) fn paths(xrays: &[PathBuf], views: &[geometry::View]) -> Result<Vec<P
     Ok(named)
 }
 
-/// Reads the views of files: several tables are one after the other.
-pub(super) fn views(files: &[PathBuf], listener: &dyn Listener) -> Result<Vec<geometry::View>> {
-    let mut all = Vec::new();
-    for path in files {
-        all.extend(reading(listener, || geometry::read(path))?);
-    }
-    Ok(all)
-}
-
-/// Reads an X-ray image; `view` says where it was taken from, or else its header.
+/// Reads an X-ray image; its view says where it was taken from, or else its header.
 pub(super) fn read(
-    path: &Path,
-    view: Option<&geometry::View>,
+    Source { path, view, name }: Source,
     pixels: Pixels,
     listener: &dyn Listener,
 ) -> Result<XrayInput> {
-    let image = reading(listener, || xray::read(path))?;
+    let image = reading(listener, || xray::read(&path))?;
     let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
     for oddity in &image.oddities {
         listener.say(Level::Warning, &format!("'{}': {oddity}", path.display()));
@@ -59,7 +92,7 @@ pub(super) fn read(
             image.frames
         )));
     }
-    let geometry = match view.filter(|v| v.has_geometry()) {
+    let geometry = match view.as_ref().filter(|v| v.has_geometry()) {
         Some(view) => view.geometry(Some(image.dims))?,
         None => image.geometry.ok_or_else(|| {
             let missing = image.missing_attribute();
@@ -68,14 +101,8 @@ pub(super) fn read(
         })?,
     };
     let values = attenuations(&image.values, pixels)?;
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(XrayInput {
-        name: view.and_then(|v| v.name.clone()).unwrap_or(stem),
-        path: path.to_owned(),
-        geometry,
-        values,
-        region: view.and_then(|v| v.region),
-    })
+    let region = view.and_then(|v| v.region);
+    Ok(XrayInput { name, path, geometry, values, region })
 }
 
 /// Attenuations of pixels: of intensities `ln(most / value)`.

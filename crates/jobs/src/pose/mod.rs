@@ -23,13 +23,13 @@ use crate::listener::Listener;
 use crate::machine::Machine;
 use crate::options::{as_text, by_name};
 use crate::plan::{self, Plan};
-use crate::projection::{Ct, CtOptions, Whole};
+use crate::projection::{Ct, CtOptions, Whole, check_region, counted};
 use crate::run::{
-    Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, end, inputs,
-    peak_memory,
+    Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, conclude, inputs,
+    written,
 };
 use crate::staged::Staged;
-use input::XrayInput;
+use input::{Source, XrayInput};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ use voxalign_register::projection::objective::View;
 use voxalign_register::projection::{PoseInput, PoseOptions, PoseResult, Simulator, register_pose};
 use voxalign_report::pose::{PosePictures, PoseRecord, PoseReport, render};
 use voxalign_report::xray::{ViewRecord, XrayPicture};
-use voxalign_report::{GridRecord, OutputRecord, RunRecord};
+use voxalign_report::{GridRecord, RunRecord};
 
 /// The inverse of the pose: from the world of the CT to the room.
 const CT_TO_ROOM: &str = "ct_to_room.tfm";
@@ -61,7 +61,7 @@ pub struct Job {
     /// What the values of the X-ray images are.
     #[serde(default, with = "by_name")]
     pub pixels: Option<Pixels>,
-    /// The part of each X-ray image that counts: the first column and row, and how many.
+    /// The part of each X-ray image that counts: the first column and row, and how many; instead of those of `geometry`.
     #[serde(default, with = "as_text")]
     pub region: Option<Whole<4>>,
     /// Where the search starts: a rigid transform from the room to the world of the CT.
@@ -112,12 +112,7 @@ impl Job {
     pub fn check(&self, caller: &Caller) -> Result<()> {
         self.material.check()?;
         self.method.options()?;
-        if self.region.is_some_and(|r| r.0[2] == 0 || r.0[3] == 0) {
-            return Err(Error::input(
-                "`region` is empty; give the first column and row, and the numbers of columns and rows \
-                 above 0",
-            ));
-        }
+        check_region(self.region)?;
         let files = self.files(&self.xrays, caller);
         let names = [RECORD, REPORT, TRANSFORM, CT_TO_ROOM].into_iter();
         check_outputs(&self.output, names, files.iter().map(Input::path))
@@ -129,19 +124,10 @@ impl Job {
     /// As of [`check`](Self::check); headers that cannot be read.
     pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         self.check(caller)?;
-        let views = input::views(&self.geometry, listener)?;
-        let xrays = input::paths(&self.xrays, &views)?;
-        let mut writes: Vec<PathBuf> =
-            [TRANSFORM, CT_TO_ROOM].map(|name| self.output.join(name)).to_vec();
-        let named = views.iter().map(|v| v.name.clone()).chain(std::iter::repeat(None));
-        for (path, name) in xrays.iter().zip(named) {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            writes.push(self.output.join(drr(&name.unwrap_or(stem))));
-        }
-        if !self.no_report {
-            writes.push(self.output.join(REPORT));
-        }
-        writes.push(self.output.join(RECORD));
+        let sources = input::sources(&self.xrays, &self.geometry, listener)?;
+        let writes = self.written(sources.iter().map(|s| s.name.as_str()));
+        let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
+        let xrays: Vec<_> = sources.into_iter().map(|s| s.path).collect();
         let plan = Plan::new(&self.files(&xrays, caller), writes, listener)?;
         let voxels = plan.voxels(Role::Ct.name());
         Ok(plan.taking(plan::BASE + 16 * voxels))
@@ -162,7 +148,7 @@ impl Job {
         let views = self.images(listener)?;
         let paths: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
         let files = self.files(&paths, caller);
-        let written = self.written(&views);
+        let written = self.written(views.iter().map(|v| v.name.as_str()));
         // Those that views name are inputs as well.
         let names = written.iter().map(|w| w.1.as_str());
         check_outputs(&self.output, names, files.iter().map(Input::path))?;
@@ -198,55 +184,24 @@ impl Job {
         let grid = GridRecord::from(volume.grid());
         let mut record = PoseRecord::new(run, grid, views.iter().map(of).collect(), &found);
         record.verdict = caller.worded(record.verdict, crate::remedy::Speaker::Pose);
-        for (role, name) in written {
-            let path = staged.final_path(&name).display().to_string();
-            record.outputs.push(OutputRecord { role: role.to_owned(), path });
-        }
-        if self.no_report {
-            staged.without(REPORT);
-        } else {
-            record.timings = clock.laps();
-            record.peak_memory_bytes = peak_memory();
+        conclude(staged, clock, record, (&self.output, &written), |record| {
             let all = views.iter().zip(&simulated);
             let pictures: Vec<_> = all.map(|(view, images)| view.pictures(images)).collect();
-            let page = render(&PoseReport { record: &record, pictures: &pictures })?;
-            staged.write_text(REPORT, &page)?;
-            clock.lap("report");
-        }
-        end(staged, clock, record, &self.output)
+            render(&PoseReport { record, pictures: &pictures })
+        })
     }
 
     /// The X-ray images with their geometry.
     fn images(&self, listener: &dyn Listener) -> Result<Vec<XrayInput>> {
-        let views = input::views(&self.geometry, listener)?;
-        let paths = input::paths(&self.xrays, &views)?;
-        if !views.is_empty() && views.len() != paths.len() {
-            return Err(Error::input(format!(
-                "there are {} X-ray images, and `geometry` has {} views; give a view for each, in the same \
-                 order",
-                paths.len(),
-                views.len()
-            )));
-        }
         let pixels = self.pixels.unwrap_or(Pixels::Attenuation);
-        let mut all = Vec::new();
-        for (number, path) in paths.iter().enumerate() {
-            let mut image = input::read(path, views.get(number), pixels, listener)?;
-            if let Some(Whole(region)) = self.region {
-                image.region = Some(region);
-            }
-            if let Some([x, y, w, h]) = image.region {
-                let at = |e: voxalign_image::ImageError| {
-                    Error::from(e).at(&format!("'{}'", path.display()))
-                };
-                image.geometry.part([x, y], [w, h]).map_err(at)?;
-            }
-            if all.iter().any(|other: &XrayInput| other.name == image.name) {
-                image.name = format!("{}_{}", image.name, number + 1);
-            }
-            all.push(image);
-        }
-        Ok(all)
+        let sources = input::sources(&self.xrays, &self.geometry, listener)?;
+        let read = |source: Source| {
+            let mut image = input::read(source, pixels, listener)?;
+            let of = format!("'{}'", image.path.display());
+            image.region = counted(&image.geometry, self.region, image.region, &of)?;
+            Ok(image)
+        };
+        sources.into_iter().map(read).collect()
     }
 
     /// Where the search starts.
@@ -302,15 +257,10 @@ impl Job {
         all
     }
 
-    /// What is written, with what it is.
-    fn written(&self, views: &[XrayInput]) -> Vec<(&'static str, String)> {
-        let mut all = vec![("pose", TRANSFORM.to_owned()), ("inverse_pose", CT_TO_ROOM.to_owned())];
-        all.extend(views.iter().map(|v| ("simulated", drr(&v.name))));
-        if !self.no_report {
-            all.push(("report", REPORT.to_owned()));
-        }
-        all.push(("record", RECORD.to_owned()));
-        all
+    /// What is written for views of these names, with what it is.
+    fn written<'a>(&self, views: impl Iterator<Item = &'a str>) -> Vec<(&'static str, String)> {
+        let own = [("pose", TRANSFORM.to_owned()), ("inverse_pose", CT_TO_ROOM.to_owned())];
+        written(own.into_iter().chain(views.map(|v| ("simulated", drr(v)))), !self.no_report)
     }
 
     fn write(
@@ -350,6 +300,5 @@ impl XrayInput {
 
 /// The name of the simulated image of a view.
 fn drr(name: &str) -> String {
-    let safe = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    format!("drr_{}.nii.gz", name.chars().map(safe).collect::<String>())
+    format!("drr_{name}.nii.gz")
 }

@@ -1,6 +1,7 @@
 //! What simulated X-ray images and poses share: the CT as attenuations, and where views are taken from.
 
 mod ct;
+mod names;
 mod numbers;
 mod views;
 
@@ -9,4 +10,5 @@ pub use numbers::{Numbers, Whole};
 pub use views::{Preset, ViewOptions};
 
 pub(crate) use ct::Ct;
-pub(crate) use views::{NamedView, in_room};
+pub(crate) use names::{stem, unique};
+pub(crate) use views::{NamedView, check_region, counted, in_room};
