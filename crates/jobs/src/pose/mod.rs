@@ -21,20 +21,20 @@ pub use options::{Method, Pixels};
 use crate::error::{Error, Result};
 use crate::listener::Listener;
 use crate::machine::Machine;
-use crate::options::{as_text, by_name};
+use crate::options::{as_text, by_name, texts};
 use crate::plan::{self, Plan};
-use crate::projection::{Ct, CtOptions, Whole, check_region, counted};
+use crate::projection::{Ct, CtOptions, Whole, check_region, is_within, may_see, read_pose};
 use crate::run::{
     Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, conclude, inputs,
     written,
 };
 use crate::staged::Staged;
-use input::{Source, XrayInput};
+use input::{Reading, XrayInput};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
 use voxalign_compute::ops::raycast::{Along, Traversal};
-use voxalign_image::{Affine, Matrix3, Transform};
+use voxalign_image::{Affine, Grid, Transform};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_io::xray::{self, XrayToWrite};
 use voxalign_register::Choice;
@@ -58,6 +58,9 @@ pub struct Job {
     /// Where they were taken from: files with one view or several, in the order of the images; headers of DICOM where there are none.
     #[serde(default)]
     pub geometry: Vec<PathBuf>,
+    /// Of files with several frames, the number of one, from 0: one for all, or one for each.
+    #[serde(default, with = "texts")]
+    pub frame: Vec<usize>,
     /// What the values of the X-ray images are.
     #[serde(default, with = "by_name")]
     pub pixels: Option<Pixels>,
@@ -74,12 +77,7 @@ pub struct Job {
     #[serde(flatten)]
     pub method: Method,
     /// Whether there is no report.
-    #[serde(
-        default,
-        with = "crate::options::negated",
-        rename = "report",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, with = "crate::options::negated", rename = "report")]
     pub no_report: bool,
     /// The folder for the results.
     pub output: PathBuf,
@@ -105,14 +103,22 @@ impl Job {
         all
     }
 
+    /// Checks the options alone.
+    ///
+    /// # Errors
+    /// What is out of range, and options that others make meaningless.
+    pub fn check_options(&self) -> Result<()> {
+        self.material.check()?;
+        self.method.options()?;
+        check_region(self.region)
+    }
+
     /// Checks what can be checked before a device is started.
     ///
     /// # Errors
-    /// Options that others make meaningless, outputs that are inputs.
+    /// As of [`check_options`](Self::check_options); outputs that are inputs.
     pub fn check(&self, caller: &Caller) -> Result<()> {
-        self.material.check()?;
-        self.method.options()?;
-        check_region(self.region)?;
+        self.check_options()?;
         let files = self.files(&self.xrays, caller);
         let names = [RECORD, REPORT, TRANSFORM, CT_TO_ROOM].into_iter();
         check_outputs(&self.output, names, files.iter().map(Input::path))
@@ -124,13 +130,21 @@ impl Job {
     /// As of [`check`](Self::check); headers that cannot be read.
     pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         self.check(caller)?;
-        let sources = input::sources(&self.xrays, &self.geometry, listener)?;
-        let writes = self.written(sources.iter().map(|s| s.name.as_str()));
+        let views = self.images(listener)?;
+        let writes = self.written(views.iter().map(|v| v.name.as_str()));
         let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
-        let xrays: Vec<_> = sources.into_iter().map(|s| s.path).collect();
+        let xrays: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
         let plan = Plan::new(&self.files(&xrays, caller), writes, listener)?;
+        let pixels = views.iter().map(|v| v.values.len() as u64);
+        let (all, most) = (pixels.clone().sum::<u64>(), pixels.max().unwrap_or(0));
+        let stored = views.iter().map(|v| v.stored as u64).max().unwrap_or(0);
+        let rays = self.method.rays(most, views.len() as u64);
         let voxels = plan.voxels(Role::Ct.name());
-        Ok(plan.taking(plan::BASE + 16 * voxels))
+        // X-ray images as they are read; then, beside their copies and what is simulated of them, the volume as it goes to
+        // the device, or there with the derivatives of rays.
+        let read = 4 * (all + stored);
+        let searched = 16 * all + (16 * voxels).max(8 * voxels + 36 * rays);
+        Ok(plan.taking(plan::BASE + read.max(searched)))
     }
 
     /// Does it all: checks, reads, registers and writes.
@@ -154,7 +168,7 @@ impl Job {
         check_outputs(&self.output, names, files.iter().map(Input::path))?;
         let read = inputs(&files, listener)?;
         let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
-        let start = self.start(listener)?;
+        let start = self.start(volume.grid(), listener)?;
         let options = self.method.options()?;
         clock.lap("read");
         self.check_views(&views, &start, volume.grid())?;
@@ -162,7 +176,8 @@ impl Job {
         let mut staged = Staged::new(&self.output, listener)?;
         let input =
             PoseInput { ct: &volume, views: views.iter().map(XrayInput::view).collect(), start };
-        let found = register_pose(&machine.device, &input, &options, listener)?;
+        let found = register_pose(&machine.device, &input, &options, listener)
+            .map_err(|e| self.method.blamed(e))?;
         clock.lap("register");
         let simulator = Simulator::new(&machine.device, &volume)?;
         let how =
@@ -193,45 +208,52 @@ impl Job {
 
     /// The X-ray images with their geometry.
     fn images(&self, listener: &dyn Listener) -> Result<Vec<XrayInput>> {
-        let pixels = self.pixels.unwrap_or(Pixels::Attenuation);
         let sources = input::sources(&self.xrays, &self.geometry, listener)?;
-        let read = |source: Source| {
-            let mut image = input::read(source, pixels, listener)?;
-            let of = format!("'{}'", image.path.display());
-            image.region = counted(&image.geometry, self.region, image.region, &of)?;
-            Ok(image)
-        };
-        sources.into_iter().map(read).collect()
+        let (pixels, region) = (self.pixels.unwrap_or(Pixels::Attenuation), self.region);
+        let frames = self.frames(sources.len())?;
+        let read =
+            |(source, frame)| input::read(source, Reading { pixels, frame, region, listener });
+        sources.into_iter().zip(frames).map(read).collect()
+    }
+
+    /// The frame that is taken of each of so many images.
+    fn frames(&self, images: usize) -> Result<Vec<Option<usize>>> {
+        match self.frame[..] {
+            [] => Ok(vec![None; images]),
+            [one] => Ok(vec![Some(one); images]),
+            ref each if each.len() == images => Ok(each.iter().copied().map(Some).collect()),
+            ref each => Err(Error::input(format!(
+                "`frame` has {} numbers, and the number of X-ray images is {images}; give one for all of them, \
+                 or one for each",
+                each.len()
+            ))),
+        }
     }
 
     /// Where the search starts.
-    fn start(&self, listener: &dyn Listener) -> Result<Affine> {
-        let Some(path) = &self.init else { return Ok(Affine::identity()) };
-        let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
-        let read =
-            crate::listener::reading(listener, || transform::read(path, &Geometry::default()))?;
-        let map = read.to_affine().map_err(|e| at(format!("{e}; give a rigid transform")))?;
-        let off = (map.matrix.transpose() * map.matrix - Matrix3::identity()).norm();
-        if off.is_nan() || off > 1e-3 || map.determinant() < 0.0 {
-            return Err(at("the transform changes lengths or mirrors; give a rigid one".into()));
-        }
-        Ok(map)
+    fn start(&self, ct: &Grid, listener: &dyn Listener) -> Result<Affine> {
+        let read = |path: &PathBuf| read_pose(path, ct, listener);
+        self.init.as_ref().map_or_else(|| Ok(Affine::identity()), read)
     }
 
-    /// Refuses sources within the CT, and views that cannot see it.
-    fn check_views(
-        &self,
-        views: &[XrayInput],
-        start: &Affine,
-        ct: &voxalign_image::Grid,
-    ) -> Result<()> {
+    /// Refuses sources within the CT, and views of which no ray that counts meets the CT, where the search starts.
+    fn check_views(&self, views: &[XrayInput], start: &Affine, ct: &Grid) -> Result<()> {
         for view in views {
-            let source = ct.world_to_index(start.apply(view.geometry.source()));
-            if ct.contains_index(source) {
-                return Err(Error::input(format!(
-                    "'{}': the source is within the CT where the search starts; check the geometry, and `init`",
+            let wrong = |what: &str| {
+                Err(Error::input(format!(
+                    "'{}': {what} where the search starts; check the geometry, and `init`",
                     view.path.display()
-                )));
+                )))
+            };
+            if is_within(&view.geometry, start, ct) {
+                return wrong("the source is within the CT");
+            }
+            let counted = match view.region {
+                Some([x, y, w, h]) => view.geometry.part([x, y], [w, h])?,
+                None => view.geometry,
+            };
+            if !may_see(&counted, start, ct)? {
+                return wrong("the view sees nothing of the CT");
             }
         }
         Ok(())
@@ -251,6 +273,9 @@ impl Job {
             "seed": options.seed,
             "pixels": self.pixels.unwrap_or(Pixels::Attenuation).name(),
         });
+        if !self.frame.is_empty() {
+            all["frame"] = json!(self.frame);
+        }
         if let (Some(all), Some(ct)) = (all.as_object_mut(), ct.as_object()) {
             all.extend(ct.clone());
         }

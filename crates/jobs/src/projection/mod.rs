@@ -3,6 +3,7 @@
 mod ct;
 mod names;
 mod numbers;
+mod place;
 mod views;
 
 pub use ct::{CtOptions, Units};
@@ -11,4 +12,5 @@ pub use views::{Preset, ViewOptions};
 
 pub(crate) use ct::Ct;
 pub(crate) use names::{stem, unique};
-pub(crate) use views::{NamedView, check_region, counted, in_room};
+pub(crate) use place::{in_room, is_within, may_see, read_pose};
+pub(crate) use views::{NamedView, check_region, counted};

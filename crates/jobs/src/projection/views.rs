@@ -8,9 +8,7 @@ use crate::options::{as_text, by_names};
 use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use voxalign_image::{
-    Affine, AffineParameters, CArm, Gantry, Grid, ImageError, Vector3, XrayGeometry,
-};
+use voxalign_image::{CArm, Gantry, Grid, ImageError, Vector3, XrayGeometry};
 use voxalign_io::xray::geometry;
 use voxalign_register::choices;
 
@@ -47,10 +45,7 @@ pub struct ViewOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "DEGREES", allow_hyphen_values = true))]
     pub primary: Option<f64>,
     /// Angle of a C-arm towards the head (cranial), degrees; below 0 towards the feet (caudal) [default: 0]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_name = "DEGREES", allow_hyphen_values = true, requires = "primary")
-    )]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DEGREES", allow_hyphen_values = true))]
     pub secondary: Option<f64>,
     /// Angle of the gantry of a treatment machine (IEC 61217), degrees
     #[cfg_attr(feature = "clap", arg(long, value_name = "DEGREES", allow_hyphen_values = true))]
@@ -58,7 +53,7 @@ pub struct ViewOptions {
     /// From the source to the isocentre, mm [default: 1000]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
     pub source_to_isocentre: Option<f64>,
-    /// From the source to the detector, mm [default: 1500]
+    /// From the source to the detector, mm [default: 1.5 times as far as the isocentre]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
     pub source_to_detector: Option<f64>,
     /// The isocentre in the world of the CT, RAS mm [default: the middle of the CT]
@@ -69,7 +64,7 @@ pub struct ViewOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "COLUMNS,ROWS"))]
     #[serde(with = "as_text")]
     pub size: Option<Whole<2>>,
-    /// Size of a pixel, mm [default: so that the detector shows the whole CT]
+    /// Size of a pixel, mm [default: so that the detector shows the whole CT where it is neither turned nor moved]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
     pub pixel: Option<f64>,
     /// The part of the detector that is taken: the first column and row, and how many; instead of the 'region' of a table of
@@ -249,16 +244,4 @@ fn fitting(view: &XrayGeometry, ct: &Grid) -> f64 {
         }
     }
     (most.max(0.01) * 102.0).ceil() / 100.0
-}
-
-/// The pose of a CT that is turned in the room about a point by angles about x, y and z, in that order, degrees, and then
-/// moved, mm: from the room to the world of the CT.
-pub(crate) fn in_room(centre: Vector3<f64>, degrees: [f64; 3], mm: [f64; 3]) -> Result<Affine> {
-    let [x, y, z] = degrees.map(f64::to_radians);
-    let moved = AffineParameters {
-        rotation: Vector3::new(x, y, z),
-        translation: Vector3::from(mm),
-        ..AffineParameters::identity(centre)
-    };
-    Ok(moved.to_affine().inverse()?)
 }
