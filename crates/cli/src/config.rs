@@ -92,6 +92,16 @@ impl Config {
         self.positionals.retain(|(name, _)| name != key);
     }
 
+    /// Leaves out lists that were typed: one value after the other would come after the file's. What has one value
+    /// overrides itself.
+    fn replaced(&mut self, command: &Command, typed: &[String]) {
+        let is_list = |id: &str| {
+            let mut all = command.get_arguments();
+            all.any(|a| a.get_id() == id && matches!(a.get_action(), ArgAction::Append))
+        };
+        self.options.retain(|o| !(typed.contains(&o.argument) && is_list(&o.argument)));
+    }
+
     /// Leaves out what cannot go together with arguments that were typed; gives what, and beside which.
     fn give_way(&mut self, command: &Command, typed: &[String]) -> Vec<(String, String)> {
         let find = |id: &str| command.get_arguments().find(|a| a.get_id() == id);
@@ -172,6 +182,7 @@ pub(crate) fn merged<Cli: Parser, A>(
     };
     let ids = typed_ids(&root, typed);
     let note = |key: &str, why: &str| format!("'{file}': the key '{key}' is left out: {why}");
+    config.replaced(command, &ids);
     let left = config.give_way(command, &ids);
     let mut notes: Vec<String> =
         left.iter().map(|(key, other)| note(key, &format!("{other} is given"))).collect();
@@ -281,8 +292,14 @@ fn parse(text: &str, command: &Command) -> Result<Config, Failure> {
             });
             put(argument, words.collect());
         } else if argument.get_action().takes_values() {
-            let text = scalar(value).ok_or_else(|| bad("a string, a number or a list of them"))?;
-            put(argument, vec![format!("--{key}={text}").into()]);
+            // What may be given several times is, once for each value of a list.
+            let all = match value {
+                toml::Value::Array(all) if repeats(argument) => all.as_slice(),
+                one => std::slice::from_ref(one),
+            };
+            let texts: Option<Vec<_>> = all.iter().map(scalar).collect();
+            let texts = texts.ok_or_else(|| bad("a string, a number or a list of them"))?;
+            put(argument, texts.iter().map(|text| format!("--{key}={text}").into()).collect());
         } else {
             match value.as_bool() {
                 Some(true) => put(argument, vec![format!("--{key}").into()]),
@@ -312,6 +329,11 @@ fn name_of(argument: &clap::Arg) -> Option<&str> {
 /// Options that only make sense on the command line.
 fn is_reserved(key: &str) -> bool {
     ["config", "help", "version"].contains(&key)
+}
+
+/// Whether an option is given once for each of several values.
+fn repeats(argument: &Arg) -> bool {
+    matches!(argument.get_action(), ArgAction::Append) && argument.get_value_delimiter().is_none()
 }
 
 /// How many values an option takes at a time, where it is more than one.
@@ -433,6 +455,23 @@ mod tests {
         for bad in ["pair = 'a'", "pair = ['a']", "pair = [['a', 2], ['c']]"] {
             assert!(words(bad).unwrap_err().contains("a list of 2 values"), "{bad}");
         }
+    }
+
+    #[test]
+    fn options_that_may_be_given_several_times() {
+        let files = Arg::new("file").long("file").action(ArgAction::Append);
+        let names = Arg::new("name").long("name").action(ArgAction::Append).value_delimiter(',');
+        let command = Command::new("x").arg(files).arg(names);
+        let words = |config: &Config| {
+            let all = config.arguments();
+            all.iter().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        let text = "file = ['a,b', 'c']\nname = ['d', 'e']";
+        let mut config = parse(text, &command).unwrap();
+        assert_eq!(words(&config), ["--file=a,b", "--file=c", "--name=d,e"]);
+        config.replaced(&command, &["name".to_owned()]);
+        assert_eq!(words(&config), ["--file=a,b", "--file=c"]);
+        assert_eq!(words(&parse("file = 'a'", &command).unwrap()), ["--file=a"]);
     }
 
     #[test]

@@ -52,15 +52,16 @@ impl Error {
         Error::Input(message.into())
     }
 
-    /// The same of an image of which one of several can be chosen by options of this role.
+    /// The same of an image of which one of several can be chosen by options of this role; those of a CT are for it alone.
     pub(crate) fn choosing(self, role: &str) -> Self {
         let take = "take one out first";
         match self {
             Error::Input(message)
-                if message.contains(take) && ["fixed", "moving"].contains(&role) =>
+                if message.contains(take) && ["fixed", "moving", "ct"].contains(&role) =>
             {
                 let option = if message.contains("--volume") { "volume" } else { "series" };
-                let choose = format!("choose one by `{role}_{option}`, or take it out first");
+                let of = if role == "ct" { String::new() } else { format!("{role}_") };
+                let choose = format!("choose one by `{of}{option}`, or take it out first");
                 Error::Input(message.replacen(take, &choose, 1))
             }
             other => other,

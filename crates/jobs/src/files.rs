@@ -2,7 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, reading};
+use crate::options::as_text;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use voxalign_image::Transform;
 use voxalign_image::{Grid, LabelMap, Volume};
@@ -65,6 +67,36 @@ pub fn is_field(info: &ImageInfo) -> bool {
     let vector_intent = info.intent.starts_with("1007") || info.intent.starts_with("1006");
     info.dims.len() == 5 && info.dims[4] > 1 && info.dims[3] == 1
         || vector_intent && info.volumes() > 1
+}
+
+/// Which image of a file or folder that holds several.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Which image"))]
+#[serde(default)]
+pub struct WhichImage {
+    /// Of an image with several volumes, such as a 4D NIfTI file: the number of one, from 0
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    pub volume: Option<usize>,
+    /// Of a folder with several DICOM series: the UID of one, or its number in the list that
+    /// `voxalign info FOLDER` shows
+    #[cfg_attr(feature = "clap", arg(long, value_name = "UID|N"))]
+    #[serde(with = "as_text")]
+    pub series: Option<String>,
+}
+
+impl WhichImage {
+    /// As the readers take it.
+    #[must_use]
+    pub fn options(&self) -> ReadOptions {
+        let Self { volume, series } = self.clone();
+        ReadOptions { series, volume, ..ReadOptions::default() }
+    }
+
+    /// Whether one is chosen.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        self.volume.is_some() || self.series.is_some()
+    }
 }
 
 /// Reads an image; what is odd about it becomes a warning.

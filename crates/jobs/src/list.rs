@@ -57,7 +57,7 @@ fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// The name of a file without its extensions.
-fn stem(path: &Path) -> String {
+pub(crate) fn stem(path: &Path) -> String {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let known = [".nii.gz", ".nii", ".nrrd", ".nhdr", ".mha", ".mhd", ".img", ".hdr", ".gz"];
     let end = known.iter().find(|e| name.to_lowercase().ends_with(*e));

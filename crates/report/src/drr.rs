@@ -64,6 +64,10 @@ pub struct DrrImageRecord {
     pub most: f64,
     /// What the values are, such as `attenuation` (without a unit), `intensity`, `mm HU`.
     pub unit: String,
+    /// The values that the least and the largest of 16 bits stand for in PNG and DICOM files, from the least to the
+    /// largest of all images of a view; none where no file has whole numbers.
+    #[serde(default)]
+    pub window: Option<[f64; 2]>,
     /// The files that hold it.
     pub files: Vec<String>,
 }
@@ -308,6 +312,7 @@ mod tests {
             least: 0.0,
             most: 4.5,
             unit: "<attenuation>".to_owned(),
+            window: Some([0.0, 6.5]),
             files: vec!["<file>.nii".to_owned()],
         }
     }

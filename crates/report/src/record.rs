@@ -118,6 +118,9 @@ pub trait Judged {
     /// Notes the wall time of each part in seconds, and the most memory that the process held.
     fn measured(&mut self, timings: BTreeMap<String, f64>, peak_memory_bytes: Option<u64>);
 
+    /// Notes the files that are written.
+    fn wrote(&mut self, outputs: Vec<OutputRecord>);
+
     /// Whether the result can be used, and why.
     fn verdict(&self) -> &Verdict;
 
@@ -130,6 +133,10 @@ macro_rules! judged {
         impl Judged for $record {
             fn measured(&mut self, timings: BTreeMap<String, f64>, peak_memory_bytes: Option<u64>) {
                 (self.timings, self.peak_memory_bytes) = (timings, peak_memory_bytes);
+            }
+
+            fn wrote(&mut self, outputs: Vec<OutputRecord>) {
+                self.outputs = outputs;
             }
 
             fn verdict(&self) -> &Verdict {

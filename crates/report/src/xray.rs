@@ -44,6 +44,12 @@ impl ViewRecord {
         }
     }
 
+    /// The record of a region of its detector.
+    pub(crate) fn part(&self, [x, y, columns, rows]: [usize; 4]) -> Self {
+        let place = |a: usize| self.origin[a] + self.column[a] * x as f64 + self.row[a] * y as f64;
+        Self { origin: [0, 1, 2].map(place), size: [columns, rows], ..self.clone() }
+    }
+
     /// Width and height of a picture of it in true proportion, mm.
     fn extent(&self) -> [f64; 2] {
         [0, 1].map(|a| self.size[a] as f64 * self.pixel_mm[a])
@@ -81,6 +87,19 @@ impl<'a> XrayPicture<'a> {
         Self { inverted: true, ..self }
     }
 
+    /// What a region of a detector of this size shows: the values of an image, and its columns and rows; nothing where
+    /// values and pixels are not as many, or the region has none of them.
+    pub(crate) fn part(&self, region: [usize; 4], size: [usize; 2]) -> Option<Part> {
+        let [columns, rows] = self.dims;
+        let ([left, right], [top, bottom]) = within(region, size, self.dims);
+        if columns.checked_mul(rows) != Some(self.values.len()) || left >= right || top >= bottom {
+            return None;
+        }
+        let lines = self.values.chunks_exact(columns).take(bottom).skip(top);
+        let values = lines.flat_map(|line| &line[left..right]).copied().collect();
+        Some(Part { dims: [right - left, bottom - top], values, inverted: self.inverted })
+    }
+
     /// The image with at most so many pixels along each side: means of squares of pixels.
     ///
     /// # Errors
@@ -111,6 +130,29 @@ impl<'a> XrayPicture<'a> {
     }
 }
 
+/// A part of an image.
+pub(crate) struct Part {
+    dims: [usize; 2],
+    values: Vec<f32>,
+    inverted: bool,
+}
+
+impl Part {
+    pub(crate) fn picture(&self) -> XrayPicture<'_> {
+        XrayPicture { dims: self.dims, values: &self.values, inverted: self.inverted }
+    }
+}
+
+/// The first column and row of a region of a detector of this size, and those after the last, in pictures of other sizes.
+fn within(region: [usize; 4], size: [usize; 2], picture: [usize; 2]) -> ([usize; 2], [usize; 2]) {
+    let range = |a: usize| {
+        let part = |v: usize| v as f64 / size[a].max(1) as f64 * picture[a] as f64;
+        let end = region[a].saturating_add(region[a + 2]);
+        [region[a], end].map(|v| (part(v).round() as usize).min(picture[a]))
+    };
+    (range(0), range(1))
+}
+
 /// An image of so many pixels as are drawn.
 pub(crate) struct Reduced {
     pub(crate) width: usize,
@@ -134,14 +176,8 @@ impl Reduced {
 
     /// The values in a region of a detector of this size; all where there is none.
     pub(crate) fn counted(&self, region: Option<[usize; 4]>, size: [usize; 2]) -> Vec<f32> {
-        let Some([x, y, width, height]) = region else { return self.values.clone() };
-        let range = |first: usize, count: usize, size: usize, pixels: usize| {
-            let at = |v: usize| (v as f64 / size.max(1) as f64 * pixels as f64).round() as usize;
-            let end = at(first.saturating_add(count)).min(pixels);
-            (at(first).min(pixels), end)
-        };
-        let (left, right) = range(x, width, size[0], self.width);
-        let (top, bottom) = range(y, height, size[1], self.height);
+        let Some(region) = region else { return self.values.clone() };
+        let ([left, right], [top, bottom]) = within(region, size, [self.width, self.height]);
         let rows = self.values.chunks_exact(self.width).take(bottom).skip(top);
         let inside: Vec<f32> =
             rows.flat_map(|row| row.get(left..right).unwrap_or(&[])).copied().collect();
@@ -215,6 +251,10 @@ pub(crate) mod tests {
         let view = arm(30.0, [60, 40]);
         let record = ViewRecord::from(("<AP>", &view));
         assert_eq!((record.size, record.pixel_mm[0].round()), ([60, 40], 5.0));
+        let part = ViewRecord::new("<AP>", &view.part([7, 5], [20, 10]).unwrap());
+        let found = record.part([7, 5, 20, 10]);
+        let off = (0..3).map(|a| (found.origin[a] - part.origin[a]).abs()).fold(0.0, f64::max);
+        assert!(off < 1e-9 && (found.size, found.pixel_mm) == (part.size, part.pixel_mm));
         assert!((record.source_to_detector_mm - 1000.0).abs() < 1e-9);
         let back: ViewRecord =
             serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
@@ -231,6 +271,15 @@ pub(crate) mod tests {
         assert_eq!(half.values[..5], [0.5, 2.5, 4.5, 6.0, 0.5]);
         let part = half.counted(Some([2, 0, 2, 2]), [7, 5]);
         assert_eq!(part, [2.5]);
+        let part = picture.inverted().part([2, 1, 3, 2], [7, 5]).unwrap();
+        assert_eq!(
+            (part.dims, &part.values[..], part.inverted),
+            ([3, 2], &[2., 3., 4., 2., 3., 4.][..], true)
+        );
+        // Of a picture with half as many pixels as its detector.
+        assert_eq!(picture.part([4, 2, 6, 4], [14, 10]).unwrap().values, [2., 3., 4., 2., 3., 4.]);
+        assert!(picture.part([7, 0, 2, 2], [7, 5]).is_none());
+        assert!(XrayPicture::new([7, 6], &values).part([0, 0, 2, 2], [7, 5]).is_none());
         let window = Window { low: 0.5, high: 6.0 };
         let inverted = picture.inverted().reduced(4).unwrap();
         let units = |r: &Reduced| r.unit(window).take(4).collect::<Vec<_>>();

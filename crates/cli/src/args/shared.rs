@@ -6,7 +6,6 @@ use crate::progress::{Printer, Talk};
 use crate::words::typed;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use voxalign_io::image::ReadOptions;
 use voxalign_io::points::PointConvention;
 use voxalign_jobs::Caller;
 use voxalign_jobs::files::{self, Grids};
@@ -60,6 +59,18 @@ pub(crate) struct JobArgs {
     pub(crate) dry_run: bool,
 }
 
+/// Whether there is a report.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct ReportArgs {
+    /// Write report.html (the default)
+    #[arg(long, conflicts_with = "no_report")]
+    report: bool,
+    /// Do not write report.html
+    #[arg(long, conflicts_with = "report")]
+    pub(crate) no_report: bool,
+}
+
 /// Who runs a job: a command of this program, with its configuration file.
 pub(crate) fn caller(command: &str, config: Option<&PathBuf>) -> Caller {
     Caller {
@@ -105,42 +116,6 @@ pub(crate) struct JsonArgs {
     /// Print JSON, for programs; what is no finite number is null
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Which image of a file or folder that holds several.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Which image")]
-pub(crate) struct WhichArgs {
-    /// Of an image with several volumes, such as a 4D NIfTI file: the number of one, from 0
-    #[arg(long, value_name = "N")]
-    volume: Option<usize>,
-    /// Of a folder with several DICOM series: the UID of one, or its number in the list that
-    /// `voxalign info FOLDER` shows
-    #[arg(long, value_name = "UID|N")]
-    series: Option<String>,
-}
-
-impl WhichArgs {
-    /// As the readers take it.
-    pub(crate) fn options(&self) -> ReadOptions {
-        let Self { volume, series } = self.clone();
-        ReadOptions { series, volume, ..ReadOptions::default() }
-    }
-
-    /// Whether one is chosen.
-    pub(crate) fn is_given(&self) -> bool {
-        self.volume.is_some() || self.series.is_some()
-    }
-
-    /// Whether a volume is chosen.
-    pub(crate) fn has_volume(&self) -> bool {
-        self.volume.is_some()
-    }
-
-    /// Whether a series is chosen.
-    pub(crate) fn has_series(&self) -> bool {
-        self.series.is_some()
-    }
 }
 
 /// The images that transform files are relative to.

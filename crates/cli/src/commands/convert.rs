@@ -1,6 +1,6 @@
 //! `voxalign convert`: the same content in another format.
 
-use crate::args::{GeometryArgs, PointConventionName, WhichArgs};
+use crate::args::{GeometryArgs, PointConventionName};
 use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
 use crate::output;
@@ -9,7 +9,7 @@ use clap::Args;
 use std::path::PathBuf;
 use voxalign_io::image::{self, DataType, ImageInfo};
 use voxalign_io::{points, transform};
-use voxalign_jobs::files::{self, Kind};
+use voxalign_jobs::files::{self, Kind, WhichImage};
 
 /// Arguments of `voxalign convert`.
 #[derive(Debug, Clone, Args)]
@@ -51,7 +51,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_enum)]
     to_convention: Option<PointConventionName>,
     #[command(flatten)]
-    which: WhichArgs,
+    which: WhichImage,
     #[command(flatten)]
     geometry: GeometryArgs,
 }

@@ -1,8 +1,9 @@
 //! `voxalign drr`: X-ray images of a CT, simulated.
 
-use crate::args::{JobArgs, RunArgs, caller};
+use super::{Cli, Command};
+use crate::args::{CtArgs, JobArgs, ReportArgs, RunArgs, caller};
 use crate::failure::{Failure, Outcome};
-use crate::tables;
+use crate::{config, tables};
 use clap::Args;
 use std::path::PathBuf;
 use voxalign_jobs::drr::{Job, PoseChoice, Simulation};
@@ -12,6 +13,7 @@ use voxalign_jobs::projection::{CtOptions, ViewOptions};
 /// Arguments of `voxalign drr`.
 #[derive(Debug, Clone, Args)]
 #[command(
+    args_override_self = true,
     arg_required_else_help = true,
     override_usage = "voxalign drr [OPTIONS] <CT> -o <DIR>",
     after_help = "\
@@ -26,6 +28,9 @@ Examples:
       the views of a file, of the CT as `voxalign pose` found it
   voxalign drr ct.nii.gz -o out --labels bones.nii.gz --only 3,4 --values intensity --photons 1e5
       some bones alone, as a detector counts 100000 photons, with noise
+  voxalign drr --config job.toml -o out
+      all options from a file: keys are the long option names, `ct` the CT; the command line takes
+      precedence; paths are relative to the current folder
 
 The CT lies in the room of the views as in its own world, RAS mm, turned and moved as --rotation and
 --translation say. A ray that leaves the source meets the centre of a pixel; what it loses is the
@@ -40,12 +45,8 @@ Written to DIR (older files with these names are replaced):
 Exit codes: 0 done, 2 bad input or options (nothing is written), 3 internal error, 130 stopped."
 )]
 pub(crate) struct DrrArgs {
-    /// The CT: NIfTI, NRRD, MetaImage, or a folder of DICOM
-    #[arg(value_name = "CT")]
-    ct: PathBuf,
-    /// Folder for the results
-    #[arg(short, long, value_name = "DIR")]
-    output: PathBuf,
+    #[command(flatten)]
+    of_ct: CtArgs,
     #[command(flatten)]
     material: CtOptions,
     #[command(flatten)]
@@ -54,27 +55,55 @@ pub(crate) struct DrrArgs {
     place: PoseChoice,
     #[command(flatten)]
     simulation: Simulation,
-    /// Write no report.html
-    #[arg(long, help_heading = "Output")]
-    no_report: bool,
+    #[command(flatten)]
+    report: ReportArgs,
     #[command(flatten)]
     job: JobArgs,
     #[command(flatten)]
     run: RunArgs,
 }
 
+impl DrrArgs {
+    /// The job of a CT and a folder for the results.
+    fn job(&self, (ct, output): (PathBuf, PathBuf)) -> Job {
+        let Self { material, views, place, simulation, .. } = self.clone();
+        let no_report = self.report.no_report;
+        Job { ct, material, views, place, simulation, no_report, output }
+    }
+
+    /// Refuses options that others make meaningless.
+    fn check(&self) -> Result<(), Failure> {
+        Ok(self.job(Default::default()).check_options()?)
+    }
+}
+
 /// Simulates the images.
 pub(crate) fn run(args: DrrArgs) -> Result<Outcome, Failure> {
-    let (talk, json) = (args.run.talk(), args.job.json);
-    let DrrArgs { ct, output, material, views, place, simulation, no_report, .. } = args;
-    let job = Job { ct, material, views, place, simulation, no_report, output };
-    let (caller, printer) = (caller("drr", None), args.run.printer());
+    let file = args.of_ct.config.clone();
+    let fill = |args: &mut DrrArgs, positionals| drop(args.of_ct.fill(positionals));
+    let (args, origin, notes) = config::complete(args, file, "drr", of_cli, DrrArgs::check, fill)?;
+    config::say(&notes, args.run.talk());
+    with_all(&args).map_err(|e| origin.blame(e))
+}
+
+/// The arguments of this command.
+fn of_cli(cli: Cli) -> Option<DrrArgs> {
+    match cli.command {
+        Command::Drr(args) => Some(*args),
+        _ => None,
+    }
+}
+
+/// Simulates the images, once all arguments are known.
+fn with_all(args: &DrrArgs) -> Result<Outcome, Failure> {
+    let job = args.job(args.of_ct.paths("drr")?);
+    let (caller, printer) = (caller("drr", args.of_ct.config.as_ref()), args.run.printer());
     if args.job.dry_run {
-        return tables::plan(&job.plan(&caller, &printer)?, json);
+        return tables::plan(&job.plan(&caller, &printer)?, args.job.json);
     }
     job.check(&caller)?;
     let machine = args.run.machine(Auto::Cpu)?;
     let done = job.run(&machine, &caller, &printer)?;
     printer.finish();
-    tables::tell(&done, (json, talk), tables::drr)
+    tables::tell(&done, (args.job.json, args.run.talk()), tables::drr)
 }

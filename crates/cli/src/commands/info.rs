@@ -1,6 +1,6 @@
 //! `voxalign info`: shows what a file holds and what is odd about it.
 
-use crate::args::{GeometryArgs, JsonArgs, PointConventionName, WhichArgs};
+use crate::args::{GeometryArgs, JsonArgs, PointConventionName};
 use crate::chain::collapse;
 use crate::device::{self, start_threads};
 use crate::failure::{Failure, Outcome};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, AffineParameters, Grid, Transform, Vector3, VectorField};
 use voxalign_io::image::{self, ImageInfo, ReadOptions, SeriesInfo};
 use voxalign_io::points;
-use voxalign_jobs::files::{self, Kind};
+use voxalign_jobs::files::{self, Kind, WhichImage};
 use voxalign_register::fields::jacobian_determinants;
 
 /// Arguments of `voxalign info`.
@@ -39,7 +39,7 @@ pub(crate) struct InfoArgs {
     #[arg(long, value_enum, default_value_t)]
     point_convention: PointConventionName,
     #[command(flatten)]
-    which: WhichArgs,
+    which: WhichImage,
     #[command(flatten)]
     geometry: GeometryArgs,
     #[command(flatten)]
@@ -164,7 +164,7 @@ fn about(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
         Kind::Points => about_points(file, args),
         Kind::Transform => about_transform(file, args),
         Kind::Image => {
-            if !args.which.has_series() && file.is_dir() {
+            if args.which.series.is_none() && file.is_dir() {
                 let series = image::list_series(file)?;
                 if series.len() > 1 {
                     return Ok(about_series(file, &series));
@@ -237,7 +237,7 @@ fn about_image(file: &Path, args: &InfoArgs, info: &ImageInfo) -> Result<Facts, 
     if !notes.is_empty() {
         facts.put("notes", notes);
     }
-    let one = info.volumes() == 1 || args.which.has_volume();
+    let one = info.volumes() == 1 || args.which.volume.is_some();
     if !args.header_only && one {
         about_values(&mut facts, &mut odd, file, &args.which.options())?;
     }

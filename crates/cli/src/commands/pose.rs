@@ -1,8 +1,9 @@
 //! `voxalign pose`: the rigid pose of a CT by X-ray images of it.
 
-use crate::args::{JobArgs, RunArgs, caller};
+use super::{Cli, Command};
+use crate::args::{CtArgs, JobArgs, ReportArgs, RunArgs, caller};
 use crate::failure::{Failure, Outcome};
-use crate::tables;
+use crate::{config, tables};
 use clap::Args;
 use std::path::PathBuf;
 use voxalign_jobs::machine::Auto;
@@ -13,6 +14,7 @@ use voxalign_jobs::projection::{CtOptions, Whole};
 /// Arguments of `voxalign pose`.
 #[derive(Debug, Clone, Args)]
 #[command(
+    args_override_self = true,
     arg_required_else_help = true,
     override_usage = "voxalign pose [OPTIONS] <CT> [XRAY]... -o <DIR>",
     after_help = "\
@@ -26,6 +28,9 @@ Examples:
       a bone by two calibrated cameras (MayaCam), near a start
   voxalign pose ct.nii.gz front.png --geometry views.toml -o out --similarity mi --sampling 0.05
       mutual information of a twentieth of the pixels
+  voxalign pose --config job.toml -o out
+      all options from a file: keys are the long option names, `ct` the CT and `xrays` the images;
+      the command line takes precedence; paths are relative to the current folder
 
 The search begins with the CT in the room of the views as in its own world, or where --init puts it,
 looks at many poses within --range, and refines the best of them from coarse to fine pixels.
@@ -41,23 +46,23 @@ Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
 2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C."
 )]
 pub(crate) struct PoseArgs {
-    /// The CT: NIfTI, NRRD, MetaImage, or a folder of DICOM
-    #[arg(value_name = "CT")]
-    ct: PathBuf,
+    #[command(flatten)]
+    of_ct: CtArgs,
     /// X-ray images: PNG, TIFF, DICOM, NIfTI; none where the views of --geometry name them
     #[arg(value_name = "XRAY")]
     xrays: Vec<PathBuf>,
-    /// Folder for the results
-    #[arg(short, long, value_name = "DIR")]
-    output: PathBuf,
     /// Where the images were taken from, in their order: TOML tables, MayaCam 2 or plastimatch's projection matrices; more
     /// than once for several files [default: the headers of DICOM]
     #[arg(long, value_name = "FILE", help_heading = "Views")]
     geometry: Vec<PathBuf>,
+    /// Of X-ray files with several frames: the number of one, from 0; one for all files, or one for each
+    #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = "Views")]
+    frame: Vec<usize>,
     /// What the values of the X-ray images are [default: attenuation]
     #[arg(long, value_name = "WHAT", value_parser = choice::<Pixels>(), help_heading = "Views")]
     pixels: Option<Pixels>,
-    /// The part of each X-ray image that counts: the first column and row, and how many
+    /// The part of each X-ray image that counts: the first column and row, and how many; instead of the 'region' of a table
+    /// of views
     #[arg(long, value_name = "COLUMN,ROW,COLUMNS,ROWS", help_heading = "Views")]
     region: Option<Whole<4>>,
     /// Where the search starts: a rigid transform file from the room to the world of the CT
@@ -67,29 +72,74 @@ pub(crate) struct PoseArgs {
     method: Method,
     #[command(flatten)]
     material: CtOptions,
-    /// Write no report.html
-    #[arg(long, help_heading = "Output")]
-    no_report: bool,
+    #[command(flatten)]
+    report: ReportArgs,
     #[command(flatten)]
     job: JobArgs,
     #[command(flatten)]
     run: RunArgs,
 }
 
+impl PoseArgs {
+    /// The job of a CT and a folder for the results.
+    fn job(&self, (ct, output): (PathBuf, PathBuf)) -> Job {
+        let Self { xrays, geometry, frame, pixels, region, init, material, method, .. } =
+            self.clone();
+        let no_report = self.report.no_report;
+        Job {
+            ct,
+            xrays,
+            geometry,
+            frame,
+            pixels,
+            region,
+            init,
+            material,
+            method,
+            no_report,
+            output,
+        }
+    }
+
+    /// Refuses options that others make meaningless.
+    fn check(&self) -> Result<(), Failure> {
+        Ok(self.job(Default::default()).check_options()?)
+    }
+}
+
 /// Finds the pose.
 pub(crate) fn run(args: PoseArgs) -> Result<Outcome, Failure> {
-    let (talk, json) = (args.run.talk(), args.job.json);
-    let PoseArgs { ct, xrays, geometry, pixels, region, init, material, method, .. } = args;
-    let (no_report, output) = (args.no_report, args.output);
-    let job =
-        Job { ct, xrays, geometry, pixels, region, init, material, method, no_report, output };
-    let (caller, printer) = (caller("pose", None), args.run.printer());
+    let file = args.of_ct.config.clone();
+    let fill = |args: &mut PoseArgs, positionals| {
+        let xrays = args.of_ct.fill(positionals);
+        if args.xrays.is_empty() {
+            args.xrays = xrays;
+        }
+    };
+    let (args, origin, notes) =
+        config::complete(args, file, "pose", of_cli, PoseArgs::check, fill)?;
+    config::say(&notes, args.run.talk());
+    with_all(&args).map_err(|e| origin.blame(e))
+}
+
+/// The arguments of this command.
+fn of_cli(cli: Cli) -> Option<PoseArgs> {
+    match cli.command {
+        Command::Pose(args) => Some(*args),
+        _ => None,
+    }
+}
+
+/// Finds the pose, once all arguments are known.
+fn with_all(args: &PoseArgs) -> Result<Outcome, Failure> {
+    let job = args.job(args.of_ct.paths("pose")?);
+    let (caller, printer) = (caller("pose", args.of_ct.config.as_ref()), args.run.printer());
     if args.job.dry_run {
-        return tables::plan(&job.plan(&caller, &printer)?, json);
+        return tables::plan(&job.plan(&caller, &printer)?, args.job.json);
     }
     job.check(&caller)?;
     let machine = args.run.machine(Auto::Gpu)?;
     let done = job.run(&machine, &caller, &printer)?;
     printer.finish();
-    tables::tell(&done, (json, talk), tables::pose)
+    tables::tell(&done, (args.job.json, args.run.talk()), tables::pose)
 }

@@ -49,7 +49,7 @@ fn slice(series: &str, number: usize, image: &Volume<f32>) -> Vec<u8> {
     out
 }
 
-fn write_series(place: &Place, folder: &str, series: &str, image: &Volume<f32>) {
+pub(crate) fn write_series(place: &Place, folder: &str, series: &str, image: &Volume<f32>) {
     fs::create_dir_all(place.path(folder)).unwrap();
     for k in 0..image.dims()[2] {
         let name = format!("{folder}/{series}.{:03}", image.dims()[2] - k);

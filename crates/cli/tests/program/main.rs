@@ -35,3 +35,5 @@ mod stability;
 mod stack;
 mod transforms;
 mod warps;
+mod xray_files;
+mod xray_options;

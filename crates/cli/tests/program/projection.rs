@@ -33,7 +33,7 @@ pub(crate) fn ct() -> Volume<f32> {
     })
 }
 
-fn place() -> Place {
+pub(crate) fn place() -> Place {
     let place = Place::new();
     place.image("ct.nii.gz", &ct());
     place
@@ -41,7 +41,7 @@ fn place() -> Place {
 
 const VIEWS: &str = "--view ap,lateral --size 96,80";
 
-fn json(place: &Place, name: &str) -> serde_json::Value {
+pub(crate) fn json(place: &Place, name: &str) -> serde_json::Value {
     serde_json::from_str(&fs::read_to_string(place.path(name)).unwrap()).unwrap()
 }
 

@@ -12,6 +12,7 @@
 //! # }
 //! ```
 
+mod images;
 mod options;
 mod poses;
 
@@ -19,33 +20,31 @@ pub use options::{Format, Projection, Rays, Shown, Simulation};
 pub use poses::PoseChoice;
 
 use crate::error::{Error, Result};
-use crate::listener::{Listener, check};
+use crate::listener::{Level, Listener};
 use crate::machine::Machine;
 use crate::plan::{self, Plan};
-use crate::projection::{Ct, CtOptions, NamedView, ViewOptions};
-use crate::run::{Caller, Clock, Done, Input, RECORD, REPORT, check_outputs, end, inputs, record};
-use crate::run::{Role, peak_memory};
+use crate::projection::{Ct, CtOptions, NamedView, ViewOptions, is_within};
+use crate::run::{Caller, Clock, Done, Input, RECORD, REPORT, Role, check_outputs, conclude};
+use crate::run::{inputs, record, written};
 use crate::staged::Staged;
+use images::{KEPT, Maker, PICTURES};
 use options::Shown as Values;
 use poses::Pose;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
-use voxalign_compute::ops::raycast::Along;
-use voxalign_compute::select::AnyDevice;
+use voxalign_compute::ops::raycast::Traversal;
 use voxalign_image::{Grid, Vector3};
-use voxalign_io::xray::{self, XrayToWrite, geometry};
+use voxalign_io::xray::geometry;
 use voxalign_register::Choice;
 use voxalign_register::projection::Simulator;
 use voxalign_register::random::Random;
-use voxalign_report::drr::{DrrImageRecord, DrrRecord, DrrReport, render};
-use voxalign_report::xray::{ViewRecord, XrayPicture};
-use voxalign_report::{GridRecord, OutputRecord, RunRecord};
+use voxalign_report::drr::{DrrRecord, DrrReport, render};
+use voxalign_report::xray::XrayPicture;
+use voxalign_report::{GridRecord, RunRecord};
 
 /// The table of the views.
 const VIEWS: &str = "views.toml";
-/// The most images that a report shows.
-const PICTURES: usize = 12;
 
 /// X-ray images that are to be made of a CT.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -65,22 +64,10 @@ pub struct Job {
     #[serde(flatten)]
     pub simulation: Simulation,
     /// Whether there is no report.
-    #[serde(
-        default,
-        with = "crate::options::negated",
-        rename = "report",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, with = "crate::options::negated", rename = "report")]
     pub no_report: bool,
     /// The folder for the results.
     pub output: PathBuf,
-}
-
-/// A view at a pose, as it is written.
-struct Made {
-    record: DrrImageRecord,
-    /// What a report shows of it.
-    shown: Option<Vec<f32>>,
 }
 
 impl Job {
@@ -97,15 +84,23 @@ impl Job {
         all
     }
 
-    /// Checks what can be checked before a device is started.
+    /// Checks the options alone.
     ///
     /// # Errors
-    /// Options that others make meaningless, outputs that are inputs.
-    pub fn check(&self, caller: &Caller) -> Result<()> {
+    /// What is out of range, and options that others make meaningless.
+    pub fn check_options(&self) -> Result<()> {
         self.material.check()?;
         self.views.check()?;
         self.place.check()?;
-        self.simulation.check()?;
+        self.simulation.check()
+    }
+
+    /// Checks what can be checked before a device is started.
+    ///
+    /// # Errors
+    /// As of [`check_options`](Self::check_options); outputs that are inputs.
+    pub fn check(&self, caller: &Caller) -> Result<()> {
+        self.check_options()?;
         let files = self.files(caller);
         let names = [RECORD, REPORT, VIEWS].into_iter();
         check_outputs(&self.output, names, files.iter().map(Input::path))
@@ -118,35 +113,21 @@ impl Job {
     pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         self.check(caller)?;
         let plan = Plan::new(&self.files(caller), Vec::new(), listener)?;
-        let grid = crate::files::grid(&self.ct, listener)?;
+        let grid = self.material.grid(&self.ct, listener)?;
         let views = self.views.views(&grid, listener)?;
-        let poses = self.place.read(self.centre(&grid), listener)?;
-        let mut writes: Vec<PathBuf> = Vec::new();
-        for view in &views {
-            for number in 0..poses.len() {
-                writes.extend(
-                    self.names(view, number, poses.len()).into_iter().map(|n| self.output.join(n)),
-                );
-            }
-        }
-        writes.push(self.output.join(VIEWS));
-        if !self.no_report {
-            writes.push(self.output.join(REPORT));
-        }
-        writes.push(self.output.join(RECORD));
+        let poses = self.place.read(&grid, self.centre(&grid), listener)?;
+        let writes = self.written(&views, poses.len());
+        let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
         let voxels = plan.voxels(Role::Ct.name());
         let pixels = views.iter().map(|v| v.geometry.dims().iter().product::<usize>()).max();
-        // The volume with and without its border, and an image with what is written of it.
-        let taken = plan::BASE + 12 * voxels + 24 * pixels.unwrap_or(0) as u64;
+        let pixels = pixels.unwrap_or(0) as u64;
+        let (views, poses) = (views.len() as u64, poses.len() as u64);
+        let together = if self.simulation.has_window() { poses } else { 1 };
+        let kept = (together * pixels).min(KEPT as u64).max(pixels);
+        let shown = if self.no_report { 0 } else { (views * poses).min(PICTURES as u64) * pixels };
+        // The volume with and without its border while it goes to the device; later on images, and what is written of one.
+        let taken = plan::BASE + (12 * voxels).max(4 * voxels + 4 * (kept + shown) + 24 * pixels);
         Ok(Plan { writes, ..plan }.taking(taken))
-    }
-
-    /// No image may be one of the inputs.
-    fn check_written(&self, caller: &Caller, views: &[NamedView], poses: usize) -> Result<()> {
-        let each = views.iter().flat_map(|v| (0..poses).map(move |number| (v, number)));
-        let names: Vec<_> = each.flat_map(|(v, number)| self.names(v, number, poses)).collect();
-        let files = self.files(caller);
-        check_outputs(&self.output, names.iter().map(String::as_str), files.iter().map(Input::path))
     }
 
     /// The point about which the CT is turned.
@@ -154,13 +135,13 @@ impl Job {
         self.views.isocentre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0))
     }
 
-    /// The names of the files of a view at a pose.
-    fn names(&self, view: &NamedView, number: usize, poses: usize) -> Vec<String> {
-        let stem = match poses {
-            1 => view.name.clone(),
-            _ => format!("{}_{number:04}", view.name),
-        };
-        self.simulation.formats().iter().map(|f| format!("{stem}.{}", f.extension())).collect()
+    /// What is written, with what it is.
+    fn written(&self, views: &[NamedView], poses: usize) -> Vec<(&'static str, String)> {
+        let formats = self.simulation.formats();
+        let each = views.iter().flat_map(|v| (0..poses).map(move |n| images::name(v, n, poses)));
+        let files = |name: String| formats.iter().map(move |&f| images::file(&name, f)).collect();
+        let images = each.flat_map::<Vec<_>, _>(files).map(|name| ("image", name));
+        written(images.chain([("views", VIEWS.to_owned())]), !self.no_report)
     }
 
     /// Does it all: checks, reads, simulates and writes.
@@ -176,12 +157,15 @@ impl Job {
     ) -> Result<Done<DrrRecord>> {
         self.check(caller)?;
         let mut clock = Clock::start();
-        let read = inputs(&self.files(caller), listener)?;
+        let files = self.files(caller);
+        let read = inputs(&files, listener)?;
         let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
         let views = self.views.views(volume.grid(), listener)?;
         let centre = self.centre(volume.grid());
-        let poses = self.place.read(centre, listener)?;
-        self.check_written(caller, &views, poses.len())?;
+        let poses = self.place.read(volume.grid(), centre, listener)?;
+        let written = self.written(&views, poses.len());
+        let names = written.iter().map(|w| w.1.as_str());
+        check_outputs(&self.output, names, files.iter().map(Input::path))?;
         clock.lap("read");
         let grid = volume.grid().clone();
         for view in &views {
@@ -191,25 +175,34 @@ impl Job {
         let simulator = Simulator::new(&machine.device, &volume)?;
         drop(volume);
         clock.lap("device");
-        let mut made = Vec::new();
-        let mut random = Random::new(self.simulation.seed.unwrap_or(0));
-        for view in &views {
-            for (number, pose) in poses.iter().enumerate() {
-                check(listener)?;
-                let values = self.simulated(&simulator, view, pose, &mut random)?;
-                clock.lap("simulate");
-                let shown = made.len() < PICTURES && !self.no_report;
-                let names = self.names(view, number, poses.len());
-                made.push(self.written(&mut staged, view, pose, (names, values), shown)?);
-                clock.lap("write");
-            }
+        let rays = self.simulation.rays(machine.gpu().is_some());
+        if self.simulation.rays.is_some_and(|asked| asked != rays) {
+            listener.say(
+                Level::Normal,
+                "the CPU has no texture units: values are interpolated in single precision, as by \
+                 `rays = trilinear`",
+            );
         }
+        let traversal = self.simulation.traversal(rays, &grid);
+        let mut maker = Maker {
+            simulation: &self.simulation,
+            simulator: &simulator,
+            traversal,
+            random: Random::new(self.simulation.seed.unwrap_or(0)),
+            with_pictures: !self.no_report,
+            kept: KEPT,
+            made: Vec::new(),
+        };
+        for view in &views {
+            maker.view(view, &poses, (&mut staged, &mut clock), listener)?;
+        }
+        let made = maker.made;
         let tables: Vec<_> = views.iter().map(table).collect();
         staged.write(VIEWS, |path| geometry::write(path, &tables))?;
         let mut all = json!({
-            "rays": self.simulation.rays.unwrap_or(Rays::Trilinear).name(),
-            "step_mm": match self.simulation.traversal(&grid) {
-                voxalign_compute::ops::raycast::Traversal::Trilinear { step, .. } => Some(step),
+            "rays": rays.name(),
+            "step_mm": match traversal {
+                Traversal::Trilinear { step, .. } => Some(step),
                 _ => None,
             },
             "projection": self.simulation.projection.unwrap_or(Projection::Integral).name(),
@@ -224,24 +217,8 @@ impl Job {
         let (images, pictures): (Vec<_>, Vec<_>) =
             made.into_iter().map(|m| (m.record, m.shown)).unzip();
         let run = RunRecord { parameters: all, ..record(caller, machine, read) };
-        let mut record = DrrRecord { images, ..DrrRecord::new(run, GridRecord::from(&grid)) };
-        let mut told = |role: &str, name: &str| {
-            let path = staged.final_path(name).display().to_string();
-            record.outputs.push(OutputRecord { role: role.to_owned(), path });
-        };
-        for image in &record.images {
-            image.files.iter().for_each(|name| told("image", name));
-        }
-        told("views", VIEWS);
-        if !self.no_report {
-            told("report", REPORT);
-        }
-        told("record", RECORD);
-        if self.no_report {
-            staged.without(REPORT);
-        } else {
-            record.timings = clock.laps();
-            record.peak_memory_bytes = peak_memory();
+        let record = DrrRecord { images, ..DrrRecord::new(run, GridRecord::from(&grid)) };
+        conclude(staged, clock, record, (&self.output, &written), |record| {
             let shown = record.images.iter().zip(&pictures);
             let intensity = self.simulation.values == Some(Values::Intensity);
             let pictures: Vec<_> = shown
@@ -250,70 +227,8 @@ impl Job {
                     Some(if intensity { picture.inverted() } else { picture })
                 })
                 .collect();
-            let page = render(&DrrReport { record: &record, pictures: &pictures })?;
-            staged.write_text(REPORT, &page)?;
-            clock.lap("report");
-        }
-        end(staged, clock, record, &self.output)
-    }
-
-    /// The values of an image as they are written.
-    fn simulated(
-        &self,
-        simulator: &Simulator<'_, AnyDevice>,
-        view: &NamedView,
-        pose: &Pose,
-        random: &mut Random,
-    ) -> Result<Vec<f32>> {
-        let how = self.simulation.traversal(simulator.grid());
-        let along = self.simulation.along();
-        let mut values = simulator.image(&view.geometry, &pose.map, how, along)?;
-        if values.iter().all(|&v| v == 0.0) {
-            return Err(Error::input(format!(
-                "the view '{}' sees nothing of the CT where it is turned by {:?} degrees and moved by {:?} mm; \
-                 check `geometry`, `isocentre`, `region` and the pose",
-                view.name, pose.degrees, pose.mm
-            )));
-        }
-        if along == Along::Maximum {
-            return Ok(values);
-        }
-        if let Some(photons) = self.simulation.photons {
-            values.iter_mut().for_each(|v| *v = counted(*v, photons, random));
-        }
-        if self.simulation.values == Some(Values::Intensity) {
-            values.iter_mut().for_each(|v| *v = (-*v).exp());
-        }
-        Ok(values)
-    }
-
-    fn written(
-        &self,
-        staged: &mut Staged<'_>,
-        view: &NamedView,
-        pose: &Pose,
-        (names, values): (Vec<String>, Vec<f32>),
-        shown: bool,
-    ) -> Result<Made> {
-        let geometry = view.geometry;
-        let image =
-            XrayToWrite { geometry: Some(geometry), ..XrayToWrite::new(&values, geometry.dims()) };
-        for name in &names {
-            staged.write(name, |path| xray::write(path, &image).map(drop))?;
-        }
-        let fold = |start: f32, f: fn(f32, f32) -> f32| values.iter().copied().fold(start, f);
-        let record = DrrImageRecord {
-            name: names.first().and_then(|n| n.split('.').next()).unwrap_or_default().to_owned(),
-            view: ViewRecord::new(&view.name, &geometry),
-            pose: pose.map.rows(),
-            rotation_degrees: pose.degrees,
-            translation_mm: pose.mm,
-            least: f64::from(fold(f32::INFINITY, f32::min)),
-            most: f64::from(fold(f32::NEG_INFINITY, f32::max)),
-            unit: self.simulation.unit().to_owned(),
-            files: names,
-        };
-        Ok(Made { record, shown: shown.then_some(values) })
+            render(&DrrReport { record, pictures: &pictures })
+        })
     }
 }
 
@@ -326,8 +241,7 @@ fn table(view: &NamedView) -> geometry::View {
 
 /// Refuses a source within the CT.
 fn outside(view: &NamedView, pose: &Pose, ct: &Grid) -> Result<()> {
-    let source = ct.world_to_index(pose.map.apply(view.geometry.source()));
-    if ct.contains_index(source) {
+    if is_within(&view.geometry, &pose.map, ct) {
         return Err(Error::input(format!(
             "the source of the view '{}' is within the CT where it is turned by {:?} degrees and moved by {:?} \
              mm; check `source_to_isocentre`, `isocentre` or the geometry, and the pose",
@@ -335,11 +249,4 @@ fn outside(view: &NamedView, pose: &Pose, ct: &Grid) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-/// An attenuation as it is measured by counting photons.
-fn counted(attenuation: f32, photons: f64, random: &mut Random) -> f32 {
-    let expected = photons * f64::from(-attenuation).exp();
-    // Half a photon stands for none.
-    (photons / random.poisson(expected).max(0.5)).ln() as f32
 }

@@ -72,7 +72,7 @@ choices! { Format:
     Png "png" "16 bits, from the least to the largest value of all images of a view",
     Tiff "tiff" "32-bit floats",
     Nifti "nifti" "32-bit floats, placed where the detector is",
-    Dicom "dicom" "Secondary capture, 16 bits",
+    Dicom "dicom" "Secondary capture, 16 bits as of png",
 }
 
 impl Format {
@@ -83,6 +83,11 @@ impl Format {
             Format::Nifti => "nii.gz",
             Format::Dicom => "dcm",
         }
+    }
+
+    /// Whether values are whole numbers within a window.
+    pub(super) fn has_window(self) -> bool {
+        matches!(self, Format::Png | Format::Dicom)
     }
 }
 
@@ -110,7 +115,7 @@ pub struct Simulation {
     #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
     pub photons: Option<f64>,
     /// What the noise begins with: the same seed gives the same noise [default: 0]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NUMBER", requires = "photons"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NUMBER"))]
     pub seed: Option<u64>,
     /// Formats of the images, separated by commas: png, tiff, nifti, dicom [default: png,nifti]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = crate::options::choice::<Format>()))]
@@ -141,10 +146,19 @@ impl Simulation {
         Ok(())
     }
 
-    pub(super) fn traversal(&self, ct: &Grid) -> Traversal {
+    /// How rays go through voxels on a device: only GPUs have texture units.
+    pub(super) fn rays(&self, on_gpu: bool) -> Rays {
+        match self.rays.unwrap_or(Rays::Trilinear) {
+            Rays::Texture if !on_gpu => Rays::Trilinear,
+            rays => rays,
+        }
+    }
+
+    /// The same with the distance of samples.
+    pub(super) fn traversal(&self, rays: Rays, ct: &Grid) -> Traversal {
         let usual = 0.5 * ct.spacing().into_iter().fold(f64::INFINITY, f64::min);
         let step = self.step.unwrap_or(usual);
-        match self.rays.unwrap_or(Rays::Trilinear) {
+        match rays {
             Rays::Trilinear => Traversal::trilinear(step),
             Rays::Texture => Traversal::Trilinear { step, filtering: Filtering::Texture },
             Rays::Siddon => Traversal::Siddon,
@@ -159,13 +173,20 @@ impl Simulation {
         }
     }
 
+    /// Whether the values of a file are whole numbers within a window.
+    pub(super) fn has_window(&self) -> bool {
+        self.formats().iter().any(|f| f.has_window())
+    }
+
+    /// The formats that are written, each once.
     pub(super) fn formats(&self) -> Vec<Format> {
-        let mut all = self.format.clone();
-        if all.is_empty() {
-            all = vec![Format::Png, Format::Nifti];
+        let mut all = Vec::new();
+        for &format in &self.format {
+            if !all.contains(&format) {
+                all.push(format);
+            }
         }
-        all.dedup();
-        all
+        if all.is_empty() { vec![Format::Png, Format::Nifti] } else { all }
     }
 
     /// What the values are called.

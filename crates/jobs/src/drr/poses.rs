@@ -3,19 +3,19 @@
 use crate::error::{Error, Result};
 use crate::listener::{Listener, reading};
 use crate::options::as_text;
-use crate::projection::{Numbers, in_room};
+use crate::projection::{Numbers, in_room, read_pose};
 use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use voxalign_image::{Affine, Vector3};
-use voxalign_io::transform::{self, Geometry};
+use voxalign_image::{Affine, Grid, Vector3};
 
 /// Where the CT is in the room of the views; where it is in its own world if nothing is said.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Pose"))]
 #[serde(default)]
 pub struct PoseChoice {
-    /// Turns the CT about x, y and z through the isocentre, in that order, degrees
+    /// Turns the CT about x, y and z, in that order, degrees: through the isocentre, with `geometry` through the middle of the
+    /// CT
     #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
     #[serde(with = "as_text")]
     pub rotation: Option<Numbers<3>>,
@@ -65,10 +65,17 @@ impl PoseChoice {
             .into_iter()
     }
 
-    /// The poses, with turns about a point; one at least.
-    pub(super) fn read(&self, centre: Vector3<f64>, listener: &dyn Listener) -> Result<Vec<Pose>> {
+    /// The poses of a CT, with turns about a point; one at least.
+    pub(super) fn read(
+        &self,
+        ct: &Grid,
+        centre: Vector3<f64>,
+        listener: &dyn Listener,
+    ) -> Result<Vec<Pose>> {
         if let Some(path) = &self.pose {
-            return Ok(vec![of_file(path, centre, listener)?]);
+            let map = read_pose(path, ct, listener)?;
+            let (degrees, mm) = in_numbers(&map, centre)?;
+            return Ok(vec![Pose { map, degrees, mm }]);
         }
         if let Some(path) = &self.poses {
             return of_table(path, centre, listener);
@@ -77,18 +84,6 @@ impl PoseChoice {
         let (degrees, mm) = (numbers(self.rotation), numbers(self.translation));
         Ok(vec![Pose { map: in_room(centre, degrees, mm)?, degrees, mm }])
     }
-}
-
-fn of_file(path: &Path, centre: Vector3<f64>, listener: &dyn Listener) -> Result<Pose> {
-    let read = reading(listener, || transform::read(path, &Geometry::default()))?;
-    let at = |what: &str| Error::input(format!("'{}': {what}", path.display()));
-    let map = read.to_affine().map_err(|e| at(&format!("{e}; give a rigid transform")))?;
-    let off = (map.matrix.transpose() * map.matrix - voxalign_image::Matrix3::identity()).norm();
-    if off.is_nan() || off > 1e-3 || map.determinant() < 0.0 {
-        return Err(at("the transform changes lengths or mirrors; give a rigid one"));
-    }
-    let (degrees, mm) = in_numbers(&map, centre)?;
-    Ok(Pose { map, degrees, mm })
 }
 
 /// How a pose turns and moves the CT in the room: degrees about x, y and z through a point, and mm.

@@ -21,20 +21,20 @@ pub use options::{Method, Pixels};
 use crate::error::{Error, Result};
 use crate::listener::Listener;
 use crate::machine::Machine;
-use crate::options::{as_text, by_name};
+use crate::options::{as_text, by_name, texts};
 use crate::plan::{self, Plan};
-use crate::projection::{Ct, CtOptions, Whole};
+use crate::projection::{Ct, CtOptions, Whole, check_region, is_within, may_see, read_pose};
 use crate::run::{
-    Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, end, inputs,
-    peak_memory,
+    Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, conclude, inputs,
+    written,
 };
 use crate::staged::Staged;
-use input::XrayInput;
+use input::{Reading, XrayInput};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
 use voxalign_compute::ops::raycast::{Along, Traversal};
-use voxalign_image::{Affine, Matrix3, Transform};
+use voxalign_image::{Affine, Grid, Transform};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_io::xray::{self, XrayToWrite};
 use voxalign_register::Choice;
@@ -42,7 +42,7 @@ use voxalign_register::projection::objective::View;
 use voxalign_register::projection::{PoseInput, PoseOptions, PoseResult, Simulator, register_pose};
 use voxalign_report::pose::{PosePictures, PoseRecord, PoseReport, render};
 use voxalign_report::xray::{ViewRecord, XrayPicture};
-use voxalign_report::{GridRecord, OutputRecord, RunRecord};
+use voxalign_report::{GridRecord, RunRecord};
 
 /// The inverse of the pose: from the world of the CT to the room.
 const CT_TO_ROOM: &str = "ct_to_room.tfm";
@@ -58,10 +58,13 @@ pub struct Job {
     /// Where they were taken from: files with one view or several, in the order of the images; headers of DICOM where there are none.
     #[serde(default)]
     pub geometry: Vec<PathBuf>,
+    /// Of files with several frames, the number of one, from 0: one for all, or one for each.
+    #[serde(default, with = "texts")]
+    pub frame: Vec<usize>,
     /// What the values of the X-ray images are.
     #[serde(default, with = "by_name")]
     pub pixels: Option<Pixels>,
-    /// The part of each X-ray image that counts: the first column and row, and how many.
+    /// The part of each X-ray image that counts: the first column and row, and how many; instead of those of `geometry`.
     #[serde(default, with = "as_text")]
     pub region: Option<Whole<4>>,
     /// Where the search starts: a rigid transform from the room to the world of the CT.
@@ -74,12 +77,7 @@ pub struct Job {
     #[serde(flatten)]
     pub method: Method,
     /// Whether there is no report.
-    #[serde(
-        default,
-        with = "crate::options::negated",
-        rename = "report",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, with = "crate::options::negated", rename = "report")]
     pub no_report: bool,
     /// The folder for the results.
     pub output: PathBuf,
@@ -105,19 +103,22 @@ impl Job {
         all
     }
 
+    /// Checks the options alone.
+    ///
+    /// # Errors
+    /// What is out of range, and options that others make meaningless.
+    pub fn check_options(&self) -> Result<()> {
+        self.material.check()?;
+        self.method.options()?;
+        check_region(self.region)
+    }
+
     /// Checks what can be checked before a device is started.
     ///
     /// # Errors
-    /// Options that others make meaningless, outputs that are inputs.
+    /// As of [`check_options`](Self::check_options); outputs that are inputs.
     pub fn check(&self, caller: &Caller) -> Result<()> {
-        self.material.check()?;
-        self.method.options()?;
-        if self.region.is_some_and(|r| r.0[2] == 0 || r.0[3] == 0) {
-            return Err(Error::input(
-                "`region` is empty; give the first column and row, and the numbers of columns and rows \
-                 above 0",
-            ));
-        }
+        self.check_options()?;
         let files = self.files(&self.xrays, caller);
         let names = [RECORD, REPORT, TRANSFORM, CT_TO_ROOM].into_iter();
         check_outputs(&self.output, names, files.iter().map(Input::path))
@@ -129,22 +130,21 @@ impl Job {
     /// As of [`check`](Self::check); headers that cannot be read.
     pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         self.check(caller)?;
-        let views = input::views(&self.geometry, listener)?;
-        let xrays = input::paths(&self.xrays, &views)?;
-        let mut writes: Vec<PathBuf> =
-            [TRANSFORM, CT_TO_ROOM].map(|name| self.output.join(name)).to_vec();
-        let named = views.iter().map(|v| v.name.clone()).chain(std::iter::repeat(None));
-        for (path, name) in xrays.iter().zip(named) {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            writes.push(self.output.join(drr(&name.unwrap_or(stem))));
-        }
-        if !self.no_report {
-            writes.push(self.output.join(REPORT));
-        }
-        writes.push(self.output.join(RECORD));
+        let views = self.images(listener)?;
+        let writes = self.written(views.iter().map(|v| v.name.as_str()));
+        let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
+        let xrays: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
         let plan = Plan::new(&self.files(&xrays, caller), writes, listener)?;
+        let pixels = views.iter().map(|v| v.values.len() as u64);
+        let (all, most) = (pixels.clone().sum::<u64>(), pixels.max().unwrap_or(0));
+        let stored = views.iter().map(|v| v.stored as u64).max().unwrap_or(0);
+        let rays = self.method.rays(most, views.len() as u64);
         let voxels = plan.voxels(Role::Ct.name());
-        Ok(plan.taking(plan::BASE + 16 * voxels))
+        // X-ray images as they are read; then, beside their copies and what is simulated of them, the volume as it goes to
+        // the device, or there with the derivatives of rays.
+        let read = 4 * (all + stored);
+        let searched = 16 * all + (16 * voxels).max(8 * voxels + 36 * rays);
+        Ok(plan.taking(plan::BASE + read.max(searched)))
     }
 
     /// Does it all: checks, reads, registers and writes.
@@ -162,13 +162,13 @@ impl Job {
         let views = self.images(listener)?;
         let paths: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
         let files = self.files(&paths, caller);
-        let written = self.written(&views);
+        let written = self.written(views.iter().map(|v| v.name.as_str()));
         // Those that views name are inputs as well.
         let names = written.iter().map(|w| w.1.as_str());
         check_outputs(&self.output, names, files.iter().map(Input::path))?;
         let read = inputs(&files, listener)?;
         let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
-        let start = self.start(listener)?;
+        let start = self.start(volume.grid(), listener)?;
         let options = self.method.options()?;
         clock.lap("read");
         self.check_views(&views, &start, volume.grid())?;
@@ -176,7 +176,8 @@ impl Job {
         let mut staged = Staged::new(&self.output, listener)?;
         let input =
             PoseInput { ct: &volume, views: views.iter().map(XrayInput::view).collect(), start };
-        let found = register_pose(&machine.device, &input, &options, listener)?;
+        let found = register_pose(&machine.device, &input, &options, listener)
+            .map_err(|e| self.method.blamed(e))?;
         clock.lap("register");
         let simulator = Simulator::new(&machine.device, &volume)?;
         let how =
@@ -198,85 +199,61 @@ impl Job {
         let grid = GridRecord::from(volume.grid());
         let mut record = PoseRecord::new(run, grid, views.iter().map(of).collect(), &found);
         record.verdict = caller.worded(record.verdict, crate::remedy::Speaker::Pose);
-        for (role, name) in written {
-            let path = staged.final_path(&name).display().to_string();
-            record.outputs.push(OutputRecord { role: role.to_owned(), path });
-        }
-        if self.no_report {
-            staged.without(REPORT);
-        } else {
-            record.timings = clock.laps();
-            record.peak_memory_bytes = peak_memory();
+        conclude(staged, clock, record, (&self.output, &written), |record| {
             let all = views.iter().zip(&simulated);
             let pictures: Vec<_> = all.map(|(view, images)| view.pictures(images)).collect();
-            let page = render(&PoseReport { record: &record, pictures: &pictures })?;
-            staged.write_text(REPORT, &page)?;
-            clock.lap("report");
-        }
-        end(staged, clock, record, &self.output)
+            render(&PoseReport { record, pictures: &pictures })
+        })
     }
 
     /// The X-ray images with their geometry.
     fn images(&self, listener: &dyn Listener) -> Result<Vec<XrayInput>> {
-        let views = input::views(&self.geometry, listener)?;
-        let paths = input::paths(&self.xrays, &views)?;
-        if !views.is_empty() && views.len() != paths.len() {
-            return Err(Error::input(format!(
-                "there are {} X-ray images, and `geometry` has {} views; give a view for each, in the same \
-                 order",
-                paths.len(),
-                views.len()
-            )));
+        let sources = input::sources(&self.xrays, &self.geometry, listener)?;
+        let (pixels, region) = (self.pixels.unwrap_or(Pixels::Attenuation), self.region);
+        let frames = self.frames(sources.len())?;
+        let read =
+            |(source, frame)| input::read(source, Reading { pixels, frame, region, listener });
+        sources.into_iter().zip(frames).map(read).collect()
+    }
+
+    /// The frame that is taken of each of so many images.
+    fn frames(&self, images: usize) -> Result<Vec<Option<usize>>> {
+        match self.frame[..] {
+            [] => Ok(vec![None; images]),
+            [one] => Ok(vec![Some(one); images]),
+            ref each if each.len() == images => Ok(each.iter().copied().map(Some).collect()),
+            ref each => Err(Error::input(format!(
+                "`frame` has {} numbers, and the number of X-ray images is {images}; give one for all of them, \
+                 or one for each",
+                each.len()
+            ))),
         }
-        let pixels = self.pixels.unwrap_or(Pixels::Attenuation);
-        let mut all = Vec::new();
-        for (number, path) in paths.iter().enumerate() {
-            let mut image = input::read(path, views.get(number), pixels, listener)?;
-            if let Some(Whole(region)) = self.region {
-                image.region = Some(region);
-            }
-            if let Some([x, y, w, h]) = image.region {
-                let at = |e: voxalign_image::ImageError| {
-                    Error::from(e).at(&format!("'{}'", path.display()))
-                };
-                image.geometry.part([x, y], [w, h]).map_err(at)?;
-            }
-            if all.iter().any(|other: &XrayInput| other.name == image.name) {
-                image.name = format!("{}_{}", image.name, number + 1);
-            }
-            all.push(image);
-        }
-        Ok(all)
     }
 
     /// Where the search starts.
-    fn start(&self, listener: &dyn Listener) -> Result<Affine> {
-        let Some(path) = &self.init else { return Ok(Affine::identity()) };
-        let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
-        let read =
-            crate::listener::reading(listener, || transform::read(path, &Geometry::default()))?;
-        let map = read.to_affine().map_err(|e| at(format!("{e}; give a rigid transform")))?;
-        let off = (map.matrix.transpose() * map.matrix - Matrix3::identity()).norm();
-        if off.is_nan() || off > 1e-3 || map.determinant() < 0.0 {
-            return Err(at("the transform changes lengths or mirrors; give a rigid one".into()));
-        }
-        Ok(map)
+    fn start(&self, ct: &Grid, listener: &dyn Listener) -> Result<Affine> {
+        let read = |path: &PathBuf| read_pose(path, ct, listener);
+        self.init.as_ref().map_or_else(|| Ok(Affine::identity()), read)
     }
 
-    /// Refuses sources within the CT, and views that cannot see it.
-    fn check_views(
-        &self,
-        views: &[XrayInput],
-        start: &Affine,
-        ct: &voxalign_image::Grid,
-    ) -> Result<()> {
+    /// Refuses sources within the CT, and views of which no ray that counts meets the CT, where the search starts.
+    fn check_views(&self, views: &[XrayInput], start: &Affine, ct: &Grid) -> Result<()> {
         for view in views {
-            let source = ct.world_to_index(start.apply(view.geometry.source()));
-            if ct.contains_index(source) {
-                return Err(Error::input(format!(
-                    "'{}': the source is within the CT where the search starts; check the geometry, and `init`",
+            let wrong = |what: &str| {
+                Err(Error::input(format!(
+                    "'{}': {what} where the search starts; check the geometry, and `init`",
                     view.path.display()
-                )));
+                )))
+            };
+            if is_within(&view.geometry, start, ct) {
+                return wrong("the source is within the CT");
+            }
+            let counted = match view.region {
+                Some([x, y, w, h]) => view.geometry.part([x, y], [w, h])?,
+                None => view.geometry,
+            };
+            if !may_see(&counted, start, ct)? {
+                return wrong("the view sees nothing of the CT");
             }
         }
         Ok(())
@@ -296,21 +273,19 @@ impl Job {
             "seed": options.seed,
             "pixels": self.pixels.unwrap_or(Pixels::Attenuation).name(),
         });
+        if !self.frame.is_empty() {
+            all["frame"] = json!(self.frame);
+        }
         if let (Some(all), Some(ct)) = (all.as_object_mut(), ct.as_object()) {
             all.extend(ct.clone());
         }
         all
     }
 
-    /// What is written, with what it is.
-    fn written(&self, views: &[XrayInput]) -> Vec<(&'static str, String)> {
-        let mut all = vec![("pose", TRANSFORM.to_owned()), ("inverse_pose", CT_TO_ROOM.to_owned())];
-        all.extend(views.iter().map(|v| ("simulated", drr(&v.name))));
-        if !self.no_report {
-            all.push(("report", REPORT.to_owned()));
-        }
-        all.push(("record", RECORD.to_owned()));
-        all
+    /// What is written for views of these names, with what it is.
+    fn written<'a>(&self, views: impl Iterator<Item = &'a str>) -> Vec<(&'static str, String)> {
+        let own = [("pose", TRANSFORM.to_owned()), ("inverse_pose", CT_TO_ROOM.to_owned())];
+        written(own.into_iter().chain(views.map(|v| ("simulated", drr(v)))), !self.no_report)
     }
 
     fn write(
@@ -350,6 +325,5 @@ impl XrayInput {
 
 /// The name of the simulated image of a view.
 fn drr(name: &str) -> String {
-    let safe = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    format!("drr_{}.nii.gz", name.chars().map(safe).collect::<String>())
+    format!("drr_{name}.nii.gz")
 }

@@ -4,10 +4,11 @@ use crate::error::{Error, Result};
 use crate::options::{Levels, as_text, by_name};
 use crate::projection::Numbers;
 use serde::{Deserialize, Serialize};
-use voxalign_register::choices;
+use voxalign_image::ImageError;
 use voxalign_register::projection::XraySimilarity;
 use voxalign_register::projection::register::{PoseOptions, Range};
 use voxalign_register::search::OptimiserKind;
+use voxalign_register::{RegisterError, choices};
 
 /// What the values of X-ray images are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,13 @@ choices! { Pixels:
     Attenuation "attenuation" "Bright where much is absorbed: bone is bright",
     Intensity "intensity" "Bright where much arrives: bone is dark, as detectors count it",
 }
+
+/// The pixels of a view that a search compares where nothing is said.
+const WORTH: u64 = 1 << 14;
+/// The poses by which it measures the curvature of the cost.
+const POSES: u64 = 12;
+/// The rays that it has at a time, unless a view has more.
+const RAYS: u64 = 1 << 22;
 
 /// How the pose is found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -84,5 +92,27 @@ impl Method {
         };
         options.check()?;
         Ok(options)
+    }
+
+    /// The rays whose derivatives are held at a time, at most, for views of so many pixels.
+    pub(super) fn rays(&self, pixels: u64, views: u64) -> u64 {
+        let part = |of: f64| (of * pixels as f64).ceil() as u64;
+        let compared = self.sampling.map_or(WORTH.min(pixels), part);
+        let again =
+            if self.restarts == Some(0) { 0 } else { part(self.sampling.unwrap_or(0.5).min(0.5)) };
+        (POSES * compared).min(RAYS / views.max(1)).max(compared).max(again)
+    }
+
+    /// An error of the search. Images that are too coarse to be any are the fault of `levels`.
+    pub(super) fn blamed(&self, error: RegisterError) -> Error {
+        match (error, &self.levels) {
+            (RegisterError::Image(ImageError::Xray { what, .. }), Some(levels)) => {
+                Error::input(format!(
+                    "`levels` is {levels}, mm: an X-ray image with pixels of that size has {what}; give \
+                     smaller sizes, coarse to fine, such as 8,4,2"
+                ))
+            }
+            (error, _) => error.into(),
+        }
     }
 }

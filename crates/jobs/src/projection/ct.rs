@@ -1,14 +1,15 @@
 //! A CT as attenuations.
 
 use crate::error::{Error, Result};
-use crate::files;
-use crate::listener::{Level, Listener};
+use crate::files::{self, WhichImage};
+use crate::listener::{Level, Listener, reading};
 use crate::options::{as_text, by_name, refuse};
 use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use voxalign_image::Volume;
+use voxalign_image::{Grid, Volume};
+use voxalign_io::image::read_info_of;
 use voxalign_register::Choice;
 use voxalign_register::choices;
 use voxalign_register::projection::Attenuation;
@@ -52,12 +53,16 @@ pub struct CtOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "HU", allow_hyphen_values = true))]
     pub air: Option<f64>,
     /// Label map on the grid of the CT, for `only`
-    #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE", requires = "only"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "IMAGE"))]
     pub labels: Option<PathBuf>,
     /// Labels of what is shown, such as 3,4; all else is air
-    #[cfg_attr(feature = "clap", arg(long, value_name = "LABEL,...", requires = "labels"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "LABEL,..."))]
     #[serde(with = "as_text")]
     pub only: Option<LabelList>,
+    /// Which of several images in a file.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub which: WhichImage,
 }
 
 /// Labels with commas between them.
@@ -82,6 +87,8 @@ impl std::fmt::Display for LabelList {
 
 /// Values below this are those of air.
 const AIR_BELOW: f32 = -500.0;
+/// The usual energy, keV.
+const ENERGY: f64 = 70.0;
 /// What the largest value of `relative` attenuates, 1/mm: dense bone.
 const DENSE: f64 = 0.05;
 
@@ -122,21 +129,28 @@ impl CtOptions {
     fn attenuation(&self) -> Result<Attenuation> {
         let found = match self.water {
             Some(water) => Attenuation::linear(water)?,
-            None => Attenuation::at_energy(self.energy.unwrap_or(70.0))?,
+            None => Attenuation::at_energy(self.energy.unwrap_or(ENERGY))?,
         };
         Ok(found.with_air(self.air.unwrap_or(Attenuation::AIR)))
     }
 
     /// The files that are read.
     pub(crate) fn files<'a>(&'a self, ct: &'a Path) -> Vec<Input<'a>> {
-        let mut all = vec![Input::new(Role::Ct, ct)];
+        let mut all = vec![Input::new(Role::Ct, ct).of(self.which.options())];
         all.extend(Input::those_given(&[(Role::Labels, &self.labels)]));
         all
     }
 
+    /// The grid of the CT, by its header.
+    pub(crate) fn grid(&self, path: &Path, listener: &dyn Listener) -> Result<Grid> {
+        let info = reading(listener, || read_info_of(path, &self.which.options()));
+        Ok(info.map_err(|e| e.choosing(Role::Ct.name()))?.grid)
+    }
+
     /// Reads the CT.
     pub(crate) fn read(&self, path: &Path, listener: &dyn Listener) -> Result<Ct> {
-        let mut volume = files::image(path, listener)?;
+        let (mut volume, _) = files::image_of(path, &self.which.options(), listener)
+            .map_err(|e| e.choosing(Role::Ct.name()))?;
         let name = path.display();
         let odd = volume.data().iter().filter(|v| !v.is_finite()).count();
         if odd > 0 {
@@ -183,13 +197,28 @@ impl CtOptions {
         let text =
             format!("the CT is in units '{}', with values from {least} to {most}", units.name());
         listener.say(Level::Verbose, &text);
-        let parameters = json!({
-            "units": units.name(),
-            "water_per_mm": attenuation.water(),
-            "energy_kev": if self.water.is_some() { None } else { Some(self.energy.unwrap_or(70.0)) },
-            "air_hu": self.air.unwrap_or(Attenuation::AIR),
-            "only": self.only.as_ref().map(|o| o.0.clone()),
-        });
+        let mut parameters = json!({ "units": units.name() });
+        let mut used = |name: &str, value: Value| parameters[name] = value;
+        match units {
+            Units::Hu | Units::HuPlus1024 => {
+                used("water_per_mm", attenuation.water().into());
+                if self.water.is_none() {
+                    used("energy_kev", self.energy.unwrap_or(ENERGY).into());
+                }
+                used("air_hu", self.air.unwrap_or(Attenuation::AIR).into());
+            }
+            Units::Relative => used("dense_per_mm", DENSE.into()),
+            Units::Attenuation => {}
+        }
+        if let Some(only) = &self.only {
+            used("only", only.0.clone().into());
+        }
+        if let Some(volume) = self.which.volume {
+            used("volume", volume.into());
+        }
+        if let Some(series) = &self.which.series {
+            used("series", series.clone().into());
+        }
         Ok(Ct { volume, parameters })
     }
 

@@ -1,7 +1,9 @@
 //! What simulated X-ray images and poses share: the CT as attenuations, and where views are taken from.
 
 mod ct;
+mod names;
 mod numbers;
+mod place;
 mod views;
 
 pub use ct::{CtOptions, Units};
@@ -9,4 +11,6 @@ pub use numbers::{Numbers, Whole};
 pub use views::{Preset, ViewOptions};
 
 pub(crate) use ct::Ct;
-pub(crate) use views::{NamedView, in_room};
+pub(crate) use names::{stem, unique};
+pub(crate) use place::{in_room, is_within, may_see, read_pose};
+pub(crate) use views::{NamedView, check_region, counted};

@@ -1,5 +1,6 @@
 //! Where views are taken from.
 
+use super::names::unique;
 use super::numbers::{Numbers, Whole};
 use crate::error::{Error, Result};
 use crate::listener::{Listener, reading};
@@ -7,9 +8,7 @@ use crate::options::{as_text, by_names};
 use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use voxalign_image::{
-    Affine, AffineParameters, CArm, Gantry, Grid, ImageError, Vector3, XrayGeometry,
-};
+use voxalign_image::{CArm, Gantry, Grid, ImageError, Vector3, XrayGeometry};
 use voxalign_io::xray::geometry;
 use voxalign_register::choices;
 
@@ -46,10 +45,7 @@ pub struct ViewOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "DEGREES", allow_hyphen_values = true))]
     pub primary: Option<f64>,
     /// Angle of a C-arm towards the head (cranial), degrees; below 0 towards the feet (caudal) [default: 0]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, value_name = "DEGREES", allow_hyphen_values = true, requires = "primary")
-    )]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DEGREES", allow_hyphen_values = true))]
     pub secondary: Option<f64>,
     /// Angle of the gantry of a treatment machine (IEC 61217), degrees
     #[cfg_attr(feature = "clap", arg(long, value_name = "DEGREES", allow_hyphen_values = true))]
@@ -57,7 +53,7 @@ pub struct ViewOptions {
     /// From the source to the isocentre, mm [default: 1000]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
     pub source_to_isocentre: Option<f64>,
-    /// From the source to the detector, mm [default: 1500]
+    /// From the source to the detector, mm [default: 1.5 times as far as the isocentre]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
     pub source_to_detector: Option<f64>,
     /// The isocentre in the world of the CT, RAS mm [default: the middle of the CT]
@@ -68,16 +64,17 @@ pub struct ViewOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "COLUMNS,ROWS"))]
     #[serde(with = "as_text")]
     pub size: Option<Whole<2>>,
-    /// Size of a pixel, mm [default: so that the detector shows the whole CT]
+    /// Size of a pixel, mm [default: so that the detector shows the whole CT where it is neither turned nor moved]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM"))]
     pub pixel: Option<f64>,
-    /// The part of the detector that is taken: the first column and row, and how many
+    /// The part of the detector that is taken: the first column and row, and how many; instead of the 'region' of a table of
+    /// views
     #[cfg_attr(feature = "clap", arg(long, value_name = "COLUMN,ROW,COLUMNS,ROWS"))]
     #[serde(with = "as_text")]
     pub region: Option<Whole<4>>,
 }
 
-/// A view with its name.
+/// A view with its name, which no other has and a file can have.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedView {
     pub(crate) name: String,
@@ -133,13 +130,7 @@ impl ViewOptions {
                 return Err(Error::input(format!("`{option}`: give millimetres above 0")));
             }
         }
-        if self.region.is_some_and(|r| r.0[2] == 0 || r.0[3] == 0) {
-            return Err(Error::input(
-                "`region` is empty; give the first column and row, and the numbers of columns and rows \
-                 above 0",
-            ));
-        }
-        Ok(())
+        check_region(self.region)
     }
 
     /// The file that is read.
@@ -149,35 +140,29 @@ impl ViewOptions {
 
     /// The views of a CT that lies in the room as it lies in its own world.
     pub(crate) fn views(&self, ct: &Grid, listener: &dyn Listener) -> Result<Vec<NamedView>> {
-        let mut all = match &self.geometry {
+        let all = match &self.geometry {
             Some(path) => {
                 let size = self.size.map(|s| s.0);
                 let named = |(number, view): (usize, geometry::View)| {
                     let geometry = view.geometry(size)?;
                     let name = view.name.unwrap_or_else(|| format!("view{}", number + 1));
-                    let geometry = match view.region {
-                        Some([x, y, w, h]) => geometry.part([x, y], [w, h])?,
-                        None => geometry,
-                    };
-                    Ok(NamedView { name: plain(&name), geometry })
+                    Ok((NamedView { name, geometry }, view.region))
                 };
                 let read = reading(listener, || geometry::read(path))?;
                 read.into_iter().enumerate().map(named).collect::<Result<Vec<_>>>()?
             }
-            None => self.built(ct)?,
+            None => self.built(ct)?.into_iter().map(|view| (view, None)).collect(),
         };
-        if let Some(Whole([x, y, w, h])) = self.region {
-            for view in &mut all {
-                view.geometry = view.geometry.part([x, y], [w, h])?;
-            }
-        }
-        // Names are those of files.
-        for i in 0..all.len() {
-            if all[..i].iter().any(|other| other.name == all[i].name) {
-                all[i].name = format!("{}_{}", all[i].name, i + 1);
-            }
-        }
-        Ok(all)
+        let names = unique(all.iter().map(|(view, _)| view.name.as_str()));
+        let taken = |((view, table), name): ((NamedView, _), String)| {
+            let of = format!("the view '{name}'");
+            let geometry = match counted(&view.geometry, self.region, table, &of)? {
+                Some([x, y, w, h]) => view.geometry.part([x, y], [w, h])?,
+                None => view.geometry,
+            };
+            Ok(NamedView { name, geometry })
+        };
+        all.into_iter().zip(names).map(taken).collect()
     }
 
     fn built(&self, ct: &Grid) -> Result<Vec<NamedView>> {
@@ -222,6 +207,32 @@ impl ViewOptions {
     }
 }
 
+/// Refuses a region without pixels.
+pub(crate) fn check_region(region: Option<Whole<4>>) -> Result<()> {
+    if region.is_some_and(|r| r.0[2] == 0 || r.0[3] == 0) {
+        return Err(Error::input(
+            "`region` is empty; give the first column and row, and the numbers of columns and rows \
+             above 0",
+        ));
+    }
+    Ok(())
+}
+
+/// The part of a detector that counts: that of the option, else that of a table of views; both are parts of the whole
+/// detector.
+pub(crate) fn counted(
+    whole: &XrayGeometry,
+    option: Option<Whole<4>>,
+    table: Option<[usize; 4]>,
+    of: &str,
+) -> Result<Option<[usize; 4]>> {
+    let Some([x, y, w, h]) = option.map(|region| region.0).or(table) else { return Ok(None) };
+    let what = if option.is_some() { "`region`" } else { "'region'" };
+    let wrong = |e: ImageError| Error::from(e).at(&format!("{of}: {what}"));
+    whole.part([x, y], [w, h]).map_err(wrong)?;
+    Ok(Some([x, y, w, h]))
+}
+
 /// The size of pixels with which a detector shows the whole CT, rounded up to hundredths of a mm; `view` has those of 1 mm.
 fn fitting(view: &XrayGeometry, ct: &Grid) -> f64 {
     let half = view.dims().map(|n| (n as f64 - 1.0) / 2.0);
@@ -233,26 +244,4 @@ fn fitting(view: &XrayGeometry, ct: &Grid) -> f64 {
         }
     }
     (most.max(0.01) * 102.0).ceil() / 100.0
-}
-
-/// A name that can be that of a file.
-fn plain(name: &str) -> String {
-    let safe = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    let name: String = name.chars().map(safe).collect();
-    match name.trim_start_matches('.') {
-        "" => "view".to_owned(),
-        name => name.to_owned(),
-    }
-}
-
-/// The pose of a CT that is turned in the room about a point by angles about x, y and z, in that order, degrees, and then
-/// moved, mm: from the room to the world of the CT.
-pub(crate) fn in_room(centre: Vector3<f64>, degrees: [f64; 3], mm: [f64; 3]) -> Result<Affine> {
-    let [x, y, z] = degrees.map(f64::to_radians);
-    let moved = AffineParameters {
-        rotation: Vector3::new(x, y, z),
-        translation: Vector3::from(mm),
-        ..AffineParameters::identity(centre)
-    };
-    Ok(moved.to_affine().inverse()?)
 }

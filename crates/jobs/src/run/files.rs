@@ -186,16 +186,57 @@ impl<'a> Run<'a> {
             }
         }
         if with_report {
-            record.timings = clock.laps();
-            record.peak_memory_bytes = peak_memory();
-            let html = report(&record)?;
-            staged.write_text(REPORT, &html)?;
-            clock.lap("report");
+            write_report(&mut staged, &mut clock, &mut record, report)?;
         }
         written()?;
         clock.lap("write");
         end(staged, clock, record, self.folder)
     }
+}
+
+/// Writes the report on a record.
+fn write_report<R: Judged>(
+    staged: &mut Staged<'_>,
+    clock: &mut Clock,
+    record: &mut R,
+    report: impl FnOnce(&R) -> Result<String, ReportError>,
+) -> Result<()> {
+    record.measured(clock.laps(), peak_memory());
+    let html = report(record)?;
+    staged.write_text(REPORT, &html)?;
+    clock.lap("report");
+    Ok(())
+}
+
+/// The files of a job, each by what it is and its name: those that are its own, then report and record. What is
+/// planned, checked and recorded is this.
+pub(crate) fn written(
+    own: impl IntoIterator<Item = (&'static str, String)>,
+    with_report: bool,
+) -> Vec<(&'static str, String)> {
+    let report = with_report.then(|| ("report", REPORT.to_owned()));
+    own.into_iter().chain(report).chain([("record", RECORD.to_owned())]).collect()
+}
+
+/// Writes the report, where it is among what is [written], and the record, and moves everything to its place.
+pub(crate) fn conclude<R: Judged>(
+    mut staged: Staged<'_>,
+    mut clock: Clock,
+    mut record: R,
+    (folder, written): (&Path, &[(&'static str, String)]),
+    report: impl FnOnce(&R) -> Result<String, ReportError>,
+) -> Result<Done<R>> {
+    let output = |(role, name): &(&'static str, String)| OutputRecord {
+        role: (*role).to_owned(),
+        path: staged.final_path(name).display().to_string(),
+    };
+    record.wrote(written.iter().map(output).collect());
+    if written.iter().any(|(_, name)| name == REPORT) {
+        write_report(&mut staged, &mut clock, &mut record, report)?;
+    } else {
+        staged.without(REPORT);
+    }
+    end(staged, clock, record, folder)
 }
 
 /// Writes the record, which stands for the whole, and moves everything to its place.

@@ -4,7 +4,7 @@ mod files;
 mod record;
 
 pub use files::{Caller, Done, Read};
-pub(crate) use files::{Run, end};
+pub(crate) use files::{Run, conclude, end, written};
 pub(crate) use record::{Clock, Input, Role, inputs, outside, peak_memory, record};
 
 use crate::error::{Error, Result};

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::html::{escape, fixed, measured};
 use crate::picture::{Picture, grey_and, grey_index};
 use crate::window::Window;
-use crate::xray::{self, Reduced, XrayPicture};
+use crate::xray::{self, Reduced, ViewRecord, XrayPicture};
 use std::fmt::Write as _;
 
 /// Colour of the edges of simulated images.
@@ -29,19 +29,56 @@ pub struct PosePictures<'a> {
 /// A view as it is drawn.
 struct Drawn<'a> {
     record: &'a PoseViewRecord,
+    /// What the pictures show: the detector, or the region of it that counted.
+    geometry: ViewRecord,
+    /// The region that counted, upon pictures of the whole detector.
+    region: Option<[usize; 4]>,
     images: [Reduced; 3],
     /// Of the X-ray image, and of both simulated ones.
     windows: [Window; 2],
 }
 
 impl<'a> Drawn<'a> {
+    /// The whole detector.
     fn new(record: &'a PoseViewRecord, pictures: &PosePictures<'_>, most: usize) -> Result<Self> {
         let PosePictures { xray, before, after } = pictures;
+        let (geometry, region) = (record.view.clone(), record.region);
+        Self::of(record, geometry, region, &[*xray, *before, *after], most)
+    }
+
+    /// The region that counted alone, where there is one.
+    fn counted(
+        record: &'a PoseViewRecord,
+        pictures: &PosePictures<'_>,
+        most: usize,
+    ) -> Result<Self> {
+        let PosePictures { xray, before, after } = pictures;
+        let all = [xray, before, after];
+        let parts = record.region.and_then(|region| {
+            let part = |picture: &XrayPicture<'_>| picture.part(region, record.view.size);
+            Some((region, [part(xray)?, part(before)?, part(after)?]))
+        });
+        match &parts {
+            Some((region, parts)) => {
+                let pictures = parts.each_ref().map(|part| part.picture());
+                Self::of(record, record.view.part(*region), None, &pictures, most)
+            }
+            None => Self::of(record, record.view.clone(), record.region, &all.map(|p| *p), most),
+        }
+    }
+
+    fn of(
+        record: &'a PoseViewRecord,
+        geometry: ViewRecord,
+        region: Option<[usize; 4]>,
+        [xray, before, after]: &[XrayPicture<'_>; 3],
+        most: usize,
+    ) -> Result<Self> {
         let images = [xray.reduced(most)?, before.reduced(most)?, after.reduced(most)?];
-        let counted = |i: usize| images[i].counted(record.region, record.view.size);
+        let counted = |i: usize| images[i].counted(region, geometry.size);
         let simulated: Vec<f32> = counted(1).into_iter().chain(counted(2)).collect();
         let windows = [Window::robust(&counted(0)), Window::robust(&simulated)];
-        Ok(Self { record, images, windows })
+        Ok(Self { record, geometry, region, images, windows })
     }
 
     fn window(&self, image: usize) -> Window {
@@ -64,15 +101,6 @@ impl<'a> Drawn<'a> {
     }
 }
 
-/// All views that have pictures, with their longest sides.
-fn drawn<'a>(
-    record: &'a PoseRecord,
-    pictures: &[PosePictures<'_>],
-    most: usize,
-) -> Result<Vec<Drawn<'a>>> {
-    record.views.iter().zip(pictures).map(|(v, p)| Drawn::new(v, p, most)).collect()
-}
-
 /// A grid of pictures: a row for each view, under these headings.
 fn grid(
     views: &[Drawn<'_>],
@@ -89,7 +117,7 @@ fn grid(
         let _ = write!(out, "<p class=\"head\">{}</p>", escape(heading));
     }
     for (i, view) in views.iter().enumerate() {
-        let PoseViewRecord { view: geometry, region, .. } = view.record;
+        let Drawn { geometry, region, .. } = view;
         let _ = write!(
             out,
             "<p class=\"row\">{}<small>{}</small></p>",
@@ -120,7 +148,8 @@ fn region_key(record: &PoseRecord) -> &'static str {
 /// X-ray images beside simulated ones.
 pub(super) fn slices(record: &PoseRecord, pictures: &[PosePictures<'_>]) -> Result<String> {
     let most = PIXELS[usize::from(3 * pictures.len() > MANY)];
-    let views = drawn(record, pictures, most)?;
+    let views = record.views.iter().zip(pictures);
+    let views: Vec<_> = views.map(|(v, p)| Drawn::new(v, p, most)).collect::<Result<_>>()?;
     let headings = [(0, "X-ray image"), (1, "Simulated, before"), (2, "Simulated, after")];
     let note = |view: &Drawn<'_>| {
         let range = |w: Window| measured(&[w.low, w.high].map(f64::from)).join(" to ");
@@ -138,15 +167,20 @@ pub(super) fn slices(record: &PoseRecord, pictures: &[PosePictures<'_>]) -> Resu
     Ok(body + region_key(record))
 }
 
-/// Edges of simulated images upon X-ray images.
+/// Edges of simulated images upon X-ray images; of what counted alone.
 pub(super) fn overlays(record: &PoseRecord, pictures: &[PosePictures<'_>]) -> Result<String> {
-    let views = drawn(record, pictures, PIXELS_EDGES)?;
+    let views = record.views.iter().zip(pictures);
+    let views: Vec<_> =
+        views.map(|(v, p)| Drawn::counted(v, p, PIXELS_EDGES)).collect::<Result<_>>()?;
     let headings = [(1, "Before"), (2, "After")];
-    let body = grid(&views, "edge", &headings, |_| String::new(), |view, row| view.overlay(row))?;
+    let note = |view: &Drawn<'_>| match view.record.region {
+        Some(_) => "the region that counted".to_owned(),
+        None => String::new(),
+    };
+    let body = grid(&views, "edge", &headings, note, |view, row| view.overlay(row))?;
     Ok(body
         + "<div class=\"key\"><span class=\"line\" style=\"background:#ffaa14\"></span>edges of the \
-           simulated image</div>"
-        + region_key(record))
+           simulated image</div>")
 }
 
 /// The widths of the columns in which views are compared.

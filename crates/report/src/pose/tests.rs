@@ -135,8 +135,13 @@ fn the_page_is_whole_and_escaped() {
     let pictures = [PosePictures { xray, before, after }; 2];
     let page = render(&PoseReport { record: &record, pictures: &pictures }).unwrap();
     assert_eq!(page.matches("<img").count(), 2 * (3 + 2));
-    // A region in the five pictures of the first view.
-    assert_eq!(page.matches("class=\"over mask\"").count(), 5);
+    // A region upon the three pictures of the first view; those with edges show nothing else.
+    assert_eq!(page.matches("class=\"over mask\"").count(), 3);
+    let edges = page.split("id=\"edge-").skip(1).map(|p| p.split(" src").next().unwrap());
+    let sizes: Vec<_> = edges.map(|p| p.split_once(" width").unwrap().1.to_owned()).collect();
+    let [part, whole] = [(20, 10), (30, 20)].map(|(w, h)| format!("=\"{w}\" height=\"{h}\""));
+    assert!(sizes == [part.clone(), part, whole.clone(), whole], "{sizes:?}");
+    assert_eq!(page.matches("the region that counted</small>").count(), 1);
     // Six parameters, one stage, two sketches.
     assert_eq!(page.matches("<svg class=\"chart").count(), 6 + 1 + 2);
     assert_eq!(page.matches("l6 6").count(), 6);

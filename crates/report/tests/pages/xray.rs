@@ -242,6 +242,7 @@ fn simulated_images_draw_in_a_browser() {
             least: values[i].iter().fold(f64::INFINITY, |a, v| a.min(f64::from(*v))),
             most: values[i].iter().fold(f64::NEG_INFINITY, |a, v| a.max(f64::from(*v))),
             unit: if i == 2 { "intensity" } else { "attenuation" }.to_owned(),
+            window: None,
             files: vec![format!("out/{name}.nii.gz"), format!("out/{name}.png")],
             name,
         });

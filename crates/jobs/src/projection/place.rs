@@ -1,0 +1,134 @@
+//! Where the CT is in the room, and whether a view can see it there.
+
+use crate::error::{Error, Result};
+use crate::listener::{Listener, reading};
+use std::path::Path;
+use voxalign_image::{Affine, AffineParameters, Grid, Matrix3, Rotation3, Vector3, XrayGeometry};
+use voxalign_io::transform::{self, Geometry};
+
+/// How far lengths may be off in a rigid transform: the norm of `MᵀM - 1`. Files have rounded numbers.
+const ROUNDED: f64 = 1e-3;
+/// What is off by less is as exact as a matrix can be.
+const EXACT: f64 = 1e-9;
+
+/// The pose of a CT that is turned in the room about a point by angles about x, y and z, in that order, degrees, and then
+/// moved, mm: from the room to the world of the CT.
+pub(crate) fn in_room(centre: Vector3<f64>, degrees: [f64; 3], mm: [f64; 3]) -> Result<Affine> {
+    let [x, y, z] = degrees.map(f64::to_radians);
+    let moved = AffineParameters {
+        rotation: Vector3::new(x, y, z),
+        translation: Vector3::from(mm),
+        ..AffineParameters::identity(centre)
+    };
+    Ok(moved.to_affine().inverse()?)
+}
+
+/// Reads a pose: a rigid transform from the room to the world of the CT.
+///
+/// Of a matrix that is rounded the nearest rotation is taken; what was at the middle of the CT stays there.
+pub(crate) fn read_pose(path: &Path, ct: &Grid, listener: &dyn Listener) -> Result<Affine> {
+    let read = reading(listener, || transform::read(path, &Geometry::default()))?;
+    let at = |what: &str| Error::input(format!("'{}': {what}", path.display()));
+    let map = read.to_affine().map_err(|e| at(&format!("{e}; give a rigid transform")))?;
+    rigid(&map, ct.centre())
+        .ok_or_else(|| at("the transform changes lengths or mirrors; give a rigid one"))
+}
+
+/// The rigid map nearest to one that is rigid but for rounding, by which a point comes from where it came from; nothing
+/// where a map is not rigid.
+fn rigid(map: &Affine, middle: Vector3<f64>) -> Option<Affine> {
+    let off = (map.matrix.transpose() * map.matrix - Matrix3::identity()).norm();
+    if off.is_nan() || off > ROUNDED || map.determinant() < 0.0 {
+        return None;
+    }
+    if off <= EXACT {
+        return Some(*map);
+    }
+    let from = map.inverse().ok()?.apply(middle);
+    let rotation = *Rotation3::from_matrix(&map.matrix).matrix();
+    Some(Affine::new(rotation, middle - rotation * from))
+}
+
+/// Whether the source of a view is within the CT.
+pub(crate) fn is_within(view: &XrayGeometry, pose: &Affine, ct: &Grid) -> bool {
+    ct.contains_index(ct.world_to_index(pose.apply(view.source())))
+}
+
+/// Whether a ray of a view may meet the CT: no only where all of it is beside the detector or behind the source.
+pub(crate) fn may_see(view: &XrayGeometry, pose: &Affine, ct: &Grid) -> Result<bool> {
+    let to_room = pose.inverse()?;
+    let dims = ct.dims();
+    // Values fall to 0 within a voxel beyond the outermost centres.
+    let corner = |k: usize| {
+        let end = |a: usize| if k >> a & 1 == 1 { dims[a] as f64 } else { -1.0 };
+        to_room.apply(ct.index_to_world(Vector3::from_fn(|a, _| end(a))))
+    };
+    let seen: Vec<_> = (0..8).filter_map(|k| view.project(corner(k))).collect();
+    if seen.len() < 8 {
+        return Ok(!seen.is_empty());
+    }
+    Ok((0..2).all(|a| {
+        let values = || seen.iter().map(|p| p[a]);
+        let (least, most) =
+            (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+        most > -0.5 && least < view.dims()[a] as f64 - 0.5
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_image::CArm;
+
+    #[test]
+    fn rounded_rotations_become_exact_about_the_middle() {
+        let middle = Vector3::new(40.0, -90.0, 700.0);
+        let exact = in_room(Vector3::new(1.0, 2.0, 3.0), [20.0, -30.0, 140.0], [5.0, 6.0, -7.0]);
+        let exact = exact.unwrap();
+        let rounded = |v: f64| (v * 1e4).round() / 1e4;
+        let map = Affine::new(exact.matrix.map(rounded), exact.offset);
+        let found = rigid(&map, middle).unwrap();
+        let off = (found.matrix.transpose() * found.matrix - Matrix3::identity()).norm();
+        assert!(off < 1e-12, "{off}");
+        assert!((found.matrix - exact.matrix).norm() < 1e-4);
+        let from = map.inverse().unwrap().apply(middle);
+        assert!((found.apply(from) - middle).norm() < 1e-9);
+        // What is exact stays as it is; what is no rotation is refused.
+        assert_eq!(rigid(&exact, middle), Some(exact));
+        let scaled = |by: f64| Affine::new(exact.matrix * by, exact.offset);
+        assert!(
+            rigid(&scaled(1.0002), middle).is_some() && rigid(&scaled(1.001), middle).is_none()
+        );
+        assert!(rigid(&scaled(-1.0), middle).is_none());
+        assert!(rigid(&scaled(f64::NAN), middle).is_none());
+    }
+
+    #[test]
+    fn what_a_view_sees() {
+        let ct = Grid::axis_aligned([20, 20, 20], [5.0; 3]).unwrap();
+        let arm = CArm {
+            source_to_isocentre: 700.0,
+            source_to_detector: 1000.0,
+            isocentre: ct.centre(),
+            primary: 0.3,
+            secondary: 0.1,
+            pixel_size: [1.0; 2],
+            dims: [100, 80],
+            centre: None,
+        };
+        let view = arm.geometry().unwrap();
+        let moved = |x: f64| in_room(ct.centre(), [0.0; 3], [x, 0.0, 0.0]).unwrap();
+        for (x, seen) in [(0.0, true), (60.0, true), (200.0, false), (-200.0, false)] {
+            assert_eq!(may_see(&view, &moved(x), &ct).unwrap(), seen, "{x}");
+            assert!(!is_within(&view, &moved(x), &ct));
+        }
+        // A part of the detector within the picture of the CT; the CT about the source, and behind it.
+        assert!(may_see(&view.part([50, 40], [1, 1]).unwrap(), &moved(0.0), &ct).unwrap());
+        let at = |by: f64| {
+            let to: Vector3<f64> = (view.source() - ct.centre()) * by;
+            in_room(ct.centre(), [0.0; 3], to.into()).unwrap()
+        };
+        assert!(is_within(&view, &at(1.0), &ct) && may_see(&view, &at(1.0), &ct).unwrap());
+        assert!(!may_see(&view, &at(1.5), &ct).unwrap());
+    }
+}
