@@ -62,6 +62,9 @@ pub(crate) enum Failure {
     /// The user stopped it, and it can go on from a checkpoint in a folder.
     #[error("stopped; the same command with --resume continues from the checkpoint in '{}'", .0.display())]
     Saved(PathBuf),
+    /// The user stopped it, and what was found before is in a folder.
+    #[error("stopped; what was found before is in '{}'", .0.display())]
+    Ended(PathBuf),
 }
 
 impl<E> From<E> for Failure
@@ -78,6 +81,7 @@ where
             JobError::Ranks(message) => Failure::Ranks(message),
             JobError::Stopped => Failure::Stopped,
             JobError::Saved(folder) => Failure::Saved(folder),
+            JobError::Ended(folder) => Failure::Ended(folder),
             other => Failure::Internal(other.to_string()),
         }
     }
@@ -98,7 +102,7 @@ impl Failure {
             | Failure::Peer(_)
             | Failure::Ranks(_)
             | Failure::Output(_) => 3,
-            Failure::Stopped | Failure::Saved(_) => 130,
+            Failure::Stopped | Failure::Saved(_) | Failure::Ended(_) => 130,
         }
     }
 
@@ -135,6 +139,7 @@ mod tests {
             (JobError::Gpu("x".into()), 3),
             (JobError::Stopped, 130),
             (JobError::Saved("x".into()), 130),
+            (JobError::Ended("x".into()), 130),
         ] {
             assert_eq!(Failure::from(error).code(), code);
         }

@@ -8,7 +8,7 @@ mod projection;
 pub(crate) use affine::affine;
 pub(crate) use atlas::{atlas, regression, stability};
 pub(crate) use deform::deform;
-pub(crate) use projection::{drr, pose};
+pub(crate) use projection::{Frames, drr, pose};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Print, Table};

@@ -41,6 +41,9 @@ pub enum Error {
     /// As [`Stopped`](Self::Stopped); the job can go on from a checkpoint in this folder.
     #[error("stopped; the same job with `resume` continues from the checkpoint in '{}'", .0.display())]
     Saved(PathBuf),
+    /// The listener asked for it, and what was found before is written in this folder.
+    #[error("stopped; what was found before is in '{}'", .0.display())]
+    Ended(PathBuf),
 }
 
 /// Result with [`Error`](enum@Error).
@@ -64,6 +67,20 @@ impl Error {
                 let choose = format!("choose one by `{of}{option}`, or take it out first");
                 Error::Input(message.replacen(take, &choose, 1))
             }
+            other => other,
+        }
+    }
+
+    /// The same of a sequence of which so many frames were written before.
+    pub(crate) fn after(self, frames: usize, folder: &std::path::Path) -> Self {
+        let written = match frames {
+            1 => "the pose of the frame before is".to_owned(),
+            n => format!("the poses of the {n} frames before are"),
+        };
+        let add = |message: String| format!("{message}; {written} in '{}'", folder.display());
+        match self {
+            Error::Input(message) => Error::Input(add(message)),
+            Error::Memory(message) => Error::Memory(add(message)),
             other => other,
         }
     }

@@ -86,6 +86,7 @@ pub mod stack;
 mod studio;
 mod table;
 pub mod timeline;
+pub mod track;
 mod window;
 mod words;
 pub mod xray;

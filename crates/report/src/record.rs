@@ -7,6 +7,7 @@ use crate::labels::LabelRecord;
 use crate::pose::PoseRecord;
 use crate::regression::RegressionRecord;
 use crate::stability::StabilityRecord;
+use crate::track::TrackRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
@@ -149,7 +150,15 @@ macro_rules! judged {
         }
     )*};
 }
-judged!(RunRecord, AtlasRecord, RegressionRecord, StabilityRecord, DrrRecord, PoseRecord);
+judged!(
+    RunRecord,
+    AtlasRecord,
+    RegressionRecord,
+    StabilityRecord,
+    DrrRecord,
+    PoseRecord,
+    TrackRecord
+);
 
 /// What a deformable registration found beside its affine part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

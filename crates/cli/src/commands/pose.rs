@@ -8,7 +8,7 @@ use clap::Args;
 use std::path::PathBuf;
 use voxalign_jobs::machine::Auto;
 use voxalign_jobs::options::choice;
-use voxalign_jobs::pose::{Job, Method, Pixels};
+use voxalign_jobs::pose::{Job, Method, Pixels, StreamOptions};
 use voxalign_jobs::projection::{CtOptions, Whole};
 
 /// Arguments of `voxalign pose`.
@@ -28,6 +28,10 @@ Examples:
       a bone by two calibrated cameras (MayaCam), near a start
   voxalign pose ct.nii.gz front.png --geometry views.toml -o out --similarity mi --sampling 0.05
       mutual information of a twentieth of the pixels
+  voxalign pose ct.nii.gz --stream front/ --stream side/ --geometry views.toml -o out
+      follow the CT over the images of two folders, one pose a line
+  grabber | voxalign pose ct.nii.gz --stream - --geometry views.toml -o out --json
+      over raw frames of 16 bits, one of each view in turn; each line is the JSON of a pose
   voxalign pose --config job.toml -o out
       all options from a file: keys are the long option names, `ct` the CT and `xrays` the images;
       the command line takes precedence; paths are relative to the current folder
@@ -41,6 +45,9 @@ Written to DIR (older files with these names are replaced):
   drr_NAME.nii.gz  the simulated image of each view at the pose
   result.json      verdict, pose, uncertainty, cost along each parameter, parameters, checksums
   report.html      X-ray and simulated images before and after, edges, costs; opens offline
+With --stream track.csv has the pose of each frame, affine.tfm the last one that is good, and there are no
+simulated images. A lost track is said at once, and searched for from then on; where the stream breaks off,
+what was found before is written.
 
 Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
 2 bad input or options (nothing is written), 3 internal error, 130 stopped by Ctrl-C."
@@ -73,6 +80,8 @@ pub(crate) struct PoseArgs {
     #[command(flatten)]
     material: CtOptions,
     #[command(flatten)]
+    frames: StreamOptions,
+    #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
     job: JobArgs,
@@ -83,7 +92,7 @@ pub(crate) struct PoseArgs {
 impl PoseArgs {
     /// The job of a CT and a folder for the results.
     fn job(&self, (ct, output): (PathBuf, PathBuf)) -> Job {
-        let Self { xrays, geometry, frame, pixels, region, init, material, method, .. } =
+        let Self { xrays, geometry, frame, pixels, region, init, material, method, frames, .. } =
             self.clone();
         let no_report = self.report.no_report;
         Job {
@@ -96,6 +105,7 @@ impl PoseArgs {
             init,
             material,
             method,
+            frames,
             no_report,
             output,
         }
@@ -139,7 +149,17 @@ fn with_all(args: &PoseArgs) -> Result<Outcome, Failure> {
     }
     job.check(&caller)?;
     let machine = args.run.machine(Auto::Gpu)?;
+    let (json, talk) = (args.job.json, args.run.talk());
+    if job.is_sequence() {
+        let mut lines = tables::Frames::new(json, talk);
+        let done = job.track(&machine, &caller, &printer, &mut |frame| {
+            printer.finish();
+            lines.line(frame);
+            Ok(())
+        })?;
+        return Ok(lines.end(&done));
+    }
     let done = job.run(&machine, &caller, &printer)?;
     printer.finish();
-    tables::tell(&done, (args.job.json, args.run.talk()), tables::pose)
+    tables::tell(&done, (json, talk), tables::pose)
 }

@@ -33,6 +33,7 @@ mod runs;
 mod shell;
 mod stability;
 mod stack;
+mod track;
 mod transforms;
 mod warps;
 mod xray_files;

@@ -159,21 +159,31 @@ fn check(
 fn attenuations(values: &[f32], pixels: Pixels, of: &str) -> Result<Vec<f32>> {
     let mut out = memory::copied(values)?;
     if pixels == Pixels::Intensity {
-        let finite = values.iter().copied().filter(|v| v.is_finite());
-        let most = finite.fold(f32::NEG_INFINITY, f32::max);
-        if most <= 0.0 {
-            return Err(Error::input(format!(
-                "{of}: its largest value is {}, and intensities are above 0; leave \
-                 `pixels = intensity` out where values are attenuations",
-                // No -0.
-                most + 0.0
-            )));
-        }
-        // A pixel without a count is as dark as one of the least step of 16 bits.
-        let least = (most / 65535.0).max(f32::MIN_POSITIVE);
-        out.iter_mut().filter(|v| !v.is_nan()).for_each(|v| *v = (most / v.max(least)).ln());
+        of_intensities(&mut out, largest(values, of)?);
     }
     Ok(out)
+}
+
+/// The largest of intensities, which is above 0.
+pub(super) fn largest(values: &[f32], of: &str) -> Result<f32> {
+    let finite = values.iter().copied().filter(|v| v.is_finite());
+    let most = finite.fold(f32::NEG_INFINITY, f32::max);
+    if most <= 0.0 {
+        return Err(Error::input(format!(
+            "{of}: its largest value is {}, and intensities are above 0; leave \
+             `pixels = intensity` out where values are attenuations",
+            // No -0.
+            most + 0.0
+        )));
+    }
+    Ok(most)
+}
+
+/// Makes attenuations of intensities where the largest is one without anything in between.
+pub(super) fn of_intensities(values: &mut [f32], most: f32) {
+    // A pixel without a count is as dark as one of the least step of 16 bits.
+    let least = (most / 65535.0).max(f32::MIN_POSITIVE);
+    values.iter_mut().filter(|v| !v.is_nan()).for_each(|v| *v = (most / v.max(least)).ln());
 }
 
 #[cfg(test)]

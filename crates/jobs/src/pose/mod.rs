@@ -15,8 +15,11 @@
 
 mod input;
 mod options;
+mod sequence;
+mod track;
 
 pub use options::{Method, Pixels};
+pub use track::{Storage, StreamOptions};
 
 use crate::error::{Error, Result};
 use crate::listener::Listener;
@@ -34,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
 use voxalign_compute::ops::raycast::{Along, Traversal};
-use voxalign_image::{Affine, Grid, Transform};
+use voxalign_image::{Affine, Grid, Transform, XrayGeometry};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_io::xray::{self, XrayToWrite};
 use voxalign_register::Choice;
@@ -76,6 +79,9 @@ pub struct Job {
     /// How the pose is found.
     #[serde(flatten)]
     pub method: Method,
+    /// What makes it a sequence, for [`track`](Job::track).
+    #[serde(flatten)]
+    pub frames: StreamOptions,
     /// Whether there is no report.
     #[serde(default, with = "crate::options::negated", rename = "report")]
     pub no_report: bool,
@@ -110,6 +116,7 @@ impl Job {
     pub fn check_options(&self) -> Result<()> {
         self.material.check()?;
         self.method.options()?;
+        self.check_stream()?;
         check_region(self.region)
     }
 
@@ -130,6 +137,9 @@ impl Job {
     /// As of [`check`](Self::check); headers that cannot be read.
     pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         self.check(caller)?;
+        if self.is_sequence() {
+            return self.plan_track(caller, listener);
+        }
         let views = self.images(listener)?;
         let writes = self.written(views.iter().map(|v| v.name.as_str()));
         let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
@@ -158,6 +168,9 @@ impl Job {
         listener: &dyn Listener,
     ) -> Result<Done<PoseRecord>> {
         self.check(caller)?;
+        if self.is_sequence() {
+            return Err(Error::input("`stream` names a sequence, which has a pose for each frame"));
+        }
         let mut clock = Clock::start();
         let views = self.images(listener)?;
         let paths: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
@@ -176,8 +189,7 @@ impl Job {
         let mut staged = Staged::new(&self.output, listener)?;
         let input =
             PoseInput { ct: &volume, views: views.iter().map(XrayInput::view).collect(), start };
-        let found = register_pose(&machine.device, &input, &options, listener)
-            .map_err(|e| self.method.blamed(e))?;
+        let found = register_pose(&machine.device, &input, &options, listener)?;
         clock.lap("register");
         let simulator = Simulator::new(&machine.device, &volume)?;
         let how =
@@ -239,22 +251,8 @@ impl Job {
     /// Refuses sources within the CT, and views of which no ray that counts meets the CT, where the search starts.
     fn check_views(&self, views: &[XrayInput], start: &Affine, ct: &Grid) -> Result<()> {
         for view in views {
-            let wrong = |what: &str| {
-                Err(Error::input(format!(
-                    "'{}': {what} where the search starts; check the geometry, and `init`",
-                    view.path.display()
-                )))
-            };
-            if is_within(&view.geometry, start, ct) {
-                return wrong("the source is within the CT");
-            }
-            let counted = match view.region {
-                Some([x, y, w, h]) => view.geometry.part([x, y], [w, h])?,
-                None => view.geometry,
-            };
-            if !may_see(&counted, start, ct)? {
-                return wrong("the view sees nothing of the CT");
-            }
+            let of = format!("'{}'", view.path.display());
+            check_view(&of, (&view.geometry, view.region), start, ct)?;
         }
         Ok(())
     }
@@ -265,6 +263,7 @@ impl Job {
             "similarity": options.similarity.name(),
             "optimiser": options.optimiser.name(),
             "sampling": options.sampling,
+            "redraw": options.redraw,
             "range_mm": options.range.translation,
             "range_degrees": options.range.rotation.to_degrees(),
             "starts": options.starts,
@@ -321,6 +320,31 @@ impl XrayInput {
         let [before, after] = simulated;
         PosePictures { xray: picture(&self.values), before: picture(before), after: picture(after) }
     }
+}
+
+/// Refuses a source within the CT, and a view of which no ray that counts meets the CT, where the search starts.
+fn check_view(
+    of: &str,
+    (view, region): (&XrayGeometry, Option<[usize; 4]>),
+    start: &Affine,
+    ct: &Grid,
+) -> Result<()> {
+    let wrong = |what: &str| {
+        Err(Error::input(format!(
+            "{of}: {what} where the search starts; check the geometry, and `init`"
+        )))
+    };
+    if is_within(view, start, ct) {
+        return wrong("the source is within the CT");
+    }
+    let counted = match region {
+        Some([x, y, w, h]) => view.part([x, y], [w, h])?,
+        None => *view,
+    };
+    if !may_see(&counted, start, ct)? {
+        return wrong("the view sees nothing of the CT");
+    }
+    Ok(())
 }
 
 /// The name of the simulated image of a view.

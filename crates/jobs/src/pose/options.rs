@@ -4,11 +4,10 @@ use crate::error::{Error, Result};
 use crate::options::{Levels, as_text, by_name};
 use crate::projection::Numbers;
 use serde::{Deserialize, Serialize};
-use voxalign_image::ImageError;
+use voxalign_register::choices;
 use voxalign_register::projection::XraySimilarity;
 use voxalign_register::projection::register::{PoseOptions, Range};
 use voxalign_register::search::OptimiserKind;
-use voxalign_register::{RegisterError, choices};
 
 /// What the values of X-ray images are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +46,11 @@ pub struct Method {
     /// The part of the pixels that is compared, drawn at random: such as 0.05 [default: as many as are worth it]
     #[cfg_attr(feature = "clap", arg(long, value_name = "PART"))]
     pub sampling: Option<f64>,
-    /// How far the pose may be from the start along and about each axis, mm and degrees [default: 20,15]
+    /// Draw other pixels for each evaluation of a cost
+    #[cfg_attr(feature = "clap", arg(long, requires = "sampling"))]
+    pub redraw: bool,
+    /// How far from the start the search begins to look, and how far around the result others are looked for, along and about
+    /// each axis, mm and degrees [default: 20,15]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM,DEGREES"))]
     #[serde(with = "as_text")]
     pub range: Option<Numbers<2>>,
@@ -73,8 +76,8 @@ impl Method {
     /// What is out of range.
     pub fn options(&self) -> Result<PoseOptions> {
         let usual = PoseOptions::default();
-        if self.starts == Some(1) && self.range.is_some() {
-            return Err(Error::input("`range` is for `starts` above 1; leave it out"));
+        if self.redraw && self.sampling.is_none() {
+            return Err(Error::input("`redraw` is for a part of the pixels; give `sampling`, too"));
         }
         let range = self
             .range
@@ -83,6 +86,7 @@ impl Method {
             similarity: self.similarity.unwrap_or(usual.similarity),
             optimiser: self.optimiser.unwrap_or(usual.optimiser),
             sampling: self.sampling,
+            redraw: self.redraw,
             seed: self.seed.unwrap_or(usual.seed),
             range,
             starts: self.starts.unwrap_or(usual.starts),
@@ -98,21 +102,8 @@ impl Method {
     pub(super) fn rays(&self, pixels: u64, views: u64) -> u64 {
         let part = |of: f64| (of * pixels as f64).ceil() as u64;
         let compared = self.sampling.map_or(WORTH.min(pixels), part);
-        let again =
-            if self.restarts == Some(0) { 0 } else { part(self.sampling.unwrap_or(0.5).min(0.5)) };
+        // Derivatives differ between draws of a tenth.
+        let again = part(0.1);
         (POSES * compared).min(RAYS / views.max(1)).max(compared).max(again)
-    }
-
-    /// An error of the search. Images that are too coarse to be any are the fault of `levels`.
-    pub(super) fn blamed(&self, error: RegisterError) -> Error {
-        match (error, &self.levels) {
-            (RegisterError::Image(ImageError::Xray { what, .. }), Some(levels)) => {
-                Error::input(format!(
-                    "`levels` is {levels}, mm: an X-ray image with pixels of that size has {what}; give \
-                     smaller sizes, coarse to fine, such as 8,4,2"
-                ))
-            }
-            (error, _) => error.into(),
-        }
     }
 }

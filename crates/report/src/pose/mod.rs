@@ -1,7 +1,7 @@
 //! The record of the pose of a CT by X-ray images, and the report on it.
 
 mod page;
-mod pictures;
+pub(crate) mod pictures;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +13,7 @@ use crate::record::{GridRecord, OutputRecord, RunRecord};
 use crate::xray::ViewRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use voxalign_image::{Affine, AffineParameters};
+use voxalign_image::{Affine, AffineParameters, Vector3};
 use voxalign_register::Verdict;
 use voxalign_register::numbers::null_is_nan;
 use voxalign_register::projection::PoseResult;
@@ -126,8 +126,9 @@ impl PoseRecord {
     ) -> Self {
         let parameters = std::mem::take(&mut run.parameters);
         let found = result.uncertainty.clone();
-        let moved = motion(result);
         let centre = result.centre;
+        let middle = back(&result.start).apply(result.transform.apply(centre));
+        let moved = motion(&result.start, &result.transform, middle);
         let views = views.into_iter().enumerate().map(|(i, (view, region))| PoseViewRecord {
             view,
             cost: result.by_view.get(i).copied().unwrap_or(f64::NAN),
@@ -202,15 +203,14 @@ fn degrees(values: [f64; 6]) -> [f64; 6] {
     std::array::from_fn(|i| shown(i, values[i]))
 }
 
-/// How the CT moved in the room from the start to the result: about where its middle was, so that the translation is
+/// The inverse of a rigid map.
+fn back(map: &Affine) -> Affine {
+    let turn = map.matrix.transpose();
+    Affine::new(turn, -(turn * map.offset))
+}
+
+/// How the CT moved in the room from a pose to another, both rigid: about where its middle was, so that the translation is
 /// that of its middle.
-fn motion(result: &PoseResult) -> AffineParameters {
-    // Both are rigid.
-    let back = |map: &Affine| {
-        let turn = map.matrix.transpose();
-        Affine::new(turn, -(turn * map.offset))
-    };
-    let was = back(&result.start).apply(result.transform.apply(result.centre));
-    let moved: Affine = result.start.then(&back(&result.transform));
-    AffineParameters::from_affine(&moved, was)
+pub(crate) fn motion(start: &Affine, found: &Affine, middle: Vector3<f64>) -> AffineParameters {
+    AffineParameters::from_affine(&start.then(&back(found)), middle)
 }

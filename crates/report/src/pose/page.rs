@@ -73,7 +73,7 @@ pub fn render(report: &PoseReport<'_>) -> Result<String> {
         page += &figure(
             "fig-slices",
             "X-ray images and simulated images",
-            &pictures::slices(record, pictures)?,
+            &pictures::slices(&record.views, pictures)?,
             "<b>How to read it:</b> each X-ray image beside the images that are simulated of the CT where it was \
              and where it was found. Bright is what absorbs most; both simulated images of a view have the same \
              black and white. Good: the last picture has the bones of the first one in the same places.",
@@ -81,7 +81,7 @@ pub fn render(report: &PoseReport<'_>) -> Result<String> {
         page += &figure(
             "fig-edges",
             "Edges of the simulated images over the X-ray images",
-            &pictures::overlays(record, pictures)?,
+            &pictures::overlays(&record.views, pictures)?,
             "<b>How to read it:</b> the lines belong to the simulated image, the grey picture is the X-ray image. \
              Good: the lines lie on the borders of bones in the X-ray image all over; lines that are all on one \
              side of them mean a remaining offset.",

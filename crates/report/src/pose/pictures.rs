@@ -136,8 +136,8 @@ fn grid(
 }
 
 /// What the lines of regions are, where there are some.
-fn region_key(record: &PoseRecord) -> &'static str {
-    if record.views.iter().any(|v| v.region.is_some()) {
+fn region_key(views: &[PoseViewRecord]) -> &'static str {
+    if views.iter().any(|v| v.region.is_some()) {
         "<div class=\"key\"><span class=\"line\" style=\"background:#57e389\"></span>the region that \
          counted</div>"
     } else {
@@ -146,9 +146,9 @@ fn region_key(record: &PoseRecord) -> &'static str {
 }
 
 /// X-ray images beside simulated ones.
-pub(super) fn slices(record: &PoseRecord, pictures: &[PosePictures<'_>]) -> Result<String> {
+pub(crate) fn slices(records: &[PoseViewRecord], pictures: &[PosePictures<'_>]) -> Result<String> {
     let most = PIXELS[usize::from(3 * pictures.len() > MANY)];
-    let views = record.views.iter().zip(pictures);
+    let views = records.iter().zip(pictures);
     let views: Vec<_> = views.map(|(v, p)| Drawn::new(v, p, most)).collect::<Result<_>>()?;
     let headings = [(0, "X-ray image"), (1, "Simulated, before"), (2, "Simulated, after")];
     let note = |view: &Drawn<'_>| {
@@ -164,12 +164,15 @@ pub(super) fn slices(record: &PoseRecord, pictures: &[PosePictures<'_>]) -> Resu
     let body = grid(&views, "slice", &headings, note, |view, row| {
         view.images[row].grey(view.window(row))
     })?;
-    Ok(body + region_key(record))
+    Ok(body + region_key(records))
 }
 
 /// Edges of simulated images upon X-ray images; of what counted alone.
-pub(super) fn overlays(record: &PoseRecord, pictures: &[PosePictures<'_>]) -> Result<String> {
-    let views = record.views.iter().zip(pictures);
+pub(crate) fn overlays(
+    records: &[PoseViewRecord],
+    pictures: &[PosePictures<'_>],
+) -> Result<String> {
+    let views = records.iter().zip(pictures);
     let views: Vec<_> =
         views.map(|(v, p)| Drawn::counted(v, p, PIXELS_EDGES)).collect::<Result<_>>()?;
     let headings = [(1, "Before"), (2, "After")];
