@@ -38,7 +38,8 @@ pub const MAX_RAY_VOXELS: usize = (1 << 31) - 1;
 pub enum Traversal {
     /// Linear interpolation at equal steps.
     Trilinear {
-        /// The distance of the planes of samples, mm.
+        /// The distance of the planes of samples, mm: at most half of that from source to detector. What is thinner than that may lie
+        /// between two of them and is not seen then.
         step: f64,
         /// How exactly values are interpolated.
         filtering: Filtering,

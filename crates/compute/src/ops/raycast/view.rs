@@ -48,6 +48,8 @@ fn sub(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
 
 /// The most planes of samples between source and detector.
 const MOST_PLANES: f64 = (1 << 22) as f64;
+/// The fewest; less by what a quotient is rounded.
+const FEWEST_PLANES: f64 = 2.0 - 1e-9;
 
 impl RayView {
     /// The distance of the source from the plane of the detector in the world, mm.
@@ -79,11 +81,12 @@ impl RayView {
             Traversal::Siddon | Traversal::Joseph => depth / 1024.0,
         };
         let dt = step / depth;
-        if !(dt > 0.0 && 1.0 / dt < MOST_PLANES) {
+        // Planes that are farther apart may leave out all of a volume that is in full view.
+        if !(dt > 0.0 && (FEWEST_PLANES..MOST_PLANES).contains(&(1.0 / dt))) {
             return Err(ComputeError::argument(
                 "step along rays",
-                format!("{step} mm"),
-                "above 0, with at most 2^22 steps from source to detector",
+                format!("{step} mm where the detector is {depth:.4} mm from the source"),
+                "above 0 and at most half of that distance, which may have 2^22 steps at most",
             ));
         }
         let middle = (t / dt).clamp(-MOST_PLANES, 2.0 * MOST_PLANES);
@@ -93,7 +96,8 @@ impl RayView {
     /// What the kernels take.
     ///
     /// # Errors
-    /// A step that cannot be; a source in the plane of the detector; numbers that are not finite.
+    /// A step that is not above 0, longer than half of the distance from source to detector, or shorter than 2^-22 of it; a source in
+    /// the plane of the detector; numbers that are not finite.
     pub fn frame(&self, dims: Dims, traversal: Traversal) -> Result<RayFrame> {
         let (dt, zero) = self.planes(dims, traversal)?;
         let t = zero * dt;

@@ -390,6 +390,18 @@ fn errors<D: Device>(device: &D) {
         let how = Traversal::trilinear(step);
         assert!(device.project(&volume, &[view], &pixels, how, along, &mut out).is_err(), "{step}");
     }
+    // No plane, or one alone, says nothing of what is before the detector.
+    let depth = view.depth();
+    for (part, is_ok) in [(0.5, true), (0.501, false), (1.0, false), (3.0, false)] {
+        let how = Traversal::trilinear(part * depth);
+        let found = device.project(&volume, &[view], &pixels, how, along, &mut out);
+        assert_eq!(found.is_ok(), is_ok, "{part}");
+        if let Err(error) = found {
+            let said = error.to_string();
+            let step = format!("step along rays is {} mm where the detector is", part * depth);
+            assert!(said.contains(&step) && said.contains("at most half of that"), "{said}");
+        }
+    }
     let mut flat = view;
     flat.places[0] = flat.places[1];
     flat.world[0] = flat.world[1];
@@ -404,6 +416,7 @@ fn errors<D: Device>(device: &D) {
         device.project_with_slopes(&volume, &one, &pixels, step, &mut out, slopes)
     };
     assert!(with(&mut slopes, 0.5).is_ok() && with(&mut slopes, 0.0).is_err());
+    assert!(with(&mut slopes, 0.6 * depth).is_err());
     assert!(with(&mut device.alloc(35).unwrap(), 0.5).is_err());
     let weights = device.alloc::<f32>(6).unwrap();
     assert!(device.view_slopes(1, &pixels, &weights, &slopes).is_ok());
@@ -411,6 +424,8 @@ fn errors<D: Device>(device: &D) {
     let mut back = device.alloc::<f32>(120).unwrap();
     assert!(device.backproject(&weights, &[view], &pixels, how, dims, &mut back).is_ok());
     assert!(device.backproject(&weights, &[view], &pixels, how, [6, 5, 3], &mut back).is_err());
+    let far = Traversal::trilinear(0.6 * depth);
+    assert!(device.backproject(&weights, &[view], &pixels, far, dims, &mut back).is_err());
     let odd = device.upload(&[1.0, f32::NAN, 0.0, 0.0, 0.0, 0.0]).unwrap();
     assert!(device.backproject(&odd, &[view], &pixels, how, dims, &mut back).is_err());
     assert!(device.pick(&weights, [3, 2], &pixels, &mut out).is_ok());
