@@ -255,7 +255,7 @@ impl Raycast for Cuda {
             let shape = Shape::covering(n, 256);
             RAYCAST.occupied(self, shape, values, parameter, &mut occupied)?;
         }
-        let leaps = self.upload(&leaps(&self.into_host(occupied)?, bricks))?;
+        let leaps = self.upload(&leaps(&self.into_host(occupied)?, bricks)?)?;
         let texture = match &self.0.target {
             Target::Gpu(gpu) => {
                 // Nobody else is to use it before it is copied.

@@ -29,6 +29,7 @@ pub use view::{RayFrame, RayView, ViewSlopes};
 use crate::Dims;
 use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len, voxels};
+use voxalign_image::memory;
 
 /// The most voxels of a volume with a border of one: places in it have 31 bits.
 pub const MAX_RAY_VOXELS: usize = (1 << 31) - 1;
@@ -84,7 +85,8 @@ pub trait Raycast: Memory {
     /// A volume that is ready for rays.
     type RayVolume: Traversable;
 
-    /// Makes a volume ready for rays, with a copy of its values.
+    /// Makes a volume ready for rays, with a copy of its values: four bytes for each voxel and each of a border one voxel wide, and
+    /// meanwhile eight for each brick of [`BRICK`]³ voxels, of which four are kept.
     ///
     /// # Errors
     /// Wrong lengths or sizes; more voxels than [`MAX_RAY_VOXELS`]; too little memory.
@@ -134,7 +136,8 @@ pub trait Raycast: Memory {
     ) -> Result<Vec<ViewSlopes>>;
 
     /// The adjoint of [`project`](Self::project) of integrals: a volume of the sizes `dims`, which says for each voxel what changes
-    /// of `Σ weights · image` as its value does. Sums are made in fixed point, so that they do not depend on the order of rays.
+    /// of `Σ weights · image` as its value does. Sums are made in fixed point, so that they do not depend on the order of rays: they
+    /// take eight bytes for each voxel meanwhile.
     ///
     /// # Errors
     /// As [`project`](Self::project); weights that are not finite.
@@ -194,7 +197,15 @@ pub fn check_project(
 ) -> Result<Vec<RayFrame>> {
     pixels.check()?;
     check_len("output", rays(views.len(), pixels)?, out)?;
-    views.iter().map(|view| view.frame(dims, traversal)).collect()
+    frames(dims, views, traversal)
+}
+
+fn frames(dims: Dims, views: &[RayView], traversal: Traversal) -> Result<Vec<RayFrame>> {
+    let mut frames = memory::room(views.len())?;
+    for view in views {
+        frames.push(view.frame(dims, traversal)?);
+    }
+    Ok(frames)
 }
 
 impl Traversal {
@@ -241,7 +252,7 @@ pub fn check_backproject(
 ) -> Result<Vec<RayFrame>> {
     check_len("output", check_ray_volume(voxels("sizes", dims)?, dims)?, out)?;
     check_weights(weights, views.len(), pixels)?;
-    views.iter().map(|view| view.frame(dims, traversal)).collect()
+    frames(dims, views, traversal)
 }
 
 /// The units that 1 has in the fixed point of [`Raycast::backproject`], a power of two, so that the sum of no voxel leaves 63 bits; `most`
