@@ -34,6 +34,9 @@ use voxalign_image::memory;
 /// The most voxels of a volume with a border of one: places in it have 31 bits.
 pub const MAX_RAY_VOXELS: usize = (1 << 31) - 1;
 
+/// The most views of a call: they have numbers of 32 bits.
+const MOST_VIEWS: usize = 1 << 31;
+
 /// How a ray goes through voxels; see the [module](self).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Traversal {
@@ -57,8 +60,9 @@ pub enum Filtering {
     /// In single precision.
     #[default]
     Exact,
-    /// By texture units, where a device has them: much faster, with weights of 8 bits, as if places were rounded to 1/256 of a
-    /// voxel.
+    /// By texture units, where a device has them for volumes of that size: much faster, with weights of 8 bits, as if places were
+    /// rounded to 1/256 of a voxel. They read a copy of the volume, as large as it is, which is made when it is first needed and kept
+    /// with the volume.
     Texture,
 }
 
@@ -86,7 +90,8 @@ pub trait Raycast: Memory {
     type RayVolume: Traversable;
 
     /// Makes a volume ready for rays, with a copy of its values: four bytes for each voxel and each of a border one voxel wide, and
-    /// meanwhile eight for each brick of [`BRICK`]³ voxels, of which four are kept.
+    /// meanwhile eight for each brick of [`BRICK`]³ voxels, of which four are kept. [`Filtering::Texture`] takes more when it is
+    /// first asked for.
     ///
     /// # Errors
     /// Wrong lengths or sizes; more voxels than [`MAX_RAY_VOXELS`]; too little memory.
@@ -95,7 +100,8 @@ pub trait Raycast: Memory {
     /// The integral, or the maximum, along each ray: `out` has `views x pixels`.
     ///
     /// # Errors
-    /// Wrong lengths; pixels or a step that cannot be; a view that cannot be.
+    /// Wrong lengths; pixels or a step that cannot be; a view that cannot be; for [`Filtering::Texture`]
+    /// [`ComputeError::TextureMemory`] where a device has texture units, and no memory for their copy of the volume.
     fn project(
         &self,
         volume: &Self::RayVolume,
@@ -275,9 +281,9 @@ pub fn adjoint_units(most: f32, frames: &[RayFrame], pixels: &Pixels) -> f64 {
 
 /// How many rays there are.
 fn rays(views: usize, pixels: &Pixels) -> Result<usize> {
-    let all = views.checked_mul(pixels.len()).filter(|&n| n <= 1 << 34);
+    let all = views.checked_mul(pixels.len()).filter(|&n| n <= 1 << 34 && views <= MOST_VIEWS);
     all.ok_or_else(|| {
-        ComputeError::argument("number of views", views, "one with at most 2^34 rays")
+        ComputeError::argument("number of views", views, "at most 2^31, with at most 2^34 rays")
     })
 }
 

@@ -151,6 +151,9 @@ impl RayView {
 }
 
 impl RayFrame {
+    /// How many numbers it has.
+    pub const NUMBERS: usize = size_of::<Self>() / size_of::<f32>();
+
     /// All of its numbers, in the order of its fields.
     pub fn numbers(&self) -> impl Iterator<Item = f32> {
         let pairs = self.place.into_iter().chain(self.step).flatten();
