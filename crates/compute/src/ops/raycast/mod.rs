@@ -11,6 +11,13 @@
 //! | `Joseph` | values interpolated linearly within the planes of voxels across the axis along which the ray goes farthest (Joseph 1982) |
 //!
 //! Interpolation goes to 0 within a voxel beyond the outermost centres, so that all kinds give a voxel the same mass.
+//!
+//! The box of a voxel has its lower faces and not its upper ones, `i − ½ ≤ x < i + ½` along every axis: a ray within the face of two
+//! boxes sees the one with the higher number, one within the lower outer face of the volume sees the first voxels, and one within
+//! the upper outer face nothing, as if zeros followed. The same holds for derivatives, of cells between the centres of
+//! voxels: where a sample is on a face of its cell, the slope is that of the cell after it. `Joseph` takes the first axis where a
+//! ray goes as far along several.
+//!
 //! Lengths are mm of the world in which the view was given, whatever the map to voxels does.
 //!
 //! Of the images `A x` of a volume `x`, which are linear in it, [`backproject`](Raycast::backproject) is the adjoint `Aᵀ w`.
@@ -24,6 +31,7 @@ mod view;
 
 pub use gaps::{BRICK, OCCUPIED, bricks, leaps, occupied_by};
 pub use pixels::{Drawn, Pixels};
+use view::corners;
 pub use view::{RayFrame, RayView, ViewSlopes};
 
 use crate::Dims;
@@ -265,16 +273,17 @@ pub fn check_backproject(
 /// is the largest magnitude of a weight.
 pub fn adjoint_units(most: f32, frames: &[RayFrame], pixels: &Pixels) -> f64 {
     let mut largest = 0.0f64;
+    let at = |place: [usize; 2]| [0, 1].map(|a| (pixels.first[a] + place[a]) as f32);
+    let (low, high) = (at([0, 0]), at(pixels.dims.map(|n| n - 1)));
     for frame in frames {
-        for corner in [[0, 0], [1, 0], [0, 1], [1, 1]] {
-            let at = |a: usize| (pixels.first[a] + corner[a] * (pixels.dims[a] - 1)) as f32;
-            let q = frame.step_of(at(0), at(1)).map(f64::from);
-            let fastest = q.iter().fold(1e-12f64, |most, q| most.max(q.abs()));
-            // A ray is within the reach of a voxel for two voxels along its fastest axis, and a sample more; the length of all of that.
-            largest = largest.max(f64::from(frame.length_of(at(0), at(1))) * (2.0 / fastest + 1.0));
-        }
+        // Lengths are convex over the detector: the longest is that of a corner.
+        let lengths = corners(low, high).map(|[u, v]| f64::from(frame.length_of(u, v)));
+        let longest = lengths.into_iter().fold(0.0, f64::max);
+        let fastest = frame.fastest_at_least(low, high).max(1e-12);
+        // A ray is within the reach of a voxel for two voxels along its fastest axis, and a sample more; the length of all of that.
+        largest = largest.max(longest * (2.0 / fastest + 1.0));
     }
-    // Twice, as fast rays may be between the corners.
+    // Twice, for what is rounded.
     let bound = 2.0 * largest * f64::from(most) * (frames.len() * pixels.len()) as f64;
     if bound > 0.0 { (62.0 - bound.log2().ceil()).clamp(-1000.0, 1000.0).exp2() } else { 1.0 }
 }
