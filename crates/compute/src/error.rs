@@ -55,6 +55,21 @@ pub enum ComputeError {
         /// The memory that was free, in bytes, if the device knows.
         free: Option<u64>,
     },
+    /// The device has not the memory for a copy of a volume that its texture units read.
+    #[error(
+        "{device}: out of memory: {} were asked for, for a copy of the volume that texture units read{}; take rays that \
+         need none (trilinear without texture units, Siddon or Joseph), or free what else is in that memory",
+        amount(*bytes),
+        free_text(.free)
+    )]
+    TextureMemory {
+        /// The device.
+        device: String,
+        /// The size of the copy, in bytes.
+        bytes: u64,
+        /// The memory that was free, in bytes, if the device knows.
+        free: Option<u64>,
+    },
     /// The threads of the CPU cannot be started.
     #[error(
         "{threads} threads could not be started{}: their stacks need {} of memory{}; use fewer threads, or \

@@ -179,4 +179,82 @@ impl Cpu {
             });
         }
     }
+
+    /// As [`chunks_mut`](Self::chunks_mut), over several slices of one length at once.
+    pub(crate) fn chunks_mut_of<T: Send, const N: usize>(
+        &self,
+        data: [&mut [T]; N],
+        chunk: usize,
+        f: impl Fn(usize, [&mut [T]; N]) + Send + Sync,
+    ) {
+        let len = data.first().map_or(0, |first| first.len());
+        if len > chunk && self.threads() > 1 {
+            self.install(|| by_halves(0, data, chunk, &f));
+            return;
+        }
+        let mut rest = data;
+        for task in 0..len.div_ceil(chunk) {
+            let (part, left) = split(rest, chunk.min(len - task * chunk));
+            f(task, part);
+            rest = left;
+        }
+    }
+}
+
+/// Several slices of one length, cut at one place.
+fn split<T, const N: usize>(data: [&mut [T]; N], at: usize) -> ([&mut [T]; N], [&mut [T]; N]) {
+    let mut rest = [const { None }; N];
+    let mut number = 0;
+    let first = data.map(|slice| {
+        let (first, second) = slice.split_at_mut(at);
+        rest[number] = Some(second);
+        number += 1;
+        first
+    });
+    (first, rest.map(Option::unwrap_or_default))
+}
+
+/// Calls `f` for the chunks of slices, halves of them by other threads; `first` is the number of the first chunk.
+fn by_halves<T: Send, const N: usize>(
+    first: usize,
+    data: [&mut [T]; N],
+    chunk: usize,
+    f: &(impl Fn(usize, [&mut [T]; N]) + Sync),
+) {
+    let chunks = data.first().map_or(0, |slice| slice.len().div_ceil(chunk));
+    match chunks {
+        0 => {}
+        1 => f(first, data),
+        _ => {
+            let half = chunks / 2;
+            let (low, high) = split(data, half * chunk);
+            rayon::join(
+                || by_halves(first, low, chunk, f),
+                || by_halves(first + half, high, chunk, f),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_of_several_slices_are_those_of_each() {
+        for threads in [1, 3] {
+            let cpu = Cpu::new(Some(threads)).unwrap();
+            for (len, chunk) in [(0, 4), (1, 4), (4, 4), (5, 4), (8, 4), (1001, 7), (3, 1)] {
+                let (mut a, mut b) = (vec![0usize; len], vec![0usize; len]);
+                cpu.chunks_mut_of([&mut a[..], &mut b[..]], chunk, |task, [a, b]| {
+                    assert!(a.len() == b.len() && a.len() <= chunk && !a.is_empty());
+                    a.fill(task + 1);
+                    b.fill(2 * task + 2);
+                });
+                let expected: Vec<usize> = (0..len).map(|i| i / chunk + 1).collect();
+                assert_eq!(a, expected);
+                assert!(b.iter().zip(&expected).all(|(b, e)| *b == 2 * e));
+            }
+        }
+    }
 }

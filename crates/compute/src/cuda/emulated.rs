@@ -188,6 +188,10 @@ impl Emulated {
         args: &[Arg],
     ) -> Result<()> {
         let (module, name) = (self.module(kernel.program)?, kernel.name());
+        if !shape.is_launchable() {
+            let problem = format!("a grid of {:?} blocks, which no GPU launches", shape.grid);
+            return Err(backend(format!("kernel {name}: {problem}")));
+        }
         // SAFETY: kernels are compiled to functions of this type.
         let entry = unsafe { module.get::<Entry>(name.as_bytes()) }
             .map_err(|e| backend(format!("kernel {name} of {}: {e}", kernel.program.name())))?;

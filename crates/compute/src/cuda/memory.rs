@@ -37,6 +37,11 @@ impl<T: Element> CudaBuffer<T> {
         Touch { access: Access::Change, ..self.read_by() }
     }
 
+    /// That it is about to be copied to where its uses are not known: others come after that as after a change.
+    pub(super) fn copied_by(&self) -> Touch<'_> {
+        Touch { access: Access::Change, ..self.read_by() }
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         (self.len * size_of::<T>()) as u64
     }

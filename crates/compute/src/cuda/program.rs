@@ -270,6 +270,15 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// The most blocks of a launch along x, y and z.
+    pub(crate) const MOST_BLOCKS: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
+
+    /// Whether a GPU takes a launch of so many blocks: one at least, and not too many along an axis.
+    pub(crate) fn is_launchable(&self) -> bool {
+        let mut sides = self.grid.iter().zip(Self::MOST_BLOCKS);
+        sides.all(|(&blocks, most)| (1..=most).contains(&blocks))
+    }
+
     /// Blocks of `threads` threads in one dimension, enough of them for `items` items.
     pub(crate) fn covering(items: usize, threads: u32) -> Self {
         let blocks = items.div_ceil(threads as usize).clamp(1, i32::MAX as usize);

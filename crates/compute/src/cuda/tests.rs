@@ -83,6 +83,10 @@ fn the_emulation_runs_kernels_and_finds_their_faults() {
         &[(&counts).into(), (&mut small).into()],
     );
     assert!(wrong.unwrap_err().to_string().contains("outside"));
+    for grid in [[1, 65_536, 1], [1, 1, 65_536], [1 << 31, 1, 1], [1, 0, 1]] {
+        let beyond = launch("beyond", Shape { grid, ..shape }, &[(&mut small).into()]);
+        assert!(beyond.unwrap_err().to_string().contains("which no GPU launches"));
+    }
     let missing = launch("reversed", shape, &[(&counts).into()]);
     assert!(missing.unwrap_err().to_string().contains("parameters"));
     assert!(cuda.launched().contains("block_sums"));

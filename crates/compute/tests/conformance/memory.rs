@@ -11,6 +11,7 @@ use voxalign_compute::ops::fourier::spectrum_len;
 use voxalign_compute::ops::histogram::{
     JointMethod, JointScheme, MovingView, Scheme, Schemes, Terms, Window,
 };
+use voxalign_compute::ops::raycast::{Along, Filtering, Pixels, RayView, Traversal};
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::resample::{Interpolation, LabelInterpolation};
 use voxalign_compute::ops::sort::KeyRange;
@@ -130,6 +131,8 @@ families!(
     elastic,
     flow,
     similarity,
+    raycast,
+    textures,
 );
 
 /// Runs an operator from one image to one of a length.
@@ -473,6 +476,69 @@ fn similarity(device: &Cuda) {
             Ok([of_image(d, slope)?, bits(&[table])].concat())
         });
     }
+}
+
+/// A view of the volumes here, and some of its pixels.
+fn rays() -> ([RayView; 1], Pixels) {
+    let world = [[4.0, 3.2, -60.0], [-2.0, -2.0, 60.0], [0.9, 0.1, 0.0], [0.0, 0.8, 0.1]];
+    ([RayView { places: world, world }], Pixels::region([0, 0], [13, 9]))
+}
+
+fn raycast(device: &Cuda) {
+    use voxalign_compute::ops::Raycast;
+    let (a, n, (views, pixels)) = (image(DIMS, 3), len(DIMS), rays());
+    let m = pixels.len();
+    for how in [Traversal::trilinear(0.5), Traversal::Siddon, Traversal::Joseph] {
+        map(device, "project", &a, m, |a, out| {
+            let volume = device.ray_volume(a, DIMS)?;
+            device.project(&volume, &views, &pixels, how, Along::Integral, out)
+        });
+        map(device, "backproject", &vec![0.7; m], n, |w, out| {
+            device.backproject(w, &views, &pixels, how, DIMS, out)
+        });
+    }
+    run_out(device, "project_with_slopes", |d| {
+        let volume = d.ray_volume(&d.upload(&a)?, DIMS)?;
+        let (mut out, mut slopes) = (d.alloc(m)?, d.alloc(6 * m)?);
+        d.project_with_slopes(&volume, &views, &pixels, 0.5, &mut out, &mut slopes)?;
+        let sums = d.view_slopes(1, &pixels, &out, &slopes)?;
+        let sums = sums.iter().flatten().flatten().map(|s| s.to_bits()).collect();
+        Ok([of_image(d, out)?, sums].concat())
+    });
+}
+
+/// The copy of a volume for texture units is made when one is to read it, and once; without the memory for it all other rays go
+/// on.
+fn textures(device: &Cuda) {
+    use voxalign_compute::ops::Raycast;
+    let (a, (views, pixels)) = (image(DIMS, 3), rays());
+    let volume = device.ray_volume(&device.upload(&a).unwrap(), DIMS).unwrap();
+    let mut out = device.alloc(pixels.len()).unwrap();
+    let mut project = |how, along| device.project(&volume, &views, &pixels, how, along, &mut out);
+    let texture = Traversal::Trilinear { step: 0.5, filtering: Filtering::Texture };
+    let copy = 4 * (DIMS[0] + 2) * (DIMS[1] + 2) * (DIMS[2] + 2);
+    // Room for the numbers of a view, and not for the copy.
+    let free = copy as u64 - 4;
+    let short = MemoryLimit::Bytes(device.pool().live + free);
+    device.limit_memory(short);
+    for along in [Along::Integral, Along::Maximum] {
+        for how in [Traversal::trilinear(0.5), Traversal::Siddon, Traversal::Joseph] {
+            project(how, along).unwrap();
+        }
+        let error = project(texture, along).unwrap_err();
+        let said = error.to_string();
+        let ComputeError::TextureMemory { bytes, free: Some(left), .. } = error else {
+            panic!("{said}")
+        };
+        // The numbers of a view are there meanwhile.
+        assert!(bytes == copy as u64 && left < free, "{said}");
+        assert!(said.contains("out of memory") && said.contains("trilinear without"), "{said}");
+    }
+    device.limit_memory(MemoryLimit::Device);
+    project(texture, Along::Integral).unwrap();
+    device.limit_memory(short);
+    project(texture, Along::Maximum).unwrap();
+    device.limit_memory(MemoryLimit::Device);
 }
 
 /// A device that was chosen at run time works on its own buffers alone.

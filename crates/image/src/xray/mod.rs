@@ -11,6 +11,9 @@ use nalgebra::{Matrix3, Matrix3x4, Vector3};
 /// How an X-ray image was taken: rays go from a point source to the centres of the equal pixels of a flat
 /// detector. All of it in one world, mm, which views that are registered together share.
 ///
+/// Rays end at the detector: what lies behind it is not seen. Where its distance from the source is not known,
+/// [`with_source_to_detector`](Self::with_source_to_detector) puts it behind what is to be seen, on the same rays.
+///
 /// ```
 /// use voxalign_image::{Vector3, XrayGeometry};
 ///
@@ -66,13 +69,15 @@ impl XrayGeometry {
             ));
         }
         let (lengths, area) = (column.norm() * row.norm(), column.cross(&row).norm());
-        if lengths.is_nan() || area <= 1e-6 * lengths {
+        // Not so of numbers that are too large to be multiplied, either.
+        if !(lengths.is_finite() && area > 1e-6 * lengths) {
             return Err(wrong(
                 "steps from column to column and from row to row that are parallel, or none",
                 "give two directions across each other, with the size of a pixel",
             ));
         }
-        if view.source_to_detector() <= 1e-6 * (origin - source).norm() {
+        let (far, away) = (view.source_to_detector(), (origin - source).norm());
+        if !(away.is_finite() && far > 1e-6 * away) {
             return Err(wrong(
                 "a source in the plane of the detector",
                 "give a distance from source to detector above 0",
@@ -82,9 +87,9 @@ impl XrayGeometry {
     }
 
     /// The geometry of a projection matrix, which maps homogeneous points of the world, mm, to homogeneous pixels (column, row), 0
-    /// at the centre of the first. It says which ray a pixel has, and not how far away the detector is, which changes
-    /// no image: that is `source_to_detector` mm. The sign of the matrix does not count; points of `in_front` are
-    /// in front of the source.
+    /// at the centre of the first. It says which ray a pixel has, and not where the ray ends: the detector is
+    /// `source_to_detector` mm away, and what lies behind it is not seen. The sign of the matrix does not count; points of
+    /// `in_front` are in front of the source.
     ///
     /// # Errors
     /// A matrix without a source; otherwise as [`new`](Self::new).
@@ -215,6 +220,38 @@ impl XrayGeometry {
         }
     }
 
+    /// The same rays with the plane of the detector at another distance from the source, mm: origin, column and row are scaled
+    /// about the source, and so are the sizes of pixels. Every point is seen where it was, but for what comes to lie
+    /// behind the detector, which is not seen.
+    ///
+    /// ```
+    /// use voxalign_image::{Vector3, XrayGeometry};
+    ///
+    /// let source = Vector3::new(0.0, 1000.0, 0.0);
+    /// let origin = Vector3::new(150.0, -500.0, 100.0);
+    /// let (column, row) = (-Vector3::x(), -Vector3::z());
+    /// let view = XrayGeometry::new(source, origin, column, row, [301, 201])?;
+    /// let twice = view.with_source_to_detector(3000.0)?;
+    /// assert!((twice.source_to_detector() - 3000.0).abs() < 1e-9 && twice.pixel_size() == [2.0, 2.0]);
+    /// assert!((twice.centre() - Vector3::new(0.0, -2000.0, 0.0)).norm() < 1e-9);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ImageError::Xray`] for a distance that is not above 0 or not finite, or so large that places cannot be computed with.
+    pub fn with_source_to_detector(&self, distance: f64) -> Result<Self> {
+        // Not so where it is not a number, either.
+        if !(distance > 0.0 && distance.is_finite()) {
+            return Err(wrong(
+                &format!("a detector {distance} mm from the source"),
+                "give a distance in mm above 0",
+            ));
+        }
+        let by = distance / self.source_to_detector();
+        let origin = self.source + (self.origin - self.source) * by;
+        Self::new(self.source, origin, self.column * by, self.row * by, self.dims)
+    }
+
     /// The part of the detector from a pixel on.
     ///
     /// # Errors
@@ -329,6 +366,39 @@ mod tests {
         assert_eq!(coarse.dims(), [175, 100]);
         assert!((coarse.place(1.0, 2.0) - view.place(5.5, 9.5)).norm() < 1e-9);
         assert!(view.binned(800).is_err());
+    }
+
+    #[test]
+    fn a_detector_moves_along_its_rays() {
+        let view = oblique();
+        for distance in [1.0, 400.0, view.source_to_detector(), 2e4] {
+            let moved = view.with_source_to_detector(distance).unwrap();
+            let by = distance / view.source_to_detector();
+            assert!((moved.source_to_detector() - distance).abs() < 1e-9 * distance);
+            assert_eq!((moved.source(), moved.dims()), (view.source(), view.dims()));
+            assert!((moved.normal() - view.normal()).norm() < 1e-12);
+            for (new, old) in moved.pixel_size().into_iter().zip(view.pixel_size()) {
+                assert!((new - by * old).abs() < 1e-12 * old.max(new), "{new} {old}");
+            }
+            // A point is seen where it was, and so many times as large.
+            for part in [0.2, 0.9, 1.7] {
+                let along = view.place(123.0, 45.5) - view.source();
+                let point = view.source() + along * part;
+                let [c, r] = moved.project(point).unwrap();
+                assert!((c - 123.0).abs() < 1e-7 && (r - 45.5).abs() < 1e-7, "{c} {r}");
+                let [new, old] = [&moved, &view].map(|v| v.magnification(point).unwrap());
+                assert!((new - by * old).abs() < 1e-9 * new);
+            }
+            let back = moved.with_source_to_detector(view.source_to_detector()).unwrap();
+            assert!((back.centre() - view.centre()).norm() < 1e-9);
+        }
+        for distance in [0.0, -0.0, -1500.0, f64::NAN, f64::INFINITY, f64::MAX] {
+            let said = view.with_source_to_detector(distance).unwrap_err().to_string();
+            assert!(said.contains("a detector") || said.contains("steps from"), "{said}");
+        }
+        let said = view.with_source_to_detector(-1500.0).unwrap_err().to_string();
+        assert!(said.contains("a detector -1500 mm from the source"), "{said}");
+        assert!(said.contains("give a distance in mm above 0"), "{said}");
     }
 
     #[test]

@@ -131,7 +131,7 @@ pub fn timed(
                     Blocks::Of(threads) => RayShape { block: threads as u32, share: 0 },
                 };
                 let launch = RayLaunch { kernels, rays, quick, along: Along::Integral };
-                cuda.project_views(launch, volume, &frames, (i as u32, 1), pixels, &mut images)
+                cuda.project_views(launch, volume, &frames, (i, 1), pixels, &mut images)
             })?;
             Ok(Timed { seconds, images: AnyBuffer::Cuda(images) })
         }

@@ -11,8 +11,14 @@ impl CpuRayVolume {
         let end = self.dims.map(|n| (n + 1) as f32);
         let [mut first, mut last] = range;
         for a in 0..3 {
+            if step[a] == 0.0 {
+                // A place that stays.
+                if !(0.0..end[a]).contains(&place[a]) {
+                    return [0, 0];
+                }
+                continue;
+            }
             let (low, high) = (-place[a] / step[a], (end[a] - place[a]) / step[a]);
-            // Where one is not a number, a ray along the border, the limits stay.
             first = first.max(low.min(high));
             last = last.min(low.max(high));
         }

@@ -24,9 +24,8 @@ struct Rays<V: Vectors> {
     strides: [V::I; 2],
 }
 
-/// Places within the volume or on its border, the voxels below them and what is left.
+/// The voxels below places within the volume or on its border, and what is left.
 struct Cell<V: Vectors> {
-    at: [V::F; 3],
     base: [V::I; 3],
     part: [V::F; 3],
 }
@@ -64,7 +63,7 @@ impl<V: Vectors> Rays<V> {
             v.sub(at[1], v.to_float(base[1])),
             v.sub(at[2], v.to_float(base[2])),
         ];
-        Cell { at, base, part }
+        Cell { base, part }
     }
 
     #[inline(always)]
@@ -84,13 +83,18 @@ fn mix<V: Vectors>(v: V, part: V::F, [a, b]: [V::F; 2]) -> V::F {
 #[inline(always)]
 fn inside<V: Vectors>(v: V, rays: &Rays<V>, range: [f32; 2]) -> [f32; 2] {
     let (mut enter, mut exit) = (v.splat(range[0]), v.splat(range[1]));
+    let (never, ever) = (v.splat(f32::NEG_INFINITY), v.splat(f32::INFINITY));
     for a in 0..3 {
-        let inverse = v.div(v.splat(1.0), rays.step[a]);
-        let low = v.mul(v.sub(rays.zero, rays.place[a]), inverse);
-        let high = v.mul(v.sub(rays.end[a], rays.place[a]), inverse);
-        // Where one is not a number, a ray along the border, the limits stay.
-        enter = v.max(v.min(low, high), enter);
-        exit = v.min(v.max(low, high), exit);
+        let (place, step) = (rays.place[a], rays.step[a]);
+        let inverse = v.div(v.splat(1.0), step);
+        let low = v.mul(v.sub(rays.zero, place), inverse);
+        let high = v.mul(v.sub(rays.end[a], place), inverse);
+        // A place that stays is inside from the first border on and before the last.
+        let stays = v.eq(step, rays.zero);
+        let is_inside = v.and(v.le(rays.zero, place), v.lt(place, rays.end[a]));
+        let (first, last) = (v.select(is_inside, never, ever), v.select(is_inside, ever, never));
+        enter = v.max(v.select(stays, first, v.min(low, high)), enter);
+        exit = v.min(v.select(stays, last, v.max(low, high)), exit);
     }
     let hits = v.le(enter, exit);
     let (mut first, mut last) = ([0.0; LANES], [0.0; LANES]);
@@ -187,11 +191,9 @@ kernel! {
                         v.sub(along_x[1][1], along_x[1][0]),
                     ]);
                     let dz = v.sub(along_y[1], along_y[0]);
-                    // Nothing changes outside.
-                    let is_inside = v.and(
-                        v.eq(free[0], cell.at[0]),
-                        v.and(v.eq(free[1], cell.at[1]), v.eq(free[2], cell.at[2])),
-                    );
+                    // Nothing changes outside, nor on the last border.
+                    let on_axis = |a: usize| v.and(v.le(zero, free[a]), v.lt(free[a], rays.end[a]));
+                    let is_inside = v.and(on_axis(0), v.and(on_axis(1), on_axis(2)));
                     let times = v.splat(k);
                     let gradient = [dx, dy, dz];
                     for a in 0..3 {

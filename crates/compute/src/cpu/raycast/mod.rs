@@ -9,14 +9,15 @@ use super::simd::{LANES, Lanes};
 use super::{Cpu, CpuBuffer};
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
-use crate::error::{ComputeError, Result, voxels};
+use crate::error::{ComputeError, Result};
 use crate::ops::Raycast;
 use crate::ops::raycast::{
-    Along, Pixels, RayFrame, RayView, Traversable, Traversal, ViewSlopes, adjoint_units, bricks,
-    check_backproject, check_pick, check_project, check_ray_volume, check_slopes, check_weights,
-    leaps, occupied_by,
+    Along, BRICK, Pixels, RayFrame, RayView, Traversable, Traversal, ViewSlopes, adjoint_units,
+    bricks, check_backproject, check_pick, check_project, check_ray_volume, check_slopes,
+    check_weights, leaps, occupied_by,
 };
 use std::sync::atomic::{AtomicI64, Ordering};
+use voxalign_image::memory;
 
 /// The rays of a task, whole packets.
 const TASK: usize = 16 * LANES;
@@ -158,31 +159,24 @@ impl Raycast for Cpu {
         });
         let bricks = bricks(dims);
         let [bx, by, _] = bricks;
-        // The rows of bricks that each slice of voxels occupies, then all slices together.
-        let of_slice = |z: usize| {
-            let mut occupied = vec![0u32; bx * by];
-            for y in 0..ny {
-                for (x, value) in from[(z * ny + y) * nx..][..nx].iter().enumerate() {
-                    if *value != 0.0 {
-                        for b in occupied_by(y) {
-                            for a in occupied_by(x) {
-                                occupied[a + bx * b] = 1;
+        let mut occupied = zeroed::<u32>(bricks.iter().product())?;
+        // A layer of bricks by the voxels whose cells it has.
+        self.chunks_mut(&mut occupied, bx * by, |layer, occupied| {
+            for z in (layer * BRICK).saturating_sub(1)..nz.min((layer + 1) * BRICK) {
+                for y in 0..ny {
+                    for (x, value) in from[(z * ny + y) * nx..][..nx].iter().enumerate() {
+                        if *value != 0.0 {
+                            for b in occupied_by(y) {
+                                for a in occupied_by(x) {
+                                    occupied[a + bx * b] = 1;
+                                }
                             }
                         }
                     }
                 }
             }
-            occupied
-        };
-        let mut occupied = vec![0u32; bricks.iter().product()];
-        for (z, slice) in self.collect(nz, of_slice).into_iter().enumerate() {
-            for c in occupied_by(z) {
-                for (all, one) in occupied[c * bx * by..][..bx * by].iter_mut().zip(&slice) {
-                    *all |= one;
-                }
-            }
-        }
-        let leaps = self.upload_vec(leaps(&occupied, bricks))?;
+        });
+        let leaps = self.upload_vec(leaps(&occupied, bricks)?)?;
         Ok(CpuRayVolume { dims, values: padded, leaps, bricks })
     }
 
@@ -232,25 +226,24 @@ impl Raycast for Cpu {
         let slopes = slopes.as_mut_slice().chunks_mut(6 * n);
         let all = out.as_mut_slice().chunks_mut(n).zip(slopes).zip(&frames);
         for ((out, slopes), frame) in all {
-            let one = |task: usize| {
-                let count = TASK.min(n - task * TASK);
-                let (columns, rows) = packets(pixels, task * TASK, count);
-                let mut found = vec![[[0.0; LANES]; 7]; columns.len()];
-                for ((found, columns), rows) in found.iter_mut().zip(&columns).zip(&rows) {
+            let mut planes = std::iter::once(out).chain(slopes.chunks_mut(n));
+            let planes: [&mut [f32]; 7] =
+                std::array::from_fn(|_| planes.next().unwrap_or_default());
+            self.chunks_mut_of(planes, TASK, |task, mut planes| {
+                let (columns, rows) = packets(pixels, task * TASK, planes[0].len());
+                let mut found = [[0.0; LANES]; 7];
+                for (packet, (columns, rows)) in columns.iter().zip(&rows).enumerate() {
                     let simd = self.simd();
-                    march::march::<{ march::SLOPES }>(simd, volume, frame, columns, rows, found);
+                    march::march::<{ march::SLOPES }>(
+                        simd, volume, frame, columns, rows, &mut found,
+                    );
+                    for (plane, found) in planes.iter_mut().zip(&found) {
+                        let out = &mut plane[packet * LANES..];
+                        let count = LANES.min(out.len());
+                        out[..count].copy_from_slice(&found[..count]);
+                    }
                 }
-                found
-            };
-            let found = self.collect(n.div_ceil(TASK), one);
-            for (packet, found) in found.iter().flatten().enumerate() {
-                let first = packet * LANES;
-                let count = LANES.min(n - first);
-                out[first..][..count].copy_from_slice(&found[0][..count]);
-                for (plane, found) in slopes.chunks_mut(n).zip(&found[1..]) {
-                    plane[first..][..count].copy_from_slice(&found[..count]);
-                }
-            }
+            });
         }
         Ok(())
     }
@@ -278,7 +271,8 @@ impl Raycast for Cpu {
             }
             sums
         };
-        let found = self.collect(views * parts, of_part);
+        let mut found = memory::filled::<ViewSlopes>(views * parts, [[0.0; 3]; 6])?;
+        self.chunks_mut(&mut found, 1, |task, found| found.fill(of_part(task)));
         let together = |parts: &[ViewSlopes]| {
             let mut all: ViewSlopes = [[0.0; 3]; 6];
             for part in parts {
@@ -288,7 +282,7 @@ impl Raycast for Cpu {
             }
             all
         };
-        Ok(found.chunks(parts).map(together).collect())
+        Ok(memory::collected(found.chunks(parts).map(together))?)
     }
 
     fn backproject(
@@ -307,8 +301,7 @@ impl Raycast for Cpu {
         }
         let most = weights.iter().fold(0.0f32, |most, w| most.max(w.abs()));
         let units = adjoint_units(most, &frames, pixels);
-        let sums: Vec<AtomicI64> =
-            zeroed::<i64>(voxels("sizes", dims)?)?.into_iter().map(AtomicI64::new).collect();
+        let sums = memory::collected((0..out.len()).map(|_| AtomicI64::new(0)))?;
         let n = pixels.len();
         self.tasks(weights.len().div_ceil(TASK), |task| {
             for (i, weight) in weights.iter().enumerate().skip(task * TASK).take(TASK) {
@@ -317,9 +310,11 @@ impl Raycast for Cpu {
                 walk::walk(&frames[i / n], dims, traversal, at, &mut spread);
             }
         });
-        for (out, sum) in out.as_mut_slice().iter_mut().zip(&sums) {
-            *out = (sum.load(Ordering::Relaxed) as f64 / units) as f32;
-        }
+        self.chunks_mut(out.as_mut_slice(), SUMMED, |task, out| {
+            for (out, sum) in out.iter_mut().zip(&sums[task * SUMMED..]) {
+                *out = (sum.load(Ordering::Relaxed) as f64 / units) as f32;
+            }
+        });
         Ok(())
     }
 

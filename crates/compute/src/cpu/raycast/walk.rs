@@ -55,13 +55,14 @@ pub(super) fn walk(
 }
 
 /// The least and the largest `k` within the range of the frame at which a ray is at most `beyond` voxels outside of the
-/// centres; the first above the last where there is none.
+/// centres; the first above the last where there is none. A ray along which a place stays is inside from the lower limit on and
+/// before the upper one.
 fn within(frame: &RayFrame, dims: Dims, p: [f64; 3], q: [f64; 3], beyond: f64) -> [f64; 2] {
     let mut ends = frame.range.map(f64::from);
     for a in 0..3 {
         let (low, high) = (-beyond, dims[a] as f64 - 1.0 + beyond);
         if q[a] == 0.0 {
-            if p[a] < low || p[a] > high {
+            if !(low..high).contains(&p[a]) {
                 return [1.0, 0.0];
             }
         } else {
@@ -112,7 +113,8 @@ fn boxes(
         (voxel as f64 + up - p[a]) * inverse[a]
     };
     for a in 0..3 {
-        let at = (p[a] + first * q[a]).round().clamp(0.0, dims[a] as f64 - 1.0);
+        // A voxel is from its lower face on and before its upper one.
+        let at = (p[a] + first * q[a] + 0.5).floor().clamp(0.0, dims[a] as f64 - 1.0);
         voxel[a] = at as usize;
         if q[a] != 0.0 {
             next[a] = face(a, voxel[a]);

@@ -4,6 +4,8 @@
 //! and the first at the place −1. A brick is occupied where a corner of one of its cells is not 0.
 
 use crate::Dims;
+use crate::error::Result;
+use voxalign_image::memory;
 
 /// The cells of a brick along each axis.
 pub const BRICK: usize = 8;
@@ -25,16 +27,20 @@ pub fn occupied_by(voxel: usize) -> [usize; 2] {
 
 /// How far a ray may go from anywhere in a brick along each axis, voxels, until something may be: from which bricks are occupied
 /// (not 0). 0 where only the place itself is known to be empty, [`OCCUPIED`] where it is not.
-#[must_use]
-pub fn leaps(occupied: &[u32], bricks: Dims) -> Vec<f32> {
+///
+/// # Errors
+/// [`ComputeError::OutOfMemory`](crate::ComputeError::OutOfMemory): it takes four bytes for each brick, and nothing else.
+pub fn leaps(occupied: &[u32], bricks: Dims) -> Result<Vec<f32>> {
     let [nx, ny, nz] = bricks;
-    // More than any distance there is.
-    let far = (nx + ny + nz) as u32;
-    let mut distance: Vec<u32> = occupied.iter().map(|&o| if o != 0 { 0 } else { far }).collect();
+    // Distances in bricks, first; more than any that there is. Single precision has all of them.
+    let far = (nx + ny + nz) as f32;
+    let mut distance = memory::collected(occupied.iter().map(|&o| if o != 0 { 0.0 } else { far }))?;
     // The distance along the longest axis, by two passes over the neighbours before and after.
     let at = |x: usize, y: usize, z: usize| x + nx * (y + ny * z);
-    let neighbours: Vec<[i64; 3]> =
-        (0..13i64).map(|i| [i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1]).collect();
+    let neighbours: [[i64; 3]; 13] = std::array::from_fn(|i| {
+        let i = i as i64;
+        [i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1]
+    });
     let mut pass = |backwards: bool| {
         let n = nx * ny * nz;
         for i in 0..n {
@@ -46,7 +52,7 @@ pub fn leaps(occupied: &[u32], bricks: Dims) -> Vec<f32> {
                 let other = [0, 1, 2].map(|a| place[a] as i64 + sign * step[a]);
                 if (0..3).all(|a| (0..bricks[a] as i64).contains(&other[a])) {
                     let [x, y, z] = other.map(|o| o as usize);
-                    least = least.min(distance[at(x, y, z)] + 1);
+                    least = least.min(distance[at(x, y, z)] + 1.0);
                 }
             }
             distance[i] = least;
@@ -54,11 +60,10 @@ pub fn leaps(occupied: &[u32], bricks: Dims) -> Vec<f32> {
     };
     pass(false);
     pass(true);
-    let leap = |d: u32| match d {
-        0 => OCCUPIED,
-        d => ((d - 1) as usize * BRICK) as f32,
-    };
-    distance.into_iter().map(leap).collect()
+    for d in &mut distance {
+        *d = if *d == 0.0 { OCCUPIED } else { (*d - 1.0) * BRICK as f32 };
+    }
+    Ok(distance)
 }
 
 #[cfg(test)]
@@ -71,7 +76,7 @@ mod tests {
         for seed in 0..20u64 {
             let hash = |i: u64| (i + seed * 977).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59;
             let occupied: Vec<u32> = (0..60).map(|i| u32::from(hash(i) == 3)).collect();
-            let found = leaps(&occupied, bricks);
+            let found = leaps(&occupied, bricks).unwrap();
             let place = |i: usize| [i % 5, i / 5 % 4, i / 20];
             for (i, found) in found.iter().enumerate() {
                 let distance = |j: usize| {

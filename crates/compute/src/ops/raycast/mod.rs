@@ -11,6 +11,13 @@
 //! | `Joseph` | values interpolated linearly within the planes of voxels across the axis along which the ray goes farthest (Joseph 1982) |
 //!
 //! Interpolation goes to 0 within a voxel beyond the outermost centres, so that all kinds give a voxel the same mass.
+//!
+//! The box of a voxel has its lower faces and not its upper ones, `i − ½ ≤ x < i + ½` along every axis: a ray within the face of two
+//! boxes sees the one with the higher number, one within the lower outer face of the volume sees the first voxels, and one within
+//! the upper outer face nothing, as if zeros followed. The same holds for derivatives, of cells between the centres of
+//! voxels: where a sample is on a face of its cell, the slope is that of the cell after it. `Joseph` takes the first axis where a
+//! ray goes as far along several.
+//!
 //! Lengths are mm of the world in which the view was given, whatever the map to voxels does.
 //!
 //! Of the images `A x` of a volume `x`, which are linear in it, [`backproject`](Raycast::backproject) is the adjoint `Aᵀ w`.
@@ -24,21 +31,27 @@ mod view;
 
 pub use gaps::{BRICK, OCCUPIED, bricks, leaps, occupied_by};
 pub use pixels::{Drawn, Pixels};
+use view::corners;
 pub use view::{RayFrame, RayView, ViewSlopes};
 
 use crate::Dims;
 use crate::device::Memory;
 use crate::error::{ComputeError, Result, check_len, voxels};
+use voxalign_image::memory;
 
 /// The most voxels of a volume with a border of one: places in it have 31 bits.
 pub const MAX_RAY_VOXELS: usize = (1 << 31) - 1;
+
+/// The most views of a call: they have numbers of 32 bits.
+const MOST_VIEWS: usize = 1 << 31;
 
 /// How a ray goes through voxels; see the [module](self).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Traversal {
     /// Linear interpolation at equal steps.
     Trilinear {
-        /// The distance of the planes of samples, mm.
+        /// The distance of the planes of samples, mm: at most half of that from source to detector. What is thinner than that may lie
+        /// between two of them and is not seen then.
         step: f64,
         /// How exactly values are interpolated.
         filtering: Filtering,
@@ -55,8 +68,9 @@ pub enum Filtering {
     /// In single precision.
     #[default]
     Exact,
-    /// By texture units, where a device has them: much faster, with weights of 8 bits, as if places were rounded to 1/256 of a
-    /// voxel.
+    /// By texture units, where a device has them for volumes of that size: much faster, with weights of 8 bits, as if places were
+    /// rounded to 1/256 of a voxel. They read a copy of the volume, as large as it is, which is made when it is first needed and kept
+    /// with the volume.
     Texture,
 }
 
@@ -83,7 +97,9 @@ pub trait Raycast: Memory {
     /// A volume that is ready for rays.
     type RayVolume: Traversable;
 
-    /// Makes a volume ready for rays, with a copy of its values.
+    /// Makes a volume ready for rays, with a copy of its values: four bytes for each voxel and each of a border one voxel wide, and
+    /// meanwhile eight for each brick of [`BRICK`]³ voxels, of which four are kept. [`Filtering::Texture`] takes more when it is
+    /// first asked for.
     ///
     /// # Errors
     /// Wrong lengths or sizes; more voxels than [`MAX_RAY_VOXELS`]; too little memory.
@@ -92,7 +108,8 @@ pub trait Raycast: Memory {
     /// The integral, or the maximum, along each ray: `out` has `views x pixels`.
     ///
     /// # Errors
-    /// Wrong lengths; pixels or a step that cannot be; a view that cannot be.
+    /// Wrong lengths; pixels or a step that cannot be; a view that cannot be; for [`Filtering::Texture`]
+    /// [`ComputeError::TextureMemory`] where a device has texture units, and no memory for their copy of the volume.
     fn project(
         &self,
         volume: &Self::RayVolume,
@@ -133,7 +150,8 @@ pub trait Raycast: Memory {
     ) -> Result<Vec<ViewSlopes>>;
 
     /// The adjoint of [`project`](Self::project) of integrals: a volume of the sizes `dims`, which says for each voxel what changes
-    /// of `Σ weights · image` as its value does. Sums are made in fixed point, so that they do not depend on the order of rays.
+    /// of `Σ weights · image` as its value does. Sums are made in fixed point, so that they do not depend on the order of rays: they
+    /// take eight bytes for each voxel meanwhile.
     ///
     /// # Errors
     /// As [`project`](Self::project); weights that are not finite.
@@ -193,7 +211,15 @@ pub fn check_project(
 ) -> Result<Vec<RayFrame>> {
     pixels.check()?;
     check_len("output", rays(views.len(), pixels)?, out)?;
-    views.iter().map(|view| view.frame(dims, traversal)).collect()
+    frames(dims, views, traversal)
+}
+
+fn frames(dims: Dims, views: &[RayView], traversal: Traversal) -> Result<Vec<RayFrame>> {
+    let mut frames = memory::room(views.len())?;
+    for view in views {
+        frames.push(view.frame(dims, traversal)?);
+    }
+    Ok(frames)
 }
 
 impl Traversal {
@@ -240,32 +266,33 @@ pub fn check_backproject(
 ) -> Result<Vec<RayFrame>> {
     check_len("output", check_ray_volume(voxels("sizes", dims)?, dims)?, out)?;
     check_weights(weights, views.len(), pixels)?;
-    views.iter().map(|view| view.frame(dims, traversal)).collect()
+    frames(dims, views, traversal)
 }
 
 /// The units that 1 has in the fixed point of [`Raycast::backproject`], a power of two, so that the sum of no voxel leaves 63 bits; `most`
 /// is the largest magnitude of a weight.
 pub fn adjoint_units(most: f32, frames: &[RayFrame], pixels: &Pixels) -> f64 {
     let mut largest = 0.0f64;
+    let at = |place: [usize; 2]| [0, 1].map(|a| (pixels.first[a] + place[a]) as f32);
+    let (low, high) = (at([0, 0]), at(pixels.dims.map(|n| n - 1)));
     for frame in frames {
-        for corner in [[0, 0], [1, 0], [0, 1], [1, 1]] {
-            let at = |a: usize| (pixels.first[a] + corner[a] * (pixels.dims[a] - 1)) as f32;
-            let q = frame.step_of(at(0), at(1)).map(f64::from);
-            let fastest = q.iter().fold(1e-12f64, |most, q| most.max(q.abs()));
-            // A ray is within the reach of a voxel for two voxels along its fastest axis, and a sample more; the length of all of that.
-            largest = largest.max(f64::from(frame.length_of(at(0), at(1))) * (2.0 / fastest + 1.0));
-        }
+        // Lengths are convex over the detector: the longest is that of a corner.
+        let lengths = corners(low, high).map(|[u, v]| f64::from(frame.length_of(u, v)));
+        let longest = lengths.into_iter().fold(0.0, f64::max);
+        let fastest = frame.fastest_at_least(low, high).max(1e-12);
+        // A ray is within the reach of a voxel for two voxels along its fastest axis, and a sample more; the length of all of that.
+        largest = largest.max(longest * (2.0 / fastest + 1.0));
     }
-    // Twice, as fast rays may be between the corners.
+    // Twice, for what is rounded.
     let bound = 2.0 * largest * f64::from(most) * (frames.len() * pixels.len()) as f64;
     if bound > 0.0 { (62.0 - bound.log2().ceil()).clamp(-1000.0, 1000.0).exp2() } else { 1.0 }
 }
 
 /// How many rays there are.
 fn rays(views: usize, pixels: &Pixels) -> Result<usize> {
-    let all = views.checked_mul(pixels.len()).filter(|&n| n <= 1 << 34);
+    let all = views.checked_mul(pixels.len()).filter(|&n| n <= 1 << 34 && views <= MOST_VIEWS);
     all.ok_or_else(|| {
-        ComputeError::argument("number of views", views, "one with at most 2^34 rays")
+        ComputeError::argument("number of views", views, "at most 2^31, with at most 2^34 rays")
     })
 }
 

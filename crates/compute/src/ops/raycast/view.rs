@@ -48,6 +48,8 @@ fn sub(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
 
 /// The most planes of samples between source and detector.
 const MOST_PLANES: f64 = (1 << 22) as f64;
+/// The fewest; less by what a quotient is rounded.
+const FEWEST_PLANES: f64 = 2.0 - 1e-9;
 
 impl RayView {
     /// The distance of the source from the plane of the detector in the world, mm.
@@ -79,11 +81,12 @@ impl RayView {
             Traversal::Siddon | Traversal::Joseph => depth / 1024.0,
         };
         let dt = step / depth;
-        if !(dt > 0.0 && 1.0 / dt < MOST_PLANES) {
+        // Planes that are farther apart may leave out all of a volume that is in full view.
+        if !(dt > 0.0 && (FEWEST_PLANES..MOST_PLANES).contains(&(1.0 / dt))) {
             return Err(ComputeError::argument(
                 "step along rays",
-                format!("{step} mm"),
-                "above 0, with at most 2^22 steps from source to detector",
+                format!("{step} mm where the detector is {depth:.4} mm from the source"),
+                "above 0 and at most half of that distance, which may have 2^22 steps at most",
             ));
         }
         let middle = (t / dt).clamp(-MOST_PLANES, 2.0 * MOST_PLANES);
@@ -93,7 +96,8 @@ impl RayView {
     /// What the kernels take.
     ///
     /// # Errors
-    /// A step that cannot be; a source in the plane of the detector; numbers that are not finite.
+    /// A step that is not above 0, longer than half of the distance from source to detector, or shorter than 2^-22 of it; a source in
+    /// the plane of the detector; numbers that are not finite.
     pub fn frame(&self, dims: Dims, traversal: Traversal) -> Result<RayFrame> {
         let (dt, zero) = self.planes(dims, traversal)?;
         let t = zero * dt;
@@ -147,6 +151,9 @@ impl RayView {
 }
 
 impl RayFrame {
+    /// How many numbers it has.
+    pub const NUMBERS: usize = size_of::<Self>() / size_of::<f32>();
+
     /// All of its numbers, in the order of its fields.
     pub fn numbers(&self) -> impl Iterator<Item = f32> {
         let pairs = self.place.into_iter().chain(self.step).flatten();
@@ -173,5 +180,99 @@ impl RayFrame {
     pub fn length_of(&self, u: f32, v: f32) -> f32 {
         let s = &self.squares;
         (s[0] + u * (s[1] + u * s[3] + v * s[4]) + v * (s[2] + v * s[5])).max(0.0).sqrt()
+    }
+
+    /// How far, voxels, a step of every pixel of a rectangle goes along its fastest axis at least; 0 where that is not found.
+    pub(super) fn fastest_at_least(&self, low: [f32; 2], high: [f32; 2]) -> f64 {
+        self.fastest_within(low, high, 16)
+    }
+
+    fn fastest_within(&self, low: [f32; 2], high: [f32; 2], deeper: u32) -> f64 {
+        // Steps are linear over the detector: what is least along an axis is at a corner, or 0 on the way from one to another.
+        let steps = corners(low, high).map(|[u, v]| self.step_of(u, v).map(f64::from));
+        let least = |a: usize| {
+            let ends = steps.iter().map(|q| q[a]);
+            let (from, to) = ends
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(from, to), q| (from.min(q), to.max(q)));
+            from.max(-to).max(0.0)
+        };
+        let found = (0..3).map(least).fold(0.0, f64::max);
+        if found > 0.0 || deeper == 0 {
+            return found;
+        }
+        // No ray stands still, but along each axis some do: parts are told apart.
+        let halves = [0, 1].map(|a| {
+            let middle = 0.5 * (low[a] + high[a]);
+            [[low[a], middle], [middle, high[a]]]
+        });
+        let mut least = f64::INFINITY;
+        for [left, right] in halves[0] {
+            for [top, bottom] in halves[1] {
+                least = least.min(self.fastest_within([left, top], [right, bottom], deeper - 1));
+            }
+        }
+        least
+    }
+}
+
+/// The corners of a rectangle.
+pub(super) fn corners(low: [f32; 2], high: [f32; 2]) -> [[f32; 2]; 4] {
+    [low, [high[0], low[1]], [low[0], high[1]], high]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::raycast::{Pixels, adjoint_units};
+
+    /// A source at the origin of voxels of these sizes, mm, and a detector about an axis.
+    fn view(towards: [f64; 3], pixel: f64, spacing: [f64; 3]) -> RayView {
+        let across = if towards[2].abs() < 0.9 { [0.0, 0.0, 1.0] } else { [1.0, 0.0, 0.0] };
+        let column = cross(towards, across);
+        let size = dot(column, column).sqrt();
+        let column = column.map(|x| x / size * pixel);
+        let row = cross(towards, column);
+        let origin = [0, 1, 2].map(|a| 100.0 * towards[a] - column[a] - row[a]);
+        let world = [[0.0; 3], origin, column, row];
+        RayView { places: world.map(|p| [0, 1, 2].map(|a| p[a] / spacing[a])), world }
+    }
+
+    #[test]
+    fn steps_are_at_least_as_fast_as_that() {
+        for (towards, pixel) in [
+            ([0.0, 0.0, 1.0], 1.0),
+            ([0.6, 0.0, 0.8], 50.0),
+            ([0.577_350_3, 0.577_350_2, 0.577_350_3], 400.0),
+            ([0.0, -1.0, 0.0], 3000.0),
+        ] {
+            for spacing in [[1.0; 3], [1.0, 1.0, 50.0], [0.3, 20.0, 1.0]] {
+                let view = view(towards, pixel, spacing);
+                let frame = view.frame([9, 9, 9], Traversal::trilinear(0.7)).unwrap();
+                let found = frame.fastest_at_least([0.0; 2], [2.0; 2]);
+                let mut least = f64::INFINITY;
+                for i in 0..=200u16 {
+                    for j in 0..=200u16 {
+                        let [u, v] = [i, j].map(|x| f32::from(x) * 0.01);
+                        let q = frame.step_of(u, v).map(|q| f64::from(q.abs()));
+                        least = least.min(q.into_iter().fold(0.0, f64::max));
+                    }
+                }
+                assert!(found > 0.0 && found <= least * 1.001, "{towards:?} {found} {least}");
+            }
+        }
+    }
+
+    /// The ray in the middle goes along voxels that are a hundred times as long as those of the rays at the ends.
+    #[test]
+    fn sums_have_room_in_fixed_point() {
+        let view = view([0.0, 0.0, 1.0], 100.0, [1.0, 1.0, 100.0]);
+        let pixels = Pixels::region([0, 1], [3, 1]);
+        for how in [Traversal::trilinear(0.01), Traversal::Siddon, Traversal::Joseph] {
+            let frame = view.frame([3, 3, 3], how).unwrap();
+            let units = adjoint_units(3.0, &[frame], &pixels);
+            // All of the ray within reach of one voxel: 200 mm.
+            let middle = 3.0 * 200.0 * units;
+            assert!(middle < i64::MAX as f64 && middle > 2f64.powi(40), "{how:?} {middle}");
+        }
     }
 }

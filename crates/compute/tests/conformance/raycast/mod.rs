@@ -1,8 +1,14 @@
 //! Rays through volumes against one sample at a time.
 
+mod adjoint;
+mod faces;
+mod launches;
 mod reference;
 
 use crate::support::{Random, Results, SIZES, assert_close, len};
+use adjoint::{Places, Rays};
+use faces::{faces, rule};
+use launches::{detectors_within, many_views, tall};
 use reference::Volume;
 use voxalign_compute::ops::raycast::{Along, Filtering, Pixels, RayView, Traversable, Traversal};
 use voxalign_compute::{Device, Dims};
@@ -10,8 +16,8 @@ use voxalign_compute::{Device, Dims};
 on_devices!(
     "raycast/raycast.cu",
     "raycast/adjoint.cu";
-    projections, maxima, textures, draws, emptiness, derivatives, derivatives_are_of_the_image, adjoints, picks, ends,
-    far_away, errors;
+    projections, maxima, textures, draws, emptiness, derivatives, derivatives_are_of_the_image, adjoints, wide_angles,
+    picks, ends, far_away, rule, faces, tall, many_views, detectors_within, errors;
     same bits: bits
 );
 
@@ -269,7 +275,7 @@ fn derivatives_are_of_the_image<D: Device>(device: &D) {
     assert!((found - expected).abs() < 0.01 * expected.abs(), "{found} {expected}");
 }
 
-/// ⟨A x, w⟩ = ⟨x, Aᵀ w⟩, for all and for single voxels.
+/// ⟨A x, w⟩ = ⟨x, Aᵀ w⟩, and every voxel of Aᵀ w.
 fn adjoints<D: Device>(device: &D) {
     for (dims, pixels) in [
         ([37, 23, 11], Pixels::region([0, 0], SIZE)),
@@ -277,30 +283,28 @@ fn adjoints<D: Device>(device: &D) {
         ([3, 2, 2], Pixels::region([0, 0], SIZE)),
         ([17, 9, 6], Pixels::drawn([1, 0], [18, 13], [1, 1], 50, 5)),
     ] {
-        let views = views(dims, 13);
+        let (views, values) = (views(dims, 13), image(dims, 15));
         let weights = Random::new(14).image([views.len() * pixels.len(), 1, 1]);
         for how in KINDS {
-            let mut out = device.alloc(len(dims)).unwrap();
-            let on_device = device.upload(&weights).unwrap();
-            device.backproject(&on_device, &views, &pixels, how, dims, &mut out).unwrap();
-            let back = device.into_host(out).unwrap();
-            let dot =
-                |a: &[f32], b: &[f64]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * b).sum::<f64>();
-            let check = |values: &[f32], name: &str| {
-                let volume = Volume { values, dims };
-                let image = reference::project(&volume, &views, &pixels, how, Along::Integral);
-                let expected = dot(&weights, &image);
-                let found = dot(values, &back.iter().map(|&b| f64::from(b)).collect::<Vec<_>>());
-                let size: f64 = image.iter().map(|x| 100.0 * x.abs()).sum();
-                let off = (found - expected).abs();
-                assert!(off <= 2e-4 * size + 1e-3, "{dims:?} {how:?} {name}: {found} {expected}");
-            };
-            check(&image(dims, 15), "all");
-            for place in [0, len(dims) / 2, len(dims) - 1] {
-                let mut values = vec![0.0; len(dims)];
-                values[place] = 1.0;
-                check(&values, "one");
-            }
+            let rays = Rays { views: &views, pixels: &pixels, how, weights: &weights };
+            adjoint::check(device, &Volume { values: &values, dims }, rays, Places::Rounded);
+        }
+    }
+}
+
+/// Rays of one view along the longest and the shortest sides of voxels.
+fn wide_angles<D: Device>(device: &D) {
+    let (dims, spacing) = ([5, 4, 3], [1.0, 1.0, 100.0]);
+    let world = [[2.2, 1.3, -140.0], [-497.8, 1.1, 410.0], [500.0, 0.1, 0.0], [0.1, 0.4, 0.0]];
+    let places = world.map(|p| [0, 1, 2].map(|a| p[a] / spacing[a]));
+    let (views, values) = ([RayView { places, world }], image(dims, 25));
+    for (pixels, weights) in [
+        (Pixels::region([0, 0], [3, 1]), vec![1e30, -3e30, 2e30]),
+        (Pixels::region([1, 0], [1, 1]), vec![7.0]),
+    ] {
+        for how in KINDS {
+            let rays = Rays { views: &views, pixels: &pixels, how, weights: &weights };
+            adjoint::check(device, &Volume { values: &values, dims }, rays, Places::Rounded);
         }
     }
 }
@@ -390,6 +394,18 @@ fn errors<D: Device>(device: &D) {
         let how = Traversal::trilinear(step);
         assert!(device.project(&volume, &[view], &pixels, how, along, &mut out).is_err(), "{step}");
     }
+    // No plane, or one alone, says nothing of what is before the detector.
+    let depth = view.depth();
+    for (part, is_ok) in [(0.5, true), (0.501, false), (1.0, false), (3.0, false)] {
+        let how = Traversal::trilinear(part * depth);
+        let found = device.project(&volume, &[view], &pixels, how, along, &mut out);
+        assert_eq!(found.is_ok(), is_ok, "{part}");
+        if let Err(error) = found {
+            let said = error.to_string();
+            let step = format!("step along rays is {} mm where the detector is", part * depth);
+            assert!(said.contains(&step) && said.contains("at most half of that"), "{said}");
+        }
+    }
     let mut flat = view;
     flat.places[0] = flat.places[1];
     flat.world[0] = flat.world[1];
@@ -404,6 +420,7 @@ fn errors<D: Device>(device: &D) {
         device.project_with_slopes(&volume, &one, &pixels, step, &mut out, slopes)
     };
     assert!(with(&mut slopes, 0.5).is_ok() && with(&mut slopes, 0.0).is_err());
+    assert!(with(&mut slopes, 0.6 * depth).is_err());
     assert!(with(&mut device.alloc(35).unwrap(), 0.5).is_err());
     let weights = device.alloc::<f32>(6).unwrap();
     assert!(device.view_slopes(1, &pixels, &weights, &slopes).is_ok());
@@ -411,6 +428,8 @@ fn errors<D: Device>(device: &D) {
     let mut back = device.alloc::<f32>(120).unwrap();
     assert!(device.backproject(&weights, &[view], &pixels, how, dims, &mut back).is_ok());
     assert!(device.backproject(&weights, &[view], &pixels, how, [6, 5, 3], &mut back).is_err());
+    let far = Traversal::trilinear(0.6 * depth);
+    assert!(device.backproject(&weights, &[view], &pixels, far, dims, &mut back).is_err());
     let odd = device.upload(&[1.0, f32::NAN, 0.0, 0.0, 0.0, 0.0]).unwrap();
     assert!(device.backproject(&odd, &[view], &pixels, how, dims, &mut back).is_err());
     assert!(device.pick(&weights, [3, 2], &pixels, &mut out).is_ok());

@@ -11,11 +11,12 @@ pub(super) enum Form {
     Arm(CArm),
     /// Its size is not looked at.
     Machine(Gantry),
-    /// Points to pixels, the third number above 0 in front; the distance of the detector, mm, where that is said.
+    /// Points to pixels, the third number above 0 in front; the distance of the detector, mm, where that is said, and
+    /// otherwise one is assumed. Rays end there.
     Projection { matrix: Matrix3x4<f64>, far: Option<f64> },
 }
 
-/// How far the detector is where nothing says it: so many times as far as the world's origin, and so far at least, mm.
+/// How far the detector is assumed where nothing says it: so many times as far as the world's origin, and so far at least, mm.
 const BEHIND: f64 = 1.5;
 const LEAST: f64 = 1000.0;
 
@@ -46,7 +47,8 @@ impl Form {
     }
 }
 
-/// Where the detector is put that nothing places.
+/// The distance of a detector that nothing places. It may lie before what is to be seen, if that is farther away than the
+/// world's origin: whoever knows moves it.
 fn usual_distance(matrix: &Matrix3x4<f64>) -> f64 {
     let left: Matrix3<f64> = matrix.fixed_columns::<3>(0).into_owned();
     let source = left.try_inverse().map(|inverse| inverse * matrix.column(3));

@@ -27,13 +27,13 @@
 //! | `projection` (3 x 4), and possibly `source_to_detector` | homogeneous points to homogeneous pixels, whose third number is above 0 in front of the source |
 //!
 //! `centre` is the column and row that the ray through the isocentre meets, the middle of the detector without it. A
-//! matrix does not say how far away the detector is, which changes no image: where nothing says it, the detector is 1.5
-//! times as far from the source as the world's origin is, and 1000 mm at least. Pixels are counted from 0 at the centre
-//! of the first one. `world = "lps"` gives places and matrices in the world of DICOM and ITK; they are RAS otherwise. A
+//! matrix says which ray a pixel has, and not how far away the detector is, at which rays end: what lies behind it is not seen.
+//! Where nothing says it, the detector is assumed 1.5 times as far from the source as the world's origin is, and 1000 mm at
+//! least ([`View::assumes_distance`]). Pixels are counted from 0 at the centre of the first one. `world = "lps"` gives places and matrices in the world of DICOM and ITK; they are RAS otherwise. A
 //! view of an image may leave all of it out where the image's own header says it.
 //!
-//! Read as well, and told by their content: MayaCam 2 files (XMALab, Autoscoper), whose world is that of the calibration,
-//! and plastimatch's projection matrices, which are LPS and do not say the size of the image.
+//! Read as well, and told by their content: MayaCam 2 files (XMALab, Autoscoper), whose world is that of the calibration and
+//! which do not say the distance of the detector, and plastimatch's projection matrices, which are LPS and do not say the size of the image.
 
 mod form;
 mod keys;
@@ -110,6 +110,15 @@ impl View {
     #[must_use]
     pub fn has_geometry(&self) -> bool {
         self.form.is_some()
+    }
+
+    /// Whether nothing says how far the detector is from the source, so that a distance is assumed: of a projection matrix or a
+    /// camera (`K`, `R`, `t`) without `source_to_detector` and `pixel`, and of a MayaCam 2 file. The rays of
+    /// [`geometry`](Self::geometry) are right then, and end at an assumed place: who knows where the object is moves the
+    /// detector behind it by [`with_source_to_detector`](XrayGeometry::with_source_to_detector).
+    #[must_use]
+    pub fn assumes_distance(&self) -> bool {
+        matches!(self.form, Some(Form::Projection { far: None, .. }))
     }
 
     /// The geometry of the whole detector, of which [`region`](Self::region) may be a

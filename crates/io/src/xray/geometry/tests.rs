@@ -96,7 +96,9 @@ fn cameras_see_what_opencv_says() {
         ("pixel = [0.5, 0.4]", 1.0, 1000.0),
         ("world = 'lps'\npixel = [0.5, 0.4]", -1.0, 1000.0),
     ] {
-        let view = one(&format!("{camera}\n{more}")).geometry(None).unwrap();
+        let view = one(&format!("{camera}\n{more}"));
+        assert_eq!(view.assumes_distance(), more.is_empty(), "{more}");
+        let view = view.geometry(None).unwrap();
         assert!((view.source_to_detector() - far).abs() < 1e-6, "{more}");
         for point in [Vector3::zeros(), Vector3::new(30., -40., 100.), Vector3::new(-9., 8., -70.)]
         {
@@ -115,6 +117,34 @@ fn cameras_see_what_opencv_says() {
     let view = one(&format!("projection = {behind:?}\nsize = [9, 9]")).geometry(None).unwrap();
     assert!(view.project(arm().isocentre).is_none());
     assert!((view.source() - arm().geometry().unwrap().source()).norm() < 1e-6);
+}
+
+#[test]
+fn distances_that_nothing_says_are_assumed() {
+    let rows = "[[1, 2, 3, 4], [5, 6, 8, 8], [9, 10, 17, 12]]";
+    let matrix = one(&format!("projection = {rows}\nsize = [4, 5]"));
+    assert!(matrix.assumes_distance());
+    let said = one(&format!("projection = {rows}\nsize = [4, 5]\nsource_to_detector = 900"));
+    assert!(!said.assumes_distance());
+    let plain = "source = [1, 1000, 2]\norigin = [100, -500, 50]\ncolumn = [-1, 0, 0]\nrow = [0, 0, -0.5]\nsize = [5, 4]";
+    let arm_by = |angles: &str| one(&format!("{ARM}{angles}"));
+    for view in [one(plain), arm_by("primary = 30\nsecondary = -10.0"), arm_by("gantry = 30")] {
+        assert!(view.has_geometry() && !view.assumes_distance());
+    }
+    assert!(!one("image = '/abs/a.dcm'").assumes_distance());
+    assert!(!View::new(arm().geometry().unwrap()).assumes_distance());
+    let first = |text: &str| read_from_bytes("a.txt", text.as_bytes()).unwrap()[0].clone();
+    assert!(first(MAYACAM).assumes_distance() && !first(MATRIX).assumes_distance());
+
+    // Written and read again, it is still an assumption; a detector that was moved is none.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("views.toml");
+    let assumed = matrix.geometry(None).unwrap();
+    let moved = assumed.with_source_to_detector(2.0 * assumed.source_to_detector()).unwrap();
+    write(&path, &[matrix, View::new(moved)]).unwrap();
+    let again = read(&path).unwrap();
+    assert_eq!([again[0].assumes_distance(), again[1].assumes_distance()], [true, false]);
+    assert!(near(&again[1].geometry(None).unwrap(), &moved, 1e-9));
 }
 
 #[test]

@@ -76,7 +76,7 @@ DEVICE void boxes(const RayVolume& volume, const Ray& ray, float length, Visitor
     const i32 sizes[3] = {(i32)volume.nx, (i32)volume.ny, (i32)volume.nz};
     i32 voxel[3];
     float next[3], inverse[3];
-    // Places count from the first face: a voxel is from its number to the next.
+    // Places count from the first face: a voxel is from its number on and before the next.
     for (int a = 0; a < 3; ++a) {
         inverse[a] = 1.0f / ray.q[a];
         const float at = floorf(fmaf(first, ray.q[a], ray.p[a]));

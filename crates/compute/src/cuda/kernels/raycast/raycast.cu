@@ -102,15 +102,17 @@ KERNEL(integrals_with_slopes, 256, IN(float) values, IN(float) leaps, RayVolume 
     const float reach = divided(0.999f, rate * threads);
     const u64 row = volume.nx + 2, slice = row * (volume.ny + 2);
     float sum = 0.0f, at[3] = {0.0f, 0.0f, 0.0f}, along[3] = {0.0f, 0.0f, 0.0f};
-    float k = ceilf(ray.first) + (float)task.part;
-    while (task.is_one && k <= ray.last) {
+    // A hair more than inside, as these are rounded, too: places tell by themselves, and outside nothing is added.
+    const float last = fminf(ray.last + 0.01f, frame[25]);
+    float k = ceilf(fmaxf(ray.first - 0.01f, frame[24])) + (float)task.part;
+    while (task.is_one && k <= last) {
         const float leap = leap_at(leaps, volume, fmaf(k, ray.q[0], ray.p[0]), fmaf(k, ray.q[1], ray.p[1]),
                                    fmaf(k, ray.q[2], ray.p[2]));
         if (leap >= 0.0f) {
             k += threads * (floorf(leap * reach) + 1.0f);
             continue;
         }
-        for (int i = 0; i < LOOK && k <= ray.last; ++i, k += threads) {
+        for (int i = 0; i < LOOK && k <= last; ++i, k += threads) {
             const RayCell cell = cell_of(volume, fmaf(k, ray.q[0], ray.p[0]), fmaf(k, ray.q[1], ray.p[1]),
                                          fmaf(k, ray.q[2], ray.p[2]));
             const float fx = cell.part[0], fy = cell.part[1], fz = cell.part[2];
@@ -122,7 +124,7 @@ KERNEL(integrals_with_slopes, 256, IN(float) values, IN(float) leaps, RayVolume 
             const float e = fmaf(fx, dc, c0), f = fmaf(fx, dd, d0);
             const float low = mix(fy, a, b), high = mix(fy, e, f);
             sum += mix(fz, low, high);
-            // Nothing changes outside.
+            // Nothing changes outside, nor on the last border.
             const float inside = cell.inside ? 1.0f : 0.0f;
             const float g[3] = {inside * mix(fz, mix(fy, da, db), mix(fy, dc, dd)),
                                 inside * mix(fz, b - a, f - e), inside * (high - low)};

@@ -83,8 +83,10 @@ DEVICE float divided(float a, float b) {
 #endif
 }
 
-// The part of [first, last] at which the place along an axis is from `low` to `high`.
+// The part of [first, last] at which the place along an axis is from `low` to `high`. A ray along which it stays is inside from `low`
+// on and before `high`.
 DEVICE void within(float low, float high, float p, float q, float& first, float& last) {
+    const bool stays = q == 0.0f, inside = p >= low && p < high;
 #if RULE_INVERSE
     const float inverse = divided(1.0f, q);
     const float a = (low - p) * inverse, b = (high - p) * inverse;
@@ -92,19 +94,19 @@ DEVICE void within(float low, float high, float p, float q, float& first, float&
     const float a = divided(low - p, q), b = divided(high - p, q);
 #endif
 #if RULE_SELECT
-    // Where one is not a number, the ray goes along the border, and the limits stay.
-    const float enter = a < b ? a : b, leave = a < b ? b : a;
+    const float enter = stays ? (inside ? first : INFINITY_F) : a < b ? a : b;
+    const float leave = stays ? last : a < b ? b : a;
     first = enter > first ? enter : first;
     last = leave < last ? leave : last;
 #else
-    if (q > 0.0f) {
+    if (stays) {
+        if (!inside) first = INFINITY_F;
+    } else if (q > 0.0f) {
         if (a > first) first = a;
         if (b < last) last = b;
-    } else if (q < 0.0f) {
+    } else {
         if (b > first) first = b;
         if (a < last) last = a;
-    } else if (p < low || p > high) {
-        last = first - 1.0f;
     }
 #endif
 }
@@ -131,7 +133,7 @@ DEVICE float length_of(IN(float) frame, float u, float v) {
     return sqrtf(fmaxf(fmaf(u, along_u, fmaf(v, along_v, frame[18])), 0.0f));
 }
 
-// A cell between voxels, what is left to a place in it, and whether that is inside.
+// A cell between voxels, what is left to a place in it, and whether that is inside: from the first border on and before the last.
 struct RayCell {
     u64 base;
     float part[3];
@@ -147,7 +149,7 @@ DEVICE RayCell cell_of(const RayVolume& volume, float x, float y, float z) {
     for (int a = 0; a < 3; ++a) {
         const float end = (float)(sizes[a] + 1);
         const float limited = fminf(fmaxf(at[a], 0.0f), end);
-        cell.inside = cell.inside && limited == at[a];
+        cell.inside = cell.inside && at[a] >= 0.0f && at[a] < end;
         const u32 below = (u32)limited;
         base[a] = below < sizes[a] ? below : sizes[a];
         cell.part[a] = limited - (float)base[a];
