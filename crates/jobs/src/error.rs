@@ -138,7 +138,9 @@ pub(crate) const PARAMETERS: [&str; 34] = [
 ];
 
 /// What other parameters of the libraries are called.
-const OTHERWISE: [(&str, &str); 10] = [
+const OTHERWISE: [(&str, &str); 12] = [
+    ("start", "`init`"),
+    ("range of a frame", "`frame_range`"),
     ("range of the search", "`range`"),
     ("number of starts", "`starts`"),
     ("number of restarts", "`restarts`"),

@@ -132,17 +132,20 @@ fn rule(height: f64, scale: f64, [across, up]: [&str; 2]) -> String {
     )
 }
 
+/// A name with a colour, for a key.
+pub(crate) fn mark(colour: usize, name: &str) -> String {
+    format!(
+        "<span><span class=\"line\" style=\"background:var(--s{colour});vertical-align:middle\"></span>\
+         &nbsp; {}</span>",
+        escape(name)
+    )
+}
+
 /// What is what in sketches of these views.
 pub(crate) fn key(views: &[&ViewRecord]) -> String {
     let mut out = "<div class=\"key\">".to_owned();
     for (i, view) in views.iter().enumerate() {
-        let _ = write!(
-            out,
-            "<span><span class=\"line\" style=\"background:var(--s{});vertical-align:middle\"></span>\
-             &nbsp; {}</span>",
-            i % COLOURS,
-            escape(&view.name)
-        );
+        out += &mark(i % COLOURS, &view.name);
     }
     out + "<span><span class=\"line\" style=\"background:var(--soft);vertical-align:middle\"></span>&nbsp; \
            the box of the CT</span></div>"

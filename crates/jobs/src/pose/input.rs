@@ -14,6 +14,8 @@ pub(super) struct XrayInput {
     pub(super) name: String,
     pub(super) path: PathBuf,
     pub(super) geometry: XrayGeometry,
+    /// Whether nothing says how far away the detector is.
+    pub(super) assumed: bool,
     /// Attenuations.
     pub(super) values: Vec<f32>,
     /// Values of the file, of all frames.
@@ -116,6 +118,7 @@ pub(super) fn read(
         };
         at(format!("there is no frame {taken}; {remedy}"))
     })?;
+    let assumed = view.as_ref().is_some_and(|v| v.assumes_distance());
     let geometry = match view.as_ref().filter(|v| v.has_geometry()) {
         Some(view) => view.geometry(Some(image.dims))?,
         None => image.geometry.ok_or_else(|| {
@@ -127,7 +130,7 @@ pub(super) fn read(
     let region = counted(&geometry, region, view.and_then(|v| v.region), &of)?;
     check(values, image.dims, region).map_err(at)?;
     let (stored, values) = (image.values.len(), attenuations(values, pixels, &of)?);
-    Ok(XrayInput { name, path, geometry, values, stored, region })
+    Ok(XrayInput { name, path, geometry, assumed, values, stored, region })
 }
 
 /// Refuses an image by which nothing can be found: what is wrong with what counts of it, and what helps.

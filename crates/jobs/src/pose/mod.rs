@@ -26,7 +26,9 @@ use crate::listener::Listener;
 use crate::machine::Machine;
 use crate::options::{as_text, by_name, texts};
 use crate::plan::{self, Plan};
-use crate::projection::{Ct, CtOptions, Whole, check_region, is_within, may_see, read_pose};
+use crate::projection::{
+    Ct, CtOptions, Whole, behind, check_region, is_within, may_see, read_pose,
+};
 use crate::run::{
     Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, conclude, inputs,
     written,
@@ -172,7 +174,7 @@ impl Job {
             return Err(Error::input("`stream` names a sequence, which has a pose for each frame"));
         }
         let mut clock = Clock::start();
-        let views = self.images(listener)?;
+        let mut views = self.images(listener)?;
         let paths: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
         let files = self.files(&paths, caller);
         let written = self.written(views.iter().map(|v| v.name.as_str()));
@@ -185,6 +187,11 @@ impl Job {
         let options = self.method.options()?;
         clock.lap("read");
         self.check_views(&views, &start, volume.grid())?;
+        for view in &mut views {
+            let of = format!("'{}'", view.path.display());
+            let known = (view.geometry, view.assumed);
+            view.geometry = behind(known, &start, volume.grid(), &of, listener)?;
+        }
 
         let mut staged = Staged::new(&self.output, listener)?;
         let input =

@@ -9,7 +9,7 @@ use crate::listener::{Level, Listener, check, reading};
 use crate::machine::Machine;
 use crate::options::{as_text, by_name};
 use crate::plan::{self, Plan};
-use crate::projection::{Ct, Numbers, counted, unique};
+use crate::projection::{Ct, Numbers, behind, counted, unique};
 use crate::run::{
     Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, conclude, inputs,
     written,
@@ -93,6 +93,8 @@ impl StreamOptions {
 struct Views {
     names: Vec<String>,
     all: Vec<TrackView>,
+    /// Whether nothing says how far away their detectors are.
+    assumed: Vec<bool>,
     sequence: Sequence,
 }
 
@@ -185,7 +187,7 @@ impl Job {
             return Err(Error::input("there is no sequence; give `stream`"));
         }
         let mut clock = Clock::start();
-        let Views { names, all: views, sequence } = self.sequence(listener)?;
+        let Views { names, all: mut views, assumed, sequence } = self.sequence(listener)?;
         let files = self.stream_files(caller);
         let outputs = self.track_written();
         check_outputs(
@@ -198,9 +200,11 @@ impl Job {
         let start = self.start(volume.grid(), listener)?;
         let options = self.track_options()?;
         clock.lap("read");
-        for (name, view) in names.iter().zip(&views) {
+        for ((name, view), assumed) in names.iter().zip(&mut views).zip(assumed) {
             let of = format!("view '{name}'");
             check_view(&of, (&view.geometry, view.region), &start, volume.grid())?;
+            let known = (view.geometry, assumed);
+            view.geometry = behind(known, &start, volume.grid(), &of, listener)?;
         }
         // What was found stays, also where the listener wants to stop.
         let heard = Unstoppable(listener);
@@ -317,7 +321,7 @@ impl Job {
             reels.push(reading(listener, || Reel::open(path))?);
         }
         let count = if raw { tables.len() } else { reels.len() };
-        let (mut names, mut views) = (Vec::new(), Vec::new());
+        let (mut names, mut views, mut assumed) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..count {
             let (table, reel) = (tables.get(number), reels.get(number));
             let geometry: XrayGeometry = match (table.filter(|t| t.has_geometry()), reel) {
@@ -334,6 +338,7 @@ impl Job {
             let region = counted(&geometry, self.region, table.and_then(|t| t.region), &of)?;
             let own = table.and_then(|t| t.name.clone());
             names.push(own.unwrap_or_else(|| format!("view{}", number + 1)));
+            assumed.push(table.is_some_and(|t| t.assumes_distance()));
             views.push(TrackView { geometry, region });
         }
         let names = unique(names.iter().map(String::as_str));
@@ -348,7 +353,7 @@ impl Job {
         } else {
             Sequence::Reels(reels)
         };
-        Ok(Views { names, all: views, sequence })
+        Ok(Views { names, all: views, assumed, sequence })
     }
 }
 

@@ -12,5 +12,5 @@ pub use views::{Preset, ViewOptions};
 
 pub(crate) use ct::Ct;
 pub(crate) use names::{stem, unique};
-pub(crate) use place::{in_room, is_within, may_see, read_pose};
+pub(crate) use place::{behind, in_room, is_within, may_see, read_pose};
 pub(crate) use views::{NamedView, check_region, counted};

@@ -1,7 +1,7 @@
 //! Where the CT is in the room, and whether a view can see it there.
 
 use crate::error::{Error, Result};
-use crate::listener::{Listener, reading};
+use crate::listener::{Level, Listener, reading};
 use std::path::Path;
 use voxalign_image::{Affine, AffineParameters, Grid, Matrix3, Rotation3, Vector3, XrayGeometry};
 use voxalign_io::transform::{self, Geometry};
@@ -54,6 +54,38 @@ pub(crate) fn is_within(view: &XrayGeometry, pose: &Affine, ct: &Grid) -> bool {
     ct.contains_index(ct.world_to_index(pose.apply(view.source())))
 }
 
+/// How far the CT may be moved or turned from where it is said to be, mm.
+const ROOM: f64 = 100.0;
+
+/// A view whose rays end behind the CT: a detector at an assumed distance is moved there, which changes no pixel but for what it cut;
+/// of one whose distance is said it is told that it cuts the CT.
+pub(crate) fn behind(
+    (view, assumed): (XrayGeometry, bool),
+    pose: &Affine,
+    ct: &Grid,
+    of: &str,
+    listener: &dyn Listener,
+) -> Result<XrayGeometry> {
+    let to_room = pose.inverse()?;
+    let depth = |corner| (to_room.apply(corner) - view.source()).dot(&view.normal());
+    let farthest = ct.corners().into_iter().map(depth).fold(0.0, f64::max);
+    let far = view.source_to_detector();
+    if assumed && farthest + ROOM > far {
+        return Ok(view.with_source_to_detector(farthest + ROOM)?);
+    }
+    if farthest > far {
+        let cut = farthest - far;
+        listener.say(
+            Level::Warning,
+            &format!(
+                "{of}: the detector is within the box of the CT, which reaches {cut:.0} mm behind it: what is there \
+                 is not seen; check the distance from source to detector"
+            ),
+        );
+    }
+    Ok(view)
+}
+
 /// Whether a ray of a view may meet the CT: no only where all of it is beside the detector or behind the source.
 pub(crate) fn may_see(view: &XrayGeometry, pose: &Affine, ct: &Grid) -> Result<bool> {
     let to_room = pose.inverse()?;
@@ -78,7 +110,26 @@ pub(crate) fn may_see(view: &XrayGeometry, pose: &Affine, ct: &Grid) -> Result<b
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Silent;
     use voxalign_image::CArm;
+
+    #[test]
+    fn assumed_detectors_go_behind_the_ct() {
+        let ct = Grid::axis_aligned([50, 50, 50], [2.0; 3]).unwrap();
+        let (x, z, middle) = (Vector3::x(), Vector3::z(), ct.centre());
+        let source = middle - 500.0 * Vector3::y();
+        let view = XrayGeometry::new(source, middle - 20.0 * (x + z), x, z, [41, 41]).unwrap();
+        let of = |assumed| behind((view, assumed), &Affine::identity(), &ct, "a", &Silent).unwrap();
+        assert_eq!(of(false), view);
+        let moved = of(true);
+        assert!(moved.source_to_detector() > 550.0, "{}", moved.source_to_detector());
+        let point = middle + Vector3::new(7.0, 3.0, -5.0);
+        let pairs = view.project(point).unwrap().into_iter().zip(moved.project(point).unwrap());
+        assert!(pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) < 1e-9);
+        // One that is behind it anyway stays.
+        let far = view.with_source_to_detector(900.0).unwrap();
+        assert_eq!(behind((far, true), &Affine::identity(), &ct, "a", &Silent).unwrap(), far);
+    }
 
     #[test]
     fn rounded_rotations_become_exact_about_the_middle() {

@@ -2,13 +2,14 @@
 
 use super::names::unique;
 use super::numbers::{Numbers, Whole};
+use super::place::behind;
 use crate::error::{Error, Result};
 use crate::listener::{Listener, reading};
 use crate::options::{as_text, by_names};
 use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use voxalign_image::{CArm, Gantry, Grid, ImageError, Vector3, XrayGeometry};
+use voxalign_image::{Affine, CArm, Gantry, Grid, ImageError, Vector3, XrayGeometry};
 use voxalign_io::xray::geometry;
 use voxalign_register::choices;
 
@@ -144,21 +145,25 @@ impl ViewOptions {
             Some(path) => {
                 let size = self.size.map(|s| s.0);
                 let named = |(number, view): (usize, geometry::View)| {
-                    let geometry = view.geometry(size)?;
+                    let geometry = (view.geometry(size)?, view.assumes_distance());
                     let name = view.name.unwrap_or_else(|| format!("view{}", number + 1));
-                    Ok((NamedView { name, geometry }, view.region))
+                    Ok((name, geometry, view.region))
                 };
                 let read = reading(listener, || geometry::read(path))?;
                 read.into_iter().enumerate().map(named).collect::<Result<Vec<_>>>()?
             }
-            None => self.built(ct)?.into_iter().map(|view| (view, None)).collect(),
+            None => {
+                let built = self.built(ct)?.into_iter();
+                built.map(|view| (view.name, (view.geometry, false), None)).collect()
+            }
         };
-        let names = unique(all.iter().map(|(view, _)| view.name.as_str()));
-        let taken = |((view, table), name): ((NamedView, _), String)| {
+        let names = unique(all.iter().map(|(name, ..)| name.as_str()));
+        let taken = |((_, view, table), name): ((String, (XrayGeometry, bool), _), String)| {
             let of = format!("the view '{name}'");
-            let geometry = match counted(&view.geometry, self.region, table, &of)? {
-                Some([x, y, w, h]) => view.geometry.part([x, y], [w, h])?,
-                None => view.geometry,
+            let view = behind(view, &Affine::identity(), ct, &of, listener)?;
+            let geometry = match counted(&view, self.region, table, &of)? {
+                Some([x, y, w, h]) => view.part([x, y], [w, h])?,
+                None => view,
             };
             Ok(NamedView { name, geometry })
         };

@@ -153,9 +153,12 @@ pub(crate) fn slices(records: &[PoseViewRecord], pictures: &[PosePictures<'_>]) 
     let headings = [(0, "X-ray image"), (1, "Simulated, before"), (2, "Simulated, after")];
     let note = |view: &Drawn<'_>| {
         let range = |w: Window| measured(&[w.low, w.high].map(f64::from)).join(" to ");
+        let cost = match view.record.cost {
+            cost if cost.is_finite() => format!("cost {}, ", fixed(cost, 4)),
+            _ => String::new(),
+        };
         format!(
-            "cost {}, correlation of gradients {}; shown from {}, simulated from {}",
-            fixed(view.record.cost, 4),
+            "{cost}correlation of gradients {}; shown from {}, simulated from {}",
             fixed(view.record.correlation_of_gradients, 3),
             range(view.windows[0]),
             range(view.windows[1])

@@ -7,6 +7,7 @@ use crate::html::{escape, fixed, table, thousands};
 use crate::page::{self, Heading, figure};
 use crate::plot::{Plot, Point, Series, Shape};
 use crate::pose::{PosePictures, pictures};
+use crate::sketch;
 use crate::words;
 use std::fmt::Write as _;
 use voxalign_image::Vector3;
@@ -165,12 +166,12 @@ fn motion(record: &TrackRecord) -> String {
     let key: String = ["x", "y", "z", "no pose"]
         .iter()
         .enumerate()
-        .map(|(i, name)| format!("<span class=\"key c{i}\">{name}</span> "))
+        .map(|(i, name)| sketch::mark(i, name))
         .collect();
     figure(
         "fig-motion",
         "Motion of the CT in the room",
-        &format!("<p class=\"keys\">{key}</p><div class=\"panels\">{out}</div>"),
+        &format!("<div class=\"panels\">{out}</div><div class=\"key\">{key}</div>"),
         "<b>How to read it:</b> how far the CT is moved and turned in the room from where the first search began, about where \
          its middle was then. Good: smooth curves. Diamonds are frames without a pose; a step beside them is a motion \
          that happened meanwhile.",
@@ -189,6 +190,8 @@ fn likeness(record: &TrackRecord) -> String {
             Series { shape: Shape::Curve, colour: view % 4, points: points.collect() }
         })
         .collect();
+    let key: String =
+        record.views.iter().enumerate().map(|(i, v)| sketch::mark(i % 4, &v.view.name)).collect();
     let mut out = over_frames("Correlation of gradients, each view", "correlation", series);
     let followed = record.frames.iter().filter(|f| f.status == "followed");
     let points = followed.map(|f| Point {
@@ -202,7 +205,7 @@ fn likeness(record: &TrackRecord) -> String {
     figure(
         "fig-likeness",
         "Likeness and time",
-        &format!("<div class=\"panels\">{out}</div>"),
+        &format!("<div class=\"panels\">{out}</div><div class=\"key\">{key}</div>"),
         "<b>How to read it:</b> the correlation of the gradients of each X-ray image with those of the simulated one. Good: the \
          same height all along. A frame far below what is usual is lost.",
     )
