@@ -84,6 +84,30 @@ fn the_help_of_deform_has_groups_files_and_uses() {
     }
 }
 
+#[test]
+fn the_help_of_x_ray_images_has_groups_and_defaults() {
+    let place = Place::new();
+    for (command, words) in [
+        (
+            "drr",
+            [
+                "Simulation:",
+                "[default: 1.5 times as far as the isocentre]",
+                "NAME_0000",
+                "views.toml",
+            ],
+        ),
+        ("pose", ["Registration:", "[default: gradient-ncc]", "--frame <N,...>", "ct_to_room.tfm"]),
+    ] {
+        let help = place.run(&[command, "--help"]).expect(0).out;
+        let shared =
+            ["CT:", "Views:", "Which image:", "Output:", "--config", "--series", "Exit codes"];
+        for word in words.iter().chain(&shared) {
+            assert!(help.contains(word), "{word} is not in\n{help}");
+        }
+    }
+}
+
 /// Where something is computed on a device one can say which; elsewhere the option is unknown.
 #[test]
 fn the_commands_that_compute_have_a_device() {

@@ -1,8 +1,9 @@
 //! Options of X-ray images and poses: files of options, regions, starts, and what the record says of them.
 
-use crate::common::Place;
-use crate::projection::{json, place};
+use crate::common::{Place, grid};
+use crate::projection::{ct, json, place};
 use std::fs;
+use voxalign_image::Volume;
 use voxalign_io::xray;
 
 /// Poses that are near, quickly.
@@ -163,6 +164,33 @@ fn a_region_is_of_the_whole_detector() {
     }
 }
 
+/// A dry run says enough memory, and not much more.
+#[test]
+fn the_memory_that_is_said_is_enough() {
+    let (place, ct) = (Place::new(), ct());
+    // The same head in smaller voxels.
+    let fine = Volume::from_fn(grid([132, 156, 120], 4.0 / 3.0), |x, y, z| {
+        *ct.get(x / 3, y / 3, z / 3).unwrap()
+    });
+    place.image("ct.nii", &fine);
+    place.write("poses.csv", "rotation_z\n0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n");
+    for line in [
+        "drr ct.nii --view ap,lateral --size 700,700 --step 8 --poses poses.csv --format png -o many",
+        "drr ct.nii --view ap,lateral --size 700,700 --step 8 --format nifti,dicom -o x",
+        "pose ct.nii x/ap.nii.gz x/lateral.nii.gz --geometry x/views.toml --starts 8 --restarts 1 -o p",
+        "pose ct.nii x/ap.nii.gz x/lateral.nii.gz --geometry x/views.toml --starts 2 --restarts 0 \
+         --sampling 1 --levels 4,2 -o q",
+    ] {
+        let line = format!("{line} --device cpu --threads 2 --json");
+        let plan = place.line(&format!("{line} --dry-run")).expect(0).json();
+        let run = place.line(&line);
+        let said = plan["memory_bytes"].as_f64().unwrap();
+        let taken = run.json()["peak_memory_bytes"].as_f64().unwrap();
+        println!("{line}: said {said:.3e}, taken {taken:.3e}");
+        assert!(taken < said && said < 3.0 * taken, "{line}: said {said:.3e}, taken {taken:.3e}");
+    }
+}
+
 /// Texture units that are not there, coefficients that are not used, and starts that are rounded.
 #[test]
 fn the_record_says_what_was_done() {
@@ -188,7 +216,7 @@ fn the_record_says_what_was_done() {
         assert_eq!(found, used, "{options}");
     }
 
-    // A rotation as files with few digits have it: the nearest one is the start.
+    // A rotation that is exact to some digits: the nearest one is the start.
     let moved = "--rotation 3,-2,4 --translation 5,-4,3";
     place.line(&format!("{line} {moved} -o x")).expect(0);
     let pose = json(&place, "x/result.json")["images"][0]["pose"].clone();
@@ -212,7 +240,7 @@ fn the_record_says_what_was_done() {
             ),
         );
     };
-    start("rounded.tfm", 3, 1.0);
+    start("rounded.tfm", 5, 1.0002);
     start("scaled.tfm", 9, 1.002);
     let line = format!("pose ct.nii.gz x/ap.nii.gz --geometry x/views.toml {QUICK}");
     assert!(place.line(&format!("{line} --init rounded.tfm -o d")).code < 2);

@@ -233,7 +233,7 @@ fn as_json(value: toml::Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{affine, atlas, stack};
+    use crate::{affine, atlas, drr, pose, stack};
 
     const PAIR: &str = "fixed = 'a'\nmoving = 'b'\noutput = 'c'\n";
 
@@ -259,6 +259,24 @@ mod tests {
         let job: atlas::Job = from_toml("output = 'c'\nat = [65.0, 70]").unwrap();
         let at: Vec<_> = job.options.regression.at.iter().map(ToString::to_string).collect();
         assert_eq!(at, ["65", "70"]);
+    }
+
+    #[test]
+    fn jobs_of_x_ray_images_are_data() {
+        let job: drr::Job = from_toml(
+            "ct = 'a'\noutput = 'b'\nview = ['ap', 'pa']\nvolume = 1\nno-report = true\nregion = [1, 2, 3, 4]",
+        )
+        .unwrap();
+        assert_eq!((job.views.presets.len(), job.no_report), (2, true));
+        assert_eq!(job.material.which.volume, Some(1));
+        let xrays = "ct = 'a'\noutput = 'b'\nxrays = ['c', 'd']\ngeometry = ['e', 'f']\n";
+        let of = |more: &str| from_toml::<pose::Job>(&format!("{xrays}{more}")).unwrap();
+        assert_eq!((of("frame = 3").frame, of("frame = [1, 0]").frame), (vec![3], vec![1, 0]));
+        assert_eq!(of("series = 2").material.which.series, Some("2".to_owned()));
+        assert!(of("report = false").no_report && !of("").no_report);
+        // What is read is written, and read back.
+        let job = of("levels = [8, 4]\npixels = 'intensity'\nonly = 3\nlabels = 'l'");
+        assert_eq!(from_json::<pose::Job>(serde_json::to_value(&job).unwrap()).unwrap(), job);
     }
 
     #[test]
