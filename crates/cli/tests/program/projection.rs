@@ -327,10 +327,13 @@ fn bad_input_leaves_nothing() {
     fs::rename(place.path("z/ap.nii.gz"), place.path("z/drr_ap.nii.gz")).unwrap();
     let table = fs::read_to_string(place.path("z/views.toml")).unwrap();
     place.write("z/named.toml", &table.replace("name = ", "image = 'drr_ap.nii.gz'\nname = "));
-    place
-        .line("pose ct.nii.gz --geometry z/named.toml -o z --device cpu")
-        .expect(2)
-        .says(&["never overwritten"]);
+    for line in [
+        "pose ct.nii.gz --geometry z/named.toml -o z --device cpu",
+        "pose ct.nii.gz --geometry z/named.toml -o z --device cpu --dry-run",
+        "drr x/lateral.nii.gz --view lateral -o x --device cpu --dry-run",
+    ] {
+        place.line(line).expect(2).says(&["never overwritten"]);
+    }
     let line = "drr ct.nii.gz --geometry x/views.toml -o x --device cpu";
     place.line(line).expect(2).says(&["views.toml", "never overwritten"]);
 }

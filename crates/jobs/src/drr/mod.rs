@@ -25,7 +25,7 @@ use crate::machine::Machine;
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, CtOptions, NamedView, ViewOptions, is_within};
 use crate::run::{Caller, Clock, Done, Input, RECORD, REPORT, Role, check_outputs, conclude};
-use crate::run::{inputs, record, written};
+use crate::run::{check_written, inputs, record, written};
 use crate::staged::Staged;
 use images::{KEPT, Maker, PICTURES};
 use options::Shown as Values;
@@ -112,11 +112,13 @@ impl Job {
     /// As of [`check`](Self::check); headers that cannot be read.
     pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         self.check(caller)?;
-        let plan = Plan::new(&self.files(caller), Vec::new(), listener)?;
+        let files = self.files(caller);
+        let plan = Plan::new(&files, Vec::new(), listener)?;
         let grid = self.material.grid(&self.ct, listener)?;
         let views = self.views.views(&grid, listener)?;
         let poses = self.place.read(&grid, self.centre(&grid), listener)?;
         let writes = self.written(&views, poses.len());
+        check_written(&self.output, &writes, &files)?;
         let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
         let voxels = plan.voxels(Role::Ct.name());
         let pixels = views.iter().map(|v| v.geometry.dims().iter().product::<usize>()).max();
@@ -164,8 +166,7 @@ impl Job {
         let centre = self.centre(volume.grid());
         let poses = self.place.read(volume.grid(), centre, listener)?;
         let written = self.written(&views, poses.len());
-        let names = written.iter().map(|w| w.1.as_str());
-        check_outputs(&self.output, names, files.iter().map(Input::path))?;
+        check_written(&self.output, &written, &files)?;
         clock.lap("read");
         let grid = volume.grid().clone();
         for view in &views {

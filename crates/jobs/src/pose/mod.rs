@@ -30,8 +30,8 @@ use crate::projection::{
     Ct, CtOptions, Whole, behind, check_region, is_within, may_see, read_pose,
 };
 use crate::run::{
-    Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, conclude, inputs,
-    written,
+    Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, check_written,
+    conclude, inputs, written,
 };
 use crate::staged::Staged;
 use input::{Reading, XrayInput};
@@ -143,10 +143,12 @@ impl Job {
             return self.plan_track(caller, listener);
         }
         let views = self.images(listener)?;
-        let writes = self.written(views.iter().map(|v| v.name.as_str()));
-        let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
         let xrays: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
-        let plan = Plan::new(&self.files(&xrays, caller), writes, listener)?;
+        let files = self.files(&xrays, caller);
+        let writes = self.written(views.iter().map(|v| v.name.as_str()));
+        check_written(&self.output, &writes, &files)?;
+        let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
+        let plan = Plan::new(&files, writes, listener)?;
         let pixels = views.iter().map(|v| v.values.len() as u64);
         let (all, most) = (pixels.clone().sum::<u64>(), pixels.max().unwrap_or(0));
         let stored = views.iter().map(|v| v.stored as u64).max().unwrap_or(0);
@@ -179,8 +181,7 @@ impl Job {
         let files = self.files(&paths, caller);
         let written = self.written(views.iter().map(|v| v.name.as_str()));
         // Those that views name are inputs as well.
-        let names = written.iter().map(|w| w.1.as_str());
-        check_outputs(&self.output, names, files.iter().map(Input::path))?;
+        check_written(&self.output, &written, &files)?;
         let read = inputs(&files, listener)?;
         let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
         let start = self.start(volume.grid(), listener)?;

@@ -54,6 +54,15 @@ pub(crate) fn check_outputs<'a>(
     Ok(())
 }
 
+/// The same of what is [written].
+pub(crate) fn check_written(
+    folder: &Path,
+    written: &[(&'static str, String)],
+    inputs: &[Input<'_>],
+) -> Result<()> {
+    check_outputs(folder, written.iter().map(|w| w.1.as_str()), inputs.iter().map(Input::path))
+}
+
 /// Writes an affine transform for ITK and for FSL.
 pub(crate) fn write_affine(
     staged: &mut Staged<'_>,
