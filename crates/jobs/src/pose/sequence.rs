@@ -71,12 +71,13 @@ impl Reel {
     /// The next image; none at the end.
     fn next(&mut self) -> Result<Option<Vec<f32>>> {
         loop {
-            if let Some((image, frame)) = &mut self.open {
-                if let Some(values) = image.frame(*frame) {
-                    *frame += 1;
-                    self.count += 1;
-                    return Ok(Some(memory::copied(values)?));
-                }
+            let next = self.open.as_mut().and_then(|(image, frame)| {
+                *frame += 1;
+                image.frame(*frame - 1)
+            });
+            if let Some(values) = next {
+                self.count += 1;
+                return Ok(Some(memory::copied(values)?));
             }
             let Some(path) = self.files.pop_front() else { return Ok(None) };
             let image = xray::read(&path)?;

@@ -114,7 +114,7 @@ impl<D: Device> PreparedCt<'_, D> {
             remedy: "give a rigid one (rotation and translation)".to_owned(),
         });
         let off = (matrix.transpose() * matrix - Matrix3::identity()).norm();
-        if !(off <= 1e-4) || start.offset.iter().any(|v| !v.is_finite()) {
+        if off.is_nan() || off > 1e-4 || start.offset.iter().any(|v| !v.is_finite()) {
             return Err(wrong("a map that changes lengths"));
         }
         if matrix.determinant() < 0.0 {

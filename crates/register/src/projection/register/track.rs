@@ -47,7 +47,8 @@ impl TrackOptions {
             Err(RegisterError::Option { option, value, remedy: remedy.to_owned() })
         };
         let Range { translation, rotation } = self.range;
-        if !(translation > 0.0 && translation <= 1000.0) || !(rotation > 0.0 && rotation <= 3.2) {
+        let within = |value: f64, most: f64| value > 0.0 && value <= most;
+        if !within(translation, 1000.0) || !within(rotation, 3.2) {
             let value = format!("{translation} mm and {:.1} degrees", rotation.to_degrees());
             return wrong(
                 "range of a frame",
@@ -246,7 +247,9 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
     /// The view whose image is less like the simulated one than usual.
     fn unlike(&self, correlations: &[f64]) -> Option<usize> {
         let pairs = correlations.iter().zip(&self.usual);
-        pairs.enumerate().find(|(_, (now, usual))| !(**now >= SHARE * **usual)).map(|(i, _)| i)
+        // What is no number is unlike anything.
+        let alike = |now: f64, usual: f64| now >= SHARE * usual;
+        pairs.enumerate().find(|(_, (now, usual))| !alike(**now, **usual)).map(|(i, _)| i)
     }
 
     /// Searches far around the last good pose, or the start.
