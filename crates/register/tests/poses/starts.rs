@@ -2,7 +2,9 @@
 
 use super::{CTS, arm, ct, device, error, photographed, random_pose, starts, targets};
 use std::time::Instant;
+use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::raycast::{Along, Traversal};
+use voxalign_image::Rotation3;
 use voxalign_image::{Affine, Volume, XrayGeometry};
 use voxalign_register::projection::objective::View;
 use voxalign_register::projection::register::Uncertainty;
@@ -25,6 +27,13 @@ pub(super) struct Study<'a> {
 
 /// How far starts are that a search has to find the pose from.
 pub(super) const OFF: [f64; 2] = [20.0, 15.0];
+
+/// That, or what the environment says: mm and degrees.
+pub(super) fn off() -> [f64; 2] {
+    let said = std::env::var("VOXALIGN_TEST_OFF").unwrap_or_default();
+    let both: Vec<f64> = said.split(',').filter_map(|n| n.parse().ok()).collect();
+    both.try_into().unwrap_or(OFF)
+}
 
 /// What came of a study.
 #[derive(Debug, Clone, Copy, Default)]
@@ -138,7 +147,7 @@ fn poses_are_found_from_random_starts() {
                     starts: starts(2),
                     options: PoseOptions { sampling, similarity, ..PoseOptions::default() },
                     photons: 1e5,
-                    off: OFF,
+                    off: off(),
                 };
                 let found = study.run(&format!("{name} {kind}, {views} views, {sampling:?}"));
                 assert_eq!(found.wrong_but_good, 0);
@@ -176,5 +185,47 @@ fn wrong_poses_are_called_bad() {
                 assert_eq!(found.wrong_but_good, 0);
             }
         }
+    }
+}
+
+#[test]
+fn devices_find_the_same_poses() {
+    if !std::env::var("VOXALIGN_TEST_DEVICE").is_ok_and(|d| d.starts_with("cuda")) {
+        eprintln!("skipped: VOXALIGN_TEST_DEVICE names no GPU");
+        return;
+    }
+    for name in CTS {
+        let Some(ct) = ct(name) else { return };
+        let (gpu, cpu) = (device(), Cpu::new(None).unwrap());
+        let centre = ct.grid().centre();
+        let geometries = [0.0, 90.0].map(|a| arm(centre, a));
+        let simulator = Simulator::new(&cpu, &ct).unwrap();
+        let how = Traversal::trilinear(0.4);
+        let mut random = Random::new(11);
+        let mut image = |g| {
+            let image = simulator.image(g, &Affine::identity(), how, Along::Integral).unwrap();
+            photographed(&image, 1e5, &mut random)
+        };
+        let images: Vec<_> = geometries.iter().map(&mut image).collect();
+        let (mut on_gpu, mut on_cpu) =
+            (PreparedCt::new(&gpu, &ct).unwrap(), PreparedCt::new(&cpu, &ct).unwrap());
+        let mut random = Random::new(12);
+        let mut most = [0.0f64; 2];
+        for (views, sampling) in CASES {
+            let pairs = geometries.iter().zip(&images).take(views);
+            let all: Vec<_> =
+                pairs.map(|(geometry, image)| View { geometry, image, region: None }).collect();
+            let options = PoseOptions { sampling, restarts: 0, ..PoseOptions::default() };
+            for _ in 0..starts(1) {
+                let start = random_pose(&mut random, centre, OFF[0], OFF[1]);
+                let a = on_gpu.register(&all, &start, &options, &Silent).unwrap().transform;
+                let b = on_cpu.register(&all, &start, &options, &Silent).unwrap().transform;
+                let turn = Rotation3::from_matrix(&(a.matrix.transpose() * b.matrix));
+                let apart = [(a.apply(centre) - b.apply(centre)).norm(), turn.angle().to_degrees()];
+                most = [0, 1].map(|i| most[i].max(apart[i]));
+            }
+        }
+        println!("{name}: GPU and CPU differ by {:.5} mm and {:.5} degrees", most[0], most[1]);
+        assert!(most[0] < 0.02 && most[1] < 0.02);
     }
 }

@@ -18,9 +18,11 @@ pub struct Uncertainty {
     /// Standard deviations by the curvature of the cost and by how much its derivative differs between parts of the pixels; not
     /// finite where the cost has no minimum there, or where there are too few pixels to tell.
     pub curvature: [f64; 6],
-    /// Standard deviations of the results of restarts; none without two of them.
+    /// Standard deviations of the results of restarts, which begin where the images of the body are a few pixels from those of the
+    /// result, and farther along what the images hardly tell; none without two of them.
     pub restarts: Option<[f64; 6]>,
-    /// How far each restart ended from the result: the root mean square over the body, mm.
+    /// How far each restart ended from the result in the images: the root mean square over the body in the view where it is most,
+    /// mm at the place of the CT.
     pub apart: Vec<f64>,
 }
 
@@ -42,15 +44,15 @@ pub(super) fn find<D: Device>(
     let curvature = by_curvature(search, level, objective, model, best)?;
     let (mut steps, mut apart) = (Vec::new(), Vec::new());
     let options = search.options;
+    let ways = ways(search, model, best, level.size)?;
     let mut random = Random::new(options.seed ^ 0x7265_7374_6172_7473);
     // Half of the pixels at most, so that each restart has others.
     let compared = Compared::by(options, options.seed.wrapping_add(1000));
     let part = level.fraction(Compared { worth: 0.5 * WORTH, ..compared }).min(0.5);
     let mut again = level.drawn(compared, part, &model.affine(best))?;
     for number in 0..options.restarts {
-        let mut q = [0.0; 6];
-        q.iter_mut().for_each(|q| *q = (2.0 * random.uniform() - 1.0) * 2.0 * level.size);
-        let from = model.moved(best, Freedom::Rigid, &q);
+        let q = ways.iter().map(|way| way * (2.0 * random.uniform() - 1.0)).sum::<Vector6<f64>>();
+        let from = model.moved(best, Freedom::Rigid, q.as_slice());
         if number > 0 {
             again.redraw()?;
         }
@@ -67,7 +69,7 @@ pub(super) fn find<D: Device>(
             tally.count(all.iter().map(|e| e.cost), part)
         })?;
         search.evaluations += tally.evaluations;
-        apart.push(search.distance(best, &found[0].pose));
+        apart.push(search.seen_from(&model.affine(best), &model.affine(&found[0].pose))?);
         steps.push(between(model, best, &found[0].pose));
     }
     let restarts = (steps.len() > 1).then(|| {
@@ -78,6 +80,46 @@ pub(super) fn find<D: Device>(
         in_units((squares / (n - 1.0)).map(f64::sqrt), model.radius)
     });
     Ok(Uncertainty { curvature, restarts, apart })
+}
+
+/// Pixels that restarts begin away at most, in the images, and in space along what the images hardly tell.
+const BESIDE: [f64; 2] = [2.0, 20.0];
+
+/// Six ways in the parameters, at right angles, along each of which the images of the body move by so much; along those that move
+/// them little as far as makes sense.
+fn ways<D: Device>(
+    search: &Search<'_, '_, D>,
+    model: &Model,
+    best: &Pose,
+    size: f64,
+) -> Result<[Vector6<f64>; 6]> {
+    let here = search.places(&model.affine(best))?;
+    let mut columns = Vec::new();
+    for axis in 0..6 {
+        let mut q = [0.0; 6];
+        q[axis] = 0.1 * size;
+        let there = search.places(&model.affine(&model.moved(best, Freedom::Rigid, &q)))?;
+        let moves = there.iter().zip(&here).map(|(b, a)| (b - a) / (0.1 * size));
+        columns.push(moves.collect::<Vec<_>>());
+    }
+    let corners = here.len().max(1) as f64;
+    let product = |i: usize, j: usize| {
+        let pairs = columns[i].iter().zip(&columns[j]);
+        pairs.map(|(a, b)| a.dot(b)).sum::<f64>() / corners
+    };
+    let all = Matrix6::from_fn(product);
+    if all.iter().any(|v| !v.is_finite()) {
+        return Ok(std::array::from_fn(|axis| Vector6::ith(axis, BESIDE[0] * size)));
+    }
+    let found = all.symmetric_eigen();
+    Ok(std::array::from_fn(|i| {
+        let moves = found.eigenvalues[i].max(0.0).sqrt();
+        let by = (BESIDE[0] / moves.max(1e-9)).min(BESIDE[1]) * size;
+        // The sign of an axis is nobody's choice.
+        let axis = found.eigenvectors.column(i).into_owned();
+        let largest = axis[axis.iamax()];
+        axis * (by * largest.signum())
+    }))
 }
 
 /// Standard deviations of lengths as mm and radians.

@@ -5,7 +5,9 @@ use crate::projection::objective::{Sampling, View, XrayObjective};
 use crate::projection::scale::binned_image;
 use crate::projection::similarity::XraySimilarity;
 use crate::projection::simulator::Simulator;
+use crate::projection::view::ray_view;
 use voxalign_compute::Device;
+use voxalign_compute::ops::raycast::{Along, Pixels, Traversal};
 use voxalign_image::{Affine, Vector3, Volume, XrayGeometry};
 
 /// Pixels that are worth comparing at a scale, of each view.
@@ -14,6 +16,8 @@ pub(super) const WORTH: f64 = 16384.0;
 const LEAST: f64 = 1024.0;
 /// Columns and rows that a coarse image has at least.
 const SMALLEST: usize = 20;
+/// Pixels beside the image of the CT that are compared with it.
+const BESIDE: usize = 4;
 /// Columns and rows that one has at least where its size was asked for.
 const FEWEST: usize = 4;
 
@@ -125,6 +129,42 @@ impl<'c, D: Device> Level<'c, D> {
         Ok(Self { size, ct, views })
     }
 
+    /// The same with the parts of the views that a box around the image of the CT at a pose has, and a few pixels more: what is
+    /// beside it says nothing of the pose.
+    pub(super) fn around_ct(&self, at: &Affine) -> Result<Self> {
+        let cut = |view: &Coarse| {
+            let (first, dims) = view.view().counted()?;
+            let rays = ray_view(&view.geometry, at, self.ct.grid());
+            let pixels = Pixels::region(first, dims);
+            let how = Traversal::trilinear(self.step());
+            let image = self.ct.images(&[rays], &pixels, how, Along::Integral)?;
+            let (mut low, mut high) = (dims, [0, 0]);
+            for (i, _) in image.iter().enumerate().filter(|(_, v)| **v > 0.0) {
+                for (axis, at) in [i % dims[0], i / dims[0]].into_iter().enumerate() {
+                    low[axis] = low[axis].min(at.saturating_sub(BESIDE));
+                    high[axis] = high[axis].max((at + BESIDE + 1).min(dims[axis]));
+                }
+            }
+            let seen = (0..2).all(|axis| high[axis] >= low[axis] + FEWEST);
+            let part = [first[0] + low[0], first[1] + low[1]];
+            let region = seen.then(|| [part[0], part[1], high[0] - low[0], high[1] - low[1]]);
+            let image = view.image.clone();
+            Ok(Coarse { geometry: view.geometry, image, region: region.or(view.region) })
+        };
+        Ok(Self {
+            size: self.size,
+            ct: self.ct,
+            views: self.views.iter().map(cut).collect::<Result<_>>()?,
+        })
+    }
+
+    /// How far samples along rays are apart: as voxels are, at most as pixels, and a few in front of every detector.
+    fn step(&self) -> f64 {
+        let step = self.ct.grid().voxel_volume().cbrt().min(self.size);
+        let lengths = self.views.iter().map(|v| v.geometry.source_to_detector() / 4.0);
+        lengths.fold(step, f64::min)
+    }
+
     /// The views at this scale.
     fn views(&self) -> Vec<View<'_>> {
         self.views.iter().map(Coarse::view).collect()
@@ -158,10 +198,6 @@ impl<'c, D: Device> Level<'c, D> {
     ) -> Result<XrayObjective<'_, D>> {
         let (seed, anew) = (by.seed, by.anew);
         let sampling = (fraction < 1.0).then_some(Sampling { fraction, seed, anew });
-        // As far apart as voxels are, at most as pixels, and a few in front of every detector.
-        let step = self.ct.grid().voxel_volume().cbrt().min(self.size);
-        let lengths = self.views.iter().map(|v| v.geometry.source_to_detector() / 4.0);
-        let step = lengths.fold(step, f64::min);
-        XrayObjective::new(self.ct, &self.views(), by.similarity, sampling, step, at)
+        XrayObjective::new(self.ct, &self.views(), by.similarity, sampling, self.step(), at)
     }
 }

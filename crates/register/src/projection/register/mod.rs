@@ -47,7 +47,7 @@ pub struct PoseResult {
     pub costs: [f64; 2],
     /// The cost of the result in each view.
     pub by_view: Vec<f64>,
-    /// The correlation of the gradients of each view with those of the result, whatever was minimised.
+    /// The correlation of the gradients of each view with those of the result, around the image of the CT, whatever was minimised.
     pub correlations: Vec<f64>,
     /// How certain the pose is.
     pub uncertainty: Uncertainty,

@@ -13,6 +13,7 @@ use crate::search::pose::{Freedom, Model, Pose};
 use crate::search::refine::{Candidate, refine};
 use crate::search::{Evaluation, Objective, StageRecord, Steps, TracePoint};
 use crate::verdict::Verdict;
+use nalgebra::Vector2;
 use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Matrix3, Vector3};
@@ -22,6 +23,8 @@ const KEPT: [usize; 3] = [16, 6, 3];
 /// The poses around a result that are looked at, and those of them that are refined at each scale, to see whether it stands alone.
 const PROBES: usize = 256;
 const PROBED: [usize; 3] = [12, 4, 2];
+/// Corners around a body.
+const CORNERS: usize = 8;
 /// How far away in the images another place is, in pixels at the place of the CT.
 const ELSEWHERE: f64 = 1.5;
 /// The part of the pixels by which costs along parameters are shown.
@@ -169,19 +172,22 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             true => vec![self.distinct(looked, 0.0, 1)[0].pose],
             false => self.distinct(looked, level.size, kept).iter().map(|c| c.pose).collect(),
         };
-        let steps = steps(level.size, last);
-        let refined = refine(
-            &objective,
-            &self.model,
-            options.optimiser,
-            &poses,
-            Freedom::Rigid,
-            steps,
-            &mut |found, part| {
-                self.iterations += 1;
-                tally.count(found.iter().map(|e| e.cost), part)
-            },
-        )?;
+        let how = steps(level.size, last);
+        let (model, kind) = (self.model, options.optimiser);
+        let mut told = |found: &[Evaluation], part| {
+            self.iterations += 1;
+            tally.count(found.iter().map(|e| e.cost), part)
+        };
+        let mut refined = refine(&objective, &model, kind, &poses, Freedom::Rigid, how, &mut told)?;
+        if last && index > 0 {
+            // Coarse scales may lead away from a good start.
+            let start = model.pose_of(&self.start);
+            let cost = costs(&objective, &model, &[start], &mut |e| told(e, 1.0))?[0].cost;
+            if cost < refined[0].cost {
+                let rigid = Freedom::Rigid;
+                refined.extend(refine(&objective, &model, kind, &[start], rigid, how, &mut told)?);
+            }
+        }
         let all = self.distinct(refined, level.size, KEPT[0]);
         let best = all[0];
         self.rivals(&best, &all, level.size)?;
@@ -231,27 +237,32 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
     /// How far poses are apart in the images: the root mean square over the body in the view where it is most, mm at the place of the
     /// CT. What moves along the rays of a single view is seen in none.
     fn seen_apart(&self, a: &Pose, b: &Pose) -> Result<f64> {
-        let maps = [a, b].map(|pose| self.model.affine(pose));
-        let back = [maps[0].inverse()?, maps[1].inverse()?];
+        self.seen_from(&self.model.affine(a), &self.model.affine(b))
+    }
+
+    /// As [`seen_apart`](Self::seen_apart) of maps.
+    pub(super) fn seen_from(&self, a: &Affine, b: &Affine) -> Result<f64> {
+        let (a, b) = (self.places(a)?, self.places(b)?);
+        let each = a.chunks(CORNERS).zip(b.chunks(CORNERS)).map(|(a, b)| {
+            let squares = a.iter().zip(b).map(|(a, b)| (a - b).norm_squared());
+            (squares.sum::<f64>() / CORNERS as f64).sqrt()
+        });
+        Ok(each.fold(0.0, f64::max))
+    }
+
+    /// Where corners around the body are in each view under a map, mm at the place of the CT; infinitely far where they are behind the
+    /// source.
+    pub(super) fn places(&self, map: &Affine) -> Result<Vec<Vector2<f64>>> {
+        let back = map.inverse()?;
         let reach = self.ct.radius / 3f64.sqrt();
-        let mut most = 0.0f64;
-        for view in self.views {
-            let size = at_point(view, self.model.centre);
-            let mut squares = 0.0;
-            for corner in 0..8 {
-                let sign = |axis: usize| if corner >> axis & 1 == 1 { reach } else { -reach };
-                let point = self.ct.middle + Vector3::from_fn(|axis, _| sign(axis));
-                let seen = back.map(|back| view.geometry.project(back.apply(point)));
-                squares += match seen {
-                    [Some([u, v]), Some([x, y])] => {
-                        size * size * ((u - x).powi(2) + (v - y).powi(2))
-                    }
-                    _ => f64::INFINITY,
-                };
-            }
-            most = most.max((squares / 8.0).sqrt());
-        }
-        Ok(most)
+        let place = |view: &View<'_>, corner: usize| {
+            let sign = |axis: usize| if corner >> axis & 1 == 1 { reach } else { -reach };
+            let point = self.ct.middle + Vector3::from_fn(|axis, _| sign(axis));
+            let seen = view.geometry.project(back.apply(point));
+            let far = Vector2::repeat(f64::INFINITY);
+            seen.map_or(far, |at| Vector2::from(at) * at_point(view, self.model.centre))
+        };
+        Ok(self.views.iter().flat_map(|v| (0..CORNERS).map(move |c| place(v, c))).collect())
     }
 
     /// Looks for poses around the result, from coarse to fine scales, that explain the images as well: what a search that began
@@ -316,7 +327,8 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         }
         let gradients =
             Compared { similarity: XraySimilarity::GradientNcc, part: None, ..compared };
-        let shown = level.objective(gradients, &transform)?;
+        let shown = level.around_ct(&transform)?;
+        let shown = shown.objective(gradients, &transform)?;
         let correlations: Vec<f64> = shown.by_view(&transform)?.iter().map(|c| 1.0 - c).collect();
         let by_view = objective.by_view(&transform)?;
         self.evaluations += 2;

@@ -261,16 +261,25 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         }
         let sizes = self.ct.sizes(views, &self.start, &options)?;
         self.ct.prepare(&sizes)?;
-        let least = self.usual.iter().copied().fold(f64::INFINITY, f64::min);
-        let alike = if first { verdict::ALIKE } else { verdict::ALIKE.min(SHARE * least) };
+        let alike = verdict::ALIKE * if first { 1.0 } else { SHARE };
         let search = search::Search::new(self.ct, views, self.start, &options, progress)?;
         let found = match search.run(&sizes, alike) {
             Ok(found) => found,
             Err(RegisterError::NothingSeen) if !first => return Ok(self.nothing(Loss::Unseen)),
             Err(other) => return Err(other),
         };
+        // As of frames that are followed.
+        let size = sizes.last().copied().ok_or_else(|| super::nothing("levels"))?;
+        let centre = found.transform.inverse()?.apply(self.ct.middle);
+        let level = Level::new(self.ct.at(size)?, views, size, centre)?;
+        let seed = options.seed.wrapping_add(self.options.scales as u64);
+        let worth = self.options.pixels as f64;
+        let similarity = XraySimilarity::GradientNcc;
+        let compared = Compared { similarity, worth, anew: false, ..Compared::by(&options, seed) };
+        let shown = level.objective(compared, &found.transform)?.by_view(&found.transform)?;
+        let correlations: Vec<f64> = shown.iter().map(|c| 1.0 - c).collect();
         // The first pose is taken as it is, and its verdict is told.
-        let status = match self.unlike(&found.correlations) {
+        let status = match self.unlike(&correlations) {
             Some(view) => TrackStatus::Lost(Loss::Unlike(view)),
             None if !first && !found.verdict.good => TrackStatus::Lost(Loss::Doubtful),
             None => TrackStatus::Found,
@@ -280,7 +289,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
             transform: if status.is_good() { found.transform } else { self.start },
             status,
             cost: found.costs[1],
-            correlations: found.correlations.clone(),
+            correlations,
             iterations: found.iterations,
             renders: found.renders,
             seconds: 0.0,

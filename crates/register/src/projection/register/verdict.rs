@@ -3,9 +3,10 @@
 use super::PoseResult;
 use crate::verdict::{Check, Remedy, Verdict};
 
-/// The correlation of gradients that a view has at least.
-pub(super) const ALIKE: f64 = 0.35;
-/// How far restarts may end from the result, in pixels at the place of the CT.
+/// The correlation of gradients that a view has at least, around the image of the CT: chosen on real images of single bones, of which
+/// 11 of 12 right poses have 0.352 and more, and 58 wrong ones at most 0.328 in the view where it is least.
+pub(super) const ALIKE: f64 = 0.34;
+/// How far restarts may end from the result in the images, in pixels at the place of the CT.
 const APART: f64 = 1.5;
 /// The part of the pixels that see the CT.
 const SEEN: f64 = 0.1;
