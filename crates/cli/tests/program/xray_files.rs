@@ -206,7 +206,7 @@ fn images_that_tell_nothing() {
             vec!["dark.tif", "largest value is 0,", "--pixels intensity"],
         ),
         ("flat.tif", vec!["flat.tif", "all pixels are 3"]),
-        ("x/ap.nii.gz --levels 500", vec!["--levels", "500", "give smaller sizes"]),
+        ("x/ap.nii.gz --levels 500", vec!["--levels", "500", "give smaller ones"]),
     ] {
         place.line(&format!("pose ct.nii.gz {line} {how} -o a")).expect(2).says(&said);
         assert!(!place.path("a").exists(), "{line}");

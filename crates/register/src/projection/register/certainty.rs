@@ -61,7 +61,7 @@ pub(super) fn find<D: Device>(
             longest: 4.0 * level.size,
             tolerance: 5e-3 * level.size,
             improvement: 1e-8,
-            evaluations: 30,
+            evaluations: 40,
         };
         let mut tally = Tally::new(search.progress);
         let kind = options.optimiser;
@@ -83,7 +83,7 @@ pub(super) fn find<D: Device>(
 }
 
 /// Pixels that restarts begin away at most, in the images, and in space along what the images hardly tell.
-const BESIDE: [f64; 2] = [2.0, 20.0];
+const BESIDE: [f64; 2] = [2.0, 10.0];
 
 /// Six ways in the parameters, at right angles, along each of which the images of the body move by so much; along those that move
 /// them little as far as makes sense.

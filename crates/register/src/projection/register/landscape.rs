@@ -18,7 +18,7 @@ pub struct Landscape {
 }
 
 /// Points on either side.
-const POINTS: i32 = 20;
+const POINTS: i32 = 12;
 
 /// The costs along the parameters of `model`, whose axes are those of the room, through a pose, to so many mm on either side.
 pub(super) fn find<D: voxalign_compute::Device>(

@@ -21,8 +21,8 @@ use voxalign_image::{Affine, Matrix3, Vector3};
 /// The poses that are refined at each scale, the coarsest first; one at the finest.
 const KEPT: [usize; 3] = [16, 6, 3];
 /// The poses around a result that are looked at, and those of them that are refined at each scale, to see whether it stands alone.
-const PROBES: usize = 256;
-const PROBED: [usize; 3] = [12, 4, 2];
+const PROBES: usize = 128;
+const PROBED: [usize; 3] = [8, 3, 2];
 /// Corners around a body.
 const CORNERS: usize = 8;
 /// How far away in the images another place is, in pixels at the place of the CT.
@@ -356,9 +356,10 @@ fn steps(size: f64, last: bool) -> Steps {
     Steps {
         first: 0.5 * size,
         longest: 4.0 * size,
-        tolerance: if last { 2e-3 } else { 2e-2 } * size,
-        improvement: if last { 1e-9 } else { 1e-5 },
-        evaluations: EVALUATIONS,
+        // What an image hardly tells, such as the depth of a single view, is found by small gains.
+        tolerance: if last { 2e-4 } else { 2e-2 } * size,
+        improvement: if last { 1e-12 } else { 1e-5 },
+        evaluations: if last { 3 * EVALUATIONS } else { EVALUATIONS },
     }
 }
 
