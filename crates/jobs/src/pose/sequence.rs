@@ -191,7 +191,7 @@ impl Sequence {
                             return Ok(None);
                         }
                         return Err(Error::input(format!(
-                            "the stream ends after view {number} of frame {}; send a frame of each view in turn",
+                            "'standard input': the stream ends after view {number} of frame {}; send a frame of each view in turn",
                             frames.count()
                         )));
                     }

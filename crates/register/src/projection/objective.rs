@@ -442,4 +442,29 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn draws_are_anew_and_the_same_from_the_same_seed() {
+        let (ct, device) = (ct(), Cpu::new(None).unwrap());
+        let geometry = arm(ct.grid().centre(), 0.2);
+        let simulator = Simulator::new(&device, &ct).unwrap();
+        let at = Affine::translation(Vector3::new(3.0, -2.0, 1.0));
+        let how = Traversal::trilinear(1.0);
+        let image = simulator.image(&geometry, &at, how, Along::Integral).unwrap();
+        let views = [View { geometry: &geometry, image: &image, region: None }];
+        let costs = |anew, seed| {
+            let sampling = Some(Sampling { fraction: 0.1, seed, anew });
+            let kind = XraySimilarity::default();
+            let at = Affine::identity();
+            let objective = XrayObjective::new(&simulator, &views, kind, sampling, 1.0, &at);
+            let objective = objective.unwrap();
+            let one = |_| objective.evaluate(&[Affine::identity()], false).unwrap()[0].cost;
+            (0..4).map(one).collect::<Vec<f64>>()
+        };
+        let (kept, anew) = (costs(false, 5), costs(true, 5));
+        assert!(kept.iter().all(|c| *c == kept[0]), "{kept:?}");
+        assert!(anew.windows(2).all(|pair| pair[0] != pair[1]), "{anew:?}");
+        assert_eq!(anew, costs(true, 5));
+        assert_ne!(anew, costs(true, 6));
+    }
 }
