@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
 use voxalign_compute::ops::raycast::{Along, Traversal};
-use voxalign_image::{Affine, Grid, Transform, XrayGeometry};
+use voxalign_image::{Affine, Grid, Transform, Volume, XrayGeometry};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_io::xray::{self, XrayToWrite};
 use voxalign_register::Choice;
@@ -199,15 +199,9 @@ impl Job {
             PoseInput { ct: &volume, views: views.iter().map(XrayInput::view).collect(), start };
         let found = register_pose(&machine.device, &input, &options, listener)?;
         clock.lap("register");
-        let simulator = Simulator::new(&machine.device, &volume)?;
-        let how =
-            Traversal::trilinear(volume.grid().spacing().into_iter().fold(f64::INFINITY, f64::min));
-        let mut simulated = Vec::new();
-        for view in &views {
-            let image = |pose: &Affine| simulator.image(&view.geometry, pose, how, Along::Integral);
-            simulated.push([image(&found.start)?, image(&found.transform)?]);
-        }
-        drop(simulator);
+        let poses = [found.start, found.transform];
+        let geometries = views.iter().map(|v| &v.geometry);
+        let simulated = simulated(machine, &volume, geometries, poses)?;
         clock.lap("simulate");
         self.write(&mut staged, &views, &found, &simulated)?;
         clock.lap("write");
@@ -302,10 +296,7 @@ impl Job {
         found: &PoseResult,
         simulated: &[[Vec<f32>; 2]],
     ) -> Result<()> {
-        let (pose, none) = (Transform::Affine(found.transform), Geometry::default());
-        staged.write(TRANSFORM, |path| transform::write(path, &pose, &none))?;
-        let back = Transform::Affine(found.transform.inverse()?);
-        staged.write(CT_TO_ROOM, |path| transform::write(path, &back, &none))?;
+        write_pose(staged, &found.transform)?;
         for (view, [_, after]) in views.iter().zip(simulated) {
             let image = XrayToWrite {
                 geometry: Some(view.geometry),
@@ -328,6 +319,28 @@ impl XrayInput {
         let [before, after] = simulated;
         PosePictures { xray: picture(&self.values), before: picture(before), after: picture(after) }
     }
+}
+
+/// Writes a pose and its inverse.
+fn write_pose(staged: &mut Staged<'_>, pose: &Affine) -> Result<()> {
+    let none = Geometry::default();
+    for (name, map) in [(TRANSFORM, *pose), (CT_TO_ROOM, pose.inverse()?)] {
+        staged.write(name, |path| transform::write(path, &Transform::Affine(map), &none))?;
+    }
+    Ok(())
+}
+
+/// The images of views at two poses.
+fn simulated<'a>(
+    machine: &Machine,
+    ct: &Volume<f32>,
+    views: impl Iterator<Item = &'a XrayGeometry>,
+    poses: [Affine; 2],
+) -> Result<Vec<[Vec<f32>; 2]>> {
+    let simulator = Simulator::new(&machine.device, ct)?;
+    let how = Traversal::trilinear(ct.grid().spacing().into_iter().fold(f64::INFINITY, f64::min));
+    let image = |view: &XrayGeometry, at| simulator.image(view, at, how, Along::Integral);
+    views.map(|view| Ok([image(view, &poses[0])?, image(view, &poses[1])?])).collect()
 }
 
 /// Refuses a source within the CT, and a view of which no ray that counts meets the CT, where the search starts.

@@ -3,7 +3,7 @@
 use super::input::{largest, of_intensities};
 use super::options::Pixels;
 use super::sequence::{Moment, Reel, Sequence};
-use super::{CT_TO_ROOM, Job, check_view};
+use super::{CT_TO_ROOM, Job, check_view, simulated, write_pose};
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, check, reading};
 use crate::machine::Machine;
@@ -11,8 +11,7 @@ use crate::options::{as_text, by_name};
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, Numbers, behind, counted, unique};
 use crate::run::{
-    Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, conclude, inputs,
-    written,
+    Caller, Clock, Done, Input, Role, TRANSFORM, check_written, conclude, inputs, written,
 };
 use crate::staged::Staged;
 use serde::{Deserialize, Serialize};
@@ -22,13 +21,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 use voxalign_compute::Device;
-use voxalign_compute::ops::raycast::{Along, Traversal};
-use voxalign_image::{Affine, Transform, Vector3, Volume, XrayGeometry};
-use voxalign_io::transform::{self, Geometry};
+use voxalign_image::{Affine, Vector3, XrayGeometry};
 use voxalign_io::xray::{FrameType, geometry};
 use voxalign_register::choices;
 use voxalign_register::projection::register::{Range, TrackStatus, TrackView};
-use voxalign_register::projection::{PreparedCt, Simulator, TrackOptions, Tracker};
+use voxalign_register::projection::{PreparedCt, TrackOptions, Tracker};
 use voxalign_register::{Check, Choice, Event, Progress, Remedy, Verdict};
 use voxalign_report::pose::PosePictures;
 use voxalign_report::track::{FrameRecord, Sequence as Frames, TrackRecord, TrackReport, render};
@@ -163,8 +160,10 @@ impl Job {
 
     /// What following a sequence would read and write.
     pub(super) fn plan_track(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
-        let writes = self.track_written().into_iter().map(|(_, name)| self.output.join(name));
-        let plan = Plan::new(&self.stream_files(caller), writes.collect(), listener)?;
+        let (written, files) = (self.track_written(), self.stream_files(caller));
+        check_written(&self.output, &written, &files)?;
+        let writes = written.into_iter().map(|(_, name)| self.output.join(name));
+        let plan = Plan::new(&files, writes.collect(), listener)?;
         let voxels = plan.voxels(Role::Ct.name());
         Ok(plan.taking(plan::BASE + 16 * voxels))
     }
@@ -190,11 +189,7 @@ impl Job {
         let Views { names, all: mut views, assumed, sequence } = self.sequence(listener)?;
         let files = self.stream_files(caller);
         let outputs = self.track_written();
-        check_outputs(
-            &self.output,
-            [RECORD, REPORT].into_iter().chain(outputs.iter().map(|o| o.1.as_str())),
-            files.iter().map(Input::path).chain(self.frames.paths()),
-        )?;
+        check_written(&self.output, &outputs, &files)?;
         let read = inputs(&files, listener)?;
         let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
         let start = self.start(volume.grid(), listener)?;
@@ -224,14 +219,14 @@ impl Job {
         };
         let moments = sequence.ahead()?;
         let ended = loop {
+            if let Err(stopped) = check(listener) {
+                break Some(stopped);
+            }
             let moment = match moments.recv_timeout(PATIENCE) {
                 Ok(Ok(moment)) => moment,
                 Ok(Err(error)) => break Some(error),
                 Err(RecvTimeoutError::Disconnected) => break None,
-                Err(RecvTimeoutError::Timeout) => match check(listener) {
-                    Ok(()) => continue,
-                    Err(stopped) => break Some(stopped),
-                },
+                Err(RecvTimeoutError::Timeout) => continue,
             };
             match run.follow(&mut tracker, moment, listener) {
                 Ok(frame) => each(frame)?,
@@ -244,7 +239,10 @@ impl Job {
         drop(tracker);
         clock.lap("track");
         let simulated = match &run.last {
-            Some((_, pose)) => simulated(machine, &volume, &views, [start, *pose])?,
+            Some((_, pose)) => {
+                let views = views.iter().map(|v| &v.geometry);
+                simulated(machine, &volume, views, [start, *pose])?
+            }
             None => Vec::new(),
         };
         let mut table = FrameRecord::COLUMNS.to_owned() + "\n";
@@ -253,10 +251,7 @@ impl Job {
         }
         staged.write_text(TRACK, &table)?;
         if let Some((_, pose)) = &run.last {
-            let none = Geometry::default();
-            let (pose, back) = (Transform::Affine(*pose), Transform::Affine(pose.inverse()?));
-            staged.write(TRANSFORM, |path| transform::write(path, &pose, &none))?;
-            staged.write(CT_TO_ROOM, |path| transform::write(path, &back, &none))?;
+            write_pose(&mut staged, pose)?;
         }
         clock.lap("write");
         let mut all = self.parameters(&options.pose, parameters);
@@ -425,20 +420,6 @@ impl Following {
         checks.push(Check::none("frames without a pose", lost as u64).or(Remedy::NearerStart));
         Verdict::new(checks, Vec::new())
     }
-}
-
-/// The images of all views at two poses.
-fn simulated(
-    machine: &Machine,
-    ct: &Volume<f32>,
-    views: &[TrackView],
-    poses: [Affine; 2],
-) -> Result<Vec<[Vec<f32>; 2]>> {
-    let simulator = Simulator::new(&machine.device, ct)?;
-    let how = Traversal::trilinear(ct.grid().spacing().into_iter().fold(f64::INFINITY, f64::min));
-    let image = |view: &TrackView, at| simulator.image(&view.geometry, at, how, Along::Integral);
-    let both = |view| Ok([image(view, &poses[0])?, image(view, &poses[1])?]);
-    views.iter().map(both).collect()
 }
 
 /// A listener that cannot stop the work any more.

@@ -4,14 +4,16 @@
 // A check that does not hold is a panic; figures are printed.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
+#[path = "../pairs/common.rs"]
+mod common;
 mod others;
 mod starts;
 mod track;
 
-use std::path::PathBuf;
+use voxalign_compute::ops::raycast::{Along, Traversal};
 use voxalign_compute::select::{AnyDevice, DeviceChoice};
 use voxalign_image::{Affine, AffineParameters, CArm, Vector3, Volume, XrayGeometry};
-use voxalign_register::projection::Attenuation;
+use voxalign_register::projection::{Attenuation, Simulator};
 use voxalign_register::random::Random;
 
 /// The CPU, or what the environment names.
@@ -22,16 +24,7 @@ fn device() -> AnyDevice {
 
 /// The attenuations of a CT of the folder of real images; none where there is no such folder.
 fn ct(name: &str) -> Option<Volume<f32>> {
-    let Some(folder) = std::env::var_os("VOXALIGN_TEST_DATA") else {
-        eprintln!("skipped: VOXALIGN_TEST_DATA names no folder");
-        return None;
-    };
-    let path = PathBuf::from(folder).join(name);
-    if !path.exists() {
-        eprintln!("skipped: there is no {}", path.display());
-        return None;
-    }
-    let hu = voxalign_io::image::read_volume(path).unwrap();
+    let hu = common::volume(common::real_data("a pose")?.join(name));
     let attenuation = Attenuation::at_energy(70.0).unwrap();
     Some(hu.map(|v| attenuation.of(*v)))
 }
@@ -60,6 +53,15 @@ fn photographed(image: &[f32], photons: f64, random: &mut Random) -> Vec<f32> {
         (photons / counted).ln() as f32
     };
     image.iter().map(one).collect()
+}
+
+/// The views of a CT from the front and from the side, and its images without noise, as it lies in its own world.
+fn views(ct: &Volume<f32>, device: &AnyDevice) -> ([XrayGeometry; 2], [Vec<f32>; 2]) {
+    let geometries = [0.0, 90.0].map(|angle| arm(ct.grid().centre(), angle));
+    let simulator = Simulator::new(device, ct).unwrap();
+    let how = Traversal::trilinear(0.4);
+    let image = |g| simulator.image(g, &Affine::identity(), how, Along::Integral).unwrap();
+    (geometries, geometries.each_ref().map(image))
 }
 
 /// Points of a CT whose error is that of a pose: a grid of 3 x 3 x 3 over the middle half of it.
