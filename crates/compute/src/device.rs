@@ -261,5 +261,6 @@ pub trait Device:
     + ops::Similarity
     + ops::Accumulate
     + ops::Raycast
+    + ops::Splat
 {
 }

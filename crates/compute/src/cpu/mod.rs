@@ -39,6 +39,7 @@ pub(crate) mod simd;
 mod similarity;
 mod sine;
 mod sort;
+mod splat;
 mod stencil;
 pub mod threads;
 mod window;

@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 use super::program::{Arg, Program};
 use super::{
     CHECK, CudaBuffer, Shape, accumulate, elastic, filter, flow, fourier, histogram, raycast,
-    resample, similarity, smooth, sort, stencil,
+    resample, similarity, smooth, sort, splat, stencil,
 };
 use crate::device::Element;
 use crate::error::{ComputeError, Result};
@@ -69,6 +69,7 @@ pub(super) fn all() -> Vec<&'static Declaration> {
         &fourier::FOURIER::DECLARATION,
         &smooth::SMOOTH::DECLARATION,
         &sort::SORT::DECLARATION,
+        &splat::SPLAT::DECLARATION,
         &stencil::STENCIL::DECLARATION,
     ];
     let families = [

@@ -61,6 +61,7 @@ mod slabs;
 mod slots;
 mod smooth;
 mod sort;
+mod splat;
 mod stencil;
 mod tiles;
 

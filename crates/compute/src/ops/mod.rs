@@ -14,6 +14,7 @@
 //! | [`Histogram`] | sums over the overlap of two images under an affine map, with derivatives |
 //! | [`Sort`] | stable sorts of keys and pairs |
 //! | [`Accumulate`] | sums over many images in fixed point |
+//! | [`Splat`] | linear interpolation at points, and its exact adjoint |
 //! | [`Raycast`] | line integrals and maxima through a volume, their derivative in the pose, and the adjoint |
 //!
 //! A trait says for each operator the formula, the lengths of buffers, what is beyond the border and
@@ -58,6 +59,7 @@ pub mod reduce;
 pub mod resample;
 pub mod similarity;
 pub mod sort;
+pub mod splat;
 pub mod stencil;
 
 pub use accumulate::Accumulate;
@@ -72,4 +74,5 @@ pub use reduce::Reduce;
 pub use resample::Resample;
 pub use similarity::Similarity;
 pub use sort::{Sort, SortKey};
+pub use splat::{Splat, SplatScheme};
 pub use stencil::Stencil;

@@ -134,6 +134,7 @@ mod resample;
 mod schemes;
 mod similarity;
 mod sort;
+mod splat;
 mod stencil;
 mod support;
 mod team;

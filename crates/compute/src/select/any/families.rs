@@ -17,9 +17,10 @@ use crate::ops::raycast::{Along, Pixels, RayView, Traversal, ViewSlopes};
 use crate::ops::reduce::Reduction;
 use crate::ops::resample::{Interpolation, LabelInterpolation};
 use crate::ops::sort::{KeyRange, SortKey};
+use crate::ops::splat::Beyond;
 use crate::ops::{
     Accumulate, Elastic, Elementwise, Filter, Flow, Fourier, Histogram, Raycast, Reduce, Resample,
-    Similarity, Sort, Stencil,
+    Similarity, Sort, Splat, SplatScheme, Stencil,
 };
 use crate::select::AnyDevice;
 use crate::{AffineMap, Dims};
@@ -59,7 +60,7 @@ macro_rules! plain {
 }
 plain! {
     bool; usize; i32; f32; f64;
-    Dims; [f64; 3]; [usize; 2]; Traversal; Along;
+    Dims; Option<Dims>; Beyond; SplatScheme; [f64; 3]; [usize; 2]; Traversal; Along;
     Interpolation; LabelInterpolation; GaussianMethod; Inversion; Terms; Scheme; JointScheme;
     &'a AffineMap => ['a];
     &'a Expr => ['a];
@@ -522,6 +523,11 @@ forward! {
             columns: &ParzenBins,
             maps: &[AffineMap],
         ) -> Result<Vec<Vec<f64>>>;
+    }
+    impl Splat {
+        fn splat(values: &Self::Buffer<f32>, positions: &Self::Buffer<f32>, of: Option<Dims>, dims: Dims, beyond: Beyond, scheme: SplatScheme, out: &mut Self::Buffer<f32>) -> Result<()>;
+        fn gather(image: &Self::Buffer<f32>, dims: Dims, beyond: Beyond, positions: &Self::Buffer<f32>, of: Option<Dims>, out: &mut Self::Buffer<f32>) -> Result<()>;
+        fn gather_with_slopes(image: &Self::Buffer<f32>, dims: Dims, beyond: Beyond, positions: &Self::Buffer<f32>, of: Option<Dims>, out: &mut Self::Buffer<f32>, slopes: &mut Self::Buffer<f32>) -> Result<()>;
     }
     impl Histogram {
         {

@@ -1,0 +1,358 @@
+// Linear interpolation at points and its exact adjoint, in fixed point.
+#include "prelude.cuh"
+
+#define BEYOND_NOTHING 0u
+#define BEYOND_NEAREST 1u
+#define BEYOND_WRAPPED 2u
+
+// The grid, what is beyond it, and the points: displacements of a grid of `of` voxels along each axis, or, where that
+// is zero, positions. A block takes `tile` of them along each axis of that grid.
+struct SplatSpace {
+    u64 count;
+    u32 dims[3];
+    u32 beyond;
+    u32 of[3];
+    u32 tiles[2];
+    u32 components;
+};
+
+struct Cell {
+    u32 ends[3][2];
+    float part[3];
+    bool inside[3];
+};
+
+// The same as on the CPU.
+DEVICE bool along(float p, u32 n, u32 beyond, u32* ends, float* part, bool* inside) {
+    if (beyond == BEYOND_WRAPPED) {
+        if (!(fabsf(p) <= 4194304.0f)) return false;
+        const float size = (float)n, below = floorf(p);
+        float first = below - size * floorf(below / size);
+        if (first < 0.0f) first += size;
+        if (first >= size) first -= size;
+        ends[0] = (u32)first;
+        ends[1] = ends[0] + 1 == n ? 0u : ends[0] + 1;
+        *part = p - below;
+        *inside = n > 1;
+        return true;
+    }
+    const float last = (float)(n - 1);
+    const bool near = beyond == BEYOND_NEAREST && p == p;
+    if (!near && !(p >= -0.5f && p <= last + 0.5f)) return false;
+    const float at = fminf(fmaxf(p, 0.0f), last);
+    const u32 below = (u32)at, most = n >= 2 ? n - 2 : 0u;
+    ends[0] = below < most ? below : most;
+    ends[1] = ends[0] + 1 < n ? ends[0] + 1 : n - 1;
+    *part = at - (float)ends[0];
+    *inside = at == p && n > 1;
+    return true;
+}
+
+DEVICE bool cell_of(const SplatSpace& space, IN(float) positions, u64 point, Cell& cell) {
+    float at[3];
+    for (int a = 0; a < 3; ++a) at[a] = positions[a * space.count + point];
+    if (space.of[0] != 0) {
+        const u64 row = point / space.of[0];
+        at[0] += (float)(u32)(point - row * space.of[0]);
+        at[1] += (float)(u32)(row % space.of[1]);
+        at[2] += (float)(u32)(row / space.of[1]);
+    }
+    bool is_one = true;
+    for (int a = 0; a < 3; ++a)
+        is_one = along(at[a], space.dims[a], space.beyond, cell.ends[a], &cell.part[a], &cell.inside[a]) && is_one;
+    return is_one;
+}
+
+DEVICE u64 corner_of(const SplatSpace& space, const Cell& cell, int corner) {
+    return cell.ends[0][corner & 1]
+         + (u64)space.dims[0] * (cell.ends[1][corner >> 1 & 1] + (u64)space.dims[1] * cell.ends[2][corner >> 2]);
+}
+
+DEVICE float weight_of(const Cell& cell, int corner) {
+    const float x = corner & 1 ? cell.part[0] : 1.0f - cell.part[0];
+    const float y = corner & 2 ? cell.part[1] : 1.0f - cell.part[1];
+    const float z = corner & 4 ? cell.part[2] : 1.0f - cell.part[2];
+    return z * y * x;
+}
+
+// Units by value: `bits` for the largest one. Not a number where values are not all finite.
+DEVICE double units_of(IN(double) range, i32 bits) {
+    if (range[1] > 0.0) return NAN_F;
+    const double largest = range[0];
+    if (largest <= 0.0) return 1.0;
+    const i32 exponent = (i32)((u64)__double_as_longlong(largest) >> 52) - 1022;
+    return __longlong_as_double((i64)(u64)(bits - exponent + 1023) << 52);
+}
+
+DEVICE i64 contribution(double scaled, float weight) {
+    return __double2ll_rn(scaled * (double)weight);
+}
+
+// Values at points.
+DEVICE float value_of(const float* v, const float (*w)[2]) {
+    const float low = w[1][0] * (w[0][0] * v[0] + w[0][1] * v[1]) + w[1][1] * (w[0][0] * v[2] + w[0][1] * v[3]);
+    const float high = w[1][0] * (w[0][0] * v[4] + w[0][1] * v[5]) + w[1][1] * (w[0][0] * v[6] + w[0][1] * v[7]);
+    return w[2][0] * low + w[2][1] * high;
+}
+
+template <bool WITH_SLOPES>
+DEVICE void gathered(IN(float) image, const SplatSpace& space, IN(float) positions, OUT(float) out, OUT(float) slopes) {
+    const u64 point = global_thread();
+    if (point >= space.count) return;
+    const u64 voxels = (u64)space.dims[0] * space.dims[1] * space.dims[2];
+    Cell cell;
+    const bool is_one = cell_of(space, positions, point, cell);
+    float w[3][2];
+    for (int a = 0; a < 3; ++a) {
+        w[a][0] = 1.0f - cell.part[a];
+        w[a][1] = cell.part[a];
+    }
+    for (u32 c = 0; c < space.components; ++c) {
+        float v[8];
+        for (int corner = 0; corner < 8; ++corner)
+            v[corner] = is_one ? image[c * voxels + corner_of(space, cell, corner)] : 0.0f;
+        out[c * space.count + point] = is_one ? value_of(v, w) : 0.0f;
+        if (WITH_SLOPES) {
+            for (int a = 0; a < 3; ++a) {
+                float along_a[3][2] = {{w[0][0], w[0][1]}, {w[1][0], w[1][1]}, {w[2][0], w[2][1]}};
+                along_a[a][0] = -1.0f;
+                along_a[a][1] = 1.0f;
+                slopes[(3 * c + a) * space.count + point] = is_one && cell.inside[a] ? value_of(v, along_a) : 0.0f;
+            }
+        }
+    }
+}
+
+KERNEL(gather_values, 256, IN(float) image, SplatSpace space, IN(float) positions, OUT(float) out) {
+    gathered<false>(image, space, positions, out, out);
+}
+
+KERNEL(gather_slopes, 256, IN(float) image, SplatSpace space, IN(float) positions, OUT(float) out, OUT(float) slopes) {
+    gathered<true>(image, space, positions, out, slopes);
+}
+
+// Points add to memory. Where all of a warp lie in one cell, they add up what they give first.
+DEVICE void add_to_memory(const SplatSpace& space, bool is_one, const Cell& cell, double scaled, INOUT(i64) sums) {
+    const u64 first = is_one ? corner_of(space, cell, 0) : 0ull;
+    const u32 same = __match_any_sync(ALL_LANES, is_one ? first : ~0ull);
+    const bool together = __all_sync(ALL_LANES, same == ALL_LANES && is_one);
+    for (int corner = 0; corner < 8; ++corner) {
+        i64 units = is_one ? contribution(scaled, weight_of(cell, corner)) : 0;
+        if (together) {
+            units = warp_sum(units);
+            if ((thread_rank() & (WARP - 1)) != 0) units = 0;
+        }
+        if (units != 0) atomicAdd((u64*)&sums[corner_of(space, cell, corner)], (u64)units);
+    }
+}
+
+KERNEL(splat_atomic, 256, IN(float) values, SplatSpace space, IN(float) positions, IN(double) range, i32 bits,
+       INOUT(i64) sums) {
+    const u64 point = global_thread();
+    const u64 voxels = (u64)space.dims[0] * space.dims[1] * space.dims[2];
+    const double units = units_of(range, bits);
+    Cell cell;
+    const bool is_one = point < space.count && cell_of(space, positions, point, cell);
+    for (u32 c = 0; c < space.components; ++c) {
+        const double scaled = is_one ? (double)values[c * space.count + point] * units : 0.0;
+        add_to_memory(space, is_one, cell, scaled, sums + c * voxels);
+    }
+}
+
+// The points of a block: neighbours in the list, or a tile of the displaced grid.
+#define EACH 2
+#define POINTS (EACH * 256)
+#define TILE_X 16u
+#define TILE_Y 8u
+#define TILE_Z 4u
+// Voxels that shared memory has room for.
+#define ROOM 4096u
+
+DEVICE u64 point_of(const SplatSpace& space, u32 number) {
+    if (space.of[0] == 0) return (u64)blockIdx.x * POINTS + number;
+    const u32 block = blockIdx.x, row = block / space.tiles[0];
+    const u32 x = block % space.tiles[0] * TILE_X + number % TILE_X;
+    const u32 y = row % space.tiles[1] * TILE_Y + number / TILE_X % TILE_Y;
+    const u32 z = row / space.tiles[1] * TILE_Z + number / (TILE_X * TILE_Y);
+    if (x >= space.of[0] || y >= space.of[1] || z >= space.of[2]) return ~0ull;
+    return x + (u64)space.of[0] * (y + (u64)space.of[1] * z);
+}
+
+KERNEL(splat_shared, 256, IN(float) values, SplatSpace space, IN(float) positions, IN(double) range, i32 bits,
+       INOUT(i64) sums) {
+    SHARED(u32, low_half, ROOM);
+    SHARED(u32, high_half, ROOM);
+    SHARED(u32, box, 6);
+    const u32 rank = threadIdx.x;
+    const u64 voxels = (u64)space.dims[0] * space.dims[1] * space.dims[2];
+    const double units = units_of(range, bits);
+    if (rank < 6) box[rank] = rank < 3 ? 0xffffffffu : 0u;
+    __syncthreads();
+    Cell cells[EACH];
+    u64 points[EACH];
+    bool are[EACH];
+    u32 box_here[6] = {0xffffffffu, 0xffffffffu, 0xffffffffu, 0u, 0u, 0u};
+    for (int k = 0; k < EACH; ++k) {
+        points[k] = point_of(space, rank + k * 256);
+        are[k] = points[k] < space.count && cell_of(space, positions, points[k], cells[k]);
+        for (int a = 0; a < 3; ++a) {
+            if (!are[k]) continue;
+            for (int end = 0; end < 2; ++end) {
+                box_here[a] = min(box_here[a], cells[k].ends[a][end]);
+                box_here[3 + a] = max(box_here[3 + a], cells[k].ends[a][end]);
+            }
+        }
+    }
+    for (int a = 0; a < 3; ++a) {
+        const u32 least = __reduce_min_sync(ALL_LANES, box_here[a]);
+        const u32 most = __reduce_max_sync(ALL_LANES, box_here[3 + a]);
+        if ((rank & (WARP - 1)) == 0) {
+            atomicMin(&box[a], least);
+            atomicMax(&box[3 + a], most);
+        }
+    }
+    __syncthreads();
+    if (box[0] > box[3]) return;   // no point of the block is in the grid
+    u32 first[3], size[3];
+    for (int a = 0; a < 3; ++a) {
+        first[a] = box[a];
+        size[a] = box[3 + a] - box[a] + 1;
+    }
+    const u64 needed = (u64)size[0] * size[1] * size[2];
+    if (needed > ROOM) {
+        for (u32 c = 0; c < space.components; ++c)
+            for (int k = 0; k < EACH; ++k) {
+                const double scaled = are[k] ? (double)values[c * space.count + points[k]] * units : 0.0;
+                add_to_memory(space, are[k], cells[k], scaled, sums + c * voxels);
+            }
+        return;
+    }
+    for (u32 c = 0; c < space.components; ++c) {
+        for (u32 i = rank; i < (u32)needed; i += 256) low_half[i] = high_half[i] = 0;
+        __syncthreads();
+        for (int k = 0; k < EACH; ++k) {
+            const double scaled = are[k] ? (double)values[c * space.count + points[k]] * units : 0.0;
+            const u64 base = are[k] ? corner_of(space, cells[k], 0) : ~0ull;
+            const u32 same = __match_any_sync(ALL_LANES, base);
+            const bool together = __all_sync(ALL_LANES, same == ALL_LANES && are[k]);
+            if (!are[k]) continue;
+            for (int corner = 0; corner < 8; ++corner) {
+                i64 add = contribution(scaled, weight_of(cells[k], corner));
+                if (together) {
+                    add = warp_sum(add);
+                    if ((rank & (WARP - 1)) != 0) add = 0;
+                }
+                if (add == 0) continue;
+                const u32 at = cells[k].ends[0][corner & 1] - first[0]
+                    + size[0] * (cells[k].ends[1][corner >> 1 & 1] - first[1]
+                    + size[1] * (cells[k].ends[2][corner >> 2] - first[2]));
+                // A number of 64 bits in two halves, as shared memory adds 32 bits at once.
+                const u32 low = (u32)(u64)add;
+                u32 high = (u32)((u64)add >> 32);
+                if (low != 0) {
+                    const u32 before = atomicAdd(&low_half[at], low);
+                    if (before + low < low) high += 1;
+                }
+                if (high != 0) atomicAdd(&high_half[at], high);
+            }
+        }
+        __syncthreads();
+        for (u32 i = rank; i < (u32)needed; i += 256) {
+            const u64 sum = (u64)low_half[i] | (u64)high_half[i] << 32;
+            if (sum == 0) continue;
+            const u32 x = i % size[0], row = i / size[0];
+            const u32 y = row % size[1], z = row / size[1];
+            const u64 voxel = first[0] + x + (u64)space.dims[0] * (first[1] + y + (u64)space.dims[1] * (first[2] + z));
+            atomicAdd((u64*)&sums[c * voxels + voxel], sum);
+        }
+        __syncthreads();
+    }
+}
+
+KERNEL(splat_values, 256, IN(i64) sums, IN(double) range, i32 bits, u64 n, OUT(float) out) {
+    const u64 i = global_thread();
+    if (i < n) out[i] = (float)((double)sums[i] * (1.0 / units_of(range, bits)));
+}
+
+// Without atomic operations. The voxel of every contribution, behind all voxels where there is none.
+KERNEL(splat_keys, 256, SplatSpace space, IN(float) positions, OUT(u32) keys) {
+    const u64 point = global_thread();
+    if (point >= space.count) return;
+    Cell cell;
+    const bool is_one = cell_of(space, positions, point, cell);
+    for (int corner = 0; corner < 8; ++corner)
+        keys[8 * point + corner] = is_one ? (u32)corner_of(space, cell, corner) : 0xffffffffu;
+}
+
+// Running sums of sorted contributions, of each block on its own, and the sum of the block.
+#define SCANNED 8
+KERNEL(splat_scan, 256, IN(float) values, SplatSpace space, IN(float) positions, IN(double) range, i32 bits,
+       IN(u32) order, u64 n, OUT(i64) running, OUT(i64) totals) {
+    SHARED(i64, warps, 8);
+    const u32 rank = threadIdx.x, lane = rank & (WARP - 1);
+    const u64 begin = ((u64)blockIdx.x * 256 + rank) * SCANNED;
+    const double units = units_of(range, bits);
+    i64 own[SCANNED], sum = 0;
+    for (int k = 0; k < SCANNED; ++k) {
+        if (begin + k < n) {
+            const u32 number = order[begin + k];
+            Cell cell;
+            if (cell_of(space, positions, number / 8, cell))
+                sum += contribution((double)values[number / 8] * units, weight_of(cell, number % 8));
+        }
+        own[k] = sum;
+    }
+    i64 before = sum;
+    for (u32 step = 1; step < WARP; step *= 2) {
+        const i64 other = __shfl_up_sync(ALL_LANES, before, step);
+        if (lane >= step) before += other;
+    }
+    if (lane == WARP - 1) warps[rank / WARP] = before;
+    __syncthreads();
+    before -= sum;
+    for (u32 w = 0; w < rank / WARP; ++w) before += warps[w];
+    for (int k = 0; k < SCANNED; ++k)
+        if (begin + k < n) running[begin + k] = before + own[k];
+    if (rank == 255) totals[blockIdx.x] = before + sum;
+}
+
+// The sums of all blocks before each: one block goes through them.
+KERNEL(splat_scan_totals, 1024, u64 n, INOUT(i64) totals) {
+    SHARED(i64, warps, 32);
+    const u32 rank = threadIdx.x, lane = rank & (WARP - 1);
+    i64 carried = 0;
+    for (u64 begin = 0; begin < n; begin += 1024) {
+        const i64 own = begin + rank < n ? (i64)totals[begin + rank] : 0;
+        i64 before = own;
+        for (u32 step = 1; step < WARP; step *= 2) {
+            const i64 other = __shfl_up_sync(ALL_LANES, before, step);
+            if (lane >= step) before += other;
+        }
+        if (lane == WARP - 1) warps[rank / WARP] = before;
+        __syncthreads();
+        i64 all = 0;
+        for (u32 w = 0; w < 32; ++w) {
+            if (w < rank / WARP) before += warps[w];
+            all += warps[w];
+        }
+        if (begin + rank < n) totals[begin + rank] = carried + before - own;
+        carried += all;
+        __syncthreads();
+    }
+}
+
+// The sum of a voxel: the running sum at the end of its segment, less that before its begin. Each voxel has one end and
+// one begin, so that nothing meets.
+KERNEL(splat_segments, 256, IN(u32) keys, u64 n, u64 voxels, IN(i64) running, IN(i64) totals, u32 begins,
+       INOUT(i64) sums) {
+    const u64 i = global_thread();
+    if (i >= n) return;
+    const u32 key = keys[i];
+    if (key >= voxels) return;
+    const u64 block = 256 * SCANNED;
+    if (begins) {
+        if (i > 0 && keys[i - 1] != key) sums[key] = sums[key] - (running[i - 1] + totals[(i - 1) / block]);
+    } else if (i + 1 == n || keys[i + 1] != key) {
+        sums[key] = running[i] + totals[i / block];
+    }
+}

@@ -1,0 +1,244 @@
+//! Linear interpolation at points and its adjoint on the GPU.
+
+use super::declare::{In, Out};
+use super::{Cuda, CudaBuffer, Shape};
+use crate::Dims;
+use crate::device::{DeviceBuffer, Memory};
+use crate::error::{Result, check_len};
+use crate::ops::reduce::Reduction;
+use crate::ops::sort::KeyRange;
+use crate::ops::splat::{Beyond, Extent, SplatScheme, bits_for, check};
+use crate::ops::{Reduce, Sort, Splat};
+
+kernels! { SPLAT = "splat/splat.cu";
+    fn gather_values[256](image: &[f32], space: Space, positions: &[f32], out: &mut [f32]);
+    fn gather_slopes[256](
+        image: &[f32], space: Space, positions: &[f32], out: &mut [f32], slopes: &mut [f32],
+    );
+    fn splat_atomic[256](
+        values: &[f32], space: Space, positions: &[f32], range: &[f64], bits: i32, sums: &mut [i64],
+    );
+    fn splat_shared[256](
+        values: &[f32], space: Space, positions: &[f32], range: &[f64], bits: i32, sums: &mut [i64],
+    );
+    fn splat_values[256](sums: &[i64], range: &[f64], bits: i32, n: u64, out: &mut [f32]);
+    fn splat_keys[256](space: Space, positions: &[f32], keys: &mut [u32]);
+    fn splat_scan[256](
+        values: &[f32], space: Space, positions: &[f32], range: &[f64], bits: i32, order: &[u32],
+        n: u64, running: &mut [i64], totals: &mut [i64],
+    );
+    fn splat_scan_totals[1024](n: u64, totals: &mut [i64]);
+    fn splat_segments[256](
+        keys: &[u32], n: u64, voxels: u64, running: &[i64], totals: &[i64], begins: u32,
+        sums: &mut [i64],
+    );
+}
+
+plain! {
+    /// The grid and the points.
+    pub(crate) struct Space as "SplatSpace" {
+        count: u64,
+        dims: [u32; 3],
+        beyond: u32,
+        of: [u32; 3],
+        tiles: [u32; 2],
+        components: u32,
+    }
+}
+
+/// The points of a block with shared memory, and the tile of a displaced grid that they make.
+const BLOCK: usize = 512;
+const TILE: Dims = [16, 8, 4];
+/// The contributions that a block scans.
+const SCANNED: usize = 256 * 8;
+
+impl Space {
+    fn new(extent: Extent, dims: Dims, beyond: Beyond, of: Option<Dims>) -> Self {
+        let of = of.unwrap_or_default();
+        let numbers = |sizes: Dims| sizes.map(|n| n as u32);
+        let tiles = [0, 1].map(|a| of[a].div_ceil(TILE[a]) as u32);
+        let beyond = match beyond {
+            Beyond::Nothing => 0,
+            Beyond::Nearest => 1,
+            Beyond::Wrapped => 2,
+        };
+        let (count, components) = (extent.points as u64, extent.components as u32);
+        Self { count, dims: numbers(dims), beyond, of: numbers(of), tiles, components }
+    }
+
+    /// The blocks that go through all points in tiles.
+    fn blocks(&self) -> usize {
+        match self.of {
+            [0, ..] => (self.count as usize).div_ceil(BLOCK),
+            of => (0..3).map(|a| (of[a] as usize).div_ceil(TILE[a])).product(),
+        }
+    }
+}
+
+impl Cuda {
+    /// Sums without atomic operations, of one component.
+    #[allow(clippy::too_many_arguments)]
+    fn sorted(
+        &self,
+        values: In<f32>,
+        space: Space,
+        positions: &CudaBuffer<f32>,
+        (keys, order): (&CudaBuffer<u32>, &CudaBuffer<u32>),
+        range: &CudaBuffer<f64>,
+        bits: i32,
+        voxels: usize,
+        sums: impl Fn() -> Out<i64>,
+    ) -> Result<()> {
+        let n = keys.len();
+        let blocks = n.div_ceil(SCANNED);
+        let mut running = self.alloc_unset::<i64>(n)?;
+        let mut totals = self.alloc_unset::<i64>(blocks)?;
+        let (shape, all) = (Shape::blocks(blocks, 256), n as u64);
+        // SAFETY: there is a running sum for every contribution and a total for every block; numbers in `order` are those
+        // of contributions, eight a point, and voxels in `keys` are compared with their number.
+        unsafe {
+            SPLAT.splat_scan(
+                self,
+                shape,
+                values,
+                space,
+                positions,
+                range,
+                bits,
+                order,
+                all,
+                &mut running,
+                &mut totals,
+            )?;
+            SPLAT.splat_scan_totals(self, Shape::blocks(1, 1024), blocks as u64, &mut totals)?;
+            for begins in [0u32, 1] {
+                let shape = Shape::covering(n, 256);
+                let (running, totals, sums) = (&running, &totals, sums());
+                SPLAT.splat_segments(
+                    self,
+                    shape,
+                    keys,
+                    all,
+                    voxels as u64,
+                    running,
+                    totals,
+                    begins,
+                    sums,
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Splat for Cuda {
+    fn splat(
+        &self,
+        values: &CudaBuffer<f32>,
+        positions: &CudaBuffer<f32>,
+        of: Option<Dims>,
+        dims: Dims,
+        beyond: Beyond,
+        scheme: SplatScheme,
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let extent = check(dims, positions.len(), of, out.len(), values.len())?;
+        let space = Space::new(extent, dims, beyond, of);
+        let (points, bits) = (extent.points, bits_for(extent.points));
+        let mut range = self.alloc::<f64>(2)?;
+        let what = [Reduction::MaxAbs(0), Reduction::CountNonFinite(0)];
+        self.reduce_into(&[values], &what, &mut range)?;
+        let n = out.len();
+        let mut sums = self.alloc::<i64>(n)?;
+        if points > 0 {
+            // SAFETY: there are values and a position for every point; cells are within the grid, of which `sums`
+            // has all voxels in every component.
+            unsafe {
+                match scheme {
+                    SplatScheme::Atomic => {
+                        let shape = Shape::covering(points, 256);
+                        SPLAT.splat_atomic(
+                            self, shape, values, space, positions, &range, bits, &mut sums,
+                        )?;
+                    }
+                    SplatScheme::Shared => {
+                        let shape = Shape::blocks(space.blocks(), 256);
+                        SPLAT.splat_shared(
+                            self, shape, values, space, positions, &range, bits, &mut sums,
+                        )?;
+                    }
+                    SplatScheme::Sorted => {
+                        let mut keys = self.alloc_unset::<u32>(8 * points)?;
+                        let shape = Shape::covering(points, 256);
+                        SPLAT.splat_keys(self, shape, space, positions, &mut keys)?;
+                        let mut sorted = self.alloc_unset::<u32>(8 * points)?;
+                        let mut order = self.alloc_unset::<u32>(8 * points)?;
+                        self.sort_pairs(KeyRange::Full, &keys, None, &mut sorted, &mut order)?;
+                        drop(keys);
+                        for c in 0..extent.components {
+                            let values = In::from_element(values, c * points);
+                            let first = c * extent.voxels;
+                            let sums = Out::from_element(&mut sums, first);
+                            let lists = (&sorted, &order);
+                            let voxels = extent.voxels;
+                            self.sorted(
+                                values,
+                                space,
+                                positions,
+                                lists,
+                                &range,
+                                bits,
+                                voxels,
+                                || sums.clone(),
+                            )?;
+                        }
+                    }
+                }
+            }
+        }
+        // SAFETY: both have `n` numbers.
+        unsafe {
+            SPLAT.splat_values(self, Shape::covering(n, 256), &sums, &range, bits, n as u64, out)
+        }
+    }
+
+    fn gather(
+        &self,
+        image: &CudaBuffer<f32>,
+        dims: Dims,
+        beyond: Beyond,
+        positions: &CudaBuffer<f32>,
+        of: Option<Dims>,
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let extent = check(dims, positions.len(), of, image.len(), out.len())?;
+        if extent.points == 0 {
+            return Ok(());
+        }
+        let space = Space::new(extent, dims, beyond, of);
+        let shape = Shape::covering(extent.points, 256);
+        // SAFETY: cells are within the grid, and there is a position and room for the values of every point.
+        unsafe { SPLAT.gather_values(self, shape, image, space, positions, out) }
+    }
+
+    fn gather_with_slopes(
+        &self,
+        image: &CudaBuffer<f32>,
+        dims: Dims,
+        beyond: Beyond,
+        positions: &CudaBuffer<f32>,
+        of: Option<Dims>,
+        out: &mut CudaBuffer<f32>,
+        slopes: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let extent = check(dims, positions.len(), of, image.len(), out.len())?;
+        check_len("slopes", 3 * out.len(), slopes.len())?;
+        if extent.points == 0 {
+            return Ok(());
+        }
+        let space = Space::new(extent, dims, beyond, of);
+        let shape = Shape::covering(extent.points, 256);
+        // SAFETY: as above; there are three slopes for every value.
+        unsafe { SPLAT.gather_slopes(self, shape, image, space, positions, out, slopes) }
+    }
+}

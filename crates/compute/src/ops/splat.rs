@@ -1,0 +1,268 @@
+//! Values between the voxels of a grid and at points: linear interpolation, and its exact adjoint.
+//!
+//! A point has a position in voxels of the grid and lies in a cell of eight voxels, of which each has a weight
+//! `w_v(p) = Πₐ (1 − |pₐ − vₐ|)`. [`gather`](Splat::gather) takes the weighted sum of the voxels to the point, and
+//! [`splat`](Splat::splat) the value of the point, weighted the same way, to the voxels (L. K. Ha, 2011, section
+//! 3.3.2.2). In the notation of equation (3.13) one is the matrix `N`, the other its transpose: they are adjoint to each
+//! other, `⟨N I, e⟩ = ⟨I, Nᵀ e⟩`, and not inverse, as interpolating what was splatted smooths it.
+//!
+//! Sums at a voxel are whole numbers of 64 bits, in units of a power of two that follows from the values and their
+//! number, so that they cannot overflow. They depend neither on the order of the points nor on the
+//! [scheme](SplatScheme), and are the same on every device.
+
+use crate::Dims;
+use crate::device::Memory;
+use crate::error::{ComputeError, Result, check_len, voxels};
+
+/// The most points.
+pub const MOST_POINTS: usize = (1 << 28) - 1;
+
+/// The most voxels of a grid.
+const MOST_VOXELS: usize = i32::MAX as usize;
+
+/// Beyond these a position of a wrapped grid is no place.
+pub(crate) const FARTHEST: f32 = (1 << 22) as f32;
+
+/// What is beyond the voxels of a grid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Beyond {
+    /// Nothing: points farther than half a voxel from it have the value zero, and give nothing. Nearer ones are moved
+    /// to the nearest point of the grid, as by [`Resample`](super::Resample).
+    #[default]
+    Nothing,
+    /// The nearest point of the grid, however far a point is.
+    Nearest,
+    /// The grid again: it is a torus, as Fourier transforms have it.
+    Wrapped,
+}
+
+/// How a GPU adds up what meets at a voxel. All give the same bits, and the CPU has one of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SplatScheme {
+    /// Points that are near each other in the list add in shared memory what their voxels get, which is then added to
+    /// memory once; where the points of a block are too far apart for that, they add it to memory one by one. What is
+    /// done follows from the positions of a block alone.
+    #[default]
+    Shared,
+    /// Each point adds to memory.
+    Atomic,
+    /// Without atomic operations: contributions are sorted by voxel, summed up by a scan, and the sum of a voxel is
+    /// the difference of the scan at the ends of its segment. Takes some 150 bytes a point.
+    Sorted,
+}
+
+impl SplatScheme {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Shared, Self::Atomic, Self::Sorted];
+}
+
+/// Linear interpolation at points, and its adjoint.
+///
+/// Values of points and voxels may have several components, one behind the other: `c` components of `k` points are `c k`
+/// floats. Positions are in voxels, all x, then all y, then all z: `3 k` floats. With the sizes `of` another grid they are
+/// displacements: voxel `i` of that grid is the point `i + u[i]`, and there are as many as it has voxels. Weights
+/// are computed in `f32`; a position that is not a number is beyond every grid.
+///
+/// # Errors
+/// All operators: wrong lengths or sizes; more than [`MOST_POINTS`] (2^28 − 1) points, or more voxels than 2^31 − 1;
+/// memory.
+pub trait Splat: Memory {
+    /// `out[v] = Σ_p w_v(p) values[p]`, for all voxels of `dims`.
+    ///
+    /// Each of the products is rounded to a unit of 2^−50 of the largest value, or of 2^(k−62) where there are up to `2^k`
+    /// points and that is more; their sum is exact. Where a value is not finite, all of `out` is not a number.
+    ///
+    /// # Errors
+    /// As said at [`Splat`].
+    #[allow(clippy::too_many_arguments)]
+    fn splat(
+        &self,
+        values: &Self::Buffer<f32>,
+        positions: &Self::Buffer<f32>,
+        of: Option<Dims>,
+        dims: Dims,
+        beyond: Beyond,
+        scheme: SplatScheme,
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
+    /// `out[p] = Σ_v w_v(p) image[v]`, for images of one or more components.
+    ///
+    /// # Errors
+    /// As said at [`Splat`].
+    fn gather(
+        &self,
+        image: &Self::Buffer<f32>,
+        dims: Dims,
+        beyond: Beyond,
+        positions: &Self::Buffer<f32>,
+        of: Option<Dims>,
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
+    /// The same, and its derivative in the position of the point: `slopes` has for each component the derivative along x of
+    /// all points, then along y, then along z, by voxels. It is that of the interpolation as it is, with jumps at voxels;
+    /// zero along axes of one voxel, and along which a point was moved to the grid.
+    ///
+    /// # Errors
+    /// As said at [`Splat`].
+    #[allow(clippy::too_many_arguments)]
+    fn gather_with_slopes(
+        &self,
+        image: &Self::Buffer<f32>,
+        dims: Dims,
+        beyond: Beyond,
+        positions: &Self::Buffer<f32>,
+        of: Option<Dims>,
+        out: &mut Self::Buffer<f32>,
+        slopes: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+}
+
+/// How many there are of what an operator is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) points: usize,
+    pub(crate) voxels: usize,
+    pub(crate) components: usize,
+}
+
+/// Checks the arguments of the operators; `image` and `values` are the lengths of what is on the grid and at points.
+pub(crate) fn check(
+    dims: Dims,
+    positions: usize,
+    of: Option<Dims>,
+    image: usize,
+    values: usize,
+) -> Result<Extent> {
+    let voxels_ = voxels("grid sizes", dims)?;
+    if voxels_ > MOST_VOXELS {
+        return Err(ComputeError::argument("number of voxels", voxels_, "at most 2147483647"));
+    }
+    let points = match of {
+        Some(of) => voxels("sizes of the displaced grid", of)?,
+        None => positions / 3,
+    };
+    if points > MOST_POINTS {
+        let remedy = "at most 268435455; splat them in pieces";
+        return Err(ComputeError::argument("number of points", points, remedy));
+    }
+    check_len("positions", 3 * points, positions)?;
+    let components = (image / voxels_).max(1);
+    check_len("values on the grid", components * voxels_, image)?;
+    check_len("values of points", components * points, values)?;
+    Ok(Extent { points, voxels: voxels_, components })
+}
+
+/// The bits that the largest contribution of so many points takes.
+pub(crate) fn bits_for(points: usize) -> i32 {
+    let count = usize::BITS - points.saturating_sub(1).leading_zeros();
+    50.min(62 - count as i32)
+}
+
+/// Units by value, given the largest value; not a number where values are not all finite.
+pub(crate) fn units(largest: f64, not_finite: f64, bits: i32) -> f64 {
+    if not_finite > 0.0 {
+        return f64::NAN;
+    }
+    if largest <= 0.0 {
+        return 1.0;
+    }
+    // The largest is below the next power of two.
+    let exponent = (largest.to_bits() >> 52) as i32 - 1023 + 1;
+    f64::from_bits(((bits - exponent + 1023) as u64) << 52)
+}
+
+/// The cell of a point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cell {
+    /// The two indices along each axis.
+    pub(crate) ends: [[usize; 2]; 3],
+    /// How far it is from the first to the second.
+    pub(crate) part: [f32; 3],
+    /// Whether values change along an axis.
+    pub(crate) inside: [bool; 3],
+}
+
+/// The indices of a position along an axis of `n` voxels, its distance from the first, and whether values change there;
+/// none beyond the grid.
+#[inline]
+pub(crate) fn along(p: f32, n: usize, beyond: Beyond) -> Option<([usize; 2], f32, bool)> {
+    if beyond == Beyond::Wrapped {
+        if p.is_nan() || p.abs() > FARTHEST {
+            return None;
+        }
+        let (size, below) = (n as f32, p.floor());
+        let mut first = below - size * (below / size).floor();
+        if first < 0.0 {
+            first += size;
+        }
+        if first >= size {
+            first -= size;
+        }
+        let first = first as usize;
+        let second = if first + 1 == n { 0 } else { first + 1 };
+        return Some(([first, second], p - below, n > 1));
+    }
+    let last = (n - 1) as f32;
+    let near = beyond == Beyond::Nearest && !p.is_nan();
+    if !near && !(p >= -0.5 && p <= last + 0.5) {
+        return None;
+    }
+    let at = p.max(0.0).min(last);
+    let first = (at as usize).min(n.saturating_sub(2));
+    let second = (first + 1).min(n - 1);
+    Some(([first, second], at - first as f32, at == p && n > 1))
+}
+
+impl Cell {
+    #[inline]
+    pub(crate) fn new(at: [f32; 3], dims: Dims, beyond: Beyond) -> Option<Self> {
+        let mut cell = Self { ends: [[0; 2]; 3], part: [0.0; 3], inside: [false; 3] };
+        for a in 0..3 {
+            (cell.ends[a], cell.part[a], cell.inside[a]) = along(at[a], dims[a], beyond)?;
+        }
+        Some(cell)
+    }
+
+    /// The weights of the two ends along each axis.
+    #[inline]
+    pub(crate) fn weights(&self) -> [[f32; 2]; 3] {
+        self.part.map(|p| [1.0 - p, p])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_leave_room_for_all_points() {
+        for points in [0, 1, 2, 3, 4096, 4097, 1 << 20, MOST_POINTS] {
+            let bits = bits_for(points);
+            assert!(points as f64 * f64::from(bits).exp2() <= 62f64.exp2() && bits <= 50);
+            for largest in [1e-45f32, 1e-3, 1.0, 1.5, 3e38] {
+                let most = f64::from(largest) * units(largest.into(), 0.0, bits);
+                assert!(most <= f64::from(bits).exp2() && most >= f64::from(bits - 1).exp2());
+            }
+        }
+        assert!(units(1.0, 1.0, 50).is_nan() && units(f64::INFINITY, 1.0, 50).is_nan());
+    }
+
+    #[test]
+    fn cells_are_those_of_the_grid() {
+        let of = |p, n, beyond| along(p, n, beyond);
+        assert_eq!(of(1.25, 4, Beyond::Nothing), Some(([1, 2], 0.25, true)));
+        assert_eq!(of(3.0, 4, Beyond::Nothing), Some(([2, 3], 1.0, true)));
+        assert_eq!(of(3.5, 4, Beyond::Nothing), Some(([2, 3], 1.0, false)));
+        assert_eq!(of(3.51, 4, Beyond::Nothing), None);
+        assert_eq!(of(9.0, 4, Beyond::Nearest), Some(([2, 3], 1.0, false)));
+        assert_eq!(of(0.25, 1, Beyond::Nearest), Some(([0, 0], 0.0, false)));
+        assert_eq!(of(3.5, 4, Beyond::Wrapped), Some(([3, 0], 0.5, true)));
+        assert_eq!(of(-0.25, 4, Beyond::Wrapped), Some(([3, 0], 0.75, true)));
+        assert_eq!(of(9.0, 4, Beyond::Wrapped), Some(([1, 2], 0.0, true)));
+        for beyond in [Beyond::Nothing, Beyond::Nearest, Beyond::Wrapped] {
+            assert_eq!(of(f32::NAN, 4, beyond), None);
+        }
+    }
+}

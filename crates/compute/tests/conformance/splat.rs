@@ -1,0 +1,347 @@
+//! Interpolation at points and its adjoint against one point at a time.
+
+use voxalign_compute::ops::SplatScheme;
+use voxalign_compute::ops::splat::Beyond;
+use voxalign_compute::{Device, Dims};
+
+use crate::support::{
+    Random, Results, SIZES, assert_bits_of_cpu, assert_close, indices, len, offset,
+};
+
+on_devices!(
+    "splat/splat.cu";
+    values, sums, adjoint, of_itself, schemes, extremes, errors, bits_of_the_cpu;
+    same bits: bits
+);
+
+const BEYOND: [Beyond; 3] = [Beyond::Nothing, Beyond::Nearest, Beyond::Wrapped];
+
+/// Some points of a grid, some at voxels, some beyond; all in one place where `spread` is zero.
+fn positions(dims: Dims, count: usize, spread: f64) -> Vec<f32> {
+    let mut random = Random::new(77);
+    let mut positions = vec![0.0; 3 * count];
+    for (k, position) in positions.iter_mut().enumerate() {
+        let n = dims[k / count] as f64;
+        let p = 0.5 * (n - 1.0) + spread * (0.7 * n + 1.0) * random.between(-1.0, 1.0);
+        *position = if k % 7 == 0 { p.round() as f32 } else { p as f32 };
+    }
+    if count > 3 {
+        positions[2] = f32::NAN;
+        positions[3] = 1e30;
+    }
+    positions
+}
+
+/// Displacements of all voxels of a grid into another.
+fn displacements(of: Dims, dims: Dims) -> Vec<f32> {
+    let n = len(of);
+    let mut field = vec![0.0; 3 * n];
+    for (i, at) in indices(of).enumerate() {
+        for a in 0..3 {
+            let to = (at[a] as f64 + 0.5) * dims[a] as f64 / of[a] as f64 - 0.5;
+            let wave = 0.8 * ((at[0] + 2 * at[1] + 3 * at[2]) as f64 * 0.17 + a as f64).sin();
+            field[a * n + i] = (to + wave - at[a] as f64) as f32;
+        }
+    }
+    field
+}
+
+/// The voxels of a position with their weights, and the derivatives of these; none beyond the grid.
+fn weights(at: [f64; 3], dims: Dims, beyond: Beyond) -> Vec<([usize; 3], f64, [f64; 3])> {
+    let mut all = vec![([0; 3], 1.0, [1.0; 3])];
+    for a in 0..3 {
+        let (n, p) = (dims[a] as f64, at[a]);
+        let axis: Vec<(usize, f64, f64)> = match beyond {
+            _ if p.is_nan() => return Vec::new(),
+            Beyond::Nothing if p < -0.5 || p > n - 0.5 => return Vec::new(),
+            Beyond::Wrapped if p.abs() > 4_194_304.0 => return Vec::new(),
+            Beyond::Wrapped => {
+                let (low, part) = (p.floor(), p - p.floor());
+                let index = |k: f64| k.rem_euclid(n) as usize;
+                let slope = if dims[a] > 1 { 1.0 } else { 0.0 };
+                vec![(index(low), 1.0 - part, -slope), (index(low + 1.0), part, slope)]
+            }
+            _ => {
+                let q = p.clamp(0.0, n - 1.0);
+                let low = q.floor().min((n - 2.0).max(0.0));
+                let slope = if q == p && dims[a] > 1 { 1.0 } else { 0.0 };
+                let mut ends = vec![(low as usize, 1.0 - (q - low), -slope)];
+                if dims[a] > 1 {
+                    ends.push((low as usize + 1, q - low, slope));
+                }
+                ends
+            }
+        };
+        all = all
+            .into_iter()
+            .flat_map(|(index, weight, slopes)| {
+                axis.iter().map(move |&(i, w, s)| {
+                    let mut to = (index, weight * w, slopes);
+                    to.0[a] = i;
+                    for b in 0..3 {
+                        to.2[b] *= if a == b { s } else { w };
+                    }
+                    to
+                })
+            })
+            .collect();
+    }
+    all
+}
+
+/// Where the points are.
+fn places(positions: &[f32], of: Option<Dims>) -> Vec<[f64; 3]> {
+    let count = positions.len() / 3;
+    let base: Vec<[usize; 3]> = of.map_or(vec![[0; 3]; count], |of| indices(of).collect());
+    // Positions are single precision, that of a displaced voxel too.
+    let at = |i: usize, a: usize| base[i][a] as f32 + positions[a * count + i];
+    (0..count).map(|i| [0, 1, 2].map(|a| f64::from(at(i, a)))).collect()
+}
+
+/// Points with the sizes of the grid that they displace, if they do.
+fn clouds(dims: Dims) -> Vec<(Vec<f32>, Option<Dims>)> {
+    let of = [dims[0] + 3, dims[1], dims[2] + 1];
+    vec![
+        (positions(dims, 1, 0.5), None),
+        (positions(dims, 700, 1.0), None),
+        (positions(dims, 1100, 0.0), None),
+        (displacements(of, dims), Some(of)),
+    ]
+}
+
+fn splatted<D: Device>(
+    device: &D,
+    values: &[f32],
+    (positions, of): &(Vec<f32>, Option<Dims>),
+    (dims, beyond): (Dims, Beyond),
+    scheme: SplatScheme,
+) -> Vec<f32> {
+    let components = 3 * values.len() / positions.len();
+    let values = device.upload(values).unwrap();
+    let positions = device.upload(positions).unwrap();
+    let mut out = device.alloc(components * len(dims)).unwrap();
+    device.splat(&values, &positions, *of, dims, beyond, scheme, &mut out).unwrap();
+    device.into_host(out).unwrap()
+}
+
+fn gathered<D: Device>(
+    device: &D,
+    image: &[f32],
+    (positions, of): &(Vec<f32>, Option<Dims>),
+    (dims, beyond): (Dims, Beyond),
+) -> [Vec<f32>; 2] {
+    let (components, count) = (image.len() / len(dims), positions.len() / 3);
+    let image = device.upload(image).unwrap();
+    let positions = device.upload(positions).unwrap();
+    let mut out = device.alloc(components * count).unwrap();
+    let mut slopes = device.alloc(3 * components * count).unwrap();
+    let mut alone = device.alloc(components * count).unwrap();
+    device.gather(&image, dims, beyond, &positions, *of, &mut alone).unwrap();
+    device
+        .gather_with_slopes(&image, dims, beyond, &positions, *of, &mut out, &mut slopes)
+        .unwrap();
+    let [out, slopes, alone] = [out, slopes, alone].map(|b| device.into_host(b).unwrap());
+    assert!(out.iter().zip(&alone).all(|(a, b)| a.to_bits() == b.to_bits()));
+    [out, slopes]
+}
+
+fn random(count: usize) -> Vec<f32> {
+    let mut random = Random::new(5);
+    (0..count).map(|_| random.between(-3.0, 2.0) as f32).collect()
+}
+
+fn values<D: Device>(device: &D) {
+    for dims in SIZES {
+        for cloud in clouds(dims) {
+            for beyond in BEYOND {
+                let (count, components, n) = (cloud.0.len() / 3, 2, len(dims));
+                let image = random(components * n);
+                let [out, slopes] = gathered(device, &image, &cloud, (dims, beyond));
+                let mut expected =
+                    [vec![0.0; components * count], vec![0.0; 3 * components * count]];
+                for (i, at) in places(&cloud.0, cloud.1).into_iter().enumerate() {
+                    for (index, weight, slope) in weights(at, dims, beyond) {
+                        for c in 0..components {
+                            let value = f64::from(image[c * n + offset(dims, index)]);
+                            expected[0][c * count + i] += weight * value;
+                            for a in 0..3 {
+                                expected[1][(3 * c + a) * count + i] += slope[a] * value;
+                            }
+                        }
+                    }
+                }
+                assert_close("values", &out, &expected[0], 2e-5);
+                assert_close("slopes", &slopes, &expected[1], 2e-5);
+            }
+        }
+    }
+}
+
+fn sums<D: Device>(device: &D) {
+    for dims in SIZES {
+        for cloud in clouds(dims) {
+            for beyond in BEYOND {
+                let (count, components, n) = (cloud.0.len() / 3, 3, len(dims));
+                let values = random(components * count);
+                let mut expected = vec![0.0; components * n];
+                for (i, at) in places(&cloud.0, cloud.1).into_iter().enumerate() {
+                    for (index, weight, _) in weights(at, dims, beyond) {
+                        for c in 0..components {
+                            expected[c * n + offset(dims, index)] +=
+                                weight * f64::from(values[c * count + i]);
+                        }
+                    }
+                }
+                for scheme in SplatScheme::ALL {
+                    let found = splatted(device, &values, &cloud, (dims, beyond), scheme);
+                    let most = expected.iter().fold(1.0f64, |m, e| m.max(e.abs()));
+                    assert_close(&format!("{scheme:?}"), &found, &expected, 2e-6 * most.max(10.0));
+                }
+            }
+        }
+    }
+}
+
+/// `⟨N I, e⟩ = ⟨I, Nᵀ e⟩`.
+fn adjoint<D: Device>(device: &D) {
+    for dims in SIZES {
+        for cloud in clouds(dims) {
+            for beyond in BEYOND {
+                let count = cloud.0.len() / 3;
+                let (image, e) = (random(len(dims)), random(count));
+                let [there, _] = gathered(device, &image, &cloud, (dims, beyond));
+                let back = splatted(device, &e, &cloud, (dims, beyond), SplatScheme::default());
+                let dot = |a: &[f32], b: &[f32]| {
+                    let products = a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b));
+                    let (sum, size): (f64, f64) =
+                        products.fold((0.0, 0.0), |(sum, size), p| (sum + p, size + p.abs()));
+                    (sum, size)
+                };
+                let (of_points, size) = dot(&there, &e);
+                let (of_voxels, _) = dot(&image, &back);
+                assert!(
+                    (of_points - of_voxels).abs() <= 1e-6 * size.max(1e-9),
+                    "{dims:?} {beyond:?}: {of_points} and {of_voxels}"
+                );
+            }
+        }
+    }
+}
+
+/// Points at the voxels of the grid give an image back as it is.
+fn of_itself<D: Device>(device: &D) {
+    for dims in SIZES {
+        let image = random(len(dims));
+        let still = (vec![0.0; 3 * len(dims)], Some(dims));
+        for beyond in BEYOND {
+            assert_eq!(gathered(device, &image, &still, (dims, beyond))[0], image);
+            for scheme in SplatScheme::ALL {
+                assert_eq!(splatted(device, &image, &still, (dims, beyond), scheme), image);
+            }
+        }
+    }
+}
+
+/// All schemes give the same bits, and do not care for the order of the points.
+fn schemes<D: Device>(device: &D) {
+    let dims = [19, 12, 9];
+    for cloud in clouds(dims) {
+        let count = cloud.0.len() / 3;
+        let values = random(2 * count);
+        for beyond in BEYOND {
+            let space = (dims, beyond);
+            let first = splatted(device, &values, &cloud, space, SplatScheme::default());
+            for scheme in SplatScheme::ALL {
+                let found = splatted(device, &values, &cloud, space, scheme);
+                assert!(first.iter().zip(&found).all(|(a, b)| a.to_bits() == b.to_bits()));
+            }
+            if cloud.1.is_none() {
+                let turned = |list: &[f32]| -> Vec<f32> {
+                    list.chunks(count).flat_map(|c| c.iter().rev().copied()).collect()
+                };
+                let cloud = (turned(&cloud.0), None);
+                let found =
+                    splatted(device, &turned(&values), &cloud, space, SplatScheme::default());
+                assert!(first.iter().zip(&found).all(|(a, b)| a.to_bits() == b.to_bits()));
+            }
+        }
+    }
+}
+
+fn extremes<D: Device>(device: &D) {
+    let dims = [4, 3, 2];
+    // Many large values of one sign at one place: nothing overflows.
+    let count = 5000;
+    let cloud = (vec![1.0; 3 * count], None);
+    for scheme in SplatScheme::ALL {
+        for value in [3e38f32, -3e30, 1e-45, 0.0] {
+            let values = vec![value; count];
+            let found = splatted(device, &values, &cloud, (dims, Beyond::Nothing), scheme);
+            let exact = f64::from(value) * count as f64;
+            let there = offset(dims, [1, 1, 1]);
+            assert_eq!(found[there], exact as f32, "{scheme:?}");
+            assert!(found.iter().enumerate().all(|(i, &f)| i == there || f == 0.0));
+        }
+        // Values that are not finite are not lost.
+        for value in [f32::INFINITY, f32::NAN] {
+            let mut values = vec![1.0; count];
+            values[7] = value;
+            let found = splatted(device, &values, &cloud, (dims, Beyond::Nothing), scheme);
+            assert!(found.iter().all(|f| f.is_nan()));
+        }
+        // No points.
+        let none = (Vec::new(), None);
+        let values = device.alloc::<f32>(0).unwrap();
+        let positions = device.upload(&none.0).unwrap();
+        let mut out = device.upload(&vec![1.0; len(dims)]).unwrap();
+        device.splat(&values, &positions, none.1, dims, Beyond::Nearest, scheme, &mut out).unwrap();
+        assert!(device.into_host(out).unwrap().iter().all(|&f| f == 0.0));
+    }
+}
+
+fn errors<D: Device>(device: &D) {
+    let (dims, beyond, scheme) = ([3, 2, 2], Beyond::Nothing, SplatScheme::default());
+    let alloc = |n: usize| device.alloc::<f32>(n).unwrap();
+    let (values, positions, image) = (alloc(5), alloc(15), alloc(12));
+    let (mut out, mut slopes, mut grid) = (alloc(5), alloc(15), alloc(12));
+    let wrong = alloc(14);
+    assert!(device.splat(&values, &positions, None, dims, beyond, scheme, &mut grid).is_ok());
+    assert!(device.splat(&values, &wrong, None, dims, beyond, scheme, &mut grid).is_err());
+    assert!(device.splat(&wrong, &positions, None, dims, beyond, scheme, &mut grid).is_err());
+    let of = Some([5, 2, 1]);
+    assert!(device.splat(&values, &positions, of, dims, beyond, scheme, &mut grid).is_err());
+    assert!(device.splat(&values, &positions, None, [3, 2, 0], beyond, scheme, &mut grid).is_err());
+    assert!(device.gather(&image, dims, beyond, &positions, None, &mut out).is_ok());
+    assert!(device.gather(&image, [5, 2, 2], beyond, &positions, None, &mut out).is_err());
+    assert!(device.gather(&image, dims, beyond, &positions, None, &mut slopes).is_err());
+    let ok =
+        device.gather_with_slopes(&image, dims, beyond, &positions, None, &mut out, &mut slopes);
+    assert!(ok.is_ok());
+    let short = &mut alloc(5);
+    assert!(
+        device.gather_with_slopes(&image, dims, beyond, &positions, None, &mut out, short).is_err()
+    );
+}
+
+fn bits_of_the_cpu<D: Device>(device: &D) {
+    assert_bits_of_cpu(device, bits, bits);
+}
+
+fn bits<D: Device>(device: &D) -> Results {
+    let mut results = Results::new();
+    for dims in SIZES {
+        for (k, cloud) in clouds(dims).into_iter().enumerate() {
+            for beyond in BEYOND {
+                let name = |what: &str| format!("{what} of {dims:?}, cloud {k}, {beyond:?}");
+                let (count, space) = (cloud.0.len() / 3, (dims, beyond));
+                let [out, slopes] = gathered(device, &random(2 * len(dims)), &cloud, space);
+                results.push((name("values"), out));
+                results.push((name("slopes"), slopes));
+                let found =
+                    splatted(device, &random(2 * count), &cloud, space, SplatScheme::default());
+                results.push((name("sums"), found));
+            }
+        }
+    }
+    results
+}
