@@ -262,5 +262,7 @@ pub trait Device:
     + ops::Accumulate
     + ops::Raycast
     + ops::Splat
+    + ops::Simplices
+    + ops::Pairwise
 {
 }

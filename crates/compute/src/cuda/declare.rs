@@ -16,8 +16,8 @@ use std::marker::PhantomData;
 
 use super::program::{Arg, Program};
 use super::{
-    CHECK, CudaBuffer, Shape, accumulate, elastic, filter, flow, fourier, histogram, raycast,
-    resample, similarity, smooth, sort, splat, stencil,
+    CHECK, CudaBuffer, Shape, accumulate, elastic, filter, flow, fourier, histogram, pairwise,
+    raycast, resample, similarity, simplices, smooth, sort, splat, stencil,
 };
 use crate::device::Element;
 use crate::error::{ComputeError, Result};
@@ -68,6 +68,8 @@ pub(super) fn all() -> Vec<&'static Declaration> {
         &filter::WINDOWS::DECLARATION,
         &fourier::FOURIER::DECLARATION,
         &smooth::SMOOTH::DECLARATION,
+        &pairwise::PAIRWISE::DECLARATION,
+        &simplices::SIMPLICES::DECLARATION,
         &sort::SORT::DECLARATION,
         &splat::SPLAT::DECLARATION,
         &stencil::STENCIL::DECLARATION,

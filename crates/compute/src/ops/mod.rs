@@ -15,6 +15,8 @@
 //! | [`Sort`] | stable sorts of keys and pairs |
 //! | [`Accumulate`] | sums over many images in fixed point |
 //! | [`Splat`] | linear interpolation at points, and its exact adjoint |
+//! | [`Simplices`] | centres and measures of the elements of curves and surfaces, and their derivative |
+//! | [`Pairwise`] | sums over all pairs of points by a kernel of their distance |
 //! | [`Raycast`] | line integrals and maxima through a volume, their derivative in the pose, and the adjoint |
 //!
 //! A trait says for each operator the formula, the lengths of buffers, what is beyond the border and
@@ -54,10 +56,12 @@ pub mod fourier;
 pub(crate) mod functions;
 pub mod histogram;
 pub(crate) mod linear;
+pub mod pairwise;
 pub mod raycast;
 pub mod reduce;
 pub mod resample;
 pub mod similarity;
+pub mod simplices;
 pub mod sort;
 pub mod splat;
 pub mod stencil;
@@ -69,10 +73,12 @@ pub use filter::Filter;
 pub use flow::Flow;
 pub use fourier::Fourier;
 pub use histogram::Histogram;
+pub use pairwise::Pairwise;
 pub use raycast::Raycast;
 pub use reduce::Reduce;
 pub use resample::Resample;
 pub use similarity::Similarity;
+pub use simplices::Simplices;
 pub use sort::{Sort, SortKey};
 pub use splat::{Splat, SplatScheme};
 pub use stencil::Stencil;

@@ -13,14 +13,16 @@ use crate::ops::histogram::{
     Binning, JointMethod, JointScheme, LayoutOptions, MovingView, ParzenBins, Scheme,
     SchemeSettings, Schemes, SumsAndGradient, Terms, ValueCounts,
 };
+use crate::ops::pairwise::RadialKernel;
 use crate::ops::raycast::{Along, Pixels, RayView, Traversal, ViewSlopes};
 use crate::ops::reduce::Reduction;
 use crate::ops::resample::{Interpolation, LabelInterpolation};
+use crate::ops::simplices::{Element as Simplex, Incidence};
 use crate::ops::sort::{KeyRange, SortKey};
 use crate::ops::splat::Beyond;
 use crate::ops::{
-    Accumulate, Elastic, Elementwise, Filter, Flow, Fourier, Histogram, Raycast, Reduce, Resample,
-    Similarity, Sort, Splat, SplatScheme, Stencil,
+    Accumulate, Elastic, Elementwise, Filter, Flow, Fourier, Histogram, Pairwise, Raycast, Reduce,
+    Resample, Similarity, Simplices, Sort, Splat, SplatScheme, Stencil,
 };
 use crate::select::AnyDevice;
 use crate::{AffineMap, Dims};
@@ -60,9 +62,10 @@ macro_rules! plain {
 }
 plain! {
     bool; usize; i32; f32; f64;
-    Dims; Option<Dims>; Beyond; SplatScheme; [f64; 3]; [usize; 2]; Traversal; Along;
+    Dims; Option<Dims>; Beyond; SplatScheme; Simplex; [f64; 3]; [usize; 2]; Traversal; Along;
     Interpolation; LabelInterpolation; GaussianMethod; Inversion; Terms; Scheme; JointScheme;
     &'a AffineMap => ['a];
+    &'a RadialKernel => ['a];
     &'a Expr => ['a];
     &'a ElasticOperator => ['a];
     &'a LayoutOptions => ['a];
@@ -112,6 +115,8 @@ borrowed! {
         |samples| B::samples(samples), |held| held;
     [] &'a AnyRayVolume => &'a B::RayVolume, &'a B::RayVolume:
         |volume| B::ray_volume_of(volume), |held| held;
+    [] &'a Incidence<'a, AnyDevice> => Incidence<'a, B>, &'h Incidence<'a, B>:
+        |incidence| Ok(Incidence { starts: B::of(incidence.starts)?, corners: B::of(incidence.corners)? }), |held| held;
     [] &'a MovingView<'a, AnyDevice> => MovingView<'a, B>, &'h MovingView<'a, B>:
         |view| Ok(MovingView {
             values: B::of(view.values)?,
@@ -523,6 +528,14 @@ forward! {
             columns: &ParzenBins,
             maps: &[AffineMap],
         ) -> Result<Vec<Vec<f64>>>;
+    }
+    impl Simplices {
+        fn measures(kind: Simplex, vertices: &Self::Buffer<f32>, corners: &Self::Buffer<u32>, centres: &mut Self::Buffer<f32>, moments: &mut Self::Buffer<f32>) -> Result<()>;
+        fn measure_covectors(kind: Simplex, vertices: &Self::Buffer<f32>, corners: &Self::Buffer<u32>, incidence: &Incidence<'_, Self>, by_centre: &Self::Buffer<f32>, by_moment: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
+    }
+    impl Pairwise {
+        fn pair_sums(kernel: &RadialKernel, targets: &Self::Buffer<f32>, sources: &Self::Buffer<f32>, weights: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
+        fn pair_sums_with_slopes(kernel: &RadialKernel, targets: &Self::Buffer<f32>, moments: &Self::Buffer<f32>, sources: &Self::Buffer<f32>, weights: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>, slopes: &mut Self::Buffer<f32>) -> Result<()>;
     }
     impl Splat {
         fn splat(values: &Self::Buffer<f32>, positions: &Self::Buffer<f32>, of: Option<Dims>, dims: Dims, beyond: Beyond, scheme: SplatScheme, out: &mut Self::Buffer<f32>) -> Result<()>;

@@ -1,0 +1,239 @@
+//! Sums over all pairs of points on the CPU: sixteen targets at once, one source after the other.
+
+use super::simd::kernel;
+use super::{Cpu, CpuBuffer};
+use crate::device::DeviceBuffer;
+use crate::error::Result;
+use crate::ops::Pairwise;
+use crate::ops::pairwise::{KernelShape, RadialKernel, Sizes, TILE, check};
+use voxalign_image::memory;
+
+/// The targets that are summed together.
+const LANES: usize = 16;
+/// The targets of a task.
+const TASK: usize = 4 * LANES;
+
+/// Sources as they are read: scaled places, then weights.
+struct Sources {
+    numbers: Vec<f32>,
+    each: usize,
+}
+
+/// Added to a number below 2^22 it makes its last bits the nearest whole number.
+const ROUND: f32 = 1.5 * (1u32 << 23) as f32;
+
+/// 2^x for x from −126 to 0, to 2 in the last place; below, nothing.
+#[inline(always)]
+fn power_of_two(x: f32) -> f32 {
+    let x = if x < -126.0 { -126.0 } else { x };
+    let shifted = x + ROUND;
+    let r = x - (shifted - ROUND);
+    let mut sum = 1.535_336_7e-4f32;
+    for factor in [1.339_887_4e-3, 9.618_437e-3, 5.550_332_5e-2, 2.402_264_8e-1, 6.931_472e-1, 1.0]
+    {
+        sum = sum * r + factor;
+    }
+    sum * f32::from_bits((shifted.to_bits() << 23).wrapping_add(1f32.to_bits()))
+}
+
+kernel! {
+    /// The sums of one group of targets: `C` components, then the three slopes where moments are given.
+    fn group<V, const C: usize, const GAUSSIAN: bool, const SLOPES: bool>(
+        v,
+        targets: &[[f32; LANES]; 3],
+        moments: &[[f32; LANES]; 6],
+        sources: &[f32],
+        each: usize,
+        sums: &mut [[f64; LANES]; 9],
+    ) {
+        let _ = v;
+        for tile in sources.chunks(TILE * each) {
+            let mut part = [[0f32; LANES]; 9];
+            for source in tile.chunks_exact(each) {
+                let (mut d, mut r) = ([[0f32; LANES]; 3], [0f32; LANES]);
+                for a in 0..3 {
+                    for l in 0..LANES {
+                        d[a][l] = targets[a][l] - source[a];
+                        r[l] += d[a][l] * d[a][l];
+                    }
+                }
+                let mut k = [0f32; LANES];
+                for l in 0..LANES {
+                    k[l] = if GAUSSIAN { power_of_two(-r[l]) } else { 1.0 / (1.0 + r[l]) };
+                }
+                let mut dot = [0f32; LANES];
+                for c in 0..C {
+                    let weight = source[3 + c];
+                    for l in 0..LANES {
+                        part[c][l] += k[l] * weight;
+                        if SLOPES {
+                            dot[l] += weight * moments[c][l];
+                        }
+                    }
+                }
+                if SLOPES {
+                    for l in 0..LANES {
+                        dot[l] *= if GAUSSIAN { k[l] } else { k[l] * k[l] };
+                    }
+                    for a in 0..3 {
+                        for l in 0..LANES {
+                            part[C + a][l] += dot[l] * d[a][l];
+                        }
+                    }
+                }
+            }
+            for (sums, part) in sums.iter_mut().zip(&part) {
+                for l in 0..LANES {
+                    sums[l] += f64::from(part[l]);
+                }
+            }
+        }
+    }
+}
+
+type Group =
+    fn(super::Simd, &[[f32; LANES]; 3], &[[f32; LANES]; 6], &[f32], usize, &mut [[f64; LANES]; 9]);
+
+fn group_of(components: usize, shape: KernelShape, slopes: bool) -> Group {
+    match (components, shape, slopes) {
+        (1, KernelShape::Gaussian, false) => group::<1, true, false>,
+        (1, KernelShape::Gaussian, true) => group::<1, true, true>,
+        (1, KernelShape::Cauchy, false) => group::<1, false, false>,
+        (1, KernelShape::Cauchy, true) => group::<1, false, true>,
+        (3, KernelShape::Gaussian, false) => group::<3, true, false>,
+        (3, KernelShape::Gaussian, true) => group::<3, true, true>,
+        (3, KernelShape::Cauchy, false) => group::<3, false, false>,
+        (3, KernelShape::Cauchy, true) => group::<3, false, true>,
+        (_, KernelShape::Gaussian, false) => group::<6, true, false>,
+        (_, KernelShape::Gaussian, true) => group::<6, true, true>,
+        (_, KernelShape::Cauchy, false) => group::<6, false, false>,
+        (_, KernelShape::Cauchy, true) => group::<6, false, true>,
+    }
+}
+
+impl Sources {
+    fn new(places: &[f32], weights: &[f32], sizes: &Sizes, scale: f64) -> Result<Self> {
+        let (n, each) = (sizes.sources, 3 + sizes.components);
+        let mut numbers = memory::room(n * each)?;
+        for j in 0..n {
+            numbers.extend((0..3).map(|a| (f64::from(places[a * n + j]) * scale) as f32));
+            numbers.extend((0..sizes.components).map(|c| weights[c * n + j]));
+        }
+        Ok(Self { numbers, each })
+    }
+}
+
+/// A group of values of targets from one on; zeros after the last.
+fn lanes<const N: usize>(values: &[f32], n: usize, first: usize, scale: f64) -> [[f32; LANES]; N] {
+    let mut lanes = [[0.0; LANES]; N];
+    for (lanes, values) in lanes.iter_mut().zip(values.chunks_exact(n.max(1))) {
+        for (lane, &value) in lanes.iter_mut().zip(&values[first..]) {
+            *lane = (f64::from(value) * scale) as f32;
+        }
+    }
+    lanes
+}
+
+impl Cpu {
+    #[allow(clippy::too_many_arguments)]
+    fn pairs(
+        &self,
+        kernel: &RadialKernel,
+        sizes: Sizes,
+        targets: &[f32],
+        moments: Option<&[f32]>,
+        sources: &Sources,
+        out: &mut [f32],
+        slopes: Option<&mut [f32]>,
+    ) {
+        let (n, components) = (sizes.targets, sizes.components);
+        let group = group_of(components, kernel.shape, moments.is_some());
+        let factor = kernel.slope_factor();
+        let found = self.collect(n.div_ceil(TASK), |task| {
+            let mut found = [[[0f64; LANES]; 9]; TASK / LANES];
+            for (g, sums) in found.iter_mut().enumerate() {
+                let first = task * TASK + g * LANES;
+                if first < n {
+                    let at = lanes::<3>(targets, n, first, kernel.scale());
+                    let moments = lanes::<6>(moments.unwrap_or_default(), n, first, 1.0);
+                    group(self.simd(), &at, &moments, &sources.numbers, sources.each, sums);
+                }
+            }
+            found
+        });
+        let mut slopes = slopes;
+        for (g, sums) in found.iter().flatten().enumerate() {
+            for l in 0..LANES.min(n.saturating_sub(g * LANES)) {
+                let i = g * LANES + l;
+                for c in 0..components {
+                    out[c * n + i] = sums[c][l] as f32;
+                }
+                if let Some(slopes) = &mut slopes {
+                    for a in 0..3 {
+                        slopes[a * n + i] = (factor * sums[components + a][l]) as f32;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Pairwise for Cpu {
+    fn pair_sums(
+        &self,
+        kernel: &RadialKernel,
+        targets: &CpuBuffer<f32>,
+        sources: &CpuBuffer<f32>,
+        weights: &CpuBuffer<f32>,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let lengths = [targets.len(), sources.len(), weights.len(), out.len()];
+        let sizes = check(kernel, lengths, None)?;
+        let sources = Sources::new(sources.as_slice(), weights.as_slice(), &sizes, kernel.scale())?;
+        self.pairs(kernel, sizes, targets.as_slice(), None, &sources, out.as_mut_slice(), None);
+        Ok(())
+    }
+
+    fn pair_sums_with_slopes(
+        &self,
+        kernel: &RadialKernel,
+        targets: &CpuBuffer<f32>,
+        moments: &CpuBuffer<f32>,
+        sources: &CpuBuffer<f32>,
+        weights: &CpuBuffer<f32>,
+        out: &mut CpuBuffer<f32>,
+        slopes: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let lengths = [targets.len(), sources.len(), weights.len(), out.len()];
+        let sizes = check(kernel, lengths, Some([moments.len(), slopes.len()]))?;
+        let sources = Sources::new(sources.as_slice(), weights.as_slice(), &sizes, kernel.scale())?;
+        let (moments, slopes) = (Some(moments.as_slice()), Some(slopes.as_mut_slice()));
+        self.pairs(
+            kernel,
+            sizes,
+            targets.as_slice(),
+            moments,
+            &sources,
+            out.as_mut_slice(),
+            slopes,
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_of_two_are_exact_to_their_last_places() {
+        let mut worst = 0.0f64;
+        for i in 0..200_000 {
+            let x = -126.0 * (i as f32 / 200_000.0);
+            let exact = f64::from(x).exp2();
+            worst = worst.max(((f64::from(power_of_two(x)) - exact) / exact).abs());
+        }
+        assert!(worst < 3e-7, "{worst:e}");
+        assert!(power_of_two(0.0) == 1.0 && power_of_two(f32::NEG_INFINITY) < 1.2e-38);
+    }
+}

@@ -1,0 +1,143 @@
+//! Sums over all pairs of points on the GPU.
+
+use std::sync::LazyLock;
+
+use super::{Cuda, CudaBuffer, Shape};
+use crate::device::DeviceBuffer;
+use crate::error::{ComputeError, Result};
+use crate::ops::Pairwise;
+use crate::ops::pairwise::{KernelShape, RadialKernel, Sizes, check};
+
+kernels! { PAIRWISE = "pairwise/pairwise.cu";
+    fn pair_sums[128](
+        targets: &[f32], count: u32, sources: &[f32], weights: &[f32], n: u32, part: u32, scale: f64,
+        sums: &mut [f64],
+    );
+    fn pair_sums_slopes[128](
+        targets: &[f32], moments: &[f32], count: u32, sources: &[f32], weights: &[f32], n: u32, part: u32,
+        scale: f64, sums: &mut [f64],
+    );
+    fn pair_parts[256](
+        sums: &[f64], each: u64, parts: u32, first: u64, n: u64, factor: f64, out: &mut [f32],
+    );
+}
+
+const THREADS: usize = 128;
+/// The most sources of a block. It is part of the result: sums of blocks are added in double precision.
+const PART: usize = 8192;
+
+/// The most points, as there are at most 65535 parts.
+const MOST_POINTS: usize = 65_535 * PART;
+
+/// The kernels by components and shape.
+static PROGRAMS: LazyLock<Vec<PAIRWISE>> = LazyLock::new(|| {
+    let program = |components: i64, cauchy: i64| {
+        PAIRWISE.with(&[("COMPONENTS", components), ("CAUCHY", cauchy)])
+    };
+    [1, 3, 6].iter().flat_map(|&c| [program(c, 0), program(c, 1)]).collect()
+});
+
+fn program_of(components: usize, shape: KernelShape) -> &'static PAIRWISE {
+    let cauchy = usize::from(shape == KernelShape::Cauchy);
+    let number = match components {
+        1 => 0,
+        3 => 1,
+        _ => 2,
+    };
+    &PROGRAMS[2 * number + cauchy]
+}
+
+impl Cuda {
+    #[allow(clippy::too_many_arguments)]
+    fn pairs(
+        &self,
+        kernel: &RadialKernel,
+        sizes: Sizes,
+        targets: &CudaBuffer<f32>,
+        moments: Option<&CudaBuffer<f32>>,
+        (sources, weights): (&CudaBuffer<f32>, &CudaBuffer<f32>),
+        out: &mut CudaBuffer<f32>,
+        slopes: Option<&mut CudaBuffer<f32>>,
+    ) -> Result<()> {
+        let Sizes { targets: count, sources: n, components } = sizes;
+        if count == 0 {
+            return Ok(());
+        }
+        for (what, points) in [("number of targets", count), ("number of sources", n)] {
+            if points > MOST_POINTS {
+                return Err(ComputeError::argument(what, points, "at most 2^29 − 8192"));
+            }
+        }
+        let program = program_of(components, kernel.shape);
+        let numbers = components + if moments.is_some() { 3 } else { 0 };
+        let parts = n.div_ceil(PART).max(1);
+        let each = if components == 6 { 2 } else { 4 };
+        let mut sums = self.alloc_unset::<f64>(parts * numbers * count)?;
+        let blocks = count.div_ceil(each * THREADS) as u32;
+        let shape = Shape { grid: [blocks, parts as u32, 1], ..Shape::blocks(1, THREADS as u32) };
+        let scale = kernel.scale();
+        let (m, n, part) = (count as u32, n as u32, PART as u32);
+        // SAFETY: targets below `count` and sources below `n` are read; every part has its sums.
+        unsafe {
+            match moments {
+                None => program.pair_sums(
+                    self, shape, targets, m, sources, weights, n, part, scale, &mut sums,
+                )?,
+                Some(moments) => program.pair_sums_slopes(
+                    self, shape, targets, moments, m, sources, weights, n, part, scale, &mut sums,
+                )?,
+            }
+        }
+        let outputs = [(Some(out), 0, 1.0), (slopes, components, kernel.slope_factor())];
+        for (out, first, factor) in outputs {
+            let Some(out) = out else { continue };
+            let (len, all) = (out.len(), (numbers * count) as u64);
+            let (first, shape) = ((first * count) as u64, Shape::covering(len, 256));
+            // SAFETY: every part has `all` sums, of which `len` from `first` on are those of the output.
+            unsafe {
+                program.pair_parts(
+                    self,
+                    shape,
+                    &sums,
+                    all,
+                    parts as u32,
+                    first,
+                    len as u64,
+                    factor,
+                    out,
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Pairwise for Cuda {
+    fn pair_sums(
+        &self,
+        kernel: &RadialKernel,
+        targets: &CudaBuffer<f32>,
+        sources: &CudaBuffer<f32>,
+        weights: &CudaBuffer<f32>,
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let lengths = [targets.len(), sources.len(), weights.len(), out.len()];
+        let sizes = check(kernel, lengths, None)?;
+        self.pairs(kernel, sizes, targets, None, (sources, weights), out, None)
+    }
+
+    fn pair_sums_with_slopes(
+        &self,
+        kernel: &RadialKernel,
+        targets: &CudaBuffer<f32>,
+        moments: &CudaBuffer<f32>,
+        sources: &CudaBuffer<f32>,
+        weights: &CudaBuffer<f32>,
+        out: &mut CudaBuffer<f32>,
+        slopes: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let lengths = [targets.len(), sources.len(), weights.len(), out.len()];
+        let sizes = check(kernel, lengths, Some([moments.len(), slopes.len()]))?;
+        self.pairs(kernel, sizes, targets, Some(moments), (sources, weights), out, Some(slopes))
+    }
+}
