@@ -12,12 +12,15 @@ mod filter;
 mod flow;
 mod fourier;
 mod histogram;
+mod pairwise;
 mod raycast;
 pub mod rays;
 mod reduce;
 mod resample;
 mod similarity;
+mod simplices;
 mod sort;
+pub mod splat;
 mod stencil;
 
 use std::time::{Duration, Instant};
@@ -322,11 +325,14 @@ families! {
     flow: 40,
     fourier: 14,
     histogram: 12,
+    pairwise: 4,
     raycast: 12,
     reduce: 8,
     resample: 40,
     similarity: 16,
+    simplices: 8,
     sort: 24,
+    splat: 32,
     stencil: 20,
 }
 

@@ -108,13 +108,16 @@ impl Fourier for Cpu {
     ) -> Result<()> {
         check_factors(dims, spectrum.len(), factors.len())?;
         let factors = factors.as_slice();
-        self.chunks_mut(spectrum.as_mut_slice(), 2 * TASK, |i, numbers| {
-            for (number, factor) in numbers.as_chunks_mut().0.iter_mut().zip(&factors[i * TASK..]) {
-                let [re, im]: &mut [f32; 2] = number;
-                *re *= factor;
-                *im *= factor;
-            }
-        });
+        for spectrum in spectrum.as_mut_slice().chunks_exact_mut(2 * factors.len()) {
+            self.chunks_mut(spectrum, 2 * TASK, |i, numbers| {
+                let factors = &factors[i * TASK..];
+                for (number, factor) in numbers.as_chunks_mut().0.iter_mut().zip(factors) {
+                    let [re, im]: &mut [f32; 2] = number;
+                    *re *= factor;
+                    *im *= factor;
+                }
+            });
+        }
         Ok(())
     }
 

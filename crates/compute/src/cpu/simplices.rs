@@ -34,9 +34,9 @@ fn dot(a: Vector, b: Vector) -> f64 {
 /// The tangent or normal of an element with these corners.
 #[inline]
 fn direction(x: &[Vector]) -> Vector {
-    match x {
-        &[a, b, c] => cross(minus(b, a), minus(c, a)).map(|v| 0.5 * v),
-        &[a, b] => minus(b, a),
+    match *x {
+        [a, b, c] => cross(minus(b, a), minus(c, a)).map(|v| 0.5 * v),
+        [a, b] => minus(b, a),
         _ => [0.0; 3],
     }
 }
@@ -76,8 +76,8 @@ fn by_direction(kind: Element, d: Vector, m: [f64; 6]) -> Vector {
 /// The derivative in one corner, given that in the direction.
 #[inline]
 fn by_corner(x: &[Vector], corner: usize, g: Vector) -> Vector {
-    match x {
-        &[a, b, c] => {
+    match *x {
+        [a, b, c] => {
             let (s, t) = (cross(minus(c, a), g), cross(g, minus(b, a)));
             match corner {
                 1 => s.map(|v| 0.5 * v),

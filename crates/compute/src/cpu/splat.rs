@@ -7,7 +7,9 @@ use crate::Dims;
 use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::reduce::Reduction;
-use crate::ops::splat::{Beyond, Cell, Extent, SplatScheme, along, bits_for, check, units};
+use crate::ops::splat::{
+    Beyond, Cell, Extent, SplatScheme, along, bits_for, check, check_slopes, units,
+};
 use crate::ops::{Reduce, Splat};
 use voxalign_image::memory;
 
@@ -101,17 +103,15 @@ fn slopes(v: &[[[f32; 2]; 2]; 2], w: &[[f32; 2]; 3], inside: [bool; 3]) -> [f32;
 }
 
 impl Cpu {
-    /// Values at points, and their derivatives where they are asked for.
+    /// Values at points.
     fn gathered(
         &self,
         image: &[f32],
         (dims, beyond): (Dims, Beyond),
         points: Points<'_>,
-        extent: Extent,
+        voxels: usize,
         out: &mut [f32],
-        slopes_out: Option<&mut [f32]>,
     ) -> Result<()> {
-        let Extent { voxels, components, .. } = extent;
         by_points(self, out, points.count, |task, out| {
             for k in 0..out.first().map_or(0, |first| first.len()) {
                 let cell = Cell::new(points.at(task * POINTS + k), dims, beyond);
@@ -121,20 +121,36 @@ impl Cpu {
                         .map_or(0.0, |c| value(&corners(image, dims, c), &c.weights()));
                 }
             }
-        })?;
-        let Some(slopes_out) = slopes_out else { return Ok(()) };
-        by_points(self, slopes_out, points.count, |task, out| {
+        })
+    }
+
+    /// Derivatives of values at points, times moments.
+    fn gathered_slopes(
+        &self,
+        image: &[f32],
+        (dims, beyond): (Dims, Beyond),
+        points: Points<'_>,
+        voxels: usize,
+        moments: &[f32],
+        out: &mut [f32],
+    ) -> Result<()> {
+        by_points(self, out, points.count, |task, out| {
             for k in 0..out.first().map_or(0, |first| first.len()) {
-                let cell = Cell::new(points.at(task * POINTS + k), dims, beyond);
-                for c in 0..components {
-                    let image = &image[c * voxels..][..voxels];
-                    let of_cell = |cell: &Cell| {
-                        slopes(&corners(image, dims, cell), &cell.weights(), cell.inside)
-                    };
-                    let found = cell.as_ref().map_or([0.0; 3], of_cell);
-                    for (a, slope) in found.into_iter().enumerate() {
-                        out[3 * c + a][k] = slope;
+                let point = task * POINTS + k;
+                let mut sum = [0.0f32; 3];
+                if let Some(cell) = Cell::new(points.at(point), dims, beyond) {
+                    let weights = cell.weights();
+                    let of_component =
+                        image.chunks_exact(voxels).zip(moments.chunks_exact(points.count));
+                    for (image, moments) in of_component {
+                        let found = slopes(&corners(image, dims, &cell), &weights, cell.inside);
+                        for (sum, slope) in sum.iter_mut().zip(found) {
+                            *sum += moments[point] * slope;
+                        }
                     }
+                }
+                for (out, sum) in out.iter_mut().zip(sum) {
+                    out[k] = sum;
                 }
             }
         })
@@ -241,7 +257,8 @@ impl Splat for Cpu {
     ) -> Result<()> {
         let extent = check(dims, positions.len(), of, image.len(), out.len())?;
         let points = Points { positions: positions.as_slice(), count: extent.points, of };
-        self.gathered(image.as_slice(), (dims, beyond), points, extent, out.as_mut_slice(), None)
+        let voxels = extent.voxels;
+        self.gathered(image.as_slice(), (dims, beyond), points, voxels, out.as_mut_slice())
     }
 
     fn gather_with_slopes(
@@ -251,13 +268,16 @@ impl Splat for Cpu {
         beyond: Beyond,
         positions: &CpuBuffer<f32>,
         of: Option<Dims>,
+        moments: &CpuBuffer<f32>,
         out: &mut CpuBuffer<f32>,
         slopes: &mut CpuBuffer<f32>,
     ) -> Result<()> {
         let extent = check(dims, positions.len(), of, image.len(), out.len())?;
-        crate::error::check_len("slopes", 3 * out.len(), slopes.len())?;
+        check_slopes(&extent, moments.len(), slopes.len())?;
         let points = Points { positions: positions.as_slice(), count: extent.points, of };
-        let slopes = Some(slopes.as_mut_slice());
-        self.gathered(image.as_slice(), (dims, beyond), points, extent, out.as_mut_slice(), slopes)
+        let (image, space, voxels) = (image.as_slice(), (dims, beyond), extent.voxels);
+        self.gathered(image, space, points, voxels, out.as_mut_slice())?;
+        let (moments, slopes) = (moments.as_slice(), slopes.as_mut_slice());
+        self.gathered_slopes(image, space, points, voxels, moments, slopes)
     }
 }

@@ -11,7 +11,7 @@ use crate::ops::Fourier;
 use crate::ops::fourier::{check_factors, check_images, check_transform};
 
 kernels! { FOURIER = "fourier/fourier.cu";
-    fn scale_spectrum[256](spectrum: &mut [f32], factors: &[f32], n: u64);
+    fn scale_spectrum[256](spectrum: &mut [f32], factors: &[f32], n: u64, each: u64);
     fn scale_image[256](image: &mut [f32], n: u64, factor: f32);
     fn real_to_complex[256](src: &[f32], numbers: &mut [f32], n: u64);
     fn complex_to_real[256](numbers: &[f32], out: &mut [f32], n: u64, factor: f32);
@@ -69,10 +69,11 @@ impl Fourier for Cuda {
         dims: Dims,
         factors: &CudaBuffer<f32>,
     ) -> Result<()> {
-        let n = check_factors(dims, spectrum.len(), factors.len())?;
+        let each = check_factors(dims, spectrum.len(), factors.len())? as u64;
+        let n = spectrum.len() / 2;
         let shape = Shape::covering(n.div_ceil(2), 256);
-        // SAFETY: there are n factors and complex numbers.
-        unsafe { FOURIER.scale_spectrum(self, shape, spectrum, factors, n as u64) }
+        // SAFETY: there are n complex numbers, and factors for each of so many.
+        unsafe { FOURIER.scale_spectrum(self, shape, spectrum, factors, n as u64, each) }
     }
 
     fn sine(&self, data: &mut CudaBuffer<f32>, dims: Dims) -> Result<()> {

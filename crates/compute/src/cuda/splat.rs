@@ -4,16 +4,16 @@ use super::declare::{In, Out};
 use super::{Cuda, CudaBuffer, Shape};
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
-use crate::error::{Result, check_len};
+use crate::error::Result;
 use crate::ops::reduce::Reduction;
 use crate::ops::sort::KeyRange;
-use crate::ops::splat::{Beyond, Extent, SplatScheme, bits_for, check};
+use crate::ops::splat::{Beyond, Extent, SplatScheme, bits_for, check, check_slopes};
 use crate::ops::{Reduce, Sort, Splat};
 
 kernels! { SPLAT = "splat/splat.cu";
     fn gather_values[256](image: &[f32], space: Space, positions: &[f32], out: &mut [f32]);
     fn gather_slopes[256](
-        image: &[f32], space: Space, positions: &[f32], out: &mut [f32], slopes: &mut [f32],
+        image: &[f32], space: Space, positions: &[f32], moments: &[f32], out: &mut [f32], slopes: &mut [f32],
     );
     fn splat_atomic[256](
         values: &[f32], space: Space, positions: &[f32], range: &[f64], bits: i32, sums: &mut [i64],
@@ -228,17 +228,18 @@ impl Splat for Cuda {
         beyond: Beyond,
         positions: &CudaBuffer<f32>,
         of: Option<Dims>,
+        moments: &CudaBuffer<f32>,
         out: &mut CudaBuffer<f32>,
         slopes: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         let extent = check(dims, positions.len(), of, image.len(), out.len())?;
-        check_len("slopes", 3 * out.len(), slopes.len())?;
+        check_slopes(&extent, moments.len(), slopes.len())?;
         if extent.points == 0 {
             return Ok(());
         }
         let space = Space::new(extent, dims, beyond, of);
         let shape = Shape::covering(extent.points, 256);
-        // SAFETY: as above; there are three slopes for every value.
-        unsafe { SPLAT.gather_slopes(self, shape, image, space, positions, out, slopes) }
+        // SAFETY: as above; there are a moment for every value and three slopes for every point.
+        unsafe { SPLAT.gather_slopes(self, shape, image, space, positions, moments, out, slopes) }
     }
 }

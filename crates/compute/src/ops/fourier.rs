@@ -53,7 +53,7 @@ pub trait Fourier: Memory {
     ) -> Result<()>;
 
     /// Multiplies every frequency of a spectrum by a real factor: `X[k] *= factors[k]`, with a
-    /// factor for each of the `[nx/2 + 1, ny, nz]` frequencies.
+    /// factor for each of the `[nx/2 + 1, ny, nz]` frequencies. Of several spectra, one after the other, each.
     ///
     /// # Errors
     /// Wrong lengths or sizes.
@@ -109,13 +109,13 @@ pub fn check_images(dims: Dims, (what, len): (&'static str, usize)) -> Result<(u
     Ok((n, images))
 }
 
-/// Checks the lengths of a spectrum and its factors; the number of frequencies.
+/// Checks the lengths of one or more spectra and their factors; the number of frequencies of each.
 ///
 /// # Errors
 /// Wrong lengths or sizes.
 pub fn check_factors(dims: Dims, spectrum: usize, factors: usize) -> Result<usize> {
     let len = spectrum_len(dims)?;
-    check_len("spectrum", len, spectrum)?;
+    check_len("spectrum", spectrum.div_ceil(len).max(1) * len, spectrum)?;
     check_len("factors", len / 2, factors)?;
     Ok(len / 2)
 }

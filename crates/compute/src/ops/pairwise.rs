@@ -115,7 +115,7 @@ pub(crate) fn check(
     let (points, others) = (targets / 3, sources / 3);
     check_len("targets", 3 * points, targets)?;
     check_len("sources", 3 * others, sources)?;
-    let per = |len: usize, points: usize| if points == 0 { None } else { Some(len / points) };
+    let per = |len: usize, points: usize| len.checked_div(points);
     let components = per(weights, others).or(per(out, points)).unwrap_or(1);
     if ![1, 3, 6].contains(&components) {
         return Err(ComputeError::argument("components of the weights", components, "1, 3 or 6"));

@@ -100,9 +100,9 @@ pub trait Splat: Memory {
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
-    /// The same, and its derivative in the position of the point: `slopes` has for each component the derivative along x of
-    /// all points, then along y, then along z, by voxels. It is that of the interpolation as it is, with jumps at voxels;
-    /// zero along axes of one voxel, and along which a point was moved to the grid.
+    /// The same, and the derivative of `Σ_c moments[c][p] out[c][p]` in the position of each point, by voxels: along x of all
+    /// points, then along y, then along z. It is that of the interpolation as it is, with jumps at voxels; zero along
+    /// axes of one voxel, and along which a point was moved to the grid.
     ///
     /// # Errors
     /// As said at [`Splat`].
@@ -114,6 +114,7 @@ pub trait Splat: Memory {
         beyond: Beyond,
         positions: &Self::Buffer<f32>,
         of: Option<Dims>,
+        moments: &Self::Buffer<f32>,
         out: &mut Self::Buffer<f32>,
         slopes: &mut Self::Buffer<f32>,
     ) -> Result<()>;
@@ -152,6 +153,12 @@ pub(crate) fn check(
     check_len("values on the grid", components * voxels_, image)?;
     check_len("values of points", components * points, values)?;
     Ok(Extent { points, voxels: voxels_, components })
+}
+
+/// Checks the lengths of moments and slopes at points.
+pub(crate) fn check_slopes(extent: &Extent, moments: usize, slopes: usize) -> Result<()> {
+    check_len("moments", extent.components * extent.points, moments)?;
+    check_len("slopes", 3 * extent.points, slopes)
 }
 
 /// The bits that the largest contribution of so many points takes.
@@ -206,7 +213,7 @@ pub(crate) fn along(p: f32, n: usize, beyond: Beyond) -> Option<([usize; 2], f32
     }
     let last = (n - 1) as f32;
     let near = beyond == Beyond::Nearest && !p.is_nan();
-    if !near && !(p >= -0.5 && p <= last + 0.5) {
+    if !(near || p >= -0.5 && p <= last + 0.5) {
         return None;
     }
     let at = p.max(0.0).min(last);

@@ -134,15 +134,20 @@ fn gathered<D: Device>(
     let image = device.upload(image).unwrap();
     let positions = device.upload(positions).unwrap();
     let mut out = device.alloc(components * count).unwrap();
-    let mut slopes = device.alloc(3 * components * count).unwrap();
+    let moments = device.upload(&moments(components * count)).unwrap();
+    let mut slopes = device.alloc(3 * count).unwrap();
     let mut alone = device.alloc(components * count).unwrap();
     device.gather(&image, dims, beyond, &positions, *of, &mut alone).unwrap();
     device
-        .gather_with_slopes(&image, dims, beyond, &positions, *of, &mut out, &mut slopes)
+        .gather_with_slopes(&image, dims, beyond, &positions, *of, &moments, &mut out, &mut slopes)
         .unwrap();
     let [out, slopes, alone] = [out, slopes, alone].map(|b| device.into_host(b).unwrap());
     assert!(out.iter().zip(&alone).all(|(a, b)| a.to_bits() == b.to_bits()));
     [out, slopes]
+}
+
+fn moments(count: usize) -> Vec<f32> {
+    (0..count).map(|i| (i as f32 * 0.7).cos()).collect()
 }
 
 fn random(count: usize) -> Vec<f32> {
@@ -157,15 +162,16 @@ fn values<D: Device>(device: &D) {
                 let (count, components, n) = (cloud.0.len() / 3, 2, len(dims));
                 let image = random(components * n);
                 let [out, slopes] = gathered(device, &image, &cloud, (dims, beyond));
-                let mut expected =
-                    [vec![0.0; components * count], vec![0.0; 3 * components * count]];
+                let moments = moments(components * count);
+                let mut expected = [vec![0.0; components * count], vec![0.0; 3 * count]];
                 for (i, at) in places(&cloud.0, cloud.1).into_iter().enumerate() {
                     for (index, weight, slope) in weights(at, dims, beyond) {
                         for c in 0..components {
                             let value = f64::from(image[c * n + offset(dims, index)]);
                             expected[0][c * count + i] += weight * value;
                             for a in 0..3 {
-                                expected[1][(3 * c + a) * count + i] += slope[a] * value;
+                                expected[1][a * count + i] +=
+                                    slope[a] * value * f64::from(moments[c * count + i]);
                             }
                         }
                     }
@@ -314,13 +320,13 @@ fn errors<D: Device>(device: &D) {
     assert!(device.gather(&image, dims, beyond, &positions, None, &mut out).is_ok());
     assert!(device.gather(&image, [5, 2, 2], beyond, &positions, None, &mut out).is_err());
     assert!(device.gather(&image, dims, beyond, &positions, None, &mut slopes).is_err());
-    let ok =
-        device.gather_with_slopes(&image, dims, beyond, &positions, None, &mut out, &mut slopes);
-    assert!(ok.is_ok());
-    let short = &mut alloc(5);
-    assert!(
-        device.gather_with_slopes(&image, dims, beyond, &positions, None, &mut out, short).is_err()
-    );
+    let moments = alloc(5);
+    let mut with = |moments: &D::Buffer<f32>, slopes: &mut D::Buffer<f32>| {
+        device.gather_with_slopes(&image, dims, beyond, &positions, None, moments, &mut out, slopes)
+    };
+    assert!(with(&moments, &mut slopes).is_ok());
+    assert!(with(&moments, &mut alloc(5)).is_err());
+    assert!(with(&alloc(6), &mut slopes).is_err());
 }
 
 fn bits_of_the_cpu<D: Device>(device: &D) {

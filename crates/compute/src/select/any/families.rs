@@ -540,7 +540,7 @@ forward! {
     impl Splat {
         fn splat(values: &Self::Buffer<f32>, positions: &Self::Buffer<f32>, of: Option<Dims>, dims: Dims, beyond: Beyond, scheme: SplatScheme, out: &mut Self::Buffer<f32>) -> Result<()>;
         fn gather(image: &Self::Buffer<f32>, dims: Dims, beyond: Beyond, positions: &Self::Buffer<f32>, of: Option<Dims>, out: &mut Self::Buffer<f32>) -> Result<()>;
-        fn gather_with_slopes(image: &Self::Buffer<f32>, dims: Dims, beyond: Beyond, positions: &Self::Buffer<f32>, of: Option<Dims>, out: &mut Self::Buffer<f32>, slopes: &mut Self::Buffer<f32>) -> Result<()>;
+        fn gather_with_slopes(image: &Self::Buffer<f32>, dims: Dims, beyond: Beyond, positions: &Self::Buffer<f32>, of: Option<Dims>, moments: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>, slopes: &mut Self::Buffer<f32>) -> Result<()>;
     }
     impl Histogram {
         {

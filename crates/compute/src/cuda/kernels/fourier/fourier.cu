@@ -1,19 +1,20 @@
 // What goes with Fourier transforms: factors, and images of one voxel along x.
 #include "prelude.cuh"
 
-// spectrum[k] *= factors[k], for n complex numbers; a thread has two of them.
-KERNEL(scale_spectrum, 256, INOUT(float) spectrum, IN(float) factors, u64 n) {
+// spectrum[k] *= factors[k], for n complex numbers in spectra of `each`; a thread has two of them.
+KERNEL(scale_spectrum, 256, INOUT(float) spectrum, IN(float) factors, u64 n, u64 each) {
     u64 i = global_thread();
     if (2 * i + 1 < n) {
         float4 v = load4(spectrum, i);
-        float a = factors[2 * i], b = factors[2 * i + 1];
+        const u64 first = n == each ? 2 * i : 2 * i % each, second = first + 1 == each ? 0 : first + 1;
+        float a = factors[first], b = factors[second];
         v.x *= a;
         v.y *= a;
         v.z *= b;
         v.w *= b;
         store4(spectrum, i, v);
     } else if (2 * i < n) {
-        float a = factors[2 * i];
+        float a = factors[2 * i % each];
         spectrum[4 * i] *= a;
         spectrum[4 * i + 1] *= a;
     }

@@ -96,13 +96,14 @@ DEVICE float value_of(const float* v, const float (*w)[2]) {
 }
 
 template <bool WITH_SLOPES>
-DEVICE void gathered(IN(float) image, const SplatSpace& space, IN(float) positions, OUT(float) out, OUT(float) slopes) {
+DEVICE void gathered(IN(float) image, const SplatSpace& space, IN(float) positions, IN(float) moments,
+                     OUT(float) out, OUT(float) slopes) {
     const u64 point = global_thread();
     if (point >= space.count) return;
     const u64 voxels = (u64)space.dims[0] * space.dims[1] * space.dims[2];
     Cell cell;
     const bool is_one = cell_of(space, positions, point, cell);
-    float w[3][2];
+    float w[3][2], sum[3] = {0.0f, 0.0f, 0.0f};
     for (int a = 0; a < 3; ++a) {
         w[a][0] = 1.0f - cell.part[a];
         w[a][1] = cell.part[a];
@@ -112,23 +113,27 @@ DEVICE void gathered(IN(float) image, const SplatSpace& space, IN(float) positio
         for (int corner = 0; corner < 8; ++corner)
             v[corner] = is_one ? image[c * voxels + corner_of(space, cell, corner)] : 0.0f;
         out[c * space.count + point] = is_one ? value_of(v, w) : 0.0f;
-        if (WITH_SLOPES) {
+        if (WITH_SLOPES && is_one) {
+            const float moment = moments[c * space.count + point];
             for (int a = 0; a < 3; ++a) {
                 float along_a[3][2] = {{w[0][0], w[0][1]}, {w[1][0], w[1][1]}, {w[2][0], w[2][1]}};
                 along_a[a][0] = -1.0f;
                 along_a[a][1] = 1.0f;
-                slopes[(3 * c + a) * space.count + point] = is_one && cell.inside[a] ? value_of(v, along_a) : 0.0f;
+                sum[a] += moment * (cell.inside[a] ? value_of(v, along_a) : 0.0f);
             }
         }
     }
+    if (WITH_SLOPES)
+        for (int a = 0; a < 3; ++a) slopes[a * space.count + point] = sum[a];
 }
 
 KERNEL(gather_values, 256, IN(float) image, SplatSpace space, IN(float) positions, OUT(float) out) {
-    gathered<false>(image, space, positions, out, out);
+    gathered<false>(image, space, positions, positions, out, out);
 }
 
-KERNEL(gather_slopes, 256, IN(float) image, SplatSpace space, IN(float) positions, OUT(float) out, OUT(float) slopes) {
-    gathered<true>(image, space, positions, out, slopes);
+KERNEL(gather_slopes, 256, IN(float) image, SplatSpace space, IN(float) positions, IN(float) moments, OUT(float) out,
+       OUT(float) slopes) {
+    gathered<true>(image, space, positions, moments, out, slopes);
 }
 
 // Points add to memory. Where all of a warp lie in one cell, they add up what they give first.

@@ -1,0 +1,46 @@
+//! Measurements of sums over all pairs. What is counted is each point and weight read once and each sum written once;
+//! there is work for every pair, so that the limit is that of arithmetic.
+
+use super::{Bench, room};
+use crate::device::Device;
+use crate::error::Result;
+use crate::ops::pairwise::{KernelShape, RadialKernel};
+
+/// How many points are summed over as many.
+const POINTS: usize = 16_384;
+
+pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
+    let device = bench.device;
+    let numbers = |count: usize, factor: f32| -> Result<D::Buffer<f32>> {
+        let mut list = room(count)?;
+        list.extend((0..count).map(|i| factor * (i as f32 * 0.37 + (i % 97) as f32).sin()));
+        device.upload_vec(list)
+    };
+    let (targets, sources) = (numbers(3 * POINTS, 80.0)?, numbers(3 * POINTS, 75.0)?);
+    for components in [1, 3, 6] {
+        let (moments, weights) =
+            (numbers(components * POINTS, 1.0)?, numbers(components * POINTS, 0.9)?);
+        let (mut out, mut slopes) = (device.alloc(components * POINTS)?, device.alloc(3 * POINTS)?);
+        for shape in [KernelShape::Gaussian, KernelShape::Cauchy] {
+            let kernel = RadialKernel { shape, width: 10.0 };
+            let name = format!("{shape:?}, {components} of {POINTS} x {POINTS}");
+            let bytes = 4 * POINTS * (6 + 2 * components);
+            bench.measure("pairwise", name.clone(), bytes, || {
+                device.pair_sums(&kernel, &targets, &sources, &weights, &mut out)
+            })?;
+            let bytes = bytes + 4 * POINTS * (3 + components);
+            bench.measure("pairwise", format!("{name}, with slopes"), bytes, || {
+                device.pair_sums_with_slopes(
+                    &kernel,
+                    &targets,
+                    &moments,
+                    &sources,
+                    &weights,
+                    &mut out,
+                    &mut slopes,
+                )
+            })?;
+        }
+    }
+    Ok(())
+}
