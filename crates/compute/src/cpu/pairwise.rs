@@ -28,11 +28,9 @@ fn power_of_two(x: f32) -> f32 {
     let x = if x < -126.0 { -126.0 } else { x };
     let shifted = x + ROUND;
     let r = x - (shifted - ROUND);
-    let mut sum = 1.535_336_7e-4f32;
-    for factor in [1.339_887_4e-3, 9.618_437e-3, 5.550_332_5e-2, 2.402_264_8e-1, 6.931_472e-1, 1.0]
-    {
-        sum = sum * r + factor;
-    }
+    let sum = 1.535_336_7e-4 * r + 1.339_887_4e-3;
+    let sum = (sum * r + 9.618_437e-3) * r + 5.550_332_5e-2;
+    let sum = ((sum * r + 2.402_264_8e-1) * r + 6.931_472e-1) * r + 1.0;
     sum * f32::from_bits((shifted.to_bits() << 23).wrapping_add(1f32.to_bits()))
 }
 

@@ -157,24 +157,72 @@ impl Cpu {
     }
 }
 
-/// Adds what points of a chunk give to some slices of the grid, of which the first voxel is `first`.
+/// The points of a chunk by the tasks that they give something to: task `t` has
+/// `order[starts[t]..starts[t + 1]]`, numbers counted from the first point of the chunk.
+struct Sorted {
+    first: usize,
+    starts: Vec<u32>,
+    order: Vec<u16>,
+}
+
+impl Sorted {
+    fn new(points: Points<'_>, chunk: usize, space: &Space, tasks: usize) -> Self {
+        let first = chunk * POINTS;
+        let range = first..points.count.min(first + POINTS);
+        // A point gives to the task of its first slice, and to that of its second one where that is another.
+        let tasks_of = |i: usize| {
+            let found = along(points.along(i, space.axis), space.dims[space.axis], space.beyond);
+            found.map(|(ends, ..)| ends.map(|end| end / SLICES))
+        };
+        let each: Vec<_> = range.map(tasks_of).collect();
+        let mut starts = vec![0u32; tasks + 1];
+        for [a, b] in each.iter().flatten() {
+            starts[a + 1] += 1;
+            starts[b + 1] += u32::from(a != b);
+        }
+        for task in 0..tasks {
+            starts[task + 1] += starts[task];
+        }
+        let mut next = starts.clone();
+        let mut order = vec![0u16; starts.last().map_or(0, |&n| n as usize)];
+        for (i, of) in each.iter().enumerate() {
+            let Some([a, b]) = *of else { continue };
+            for task in [Some(a), (a != b).then_some(b)].into_iter().flatten() {
+                order[next[task] as usize] = i as u16;
+                next[task] += 1;
+            }
+        }
+        Self { first, starts, order }
+    }
+
+    fn of_task(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
+        let range = self.starts[task] as usize..self.starts[task + 1] as usize;
+        self.order[range].iter().map(|&i| self.first + usize::from(i))
+    }
+}
+
+/// The grid that is added to.
+#[derive(Clone, Copy)]
+struct Space {
+    dims: Dims,
+    beyond: Beyond,
+    /// The last axis of more than one voxel.
+    axis: usize,
+}
+
+/// Adds what points give to some slices of the grid, of which the first voxel is `first`.
 fn add(
     sums: &mut [i64],
     first: usize,
-    points: (Points<'_>, std::ops::Range<usize>),
+    (points, numbers): (Points<'_>, impl Iterator<Item = usize>),
     values: &[f32],
-    (dims, beyond): (Dims, Beyond),
     unit: f64,
-    (axis, slices): (usize, std::ops::Range<usize>),
+    space: &Space,
+    slices: &std::ops::Range<usize>,
 ) {
-    let [nx, ny, _] = dims;
-    let (points, range) = points;
-    for i in range {
-        let Some((ends, ..)) = along(points.along(i, axis), dims[axis], beyond) else { continue };
-        if !slices.contains(&ends[0]) && !slices.contains(&ends[1]) {
-            continue;
-        }
-        let Some(cell) = Cell::new(points.at(i), dims, beyond) else { continue };
+    let ([nx, ny, _], axis) = (space.dims, space.axis);
+    for i in numbers {
+        let Some(cell) = Cell::new(points.at(i), space.dims, space.beyond) else { continue };
         let (w, v) = (cell.weights(), f64::from(values[i]) * unit);
         for (&z, &wz) in cell.ends[2].iter().zip(&w[2]) {
             for (&y, &wy) in cell.ends[1].iter().zip(&w[1]) {
@@ -205,25 +253,17 @@ impl Splat for Cpu {
     ) -> Result<()> {
         let extent = check(dims, positions.len(), of, out.len(), values.len())?;
         let Extent { points: count, voxels, components } = extent;
-        let found =
-            self.reduce(&[values], &[Reduction::MaxAbs(0), Reduction::CountNonFinite(0)])?;
+        let what = [Reduction::MaxAbs(0), Reduction::CountNonFinite(0)];
+        let found = self.reduce(&[values], &what)?;
         let unit = units(found[0], found[1], bits_for(count));
         let back = 1.0 / unit;
-        let (values, points) =
-            (values.as_slice(), Points { positions: positions.as_slice(), count, of });
+        let values = values.as_slice();
+        let points = Points { positions: positions.as_slice(), count, of };
         let axis = (0..3).rev().find(|&a| dims[a] > 1).unwrap_or(2);
         let slice = dims[..axis].iter().product::<usize>();
-        // Which slices the points of each chunk touch.
+        let (space, tasks) = (Space { dims, beyond, axis }, dims[axis].div_ceil(SLICES));
         let chunks = count.div_ceil(POINTS);
-        let range_of = |chunk: usize| chunk * POINTS..count.min((chunk + 1) * POINTS);
-        let touched = self.collect(chunks, |chunk| {
-            let ends = range_of(chunk)
-                .filter_map(|i| along(points.along(i, axis), dims[axis], beyond))
-                .map(|(ends, ..)| ends);
-            ends.fold([usize::MAX, 0], |[low, high], [a, b]| {
-                [low.min(a.min(b)), high.max(a.max(b))]
-            })
-        });
+        let sorted = self.collect(chunks, |chunk| Sorted::new(points, chunk, &space, tasks));
         for c in 0..components {
             let values = &values[c * count..][..count];
             let out = &mut out.as_mut_slice()[c * voxels..][..voxels];
@@ -231,12 +271,9 @@ impl Splat for Cpu {
                 let first = task * SLICES * slice;
                 let slices = task * SLICES..task * SLICES + out.len() / slice;
                 let mut sums = vec![0i64; out.len()];
-                for (chunk, &[low, high]) in touched.iter().enumerate() {
-                    if low < slices.end && high >= slices.start {
-                        let of_chunk = (points, range_of(chunk));
-                        let space = (axis, slices.clone());
-                        add(&mut sums, first, of_chunk, values, (dims, beyond), unit, space);
-                    }
+                for chunk in &sorted {
+                    let numbers = (points, chunk.of_task(task));
+                    add(&mut sums, first, numbers, values, unit, &space, &slices);
                 }
                 for (out, sum) in out.iter_mut().zip(sums) {
                     *out = (sum as f64 * back) as f32;

@@ -23,11 +23,13 @@ kernels! { PAIRWISE = "pairwise/pairwise.cu";
 }
 
 const THREADS: usize = 128;
-/// The most sources of a block. It is part of the result: sums of blocks are added in double precision.
-const PART: usize = 8192;
+/// The sources of a block are a multiple of these, and there are about so many blocks. Both are part of the result: sums of
+/// blocks are added in double precision.
+const PART: usize = 1024;
+const BLOCKS: usize = 2048;
 
-/// The most points, as there are at most 65535 parts.
-const MOST_POINTS: usize = 65_535 * PART;
+/// The most points.
+const MOST_POINTS: usize = 1 << 28;
 
 /// The kernels by components and shape.
 static PROGRAMS: LazyLock<Vec<PAIRWISE>> = LazyLock::new(|| {
@@ -65,18 +67,20 @@ impl Cuda {
         }
         for (what, points) in [("number of targets", count), ("number of sources", n)] {
             if points > MOST_POINTS {
-                return Err(ComputeError::argument(what, points, "at most 2^29 − 8192"));
+                return Err(ComputeError::argument(what, points, "at most 2^28"));
             }
         }
         let program = program_of(components, kernel.shape);
         let numbers = components + if moments.is_some() { 3 } else { 0 };
-        let parts = n.div_ceil(PART).max(1);
         let each = if components == 6 { 2 } else { 4 };
+        let blocks = count.div_ceil(each * THREADS);
+        let part = n.div_ceil(BLOCKS.div_ceil(blocks)).next_multiple_of(PART).max(PART);
+        let parts = n.div_ceil(part).max(1);
         let mut sums = self.alloc_unset::<f64>(parts * numbers * count)?;
-        let blocks = count.div_ceil(each * THREADS) as u32;
-        let shape = Shape { grid: [blocks, parts as u32, 1], ..Shape::blocks(1, THREADS as u32) };
+        let shape =
+            Shape { grid: [blocks as u32, parts as u32, 1], ..Shape::blocks(1, THREADS as u32) };
         let scale = kernel.scale();
-        let (m, n, part) = (count as u32, n as u32, PART as u32);
+        let (m, n, part) = (count as u32, n as u32, part as u32);
         // SAFETY: targets below `count` and sources below `n` are read; every part has its sums.
         unsafe {
             match moments {

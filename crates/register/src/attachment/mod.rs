@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`ChannelSimilarity`] | images of a channel, by a similarity with a weight |
 //! | [`Landmarks`] | corresponding points |
+//! | [`Shapes`] | surfaces, curves and points without correspondence, as currents or varifolds |
 //!
 //! # Units
 //!
@@ -21,6 +22,7 @@
 //! Beside the kinds, [`images`] brings images to a scale, and [`moving_mask`] says what of them counts.
 
 mod channel;
+pub mod currents;
 pub mod images;
 mod landmarks;
 pub mod moving_mask;
@@ -33,6 +35,7 @@ use voxalign_compute::Device;
 use voxalign_image::{Grid, Vector3};
 
 pub use channel::ChannelSimilarity;
+pub use currents::Shapes;
 pub use landmarks::Landmarks;
 
 /// What pulls.

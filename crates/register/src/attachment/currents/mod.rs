@@ -1,0 +1,156 @@
+//! Surfaces, curves and points without correspondence: currents, and varifolds where their orientation cannot be trusted.
+//!
+//! A shape is compared with another one as what both do to a smooth vector field (J. Glaunès, 2005; L. K. Ha, 2011,
+//! section 3.2.2): no vertex belongs to another, and the two may have any numbers of them. [`ShapeDistance`] has the
+//! squared distance and its derivative, pair by pair or on a grid; [`Shapes`] is the attachment.
+
+mod distance;
+mod particle_mesh;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+pub use distance::{Distance, ShapeDistance, Summation};
+pub use particle_mesh::{MeshGrid, NARROWEST, NARROWEST_UNCORRECTED, ParticleMesh};
+pub use shape::{Elements, Shape};
+
+use super::{Attachment, Gradient, Maps, Needs};
+use crate::error::{RegisterError, Result};
+use crate::multiscale::Scale;
+use crate::similarity::PendingEnergy;
+use voxalign_compute::Device;
+use voxalign_compute::ops::pairwise::{KernelShape, RadialKernel};
+use voxalign_image::{Grid, Vector3};
+
+/// What a pair of shapes is compared by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ShapeOptions {
+    /// How the kernel falls off.
+    pub kernel: KernelShape,
+    /// Its width at full resolution, mm. At a coarser scale it is wider by the factor of the scale, so that
+    /// what is far apart finds each other first.
+    pub width: f64,
+    /// What the energy is multiplied by.
+    pub weight: f64,
+    /// How sums over pairs are made.
+    pub summation: Summation,
+}
+
+impl Default for ShapeOptions {
+    fn default() -> Self {
+        let (kernel, summation) = (KernelShape::default(), Summation::default());
+        Self { kernel, width: 5.0, weight: 1.0, summation }
+    }
+}
+
+/// A pair of shapes that pull at each other, with the energy `w |φ(F) − M|² / (|F|² + |M|²)`: from `w` where they are
+/// far apart beside the width of the kernel, to 0 where they are the same. Models that treat both sides alike have
+/// the mean of that and of `w |F − φ⁻¹(M)|² / (|F|² + |M|²)`.
+///
+/// Vertices of the fixed shape are carried to the moving world by the same map that samples the moving image, with the same
+/// interpolation, so that images and geometry move consistently.
+pub struct Shapes<D: Device> {
+    shapes: [Shape; 2],
+    options: ShapeOptions,
+    at_scale: Option<AtScale<D>>,
+}
+
+/// What is compared at a scale.
+struct AtScale<D: Device> {
+    /// The fixed shape carried to the moving world, and the moving one to the fixed world.
+    distances: [ShapeDistance<D>; 2],
+    /// `|F|² + |M|²`.
+    norms: f64,
+}
+
+impl<D: Device> Shapes<D> {
+    /// A pair of the fixed and of the moving world.
+    ///
+    /// # Errors
+    /// Shapes that are not made of the same; a width or a weight that is not above 0.
+    pub fn new(fixed: Shape, moving: Shape, options: ShapeOptions) -> Result<Self> {
+        let refused = |option, value: String, remedy: &str| {
+            Err(RegisterError::Option { option, value, remedy: remedy.to_owned() })
+        };
+        for (option, value) in [("kernel width", options.width), ("shape weight", options.weight)] {
+            if !(value > 0.0 && value.is_finite()) {
+                return refused(option, value.to_string(), "give a number above 0");
+            }
+        }
+        if !fixed.is_like(&moving) {
+            let remedy = "compare surfaces with surfaces, curves with curves, points with points";
+            return refused("shape", "a pair made of different elements".to_owned(), remedy);
+        }
+        Ok(Self { shapes: [fixed, moving], options, at_scale: None })
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &ShapeOptions {
+        &self.options
+    }
+
+    fn at_width(&self, device: &D, width: f64) -> Result<AtScale<D>> {
+        let kernel = RadialKernel { shape: self.options.kernel, width };
+        let [fixed, moving] = &self.shapes;
+        let between = |a: &Shape, b: &Shape| {
+            ShapeDistance::new(device, a.clone(), b.clone(), kernel, self.options.summation)
+        };
+        let norms = fixed.norm(device, &kernel)? + moving.norm(device, &kernel)?;
+        Ok(AtScale { distances: [between(fixed, moving)?, between(moving, fixed)?], norms })
+    }
+}
+
+impl<D: Device> Attachment<D> for Shapes<D> {
+    fn needs(&self) -> Needs<'_> {
+        let [fixed, moving] = &self.shapes;
+        Needs {
+            fixed_points: fixed.vertices(),
+            moving_points: moving.vertices(),
+            ..Needs::default()
+        }
+    }
+
+    fn to_scale(&mut self, device: &D, scale: &Scale, _: &Grid) -> Result<()> {
+        self.at_scale = None;
+        let width = self.options.width * scale.factor as f64;
+        self.at_scale = Some(self.at_width(device, width)?);
+        Ok(())
+    }
+
+    fn evaluate(
+        &mut self,
+        device: &D,
+        at: &Maps<'_, D>,
+        out: &mut Gradient<'_, D>,
+    ) -> Result<PendingEnergy> {
+        if self.at_scale.is_none() {
+            self.at_scale = Some(self.at_width(device, self.options.width)?);
+        }
+        let Some(AtScale { distances, norms }) = &mut self.at_scale else {
+            return Ok(PendingEnergy::default());
+        };
+        let both = !at.moving_points.is_empty();
+        let part = if both { 0.5 } else { 1.0 };
+        let factor = part * self.options.weight / *norms;
+        let mut pull = |side: usize, at: &[Vector3<f64>], covectors: &mut [Vector3<f64>]| {
+            let found = distances[side].evaluate(device, at)?;
+            for (covector, found) in covectors.iter_mut().zip(&found.covectors) {
+                *covector = factor * found;
+            }
+            Ok::<_, RegisterError>(factor * found.squared)
+        };
+        let mut energy = pull(0, at.fixed_points, out.fixed_covectors)?;
+        if both {
+            energy += pull(1, at.moving_points, out.moving_covectors)?;
+        }
+        Ok(PendingEnergy::known(energy))
+    }
+
+    fn bytes(&self, _: &Grid) -> u64 {
+        // Elements with their centres, moments and sums, twice; the grid follows from the shapes alone and is asked for
+        // when it is made.
+        let of = |shape: &Shape| 100 * (shape.len() + shape.vertices().len()) as u64;
+        2 * self.shapes.iter().map(of).sum::<u64>()
+    }
+}

@@ -1,0 +1,278 @@
+//! Convolution of vector-valued Dirac masses by a kernel on a grid: splat, transform, multiply, transform back, gather
+//! (L. K. Ha, 2011, section 3.3.1).
+//!
+//! The grid is a torus around all points, so large that what the kernel carries round it is nothing. Masses are spread
+//! over the voxels of their cells, and the result is interpolated, both linearly: between them the kernel is smoothed by
+//! the square of the weights' transform `W`. Where the [correction](ParticleMesh::new) is asked for, the kernel's
+//! transform is divided by that square, so that the two take each other away but for what aliases.
+//!
+//! The sums are those of an energy of the grid, `g · K g`, with a symmetric `K`, and splatting is the exact adjoint of
+//! gathering: so slopes are the exact derivative of that energy, as far as single precision goes.
+
+use crate::error::{RegisterError, Result};
+use voxalign_compute::ops::pairwise::{KernelShape, RadialKernel};
+use voxalign_compute::ops::splat::Beyond;
+use voxalign_compute::ops::{SplatScheme, fourier};
+use voxalign_compute::{Device, DeviceBuffer, Dims};
+use voxalign_image::memory;
+
+/// The least width of a kernel in spacings of the grid, where the correction is made: below, it errs by more
+/// than one per cent.
+pub const NARROWEST: f64 = 3.0;
+/// The same without correction.
+pub const NARROWEST_UNCORRECTED: f64 = 7.0;
+
+/// What the kernel has lost where the torus closes.
+const NOTHING: f64 = 1e-7;
+/// The most voxels of a grid.
+const MOST_VOXELS: usize = 1 << 28;
+
+/// A grid around points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeshGrid {
+    /// Sizes, of which a Fourier transform is quick.
+    pub dims: Dims,
+    /// Where voxel (0, 0, 0) is, mm.
+    pub origin: [f64; 3],
+    /// Spacing along all axes, mm.
+    pub spacing: f64,
+    /// Where points may be, mm.
+    pub bounds: [[f64; 3]; 2],
+}
+
+/// The next number of factors 2, 3, 5 and 7 that is even, or 1.
+fn quick(n: usize) -> usize {
+    let is_quick = |mut n: usize| {
+        for factor in [2, 3, 5, 7] {
+            while n.is_multiple_of(factor) {
+                n /= factor;
+            }
+        }
+        n == 1
+    };
+    (n.max(2)..).find(|&n| n.is_multiple_of(2) && is_quick(n)).unwrap_or(n)
+}
+
+impl MeshGrid {
+    /// A grid with a spacing around points from `bounds[0]` to `bounds[1]`, mm.
+    ///
+    /// # Errors
+    /// [`RegisterError::Option`] where the kernel is too narrow for the spacing, or the grid would be too large.
+    pub fn around(
+        bounds: [[f64; 3]; 2],
+        kernel: &RadialKernel,
+        spacing: f64,
+        corrected: bool,
+    ) -> Result<Self> {
+        let least = if corrected { NARROWEST } else { NARROWEST_UNCORRECTED };
+        let refused = |remedy: String| RegisterError::Option {
+            option: "kernel width",
+            value: format!("{} mm", kernel.width),
+            remedy,
+        };
+        // What is just as wide counts.
+        if !(kernel.width >= least * spacing * (1.0 - 1e-9)) {
+            return Err(refused(format!(
+                "a grid of {spacing} mm takes kernels from {} mm on; give a wider kernel, a finer grid, or sum exactly",
+                least * spacing
+            )));
+        }
+        let reach = match kernel.shape {
+            KernelShape::Gaussian => kernel.width * (-NOTHING.ln()).sqrt(),
+            // It never ends: there is room for all distances twice.
+            KernelShape::Cauchy => f64::INFINITY,
+        };
+        let mut grid = Self { dims: [1; 3], origin: bounds[0], spacing, bounds };
+        let mut voxels = 1.0;
+        for a in 0..3 {
+            let extent = bounds[1][a] - bounds[0][a];
+            let around = (extent + reach.min(extent + 2.0 * spacing)) / spacing + 2.0;
+            voxels *= around;
+            if !(voxels <= MOST_VOXELS as f64) {
+                return Err(refused(format!(
+                    "a grid of {spacing} mm around points of an extent of {extent:.0} mm would have more than \
+                     {MOST_VOXELS} voxels; give a wider kernel or a coarser grid"
+                )));
+            }
+            grid.dims[a] = quick(around.ceil() as usize);
+        }
+        Ok(grid)
+    }
+
+    /// Whether points within these bounds are on the grid.
+    #[must_use]
+    pub fn holds(&self, bounds: &[[f64; 3]; 2]) -> bool {
+        (0..3).all(|a| bounds[0][a] >= self.bounds[0][a] && bounds[1][a] <= self.bounds[1][a])
+    }
+
+    /// Its voxels.
+    #[must_use]
+    pub fn voxels(&self) -> usize {
+        self.dims.iter().product()
+    }
+}
+
+/// A kernel on a grid, on a device. Masses and sums have `components` components.
+pub struct ParticleMesh<D: Device> {
+    grid: MeshGrid,
+    components: usize,
+    /// The kernel's transform, by voxels.
+    factors: D::Buffer<f32>,
+    values: D::Buffer<f32>,
+    spectrum: D::Buffer<f32>,
+}
+
+impl<D: Device> ParticleMesh<D> {
+    /// A kernel on a grid, corrected for what splatting and gathering smooth, or not.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn new(
+        device: &D,
+        grid: MeshGrid,
+        kernel: &RadialKernel,
+        components: usize,
+        corrected: bool,
+    ) -> Result<Self> {
+        let (dims, n) = (grid.dims, grid.voxels());
+        let len = fourier::spectrum_len(dims)?;
+        // The kernel around voxel 0, along the shorter way round.
+        let mut values: Vec<f32> = memory::room(n)?;
+        let away = |i: usize, n: usize| i.min(n - i) as f64 * grid.spacing;
+        for z in 0..dims[2] {
+            for y in 0..dims[1] {
+                let plane = away(z, dims[2]).powi(2) + away(y, dims[1]).powi(2);
+                values.extend(
+                    (0..dims[0])
+                        .map(|x| kernel.at((plane + away(x, dims[0]).powi(2)).sqrt()) as f32),
+                );
+            }
+        }
+        let mut spectrum = device.alloc(len)?;
+        device.forward(&device.upload_vec(values)?, dims, &mut spectrum)?;
+        // The kernel is even: its transform is real.
+        let transform = device.into_host(spectrum)?;
+        let weights: Vec<Vec<f64>> = dims.iter().map(|&n| smoothing(n, corrected)).collect();
+        let mut factors: Vec<f32> = memory::room(len / 2)?;
+        let row = dims[0] / 2 + 1;
+        for (k, number) in transform.chunks_exact(2).enumerate() {
+            let at = [k % row, k / row % dims[1], k / (row * dims[1])];
+            let smoothed: f64 = (0..3).map(|a| weights[a][at[a]]).product();
+            factors.push((f64::from(number[0]) / (smoothed * n as f64)) as f32);
+        }
+        Ok(Self {
+            grid,
+            components,
+            factors: device.upload_vec(factors)?,
+            values: device.alloc(components * n)?,
+            spectrum: device.alloc(components * len)?,
+        })
+    }
+
+    /// The grid.
+    #[must_use]
+    pub fn grid(&self) -> &MeshGrid {
+        &self.grid
+    }
+
+    /// Masses at points, voxels of the grid, on its voxels.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn splat(
+        &self,
+        device: &D,
+        points: &D::Buffer<f32>,
+        masses: &D::Buffer<f32>,
+        out: &mut D::Buffer<f32>,
+    ) -> Result<()> {
+        let scheme = SplatScheme::default();
+        Ok(device.splat(masses, points, None, self.grid.dims, Beyond::Wrapped, scheme, out)?)
+    }
+
+    /// What masses on voxels become by the kernel, there.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn convolve(&mut self, device: &D, masses: &D::Buffer<f32>) -> Result<&D::Buffer<f32>> {
+        let dims = self.grid.dims;
+        device.forward(masses, dims, &mut self.spectrum)?;
+        device.scale_spectrum(&mut self.spectrum, dims, &self.factors)?;
+        device.inverse_sum(&mut self.spectrum, dims, &mut self.values)?;
+        Ok(&self.values)
+    }
+
+    /// What was convolved last, at points, and the derivative in the points of its product with `moments`, by voxels.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    pub fn gather(
+        &self,
+        device: &D,
+        points: &D::Buffer<f32>,
+        moments: &D::Buffer<f32>,
+        out: &mut D::Buffer<f32>,
+        slopes: &mut D::Buffer<f32>,
+    ) -> Result<()> {
+        let (values, dims) = (&self.values, self.grid.dims);
+        let beyond = Beyond::Wrapped;
+        Ok(device.gather_with_slopes(values, dims, beyond, points, None, moments, out, slopes)?)
+    }
+
+    /// Room for masses on the grid.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub fn room(&self, device: &D) -> Result<D::Buffer<f32>> {
+        Ok(device.alloc(self.components * self.grid.voxels())?)
+    }
+
+    /// The numbers that it has on the device.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.factors.len() + self.values.len() + self.spectrum.len()
+    }
+
+    /// Never: a grid has a voxel at least.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What splatting and gathering do to the frequencies of an axis of `n` voxels: `sinc⁴(π k / n)`, or nothing where that is
+/// not to be corrected.
+fn smoothing(n: usize, corrected: bool) -> Vec<f64> {
+    let of = |k: usize| {
+        let x = std::f64::consts::PI * k.min(n - k) as f64 / n as f64;
+        if corrected && x > 0.0 { (x.sin() / x).powi(4) } else { 1.0 }
+    };
+    (0..n).map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grids_leave_room_for_the_kernel() {
+        let bounds = [[-10.0, 0.0, 5.0], [20.0, 7.0, 5.0]];
+        let kernel = |shape| RadialKernel { shape, width: 6.0 };
+        let gaussian = MeshGrid::around(bounds, &kernel(KernelShape::Gaussian), 2.0, true).unwrap();
+        assert!(gaussian.dims.iter().zip([30.0, 7.0, 0.0]).all(|(&n, extent)| {
+            n.is_multiple_of(2) && n as f64 * 2.0 >= extent + f64::min(24.0, extent)
+        }));
+        let cauchy = MeshGrid::around(bounds, &kernel(KernelShape::Cauchy), 2.0, true).unwrap();
+        assert!(cauchy.dims[0] >= 31 && cauchy.dims[1] >= 8);
+        assert!(gaussian.holds(&bounds) && !gaussian.holds(&[[-11.0, 0.0, 5.0], [0.0; 3]]));
+        // Too narrow, and too large.
+        for (spacing, corrected) in [(2.1, true), (0.9, false)] {
+            let error =
+                MeshGrid::around(bounds, &kernel(KernelShape::Gaussian), spacing, corrected);
+            assert!(error.unwrap_err().to_string().contains("wider kernel"));
+        }
+        let far = [[0.0; 3], [1e5; 3]];
+        assert!(MeshGrid::around(far, &kernel(KernelShape::Gaussian), 2.0, true).is_err());
+        assert_eq!([1, 2, 3, 11, 13, 97, 127].map(quick), [2, 2, 4, 12, 14, 98, 128]);
+    }
+}
