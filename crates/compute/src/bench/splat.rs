@@ -5,7 +5,7 @@ use super::{Bench, room};
 use crate::device::Device;
 use crate::error::{Result, voxels};
 use crate::ops::SplatScheme;
-use crate::ops::splat::Beyond;
+use crate::ops::splat::{Beyond, Lattice, Spline};
 
 /// The fields of the table.
 pub const FIELDS: [&str; 3] = ["random", "diffeomorphic", "singular"];
@@ -34,6 +34,7 @@ fn displaced<D: Device>(bench: &Bench<'_, D>, kind: &str) -> Result<D::Buffer<f3
 
 pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let (device, dims, n) = (bench.device, bench.dims, voxels("dims", bench.dims)?);
+    let lattice = Lattice::linear(dims, Beyond::Nearest);
     let image = bench.image()?;
     let mut out = device.alloc(n)?;
     for kind in FIELDS {
@@ -41,20 +42,24 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
         for scheme in SplatScheme::ALL {
             let what = format!("{kind}, {}", format!("{scheme:?}").to_lowercase());
             bench.measure("splat", what, 20 * n, || {
-                device.splat(&image, &field, Some(dims), dims, Beyond::Nearest, scheme, &mut out)
+                device.splat(&image, &field, Some(dims), lattice, scheme, &mut out)
             })?;
         }
         bench.measure("splat", format!("{kind}, gathered"), 20 * n, || {
-            device.gather(&image, dims, Beyond::Nearest, &field, Some(dims), &mut out)
+            device.gather(&image, lattice, &field, Some(dims), &mut out)
         })?;
     }
     let field = displaced(bench, "diffeomorphic")?;
+    let cubic = Lattice { spline: Spline::Cubic, ..lattice };
+    let scheme = SplatScheme::default();
+    bench.measure("splat", "diffeomorphic, cubic", 20 * n, || {
+        device.splat(&image, &field, Some(dims), cubic, scheme, &mut out)
+    })?;
     let (moments, mut slopes) = (bench.image()?, device.alloc(3 * n)?);
     bench.measure("splat", "diffeomorphic, gathered with slopes", 36 * n, || {
         device.gather_with_slopes(
             &image,
-            dims,
-            Beyond::Nearest,
+            lattice,
             &field,
             Some(dims),
             &moments,

@@ -1,4 +1,4 @@
-//! Linear interpolation at points and its adjoint on the CPU.
+//! Interpolation at points and its adjoint on the CPU.
 
 use rayon::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::reduce::Reduction;
 use crate::ops::splat::{
-    Beyond, Cell, Extent, SplatScheme, along, bits_for, check, check_slopes, units,
+    Along, Extent, Lattice, SplatScheme, Spline, around, bits_for, check, check_slopes, units,
 };
 use crate::ops::{Reduce, Splat};
 use voxalign_image::memory;
@@ -73,79 +73,78 @@ fn by_points(
     Ok(())
 }
 
-/// The values of the voxels of a cell.
-#[inline]
-fn corners(image: &[f32], dims: Dims, cell: &Cell) -> [[[f32; 2]; 2]; 2] {
+/// The interpolated value, always in this order; along an axis where that is asked for the slopes in the place of the
+/// weights.
+#[inline(always)]
+fn value<const N: usize>(
+    image: &[f32],
+    dims: Dims,
+    cell: &[Along<N>; 3],
+    slope: Option<usize>,
+) -> f32 {
     let [nx, ny, _] = dims;
-    cell.ends[2].map(|z| cell.ends[1].map(|y| cell.ends[0].map(|x| image[x + nx * (y + ny * z)])))
-}
-
-/// The interpolated value, always in this order.
-#[inline]
-fn value(v: &[[[f32; 2]; 2]; 2], w: &[[f32; 2]; 3]) -> f32 {
-    let row = |r: &[f32; 2]| w[0][0] * r[0] + w[0][1] * r[1];
-    let plane = |p: &[[f32; 2]; 2]| w[1][0] * row(&p[0]) + w[1][1] * row(&p[1]);
-    w[2][0] * plane(&v[0]) + w[2][1] * plane(&v[1])
-}
-
-/// Its derivatives.
-#[inline]
-fn slopes(v: &[[[f32; 2]; 2]; 2], w: &[[f32; 2]; 3], inside: [bool; 3]) -> [f32; 3] {
-    let mut slopes = [0.0; 3];
-    for a in 0..3 {
-        if inside[a] {
-            let mut along = *w;
-            along[a] = [-1.0, 1.0];
-            slopes[a] = value(v, &along);
+    let of = |a: usize| if slope == Some(a) { &cell[a].slope } else { &cell[a].weight };
+    let mut sum = 0.0;
+    for (&z, wz) in cell[2].index.iter().zip(of(2)) {
+        let mut plane = 0.0;
+        for (&y, wy) in cell[1].index.iter().zip(of(1)) {
+            let row = nx * (y + ny * z);
+            let mut line = 0.0;
+            for (&x, wx) in cell[0].index.iter().zip(of(0)) {
+                line += wx * image[row + x];
+            }
+            plane += wy * line;
         }
+        sum += wz * plane;
     }
-    slopes
+    sum
+}
+
+/// An image with the grid that points see.
+#[derive(Clone, Copy)]
+struct Field<'a> {
+    values: &'a [f32],
+    voxels: usize,
+    lattice: Lattice,
 }
 
 impl Cpu {
     /// Values at points.
-    fn gathered(
+    fn gathered<const N: usize>(
         &self,
-        image: &[f32],
-        (dims, beyond): (Dims, Beyond),
+        field: Field<'_>,
         points: Points<'_>,
-        voxels: usize,
         out: &mut [f32],
     ) -> Result<()> {
+        let Lattice { dims, beyond, .. } = field.lattice;
         by_points(self, out, points.count, |task, out| {
             for k in 0..out.first().map_or(0, |first| first.len()) {
-                let cell = Cell::new(points.at(task * POINTS + k), dims, beyond);
-                for (out, image) in out.iter_mut().zip(image.chunks_exact(voxels)) {
-                    out[k] = cell
-                        .as_ref()
-                        .map_or(0.0, |c| value(&corners(image, dims, c), &c.weights()));
+                let cell = around::<N>(points.at(task * POINTS + k), dims, beyond);
+                for (out, image) in out.iter_mut().zip(field.values.chunks_exact(field.voxels)) {
+                    out[k] = cell.as_ref().map_or(0.0, |c| value(image, dims, c, None));
                 }
             }
         })
     }
 
     /// Derivatives of values at points, times moments.
-    fn gathered_slopes(
+    fn gathered_slopes<const N: usize>(
         &self,
-        image: &[f32],
-        (dims, beyond): (Dims, Beyond),
+        field: Field<'_>,
         points: Points<'_>,
-        voxels: usize,
         moments: &[f32],
         out: &mut [f32],
     ) -> Result<()> {
+        let Lattice { dims, beyond, .. } = field.lattice;
         by_points(self, out, points.count, |task, out| {
             for k in 0..out.first().map_or(0, |first| first.len()) {
                 let point = task * POINTS + k;
                 let mut sum = [0.0f32; 3];
-                if let Some(cell) = Cell::new(points.at(point), dims, beyond) {
-                    let weights = cell.weights();
-                    let of_component =
-                        image.chunks_exact(voxels).zip(moments.chunks_exact(points.count));
-                    for (image, moments) in of_component {
-                        let found = slopes(&corners(image, dims, &cell), &weights, cell.inside);
-                        for (sum, slope) in sum.iter_mut().zip(found) {
-                            *sum += moments[point] * slope;
+                if let Some(cell) = around::<N>(points.at(point), dims, beyond) {
+                    let images = field.values.chunks_exact(field.voxels);
+                    for (image, moments) in images.zip(moments.chunks_exact(points.count)) {
+                        for (a, sum) in sum.iter_mut().enumerate() {
+                            *sum += moments[point] * value(image, dims, &cell, Some(a));
                         }
                     }
                 }
@@ -154,6 +153,45 @@ impl Cpu {
                 }
             }
         })
+    }
+
+    /// Sums at voxels.
+    fn splatted<const N: usize>(
+        &self,
+        values: &CpuBuffer<f32>,
+        points: Points<'_>,
+        lattice: Lattice,
+        extent: Extent,
+        out: &mut [f32],
+    ) -> Result<()> {
+        let Extent { points: count, voxels, components } = extent;
+        let what = [Reduction::MaxAbs(0), Reduction::CountNonFinite(0)];
+        let found = self.reduce(&[values], &what)?;
+        let unit = units(found[0], found[1], bits_for(count));
+        let back = 1.0 / unit;
+        let (values, dims) = (values.as_slice(), lattice.dims);
+        let axis = (0..3).rev().find(|&a| dims[a] > 1).unwrap_or(2);
+        let slice = dims[..axis].iter().product::<usize>();
+        let (space, tasks) = (Space { lattice, axis }, dims[axis].div_ceil(SLICES));
+        let chunks = count.div_ceil(POINTS);
+        let sorted = self.collect(chunks, |chunk| Sorted::new::<N>(points, chunk, &space, tasks));
+        for c in 0..components {
+            let values = &values[c * count..][..count];
+            let out = &mut out[c * voxels..][..voxels];
+            self.chunks_mut(out, SLICES * slice, |task, out| {
+                let first = task * SLICES * slice;
+                let slices = task * SLICES..task * SLICES + out.len() / slice;
+                let mut sums = vec![0i64; out.len()];
+                for chunk in &sorted {
+                    let numbers = (points, chunk.of_task(task));
+                    add::<N>(&mut sums, first, numbers, values, unit, &space, &slices);
+                }
+                for (out, sum) in out.iter_mut().zip(sums) {
+                    *out = (sum as f64 * back) as f32;
+                }
+            });
+        }
+        Ok(())
     }
 }
 
@@ -166,19 +204,28 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn new(points: Points<'_>, chunk: usize, space: &Space, tasks: usize) -> Self {
+    fn new<const N: usize>(points: Points<'_>, chunk: usize, space: &Space, tasks: usize) -> Self {
         let first = chunk * POINTS;
         let range = first..points.count.min(first + POINTS);
-        // A point gives to the task of its first slice, and to that of its second one where that is another.
+        // A point gives to every task that has one of its slices.
         let tasks_of = |i: usize| {
-            let found = along(points.along(i, space.axis), space.dims[space.axis], space.beyond);
-            found.map(|(ends, ..)| ends.map(|end| end / SLICES))
+            let Lattice { dims, beyond, .. } = space.lattice;
+            let p = points.along(i, space.axis);
+            let mut tasks = [usize::MAX; N];
+            if let Some(found) = Along::<N>::new(p, dims[space.axis], beyond) {
+                for (k, &index) in found.index.iter().enumerate() {
+                    let task = index / SLICES;
+                    if !tasks[..k].contains(&task) {
+                        tasks[k] = task;
+                    }
+                }
+            }
+            tasks
         };
         let each: Vec<_> = range.map(tasks_of).collect();
         let mut starts = vec![0u32; tasks + 1];
-        for [a, b] in each.iter().flatten() {
-            starts[a + 1] += 1;
-            starts[b + 1] += u32::from(a != b);
+        for &task in each.iter().flatten().filter(|&&task| task < tasks) {
+            starts[task + 1] += 1;
         }
         for task in 0..tasks {
             starts[task + 1] += starts[task];
@@ -186,8 +233,7 @@ impl Sorted {
         let mut next = starts.clone();
         let mut order = vec![0u16; starts.last().map_or(0, |&n| n as usize)];
         for (i, of) in each.iter().enumerate() {
-            let Some([a, b]) = *of else { continue };
-            for task in [Some(a), (a != b).then_some(b)].into_iter().flatten() {
+            for &task in of.iter().filter(|&&task| task < tasks) {
                 order[next[task] as usize] = i as u16;
                 next[task] += 1;
             }
@@ -204,14 +250,13 @@ impl Sorted {
 /// The grid that is added to.
 #[derive(Clone, Copy)]
 struct Space {
-    dims: Dims,
-    beyond: Beyond,
+    lattice: Lattice,
     /// The last axis of more than one voxel.
     axis: usize,
 }
 
 /// Adds what points give to some slices of the grid, of which the first voxel is `first`.
-fn add(
+fn add<const N: usize>(
     sums: &mut [i64],
     first: usize,
     (points, numbers): (Points<'_>, impl Iterator<Item = usize>),
@@ -220,13 +265,14 @@ fn add(
     space: &Space,
     slices: &std::ops::Range<usize>,
 ) {
-    let ([nx, ny, _], axis) = (space.dims, space.axis);
+    let Lattice { dims, beyond, .. } = space.lattice;
+    let ([nx, ny, _], axis) = (dims, space.axis);
     for i in numbers {
-        let Some(cell) = Cell::new(points.at(i), space.dims, space.beyond) else { continue };
-        let (w, v) = (cell.weights(), f64::from(values[i]) * unit);
-        for (&z, &wz) in cell.ends[2].iter().zip(&w[2]) {
-            for (&y, &wy) in cell.ends[1].iter().zip(&w[1]) {
-                for (&x, &wx) in cell.ends[0].iter().zip(&w[0]) {
+        let Some(cell) = around::<N>(points.at(i), dims, beyond) else { continue };
+        let v = f64::from(values[i]) * unit;
+        for (&z, &wz) in cell[2].index.iter().zip(&cell[2].weight) {
+            for (&y, &wy) in cell[1].index.iter().zip(&cell[1].weight) {
+                for (&x, &wx) in cell[0].index.iter().zip(&cell[0].weight) {
                     if !slices.contains(&[x, y, z][axis]) {
                         continue;
                     }
@@ -246,75 +292,55 @@ impl Splat for Cpu {
         values: &CpuBuffer<f32>,
         positions: &CpuBuffer<f32>,
         of: Option<Dims>,
-        dims: Dims,
-        beyond: Beyond,
+        lattice: Lattice,
         _: SplatScheme,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let extent = check(dims, positions.len(), of, out.len(), values.len())?;
-        let Extent { points: count, voxels, components } = extent;
-        let what = [Reduction::MaxAbs(0), Reduction::CountNonFinite(0)];
-        let found = self.reduce(&[values], &what)?;
-        let unit = units(found[0], found[1], bits_for(count));
-        let back = 1.0 / unit;
-        let values = values.as_slice();
-        let points = Points { positions: positions.as_slice(), count, of };
-        let axis = (0..3).rev().find(|&a| dims[a] > 1).unwrap_or(2);
-        let slice = dims[..axis].iter().product::<usize>();
-        let (space, tasks) = (Space { dims, beyond, axis }, dims[axis].div_ceil(SLICES));
-        let chunks = count.div_ceil(POINTS);
-        let sorted = self.collect(chunks, |chunk| Sorted::new(points, chunk, &space, tasks));
-        for c in 0..components {
-            let values = &values[c * count..][..count];
-            let out = &mut out.as_mut_slice()[c * voxels..][..voxels];
-            self.chunks_mut(out, SLICES * slice, |task, out| {
-                let first = task * SLICES * slice;
-                let slices = task * SLICES..task * SLICES + out.len() / slice;
-                let mut sums = vec![0i64; out.len()];
-                for chunk in &sorted {
-                    let numbers = (points, chunk.of_task(task));
-                    add(&mut sums, first, numbers, values, unit, &space, &slices);
-                }
-                for (out, sum) in out.iter_mut().zip(sums) {
-                    *out = (sum as f64 * back) as f32;
-                }
-            });
+        let extent = check(lattice, positions.len(), of, out.len(), values.len())?;
+        let points = Points { positions: positions.as_slice(), count: extent.points, of };
+        let out = out.as_mut_slice();
+        match lattice.spline {
+            Spline::Linear => self.splatted::<2>(values, points, lattice, extent, out),
+            Spline::Cubic => self.splatted::<4>(values, points, lattice, extent, out),
         }
-        Ok(())
     }
 
     fn gather(
         &self,
         image: &CpuBuffer<f32>,
-        dims: Dims,
-        beyond: Beyond,
+        lattice: Lattice,
         positions: &CpuBuffer<f32>,
         of: Option<Dims>,
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let extent = check(dims, positions.len(), of, image.len(), out.len())?;
+        let extent = check(lattice, positions.len(), of, image.len(), out.len())?;
         let points = Points { positions: positions.as_slice(), count: extent.points, of };
-        let voxels = extent.voxels;
-        self.gathered(image.as_slice(), (dims, beyond), points, voxels, out.as_mut_slice())
+        let field = Field { values: image.as_slice(), voxels: extent.voxels, lattice };
+        match lattice.spline {
+            Spline::Linear => self.gathered::<2>(field, points, out.as_mut_slice()),
+            Spline::Cubic => self.gathered::<4>(field, points, out.as_mut_slice()),
+        }
     }
 
     fn gather_with_slopes(
         &self,
         image: &CpuBuffer<f32>,
-        dims: Dims,
-        beyond: Beyond,
+        lattice: Lattice,
         positions: &CpuBuffer<f32>,
         of: Option<Dims>,
         moments: &CpuBuffer<f32>,
         out: &mut CpuBuffer<f32>,
         slopes: &mut CpuBuffer<f32>,
     ) -> Result<()> {
-        let extent = check(dims, positions.len(), of, image.len(), out.len())?;
+        let extent = check(lattice, positions.len(), of, image.len(), out.len())?;
         check_slopes(&extent, moments.len(), slopes.len())?;
+        self.gather(image, lattice, positions, of, out)?;
         let points = Points { positions: positions.as_slice(), count: extent.points, of };
-        let (image, space, voxels) = (image.as_slice(), (dims, beyond), extent.voxels);
-        self.gathered(image, space, points, voxels, out.as_mut_slice())?;
+        let field = Field { values: image.as_slice(), voxels: extent.voxels, lattice };
         let (moments, slopes) = (moments.as_slice(), slopes.as_mut_slice());
-        self.gathered_slopes(image, space, points, voxels, moments, slopes)
+        match lattice.spline {
+            Spline::Linear => self.gathered_slopes::<2>(field, points, moments, slopes),
+            Spline::Cubic => self.gathered_slopes::<4>(field, points, moments, slopes),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Linear interpolation at points and its adjoint on the GPU.
+//! Interpolation at points and its adjoint on the GPU.
 
 use super::declare::{In, Out};
 use super::{Cuda, CudaBuffer, Shape};
@@ -7,8 +7,11 @@ use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
 use crate::ops::reduce::Reduction;
 use crate::ops::sort::KeyRange;
-use crate::ops::splat::{Beyond, Extent, SplatScheme, bits_for, check, check_slopes};
+use crate::ops::splat::{
+    Beyond, Extent, Lattice, SplatScheme, Spline, bits_for, check, check_slopes,
+};
 use crate::ops::{Reduce, Sort, Splat};
+use std::sync::LazyLock;
 
 kernels! { SPLAT = "splat/splat.cu";
     fn gather_values[256](image: &[f32], space: Space, positions: &[f32], out: &mut [f32]);
@@ -34,6 +37,14 @@ kernels! { SPLAT = "splat/splat.cu";
     );
 }
 
+/// The kernels with linear and with cubic weights.
+static PROGRAMS: LazyLock<[SPLAT; 2]> =
+    LazyLock::new(|| [2i64, 4].map(|nodes| SPLAT.with(&[("NODES", nodes)])));
+
+fn program_of(spline: Spline) -> &'static SPLAT {
+    &PROGRAMS[usize::from(spline == Spline::Cubic)]
+}
+
 plain! {
     /// The grid and the points.
     pub(crate) struct Space as "SplatSpace" {
@@ -53,10 +64,11 @@ const TILE: Dims = [16, 8, 4];
 const SCANNED: usize = 256 * 8;
 
 impl Space {
-    fn new(extent: Extent, dims: Dims, beyond: Beyond, of: Option<Dims>) -> Self {
+    fn new(extent: Extent, lattice: Lattice, of: Option<Dims>) -> Self {
         let of = of.unwrap_or_default();
         let numbers = |sizes: Dims| sizes.map(|n| n as u32);
         let tiles = [0, 1].map(|a| of[a].div_ceil(TILE[a]) as u32);
+        let Lattice { dims, beyond, .. } = lattice;
         let beyond = match beyond {
             Beyond::Nothing => 0,
             Beyond::Nearest => 1,
@@ -80,6 +92,7 @@ impl Cuda {
     #[allow(clippy::too_many_arguments)]
     fn sorted(
         &self,
+        program: &SPLAT,
         values: In<f32>,
         space: Space,
         positions: &CudaBuffer<f32>,
@@ -97,7 +110,7 @@ impl Cuda {
         // SAFETY: there is a running sum for every contribution and a total for every block; numbers in `order` are those
         // of contributions, eight a point, and voxels in `keys` are compared with their number.
         unsafe {
-            SPLAT.splat_scan(
+            program.splat_scan(
                 self,
                 shape,
                 values,
@@ -110,11 +123,11 @@ impl Cuda {
                 &mut running,
                 &mut totals,
             )?;
-            SPLAT.splat_scan_totals(self, Shape::blocks(1, 1024), blocks as u64, &mut totals)?;
+            program.splat_scan_totals(self, Shape::blocks(1, 1024), blocks as u64, &mut totals)?;
             for begins in [0u32, 1] {
                 let shape = Shape::covering(n, 256);
                 let (running, totals, sums) = (&running, &totals, sums());
-                SPLAT.splat_segments(
+                program.splat_segments(
                     self,
                     shape,
                     keys,
@@ -137,14 +150,14 @@ impl Splat for Cuda {
         values: &CudaBuffer<f32>,
         positions: &CudaBuffer<f32>,
         of: Option<Dims>,
-        dims: Dims,
-        beyond: Beyond,
+        lattice: Lattice,
         scheme: SplatScheme,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let extent = check(dims, positions.len(), of, out.len(), values.len())?;
-        let space = Space::new(extent, dims, beyond, of);
+        let extent = check(lattice, positions.len(), of, out.len(), values.len())?;
+        let space = Space::new(extent, lattice, of);
         let (points, bits) = (extent.points, bits_for(extent.points));
+        let (program, each) = (program_of(lattice.spline), lattice.spline.nodes().pow(3));
         let mut range = self.alloc::<f64>(2)?;
         let what = [Reduction::MaxAbs(0), Reduction::CountNonFinite(0)];
         self.reduce_into(&[values], &what, &mut range)?;
@@ -157,22 +170,22 @@ impl Splat for Cuda {
                 match scheme {
                     SplatScheme::Atomic => {
                         let shape = Shape::covering(points, 256);
-                        SPLAT.splat_atomic(
+                        program.splat_atomic(
                             self, shape, values, space, positions, &range, bits, &mut sums,
                         )?;
                     }
                     SplatScheme::Shared => {
                         let shape = Shape::blocks(space.blocks(), 256);
-                        SPLAT.splat_shared(
+                        program.splat_shared(
                             self, shape, values, space, positions, &range, bits, &mut sums,
                         )?;
                     }
                     SplatScheme::Sorted => {
-                        let mut keys = self.alloc_unset::<u32>(8 * points)?;
+                        let mut keys = self.alloc_unset::<u32>(each * points)?;
                         let shape = Shape::covering(points, 256);
-                        SPLAT.splat_keys(self, shape, space, positions, &mut keys)?;
-                        let mut sorted = self.alloc_unset::<u32>(8 * points)?;
-                        let mut order = self.alloc_unset::<u32>(8 * points)?;
+                        program.splat_keys(self, shape, space, positions, &mut keys)?;
+                        let mut sorted = self.alloc_unset::<u32>(each * points)?;
+                        let mut order = self.alloc_unset::<u32>(each * points)?;
                         self.sort_pairs(KeyRange::Full, &keys, None, &mut sorted, &mut order)?;
                         drop(keys);
                         for c in 0..extent.components {
@@ -182,6 +195,7 @@ impl Splat for Cuda {
                             let lists = (&sorted, &order);
                             let voxels = extent.voxels;
                             self.sorted(
+                                program,
                                 values,
                                 space,
                                 positions,
@@ -198,48 +212,51 @@ impl Splat for Cuda {
         }
         // SAFETY: both have `n` numbers.
         unsafe {
-            SPLAT.splat_values(self, Shape::covering(n, 256), &sums, &range, bits, n as u64, out)
+            program.splat_values(self, Shape::covering(n, 256), &sums, &range, bits, n as u64, out)
         }
     }
 
     fn gather(
         &self,
         image: &CudaBuffer<f32>,
-        dims: Dims,
-        beyond: Beyond,
+        lattice: Lattice,
         positions: &CudaBuffer<f32>,
         of: Option<Dims>,
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let extent = check(dims, positions.len(), of, image.len(), out.len())?;
+        let extent = check(lattice, positions.len(), of, image.len(), out.len())?;
         if extent.points == 0 {
             return Ok(());
         }
-        let space = Space::new(extent, dims, beyond, of);
+        let space = Space::new(extent, lattice, of);
         let shape = Shape::covering(extent.points, 256);
         // SAFETY: cells are within the grid, and there is a position and room for the values of every point.
-        unsafe { SPLAT.gather_values(self, shape, image, space, positions, out) }
+        unsafe {
+            program_of(lattice.spline).gather_values(self, shape, image, space, positions, out)
+        }
     }
 
     fn gather_with_slopes(
         &self,
         image: &CudaBuffer<f32>,
-        dims: Dims,
-        beyond: Beyond,
+        lattice: Lattice,
         positions: &CudaBuffer<f32>,
         of: Option<Dims>,
         moments: &CudaBuffer<f32>,
         out: &mut CudaBuffer<f32>,
         slopes: &mut CudaBuffer<f32>,
     ) -> Result<()> {
-        let extent = check(dims, positions.len(), of, image.len(), out.len())?;
+        let extent = check(lattice, positions.len(), of, image.len(), out.len())?;
         check_slopes(&extent, moments.len(), slopes.len())?;
         if extent.points == 0 {
             return Ok(());
         }
-        let space = Space::new(extent, dims, beyond, of);
+        let space = Space::new(extent, lattice, of);
         let shape = Shape::covering(extent.points, 256);
         // SAFETY: as above; there are a moment for every value and three slopes for every point.
-        unsafe { SPLAT.gather_slopes(self, shape, image, space, positions, moments, out, slopes) }
+        unsafe {
+            program_of(lattice.spline)
+                .gather_slopes(self, shape, image, space, positions, moments, out, slopes)
+        }
     }
 }

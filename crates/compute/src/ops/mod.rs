@@ -14,7 +14,7 @@
 //! | [`Histogram`] | sums over the overlap of two images under an affine map, with derivatives |
 //! | [`Sort`] | stable sorts of keys and pairs |
 //! | [`Accumulate`] | sums over many images in fixed point |
-//! | [`Splat`] | linear interpolation at points, and its exact adjoint |
+//! | [`Splat`] | interpolation at points, linear or cubic, and its exact adjoint |
 //! | [`Simplices`] | centres and measures of the elements of curves and surfaces, and their derivative |
 //! | [`Pairwise`] | sums over all pairs of points by a kernel of their distance |
 //! | [`Raycast`] | line integrals and maxima through a volume, their derivative in the pose, and the adjoint |

@@ -1,7 +1,8 @@
-//! Values between the voxels of a grid and at points: linear interpolation, and its exact adjoint.
+//! Values between the voxels of a grid and at points: interpolation by splines, linear or cubic, and its exact adjoint.
 //!
-//! A point has a position in voxels of the grid and lies in a cell of eight voxels, of which each has a weight
-//! `w_v(p) = Πₐ (1 − |pₐ − vₐ|)`. [`gather`](Splat::gather) takes the weighted sum of the voxels to the point, and
+//! A point has a position in voxels of the grid and lies in a cell. With [linear](Spline::Linear) weights each of the eight
+//! voxels of the cell has a weight `w_v(p) = Πₐ (1 − |pₐ − vₐ|)`, with [cubic](Spline::Cubic) ones each of the 64 around it.
+//! [`gather`](Splat::gather) takes the weighted sum of the voxels to the point, and
 //! [`splat`](Splat::splat) the value of the point, weighted the same way, to the voxels (L. K. Ha, 2011, section
 //! 3.3.2.2). In the notation of equation (3.13) one is the matrix `N`, the other its transpose: they are adjoint to each
 //! other, `⟨N I, e⟩ = ⟨I, Nᵀ e⟩`, and not inverse, as interpolating what was splatted smooths it.
@@ -36,6 +37,47 @@ pub enum Beyond {
     Wrapped,
 }
 
+/// The weights of the voxels around a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Spline {
+    /// Those of linear interpolation.
+    #[default]
+    Linear,
+    /// Those of the cubic B-spline, whose derivative is smooth. Voxels are its coefficients: they are not interpolated, but
+    /// smoothed as `(1, 4, 1) / 6` along each axis.
+    Cubic,
+}
+
+impl Spline {
+    /// The voxels along an axis that a point has weights for.
+    #[must_use]
+    pub fn nodes(self) -> usize {
+        match self {
+            Self::Linear => 2,
+            Self::Cubic => 4,
+        }
+    }
+}
+
+/// A grid as points see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Lattice {
+    /// Its sizes.
+    pub dims: Dims,
+    /// What is beyond them.
+    pub beyond: Beyond,
+    /// The weights of its voxels.
+    pub spline: Spline,
+}
+
+impl Lattice {
+    /// One with linear weights.
+    #[must_use]
+    pub fn linear(dims: Dims, beyond: Beyond) -> Self {
+        Self { dims, beyond, spline: Spline::Linear }
+    }
+}
+
 /// How a GPU adds up what meets at a voxel. All give the same bits, and the CPU has one of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SplatScheme {
@@ -47,7 +89,7 @@ pub enum SplatScheme {
     /// Each point adds to memory.
     Atomic,
     /// Without atomic operations: contributions are sorted by voxel, summed up by a scan, and the sum of a voxel is
-    /// the difference of the scan at the ends of its segment. Takes some 150 bytes a point.
+    /// the difference of the scan at the ends of its segment. Takes some 150 bytes a point with linear weights.
     Sorted,
 }
 
@@ -56,7 +98,7 @@ impl SplatScheme {
     pub const ALL: [Self; 3] = [Self::Shared, Self::Atomic, Self::Sorted];
 }
 
-/// Linear interpolation at points, and its adjoint.
+/// Interpolation at points, and its adjoint.
 ///
 /// Values of points and voxels may have several components, one behind the other: `c` components of `k` points are `c k`
 /// floats. Positions are in voxels, all x, then all y, then all z: `3 k` floats. With the sizes `of` another grid they are
@@ -64,10 +106,10 @@ impl SplatScheme {
 /// are computed in `f32`; a position that is not a number is beyond every grid.
 ///
 /// # Errors
-/// All operators: wrong lengths or sizes; more than [`MOST_POINTS`] (2^28 − 1) points, or more voxels than 2^31 − 1;
+/// All operators: wrong lengths or sizes; more than [`MOST_POINTS`] (2^28 − 1) points (an eighth of that with cubic weights), or more voxels than 2^31 − 1;
 /// memory.
 pub trait Splat: Memory {
-    /// `out[v] = Σ_p w_v(p) values[p]`, for all voxels of `dims`.
+    /// `out[v] = Σ_p w_v(p) values[p]`, for all voxels of the lattice.
     ///
     /// Each of the products is rounded to a unit of 2^−50 of the largest value, or of 2^(k−62) where there are up to `2^k`
     /// points and that is more; their sum is exact. Where a value is not finite, all of `out` is not a number.
@@ -80,8 +122,7 @@ pub trait Splat: Memory {
         values: &Self::Buffer<f32>,
         positions: &Self::Buffer<f32>,
         of: Option<Dims>,
-        dims: Dims,
-        beyond: Beyond,
+        lattice: Lattice,
         scheme: SplatScheme,
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
@@ -93,8 +134,7 @@ pub trait Splat: Memory {
     fn gather(
         &self,
         image: &Self::Buffer<f32>,
-        dims: Dims,
-        beyond: Beyond,
+        lattice: Lattice,
         positions: &Self::Buffer<f32>,
         of: Option<Dims>,
         out: &mut Self::Buffer<f32>,
@@ -110,8 +150,7 @@ pub trait Splat: Memory {
     fn gather_with_slopes(
         &self,
         image: &Self::Buffer<f32>,
-        dims: Dims,
-        beyond: Beyond,
+        lattice: Lattice,
         positions: &Self::Buffer<f32>,
         of: Option<Dims>,
         moments: &Self::Buffer<f32>,
@@ -130,7 +169,7 @@ pub(crate) struct Extent {
 
 /// Checks the arguments of the operators; `image` and `values` are the lengths of what is on the grid and at points.
 pub(crate) fn check(
-    dims: Dims,
+    Lattice { dims, spline, .. }: Lattice,
     positions: usize,
     of: Option<Dims>,
     image: usize,
@@ -144,8 +183,8 @@ pub(crate) fn check(
         Some(of) => voxels("sizes of the displaced grid", of)?,
         None => positions / 3,
     };
-    if points > MOST_POINTS {
-        let remedy = "at most 268435455; splat them in pieces";
+    if points > 8 * MOST_POINTS / spline.nodes().pow(3) {
+        let remedy = "at most 268435455, an eighth with cubic weights; splat them in pieces";
         return Err(ComputeError::argument("number of points", points, remedy));
     }
     check_len("positions", 3 * points, positions)?;
@@ -180,21 +219,18 @@ pub(crate) fn units(largest: f64, not_finite: f64, bits: i32) -> f64 {
     f64::from_bits(((bits - exponent + 1023) as u64) << 52)
 }
 
-/// The cell of a point.
+/// The voxels along an axis that a point has weights for, with these and their derivatives.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Cell {
-    /// The two indices along each axis.
-    pub(crate) ends: [[usize; 2]; 3],
-    /// How far it is from the first to the second.
-    pub(crate) part: [f32; 3],
-    /// Whether values change along an axis.
-    pub(crate) inside: [bool; 3],
+pub(crate) struct Along<const N: usize> {
+    pub(crate) index: [usize; N],
+    pub(crate) weight: [f32; N],
+    pub(crate) slope: [f32; N],
 }
 
-/// The indices of a position along an axis of `n` voxels, its distance from the first, and whether values change there;
-/// none beyond the grid.
+/// The cell of a position along an axis of `n` voxels: the first index, the distance from it, and whether values change
+/// there; none beyond the grid.
 #[inline]
-pub(crate) fn along(p: f32, n: usize, beyond: Beyond) -> Option<([usize; 2], f32, bool)> {
+fn cell(p: f32, n: usize, beyond: Beyond) -> Option<(usize, f32, bool)> {
     if beyond == Beyond::Wrapped {
         if p.is_nan() || p.abs() > FARTHEST {
             return None;
@@ -207,9 +243,7 @@ pub(crate) fn along(p: f32, n: usize, beyond: Beyond) -> Option<([usize; 2], f32
         if first >= size {
             first -= size;
         }
-        let first = first as usize;
-        let second = if first + 1 == n { 0 } else { first + 1 };
-        return Some(([first, second], p - below, n > 1));
+        return Some((first as usize, p - below, n > 1));
     }
     let last = (n - 1) as f32;
     let near = beyond == Beyond::Nearest && !p.is_nan();
@@ -218,25 +252,57 @@ pub(crate) fn along(p: f32, n: usize, beyond: Beyond) -> Option<([usize; 2], f32
     }
     let at = p.max(0.0).min(last);
     let first = (at as usize).min(n.saturating_sub(2));
-    let second = (first + 1).min(n - 1);
-    Some(([first, second], at - first as f32, at == p && n > 1))
+    Some((first, at - first as f32, at == p && n > 1))
 }
 
-impl Cell {
+impl<const N: usize> Along<N> {
     #[inline]
-    pub(crate) fn new(at: [f32; 3], dims: Dims, beyond: Beyond) -> Option<Self> {
-        let mut cell = Self { ends: [[0; 2]; 3], part: [0.0; 3], inside: [false; 3] };
-        for a in 0..3 {
-            (cell.ends[a], cell.part[a], cell.inside[a]) = along(at[a], dims[a], beyond)?;
+    pub(crate) fn new(p: f32, n: usize, beyond: Beyond) -> Option<Self> {
+        let (first, t, inside) = cell(p, n, beyond)?;
+        let mut along = Self { index: [0; N], weight: [0.0; N], slope: [0.0; N] };
+        let before = N / 2 - 1;
+        for (k, index) in along.index.iter_mut().enumerate() {
+            *index = match beyond {
+                Beyond::Wrapped => (first + n * before + k - before) % n,
+                _ => (first + k).saturating_sub(before).min(n - 1),
+            };
         }
-        Some(cell)
+        let s = 1.0 - t;
+        let (weight, slope) = (&mut along.weight[..], &mut along.slope[..]);
+        if N == 2 {
+            weight.copy_from_slice(&[s, t]);
+            slope.copy_from_slice(&[-1.0, 1.0]);
+        } else {
+            let (t2, s2) = (t * t, s * s);
+            let (t3, s3) = (t2 * t, s2 * s);
+            let sixth = 1.0f32 / 6.0;
+            weight.copy_from_slice(&[
+                s3 * sixth,
+                (3.0 * t3 - 6.0 * t2 + 4.0) * sixth,
+                (3.0 * s3 - 6.0 * s2 + 4.0) * sixth,
+                t3 * sixth,
+            ]);
+            slope.copy_from_slice(&[-0.5 * s2, 1.5 * t2 - 2.0 * t, 2.0 * s - 1.5 * s2, 0.5 * t2]);
+        }
+        if !inside {
+            along.slope = [0.0; N];
+        }
+        Some(along)
     }
+}
 
-    /// The weights of the two ends along each axis.
-    #[inline]
-    pub(crate) fn weights(&self) -> [[f32; 2]; 3] {
-        self.part.map(|p| [1.0 - p, p])
-    }
+/// The same along all axes.
+#[inline]
+pub(crate) fn around<const N: usize>(
+    at: [f32; 3],
+    dims: Dims,
+    beyond: Beyond,
+) -> Option<[Along<N>; 3]> {
+    Some([
+        Along::new(at[0], dims[0], beyond)?,
+        Along::new(at[1], dims[1], beyond)?,
+        Along::new(at[2], dims[2], beyond)?,
+    ])
 }
 
 #[cfg(test)]
@@ -258,7 +324,9 @@ mod tests {
 
     #[test]
     fn cells_are_those_of_the_grid() {
-        let of = |p, n, beyond| along(p, n, beyond);
+        let of = |p, n, beyond| {
+            Along::<2>::new(p, n, beyond).map(|a| (a.index, a.weight[1], a.slope[1] != 0.0))
+        };
         assert_eq!(of(1.25, 4, Beyond::Nothing), Some(([1, 2], 0.25, true)));
         assert_eq!(of(3.0, 4, Beyond::Nothing), Some(([2, 3], 1.0, true)));
         assert_eq!(of(3.5, 4, Beyond::Nothing), Some(([2, 3], 1.0, false)));
@@ -270,6 +338,28 @@ mod tests {
         assert_eq!(of(9.0, 4, Beyond::Wrapped), Some(([1, 2], 0.0, true)));
         for beyond in [Beyond::Nothing, Beyond::Nearest, Beyond::Wrapped] {
             assert_eq!(of(f32::NAN, 4, beyond), None);
+        }
+    }
+    #[test]
+    fn cubic_weights_are_those_of_the_spline() {
+        let at = |p| Along::<4>::new(p, 9, Beyond::Wrapped).unwrap();
+        assert_eq!(at(0.25).index, [8, 0, 1, 2]);
+        assert_eq!(Along::<4>::new(0.25, 9, Beyond::Nearest).unwrap().index, [0, 0, 1, 2]);
+        assert_eq!(Along::<4>::new(7.5, 9, Beyond::Nearest).unwrap().index, [6, 7, 8, 8]);
+        for p in [0.0, 0.25, 3.5, 8.9] {
+            let (here, there) = (at(p), at(p + 1e-3));
+            assert!((here.weight.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+            assert!(here.slope.iter().sum::<f32>().abs() < 1e-6);
+            for k in 0..4 {
+                if here.index == there.index {
+                    let slope = (there.weight[k] - here.weight[k]) / 1e-3;
+                    assert!((slope - here.slope[k]).abs() < 2e-3, "{p} {k}");
+                }
+            }
+            // They reproduce the place itself.
+            let place: f32 =
+                here.weight.iter().zip([-1.0, 0.0, 1.0, 2.0]).map(|(w, k)| w * k).sum();
+            assert!((place - (p - p.floor())).abs() < 1e-6);
         }
     }
 }

@@ -1,12 +1,10 @@
 //! Interpolation at points and its adjoint against one point at a time.
 
 use voxalign_compute::ops::SplatScheme;
-use voxalign_compute::ops::splat::Beyond;
+use voxalign_compute::ops::splat::{Beyond, Lattice, Spline};
 use voxalign_compute::{Device, Dims};
 
-use crate::support::{
-    Random, Results, SIZES, assert_bits_of_cpu, assert_close, indices, len, offset,
-};
+use crate::support::{Random, Results, assert_bits_of_cpu, assert_close, indices, len, offset};
 
 on_devices!(
     "splat/splat.cu";
@@ -14,7 +12,25 @@ on_devices!(
     same bits: bits
 );
 
-const BEYOND: [Beyond; 3] = [Beyond::Nothing, Beyond::Nearest, Beyond::Wrapped];
+/// Sizes that are tiny, flat and odd: fewer than elsewhere, as there are many kinds of grid and of points.
+const GRIDS: [Dims; 6] = [[1, 1, 1], [2, 1, 1], [16, 11, 1], [1, 9, 8], [5, 1, 12], [13, 9, 6]];
+
+/// All kinds of grid of these sizes.
+fn lattices(dims: Dims) -> Vec<Lattice> {
+    let all = [Beyond::Nothing, Beyond::Nearest, Beyond::Wrapped];
+    let of = |spline| all.map(|beyond| Lattice { dims, beyond, spline });
+    [Spline::Linear, Spline::Cubic].into_iter().flat_map(of).collect()
+}
+
+/// The cubic B-spline, and its derivative.
+fn spline(x: f64) -> [f64; 2] {
+    let (r, sign) = (x.abs(), x.signum());
+    match r {
+        r if r < 1.0 => [2.0 / 3.0 - r * r + r.powi(3) / 2.0, sign * (1.5 * r * r - 2.0 * r)],
+        r if r < 2.0 => [(2.0 - r).powi(3) / 6.0, -sign * (2.0 - r).powi(2) / 2.0],
+        _ => [0.0; 2],
+    }
+}
 
 /// Some points of a grid, some at voxels, some beyond; all in one place where `spread` is zero.
 fn positions(dims: Dims, count: usize, spread: f64) -> Vec<f32> {
@@ -47,31 +63,40 @@ fn displacements(of: Dims, dims: Dims) -> Vec<f32> {
 }
 
 /// The voxels of a position with their weights, and the derivatives of these; none beyond the grid.
-fn weights(at: [f64; 3], dims: Dims, beyond: Beyond) -> Vec<([usize; 3], f64, [f64; 3])> {
+fn weights(at: [f64; 3], lattice: Lattice) -> Vec<([usize; 3], f64, [f64; 3])> {
     let mut all = vec![([0; 3], 1.0, [1.0; 3])];
     for a in 0..3 {
-        let (n, p) = (dims[a] as f64, at[a]);
-        let axis: Vec<(usize, f64, f64)> = match beyond {
+        let (n, p) = (lattice.dims[a] as f64, at[a]);
+        let (place, still) = match lattice.beyond {
             _ if p.is_nan() => return Vec::new(),
             Beyond::Nothing if p < -0.5 || p > n - 0.5 => return Vec::new(),
             Beyond::Wrapped if p.abs() > 4_194_304.0 => return Vec::new(),
-            Beyond::Wrapped => {
-                let (low, part) = (p.floor(), p - p.floor());
-                let index = |k: f64| k.rem_euclid(n) as usize;
-                let slope = if dims[a] > 1 { 1.0 } else { 0.0 };
-                vec![(index(low), 1.0 - part, -slope), (index(low + 1.0), part, slope)]
-            }
-            _ => {
-                let q = p.clamp(0.0, n - 1.0);
-                let low = q.floor().min((n - 2.0).max(0.0));
-                let slope = if q == p && dims[a] > 1 { 1.0 } else { 0.0 };
-                let mut ends = vec![(low as usize, 1.0 - (q - low), -slope)];
-                if dims[a] > 1 {
-                    ends.push((low as usize + 1, q - low, slope));
-                }
-                ends
-            }
+            Beyond::Wrapped => (p, false),
+            _ => (p.clamp(0.0, n - 1.0), p.clamp(0.0, n - 1.0) != p),
         };
+        // The last voxel belongs to the cell before it.
+        let low = match lattice.beyond {
+            Beyond::Wrapped => place.floor(),
+            _ => place.floor().min((n - 2.0).max(0.0)),
+        };
+        let axis: Vec<(usize, f64, f64)> = (-1..=2)
+            .map(|k| {
+                let node = low + f64::from(k);
+                let index = match lattice.beyond {
+                    Beyond::Wrapped => node.rem_euclid(n),
+                    _ => node.clamp(0.0, n - 1.0),
+                };
+                let off = place - node;
+                let [weight, slope] = match lattice.spline {
+                    Spline::Cubic => spline(off),
+                    // On the cell of `low`.
+                    Spline::Linear if k == 0 => [1.0 - off, -1.0],
+                    Spline::Linear if k == 1 => [1.0 + off, 1.0],
+                    Spline::Linear => [0.0; 2],
+                };
+                (index as usize, weight, if still || lattice.dims[a] == 1 { 0.0 } else { slope })
+            })
+            .collect();
         all = all
             .into_iter()
             .flat_map(|(index, weight, slopes)| {
@@ -103,8 +128,8 @@ fn clouds(dims: Dims) -> Vec<(Vec<f32>, Option<Dims>)> {
     let of = [dims[0] + 3, dims[1], dims[2] + 1];
     vec![
         (positions(dims, 1, 0.5), None),
-        (positions(dims, 700, 1.0), None),
-        (positions(dims, 1100, 0.0), None),
+        (positions(dims, 300, 1.0), None),
+        (positions(dims, 600, 0.0), None),
         (displacements(of, dims), Some(of)),
     ]
 }
@@ -113,14 +138,14 @@ fn splatted<D: Device>(
     device: &D,
     values: &[f32],
     (positions, of): &(Vec<f32>, Option<Dims>),
-    (dims, beyond): (Dims, Beyond),
+    lattice: Lattice,
     scheme: SplatScheme,
 ) -> Vec<f32> {
     let components = 3 * values.len() / positions.len();
     let values = device.upload(values).unwrap();
     let positions = device.upload(positions).unwrap();
-    let mut out = device.alloc(components * len(dims)).unwrap();
-    device.splat(&values, &positions, *of, dims, beyond, scheme, &mut out).unwrap();
+    let mut out = device.alloc(components * len(lattice.dims)).unwrap();
+    device.splat(&values, &positions, *of, lattice, scheme, &mut out).unwrap();
     device.into_host(out).unwrap()
 }
 
@@ -128,18 +153,18 @@ fn gathered<D: Device>(
     device: &D,
     image: &[f32],
     (positions, of): &(Vec<f32>, Option<Dims>),
-    (dims, beyond): (Dims, Beyond),
+    lattice: Lattice,
 ) -> [Vec<f32>; 2] {
-    let (components, count) = (image.len() / len(dims), positions.len() / 3);
+    let (components, count) = (image.len() / len(lattice.dims), positions.len() / 3);
     let image = device.upload(image).unwrap();
     let positions = device.upload(positions).unwrap();
     let mut out = device.alloc(components * count).unwrap();
     let moments = device.upload(&moments(components * count)).unwrap();
     let mut slopes = device.alloc(3 * count).unwrap();
     let mut alone = device.alloc(components * count).unwrap();
-    device.gather(&image, dims, beyond, &positions, *of, &mut alone).unwrap();
+    device.gather(&image, lattice, &positions, *of, &mut alone).unwrap();
     device
-        .gather_with_slopes(&image, dims, beyond, &positions, *of, &moments, &mut out, &mut slopes)
+        .gather_with_slopes(&image, lattice, &positions, *of, &moments, &mut out, &mut slopes)
         .unwrap();
     let [out, slopes, alone] = [out, slopes, alone].map(|b| device.into_host(b).unwrap());
     assert!(out.iter().zip(&alone).all(|(a, b)| a.to_bits() == b.to_bits()));
@@ -156,16 +181,16 @@ fn random(count: usize) -> Vec<f32> {
 }
 
 fn values<D: Device>(device: &D) {
-    for dims in SIZES {
+    for dims in GRIDS {
         for cloud in clouds(dims) {
-            for beyond in BEYOND {
+            for lattice in lattices(dims) {
                 let (count, components, n) = (cloud.0.len() / 3, 2, len(dims));
                 let image = random(components * n);
-                let [out, slopes] = gathered(device, &image, &cloud, (dims, beyond));
+                let [out, slopes] = gathered(device, &image, &cloud, lattice);
                 let moments = moments(components * count);
                 let mut expected = [vec![0.0; components * count], vec![0.0; 3 * count]];
                 for (i, at) in places(&cloud.0, cloud.1).into_iter().enumerate() {
-                    for (index, weight, slope) in weights(at, dims, beyond) {
+                    for (index, weight, slope) in weights(at, lattice) {
                         for c in 0..components {
                             let value = f64::from(image[c * n + offset(dims, index)]);
                             expected[0][c * count + i] += weight * value;
@@ -184,14 +209,14 @@ fn values<D: Device>(device: &D) {
 }
 
 fn sums<D: Device>(device: &D) {
-    for dims in SIZES {
+    for dims in GRIDS {
         for cloud in clouds(dims) {
-            for beyond in BEYOND {
+            for lattice in lattices(dims) {
                 let (count, components, n) = (cloud.0.len() / 3, 3, len(dims));
                 let values = random(components * count);
                 let mut expected = vec![0.0; components * n];
                 for (i, at) in places(&cloud.0, cloud.1).into_iter().enumerate() {
-                    for (index, weight, _) in weights(at, dims, beyond) {
+                    for (index, weight, _) in weights(at, lattice) {
                         for c in 0..components {
                             expected[c * n + offset(dims, index)] +=
                                 weight * f64::from(values[c * count + i]);
@@ -199,7 +224,7 @@ fn sums<D: Device>(device: &D) {
                     }
                 }
                 for scheme in SplatScheme::ALL {
-                    let found = splatted(device, &values, &cloud, (dims, beyond), scheme);
+                    let found = splatted(device, &values, &cloud, lattice, scheme);
                     let most = expected.iter().fold(1.0f64, |m, e| m.max(e.abs()));
                     assert_close(&format!("{scheme:?}"), &found, &expected, 2e-6 * most.max(10.0));
                 }
@@ -210,13 +235,13 @@ fn sums<D: Device>(device: &D) {
 
 /// `⟨N I, e⟩ = ⟨I, Nᵀ e⟩`.
 fn adjoint<D: Device>(device: &D) {
-    for dims in SIZES {
+    for dims in GRIDS {
         for cloud in clouds(dims) {
-            for beyond in BEYOND {
+            for lattice in lattices(dims) {
                 let count = cloud.0.len() / 3;
                 let (image, e) = (random(len(dims)), random(count));
-                let [there, _] = gathered(device, &image, &cloud, (dims, beyond));
-                let back = splatted(device, &e, &cloud, (dims, beyond), SplatScheme::default());
+                let [there, _] = gathered(device, &image, &cloud, lattice);
+                let back = splatted(device, &e, &cloud, lattice, SplatScheme::default());
                 let dot = |a: &[f32], b: &[f32]| {
                     let products = a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b));
                     let (sum, size): (f64, f64) =
@@ -227,7 +252,7 @@ fn adjoint<D: Device>(device: &D) {
                 let (of_voxels, _) = dot(&image, &back);
                 assert!(
                     (of_points - of_voxels).abs() <= 1e-6 * size.max(1e-9),
-                    "{dims:?} {beyond:?}: {of_points} and {of_voxels}"
+                    "{dims:?} {lattice:?}: {of_points} and {of_voxels}"
                 );
             }
         }
@@ -236,13 +261,13 @@ fn adjoint<D: Device>(device: &D) {
 
 /// Points at the voxels of the grid give an image back as it is.
 fn of_itself<D: Device>(device: &D) {
-    for dims in SIZES {
+    for dims in GRIDS {
         let image = random(len(dims));
         let still = (vec![0.0; 3 * len(dims)], Some(dims));
-        for beyond in BEYOND {
-            assert_eq!(gathered(device, &image, &still, (dims, beyond))[0], image);
+        for lattice in lattices(dims).into_iter().filter(|l| l.spline == Spline::Linear) {
+            assert_eq!(gathered(device, &image, &still, lattice)[0], image);
             for scheme in SplatScheme::ALL {
-                assert_eq!(splatted(device, &image, &still, (dims, beyond), scheme), image);
+                assert_eq!(splatted(device, &image, &still, lattice, scheme), image);
             }
         }
     }
@@ -254,8 +279,8 @@ fn schemes<D: Device>(device: &D) {
     for cloud in clouds(dims) {
         let count = cloud.0.len() / 3;
         let values = random(2 * count);
-        for beyond in BEYOND {
-            let space = (dims, beyond);
+        for lattice in lattices(dims) {
+            let space = lattice;
             let first = splatted(device, &values, &cloud, space, SplatScheme::default());
             for scheme in SplatScheme::ALL {
                 let found = splatted(device, &values, &cloud, space, scheme);
@@ -282,7 +307,8 @@ fn extremes<D: Device>(device: &D) {
     for scheme in SplatScheme::ALL {
         for value in [3e38f32, -3e30, 1e-45, 0.0] {
             let values = vec![value; count];
-            let found = splatted(device, &values, &cloud, (dims, Beyond::Nothing), scheme);
+            let found =
+                splatted(device, &values, &cloud, Lattice::linear(dims, Beyond::Nothing), scheme);
             let exact = f64::from(value) * count as f64;
             let there = offset(dims, [1, 1, 1]);
             assert_eq!(found[there], exact as f32, "{scheme:?}");
@@ -292,7 +318,8 @@ fn extremes<D: Device>(device: &D) {
         for value in [f32::INFINITY, f32::NAN] {
             let mut values = vec![1.0; count];
             values[7] = value;
-            let found = splatted(device, &values, &cloud, (dims, Beyond::Nothing), scheme);
+            let found =
+                splatted(device, &values, &cloud, Lattice::linear(dims, Beyond::Nothing), scheme);
             assert!(found.iter().all(|f| f.is_nan()));
         }
         // No points.
@@ -300,29 +327,42 @@ fn extremes<D: Device>(device: &D) {
         let values = device.alloc::<f32>(0).unwrap();
         let positions = device.upload(&none.0).unwrap();
         let mut out = device.upload(&vec![1.0; len(dims)]).unwrap();
-        device.splat(&values, &positions, none.1, dims, Beyond::Nearest, scheme, &mut out).unwrap();
+        device
+            .splat(
+                &values,
+                &positions,
+                none.1,
+                Lattice::linear(dims, Beyond::Nearest),
+                scheme,
+                &mut out,
+            )
+            .unwrap();
         assert!(device.into_host(out).unwrap().iter().all(|&f| f == 0.0));
     }
 }
 
 fn errors<D: Device>(device: &D) {
-    let (dims, beyond, scheme) = ([3, 2, 2], Beyond::Nothing, SplatScheme::default());
+    let scheme = SplatScheme::default();
+    let of_sizes = |dims| Lattice::linear(dims, Beyond::Nothing);
+    let lattice = of_sizes([3, 2, 2]);
     let alloc = |n: usize| device.alloc::<f32>(n).unwrap();
     let (values, positions, image) = (alloc(5), alloc(15), alloc(12));
     let (mut out, mut slopes, mut grid) = (alloc(5), alloc(15), alloc(12));
     let wrong = alloc(14);
-    assert!(device.splat(&values, &positions, None, dims, beyond, scheme, &mut grid).is_ok());
-    assert!(device.splat(&values, &wrong, None, dims, beyond, scheme, &mut grid).is_err());
-    assert!(device.splat(&wrong, &positions, None, dims, beyond, scheme, &mut grid).is_err());
+    assert!(device.splat(&values, &positions, None, lattice, scheme, &mut grid).is_ok());
+    assert!(device.splat(&values, &wrong, None, lattice, scheme, &mut grid).is_err());
+    assert!(device.splat(&wrong, &positions, None, lattice, scheme, &mut grid).is_err());
     let of = Some([5, 2, 1]);
-    assert!(device.splat(&values, &positions, of, dims, beyond, scheme, &mut grid).is_err());
-    assert!(device.splat(&values, &positions, None, [3, 2, 0], beyond, scheme, &mut grid).is_err());
-    assert!(device.gather(&image, dims, beyond, &positions, None, &mut out).is_ok());
-    assert!(device.gather(&image, [5, 2, 2], beyond, &positions, None, &mut out).is_err());
-    assert!(device.gather(&image, dims, beyond, &positions, None, &mut slopes).is_err());
+    assert!(device.splat(&values, &positions, of, lattice, scheme, &mut grid).is_err());
+    assert!(
+        device.splat(&values, &positions, None, of_sizes([3, 2, 0]), scheme, &mut grid).is_err()
+    );
+    assert!(device.gather(&image, lattice, &positions, None, &mut out).is_ok());
+    assert!(device.gather(&image, of_sizes([5, 2, 2]), &positions, None, &mut out).is_err());
+    assert!(device.gather(&image, lattice, &positions, None, &mut slopes).is_err());
     let moments = alloc(5);
     let mut with = |moments: &D::Buffer<f32>, slopes: &mut D::Buffer<f32>| {
-        device.gather_with_slopes(&image, dims, beyond, &positions, None, moments, &mut out, slopes)
+        device.gather_with_slopes(&image, lattice, &positions, None, moments, &mut out, slopes)
     };
     assert!(with(&moments, &mut slopes).is_ok());
     assert!(with(&moments, &mut alloc(5)).is_err());
@@ -335,11 +375,11 @@ fn bits_of_the_cpu<D: Device>(device: &D) {
 
 fn bits<D: Device>(device: &D) -> Results {
     let mut results = Results::new();
-    for dims in SIZES {
+    for dims in GRIDS {
         for (k, cloud) in clouds(dims).into_iter().enumerate() {
-            for beyond in BEYOND {
-                let name = |what: &str| format!("{what} of {dims:?}, cloud {k}, {beyond:?}");
-                let (count, space) = (cloud.0.len() / 3, (dims, beyond));
+            for lattice in lattices(dims) {
+                let name = |what: &str| format!("{what} of {dims:?}, cloud {k}, {lattice:?}");
+                let (count, space) = (cloud.0.len() / 3, lattice);
                 let [out, slopes] = gathered(device, &random(2 * len(dims)), &cloud, space);
                 results.push((name("values"), out));
                 results.push((name("slopes"), slopes));

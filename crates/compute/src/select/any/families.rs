@@ -19,7 +19,7 @@ use crate::ops::reduce::Reduction;
 use crate::ops::resample::{Interpolation, LabelInterpolation};
 use crate::ops::simplices::{Element as Simplex, Incidence};
 use crate::ops::sort::{KeyRange, SortKey};
-use crate::ops::splat::Beyond;
+use crate::ops::splat::Lattice;
 use crate::ops::{
     Accumulate, Elastic, Elementwise, Filter, Flow, Fourier, Histogram, Pairwise, Raycast, Reduce,
     Resample, Similarity, Simplices, Sort, Splat, SplatScheme, Stencil,
@@ -62,7 +62,7 @@ macro_rules! plain {
 }
 plain! {
     bool; usize; i32; f32; f64;
-    Dims; Option<Dims>; Beyond; SplatScheme; Simplex; [f64; 3]; [usize; 2]; Traversal; Along;
+    Dims; Option<Dims>; Lattice; SplatScheme; Simplex; [f64; 3]; [usize; 2]; Traversal; Along;
     Interpolation; LabelInterpolation; GaussianMethod; Inversion; Terms; Scheme; JointScheme;
     &'a AffineMap => ['a];
     &'a RadialKernel => ['a];
@@ -538,9 +538,9 @@ forward! {
         fn pair_sums_with_slopes(kernel: &RadialKernel, targets: &Self::Buffer<f32>, moments: &Self::Buffer<f32>, sources: &Self::Buffer<f32>, weights: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>, slopes: &mut Self::Buffer<f32>) -> Result<()>;
     }
     impl Splat {
-        fn splat(values: &Self::Buffer<f32>, positions: &Self::Buffer<f32>, of: Option<Dims>, dims: Dims, beyond: Beyond, scheme: SplatScheme, out: &mut Self::Buffer<f32>) -> Result<()>;
-        fn gather(image: &Self::Buffer<f32>, dims: Dims, beyond: Beyond, positions: &Self::Buffer<f32>, of: Option<Dims>, out: &mut Self::Buffer<f32>) -> Result<()>;
-        fn gather_with_slopes(image: &Self::Buffer<f32>, dims: Dims, beyond: Beyond, positions: &Self::Buffer<f32>, of: Option<Dims>, moments: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>, slopes: &mut Self::Buffer<f32>) -> Result<()>;
+        fn splat(values: &Self::Buffer<f32>, positions: &Self::Buffer<f32>, of: Option<Dims>, lattice: Lattice, scheme: SplatScheme, out: &mut Self::Buffer<f32>) -> Result<()>;
+        fn gather(image: &Self::Buffer<f32>, lattice: Lattice, positions: &Self::Buffer<f32>, of: Option<Dims>, out: &mut Self::Buffer<f32>) -> Result<()>;
+        fn gather_with_slopes(image: &Self::Buffer<f32>, lattice: Lattice, positions: &Self::Buffer<f32>, of: Option<Dims>, moments: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>, slopes: &mut Self::Buffer<f32>) -> Result<()>;
     }
     impl Histogram {
         {

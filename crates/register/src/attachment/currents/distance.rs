@@ -10,29 +10,26 @@
 //! That is equation (3.11) with a factor of two in its first term too: the sums over both indices of (3.7) give it there
 //! as well as in the second.
 
-use super::particle_mesh::{MeshGrid, NARROWEST, ParticleMesh};
+use super::particle_mesh::{MeshGrid, ParticleMesh, narrowest};
 use super::shape::{Elements, Shape};
 use crate::error::{RegisterError, Result};
-use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::pairwise::RadialKernel;
 use voxalign_compute::ops::reduce::Reduction;
 use voxalign_compute::ops::simplices::{Element, Incidence, incidence};
+use voxalign_compute::{Device, DeviceBuffer, Memory};
 use voxalign_image::{Vector3, memory};
 
 /// How sums over all pairs of elements are made.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Summation {
-    /// Pair by pair where that is less work than a grid of [`NARROWEST`] spacings a width, else on that grid.
+    /// Pair by pair where that is less work than a grid of the [`narrowest`] spacings a width, else on that grid.
     #[default]
     Automatic,
     /// Pair by pair.
     Exact,
-    /// On a grid of this spacing, mm, corrected for what the grid smooths. The width of the kernel must be [`NARROWEST`]
-    /// spacings at least.
+    /// On a grid of this spacing, mm. The width of the kernel must be [`narrowest`] spacings at least.
     Grid(f64),
-    /// The same without correction: seven spacings at least.
-    UncorrectedGrid(f64),
 }
 
 /// Pairs that take as long as a voxel of the grid.
@@ -105,13 +102,16 @@ impl<D: Device> Topology<D> {
     }
 }
 
+/// The elements of a shape, and its vertices where they are more than centres.
+type Placed<D> = (OnDevice<D>, Option<<D as Memory>::Buffer<f32>>);
+
 /// The elements of a shape with its vertices at some places.
 fn on_device<D: Device>(
     device: &D,
     shape: &Shape,
     topology: Option<&Topology<D>>,
     vertices: D::Buffer<f32>,
-) -> Result<(OnDevice<D>, Option<D::Buffer<f32>>)> {
+) -> Result<Placed<D>> {
     let (n, components) = (shape.len(), shape.components());
     match (topology, shape.elements()) {
         (Some(topology), _) => {
@@ -171,20 +171,19 @@ impl<D: Device> ShapeDistance<D> {
         Ok(distance)
     }
 
-    /// The spacing of the grid, and whether it is corrected; none where pairs are summed.
-    fn spacing(&self) -> Option<(f64, bool)> {
+    /// The spacing of the grid; none where pairs are summed.
+    fn spacing(&self) -> Option<f64> {
         match self.summation {
             Summation::Exact => None,
-            Summation::Grid(spacing) => Some((spacing, true)),
-            Summation::UncorrectedGrid(spacing) => Some((spacing, false)),
+            Summation::Grid(spacing) => Some(spacing),
             Summation::Automatic => {
-                let spacing = self.kernel.width / NARROWEST;
+                let spacing = self.kernel.width / narrowest(self.kernel.shape);
                 let bounds = self.bounds(self.shape.vertices());
-                let grid = MeshGrid::around(bounds, &self.kernel, spacing, true);
+                let grid = MeshGrid::around(bounds, &self.kernel, spacing);
                 let (moving, fixed) = (self.shape.len() as f64, self.target.len() as f64);
                 let pairs = moving * (moving + fixed);
                 let is_less = |grid: MeshGrid| pairs > PAIRS_A_VOXEL * grid.voxels() as f64;
-                grid.is_ok_and(is_less).then_some((spacing, true))
+                grid.is_ok_and(is_less).then_some(spacing)
             }
         }
     }
@@ -198,15 +197,13 @@ impl<D: Device> ShapeDistance<D> {
     /// The bounds of both shapes, with some room, relative to the origin.
     fn bounds(&self, vertices: &[Vector3<f64>]) -> [[f64; 3]; 2] {
         let [moving, fixed] = [vertices, self.target.vertices()].map(Shape::bounds);
-        let mut bounds = [[0.0; 3]; 2];
         let low = |a: usize| moving[0][a].min(fixed[0][a]);
         let high = |a: usize| moving[1][a].max(fixed[1][a]);
         let longest = (0..3).map(|a| high(a) - low(a)).fold(0.0, f64::max);
-        for a in 0..3 {
-            bounds[0][a] = low(a) - ROOM * longest - self.origin[a];
-            bounds[1][a] = high(a) + ROOM * longest - self.origin[a];
-        }
-        bounds
+        [
+            [0, 1, 2].map(|a| low(a) - ROOM * longest - self.origin[a]),
+            [0, 1, 2].map(|a| high(a) + ROOM * longest - self.origin[a]),
+        ]
     }
 
     /// The kernel.
@@ -236,8 +233,8 @@ impl<D: Device> ShapeDistance<D> {
         let mut by_centre = device.alloc(3 * n)?;
         let squared = match self.spacing() {
             None => self.exactly(device, &moving, &mut by_moment, &mut by_centre)?,
-            Some(grid) => {
-                self.make_grid(device, vertices, grid)?;
+            Some(spacing) => {
+                self.make_grid(device, vertices, spacing)?;
                 self.on_grid(device, &moving, &mut by_moment, &mut by_centre)?
             }
         };
@@ -298,12 +295,7 @@ impl<D: Device> ShapeDistance<D> {
     }
 
     /// Makes a grid where there is none that holds the shape.
-    fn make_grid(
-        &mut self,
-        device: &D,
-        vertices: &[Vector3<f64>],
-        (spacing, corrected): (f64, bool),
-    ) -> Result<()> {
+    fn make_grid(&mut self, device: &D, vertices: &[Vector3<f64>], spacing: f64) -> Result<()> {
         let mut here = Shape::bounds(vertices);
         for bound in &mut here {
             for (a, b) in bound.iter_mut().enumerate() {
@@ -314,9 +306,9 @@ impl<D: Device> ShapeDistance<D> {
             return Ok(());
         }
         self.grid = None;
-        let grid = MeshGrid::around(self.bounds(vertices), &self.kernel, spacing, corrected)?;
+        let grid = MeshGrid::around(self.bounds(vertices), &self.kernel, spacing)?;
         let components = self.shape.components();
-        let mesh = ParticleMesh::new(device, grid, &self.kernel, components, corrected)?;
+        let mesh = ParticleMesh::new(device, grid, &self.kernel, components)?;
         let (mut target, masses) = (mesh.room(device)?, mesh.room(device)?);
         let points = in_voxels(device, &self.fixed.centres, spacing)?;
         mesh.splat(device, &points, &self.fixed.moments, &mut target)?;
@@ -351,7 +343,6 @@ fn in_voxels<D: Device>(
     centres: &D::Buffer<f32>,
     spacing: f64,
 ) -> Result<D::Buffer<f32>> {
-    use voxalign_compute::DeviceBuffer;
     let mut points = device.alloc(centres.len())?;
     device.eval(&(x(0) * (1.0 / spacing) as f32), &[centres], &[], None, &mut points)?;
     Ok(points)

@@ -11,7 +11,7 @@ mod shape;
 mod tests;
 
 pub use distance::{Distance, ShapeDistance, Summation};
-pub use particle_mesh::{MeshGrid, NARROWEST, NARROWEST_UNCORRECTED, ParticleMesh};
+pub use particle_mesh::{MeshGrid, ParticleMesh, narrowest};
 pub use shape::{Elements, Shape};
 
 use super::{Attachment, Gradient, Maps, Needs};

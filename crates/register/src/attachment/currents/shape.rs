@@ -70,7 +70,7 @@ impl Shape {
             return Err(wrong(value, "give finite coordinates, mm"));
         }
         let shape = Self { vertices, elements };
-        if shape.len() == 0 {
+        if shape.is_empty() {
             return Err(wrong("no element".to_owned(), "give points, curves or surfaces"));
         }
         if let Elements::Simplices(_, corners) = &shape.elements

@@ -110,7 +110,7 @@ fn distances_are_those_of_all_pairs() {
         for (a, b) in shapes(8, 12.0, 0.0).into_iter().zip(shapes(7, 11.0, 3.0)) {
             let vertices = a.vertices().to_vec();
             let exact = expected((&a, &vertices), &b, &kernel);
-            for (summation, bound) in SUMMATIONS.into_iter().zip([1e-5, 1e-2, 1e-2]) {
+            for (summation, bound) in SUMMATIONS.into_iter().zip([1e-5, 5e-3, 1e-2]) {
                 let mut distance =
                     ShapeDistance::new(&device, a.clone(), b.clone(), kernel, summation).unwrap();
                 let found = distance.evaluate(&device, &vertices).unwrap().squared;
@@ -120,23 +120,21 @@ fn distances_are_those_of_all_pairs() {
                     a.components()
                 );
             }
-            let norm = expected((&a, &vertices), &Shape::points(&vertices[..1]).unwrap(), &kernel);
-            if a.components() != 1 {
-                let _ = norm;
-                let own: f64 = expected_norm(&a, &kernel);
-                assert!((a.norm(&device, &kernel).unwrap() - own).abs() < 1e-2 * own);
-            }
+            let own = expected_norm(&a, &kernel);
+            assert!((a.norm(&device, &kernel).unwrap() - own).abs() < 1e-2 * own);
         }
     }
 }
 
 fn expected_norm(shape: &Shape, kernel: &RadialKernel) -> f64 {
     let all = masses(shape, shape.vertices());
-    let pairs = all.iter().flat_map(|a| all.iter().map(move |b| (a, b)));
-    let of = |((c, m), (d, o)): (&(Vector3<f64>, Vec<f64>), &(Vector3<f64>, Vec<f64>))| {
-        kernel.at((c - d).norm()) * m.iter().zip(o).map(|(a, b)| a * b).sum::<f64>()
-    };
-    pairs.map(of).sum()
+    let mut sum = 0.0;
+    for (c, m) in &all {
+        for (d, o) in &all {
+            sum += kernel.at((c - d).norm()) * m.iter().zip(o).map(|(a, b)| a * b).sum::<f64>();
+        }
+    }
+    sum
 }
 
 /// What is left of the energy without its slope is of second order in the step.
@@ -157,13 +155,13 @@ fn covectors_are_derivatives() {
         let slope = slope_of(&distance.evaluate(&device, &vertices).unwrap().covectors);
         let start = expected((&a, &vertices), &b, &kernel);
         let mut last = f64::INFINITY;
-        for h in [0.4, 0.1, 0.025] {
+        for h in [0.2, 0.05, 0.0125] {
             let energy = expected((&a, &along(h)), &b, &kernel);
             let rest = (energy - start - h * slope).abs() / (h * slope.abs());
             assert!(rest < 0.4 * last, "{} components: {rest} at {h}", a.components());
             last = rest;
         }
-        assert!(last < 0.02, "{last}");
+        assert!(last < 0.05, "{last}");
         // On the grid it is the derivative of the energy of the grid, with its jumps of slope at voxels, and near the
         // exact one.
         let grid = Summation::Grid(1.5);
@@ -182,37 +180,33 @@ fn covectors_are_derivatives() {
     }
 }
 
-/// Errors of norm, distance and gradient on a grid, the gradient as the root of mean squares beside that of the exact one.
-fn errors(pair: &[Shape; 2], kernel: &RadialKernel, summation: Summation) -> [f64; 3] {
+/// The errors of the squared distance and of its gradient on a grid, of the root of mean squares of the exact one.
+fn errors(pair: &[Shape; 2], kernel: &RadialKernel, spacing: f64) -> [f64; 2] {
     let device = cpu();
     let [a, b] = pair;
-    let of = |a: &Shape, b: &Shape, summation| {
+    let of = |summation| {
         let mut distance =
             ShapeDistance::new(&device, a.clone(), b.clone(), *kernel, summation).unwrap();
         distance.evaluate(&device, a.vertices()).unwrap()
     };
-    let (exact, found) = (of(a, b, Summation::Exact), of(a, b, summation));
+    let (exact, found) = (of(Summation::Exact), of(Summation::Grid(spacing)));
     let off = found.covectors.iter().zip(&exact.covectors).map(|(f, e)| (f - e).norm_squared());
     let size = exact.covectors.iter().map(|e| e.norm_squared()).sum::<f64>();
-    // Far from everything a shape is as long as its norm.
-    let far = Shape::points(&[Vector3::zeros()]).unwrap();
-    let _ = far;
-    let (norm, distance) = (0.0, (found.squared - exact.squared).abs() / exact.squared);
-    [norm, distance, (off.sum::<f64>() / size).sqrt()]
+    let distance = (found.squared - exact.squared).abs() / exact.squared;
+    [distance, (off.sum::<f64>() / size).sqrt()]
 }
 
 #[test]
 fn grids_err_less_than_a_per_cent() {
     for shape in [KernelShape::Gaussian, KernelShape::Cauchy] {
         let kernel = RadialKernel { shape, width: 6.0 };
-        for (a, b) in shapes(12, 12.0, 0.0).into_iter().zip(shapes(11, 11.0, 3.0)) {
-            let name = format!("{shape:?} {} {}", a.components(), a.len());
+        for (a, b) in shapes(9, 12.0, 0.0).into_iter().zip(shapes(8, 11.0, 3.0)) {
+            let name = format!("{shape:?}, {} components, {} elements", a.components(), a.len());
             let pair = [a, b];
-            for spacings in [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0] {
-                let spacing = kernel.width / spacings;
-                let corrected = errors(&pair, &kernel, Summation::Grid(spacing));
-                let plain = if spacings < 7.0 { [9.0; 3] } else { errors(&pair, &kernel, Summation::UncorrectedGrid(spacing)) };
-                eprintln!("{name}: {spacings} spacings: {:?} {:?}", corrected.map(|e| (e * 1e4).round() / 1e2), plain.map(|e| (e * 1e4).round() / 1e2));
+            for spacings in [narrowest(shape), 5.0, 7.0] {
+                let [distance, gradient] = errors(&pair, &kernel, kernel.width / spacings);
+                println!("{name}, {spacings} spacings: {distance:.1e} and {gradient:.1e}");
+                assert!(distance < 0.01 && gradient < 0.01);
             }
         }
     }

@@ -1,4 +1,4 @@
-// Linear interpolation at points and its exact adjoint, in fixed point.
+// Interpolation at points and its exact adjoint, in fixed point. NODES is 2 for linear weights, 4 for cubic ones.
 #include "prelude.cuh"
 
 #define BEYOND_NOTHING 0u
@@ -16,35 +16,67 @@ struct SplatSpace {
     u32 components;
 };
 
+#define AROUND (NODES * NODES * NODES)
+
 struct Cell {
-    u32 ends[3][2];
-    float part[3];
-    bool inside[3];
+    u32 index[3][NODES];
+    float weight[3][NODES], slope[3][NODES];
 };
 
 // The same as on the CPU.
-DEVICE bool along(float p, u32 n, u32 beyond, u32* ends, float* part, bool* inside) {
+DEVICE bool along(float p, u32 n, u32 beyond, u32* index, float* weight, float* slope) {
+    u32 first;
+    float t;
+    bool inside;
     if (beyond == BEYOND_WRAPPED) {
         if (!(fabsf(p) <= 4194304.0f)) return false;
         const float size = (float)n, below = floorf(p);
-        float first = below - size * floorf(below / size);
-        if (first < 0.0f) first += size;
-        if (first >= size) first -= size;
-        ends[0] = (u32)first;
-        ends[1] = ends[0] + 1 == n ? 0u : ends[0] + 1;
-        *part = p - below;
-        *inside = n > 1;
-        return true;
+        float low = below - size * floorf(below / size);
+        if (low < 0.0f) low += size;
+        if (low >= size) low -= size;
+        first = (u32)low;
+        t = p - below;
+        inside = n > 1;
+    } else {
+        const float last = (float)(n - 1);
+        const bool near = beyond == BEYOND_NEAREST && p == p;
+        if (!near && !(p >= -0.5f && p <= last + 0.5f)) return false;
+        const float at = fminf(fmaxf(p, 0.0f), last);
+        const u32 below = (u32)at, most = n >= 2 ? n - 2 : 0u;
+        first = below < most ? below : most;
+        t = at - (float)first;
+        inside = at == p && n > 1;
     }
-    const float last = (float)(n - 1);
-    const bool near = beyond == BEYOND_NEAREST && p == p;
-    if (!near && !(p >= -0.5f && p <= last + 0.5f)) return false;
-    const float at = fminf(fmaxf(p, 0.0f), last);
-    const u32 below = (u32)at, most = n >= 2 ? n - 2 : 0u;
-    ends[0] = below < most ? below : most;
-    ends[1] = ends[0] + 1 < n ? ends[0] + 1 : n - 1;
-    *part = at - (float)ends[0];
-    *inside = at == p && n > 1;
+    const u32 before = NODES / 2 - 1;
+    for (u32 k = 0; k < NODES; ++k) {
+        if (beyond == BEYOND_WRAPPED) {
+            u32 i = first + k + (before ? n : 0u) - before;
+            while (i >= n) i -= n;
+            index[k] = i;
+        } else {
+            const u32 i = first + k < before ? 0u : first + k - before;
+            index[k] = i < n - 1 ? i : n - 1;
+        }
+    }
+    const float s = 1.0f - t;
+#if NODES == 2
+    weight[0] = s;
+    weight[1] = t;
+    slope[0] = -1.0f;
+    slope[1] = 1.0f;
+#else
+    const float t2 = t * t, s2 = s * s, t3 = t2 * t, s3 = s2 * s, sixth = 1.0f / 6.0f;
+    weight[0] = s3 * sixth;
+    weight[1] = (3.0f * t3 - 6.0f * t2 + 4.0f) * sixth;
+    weight[2] = (3.0f * s3 - 6.0f * s2 + 4.0f) * sixth;
+    weight[3] = t3 * sixth;
+    slope[0] = -0.5f * s2;
+    slope[1] = 1.5f * t2 - 2.0f * t;
+    slope[2] = 2.0f * s - 1.5f * s2;
+    slope[3] = 0.5f * t2;
+#endif
+    if (!inside)
+        for (int k = 0; k < NODES; ++k) slope[k] = 0.0f;
     return true;
 }
 
@@ -59,20 +91,28 @@ DEVICE bool cell_of(const SplatSpace& space, IN(float) positions, u64 point, Cel
     }
     bool is_one = true;
     for (int a = 0; a < 3; ++a)
-        is_one = along(at[a], space.dims[a], space.beyond, cell.ends[a], &cell.part[a], &cell.inside[a]) && is_one;
+        is_one = along(at[a], space.dims[a], space.beyond, cell.index[a], cell.weight[a], cell.slope[a]) && is_one;
     return is_one;
 }
 
+DEVICE u64 voxel_of(const SplatSpace& space, u32 x, u32 y, u32 z) {
+    return x + (u64)space.dims[0] * (y + (u64)space.dims[1] * z);
+}
+
 DEVICE u64 corner_of(const SplatSpace& space, const Cell& cell, int corner) {
-    return cell.ends[0][corner & 1]
-         + (u64)space.dims[0] * (cell.ends[1][corner >> 1 & 1] + (u64)space.dims[1] * cell.ends[2][corner >> 2]);
+    return voxel_of(space, cell.index[0][corner % NODES], cell.index[1][corner / NODES % NODES],
+                    cell.index[2][corner / (NODES * NODES)]);
+}
+
+// The number of the cell: the voxel that its points lie behind.
+DEVICE u64 number_of(const SplatSpace& space, const Cell& cell) {
+    const u32 k = NODES / 2 - 1;
+    return voxel_of(space, cell.index[0][k], cell.index[1][k], cell.index[2][k]);
 }
 
 DEVICE float weight_of(const Cell& cell, int corner) {
-    const float x = corner & 1 ? cell.part[0] : 1.0f - cell.part[0];
-    const float y = corner & 2 ? cell.part[1] : 1.0f - cell.part[1];
-    const float z = corner & 4 ? cell.part[2] : 1.0f - cell.part[2];
-    return z * y * x;
+    return cell.weight[2][corner / (NODES * NODES)] * cell.weight[1][corner / NODES % NODES] *
+           cell.weight[0][corner % NODES];
 }
 
 // Units by value: `bits` for the largest one. Not a number where values are not all finite.
@@ -88,11 +128,24 @@ DEVICE i64 contribution(double scaled, float weight) {
     return __double2ll_rn(scaled * (double)weight);
 }
 
-// Values at points.
-DEVICE float value_of(const float* v, const float (*w)[2]) {
-    const float low = w[1][0] * (w[0][0] * v[0] + w[0][1] * v[1]) + w[1][1] * (w[0][0] * v[2] + w[0][1] * v[3]);
-    const float high = w[1][0] * (w[0][0] * v[4] + w[0][1] * v[5]) + w[1][1] * (w[0][0] * v[6] + w[0][1] * v[7]);
-    return w[2][0] * low + w[2][1] * high;
+// Values at points, with weights or slopes along each axis.
+DEVICE float value_of(IN(float) image, const SplatSpace& space, const Cell& cell, const float* wx, const float* wy,
+                      const float* wz) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int z = 0; z < NODES; ++z) {
+        float plane = 0.0f;
+#pragma unroll
+        for (int y = 0; y < NODES; ++y) {
+            float line = 0.0f;
+#pragma unroll
+            for (int x = 0; x < NODES; ++x)
+                line += wx[x] * image[voxel_of(space, cell.index[0][x], cell.index[1][y], cell.index[2][z])];
+            plane += wy[y] * line;
+        }
+        sum += wz[z] * plane;
+    }
+    return sum;
 }
 
 template <bool WITH_SLOPES>
@@ -103,24 +156,16 @@ DEVICE void gathered(IN(float) image, const SplatSpace& space, IN(float) positio
     const u64 voxels = (u64)space.dims[0] * space.dims[1] * space.dims[2];
     Cell cell;
     const bool is_one = cell_of(space, positions, point, cell);
-    float w[3][2], sum[3] = {0.0f, 0.0f, 0.0f};
-    for (int a = 0; a < 3; ++a) {
-        w[a][0] = 1.0f - cell.part[a];
-        w[a][1] = cell.part[a];
-    }
+    float sum[3] = {0.0f, 0.0f, 0.0f};
+    const float *x = cell.weight[0], *y = cell.weight[1], *z = cell.weight[2];
     for (u32 c = 0; c < space.components; ++c) {
-        float v[8];
-        for (int corner = 0; corner < 8; ++corner)
-            v[corner] = is_one ? image[c * voxels + corner_of(space, cell, corner)] : 0.0f;
-        out[c * space.count + point] = is_one ? value_of(v, w) : 0.0f;
+        IN(float) here = image + c * voxels;
+        out[c * space.count + point] = is_one ? value_of(here, space, cell, x, y, z) : 0.0f;
         if (WITH_SLOPES && is_one) {
             const float moment = moments[c * space.count + point];
-            for (int a = 0; a < 3; ++a) {
-                float along_a[3][2] = {{w[0][0], w[0][1]}, {w[1][0], w[1][1]}, {w[2][0], w[2][1]}};
-                along_a[a][0] = -1.0f;
-                along_a[a][1] = 1.0f;
-                sum[a] += moment * (cell.inside[a] ? value_of(v, along_a) : 0.0f);
-            }
+            sum[0] += moment * value_of(here, space, cell, cell.slope[0], y, z);
+            sum[1] += moment * value_of(here, space, cell, x, cell.slope[1], z);
+            sum[2] += moment * value_of(here, space, cell, x, y, cell.slope[2]);
         }
     }
     if (WITH_SLOPES)
@@ -138,10 +183,9 @@ KERNEL(gather_slopes, 256, IN(float) image, SplatSpace space, IN(float) position
 
 // Points add to memory. Where all of a warp lie in one cell, they add up what they give first.
 DEVICE void add_to_memory(const SplatSpace& space, bool is_one, const Cell& cell, double scaled, INOUT(i64) sums) {
-    const u64 first = is_one ? corner_of(space, cell, 0) : 0ull;
-    const u32 same = __match_any_sync(ALL_LANES, is_one ? first : ~0ull);
+    const u32 same = __match_any_sync(ALL_LANES, is_one ? number_of(space, cell) : ~0ull);
     const bool together = __all_sync(ALL_LANES, same == ALL_LANES && is_one);
-    for (int corner = 0; corner < 8; ++corner) {
+    for (int corner = 0; corner < AROUND; ++corner) {
         i64 units = is_one ? contribution(scaled, weight_of(cell, corner)) : 0;
         if (together) {
             units = warp_sum(units);
@@ -202,9 +246,9 @@ KERNEL(splat_shared, 256, IN(float) values, SplatSpace space, IN(float) position
         are[k] = points[k] < space.count && cell_of(space, positions, points[k], cells[k]);
         for (int a = 0; a < 3; ++a) {
             if (!are[k]) continue;
-            for (int end = 0; end < 2; ++end) {
-                box_here[a] = min(box_here[a], cells[k].ends[a][end]);
-                box_here[3 + a] = max(box_here[3 + a], cells[k].ends[a][end]);
+            for (int end = 0; end < NODES; ++end) {
+                box_here[a] = min(box_here[a], cells[k].index[a][end]);
+                box_here[3 + a] = max(box_here[3 + a], cells[k].index[a][end]);
             }
         }
     }
@@ -237,20 +281,19 @@ KERNEL(splat_shared, 256, IN(float) values, SplatSpace space, IN(float) position
         __syncthreads();
         for (int k = 0; k < EACH; ++k) {
             const double scaled = are[k] ? (double)values[c * space.count + points[k]] * units : 0.0;
-            const u64 base = are[k] ? corner_of(space, cells[k], 0) : ~0ull;
-            const u32 same = __match_any_sync(ALL_LANES, base);
+            const u32 same = __match_any_sync(ALL_LANES, are[k] ? number_of(space, cells[k]) : ~0ull);
             const bool together = __all_sync(ALL_LANES, same == ALL_LANES && are[k]);
             if (!are[k]) continue;
-            for (int corner = 0; corner < 8; ++corner) {
+            for (int corner = 0; corner < AROUND; ++corner) {
                 i64 add = contribution(scaled, weight_of(cells[k], corner));
                 if (together) {
                     add = warp_sum(add);
                     if ((rank & (WARP - 1)) != 0) add = 0;
                 }
                 if (add == 0) continue;
-                const u32 at = cells[k].ends[0][corner & 1] - first[0]
-                    + size[0] * (cells[k].ends[1][corner >> 1 & 1] - first[1]
-                    + size[1] * (cells[k].ends[2][corner >> 2] - first[2]));
+                const u32 at = cells[k].index[0][corner % NODES] - first[0]
+                    + size[0] * (cells[k].index[1][corner / NODES % NODES] - first[1]
+                    + size[1] * (cells[k].index[2][corner / (NODES * NODES)] - first[2]));
                 // A number of 64 bits in two halves, as shared memory adds 32 bits at once.
                 const u32 low = (u32)(u64)add;
                 u32 high = (u32)((u64)add >> 32);
@@ -285,8 +328,8 @@ KERNEL(splat_keys, 256, SplatSpace space, IN(float) positions, OUT(u32) keys) {
     if (point >= space.count) return;
     Cell cell;
     const bool is_one = cell_of(space, positions, point, cell);
-    for (int corner = 0; corner < 8; ++corner)
-        keys[8 * point + corner] = is_one ? (u32)corner_of(space, cell, corner) : 0xffffffffu;
+    for (int corner = 0; corner < AROUND; ++corner)
+        keys[AROUND * point + corner] = is_one ? (u32)corner_of(space, cell, corner) : 0xffffffffu;
 }
 
 // Running sums of sorted contributions, of each block on its own, and the sum of the block.
@@ -302,8 +345,8 @@ KERNEL(splat_scan, 256, IN(float) values, SplatSpace space, IN(float) positions,
         if (begin + k < n) {
             const u32 number = order[begin + k];
             Cell cell;
-            if (cell_of(space, positions, number / 8, cell))
-                sum += contribution((double)values[number / 8] * units, weight_of(cell, number % 8));
+            if (cell_of(space, positions, number / AROUND, cell))
+                sum += contribution((double)values[number / AROUND] * units, weight_of(cell, number % AROUND));
         }
         own[k] = sum;
     }
