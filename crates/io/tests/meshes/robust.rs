@@ -2,6 +2,7 @@
 
 use crate::{NAMES, parsed, sample};
 use proptest::prelude::*;
+use std::sync::LazyLock;
 use std::time::Instant;
 use voxalign_io::mesh::{self, WriteOptions};
 
@@ -14,12 +15,12 @@ fn written(name: &str, as_text: bool) -> Vec<u8> {
 }
 
 /// Files of all formats and codings.
-fn files() -> Vec<(&'static str, Vec<u8>)> {
+static FILES: LazyLock<Vec<(&str, Vec<u8>)>> = LazyLock::new(|| {
     let mut files: Vec<_> = NAMES.iter().map(|&name| (name, written(name, false))).collect();
     files.extend(["a.vtk", "a.vtp"].map(|name| (name, written(name, true))));
     files.extend(crate::others::TEXTS.iter().map(|&(name, text)| (name, text.as_bytes().to_vec())));
     files
-}
+});
 
 fn check(name: &str, bytes: &[u8]) -> bool {
     let result = parsed(name, bytes);
@@ -32,11 +33,11 @@ fn check(name: &str, bytes: &[u8]) -> bool {
 
 #[test]
 fn every_cut_is_read_or_refused() {
-    for (name, bytes) in files() {
+    for (name, bytes) in FILES.iter() {
         for n in 0..bytes.len() {
             let read = check(name, &bytes[..n]);
             // What follows the numbers of a surface may be missing in other formats; so may the end of a line.
-            let counted = ["a.gii", "a.gii.gz", "a.stl", "a.tck"].contains(&name);
+            let counted = ["a.gii", "a.gii.gz", "a.stl", "a.tck"].contains(name);
             let rest = bytes[n..].trim_ascii();
             assert!(!(read && counted) || rest.is_empty(), "{name}: {n} of {}", bytes.len());
         }
@@ -145,15 +146,12 @@ fn indices_and_vertices_are_checked() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn damaged_files_are_read_or_refused(
         file in 0usize..20,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
-        let files = files();
-        let (name, mut bytes) = files[file % files.len()].clone();
+        let (name, mut bytes) = FILES[file % FILES.len()].clone();
         for (place, value) in changes {
             let place = place.index(bytes.len());
             bytes[place] = value;
