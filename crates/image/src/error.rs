@@ -95,6 +95,56 @@ pub enum ImageError {
         /// Values in the column.
         found: usize,
     },
+    /// A vertex of a mesh is nowhere.
+    #[error(
+        "vertex {vertex} is at {position:?}, which is not finite; every coordinate must be a number"
+    )]
+    MeshVertex {
+        /// The vertex, counted from 0.
+        vertex: usize,
+        /// Its coordinates.
+        position: [f64; 3],
+    },
+    /// A face or a line of a mesh has a vertex that does not exist.
+    #[error(
+        "{what} {number} has the vertex {index}, but there are {vertices} vertices, counted from 0; \
+         correct the index"
+    )]
+    MeshIndex {
+        /// `face` or `line`.
+        what: &'static str,
+        /// Which, counted from 0.
+        number: usize,
+        /// The index of the vertex.
+        index: u32,
+        /// Number of vertices.
+        vertices: usize,
+    },
+    /// The ends of the lines of a mesh do not fit their vertices.
+    #[error(
+        "the lines end at {last} of {found} vertices; their ends must rise to the number of their vertices"
+    )]
+    MeshLines {
+        /// The last end.
+        last: usize,
+        /// Number of vertices of all lines.
+        found: usize,
+    },
+    /// The values at the vertices of a mesh have another number than their vertices.
+    #[error(
+        "the data {name:?} have {found} values of {components} components for {vertices} vertices; \
+         each vertex needs at least 1 component, a direction 3, and each component a value"
+    )]
+    MeshData {
+        /// The name.
+        name: String,
+        /// Values a vertex.
+        components: usize,
+        /// Number of vertices.
+        vertices: usize,
+        /// Number of values.
+        found: usize,
+    },
 }
 
 /// Result with [`ImageError`].

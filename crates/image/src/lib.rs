@@ -6,6 +6,7 @@
 //! | [`Volume`], [`LabelMap`] | one value for each voxel of a grid |
 //! | [`VectorField`] | one vector for each voxel: displacements |
 //! | [`PointSet`] | points of the world, with further columns of text |
+//! | [`Mesh`] | surfaces and curves of the world, with values at their vertices |
 //! | [`Transform`] | a map from the fixed world to the moving world, linear or not |
 //! | [`XrayGeometry`] | the source and the detector of an X-ray image |
 //!
@@ -62,6 +63,7 @@ pub mod error;
 pub mod field;
 pub mod grid;
 pub mod memory;
+pub mod mesh;
 pub mod points;
 pub mod transform;
 pub mod view;
@@ -72,6 +74,7 @@ pub use affine::{Affine, Index, World};
 pub use error::ImageError;
 pub use field::VectorField;
 pub use grid::Grid;
+pub use mesh::{Mesh, VertexData};
 pub use nalgebra::{Matrix3, Matrix3x4, Matrix4, Rotation3, UnitQuaternion, Vector3};
 pub use points::PointSet;
 pub use transform::{AffineParameters, Displacement, Residuals, Rigid, Similarity, Transform};

@@ -1,9 +1,10 @@
-//! Files of voxalign: images, transforms and points.
+//! Files of voxalign: images, transforms, points and meshes.
 //!
 //! - [`image`]: NIfTI-1 and -2, ANALYZE 7.5, NRRD, MetaImage and series of DICOM files, which are read and not
 //!   written; scalar volumes and label maps, whole or in parts.
 //! - [`transform`]: ITK text, ITK/ANTs MATLAB and HDF5 files, FSL matrices and displacement fields.
 //! - [`points`]: point sets as CSV.
+//! - [`mesh`]: surfaces and curves as GIFTI, VTK, STL, PLY and FreeSurfer have them, streamlines of MRtrix and TrackVis.
 //! - [`xray`]: X-ray images as PNG, TIFF, DICOM, NIfTI, NRRD and MetaImage, of one or several frames; tables of the views
 //!   that they were taken from, and calibrations of MayaCam and plastimatch; streams of raw frames.
 //! - [`names`]: names of labels, as FreeSurfer, ITK-SNAP and CSV tables have them.
@@ -64,6 +65,7 @@ pub mod exchange;
 pub mod gzip;
 pub mod hidden;
 pub mod image;
+pub mod mesh;
 pub mod names;
 pub mod points;
 mod source;

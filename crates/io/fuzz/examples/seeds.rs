@@ -6,9 +6,11 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 use voxalign_image::{
-    Affine, CArm, Displacement, Gantry, Grid, PointSet, Transform, Vector3, VectorField, Volume,
+    Affine, CArm, Displacement, Gantry, Grid, Mesh, PointSet, Transform, Vector3, VectorField,
+    VertexData, Volume,
 };
 use voxalign_io::image::{DataType, WriteOptions, write_volume};
+use voxalign_io::mesh;
 use voxalign_io::points::{PointConvention, write_points};
 use voxalign_io::transform::{self, Geometry, TransformFormat};
 use voxalign_io::xray::{self, XrayToWrite};
@@ -75,6 +77,43 @@ const VIEWS: [&str; 6] = [
     "image size\n640,480\n\ncamera matrix\n2000,0,320\n0,2500,240\n0,0,1\n\nrotation\n1,0,0\n0,1,0\n\
      0,0,1\n\ntranslation\n10\n-20\n900\n",
     "63.5 31.5\n0 .2 0 0\n0 0 -.2 0\n-.0006 0 0 .6\n1e3\n1.6e3\n1 0 0\nExtrinsic\n1 2 3 4\n",
+];
+
+/// The byte that chooses the name, and the content.
+const MESHES: [(u8, &str); 5] = [
+    (
+        1,
+        "# vtk DataFile Version 3.0\n3D Slicer output. SPACE=LPS\nASCII\nDATASET POLYDATA\nPOINTS 4 float\n\
+         0 0 0 1 0 0 0 1 0\n1 1 0\nVERTICES 1 2\n1 0\nTRIANGLE_STRIPS 1 5\n4 0 1 2 3\nPOLYGONS 1 5\n4 0 1 3 2\n\
+         CELL_DATA 2\nSCALARS c int\nLOOKUP_TABLE default\n1 2\nPOINT_DATA 4\nSCALARS s%20t float 1\nLOOKUP_TABLE t\n\
+         1 2 3 4\nLOOKUP_TABLE t 1\n0 0 0 1\nVECTORS v double\n1 2 3 1 2 3 1 2 3 1 2 3\n\
+         FIELD FieldData 2\nf 2 4 int\n1 2 3 4 5 6 7 8\nMETADATA\nINFORMATION 0\n\ng 1 4 string\na\nb\nc\nd\n",
+    ),
+    (
+        1,
+        "# vtk DataFile Version 5.1\nv\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 4 float\n0 0 0 1 0 0 0 1 0 1 1 0\n\
+         CELLS 4 7\nOFFSETS vtktypeint64\n0 3 7\nCONNECTIVITY vtktypeint64\n0 1 2 0 1 2 3\nCELL_TYPES 3\n5\n8\n3\n",
+    ),
+    (
+        3,
+        "solid a SPACE=RAS\n facet normal 0 0 1\n  outer loop\n   vertex 0 0 0\n   vertex 1 0 0\n   vertex 1 1 0\n\
+         \n   vertex 0 1 0\n  endloop\n endfacet\nendsolid a\n",
+    ),
+    (
+        4,
+        "ply\nformat ascii 1.0\ncomment SPACE=LPS\nelement vertex 3\nproperty float x\nproperty float y\n\
+         property float z\nproperty uchar red\nelement face 1\nproperty list uchar int vertex_index\n\
+         element edge 2\nproperty int vertex1\nproperty int vertex2\nelement tristrips 1\n\
+         property list int int vertex_indices\nend_header\n0 0 0 1\n1 0 0 2\n1 1 0 3\n3 0 1 2\n0 1\n1 2\n4 0 1 2 -1\n",
+    ),
+    (
+        0,
+        "<GIFTI><DataArray Intent=\"NIFTI_INTENT_POINTSET\" DataType=\"NIFTI_TYPE_FLOAT32\" Dimensionality=\"2\" \
+         Dim0=\"1\" Dim1=\"3\" Encoding=\"ASCII\"><MetaData><MD><Name>VolGeomC_R</Name><Value>3</Value></MD></MetaData>\
+         <CoordinateSystemTransformMatrix><DataSpace>NIFTI_XFORM_TALAIRACH</DataSpace><TransformedSpace>\
+         NIFTI_XFORM_SCANNER_ANAT</TransformedSpace><MatrixData>2 0 0 1 0 1 0 2 0 0 1 3 0 0 0 1</MatrixData>\
+         </CoordinateSystemTransformMatrix><Data>1 1 1</Data></DataArray></GIFTI>",
+    ),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -239,6 +278,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         put("views", &format!("text_{i}"), text.as_bytes())?;
     }
 
+    meshes(scratch.path(), &|name, bytes| put("mesh", name, bytes))?;
+
     for folder in std::env::args_os().skip(1) {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
@@ -261,10 +302,65 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Some("toml") => &["views"],
                 _ => &[],
             };
+            if let Some(kind) = name.rsplit('.').next().and_then(mesh_kind) {
+                let bytes = [&[kind, 0], &fs::read(entry.path())?[..]].concat();
+                put("mesh", &format!("real_{name}"), &bytes)?;
+            }
             for target in targets {
                 put(target, &format!("real_{name}"), &fs::read(entry.path())?)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// The byte that chooses the name of a mesh.
+fn mesh_kind(extension: &str) -> Option<u8> {
+    let known = ["gii", "vtk", "vtp", "stl", "ply", "pial", "tck", "trk"];
+    known.iter().zip(0..).find(|(name, _)| **name == extension).map(|(_, kind)| kind)
+}
+
+/// Meshes of every format, as text and as bytes.
+fn meshes(
+    scratch: &Path,
+    put: &dyn Fn(&str, &[u8]) -> Result<(), Box<dyn Error>>,
+) -> Result<(), Box<dyn Error>> {
+    let corners = [[0., 0., 0.], [1.5, 0., 0.], [0., 2., 0.], [0.25, 0., 1.]].map(Vector3::from);
+    let data = VertexData {
+        name: "a value".into(),
+        components: 3,
+        values: vec![0.5; 12],
+        is_direction: true,
+    };
+    let surface = Mesh::new(corners.into(), vec![[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]])?;
+    let surface = surface.with_data(vec![data.clone()])?;
+    let curves = Mesh::new(corners.into(), vec![])?.with_lines(vec![2, 4], vec![0, 1, 2, 3])?;
+    let curves = curves.with_data(vec![VertexData { is_direction: false, ..data }])?;
+    let both = surface.clone().with_lines(vec![3], vec![0, 1, 3])?;
+    for (name, mesh) in [
+        ("a.gii", &surface),
+        ("a.vtk", &both),
+        ("a.vtp", &both),
+        ("a.stl", &surface),
+        ("a.ply", &both),
+        ("a.pial", &surface),
+        ("a.tck", &curves),
+        ("a.trk", &curves),
+    ] {
+        for as_text in [false, true] {
+            let options = mesh::WriteOptions { as_text, ..mesh::WriteOptions::default() };
+            let kind = name.rsplit('.').next().and_then(mesh_kind).unwrap_or(0);
+            if as_text && !["a.vtk", "a.vtp"].contains(&name) {
+                continue;
+            }
+            mesh::write(scratch.join(name), mesh, &options)?;
+            let bytes = [&[kind, u8::from(as_text)], &fs::read(scratch.join(name))?[..]].concat();
+            put(&format!("{as_text}_{name}"), &bytes)?;
+        }
+    }
+    // Files with what is not written, which the tests read.
+    for (i, (kind, text)) in MESHES.iter().enumerate() {
+        put(&format!("text_{i}"), &[&[*kind, 0], text.as_bytes()].concat())?;
     }
     Ok(())
 }

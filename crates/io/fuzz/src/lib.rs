@@ -6,6 +6,7 @@ use voxalign_io::IoError;
 use voxalign_io::image::{
     ImageInfo, read_info_from_bytes, read_labels_from_bytes, read_volume_from_bytes,
 };
+use voxalign_io::mesh::{self, MeshSpace, ReadOptions};
 use voxalign_io::transform::{Geometry, read_from_bytes};
 use voxalign_io::xray::read_from_bytes as read_xray;
 
@@ -29,6 +30,21 @@ pub fn xray(name: &str, bytes: &[u8]) {
         assert_eq!(image.values.len(), image.frames * columns * rows);
         assert!(image.geometry.is_none_or(|view| view.dims() == image.dims));
         assert!(image.times.is_none_or(|times| times.len() == image.frames));
+    }
+}
+
+/// Reads a mesh and measures it.
+pub fn mesh(name: &str, lps: bool, bytes: &[u8]) {
+    let space = lps.then_some(MeshSpace::Lps);
+    if let Some((mesh, info)) =
+        checked(name, mesh::read_from_bytes(name, bytes, &ReadOptions { space }))
+    {
+        assert_eq!(info.vertices, mesh.vertices().len());
+        assert_eq!((info.faces, info.lines), (mesh.faces().len(), mesh.lines().len()));
+        assert!(info.oddities.iter().all(|oddity| oddity.len() < 500), "{:?}", info.oddities);
+        let _ = (mesh.area(), mesh.length(), mesh.bounds());
+        assert!(mesh.unused().is_ok() && mesh.volume().is_ok());
+        assert!(mesh.without_degenerate().is_ok_and(|(kept, _)| kept.faces().len() <= info.faces));
     }
 }
 
