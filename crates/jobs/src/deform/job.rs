@@ -85,9 +85,6 @@ pub struct Job {
     pub output: PathBuf,
 }
 
-/// The usual weight of landmarks, 1/mm²: docs/accuracy.md says how it was chosen.
-const USUAL_WEIGHT: f64 = 0.1;
-
 /// Refuses options about points and starts that others make meaningless.
 ///
 /// # Errors
@@ -271,12 +268,13 @@ impl Job {
         self.as_run(&products, caller, listener).read(&self.files(&ask.channels), read)
     }
 
-    /// How strongly landmarks pull, 1/mm².
+    /// How strongly landmarks pull, 1/mm²: by default so that they come to a voxel or less, and the images still
+    /// decide elsewhere (docs/accuracy.md says how that was found).
     pub(super) fn weight(&self) -> f64 {
         let usual = match self.method.similarity() {
-            // Squared differences are of the order of a hundredth of the other energies.
-            Similarity::Ssd(_) => USUAL_WEIGHT / 100.0,
-            _ => USUAL_WEIGHT,
+            Similarity::Ssd(_) => 3e-6,
+            Similarity::Mi(_) | Similarity::Nmi(_) => 1e-3,
+            _ => 3e-4,
         };
         self.landmarks.landmark_weight.unwrap_or(usual)
     }
