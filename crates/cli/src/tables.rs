@@ -81,11 +81,25 @@ fn score_row(table: &mut Table, record: &RunRecord, title: &str, figure: Figure)
     }
 }
 
+/// Adds the rows of corresponding points.
+fn landmark_rows(table: &mut Table, record: &RunRecord) {
+    let count = record.landmarks.len();
+    score_row(
+        table,
+        record,
+        &format!("mean distance of {count} landmarks, mm"),
+        Figure::LandmarkMean,
+    );
+    score_row(table, record, "median of these distances, mm", Figure::LandmarkMedian);
+    score_row(table, record, "largest of these distances, mm", Figure::LandmarkLargest);
+}
+
 /// Adds the rows of scores that do not depend on the similarity.
 fn score_rows(table: &mut Table, record: &RunRecord) {
     score_row(table, record, "mutual information, nats", Figure::Mi);
     let counted = record.labels.iter().filter(|l| l.counted).count();
     score_row(table, record, &format!("mean Dice of {counted} labels"), Figure::LabelOverlap);
+    landmark_rows(table, record);
 }
 
 /// Prints the labels that matter; nothing where there are no label maps.

@@ -100,7 +100,8 @@ impl Error {
 const REPLACE: &str = "replace them first: `voxalign convert IN OUT --replace-nan 0`";
 
 /// Parameters of the libraries that are options of jobs.
-pub(crate) const PARAMETERS: [&str; 34] = [
+pub(crate) const PARAMETERS: [&str; 35] = [
+    "landmark_weight",
     "energy",
     "water",
     "sampling",

@@ -51,6 +51,10 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
              of the body, and that they lie on each other at the start; between kinds of image try \
              `similarity = mi`"
         }
+        (Remedy::Landmarks, Deform) => {
+            "check that the points of both lists of `landmarks` are in the same order and in the world of \
+             `point_convention`; give a larger `landmark_weight`, or start nearer by `init` and the same landmarks"
+        }
         (Remedy::MoreAlike, Atlas) => {
             "the deformations did not make the subjects more alike: look at them, try `similarity = lncc` or \
              more iterations"

@@ -98,6 +98,7 @@ pub mod compare;
 pub mod diffeo;
 pub mod error;
 pub mod fields;
+pub mod fit;
 pub mod limits;
 pub mod linear;
 pub mod measures;

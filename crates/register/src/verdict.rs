@@ -38,6 +38,8 @@ pub enum Remedy {
     LookAtAtlases,
     /// To build an atlas of all subjects first.
     WholeAtlas,
+    /// To check corresponding points, or give them more weight.
+    Landmarks,
 }
 
 choices! { Remedy:
@@ -65,6 +67,8 @@ choices! { Remedy:
     LookAtSubjects "look_at_subjects" "look at these subjects; use more smoothing, or leave them out",
     LookAtAtlases "look_at_atlases" "see what the record says of these atlases",
     WholeAtlas "whole_atlas" "build an atlas of all subjects and see which it calls bad or unlike the others",
+    Landmarks "landmarks" "check that the landmarks of both images are in the same order and of the world that they \
+        are said to be of; give them more weight, and larger deformations more iterations",
 }
 
 /// One thing that was checked.

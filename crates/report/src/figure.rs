@@ -28,6 +28,12 @@ pub enum Figure {
     InformationInTissue,
     /// Mean Dice of labels.
     LabelOverlap,
+    /// Mean distance of corresponding points, mm.
+    LandmarkMean,
+    /// Median of these distances, mm.
+    LandmarkMedian,
+    /// Largest of these distances, mm.
+    LandmarkLargest,
     /// Entropy over subjects, bits.
     Entropy,
     /// Mean squared gradient of a template, 1/mm².
@@ -51,6 +57,9 @@ choices! { Figure:
     Nmi "nmi" "Normalised mutual information",
     InformationInTissue "information_in_tissue" "Mutual information where both show tissue, nats",
     LabelOverlap "label_overlap" "Mean Dice of labels",
+    LandmarkMean "landmark_distance_mean_mm" "Mean distance of landmarks, mm",
+    LandmarkMedian "landmark_distance_median_mm" "Median distance of landmarks, mm",
+    LandmarkLargest "landmark_distance_largest_mm" "Largest distance of landmarks, mm",
     Entropy "entropy" "Entropy over subjects, bits",
     GradientEnergy "gradient_energy" "Mean squared gradient of a template, 1/mm²",
     LogJacobianRms "log_jacobian_rms" "Root mean square of the mean log Jacobian",

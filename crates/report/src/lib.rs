@@ -101,8 +101,8 @@ pub use labels::LabelRecord;
 pub use pose::{PosePictures, PoseRecord, PoseReport, PoseViewRecord};
 pub use provenance::Provenance;
 pub use record::{
-    DeformationRecord, GpuRecord, GridRecord, HostRecord, InputRecord, Judged, OutputRecord,
-    RECORD_FORMAT, RunRecord, TransformRecord,
+    DeformationRecord, GpuRecord, GridRecord, HostRecord, InputRecord, Judged, LandmarkRecord,
+    OutputRecord, RECORD_FORMAT, RunRecord, TransformRecord,
 };
 pub use regression::RegressionRecord;
 pub use slices::MiddleSlices;

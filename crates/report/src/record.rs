@@ -59,6 +59,9 @@ pub struct RunRecord {
     /// Every label of label maps that were given, ascending.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<LabelRecord>,
+    /// Every pair of corresponding points that were given, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub landmarks: Vec<LandmarkRecord>,
     /// Wall time of each part in seconds: `device` (starting a GPU), `read`, `affine`,
     /// `register`, `resample`, `write`, `report`, `total`.
     pub timings: BTreeMap<String, f64>,
@@ -89,6 +92,7 @@ impl Default for RunRecord {
             deformation: None,
             figures: Figures::default(),
             labels: Vec::new(),
+            landmarks: Vec::new(),
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
             outputs: Vec::new(),
@@ -176,6 +180,22 @@ pub struct DeformationRecord {
     pub mended: usize,
     /// The verdict on the affine registration, where it was part of the run.
     pub affine_verdict: Option<Verdict>,
+}
+
+/// A pair of corresponding points.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LandmarkRecord {
+    /// Where it is in the fixed world, RAS+ mm.
+    pub fixed_mm: [f64; 3],
+    /// Where it is in the moving world, RAS+ mm.
+    pub moving_mm: [f64; 3],
+    /// What it counts beside the others; 0 where it is measured only.
+    pub weight: f64,
+    /// The distance of the mapped fixed point and the moving one before the registration, mm; for a deformation, by
+    /// the affine part alone.
+    pub before_mm: f64,
+    /// The same by the result.
+    pub after_mm: f64,
 }
 
 /// The machine that a run was made on.

@@ -181,6 +181,37 @@ pub(crate) fn figures_as(
     format!("<section id=\"figures\"><h2>Figures</h2>{}</section>", table("", &headings, &rows))
 }
 
+/// Corresponding points before and after; nothing where there are none.
+pub(crate) fn landmarks(record: &RunRecord) -> String {
+    if record.landmarks.is_empty() {
+        return String::new();
+    }
+    let place = |p: [f64; 3]| p.map(|v| fixed(v, 1)).join(", ");
+    let weighted = record.landmarks.iter().any(|l| l.weight != 1.0);
+    let rows: Vec<_> = (1..)
+        .zip(&record.landmarks)
+        .map(|(i, l)| {
+            let mut row = vec![i.to_string(), place(l.fixed_mm), place(l.moving_mm)];
+            if weighted {
+                row.push(number(l.weight));
+            }
+            row.extend([fixed(l.before_mm, 2), fixed(l.after_mm, 2)]);
+            row
+        })
+        .collect();
+    let mut head = vec!["Landmark", "#Fixed, mm", "#Moving, mm"];
+    if weighted {
+        head.push("#Weight");
+    }
+    head.extend(["#Distance before, mm", "#Distance after, mm"]);
+    format!(
+        "<section id=\"landmarks\"><h2>Landmarks</h2>{}<p class=\"note\">World coordinates are RAS+. The distance is that \
+         of the moving point and of where the fixed one is found. That of points that drove the registration says how \
+         well they were followed, not how good it is elsewhere; a weight of 0 keeps a pair for measuring.</p></section>",
+        html::long(table("landmarks", &head, &rows), &rows)
+    )
+}
+
 /// Where the time went.
 pub(crate) fn timings(record: &RunRecord) -> String {
     const ORDER: [&str; 7] = ["device", "read", "register", "resample", "write", "report", "total"];

@@ -7,7 +7,5 @@ mod transform_arg;
 
 pub(crate) use ct::CtArgs;
 pub(crate) use pair::PairArgs;
-pub(crate) use shared::{
-    GeometryArgs, HostArgs, JobArgs, JsonArgs, PointConventionName, ReportArgs, RunArgs, caller,
-};
+pub(crate) use shared::{GeometryArgs, HostArgs, JobArgs, JsonArgs, ReportArgs, RunArgs, caller};
 pub(crate) use transform_arg::TransformArg;

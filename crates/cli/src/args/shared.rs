@@ -4,9 +4,8 @@ use crate::device;
 use crate::failure::Failure;
 use crate::progress::{Printer, Talk};
 use crate::words::typed;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::PathBuf;
-use voxalign_io::points::PointConvention;
 use voxalign_jobs::Caller;
 use voxalign_jobs::files::{self, Grids};
 use voxalign_jobs::machine::{Auto, Machine, Running, thread_count};
@@ -150,24 +149,5 @@ impl GeometryArgs {
     /// The files that were named.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.fixed_geometry.iter().chain(&self.moving_geometry)
-    }
-}
-
-/// The world that the coordinates of a point file are in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum PointConventionName {
-    /// x to the right, y to the front, z up, as everywhere in this program
-    #[default]
-    Ras,
-    /// x to the left, y to the back, z up, as ITK, ANTs and DICOM
-    Lps,
-}
-
-impl From<PointConventionName> for PointConvention {
-    fn from(name: PointConventionName) -> Self {
-        match name {
-            PointConventionName::Ras => PointConvention::Ras,
-            PointConventionName::Lps => PointConvention::Lps,
-        }
     }
 }

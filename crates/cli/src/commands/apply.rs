@@ -1,6 +1,6 @@
 //! `voxalign apply`: carries an image, a label map or points through transforms.
 
-use crate::args::{GeometryArgs, PointConventionName, RunArgs, TransformArg};
+use crate::args::{GeometryArgs, RunArgs, TransformArg};
 use crate::chain::{Chain, WORTH_A_WORD};
 use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
@@ -15,6 +15,7 @@ use voxalign_io::image::{self, DataType, ImageInfo};
 use voxalign_io::points;
 use voxalign_jobs::files::{self, Grids, Kind};
 use voxalign_jobs::machine::Auto;
+use voxalign_jobs::options::PointConvention;
 use voxalign_jobs::options::{Interpolation, Outside, choice};
 use voxalign_register::resample::{MovingImage, labels_onto, meets};
 
@@ -70,7 +71,7 @@ pub(crate) struct ApplyArgs {
     points_from: Option<Side>,
     /// World coordinates of the points, both read and written [default: ras]
     #[arg(long, value_enum)]
-    point_convention: Option<PointConventionName>,
+    point_convention: Option<PointConvention>,
     #[command(flatten)]
     geometry: GeometryArgs,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! `voxalign compare`: scores how well two images, label maps, point lists or transforms agree.
 
-use crate::args::{GeometryArgs, JsonArgs, PointConventionName, TransformArg};
+use crate::args::{GeometryArgs, JsonArgs, TransformArg};
 use crate::chain::{Chain, own_grid};
 use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
@@ -13,6 +13,7 @@ use voxalign_image::PointSet;
 use voxalign_io::names::{LabelNames, read_label_names};
 use voxalign_io::points;
 use voxalign_jobs::files::{self, Grids};
+use voxalign_jobs::options::PointConvention;
 use voxalign_register::compare::{
     ImageScores, LabelScore, LandmarkScores, OverlapRule, OverlapScores, TransformScores,
     compare_images, compare_labels, compare_landmarks, compare_transforms,
@@ -73,7 +74,7 @@ pub(crate) struct CompareArgs {
     points: Option<Vec<PathBuf>>,
     /// World coordinates of the points
     #[arg(long, value_enum, default_value_t, requires = "points")]
-    point_convention: PointConventionName,
+    point_convention: PointConvention,
     /// Two transforms, each FILE or inverse:FILE
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["fixed", "points"])]
     transforms: Option<Vec<TransformArg>>,

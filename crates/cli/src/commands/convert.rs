@@ -1,6 +1,6 @@
 //! `voxalign convert`: the same content in another format.
 
-use crate::args::{GeometryArgs, PointConventionName};
+use crate::args::GeometryArgs;
 use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
 use crate::output;
@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use voxalign_io::image::{self, DataType, ImageInfo};
 use voxalign_io::{points, transform};
 use voxalign_jobs::files::{self, Kind, WhichImage};
+use voxalign_jobs::options::PointConvention;
 
 /// Arguments of `voxalign convert`.
 #[derive(Debug, Clone, Args)]
@@ -46,10 +47,10 @@ pub(crate) struct ConvertArgs {
     replace_nan: Option<f32>,
     /// World coordinates of the points that are read [default: ras]
     #[arg(long, value_enum)]
-    from_convention: Option<PointConventionName>,
+    from_convention: Option<PointConvention>,
     /// World coordinates of the points that are written [default: ras]
     #[arg(long, value_enum)]
-    to_convention: Option<PointConventionName>,
+    to_convention: Option<PointConvention>,
     #[command(flatten)]
     which: WhichImage,
     #[command(flatten)]

@@ -6,9 +6,9 @@ use crate::failure::{Failure, Outcome};
 use crate::{config, tables};
 use clap::Args;
 use std::ffi::OsString;
-use voxalign_jobs::deform::{AffineChoice, DeformMethod, Job};
+use voxalign_jobs::deform::{AffineChoice, DeformMethod, Job, check_points};
 use voxalign_jobs::machine::Auto;
-use voxalign_jobs::options::{OutputOptions, Products, of_deform};
+use voxalign_jobs::options::{InitChoice, LandmarkOptions, OutputOptions, Products, of_deform};
 use voxalign_jobs::pair::{MaskPaths, Which};
 
 const EXAMPLES: &str = "\
@@ -23,6 +23,8 @@ Examples:
       two pairs of images at once
   voxalign deform template.nii.gz patient.nii.gz -o out --moving-mask without_lesion.nii.gz
       voxels outside the mask, such as a lesion, do not drive the deformation
+  voxalign deform a.nii.gz b.nii.gz -o out --landmarks points_a.csv points_b.csv
+      corresponding points pull beside the images; --landmark-weight says how strongly
   voxalign deform a.nii.gz b.nii.gz -o out --model lddmm --similarity ssd --time-steps 8
       a geodesic path of deformations
   voxalign deform a.nii.gz b.nii.gz -o out --outputs warp,affine,warped
@@ -83,10 +85,16 @@ pub(crate) struct DeformArgs {
     /// transform, fixed to moving [default: auto]
     #[arg(long, value_name = "auto|none|FILE")]
     affine: Option<AffineChoice>,
+    /// Where the search of the affine registration that comes first starts, as that of `voxalign affine`;
+    /// --landmarks do not influence it unless they are given here, too [default: moments]
+    #[arg(long, value_name = "header|centre|moments|identity|FILE|landmarks:F,M")]
+    init: Option<InitChoice>,
 
     #[command(flatten)]
     method: DeformMethod,
 
+    #[command(flatten)]
+    landmarks: LandmarkOptions,
     #[command(flatten)]
     masks: MaskPaths,
     #[command(flatten)]
@@ -115,8 +123,6 @@ struct AffineOnlyArgs {
     #[arg(long, hide = true)]
     cost: Option<OsString>,
     #[arg(long, hide = true)]
-    init: Option<OsString>,
-    #[arg(long, hide = true)]
     search: Option<OsString>,
     #[arg(long, hide = true)]
     optimiser: Option<OsString>,
@@ -127,7 +133,6 @@ impl AffineOnlyArgs {
         let given = [
             ("--dof", &self.dof),
             ("--cost", &self.cost),
-            ("--init", &self.init),
             ("--search", &self.search),
             ("--optimiser", &self.optimiser),
         ];
@@ -146,6 +151,7 @@ impl DeformArgs {
     fn check(&self) -> Result<(), Failure> {
         self.of_affine.refuse()?;
         self.method.options(&self.method.channels()?)?;
+        check_points(&self.landmarks, self.init.as_ref(), self.affine.as_ref())?;
         Ok(())
     }
 }
@@ -172,8 +178,8 @@ fn of_cli(cli: Cli) -> Option<DeformArgs> {
 fn with_all(args: DeformArgs) -> Result<Outcome, Failure> {
     args.of_affine.refuse()?;
     let (paths, output) = args.pair.paths((args.masks, args.which), "deform")?;
-    let DeformArgs { affine, method, written, outputs, .. } = args;
-    let job = Job { paths, method, affine, written, outputs, output };
+    let DeformArgs { affine, init, landmarks, method, written, outputs, .. } = args;
+    let job = Job { paths, method, affine, init, landmarks, written, outputs, output };
     let (caller, printer) = (caller("deform", args.pair.config.as_ref()), args.run.printer());
     if args.job.dry_run {
         return tables::plan(&job.plan(&caller, &printer)?, args.job.json);

@@ -1,6 +1,6 @@
 //! `voxalign info`: shows what a file holds and what is odd about it.
 
-use crate::args::{GeometryArgs, JsonArgs, PointConventionName};
+use crate::args::{GeometryArgs, JsonArgs};
 use crate::chain::collapse;
 use crate::device::{self, start_threads};
 use crate::failure::{Failure, Outcome};
@@ -15,6 +15,7 @@ use voxalign_image::{Affine, AffineParameters, Grid, Transform, Vector3, VectorF
 use voxalign_io::image::{self, ImageInfo, ReadOptions, SeriesInfo};
 use voxalign_io::points;
 use voxalign_jobs::files::{self, Kind, WhichImage};
+use voxalign_jobs::options::PointConvention;
 use voxalign_register::fields::jacobian_determinants;
 
 /// Arguments of `voxalign info`.
@@ -37,7 +38,7 @@ pub(crate) struct InfoArgs {
     header_only: bool,
     /// World coordinates of the points
     #[arg(long, value_enum, default_value_t)]
-    point_convention: PointConventionName,
+    point_convention: PointConvention,
     #[command(flatten)]
     which: WhichImage,
     #[command(flatten)]

@@ -24,6 +24,7 @@ mod examples;
 mod files;
 mod help;
 mod killed;
+mod landmarks;
 mod memory;
 mod plans;
 mod projection;

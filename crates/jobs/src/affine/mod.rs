@@ -19,7 +19,9 @@ use crate::files;
 use crate::listener::{Level, Listener};
 use crate::machine::Machine;
 use crate::options::{AffineMethod, InitChoice, OutputOptions, Product, Products};
-use crate::pair::{Pair, PairPaths, Views, optional_image, score_figures};
+use crate::pair::{
+    Distances, Pair, PairPaths, Views, landmark_remarks, optional_image, score_figures,
+};
 use crate::plan::{self, Plan};
 use crate::run::{
     self, Caller, Done, Input, Output, RECORD, REPORT, Read, Role, Run, TRANSFORM, TRANSFORM_FSL,
@@ -32,7 +34,7 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Transform, Volume};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::transform::Geometry;
-use voxalign_register::linear::{AffineInput, AffineOptions, AffineResult, register_affine};
+use voxalign_register::linear::{AffineInput, AffineOptions, AffineResult, Init, register_affine};
 use voxalign_register::resample::MovingImage;
 use voxalign_report::RunRecord;
 use voxalign_report::affine::{AffineReport, render};
@@ -172,9 +174,7 @@ impl Job {
     fn files(&self) -> Vec<Input<'_>> {
         let mut all = self.paths.all();
         all.extend(Input::those_given(&[(Role::FixedWeight, &self.fixed_weight)]));
-        if let Some(InitChoice::File(path)) = &self.method.init {
-            all.push(Input::new(Role::Init, path));
-        }
+        all.extend(self.method.init.iter().flat_map(InitChoice::inputs));
         all
     }
 
@@ -281,6 +281,12 @@ impl Job {
         record.verdict.remarks.extend(remarks);
         record.transform = record::transform(&result, &grids[0]);
         record.figures = record::figures(&result);
+        if let Init::Landmarks(pairs) = &options.init {
+            let found = Transform::Affine(result.transform);
+            let distances = Distances::of(pairs, &Transform::identity(), &found);
+            record.verdict.remarks.extend(landmark_remarks(pairs, [&grids[0], &grids[1]]));
+            record.landmarks = distances.note(&mut record.figures);
+        }
         score_figures(&mut record, &views, &inputs.pair.label_names);
         let report =
             |record: &_| render(&AffineReport { record, images: views.images(&inputs.pair) });

@@ -57,6 +57,7 @@ fn parameters(
         (Init::Moments, _) => "moments".into(),
         (Init::Identity, _) => "identity".into(),
         (Init::Given(_), _) => "given".into(),
+        (Init::Landmarks(_), _) => "landmarks".into(),
     };
     // Without the noise of the way to radians and back.
     let degrees = |r: f64| (r.to_degrees() * 1e9).round() / 1e9;
@@ -76,6 +77,10 @@ fn parameters(
     });
     if let Some(all) = all.as_object_mut() {
         all.extend(job.paths.which.parameters());
+        if matches!(options.init, Init::Landmarks(_)) {
+            let convention = job.method.point_convention.unwrap_or_default();
+            all.insert("point_convention".to_owned(), json!(convention.name()));
+        }
         all.extend(result.bins.map(|bins| ("bins".to_owned(), json!(bins))));
         all.extend(result.scheme.map(|scheme| ("scheme".to_owned(), json!(scheme.name()))));
     }

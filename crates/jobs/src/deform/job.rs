@@ -9,8 +9,10 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::{Listener, check};
 use crate::machine::Machine;
-use crate::options::{InitChoice, OutputOptions, Product, Products, as_text};
-use crate::pair::{PairPaths, score_figures};
+use crate::options::{
+    InitChoice, LandmarkOptions, OutputOptions, Product, Products, as_text, refuse,
+};
+use crate::pair::{PairPaths, read_pairs, score_figures};
 use crate::plan::{self, Plan};
 use crate::remedy::Speaker;
 use crate::run::{
@@ -23,6 +25,7 @@ use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, Transform};
 use voxalign_io::image::{self, DataType, ReadOptions};
 use voxalign_io::transform::Geometry;
+use voxalign_register::attachment::Landmarks;
 use voxalign_register::compare::same_grid;
 use voxalign_register::diffeo::{
     DeformModel, DeformOptions, DeformResult, check_start, register_deformable,
@@ -66,6 +69,12 @@ pub struct Job {
     /// Where the deformation starts; an affine registration comes first where nothing is said.
     #[serde(default, with = "as_text")]
     pub affine: Option<AffineChoice>,
+    /// Where the search of the affine registration that comes first starts; at the centres of mass where nothing is said.
+    #[serde(default, with = "as_text")]
+    pub init: Option<InitChoice>,
+    /// Corresponding points that pull as well.
+    #[serde(flatten)]
+    pub landmarks: LandmarkOptions,
     /// How results are written.
     #[serde(flatten)]
     pub written: OutputOptions,
@@ -74,6 +83,24 @@ pub struct Job {
     pub outputs: Option<Products>,
     /// The folder for the results.
     pub output: PathBuf,
+}
+
+/// Refuses options about points and starts that others make meaningless.
+///
+/// # Errors
+/// Names one.
+pub fn check_points(
+    landmarks: &LandmarkOptions,
+    init: Option<&InitChoice>,
+    affine: Option<&AffineChoice>,
+) -> Result<()> {
+    landmarks.check(init.is_some_and(InitChoice::has_points))?;
+    let given = affine.is_some_and(|start| *start != AffineChoice::Auto);
+    refuse(
+        given && init.is_some(),
+        "init",
+        "an affine registration that comes first (`affine = auto`)",
+    )
 }
 
 /// What a job asks of the registration.
@@ -114,6 +141,11 @@ impl Job {
         }
         let start = self.affine.as_ref().and_then(AffineChoice::file);
         all.extend(start.map(|path| Input::new(Role::Affine, path)));
+        all.extend(self.init.iter().flat_map(InitChoice::inputs));
+        if let Some([fixed, moving]) = self.landmarks.files() {
+            all.push(Input::new(Role::FixedLandmarks, fixed));
+            all.push(Input::new(Role::MovingLandmarks, moving));
+        }
         all
     }
 
@@ -137,10 +169,19 @@ impl Job {
     /// Options that others make meaningless, outputs that are inputs, channels on other grids.
     pub fn check(&self, caller: &Caller) -> Result<()> {
         let Ask { channels, .. } = self.ask()?;
+        self.check_points()?;
         let products = self.products();
         self.as_run(&products, caller, &crate::Silent).check(&OUTPUTS, &self.files(&channels))?;
         self.paths.check()?;
         self.check_channels(&channels)
+    }
+
+    /// Refuses options about points and starts that others make meaningless.
+    ///
+    /// # Errors
+    /// Names one.
+    pub fn check_points(&self) -> Result<()> {
+        check_points(&self.landmarks, self.init.as_ref(), self.affine.as_ref())
     }
 
     /// The fixed images of all channels are on one grid.
@@ -207,9 +248,35 @@ impl Job {
             let geometry = Geometry { fixed: Some(grids[0]), moving: Some(grids[1]) };
             let start = self.given(&geometry, listener)?;
             let channels = ask.channels.iter().map(channel).collect::<Result<_>>()?;
-            Ok(Inputs { channels, pair, start, landmarks: None })
+            let convention = self.landmarks.convention();
+            let grids = [pair.fixed.grid(), pair.moving.grid()];
+            let init = match &self.init {
+                Some(init) => {
+                    init.load(&geometry, convention, listener).map_err(|e| e.at("`init`"))?
+                }
+                None => Init::default(),
+            };
+            let landmarks = match self.landmarks.files() {
+                Some(files) => {
+                    let pairs = read_pairs(files, convention, grids, listener);
+                    Some(Landmarks::of(pairs.map_err(|e| e.at("`landmarks`"))?, self.weight())?)
+                }
+                None => None,
+            };
+            Ok(Inputs { channels, pair, start, init, landmarks })
         };
         self.as_run(&products, caller, listener).read(&self.files(&ask.channels), read)
+    }
+
+    /// How strongly landmarks pull, 1/mm²: by default so that they come to a voxel or less, and the images still
+    /// decide elsewhere (docs/accuracy.md says how that was found).
+    pub(super) fn weight(&self) -> f64 {
+        let usual = match self.method.similarity() {
+            Similarity::Ssd(_) => 3e-6,
+            Similarity::Mi(_) | Similarity::Nmi(_) => 1e-3,
+            _ => 3e-4,
+        };
+        self.landmarks.landmark_weight.unwrap_or(usual)
     }
 
     /// The affine map to start from, where it is not to be found.
@@ -218,7 +285,7 @@ impl Job {
             AffineChoice::Auto => Ok(None),
             AffineChoice::None => Ok(Some(Affine::identity())),
             AffineChoice::File(path) => {
-                let init = InitChoice::File(path).load(geometry, listener);
+                let init = InitChoice::File(path).load(geometry, Default::default(), listener);
                 match init.map_err(|e| e.at("`affine`"))? {
                     Init::Given(affine) => Ok(Some(affine)),
                     _ => Err(Error::Internal("a file is no start".into())),
@@ -323,6 +390,11 @@ impl Job {
             let scored = Scored::of(device, &mut inputs.pair, &whole, (start, rival), of)?;
             let mut verdict = scored.judged(verdict, &measures, grids[0].len());
             let views = scored.views;
+            if let Some(distances) = inputs.distances(start, &whole) {
+                verdict = distances.judged(verdict, &grids[0]);
+                verdict.remarks.extend(inputs.landmark_remarks([&grids[0], &grids[1]]));
+                record.landmarks = distances.note(&mut record.figures);
+            }
             verdict.remarks.extend(inputs.pair.remarks(&views));
             record.verdict = caller.worded(verdict, Speaker::Deform);
             clock.lap("resample");

@@ -22,13 +22,13 @@ mod method;
 mod record;
 mod unfit;
 
-pub use job::Job;
+pub use job::{Job, check_points};
 pub use method::{AffineChoice, Channel, DeformMethod};
 
 use crate::error::{Error, Result};
 use crate::listener::{Listener, Quiet, check};
 use crate::options::{AffineMethod, OutputOptions};
-use crate::pair::{Pair, Views};
+use crate::pair::{Distances, Pair, Views, landmark_remarks};
 use fields::displacement;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Transform, VectorField, Volume};
@@ -38,7 +38,7 @@ use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformOptions, DeformResult, check_start, object_of,
     register_deformable,
 };
-use voxalign_register::linear::{AffineResult, register_affine};
+use voxalign_register::linear::{AffineOptions, AffineResult, Init, register_affine};
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::resample::MovingImage;
 use voxalign_register::scores::{Resampled, Scores, Scoring, Tissue};
@@ -54,6 +54,8 @@ pub struct Inputs {
     pub channels: Vec<([Volume<f32>; 2], Similarity, f64)>,
     /// The affine map to start from, where it is not to be found.
     pub start: Option<Affine>,
+    /// Where the search for that map starts, where it is to be found.
+    pub init: Init,
     /// Corresponding points that pull as well.
     pub landmarks: Option<Landmarks>,
 }
@@ -91,6 +93,7 @@ fn affine_part(
     let options = AffineMethod::default().usual(flat);
     let input = inputs.pair.as_affine_input();
     let Some(start) = inputs.start else {
+        let options = AffineOptions { init: inputs.init.clone(), ..options };
         let found = register_affine(device, &input, &options, listener)?;
         return Ok(AffinePart { start: found.transform, found: Some(found), rival: None });
     };
@@ -116,6 +119,7 @@ pub fn register(
     listener: &dyn Listener,
 ) -> Result<Registered> {
     inputs.pair.check()?;
+    let moving = inputs.pair.moving.grid().clone();
     let AffinePart { start, found, rival } = affine_part(device, inputs, listener)?;
     check(listener)?;
     check_start(&start, options.model)?;
@@ -129,6 +133,7 @@ pub fn register(
     let field = std::mem::replace(&mut deformation.forward, none);
     let whole = Transform::Composite(vec![displacement(field), Transform::Affine(start)]);
     let scored = Scored::of(device, &mut inputs.pair, &whole, (start, rival), (written, outside))?;
+    let distances = inputs.distances(start, &whole);
     if let Transform::Composite(parts) = whole
         && let Some(Transform::Displacement(field)) = parts.into_iter().next()
     {
@@ -137,6 +142,11 @@ pub fn register(
     let verdict = with_affine_part(deformation.verdict.clone(), found.as_ref());
     let mut verdict = scored.judged(verdict, &deformation.measures, inputs.pair.fixed.grid().len());
     let views = scored.views;
+    if let Some(distances) = distances {
+        let grids = [inputs.pair.fixed.grid(), &moving];
+        verdict = distances.judged(verdict, grids[0]);
+        verdict.remarks.extend(inputs.landmark_remarks(grids));
+    }
     verdict.remarks.extend(inputs.pair.remarks(&views));
     Ok(Registered { affine: found, deformation, views, verdict })
 }
@@ -204,7 +214,19 @@ impl Inputs {
     #[must_use]
     pub fn new(fixed: Volume<f32>, moving: Volume<f32>) -> Self {
         let pair = Pair::new(fixed, moving);
-        Self { pair, channels: Vec::new(), start: None, landmarks: None }
+        let init = Init::default();
+        Self { pair, channels: Vec::new(), start: None, init, landmarks: None }
+    }
+
+    /// How far landmarks are apart by the affine part and by the whole.
+    fn distances(&self, start: Affine, whole: &Transform) -> Option<Distances> {
+        let pairs = self.landmarks.as_ref()?.pairs();
+        Some(Distances::of(pairs, &Transform::Affine(start), whole))
+    }
+
+    /// What to say of where they lie on the images of these grids.
+    fn landmark_remarks(&self, grids: [&Grid; 2]) -> Vec<String> {
+        self.landmarks.as_ref().map_or_else(Vec::new, |l| landmark_remarks(l.pairs(), grids))
     }
 
     fn as_input(&self, similarity: Similarity, affine: Affine) -> DeformInput<'_> {

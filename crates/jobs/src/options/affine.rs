@@ -2,6 +2,7 @@
 
 #[cfg(feature = "clap")]
 use super::choice::{choice, choice_of};
+use super::landmarks::PointConvention;
 use super::text::{as_text, by_name};
 #[cfg(feature = "clap")]
 use super::values::not_negative;
@@ -42,10 +43,20 @@ pub struct AffineMethod {
     pub bins: Option<usize>,
     /// Start: `header` uses the headers as they are, `centre` aligns the image centres, `moments`
     /// aligns the centres of mass, `identity` ignores the headers (first voxel on first voxel, axis
-    /// on axis), FILE is a transform file, fixed to moving [default: moments]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "header|centre|moments|identity|FILE"))]
+    /// on axis), FILE is a transform file, fixed to moving, and `landmarks:FIXED.csv,MOVING.csv` the map
+    /// of least squares of these degrees of freedom between corresponding points, three at least
+    /// (2D: two): CSV with columns x,y,z (mm), the same number of lines in the same order [default:
+    /// moments]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "header|centre|moments|identity|FILE|landmarks:F,M")
+    )]
     #[serde(with = "as_text")]
     pub init: Option<InitChoice>,
+    /// World coordinates of the points of --init [default: ras]
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    #[serde(with = "by_name")]
+    pub point_convention: Option<PointConvention>,
     /// `full` tries all rotations in the range of --search-angles, `local` refines the start,
     /// `none` only scores the start [default: full]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Search>()))]
@@ -103,7 +114,9 @@ impl AffineMethod {
         }
         self.check()?;
         if let Some(choice) = &self.init {
-            options.init = choice.load(geometry, listener).map_err(|e| e.at("`init`"))?;
+            options.init = choice
+                .load(geometry, self.point_convention.unwrap_or_default(), listener)
+                .map_err(|e| e.at("`init`"))?;
         }
         Ok(options)
     }
@@ -144,6 +157,13 @@ impl AffineMethod {
         let search = self.search.unwrap_or(default.search);
         let cost = self.cost.unwrap_or(default.similarity);
         check_cost(Some(&cost))?;
+        if self.point_convention.is_some()
+            && !self.init.as_ref().is_some_and(InitChoice::has_points)
+        {
+            return Err(Error::input(
+                "`point_convention` is for the points of `init = landmarks:FIXED.csv,MOVING.csv`; leave it out",
+            ));
+        }
         if search != Search::Full && (self.search_angles.is_some() || self.search_steps.is_some()) {
             return Err(Error::input(
                 "`search_angles` and `search_steps` are for `search` full; leave them out",

@@ -6,6 +6,7 @@
 mod affine;
 #[cfg(feature = "clap")]
 mod choice;
+mod landmarks;
 mod matching;
 mod output;
 mod products;
@@ -16,6 +17,7 @@ pub(crate) use affine::check_cost;
 pub use affine::{AffineMethod, of_maps};
 #[cfg(feature = "clap")]
 pub use choice::{choice, choice_of};
+pub use landmarks::{LandmarkOptions, PointConvention};
 pub use matching::{Matching, Schedule};
 pub use output::OutputOptions;
 pub use products::{Product, Products, of_affine, of_deform};

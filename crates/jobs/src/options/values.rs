@@ -1,8 +1,11 @@
 //! Values of options, with parsers that say what would do.
 
+use super::landmarks::PointConvention;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::Listener;
+use crate::pair::read_pairs;
+use crate::run::{Input, Role};
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -62,6 +65,8 @@ pub enum InitChoice {
     Identity,
     /// A transform file, fixed to moving.
     File(PathBuf),
+    /// Corresponding points on each other: files of those of the fixed and of the moving image.
+    Landmarks([PathBuf; 2]),
 }
 
 impl FromStr for InitChoice {
@@ -73,10 +78,17 @@ impl FromStr for InitChoice {
             "centre" | "center" => InitChoice::Centre,
             "moments" => InitChoice::Moments,
             "identity" => InitChoice::Identity,
-            "" => return Err("use header, centre, moments, identity or a transform file".into()),
+            "" => {
+                return Err("use header, centre, moments, identity, a transform file or \
+                            landmarks:FIXED.csv,MOVING.csv"
+                    .into());
+            }
+            _ if text.starts_with("landmarks:") => InitChoice::Landmarks(two_files(text)?),
             _ if !Path::new(text).exists() => {
                 return Err(
-                    "neither header, centre, moments or identity, nor an existing file".into()
+                    "neither header, centre, moments or identity, nor an existing file, nor \
+                     landmarks:FIXED.csv,MOVING.csv"
+                        .into(),
                 );
             }
             _ => InitChoice::File(text.into()),
@@ -84,12 +96,53 @@ impl FromStr for InitChoice {
     }
 }
 
+/// The two files of `landmarks:FIXED.csv,MOVING.csv`, whose names may have commas.
+fn two_files(text: &str) -> Result<[PathBuf; 2], String> {
+    let names = text.strip_prefix("landmarks:").unwrap_or(text);
+    let splits: Vec<_> =
+        names.match_indices(',').map(|(i, _)| (&names[..i], &names[i + 1..])).collect();
+    let there = |name: &str| Path::new(name).is_file();
+    match (splits.iter().find(|(a, b)| there(a) && there(b)), splits.as_slice()) {
+        (Some((fixed, moving)), _) => Ok([fixed.into(), moving.into()]),
+        (None, [(fixed, moving)]) if !fixed.is_empty() && !moving.is_empty() => {
+            let missing = if there(fixed) { moving } else { fixed };
+            Err(format!("'{missing}' is no file; check the path"))
+        }
+        (None, _) => Err("give two files with a comma between them, points of the fixed and of the moving image: \
+                          landmarks:FIXED.csv,MOVING.csv"
+            .into()),
+    }
+}
+
 impl InitChoice {
-    /// The start; that of a file is relative to the grids of the two images.
+    /// The files that it reads, with what they are.
+    pub(crate) fn inputs(&self) -> Vec<Input<'_>> {
+        match self {
+            InitChoice::File(path) => vec![Input::new(Role::Init, path)],
+            InitChoice::Landmarks([fixed, moving]) => vec![
+                Input::new(Role::InitFixedLandmarks, fixed),
+                Input::new(Role::InitMovingLandmarks, moving),
+            ],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it has points.
+    #[must_use]
+    pub fn has_points(&self) -> bool {
+        matches!(self, InitChoice::Landmarks(_))
+    }
+
+    /// The start; that of a file is relative to the grids of the two images, points are in a convention.
     ///
     /// # Errors
-    /// A file that is no affine transform.
-    pub fn load(&self, geometry: &Geometry<'_>, listener: &dyn Listener) -> Result<Init> {
+    /// A file that is no affine transform; points that do not belong together, or to the images.
+    pub fn load(
+        &self,
+        geometry: &Geometry<'_>,
+        convention: PointConvention,
+        listener: &dyn Listener,
+    ) -> Result<Init> {
         Ok(match self {
             InitChoice::Header => Init::Header,
             InitChoice::Centre => Init::Centre,
@@ -100,6 +153,12 @@ impl InitChoice {
                 Init::Given(start.to_affine().map_err(|e| {
                     Error::input(format!("'{}': {e}; give an affine one", path.display()))
                 })?)
+            }
+            InitChoice::Landmarks([fixed, moving]) => {
+                let (Some(a), Some(b)) = (geometry.fixed, geometry.moving) else {
+                    return Err(Error::Internal("points without images".into()));
+                };
+                Init::Landmarks(read_pairs([fixed, moving], convention, [a, b], listener)?)
             }
         })
     }
@@ -114,6 +173,9 @@ impl Display for InitChoice {
             InitChoice::Moments => f.write_str("moments"),
             InitChoice::Identity => f.write_str("identity"),
             InitChoice::File(path) => path.display().fmt(f),
+            InitChoice::Landmarks([fixed, moving]) => {
+                write!(f, "landmarks:{},{}", fixed.display(), moving.display())
+            }
         }
     }
 }
@@ -333,5 +395,23 @@ mod tests {
     fn starts() {
         assert_eq!("centre".parse(), Ok(InitChoice::Centre));
         assert!("momentss".parse::<InitChoice>().is_err());
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            path
+        };
+        let both = [file("a,1.csv"), file("b.csv")];
+        let text = format!("landmarks:{},{}", both[0].display(), both[1].display());
+        let found = text.parse::<InitChoice>().unwrap();
+        assert_eq!((found.to_string(), found), (text, InitChoice::Landmarks(both)));
+        for (bad, said) in [
+            ("landmarks:", "give two files"),
+            ("landmarks:a.csv", "give two files"),
+            ("landmarks:nowhere.csv,b.csv", "'nowhere.csv' is no file"),
+        ] {
+            let e = bad.parse::<InitChoice>().unwrap_err();
+            assert!(e.contains(said), "{e}");
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! The images of a registration: their files, what is read, and how they are scored.
 
+mod landmarks;
 mod views;
 
+pub(crate) use landmarks::{Distances, read_pairs, remarks as landmark_remarks};
 pub use views::Views;
 pub(crate) use views::score_figures;
 

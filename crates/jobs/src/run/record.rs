@@ -72,6 +72,10 @@ pub(crate) enum Role {
     LabelNames,
     Affine,
     Init,
+    InitFixedLandmarks,
+    InitMovingLandmarks,
+    FixedLandmarks,
+    MovingLandmarks,
     Image,
     Config,
     List,
@@ -98,6 +102,10 @@ choices! { Role:
     LabelNames "label_names" "The names of labels",
     Affine "affine" "The transform that is started from",
     Init "init" "The transform that a search starts from",
+    InitFixedLandmarks "init_fixed_landmarks" "Points of the fixed image that a search starts from",
+    InitMovingLandmarks "init_moving_landmarks" "Points of the moving image that a search starts from",
+    FixedLandmarks "fixed_landmarks" "Points of the fixed image that pull",
+    MovingLandmarks "moving_landmarks" "Points of the moving image that pull",
     Image "image" "An image among many",
     Config "config" "A file of options",
     List "list" "A list of subjects",
@@ -116,6 +124,10 @@ impl Role {
             Self::LabelNames
                 | Self::Affine
                 | Self::Init
+                | Self::InitFixedLandmarks
+                | Self::InitMovingLandmarks
+                | Self::FixedLandmarks
+                | Self::MovingLandmarks
                 | Self::Config
                 | Self::List
                 | Self::Xray

@@ -1,8 +1,8 @@
 //! Corresponding points that pull at each other.
 
 use super::{Attachment, Gradient, Maps, Needs};
-use crate::compare::CompareError;
 use crate::error::{RegisterError, Result};
+use crate::fit::PointPairs;
 use crate::similarity::PendingEnergy;
 use voxalign_compute::Device;
 use voxalign_image::{Grid, PointSet, Vector3};
@@ -14,12 +14,11 @@ use voxalign_image::{Grid, PointSet, Vector3};
 /// Energies are added as they are: mean squared differences of images are of the order of a hundredth, so that
 /// pairs that are a millimetre apart have as large an energy with `w = 0.01`; with local correlation and mutual
 /// information, which are of the order of one, they have it with `w = 1`.
+/// The slope of few points is concentrated in the voxels around them, though: much smaller weights bring them
+/// together, and leave the images what they decide (docs/accuracy.md has figures).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Landmarks {
-    fixed: Vec<Vector3<f64>>,
-    moving: Vec<Vector3<f64>>,
-    /// For each pair; empty where all are 1.
-    each: Vec<f64>,
+    pairs: PointPairs,
     weight: f64,
 }
 
@@ -28,64 +27,54 @@ impl Landmarks {
     /// index. All count alike, and the energy is multiplied by `weight`, 1/mm².
     ///
     /// # Errors
-    /// [`PointCounts`](CompareError::PointCounts) for sets of different sizes; [`Points`](CompareError::Points)
-    /// without points or with a coordinate that is not finite; [`Option`](RegisterError::Option) for a weight that is not
-    /// above 0.
+    /// As of [`PointPairs::new`]; [`Option`](RegisterError::Option) for a weight that is not above 0.
     pub fn new(fixed: &PointSet, moving: &PointSet, weight: f64) -> Result<Self> {
-        let (first, second) = (fixed.len(), moving.len());
-        if first != second {
-            return Err(CompareError::PointCounts { first, second }.into());
-        }
-        if first == 0 {
-            let why = "there are no landmarks".to_owned();
-            return Err(CompareError::Points { why }.into());
-        }
-        let pairs = fixed.points().iter().zip(moving.points());
-        let finite = |p: &Vector3<f64>| p.iter().all(|v| v.is_finite());
-        if let Some(i) = pairs.into_iter().position(|(p, q)| !finite(p) || !finite(q)) {
-            let why = format!("landmark {} has a coordinate that is not a finite number", i + 1);
-            return Err(CompareError::Points { why }.into());
-        }
+        Self::of(PointPairs::new(fixed, moving)?, weight)
+    }
+
+    /// The same of pairs that may have weights of their own.
+    ///
+    /// # Errors
+    /// [`Option`](RegisterError::Option) for a weight that is not above 0.
+    pub fn of(pairs: PointPairs, weight: f64) -> Result<Self> {
         if !(weight > 0.0 && weight.is_finite()) {
-            return Err(wrong_weight("landmark weight", weight, "give a number above 0"));
+            let remedy = "give a number above 0".to_owned();
+            let (option, value) = ("landmark weight", weight.to_string());
+            return Err(RegisterError::Option { option, value, remedy });
         }
-        let (fixed, moving) = (fixed.points().to_vec(), moving.points().to_vec());
-        Ok(Self { fixed, moving, each: Vec::new(), weight })
+        Ok(Self { pairs, weight })
     }
 
     /// The same with the weights `wᵢ` of the pairs: how reliable they are beside each other.
     ///
     /// # Errors
-    /// [`Option`](RegisterError::Option) where there are not as many as pairs, or one is negative or not finite.
-    pub fn with_weights(mut self, each: Vec<f64>) -> Result<Self> {
-        if each.len() != self.fixed.len() {
-            let value = format!("a list of {}", each.len());
-            let remedy = format!("give one for each of the {} landmarks", self.fixed.len());
-            return Err(RegisterError::Option { option: "landmark weights", value, remedy });
-        }
-        if let Some(&w) = each.iter().find(|w| !(**w >= 0.0 && w.is_finite())) {
-            return Err(wrong_weight("landmark weights", w, "give numbers of 0 or more"));
-        }
-        self.each = each;
-        Ok(self)
+    /// As of [`PointPairs::with_weights`].
+    pub fn with_weights(self, each: Vec<f64>) -> Result<Self> {
+        Ok(Self { pairs: self.pairs.with_weights(each)?, weight: self.weight })
     }
 
     /// The number of pairs.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.fixed.len()
+        self.pairs.len()
     }
 
     /// Never: there is one pair at least.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.fixed.is_empty()
+        self.pairs.is_empty()
     }
 
     /// The points of the fixed and of the moving world, mm.
     #[must_use]
     pub fn points(&self) -> [&[Vector3<f64>]; 2] {
-        [&self.fixed, &self.moving]
+        self.pairs.points()
+    }
+
+    /// The pairs with their weights.
+    #[must_use]
+    pub fn pairs(&self) -> &PointPairs {
+        &self.pairs
     }
 
     /// `part · w Σ wᵢ |atᵢ − toᵢ|² / n`, and its derivative in every `atᵢ`.
@@ -96,10 +85,10 @@ impl Landmarks {
         to: &[Vector3<f64>],
         covectors: &mut [Vector3<f64>],
     ) -> f64 {
-        let factor = part * self.weight / self.fixed.len().max(1) as f64;
+        let factor = part * self.weight / self.len().max(1) as f64;
         let mut energy = 0.0;
         for (i, ((at, to), covector)) in at.iter().zip(to).zip(covectors).enumerate() {
-            let (apart, weight) = (at - to, factor * self.each.get(i).copied().unwrap_or(1.0));
+            let (apart, weight) = (at - to, factor * self.pairs.weight(i));
             energy += weight * apart.norm_squared();
             *covector = 2.0 * weight * apart;
         }
@@ -107,13 +96,9 @@ impl Landmarks {
     }
 }
 
-fn wrong_weight(option: &'static str, value: f64, remedy: &str) -> RegisterError {
-    RegisterError::Option { option, value: value.to_string(), remedy: remedy.to_owned() }
-}
-
 impl<D: Device> Attachment<D> for Landmarks {
     fn needs(&self) -> Needs<'_> {
-        let (fixed_points, moving_points) = (&self.fixed, &self.moving);
+        let [fixed_points, moving_points] = self.points();
         Needs { fixed_points, moving_points, ..Needs::default() }
     }
 
@@ -125,8 +110,9 @@ impl<D: Device> Attachment<D> for Landmarks {
     ) -> Result<PendingEnergy> {
         let both = !at.moving_points.is_empty();
         let part = if both { 0.5 } else { 1.0 };
-        let there = self.pull(part, at.fixed_points, &self.moving, out.fixed_covectors);
-        let back = self.pull(part, at.moving_points, &self.fixed, out.moving_covectors);
+        let [fixed, moving] = self.points();
+        let there = self.pull(part, at.fixed_points, moving, out.fixed_covectors);
+        let back = self.pull(part, at.moving_points, fixed, out.moving_covectors);
         Ok(PendingEnergy::known(there + back))
     }
 
@@ -185,17 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pair_is_refused() {
-        let (one, two) = (PointSet::new(points(1, 0.0)), PointSet::new(points(2, 0.0)));
-        let nan = PointSet::new(vec![Vector3::new(0.0, f64::NAN, 0.0); 2]);
-        let said = |r: Result<Landmarks>| r.unwrap_err().to_string();
-        assert!(said(Landmarks::new(&one, &two, 1.0)).contains('2'));
-        assert!(said(Landmarks::new(&two, &nan, 1.0)).contains("landmark 1"));
-        let none = PointSet::default();
-        assert!(said(Landmarks::new(&none, &none, 1.0)).contains("no landmarks"));
-        assert!(said(Landmarks::new(&two, &two, 0.0)).contains("above 0"));
-        let good = Landmarks::new(&two, &two, 1.0).unwrap();
-        assert!(said(good.clone().with_weights(vec![1.0])).contains("each of the 2"));
-        assert!(said(good.with_weights(vec![1.0, -1.0])).contains("-1"));
+    fn a_weight_is_above_0() {
+        let two = PointSet::new(points(2, 0.0));
+        let said = Landmarks::new(&two, &two, 0.0).unwrap_err().to_string();
+        assert!(said.contains("above 0"), "{said}");
     }
 }

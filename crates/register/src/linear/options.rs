@@ -1,6 +1,7 @@
 //! The options of an affine registration.
 
 use crate::choice::choices;
+use crate::fit::PointPairs;
 use crate::search::OptimiserKind;
 use crate::similarity::{Cr, Similarity};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,9 @@ pub enum Init {
     Identity,
     /// A given transform, fixed world to moving world.
     Given(Affine),
+    /// Corresponding points meet as nearly as a map of the freedom that is asked for can bring them: see
+    /// [`fit_points`](crate::fit::fit_points).
+    Landmarks(PointPairs),
 }
 
 /// How far the search looks.

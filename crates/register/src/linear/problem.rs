@@ -4,7 +4,7 @@ use super::input::Source;
 use super::options::{AffineOptions, Init};
 use super::pyramid::{self, Scaled};
 use super::stage::About;
-use super::start::{describe, slice_frame, start};
+use super::start::{describe, fit, remarks_on, slice_frame, start};
 use super::{levels, register};
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result};
@@ -106,7 +106,14 @@ impl<D: Device> Problem<D> {
 
     /// The same, wherever it leads.
     pub(super) fn start_unseen(&self, init: &Init) -> Result<Affine> {
-        start(init, &self.fixed_grid, &self.moving_grid, &self.moments)
+        start(init, &self.fixed_grid, &self.moving_grid, &self.moments, self.largest)
+    }
+
+    /// What to say of a start.
+    pub(super) fn remarks_on(&self, init: &Init) -> Result<Vec<String>> {
+        let Init::Landmarks(pairs) = init else { return Ok(Vec::new()) };
+        let found = fit(pairs, &self.fixed_grid, &self.moving_grid, self.largest)?;
+        Ok(remarks_on(&found, self.largest, pairs.len()))
     }
 
     /// The part of the smaller field of view that is within the other.

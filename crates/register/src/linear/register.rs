@@ -107,6 +107,7 @@ fn search<D: Device>(
 ) -> Result<AffineResult> {
     let (model, largest, levels) = (problem.model, problem.largest, problem.levels.clone());
     let start_map = problem.start(&options.init)?;
+    let mut of_start = problem.remarks_on(&options.init)?;
     let headers = problem.start_unseen(&Init::Header)?;
     let starts = Starts {
         start: model.pose_of(&start_map),
@@ -168,7 +169,7 @@ fn search<D: Device>(
     let transform = model.affine(&best.pose);
     let overlap = problem.overlap(&transform);
     let bins = stages.last().map_or(1, |s| s.bins);
-    let verdict = judge(&Findings {
+    let mut verdict = judge(&Findings {
         similarity: options.similarity,
         of_sums: of_sums(&options.similarity)?,
         cost_before,
@@ -191,6 +192,7 @@ fn search<D: Device>(
         bins,
         corners: problem.fixed_grid.corners(),
     });
+    verdict.remarks.append(&mut of_start);
     Ok(AffineResult {
         transform,
         start: start_map,

@@ -3,6 +3,8 @@
 use super::options::Init;
 use super::problem::Moments;
 use crate::error::Result;
+use crate::fit::{MapKind, Plane, PointFit, PointPairs, fit_points};
+use crate::search::pose::Freedom;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3};
 
 /// A start in words.
@@ -13,6 +15,7 @@ pub(super) fn describe(init: &Init) -> String {
         Init::Moments => "centres of mass aligned",
         Init::Identity => "voxel grids aligned",
         Init::Given(_) => "the given transform",
+        Init::Landmarks(_) => "the landmarks laid on each other",
     }
     .to_owned()
 }
@@ -26,12 +29,67 @@ pub(super) fn slice_frame(grid: &Grid) -> Matrix3<f64> {
     Matrix3::from_columns(&[x, y, x.cross(&y)])
 }
 
-/// The start transform, fixed world to moving world.
+/// The map that lays landmarks on each other, of the freedom that is asked for.
+pub(super) fn fit(
+    pairs: &PointPairs,
+    fixed: &Grid,
+    moving: &Grid,
+    freedom: Freedom,
+) -> Result<PointFit> {
+    let asked = match freedom {
+        Freedom::Translation | Freedom::TranslationScale => MapKind::Translation,
+        Freedom::Rigid => MapKind::Rigid,
+        Freedom::Similarity => MapKind::Similarity,
+        Freedom::Scales => MapKind::Scales,
+        Freedom::Affine => MapKind::Affine,
+    };
+    let plane = |grid: &Grid| Plane { frame: slice_frame(grid), origin: grid.centre() };
+    fit_points(pairs, asked, fixed.is_2d().then(|| [plane(fixed), plane(moving)]))
+}
+
+/// What whoever looks at a result should know of the landmarks that its search started from.
+pub(super) fn remarks_on(fit: &PointFit, freedom: Freedom, count: usize) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let started = fit.kind.words();
+    if fit.mirrored {
+        remarks.push(format!(
+            "the landmarks of one image are more like the mirror image of those of the other: check that left and \
+             right are not exchanged and that both lists have the same order; the search started from {started}"
+        ));
+    } else {
+        let lie = match (fit.kind, freedom) {
+            (MapKind::Translation, _) => "lie in one place",
+            (MapKind::Line, _) => "lie in one line, or nearly so",
+            (MapKind::Rigid, Freedom::Similarity | Freedom::Scales | Freedom::Affine)
+            | (MapKind::Similarity, Freedom::Scales | Freedom::Affine) => {
+                "are too few for more, or lie in one plane or line, or nearly so"
+            }
+            _ => "",
+        };
+        if !lie.is_empty() {
+            remarks.push(format!("the {count} landmarks {lie}: the search started from {started}"));
+        }
+    }
+    if !fit.mirrored && fit.rms > DISORDER * fit.spread {
+        remarks.push(format!(
+            "at the start of the search the landmarks are {:.1} mm apart (root mean square), which is much for points \
+             that spread over {:.1} mm: check that both lists have the same order",
+            fit.rms, fit.spread
+        ));
+    }
+    remarks
+}
+
+/// The distance that a fit leaves, as a part of the spread of points, from which on they hardly belong together.
+const DISORDER: f64 = 0.4;
+
+/// The start transform, fixed world to moving world, for a search of some freedom.
 pub(super) fn start(
     init: &Init,
     fixed: &Grid,
     moving: &Grid,
     [fixed_moments, moving_moments]: &[Moments; 2],
+    freedom: Freedom,
 ) -> Result<Affine> {
     let plane = if fixed.is_2d() { plane_to_plane(fixed, moving) } else { Matrix3::identity() };
     Ok(match init {
@@ -39,6 +97,7 @@ pub(super) fn start(
             a.inverse()?;
             *a
         }
+        Init::Landmarks(pairs) => fit(pairs, fixed, moving, freedom)?.map,
         Init::Header => {
             let t = Affine::about(plane, fixed.centre(), Vector3::zeros());
             if fixed.is_2d() {

@@ -9,6 +9,7 @@ mod deform;
 mod devices;
 mod landmarks;
 mod lesions;
+mod lungs;
 mod real;
 mod shipped;
 mod solvers;

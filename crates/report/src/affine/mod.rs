@@ -117,6 +117,7 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
          along both axes, mean that different tissues meet.",
     );
     page += &search(&record.stages, record.parameters.get("cost"));
+    page += &words::landmarks(record);
     page += &words::figures(record);
     page += &page::details(record);
     page += &page::end();

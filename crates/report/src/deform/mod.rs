@@ -207,6 +207,7 @@ pub fn render(report: &DeformReport<'_>) -> Result<String> {
     }
     page += &course(report.energies);
     page += &measures(record);
+    page += &words::landmarks(record);
     page += &words::figures(record);
     let [x, y, z, _] = record.transform.matrix;
     if [x, y, z] != [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]] {

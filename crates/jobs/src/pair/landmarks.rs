@@ -1,0 +1,213 @@
+//! Corresponding points of a pair: reading them, whether they lie on the images, and what becomes of them.
+
+use crate::error::{Error, Result};
+use crate::listener::{Level, Listener, reading};
+use crate::options::{PointConvention, number};
+use std::path::Path;
+use voxalign_image::{Grid, Transform, Vector3};
+use voxalign_io::points::read_points;
+use voxalign_register::attachment::images::finest;
+use voxalign_register::fit::PointPairs;
+use voxalign_register::{Check, Remedy, Verdict};
+use voxalign_report::{Figure, Figures, LandmarkRecord, When};
+
+/// Reads the points of the fixed and of the moving image. Of images of two dimensions they are brought into the plane of
+/// their slice. A column `weight` of the first says what each pair counts.
+///
+/// # Errors
+/// What is wrong with a file, lists of different lengths, all points of a list outside of their image.
+pub(crate) fn read_pairs(
+    paths: [&Path; 2],
+    convention: PointConvention,
+    grids: [&Grid; 2],
+    listener: &dyn Listener,
+) -> Result<PointPairs> {
+    let read = |path: &Path| reading(listener, || read_points(path, convention.into()));
+    let sets = [read(paths[0])?, read(paths[1])?];
+    let counts = [sets[0].len(), sets[1].len()];
+    for (path, count) in paths.iter().zip(counts) {
+        if count == 0 {
+            return Err(Error::input(format!("'{}' has no points", path.display())));
+        }
+    }
+    if counts[0] != counts[1] {
+        return Err(Error::input(format!(
+            "'{}' has {} points, '{}' {}: the point of a line belongs to that of the same line, so give as many",
+            paths[0].display(),
+            counts[0],
+            paths[1].display(),
+            counts[1]
+        )));
+    }
+    let mut pairs = PointPairs::new(&sets[0], &sets[1])?;
+    let column = sets[0].columns().iter().find(|(name, _)| name.eq_ignore_ascii_case("weight"));
+    if let Some((_, texts)) = column {
+        let weight = |(i, text): (usize, &String)| {
+            number(text).map_err(|e| {
+                let path = paths[0].display();
+                Error::input(format!("'{path}': the weight of point {}: {e}", i + 1))
+            })
+        };
+        let each = texts.iter().enumerate().map(weight).collect::<Result<_>>()?;
+        let of = |e| Error::from(e).at(&format!("'{}', column weight", paths[0].display()));
+        pairs = pairs.with_weights(each).map_err(of)?;
+    }
+    for (side, path) in paths.iter().enumerate() {
+        check_place(pairs.points()[side], grids[side], (path, side), convention)?;
+    }
+    for remark in remarks(&pairs, grids) {
+        listener.say(Level::Warning, &remark);
+    }
+    Ok(pairs.placed([&|p| on_slice(p, grids[0]), &|p| on_slice(p, grids[1])]))
+}
+
+const ROLES: [&str; 2] = ["fixed", "moving"];
+
+/// A point of the plane of a slice, of a grid that has one.
+fn on_slice(p: Vector3<f64>, grid: &Grid) -> Vector3<f64> {
+    if !grid.is_2d() {
+        return p;
+    }
+    let index = grid.world_to_index(p);
+    grid.index_to_world(Vector3::new(index[0], index[1], 0.0))
+}
+
+/// Whether an index is within half a voxel of those of a grid; across a slice everything is.
+fn has(grid: &Grid, index: Vector3<f64>) -> bool {
+    let dims = grid.dims();
+    let within = |a: usize| index[a] > -0.501 && index[a] < dims[a] as f64 - 0.499;
+    within(0) && within(1) && (grid.is_2d() || within(2))
+}
+
+/// Refuses points that all lie outside of their image, with what they may be.
+fn check_place(
+    points: &[Vector3<f64>],
+    grid: &Grid,
+    (path, side): (&Path, usize),
+    convention: PointConvention,
+) -> Result<()> {
+    let holds = |place: &dyn Fn(&Vector3<f64>) -> Vector3<f64>| {
+        points.iter().filter(|p| has(grid, place(p))).count()
+    };
+    if holds(&|p| grid.world_to_index(*p)) > 0 {
+        return Ok(());
+    }
+    // Most of the points.
+    let most = |count: usize| 2 * count > points.len();
+    let (other, turned) = match convention {
+        PointConvention::Ras => ("lps", "LPS"),
+        PointConvention::Lps => ("ras", "RAS"),
+    };
+    let typed = |p: &Vector3<f64>| match convention {
+        PointConvention::Ras => *p,
+        PointConvention::Lps => Vector3::new(-p[0], -p[1], p[2]),
+    };
+    let remedy = if most(holds(&|p| grid.world_to_index(Vector3::new(-p[0], -p[1], p[2])))) {
+        format!("they lie on it as {turned}: give `point_convention = {other}`")
+    } else if most(holds(&typed)) {
+        "they look like voxel indices: multiply them by the matrix that `voxalign info IMAGE` prints, as they have \
+         to be world coordinates in mm"
+            .to_owned()
+    } else {
+        "check that the list belongs to this image, and that its points are world coordinates in mm, RAS unless \
+         `point_convention = lps` says otherwise"
+            .to_owned()
+    };
+    let role = ROLES[side];
+    Err(Error::input(format!(
+        "'{}': all {} points lie outside of the {role} image; {remedy}",
+        path.display(),
+        points.len()
+    )))
+}
+
+/// What to say of points that lie outside of their images.
+pub(crate) fn remarks(pairs: &PointPairs, grids: [&Grid; 2]) -> Vec<String> {
+    let of = |side: usize| {
+        let points = pairs.points()[side];
+        let outside = points.iter().filter(|p| !has(grids[side], grids[side].world_to_index(**p)));
+        let count = outside.count();
+        let lie = if count == 1 { "lies" } else { "lie" };
+        (count > 0).then(|| {
+            format!(
+                "{count} of {} landmarks {lie} outside of the {} image",
+                points.len(),
+                ROLES[side]
+            )
+        })
+    };
+    (0..2).filter_map(of).collect()
+}
+
+/// How far apart pairs are before and after a registration.
+#[derive(Debug)]
+pub(crate) struct Distances {
+    /// Of every pair.
+    all: Vec<LandmarkRecord>,
+}
+
+impl Distances {
+    /// By the maps before and after.
+    pub(crate) fn of(pairs: &PointPairs, before: &Transform, after: &Transform) -> Self {
+        let [fixed, moving] = pairs.points();
+        let all = fixed.iter().zip(moving).enumerate();
+        let record = |(i, (p, q)): (usize, (&Vector3<f64>, &Vector3<f64>))| LandmarkRecord {
+            fixed_mm: (*p).into(),
+            moving_mm: (*q).into(),
+            weight: pairs.weight(i),
+            before_mm: (before.apply(*p) - q).norm(),
+            after_mm: (after.apply(*p) - q).norm(),
+        };
+        Self { all: all.map(record).collect() }
+    }
+
+    /// The weighted means before and after.
+    fn means(&self) -> [f64; 2] {
+        let total: f64 = self.all.iter().map(|l| l.weight).sum();
+        let mean = |of: fn(&LandmarkRecord) -> f64| {
+            self.all.iter().map(|l| l.weight * of(l)).sum::<f64>() / total.max(f64::MIN_POSITIVE)
+        };
+        [mean(|l| l.before_mm), mean(|l| l.after_mm)]
+    }
+
+    /// A verdict with what the points say that pulled: they are no farther apart than before, or than the shortest side of a
+    /// voxel of the fixed image.
+    pub(crate) fn judged(&self, verdict: Verdict, fixed: &Grid) -> Verdict {
+        let [before, after] = self.means();
+        let most = before.max(finest(fixed));
+        let check = Check::at_most("mean distance of the landmarks", after, most).in_unit("mm");
+        let mut verdict = verdict.with(Some(check.or(Remedy::Landmarks)));
+        let (count, farther) = (self.all.len(), self.farther());
+        if farther > 0 {
+            let are = if farther == 1 { "is" } else { "are" };
+            verdict.remarks.push(format!(
+                "{farther} of {count} landmarks {are} farther apart than before by more than 1 mm: look at them"
+            ));
+        }
+        verdict
+    }
+
+    /// How many are farther apart than before by more than a millimetre.
+    fn farther(&self) -> usize {
+        self.all.iter().filter(|l| l.after_mm > l.before_mm + 1.0).count()
+    }
+
+    /// Adds them to a record.
+    pub(crate) fn note(self, figures: &mut Figures) -> Vec<LandmarkRecord> {
+        for (when, of) in [
+            (When::Before, (|l| l.before_mm) as fn(&LandmarkRecord) -> f64),
+            (When::After, |l| l.after_mm),
+        ] {
+            let mut sorted: Vec<f64> = self.all.iter().map(of).collect();
+            sorted.sort_by(f64::total_cmp);
+            let (n, sum) = (sorted.len(), sorted.iter().sum::<f64>());
+            let (Some(low), Some(high)) = (sorted.get((n - 1) / 2), sorted.get(n / 2)) else {
+                continue;
+            };
+            figures.set_at(Figure::LandmarkMean, when, sum / n as f64);
+            figures.set_at(Figure::LandmarkMedian, when, 0.5 * (low + high));
+            figures.set_at(Figure::LandmarkLargest, when, sorted[n - 1]);
+        }
+        self.all
+    }
+}
