@@ -3,32 +3,33 @@
 
 use super::{Bench, room};
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Result, voxels};
 use crate::ops::pairwise::{KernelShape, RadialKernel};
 
-/// How many points are summed over as many.
-const POINTS: usize = 16_384;
+/// How many points are summed over as many, at most: an eighth of the voxels.
+const MOST: usize = 16_384;
 
 pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let device = bench.device;
+    let points = (voxels("dims", bench.dims)? / 8).clamp(16, MOST);
     let numbers = |count: usize, factor: f32| -> Result<D::Buffer<f32>> {
         let mut list = room(count)?;
         list.extend((0..count).map(|i| factor * (i as f32 * 0.37 + (i % 97) as f32).sin()));
         device.upload_vec(list)
     };
-    let (targets, sources) = (numbers(3 * POINTS, 80.0)?, numbers(3 * POINTS, 75.0)?);
+    let (targets, sources) = (numbers(3 * points, 80.0)?, numbers(3 * points, 75.0)?);
     for components in [1, 3, 6] {
         let (moments, weights) =
-            (numbers(components * POINTS, 1.0)?, numbers(components * POINTS, 0.9)?);
-        let (mut out, mut slopes) = (device.alloc(components * POINTS)?, device.alloc(3 * POINTS)?);
+            (numbers(components * points, 1.0)?, numbers(components * points, 0.9)?);
+        let (mut out, mut slopes) = (device.alloc(components * points)?, device.alloc(3 * points)?);
         for shape in [KernelShape::Gaussian, KernelShape::Cauchy] {
             let kernel = RadialKernel { shape, width: 10.0 };
-            let name = format!("{shape:?}, {components} of {POINTS} x {POINTS}");
-            let bytes = 4 * POINTS * (6 + 2 * components);
+            let name = format!("{shape:?}, {components} of {points} x {points}");
+            let bytes = 4 * points * (6 + 2 * components);
             bench.measure("pairwise", name.clone(), bytes, || {
                 device.pair_sums(&kernel, &targets, &sources, &weights, &mut out)
             })?;
-            let bytes = bytes + 4 * POINTS * (3 + components);
+            let bytes = bytes + 4 * points * (3 + components);
             bench.measure("pairwise", format!("{name}, with slopes"), bytes, || {
                 device.pair_sums_with_slopes(
                     &kernel,
