@@ -65,6 +65,7 @@ fn deformable(device: &Cuda, model: DeformModel, kind: SolverKind, similarity: S
         fixed_mask: None,
         moving_mask: None,
         landmarks: None,
+        shapes: Vec::new(),
         affine,
     };
     let found = register_deformable(device, &input, &options, &Silent)?;

@@ -239,6 +239,7 @@ impl Inputs {
         let [fixed_mask, moving_mask] =
             [&self.pair.fixed_mask, &self.pair.moving_mask].map(|m| m.as_ref().map(Into::into));
         let landmarks = self.landmarks.clone();
-        DeformInput { channels, fixed_mask, moving_mask, affine, landmarks }
+        let shapes = Vec::new();
+        DeformInput { channels, fixed_mask, moving_mask, affine, landmarks, shapes }
     }
 }

@@ -1,4 +1,4 @@
-//! Comparing images, label maps, landmarks and transforms: how good an alignment is.
+//! Comparing images, label maps, landmarks, meshes and transforms: how good an alignment is.
 //!
 //! All scores are plain sums in `f64` in the order of the voxels, so that they are the same on
 //! every machine and can serve as the reference for faster ones. Images and label maps are compared
@@ -27,6 +27,7 @@
 
 mod intensity;
 mod landmarks;
+mod meshes;
 mod overlap;
 mod transforms;
 mod view;
@@ -34,6 +35,7 @@ mod view;
 pub(crate) use intensity::entropies;
 pub use intensity::{ImageScores, compare_images};
 pub use landmarks::{LandmarkScores, compare_landmarks};
+pub use meshes::{MeshScores, compare_meshes};
 pub use overlap::{LabelScore, OverlapRule, OverlapScores, compare_labels, labels_of};
 pub use transforms::{TransformScores, compare_transforms};
 pub use view::field_overlap;

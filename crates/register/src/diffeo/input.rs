@@ -1,6 +1,7 @@
 //! The images of a deformable registration.
 
 use crate::attachment::Landmarks;
+use crate::attachment::currents::{Shape, ShapeOptions};
 use crate::similarity::Similarity;
 use voxalign_image::{Affine, ImageView};
 
@@ -14,7 +15,7 @@ pub struct ChannelInput<'a> {
     /// How they are compared, by a similarity with an [energy](Similarity::has_energy).
     pub similarity: Similarity,
     /// The factor of its energy, above 0; 0 where the pair only says where the images are, and
-    /// [landmarks](DeformInput::landmarks) pull.
+    /// [landmarks](DeformInput::landmarks) or [shapes](DeformInput::shapes) pull.
     pub weight: f64,
 }
 
@@ -30,6 +31,17 @@ impl<'a> ChannelInput<'a> {
     }
 }
 
+/// A pair of shapes that pull at each other, without correspondence of their points.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShapeInput {
+    /// The one that stays, in the fixed world, mm.
+    pub fixed: Shape,
+    /// The one that it is brought to, in the moving world, mm; made of the same elements.
+    pub moving: Shape,
+    /// How they are compared.
+    pub options: ShapeOptions,
+}
+
 /// The images of a deformable registration, and what else pulls.
 #[derive(Debug, Clone)]
 pub struct DeformInput<'a> {
@@ -42,6 +54,8 @@ pub struct DeformInput<'a> {
     pub moving_mask: Option<ImageView<'a>>,
     /// Corresponding points that pull as well.
     pub landmarks: Option<Landmarks>,
+    /// Surfaces, curves and points without correspondence that pull as well.
+    pub shapes: Vec<ShapeInput>,
     /// Where the deformation starts: fixed world to moving world.
     pub affine: Affine,
 }
@@ -56,6 +70,7 @@ impl<'a> DeformInput<'a> {
         affine: Affine,
     ) -> Self {
         let channels = vec![ChannelInput::new(fixed, moving, similarity)];
-        Self { channels, fixed_mask: None, moving_mask: None, landmarks: None, affine }
+        let (landmarks, shapes) = (None, Vec::new());
+        Self { channels, fixed_mask: None, moving_mask: None, landmarks, shapes, affine }
     }
 }

@@ -5,13 +5,13 @@ use super::calibrate::{
     match_histogram_on,
 };
 use super::clip::{Guard, IndexBox, common_box, crop, crop_grid, foreground_box, paste_field};
-use super::input::{ChannelInput, DeformInput};
+use super::input::{ChannelInput, DeformInput, ShapeInput};
 use super::pair::{OneStep, Pair, Prepared};
 use super::result::DeformResult;
 use super::verdict::{Findings, judge};
 use crate::attachment::images::{DeviceImage, finest, reaches_border};
 use crate::attachment::moving_mask::{MovingMask, fill};
-use crate::attachment::{Attachments, ChannelSimilarity};
+use crate::attachment::{Attachments, ChannelSimilarity, Shapes};
 use crate::choice::Choice;
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result, check_grid};
@@ -39,11 +39,12 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
     }
     options.check()?;
     for channel in &input.channels {
-        let remedy = match &input.landmarks {
-            Some(_) => "give a number of 0 or more",
-            None => "give a number above 0",
+        let others = input.landmarks.is_some() || !input.shapes.is_empty();
+        let remedy = match others {
+            true => "give a number of 0 or more",
+            false => "give a number above 0",
         };
-        let fits = channel.weight > 0.0 || channel.weight == 0.0 && input.landmarks.is_some();
+        let fits = channel.weight > 0.0 || channel.weight == 0.0 && others;
         if !(fits && channel.weight.is_finite()) {
             return Err(option("channel weight", channel.weight, remedy));
         }
@@ -125,7 +126,7 @@ pub fn register_deformable<D: Device>(
         moving: Vec::new(),
         mask: None,
         moving_mask,
-        attachments: attachments(input),
+        attachments: attachments(input)?,
     };
     for channel in &input.channels {
         check_grid("fixed image of a further channel", channel.fixed, whole)?;
@@ -175,8 +176,8 @@ pub fn register_deformable<D: Device>(
     })
 }
 
-/// What pulls: the images of channels in their order, and then the landmarks.
-fn attachments<D: Device>(input: &DeformInput<'_>) -> Attachments<D> {
+/// What pulls: the images of channels in their order, then the landmarks, then the shapes.
+fn attachments<D: Device>(input: &DeformInput<'_>) -> Result<Attachments<D>> {
     let mut all: Attachments<D> = Vec::new();
     for (channel, c) in input.channels.iter().enumerate().filter(|(_, c)| c.weight > 0.0) {
         let &ChannelInput { similarity, weight, .. } = c;
@@ -185,7 +186,10 @@ fn attachments<D: Device>(input: &DeformInput<'_>) -> Attachments<D> {
     if let Some(landmarks) = &input.landmarks {
         all.push(Box::new(landmarks.clone()));
     }
-    all
+    for ShapeInput { fixed, moving, options } in &input.shapes {
+        all.push(Box::new(Shapes::new(fixed.clone(), moving.clone(), *options)?));
+    }
+    Ok(all)
 }
 
 /// The end of every deformable registration: a field without folds, its inverse, and what they do.

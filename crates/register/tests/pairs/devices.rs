@@ -203,6 +203,7 @@ fn deformations() {
             fixed_mask: None,
             moving_mask: None,
             landmarks: None,
+            shapes: Vec::new(),
             affine,
         };
         let on_gpu = || register_deformable(&cuda, &input, &options, &Silent).unwrap();

@@ -11,5 +11,6 @@ mod landmarks;
 mod lesions;
 mod lungs;
 mod real;
+mod shapes;
 mod shipped;
 mod solvers;

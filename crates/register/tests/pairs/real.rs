@@ -172,8 +172,14 @@ fn overlap_after_deformation() {
         let affine = register(&fixed, &moving, &AffineOptions::default()).transform;
         let similarity = Similarity::LNCC;
         let channels = vec![ChannelInput::new(&fixed, &moving, similarity)];
-        let input =
-            DeformInput { channels, fixed_mask: None, moving_mask: None, landmarks: None, affine };
+        let input = DeformInput {
+            channels,
+            fixed_mask: None,
+            moving_mask: None,
+            landmarks: None,
+            shapes: Vec::new(),
+            affine,
+        };
         let options = DeformOptions::default();
         assert_eq!(options.model, DeformModel::Greedy);
         let found = register_deformable(&device, &input, &options, &Silent).unwrap();
@@ -213,6 +219,7 @@ fn deformed(
         fixed_mask: None,
         moving_mask: None,
         landmarks: None,
+        shapes: Vec::new(),
         affine: start,
     };
     register_deformable(&device, &input, &DeformOptions::of(model), &Silent).unwrap()
