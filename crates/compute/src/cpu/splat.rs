@@ -174,7 +174,8 @@ impl Cpu {
         let slice = dims[..axis].iter().product::<usize>();
         let (space, tasks) = (Space { lattice, axis }, dims[axis].div_ceil(SLICES));
         let chunks = count.div_ceil(POINTS);
-        let sorted = self.collect(chunks, |chunk| Sorted::new::<N>(points, chunk, &space, tasks));
+        let sorted =
+            self.try_collect(chunks, |chunk| Sorted::new::<N>(points, chunk, &space, tasks))?;
         for c in 0..components {
             let values = &values[c * count..][..count];
             let out = &mut out[c * voxels..][..voxels];
@@ -204,7 +205,12 @@ struct Sorted {
 }
 
 impl Sorted {
-    fn new<const N: usize>(points: Points<'_>, chunk: usize, space: &Space, tasks: usize) -> Self {
+    fn new<const N: usize>(
+        points: Points<'_>,
+        chunk: usize,
+        space: &Space,
+        tasks: usize,
+    ) -> Result<Self> {
         let first = chunk * POINTS;
         let range = first..points.count.min(first + POINTS);
         // A point gives to every task that has one of its slices.
@@ -223,7 +229,8 @@ impl Sorted {
             tasks
         };
         let each: Vec<_> = range.map(tasks_of).collect();
-        let mut starts = vec![0u32; tasks + 1];
+        let mut starts: Vec<u32> = memory::room(tasks + 1)?;
+        starts.resize(tasks + 1, 0);
         for &task in each.iter().flatten().filter(|&&task| task < tasks) {
             starts[task + 1] += 1;
         }
@@ -231,14 +238,16 @@ impl Sorted {
             starts[task + 1] += starts[task];
         }
         let mut next = starts.clone();
-        let mut order = vec![0u16; starts.last().map_or(0, |&n| n as usize)];
+        let entries = starts.last().map_or(0, |&n| n as usize);
+        let mut order: Vec<u16> = memory::room(entries)?;
+        order.resize(entries, 0);
         for (i, of) in each.iter().enumerate() {
             for &task in of.iter().filter(|&&task| task < tasks) {
                 order[next[task] as usize] = i as u16;
                 next[task] += 1;
             }
         }
-        Self { first, starts, order }
+        Ok(Self { first, starts, order })
     }
 
     fn of_task(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
