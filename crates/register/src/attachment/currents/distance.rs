@@ -63,7 +63,8 @@ struct OnGrid<D: Device> {
 /// The distance of a shape that moves from one that stays.
 pub struct ShapeDistance<D: Device> {
     kernel: RadialKernel,
-    summation: Summation,
+    /// The spacing of the grid; none where pairs are summed.
+    spacing: Option<f64>,
     shape: Shape,
     target: Shape,
     topology: Option<Topology<D>>,
@@ -158,9 +159,10 @@ impl<D: Device> ShapeDistance<D> {
         let of_target = Topology::new(device, &target)?;
         let vertices = device.upload_vec(relative(target.vertices(), &origin)?)?;
         let (fixed, _) = on_device(device, &target, of_target.as_ref(), vertices)?;
-        let (norm, grid) = (0.0, None);
+        let (norm, grid, spacing) = (0.0, None, None);
         let mut distance =
-            Self { kernel, summation, shape, target, topology, origin, fixed, norm, grid };
+            Self { kernel, spacing, shape, target, topology, origin, fixed, norm, grid };
+        distance.spacing = distance.spacing_for(summation);
         if distance.is_exact() {
             let (fixed, target) = (&distance.fixed, &distance.target);
             let mut sums = device.alloc(target.components() * target.len())?;
@@ -171,9 +173,9 @@ impl<D: Device> ShapeDistance<D> {
         Ok(distance)
     }
 
-    /// The spacing of the grid; none where pairs are summed.
-    fn spacing(&self) -> Option<f64> {
-        match self.summation {
+    /// The spacing of the grid that sums are made on; none where they are made pair by pair.
+    fn spacing_for(&self, summation: Summation) -> Option<f64> {
+        match summation {
             Summation::Exact => None,
             Summation::Grid(spacing) => Some(spacing),
             Summation::Automatic => {
@@ -191,7 +193,7 @@ impl<D: Device> ShapeDistance<D> {
     /// Whether sums are made pair by pair.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.spacing().is_none()
+        self.spacing.is_none()
     }
 
     /// The bounds of both shapes, with some room, relative to the origin.
@@ -231,7 +233,7 @@ impl<D: Device> ShapeDistance<D> {
         let n = self.shape.len();
         let mut by_moment = device.alloc(self.shape.components() * n)?;
         let mut by_centre = device.alloc(3 * n)?;
-        let squared = match self.spacing() {
+        let squared = match self.spacing {
             None => self.exactly(device, &moving, &mut by_moment, &mut by_centre)?,
             Some(spacing) => {
                 self.make_grid(device, vertices, spacing)?;
@@ -254,6 +256,19 @@ impl<D: Device> ShapeDistance<D> {
         let count = vertices.len();
         let covector = |i: usize| Vector3::from_fn(|a, _| f64::from(list[a * count + i]));
         Ok(Distance { squared, covectors: (0..count).map(covector).collect() })
+    }
+
+    /// The squared norm of the shape that stays, its distance from nothing.
+    ///
+    /// # Errors
+    /// A grid that grows too large; memory.
+    pub fn target_norm(&mut self, device: &D) -> Result<f64> {
+        let Some(spacing) = self.spacing else { return Ok(self.norm) };
+        let vertices = self.shape.vertices().to_vec();
+        self.make_grid(device, &vertices, spacing)?;
+        let Some(OnGrid { mesh, target, .. }) = &mut self.grid else { return Ok(f64::NAN) };
+        let convolved = mesh.convolve(device, target)?;
+        dot(device, target, convolved)
     }
 
     /// Pair by pair.
@@ -350,24 +365,4 @@ fn in_voxels<D: Device>(
 
 fn dot<D: Device>(device: &D, a: &D::Buffer<f32>, b: &D::Buffer<f32>) -> Result<f64> {
     Ok(device.reduce(&[a, b], &[Reduction::Dot(0, 1)])?.first().copied().unwrap_or(f64::NAN))
-}
-
-impl Shape {
-    /// Its squared norm by a kernel: the distance from nothing, summed pair by pair, or on a grid where that is less work.
-    ///
-    /// # Errors
-    /// Memory.
-    pub fn norm<D: Device>(&self, device: &D, kernel: &RadialKernel) -> Result<f64> {
-        let (shape, target) = (self.clone(), self.clone());
-        let mut distance =
-            ShapeDistance::new(device, shape, target, *kernel, Summation::Automatic)?;
-        if distance.is_exact() {
-            return Ok(distance.norm);
-        }
-        let Some(spacing) = distance.spacing() else { return Ok(distance.norm) };
-        distance.make_grid(device, self.vertices(), spacing)?;
-        let Some(OnGrid { mesh, target, .. }) = &mut distance.grid else { return Ok(f64::NAN) };
-        let convolved = mesh.convolve(device, target)?;
-        dot(device, target, convolved)
-    }
 }

@@ -96,8 +96,12 @@ impl<D: Device> Shapes<D> {
         let between = |a: &Shape, b: &Shape| {
             ShapeDistance::new(device, a.clone(), b.clone(), kernel, self.options.summation)
         };
-        let norms = fixed.norm(device, &kernel)? + moving.norm(device, &kernel)?;
-        Ok(AtScale { distances: [between(fixed, moving)?, between(moving, fixed)?], norms })
+        let mut distances = [between(fixed, moving)?, between(moving, fixed)?];
+        let mut norms = 0.0;
+        for distance in &mut distances {
+            norms += distance.target_norm(device)?;
+        }
+        Ok(AtScale { distances, norms })
     }
 }
 
