@@ -196,6 +196,53 @@ impl Cpu {
     }
 }
 
+impl Cpu {
+    /// Adds sums at the voxels that points reach.
+    fn added<const N: usize>(
+        &self,
+        values: &CpuBuffer<f32>,
+        points: Points<'_>,
+        lattice: Lattice,
+        extent: Extent,
+        out: &mut [f32],
+    ) -> Result<()> {
+        let Extent { points: count, voxels, components } = extent;
+        let what = [Reduction::MaxAbs(0), Reduction::CountNonFinite(0)];
+        let found = self.reduce(&[values], &what)?;
+        let unit = units(found[0], found[1], bits_for(count));
+        let back = 1.0 / unit;
+        let (values, Lattice { dims, beyond, .. }) = (values.as_slice(), lattice);
+        // What each point gives to each of its voxels.
+        let mut given: Vec<(u32, u32, f32)> = memory::room(count * N.pow(3))?;
+        for i in 0..count {
+            let Some(cell) = around::<N>(points.at(i), dims, beyond) else { continue };
+            for (&z, &wz) in cell[2].index.iter().zip(&cell[2].weight) {
+                for (&y, &wy) in cell[1].index.iter().zip(&cell[1].weight) {
+                    for (&x, &wx) in cell[0].index.iter().zip(&cell[0].weight) {
+                        let voxel = x + dims[0] * (y + dims[1] * z);
+                        given.push((voxel as u32, i as u32, wz * wy * wx));
+                    }
+                }
+            }
+        }
+        // Sums are of whole numbers, so that their order does not matter.
+        self.install(|| given.par_sort_unstable_by_key(|g| g.0));
+        for of_voxel in given.chunk_by(|a, b| a.0 == b.0) {
+            let Some(&(voxel, ..)) = of_voxel.first() else { continue };
+            for c in 0..components {
+                let of_point = |&(_, i, weight): &(u32, u32, f32)| {
+                    let units = f64::from(values[c * count + i as usize]) * unit;
+                    let units = units * f64::from(weight) + MIDDLE;
+                    units.to_bits().wrapping_sub(MIDDLE.to_bits()) as i64
+                };
+                let sum = of_voxel.iter().map(of_point).fold(0i64, i64::wrapping_add);
+                out[c * voxels + voxel as usize] += (sum as f64 * back) as f32;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The points of a chunk by the tasks that they give something to: task `t` has
 /// `order[starts[t]..starts[t + 1]]`, numbers counted from the first point of the chunk.
 struct Sorted {
@@ -311,6 +358,22 @@ impl Splat for Cpu {
         match lattice.spline {
             Spline::Linear => self.splatted::<2>(values, points, lattice, extent, out),
             Spline::Cubic => self.splatted::<4>(values, points, lattice, extent, out),
+        }
+    }
+
+    fn add_splat(
+        &self,
+        values: &CpuBuffer<f32>,
+        positions: &CpuBuffer<f32>,
+        lattice: Lattice,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let extent = check(lattice, positions.len(), None, out.len(), values.len())?;
+        let points = Points { positions: positions.as_slice(), count: extent.points, of: None };
+        let out = out.as_mut_slice();
+        match lattice.spline {
+            Spline::Linear => self.added::<2>(values, points, lattice, extent, out),
+            Spline::Cubic => self.added::<4>(values, points, lattice, extent, out),
         }
     }
 

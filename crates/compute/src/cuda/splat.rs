@@ -25,6 +25,13 @@ kernels! { SPLAT = "splat/splat.cu";
         values: &[f32], space: Space, positions: &[f32], range: &[f64], bits: i32, sums: &mut [i64],
     );
     fn splat_values[256](sums: &[i64], range: &[f64], bits: i32, n: u64, out: &mut [f32]);
+    fn splat_add[256](
+        values: &[f32], space: Space, positions: &[f32], range: &[f64], bits: i32, slots: u32,
+        keys: &mut [u32], sums: &mut [i64],
+    );
+    fn splat_added[256](
+        space: Space, range: &[f64], bits: i32, slots: u32, keys: &[u32], sums: &[i64], out: &mut [f32],
+    );
     fn splat_keys[256](space: Space, positions: &[f32], keys: &mut [u32]);
     fn splat_scan[256](
         values: &[f32], space: Space, positions: &[f32], range: &[f64], bits: i32, order: &[u32],
@@ -213,6 +220,47 @@ impl Splat for Cuda {
         // SAFETY: both have `n` numbers.
         unsafe {
             program.splat_values(self, Shape::covering(n, 256), &sums, &range, bits, n as u64, out)
+        }
+    }
+
+    fn add_splat(
+        &self,
+        values: &CudaBuffer<f32>,
+        positions: &CudaBuffer<f32>,
+        lattice: Lattice,
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let extent = check(lattice, positions.len(), None, out.len(), values.len())?;
+        let (points, bits) = (extent.points, bits_for(extent.points));
+        if points == 0 {
+            return Ok(());
+        }
+        let space = Space::new(extent, lattice, None);
+        let (program, each) = (program_of(lattice.spline), lattice.spline.nodes().pow(3));
+        let mut range = self.alloc::<f64>(2)?;
+        let what = [Reduction::MaxAbs(0), Reduction::CountNonFinite(0)];
+        self.reduce_into(&[values], &what, &mut range)?;
+        // A table with a slot for every voxel that is reached, at most half full.
+        let slots = (2 * each * points.min(extent.voxels)).next_power_of_two();
+        let mut keys = self.alloc::<u32>(slots)?;
+        let mut sums = self.alloc::<i64>(extent.components * slots)?;
+        // SAFETY: there are values and a position for every point; a key is one more than a voxel of the grid, of which
+        // `out` has every component; slots are found below their number, a power of two that no points fill.
+        unsafe {
+            program.splat_add(
+                self,
+                Shape::covering(points, 256),
+                values,
+                space,
+                positions,
+                &range,
+                bits,
+                slots as u32,
+                &mut keys,
+                &mut sums,
+            )?;
+            let shape = Shape::covering(slots, 256);
+            program.splat_added(self, shape, space, &range, bits, slots as u32, &keys, &sums, out)
         }
     }
 

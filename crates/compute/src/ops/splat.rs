@@ -127,6 +127,19 @@ pub trait Splat: Memory {
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
+    /// `out[v] += Σ_p w_v(p) values[p]`, for the voxels that points reach: what it takes grows with the points, and not
+    /// with the lattice. The sum of a voxel is that of [`splat`](Self::splat), and is added once.
+    ///
+    /// # Errors
+    /// As said at [`Splat`].
+    fn add_splat(
+        &self,
+        values: &Self::Buffer<f32>,
+        positions: &Self::Buffer<f32>,
+        lattice: Lattice,
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
     /// `out[p] = Σ_v w_v(p) image[v]`, for images of one or more components.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::support::{Random, Results, assert_bits_of_cpu, assert_close, indices,
 
 on_devices!(
     "splat/splat.cu";
-    values, sums, adjoint, of_itself, schemes, extremes, errors, bits_of_the_cpu;
+    values, sums, added, adjoint, of_itself, schemes, extremes, errors, bits_of_the_cpu;
     same bits: bits
 );
 
@@ -233,6 +233,46 @@ fn sums<D: Device>(device: &D) {
     }
 }
 
+/// What is added to the voxels that points reach is what they have alone, once; others stay as they are.
+fn added<D: Device>(device: &D) {
+    for dims in GRIDS {
+        for (positions, _) in clouds(dims).into_iter().filter(|c| c.1.is_none()) {
+            for lattice in lattices(dims) {
+                let (count, n) = (positions.len() / 3, len(dims));
+                let (values, before) = (random(3 * count), random(3 * n));
+                let cloud = (positions.clone(), None);
+                let alone = splatted(device, &values, &cloud, lattice, SplatScheme::default());
+                let [at, of] = [&positions, &values].map(|list| device.upload(list).unwrap());
+                let mut out = device.upload(&before).unwrap();
+                device.add_splat(&of, &at, lattice, &mut out).unwrap();
+                let found = device.into_host(out).unwrap();
+                let mut reached = vec![false; n];
+                for at in places(&positions, None) {
+                    weights(at, lattice).iter().for_each(|w| reached[offset(dims, w.0)] = true);
+                }
+                for (i, found) in found.iter().enumerate() {
+                    let expected = before[i] + if reached[i % n] { alone[i] } else { 0.0 };
+                    assert_eq!(found.to_bits(), expected.to_bits(), "{i} of {dims:?} {lattice:?}");
+                }
+            }
+        }
+    }
+    // Nothing of no points; what is not finite is not lost.
+    let lattice = Lattice::linear([3, 2, 2], Beyond::Nearest);
+    for (value, count) in [(1.0, 0), (f32::NAN, 1)] {
+        let values = device.upload(&vec![value; count]).unwrap();
+        let positions = device.upload(&vec![0.25; 3 * count]).unwrap();
+        let mut out = device.upload(&[2.0; 12]).unwrap();
+        device.add_splat(&values, &positions, lattice, &mut out).unwrap();
+        let found = device.into_host(out).unwrap();
+        assert_eq!(found[0].is_nan(), count > 0);
+        assert!(found[2] == 2.0);
+    }
+    let [values, positions] = [2, 3].map(|n| device.alloc::<f32>(n).unwrap());
+    let mut out = device.alloc::<f32>(12).unwrap();
+    assert!(device.add_splat(&values, &positions, lattice, &mut out).is_err());
+}
+
 /// `⟨N I, e⟩ = ⟨I, Nᵀ e⟩`.
 fn adjoint<D: Device>(device: &D) {
     for dims in GRIDS {
@@ -386,6 +426,13 @@ fn bits<D: Device>(device: &D) -> Results {
                 let found =
                     splatted(device, &random(2 * count), &cloud, space, SplatScheme::default());
                 results.push((name("sums"), found));
+                if cloud.1.is_none() {
+                    let [at, of] =
+                        [&cloud.0, &random(2 * count)].map(|l| device.upload(l).unwrap());
+                    let mut out = device.upload(&random(2 * len(dims))).unwrap();
+                    device.add_splat(&of, &at, lattice, &mut out).unwrap();
+                    results.push((name("added"), device.into_host(out).unwrap()));
+                }
             }
         }
     }

@@ -322,6 +322,42 @@ KERNEL(splat_values, 256, IN(i64) sums, IN(double) range, i32 bits, u64 n, OUT(f
     if (i < n) out[i] = (float)((double)sums[i] * (1.0 / units_of(range, bits)));
 }
 
+// To the voxels that points reach alone: a table of their sums, found by the voxel. A key is one more than its voxel.
+KERNEL(splat_add, 256, IN(float) values, SplatSpace space, IN(float) positions, IN(double) range, i32 bits, u32 slots,
+       INOUT(u32) keys, INOUT(i64) sums) {
+    const u64 point = global_thread();
+    Cell cell;
+    if (point >= space.count || !cell_of(space, positions, point, cell)) return;
+    const double units = units_of(range, bits);
+    for (int corner = 0; corner < AROUND; ++corner) {
+        const u32 key = (u32)corner_of(space, cell, corner) + 1;
+        u32 slot = key * 2654435761u;
+        slot = (slot ^ (slot >> 15)) & (slots - 1);
+        for (;;) {
+            const u32 there = atomicCAS(&keys[slot], 0u, key);
+            if (there == 0u || there == key) break;
+            slot = (slot + 1) & (slots - 1);
+        }
+        const float weight = weight_of(cell, corner);
+        for (u32 c = 0; c < space.components; ++c) {
+            const i64 add = contribution((double)values[c * space.count + point] * units, weight);
+            if (add != 0) atomicAdd((u64*)&sums[(u64)c * slots + slot], (u64)add);
+        }
+    }
+}
+
+KERNEL(splat_added, 256, SplatSpace space, IN(double) range, i32 bits, u32 slots, IN(u32) keys, IN(i64) sums,
+       INOUT(float) out) {
+    const u64 slot = global_thread();
+    if (slot >= slots || keys[slot] == 0u) return;
+    const u64 voxels = (u64)space.dims[0] * space.dims[1] * space.dims[2];
+    const double back = 1.0 / units_of(range, bits);
+    for (u32 c = 0; c < space.components; ++c) {
+        const u64 i = c * voxels + keys[slot] - 1;
+        out[i] = out[i] + (float)((double)sums[(u64)c * slots + slot] * back);
+    }
+}
+
 // Without atomic operations. The voxel of every contribution, behind all voxels where there is none.
 KERNEL(splat_keys, 256, SplatSpace space, IN(float) positions, OUT(u32) keys) {
     const u64 point = global_thread();
