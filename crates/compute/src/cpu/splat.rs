@@ -6,9 +6,11 @@ use super::{Cpu, CpuBuffer};
 use crate::Dims;
 use crate::device::DeviceBuffer;
 use crate::error::Result;
+use crate::ops::flow::SINGULAR;
 use crate::ops::reduce::Reduction;
 use crate::ops::splat::{
-    Along, Extent, Lattice, SplatScheme, Spline, around, bits_for, check, check_slopes, units,
+    Along, Extent, Lattice, ORIGIN_NEAR, ORIGIN_STEPS, SplatScheme, Spline, around, bits_for,
+    check, check_origins, check_slopes, units,
 };
 use crate::ops::{Reduce, Splat};
 use voxalign_image::memory;
@@ -243,6 +245,57 @@ impl Cpu {
     }
 }
 
+/// What is left to a position at an origin, its square, and the step of Newton's method from there.
+#[derive(Clone, Copy)]
+struct Rest {
+    square: f64,
+    step: [f64; 3],
+}
+
+impl Rest {
+    fn new<const N: usize>(field: Field<'_>, at: [f64; 3], to: [f64; 3]) -> Self {
+        let Lattice { dims, beyond, .. } = field.lattice;
+        let (mut r, mut m) = ([0.0; 3], [[0.0; 3]; 3]);
+        let cell = around::<N>(at.map(|p| p as f32), dims, beyond);
+        for (a, image) in field.values.chunks_exact(field.voxels).enumerate() {
+            if let Some(cell) = &cell {
+                r[a] = f64::from(value(image, dims, cell, None));
+                m[a] = [0, 1, 2].map(|b| f64::from(value(image, dims, cell, Some(b))));
+            }
+            r[a] += at[a] - to[a];
+            m[a][a] += 1.0;
+        }
+        let minor = |a: usize, b: usize| {
+            let ([a1, a2], [b1, b2]) = ([(a + 1) % 3, (a + 2) % 3], [(b + 1) % 3, (b + 2) % 3]);
+            m[a1][b1] * m[a2][b2] - m[a1][b2] * m[a2][b1]
+        };
+        let c = [0, 1, 2].map(|a| [minor(a, 0), minor(a, 1), minor(a, 2)]);
+        let determinant = m[0][0] * c[0][0] + m[0][1] * c[0][1] + m[0][2] * c[0][2];
+        let solved = |a: usize| -(c[0][a] * r[0] + c[1][a] * r[1] + c[2][a] * r[2]) / determinant;
+        let regular = determinant.abs() > f64::from(SINGULAR);
+        let step = if regular { [0, 1, 2].map(solved) } else { r.map(|r| -r) };
+        Self { square: r[0] * r[0] + r[1] * r[1] + r[2] * r[2], step }
+    }
+}
+
+/// The origin of a position, from a start on.
+fn origin<const N: usize>(field: Field<'_>, to: [f64; 3], mut at: [f64; 3]) -> [f64; 3] {
+    let mut rest = Rest::new::<N>(field, at, to);
+    for _ in 0..ORIGIN_STEPS {
+        if rest.square <= ORIGIN_NEAR * ORIGIN_NEAR {
+            break;
+        }
+        let next = [0, 1, 2].map(|a| at[a] + rest.step[a]);
+        let found = Rest::new::<N>(field, next, to);
+        if found.square < rest.square {
+            (at, rest) = (next, found);
+        } else {
+            rest.step = rest.step.map(|s| 0.5 * s);
+        }
+    }
+    at
+}
+
 /// The points of a chunk by the tasks that they give something to: task `t` has
 /// `order[starts[t]..starts[t + 1]]`, numbers counted from the first point of the chunk.
 struct Sorted {
@@ -375,6 +428,32 @@ impl Splat for Cpu {
             Spline::Linear => self.added::<2>(values, points, lattice, extent, out),
             Spline::Cubic => self.added::<4>(values, points, lattice, extent, out),
         }
+    }
+
+    fn origins(
+        &self,
+        field: &CpuBuffer<f32>,
+        lattice: Lattice,
+        positions: &CpuBuffer<f32>,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let count = check_origins(lattice, field.len(), positions.len(), out.len())?;
+        let points = Points { positions: positions.as_slice(), count, of: None };
+        let values = field.as_slice();
+        let field = Field { values, voxels: values.len() / 3, lattice };
+        by_points(self, out.as_mut_slice(), count, |task, out| {
+            for k in 0..out.first().map_or(0, |first| first.len()) {
+                let to = points.at(task * POINTS + k).map(f64::from);
+                let start = [0, 1, 2].map(|a| out.get(a).map_or(0.0, |o| f64::from(o[k])));
+                let found = match lattice.spline {
+                    Spline::Linear => origin::<2>(field, to, start),
+                    Spline::Cubic => origin::<4>(field, to, start),
+                };
+                for (out, found) in out.iter_mut().zip(found) {
+                    out[k] = found as f32;
+                }
+            }
+        })
     }
 
     fn gather(

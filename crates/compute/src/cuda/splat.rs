@@ -5,10 +5,12 @@ use super::{Cuda, CudaBuffer, Shape};
 use crate::Dims;
 use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
+use crate::ops::flow::SINGULAR;
 use crate::ops::reduce::Reduction;
 use crate::ops::sort::KeyRange;
 use crate::ops::splat::{
-    Beyond, Extent, Lattice, SplatScheme, Spline, bits_for, check, check_slopes,
+    Beyond, Extent, Lattice, ORIGIN_NEAR, ORIGIN_STEPS, SplatScheme, Spline, bits_for, check,
+    check_origins, check_slopes,
 };
 use crate::ops::{Reduce, Sort, Splat};
 use std::sync::LazyLock;
@@ -17,6 +19,9 @@ kernels! { SPLAT = "splat/splat.cu";
     fn gather_values[256](image: &[f32], space: Space, positions: &[f32], out: &mut [f32]);
     fn gather_slopes[256](
         image: &[f32], space: Space, positions: &[f32], moments: &[f32], out: &mut [f32], slopes: &mut [f32],
+    );
+    fn origins[256](
+        field: &[f32], space: Space, positions: &[f32], steps: u32, near: f64, singular: f64, out: &mut [f32],
     );
     fn splat_atomic[256](
         values: &[f32], space: Space, positions: &[f32], range: &[f64], bits: i32, sums: &mut [i64],
@@ -261,6 +266,37 @@ impl Splat for Cuda {
             )?;
             let shape = Shape::covering(slots, 256);
             program.splat_added(self, shape, space, &range, bits, slots as u32, &keys, &sums, out)
+        }
+    }
+
+    fn origins(
+        &self,
+        field: &CudaBuffer<f32>,
+        lattice: Lattice,
+        positions: &CudaBuffer<f32>,
+        out: &mut CudaBuffer<f32>,
+    ) -> Result<()> {
+        let points = check_origins(lattice, field.len(), positions.len(), out.len())?;
+        if points == 0 {
+            return Ok(());
+        }
+        let extent = Extent { points, voxels: field.len() / 3, components: 3 };
+        let (space, shape) = (Space::new(extent, lattice, None), Shape::covering(points, 256));
+        let (steps, near) = (ORIGIN_STEPS as u32, ORIGIN_NEAR * ORIGIN_NEAR);
+        let program = program_of(lattice.spline);
+        // SAFETY: cells are within the grid, and there are a position and a start for every point.
+        unsafe {
+            program.origins(
+                self,
+                shape,
+                field,
+                space,
+                positions,
+                steps,
+                near,
+                f64::from(SINGULAR),
+                out,
+            )
         }
     }
 

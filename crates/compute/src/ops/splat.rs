@@ -140,6 +140,20 @@ pub trait Splat: Memory {
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 
+    /// Where a displacement `u` of the lattice leads to given positions: the `m` with `m + u(m) = p`, by Newton's method with
+    /// the derivative of the interpolation, and half the step where that leads farther away. `out` is where it starts, and what
+    /// is found: after 30 steps, or within 1e-4 voxels. Of a lattice with cubic weights `u` is a spline.
+    ///
+    /// # Errors
+    /// As said at [`Splat`]; a field of other than three components.
+    fn origins(
+        &self,
+        field: &Self::Buffer<f32>,
+        lattice: Lattice,
+        positions: &Self::Buffer<f32>,
+        out: &mut Self::Buffer<f32>,
+    ) -> Result<()>;
+
     /// `out[p] = Σ_v w_v(p) image[v]`, for images of one or more components.
     ///
     /// # Errors
@@ -171,6 +185,10 @@ pub trait Splat: Memory {
         slopes: &mut Self::Buffer<f32>,
     ) -> Result<()>;
 }
+
+/// The most steps to an origin, and how near its image has to be, voxels.
+pub(crate) const ORIGIN_STEPS: usize = 30;
+pub(crate) const ORIGIN_NEAR: f64 = 1e-4;
 
 /// How many there are of what an operator is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,6 +229,19 @@ pub(crate) fn check(
 pub(crate) fn check_slopes(extent: &Extent, moments: usize, slopes: usize) -> Result<()> {
     check_len("moments", extent.components * extent.points, moments)?;
     check_len("slopes", 3 * extent.points, slopes)
+}
+
+/// Checks the arguments of [`Splat::origins`]; the number of points.
+pub(crate) fn check_origins(
+    lattice: Lattice,
+    field: usize,
+    positions: usize,
+    out: usize,
+) -> Result<usize> {
+    let extent = check(lattice, positions, None, field, positions)?;
+    check_len("field", 3 * extent.voxels, field)?;
+    check_len("origins", positions, out)?;
+    Ok(extent.points)
 }
 
 /// The bits that the largest contribution of so many points takes.

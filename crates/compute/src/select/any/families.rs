@@ -540,6 +540,7 @@ forward! {
     impl Splat {
         fn splat(values: &Self::Buffer<f32>, positions: &Self::Buffer<f32>, of: Option<Dims>, lattice: Lattice, scheme: SplatScheme, out: &mut Self::Buffer<f32>) -> Result<()>;
         fn add_splat(values: &Self::Buffer<f32>, positions: &Self::Buffer<f32>, lattice: Lattice, out: &mut Self::Buffer<f32>) -> Result<()>;
+        fn origins(field: &Self::Buffer<f32>, lattice: Lattice, positions: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
         fn gather(image: &Self::Buffer<f32>, lattice: Lattice, positions: &Self::Buffer<f32>, of: Option<Dims>, out: &mut Self::Buffer<f32>) -> Result<()>;
         fn gather_with_slopes(image: &Self::Buffer<f32>, lattice: Lattice, positions: &Self::Buffer<f32>, of: Option<Dims>, moments: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>, slopes: &mut Self::Buffer<f32>) -> Result<()>;
     }

@@ -181,6 +181,65 @@ KERNEL(gather_slopes, 256, IN(float) image, SplatSpace space, IN(float) position
     gathered<true>(image, space, positions, moments, out, slopes);
 }
 
+// Where a displacement leads to given positions: as on the CPU.
+struct Rest {
+    double square, step[3];
+};
+
+DEVICE Rest rest_of(IN(float) field, const SplatSpace& space, const double* at, const double* to, double singular) {
+    const u64 voxels = (u64)space.dims[0] * space.dims[1] * space.dims[2];
+    Cell cell;
+    bool is_one = true;
+    for (int a = 0; a < 3; ++a)
+        is_one = along((float)at[a], space.dims[a], space.beyond, cell.index[a], cell.weight[a], cell.slope[a]) && is_one;
+    const float *x = cell.weight[0], *y = cell.weight[1], *z = cell.weight[2];
+    double r[3], m[3][3], c[3][3];
+    for (int a = 0; a < 3; ++a) {
+        IN(float) here = field + a * voxels;
+        r[a] = is_one ? (double)value_of(here, space, cell, x, y, z) : 0.0;
+        m[a][0] = is_one ? (double)value_of(here, space, cell, cell.slope[0], y, z) : 0.0;
+        m[a][1] = is_one ? (double)value_of(here, space, cell, x, cell.slope[1], z) : 0.0;
+        m[a][2] = is_one ? (double)value_of(here, space, cell, x, y, cell.slope[2]) : 0.0;
+        r[a] += at[a] - to[a];
+        m[a][a] += 1.0;
+    }
+    for (int a = 0; a < 3; ++a)
+        for (int b = 0; b < 3; ++b) {
+            const int a1 = (a + 1) % 3, a2 = (a + 2) % 3, b1 = (b + 1) % 3, b2 = (b + 2) % 3;
+            c[a][b] = m[a1][b1] * m[a2][b2] - m[a1][b2] * m[a2][b1];
+        }
+    const double determinant = m[0][0] * c[0][0] + m[0][1] * c[0][1] + m[0][2] * c[0][2];
+    const bool regular = fabs(determinant) > singular;
+    Rest rest;
+    for (int a = 0; a < 3; ++a)
+        rest.step[a] = regular ? -(c[0][a] * r[0] + c[1][a] * r[1] + c[2][a] * r[2]) / determinant : -r[a];
+    rest.square = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
+    return rest;
+}
+
+KERNEL(origins, 256, IN(float) field, SplatSpace space, IN(float) positions, u32 steps, double near, double singular,
+       INOUT(float) out) {
+    const u64 point = global_thread();
+    if (point >= space.count) return;
+    double at[3], to[3], next[3];
+    for (int a = 0; a < 3; ++a) {
+        at[a] = (double)out[a * space.count + point];
+        to[a] = (double)positions[a * space.count + point];
+    }
+    Rest rest = rest_of(field, space, at, to, singular);
+    for (u32 i = 0; i < steps && !(rest.square <= near); ++i) {
+        for (int a = 0; a < 3; ++a) next[a] = at[a] + rest.step[a];
+        const Rest found = rest_of(field, space, next, to, singular);
+        const bool better = found.square < rest.square;
+        for (int a = 0; a < 3; ++a) {
+            if (better) at[a] = next[a];
+            else rest.step[a] *= 0.5;
+        }
+        if (better) rest = found;
+    }
+    for (int a = 0; a < 3; ++a) out[a * space.count + point] = (float)at[a];
+}
+
 // Points add to memory. Where all of a warp lie in one cell, they add up what they give first.
 DEVICE void add_to_memory(const SplatSpace& space, bool is_one, const Cell& cell, double scaled, INOUT(i64) sums) {
     const u32 same = __match_any_sync(ALL_LANES, is_one ? number_of(space, cell) : ~0ull);
