@@ -14,7 +14,7 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     device.field_norms(&field, [1.0; 3], &mut norms)?;
     for (name, step) in [("half a voxel", 0.5), ("three voxels", 3.0)] {
         bench.measure("flow", format!("advance by {name}"), 36 * n, || {
-            let limit = Limit { largest: &norms, index: 0, step };
+            let limit = Limit { largest: &norms, index: 0, step, most: f64::INFINITY };
             let step = Step { scale: [1.0; 3], limit: Some(limit) };
             device.advance(&field, &field, &step, dims, &mut out)
         })?;

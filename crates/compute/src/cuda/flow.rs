@@ -84,6 +84,7 @@ plain! {
     struct Stepping {
         scale: [f64; 3],
         step: f64,
+        most: f64,
         limited: u64,
     }
 }
@@ -132,10 +133,10 @@ impl Flow for Cuda {
         out: &mut CudaBuffer<f32>,
     ) -> Result<()> {
         check_advance(field.len(), velocity.len(), step, dims, out.len())?;
-        let mut by = Stepping { scale: step.scale, step: 1.0, limited: 0 };
+        let mut by = Stepping { scale: step.scale, step: 1.0, most: 1.0, limited: 0 };
         let mut largest = In::none();
         if let Some(limit) = &step.limit {
-            by.step = limit.step;
+            (by.step, by.most) = (limit.step, limit.most);
             by.limited = 1;
             largest = In::from_element(limit.largest, limit.index);
         }

@@ -27,6 +27,8 @@ pub struct Limit<'a, D: Memory> {
     /// The step that the largest velocity makes: `factor = step / largest`, or 0 where that is not
     /// finite.
     pub step: f64,
+    /// The largest factor; infinite for any.
+    pub most: f64,
 }
 
 /// When the inversion of a field ends. By default at 1/1000 voxel, or after 30 iterations.
@@ -203,6 +205,9 @@ pub fn check_advance<D: Memory>(
         Some(limit) if !limit.step.is_finite() => {
             Err(ComputeError::argument("step", limit.step, "finite"))
         }
+        Some(limit) if limit.most.is_nan() => {
+            Err(ComputeError::argument("largest factor", limit.most, "a number"))
+        }
         Some(limit) if limit.index >= limit.largest.len() => {
             let expected = "a place in the buffer of the largest velocity";
             Err(ComputeError::argument("index", limit.index, expected))
@@ -291,9 +296,9 @@ pub fn check_overshoot(field: usize, dims: Dims, out: usize) -> Result<usize> {
 }
 
 /// The factor of a step whose largest velocity is `largest`: see [`Limit`].
-pub fn factor(largest: f64, step: f64) -> f64 {
+pub fn factor(largest: f64, step: f64, most: f64) -> f64 {
     let factor = step / largest;
-    if factor.is_finite() { factor } else { 0.0 }
+    if factor.is_finite() { factor.min(most) } else { 0.0 }
 }
 
 /// Checks that a scale is finite.

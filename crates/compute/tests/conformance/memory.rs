@@ -406,7 +406,7 @@ fn flow(device: &Cuda) {
     map(device, "advance", &field(), 3 * n, |f, out| {
         let mut norms = device.alloc::<f64>(3)?;
         device.field_norms(f, scale, &mut norms)?;
-        let limit = Limit { largest: &norms, index: 0, step: 0.4 };
+        let limit = Limit { largest: &norms, index: 0, step: 0.4, most: f64::INFINITY };
         device.advance(f, f, &Step { scale, limit: Some(limit) }, DIMS, out)
     });
     run_out(device, "invert_field", |d| {

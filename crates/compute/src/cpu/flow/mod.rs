@@ -30,7 +30,7 @@ impl Flow for Cpu {
         check_advance(field.len(), velocity.len(), step, dims, out.len())?;
         let mut by = 1.0;
         if let Some(limit) = &step.limit {
-            by = factor(limit.largest.as_slice()[limit.index], limit.step);
+            by = factor(limit.largest.as_slice()[limit.index], limit.step, limit.most);
         }
         let scale = step.scale.map(|s| (by * s) as f32);
         let (field, velocity) = (field.as_slice(), velocity.as_slice());

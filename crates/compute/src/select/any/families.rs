@@ -129,8 +129,8 @@ borrowed! {
             scale: step.scale,
             limit: match &step.limit {
                 None => None,
-                Some(Limit { largest, index, step }) => {
-                    Some(Limit { largest: B::of(largest)?, index: *index, step: *step })
+                Some(Limit { largest, index, step, most }) => {
+                    Some(Limit { largest: B::of(largest)?, index: *index, step: *step, most: *most })
                 }
             },
         }), |held| held;

@@ -74,7 +74,7 @@ fn errors<D: Device>(device: &D) {
     assert!(device.advance(&field, &field, &bad, dims, &mut out).is_err());
     let largest = device.upload(&[1.0, 2.0]).unwrap();
     for (index, step) in [(2, 1.0), (0, f64::INFINITY)] {
-        let limit = Some(Limit { largest: &largest, index, step });
+        let limit = Some(Limit { largest: &largest, index, step, most: f64::INFINITY });
         let bad = Step { scale: [1.0; 3], limit };
         assert!(device.advance(&field, &field, &bad, dims, &mut out).is_err());
     }
@@ -136,7 +136,7 @@ fn bits<D: Device>(device: &D) -> Results {
         device.field_norms(&u, [1.0, 0.7, 1.3], &mut norms).unwrap();
         results.push((format!("norms {dims:?}"), doubles(&device.download(&norms).unwrap())));
         for (i, velocity) in velocities(dims).iter().enumerate() {
-            let limit = Limit { largest: &norms, index: 0, step: 4.0 };
+            let limit = Limit { largest: &norms, index: 0, step: 4.0, most: f64::INFINITY };
             let step = Step { scale: [0.9, 1.0, 0.8], limit: (i % 2 == 1).then_some(limit) };
             let v = device.upload(velocity).unwrap();
             let mut out = device.alloc(velocity.len()).unwrap();

@@ -59,16 +59,17 @@ pub(super) fn advance_by_a_limit<D: Device>(device: &D) {
     let (field, velocity) = (noise(dims, 1, 5.0), noise(dims, 2, 4.0));
     let (u, v) = (device.upload(&field).unwrap(), device.upload(&velocity).unwrap());
     let scale = [1.0, 0.5, 2.0];
-    for (largest, step, factor) in [
-        (8.0, 1.0, 0.125),
-        (0.25, 0.5, 2.0),
-        (0.0, 0.5, 0.0),
-        (0.0, 0.0, 0.0),
-        (f64::NAN, 0.5, 0.0),
-        (f64::INFINITY, 0.5, 0.0),
+    for (largest, step, most, factor) in [
+        (8.0, 1.0, f64::INFINITY, 0.125),
+        (8.0, 1.0, 0.1, 0.1),
+        (0.25, 0.5, 3.0, 2.0),
+        (0.0, 0.5, 3.0, 0.0),
+        (0.0, 0.0, f64::INFINITY, 0.0),
+        (f64::NAN, 0.5, 3.0, 0.0),
+        (f64::INFINITY, 0.5, 3.0, 0.0),
     ] {
         let largest = device.upload(&[3.0, largest, 7.0]).unwrap();
-        let limit = Some(Limit { largest: &largest, index: 1, step });
+        let limit = Some(Limit { largest: &largest, index: 1, step, most });
         let mut out = device.alloc(field.len()).unwrap();
         device.advance(&u, &v, &Step { scale, limit }, dims, &mut out).unwrap();
         let expected = advanced(&field, &velocity, scale.map(|s| factor * s), dims);

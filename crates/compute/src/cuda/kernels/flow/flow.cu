@@ -8,6 +8,7 @@
 struct Stepping {
     double scale[3];
     double step;
+    double most;
     u64 limited;
 };
 
@@ -84,6 +85,7 @@ KERNEL(advance, AT_ONCE(TILE_THREADS, 3), IN(float) field, IN(float) velocity, S
             factor = by.step / largest[0];
             // Written so that what is not a number becomes zero.
             if (!(fabs(factor) < INFINITY_D)) factor = 0.0;
+            else if (factor > by.most) factor = by.most;
         }
         scale[rank] = (float)(factor * by.scale[rank]);
     }
