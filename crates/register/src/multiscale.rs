@@ -8,6 +8,7 @@
 use crate::error::{RegisterError, Result};
 use crate::numbers::null_is_nan;
 use crate::progress::{Event, Progress};
+use crate::similarity::Energies;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
@@ -50,6 +51,16 @@ impl Convergence {
         let before = mean(&energies[n - 2 * self.window..n - self.window]);
         before - last < self.threshold * (energies[0] - last).max(0.0)
     }
+
+    /// The same of a scale whose energy may have [parts](Energies::parts): each of them has to be done, as a large one would hide that
+    /// another still falls.
+    #[must_use]
+    pub fn reached_by(&self, energies: &[f64], parts: &[Vec<f64>]) -> bool {
+        match parts {
+            [] => self.reached(energies),
+            parts => parts.iter().all(|part| self.reached(part)),
+        }
+    }
 }
 
 /// What deforms: images and fields at the scale at hand.
@@ -75,11 +86,11 @@ pub trait Iteration<F: Deformation> {
     /// Memory that runs out, constants that cannot be.
     fn to_scale(&mut self, deformation: &F, scale: &Scale) -> Result<()>;
 
-    /// Makes a step, and gives the energy before it.
+    /// Makes a step, and gives the energies before it.
     ///
     /// # Errors
     /// What fails on the device.
-    fn iterate(&mut self, deformation: &mut F) -> Result<f64>;
+    fn iterate(&mut self, deformation: &mut F) -> Result<Energies>;
 
     /// Called when the iterations of a scale are over; what is worth a remark.
     ///
@@ -101,6 +112,9 @@ pub struct ScaleRecord {
     /// The energy before each iteration made.
     #[serde(deserialize_with = "null_is_nan")]
     pub energies: Vec<f64>,
+    /// Where points pull: the same of each [part](Energies::parts).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Vec<f64>>,
     /// The relative residual of the solver at the end of the scale, where there is one.
     pub residual: Option<f64>,
     /// Wall time, seconds.
@@ -114,6 +128,9 @@ pub struct Course {
     pub records: Vec<ScaleRecord>,
     /// The energy before each iteration of the scale that is not.
     pub energies: Vec<f64>,
+    /// The same of each [part](Energies::parts), where there are some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Vec<f64>>,
     /// Wall time of that scale so far, seconds.
     pub seconds: f64,
 }
@@ -183,16 +200,20 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
             deformation.to_scale(scale)?;
             iteration.to_scale(deformation, scale)?;
         }
-        while course.energies.len() < scale.iterations && !convergence.reached(&course.energies) {
+        while course.energies.len() < scale.iterations
+            && !convergence.reached_by(&course.energies, &course.parts)
+        {
             if progress.stop() {
                 return Err(RegisterError::Stopped);
             }
             let i = course.energies.len();
-            let energy = iteration.iterate(deformation)?;
+            let Energies { total: energy, parts } = iteration.iterate(deformation)?;
             if !energy.is_finite() {
                 return Err(RegisterError::Diverged { factor: scale.factor, iteration: i });
             }
             course.energies.push(energy);
+            course.parts.resize_with(parts.len(), Vec::new);
+            course.parts.iter_mut().zip(parts).for_each(|(list, part)| list.push(part));
             course.seconds = before + began.elapsed().as_secs_f64();
             progress.event(&Event::Step {
                 done: (i + 1) as f64 / scale.iterations as f64,
@@ -205,6 +226,7 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
         let residual = iteration.end_scale(deformation)?;
         let seconds = before + began.elapsed().as_secs_f64();
         let energies = std::mem::take(&mut course.energies);
+        let parts = std::mem::take(&mut course.parts);
         course.seconds = 0.0;
         progress.event(&Event::StageEnd {
             name: &name,
@@ -214,7 +236,7 @@ pub fn resume<F: Deformation, I: Iteration<F>>(
             seconds,
         });
         let (factor, allowed) = (scale.factor, scale.iterations);
-        course.records.push(ScaleRecord { factor, allowed, energies, residual, seconds });
+        course.records.push(ScaleRecord { factor, allowed, energies, parts, residual, seconds });
         keeper.look(deformation, iteration, &course)?;
     }
     deformation.finish()?;
@@ -237,6 +259,18 @@ mod tests {
         assert!(!Convergence { window: usize::MAX, ..c }.reached(&flat));
     }
 
+    /// A part that is large and has come to rest does not hide one that has not.
+    #[test]
+    fn all_parts_come_to_rest() {
+        let c = Convergence { window: 3, threshold: 0.01 };
+        let falling: Vec<f64> = (0..20).map(|i| -1e-6 * f64::from(i)).collect();
+        let flat: Vec<f64> = (0..20).map(|i| 0.5f64.powi(i)).collect();
+        let total: Vec<f64> = falling.iter().zip(&flat).map(|(a, b)| a + b).collect();
+        assert!(c.reached_by(&total, &[]));
+        assert!(!c.reached_by(&total, &[falling, flat.clone()]));
+        assert!(c.reached_by(&total, &[flat]));
+    }
+
     struct Still;
 
     impl Deformation for Still {
@@ -257,9 +291,9 @@ mod tests {
             Ok(())
         }
 
-        fn iterate(&mut self, _: &mut Still) -> Result<f64> {
+        fn iterate(&mut self, _: &mut Still) -> Result<Energies> {
             self.0 += 1;
-            Ok(-1.0 + 0.5f64.powi(self.0))
+            Ok((-1.0 + 0.5f64.powi(self.0)).into())
         }
     }
 

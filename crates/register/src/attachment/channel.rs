@@ -28,8 +28,8 @@ impl ChannelSimilarity {
 }
 
 impl<D: Device> Attachment<D> for ChannelSimilarity {
-    fn needs(&self) -> Needs<'_> {
-        Needs { channels: self.channel..self.channel + 1, ..Needs::default() }
+    fn needs(&self) -> Needs<'_, D> {
+        Needs::images(self.channel..self.channel + 1)
     }
 
     /// [`Kind::energy`](crate::similarity::Kind::energy) of the moved image and its reference times the weight, or

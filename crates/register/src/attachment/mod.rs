@@ -12,9 +12,13 @@
 //!
 //! # Units
 //!
-//! Energies of all attachments are added as they are; each has a weight of its own. The energy of images is that
-//! of its [similarity](mod@crate::similarity), of calibrated intensities and without a unit; that of points is in
-//! mm², so that their weight is one over mm². What a model makes of both is one force: at every voxel of its grid the
+//! Each attachment has a weight of its own. The energy of images is that of its [similarity](mod@crate::similarity), of calibrated
+//! intensities and without a unit: a mean over the voxels that are looked at, many of which may be air. That of landmarks is in
+//! mm², so that their weight is one over mm². All go down one total energy, in which those of points are multiplied by the
+//! [share](crate::model::Pull::share) of the object in these voxels: so a weight is against the mean over the object, and air
+//! around the images changes nothing.
+//!
+//! What a model makes of all is one force: at every voxel of its grid the
 //! derivative of the energy in the displacement of that voxel alone, by its smallest spacing, along the axes of
 //! the grid. For images that is slope times gradient; a covector at a point is shared out among the voxels
 //! around it, by the adjoint of linear interpolation.
@@ -26,30 +30,32 @@ pub mod currents;
 pub mod images;
 mod landmarks;
 pub mod moving_mask;
+mod places;
 
 use crate::error::Result;
 use crate::multiscale::Scale;
 use crate::similarity::{Images, PendingEnergy};
 use std::ops::Range;
 use voxalign_compute::Device;
-use voxalign_image::{Grid, Vector3};
+use voxalign_image::Grid;
 
 pub use channel::ChannelSimilarity;
 pub use currents::Shapes;
-pub use landmarks::Landmarks;
+pub use landmarks::{LandmarkAttachment, Landmarks};
+pub use places::{Places, middle, relative};
 
 /// What pulls.
 pub trait Attachment<D: Device>: Send {
-    /// What it wants of the maps; the same at all steps of a scale.
-    fn needs(&self) -> Needs<'_>;
+    /// What it wants of the maps at the scale that it [went to](Self::to_scale); the same at all of its steps.
+    fn needs(&self) -> Needs<'_, D>;
 
     /// Goes to a scale, of which `grid` is the grid: its spacing, with the factor of the scale, is what a kernel
-    /// takes its width from.
+    /// takes its width from. `sides` is the number of worlds, 1 or 2, whose points the model carries to the other one.
     ///
     /// # Errors
     /// What fails on the device.
-    fn to_scale(&mut self, device: &D, scale: &Scale, grid: &Grid) -> Result<()> {
-        let _ = (device, scale, grid);
+    fn to_scale(&mut self, device: &D, scale: &Scale, grid: &Grid, sides: usize) -> Result<()> {
+        let _ = (device, scale, grid, sides);
         Ok(())
     }
 
@@ -74,26 +80,30 @@ pub trait Attachment<D: Device>: Send {
 pub type Attachments<D> = Vec<Box<dyn Attachment<D>>>;
 
 /// What an attachment wants of the maps.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Needs<'a> {
+pub struct Needs<'a, D: Device> {
     /// The channels whose images it looks at, where the map brings them.
     pub channels: Range<usize>,
-    /// Points of the fixed world, mm, that the map pushes to the moving one.
-    pub fixed_points: &'a [Vector3<f64>],
-    /// Points of the moving world, mm, that the inverse pushes to the fixed one. Only models that treat both
-    /// sides alike do so.
-    pub moving_points: &'a [Vector3<f64>],
+    /// Points of the fixed world that the map pushes to the moving one, and points of the moving world that the inverse pushes to
+    /// the fixed one. Only models that treat both sides alike do the latter; the origin of the others is
+    /// where carried points count from.
+    pub places: Option<[&'a Places<D>; 2]>,
+}
+
+impl<D: Device> Needs<'_, D> {
+    /// Images of some channels.
+    #[must_use]
+    pub fn images(channels: Range<usize>) -> Self {
+        Self { channels, places: None }
+    }
 }
 
 /// What an attachment [needs](Needs), where the maps have brought it.
 pub struct Maps<'a, D: Device> {
     /// For each channel the images, on the grid of the model.
     pub images: &'a [Images<'a, D>],
-    /// Where the fixed points are in the moving world, mm.
-    pub fixed_points: &'a [Vector3<f64>],
-    /// Where the moving points are in the fixed world, mm, by a model that treats both sides alike; else none. The
-    /// energy is the mean of both ways then.
-    pub moving_points: &'a [Vector3<f64>],
+    /// Where the points of each side are in the world of the other, mm from the origin of [its points](Needs::places): of
+    /// the fixed ones, and of the moving ones by a model that treats both sides alike. The energy is the mean of both ways then.
+    pub carried: [Option<&'a D::Buffer<f32>>; 2],
 }
 
 /// The derivative of an energy.
@@ -102,9 +112,7 @@ pub struct Gradient<'a, D: Device> {
     pub slopes: &'a mut [D::Buffer<f32>],
     /// The same in those of its reference, where that [moves](Images::reference_moves); else none.
     pub reference_slopes: &'a mut [D::Buffer<f32>],
-    /// For each fixed point the derivative in where it [is](Maps::fixed_points), by mm along the axes of the
-    /// moving world; zero before.
-    pub fixed_covectors: &'a mut [Vector3<f64>],
-    /// The same of the moving points, along the axes of the fixed world.
-    pub moving_covectors: &'a mut [Vector3<f64>],
+    /// For each point that was [carried](Maps::carried), on either side, the derivative in where it is, by mm along the axes of
+    /// that world; of no length where it was not.
+    pub covectors: [&'a mut D::Buffer<f32>; 2],
 }

@@ -3,6 +3,7 @@
 use crate::attachment::Landmarks;
 use crate::attachment::currents::{Shape, ShapeOptions};
 use crate::similarity::Similarity;
+use std::sync::Arc;
 use voxalign_image::{Affine, ImageView};
 
 /// A pair of images that take part with a similarity of their own.
@@ -35,9 +36,9 @@ impl<'a> ChannelInput<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShapeInput {
     /// The one that stays, in the fixed world, mm.
-    pub fixed: Shape,
+    pub fixed: Arc<Shape>,
     /// The one that it is brought to, in the moving world, mm; made of the same elements.
-    pub moving: Shape,
+    pub moving: Arc<Shape>,
     /// How they are compared.
     pub options: ShapeOptions,
 }

@@ -4,9 +4,11 @@ use crate::attachment::Attachments;
 use crate::attachment::images::{DeviceImage, coarser, factors_for, finest};
 use crate::attachment::moving_mask::MovingMask;
 use crate::error::Result;
-use crate::model::{Counts, FixedImage, Found, Model, Pull};
+use crate::model::{Counts, FixedImage, Found, Model, Pull, Sources};
 use crate::multiscale::{Deformation, Iteration, Scale};
+use crate::similarity::Energies;
 use voxalign_compute::Device;
+use voxalign_compute::ops::reduce::Reduction;
 use voxalign_image::{Affine, Grid};
 
 /// Calibrated images on a device, and what pulls.
@@ -17,6 +19,8 @@ pub(super) struct Prepared<D: Device> {
     pub(super) mask: Option<DeviceImage<D>>,
     pub(super) moving_mask: Option<MovingMask<D>>,
     pub(super) attachments: Attachments<D>,
+    /// The volume of the object in the fixed and in the moving image, mm³; of all of an image where that is not known.
+    pub(super) volumes: [f64; 2],
 }
 
 /// The images of a pair, and where its model has brought them.
@@ -33,6 +37,10 @@ pub(super) struct Pair<D: Device, M: Model<D>> {
     /// Where the moving images are, for a model that has to be told.
     warped: Vec<D::Buffer<f32>>,
     weights: Option<D::Buffer<f32>>,
+    /// The volume of the object where the images are brought together, mm³.
+    volume: f64,
+    /// The part that it has of the voxels that count.
+    share: f64,
 }
 
 impl<D: Device, M: Model<D>> Pair<D, M> {
@@ -50,9 +58,10 @@ impl<D: Device, M: Model<D>> Pair<D, M> {
         };
         let mut model = make(&grid);
         let state = model.begin_alone(device, affine, images.moving.len())?;
-        let (device, at, weights) = (device.clone(), None, None);
+        let volume = M::volume(images.volumes, affine);
+        let (device, at, weights, share) = (device.clone(), None, None, 1.0);
         let (fixed, warped) = (Vec::new(), Vec::new());
-        Ok(Self { device, images, model, state, grid, at, fixed, warped, weights })
+        Ok(Self { device, images, model, state, grid, at, fixed, warped, weights, volume, share })
     }
 
     /// What was found, on the grid of the fixed image.
@@ -74,7 +83,7 @@ impl<D: Device, M: Model<D>> Deformation for Pair<D, M> {
         self.weights = None;
         self.model.to_scale(scale, &grid);
         for attachment in &mut self.images.attachments {
-            attachment.to_scale(device, scale, &grid)?;
+            attachment.to_scale(device, scale, &grid, self.model.sides())?;
         }
         for image in &self.images.fixed {
             self.fixed.push(image.at(device, target)?);
@@ -84,6 +93,11 @@ impl<D: Device, M: Model<D>> Deformation for Pair<D, M> {
         let fixed: Vec<_> = self.fixed.iter().map(FixedImage::from).collect();
         let mask = self.images.mask.as_ref();
         self.weights = self.model.counts(device, &fixed, mask, target, state)?;
+        let counted = match &self.weights {
+            Some(weights) => device.reduce(&[weights], &[Reduction::Sum(0)])?[0],
+            None => grid.len() as f64,
+        };
+        self.share = self.volume / (counted * grid.voxel_volume()).max(f64::MIN_POSITIVE);
         if let Some(mask) = &mut self.images.moving_mask {
             let weights = self.weights.as_ref();
             self.model.lend(device, state, &mut |affine, field| {
@@ -120,7 +134,7 @@ impl<D: Device, M: Model<D>> Iteration<Pair<D, M>> for OneStep {
         Ok(())
     }
 
-    fn iterate(&mut self, pair: &mut Pair<D, M>) -> Result<f64> {
+    fn iterate(&mut self, pair: &mut Pair<D, M>) -> Result<Energies> {
         let (device, state) = (&pair.device, &mut pair.state);
         if pair.model.needs_warped() {
             pair.model.warp(device, state, &mut pair.warped)?;
@@ -128,7 +142,9 @@ impl<D: Device, M: Model<D>> Iteration<Pair<D, M>> for OneStep {
         let fixed: Vec<_> = pair.fixed.iter().map(FixedImage::from).collect();
         let Prepared { attachments, moving_mask, .. } = &mut pair.images;
         let counts = Counts { given: pair.weights.as_ref(), moving: moving_mask.as_ref() };
-        let pull = Pull { attachments, fixed: &fixed, warped: &pair.warped, counts };
+        let (shared, share) = (attachments, pair.share);
+        let sources = Sources { shared, own: &mut Vec::new(), share };
+        let pull = Pull { sources, fixed: &fixed, warped: &pair.warped, counts };
         pair.model.step(device, pull, state)?.wait()
     }
 

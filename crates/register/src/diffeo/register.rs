@@ -11,7 +11,7 @@ use super::result::DeformResult;
 use super::verdict::{Findings, judge};
 use crate::attachment::images::{DeviceImage, finest, reaches_border};
 use crate::attachment::moving_mask::{MovingMask, fill};
-use crate::attachment::{Attachments, ChannelSimilarity, Shapes};
+use crate::attachment::{Attachments, ChannelSimilarity, LandmarkAttachment, Shapes};
 use crate::choice::Choice;
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result, check_grid};
@@ -24,10 +24,12 @@ use crate::multiscale::{self, ScaleRecord};
 use crate::progress::Progress;
 use crate::scores::Object;
 use crate::similarity::Similarity;
+use rayon::prelude::*;
+use std::sync::Arc;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, select, x};
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_image::{Affine, Grid, ImageView, VectorField, Volume};
+use voxalign_image::{Affine, Grid, ImageView, Vector3, VectorField, Volume};
 
 fn option(option: &'static str, value: impl ToString, remedy: &str) -> RegisterError {
     RegisterError::Option { option, value: value.to_string(), remedy: remedy.to_owned() }
@@ -127,6 +129,7 @@ pub fn register_deformable<D: Device>(
         mask: None,
         moving_mask,
         attachments: attachments(input)?,
+        volumes: volumes(input),
     };
     for channel in &input.channels {
         check_grid("fixed image of a further channel", channel.fixed, whole)?;
@@ -176,6 +179,51 @@ pub fn register_deformable<D: Device>(
     })
 }
 
+/// The volume of the object in the fixed and in the moving image, mm³: what a mask keeps, or the foreground of the first
+/// channel that has one; without one all of the image.
+fn volumes(input: &DeformInput<'_>) -> [f64; 2] {
+    let count = |image: ImageView<'_>, above: f32| {
+        let count = image.data().par_iter().filter(|v| **v > above).count();
+        count as f64 * image.grid().voxel_volume()
+    };
+    let of = |mask: Option<ImageView<'_>>, images: &mut dyn Iterator<Item = ImageView<'_>>| {
+        if let Some(mask) = mask {
+            return count(mask, 0.0);
+        }
+        let mut whole = 1.0;
+        for image in images {
+            if let Some((_, above)) = foreground_threshold(image.data()) {
+                return count(image, above);
+            }
+            whole = image.grid().len() as f64 * image.grid().voxel_volume();
+        }
+        whole
+    };
+    if input.landmarks.is_none() && input.shapes.is_empty() {
+        return [1.0; 2];
+    }
+    let channels = || input.channels.iter();
+    [
+        of(input.fixed_mask, &mut channels().map(|c| c.fixed)),
+        of(input.moving_mask, &mut channels().map(|c| c.moving)),
+    ]
+}
+
+/// The points of all attachments in the fixed world, mm, where the affine map brings them.
+fn points_of(input: &DeformInput<'_>) -> Result<Vec<Vector3<f64>>> {
+    let back = input.affine.inverse()?;
+    let mut all = Vec::new();
+    let mut add = |[fixed, moving]: [&[Vector3<f64>]; 2]| {
+        all.extend_from_slice(fixed);
+        all.extend(moving.iter().map(|p| back.apply(*p)));
+    };
+    if let Some(landmarks) = &input.landmarks {
+        add(landmarks.points());
+    }
+    input.shapes.iter().for_each(|s| add([s.fixed.vertices(), s.moving.vertices()]));
+    Ok(all)
+}
+
 /// What pulls: the images of channels in their order, then the landmarks, then the shapes.
 fn attachments<D: Device>(input: &DeformInput<'_>) -> Result<Attachments<D>> {
     let mut all: Attachments<D> = Vec::new();
@@ -184,10 +232,10 @@ fn attachments<D: Device>(input: &DeformInput<'_>) -> Result<Attachments<D>> {
         all.push(Box::new(ChannelSimilarity { channel, similarity, weight }));
     }
     if let Some(landmarks) = &input.landmarks {
-        all.push(Box::new(landmarks.clone()));
+        all.push(Box::new(LandmarkAttachment::new(landmarks.clone())));
     }
     for ShapeInput { fixed, moving, options } in &input.shapes {
-        all.push(Box::new(Shapes::new(fixed.clone(), moving.clone(), *options)?));
+        all.push(Box::new(Shapes::new(Arc::clone(fixed), Arc::clone(moving), *options)?));
     }
     Ok(all)
 }
@@ -288,7 +336,9 @@ fn clip_box(input: &DeformInput<'_>, options: &DeformOptions) -> Result<IndexBox
             IndexBox { start, size }
         }));
     }
-    let found = found.unwrap_or_else(|| IndexBox::whole(whole));
+    let mut found = found.unwrap_or_else(|| IndexBox::whole(whole));
+    // Points pull wherever they are.
+    found = found.around(whole, &points_of(input)?, Guard::default());
     Ok(found.grown(whole, |n| options.solver.suits(n)))
 }
 

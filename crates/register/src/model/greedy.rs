@@ -5,18 +5,17 @@
 //! voxel. Where the moving image is cut off and shows nothing, there is no force. `W` is always made of the
 //! image as it was read, with one interpolation.
 
-use super::mover::{Kept, Mover, has_memory, kept};
+use super::mover::{Kept, Mover, PointState, Way, has_memory, kept};
 use super::options::{DeformOptions, StepRule};
-use super::points::Carried;
 use super::{Borrower, Buffers, Found, Model, Pull, Shift};
 use crate::attachment::images::{DeviceImage, Moved, onto, seen};
 use crate::error::Result;
 use crate::multiscale::Scale;
-use crate::similarity::{Images, PendingEnergy};
+use crate::similarity::{Images, PendingEnergies};
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Step;
 use voxalign_compute::{Device, DeviceBuffer, Dims};
-use voxalign_image::{Affine, Grid, Vector3};
+use voxalign_image::{Affine, Grid};
 
 /// Greedy steps. The subjects share the slope, the force, the velocity and what the solver needs.
 pub struct Greedy<D: Device> {
@@ -40,6 +39,8 @@ pub struct GreedyState<D: Device> {
     field: D::Buffer<f32>,
     /// What iterative solvers and adaptive steps start from.
     kept: Option<Kept<D>>,
+    /// What points keep.
+    points: PointState<D>,
 }
 
 impl<D: Device> Greedy<D> {
@@ -65,7 +66,8 @@ impl<D: Device> Model<D> for Greedy<D> {
 
     fn begin(&mut self, device: &D, affine: Affine) -> Result<GreedyState<D>> {
         let field = device.alloc(0)?;
-        Ok(GreedyState { affine, moved: Vec::new(), dims: [0; 3], field, kept: None })
+        let (moved, points) = (Vec::new(), PointState::default());
+        Ok(GreedyState { affine, moved, dims: [0; 3], field, kept: None, points })
     }
 
     fn begin_alone(&mut self, device: &D, affine: &Affine, _: usize) -> Result<GreedyState<D>> {
@@ -84,7 +86,7 @@ impl<D: Device> Model<D> for Greedy<D> {
         images: Vec<DeviceImage<D>>,
         state: &mut GreedyState<D>,
     ) -> Result<()> {
-        state.kept = None;
+        (state.kept, state.points) = (None, PointState::default());
         // The images on the grid are made where they are asked for.
         state.moved = Moved::all(images, &self.grid, &state.affine);
         if let Some(field) = onto(device, &state.field, state.dims, self.grid.dims())? {
@@ -125,22 +127,21 @@ impl<D: Device> Model<D> for Greedy<D> {
         device: &D,
         pull: Pull<'_, D>,
         state: &mut GreedyState<D>,
-    ) -> Result<PendingEnergy> {
-        let Pull { attachments, fixed, warped, counts } = pull;
+    ) -> Result<PendingEnergies> {
+        let Pull { mut sources, fixed, warped, counts } = pull;
         let (memory, step) = (self.has_memory, self.options.step);
         if self.mover.is_none() {
             self.mover = Some(Mover::new(device, &self.grid, &self.options, step, self.alone)?);
         }
-        let Some(mover) = &mut self.mover else { return Ok(PendingEnergy::default()) };
+        let Some(mover) = &mut self.mover else { return Ok(PendingEnergies::default()) };
         if memory {
             mover.exchange(device, &mut state.kept, step)?;
         }
         let (grid, field, dims) = (&self.grid, &state.field, state.dims);
-        let carried = |points: &[Vector3<f64>]| {
-            let at = points.iter().map(|&p| grid.world_to_index(p)).collect();
-            Carried::along(device, grid, &state.affine, field, at)
-        };
-        let mut energy = counts.under(device, field, dims, |weights| {
+        let to_world = grid.to_world().then(&state.affine);
+        let ways = [Way { to_grid: *grid.to_index(), from: None, field, to_world }];
+        let (movers, points) = (std::slice::from_mut(mover), &mut state.points);
+        let mut energies = counts.under(device, field, dims, |weights| {
             let pairs = fixed.iter().zip(warped);
             let images: Vec<_> = pairs
                 .map(|(fixed, moved)| {
@@ -148,18 +149,16 @@ impl<D: Device> Model<D> for Greedy<D> {
                     Images { reference, moved, weights, dims, reference_moves }
                 })
                 .collect();
-            mover.start(device, attachments, &images, &carried)
+            Mover::start(movers, device, &mut sources, &images, &ways, points)
         })?;
         if self.options.step_rule == StepRule::Adaptive {
-            let known = energy.wait()?;
-            mover.adapt(known, self.options.step_rule);
-            energy = PendingEnergy::known(known);
+            energies = Mover::adapt(std::slice::from_mut(mover), energies)?;
         }
         mover.carry(device, &mut state.field, self.options.total_sigma)?;
         if memory {
             mover.exchange(device, &mut state.kept, step)?;
         }
-        Ok(energy)
+        Ok(energies)
     }
 
     fn residual(&mut self) -> Result<Option<f64>> {

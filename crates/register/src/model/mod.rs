@@ -29,7 +29,7 @@ use crate::attachment::images::{DeviceImage, Moved, both, weights_at};
 use crate::choice::choices;
 use crate::error::Result;
 use crate::multiscale::Scale;
-use crate::similarity::PendingEnergy;
+use crate::similarity::PendingEnergies;
 use serde::{Deserialize, Serialize};
 use voxalign_compute::{Device, Dims, Memory};
 use voxalign_image::{Affine, Grid};
@@ -37,7 +37,7 @@ use voxalign_image::{Affine, Grid};
 pub use greedy::Greedy;
 pub use lddmm::{Lddmm, PathRecord};
 pub use options::{DeformOptions, StepRule};
-pub use pull::{Counts, FixedImage, Pull};
+pub use pull::{Counts, FixedImage, Pull, Sources};
 pub use symmetric::Symmetric;
 
 /// What a subject keeps on a device from one step to the next.
@@ -92,6 +92,21 @@ pub trait Model<D: Device>: Send {
     {
         let _ = (moving, affine);
         Ok(fixed.clone())
+    }
+
+    /// The volume of the object where a pair of images is brought together, mm³, given that in the fixed and in the moving
+    /// image, which an affine map carries one to the other: that of the fixed one, unless the model says otherwise.
+    fn volume(volumes: [f64; 2], affine: &Affine) -> f64
+    where
+        Self: Sized,
+    {
+        let _ = affine;
+        volumes[0]
+    }
+
+    /// The worlds whose points it carries to the other one, so that these pull at them: 1 for those of the fixed one, 2 for both.
+    fn sides(&self) -> usize {
+        1
     }
 
     /// Whether voxels of a subject among several can be left out by a mask.
@@ -204,7 +219,7 @@ pub trait Model<D: Device>: Send {
         device: &D,
         pull: Pull<'_, D>,
         state: &mut Self::State,
-    ) -> Result<PendingEnergy>;
+    ) -> Result<PendingEnergies>;
 
     /// The relative residual of the last solution, where there is an operator to solve for.
     ///

@@ -1,17 +1,18 @@
 //! What moves a field: from what pulls to a velocity, and along it.
 
 use super::options::{DeformOptions, StepRule};
-use super::points::{Carried, Splat};
-use super::pull::of_channels;
+use super::points::{Bounds, Held, between, by_smallest, carried, forces, lattice, reaches};
+use super::pull::{Sources, of_channels};
 use super::solver::{self, Solver, SolverKind};
-use crate::attachment::{Attachments, Gradient, Maps};
+use crate::attachment::images::finest;
+use crate::attachment::{Gradient, Maps};
 use crate::error::Result;
-use crate::similarity::{Images, PendingEnergy};
+use crate::similarity::{Images, PendingEnergies};
 use voxalign_compute::ops::elementwise::constant;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::{Limit, Step};
-use voxalign_compute::{Device, Dims};
-use voxalign_image::{Grid, Vector3};
+use voxalign_compute::{AffineMap, Device, DeviceBuffer, Dims};
+use voxalign_image::{Affine, Grid, Index, Vector3, World};
 
 /// Smooths a displacement by a Gaussian, or hands it over as it is where the Gaussian has no width.
 fn smooth_into<D: Device>(
@@ -52,12 +53,43 @@ pub(super) fn has_memory(options: &DeformOptions) -> bool {
     !direct || options.step_rule == StepRule::Adaptive
 }
 
-/// Where a model carries points of one world to the other.
-pub(super) type Carrier<'a> = dyn Fn(&[Vector3<f64>]) -> Result<Carried> + 'a;
+/// How points of one world get to the other one.
+pub(super) struct Way<'a, D: Device> {
+    /// From the world that they come from to voxels of the grid.
+    pub(super) to_grid: Affine<World, Index>,
+    /// The displacement of the grid that leads to the world they come from, where that moves.
+    pub(super) from: Option<&'a D::Buffer<f32>>,
+    /// The one that leads to the other world, voxels, and the map from voxels to there after it.
+    pub(super) field: &'a D::Buffer<f32>,
+    pub(super) to_world: Affine<Index, World>,
+}
 
-/// Covectors that nothing has been written to.
-fn covectors(of: &Carried) -> Vec<Vector3<f64>> {
-    vec![Vector3::zeros(); of.to.len()]
+/// What points keep from one step of a scale to the next.
+pub(super) struct PointState<D: Device> {
+    /// Of each attachment of points, the points of each side that is carried.
+    held: Vec<Vec<Held<D>>>,
+    /// Steps made at the scale.
+    steps: usize,
+    /// The largest velocity of each side that images alone asked for, when it was looked at last.
+    of_images: Vec<f64>,
+}
+
+impl<D: Device> Default for PointState<D> {
+    fn default() -> Self {
+        Self { held: Vec::new(), steps: 0, of_images: Vec::new() }
+    }
+}
+
+/// After so many steps it is looked again how large a velocity images alone ask for.
+const LOOK: usize = 10;
+
+/// How many times the largest step of images all that pulls may make together.
+const TOGETHER: f64 = 2.0;
+
+/// What an attachment of points is to be given, and has given.
+struct Pulled<D: Device> {
+    /// For each side the map from voxels to where points are, and the covectors there.
+    sides: Vec<(AffineMap, D::Buffer<f32>)>,
 }
 
 /// Makes velocities of one side from what pulls it.
@@ -73,8 +105,12 @@ pub(super) struct Mover<D: Device> {
     /// Where a displacement is moved to; none where the force makes room.
     spare: Option<D::Buffer<f32>>,
     norms: D::Buffer<f64>,
+    /// The length of the smallest voxel, mm.
+    smallest: f64,
     /// The step of the next advance, smallest voxels.
     step: f64,
+    /// Voxels that a unit of the velocity at hand makes at most, where points pull.
+    pace: Option<f64>,
     last_energy: f64,
 }
 
@@ -106,91 +142,180 @@ impl<D: Device> Mover<D> {
             velocity: device.alloc(3 * n)?,
             spare: if keeps_force { Some(device.alloc(3 * n)?) } else { None },
             norms: device.alloc(3)?,
+            smallest: finest(grid),
             step,
+            pace: None,
             last_energy: f64::INFINITY,
         })
     }
 
-    /// Finds the velocity that what pulls asks for, of `images` on the grid and of points that `carried`
-    /// carries to the moving world; the energy, which is waited for by itself: the device has work meanwhile.
+    /// Finds the velocities that what pulls asks for, of `images` on the grid and of points, which go the `ways` from each
+    /// side to the other. One mover moves the moving side. Of two, each is the other's reference: what pulls points pulls the side that leads to where they go, and
+    /// pushes the other. The energies are waited for by themselves: the device has work meanwhile.
     ///
     /// # Errors
     /// What fails on the device.
     pub(super) fn start(
-        &mut self,
+        movers: &mut [Self],
         device: &D,
-        attachments: &mut Attachments<D>,
+        sources: &mut Sources<'_, D>,
         images: &[Images<'_, D>],
-        carried: &Carrier<'_>,
-    ) -> Result<PendingEnergy> {
-        let (mut energy, mut pushed) = (PendingEnergy::default(), false);
-        let mut splat = Splat::new(self.dims, self.spacing);
-        for attachment in attachments {
+        ways: &[Way<'_, D>],
+        state: &mut PointState<D>,
+    ) -> Result<PendingEnergies> {
+        let mut energies = PendingEnergies::default();
+        let Some(dims) = movers.first().map(|m| m.dims) else { return Ok(energies) };
+        Self::hold(movers, device, sources, ways, state)?;
+        let none = || Ok::<_, crate::RegisterError>(device.alloc::<f32>(0)?);
+        let (mut pushed, mut held) = (false, state.held.iter());
+        let mut pulled: Vec<Pulled<D>> = Vec::new();
+        let share = sources.share;
+        for attachment in sources.all() {
             let needs = attachment.needs();
             let images = of_channels(images, &needs.channels)?;
-            let there = carried(needs.fixed_points)?;
-            let mut covectors = covectors(&there);
-            let at = Maps { images, fixed_points: &there.to, moving_points: &[] };
-            let mut out = Gradient {
-                slopes: self.room_for(device, images.len())?,
-                reference_slopes: &mut [],
-                fixed_covectors: &mut covectors,
-                moving_covectors: &mut [],
-            };
-            energy.add(attachment.evaluate(device, &at, &mut out)?);
-            for (slope, image) in images.iter().enumerate() {
-                self.push(device, image.moved, slope, &mut pushed)?;
+            let mut there = Vec::new();
+            let mut sides = Vec::new();
+            if let Some(places) = &needs.places
+                && let Some(held) = held.next()
+            {
+                for ((side, way), held) in ways.iter().enumerate().zip(held) {
+                    let map = between(&way.to_world, &Vector3::zeros(), places[1 - side].origin());
+                    there.push(carried(device, way.field, dims, held.at(), &map)?);
+                    sides.push((map, device.alloc::<f32>(held.at().len())?));
+                }
             }
-            splat.add(there.forces(&covectors), 1.0);
+            let has_points = !there.is_empty();
+            let [mut first_none, mut second_none] = [none()?, none()?];
+            let mut covectors = sides.iter_mut().map(|(_, covectors)| covectors);
+            let covectors = [
+                covectors.next().unwrap_or(&mut first_none),
+                covectors.next().unwrap_or(&mut second_none),
+            ];
+            let (first, second) = movers.split_at_mut(1);
+            let Some(first) = first.first_mut() else { continue };
+            let slopes = first.room_for(device, images.len())?;
+            let reference_slopes = match second.first_mut() {
+                Some(second) => second.room_for(device, images.len())?,
+                None => &mut [],
+            };
+            let at = Maps { images, carried: [there.first(), there.get(1)] };
+            let mut out = Gradient { slopes, reference_slopes, covectors };
+            let energy = attachment.evaluate(device, &at, &mut out)?;
+            match has_points {
+                true => energies.points.push(energy.times(share)),
+                false => energies.images.add(energy),
+            }
+            for (slope, image) in images.iter().enumerate() {
+                for (mover, moved) in movers.iter_mut().zip([image.moved, image.reference]) {
+                    mover.push(device, moved, slope, pushed)?;
+                }
+                pushed = true;
+            }
+            if has_points {
+                pulled.push(Pulled { sides });
+            }
         }
-        self.solve(device, splat, pushed)?;
-        Ok(energy)
+        energies.has_images = pushed;
+        if !pushed {
+            for mover in movers.iter_mut() {
+                device.eval_in_place(&constant(0.0), &mut mover.force, &[], &[], None)?;
+            }
+        }
+        if pulled.is_empty() {
+            for mover in movers {
+                mover.solve(device)?;
+            }
+            return Ok(energies);
+        }
+        if pushed && state.steps.is_multiple_of(LOOK) {
+            state.of_images.clear();
+            for mover in movers.iter_mut() {
+                mover.solve(device)?;
+                let largest = device.download(&mover.norms)?.first().copied();
+                state.of_images.push(largest.unwrap_or_default());
+            }
+        }
+        state.steps += 1;
+        let count = movers.len();
+        for (m, mover) in movers.iter_mut().enumerate() {
+            let largest = state.of_images.get(m).filter(|l| pushed && **l > 0.0);
+            let pace = largest.map(|largest| mover.step / largest);
+            mover.pace = Some(pace.unwrap_or(1.0));
+            let bounds = Bounds { step: mover.step, pace, share, movers: count as f64 };
+            for (pulled, held) in pulled.iter().zip(&state.held) {
+                for (side, ((map, covectors), held)) in pulled.sides.iter().zip(held).enumerate() {
+                    // The second of two moves the moving side, to which fixed points go.
+                    let sign = if count == 1 || m != side { 1.0 } else { -1.0 };
+                    let factors = by_smallest(dims, mover.spacing, sign);
+                    let (field, at) = (ways[side].field, held.at());
+                    let mut forces = forces(device, field, dims, at, map, covectors, factors)?;
+                    held.hold_back(device, &mut forces, bounds)?;
+                    device.add_splat(&forces, at, lattice(dims), &mut mover.force)?;
+                }
+            }
+            mover.solve(device)?;
+        }
+        Ok(energies)
     }
 
-    /// As [`start`](Self::start) for two sides of which each is the other's reference. Points of the fixed and of the
-    /// moving world are carried to the other one; what pulls them pulls the side that leads there, and pushes the
-    /// other.
-    ///
-    /// # Errors
-    /// What fails on the device.
-    pub(super) fn start_both(
-        movers: &mut [Self; 2],
+    /// Brings the points of all attachments to where forces act on them; at the first step of a scale it looks how
+    /// far forces reach.
+    fn hold(
+        movers: &mut [Self],
         device: &D,
-        attachments: &mut Attachments<D>,
-        images: &[Images<'_, D>],
-        carried: [&Carrier<'_>; 2],
-    ) -> Result<PendingEnergy> {
-        let [first, second] = movers;
-        let (mut energy, mut pushed) = (PendingEnergy::default(), [false; 2]);
-        let mut splats = [&*first, &*second].map(|m| Splat::new(m.dims, m.spacing));
-        for attachment in attachments {
-            let needs = attachment.needs();
-            let images = of_channels(images, &needs.channels)?;
-            let (there, back) = (carried[0](needs.fixed_points)?, carried[1](needs.moving_points)?);
-            let mut covectors = [covectors(&there), covectors(&back)];
-            let [fixed_covectors, moving_covectors] = &mut covectors;
-            let at = Maps { images, fixed_points: &there.to, moving_points: &back.to };
-            let mut out = Gradient {
-                slopes: first.room_for(device, images.len())?,
-                reference_slopes: second.room_for(device, images.len())?,
-                fixed_covectors,
-                moving_covectors,
-            };
-            energy.add(attachment.evaluate(device, &at, &mut out)?);
-            for (slope, image) in images.iter().enumerate() {
-                first.push(device, image.moved, slope, &mut pushed[0])?;
-                second.push(device, image.reference, slope, &mut pushed[1])?;
-            }
-            for (side, splat) in splats.iter_mut().enumerate() {
-                let sign = [-1.0, 1.0][side];
-                splat.add(there.forces(&covectors[0]), sign);
-                splat.add(back.forces(&covectors[1]), -sign);
-            }
+        sources: &mut Sources<'_, D>,
+        ways: &[Way<'_, D>],
+        state: &mut PointState<D>,
+    ) -> Result<()> {
+        let Some(mover) = movers.first_mut() else { return Ok(()) };
+        let begins = state.steps == 0;
+        if begins {
+            state.held.clear();
         }
-        let [splat, other] = splats;
-        first.solve(device, splat, pushed[0])?;
-        second.solve(device, other, pushed[1])?;
-        Ok(energy)
+        let mut number = 0;
+        let mut stiffness = Vec::new();
+        for attachment in sources.all() {
+            let Some(places) = attachment.needs().places else { continue };
+            if begins {
+                let mut all = Vec::new();
+                for (places, way) in places.iter().zip(ways) {
+                    let map = between(&way.to_grid, places.origin(), &Vector3::zeros());
+                    all.push(Held::new(device, places.at(), &map)?);
+                }
+                state.held.push(all);
+                let each = places.iter().zip(ways).map(|(p, _)| p.stiffness().to_vec());
+                stiffness.push(each.collect::<Vec<_>>());
+            }
+            if let Some(held) = state.held.get_mut(number) {
+                for (held, way) in held.iter_mut().zip(ways) {
+                    let Some(field) = way.from else { continue };
+                    let mut at = match held.at.take() {
+                        Some(at) => at,
+                        None => {
+                            let mut at = device.alloc::<f32>(held.on_side.len())?;
+                            device.copy(&held.on_side, &mut at)?;
+                            at
+                        }
+                    };
+                    device.origins(field, lattice(mover.dims), &held.on_side, &mut at)?;
+                    held.at = Some(at);
+                }
+            }
+            number += 1;
+        }
+        if !begins || state.held.is_empty() {
+            return Ok(());
+        }
+        let held = state.held.iter_mut().flatten();
+        let points = held.zip(stiffness.iter().flatten().map(Vec::as_slice)).collect();
+        let Self { solver, velocity, dims, smallest, .. } = mover;
+        reaches(device, *dims, *smallest, points, |field| {
+            solver.restart();
+            solver.solve(field, velocity)?;
+            Ok(device.copy(velocity, field)?)
+        })?;
+        solver.restart();
+        Ok(())
     }
 
     /// Room for slopes; the same at each step of the same attachments.
@@ -208,20 +333,14 @@ impl<D: Device> Mover<D> {
         device: &D,
         moved: &D::Buffer<f32>,
         slope: usize,
-        pushed: &mut bool,
+        pushed: bool,
     ) -> Result<()> {
         let (slope, force) = (&self.slopes[slope], &mut self.force);
-        device.force(slope, moved, self.dims, self.spacing, *pushed, force)?;
-        *pushed = true;
-        Ok(())
+        Ok(device.force(slope, moved, self.dims, self.spacing, pushed, force)?)
     }
 
-    /// The velocity of the forces at points and of that at hand, where images have pushed, and its norms.
-    fn solve(&mut self, device: &D, splat: Splat, pushed: bool) -> Result<()> {
-        if !pushed {
-            device.eval_in_place(&constant(0.0), &mut self.force, &[], &[], None)?;
-        }
-        splat.onto(device, &mut self.force)?;
+    /// The velocity of the force at hand, and its norms.
+    fn solve(&mut self, device: &D) -> Result<()> {
         self.solver.solve(&self.force, &mut self.velocity)?;
         Ok(device.field_norms(&self.velocity, [1.0; 3], &mut self.norms)?)
     }
@@ -250,7 +369,11 @@ impl<D: Device> Mover<D> {
 
     /// The step along the last velocity: against the force, in voxels along each axis.
     fn next_step(&self) -> Step<'_, D> {
-        let limit = Limit { largest: &self.norms, index: 0, step: self.step };
+        let (step, most) = match self.pace {
+            Some(pace) => (TOGETHER * self.step, pace),
+            None => (self.step, f64::INFINITY),
+        };
+        let limit = Limit { largest: &self.norms, index: 0, step, most };
         Step { scale: self.spacing.map(|h| -1.0 / h), limit: Some(limit) }
     }
 
@@ -285,12 +408,19 @@ impl<D: Device> Mover<D> {
         Ok(())
     }
 
-    /// Adapts the step to the energy at hand.
-    pub(super) fn adapt(&mut self, energy: f64, rule: StepRule) {
-        if rule == StepRule::Adaptive && energy > self.last_energy {
-            self.step *= 0.5;
+    /// Adapts the step of the sides of a subject to the energy at hand, which is known then.
+    ///
+    /// # Errors
+    /// What failed on the device.
+    pub(super) fn adapt(movers: &mut [Self], energies: PendingEnergies) -> Result<PendingEnergies> {
+        let (energies, total) = energies.known()?;
+        for mover in movers {
+            if total > mover.last_energy {
+                mover.step *= 0.5;
+            }
+            mover.last_energy = total;
         }
-        self.last_energy = energy;
+        Ok(energies)
     }
 
     /// The relative residual of the last solution.

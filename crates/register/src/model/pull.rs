@@ -1,6 +1,7 @@
 //! What a step is given: what pulls, and at what.
 
 use super::Attachments;
+use crate::attachment::Attachment;
 use crate::attachment::images::DeviceImage;
 use crate::attachment::moving_mask::MovingMask;
 use crate::error::{RegisterError, Result};
@@ -9,10 +10,28 @@ use std::ops::Range;
 use voxalign_compute::{Device, Dims};
 use voxalign_image::Grid;
 
-/// What pulls a subject at a step.
+/// What pulls, which has been brought [to the scale](Attachment::to_scale).
+pub struct Sources<'a, D: Device> {
+    /// What pulls all subjects of a device.
+    pub shared: &'a mut Attachments<D>,
+    /// What pulls this one alone.
+    pub own: &'a mut Attachments<D>,
+    /// What the energy of points is multiplied by: the part of the voxels that images are looked at in which the
+    /// object has.
+    pub share: f64,
+}
+
+impl<'a, D: Device> Sources<'a, D> {
+    /// All of them, in the same order at each step.
+    pub(super) fn all(&mut self) -> impl Iterator<Item = &mut Box<dyn Attachment<D>>> {
+        self.shared.iter_mut().chain(self.own.iter_mut())
+    }
+}
+
+/// What pulls a subject at a step, and at what.
 pub struct Pull<'a, D: Device> {
-    /// What pulls, which has been brought [to the scale](crate::attachment::Attachment::to_scale).
-    pub attachments: &'a mut Attachments<D>,
+    /// What pulls.
+    pub sources: Sources<'a, D>,
     /// The images that the subject is compared with, one a channel: for a pair they stay, of an atlas they are the
     /// template of the moment.
     pub fixed: &'a [FixedImage<'a, D>],

@@ -81,3 +81,63 @@ impl PendingEnergy {
         Ok(energy)
     }
 }
+
+/// The energies of a step that a device may still be working on.
+#[derive(Debug, Default)]
+pub struct PendingEnergies {
+    /// Of all images, with what else does not come from points.
+    pub images: PendingEnergy,
+    /// Whether there are images that pull.
+    pub has_images: bool,
+    /// Of each attachment of points, in their order, as they count in the total energy.
+    pub points: Vec<PendingEnergy>,
+}
+
+impl PendingEnergies {
+    /// The same once they are known, with their sum.
+    ///
+    /// # Errors
+    /// What failed on the device.
+    pub fn known(self) -> Result<(Self, f64)> {
+        let images = self.images.wait()?;
+        let points =
+            self.points.into_iter().map(PendingEnergy::wait).collect::<Result<Vec<_>>>()?;
+        let total = images + points.iter().sum::<f64>();
+        let points = points.into_iter().map(PendingEnergy::known).collect();
+        let images = PendingEnergy::known(images);
+        Ok((Self { images, has_images: self.has_images, points }, total))
+    }
+
+    /// The energies, once the device has them.
+    ///
+    /// # Errors
+    /// What failed on the device.
+    pub fn wait(self) -> Result<Energies> {
+        let images = self.images.wait()?;
+        let points =
+            self.points.into_iter().map(PendingEnergy::wait).collect::<Result<Vec<_>>>()?;
+        let total = images + points.iter().sum::<f64>();
+        let mut parts = Vec::new();
+        if !points.is_empty() {
+            parts.extend(Some(images).filter(|_| self.has_images));
+            parts.extend(points);
+        }
+        Ok(Energies { total, parts })
+    }
+}
+
+/// The energies of a step.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Energies {
+    /// Their sum.
+    pub total: f64,
+    /// Where points pull, the parts that each have to come to rest: that of all images, where some pull, and that of each
+    /// attachment of points.
+    pub parts: Vec<f64>,
+}
+
+impl From<f64> for Energies {
+    fn from(total: f64) -> Self {
+        Self { total, parts: Vec::new() }
+    }
+}

@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 use voxalign_compute::{Device, Dims};
 
 pub use cr::{Cr, correlation_ratio};
-pub use energy::PendingEnergy;
+pub use energy::{Energies, PendingEnergies, PendingEnergy};
 pub use information::entropies;
 pub use lncc::Lncc;
 pub use mi::{Mi, mutual_information};

@@ -14,12 +14,13 @@ pub use distance::{Distance, ShapeDistance, Summation};
 pub use particle_mesh::{MeshGrid, ParticleMesh, narrowest};
 pub use shape::{Elements, Shape};
 
-use super::{Attachment, Gradient, Maps, Needs};
+use super::{Attachment, Gradient, Maps, Needs, Places, middle};
 use crate::error::{RegisterError, Result};
 use crate::multiscale::Scale;
 use crate::similarity::PendingEnergy;
-use voxalign_compute::Device;
+use std::sync::Arc;
 use voxalign_compute::ops::pairwise::{KernelShape, RadialKernel};
+use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_image::{Grid, Vector3};
 
 /// What a pair of shapes is compared by.
@@ -50,13 +51,14 @@ impl Default for ShapeOptions {
 /// Vertices of the fixed shape are carried to the moving world by the same map that samples the moving image, with the same
 /// interpolation, so that images and geometry move consistently.
 pub struct Shapes<D: Device> {
-    shapes: [Shape; 2],
+    shapes: [Arc<Shape>; 2],
     options: ShapeOptions,
     at_scale: Option<AtScale<D>>,
 }
 
 /// What is compared at a scale.
 struct AtScale<D: Device> {
+    places: [Places<D>; 2],
     /// The fixed shape carried to the moving world, and the moving one to the fixed world.
     distances: [ShapeDistance<D>; 2],
     /// `|F|² + |M|²`.
@@ -68,7 +70,7 @@ impl<D: Device> Shapes<D> {
     ///
     /// # Errors
     /// Shapes that are not made of the same; a width or a weight that is not above 0.
-    pub fn new(fixed: Shape, moving: Shape, options: ShapeOptions) -> Result<Self> {
+    pub fn new(fixed: Arc<Shape>, moving: Arc<Shape>, options: ShapeOptions) -> Result<Self> {
         let refused = |option, value: String, remedy: &str| {
             Err(RegisterError::Option { option, value, remedy: remedy.to_owned() })
         };
@@ -90,35 +92,42 @@ impl<D: Device> Shapes<D> {
         &self.options
     }
 
-    fn at_width(&self, device: &D, width: f64) -> Result<AtScale<D>> {
+    fn at_width(&self, device: &D, width: f64, sides: usize) -> Result<AtScale<D>> {
         let kernel = RadialKernel { shape: self.options.kernel, width };
         let [fixed, moving] = &self.shapes;
-        let between = |a: &Shape, b: &Shape| {
-            ShapeDistance::new(device, a.clone(), b.clone(), kernel, self.options.summation)
+        let between = |a: &Arc<Shape>, b: &Arc<Shape>| {
+            ShapeDistance::new(device, (**a).clone(), (**b).clone(), kernel, self.options.summation)
         };
         let mut distances = [between(fixed, moving)?, between(moving, fixed)?];
         let mut norms = 0.0;
         for distance in &mut distances {
             norms += distance.target_norm(device)?;
         }
-        Ok(AtScale { distances, norms })
+        let places = |shape: &Shape| {
+            let stiffness = self.stiffness(shape, width, sides);
+            Places::new(device, shape.vertices(), middle(shape.vertices()), stiffness)
+        };
+        Ok(AtScale { places: [places(fixed)?, places(moving)?], distances, norms })
+    }
+
+    /// How stiff the energy is at each vertex: where a shape lies on the other one, moving it by `t` changes the energy by
+    /// about `w t² / λ²`, of which each vertex has the part that its elements have of the shape; and twice that, as bending it takes more.
+    fn stiffness(&self, shape: &Shape, width: f64, sides: usize) -> Vec<f32> {
+        let whole = 4.0 * self.options.weight / sides as f64 / (width * width);
+        shape.shares().into_iter().map(|share| (whole * share) as f32).collect()
     }
 }
 
 impl<D: Device> Attachment<D> for Shapes<D> {
-    fn needs(&self) -> Needs<'_> {
-        let [fixed, moving] = &self.shapes;
-        Needs {
-            fixed_points: fixed.vertices(),
-            moving_points: moving.vertices(),
-            ..Needs::default()
-        }
+    fn needs(&self) -> Needs<'_, D> {
+        let places = self.at_scale.as_ref().map(|at| at.places.each_ref());
+        Needs { channels: 0..0, places }
     }
 
-    fn to_scale(&mut self, device: &D, scale: &Scale, _: &Grid) -> Result<()> {
+    fn to_scale(&mut self, device: &D, scale: &Scale, _: &Grid, sides: usize) -> Result<()> {
         self.at_scale = None;
         let width = self.options.width * scale.factor as f64;
-        self.at_scale = Some(self.at_width(device, width)?);
+        self.at_scale = Some(self.at_width(device, width, sides)?);
         Ok(())
     }
 
@@ -128,33 +137,32 @@ impl<D: Device> Attachment<D> for Shapes<D> {
         at: &Maps<'_, D>,
         out: &mut Gradient<'_, D>,
     ) -> Result<PendingEnergy> {
-        if self.at_scale.is_none() {
-            self.at_scale = Some(self.at_width(device, self.options.width)?);
-        }
-        let Some(AtScale { distances, norms }) = &mut self.at_scale else {
-            return Ok(PendingEnergy::default());
+        let mut energy = PendingEnergy::default();
+        let Some(AtScale { places, distances, norms }) = &mut self.at_scale else {
+            return Ok(energy);
         };
-        let both = !at.moving_points.is_empty();
-        let part = if both { 0.5 } else { 1.0 };
-        let factor = part * self.options.weight / *norms;
-        let mut pull = |side: usize, at: &[Vector3<f64>], covectors: &mut [Vector3<f64>]| {
-            let found = distances[side].evaluate(device, at)?;
-            for (covector, found) in covectors.iter_mut().zip(&found.covectors) {
-                *covector = factor * found;
-            }
-            Ok::<_, RegisterError>(factor * found.squared)
-        };
-        let mut energy = pull(0, at.fixed_points, out.fixed_covectors)?;
-        if both {
-            energy += pull(1, at.moving_points, out.moving_covectors)?;
+        let sides = at.carried.iter().flatten().count().max(1);
+        let factor = self.options.weight / sides as f64 / *norms;
+        for (side, carried) in at.carried.into_iter().enumerate() {
+            let Some(carried) = carried else { continue };
+            let (list, count) = (device.download(carried)?, carried.len() / 3);
+            let origin = *places[1 - side].origin();
+            let vertex =
+                |i: usize| origin + Vector3::from_fn(|a, _| f64::from(list[a * count + i]));
+            let vertices: Vec<_> = (0..count).map(vertex).collect();
+            let found = distances[side].evaluate(device, &vertices)?;
+            let component = |a: usize| found.covectors.iter().map(move |c| (factor * c[a]) as f32);
+            let list: Vec<f32> = (0..3).flat_map(component).collect();
+            device.upload_into(&mut *out.covectors[side], &list)?;
+            energy.add(PendingEnergy::known(factor * found.squared));
         }
-        Ok(PendingEnergy::known(energy))
+        Ok(energy)
     }
 
     fn bytes(&self, _: &Grid) -> u64 {
         // Elements with their centres, moments and sums, twice; the grid follows from the shapes alone and is asked for
         // when it is made.
-        let of = |shape: &Shape| 100 * (shape.len() + shape.vertices().len()) as u64;
+        let of = |shape: &Arc<Shape>| 100 * (shape.len() + shape.vertices().len()) as u64;
         2 * self.shapes.iter().map(of).sum::<u64>()
     }
 }

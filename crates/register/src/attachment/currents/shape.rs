@@ -109,6 +109,32 @@ impl Shape {
         self.len() == 0
     }
 
+    /// The part of the shape that each vertex has: of its mass, its length or its area, of which every corner of an element has the same.
+    #[must_use]
+    pub fn shares(&self) -> Vec<f64> {
+        let mut shares = vec![0.0; self.vertices.len()];
+        match &self.elements {
+            Elements::Points(masses) => {
+                shares.iter_mut().zip(masses).for_each(|(s, m)| *s = f64::from(m.abs()));
+            }
+            Elements::Simplices(kind, corners) => {
+                let (count, each) = (self.len(), kind.corners());
+                for i in 0..count {
+                    let of = |k: usize| corners[k * count + i] as usize;
+                    let at = |k: usize| self.vertices[of(k)];
+                    let size = match each {
+                        2 => (at(1) - at(0)).norm(),
+                        _ => 0.5 * (at(1) - at(0)).cross(&(at(2) - at(0))).norm(),
+                    };
+                    (0..each).for_each(|k| shares[of(k)] += size / each as f64);
+                }
+            }
+        }
+        let all: f64 = shares.iter().sum();
+        shares.iter_mut().for_each(|s| *s /= all.max(f64::MIN_POSITIVE));
+        shares
+    }
+
     /// The components of what is compared.
     #[must_use]
     pub fn components(&self) -> usize {

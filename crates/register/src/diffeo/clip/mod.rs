@@ -58,6 +58,23 @@ impl IndexBox {
         grown
     }
 
+    /// The box, grown to have points of the world, mm, with a guard around each, as far as the grid goes.
+    #[must_use]
+    pub fn around(&self, grid: &Grid, points: &[Vector3<f64>], guard: Guard) -> Self {
+        let (dims, spacing, mut grown) = (grid.dims(), grid.spacing(), *self);
+        for at in points.iter().map(|p| grid.world_to_index(*p)) {
+            for a in (0..3).filter(|&a| dims[a] > 1 && at[a].is_finite()) {
+                let margin = (guard.margin.max(0.0) / spacing[a]).max(guard.voxels as f64);
+                let most = (dims[a] - 1) as f64;
+                let first = (at[a] - margin).floor().clamp(0.0, most) as usize;
+                let end = (at[a] + margin).ceil().clamp(0.0, most) as usize + 1;
+                let (start, last) = (grown.start[a].min(first), grown.end()[a].max(end));
+                (grown.start[a], grown.size[a]) = (start, last - start);
+            }
+        }
+        grown
+    }
+
     fn check(&self, grid: &Grid) -> Result<()> {
         let inside = (0..3).all(|a| self.size[a] > 0 && self.end()[a] <= grid.dims()[a]);
         if inside {

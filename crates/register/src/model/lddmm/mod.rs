@@ -20,13 +20,16 @@ mod pull;
 mod storage;
 
 use super::options::DeformOptions;
+use super::points::lattice;
 use super::solver::{self, Solver};
 use super::{Borrower, Buffers, Found, Model, Pull};
+use crate::attachment::Attachment;
 use crate::attachment::images::{DeviceImage, Moved, seen};
 use crate::error::Result;
 use crate::multiscale::Scale;
-use crate::similarity::PendingEnergy;
+use crate::similarity::{PendingEnergies, PendingEnergy};
 use path::Path;
+use pull::{Pulled, Trajectories};
 use serde::{Deserialize, Serialize};
 use storage::checkpoint_distance;
 use voxalign_compute::Device;
@@ -80,6 +83,12 @@ struct Work<D: Device> {
     checkpoints: Vec<D::Buffer<f32>>,
 }
 
+/// What the energies of points are in the gradient of velocities.
+struct Stiff<D: Device> {
+    /// How stiff they are, once for each component of the velocity: see [`Work::stiffness`].
+    along: D::Buffer<f32>,
+}
+
 /// What descent keeps of a path from one step to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
@@ -115,6 +124,8 @@ pub struct LddmmState<D: Device> {
     moved: Vec<Moved<D>>,
     path: Path<D>,
     pace: Pace,
+    /// Looked at in the first step of a scale, where points pull.
+    stiff: Option<Stiff<D>>,
 }
 
 impl<D: Device> Lddmm<D> {
@@ -126,6 +137,23 @@ impl<D: Device> Lddmm<D> {
 }
 
 impl<D: Device> Work<D> {
+    /// Adds the forces at points to that of a time step.
+    fn add_points(
+        &mut self,
+        device: &D,
+        path: &Path<D>,
+        j: usize,
+        ways: &[Trajectories<D>],
+    ) -> Result<()> {
+        for way in ways {
+            // Where points are is from the last time step on.
+            if let (Some(forces), Some(at)) = (way.forces.get(j), way.at.iter().rev().nth(j)) {
+                device.add_splat(forces, at, lattice(path.dims), &mut self.force)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Goes from time `from` to time `to` with `field` as the displacement of `φ_{from,0}`; keeps
     /// the images of the times after `from`.
     fn forward(
@@ -185,10 +213,15 @@ impl<D: Device> Lddmm<D> {
 
     /// Goes forward in time, looks what pulls there, and goes back, where velocities change behind the flow. The
     /// energy before that.
-    fn descend(&mut self, device: &D, pull: Pull<'_, D>, state: &mut LddmmState<D>) -> Result<f64> {
+    fn descend(
+        &mut self,
+        device: &D,
+        mut pull: Pull<'_, D>,
+        state: &mut LddmmState<D>,
+    ) -> Result<PendingEnergies> {
         self.make_work(device, &state.path, state.moved.len())?;
-        let LddmmState { affine, moved, path, pace } = state;
-        let Some(work) = &mut self.work else { return Ok(f64::NAN) };
+        let LddmmState { affine, moved, path, pace, stiff } = state;
+        let Some(work) = &mut self.work else { return Ok(PendingEnergies::default()) };
         if !self.alone {
             // The last solution is another subject's.
             work.solver.restart();
@@ -215,9 +248,26 @@ impl<D: Device> Lddmm<D> {
             energy.path += norm / steps as f64;
             energy.length += norm.max(0.0).sqrt() / steps as f64;
         }
-        let pulled = work.pulled(device, pull, path, &self.grid, affine)?;
-        let mut splats = pulled.splats;
-        energy.similarity = pulled.energy.wait()?;
+        let share = pull.sources.share;
+        let stiffness: Vec<Vec<f32>> = match stiff {
+            Some(_) => Vec::new(),
+            None => {
+                let of = |a: &mut Box<dyn Attachment<D>>| {
+                    a.needs().places.map(|places| places[0].stiffness().to_vec())
+                };
+                pull.sources.all().filter_map(of).collect()
+            }
+        };
+        let Pulled { energies, ways } = work.pulled(device, pull, path, &self.grid, affine)?;
+        if stiff.is_none() && !ways.is_empty() {
+            let of = (&*ways, &*stiffness);
+            let along = work.stiffness(device, path, &self.grid, of, share)?;
+            *stiff = Some(Stiff { along });
+        }
+        let PendingEnergies { images, has_images, points } = energies;
+        let images = images.wait()?;
+        let points = points.into_iter().map(PendingEnergy::wait).collect::<Result<Vec<_>>>()?;
+        energy.similarity = images + points.iter().sum::<f64>();
         let weight = 1.0 / (self.options.sigma * self.options.sigma);
         let total = energy.path + weight * energy.similarity;
         if self.alone {
@@ -225,7 +275,7 @@ impl<D: Device> Lddmm<D> {
         }
         // Longer steps while they pay, shorter ones where they led uphill.
         let change = if total > pace.last_energy { 0.5 } else { 1.1 };
-        pace.rate = pace.rate.map(|r| (change * r).min(0.5));
+        pace.rate = pace.rate.map(|r| (change * r).min(MOST));
         pace.last_energy = total;
 
         // Backward in time, where velocities change behind the flow.
@@ -245,13 +295,19 @@ impl<D: Device> Lddmm<D> {
                 device.copy(&work.force, &mut work.field)?;
             }
             for j in (first..last).rev() {
-                work.push(device, path, j - first, splats.pop())?;
-                let velocity = path.velocities[j].view(device, &mut work.velocity)?;
-                work.solver.solve(&work.force, &mut work.solution)?;
+                work.push(device, path, j - first)?;
                 // gradient = 2 v − (N / σ²) u
                 let factor = (n * weight) as f32;
+                // The rate is that of the images, where there are some: points are held back instead.
+                let of_images = pace.rate.is_none() && !ways.is_empty();
+                if !of_images {
+                    work.add_points(device, path, j, &ways)?;
+                }
+                let velocity = path.velocities[j].view(device, &mut work.velocity)?;
+                work.solver.solve(&work.force, &mut work.solution)?;
                 let rate = match pace.rate {
                     Some(rate) => rate,
+                    None if !has_images && of_images => MOST,
                     None => {
                         // The first gradient of the scale sets the rate: its largest step is given.
                         let gradient = x(0) * 2.0 - x(1) * param(0);
@@ -260,26 +316,44 @@ impl<D: Device> Lddmm<D> {
                         device.field_norms(&work.spare, [1.0; 3], &mut work.norms)?;
                         let largest = device.download(&work.norms)?[0];
                         let rate = if largest > 0.0 { self.options.step / largest } else { 0.0 };
-                        // More than half would turn the velocity around.
-                        let rate = rate.min(0.5);
-                        pace.rate = Some(rate);
-                        rate
+                        rate.min(MOST)
                     }
                 };
+                pace.rate = Some(rate);
+                if of_images {
+                    work.add_points(device, path, j, &ways)?;
+                    work.solver.solve(&work.force, &mut work.solution)?;
+                }
+                let velocity = path.velocities[j].view(device, &mut work.velocity)?;
                 let step = path.step(1.0);
                 device.advance(&work.field, velocity, &step, dims, &mut work.spare)?;
                 std::mem::swap(&mut work.field, &mut work.spare);
-                let update = x(0) - (x(0) * 2.0 - x(1) * param(0)) * param(1);
+                let change = (x(0) * 2.0 - x(1) * param(0)) * param(1);
                 let (room, solution) = (&mut work.velocity, &work.solution);
+                let by = [factor, rate as f32];
                 path.velocities[j].change(device, room, |v| {
-                    let by = [factor, rate as f32];
-                    Ok(device.eval_in_place(&update, v, &[solution], &by, None)?)
+                    Ok(match &*stiff {
+                        None => {
+                            device.eval_in_place(&(x(0) - change), v, &[solution], &by, None)?
+                        }
+                        // Nowhere beyond the place where the energy of points is least.
+                        Some(Stiff { along }) => {
+                            let held = change / (x(2) * param(0) * param(1) + 1.0);
+                            let inputs = [solution, along];
+                            device.eval_in_place(&(x(0) - held), v, &inputs, &by, None)?;
+                        }
+                    })
                 })?;
             }
         }
-        Ok(total)
+        let images = PendingEnergy::known(energy.path + weight * images);
+        let points = points.into_iter().map(|p| PendingEnergy::known(weight * p)).collect();
+        Ok(PendingEnergies { images, has_images, points })
     }
 }
+
+/// The largest rate: more would turn the velocity around.
+const MOST: f64 = 0.5;
 
 impl<D: Device> Model<D> for Lddmm<D> {
     type State = LddmmState<D>;
@@ -297,7 +371,7 @@ impl<D: Device> Model<D> for Lddmm<D> {
     fn begin(&mut self, _: &D, affine: Affine) -> Result<LddmmState<D>> {
         // What does not fit leaves the device as it is, so that memory does not change a result.
         let path = Path::new(self.options.time_steps, Storage::Full);
-        Ok(LddmmState { affine, moved: Vec::new(), path, pace: Pace::default() })
+        Ok(LddmmState { affine, moved: Vec::new(), path, pace: Pace::default(), stiff: None })
     }
 
     fn begin_alone(
@@ -312,7 +386,7 @@ impl<D: Device> Model<D> for Lddmm<D> {
         storage.check(voxels, steps as u64, channels as u64, device.memory().free)?;
         self.alone = true;
         let (affine, path) = (*affine, Path::new(steps, storage));
-        Ok(LddmmState { affine, moved: Vec::new(), path, pace: Pace::default() })
+        Ok(LddmmState { affine, moved: Vec::new(), path, pace: Pace::default(), stiff: None })
     }
 
     fn to_scale(&mut self, _: &Scale, grid: &Grid) {
@@ -329,7 +403,7 @@ impl<D: Device> Model<D> for Lddmm<D> {
         // The images on the grid are made for all times, and kept by what makes steps.
         state.moved = Moved::all(images, &self.grid, &state.affine);
         state.path.go_to(device, &self.grid)?;
-        state.pace = Pace::default();
+        (state.pace, state.stiff) = (Pace::default(), None);
         Ok(())
     }
 
@@ -371,8 +445,8 @@ impl<D: Device> Model<D> for Lddmm<D> {
         device: &D,
         pull: Pull<'_, D>,
         state: &mut LddmmState<D>,
-    ) -> Result<PendingEnergy> {
-        Ok(PendingEnergy::known(self.descend(device, pull, state)?))
+    ) -> Result<PendingEnergies> {
+        self.descend(device, pull, state)
     }
 
     fn residual(&mut self) -> Result<Option<f64>> {

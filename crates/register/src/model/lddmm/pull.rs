@@ -2,21 +2,22 @@
 
 use super::Work;
 use super::path::Path;
+use crate::attachment::images::finest;
 use crate::attachment::{Gradient, Maps};
 use crate::error::Result;
-use crate::model::points::{Splat, sample};
+use crate::model::points::{between, by_smallest, diagonal, lattice};
 use crate::model::pull::{Pull, of_channels};
-use crate::similarity::{Images, PendingEnergy};
-use voxalign_compute::ops::elementwise::{constant, x};
+use crate::similarity::{Images, PendingEnergies};
+use voxalign_compute::ops::elementwise::{constant, param, x};
 use voxalign_compute::ops::resample::Interpolation;
-use voxalign_compute::{Device, IDENTITY};
-use voxalign_image::{Affine, Grid, Matrix3, Vector3};
+use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
+use voxalign_image::{Affine, Grid, Index, Vector3, World};
 
 /// What pulls at the end of a path.
-pub(super) struct Pulled {
-    pub(super) energy: PendingEnergy,
-    /// For each time step the forces at points.
-    pub(super) splats: Vec<Splat>,
+pub(super) struct Pulled<D: Device> {
+    pub(super) energies: PendingEnergies,
+    /// The forces at points, for each attachment that has some.
+    pub(super) ways: Vec<Trajectories<D>>,
 }
 
 impl<D: Device> Work<D> {
@@ -29,12 +30,11 @@ impl<D: Device> Work<D> {
         path: &Path<D>,
         grid: &Grid,
         affine: &Affine,
-    ) -> Result<Pulled> {
-        let Pull { attachments, fixed, counts, .. } = pull;
+    ) -> Result<Pulled<D>> {
+        let Pull { mut sources, fixed, counts, .. } = pull;
         let (dims, steps) = (path.dims, path.time_steps);
         let n = dims.iter().product();
-        let splats = (0..steps).map(|_| Splat::new(dims, path.spacing)).collect();
-        let mut pulled = Pulled { energy: PendingEnergy::default(), splats };
+        let mut pulled = Pulled { energies: PendingEnergies::default(), ways: Vec::new() };
         let Self { every, images, slopes, channels, velocity, field, .. } = self;
         // The last segment ends with the image that all of the flow has moved.
         let last = (steps - 1) % *every;
@@ -47,7 +47,9 @@ impl<D: Device> Work<D> {
                     Images { reference, moved, weights, dims, reference_moves }
                 })
                 .collect();
-            for attachment in attachments {
+            let to_moving = grid.to_world().then(affine);
+            let share = sources.share;
+            for attachment in sources.all() {
                 let needs = attachment.needs();
                 let images = of_channels(&images, &needs.channels)?;
                 let first = channels.len();
@@ -55,36 +57,45 @@ impl<D: Device> Work<D> {
                 while slopes.len() < channels.len() {
                     slopes.push(device.alloc(n)?);
                 }
-                let at = needs.fixed_points.iter().map(|&p| grid.world_to_index(p)).collect();
-                let ways = Trajectories::new(device, path, velocity, at)?;
-                let to_moving = grid.to_world().then(affine);
-                let to: Vec<_> = ways.ends.iter().map(|&p| to_moving.apply(p)).collect();
-                let mut covectors = vec![Vector3::zeros(); to.len()];
-                let at = Maps { images, fixed_points: &to, moving_points: &[] };
+                let mut ways = match &needs.places {
+                    None => None,
+                    Some([places, others]) => {
+                        let mut at = device.alloc::<f32>(places.at().len())?;
+                        let map = between(grid.to_index(), places.origin(), &Vector3::zeros());
+                        device.map_points(&map, places.at(), &mut at)?;
+                        let ways = Trajectories::new(device, path, velocity, at)?;
+                        Some(ways.ending(device, &to_moving, others.origin())?)
+                    }
+                };
+                let [mut none, mut second] = [device.alloc::<f32>(0)?, device.alloc::<f32>(0)?];
+                let (there, covectors) = match &mut ways {
+                    Some((_, End { there, covectors, .. })) => (Some(&*there), covectors),
+                    None => (None, &mut none),
+                };
+                let at = Maps { images, carried: [there, None] };
                 let mut out = Gradient {
                     slopes: &mut slopes[first..channels.len()],
                     reference_slopes: &mut [],
-                    fixed_covectors: &mut covectors,
-                    moving_covectors: &mut [],
+                    covectors: [covectors, &mut second],
                 };
-                pulled.energy.add(attachment.evaluate(device, &at, &mut out)?);
-                let back = to_moving.matrix.transpose();
-                ways.push(covectors.iter().map(|c| back * c).collect(), &mut pulled.splats);
+                let energy = attachment.evaluate(device, &at, &mut out)?;
+                match ways {
+                    None => pulled.energies.images.add(energy),
+                    Some((ways, end)) => {
+                        pulled.energies.points.push(energy.times(share));
+                        pulled.ways.push(ways.forced(device, path, velocity, &end, share)?);
+                    }
+                }
             }
             Ok(())
         })?;
+        pulled.energies.has_images = !channels.is_empty();
         Ok(pulled)
     }
 
-    /// The force of a time step, at whose end the images of the segment with the number `image` are and from where
+    /// The force of images of a time step, at whose end the images of the segment with the number `image` are and from where
     /// `field` flows to the end of the path.
-    pub(super) fn push(
-        &mut self,
-        device: &D,
-        path: &Path<D>,
-        image: usize,
-        splat: Option<Splat>,
-    ) -> Result<()> {
+    pub(super) fn push(&mut self, device: &D, path: &Path<D>, image: usize) -> Result<()> {
         let (dims, spacing) = (path.dims, path.spacing);
         let Self { slopes, channels, moved_slope, jacobian, field, force, images, .. } = self;
         if channels.is_empty() {
@@ -98,54 +109,147 @@ impl<D: Device> Work<D> {
             device.eval_in_place(&(x(0) * x(1)), moved_slope, &[jacobian], &[], None)?;
             device.force(moved_slope, &images[channel][image], dims, spacing, i > 0, force)?;
         }
-        splat.map_or(Ok(()), |splat| splat.onto(device, force))
+        Ok(())
+    }
+
+    /// How stiff the energies of points are along their ways: what forces as large as their second derivatives make of the velocity, the
+    /// largest of all time steps in every voxel, smallest voxels of the grid.
+    pub(super) fn stiffness(
+        &mut self,
+        device: &D,
+        path: &Path<D>,
+        grid: &Grid,
+        (ways, stiffness): (&[Trajectories<D>], &[Vec<f32>]),
+        share: f64,
+    ) -> Result<D::Buffer<f32>> {
+        let (dims, smallest) = (path.dims, finest(grid));
+        let mut most = device.alloc::<f32>(3 * grid.len())?;
+        device.eval_in_place(&constant(0.0), &mut most, &[], &[], None)?;
+        for j in 0..path.time_steps {
+            device.eval_in_place(&constant(0.0), &mut self.force, &[], &[], None)?;
+            for (way, each) in ways.iter().zip(stiffness) {
+                let factor = (share * smallest * smallest) as f32;
+                let each: Vec<f32> = each.iter().map(|h| h * factor).collect();
+                let (values, at) = (device.upload_vec(each.repeat(3))?, &way.at[j]);
+                device.add_splat(&values, at, lattice(dims), &mut self.force)?;
+            }
+            self.solver.restart();
+            device.eval_in_place(&constant(0.0), &mut self.solution, &[], &[], None)?;
+            self.solver.solve(&self.force, &mut self.solution)?;
+            let larger = x(0).max(x(1)).max(param(0));
+            device.eval_in_place(&larger, &mut most, &[&self.solution], &[0.0], None)?;
+        }
+        self.solver.restart();
+        device.eval_in_place(&constant(0.0), &mut self.solution, &[], &[], None)?;
+        Ok(most)
     }
 }
 
 /// The ways of points along a path, backward in time.
-struct Trajectories {
+pub(super) struct Trajectories<D: Device> {
     /// Of each time step, the last one first, where points are at its end, voxels.
-    at: Vec<Vec<Vector3<f64>>>,
-    /// How where they are at its beginning follows from that.
-    slopes: Vec<Vec<Matrix3<f64>>>,
+    pub(super) at: Vec<D::Buffer<f32>>,
+    /// Of each time step, the last one last, the forces there by the smallest voxel.
+    pub(super) forces: Vec<D::Buffer<f32>>,
     /// Where they are at time 0.
-    ends: Vec<Vector3<f64>>,
+    ends: D::Buffer<f32>,
 }
 
-impl Trajectories {
+/// Where points are at the end of their ways.
+pub(super) struct End<D: Device> {
+    /// In the moving world, mm from an origin.
+    there: D::Buffer<f32>,
+    covectors: D::Buffer<f32>,
+    /// From voxels of the grid to there.
+    map: voxalign_compute::AffineMap,
+}
+
+impl<D: Device> Trajectories<D> {
     /// Of points at the end of the path, voxels of its grid; `room` is for velocities.
-    fn new<D: Device>(
+    pub(super) fn new(
         device: &D,
         path: &Path<D>,
         room: &mut D::Buffer<f32>,
-        ends: Vec<Vector3<f64>>,
+        ends: D::Buffer<f32>,
     ) -> Result<Self> {
-        let mut ways = Self { at: Vec::new(), slopes: Vec::new(), ends };
-        if ways.ends.is_empty() {
-            return Ok(ways);
-        }
-        let back = Matrix3::from_diagonal(&Vector3::from(path.step(-1.0).scale));
+        let mut ways = Self { at: Vec::new(), forces: Vec::new(), ends };
+        let back = diagonal(path.step(-1.0).scale);
+        let len = ways.ends.len();
+        let [mut moved, mut by] = [device.alloc::<f32>(len)?, device.alloc::<f32>(len)?];
         for kept in path.velocities.iter().rev() {
             let velocity = kept.view(device, room)?;
-            let samples = sample(device, velocity, path.dims, &ways.ends)?;
-            let slope = samples.iter().map(|s| Matrix3::identity() + back * s.derivative);
-            ways.slopes.push(slope.collect());
-            let before = ways.ends.iter().zip(&samples).map(|(p, s)| p + back * s.value);
-            let before = before.collect();
+            device.gather(velocity, lattice(path.dims), &ways.ends, None, &mut moved)?;
+            device.map_points(&back, &moved, &mut by)?;
+            let mut before = device.alloc::<f32>(len)?;
+            device.eval(&(x(0) + x(1)), &[&ways.ends, &by], &[], None, &mut before)?;
             ways.at.push(std::mem::replace(&mut ways.ends, before));
         }
         Ok(ways)
     }
 
-    /// Adds the forces of covectors at time 0, by voxels, to those of each time step.
-    fn push(self, mut covectors: Vec<Vector3<f64>>, splats: &mut [Splat]) {
-        let steps = self.at.iter().zip(&self.slopes).rev();
-        for ((at, slopes), splat) in steps.zip(splats) {
-            splat.add(at.iter().copied().zip(covectors.iter().copied()), 1.0);
-            for (covector, slope) in covectors.iter_mut().zip(slopes) {
-                *covector = slope.transpose() * *covector;
-            }
+    /// With where they end in the moving world, relative to an origin of it.
+    fn ending(
+        self,
+        device: &D,
+        to_moving: &Affine<Index, World>,
+        origin: &Vector3<f64>,
+    ) -> Result<(Self, End<D>)> {
+        let map = between(to_moving, &Vector3::zeros(), origin);
+        let len = self.ends.len();
+        let [mut there, covectors] = [device.alloc::<f32>(len)?, device.alloc::<f32>(len)?];
+        device.map_points(&map, &self.ends, &mut there)?;
+        Ok((self, End { there, covectors, map }))
+    }
+
+    /// With the forces that the covectors at their end make of each time step, times a factor: see the head of the model.
+    fn forced(
+        mut self,
+        device: &D,
+        path: &Path<D>,
+        room: &mut D::Buffer<f32>,
+        end: &End<D>,
+        factor: f64,
+    ) -> Result<Self> {
+        let len = self.ends.len();
+        let mut covectors = device.alloc::<f32>(len)?;
+        device.map_covectors(&end.map, &end.covectors, &mut covectors)?;
+        self.push(device, path, room, covectors, factor)?;
+        Ok(self)
+    }
+
+    /// Carries covectors at time 0, by voxels, to the end of each time step, and keeps what force they are there.
+    fn push(
+        &mut self,
+        device: &D,
+        path: &Path<D>,
+        room: &mut D::Buffer<f32>,
+        mut covectors: D::Buffer<f32>,
+        factor: f64,
+    ) -> Result<()> {
+        let len = covectors.len();
+        let by = diagonal(by_smallest(path.dims, path.spacing, factor));
+        let back = diagonal(path.step(-1.0).scale);
+        let [mut scaled, mut value] = [device.alloc::<f32>(len)?, device.alloc::<f32>(len)?];
+        let mut slopes = device.alloc::<f32>(len)?;
+        for (kept, at) in path.velocities.iter().zip(self.at.iter().rev()) {
+            let mut force = device.alloc::<f32>(len)?;
+            device.map_points(&by, &covectors, &mut force)?;
+            self.forces.push(force);
+            let velocity = kept.view(device, room)?;
+            device.map_points(&back, &covectors, &mut scaled)?;
+            let space = lattice(path.dims);
+            device.gather_with_slopes(
+                velocity,
+                space,
+                at,
+                None,
+                &scaled,
+                &mut value,
+                &mut slopes,
+            )?;
+            device.eval_in_place(&(x(0) + x(1)), &mut covectors, &[&slopes], &[], None)?;
         }
+        Ok(())
     }
 }
 
@@ -178,10 +282,16 @@ mod tests {
         path
     }
 
-    fn ways(device: &Cpu, path: &Path<Cpu>) -> Trajectories {
+    /// All x, then all y, then all z of a list.
+    fn listed(of: impl Fn(usize) -> Vector3<f64>) -> Vec<f32> {
+        (0..3).flat_map(|a| (0..9).map(move |i| (a, i))).map(|(a, i)| of(i)[a] as f32).collect()
+    }
+
+    fn ways(device: &Cpu, path: &Path<Cpu>) -> Trajectories<Cpu> {
         let at = |i: usize| Vector3::new(2.3 + 0.7 * i as f64, 8.1 - 0.6 * i as f64, 4.4);
         let mut room = path.room(device, 3 * grid().len()).unwrap();
-        Trajectories::new(device, path, &mut room, (0..9).map(at).collect()).unwrap()
+        let at = device.upload(&listed(at)).unwrap();
+        Trajectories::new(device, path, &mut room, at).unwrap()
     }
 
     fn covector(i: usize) -> Vector3<f64> {
@@ -192,25 +302,29 @@ mod tests {
     fn forces_are_the_gradient_in_the_velocities() {
         let device = Cpu::new(Some(2)).unwrap();
         let energy = |part: f64| -> f64 {
-            let ends = ways(&device, &path(&device, part)).ends;
-            ends.iter().enumerate().map(|(i, p)| covector(i).dot(p)).sum()
+            let ends = device.into_host(ways(&device, &path(&device, part)).ends).unwrap();
+            let products = ends.iter().zip(listed(covector));
+            products.map(|(p, c)| f64::from(*p) * f64::from(c)).sum()
         };
-        let h = 1e-3;
+        let h = 1e-2;
         let expected = (energy(h) - energy(-h)) / (2.0 * h);
         let path = path(&device, 0.0);
-        let mut splats: Vec<_> = (0..STEPS).map(|_| Splat::new(path.dims, path.spacing)).collect();
-        ways(&device, &path).push((0..9).map(covector).collect(), &mut splats);
+        let mut ways = ways(&device, &path);
+        let mut room = path.room(&device, 3 * grid().len()).unwrap();
+        let covectors = device.upload(&listed(covector)).unwrap();
+        ways.push(&device, &path, &mut room, covectors, 1.0).unwrap();
         let mut found = 0.0;
-        for (j, splat) in splats.into_iter().enumerate() {
+        for j in 0..STEPS {
             let mut force = device.alloc(3 * grid().len()).unwrap();
-            splat.onto(&device, &mut force).unwrap();
+            let (forces, at) = (&ways.forces[j], &ways.at[STEPS - 1 - j]);
+            device.add_splat(forces, at, lattice(path.dims), &mut force).unwrap();
             let force = device.into_host(force).unwrap();
             let along = velocities(j, 1.0).into_iter().zip(velocities(j, 0.0));
             let dot = along.zip(force).map(|((a, b), f)| f64::from(a - b) * f64::from(f));
             // A velocity goes back in time.
             found -= dot.sum::<f64>() / STEPS as f64;
         }
-        assert!((found - expected).abs() < 1e-3 * expected.abs(), "{found} is not {expected}");
+        assert!((found - expected).abs() < 3e-3 * expected.abs(), "{found} is not {expected}");
         assert!(expected.abs() > 0.1);
     }
 }

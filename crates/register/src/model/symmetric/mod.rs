@@ -10,19 +10,18 @@
 
 mod middle;
 
-use super::mover::{Carrier, Kept, Mover, has_memory, kept};
+use super::mover::{Kept, Mover, PointState, Way, has_memory, kept};
 use super::options::{DeformOptions, StepRule};
-use super::points::{Carried, origins};
 use super::{Borrower, Buffers, Counts, FixedImage, Found, Model, Pull, Shift};
 use crate::attachment::images::{DeviceImage, Moved, both, clamp_weights, onto, seen, seen_at};
-use crate::error::Result;
+use crate::error::{RegisterError, Result};
 use crate::multiscale::Scale;
-use crate::similarity::{Images, PendingEnergy};
+use crate::similarity::{Images, PendingEnergies};
 use middle::{settled, through};
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
-use voxalign_image::{Affine, Grid, Vector3};
+use voxalign_image::{Affine, Grid};
 
 pub use middle::{middle_grid, square_root};
 
@@ -60,6 +59,8 @@ pub struct SymmetricState<D: Device> {
     undone: D::Buffer<f32>,
     /// What iterative solvers and adaptive steps start from.
     kept: [Option<Kept<D>>; 2],
+    /// What points keep.
+    points: PointState<D>,
 }
 
 impl<D: Device> SymmetricState<D> {
@@ -72,6 +73,7 @@ impl<D: Device> SymmetricState<D> {
             dims: [0; 3],
             undone: device.alloc(0)?,
             kept: [None, None],
+            points: PointState::default(),
         })
     }
 }
@@ -109,6 +111,16 @@ impl<D: Device> Model<D> for Symmetric<D> {
         middle_grid(fixed, moving, &square_root(affine)?)
     }
 
+    /// The mean of both, each brought to the middle.
+    fn volume([fixed, moving]: [f64; 2], affine: &Affine) -> f64 {
+        let half = affine.matrix.determinant().abs().sqrt();
+        0.5 * (fixed * half + moving / half)
+    }
+
+    fn sides(&self) -> usize {
+        2
+    }
+
     fn takes_masks(&self) -> bool {
         false
     }
@@ -143,7 +155,7 @@ impl<D: Device> Model<D> for Symmetric<D> {
         images: Vec<DeviceImage<D>>,
         state: &mut SymmetricState<D>,
     ) -> Result<()> {
-        state.kept = [None, None];
+        (state.kept, state.points) = ([None, None], PointState::default());
         state.moved = Moved::all(images, &self.grid, &state.sides[1]);
         let (from, to) = (state.dims, self.grid.dims());
         for field in &mut state.fields {
@@ -221,15 +233,15 @@ impl<D: Device> Model<D> for Symmetric<D> {
         device: &D,
         pull: Pull<'_, D>,
         state: &mut SymmetricState<D>,
-    ) -> Result<PendingEnergy> {
-        let Pull { attachments, fixed, counts, .. } = pull;
+    ) -> Result<PendingEnergies> {
+        let Pull { mut sources, fixed, counts, .. } = pull;
         self.make_work(device, state.moved.len())?;
         // Among several, a subject counts where it shows something now.
         let shown = if self.alone { None } else { self.shown(device, state)? };
         let counts = if self.alone { counts } else { Counts { given: shown.as_ref(), ..counts } };
         let (step, total_sigma) = (self.first_step(), self.options.total_sigma);
         let Some(Work { movers, values }) = &mut self.work else {
-            return Ok(PendingEnergy::default());
+            return Ok(PendingEnergies::default());
         };
         let [of_fixed, of_moving] = values;
         let dims = state.dims;
@@ -248,14 +260,14 @@ impl<D: Device> Model<D> for Symmetric<D> {
         }
         let (grid, fields, sides) = (&self.grid, &state.fields, &state.sides);
         // A point of one side is that of the middle which leads there, and with it goes to the other side.
-        let carried = |from: usize, points: &[Vector3<f64>]| {
-            let to_middle = sides[from].inverse()?;
-            let index = |&p: &Vector3<f64>| grid.world_to_index(to_middle.apply(p));
-            let on_side: Vec<_> = points.iter().map(index).collect();
-            let at = origins(device, &fields[from], dims, &on_side)?;
-            Carried::along(device, grid, &sides[1 - from], &fields[1 - from], at)
+        let way = |from: usize| {
+            let to_grid = sides[from].inverse()?.then(grid.to_index());
+            let to_world = grid.to_world().then(&sides[1 - from]);
+            let (from, field) = (Some(&fields[from]), &fields[1 - from]);
+            Ok::<_, RegisterError>(Way { to_grid, from, field, to_world })
         };
-        let mut energy = counts.under(device, &fields[1], dims, |weights| {
+        let (ways, points) = ([way(0)?, way(1)?], &mut state.points);
+        let mut energies = counts.under(device, &fields[1], dims, |weights| {
             let pairs = of_fixed.iter().zip(&*of_moving);
             let images: Vec<_> = pairs
                 .map(|(moved, reference)| Images {
@@ -266,14 +278,10 @@ impl<D: Device> Model<D> for Symmetric<D> {
                     reference_moves: true,
                 })
                 .collect();
-            let carried: [&Carrier<'_>; 2] =
-                [&|points| carried(0, points), &|points| carried(1, points)];
-            Mover::start_both(movers, device, attachments, &images, carried)
+            Mover::start(movers, device, &mut sources, &images, &ways, points)
         })?;
         if self.options.step_rule == StepRule::Adaptive {
-            let known = energy.wait()?;
-            movers.iter_mut().for_each(|m| m.adapt(known, self.options.step_rule));
-            energy = PendingEnergy::known(known);
+            energies = Mover::adapt(movers, energies)?;
         }
         for (mover, field) in movers.iter_mut().zip(&mut state.fields) {
             mover.carry(device, field, total_sigma)?;
@@ -283,7 +291,7 @@ impl<D: Device> Model<D> for Symmetric<D> {
                 mover.exchange(device, kept, step)?;
             }
         }
-        Ok(energy)
+        Ok(energies)
     }
 
     fn residual(&mut self) -> Result<Option<f64>> {
