@@ -205,3 +205,99 @@ pub(super) fn reaches<D: Device>(
 
 /// The least reach of a point, of that of the one that reaches farthest.
 const LEAST: f64 = 1e-3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_compute::Memory;
+    use voxalign_compute::cpu::Cpu;
+    use voxalign_compute::ops::Splat;
+
+    const DIMS: Dims = [11, 9, 7];
+
+    fn field() -> Vec<f32> {
+        let n: usize = DIMS.iter().product();
+        (0..3 * n).map(|i| (i as f32 * 0.61).sin() * 0.3).collect()
+    }
+
+    fn points(count: usize) -> Vec<f32> {
+        let at = |i: usize| 0.5 + 0.45 * ((i * 3) as f64 * 1.7).sin();
+        (0..3 * count).map(|i| (at(i) * (DIMS[i / count] as f64 - 1.0)) as f32).collect()
+    }
+
+    /// Forces are the derivative of what covectors say of carried points.
+    #[test]
+    fn forces_are_derivatives() {
+        let device = Cpu::new(Some(2)).unwrap();
+        let field = device.upload(&field()).unwrap();
+        let map = [[1.5, 0.2, 0.0, -3.0], [-0.1, 1.4, 0.3, 2.0], [0.0, 0.1, 2.0, 5.0]];
+        let (count, way) = (12, |i: usize| ((i * 7) as f64 * 0.9).cos());
+        let covectors: Vec<f32> = (0..3 * count).map(|i| (i as f32 * 0.37).sin()).collect();
+        let value = |t: f64| -> f64 {
+            let at: Vec<f32> =
+                points(count).iter().enumerate().map(|(i, p)| p + (t * way(i)) as f32).collect();
+            let to = carried(&device, &field, DIMS, &device.upload(&at).unwrap(), &map).unwrap();
+            let to = device.into_host(to).unwrap();
+            to.iter().zip(&covectors).map(|(p, c)| f64::from(*p) * f64::from(*c)).sum()
+        };
+        let (at, c) = (device.upload(&points(count)).unwrap(), device.upload(&covectors).unwrap());
+        let found = forces(&device, &field, DIMS, &at, &map, &c, [1.0; 3]).unwrap();
+        let found = device.into_host(found).unwrap();
+        let found: f64 = found.iter().enumerate().map(|(i, f)| f64::from(*f) * way(i)).sum();
+        let expected = (value(1e-2) - value(-1e-2)) / 2e-2;
+        assert!((found - expected).abs() < 3e-3 * expected.abs(), "{found} is not {expected}");
+    }
+
+    /// However strong they pull, one step brings points no farther than where the energy is least, nor farther than the largest
+    /// step; where they pull little, the force is the gradient.
+    #[test]
+    fn points_are_held_back() {
+        let device = Cpu::new(Some(2)).unwrap();
+        let at = device.upload(&[5.0f32, 5.5, 4.0, 4.0, 3.0, 3.0]).unwrap();
+        let identity = diagonal([1.0; 3]);
+        let smooth = |field: &mut Vec<f32>| {
+            let f = device.upload(field).unwrap();
+            let mut out = device.alloc::<f32>(field.len()).unwrap();
+            use voxalign_compute::ops::Filter;
+            use voxalign_compute::ops::filter::GaussianMethod;
+            device.gaussian(&f, DIMS, [1.5; 3], GaussianMethod::Narrow, &mut out).unwrap();
+            *field = device.into_host(out).unwrap();
+        };
+        // Two points near each other that are to go by the same vector.
+        for (stiff, off, pace, expected) in [
+            (1e6f32, 0.2f32, Some(0.3), 0.2),
+            (1e6, 30.0, Some(0.3), 0.5),
+            (1e-3, 0.2, Some(0.3), 0.0),
+            (7.0, 0.2, None, 0.2),
+        ] {
+            let mut held = Held::new(&device, &at, &identity).unwrap();
+            let each = vec![stiff; 2];
+            reaches(&device, DIMS, 1.0, vec![(&mut held, &each)], |field| {
+                let mut list = device.download(field)?;
+                smooth(&mut list);
+                *field = device.upload(&list)?;
+                Ok(())
+            })
+            .unwrap();
+            let mut forces =
+                device.upload(&[stiff * off, stiff * off, 0.0, 0.0, 0.0, 0.0]).unwrap();
+            let bounds = Bounds { step: 0.5, pace, share: 1.0, movers: 1.0 };
+            let weak = stiff * off;
+            held.hold_back(&device, &mut forces, bounds).unwrap();
+            if expected == 0.0 {
+                let left = device.into_host(forces).unwrap()[0];
+                assert!((left / weak - 1.0).abs() < 1e-2, "{left} of {weak}");
+                continue;
+            }
+            let mut field = device.alloc::<f32>(3 * DIMS.iter().product::<usize>()).unwrap();
+            device.add_splat(&forces, held.at(), lattice(DIMS), &mut field).unwrap();
+            let mut list = device.into_host(field).unwrap();
+            smooth(&mut list);
+            let field = device.upload(&list).unwrap();
+            let mut moved = device.alloc::<f32>(6).unwrap();
+            device.gather(&field, lattice(DIMS), held.at(), None, &mut moved).unwrap();
+            let step = device.into_host(moved).unwrap()[0] as f64 * pace.unwrap_or(1.0);
+            assert!((step - expected).abs() < 0.05 * expected, "{stiff}: {step}, not {expected}");
+        }
+    }
+}

@@ -387,13 +387,10 @@ fn slopes_are_derivatives() {
                 let moved = upload(&moved);
                 let (reference, weights) = (&upload(&f), weights.as_ref());
                 let images = [Images { reference, moved: &moved, weights, dims, reference_moves }];
-                let at = Maps { images: &images, fixed_points: &[], moving_points: &[] };
-                let mut out = Gradient {
-                    slopes,
-                    reference_slopes: &mut [],
-                    fixed_covectors: &mut [],
-                    moving_covectors: &mut [],
-                };
+                let at = Maps { images: &images, carried: [None, None] };
+                let mut none = [0, 1].map(|_| device.alloc::<f32>(0).unwrap());
+                let (reference_slopes, covectors) = (&mut [], none.each_mut());
+                let mut out = Gradient { slopes, reference_slopes, covectors };
                 let e = metric.evaluate(&device, &at, &mut out).unwrap().wait().unwrap();
                 (e, device.download(&slopes[0]).unwrap())
             };

@@ -7,6 +7,7 @@ mod common;
 mod control;
 mod deform;
 mod devices;
+mod exact;
 mod landmarks;
 mod lesions;
 mod lungs;

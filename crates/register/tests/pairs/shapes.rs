@@ -1,6 +1,7 @@
 //! Registrations that surfaces, curves and points without correspondence pull, alone or with images.
 
 use crate::deform::{fft, scales};
+use std::sync::Arc;
 use voxalign_compute::Device;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::cuda::Cuda;
@@ -113,7 +114,7 @@ fn registered<D: Device>(
     let image = Volume::from_fn(grid(), |x, y, z| ((x * 3 + y * 5 + z * 7) % 11) as f32);
     let mut input = DeformInput::new(&image, &image, Similarity::SSD, start());
     input.channels[0].weight = 0.0;
-    let [fixed, moving] = meshes.each_ref().map(|mesh| shape(mesh, kind));
+    let [fixed, moving] = meshes.each_ref().map(|mesh| Arc::new(shape(mesh, kind)));
     let of_shape = ShapeOptions { width: 4.0, ..ShapeOptions::default() };
     input.shapes.push(ShapeInput { fixed, moving, options: of_shape });
     register_deformable(device, &input, options, &Silent).unwrap()

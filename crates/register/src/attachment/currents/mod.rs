@@ -10,7 +10,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use distance::{Distance, ShapeDistance, Summation};
+pub use distance::{Distance, ShapeDistance, Summation, Sums, TooLarge, decide, too_large};
 pub use particle_mesh::{MeshGrid, ParticleMesh, narrowest};
 pub use shape::{Elements, Shape};
 
@@ -19,9 +19,9 @@ use crate::error::{RegisterError, Result};
 use crate::multiscale::Scale;
 use crate::similarity::PendingEnergy;
 use std::sync::Arc;
+use voxalign_compute::Device;
 use voxalign_compute::ops::pairwise::{KernelShape, RadialKernel};
-use voxalign_compute::{Device, DeviceBuffer};
-use voxalign_image::{Grid, Vector3};
+use voxalign_image::Grid;
 
 /// What a pair of shapes is compared by.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,19 +95,23 @@ impl<D: Device> Shapes<D> {
     fn at_width(&self, device: &D, width: f64, sides: usize) -> Result<AtScale<D>> {
         let kernel = RadialKernel { shape: self.options.kernel, width };
         let [fixed, moving] = &self.shapes;
-        let between = |a: &Arc<Shape>, b: &Arc<Shape>| {
-            ShapeDistance::new(device, (**a).clone(), (**b).clone(), kernel, self.options.summation)
+        let sums = decide(self.options.summation, &kernel, [fixed, moving])?;
+        let origins = [fixed, moving].map(|shape| middle(shape.vertices()));
+        let between = |a: &Arc<Shape>, b: &Arc<Shape>, origin| {
+            ShapeDistance::new(device, Arc::clone(a), Arc::clone(b), origin, kernel, sums)
         };
-        let mut distances = [between(fixed, moving)?, between(moving, fixed)?];
+        let mut distances =
+            [between(fixed, moving, origins[1])?, between(moving, fixed, origins[0])?];
         let mut norms = 0.0;
         for distance in &mut distances {
             norms += distance.target_norm(device)?;
         }
-        let places = |shape: &Shape| {
+        let places = |shape: &Shape, origin| {
             let stiffness = self.stiffness(shape, width, sides);
-            Places::new(device, shape.vertices(), middle(shape.vertices()), stiffness)
+            Places::new(device, shape.vertices(), origin, stiffness)
         };
-        Ok(AtScale { places: [places(fixed)?, places(moving)?], distances, norms })
+        let places = [places(fixed, origins[0])?, places(moving, origins[1])?];
+        Ok(AtScale { places, distances, norms })
     }
 
     /// How stiff the energy is at each vertex: where a shape lies on the other one, moving it by `t` changes the energy by
@@ -138,23 +142,15 @@ impl<D: Device> Attachment<D> for Shapes<D> {
         out: &mut Gradient<'_, D>,
     ) -> Result<PendingEnergy> {
         let mut energy = PendingEnergy::default();
-        let Some(AtScale { places, distances, norms }) = &mut self.at_scale else {
+        let Some(AtScale { distances, norms, .. }) = &mut self.at_scale else {
             return Ok(energy);
         };
         let sides = at.carried.iter().flatten().count().max(1);
         let factor = self.options.weight / sides as f64 / *norms;
         for (side, carried) in at.carried.into_iter().enumerate() {
             let Some(carried) = carried else { continue };
-            let (list, count) = (device.download(carried)?, carried.len() / 3);
-            let origin = *places[1 - side].origin();
-            let vertex =
-                |i: usize| origin + Vector3::from_fn(|a, _| f64::from(list[a * count + i]));
-            let vertices: Vec<_> = (0..count).map(vertex).collect();
-            let found = distances[side].evaluate(device, &vertices)?;
-            let component = |a: usize| found.covectors.iter().map(move |c| (factor * c[a]) as f32);
-            let list: Vec<f32> = (0..3).flat_map(component).collect();
-            device.upload_into(&mut *out.covectors[side], &list)?;
-            energy.add(PendingEnergy::known(factor * found.squared));
+            let found = distances[side].evaluate(device, carried, factor, out.covectors[side])?;
+            energy.add(found);
         }
         Ok(energy)
     }

@@ -259,6 +259,7 @@ mod tests {
     use crate::model::lddmm::Storage;
     use voxalign_compute::Memory;
     use voxalign_compute::cpu::Cpu;
+    use voxalign_compute::ops::Splat;
 
     const STEPS: usize = 4;
 

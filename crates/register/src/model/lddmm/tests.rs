@@ -3,6 +3,7 @@
 use super::*;
 use crate::attachment::images::{coarser, factors_for};
 use crate::attachment::{Attachments, ChannelSimilarity};
+use crate::model::Sources;
 use crate::model::{Counts, DeformModel, FixedImage};
 use crate::similarity::Similarity;
 use voxalign_compute::Memory;
@@ -58,8 +59,9 @@ fn registered(storage: Storage, time_steps: usize) -> ([Vec<f32>; 2], PathEnergy
         let fixed: Vec<_> = fixed.iter().map(at).collect();
         let fixed: Vec<_> = fixed.iter().map(FixedImage::from).collect();
         for _ in 0..scale.iterations {
-            let (attachments, fixed, counts) = (&mut attachments, &fixed, Counts::ALL);
-            let pull = Pull { attachments, fixed, warped: &[], counts };
+            let (shared, fixed, counts) = (&mut attachments, &fixed, Counts::ALL);
+            let sources = Sources { shared, own: &mut Vec::new(), share: 1.0 };
+            let pull = Pull { sources, fixed, warped: &[], counts };
             lddmm.step(&device, pull, &mut state).unwrap();
         }
     }
