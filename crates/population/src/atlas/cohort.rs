@@ -18,7 +18,7 @@ use voxalign_image::{Grid, Volume};
 use voxalign_register::attachment::{Attachments, ChannelSimilarity};
 use voxalign_register::model::{Model, Shift};
 use voxalign_register::multiscale::{Deformation, Iteration, Scale};
-use voxalign_register::similarity::PendingEnergy;
+use voxalign_register::similarity::{Energies, PendingEnergies};
 use voxalign_register::{Progress, RegisterError};
 
 /// The subjects of an atlas.
@@ -273,12 +273,12 @@ impl<'a, D: Device, M: Model<D>> Cohort<'a, D, M> {
         let visit = Visit { load: false, changes: Changes::Usual };
         let energies = self.each(|crew| {
             let mut known: Vec<[f64; 2]> = Vec::new();
-            let mut pending: Vec<(usize, PendingEnergy)> = Vec::new();
+            let mut pending: Vec<(usize, PendingEnergies)> = Vec::new();
             let streams = !crew.plan().in_core();
             let trace = crew.visit(visit, &(), |core, member, _| {
                 let energy = core.step(member)?;
                 if streams {
-                    known.push([member.index as f64, energy.wait()?]);
+                    known.push([member.index as f64, energy.wait()?.total]);
                 } else {
                     pending.push((member.index, energy));
                 }
@@ -286,7 +286,7 @@ impl<'a, D: Device, M: Model<D>> Cohort<'a, D, M> {
             })?;
             crew.trace = trace;
             for (index, energy) in pending {
-                known.push([index as f64, energy.wait()?]);
+                known.push([index as f64, energy.wait()?.total]);
             }
             Ok(known)
         })?;
@@ -432,11 +432,11 @@ impl<D: Device, M: Model<D>> Iteration<Cohort<'_, D, M>> for Steps {
         Ok(())
     }
 
-    fn iterate(&mut self, cohort: &mut Cohort<'_, D, M>) -> voxalign_register::Result<f64> {
+    fn iterate(&mut self, cohort: &mut Cohort<'_, D, M>) -> voxalign_register::Result<Energies> {
         cohort.stop().map_err(into_register)?;
         cohort.look(self.iteration, false).map_err(into_register)?;
         self.iteration += 1;
-        cohort.step().map_err(into_register)
+        cohort.step().map(Energies::from).map_err(into_register)
     }
 
     fn end_scale(

@@ -10,7 +10,7 @@ use voxalign_compute::comm::Team;
 use voxalign_compute::comm::balance::{Job, Network, Plan, Times, plan};
 use voxalign_image::{Affine, Grid, memory};
 use voxalign_register::attachment::images::DeviceImage;
-use voxalign_register::model::{Counts, Model, Pull, UseModel, with_model};
+use voxalign_register::model::{Counts, Model, Pull, Sources, UseModel, with_model};
 use voxalign_register::multiscale::Scale;
 
 /// What a dry run measured, and what follows from it.
@@ -79,7 +79,7 @@ fn measured<D: Device, M: Model<D>>(
         model.to_scale(&scale, grid);
         let mut attachments = attachments(options, channels);
         for attachment in &mut attachments {
-            attachment.to_scale(device, &scale, grid)?;
+            attachment.to_scale(device, &scale, grid, model.sides())?;
         }
         let mut state = model.begin(device, Affine::identity())?;
         let whole = images()?.into_iter().map(|values| DeviceImage {
@@ -97,8 +97,9 @@ fn measured<D: Device, M: Model<D>>(
             device.synchronize()?;
             let began = Instant::now();
             let (fixed, counts) = (template.images(), Counts::ALL);
-            let (fixed, attachments) = (&fixed, &mut attachments);
-            let pull = Pull { attachments, fixed, warped: &warped, counts };
+            let (shared, own) = (&mut attachments, &mut Vec::new());
+            let sources = Sources { shared, own, share: 1.0 };
+            let pull = Pull { sources, fixed: &fixed, warped: &warped, counts };
             let energy = model.step(device, pull, &mut state)?;
             model.warp(device, &mut state, &mut warped)?;
             for image in &warped {

@@ -12,9 +12,9 @@ use voxalign_image::Grid;
 use voxalign_register::attachment::Attachments;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::attachment::images::{Moved, coarser, factors_for};
-use voxalign_register::model::{Counts, FixedImage, Model, Pull};
+use voxalign_register::model::{Counts, FixedImage, Model, Pull, Sources};
 use voxalign_register::multiscale::Scale;
-use voxalign_register::similarity::PendingEnergy;
+use voxalign_register::similarity::PendingEnergies;
 
 /// Units of a value 1 in sums over images, and of a displacement of one voxel: the sums have room for
 /// four million of them, and are exact to 12 digits.
@@ -77,7 +77,7 @@ impl<D: Device, M: Model<D>> Core<D, M> {
         self.template = Template { grid: grid.clone(), channels: Vec::new() };
         self.model.to_scale(scale, &grid);
         for attachment in &mut self.attachments {
-            attachment.to_scale(&self.device, scale, &grid)?;
+            attachment.to_scale(&self.device, scale, &grid, self.model.sides())?;
         }
         self.spare = self.images()?;
         Ok(())
@@ -241,7 +241,7 @@ impl<D: Device, M: Model<D>> Core<D, M> {
     }
 
     /// Makes a step of a subject towards the template, and adds it to the average where it is then.
-    pub(super) fn step(&mut self, member: &mut Member<D, M::State>) -> Result<PendingEnergy> {
+    pub(super) fn step(&mut self, member: &mut Member<D, M::State>) -> Result<PendingEnergies> {
         let keeps = !member.warped.is_empty();
         let mut warped = self.take_room(member);
         let needs = self.model.needs_warped() || member.mask.is_some();
@@ -253,8 +253,9 @@ impl<D: Device, M: Model<D>> Core<D, M> {
         let Some(state) = &mut member.state else { return Err(missing(&member.file)) };
         let (device, fixed) = (&self.device, self.template.images());
         let counts = Counts { given: weights.as_ref(), moving: None };
-        let attachments = &mut self.attachments;
-        let pull = Pull { attachments, fixed: &fixed, warped: &warped, counts };
+        let (shared, own) = (&mut self.attachments, &mut Vec::new());
+        let sources = Sources { shared, own, share: 1.0 };
+        let pull = Pull { sources, fixed: &fixed, warped: &warped, counts };
         let energy = self.model.step(device, pull, state)?;
         drop(weights);
         let weights = self.warp(member, &mut warped)?;

@@ -11,7 +11,7 @@ use crate::similarity::{Images, PendingEnergies};
 use voxalign_compute::ops::elementwise::constant;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::{Limit, Step};
-use voxalign_compute::{AffineMap, Device, DeviceBuffer, Dims};
+use voxalign_compute::{AffineMap, Arriving, Device, DeviceBuffer, Dims};
 use voxalign_image::{Affine, Grid, Index, Vector3, World};
 
 /// Smooths a displacement by a Gaussian, or hands it over as it is where the Gaussian has no width.
@@ -70,20 +70,21 @@ pub(super) struct PointState<D: Device> {
     held: Vec<Vec<Held<D>>>,
     /// Steps made at the scale.
     steps: usize,
-    /// The largest velocity of each side that images alone asked for, when it was looked at last.
-    of_images: Vec<f64>,
+    /// The norms of the last velocity of each side.
+    last: Vec<Arriving>,
 }
 
 impl<D: Device> Default for PointState<D> {
     fn default() -> Self {
-        Self { held: Vec::new(), steps: 0, of_images: Vec::new() }
+        Self { held: Vec::new(), steps: 0, last: Vec::new() }
     }
 }
 
-/// After so many steps it is looked again how large a velocity images alone ask for.
-const LOOK: usize = 10;
+/// The part of the largest step that points make beside images: less than all of it, so that the largest velocity stays that of
+/// the images, which sets the step, but where both pull at one place.
+const BESIDE: f64 = 0.5;
 
-/// How many times the largest step of images all that pulls may make together.
+/// How many times the largest step points alone may make, where several pull at one place.
 const TOGETHER: f64 = 2.0;
 
 /// What an attachment of points is to be given, and has given.
@@ -109,8 +110,8 @@ pub(super) struct Mover<D: Device> {
     smallest: f64,
     /// The step of the next advance, smallest voxels.
     step: f64,
-    /// Voxels that a unit of the velocity at hand makes at most, where points pull.
-    pace: Option<f64>,
+    /// Whether the velocity at hand is that of points alone, a unit of which is a voxel.
+    of_points: bool,
     last_energy: f64,
 }
 
@@ -144,7 +145,7 @@ impl<D: Device> Mover<D> {
             norms: device.alloc(3)?,
             smallest: finest(grid),
             step,
-            pace: None,
+            of_points: false,
             last_energy: f64::INFINITY,
         })
     }
@@ -227,21 +228,23 @@ impl<D: Device> Mover<D> {
             }
             return Ok(energies);
         }
-        if pushed && state.steps.is_multiple_of(LOOK) {
-            state.of_images.clear();
+        let mut last: Vec<f64> = Vec::new();
+        if pushed && state.steps == 0 {
             for mover in movers.iter_mut() {
                 mover.solve(device)?;
-                let largest = device.download(&mover.norms)?.first().copied();
-                state.of_images.push(largest.unwrap_or_default());
+                last.push(device.download(&mover.norms)?.first().copied().unwrap_or_default());
             }
+        }
+        for norms in state.last.drain(..) {
+            last.push(norms.wait()?.first().copied().unwrap_or_default());
         }
         state.steps += 1;
         let count = movers.len();
         for (m, mover) in movers.iter_mut().enumerate() {
-            let largest = state.of_images.get(m).filter(|l| pushed && **l > 0.0);
-            let pace = largest.map(|largest| mover.step / largest);
-            mover.pace = Some(pace.unwrap_or(1.0));
-            let bounds = Bounds { step: mover.step, pace, share, movers: count as f64 };
+            let pace = last.get(m).filter(|l| pushed && **l > 0.0).map(|l| mover.step / l);
+            mover.of_points = pace.is_none();
+            let step = mover.step * if mover.of_points { 1.0 } else { BESIDE };
+            let bounds = Bounds { step, pace, share, movers: count as f64 };
             for (pulled, held) in pulled.iter().zip(&state.held) {
                 for (side, ((map, covectors), held)) in pulled.sides.iter().zip(held).enumerate() {
                     // The second of two moves the moving side, to which fixed points go.
@@ -254,6 +257,7 @@ impl<D: Device> Mover<D> {
                 }
             }
             mover.solve(device)?;
+            state.last.push(device.arriving(&mover.norms)?);
         }
         Ok(energies)
     }
@@ -369,9 +373,9 @@ impl<D: Device> Mover<D> {
 
     /// The step along the last velocity: against the force, in voxels along each axis.
     fn next_step(&self) -> Step<'_, D> {
-        let (step, most) = match self.pace {
-            Some(pace) => (TOGETHER * self.step, pace),
-            None => (self.step, f64::INFINITY),
+        let (step, most) = match self.of_points {
+            false => (self.step, f64::INFINITY),
+            true => (TOGETHER * self.step, 1.0),
         };
         let limit = Limit { largest: &self.norms, index: 0, step, most };
         Step { scale: self.spacing.map(|h| -1.0 / h), limit: Some(limit) }

@@ -5,15 +5,15 @@
 //!
 //! # What a force at a point is worth
 //!
-//! Forces of images are spread over the grid, those of points are concentrated in few voxels: a solver makes a
-//! peak of them, and if the largest velocity set the step of all, images would stand still while points move. So images have the step
-//! that they would have without points, and points are held back where they would go too far. With the solver `K`, a force
-//! `f_i` moves all points by `K(p_j, p_i) f_i`; `reach` is how far unit forces at all points move each, and
-//! `stiffness` what forces as large as the second derivative of the energy move it: `Σ_j K(p_i, p_j) h_j`, without unit. A step `α` along
+//! Forces of images are spread over the grid, those of points are concentrated in few voxels: a solver makes a peak of them,
+//! and if that set the step of all, images would stand still while points move. So points are held back where they would go too
+//! far, and the largest velocity stays that of the images. With the solver `K`, a force
+//! `f_i` moves all points by `K(p_j, p_i) f_i`; `reach` is how far unit forces at all points move each, and the second
+//! part of it what forces as large as the second derivatives `h` of the energy do: `Σ_j K(p_i, p_j) h_j`. A step `α` along
 //! the velocity makes `α K f` voxels of a force. What [`Held::hold_back`] leaves of it, `f / (1 + α Σ K h)`, never goes beyond the place where
-//! the energy is least (Gershgorin: no eigenvalue of `K h`, with its columns divided by their sums, is above one), and
-//! what moves a point by more than the largest step is cut to that. Where the pull is weak, that is the gradient of the total energy; where it is strong, points come as near to
-//! the end of that as one step of the images.
+//! the energy is least (no eigenvalue of `K h` is above one once each column is divided by its sum, as
+//! Gershgorin's theorem has it), and what moves a point by more than a largest step is cut to that. Where the pull is weak, that is the gradient of
+//! the total energy; where it is strong, points come as near to the end of that as one step of the images.
 
 use crate::error::Result;
 use voxalign_compute::ops::elementwise::{constant, param, x};

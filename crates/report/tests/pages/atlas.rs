@@ -107,6 +107,7 @@ fn record(grid: &Grid, subjects: usize, good: bool) -> AtlasRecord {
             gradient_energy: 0.001 * (1.0 + scale as f64 - fall(iteration)),
         }));
         record.scales.push(ScaleRecord {
+            parts: Vec::new(),
             factor,
             allowed: count,
             energies: (0..count).map(|i| 3.0 + fall(i)).collect(),
