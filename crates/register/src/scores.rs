@@ -159,6 +159,20 @@ impl Scores {
         Some(check.or(Remedy::SameTissue))
     }
 
+    /// Whether the images tell no less of each other within their tissue than under an `affine` transform alone: where points
+    /// pull as well, and do not belong where they are, images pay for it. `None` where one of the two is not known, and of two plain shapes.
+    #[must_use]
+    pub fn pays(&self, affine: &Scores) -> Option<Check> {
+        let of = |s: &Scores| s.agreement.filter(|a| !a.plain).map(|a| a.information);
+        let (after, before) = (of(self)?, of(affine)?);
+        if before < DEFORMATION.information {
+            return None;
+        }
+        let name =
+            "information within the tissue, as a part of that under the affine transform alone";
+        Some(Check::at_least(name, after / before, 1.0).or(Remedy::Landmarks))
+    }
+
     /// Whether a deformation of an `energy` (the harmonic one, for each voxel of the object) is worth the
     /// information that the images share after it: what does not belong together is bent a lot and
     /// agrees little. `None` where it is not known, or where they do not [agree](Self::agrees) at all.

@@ -11,6 +11,7 @@ use voxalign_register::compare::compare_landmarks;
 use voxalign_register::diffeo::{
     DeformInput, DeformModel, DeformOptions, DeformResult, StepRule, register_deformable,
 };
+use voxalign_register::model::solver::{SolverKind, SolverOptions};
 use voxalign_register::multiscale::Convergence;
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
@@ -266,4 +267,68 @@ fn the_emulated_gpu_agrees() {
         println!("{}: {apart:e} mm apart", model.name());
         assert!(apart < 0.02, "{apart}");
     }
+}
+
+/// The same image with air around it, on all sides.
+fn in_air(image: &Volume<f32>, voxels: usize) -> Volume<f32> {
+    let (grid, dims) = (image.grid(), image.grid().dims());
+    let corner = grid.index_to_world(Vector3::repeat(-(voxels as f64)));
+    let to_world = Affine::new(grid.to_world().matrix, corner);
+    let grid = Grid::new(dims.map(|n| n + 2 * voxels), to_world).unwrap();
+    Volume::from_fn(grid, |x, y, z| {
+        let at = [x, y, z].map(|i| i.wrapping_sub(voxels));
+        let inside = (0..3).all(|a| at[a] < dims[a]);
+        if inside { image.data()[(at[2] * dims[1] + at[1]) * dims[0] + at[0]] } else { 0.0 }
+    })
+}
+
+/// A weight is against what the images agree in where there is something to see: air around them changes nothing.
+#[test]
+fn air_around_images_changes_nothing() {
+    let device = Cpu::new(None).unwrap();
+    let (images, pairs) = (images(), pairs(10, 5));
+    let padded = images.each_ref().map(|image| in_air(image, 16));
+    // Beside images that know better: landmarks that are all off by the same vector.
+    let off = Vector3::new(3.0, -2.0, 2.0);
+    let wrong = [pairs[0].clone(), pairs[1].map(|q| q + off)];
+    for &model in DeformModel::ALL {
+        let options = DeformOptions {
+            schedule: scales(&[(4, 40), (2, 40)]),
+            solver: SolverOptions::of(SolverKind::Gaussian),
+            ..options(model)
+        };
+        let options = match model {
+            DeformModel::Lddmm => DeformOptions { solver: fft(), ..options },
+            _ => options,
+        };
+        let found = |[fixed, moving]: &[Volume<f32>; 2]| {
+            apart(&registered(&device, [fixed, moving], [1.0, 1e-4], &wrong, &options), &wrong)[0]
+        };
+        let (before, whole, in_air) = (before(&wrong), found(&images), found(&padded));
+        println!("{}: {before:.3} mm to {whole:.3}, in air {in_air:.3}", model.name());
+        assert!((whole - in_air).abs() < 0.05 * before, "{whole} and {in_air}");
+        assert!(whole < 0.9 * before && in_air < 0.9 * before);
+    }
+}
+
+/// What is computed on has all points, also where the images show nothing.
+#[test]
+fn points_beyond_the_foreground_are_reached() {
+    let device = Cpu::new(None).unwrap();
+    let [fixed, moving] = images().map(|image| in_air(&image, 24));
+    // Beyond the ball and the guard around it.
+    let at = Vector3::new(0.0, 0.0, 90.0);
+    let pairs = [at, at + Vector3::new(0.0, 25.0, 0.0)];
+    let off = Vector3::new(2.0, 1.0, -1.0);
+    let pairs = [
+        PointSet::new(pairs.to_vec()),
+        PointSet::new(pairs.iter().map(|p| start().apply(p + off)).collect()),
+    ];
+    let options = DeformOptions { clip: true, ..options(DeformModel::Greedy) };
+    let found = registered(&device, [&fixed, &moving], [1.0, 0.1], &pairs, &options);
+    let after = apart(&found, &pairs);
+    println!("{:.2} mm to {after:?}", before(&pairs));
+    assert!(after.iter().all(|d| *d < 0.3), "{after:?}");
+    let alone = registered(&device, [&fixed, &moving], [1.0, 0.0], &pairs, &options);
+    assert!(alone.clipped.end()[2] < found.clipped.end()[2]);
 }
