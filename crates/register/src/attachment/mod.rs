@@ -24,6 +24,87 @@
 //! around it, by the adjoint of linear interpolation.
 //!
 //! Beside the kinds, [`images`] brings images to a scale, and [`moving_mask`] says what of them counts.
+//!
+//! # One of your own
+//!
+//! ```
+//! # use voxalign_register::attachment::{Attachment, Gradient, Maps, Needs, Places, middle};
+//! # use voxalign_register::multiscale::Scale;
+//! # use voxalign_register::similarity::PendingEnergy;
+//! # use voxalign_compute::{Memory, ops::*};
+//! use voxalign_compute::Device;
+//! use voxalign_compute::ops::elementwise::{param, x};
+//! use voxalign_compute::ops::reduce::Reduction;
+//! use voxalign_image::{Grid, Vector3};
+//!
+//! /// Brings points of the fixed world to one place of the moving one: `w Σ |xᵢ − c|² / n`, mm².
+//! pub struct Gather<D: Device> {
+//!     /// The points, mm; at least one.
+//!     pub points: Vec<Vector3<f64>>,
+//!     /// Where they belong, mm.
+//!     pub place: Vector3<f64>,
+//!     /// The factor of the energy, 1/mm².
+//!     pub weight: f64,
+//!     /// What is on the device at the scale at hand.
+//!     places: Option<[Places<D>; 2]>,
+//! }
+//!
+//! impl<D: Device> Gather<D> {
+//!     /// The second derivative of the energy in each point, 1/mm².
+//!     fn stiffness(&self) -> f32 {
+//!         (2.0 * self.weight / self.points.len() as f64) as f32
+//!     }
+//! }
+//!
+//! impl<D: Device> Attachment<D> for Gather<D> {
+//!     fn needs(&self) -> Needs<'_, D> {
+//!         Needs { channels: 0..0, places: self.places.as_ref().map(|p| p.each_ref()) }
+//!     }
+//!
+//!     fn to_scale(&mut self, device: &D, _: &Scale, _: &Grid, _: usize) -> voxalign_register::Result<()> {
+//!         let stiffness = vec![self.stiffness(); self.points.len()];
+//!         let fixed = Places::new(device, &self.points, middle(&self.points), stiffness)?;
+//!         // No points of the moving world; carried points count from the place.
+//!         let moving = Places::new(device, &[], self.place, Vec::new())?;
+//!         self.places = Some([fixed, moving]);
+//!         Ok(())
+//!     }
+//!
+//!     fn evaluate(
+//!         &mut self,
+//!         device: &D,
+//!         at: &Maps<'_, D>,
+//!         out: &mut Gradient<'_, D>,
+//!     ) -> voxalign_register::Result<PendingEnergy> {
+//!         let Some(off) = at.carried[0] else { return Ok(PendingEnergy::default()) };
+//!         let covectors = &mut *out.covectors[0];
+//!         device.eval(&(x(0) * param(0)), &[off], &[self.stiffness()], None, covectors)?;
+//!         let mut sum = device.alloc::<f64>(1)?;
+//!         device.reduce_into(&[&*covectors, off], &[Reduction::Dot(0, 1)], &mut sum)?;
+//!         Ok(PendingEnergy::arriving(device.arriving(&sum)?, 1.0).times(0.5))
+//!     }
+//!
+//!     fn bytes(&self, _: &Grid) -> u64 {
+//!         40 * self.points.len() as u64
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = voxalign_compute::cpu::Cpu::new(None)?;
+//! let points = vec![Vector3::new(3.0, 0.0, 0.0), Vector3::new(5.0, 0.0, 0.0)];
+//! let mut gather = Gather { points, place: Vector3::new(4.0, 0.0, 1.0), weight: 0.5, places: None };
+//! let (scale, grid) = (Scale { factor: 1, iterations: 1 }, Grid::axis_aligned([4; 3], [2.0; 3])?);
+//! gather.to_scale(&device, &scale, &grid, 1)?;
+//! let carried = device.upload(&[-1.0f32, 1.0, 0.0, 0.0, -1.0, -1.0])?;
+//! let (mut covectors, mut none) = (device.alloc(6)?, device.alloc(0)?);
+//! let at = Maps { images: &[], carried: [Some(&carried), None] };
+//! let covectors_ = [&mut covectors, &mut none];
+//! let mut out = Gradient { slopes: &mut [], reference_slopes: &mut [], covectors: covectors_ };
+//! assert_eq!(gather.evaluate(&device, &at, &mut out)?.wait()?, 1.0);
+//! assert_eq!(device.into_host(covectors)?, [-0.5, 0.5, 0.0, 0.0, -0.5, -0.5]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod channel;
 pub mod currents;

@@ -188,6 +188,10 @@ pub(super) fn reaches<D: Device>(
         solve(&mut field)?;
         for (held, _) in &points {
             let mut values = device.alloc::<f32>(held.at().len())?;
+            if values.is_empty() {
+                found.push(values);
+                continue;
+            }
             device.gather(&field, lattice(dims), held.at(), None, &mut values)?;
             // Where next to nothing moves, at the border of some operators, nothing is divided by that.
             let most = device.reduce(&[&values], &[Reduction::MaxAbs(0)])?[0];
