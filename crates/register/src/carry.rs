@@ -367,7 +367,8 @@ mod tests {
         let volume = |mesh: &Mesh| mesh.without_degenerate().unwrap().0;
         let outside = |mesh: &Mesh| {
             // The signed volume below the faces, whatever the poles are made of.
-            let centre = mesh.vertices().iter().sum::<Vector3<f64>>() / mesh.vertices().len() as f64;
+            let centre =
+                mesh.vertices().iter().sum::<Vector3<f64>>() / mesh.vertices().len() as f64;
             let one = |face: &[u32; 3]| {
                 let [a, b, c] = face.map(|i| mesh.vertices()[i as usize] - centre);
                 a.dot(&b.cross(&c)) / 6.0
@@ -383,10 +384,10 @@ mod tests {
             let carried = PointMap::new(steps).carry_mesh(&mesh).unwrap();
             assert_eq!(carried.mirrored, mirrored);
             assert!(outside(&carried.mesh) > 0.0);
-            assert_eq!((&carried.normals[..], &carried.vectors[..]), (
-                &["Normals".to_owned()][..],
-                &["along".to_owned()][..]
-            ));
+            assert_eq!(
+                (&carried.normals[..], &carried.vectors[..]),
+                (&["Normals".to_owned()][..], &["along".to_owned()][..])
+            );
             // On every face they stand nearly upright, as they did.
             let upright = |mesh: &Mesh| {
                 let normal = |i: u32| {

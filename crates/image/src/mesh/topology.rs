@@ -78,8 +78,15 @@ mod tests {
     #[test]
     fn parts_twins_and_sides() {
         let at = |x: f64, y: f64| Vector3::new(x, y, 0.0);
-        let vertices =
-            vec![at(0., 0.), at(1., 0.), at(0., 1.), at(1., 1.), at(5., 5.), at(-0.0, 0.), at(0., 0.)];
+        let vertices = vec![
+            at(0., 0.),
+            at(1., 0.),
+            at(0., 1.),
+            at(1., 1.),
+            at(5., 5.),
+            at(-0.0, 0.),
+            at(0., 0.),
+        ];
         let mesh = Mesh::new(vertices, vec![[0, 1, 2], [1, 3, 2]]).unwrap();
         assert_eq!(mesh.components().unwrap(), 1);
         assert_eq!(mesh.duplicate_vertices().unwrap(), 2);

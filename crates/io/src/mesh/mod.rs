@@ -340,15 +340,22 @@ pub fn losses(
         _ => (arrays, ""),
     };
     if arrays > holds {
-        let names: Vec<_> =
-            mesh.data().iter().skip(holds).take(5).map(|a| format!("'{}'", shorten(&a.name))).collect();
+        let names: Vec<_> = mesh
+            .data()
+            .iter()
+            .skip(holds)
+            .take(5)
+            .map(|a| format!("'{}'", shorten(&a.name)))
+            .collect();
         let more = if arrays > holds + 5 { ", …" } else { "" };
         lost.push(format!("{format} holds {what}: {}{more} left out", names.join(", ")));
     }
     if !format.holds_faces() {
         let alone = mesh.unused()?;
         if alone > 0 {
-            lost.push(format!("{format} holds lines alone: {alone} points of no line are left out"));
+            lost.push(format!(
+                "{format} holds lines alone: {alone} points of no line are left out"
+            ));
         }
     }
     Ok(lost)

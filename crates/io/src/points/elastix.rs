@@ -28,7 +28,9 @@ pub(super) fn read(
         (true, None) => return Err(no_grid(path)),
         (true, Some(grid)) => {
             if options.convention == Some(PointConvention::Lps) {
-                info.say("its voxel indices are neither RAS nor LPS: the image says where they are");
+                info.say(
+                    "its voxel indices are neither RAS nor LPS: the image says where they are",
+                );
             }
             Some(grid)
         }
@@ -42,13 +44,14 @@ pub(super) fn read(
     if first.is_some_and(|(_, line)| line.trim().parse::<u64>().is_err()) {
         first = lines.next();
     } else {
-        info.say("its first line is neither 'point' nor 'index': elastix takes such a list for indices");
+        info.say(
+            "its first line is neither 'point' nor 'index': elastix takes such a list for indices",
+        );
     }
     let count = first.map_or("", |(_, line)| line.trim());
     let count: usize = count.parse().map_err(|_| {
         let line = first.map_or(2, |(line, _)| line);
-        let problem =
-            format!("line {line}: '{}' is not the number of the points", shorten(count));
+        let problem = format!("line {line}: '{}' is not the number of the points", shorten(count));
         IoError::malformed(path, problem, "write how many points there are on the second line")
     })?;
     let mut gathered = Gathered::new(path, &[]);

@@ -54,7 +54,8 @@ fn head<'a>(path: &Path, text: &'a str) -> Result<Head<'a>> {
                     }
                 };
                 if head.stated.is_some_and(|before| before != stated) {
-                    let problem = format!("line {number} says another coordinate system than a line before");
+                    let problem =
+                        format!("line {number} says another coordinate system than a line before");
                     return Err(IoError::malformed(path, problem, "leave one of them"));
                 }
                 head.stated = Some(stated);
@@ -74,7 +75,9 @@ pub(super) fn read(
     let mut info = PointInfo::new(PointFormat::Fcsv);
     let convention = info.world(head.stated, options);
     if head.stated.is_none() && options.convention.is_none() {
-        info.say("it has no line '# CoordinateSystem': its points were taken for RAS, as 3D Slicer does");
+        info.say(
+            "it has no line '# CoordinateSystem': its points were taken for RAS, as 3D Slicer does",
+        );
     }
     let columns: Vec<&str> = head.columns.unwrap_or(COLUMNS).split(',').map(str::trim).collect();
     // What a table program adds.

@@ -119,7 +119,8 @@ pub(super) fn read(
         IoError::malformed(path, problem, REMEDY)
     })?;
     let mut info = PointInfo::new(PointFormat::Markups);
-    if let Some((_, version)) = file.schema.as_deref().and_then(|s| s.split_once("markups-schema-v"))
+    if let Some((_, version)) =
+        file.schema.as_deref().and_then(|s| s.split_once("markups-schema-v"))
         && !version.starts_with("1.")
     {
         let what = format!("version '{}' of markups is not known", shorten(version));
@@ -144,7 +145,8 @@ pub(super) fn read(
         }
         if stated.is_none() && options.convention.is_none() {
             let problem = format!("markup {number} does not say its coordinate system");
-            let remedy = "add \"coordinateSystem\": \"LPS\" or \"RAS\" to it, or give `point_convention`";
+            let remedy =
+                "add \"coordinateSystem\": \"LPS\" or \"RAS\" to it, or give `point_convention`";
             return Err(IoError::malformed(path, problem, remedy));
         }
         conventions.push(convention);
@@ -196,10 +198,7 @@ pub(super) fn read(
         }
     }
     if several {
-        info.say(format!(
-            "it has {} markups, whose points follow each other",
-            file.markups.len()
-        ));
+        info.say(format!("it has {} markups, whose points follow each other", file.markups.len()));
     }
     if conventions.iter().any(|c| Some(*c) != info.convention) {
         info.say("some of its markups are LPS and some are RAS: each was taken for what it says");

@@ -270,10 +270,7 @@ const LARGEST: u64 = 1 << 32;
 /// # Errors
 /// A missing or malformed file; a coordinate that is not a finite number; numbers of points that do not agree; a list of
 /// indices without a grid; too little memory.
-pub fn read(
-    path: impl AsRef<Path>,
-    options: &ReadOptions<'_>,
-) -> Result<(PointSet, PointInfo)> {
+pub fn read(path: impl AsRef<Path>, options: &ReadOptions<'_>) -> Result<(PointSet, PointInfo)> {
     let path = path.as_ref();
     let bytes = Source::open(path)?.read_all(LARGEST)?;
     read_from_bytes(path, &bytes, options)
@@ -289,8 +286,8 @@ pub fn read_from_bytes(
     options: &ReadOptions<'_>,
 ) -> Result<(PointSet, PointInfo)> {
     let path = name.as_ref();
-    let text = text::utf8(bytes)
-        .map_err(|problem| IoError::malformed(path, problem, text::SAVE_AS))?;
+    let text =
+        text::utf8(bytes).map_err(|problem| IoError::malformed(path, problem, text::SAVE_AS))?;
     let format = PointFormat::of_text(text).unwrap_or(PointFormat::Csv);
     let (set, mut info) = match format {
         PointFormat::Markups => markups::read(path, text, options),
@@ -435,8 +432,7 @@ impl<'a> Gathered<'a> {
     /// The set, without columns in which nothing was ever said.
     fn finish(mut self) -> Result<PointSet> {
         self.columns.retain(|(_, values)| values.iter().any(|v| !v.is_empty()));
-        PointSet::with_columns(self.points, self.columns)
-            .map_err(|e| IoError::image(self.path, e))
+        PointSet::with_columns(self.points, self.columns).map_err(|e| IoError::image(self.path, e))
     }
 }
 

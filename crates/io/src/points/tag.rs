@@ -49,7 +49,9 @@ fn words<'a>(path: &'a Path, text: &'a str) -> impl Iterator<Item = Result<Word<
         }
         let end = match first {
             '=' | ';' => 1,
-            _ => rest.find(|c: char| c.is_whitespace() || "=;\"%#".contains(c)).unwrap_or(rest.len()),
+            _ => {
+                rest.find(|c: char| c.is_whitespace() || "=;\"%#".contains(c)).unwrap_or(rest.len())
+            }
         };
         let (text, after) = rest.split_at(end);
         rest = after;
@@ -142,7 +144,9 @@ pub(super) fn read(
         if given != least && given != least + 3 {
             return Err(wrong(
                 tag.line,
-                &format!("a point has {given} numbers; {least} are coordinates, and none or three may follow"),
+                &format!(
+                    "a point has {given} numbers; {least} are coordinates, and none or three may follow"
+                ),
             ));
         }
         let mut p = Vector3::zeros();

@@ -255,7 +255,11 @@ fn what_is_wrong_with_a_list_is_said_once() {
         ("a.txt", "point\n1\n1 2 3 4\n".into(), &["line 3", "4 coordinates"]),
         ("a.txt", "point\n2\n1 2 3\n1 2\n".into(), &["line 4", "2 coordinates"]),
         ("a.txt", "point\n2\n1 2 3\nx,y,z\n".into(), &["line 4", "'x,y,z' is not a number"]),
-        ("a.txt", "Point\t0 ; OutputPoint = [ 1 2 ] ;\nPoint 1 ;\n".into(), &["line 2", "OutputPoint"]),
+        (
+            "a.txt",
+            "Point\t0 ; OutputPoint = [ 1 2 ] ;\nPoint 1 ;\n".into(),
+            &["line 2", "OutputPoint"],
+        ),
         ("a.txt", "Point\t0 ; OutputPoint = [ 1 2 inf ]\n".into(), &["line 1", "'inf'"]),
         ("a.csv", "x,y,z\n1,2,3\npoint\n2\n".into(), &["line: 3", "as many values as the header"]),
         ("a.fcsv", fcsv(",2,3,", ",nan,3,"), &["line 4", "'nan'"]),
@@ -281,8 +285,16 @@ fn what_is_wrong_with_a_list_is_said_once() {
         ("a.tag", tag(" \"nose\"", " \"nose").replace("\"\"", ""), &["a label begins"]),
         ("a.tag", TAG.replace("Points =\n", "Points\n"), &["'Points' is not expected"]),
         ("a.tag", "MNI Tag Point File\nVolumes = 1;\nPoints =\n1 2 3\n".into(), &["ends before"]),
-        ("a.tag", "MNI Tag Point File\nVolumes = 1;\nPoints =\n1 x 3;\n".into(), &["line 4", "'x'"]),
-        ("a.tag", "MNI Tag Point File\nVolumes = 1;\nPoints =\n1 2 3;\nx,y,z\n".into(), &["line 5"]),
+        (
+            "a.tag",
+            "MNI Tag Point File\nVolumes = 1;\nPoints =\n1 x 3;\n".into(),
+            &["line 4", "'x'"],
+        ),
+        (
+            "a.tag",
+            "MNI Tag Point File\nVolumes = 1;\nPoints =\n1 2 3;\nx,y,z\n".into(),
+            &["line 5"],
+        ),
     ];
     for (name, text, parts) in lists {
         let error = with(name, &text, &options).unwrap_err().to_string();

@@ -34,7 +34,8 @@ pub(crate) fn read_pairs(
             grid: Some(grids[side]),
             volume: None,
         };
-        let (set, info) = files::points_of_pair(paths[side], &options, one_file.then_some(side), listener)?;
+        let (set, info) =
+            files::points_of_pair(paths[side], &options, one_file.then_some(side), listener)?;
         if info.without_position > 0 {
             return Err(Error::input(format!(
                 "'{}' has {} points without a position, so that it is not known which points belong together; place \
