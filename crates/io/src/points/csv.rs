@@ -100,6 +100,9 @@ fn world(header: &csv::StringRecord, options: &ReadOptions<'_>) -> (PointInfo, P
 /// A word on a list of points whose header line, without any comma, tells that it is of another kind.
 fn not_csv(path: &Path, line: &str) -> Result<()> {
     let remedy = "write it comma-separated, with 'x,y,z' as its first line";
+    if line.starts_with('#') {
+        return Err(IoError::malformed(path, "its first line is a comment", remedy));
+    }
     let separated = [(";", "semicolons"), ("\t", "tabs"), (" ", "spaces")];
     if let Some((_, name)) = separated.iter().find(|(sign, _)| line.contains(sign)) {
         let numbers = line.split_whitespace().all(|word| word.parse::<f64>().is_ok());

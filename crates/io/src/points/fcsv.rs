@@ -27,6 +27,14 @@ struct Head<'a> {
     stated: Option<PointConvention>,
 }
 
+/// Whether a text begins with lines of `#` as fiducials have them.
+pub(super) fn is_head(text: &str) -> bool {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let said = lines.map_while(|line| line.strip_prefix('#')).map(str::trim_start);
+    let known = ["Markups fiducial", "Fiducial List", "columns", "CoordinateSystem"];
+    said.take(20).any(|said| known.iter().any(|beginning| said.starts_with(beginning)))
+}
+
 fn head<'a>(path: &Path, text: &'a str) -> Result<Head<'a>> {
     let mut head = Head::default();
     for (number, line) in (1..).zip(text.lines()) {

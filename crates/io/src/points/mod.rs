@@ -130,7 +130,7 @@ impl PointFormat {
             _ if first.starts_with("Point") && first.contains("OutputPoint") => {
                 Some(Self::Transformix)
             }
-            _ if first.starts_with('#') => Some(Self::Fcsv),
+            _ if first.starts_with('#') && fcsv::is_head(text) => Some(Self::Fcsv),
             // A number of points, and indices.
             _ if first.parse::<u64>().is_ok()
                 && lines.next().is_some_and(|next| {
@@ -327,9 +327,6 @@ pub fn is_list(path: &Path) -> bool {
     let text = String::from_utf8_lossy(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes));
     match PointFormat::of_text(&text) {
         Some(PointFormat::Markups) => text.contains("markups") || text.contains("controlPoints"),
-        Some(PointFormat::Fcsv) => ["# Markups", "# Fiducial List", "# columns"]
-            .iter()
-            .any(|beginning| text.trim_start().starts_with(beginning)),
         Some(_) => true,
         None => false,
     }

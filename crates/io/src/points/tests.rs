@@ -21,6 +21,7 @@ fn lists_of_other_programs_are_told() {
         ("x\ty\tz\n1\t2\t3\n", "separated by tabs"),
         ("1 2 3\n4 5 6\n", "separated by spaces"),
         ("a\n1\n", "0 columns named 'x'"),
+        ("# my points\nx,y,z\n1,2,3\n", "its first line is a comment; write it"),
     ] {
         let error = parse(text).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
