@@ -39,6 +39,6 @@ pub(super) const LABEL: [&str; 3] = ["label", "name", "landmark"];
 pub(super) const DESCRIPTION: [&str; 3] = ["description", "desc", "comment"];
 
 /// The text of a point; nothing where there is no column.
-pub(super) fn text<'a>(column: Option<&'a [String]>, point: usize) -> &'a str {
+pub(super) fn text(column: Option<&[String]>, point: usize) -> &str {
     column.and_then(|values| values.get(point)).map_or("", String::as_str)
 }
