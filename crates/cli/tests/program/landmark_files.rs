@@ -206,8 +206,7 @@ fn landmarks_of_every_program_start_and_pull() {
     place.image("b.nii.gz", &head(&moving, &shift.inverse().unwrap()));
     let of_fixed = lists(&place, "f", &fixed, |p| p);
     let of_moving = lists(&place, "m", &moving, |p| shift.apply(p));
-    let line =
-        "affine a.nii.gz b.nii.gz --search none --cost ncc --dof 6 --no-report -o out --init";
+    let line = "affine a.nii.gz b.nii.gz --search none --cost ncc --no-report -o out --init";
     for (f, m) in of_fixed.iter().zip(&of_moving) {
         place.line(&format!("{line} landmarks:{f},{m} --json")).expect(0);
         let record: serde_json::Value =

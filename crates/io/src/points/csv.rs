@@ -122,7 +122,8 @@ fn not_csv(path: &Path, line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes columns `x`, `y`, and, but for points in a plane, `z`; then the further ones.
+/// Writes columns `x`, `y`, and, but for points in a plane, `z`; then the further ones. A column `t` would make the header
+/// that of ANTs, whose points are LPS: of others it comes first.
 pub(super) fn write(
     path: &Path,
     points: &PointSet,
@@ -131,13 +132,21 @@ pub(super) fn write(
     atomic::write_file(path, |sink| {
         let mut writer = csv::Writer::from_writer(sink);
         let axes = if points.is_2d() { 2 } else { 3 };
+        let columns = points.columns();
+        let time = convention == PointConvention::Ras
+            && columns.first().is_some_and(|(name, _)| name.eq_ignore_ascii_case("t"));
+        let (first, rest) = columns.split_at(usize::from(time));
         let header = ["x", "y", "z"].into_iter().take(axes);
-        writer.write_record(header.chain(points.columns().iter().map(|(n, _)| n.as_str())))?;
+        let header = first.iter().map(|(n, _)| n.as_str()).chain(header);
+        writer.write_record(header.chain(rest.iter().map(|(n, _)| n.as_str())))?;
         for (i, &p) in points.points().iter().enumerate() {
             let p = convention.convert(p);
             let mut record = csv::StringRecord::new();
+            for (_, values) in first {
+                record.push_field(values.get(i).map_or("", String::as_str));
+            }
             p.iter().take(axes).for_each(|v| record.push_field(&v.to_string()));
-            for (_, values) in points.columns() {
+            for (_, values) in rest {
                 record.push_field(values.get(i).map_or("", String::as_str));
             }
             writer.write_record(&record)?;

@@ -61,6 +61,13 @@ fn the_header_of_ants_means_lps() {
     assert!(write(&path, &set, &ants).unwrap().is_empty());
     let written = std::fs::read_to_string(&path).unwrap();
     assert_eq!(written, "x,y,z,t,label,comment\n-1,-2,3,0,7,a nose\n");
+    // What is RAS does not look like a list of ANTs.
+    write(&path, &set, &WriteOptions::default()).unwrap();
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        "t,x,y,z,label,comment\n0,1,2,3,7,a nose\n"
+    );
+    assert_eq!(read(&path, &ReadOptions::default()).unwrap().0, set);
     // Names that are no numbers become comments.
     let named = parse("x,y,z,label,more\n1,2,3,F-1,q\n").unwrap();
     let lost = write(&path, &named, &ants).unwrap();

@@ -107,7 +107,9 @@ pub(super) fn about_mesh(file: &Path, args: &InfoArgs) -> Result<Facts, Failure>
 
 /// What says where the coordinates are.
 fn known_by(args: &InfoArgs, info: &MeshInfo) -> &'static str {
+    let unknown = info.frame.as_deref().is_some_and(|frame| frame.ends_with("UNKNOWN"));
     match (info.assumed, args.points.point_convention) {
+        (false, _) if unknown => "the format; the file says that its space is unknown",
         (false, _) if info.format.has_world() => "the format",
         (false, _) => "the file",
         (true, Some(_)) => "--point-convention",
