@@ -7,11 +7,12 @@ use crate::interrupt;
 use crate::output;
 use crate::progress::{Printer, Talk};
 use std::path::{Path, PathBuf};
-use voxalign_image::{Affine, Grid, Transform, Vector3};
+use voxalign_image::{Affine, Grid, Transform};
 use voxalign_io::IoError;
 use voxalign_io::image::Format;
 use voxalign_io::transform::{self, Geometry, TransformFormat};
 use voxalign_jobs::files::{self, Grids};
+use voxalign_register::carry::{PointMap, Step};
 use voxalign_register::fields::{self, Exactness};
 
 /// A chain as it was given: a fixed point goes through the first link, then the next.
@@ -136,7 +137,7 @@ impl Chain {
         if backwards {
             steps.reverse();
         }
-        Ok(PointMap { steps })
+        Ok(PointMap::new(steps))
     }
 }
 
@@ -148,39 +149,6 @@ impl Link {
         inverted(&self.transform, &self.path, talk).map(|(inverse, _)| inverse)
     }
 }
-
-/// Carries points, each through the exact inverse of a field rather than one known at voxels.
-#[derive(Debug)]
-pub(crate) struct PointMap {
-    steps: Vec<Step>,
-}
-
-#[derive(Debug)]
-enum Step {
-    Forward(Transform),
-    /// By the inverse.
-    Backward(Transform),
-}
-
-impl PointMap {
-    /// The point's image, and how far in mm it may be off because a field folds there.
-    pub(crate) fn apply(&self, point: Vector3<f64>) -> Result<(Vector3<f64>, f64), Failure> {
-        let mut place = (point, 0.0);
-        for step in &self.steps {
-            place = match step {
-                Step::Forward(t) => (t.apply(place.0), place.1),
-                Step::Backward(t) => {
-                    let (p, off) = t.apply_inverse(place.0)?;
-                    (p, place.1 + off)
-                }
-            };
-        }
-        Ok(place)
-    }
-}
-
-/// A residual in mm that is worth a word.
-pub(crate) const WORTH_A_WORD: f64 = 0.01;
 
 /// The inverse of a transform, and how exact that of each of its fields is; where fields fold is
 /// told.

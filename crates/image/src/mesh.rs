@@ -1,5 +1,7 @@
 //! Surfaces and curves.
 
+mod topology;
+
 use crate::error::{ImageError, Result};
 use crate::memory;
 use nalgebra::Vector3;

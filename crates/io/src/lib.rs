@@ -3,7 +3,7 @@
 //! - [`image`]: NIfTI-1 and -2, ANALYZE 7.5, NRRD, MetaImage and series of DICOM files, which are read and not
 //!   written; scalar volumes and label maps, whole or in parts.
 //! - [`transform`]: ITK text, ITK/ANTs MATLAB and HDF5 files, FSL matrices and displacement fields.
-//! - [`points`]: point sets as CSV.
+//! - [`points`]: lists of points as CSV, and as 3D Slicer, elastix, ANTs and MNI have them.
 //! - [`mesh`]: surfaces and curves as GIFTI, VTK, STL, PLY and FreeSurfer have them, streamlines of MRtrix and TrackVis.
 //! - [`xray`]: X-ray images as PNG, TIFF, DICOM, NIfTI, NRRD and MetaImage, of one or several frames; tables of the views
 //!   that they were taken from, and calibrations of MayaCam and plastimatch; streams of raw frames.

@@ -15,7 +15,7 @@ use voxalign_io::image::{
     DataType, WriteOptions, read_info, read_info_from_bytes, read_labels_from_bytes, read_volume,
     read_volume_from_bytes, write_volume,
 };
-use voxalign_io::points::{PointConvention, read_points_from_bytes};
+use voxalign_io::points::{self, ReadOptions};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_io::xray;
 
@@ -54,6 +54,51 @@ fn sample(name: &str, level: u32) -> Vec<u8> {
     let options = WriteOptions { compression_level: level, ..WriteOptions::default() };
     write_volume(&path, &volume, &options).unwrap();
     std::fs::read(path).unwrap()
+}
+
+/// Lists of points in every format.
+const POINTS: [&str; 7] = [
+    "name,x,y,z\na,1,2,3\n\"b, c\",4,5e1,-6\n",
+    "x,y,z,t,label,comment\n1,2,3,0,7,a nose\n",
+    "# Markups fiducial file version = 4.11\n# CoordinateSystem = LPS\n\
+     # columns = id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID\n\
+     1,1,2,3,0,0,0,1,1,1,0,\"a, b\",,\n2,-4,5,6e0,0,0,0,1,1,0,0,F-2,tip,v,2,0\n3,0,0,0,0,0,0,1,1,1,0,c,,,0,0\n",
+    "{\"@schema\": \"markups-schema-v1.0.3.json#\", \"markups\": [{\"type\": \"Curve\", \"coordinateSystem\": \"LPS\", \
+     \"controlPoints\": [{\"label\": \"a\", \"position\": [1, 2, 3.5], \"positionStatus\": \"undefined\"}, \
+     {\"position\": [4e1, 5, -6], \"locked\": true}]}]}",
+    "index\n2\n1 2 3\n4.5 5 6\n",
+    "Point\t0\t; InputIndex = [ 1 2 3 ]\t; OutputPoint = [ 10.5 20 30 ]\t; Deformation = [ 9 18 27 ]\n",
+    "MNI Tag Point File\nVolumes = 2;\n% c\n\nPoints =\n 1 2 3 4 5 6 0 -1 -1 \"nose\"\n -7 8 9 10 11 12;\n",
+];
+
+/// Reads points in every way; errors have to name the file, and points are numbers.
+fn read_points(bytes: &[u8]) {
+    let grid = Grid::axis_aligned([5, 4, 3], [1.0, 2.0, 3.0]).unwrap();
+    for grid in [None, Some(&grid)] {
+        for volume in [None, Some(1)] {
+            let options = ReadOptions { grid, volume, ..ReadOptions::default() };
+            match points::read_from_bytes("p.csv", bytes, &options) {
+                Ok((set, info)) => {
+                    assert!(set.points().iter().all(|p| p.iter().all(|v| v.is_finite())));
+                    assert!(info.oddities.iter().all(|oddity| oddity.len() < 500));
+                }
+                Err(error) => {
+                    let said = error.to_string();
+                    assert!(said.contains("p.csv") && said.len() < 1000, "{said}");
+                }
+            }
+        }
+    }
+    assert!(LARGEST.load(Ordering::Relaxed) < BOUND);
+}
+
+#[test]
+fn lists_cut_anywhere_are_read_or_refused() {
+    for text in POINTS {
+        for n in 0..text.len() {
+            read_points(&text.as_bytes()[..n]);
+        }
+    }
 }
 
 /// Reads in every way; errors have to name the file.
@@ -405,14 +450,20 @@ proptest! {
     #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..600), which in 0..NAMES.len()) {
         read_all(NAMES[which], &bytes);
-        let _ = read_points_from_bytes("p.csv", &bytes, PointConvention::Lps);
+        read_points(&bytes);
     }
 
     #[test]
     fn any_points(text in "[xyzXYZ,\"\n0-9.e-]{0,80}") {
-        let _ = read_points_from_bytes("p.csv", text.as_bytes(), PointConvention::Ras);
-        let text = format!("x,y,z\n{text}");
-        let _ = read_points_from_bytes("p.csv", text.as_bytes(), PointConvention::Ras);
+        read_points(text.as_bytes());
+        for begin in ["x,y,z\n", "point\n2\n", "index\n", "# columns = id,x,y,z\n", "{\"markups\": [", "MNI Tag Point File\n"] {
+            read_points(format!("{begin}{text}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn changed_points((_, bytes) in mutated(POINTS.iter().map(|text| text.as_bytes().to_vec()).collect())) {
+        read_points(&bytes);
     }
 }
 

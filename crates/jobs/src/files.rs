@@ -2,14 +2,16 @@
 
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, reading};
-use crate::options::as_text;
+use crate::options::{PointConvention, as_text};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use voxalign_image::Transform;
-use voxalign_image::{Grid, LabelMap, Volume};
+use voxalign_image::{Grid, LabelMap, Mesh, PointSet, Volume};
 use voxalign_io::IoError;
 use voxalign_io::image::{self, DataType, ImageInfo, ReadOptions, WriteOptions};
+use voxalign_io::mesh::{self, MeshFormat, MeshInfo};
+use voxalign_io::points::{self, PointFormat, PointInfo};
 use voxalign_io::transform::{self, Geometry};
 
 /// What a file holds, by its name.
@@ -21,6 +23,8 @@ pub enum Kind {
     Transform,
     /// A list of points.
     Points,
+    /// A surface, curves or streamlines.
+    Mesh,
 }
 
 /// What a file of this name holds. A NIfTI file may be an image or a displacement field; it counts
@@ -30,13 +34,18 @@ pub enum Kind {
 /// What no name of these is.
 pub fn kind(path: &Path) -> Result<Kind> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    if name.ends_with(".csv") {
+    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    if ends(&[".csv", ".fcsv", ".json", ".tag", ".pts"]) {
         return Ok(Kind::Points);
     }
-    if [".tfm", ".txt", ".mat", ".h5", ".hdf5", ".fsl", ".fslmat", ".flirt"]
-        .iter()
-        .any(|e| name.ends_with(e))
-    {
+    // elastix' lists have any name, which is that of a transform often.
+    if ends(&[".txt"]) && points::is_list(path) {
+        return Ok(Kind::Points);
+    }
+    if MeshFormat::from_path(path).is_ok() {
+        return Ok(Kind::Mesh);
+    }
+    if ends(&[".tfm", ".txt", ".mat", ".h5", ".hdf5", ".fsl", ".fslmat", ".flirt"]) {
         return Ok(Kind::Transform);
     }
     // A folder, or a file of another name that begins as DICOM files do, is an image.
@@ -45,15 +54,34 @@ pub fn kind(path: &Path) -> Result<Kind> {
     if format.is_ok() {
         return Ok(Kind::Image);
     }
+    if points::is_list(path) {
+        return Ok(Kind::Points);
+    }
+    if mesh::is_mesh(path) {
+        return Ok(Kind::Mesh);
+    }
     if !matches!(format, Err(IoError::UnknownExtension { hint: None, .. })) {
         // The message says what converts it.
         format?;
     }
     Err(Error::input(format!(
         "'{}': the extension is not that of an image (.nii, .nii.gz, .hdr, .mha, .mhd, .nrrd, .nhdr, a folder or file of DICOM), \
-         a transform (.tfm, .txt, .mat, .h5, .fsl) or a list of points (.csv)",
+         a transform (.tfm, .txt, .mat, .h5, .fsl), a list of points (.csv, .fcsv, .mrk.json, .tag, elastix' .txt) or a \
+         mesh (.gii, .vtk, .vtp, .stl, .ply, .tck, .trk, FreeSurfer's lh.pial)",
         path.display()
     )))
+}
+
+/// What a file of this name will hold, where it is made of one of the kind `from`: lists of points may have the name of a
+/// transform (.txt).
+///
+/// # Errors
+/// As of [`kind`].
+pub fn kind_to_write(path: &Path, from: Kind) -> Result<Kind> {
+    if from == Kind::Points && PointFormat::from_path(path).is_ok() {
+        return Ok(Kind::Points);
+    }
+    kind(path)
 }
 
 /// Whether an image file holds vectors: a displacement field.
@@ -146,6 +174,58 @@ pub fn labels(path: &Path, listener: &dyn Listener) -> Result<LabelMap> {
 /// As of [`voxalign_io::image::read_info`].
 pub fn grid(path: &Path, listener: &dyn Listener) -> Result<Grid> {
     Ok(reading(listener, || image::read_info(path))?.grid)
+}
+
+/// Reads points; what is odd about the file becomes a warning.
+///
+/// # Errors
+/// As of [`points::read`].
+pub fn points(
+    path: &Path,
+    options: &points::ReadOptions<'_>,
+    listener: &dyn Listener,
+) -> Result<(PointSet, PointInfo)> {
+    points_of_pair(path, options, None, listener)
+}
+
+/// As [`points()`], of one of two sides of a pair: a file that has the points of two volumes (MNI tags), and is given for both
+/// sides, has those of the fixed image first.
+///
+/// # Errors
+/// As there.
+pub fn points_of_pair(
+    path: &Path,
+    options: &points::ReadOptions<'_>,
+    side: Option<usize>,
+    listener: &dyn Listener,
+) -> Result<(PointSet, PointInfo)> {
+    let (set, info) = reading(listener, || match side.filter(|_| points::volumes(path) > 1) {
+        Some(side) => {
+            points::read(path, &points::ReadOptions { volume: Some(side), ..options.clone() })
+        }
+        None => points::read(path, options),
+    })?;
+    for oddity in &info.oddities {
+        listener.say(Level::Warning, &format!("'{}': {oddity}", path.display()));
+    }
+    Ok((set, info))
+}
+
+/// Reads a mesh; `space` is that of a file that does not say it. What is odd about the file becomes a warning.
+///
+/// # Errors
+/// As of [`mesh::read`].
+pub fn mesh(
+    path: &Path,
+    space: Option<PointConvention>,
+    listener: &dyn Listener,
+) -> Result<(Mesh, MeshInfo)> {
+    let options = mesh::ReadOptions { space: space.map(Into::into) };
+    let (mesh, info) = reading(listener, || mesh::read(path, &options))?;
+    for oddity in &info.oddities {
+        listener.say(Level::Warning, &format!("'{}': {oddity}", path.display()));
+    }
+    Ok((mesh, info))
 }
 
 /// The grids that transform files are relative to.
@@ -351,6 +431,10 @@ mod tests {
             ("a.tfm", Kind::Transform),
             ("a.h5", Kind::Transform),
             ("a.csv", Kind::Points),
+            ("a.mrk.json", Kind::Points),
+            ("a.fcsv", Kind::Points),
+            ("a.gii.gz", Kind::Mesh),
+            ("lh.pial", Kind::Mesh),
         ] {
             assert_eq!(kind(Path::new(name)).unwrap(), expected, "{name}");
         }

@@ -21,6 +21,7 @@
 
 pub mod affine;
 pub mod atlas;
+pub mod carry;
 pub mod deform;
 pub mod demo;
 pub mod drr;
@@ -31,6 +32,7 @@ mod listener;
 pub mod machine;
 pub mod options;
 pub mod pair;
+pub mod place;
 mod plan;
 pub mod pose;
 pub mod projection;

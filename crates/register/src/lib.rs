@@ -93,6 +93,7 @@
 //!   of 3D medical image alignment*, Pattern Recognition 32(1).
 
 pub mod attachment;
+pub mod carry;
 pub mod choice;
 pub mod compare;
 pub mod diffeo;

@@ -19,9 +19,10 @@
 //! |---|---|
 //! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`atlas`], [`drr`], [`pose`], [`stack`] |
 //! | the same of images in memory | [`affine::register`], [`deform::register`] |
-//! | images, grids, transforms, points | [`image`] |
+//! | images, grids, transforms, points, meshes | [`image`] |
 //! | their files | [`io`] |
-//! | resampling, comparing, inverting, and the registrations themselves | [`register`] |
+//! | points and meshes through transforms, from file to file | [`carry`] |
+//! | the same in memory, resampling, comparing, inverting, and the registrations themselves | [`register`] |
 //! | many images: streams and atlases | [`population`] |
 //! | devices and operators | [`compute`] |
 //! | records and reports | [`report`] |
@@ -37,10 +38,11 @@ pub use voxalign_report as report;
 
 pub use voxalign_compute::comm::Communicator;
 pub use voxalign_compute::select::{AnyDevice, DeviceChoice};
-pub use voxalign_image::{Affine, Grid, LabelMap, Transform, VectorField, Volume};
+pub use voxalign_image::{Affine, Grid, LabelMap, Mesh, PointSet, Transform, VectorField, Volume};
 pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 pub use voxalign_jobs::{
-    Caller, Done, Error, Level, Listener, Plan, Read, Reads, Result, Silent, affine, atlas, check,
-    deform, demo, drr, files, list, machine, options, pair, pose, projection, stack, team,
+    Caller, Done, Error, Level, Listener, Plan, Read, Reads, Result, Silent, affine, atlas, carry,
+    check, deform, demo, drr, files, list, machine, options, pair, pose, projection, stack, team,
 };
+pub use voxalign_register::carry::{PointMap, Step};
 pub use voxalign_register::{Choice, Event, Progress, Verdict};

@@ -1,21 +1,19 @@
-//! `voxalign apply`: carries an image, a label map or points through transforms.
+//! `voxalign apply`: carries an image, a label map, points or a mesh through transforms.
 
-use crate::args::{GeometryArgs, RunArgs, TransformArg};
-use crate::chain::{Chain, WORTH_A_WORD};
+use crate::args::{GeometryArgs, PointArgs, RunArgs, TransformArg};
+use crate::chain::Chain;
 use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::output;
-use crate::progress::Talk;
+use crate::progress::{Printer, Talk};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use voxalign_compute::ops::resample::LabelInterpolation;
-use voxalign_image::memory;
 use voxalign_io::image::{self, DataType, ImageInfo};
-use voxalign_io::points;
+use voxalign_jobs::carry;
 use voxalign_jobs::files::{self, Grids, Kind};
 use voxalign_jobs::machine::Auto;
-use voxalign_jobs::options::PointConvention;
 use voxalign_jobs::options::{Interpolation, Outside, choice};
 use voxalign_register::resample::{MovingImage, labels_onto, meets};
 
@@ -28,20 +26,28 @@ Examples:
       --interpolation label
   voxalign apply -i atlas.nii.gz -r person.nii.gz -t inverse:out/affine.tfm -o atlas_on_person.nii.gz
   voxalign apply -i moving_points.csv -t out/affine.tfm -o fixed_points.csv
+  voxalign apply -i markups.mrk.json -t out/warp.nii.gz -t out/affine.tfm -o markups_on_fixed.mrk.json
+  voxalign apply -i lh.pial.gii -t out/warp.nii.gz -t out/affine.tfm -o lh.pial_on_fixed.gii
+  voxalign apply -i template_bundle.trk --points-from fixed -t out/warp.nii.gz -t out/affine.tfm \\
+      -o bundle_on_scan.trk
 
 Several -t are composed first, so that the image is interpolated once. A fixed point goes through
 the first -t, then the next: the order of ANTs' command line (`-t warp -t affine`).
 Points that belong to the moving image are mapped to the fixed one, by the inverse; with
-`--points-from fixed` they are mapped the other way, as in antsApplyTransformsToPoints.
+`--points-from fixed` they are mapped the other way, as in antsApplyTransformsToPoints. Surfaces,
+curves and streamlines go as points do; normals turn along, and where the map mirrors the faces
+keep their outside. The names of the files set the formats (docs/landmarks.md, docs/meshes.md).
 An existing output file is replaced.
 
-Exit codes: 0 done, 1 done but nothing of the image lies on the grid of the reference, 2 bad input or
-options (nothing is written), 3 internal error, 130 stopped by Ctrl-C.")]
+Exit codes: 0 done, 1 done but nothing of the image lies on the grid of the reference, or no point
+where the transform is known, 2 bad input or options (nothing is written), 3 internal error, 130
+stopped by Ctrl-C.")]
 pub(crate) struct ApplyArgs {
-    /// An image, a label map (with --interpolation label or nearest) or a list of points (.csv)
+    /// An image, a label map (with --interpolation label or nearest), a list of points (.csv, .fcsv,
+    /// .mrk.json, .tag, elastix' .txt) or a mesh (.gii, .vtk, .vtp, .stl, .ply, .tck, .trk, lh.pial)
     #[arg(short, long, value_name = "FILE")]
     input: PathBuf,
-    /// The image that defines the grid of the result; not for points
+    /// The image that defines the grid of the result; not for points and meshes
     #[arg(short, long, value_name = "IMAGE")]
     reference: Option<PathBuf>,
     /// A transform: FILE, or inverse:FILE (or ANTs' `[FILE,1]`) for its inverse; a fixed point goes
@@ -66,12 +72,11 @@ pub(crate) struct ApplyArgs {
     /// maps [default: f32, and that of the input with --interpolation nearest]
     #[arg(long, value_name = "TYPE")]
     data_type: Option<DataType>,
-    /// The image that the points belong to [default: moving]
+    /// Which of the two images the points or the mesh belong to [default: moving]
     #[arg(long, value_enum)]
     points_from: Option<Side>,
-    /// World coordinates of the points, both read and written [default: ras]
-    #[arg(long, value_enum)]
-    point_convention: Option<PointConvention>,
+    #[command(flatten)]
+    points: PointArgs,
     #[command(flatten)]
     geometry: GeometryArgs,
     #[command(flatten)]
@@ -95,25 +100,28 @@ pub(crate) fn run(args: ApplyArgs) -> Result<Outcome, Failure> {
         .chain(&args.reference)
         .chain(transforms)
         .chain(&args.inverse_warp)
+        .chain(&args.points.points_of)
         .chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
-    let (from, to) = (files::kind(&args.input)?, files::kind(&args.output)?);
+    let from = files::kind(&args.input)?;
+    let to = files::kind_to_write(&args.output, from)?;
     if from == Kind::Transform && to == Kind::Points {
         return Err(Failure::input(format!(
-            "'{}' has the name of a transform; points are read from CSV files (.csv) whose header line \
-             is x,y,z, with coordinates in mm: convert the list to that form first",
+            "'{}' has the name of a transform, and does not begin as an elastix list of points does ('point' or \
+             'index', and their number); points are read from CSV files (.csv) whose header line is x,y,z, too, and from \
+             lists of 3D Slicer and MNI",
             args.input.display()
         )));
     }
     if from != to {
         return Err(Failure::input(format!(
-            "'{}' and '{}' are of different kinds; an image gives an image, points give points",
+            "'{}' and '{}' are of different kinds; an image gives an image, points give points, a mesh gives a mesh",
             args.input.display(),
             args.output.display()
         )));
     }
     match from {
-        Kind::Points => apply_to_points(args),
+        Kind::Points | Kind::Mesh => apply_to_points(args, from),
         Kind::Image => apply_to_image(args),
         Kind::Transform => Err(Failure::input(format!(
             "'{}' is a transform; use `voxalign compose` to join transforms",
@@ -131,9 +139,12 @@ fn chain(args: &ApplyArgs, usual: &Grids, backwards: bool) -> Result<Chain, Fail
     Ok(chain)
 }
 
-fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
+/// Carries points or a mesh.
+fn apply_to_points(args: &ApplyArgs, kind: Kind) -> Result<Outcome, Failure> {
+    let mesh = kind == Kind::Mesh;
+    let what = if mesh { "a mesh" } else { "points" };
     if args.transforms.is_empty() {
-        return Err(Failure::input("points need a transform; give -t FILE"));
+        return Err(Failure::input(format!("{what} need a transform; give -t FILE")));
     }
     let unused = [
         ("--reference", args.reference.is_some()),
@@ -142,51 +153,45 @@ fn apply_to_points(args: &ApplyArgs) -> Result<Outcome, Failure> {
         ("--data-type", args.data_type.is_some()),
         ("--device", args.run.running.machine.device.is_some()),
     ];
-    refuse(&unused, "is for images, but the input is a list of points")?;
+    let input = if mesh { "a mesh" } else { "a list of points" };
+    refuse(&unused, &format!("is for images, but the input is {input}"))?;
     start_threads(args.run.running.machine.threads)?;
-    let convention = args.point_convention.unwrap_or_default().into();
-    let set = points::read_points(&args.input, convention)?;
+    let printer = Printer::lines(args.run.talk());
     let side = args.points_from.unwrap_or(Side::Moving);
     let backwards = side == Side::Moving;
+    let own = match args.points.grid(&printer)? {
+        Some(grid) => Some(grid),
+        None => {
+            let grids = args.geometry.grids()?;
+            if backwards { grids.moving } else { grids.fixed }
+        }
+    };
     let map = chain(args, &Grids::default(), backwards)?.into_point_map(backwards)?;
-    let mut carried = memory::room(set.points().len())?;
-    for point in set.points() {
-        carried.push(map.apply(*point)?);
-    }
-    let off = carried.iter().filter(|(_, off)| *off > WORTH_A_WORD).count();
-    if off > 0 {
-        let largest = carried.iter().fold(0.0, |a: f64, (_, off)| a.max(*off));
-        output::warning(&format!(
-            "the displacement field folds: {off} points cannot be mapped exactly and are off by up \
-             to {largest:.3} mm"
-        ));
-    }
-    let mut carried = carried.iter();
-    let moved = set.map(|p| carried.next().map_or(*p, |(q, _)| *q));
-    if set.is_2d() && moved.points().iter().any(|p| p[2].abs() > WORTH_A_WORD) {
-        return Err(Failure::input(format!(
-            "'{}': its points have x and y alone, and the transform takes them out of that plane; give a transform \
-             of 2D images, or points with a column z",
-            args.input.display()
-        )));
-    }
-    points::write_points(&args.output, &moved, convention)?;
+    let reading = args.points.reading(own.as_ref());
+    let carry = if mesh { carry::mesh_file } else { carry::points_file };
+    let done = carry(&args.input, &args.output, &map, &reading, &printer)?;
     if args.run.talk() > Talk::Quiet {
         let way = match side {
             Side::Fixed => "from the fixed to the moving image",
             Side::Moving => "from the moving to the fixed image (by the inverse)",
         };
-        output::line(&format!("{} points mapped {way}", set.len()));
+        let noun = if mesh { "vertices" } else { "points" };
+        output::line(&format!("{} {noun} mapped {way}", done.count));
     }
-    Ok(Outcome::Good)
+    if done.elsewhere {
+        output::warning(&format!(
+            "nothing of '{}' lies where the transform is known, so the result means nothing; check which image it \
+             belongs to (--points-from), its coordinates (--point-convention), and the order of the transforms",
+            args.input.display()
+        ));
+    }
+    Ok(Outcome::of(!done.elsewhere))
 }
 
 fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
-    let unused = [
-        ("--points-from", args.points_from.is_some()),
-        ("--point-convention", args.point_convention.is_some()),
-    ];
-    refuse(&unused, "is for points, but the input is an image")?;
+    let [convention, of] = args.points.given();
+    let unused = [("--points-from", args.points_from.is_some()), convention, of];
+    refuse(&unused, "is for points and meshes, but the input is an image")?;
     let Some(reference) = &args.reference else {
         return Err(Failure::input(
             "-r REFERENCE is missing: the image that defines the grid of the result",

@@ -1,6 +1,6 @@
-//! `voxalign compare`: scores how well two images, label maps, point lists or transforms agree.
+//! `voxalign compare`: scores how well two images, label maps, point lists, meshes or transforms agree.
 
-use crate::args::{GeometryArgs, JsonArgs, TransformArg};
+use crate::args::{GeometryArgs, JsonArgs, PointArgs, TransformArg};
 use crate::chain::{Chain, own_grid};
 use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
@@ -9,14 +9,13 @@ use crate::progress::{Printer, Talk};
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use voxalign_image::PointSet;
+use voxalign_image::{Mesh, PointSet};
 use voxalign_io::names::{LabelNames, read_label_names};
-use voxalign_io::points;
 use voxalign_jobs::files::{self, Grids};
-use voxalign_jobs::options::PointConvention;
 use voxalign_register::compare::{
-    ImageScores, LabelScore, LandmarkScores, OverlapRule, OverlapScores, TransformScores,
-    compare_images, compare_labels, compare_landmarks, compare_transforms,
+    ImageScores, LabelScore, LandmarkScores, MeshScores, OverlapRule, OverlapScores,
+    TransformScores, compare_images, compare_labels, compare_landmarks, compare_meshes,
+    compare_transforms,
 };
 use voxalign_report::labels::title;
 
@@ -25,25 +24,30 @@ use voxalign_report::labels::title;
 #[command(
     arg_required_else_help = true,
     override_usage = "voxalign compare [OPTIONS] <FIXED> <WARPED>\n       \
-                      voxalign compare [OPTIONS] --points <A.csv> <B.csv>\n       \
+                      voxalign compare [OPTIONS] --points <A> <B>\n       \
+                      voxalign compare [OPTIONS] --meshes <A> <B>\n       \
                       voxalign compare [OPTIONS] --transforms <A> <B>",
     after_help = "\
 Examples:
   voxalign compare fixed.nii.gz out/warped.nii.gz --mask brain.nii.gz
   voxalign compare fixed_labels.nii.gz warped_labels.nii.gz --labels --min-voxels 50
   voxalign compare --points fixed.csv carried.csv --json
+  voxalign compare --points pairs.tag pairs.tag
+  voxalign compare --meshes lh.pial.gii lh.pial_on_fixed.gii
   voxalign compare --transforms 1Warp.nii.gz other.nii.gz --mask brain.nii.gz
 
 Images: root mean square of the difference, normalised cross correlation, mutual information in
 nats and normalised mutual information, over the voxels where both are finite. Label maps: Dice
 and change of volume for every label, and the mean Dice without background. Points: distances in
-mm; point i of one list belongs to point i of the other. Transforms: distances in mm between where
+mm; point i of one list belongs to point i of the other; an MNI tag file of two volumes may be given
+twice. Meshes: distances in mm from the vertices of each to the nearest place of the other, which need
+no correspondence: of surfaces, of curves or streamlines, or of points. Transforms: distances in mm between where
 they map the voxels of the mask, else of --fixed-geometry, else of the first displacement field;
 `compose` joins a chain first."
 )]
 pub(crate) struct CompareArgs {
     /// The fixed image or label map
-    #[arg(value_name = "FIXED", requires = "warped", required_unless_present_any = ["points", "transforms"])]
+    #[arg(value_name = "FIXED", requires = "warped", required_unless_present_any = ["points", "meshes", "transforms"])]
     fixed: Option<PathBuf>,
     /// The other image or label map, on the same grid
     #[arg(value_name = "WARPED")]
@@ -52,7 +56,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, requires = "fixed")]
     labels: bool,
     /// Compare only where this image is above 0
-    #[arg(long, value_name = "IMAGE", conflicts_with = "points")]
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["points", "meshes"])]
     mask: Option<PathBuf>,
     /// Number of bins along each axis of the joint histogram
     #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "labels",
@@ -69,14 +73,16 @@ pub(crate) struct CompareArgs {
     /// with a number and a name in each line
     #[arg(long, value_name = "FILE", requires = "labels")]
     label_names: Option<PathBuf>,
-    /// Two lists of corresponding points, CSV with world coordinates in mm
-    #[arg(long, num_args = 2, value_names = ["A.csv", "B.csv"])]
+    /// Two lists of corresponding points: CSV with world coordinates in mm, or lists of 3D Slicer, elastix, ANTs or MNI
+    #[arg(long, num_args = 2, value_names = ["A", "B"])]
     points: Option<Vec<PathBuf>>,
-    /// World coordinates of the points
-    #[arg(long, value_enum, default_value_t, requires = "points")]
-    point_convention: PointConvention,
-    /// Two transforms, each FILE or inverse:FILE
+    /// Two surfaces, or curves, or streamlines
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["fixed", "points"])]
+    meshes: Option<Vec<PathBuf>>,
+    #[command(flatten)]
+    lists: PointArgs,
+    /// Two transforms, each FILE or inverse:FILE
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["fixed", "points", "meshes"])]
     transforms: Option<Vec<TransformArg>>,
     #[command(flatten)]
     geometry: GeometryArgs,
@@ -93,6 +99,8 @@ struct Scores {
     labels: Option<NamedOverlap>,
     #[serde(skip_serializing_if = "Option::is_none")]
     landmarks: Option<LandmarkScores>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meshes: Option<MeshScores>,
     #[serde(skip_serializing_if = "Option::is_none")]
     transforms: Option<TransformScores>,
 }
@@ -154,10 +162,22 @@ pub(crate) fn run(args: CompareArgs) -> Result<Outcome, Failure> {
         }
     }
     if let Some([a, b]) = args.points.as_deref() {
-        let read = |path: &Path| -> Result<PointSet, Failure> {
-            Ok(points::read_points(path, args.point_convention.into())?)
+        let grid = args.lists.grid(&printer)?;
+        let options = args.lists.reading(grid.as_ref()).options();
+        let read = |path: &Path, side: usize| -> Result<PointSet, Failure> {
+            let side = (a == b).then_some(side);
+            let (set, info) = files::points_of_pair(path, &options, side, &printer)?;
+            if info.without_position > 0 {
+                return Err(Failure::input(format!(
+                    "--points: '{}' has {} points without a position, so that it is not known which belong together; \
+                     place them, or delete them in both lists",
+                    path.display(),
+                    info.without_position
+                )));
+            }
+            Ok(set)
         };
-        let (first, second) = (read(a)?, read(b)?);
+        let (first, second) = (read(a, 0)?, read(b, 1)?);
         if first.is_2d() != second.is_2d() {
             let (flat, other) = if first.is_2d() { (a, b) } else { (b, a) };
             return Err(Failure::input(format!(
@@ -167,6 +187,22 @@ pub(crate) fn run(args: CompareArgs) -> Result<Outcome, Failure> {
             )));
         }
         scores.landmarks = Some(compare_landmarks(&first, &second)?);
+    }
+    if let Some([a, b]) = args.meshes.as_deref() {
+        scores.meshes = Some(meshes(args, a, b)?);
+    }
+    let lists = args.lists.given();
+    let lists: Vec<_> = lists.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    match lists[..] {
+        [name, ..] if args.points.is_none() && args.meshes.is_none() => {
+            return Err(Failure::input(format!(
+                "{name} is for --points and --meshes; leave it out"
+            )));
+        }
+        _ if args.lists.points_of.is_some() && args.points.is_none() => {
+            return Err(Failure::input("--points-of is for --points; leave it out"));
+        }
+        _ => {}
     }
     if let Some([a, b]) = args.transforms.as_deref() {
         scores.transforms = Some(transforms(args, a, b)?);
@@ -181,6 +217,28 @@ pub(crate) fn run(args: CompareArgs) -> Result<Outcome, Failure> {
         print(&scores);
     }
     Ok(Outcome::Good)
+}
+
+/// Two meshes of one kind.
+fn meshes(args: &CompareArgs, a: &Path, b: &Path) -> Result<MeshScores, Failure> {
+    let printer = Printer::lines(Talk::Normal);
+    let read = |path: &Path| files::mesh(path, args.lists.point_convention, &printer);
+    let (first, second) = (read(a)?.0, read(b)?.0);
+    let kind = |mesh: &Mesh| match (mesh.faces().is_empty(), mesh.lines().len()) {
+        (false, _) => "a surface",
+        (true, 0) => "points alone",
+        (true, _) => "curves",
+    };
+    let (of_first, of_second) = (kind(&first), kind(&second));
+    if of_first != of_second {
+        output::warning(&format!(
+            "'{}' is {of_first}, and '{}' {of_second}: they are compared all the same",
+            a.display(),
+            b.display()
+        ));
+    }
+    compare_meshes(&first, &second)
+        .map_err(|e| Failure::from(e).at(&format!("--meshes '{}' '{}'", a.display(), b.display())))
 }
 
 fn transforms(
@@ -250,6 +308,16 @@ fn print(scores: &Scores) {
         table.row(["95th percentile", &mm(s.p95)]);
         table.row(["largest", &mm(s.max)]);
         table.row(["largest at, mm", &format!("({x:.2}, {y:.2}, {z:.2})")]);
+        table.print();
+    }
+    if let Some(s) = &scores.meshes {
+        let mut table = Table::default();
+        let mm = |v: f64| format!("{v:.4} mm");
+        table.row(["mean distance", &mm(s.mean)]);
+        table.row(["95th percentile", &mm(s.p95)]);
+        table.row(["largest (Hausdorff)", &mm(s.hausdorff)]);
+        table.row(["mean from the first to the second", &mm(s.there)]);
+        table.row(["mean from the second to the first", &mm(s.back)]);
         table.print();
     }
     if let Some(s) = &scores.landmarks {

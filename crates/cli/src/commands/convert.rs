@@ -5,10 +5,13 @@ use crate::device::start_threads;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::progress::{Printer, Talk};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use voxalign_io::image::{self, DataType, ImageInfo};
-use voxalign_io::{points, transform};
+use voxalign_io::mesh::MeshFormat;
+use voxalign_io::points::{PointFormat, WriteOptions};
+use voxalign_io::transform;
+use voxalign_jobs::carry;
 use voxalign_jobs::files::{self, Kind, WhichImage};
 use voxalign_jobs::options::PointConvention;
 
@@ -25,10 +28,18 @@ Examples:
   voxalign convert flirt.mat affine.tfm --fixed-geometry ref.nii.gz --moving-geometry in.nii.gz
   voxalign convert affine.tfm field.nii.gz --fixed-geometry ref.nii.gz
   voxalign convert ras.csv lps.csv --to-convention lps
+  voxalign convert landmarks.mrk.json landmarks.csv
+  voxalign convert landmarks.fcsv points.txt --to-format index --points-of scan.nii.gz
+      for elastix, as voxel indices of this image
+  voxalign convert pairs.tag fixed.csv --volume 0
+  voxalign convert lh.pial lh.pial.gii
+  voxalign convert model.stl model.vtp --from-convention lps --to-convention lps
 
 The extensions set the formats. Images: .nii, .nii.gz, .hdr/.img, .mha, .mhd, .nrrd, .nhdr; DICOM is read. Transforms:
 .tfm and .txt (ITK text), .mat (ITK/ANTs; FSL's is recognised when read), .h5 (ITK/ANTs, with its
-fields), .fsl and .fsl.mat (FSL), .nii and .nii.gz (displacement field). An existing output file is
+fields), .fsl and .fsl.mat (FSL), .nii and .nii.gz (displacement field). Points: .csv, .fcsv and .mrk.json
+(3D Slicer), .txt and .pts (elastix), .tag (MNI). Meshes: .gii, .vtk, .vtp, .stl, .ply, lh.pial and the
+like (FreeSurfer), .tck, .trk. What the new format does not hold is said. An existing output file is
 replaced.")]
 pub(crate) struct ConvertArgs {
     /// The file to convert
@@ -45,28 +56,70 @@ pub(crate) struct ConvertArgs {
     /// Value for voxels that are NaN or infinite
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     replace_nan: Option<f32>,
-    /// World coordinates of the points that are read [default: ras]
+    /// World coordinates of points and meshes that are read, where the file does not say them [default:
+    /// ras; of ANTs' CSV lps]
     #[arg(long, value_enum)]
     from_convention: Option<PointConvention>,
-    /// World coordinates of the points that are written [default: ras]
+    /// World coordinates of points and meshes that are written, in formats that can have both [default:
+    /// ras; for 3D Slicer's points lps]
     #[arg(long, value_enum)]
     to_convention: Option<PointConvention>,
+    /// Format of the list of points [default: that of the name]
+    #[arg(long, value_enum)]
+    to_format: Option<ListFormat>,
+    /// The image that the points belong to: elastix' lists of voxel indices need it
+    #[arg(long, value_name = "IMAGE")]
+    points_of: Option<PathBuf>,
     #[command(flatten)]
     which: WhichImage,
     #[command(flatten)]
     geometry: GeometryArgs,
 }
 
+/// A format of lists of points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ListFormat {
+    /// Comma-separated, with x,y,z as header
+    Csv,
+    /// Comma-separated as ANTs has it: x,y,z,t,label,comment, LPS
+    Ants,
+    /// 3D Slicer's markups (.mrk.json)
+    Markups,
+    /// 3D Slicer's fiducials (.fcsv)
+    Fcsv,
+    /// elastix' list of points, LPS mm
+    Point,
+    /// elastix' list of voxel indices of the image of --points-of
+    Index,
+    /// MNI's tags
+    Tag,
+}
+
+impl From<ListFormat> for PointFormat {
+    fn from(format: ListFormat) -> Self {
+        match format {
+            ListFormat::Csv => Self::Csv,
+            ListFormat::Ants => Self::Ants,
+            ListFormat::Markups => Self::Markups,
+            ListFormat::Fcsv => Self::Fcsv,
+            ListFormat::Point => Self::ElastixPoint,
+            ListFormat::Index => Self::ElastixIndex,
+            ListFormat::Tag => Self::Tag,
+        }
+    }
+}
+
 /// Converts the file.
 pub(crate) fn run(args: ConvertArgs) -> Result<Outcome, Failure> {
     let args = &args;
-    let inputs = std::iter::once(&args.input).chain(args.geometry.paths());
+    let inputs = std::iter::once(&args.input).chain(args.geometry.paths()).chain(&args.points_of);
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
     start_threads(None)?;
     let from = files::kind(&args.input)?;
-    let to = files::kind(&args.output)?;
+    let to = files::kind_to_write(&args.output, from)?;
     match (from, to) {
         (Kind::Points, Kind::Points) => convert_points(args),
+        (Kind::Mesh, Kind::Mesh) => convert_mesh(args),
         (Kind::Transform, Kind::Transform | Kind::Image) => convert_transform(args),
         (Kind::Image, Kind::Transform | Kind::Image) => {
             let info = image::read_info_of(&args.input, &args.which.options())?;
@@ -83,7 +136,7 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Outcome, Failure> {
 fn mismatch(args: &ConvertArgs) -> Failure {
     Failure::input(format!(
         "'{}' cannot be converted to '{}': images convert to images, transforms to transforms and \
-         points to points",
+         points to points and meshes to meshes",
         args.input.display(),
         args.output.display()
     ))
@@ -92,23 +145,27 @@ fn mismatch(args: &ConvertArgs) -> Failure {
 /// Refuses options that are for another kind of file.
 fn only(args: &ConvertArgs, kind: Kind) -> Result<(), Failure> {
     let options = [
-        ("--data-type", args.data_type.is_some(), Kind::Image),
-        ("--replace-nan", args.replace_nan.is_some(), Kind::Image),
-        ("--volume and --series", args.which.is_given(), Kind::Image),
-        ("--from-convention", args.from_convention.is_some(), Kind::Points),
-        ("--to-convention", args.to_convention.is_some(), Kind::Points),
-        ("--fixed-geometry", args.geometry.fixed_geometry.is_some(), Kind::Transform),
-        ("--moving-geometry", args.geometry.moving_geometry.is_some(), Kind::Transform),
+        ("--data-type", args.data_type.is_some(), &[Kind::Image][..]),
+        ("--replace-nan", args.replace_nan.is_some(), &[Kind::Image]),
+        ("--volume", args.which.volume.is_some(), &[Kind::Image, Kind::Points]),
+        ("--series", args.which.series.is_some(), &[Kind::Image]),
+        ("--from-convention", args.from_convention.is_some(), &[Kind::Points, Kind::Mesh]),
+        ("--to-convention", args.to_convention.is_some(), &[Kind::Points, Kind::Mesh]),
+        ("--to-format", args.to_format.is_some(), &[Kind::Points]),
+        ("--points-of", args.points_of.is_some(), &[Kind::Points]),
+        ("--fixed-geometry", args.geometry.fixed_geometry.is_some(), &[Kind::Transform]),
+        ("--moving-geometry", args.geometry.moving_geometry.is_some(), &[Kind::Transform]),
     ];
     let name = |kind| match kind {
         Kind::Image => "images",
         Kind::Points => "points",
         Kind::Transform => "transforms",
+        Kind::Mesh => "a mesh",
     };
-    match options.iter().find(|(_, given, of)| *given && *of != kind) {
+    match options.iter().find(|(_, given, of)| *given && !of.contains(&kind)) {
         Some((option, _, of)) => Err(Failure::input(format!(
             "{option} is for {}, but '{}' holds {}; leave it out",
-            name(*of),
+            of.iter().map(|of| name(*of)).collect::<Vec<_>>().join(" and "),
             args.input.display(),
             name(kind)
         ))),
@@ -118,8 +175,45 @@ fn only(args: &ConvertArgs, kind: Kind) -> Result<(), Failure> {
 
 fn convert_points(args: &ConvertArgs) -> Result<Outcome, Failure> {
     only(args, Kind::Points)?;
-    let set = points::read_points(&args.input, args.from_convention.unwrap_or_default().into())?;
-    points::write_points(&args.output, &set, args.to_convention.unwrap_or_default().into())?;
+    let printer = Printer::lines(Talk::Normal);
+    let grid = args
+        .points_of
+        .as_ref()
+        .map(|image| files::grid(image, &printer).map_err(|e| Failure::from(e).at("--points-of")));
+    let grid = grid.transpose()?;
+    let reading = carry::Reading {
+        convention: args.from_convention,
+        grid: grid.as_ref(),
+        volume: args.which.volume,
+    };
+    let (set, info) = files::points(&args.input, &reading.options(), &printer)?;
+    let options = WriteOptions {
+        convention: args.to_convention.map(Into::into),
+        format: args.to_format.map(Into::into),
+        grid: grid.as_ref(),
+    };
+    let indices = [Some(info.format), options.format].contains(&Some(PointFormat::ElastixIndex));
+    if grid.is_some() && !indices {
+        return Err(Failure::input(
+            "--points-of is for lists of voxel indices (--to-format index), and there are none; leave it out",
+        ));
+    }
+    carry::write_points(&args.output, &set, &options, &printer)?;
+    Ok(Outcome::Good)
+}
+
+fn convert_mesh(args: &ConvertArgs) -> Result<Outcome, Failure> {
+    only(args, Kind::Mesh)?;
+    let printer = Printer::lines(Talk::Normal);
+    let format = MeshFormat::from_path(&args.output)?;
+    if args.to_convention.is_some() && format.has_world() {
+        return Err(Failure::input(format!(
+            "--to-convention is for formats that may be in any space, and {format} says where it is; leave it out"
+        )));
+    }
+    let (mesh, _) = files::mesh(&args.input, args.from_convention, &printer)?;
+    let space = args.to_convention.map(Into::into).unwrap_or_default();
+    carry::write_mesh(&args.output, &mesh, space, &printer)?;
     Ok(Outcome::Good)
 }
 

@@ -1,6 +1,8 @@
 //! `voxalign info`: shows what a file holds and what is odd about it.
 
-use crate::args::{GeometryArgs, JsonArgs};
+mod shapes;
+
+use crate::args::{GeometryArgs, JsonArgs, PointArgs};
 use crate::chain::collapse;
 use crate::device::{self, start_threads};
 use crate::failure::{Failure, Outcome};
@@ -13,9 +15,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, AffineParameters, Grid, Transform, Vector3, VectorField};
 use voxalign_io::image::{self, ImageInfo, ReadOptions, SeriesInfo};
-use voxalign_io::points;
 use voxalign_jobs::files::{self, Kind, WhichImage};
-use voxalign_jobs::options::PointConvention;
 use voxalign_register::fields::jacobian_determinants;
 
 /// Arguments of `voxalign info`.
@@ -28,17 +28,17 @@ Examples:
       of several files, one after the other; with --json a list
   voxalign info 1Warp.nii.gz
   voxalign info out/affine.fsl.mat --fixed-geometry fixed.nii.gz --moving-geometry moving.nii.gz
-  voxalign info landmarks.csv")]
+  voxalign info landmarks.csv
+  voxalign info lh.pial.gii")]
 pub(crate) struct InfoArgs {
-    /// Images, transforms and lists of points (.csv); a folder is that of a DICOM series
+    /// Images, transforms, lists of points and meshes; a folder is that of a DICOM series
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Read the header only, not the voxels
     #[arg(long)]
     header_only: bool,
-    /// World coordinates of the points
-    #[arg(long, value_enum, default_value_t)]
-    point_convention: PointConvention,
+    #[command(flatten)]
+    points: PointArgs,
     #[command(flatten)]
     which: WhichImage,
     #[command(flatten)]
@@ -128,6 +128,15 @@ fn number(value: f64) -> String {
 pub(crate) fn run(args: InfoArgs) -> Result<Outcome, Failure> {
     let args = &args;
     start_threads(None)?;
+    if let Some((option, _)) = args.points.given().iter().find(|(_, given)| *given) {
+        let kinds = args.files.iter().map(|file| files::kind(file));
+        let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+        if !kinds.iter().any(|kind| matches!(kind, Kind::Points | Kind::Mesh)) {
+            return Err(Failure::input(format!(
+                "{option} is for points and meshes, and none is given; leave it out"
+            )));
+        }
+    }
     let several = args.files.len() > 1;
     let mut all = Vec::new();
     for (i, file) in args.files.iter().enumerate() {
@@ -155,14 +164,16 @@ pub(crate) fn run(args: InfoArgs) -> Result<Outcome, Failure> {
 
 fn about(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
     let kind = files::kind(file)?;
-    if kind != Kind::Image && args.which.is_given() {
+    let chosen = args.which.series.is_some() || args.which.volume.is_some() && kind != Kind::Points;
+    if kind != Kind::Image && chosen {
         return Err(Failure::input(format!(
             "--volume and --series are for images, but '{}' is none; leave them out",
             file.display()
         )));
     }
     match kind {
-        Kind::Points => about_points(file, args),
+        Kind::Points => shapes::about_points(file, args),
+        Kind::Mesh => shapes::about_mesh(file, args),
         Kind::Transform => about_transform(file, args),
         Kind::Image => {
             if args.which.series.is_none() && file.is_dir() {
@@ -430,25 +441,6 @@ const EXTREME: f64 = 10.0;
 /// A factor in few digits.
 fn factor(value: f64) -> String {
     if (1e-3..1e6).contains(&value) { number(value) } else { format!("{value:.3e}") }
-}
-
-fn about_points(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
-    let set = points::read_points(file, args.point_convention.into())?;
-    let mut facts = Facts::default();
-    facts.put("file", file.display().to_string());
-    facts.put("kind", "points");
-    facts.put("points", set.len());
-    let columns: Vec<_> = set.columns().iter().map(|(name, _)| name.clone()).collect();
-    facts.put("further_columns", columns);
-    if !set.is_empty() {
-        let axes = if set.is_2d() { 2 } else { 3 };
-        let fold = |f: fn(f64, f64) -> f64, start: f64| -> Vec<f64> {
-            (0..axes).map(|a| set.points().iter().map(|p| p[a]).fold(start, f)).collect()
-        };
-        facts.put("smallest_mm", fold(f64::min, f64::MAX));
-        facts.put("largest_mm", fold(f64::max, f64::MIN));
-    }
-    Ok(facts)
 }
 
 #[cfg(test)]

@@ -234,13 +234,13 @@ fn labels_that_are_mixed_are_told() {
 }
 
 #[test]
-fn points_are_csv() {
+fn points_that_are_no_list_are_told() {
     let place = Place::new();
     save(&place, "t.tfm", &shift(1.0, 2.0, 3.0));
-    place.write("p.txt", "point\n1\n1 2 3\n");
+    place.write("p.txt", "1 2 3\n");
     place.write("p.csv", "x;y;z\n1;2;3\n");
     let apply = "apply -t t.tfm -o q.csv -i";
-    place.line(&format!("{apply} p.txt")).expect(2).says(&["'p.txt'", "CSV", "x,y,z"]);
+    place.line(&format!("{apply} p.txt")).expect(2).says(&["'p.txt'", "'point'", "x,y,z"]);
     place.line(&format!("{apply} p.csv")).expect(2).says(&["semicolons", "comma-separated"]);
     place.line("compare --points p.txt p.txt").expect(2).says(&["'p.txt'", "elastix", "x,y,z"]);
 }

@@ -11,6 +11,8 @@ use voxalign_io::transform::{Geometry, read};
 mod affine;
 #[path = "../../../voxalign/examples/atlas.rs"]
 mod atlas;
+#[path = "../../../voxalign/examples/carry.rs"]
+mod carry;
 #[path = "../../../voxalign/examples/deform.rs"]
 mod deform;
 #[path = "../../../voxalign/examples/drr.rs"]
@@ -51,6 +53,23 @@ fn same(a: &Path, b: &Path) -> bool {
     }
     assert_eq!(a["verdict"]["good"], b["verdict"]["good"]);
     a["verdict"]["good"] == true
+}
+
+#[test]
+fn points_and_meshes() {
+    let place = Place::new();
+    crate::meshes::ball(&place, "ball.vtk");
+    crate::meshes::transforms(&place);
+    place.write("p.csv", "x,y,z,name\n1,2,3,a\n");
+    let chain = ["warp.nii.gz", "t.tfm"].map(|name| text(&place, name));
+    for (input, output, count) in [("ball.vtk", "a.ply", 134), ("p.csv", "a.csv", 1)] {
+        let (from, to) = (text(&place, input), text(&place, output));
+        assert_eq!(carry::to_fixed(&from, &to, &chain).unwrap(), count);
+        let other = format!("by_{output}");
+        place.line(&format!("apply -i {input} -t warp.nii.gz -t t.tfm -o {other}")).expect(0);
+        let read = |name: &str| fs::read(place.path(name)).unwrap();
+        assert!(read(output) == read(&other), "{input}");
+    }
 }
 
 #[test]

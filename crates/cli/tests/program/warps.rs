@@ -3,7 +3,7 @@
 use crate::common::{Place, grid, head, motion};
 use voxalign_image::{Affine, Displacement, Grid, Transform, Vector3, VectorField};
 use voxalign_io::image::{read_info, read_labels, read_volume};
-use voxalign_io::points::{PointConvention, read_points};
+use voxalign_io::points::{self, ReadOptions};
 use voxalign_io::transform::{Geometry, read, write};
 
 /// A smooth displacement that leaves the border where it is.
@@ -28,7 +28,7 @@ fn place() -> Place {
 }
 
 fn points(place: &Place, name: &str) -> Vec<Vector3<f64>> {
-    read_points(place.path(name), PointConvention::Ras).unwrap().points().to_vec()
+    points::read(place.path(name), &ReadOptions::default()).unwrap().0.points().to_vec()
 }
 
 fn largest(a: &[Vector3<f64>], b: &[Vector3<f64>]) -> f64 {

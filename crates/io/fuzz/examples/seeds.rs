@@ -11,7 +11,7 @@ use voxalign_image::{
 };
 use voxalign_io::image::{DataType, WriteOptions, write_volume};
 use voxalign_io::mesh;
-use voxalign_io::points::{PointConvention, write_points};
+use voxalign_io::points::{self, PointConvention, PointFormat, WriteOptions as PointOptions};
 use voxalign_io::transform::{self, Geometry, TransformFormat};
 use voxalign_io::xray::{self, XrayToWrite};
 
@@ -59,9 +59,17 @@ const TRANSFORMS: [&str; 7] = [
     "#Insight Transform File V1.0\nTransform: TranslationTransform_double_3_3\nParameters: 1 2 3\n\
      FixedParameters:\nTransform: IdentityTransform_double_3_3\nParameters:\nFixedParameters:\n",
 ];
-const POINTS: [&str; 2] = [
+const POINTS: [&str; 7] = [
     "\u{feff}name, Z ,x,Y\n\"a, \"\"b\"\"\",1e3,-2,.5\r\nc,1,2,3\n",
     "x,y,z,t,label,comment\n1,2,3,0,1,\n-0.0,1e-300,inf,,,\n",
+    "# Markups fiducial file version = 4.11\n# CoordinateSystem = 1\n# columns = id,x,y,z,label,desc\n\
+     1,1,2,3,\"a, b\",,2,0\n2,4,5,6,c,d,0,0\n",
+    "{\"@schema\": \"markups-schema-v1.0.3.json#\", \"markups\": [{\"type\": \"Curve\", \"coordinateSystem\": \"RAS\", \
+     \"coordinateUnits\": \"mm\", \"controlPoints\": [{\"label\": \"a\", \"position\": [1, 2, 3], \"positionStatus\": \"undefined\"}, \
+     {\"position\": [4, 5, 6], \"locked\": true, \"description\": \"d\"}]}]}",
+    "2\n1 2\n3 4\n",
+    "Point\t0\t; InputIndex = [ 1 2 3 ]\t; InputPoint = [ 1 2 3 ]\t; OutputPoint = [ 10.5 20 30 ]\t; Deformation = [ 9 18 27 ]\n",
+    "MNI Tag Point File\nVolumes = 2;\n% c\n\nPoints =\n 1 2 3 4 5 6 0 -1 -1 \"nose\"\n -7 8 9 10 11 12;\n",
 ];
 
 const VIEWS: [&str; 6] = [
@@ -237,12 +245,21 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let points = [Vector3::new(1.0, -2.5, 3e10), Vector3::zeros()];
     let notes = vec![("note".to_string(), vec!["a,\"b\"".to_string(), String::new()])];
-    write_points(
-        at("p.csv"),
-        &PointSet::with_columns(points.into(), notes)?,
-        PointConvention::Lps,
-    )?;
-    put("points", "written", &fs::read(at("p.csv"))?)?;
+    let set = PointSet::with_columns(points.into(), notes)?;
+    let lps = Some(PointConvention::Lps);
+    for (name, convention, format) in [
+        ("p.csv", lps, None),
+        ("a.csv", lps, Some(PointFormat::Ants)),
+        ("p.fcsv", lps, None),
+        ("p.mrk.json", None, None),
+        ("p.txt", None, None),
+        ("i.txt", None, Some(PointFormat::ElastixIndex)),
+        ("p.tag", None, None),
+    ] {
+        let options = PointOptions { convention, format, grid: Some(&solid) };
+        points::write(at(name), &set, &options)?;
+        put("points", &format!("written_{name}"), &fs::read(at(name))?)?;
+    }
     for (i, text) in POINTS.iter().enumerate() {
         put("points", &format!("text_{i}"), text.as_bytes())?;
     }

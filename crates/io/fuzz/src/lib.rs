@@ -7,6 +7,9 @@ use voxalign_io::image::{
     ImageInfo, read_info_from_bytes, read_labels_from_bytes, read_volume_from_bytes,
 };
 use voxalign_io::mesh::{self, MeshSpace, ReadOptions};
+use voxalign_io::points::{
+    PointConvention, ReadOptions as PointOptions, read_from_bytes as read_points,
+};
 use voxalign_io::transform::{Geometry, read_from_bytes};
 use voxalign_io::xray::read_from_bytes as read_xray;
 
@@ -33,6 +36,21 @@ pub fn xray(name: &str, bytes: &[u8]) {
     }
 }
 
+/// Reads points; they are finite, and each has a value in every column.
+pub fn points(name: &str, bytes: &[u8]) {
+    let Ok(grid) = Grid::axis_aligned([5, 4, 3], [1.0, 2.0, 3.0]) else { return };
+    for convention in [None, Some(PointConvention::Ras), Some(PointConvention::Lps)] {
+        for (grid, volume) in [(None, None), (Some(&grid), Some(1))] {
+            let options = PointOptions { convention, grid, volume };
+            if let Some((set, info)) = checked(name, read_points(name, bytes, &options)) {
+                assert!(set.points().iter().all(|p| p.iter().all(|v| v.is_finite())));
+                assert!(set.columns().iter().all(|(_, values)| values.len() == set.len()));
+                assert!(info.oddities.iter().all(|oddity| oddity.len() < 500), "{:?}", info.oddities);
+            }
+        }
+    }
+}
+
 /// Reads a mesh and measures it.
 pub fn mesh(name: &str, lps: bool, bytes: &[u8]) {
     let space = lps.then_some(MeshSpace::Lps);
@@ -44,6 +62,7 @@ pub fn mesh(name: &str, lps: bool, bytes: &[u8]) {
         assert!(info.oddities.iter().all(|oddity| oddity.len() < 500), "{:?}", info.oddities);
         let _ = (mesh.area(), mesh.length(), mesh.bounds());
         assert!(mesh.unused().is_ok() && mesh.volume().is_ok());
+        assert!(mesh.components().is_ok() && mesh.duplicate_vertices().is_ok() && mesh.contrary_edges().is_ok());
         assert!(mesh.without_degenerate().is_ok_and(|(kept, _)| kept.faces().len() <= info.faces));
     }
 }

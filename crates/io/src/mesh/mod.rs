@@ -40,7 +40,7 @@ mod vtk;
 mod vtp;
 mod xml;
 
-use crate::error::{IoError, Result};
+use crate::error::{IoError, Result, shorten};
 use crate::image::Oddity;
 use crate::source::Source;
 use std::fmt::{self, Display, Formatter};
@@ -260,6 +260,8 @@ pub struct MeshInfo {
     pub lines: usize,
     /// The space of the file's coordinates, which were brought to RAS.
     pub space: MeshSpace,
+    /// Whether that was an assumption or an option, as neither the file nor its format says it.
+    pub assumed: bool,
     /// What the file calls its space, such as `NIFTI_XFORM_SCANNER_ANAT`.
     pub frame: Option<String>,
     /// Everything unusual, a sentence each.
@@ -313,6 +315,50 @@ fn of(source: &Source<'_>, options: &ReadOptions) -> Result<(Mesh, MeshInfo)> {
         MeshFormat::Trk => trk::read(path, &bytes),
     }?;
     parts.finish(format, options)
+}
+
+/// Whether an existing file begins as a mesh does.
+#[must_use]
+pub fn is_mesh(path: &Path) -> bool {
+    let head = Source::open(path).and_then(|source| source.head(1 << 12));
+    head.is_ok_and(|(bytes, _)| MeshFormat::from_content(&bytes).is_some())
+}
+
+/// What a format does not hold of a mesh, and [`write()`] leaves out, a sentence each.
+///
+/// # Errors
+/// Too little memory.
+pub fn losses(
+    format: MeshFormat,
+    mesh: &Mesh,
+) -> std::result::Result<Vec<String>, voxalign_image::ImageError> {
+    let mut lost = Vec::new();
+    let arrays = mesh.data().len();
+    let (holds, what) = match format {
+        MeshFormat::Stl | MeshFormat::FreeSurfer | MeshFormat::Tck => (0, "no values at vertices"),
+        MeshFormat::Trk => (trk::NAMES, "values at vertices of ten names"),
+        _ => (arrays, ""),
+    };
+    if arrays > holds {
+        let names: Vec<_> = mesh
+            .data()
+            .iter()
+            .skip(holds)
+            .take(5)
+            .map(|a| format!("'{}'", shorten(&a.name)))
+            .collect();
+        let more = if arrays > holds + 5 { ", …" } else { "" };
+        lost.push(format!("{format} holds {what}: {}{more} left out", names.join(", ")));
+    }
+    if !format.holds_faces() {
+        let alone = mesh.unused()?;
+        if alone > 0 {
+            lost.push(format!(
+                "{format} holds lines alone: {alone} points of no line are left out"
+            ));
+        }
+    }
+    Ok(lost)
 }
 
 fn unknown(path: &Path) -> IoError {

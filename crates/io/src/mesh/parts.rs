@@ -152,6 +152,7 @@ impl<'a> Parts<'a> {
         if self.small > 0 {
             self.say(format!("{} polygons of fewer than three corners were left out", self.small));
         }
+        let assumed = !format.has_world() && self.stated.is_none();
         let space = self.space(format, options);
         if space == MeshSpace::Lps {
             self.vertices.iter_mut().for_each(|v| *v = space.convert(*v));
@@ -173,6 +174,7 @@ impl<'a> Parts<'a> {
             faces: mesh.faces().len(),
             lines: mesh.lines().len(),
             space,
+            assumed,
             frame: self.frame,
             oddities: self.oddities,
         };

@@ -14,7 +14,7 @@ use voxalign_image::{Affine, Matrix3, Mesh, Vector3};
 const HEAD: usize = 1000;
 /// Bytes of a name, and names of a kind.
 const NAME: usize = 20;
-const NAMES: usize = 10;
+pub(super) const NAMES: usize = 10;
 
 pub(super) fn read<'a>(path: &'a Path, bytes: &[u8]) -> Result<Parts<'a>> {
     let mut cursor = Cursor::new(path, bytes);

@@ -6,7 +6,7 @@ use voxalign_io::image::{
     read_info, read_info_from_bytes, read_labels_from_bytes, read_volume, read_volume_from_bytes,
 };
 use voxalign_io::mesh;
-use voxalign_io::points::{PointConvention, read_points_from_bytes};
+use voxalign_io::points;
 use voxalign_io::transform::{self, Geometry};
 use voxalign_io::xray;
 
@@ -37,7 +37,7 @@ fn every_file_is_read_or_refused_in_a_sentence() {
             read_volume(&path).err(),
             transform::read_from_bytes(&name, &bytes, &geometry).err(),
             transform::read(&path, &geometry).err(),
-            read_points_from_bytes(&name, &bytes, PointConvention::Lps).err(),
+            points::read_from_bytes(&name, &bytes, &points::ReadOptions::default()).err(),
             xray::read_from_bytes(&name, &bytes).err(),
             mesh::read_from_bytes(&name, &bytes, &mesh::ReadOptions::default()).err(),
             xray::geometry::read_from_bytes(&name, &bytes).err(),

@@ -8,6 +8,7 @@ use voxalign_image::Vector3;
 use voxalign_io::image::{
     ByteOrder, GridSource, read_info, read_labels, read_volume, read_volume_with_info,
 };
+use voxalign_io::points::{self, PointFormat, ReadOptions};
 
 type Known = (&'static str, [usize; 3], [f64; 3], [f64; 3], [f64; 3], f64);
 
@@ -336,4 +337,27 @@ fn labels() {
     assert!(message.contains("whole number"), "{message}");
     let labels = read_labels(folder.join("nifti_reader_js/with_extension.nii.gz")).unwrap();
     assert!(labels.data().iter().all(|&v| v == 0 || v == 1));
+}
+
+/// elastix' own landmarks, with the places that SimpleITK finds for them.
+#[test]
+fn lists_of_indices_of_elastix() {
+    let Some(folder) = common::real_files("lung_ct_elastix") else { return };
+    let read = |name: &str| {
+        let grid = read_info(folder.join(format!("3DCT_lung_{name}.mha"))).unwrap().grid;
+        let options = ReadOptions { grid: Some(&grid), ..ReadOptions::default() };
+        let path = folder.join(format!("3DCT_lung_{name}.txt"));
+        let said = points::read(&path, &ReadOptions::default()).unwrap_err().to_string();
+        assert!(said.contains("voxel indices"), "{said}");
+        let (set, info) = points::read(&path, &options).unwrap();
+        assert_eq!((info.format, set.len()), (PointFormat::ElastixIndex, 10));
+        set.points().to_vec()
+    };
+    let (baseline, followup) = (read("baseline"), read("followup"));
+    let near = |p: Vector3<f64>, q: [f64; 3]| assert!((p - Vector3::from(q)).norm() < 1e-6, "{p}");
+    near(baseline[0], [25.423, 24.68, -1149.5]);
+    near(baseline[9], [71.867, -28.594, -1357.0]);
+    near(followup[9], [71.675, -23.327, -1324.5]);
+    let apart: f64 = baseline.iter().zip(&followup).map(|(p, q)| (p - q).norm()).sum();
+    assert!((apart / 10.0 - 34.856_161_870_654_41).abs() < 1e-6);
 }

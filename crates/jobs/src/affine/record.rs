@@ -77,9 +77,8 @@ fn parameters(
     });
     if let Some(all) = all.as_object_mut() {
         all.extend(job.paths.which.parameters());
-        if matches!(options.init, Init::Landmarks(_)) {
-            let convention = job.method.point_convention.unwrap_or_default();
-            all.insert("point_convention".to_owned(), json!(convention.name()));
+        if let (Init::Landmarks(_), Some(given)) = (&options.init, job.method.point_convention) {
+            all.insert("point_convention".to_owned(), json!(given.name()));
         }
         all.extend(result.bins.map(|bins| ("bins".to_owned(), json!(bins))));
         all.extend(result.scheme.map(|scheme| ("scheme".to_owned(), json!(scheme.name()))));

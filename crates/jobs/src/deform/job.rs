@@ -248,7 +248,7 @@ impl Job {
             let geometry = Geometry { fixed: Some(grids[0]), moving: Some(grids[1]) };
             let start = self.given(&geometry, listener)?;
             let channels = ask.channels.iter().map(channel).collect::<Result<_>>()?;
-            let convention = self.landmarks.convention();
+            let convention = self.landmarks.point_convention;
             let grids = [pair.fixed.grid(), pair.moving.grid()];
             let init = match &self.init {
                 Some(init) => {
@@ -285,7 +285,7 @@ impl Job {
             AffineChoice::Auto => Ok(None),
             AffineChoice::None => Ok(Some(Affine::identity())),
             AffineChoice::File(path) => {
-                let init = InitChoice::File(path).load(geometry, Default::default(), listener);
+                let init = InitChoice::File(path).load(geometry, None, listener);
                 match init.map_err(|e| e.at("`affine`"))? {
                     Init::Given(affine) => Ok(Some(affine)),
                     _ => Err(Error::Internal("a file is no start".into())),

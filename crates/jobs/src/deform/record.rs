@@ -2,7 +2,7 @@
 
 use super::job::{Ask, Job};
 use crate::machine::Machine;
-use crate::options::{InitChoice, matching_parameters};
+use crate::options::matching_parameters;
 use crate::remedy::Speaker;
 use crate::run::{self, Run};
 use serde_json::json;
@@ -80,11 +80,8 @@ fn parameters(job: &Job, ask: &Ask, outside: f32) -> serde_json::Value {
             given.insert("landmarks".to_owned(), json!([path(fixed), path(moving)]));
             given.insert("landmark_weight".to_owned(), json!(job.weight()));
         }
-        if job.landmarks.files().is_some() || job.init.as_ref().is_some_and(InitChoice::has_points)
-        {
-            let convention = job.landmarks.convention().name();
-            given.insert("point_convention".to_owned(), json!(convention));
-        }
+        let convention = job.landmarks.point_convention;
+        given.extend(convention.map(|c| ("point_convention".to_owned(), json!(c.name()))));
     }
     let similarities: Vec<_> = channels.iter().map(|c| c.2).collect();
     if let (Some(all), Some(of_matching)) =

@@ -45,15 +45,16 @@ pub struct AffineMethod {
     /// aligns the centres of mass, `identity` ignores the headers (first voxel on first voxel, axis
     /// on axis), FILE is a transform file, fixed to moving, and `landmarks:FIXED.csv,MOVING.csv` the map
     /// of least squares of these degrees of freedom between corresponding points, three at least
-    /// (2D: two): CSV with columns x,y,z (mm), the same number of lines in the same order [default:
-    /// moments]
+    /// (2D: two): CSV with columns x,y,z (mm), or a list of 3D Slicer, elastix, ANTs or MNI, the same number of
+    /// points in the same order [default: moments]
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "header|centre|moments|identity|FILE|landmarks:F,M")
     )]
     #[serde(with = "as_text")]
     pub init: Option<InitChoice>,
-    /// World coordinates of the points of --init [default: ras]
+    /// World coordinates of the points of --init, where their file does not say them [default: ras; of ANTs'
+    /// CSV lps]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     #[serde(with = "by_name")]
     pub point_convention: Option<PointConvention>,
@@ -115,7 +116,7 @@ impl AffineMethod {
         self.check()?;
         if let Some(choice) = &self.init {
             options.init = choice
-                .load(geometry, self.point_convention.unwrap_or_default(), listener)
+                .load(geometry, self.point_convention, listener)
                 .map_err(|e| e.at("`init`"))?;
         }
         Ok(options)

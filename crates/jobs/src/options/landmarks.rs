@@ -6,6 +6,7 @@ use super::values::positive;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use voxalign_io::mesh::MeshSpace;
 use voxalign_io::points;
 use voxalign_register::choices;
 
@@ -34,6 +35,15 @@ impl From<PointConvention> for points::PointConvention {
     }
 }
 
+impl From<PointConvention> for MeshSpace {
+    fn from(convention: PointConvention) -> Self {
+        match convention {
+            PointConvention::Ras => Self::Ras,
+            PointConvention::Lps => Self::Lps,
+        }
+    }
+}
+
 /// Corresponding points that pull in a deformation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -41,14 +51,15 @@ impl From<PointConvention> for points::PointConvention {
 #[serde(default)]
 pub struct LandmarkOptions {
     /// Corresponding points of the fixed and of the moving image that pull at each other beside the images:
-    /// CSV with columns x,y,z (world coordinates, mm), the same number of lines in the same order. A
-    /// column `weight` in the first says what each pair counts (0: it is measured only)
+    /// CSV with columns x,y,z (world coordinates, mm), or a list of 3D Slicer, elastix, ANTs or MNI, the same number
+    /// of points in the same order. A column `weight` in the first CSV says what each pair counts (0: it is measured
+    /// only)
     #[cfg_attr(
         feature = "clap",
         arg(
             long,
             num_args = 2,
-            value_names = ["FIXED.csv", "MOVING.csv"],
+            value_names = ["FIXED", "MOVING"],
             action = clap::ArgAction::Set
         )
     )]
@@ -59,7 +70,7 @@ pub struct LandmarkOptions {
     /// [default: 0.0003; for mi and nmi 0.001, for ssd 0.000003]
     #[cfg_attr(feature = "clap", arg(long, value_name = "W", value_parser = positive, allow_hyphen_values = true))]
     pub landmark_weight: Option<f64>,
-    /// World coordinates of the points [default: ras]
+    /// World coordinates of points whose file does not say them [default: ras; of ANTs' CSV lps]
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
     #[serde(with = "by_name")]
     pub point_convention: Option<PointConvention>,
@@ -73,12 +84,6 @@ impl LandmarkOptions {
             [fixed, moving] => Some([fixed, moving]),
             _ => None,
         }
-    }
-
-    /// The convention of the points.
-    #[must_use]
-    pub fn convention(&self) -> PointConvention {
-        self.point_convention.unwrap_or_default()
     }
 
     /// Refuses what would be ignored; `elsewhere` says whether there are other points that have a convention.

@@ -133,14 +133,14 @@ impl InitChoice {
         matches!(self, InitChoice::Landmarks(_))
     }
 
-    /// The start; that of a file is relative to the grids of the two images, points are in a convention.
+    /// The start; that of a file is relative to the grids of the two images, points are in a convention where their files do not say it.
     ///
     /// # Errors
     /// A file that is no affine transform; points that do not belong together, or to the images.
     pub fn load(
         &self,
         geometry: &Geometry<'_>,
-        convention: PointConvention,
+        convention: Option<PointConvention>,
         listener: &dyn Listener,
     ) -> Result<Init> {
         Ok(match self {

@@ -1,29 +1,54 @@
 //! Corresponding points of a pair: reading them, whether they lie on the images, and what becomes of them.
 
 use crate::error::{Error, Result};
-use crate::listener::{Level, Listener, reading};
+use crate::files;
+use crate::listener::{Level, Listener};
 use crate::options::{PointConvention, number};
+use crate::place::{Mistaken, Place, has};
 use std::path::Path;
 use voxalign_image::{Grid, Transform, Vector3};
-use voxalign_io::points::read_points;
+use voxalign_io::points::{self, PointInfo};
+use voxalign_register::Choice as _;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::fit::PointPairs;
 use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::{Figure, Figures, LandmarkRecord, When};
 
 /// Reads the points of the fixed and of the moving image. Of images of two dimensions they are brought into the plane of
-/// their slice. A column `weight` of the first says what each pair counts.
+/// their slice. A column `weight` of the first says what each pair counts. One file of two volumes' points (MNI tags) has the
+/// fixed ones first.
 ///
 /// # Errors
-/// What is wrong with a file, lists of different lengths, all points of a list outside of their image.
+/// What is wrong with a file, points without a position, lists of different lengths, all points of a list outside of their
+/// image.
 pub(crate) fn read_pairs(
     paths: [&Path; 2],
-    convention: PointConvention,
+    convention: Option<PointConvention>,
     grids: [&Grid; 2],
     listener: &dyn Listener,
 ) -> Result<PointPairs> {
-    let read = |path: &Path| reading(listener, || read_points(path, convention.into()));
-    let sets = [read(paths[0])?, read(paths[1])?];
+    let one_file = paths[0] == paths[1];
+    let read = |side: usize| {
+        let options = points::ReadOptions {
+            convention: convention.map(Into::into),
+            grid: Some(grids[side]),
+            volume: None,
+        };
+        let (set, info) =
+            files::points_of_pair(paths[side], &options, one_file.then_some(side), listener)?;
+        if info.without_position > 0 {
+            return Err(Error::input(format!(
+                "'{}' has {} points without a position, so that it is not known which points belong together; place \
+                 them, or delete them in both lists",
+                paths[side].display(),
+                info.without_position
+            )));
+        }
+        Ok((set, info))
+    };
+    let (first, second) = (read(0)?, read(1)?);
+    let infos = [first.1, second.1];
+    let sets = [first.0, second.0];
     let counts = [sets[0].len(), sets[1].len()];
     for (path, count) in paths.iter().zip(counts) {
         if count == 0 {
@@ -53,7 +78,7 @@ pub(crate) fn read_pairs(
         pairs = pairs.with_weights(each).map_err(of)?;
     }
     for (side, path) in paths.iter().enumerate() {
-        check_place(pairs.points()[side], grids[side], (path, side), convention)?;
+        check_place(pairs.points()[side], grids[side], (path, side), &infos[side])?;
     }
     for remark in remarks(&pairs, grids) {
         listener.say(Level::Warning, &remark);
@@ -72,53 +97,63 @@ fn on_slice(p: Vector3<f64>, grid: &Grid) -> Vector3<f64> {
     grid.index_to_world(Vector3::new(index[0], index[1], 0.0))
 }
 
-/// Whether an index is within half a voxel of those of a grid; across a slice everything is.
-fn has(grid: &Grid, index: Vector3<f64>) -> bool {
-    let dims = grid.dims();
-    let within = |a: usize| index[a] > -0.501 && index[a] < dims[a] as f64 - 0.499;
-    within(0) && within(1) && (grid.is_2d() || within(2))
-}
-
 /// Refuses points that all lie outside of their image, with what they may be.
 fn check_place(
     points: &[Vector3<f64>],
     grid: &Grid,
     (path, side): (&Path, usize),
-    convention: PointConvention,
+    info: &PointInfo,
 ) -> Result<()> {
-    let holds = |place: &dyn Fn(&Vector3<f64>) -> Vector3<f64>| {
-        points.iter().filter(|p| has(grid, place(p))).count()
-    };
-    if holds(&|p| grid.world_to_index(*p)) > 0 {
+    let place = Place::of(points, grid);
+    if !place.is_elsewhere() {
         return Ok(());
     }
-    // Most of the points.
-    let most = |count: usize| 2 * count > points.len();
-    let (other, turned) = match convention {
-        PointConvention::Ras => ("lps", "LPS"),
-        PointConvention::Lps => ("ras", "RAS"),
-    };
-    let typed = |p: &Vector3<f64>| match convention {
-        PointConvention::Ras => *p,
-        PointConvention::Lps => Vector3::new(-p[0], -p[1], p[2]),
-    };
-    let remedy = if most(holds(&|p| grid.world_to_index(Vector3::new(-p[0], -p[1], p[2])))) {
-        format!("they lie on it as {turned}: give `point_convention = {other}`")
-    } else if most(holds(&typed)) {
-        "they look like voxel indices: multiply them by the matrix that `voxalign info IMAGE` prints, as they have \
-         to be world coordinates in mm"
-            .to_owned()
-    } else {
-        "check that the list belongs to this image, and that its points are world coordinates in mm, RAS unless \
-         `point_convention = lps` says otherwise"
-            .to_owned()
-    };
     let role = ROLES[side];
     Err(Error::input(format!(
-        "'{}': all {} points lie outside of the {role} image; {remedy}",
+        "'{}': all {} points lie outside of the {role} image; {}",
         path.display(),
-        points.len()
+        points.len(),
+        remedy(place.mistaken, info)
     )))
+}
+
+/// What helps where points lie elsewhere than their image.
+#[must_use]
+pub fn remedy(mistaken: Option<Mistaken>, info: &PointInfo) -> String {
+    let other = match info.convention {
+        Some(points::PointConvention::Lps) => PointConvention::Ras,
+        _ => PointConvention::Lps,
+    };
+    let turned = if other == PointConvention::Ras { "RAS" } else { "LPS" };
+    match (mistaken, info.convention) {
+        (Some(Mistaken::Exchanged), Some(_)) if info.assumed => {
+            format!("they lie on it as {turned}: give `point_convention = {}`", other.name())
+        }
+        (Some(Mistaken::Exchanged), Some(said)) => format!(
+            "they lie on it as {turned}, but the file says that they are {said}: correct what it says"
+        ),
+        (Some(Mistaken::Voxels), Some(_)) => {
+            "they look like voxel indices: write them as an elastix list, with 'index' as its first line, their number \
+             as the second, and then x y z of a point on each line, without commas"
+                .to_owned()
+        }
+        (Some(Mistaken::Centred), Some(_)) => {
+            "they look as if they were relative to the centre of the image (FreeSurfer's tkRAS): bring them to scanner \
+             coordinates first"
+                .to_owned()
+        }
+        (_, None) => "its voxel indices count in another image: check that the list belongs to this one, and that \
+                      the image was not cropped or resampled since"
+            .to_owned(),
+        (_, Some(_)) if info.assumed => {
+            "check that the list belongs to this image, and that its points are world coordinates in mm, RAS unless \
+             `point_convention = lps` says otherwise"
+                .to_owned()
+        }
+        (_, Some(said)) => format!(
+            "check that the list belongs to this image; the file says that its points are {said} mm"
+        ),
+    }
 }
 
 /// What to say of points that lie outside of their images.

@@ -3,6 +3,7 @@
 mod landmarks;
 mod views;
 
+pub use landmarks::remedy as landmark_remedy;
 pub(crate) use landmarks::{Distances, read_pairs, remarks as landmark_remarks};
 pub use views::Views;
 pub(crate) use views::score_figures;

@@ -147,7 +147,8 @@ impl Job {
                     Kind::Image => (files::Kind::Image, "an image, such as mean.nii.gz"),
                     _ => (files::Kind::Points, "a table, such as energy.csv"),
                 };
-                if named != wanted {
+                let table = self.output.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
+                if named != wanted || kind != Kind::Image && !table {
                     return Err(Error::input(format!(
                         "'{}': the result of {} must be {name}",
                         self.output.display(),
