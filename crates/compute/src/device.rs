@@ -264,5 +264,6 @@ pub trait Device:
     + ops::Splat
     + ops::Simplices
     + ops::Pairwise
+    + ops::Points
 {
 }

@@ -13,6 +13,7 @@ mod flow;
 mod fourier;
 mod histogram;
 mod pairwise;
+mod points;
 mod raycast;
 pub mod rays;
 mod reduce;
@@ -326,6 +327,7 @@ families! {
     fourier: 14,
     histogram: 12,
     pairwise: 4,
+    points: 24,
     raycast: 12,
     reduce: 8,
     resample: 40,

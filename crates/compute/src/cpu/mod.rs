@@ -33,6 +33,7 @@ mod lit;
 mod memory;
 mod pairwise;
 mod panels;
+mod points;
 mod raycast;
 mod reduce;
 mod resample;

@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 use super::program::{Arg, Program};
 use super::{
     CHECK, CudaBuffer, Shape, accumulate, elastic, filter, flow, fourier, histogram, pairwise,
-    raycast, resample, similarity, simplices, smooth, sort, splat, stencil,
+    points, raycast, resample, similarity, simplices, smooth, sort, splat, stencil,
 };
 use crate::device::Element;
 use crate::error::{ComputeError, Result};
@@ -69,6 +69,7 @@ pub(super) fn all() -> Vec<&'static Declaration> {
         &fourier::FOURIER::DECLARATION,
         &smooth::SMOOTH::DECLARATION,
         &pairwise::PAIRWISE::DECLARATION,
+        &points::POINTS::DECLARATION,
         &simplices::SIMPLICES::DECLARATION,
         &sort::SORT::DECLARATION,
         &splat::SPLAT::DECLARATION,

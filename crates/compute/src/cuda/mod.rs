@@ -53,6 +53,7 @@ mod nccl;
 mod nvrtc;
 mod pairwise;
 mod pinned;
+mod points;
 mod program;
 pub(crate) mod raycast;
 mod reduce;

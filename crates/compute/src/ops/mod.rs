@@ -16,6 +16,7 @@
 //! | [`Accumulate`] | sums over many images in fixed point |
 //! | [`Splat`] | interpolation at points, linear or cubic, and its exact adjoint |
 //! | [`Simplices`] | centres and measures of the elements of curves and surfaces, and their derivative |
+//! | [`Points`] | affine maps of points and covectors |
 //! | [`Pairwise`] | sums over all pairs of points by a kernel of their distance |
 //! | [`Raycast`] | line integrals and maxima through a volume, their derivative in the pose, and the adjoint |
 //!
@@ -57,6 +58,7 @@ pub(crate) mod functions;
 pub mod histogram;
 pub(crate) mod linear;
 pub mod pairwise;
+pub mod points;
 pub mod raycast;
 pub mod reduce;
 pub mod resample;
@@ -74,6 +76,7 @@ pub use flow::Flow;
 pub use fourier::Fourier;
 pub use histogram::Histogram;
 pub use pairwise::Pairwise;
+pub use points::Points;
 pub use raycast::Raycast;
 pub use reduce::Reduce;
 pub use resample::Resample;

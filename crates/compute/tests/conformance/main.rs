@@ -129,6 +129,7 @@ mod histogram;
 mod host;
 mod memory;
 mod pairwise;
+mod points;
 mod raycast;
 mod reduce;
 mod resample;

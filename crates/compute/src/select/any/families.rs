@@ -21,8 +21,8 @@ use crate::ops::simplices::{Element as Simplex, Incidence};
 use crate::ops::sort::{KeyRange, SortKey};
 use crate::ops::splat::Lattice;
 use crate::ops::{
-    Accumulate, Elastic, Elementwise, Filter, Flow, Fourier, Histogram, Pairwise, Raycast, Reduce,
-    Resample, Similarity, Simplices, Sort, Splat, SplatScheme, Stencil,
+    Accumulate, Elastic, Elementwise, Filter, Flow, Fourier, Histogram, Pairwise, Points, Raycast,
+    Reduce, Resample, Similarity, Simplices, Sort, Splat, SplatScheme, Stencil,
 };
 use crate::select::AnyDevice;
 use crate::{AffineMap, Dims};
@@ -532,6 +532,10 @@ forward! {
     impl Simplices {
         fn measures(kind: Simplex, vertices: &Self::Buffer<f32>, corners: &Self::Buffer<u32>, centres: &mut Self::Buffer<f32>, moments: &mut Self::Buffer<f32>) -> Result<()>;
         fn measure_covectors(kind: Simplex, vertices: &Self::Buffer<f32>, corners: &Self::Buffer<u32>, incidence: &Incidence<'_, Self>, by_centre: &Self::Buffer<f32>, by_moment: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
+    }
+    impl Points {
+        fn map_points(map: &AffineMap, points: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
+        fn map_covectors(map: &AffineMap, covectors: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
     }
     impl Pairwise {
         fn pair_sums(kernel: &RadialKernel, targets: &Self::Buffer<f32>, sources: &Self::Buffer<f32>, weights: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
