@@ -11,5 +11,7 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     bench.measure("points", "map points", 24 * n, || device.map_points(&map, &points, &mut out))?;
     bench.measure("points", "map covectors", 24 * n, || {
         device.map_covectors(&map, &points, &mut out)
-    })
+    })?;
+    let mut bounds = device.alloc(7)?;
+    bench.measure("points", "bounds", 12 * n, || device.point_bounds(&points, &mut bounds))
 }

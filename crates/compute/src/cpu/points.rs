@@ -1,11 +1,11 @@
-//! Affine maps of points on the CPU.
+//! Affine maps of points on the CPU, and their bounds.
 
 use super::{Cpu, CpuBuffer};
 use crate::AffineMap;
 use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::Points;
-use crate::ops::points::{check_points, of_covectors};
+use crate::ops::points::{NOWHERE, check_bounds, check_points, of_covectors};
 
 /// The points of a task.
 const TASK: usize = 1 << 14;
@@ -49,6 +49,36 @@ impl Points for Cpu {
     ) -> Result<()> {
         let count = check_points(map, covectors.len(), out.len())?;
         self.mapped(&of_covectors(map), covectors.as_slice(), count, out.as_mut_slice());
+        Ok(())
+    }
+
+    fn point_bounds(&self, points: &CpuBuffer<f32>, out: &mut CpuBuffer<f64>) -> Result<()> {
+        let count = check_bounds(points.len(), out.len())?;
+        let points = points.as_slice();
+        let parts = self.collect(count.div_ceil(TASK), |task| {
+            let mut found = NOWHERE;
+            for i in task * TASK..count.min((task + 1) * TASK) {
+                let at = [0, 1, 2].map(|a| f64::from(points[a * count + i]));
+                if at.iter().all(|v| v.is_finite()) {
+                    for (a, v) in at.into_iter().enumerate() {
+                        found[1 + a] = found[1 + a].min(v);
+                        found[4 + a] = found[4 + a].max(v);
+                    }
+                } else {
+                    found[0] += 1.0;
+                }
+            }
+            found
+        });
+        let out = out.as_mut_slice();
+        out.copy_from_slice(&NOWHERE);
+        for part in parts {
+            out[0] += part[0];
+            for a in 0..3 {
+                out[1 + a] = out[1 + a].min(part[1 + a]);
+                out[4 + a] = out[4 + a].max(part[4 + a]);
+            }
+        }
         Ok(())
     }
 }

@@ -1,14 +1,16 @@
-//! Affine maps of points on the GPU.
+//! Affine maps of points on the GPU, and their bounds.
 
 use super::{Cuda, CudaBuffer, Shape};
 use crate::AffineMap;
 use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::ops::Points;
-use crate::ops::points::{check_points, of_covectors};
+use crate::ops::points::{NOWHERE, check_bounds, check_points, of_covectors};
 
 kernels! { POINTS = "points/points.cu";
     fn map_points[256](map: Map, points: &[f32], n: u64, out: &mut [f32]);
+    fn point_bounds[256](points: &[f32], n: u64, parts: &mut [f64]);
+    fn bounds_of_parts[256](parts: &[f64], count: u32, out: &mut [f64]);
 }
 
 plain! {
@@ -17,6 +19,9 @@ plain! {
         m: AffineMap,
     }
 }
+
+/// The most blocks that look for bounds.
+const MOST_BLOCKS: usize = 1024;
 
 impl Cuda {
     fn mapped(
@@ -54,5 +59,17 @@ impl Points for Cuda {
     ) -> Result<()> {
         let count = check_points(map, covectors.len(), out.len())?;
         self.mapped(of_covectors(map), covectors, count, out)
+    }
+
+    fn point_bounds(&self, points: &CudaBuffer<f32>, out: &mut CudaBuffer<f64>) -> Result<()> {
+        let count = check_bounds(points.len(), out.len())?;
+        let blocks = count.div_ceil(4 * 256).clamp(1, MOST_BLOCKS);
+        let mut parts = self.alloc_unset::<f64>(NOWHERE.len() * blocks)?;
+        let (shape, n) = (Shape::blocks(blocks, 256), count as u64);
+        // SAFETY: points below `n` are read, and every block has room for its seven numbers.
+        unsafe {
+            POINTS.point_bounds(self, shape, points, n, &mut parts)?;
+            POINTS.bounds_of_parts(self, Shape::blocks(1, 256), &parts, blocks as u32, out)
+        }
     }
 }

@@ -1,11 +1,11 @@
-//! Affine maps of points and of covectors.
+//! Points: affine maps of them and of covectors, and where they are.
 
 use super::resample::check_map;
 use crate::AffineMap;
 use crate::device::Memory;
 use crate::error::{Result, check_len};
 
-/// Affine maps of points, and what they do to covectors: from voxels to mm and back.
+/// Affine maps of points, and what they do to covectors: from voxels to mm and back; bounds.
 ///
 /// Points and covectors are three floats each: all x, then all y, then all z. Numbers are computed in `f64` and rounded
 /// once, so that all devices give the same bits; where coordinates are large beside what matters, the map had better move the
@@ -46,6 +46,30 @@ pub trait Points: Memory {
         covectors: &Self::Buffer<f32>,
         out: &mut Self::Buffer<f32>,
     ) -> Result<()>;
+
+    /// Where points are: how many have a coordinate that is not finite, the smallest coordinates of the others along x, y
+    /// and z, and the largest: seven numbers. Of no points the smallest are +∞ and the largest −∞.
+    ///
+    /// # Errors
+    /// A length that is no multiple of 3, or an output that has not room for seven numbers.
+    fn point_bounds(&self, points: &Self::Buffer<f32>, out: &mut Self::Buffer<f64>) -> Result<()>;
+}
+
+/// The bounds of no points, as [`Points::point_bounds`] has them.
+pub(crate) const NOWHERE: [f64; 7] = {
+    let (least, most) = (f64::INFINITY, f64::NEG_INFINITY);
+    [0.0, least, least, least, most, most, most]
+};
+
+/// Checks the arguments of [`Points::point_bounds`]; the number of points.
+///
+/// # Errors
+/// As there.
+pub fn check_bounds(points: usize, out: usize) -> Result<usize> {
+    let count = points / 3;
+    check_len("points", 3 * count, points)?;
+    check_len("output", NOWHERE.len(), out)?;
+    Ok(count)
 }
 
 /// Checks the arguments of [`Points::map_points`] and [`Points::map_covectors`]; the number of points.

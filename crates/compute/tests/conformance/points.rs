@@ -1,4 +1,4 @@
-//! Affine maps of points, one point at a time.
+//! Affine maps of points and their bounds, one point at a time.
 
 use voxalign_compute::{AffineMap, Device};
 
@@ -6,7 +6,7 @@ use crate::support::{Random, Results, assert_bits_of_cpu};
 
 on_devices!(
     "points/points.cu";
-    points, covectors, adjoint, errors, bits_of_the_cpu;
+    points, covectors, adjoint, bounds, errors, bits_of_the_cpu;
     same bits: bits
 );
 
@@ -69,6 +69,44 @@ fn adjoint<D: Device>(device: &D) {
     assert!((there - here).abs() < 1e-6 * 50.0 * 3.0 * 200.0 * 600.0, "{there} {here}");
 }
 
+fn bounds_of<D: Device>(device: &D, list: &[f32]) -> Vec<f64> {
+    let mut out = device.upload(&[5.0f64; 7]).unwrap();
+    device.point_bounds(&device.upload(list).unwrap(), &mut out).unwrap();
+    device.into_host(out).unwrap()
+}
+
+fn bounds<D: Device>(device: &D) {
+    for count in COUNTS {
+        let mut list = random(10, count);
+        let expected = |list: &[f32]| {
+            let along = |a: usize| (0..count).map(move |i| a * count + i);
+            let is_finite = |i: usize| (0..3).all(|a| list[a * count + i].is_finite());
+            let off = (0..count).filter(|&i| !is_finite(i)).count();
+            let mut ends = vec![off as f64];
+            for least in [true, false] {
+                ends.extend((0..3).map(|a| {
+                    let values = along(a).filter(|i| is_finite(i % count)).map(|i| list[i]);
+                    f64::from(match least {
+                        true => values.fold(f32::INFINITY, f32::min),
+                        false => values.fold(f32::NEG_INFINITY, f32::max),
+                    })
+                }));
+            }
+            ends
+        };
+        assert_eq!(bounds_of(device, &list), expected(&list), "{count}");
+        if count > 5 {
+            for (i, value) in
+                [(3, f32::NAN), (count + 4, f32::INFINITY), (3 * count - 1, f32::NEG_INFINITY)]
+            {
+                list[i] = value;
+            }
+            let found = bounds_of(device, &list);
+            assert!(found == expected(&list) && found[0] == 3.0, "{found:?}");
+        }
+    }
+}
+
 fn errors<D: Device>(device: &D) {
     let points = device.alloc::<f32>(6).unwrap();
     let floats = |n: usize| device.alloc::<f32>(n).unwrap();
@@ -76,6 +114,10 @@ fn errors<D: Device>(device: &D) {
     assert!(device.map_points(&MAP, &points, &mut floats(3)).is_err());
     assert!(device.map_points(&MAP, &floats(5), &mut floats(5)).is_err());
     assert!(device.map_covectors(&MAP, &points, &mut floats(9)).is_err());
+    let seven = |n: usize| device.alloc::<f64>(n).unwrap();
+    assert!(device.point_bounds(&points, &mut seven(7)).is_ok());
+    assert!(device.point_bounds(&points, &mut seven(6)).is_err());
+    assert!(device.point_bounds(&floats(4), &mut seven(7)).is_err());
     let mut broken = MAP;
     broken[1][2] = f64::NAN;
     assert!(device.map_points(&broken, &points, &mut floats(6)).is_err());

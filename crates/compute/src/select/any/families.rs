@@ -536,6 +536,7 @@ forward! {
     impl Points {
         fn map_points(map: &AffineMap, points: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
         fn map_covectors(map: &AffineMap, covectors: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
+        fn point_bounds(points: &Self::Buffer<f32>, out: &mut Self::Buffer<f64>) -> Result<()>;
     }
     impl Pairwise {
         fn pair_sums(kernel: &RadialKernel, targets: &Self::Buffer<f32>, sources: &Self::Buffer<f32>, weights: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;

@@ -10,47 +10,33 @@
 //! That is equation (3.11) with a factor of two in its first term too: the sums over both indices of (3.7) give it there
 //! as well as in the second.
 
-use super::particle_mesh::{MeshGrid, ParticleMesh, narrowest};
-use super::shape::{Elements, Shape};
+mod elements;
+mod sums;
+
+use super::particle_mesh::{MeshGrid, ParticleMesh};
+use super::shape::Shape;
 use crate::error::{RegisterError, Result};
-use voxalign_compute::ops::elementwise::x;
+use crate::similarity::PendingEnergy;
+use elements::{Placed, Topology, check_alike, relative};
+use std::sync::Arc;
+use sums::{check_width, longest, roomy, union};
+use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::pairwise::RadialKernel;
 use voxalign_compute::ops::reduce::Reduction;
-use voxalign_compute::ops::simplices::{Element, Incidence, incidence};
-use voxalign_compute::{Device, DeviceBuffer, Memory};
-use voxalign_image::{Vector3, memory};
+use voxalign_compute::ops::simplices::Incidence;
+use voxalign_compute::{Arriving, Device, DeviceBuffer};
+use voxalign_image::Vector3;
 
-/// How sums over all pairs of elements are made.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Summation {
-    /// Pair by pair where that is less work than a grid of the [`narrowest`] spacings a width, else on that grid.
-    #[default]
-    Automatic,
-    /// Pair by pair.
-    Exact,
-    /// On a grid of this spacing, mm. The width of the kernel must be [`narrowest`] spacings at least.
-    Grid(f64),
-}
+pub use sums::{Summation, Sums, TooLarge, decide, too_large};
 
-/// Pairs that take as long as a voxel of the grid.
-const PAIRS_A_VOXEL: f64 = 100.0;
+/// How near the ends of its room a shape may come, of this room, before a grid is made anew: where it is comes to the host
+/// a step late, and it may go on meanwhile.
+const AHEAD: f64 = 0.5;
 
-/// How far points may go before a grid is made anew, of the extent of both shapes.
-const ROOM: f64 = 0.2;
-
-/// The elements of a shape on a device.
-struct OnDevice<D: Device> {
-    /// Centres, and vertices where these are they: relative to the origin, mm.
-    centres: D::Buffer<f32>,
-    moments: D::Buffer<f32>,
-}
-
-/// How the vertices of a shape make elements.
-struct Topology<D: Device> {
-    kind: Element,
-    corners: D::Buffer<u32>,
-    starts: D::Buffer<u32>,
-    lists: D::Buffer<u32>,
+/// What is summed for every element of the shape that moves.
+struct Found<D: Device> {
+    by_moment: D::Buffer<f32>,
+    by_centre: D::Buffer<f32>,
 }
 
 /// A grid with the masses of what stays.
@@ -58,22 +44,33 @@ struct OnGrid<D: Device> {
     mesh: ParticleMesh<D>,
     target: D::Buffer<f32>,
     masses: D::Buffer<f32>,
+    /// How far a shape may go before it leaves its room, mm.
+    room: f64,
 }
 
-/// The distance of a shape that moves from one that stays.
+/// The distance of a shape that moves from one that stays. Its buffers stay on the device from one step to the next.
 pub struct ShapeDistance<D: Device> {
     kernel: RadialKernel,
-    /// The spacing of the grid; none where pairs are summed.
-    spacing: Option<f64>,
-    shape: Shape,
-    target: Shape,
+    sums: Sums,
+    shape: Arc<Shape>,
     topology: Option<Topology<D>>,
     /// From where coordinates on the device count, mm.
     origin: Vector3<f64>,
-    fixed: OnDevice<D>,
-    /// `⟨B, B⟩`, where pairs are summed.
+    /// Centres of what moves, where its vertices are not they; on a grid they are in voxels from then on.
+    centres: D::Buffer<f32>,
+    points: Option<D::Buffer<f32>>,
+    moments: D::Buffer<f32>,
+    found: Found<D>,
+    /// What the target adds, pair by pair.
+    by_target: Option<Found<D>>,
+    target: Placed<D>,
+    /// `⟨B, B⟩`
     norm: f64,
+    energies: [D::Buffer<f64>; 2],
     grid: Option<OnGrid<D>>,
+    bounds: D::Buffer<f64>,
+    /// Where the shape was at the last step.
+    last: Option<Arriving>,
 }
 
 /// Where a shape is, and what moving it changes.
@@ -85,127 +82,82 @@ pub struct Distance {
     pub covectors: Vec<Vector3<f64>>,
 }
 
-/// Vertices relative to an origin, all x, then all y, then all z.
-fn relative(vertices: &[Vector3<f64>], origin: &Vector3<f64>) -> Result<Vec<f32>> {
-    let mut list = memory::room(3 * vertices.len())?;
-    for a in 0..3 {
-        list.extend(vertices.iter().map(|v| (v[a] - origin[a]) as f32));
-    }
-    Ok(list)
-}
-
-impl<D: Device> Topology<D> {
-    fn new(device: &D, shape: &Shape) -> Result<Option<Self>> {
-        let Elements::Simplices(kind, corners) = shape.elements() else { return Ok(None) };
-        let [starts, lists] = incidence(shape.vertices().len(), corners)?;
-        let (starts, lists) = (device.upload(&starts)?, device.upload(&lists)?);
-        Ok(Some(Self { kind: *kind, corners: device.upload(corners)?, starts, lists }))
-    }
-}
-
-/// The elements of a shape, and its vertices where they are more than centres.
-type Placed<D> = (OnDevice<D>, Option<<D as Memory>::Buffer<f32>>);
-
-/// The elements of a shape with its vertices at some places.
-fn on_device<D: Device>(
-    device: &D,
-    shape: &Shape,
-    topology: Option<&Topology<D>>,
-    vertices: D::Buffer<f32>,
-) -> Result<Placed<D>> {
-    let (n, components) = (shape.len(), shape.components());
-    match (topology, shape.elements()) {
-        (Some(topology), _) => {
-            let (mut centres, mut moments) = (device.alloc(3 * n)?, device.alloc(components * n)?);
-            let corners = &topology.corners;
-            device.measures(topology.kind, &vertices, corners, &mut centres, &mut moments)?;
-            Ok((OnDevice { centres, moments }, Some(vertices)))
-        }
-        (None, Elements::Points(masses)) => {
-            Ok((OnDevice { centres: vertices, moments: device.upload(masses)? }, None))
-        }
-        (None, Elements::Simplices(..)) => Err(RegisterError::Option {
-            option: "shape",
-            value: "elements without corners".to_owned(),
-            remedy: "give points, curves or surfaces".to_owned(),
-        }),
-    }
-}
-
 impl<D: Device> ShapeDistance<D> {
-    /// Of a shape that will move from one that stays.
+    /// Of a shape that will move from one that stays. Coordinates on the device count from `origin`, mm: single precision
+    /// is best near it.
     ///
     /// # Errors
     /// Shapes that are not made of the same; a kernel whose width is not above 0, or too narrow for the grid that is asked
     /// for; memory.
     pub fn new(
         device: &D,
-        shape: Shape,
-        target: Shape,
+        shape: Arc<Shape>,
+        target: Arc<Shape>,
+        origin: Vector3<f64>,
         kernel: RadialKernel,
-        summation: Summation,
+        sums: Sums,
     ) -> Result<Self> {
-        if !shape.is_like(&target) {
-            return Err(RegisterError::Option {
-                option: "shape",
-                value: "a pair of which one is made of other elements".to_owned(),
-                remedy: "compare surfaces with surfaces, curves with curves, points with points"
-                    .to_owned(),
-            });
-        }
-        let bounds = Shape::bounds(target.vertices());
-        let origin = Vector3::from_fn(|a, _| 0.5 * (bounds[0][a] + bounds[1][a]));
+        check_alike(&shape, &target)?;
+        check_width(&kernel)?;
+        let (n, components) = (shape.len(), shape.components());
         let topology = Topology::new(device, &shape)?;
-        let of_target = Topology::new(device, &target)?;
-        let vertices = device.upload_vec(relative(target.vertices(), &origin)?)?;
-        let (fixed, _) = on_device(device, &target, of_target.as_ref(), vertices)?;
-        let (norm, grid, spacing) = (0.0, None, None);
-        let mut distance =
-            Self { kernel, spacing, shape, target, topology, origin, fixed, norm, grid };
-        distance.spacing = distance.spacing_for(summation);
-        if distance.is_exact() {
-            let (fixed, target) = (&distance.fixed, &distance.target);
-            let mut sums = device.alloc(target.components() * target.len())?;
-            let (at, moments) = (&fixed.centres, &fixed.moments);
-            device.pair_sums(&kernel, at, at, moments, &mut sums)?;
-            distance.norm = dot(device, moments, &sums)?;
+        let target = Placed::new(device, &target, &origin)?;
+        let moments = match shape.masses() {
+            Some(masses) => device.upload(masses)?,
+            None => device.alloc(components * n)?,
+        };
+        let points = if sums.is_exact() { None } else { Some(device.alloc(3 * n)?) };
+        let mut distance = Self {
+            kernel,
+            sums,
+            topology,
+            origin,
+            centres: device.alloc(if shape.masses().is_some() { 0 } else { 3 * n })?,
+            points,
+            moments,
+            found: Found {
+                by_moment: device.alloc(components * n)?,
+                by_centre: device.alloc(3 * n)?,
+            },
+            by_target: None,
+            target,
+            norm: f64::NAN,
+            energies: [device.alloc(1)?, device.alloc(1)?],
+            grid: None,
+            bounds: device.alloc(7)?,
+            last: None,
+            shape,
+        };
+        match sums {
+            Sums::Exact => distance.norm = distance.exact_norm(device)?,
+            Sums::Grid { spacing } => {
+                let here = Shape::bounds(distance.shape.vertices());
+                let here = here.map(|end| [0, 1, 2].map(|a| end[a] - origin[a]));
+                let mut grid = distance.grid_around(device, &here, spacing)?;
+                let convolved = grid.mesh.convolve(device, &grid.target)?;
+                distance.norm = dot(device, &grid.target, convolved)?;
+                distance.grid = Some(grid);
+            }
         }
         Ok(distance)
     }
 
-    /// The spacing of the grid that sums are made on; none where they are made pair by pair.
-    fn spacing_for(&self, summation: Summation) -> Option<f64> {
-        match summation {
-            Summation::Exact => None,
-            Summation::Grid(spacing) => Some(spacing),
-            Summation::Automatic => {
-                let spacing = self.kernel.width / narrowest(self.kernel.shape);
-                let bounds = self.bounds(self.shape.vertices());
-                let grid = MeshGrid::around(bounds, &self.kernel, spacing);
-                let (moving, fixed) = (self.shape.len() as f64, self.target.len() as f64);
-                let pairs = moving * (moving + fixed);
-                let is_less = |grid: MeshGrid| pairs > PAIRS_A_VOXEL * grid.voxels() as f64;
-                grid.is_ok_and(is_less).then_some(spacing)
-            }
-        }
+    /// [`decide`]
+    ///
+    /// # Errors
+    /// As there.
+    pub fn decide(
+        summation: Summation,
+        kernel: &RadialKernel,
+        shapes: [&Shape; 2],
+    ) -> Result<Sums> {
+        decide(summation, kernel, shapes)
     }
 
-    /// Whether sums are made pair by pair.
+    /// How sums are made. A shape that goes so far that no grid holds both is summed pair by pair from then on.
     #[must_use]
-    pub fn is_exact(&self) -> bool {
-        self.spacing.is_none()
-    }
-
-    /// The bounds of both shapes, with some room, relative to the origin.
-    fn bounds(&self, vertices: &[Vector3<f64>]) -> [[f64; 3]; 2] {
-        let [moving, fixed] = [vertices, self.target.vertices()].map(Shape::bounds);
-        let low = |a: usize| moving[0][a].min(fixed[0][a]);
-        let high = |a: usize| moving[1][a].max(fixed[1][a]);
-        let longest = (0..3).map(|a| high(a) - low(a)).fold(0.0, f64::max);
-        [
-            [0, 1, 2].map(|a| low(a) - ROOM * longest - self.origin[a]),
-            [0, 1, 2].map(|a| high(a) + ROOM * longest - self.origin[a]),
-        ]
+    pub fn sums(&self) -> Sums {
+        self.sums
     }
 
     /// The kernel.
@@ -214,120 +166,189 @@ impl<D: Device> ShapeDistance<D> {
         &self.kernel
     }
 
-    /// The distance with the vertices of the moving shape at these places, mm, and what moving them changes.
+    /// The squared norm of the shape that stays, its distance from nothing.
     ///
     /// # Errors
-    /// Another number of vertices; one that is not finite; a grid that grows too large; memory.
-    pub fn evaluate(&mut self, device: &D, vertices: &[Vector3<f64>]) -> Result<Distance> {
-        if vertices.len() != self.shape.vertices().len()
-            || vertices.iter().any(|v| !v.iter().all(|x| x.is_finite()))
-        {
-            return Err(RegisterError::Option {
-                option: "shape",
-                value: format!("{} vertices", vertices.len()),
-                remedy: format!("give {} places, mm", self.shape.vertices().len()),
-            });
+    /// None now: it was found with the shapes.
+    pub fn target_norm(&mut self, device: &D) -> Result<f64> {
+        let _ = device;
+        Ok(self.norm)
+    }
+
+    /// The squared distance with the vertices of the moving shape at these places, mm from the origin, times a factor, and to
+    /// `covectors` its derivative in every vertex, by mm, times the same. It waits for nothing but, on a grid, for
+    /// where the shape was at the step before: so the first step waits for the shape, and one that goes by more
+    /// than a tenth of the extent of both within a step, out of its grid, is summed wrongly at that step.
+    ///
+    /// # Errors
+    /// Another number of vertices; on a grid, some that were not finite at the step before; memory.
+    pub fn evaluate(
+        &mut self,
+        device: &D,
+        vertices: &D::Buffer<f32>,
+        factor: f64,
+        covectors: &mut D::Buffer<f32>,
+    ) -> Result<PendingEnergy> {
+        let count = self.shape.vertices().len();
+        if vertices.len() != 3 * count || covectors.len() != 3 * count {
+            return Err(self.wrong(format!("{} vertices", vertices.len() / 3)));
+        }
+        let mut lost = None;
+        if let Sums::Grid { spacing } = self.sums {
+            device.point_bounds(vertices, &mut self.bounds)?;
+            let (bounds, ahead) = match self.last.take() {
+                Some(last) => (last.wait()?, AHEAD),
+                None => (device.arriving(&self.bounds)?.wait()?, 0.0),
+            };
+            self.last = Some(device.arriving(&self.bounds)?);
+            self.hold(device, &bounds, ahead, spacing)?;
+            if self.topology.is_none() {
+                // Points that are no place have no mass on a grid: that must not pass for a small energy.
+                let off = PendingEnergy::arriving(device.arriving(&self.bounds)?, 1.0);
+                lost = Some(off.times(f64::MAX));
+            }
+        }
+        let mut energy = self.pull(device, vertices, factor, covectors)?;
+        lost.into_iter().for_each(|off| energy.add(off));
+        Ok(energy)
+    }
+
+    /// The squared distance with the vertices at these places, mm, and what moving them changes; waits for both.
+    ///
+    /// # Errors
+    /// Another number of vertices; one that is not finite; memory.
+    pub fn evaluate_at(&mut self, device: &D, vertices: &[Vector3<f64>]) -> Result<Distance> {
+        let count = self.shape.vertices().len();
+        if vertices.len() != count || vertices.iter().any(|v| !v.iter().all(|x| x.is_finite())) {
+            return Err(self.wrong(format!("{} vertices", vertices.len())));
         }
         let at = device.upload_vec(relative(vertices, &self.origin)?)?;
-        let (moving, at) = on_device(device, &self.shape, self.topology.as_ref(), at)?;
-        let n = self.shape.len();
-        let mut by_moment = device.alloc(self.shape.components() * n)?;
-        let mut by_centre = device.alloc(3 * n)?;
-        let squared = match self.spacing {
-            None => self.exactly(device, &moving, &mut by_moment, &mut by_centre)?,
-            Some(spacing) => {
-                self.make_grid(device, vertices, spacing)?;
-                self.on_grid(device, &moving, &mut by_moment, &mut by_centre)?
-            }
-        };
-        let covectors = match (&self.topology, at) {
-            (Some(topology), Some(at)) => {
-                let mut out = device.alloc(3 * vertices.len())?;
-                let Topology { kind, corners, starts, lists } = topology;
-                let incidence = Incidence { starts, corners: lists };
-                device.measure_covectors(
-                    *kind, &at, corners, &incidence, &by_centre, &by_moment, &mut out,
-                )?;
-                out
-            }
-            _ => by_centre,
-        };
+        let mut covectors = device.alloc(3 * count)?;
+        // Every place is a new one.
+        self.last = None;
+        let squared = self.evaluate(device, &at, 1.0, &mut covectors)?.wait()?;
+        self.last = None;
         let list = device.into_host(covectors)?;
-        let count = vertices.len();
         let covector = |i: usize| Vector3::from_fn(|a, _| f64::from(list[a * count + i]));
         Ok(Distance { squared, covectors: (0..count).map(covector).collect() })
     }
 
-    /// The squared norm of the shape that stays, its distance from nothing.
-    ///
-    /// # Errors
-    /// A grid that grows too large; memory.
-    pub fn target_norm(&mut self, device: &D) -> Result<f64> {
-        let Some(spacing) = self.spacing else { return Ok(self.norm) };
-        let vertices = self.shape.vertices().to_vec();
-        self.make_grid(device, &vertices, spacing)?;
-        let Some(OnGrid { mesh, target, .. }) = &mut self.grid else { return Ok(f64::NAN) };
-        let convolved = mesh.convolve(device, target)?;
-        dot(device, target, convolved)
+    fn wrong(&self, value: String) -> RegisterError {
+        RegisterError::Option {
+            option: "shape",
+            value,
+            remedy: format!("give {} finite places, mm", self.shape.vertices().len()),
+        }
+    }
+
+    /// Energy and derivative, once there is a grid where one is needed.
+    fn pull(
+        &mut self,
+        device: &D,
+        vertices: &D::Buffer<f32>,
+        factor: f64,
+        covectors: &mut D::Buffer<f32>,
+    ) -> Result<PendingEnergy> {
+        if let Some(Topology { kind, corners, .. }) = &self.topology {
+            let (centres, moments) = (&mut self.centres, &mut self.moments);
+            device.measures(*kind, vertices, corners, centres, moments)?;
+        }
+        let energy = match self.sums {
+            Sums::Exact => self.exactly(device, vertices, factor)?,
+            Sums::Grid { spacing } => self.on_grid(device, vertices, factor, spacing)?,
+        };
+        let Found { by_moment, by_centre } = &self.found;
+        match &self.topology {
+            None => device.copy(by_centre, covectors)?,
+            Some(Topology { kind, corners, starts, lists }) => {
+                let incidence = Incidence { starts, corners: lists };
+                device.measure_covectors(
+                    *kind, vertices, corners, &incidence, by_centre, by_moment, covectors,
+                )?;
+            }
+        }
+        Ok(energy)
     }
 
     /// Pair by pair.
     fn exactly(
-        &self,
+        &mut self,
         device: &D,
-        moving: &OnDevice<D>,
-        by_moment: &mut D::Buffer<f32>,
-        by_centre: &mut D::Buffer<f32>,
-    ) -> Result<f64> {
+        vertices: &D::Buffer<f32>,
+        factor: f64,
+    ) -> Result<PendingEnergy> {
         let (n, components) = (self.shape.len(), self.shape.components());
-        let (at, moments) = (&moving.centres, &moving.moments);
-        let (mut sums, mut slopes) = (device.alloc(components * n)?, device.alloc(3 * n)?);
-        device.pair_sums_with_slopes(
-            &self.kernel,
-            at,
-            moments,
-            at,
-            moments,
-            by_moment,
-            by_centre,
-        )?;
-        let own = dot(device, moments, by_moment)?;
-        let (to, masses) = (&self.fixed.centres, &self.fixed.moments);
-        device.pair_sums_with_slopes(
-            &self.kernel,
-            at,
-            moments,
-            to,
-            masses,
-            &mut sums,
-            &mut slopes,
-        )?;
-        let both = dot(device, moments, &sums)?;
-        let difference = (x(0) - x(1)) * 2.0;
-        device.eval_in_place(&difference, by_moment, &[&sums], &[], None)?;
-        device.eval_in_place(&difference, by_centre, &[&slopes], &[], None)?;
-        Ok(own - 2.0 * both + self.norm)
+        let at = if self.topology.is_some() { &self.centres } else { vertices };
+        let (moments, kernel) = (&self.moments, &self.kernel);
+        let Found { by_moment, by_centre } = &mut self.found;
+        device.pair_sums_with_slopes(kernel, at, moments, at, moments, by_moment, by_centre)?;
+        let by_target = match &mut self.by_target {
+            Some(found) => found,
+            none => none.insert(Found {
+                by_moment: device.alloc(components * n)?,
+                by_centre: device.alloc(3 * n)?,
+            }),
+        };
+        let (sums, slopes) = (&mut by_target.by_moment, &mut by_target.by_centre);
+        let (to, masses) = (&self.target.centres, &self.target.moments);
+        device.pair_sums_with_slopes(kernel, at, moments, to, masses, sums, slopes)?;
+        let [own, both] = &mut self.energies;
+        device.reduce_into(&[moments, by_moment], &[Reduction::Dot(0, 1)], own)?;
+        device.reduce_into(&[moments, sums], &[Reduction::Dot(0, 1)], both)?;
+        let mut energy = PendingEnergy::arriving(device.arriving(own)?, 1.0).times(factor);
+        let both = PendingEnergy::arriving(device.arriving(both)?, 1.0);
+        energy.add(both.times(-2.0 * factor));
+        energy.add(PendingEnergy::known(factor * self.norm));
+        let (difference, twice) = ((x(0) - x(1)) * param(0), [(2.0 * factor) as f32]);
+        device.eval_in_place(&difference, by_moment, &[sums], &twice, None)?;
+        device.eval_in_place(&difference, by_centre, &[slopes], &twice, None)?;
+        Ok(energy)
     }
 
-    /// Makes a grid where there is none that holds the shape.
-    fn make_grid(&mut self, device: &D, vertices: &[Vector3<f64>], spacing: f64) -> Result<()> {
-        let mut here = Shape::bounds(vertices);
-        for bound in &mut here {
-            for (a, b) in bound.iter_mut().enumerate() {
-                *b -= self.origin[a];
-            }
-        }
-        if self.grid.as_ref().is_some_and(|g| g.mesh.grid().holds(&here)) {
-            return Ok(());
-        }
-        self.grid = None;
-        let grid = MeshGrid::around(self.bounds(vertices), &self.kernel, spacing)?;
+    /// `⟨B, B⟩`, pair by pair.
+    fn exact_norm(&self, device: &D) -> Result<f64> {
+        let Placed { centres, moments, .. } = &self.target;
+        let mut sums = device.alloc(moments.len())?;
+        device.pair_sums(&self.kernel, centres, centres, moments, &mut sums)?;
+        dot(device, moments, &sums)
+    }
+
+    /// A grid around what moves, which is within these bounds, and what stays.
+    fn grid_around(&self, device: &D, here: &[[f64; 3]; 2], spacing: f64) -> Result<OnGrid<D>> {
+        let both = union(here, &self.target.bounds);
+        let grid = MeshGrid::around(roomy(&both), &self.kernel, spacing)?;
         let components = self.shape.components();
         let mesh = ParticleMesh::new(device, grid, &self.kernel, components)?;
         let (mut target, masses) = (mesh.room(device)?, mesh.room(device)?);
-        let points = in_voxels(device, &self.fixed.centres, spacing)?;
-        mesh.splat(device, &points, &self.fixed.moments, &mut target)?;
-        self.grid = Some(OnGrid { mesh, target, masses });
+        let mut points = device.alloc(self.target.centres.len())?;
+        in_voxels(device, &self.target.centres, spacing, &mut points)?;
+        mesh.splat(device, &points, &self.target.moments, &mut target)?;
+        Ok(OnGrid { mesh, target, masses, room: sums::ROOM * longest(&both) })
+    }
+
+    /// Makes a grid anew where there is none that holds the shape and leaves it some of its room.
+    fn hold(&mut self, device: &D, bounds: &[f64], ahead: f64, spacing: f64) -> Result<()> {
+        let &[off, ref ends @ ..] = bounds else { return Ok(()) };
+        if off > 0.0 || ends.len() != 6 {
+            return Err(self.wrong(format!("{off} vertices that are not finite")));
+        }
+        let here = [[ends[0], ends[1], ends[2]], [ends[3], ends[4], ends[5]]];
+        if let Some(OnGrid { mesh, room, .. }) = &self.grid {
+            let left = ahead * room;
+            let farther = [here[0].map(|v| v - left), here[1].map(|v| v + left)];
+            if mesh.grid().holds(&farther) {
+                return Ok(());
+            }
+        }
+        self.grid = None;
+        let both = roomy(&union(&here, &self.target.bounds));
+        if MeshGrid::around(both, &self.kernel, spacing).is_err() {
+            // Too far apart for any grid.
+            self.sums = Sums::Exact;
+            self.norm = self.exact_norm(device)?;
+            return Ok(());
+        }
+        self.grid = Some(self.grid_around(device, &here, spacing)?);
         Ok(())
     }
 
@@ -335,20 +356,33 @@ impl<D: Device> ShapeDistance<D> {
     fn on_grid(
         &mut self,
         device: &D,
-        moving: &OnDevice<D>,
-        by_moment: &mut D::Buffer<f32>,
-        by_centre: &mut D::Buffer<f32>,
-    ) -> Result<f64> {
-        let Some(OnGrid { mesh, target, masses }) = &mut self.grid else { return Ok(f64::NAN) };
-        let spacing = mesh.grid().spacing;
-        let points = in_voxels(device, &moving.centres, spacing)?;
-        mesh.splat(device, &points, &moving.moments, masses)?;
+        vertices: &D::Buffer<f32>,
+        factor: f64,
+        spacing: f64,
+    ) -> Result<PendingEnergy> {
+        let (Some(OnGrid { mesh, target, masses, .. }), Some(points)) =
+            (&mut self.grid, &mut self.points)
+        else {
+            return Err(RegisterError::Option {
+                option: "shape",
+                value: "a distance without its grid".to_owned(),
+                remedy: "make it anew".to_owned(),
+            });
+        };
+        let at = if self.topology.is_some() { &self.centres } else { vertices };
+        in_voxels(device, at, spacing, points)?;
+        let (moments, [energy, _]) = (&self.moments, &mut self.energies);
+        let Found { by_moment, by_centre } = &mut self.found;
+        mesh.splat(device, points, moments, masses)?;
         device.eval_in_place(&(x(0) - x(1)), masses, &[target], &[], None)?;
-        let squared = dot(device, masses, mesh.convolve(device, masses)?)?;
-        mesh.gather(device, &points, &moving.moments, by_moment, by_centre)?;
-        device.eval_in_place(&(x(0) * 2.0), by_moment, &[], &[], None)?;
-        device.eval_in_place(&(x(0) * (2.0 / spacing) as f32), by_centre, &[], &[], None)?;
-        Ok(squared)
+        let convolved = mesh.convolve(device, masses)?;
+        device.reduce_into(&[masses, convolved], &[Reduction::Dot(0, 1)], energy)?;
+        let pending = PendingEnergy::arriving(device.arriving(energy)?, 1.0).times(factor);
+        mesh.gather(device, points, moments, by_moment, by_centre)?;
+        let (times, twice) = (x(0) * param(0), 2.0 * factor);
+        device.eval_in_place(&times, by_moment, &[], &[twice as f32], None)?;
+        device.eval_in_place(&times, by_centre, &[], &[(twice / spacing) as f32], None)?;
+        Ok(pending)
     }
 }
 
@@ -357,10 +391,10 @@ fn in_voxels<D: Device>(
     device: &D,
     centres: &D::Buffer<f32>,
     spacing: f64,
-) -> Result<D::Buffer<f32>> {
-    let mut points = device.alloc(centres.len())?;
-    device.eval(&(x(0) * (1.0 / spacing) as f32), &[centres], &[], None, &mut points)?;
-    Ok(points)
+    points: &mut D::Buffer<f32>,
+) -> Result<()> {
+    let per_mm = [(1.0 / spacing) as f32];
+    Ok(device.eval(&(x(0) * param(0)), &[centres], &per_mm, None, points)?)
 }
 
 fn dot<D: Device>(device: &D, a: &D::Buffer<f32>, b: &D::Buffer<f32>) -> Result<f64> {

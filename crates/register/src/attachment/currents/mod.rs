@@ -10,7 +10,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use distance::{Distance, ShapeDistance, Summation};
+pub use distance::{Distance, ShapeDistance, Summation, Sums, TooLarge, decide, too_large};
 pub use particle_mesh::{MeshGrid, ParticleMesh, narrowest};
 pub use shape::{Elements, Shape};
 
@@ -18,6 +18,7 @@ use super::{Attachment, Gradient, Maps, Needs};
 use crate::error::{RegisterError, Result};
 use crate::multiscale::Scale;
 use crate::similarity::PendingEnergy;
+use std::sync::Arc;
 use voxalign_compute::Device;
 use voxalign_compute::ops::pairwise::{KernelShape, RadialKernel};
 use voxalign_image::{Grid, Vector3};
@@ -50,7 +51,7 @@ impl Default for ShapeOptions {
 /// Vertices of the fixed shape are carried to the moving world by the same map that samples the moving image, with the same
 /// interpolation, so that images and geometry move consistently.
 pub struct Shapes<D: Device> {
-    shapes: [Shape; 2],
+    shapes: [Arc<Shape>; 2],
     options: ShapeOptions,
     at_scale: Option<AtScale<D>>,
 }
@@ -81,7 +82,7 @@ impl<D: Device> Shapes<D> {
             let remedy = "compare surfaces with surfaces, curves with curves, points with points";
             return refused("shape", "a pair made of different elements".to_owned(), remedy);
         }
-        Ok(Self { shapes: [fixed, moving], options, at_scale: None })
+        Ok(Self { shapes: [Arc::new(fixed), Arc::new(moving)], options, at_scale: None })
     }
 
     /// The options.
@@ -93,8 +94,11 @@ impl<D: Device> Shapes<D> {
     fn at_width(&self, device: &D, width: f64) -> Result<AtScale<D>> {
         let kernel = RadialKernel { shape: self.options.kernel, width };
         let [fixed, moving] = &self.shapes;
-        let between = |a: &Shape, b: &Shape| {
-            ShapeDistance::new(device, a.clone(), b.clone(), kernel, self.options.summation)
+        let sums = decide(self.options.summation, &kernel, [fixed, moving])?;
+        let ends = Shape::bounds(moving.vertices());
+        let origin = Vector3::from_fn(|a, _| 0.5 * (ends[0][a] + ends[1][a]));
+        let between = |a: &Arc<Shape>, b: &Arc<Shape>| {
+            ShapeDistance::new(device, Arc::clone(a), Arc::clone(b), origin, kernel, sums)
         };
         let mut distances = [between(fixed, moving)?, between(moving, fixed)?];
         let mut norms = 0.0;
@@ -138,7 +142,7 @@ impl<D: Device> Attachment<D> for Shapes<D> {
         let part = if both { 0.5 } else { 1.0 };
         let factor = part * self.options.weight / *norms;
         let mut pull = |side: usize, at: &[Vector3<f64>], covectors: &mut [Vector3<f64>]| {
-            let found = distances[side].evaluate(device, at)?;
+            let found = distances[side].evaluate_at(device, at)?;
             for (covector, found) in covectors.iter_mut().zip(&found.covectors) {
                 *covector = factor * found;
             }
@@ -154,7 +158,7 @@ impl<D: Device> Attachment<D> for Shapes<D> {
     fn bytes(&self, _: &Grid) -> u64 {
         // Elements with their centres, moments and sums, twice; the grid follows from the shapes alone and is asked for
         // when it is made.
-        let of = |shape: &Shape| 100 * (shape.len() + shape.vertices().len()) as u64;
+        let of = |shape: &Arc<Shape>| 100 * (shape.len() + shape.vertices().len()) as u64;
         2 * self.shapes.iter().map(of).sum::<u64>()
     }
 }

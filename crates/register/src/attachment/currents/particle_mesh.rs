@@ -18,20 +18,17 @@ use voxalign_compute::ops::{SplatScheme, fourier};
 use voxalign_compute::{Device, DeviceBuffer, Dims};
 use voxalign_image::memory;
 
-/// The least width of a kernel in spacings of the grid: below, distances or slopes err by more than one per cent.
+/// The least width of a kernel in spacings of the grid: below, distances or slopes of shapes err by more than one per
+/// cent.
 #[must_use]
-pub fn narrowest(shape: KernelShape) -> f64 {
-    match shape {
-        KernelShape::Gaussian => 3.0,
-        // Its transform falls off more slowly.
-        KernelShape::Cauchy => 4.0,
-    }
+pub fn narrowest(_shape: KernelShape) -> f64 {
+    3.0
 }
 
 /// What the kernel has lost where the torus closes.
 const NOTHING: f64 = 1e-7;
 /// The most voxels of a grid.
-const MOST_VOXELS: usize = 1 << 28;
+pub(super) const MOST_VOXELS: usize = 1 << 28;
 
 /// A grid around points.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,27 +76,31 @@ impl MeshGrid {
                 least * spacing
             )));
         }
+        let sizes = Self::sizes(&bounds, kernel, spacing);
+        let voxels: f64 = sizes.iter().product();
+        let fits = voxels <= MOST_VOXELS as f64;
+        if !fits {
+            let extent = (0..3).map(|a| bounds[1][a] - bounds[0][a]).fold(0.0, f64::max);
+            return Err(refused(format!(
+                "a grid of {spacing} mm around points of an extent of {extent:.0} mm would have more than \
+                 {MOST_VOXELS} voxels; give a wider kernel or a coarser grid"
+            )));
+        }
+        let dims = sizes.map(|n| quick(n as usize));
+        Ok(Self { dims, origin: bounds[0], spacing, bounds })
+    }
+
+    /// The voxels along each axis that are needed at least.
+    pub(super) fn sizes(bounds: &[[f64; 3]; 2], kernel: &RadialKernel, spacing: f64) -> [f64; 3] {
         let reach = match kernel.shape {
             KernelShape::Gaussian => kernel.width * (-NOTHING.ln()).sqrt(),
             // It never ends: there is room for all distances twice.
             KernelShape::Cauchy => f64::INFINITY,
         };
-        let mut grid = Self { dims: [1; 3], origin: bounds[0], spacing, bounds };
-        let mut voxels = 1.0;
-        for (a, size) in grid.dims.iter_mut().enumerate() {
+        [0, 1, 2].map(|a| {
             let extent = bounds[1][a] - bounds[0][a];
-            let around = (extent + reach.min(extent + 2.0 * spacing)) / spacing + 4.0;
-            voxels *= around;
-            let fits = voxels <= MOST_VOXELS as f64;
-            if !fits {
-                return Err(refused(format!(
-                    "a grid of {spacing} mm around points of an extent of {extent:.0} mm would have more than \
-                     {MOST_VOXELS} voxels; give a wider kernel or a coarser grid"
-                )));
-            }
-            *size = quick(around.ceil() as usize);
-        }
-        Ok(grid)
+            ((extent + reach.min(extent + 2.0 * spacing)) / spacing + 4.0).ceil()
+        })
     }
 
     /// Whether points within these bounds are on the grid.
@@ -138,30 +139,10 @@ impl<D: Device> ParticleMesh<D> {
     ) -> Result<Self> {
         let (dims, n) = (grid.dims, grid.voxels());
         let len = fourier::spectrum_len(dims)?;
-        // The kernel around voxel 0, along the shorter way round.
-        let mut values: Vec<f32> = memory::room(n)?;
-        let away = |i: usize, n: usize| i.min(n - i) as f64 * grid.spacing;
-        for z in 0..dims[2] {
-            for y in 0..dims[1] {
-                let plane = away(z, dims[2]).powi(2) + away(y, dims[1]).powi(2);
-                values.extend(
-                    (0..dims[0])
-                        .map(|x| kernel.at((plane + away(x, dims[0]).powi(2)).sqrt()) as f32),
-                );
-            }
-        }
-        let mut spectrum = device.alloc(len)?;
-        device.forward(&device.upload_vec(values)?, dims, &mut spectrum)?;
-        // The kernel is even: its transform is real.
-        let transform = device.into_host(spectrum)?;
-        let weights: Vec<Vec<f64>> = dims.iter().map(|&n| smoothing(n)).collect();
-        let mut factors: Vec<f32> = memory::room(len / 2)?;
-        let row = dims[0] / 2 + 1;
-        for (k, number) in transform.chunks_exact(2).enumerate() {
-            let at = [k % row, k / row % dims[1], k / (row * dims[1])];
-            let smoothed: f64 = (0..3).map(|a| weights[a][at[a]]).product();
-            factors.push((f64::from(number[0]) / (smoothed * n as f64)) as f32);
-        }
+        let factors = match kernel.shape {
+            KernelShape::Gaussian => by_axes(&grid, kernel, len / 2)?,
+            KernelShape::Cauchy => transformed(device, &grid, kernel, len)?,
+        };
         Ok(Self {
             grid,
             components,
@@ -245,6 +226,87 @@ impl<D: Device> ParticleMesh<D> {
     }
 }
 
+/// The factors of a kernel that is a product of kernels along each axis, and so is its transform.
+fn by_axes(grid: &MeshGrid, kernel: &RadialKernel, numbers: usize) -> Result<Vec<f32>> {
+    let dims = grid.dims;
+    let [x, y, z] = dims.map(|n| {
+        let transform = cosines(n, |i| kernel.at(i as f64 * grid.spacing));
+        let of = |(t, w): (f64, f64)| t / (w * n as f64);
+        transform.into_iter().zip(smoothing(n)).map(of).collect::<Vec<f64>>()
+    });
+    let mut factors = memory::room(numbers)?;
+    for z in &z {
+        for y in &y {
+            factors.extend(x[..dims[0] / 2 + 1].iter().map(|x| (x * (y * z)) as f32));
+        }
+    }
+    Ok(factors)
+}
+
+/// The transform of an even function on a circle of `n` voxels, given by its values at distances from 0 on.
+fn cosines(n: usize, at: impl Fn(usize) -> f64) -> Vec<f64> {
+    let mut values: Vec<f64> = (0..=n / 2).map(at).collect();
+    // What is nothing beside the middle is left out.
+    while values.len() > 1 && values.last().is_some_and(|&v| v < 1e-18) {
+        values.pop();
+    }
+    let turn = std::f64::consts::TAU / n as f64;
+    let of = |k: usize| {
+        let terms = values.iter().enumerate().skip(1).map(|(i, v)| {
+            // The voxel across is there once.
+            let times = if 2 * i == n { 1.0 } else { 2.0 };
+            times * v * (turn * (k * i % n) as f64).cos()
+        });
+        values[0] + terms.sum::<f64>()
+    };
+    let half: Vec<f64> = (0..=n / 2).map(of).collect();
+    (0..n).map(|k| half[k.min(n - k)]).collect()
+}
+
+/// The factors of any kernel, by its transform on the device.
+fn transformed<D: Device>(
+    device: &D,
+    grid: &MeshGrid,
+    kernel: &RadialKernel,
+    len: usize,
+) -> Result<Vec<f32>> {
+    let (dims, n) = (grid.dims, grid.voxels());
+    let [nx, ny, nz] = dims;
+    // The kernel around voxel 0, along the shorter way round: rows that have been before are copied.
+    let mut values: Vec<f32> = memory::room(n)?;
+    let away = |i: usize, n: usize| i.min(n - i);
+    let square = |i: usize| (i as f64 * grid.spacing).powi(2);
+    for z in 0..nz {
+        for y in 0..ny {
+            let before = nx * (away(y, ny) + ny * away(z, nz));
+            if before < values.len() {
+                values.extend_from_within(before..before + nx);
+                continue;
+            }
+            let plane = square(y) + square(z);
+            let first = values.len();
+            values.extend((0..=nx / 2).map(|x| kernel.at((plane + square(x)).sqrt()) as f32));
+            for x in nx / 2 + 1..nx {
+                let other = values[first + nx - x];
+                values.push(other);
+            }
+        }
+    }
+    let mut spectrum = device.alloc(len)?;
+    device.forward(&device.upload_vec(values)?, dims, &mut spectrum)?;
+    // The kernel is even: its transform is real.
+    let transform = device.into_host(spectrum)?;
+    let weights: Vec<Vec<f64>> = dims.iter().map(|&n| smoothing(n)).collect();
+    let mut factors: Vec<f32> = memory::room(len / 2)?;
+    let row = nx / 2 + 1;
+    for (k, number) in transform.chunks_exact(2).enumerate() {
+        let at = [k % row, k / row % ny, k / (row * ny)];
+        let smoothed: f64 = (0..3).map(|a| weights[a][at[a]]).product();
+        factors.push((f64::from(number[0]) / (smoothed * n as f64)) as f32);
+    }
+    Ok(factors)
+}
+
 /// What splatting and gathering do to the frequencies of an axis of `n` voxels: `sinc⁸(π k / n)`.
 fn smoothing(n: usize) -> Vec<f64> {
     let of = |k: usize| {
@@ -266,8 +328,8 @@ mod tests {
         assert!(gaussian.dims.iter().zip([30.0, 7.0, 0.0]).all(|(&n, extent)| {
             n.is_multiple_of(2) && n as f64 * 2.0 >= extent + f64::min(24.0, extent)
         }));
-        let cauchy = MeshGrid::around(bounds, &kernel(KernelShape::Cauchy), 1.5).unwrap();
-        assert!(cauchy.dims[0] >= 40 && cauchy.dims[1] >= 10);
+        let cauchy = MeshGrid::around(bounds, &kernel(KernelShape::Cauchy), 2.0).unwrap();
+        assert!(cauchy.dims[0] >= 30 && cauchy.dims[1] >= 8);
         assert!(gaussian.holds(&bounds) && !gaussian.holds(&[[-11.0, 0.0, 5.0], [0.0; 3]]));
         // Too narrow, and too large.
         let error = MeshGrid::around(bounds, &kernel(KernelShape::Gaussian), 2.1);
@@ -275,5 +337,27 @@ mod tests {
         let far = [[0.0; 3], [1e5; 3]];
         assert!(MeshGrid::around(far, &kernel(KernelShape::Gaussian), 2.0).is_err());
         assert_eq!([1, 2, 3, 11, 13, 97, 127].map(quick), [2, 2, 4, 12, 14, 98, 128]);
+    }
+
+    /// A product of transforms along the axes is the transform of the product.
+    #[test]
+    fn gaussians_are_transformed_by_axes() {
+        let cpu = voxalign_compute::cpu::Cpu::new(Some(1)).unwrap();
+        let kernel = RadialKernel { shape: KernelShape::Gaussian, width: 6.0 };
+        let bounds = [[-10.0, 0.0, 5.0], [20.0, 7.0, 5.0]];
+        let grid = MeshGrid::around(bounds, &kernel, 2.0).unwrap();
+        let len = fourier::spectrum_len(grid.dims).unwrap();
+        let found = by_axes(&grid, &kernel, len / 2).unwrap();
+        let expected = transformed(&cpu, &grid, &kernel, len).unwrap();
+        let most = expected.iter().fold(0f32, |m, v| m.max(v.abs()));
+        assert!(found.len() == expected.len() && most > 0.0);
+        // That of the device is in single precision, and divided by small numbers at high frequencies.
+        let weights = grid.dims.map(smoothing);
+        let row = grid.dims[0] / 2 + 1;
+        for (k, (a, b)) in found.iter().zip(&expected).enumerate() {
+            let at = [k % row, k / row % grid.dims[1], k / (row * grid.dims[1])];
+            let smoothed: f64 = (0..3).map(|a| weights[a][at[a]]).product();
+            assert!(f64::from((a - b).abs()) * smoothed < 1e-6 * f64::from(most), "{k}: {a} {b}");
+        }
     }
 }

@@ -94,6 +94,15 @@ impl Shape {
         &self.elements
     }
 
+    /// The masses of points; none of curves and surfaces.
+    #[must_use]
+    pub fn masses(&self) -> Option<&[f32]> {
+        match &self.elements {
+            Elements::Points(masses) => Some(masses),
+            Elements::Simplices(..) => None,
+        }
+    }
+
     /// The number of elements.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Shapes against sums in double precision, one pair at a time.
 
 use super::*;
+use voxalign_compute::Memory;
 use voxalign_compute::cpu::Cpu;
 use voxalign_compute::ops::simplices::Element;
 
@@ -100,6 +101,14 @@ fn moved(vertices: &[Vector3<f64>], by: f64) -> Vec<Vector3<f64>> {
     vertices.iter().map(|v| v + by * Vector3::from_fn(|a, _| wave(v, a))).collect()
 }
 
+/// A distance as it is decided.
+fn between(a: &Shape, b: &Shape, kernel: RadialKernel, summation: Summation) -> ShapeDistance<Cpu> {
+    let sums = decide(summation, &kernel, [a, b]).unwrap();
+    let origin = Vector3::new(1.0, 2.0, 18.0);
+    let [a, b] = [a, b].map(|s| Arc::new(s.clone()));
+    ShapeDistance::new(&cpu(), a, b, origin, kernel, sums).unwrap()
+}
+
 const SUMMATIONS: [Summation; 3] = [Summation::Exact, Summation::Grid(1.5), Summation::Automatic];
 
 #[test]
@@ -111,9 +120,8 @@ fn distances_are_those_of_all_pairs() {
             let vertices = a.vertices().to_vec();
             let exact = expected((&a, &vertices), &b, &kernel);
             for (summation, bound) in SUMMATIONS.into_iter().zip([1e-5, 5e-3, 1e-2]) {
-                let mut distance =
-                    ShapeDistance::new(&device, a.clone(), b.clone(), kernel, summation).unwrap();
-                let found = distance.evaluate(&device, &vertices).unwrap().squared;
+                let mut distance = between(&a, &b, kernel, summation);
+                let found = distance.evaluate_at(&device, &vertices).unwrap().squared;
                 assert!(
                     (found - exact).abs() < bound * exact,
                     "{kernel:?} {summation:?}, {} components: {found} not {exact}",
@@ -121,9 +129,8 @@ fn distances_are_those_of_all_pairs() {
                 );
             }
             let own = expected_norm(&a, &kernel);
-            let (one, other, summation) = (a.clone(), a.clone(), Summation::Automatic);
-            let found = ShapeDistance::new(&device, one, other, kernel, summation);
-            let found = found.unwrap().target_norm(&device).unwrap();
+            let mut distance = between(&a, &a, kernel, Summation::Automatic);
+            let found = distance.target_norm(&device).unwrap();
             assert!((found - own).abs() < 1e-2 * own);
         }
     }
@@ -153,9 +160,8 @@ fn covectors_are_derivatives() {
         };
         let along =
             |h: f64| -> Vec<_> { vertices.iter().zip(&way).map(|(v, w)| v + h * w).collect() };
-        let mut distance =
-            ShapeDistance::new(&device, a.clone(), b.clone(), kernel, Summation::Exact).unwrap();
-        let slope = slope_of(&distance.evaluate(&device, &vertices).unwrap().covectors);
+        let mut distance = between(&a, &b, kernel, Summation::Exact);
+        let slope = slope_of(&distance.evaluate_at(&device, &vertices).unwrap().covectors);
         let start = expected((&a, &vertices), &b, &kernel);
         let mut last = f64::INFINITY;
         for h in [0.2, 0.05, 0.0125] {
@@ -167,13 +173,12 @@ fn covectors_are_derivatives() {
         assert!(last < 0.05, "{last}");
         // On the grid it is the derivative of the energy of the grid, with its jumps of slope at voxels, and near the
         // exact one.
-        let grid = Summation::Grid(1.5);
-        let mut distance = ShapeDistance::new(&device, a.clone(), b.clone(), kernel, grid).unwrap();
-        let on_grid = distance.evaluate(&device, &vertices).unwrap();
+        let mut distance = between(&a, &b, kernel, Summation::Grid(1.5));
+        let on_grid = distance.evaluate_at(&device, &vertices).unwrap();
         assert!((slope_of(&on_grid.covectors) - slope).abs() < 0.01 * slope.abs());
         let h = 0.02;
-        let ahead = distance.evaluate(&device, &along(h)).unwrap().squared;
-        let back = distance.evaluate(&device, &along(-h)).unwrap().squared;
+        let ahead = distance.evaluate_at(&device, &along(h)).unwrap().squared;
+        let back = distance.evaluate_at(&device, &along(-h)).unwrap().squared;
         let own = (ahead - back) / (2.0 * h);
         assert!(
             (own - slope_of(&on_grid.covectors)).abs() < 5e-3 * own.abs(),
@@ -188,9 +193,8 @@ fn errors(pair: &[Shape; 2], kernel: &RadialKernel, spacing: f64) -> [f64; 2] {
     let device = cpu();
     let [a, b] = pair;
     let of = |summation| {
-        let mut distance =
-            ShapeDistance::new(&device, a.clone(), b.clone(), *kernel, summation).unwrap();
-        distance.evaluate(&device, a.vertices()).unwrap()
+        let mut distance = between(a, b, *kernel, summation);
+        distance.evaluate_at(&device, a.vertices()).unwrap()
     };
     let (exact, found) = (of(Summation::Exact), of(Summation::Grid(spacing)));
     let off = found.covectors.iter().zip(&exact.covectors).map(|(f, e)| (f - e).norm_squared());
@@ -225,9 +229,8 @@ fn orientation_matters_where_it_is_asked_for() {
         let shape = Shape::surface(&vertices, &faces, oriented).unwrap();
         let target = Shape::surface(&vertices, &turned, oriented).unwrap();
         let norm = expected_norm(&shape, &kernel);
-        let mut distance =
-            ShapeDistance::new(&device, shape, target, kernel, Summation::Exact).unwrap();
-        distance.evaluate(&device, &vertices).unwrap().squared / norm
+        let mut distance = between(&shape, &target, kernel, Summation::Exact);
+        distance.evaluate_at(&device, &vertices).unwrap().squared / norm
     };
     assert!((squared(true) - 4.0).abs() < 1e-4);
     assert!(squared(false).abs() < 1e-4);
@@ -253,7 +256,132 @@ fn what_makes_no_pair_is_refused() {
     assert!(said(Shape::curves(&vertices, [&[1u32][..]].into_iter(), true)).contains("1 points"));
     // A grid that is too coarse for the kernel.
     let kernel = RadialKernel { shape: KernelShape::Gaussian, width: 3.0 };
-    let grid = Summation::Grid(1.5);
-    let mut coarse = ShapeDistance::new(&cpu(), surface.clone(), surface, kernel, grid).unwrap();
-    assert!(coarse.evaluate(&cpu(), &vertices).unwrap_err().to_string().contains("wider kernel"));
+    let said = |summation, kernel| {
+        decide(summation, kernel, [&surface, &surface]).unwrap_err().to_string()
+    };
+    assert!(said(Summation::Grid(1.5), &kernel).contains("wider kernel"));
+    let none = RadialKernel { width: 0.0, ..kernel };
+    for summation in [Summation::Automatic, Summation::Exact, Summation::Grid(1.5)] {
+        assert!(said(summation, &none).contains("kernel width"));
+    }
+    let mut distance = between(&surface, &surface, kernel, Summation::Exact);
+    let mut wrong = vertices.clone();
+    wrong[3].y = f64::NAN;
+    for vertices in [&vertices[1..], &wrong] {
+        let said = distance.evaluate_at(&cpu(), vertices).unwrap_err().to_string();
+        assert!(said.contains("finite places"), "{said}");
+    }
+}
+
+/// On the device, without waits: the same as with them, times a factor, and again at every run.
+#[test]
+fn the_device_has_the_same_without_waits() {
+    let device = cpu();
+    let kernel = RadialKernel { shape: KernelShape::Gaussian, width: 6.0 };
+    let upload = |distance: &ShapeDistance<Cpu>, at: &[Vector3<f64>]| {
+        let _ = distance;
+        let origin = Vector3::new(1.0, 2.0, 18.0);
+        let list: Vec<f32> =
+            (0..3).flat_map(|a| at.iter().map(move |v| (v[a] - origin[a]) as f32)).collect();
+        device.upload(&list).unwrap()
+    };
+    for (a, b) in shapes(8, 12.0, 0.0).into_iter().zip(shapes(7, 11.0, 3.0)) {
+        for summation in [Summation::Exact, Summation::Grid(1.5)] {
+            // It wanders off: at the third step it leaves its room, of which is known at the fourth.
+            let way = |step: usize| -> Vec<Vector3<f64>> {
+                let by = Vector3::new([0.0, 1.0, 3.5, 6.0, 8.5, 11.0][step], 0.0, 0.2);
+                a.vertices().iter().map(|v| v + by).collect()
+            };
+            let run = || {
+                let mut distance = between(&a, &b, kernel, summation);
+                let mut covectors = device.upload(&vec![9f32; 3 * a.vertices().len()]).unwrap();
+                let step = |step| {
+                    let at = upload(&distance, &way(step));
+                    let energy = distance.evaluate(&device, &at, 0.25, &mut covectors).unwrap();
+                    (energy.wait().unwrap(), device.download(&covectors).unwrap())
+                };
+                (0..6).map(step).collect::<Vec<_>>()
+            };
+            let found = run();
+            assert!(found == run(), "other bits at another run");
+            let mut fresh = between(&a, &b, kernel, summation);
+            for (step, (energy, covectors)) in found.into_iter().enumerate() {
+                let expected = fresh.evaluate_at(&device, &way(step)).unwrap();
+                let name = format!("{} components, {summation:?}, step {step}", a.components());
+                assert!((energy - 0.25 * expected.squared).abs() < 2e-5 * energy, "{name}");
+                let n = a.vertices().len();
+                let most = expected.covectors.iter().map(|c| c.norm()).fold(0.0, f64::max);
+                for (i, covector) in expected.covectors.iter().enumerate() {
+                    let of = Vector3::from_fn(|a, _| f64::from(covectors[a * n + i]));
+                    assert!((of - 0.25 * covector).norm() < 2e-5 * most, "{name}, vertex {i}");
+                }
+            }
+        }
+    }
+}
+
+/// Vertices that are no place do not pass for a small energy, and are refused at the next step.
+#[test]
+fn what_is_no_place_is_told() {
+    let device = cpu();
+    let kernel = RadialKernel { shape: KernelShape::Gaussian, width: 6.0 };
+    for a in shapes(6, 12.0, 0.0) {
+        for summation in [Summation::Exact, Summation::Grid(2.0)] {
+            let mut distance = between(&a, &a, kernel, summation);
+            let n = a.vertices().len();
+            let mut list = vec![1f32; 3 * n];
+            let mut covectors = device.alloc(3 * n).unwrap();
+            let good = device.upload(&list).unwrap();
+            list[n / 2] = f32::NAN;
+            let bad = device.upload(&list).unwrap();
+            let mut at = |at| distance.evaluate(&device, at, 1.0, &mut covectors);
+            assert!(at(&good).unwrap().wait().unwrap().is_finite());
+            let energy = at(&bad).unwrap().wait().unwrap();
+            assert!(!energy.is_finite() || energy > 1e300, "{energy}");
+            if summation != Summation::Exact {
+                assert!(at(&good).unwrap_err().to_string().contains("not finite"));
+            }
+        }
+    }
+}
+
+/// A shape that goes where no grid holds both is summed pair by pair from then on.
+#[test]
+fn far_shapes_end_no_run() {
+    let device = cpu();
+    let kernel = RadialKernel { shape: KernelShape::Gaussian, width: 6.0 };
+    let a = shapes(6, 12.0, 0.0).remove(0);
+    let mut distance = between(&a, &a, kernel, Summation::Grid(2.0));
+    let norm = distance.target_norm(&device).unwrap();
+    let at = |by: f64| -> Vec<Vector3<f64>> {
+        a.vertices().iter().map(|v| v + Vector3::new(by, by, by)).collect()
+    };
+    for by in [0.0, 40.0, 4e4, 40.0] {
+        let squared = distance.evaluate_at(&device, &at(by)).unwrap().squared;
+        let expected = if by > 0.0 { 2.0 * norm } else { 0.0 };
+        assert!((squared - expected).abs() < 5e-3 * norm, "{by}: {squared}, not {expected}");
+        assert_eq!(distance.sums().is_exact(), by > 1e3 || distance.sums().is_exact());
+    }
+    assert!(distance.sums().is_exact());
+}
+
+#[test]
+fn how_sums_are_made_is_decided_once_and_can_be_told() {
+    let [a, b] = [shapes(8, 12.0, 0.0).remove(0), shapes(40, 80.0, 3.0).remove(0)];
+    let kernel = |width| RadialKernel { shape: KernelShape::Gaussian, width };
+    let automatic = Summation::Automatic;
+    for width in [0.3, 3.0, 40.0] {
+        let found = decide(automatic, &kernel(width), [&a, &b]).unwrap();
+        assert_eq!(found, decide(automatic, &kernel(width), [&b, &a]).unwrap());
+        assert_eq!(found.is_exact(), width < 5.0, "{width}");
+        assert_eq!(too_large(automatic, &kernel(width), [&a, &b]), None);
+    }
+    assert_eq!(decide(automatic, &kernel(30.0), [&b, &b]).unwrap(), Sums::Grid { spacing: 10.0 });
+    // Some ten thousand elements of a quarter of a metre, by tenths of a millimetre.
+    let large = shapes(100, 120.0, 0.0).remove(0);
+    let said = too_large(automatic, &kernel(0.3), [&large, &large]).unwrap();
+    assert!(said.voxels > 1e9 && said.pairs > 1e9 && said.to_string().contains("pairs"));
+    assert_eq!(too_large(Summation::Exact, &kernel(0.3), [&large, &large]), None);
+    assert!(decide(automatic, &kernel(0.3), [&large, &large]).unwrap().is_exact());
+    assert!(decide(Summation::Grid(0.1), &kernel(0.3), [&large, &large]).is_err());
 }
