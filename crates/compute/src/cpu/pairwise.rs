@@ -28,9 +28,9 @@ const ROUND: f32 = 1.5 * (1u32 << 23) as f32;
 fn power_of_two(x: f32) -> f32 {
     let shifted = x + ROUND;
     let r = x - (shifted - ROUND);
-    let sum = 1.326_471_5e-3 * r + 9.671_513e-3;
-    let sum = (sum * r + 5.550_734e-2) * r + 2.402_224_2e-1;
-    let sum = (sum * r + 6.931_47e-1) * r + 1.0;
+    let sum = 1.330_06e-3 * r + 9.669_692e-3;
+    let sum = (sum * r + 5.550_558_5e-2) * r + 2.402_228_3e-1;
+    let sum = (sum * r + std::f32::consts::LN_2) * r + 1.0;
     let power = sum * f32::from_bits((shifted.to_bits() << 23).wrapping_add(1f32.to_bits()));
     if x < -126.0 { 0.0 } else { power }
 }
