@@ -4,10 +4,13 @@
 
 mod affine;
 mod atlas;
+mod currents;
 mod deform;
 mod drr;
 mod files;
 mod histogram;
+mod sheet;
+mod splat;
 mod stream;
 
 use affine::AffineTimes;
@@ -134,6 +137,10 @@ enum Special {
     Stream(stream::StreamBenchArgs),
     /// X-ray images of volumes: rules of optimisation, blocks of threads, frames a second
     Drr(drr::DrrArgs),
+    /// Splatting of displaced voxels: every scheme and kind of field
+    Splat(splat::SplatArgs),
+    /// Distances of surfaces as currents: errors of the grid, times over the number of faces
+    Currents(currents::CurrentsArgs),
 }
 
 /// Sizes along x, y and z.
@@ -193,6 +200,8 @@ impl BenchArgs {
             Some(Special::Atlas(args)) => args.running,
             Some(Special::Stream(args)) => args.running,
             Some(Special::Drr(args)) => args.running,
+            Some(Special::Splat(args)) => args.running,
+            Some(Special::Currents(args)) => args.running,
             None => self.running,
         }
     }
@@ -225,6 +234,8 @@ pub fn run(args: &BenchArgs, host: &dyn Host) -> Result<()> {
             Special::Atlas(args) => atlas::run(args, host),
             Special::Stream(args) => stream::run(args, host),
             Special::Drr(args) => drr::run(args, host),
+            Special::Splat(args) => splat::run(args, host),
+            Special::Currents(args) => currents::run(args, host),
         };
     }
     files::check(args.csv.as_deref(), args.html.as_deref(), args.pair.as_deref())?;

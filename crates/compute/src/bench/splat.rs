@@ -2,6 +2,7 @@
 //! (L. K. Ha, 2011, table 3.2).
 
 use super::{Bench, room};
+use crate::Dims;
 use crate::device::Device;
 use crate::error::{Result, voxels};
 use crate::ops::SplatScheme;
@@ -30,6 +31,41 @@ fn displaced<D: Device>(bench: &Bench<'_, D>, kind: &str) -> Result<D::Buffer<f3
         }
     }
     bench.device.upload_vec(field)
+}
+
+/// The time of an operator of the table.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FieldTime {
+    /// One of [`FIELDS`].
+    pub field: &'static str,
+    /// How sums were made; none where values were gathered.
+    pub scheme: Option<SplatScheme>,
+    /// Median, in seconds.
+    pub seconds: f64,
+}
+
+/// Times of splatting one value a voxel with linear weights, by each scheme, and of gathering, for all fields.
+///
+/// # Errors
+/// If the device has not the memory, or fails.
+pub fn times<D: Device>(device: &D, dims: Dims, schemes: &[SplatScheme]) -> Result<Vec<FieldTime>> {
+    let mut bench = Bench::new(device, &super::Settings::new(dims))?;
+    let n = voxels("dims", dims)?;
+    let lattice = Lattice::linear(dims, Beyond::Nearest);
+    let (image, mut out) = (bench.image()?, device.alloc(n)?);
+    let mut found = Vec::new();
+    for kind in FIELDS {
+        let field = displaced(&bench, kind)?;
+        for scheme in schemes.iter().copied().map(Some).chain([None]) {
+            bench.measure("splat", kind, 20 * n, || match scheme {
+                Some(scheme) => device.splat(&image, &field, Some(dims), lattice, scheme, &mut out),
+                None => device.gather(&image, lattice, &field, Some(dims), &mut out),
+            })?;
+            let seconds = bench.results.last().map_or(f64::NAN, |m| m.seconds);
+            found.push(FieldTime { field: kind, scheme, seconds });
+        }
+    }
+    Ok(found)
 }
 
 pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {

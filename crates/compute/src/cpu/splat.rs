@@ -75,24 +75,17 @@ fn by_points(
     Ok(())
 }
 
-/// The interpolated value, always in this order; along an axis where that is asked for the slopes in the place of the
-/// weights.
+/// The interpolated value, always in this order.
 #[inline(always)]
-fn value<const N: usize>(
-    image: &[f32],
-    dims: Dims,
-    cell: &[Along<N>; 3],
-    slope: Option<usize>,
-) -> f32 {
+fn value<const N: usize>(image: &[f32], dims: Dims, cell: &[Along<N>; 3]) -> f32 {
     let [nx, ny, _] = dims;
-    let of = |a: usize| if slope == Some(a) { &cell[a].slope } else { &cell[a].weight };
     let mut sum = 0.0;
-    for (&z, wz) in cell[2].index.iter().zip(of(2)) {
+    for (&z, wz) in cell[2].index.iter().zip(&cell[2].weight) {
         let mut plane = 0.0;
-        for (&y, wy) in cell[1].index.iter().zip(of(1)) {
+        for (&y, wy) in cell[1].index.iter().zip(&cell[1].weight) {
             let row = nx * (y + ny * z);
             let mut line = 0.0;
-            for (&x, wx) in cell[0].index.iter().zip(of(0)) {
+            for (&x, wx) in cell[0].index.iter().zip(&cell[0].weight) {
                 line += wx * image[row + x];
             }
             plane += wy * line;
@@ -100,6 +93,32 @@ fn value<const N: usize>(
         sum += wz * plane;
     }
     sum
+}
+
+/// The same with slopes in the place of the weights along x, along y and along z, each in that order.
+#[inline(always)]
+fn slopes_of<const N: usize>(image: &[f32], dims: Dims, cell: &[Along<N>; 3]) -> [f32; 3] {
+    let ([nx, ny, _], [x, y, z]) = (dims, cell);
+    let mut sums = [0.0f32; 3];
+    for k in 0..N {
+        let mut planes = [0.0f32; 3];
+        for j in 0..N {
+            let row = nx * (y.index[j] + ny * z.index[k]);
+            let (mut line, mut along) = (0.0, 0.0);
+            for i in 0..N {
+                let value = image[row + x.index[i]];
+                line += x.weight[i] * value;
+                along += x.slope[i] * value;
+            }
+            planes[0] += y.weight[j] * along;
+            planes[1] += y.slope[j] * line;
+            planes[2] += y.weight[j] * line;
+        }
+        sums[0] += z.weight[k] * planes[0];
+        sums[1] += z.weight[k] * planes[1];
+        sums[2] += z.slope[k] * planes[2];
+    }
+    sums
 }
 
 /// An image with the grid that points see.
@@ -123,7 +142,7 @@ impl Cpu {
             for k in 0..out.first().map_or(0, |first| first.len()) {
                 let cell = around::<N>(points.at(task * POINTS + k), dims, beyond);
                 for (out, image) in out.iter_mut().zip(field.values.chunks_exact(field.voxels)) {
-                    out[k] = cell.as_ref().map_or(0.0, |c| value(image, dims, c, None));
+                    out[k] = cell.as_ref().map_or(0.0, |c| value(image, dims, c));
                 }
             }
         })
@@ -145,8 +164,8 @@ impl Cpu {
                 if let Some(cell) = around::<N>(points.at(point), dims, beyond) {
                     let images = field.values.chunks_exact(field.voxels);
                     for (image, moments) in images.zip(moments.chunks_exact(points.count)) {
-                        for (a, sum) in sum.iter_mut().enumerate() {
-                            *sum += moments[point] * value(image, dims, &cell, Some(a));
+                        for (sum, slope) in sum.iter_mut().zip(slopes_of(image, dims, &cell)) {
+                            *sum += moments[point] * slope;
                         }
                     }
                 }
@@ -259,8 +278,8 @@ impl Rest {
         let cell = around::<N>(at.map(|p| p as f32), dims, beyond);
         for (a, image) in field.values.chunks_exact(field.voxels).enumerate() {
             if let Some(cell) = &cell {
-                r[a] = f64::from(value(image, dims, cell, None));
-                m[a] = [0, 1, 2].map(|b| f64::from(value(image, dims, cell, Some(b))));
+                r[a] = f64::from(value(image, dims, cell));
+                m[a] = slopes_of(image, dims, cell).map(f64::from);
             }
             r[a] += at[a] - to[a];
             m[a][a] += 1.0;

@@ -6,15 +6,18 @@ use super::{Cuda, CudaBuffer, Shape};
 use crate::device::DeviceBuffer;
 use crate::error::{ComputeError, Result};
 use crate::ops::Pairwise;
-use crate::ops::pairwise::{KernelShape, RadialKernel, Sizes, check};
+use crate::ops::pairwise::{KernelShape, RadialKernel, Sizes, TILE, check};
 
 kernels! { PAIRWISE = "pairwise/pairwise.cu";
+    fn pair_sources[128](
+        sources: &[f32], weights: &[f32], n: u32, scale: f64, packed: &mut [f32], boxes: &mut [f32],
+    );
     fn pair_sums[128](
-        targets: &[f32], count: u32, sources: &[f32], weights: &[f32], n: u32, part: u32, scale: f64,
+        targets: &[f32], count: u32, packed: &[f32], boxes: &[f32], n: u32, part: u32, scale: f64,
         sums: &mut [f64],
     );
     fn pair_sums_slopes[128](
-        targets: &[f32], moments: &[f32], count: u32, sources: &[f32], weights: &[f32], n: u32, part: u32,
+        targets: &[f32], moments: &[f32], count: u32, packed: &[f32], boxes: &[f32], n: u32, part: u32,
         scale: f64, sums: &mut [f64],
     );
     fn pair_parts[256](
@@ -26,7 +29,7 @@ const THREADS: usize = 128;
 /// The sources of a block are a multiple of these, and there are about so many blocks. Both are part of the result: sums of
 /// blocks are added in double precision.
 const PART: usize = 1024;
-const BLOCKS: usize = 2048;
+const BLOCKS: usize = 4096;
 
 /// The most points.
 const MOST_POINTS: usize = 1 << 28;
@@ -77,18 +80,35 @@ impl Cuda {
         let part = n.div_ceil(BLOCKS.div_ceil(blocks)).next_multiple_of(PART).max(PART);
         let parts = n.div_ceil(part).max(1);
         let mut sums = self.alloc_unset::<f64>(parts * numbers * count)?;
+        let (tiles, stride) = (n.div_ceil(TILE), (3 + components).next_multiple_of(4));
+        let mut packed = self.alloc_unset::<f32>(tiles * TILE * stride)?;
+        let mut boxes = self.alloc_unset::<f32>(tiles * 8)?;
         let shape =
             Shape { grid: [blocks as u32, parts as u32, 1], ..Shape::blocks(1, THREADS as u32) };
         let scale = kernel.scale();
         let (m, n, part) = (count as u32, n as u32, part as u32);
-        // SAFETY: targets below `count` and sources below `n` are read; every part has its sums.
+        // SAFETY: targets below `count` and sources below `n` are read; every tile of sources has its numbers and its box,
+        // every part its sums.
         unsafe {
+            if tiles > 0 {
+                let shape = Shape::blocks(tiles, THREADS as u32);
+                program.pair_sources(
+                    self,
+                    shape,
+                    sources,
+                    weights,
+                    n,
+                    scale,
+                    &mut packed,
+                    &mut boxes,
+                )?;
+            }
             match moments {
                 None => program.pair_sums(
-                    self, shape, targets, m, sources, weights, n, part, scale, &mut sums,
+                    self, shape, targets, m, &packed, &boxes, n, part, scale, &mut sums,
                 )?,
                 Some(moments) => program.pair_sums_slopes(
-                    self, shape, targets, moments, m, sources, weights, n, part, scale, &mut sums,
+                    self, shape, targets, moments, m, &packed, &boxes, n, part, scale, &mut sums,
                 )?,
             }
         }

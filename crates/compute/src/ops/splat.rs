@@ -7,6 +7,11 @@
 //! 3.3.2.2). In the notation of equation (3.13) one is the matrix `N`, the other its transpose: they are adjoint to each
 //! other, `⟨N I, e⟩ = ⟨I, Nᵀ e⟩`, and not inverse, as interpolating what was splatted smooths it.
 //!
+//! The coefficients below (3.13) are printed as `c_ε = Πₐ (εₐ + (1 − 2 εₐ) xₐ)` with the fractional parts `x`: the voxel at
+//! `⌊z⌋ + ε` then has the weight `x` for `ε = 0` and `1 − x` for `ε = 1`, and a point on a voxel (`x = 0`) has the value of the
+//! next one. Interpolation is exact for `f(z) = z`, so that `⌊z⌋ c₀ + (⌊z⌋ + 1) c₁ = z` with `c₀ + c₁ = 1`: that is `c₁ = x`
+//! and `c₀ = 1 − x`. The two are exchanged there; those of the text above are meant.
+//!
 //! Sums at a voxel are whole numbers of 64 bits, in units of a power of two that follows from the values and their
 //! number, so that they cannot overflow. They depend neither on the order of the points nor on the
 //! [scheme](SplatScheme), and are the same on every device.
@@ -96,6 +101,17 @@ pub enum SplatScheme {
 impl SplatScheme {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Shared, Self::Atomic, Self::Sorted];
+
+    /// The bytes that it takes on a GPU beside input and output, for so many points and numbers of voxels, roughly.
+    #[must_use]
+    pub fn bytes(self, points: usize, numbers: usize, spline: Spline) -> u64 {
+        let sums = 8 * numbers as u64;
+        match self {
+            Self::Shared | Self::Atomic => sums,
+            // Two lists of 4 bytes a contribution and sums of 8, once they are sorted.
+            Self::Sorted => sums + 16 * spline.nodes().pow(3) as u64 * points as u64,
+        }
+    }
 }
 
 /// Interpolation at points, and its adjoint.
@@ -364,6 +380,20 @@ mod tests {
             }
         }
         assert!(units(1.0, 1.0, 50).is_nan() && units(f64::INFINITY, 1.0, 50).is_nan());
+    }
+
+    /// Linear interpolation reproduces places; with the coefficients as they are printed below (3.13) it does not.
+    #[test]
+    fn weights_are_not_exchanged() {
+        for p in [0.0f32, 0.25, 2.75, 6.5] {
+            let along = Along::<2>::new(p, 9, Beyond::Nothing).unwrap();
+            let x = p - p.floor();
+            let c = |e: f32| e + (1.0 - 2.0 * e) * x;
+            assert_eq!(along.weight, [c(1.0), c(0.0)]);
+            let place = |w: [f32; 2]| (0..2).map(|k| w[k] * along.index[k] as f32).sum::<f32>();
+            assert_eq!(place(along.weight), p);
+            assert!(x == 0.5 || place([c(0.0), c(1.0)]) != p, "{p}");
+        }
     }
 
     #[test]

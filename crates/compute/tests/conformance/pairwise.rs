@@ -7,7 +7,7 @@ use crate::support::{Random, Results};
 
 on_devices!(
     "pairwise/pairwise.cu";
-    sums, slopes, nothing, errors;
+    sums, slopes, far, not_finite, nothing, errors;
     same bits: bits
 );
 
@@ -133,6 +133,63 @@ fn slopes<D: Device>(device: &D) {
                 }
             }
         }
+    }
+}
+
+/// Neighbours follow each other and most are far: what is passed by would have added nothing.
+fn far<D: Device>(device: &D) {
+    let line = |n: usize, off: f32| -> Vec<f32> {
+        (0..3).flat_map(|a| (0..n).map(move |i| off + [0.05, 0.01, -0.02][a] * i as f32)).collect()
+    };
+    let mut pairs = pairs(1500, 2000, 3);
+    (pairs.targets, pairs.sources) = (line(1500, 0.0), line(2000, 0.03));
+    let kernel = RadialKernel { shape: KernelShape::Gaussian, width: 0.5 };
+    let [alone, out, slopes] = found(device, &kernel, &pairs, 3);
+    for i in (0..1500).step_by(61) {
+        for c in 0..3 {
+            let at =
+                |list: &[f32], n: usize, k: usize| [0, 1, 2].map(|a| f64::from(list[a * n + k]));
+            let here = at(&pairs.targets, 1500, i);
+            let (mut sum, mut size) = (0.0, 0.0);
+            for j in 0..2000 {
+                let there = at(&pairs.sources, 2000, j);
+                let square: f64 = (0..3).map(|a| (here[a] - there[a]).powi(2)).sum();
+                let part = kernel.at(square.sqrt()) * f64::from(pairs.weights[c * 2000 + j]);
+                sum += part;
+                size += part.abs() * (1e-5 + 1e-4 * square.sqrt());
+            }
+            for found in [alone[c * 1500 + i], out[c * 1500 + i]] {
+                assert!((f64::from(found) - sum).abs() <= size, "{found} not {sum}");
+            }
+        }
+    }
+    assert!(slopes.iter().all(|s| s.is_finite()) && slopes.iter().any(|&s| s != 0.0));
+    // Mixed up, nothing is passed by.
+    let order = |n: usize| (0..n).map(move |i| i * 7919 % n).collect::<Vec<_>>();
+    let mixed = |list: &[f32], n: usize| -> Vec<f32> {
+        list.chunks_exact(n).flat_map(|l| order(n).into_iter().map(|i| l[i])).collect()
+    };
+    let mut other = Pairs { targets: mixed(&pairs.targets, 1500), ..pairs };
+    other.moments = mixed(&other.moments, 1500);
+    let [_, again, turned] = found(device, &kernel, &other, 3);
+    assert!(again == mixed(&out, 1500) && turned == mixed(&slopes, 1500), "other bits");
+}
+
+/// What is not a number is passed by nowhere.
+fn not_finite<D: Device>(device: &D) {
+    let kernel = RadialKernel { shape: KernelShape::Gaussian, width: 0.01 };
+    for which in 0..4 {
+        let mut pairs = pairs(40, 300, 3);
+        let list = match which {
+            0 => &mut pairs.targets,
+            1 => &mut pairs.sources,
+            2 => &mut pairs.weights,
+            _ => &mut pairs.moments,
+        };
+        list[21] = f32::NAN;
+        let [alone, out, slopes] = found(device, &kernel, &pairs, 3);
+        let some = |list: &[f32]| list.iter().any(|v| v.is_nan());
+        assert!(some(&slopes) && (which == 3 || some(&alone) && some(&out)), "{which}");
     }
 }
 

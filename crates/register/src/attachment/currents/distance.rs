@@ -160,6 +160,12 @@ impl<D: Device> ShapeDistance<D> {
         self.sums
     }
 
+    /// The grid that sums are made on.
+    #[must_use]
+    pub fn grid(&self) -> Option<&MeshGrid> {
+        self.grid.as_ref().map(|g| g.mesh.grid())
+    }
+
     /// The kernel.
     #[must_use]
     pub fn kernel(&self) -> &RadialKernel {

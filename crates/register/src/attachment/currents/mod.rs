@@ -11,7 +11,7 @@ mod shape;
 mod tests;
 
 pub use distance::{Distance, ShapeDistance, Summation, Sums, TooLarge, decide, too_large};
-pub use particle_mesh::{MeshGrid, ParticleMesh, narrowest};
+pub use particle_mesh::{MeshGrid, ParticleMesh, narrowest, usual};
 pub use shape::{Elements, Shape};
 
 use super::{Attachment, Gradient, Maps, Needs, Places, middle};

@@ -128,9 +128,8 @@ DEVICE i64 contribution(double scaled, float weight) {
     return __double2ll_rn(scaled * (double)weight);
 }
 
-// Values at points, with weights or slopes along each axis.
-DEVICE float value_of(IN(float) image, const SplatSpace& space, const Cell& cell, const float* wx, const float* wy,
-                      const float* wz) {
+// Values at points.
+DEVICE float value_of(IN(float) image, const SplatSpace& space, const Cell& cell) {
     float sum = 0.0f;
 #pragma unroll
     for (int z = 0; z < NODES; ++z) {
@@ -140,11 +139,40 @@ DEVICE float value_of(IN(float) image, const SplatSpace& space, const Cell& cell
             float line = 0.0f;
 #pragma unroll
             for (int x = 0; x < NODES; ++x)
-                line += wx[x] * image[voxel_of(space, cell.index[0][x], cell.index[1][y], cell.index[2][z])];
-            plane += wy[y] * line;
+                line += cell.weight[0][x] * image[voxel_of(space, cell.index[0][x], cell.index[1][y], cell.index[2][z])];
+            plane += cell.weight[1][y] * line;
         }
-        sum += wz[z] * plane;
+        sum += cell.weight[2][z] * plane;
     }
+    return sum;
+}
+
+// The same with its derivatives along x, y and z: each in the order of the value, so that the bits are those of the value
+// with slopes for weights along the axis.
+DEVICE float value_and_slopes(IN(float) image, const SplatSpace& space, const Cell& cell, float* slopes) {
+    float sum = 0.0f, by[3] = {0.0f, 0.0f, 0.0f};
+#pragma unroll
+    for (int z = 0; z < NODES; ++z) {
+        float plane = 0.0f, plane_x = 0.0f, plane_y = 0.0f;
+#pragma unroll
+        for (int y = 0; y < NODES; ++y) {
+            float line = 0.0f, line_x = 0.0f;
+#pragma unroll
+            for (int x = 0; x < NODES; ++x) {
+                const float value = image[voxel_of(space, cell.index[0][x], cell.index[1][y], cell.index[2][z])];
+                line += cell.weight[0][x] * value;
+                line_x += cell.slope[0][x] * value;
+            }
+            plane += cell.weight[1][y] * line;
+            plane_x += cell.weight[1][y] * line_x;
+            plane_y += cell.slope[1][y] * line;
+        }
+        sum += cell.weight[2][z] * plane;
+        by[0] += cell.weight[2][z] * plane_x;
+        by[1] += cell.weight[2][z] * plane_y;
+        by[2] += cell.slope[2][z] * plane;
+    }
+    for (int a = 0; a < 3; ++a) slopes[a] = by[a];
     return sum;
 }
 
@@ -157,16 +185,18 @@ DEVICE void gathered(IN(float) image, const SplatSpace& space, IN(float) positio
     Cell cell;
     const bool is_one = cell_of(space, positions, point, cell);
     float sum[3] = {0.0f, 0.0f, 0.0f};
-    const float *x = cell.weight[0], *y = cell.weight[1], *z = cell.weight[2];
     for (u32 c = 0; c < space.components; ++c) {
         IN(float) here = image + c * voxels;
-        out[c * space.count + point] = is_one ? value_of(here, space, cell, x, y, z) : 0.0f;
+        float value = 0.0f;
         if (WITH_SLOPES && is_one) {
             const float moment = moments[c * space.count + point];
-            sum[0] += moment * value_of(here, space, cell, cell.slope[0], y, z);
-            sum[1] += moment * value_of(here, space, cell, x, cell.slope[1], z);
-            sum[2] += moment * value_of(here, space, cell, x, y, cell.slope[2]);
+            float by[3];
+            value = value_and_slopes(here, space, cell, by);
+            for (int a = 0; a < 3; ++a) sum[a] += moment * by[a];
+        } else if (is_one) {
+            value = value_of(here, space, cell);
         }
+        out[c * space.count + point] = value;
     }
     if (WITH_SLOPES)
         for (int a = 0; a < 3; ++a) slopes[a * space.count + point] = sum[a];
@@ -192,14 +222,12 @@ DEVICE Rest rest_of(IN(float) field, const SplatSpace& space, const double* at, 
     bool is_one = true;
     for (int a = 0; a < 3; ++a)
         is_one = along((float)at[a], space.dims[a], space.beyond, cell.index[a], cell.weight[a], cell.slope[a]) && is_one;
-    const float *x = cell.weight[0], *y = cell.weight[1], *z = cell.weight[2];
     double r[3], m[3][3], c[3][3];
     for (int a = 0; a < 3; ++a) {
         IN(float) here = field + a * voxels;
-        r[a] = is_one ? (double)value_of(here, space, cell, x, y, z) : 0.0;
-        m[a][0] = is_one ? (double)value_of(here, space, cell, cell.slope[0], y, z) : 0.0;
-        m[a][1] = is_one ? (double)value_of(here, space, cell, x, cell.slope[1], z) : 0.0;
-        m[a][2] = is_one ? (double)value_of(here, space, cell, x, y, cell.slope[2]) : 0.0;
+        float slopes[3] = {0.0f, 0.0f, 0.0f};
+        r[a] = is_one ? (double)value_and_slopes(here, space, cell, slopes) : 0.0;
+        for (int b = 0; b < 3; ++b) m[a][b] = (double)slopes[b];
         r[a] += at[a] - to[a];
         m[a][a] += 1.0;
     }

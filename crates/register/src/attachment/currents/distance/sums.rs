@@ -1,6 +1,6 @@
 //! How sums over all pairs of elements are made: decided once for a pair of shapes.
 
-use super::super::particle_mesh::{MOST_VOXELS, MeshGrid, narrowest};
+use super::super::particle_mesh::{MOST_VOXELS, MeshGrid, usual};
 use super::super::shape::Shape;
 use crate::error::{RegisterError, Result};
 use voxalign_compute::ops::pairwise::RadialKernel;
@@ -8,13 +8,14 @@ use voxalign_compute::ops::pairwise::RadialKernel;
 /// How sums over all pairs of elements are to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Summation {
-    /// Pair by pair where that is less work than a grid of the [`narrowest`] spacings a width, or that grid would be too
+    /// Pair by pair where that is less work than a grid of the [`usual`] spacings a width, or that grid would be too
     /// large; else on that grid.
     #[default]
     Automatic,
     /// Pair by pair.
     Exact,
-    /// On a grid of this spacing, mm. The width of the kernel must be [`narrowest`] spacings at least.
+    /// On a grid of this spacing, mm. The width of the kernel must be
+    /// [`narrowest`](super::super::narrowest) spacings at least.
     Grid(f64),
 }
 
@@ -77,7 +78,7 @@ struct Weighed {
 }
 
 fn weigh(kernel: &RadialKernel, shapes: [&Shape; 2]) -> Weighed {
-    let spacing = kernel.width / narrowest(kernel.shape);
+    let spacing = kernel.width / usual(kernel.shape);
     let [a, b] = shapes.map(|s| Shape::bounds(s.vertices()));
     let around = roomy(&union(&a, &b));
     let voxels = MeshGrid::sizes(&around, kernel, spacing).iter().product();
