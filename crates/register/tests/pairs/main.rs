@@ -10,6 +10,7 @@ mod devices;
 mod landmarks;
 mod lesions;
 mod lungs;
+mod probabilities;
 mod real;
 mod shapes;
 mod shipped;
