@@ -20,6 +20,7 @@
 //! `` `model = lddmm` ``; a program that has other words for them gives a [`Caller`] that knows how to say them.
 
 pub mod affine;
+pub mod anatomy;
 pub mod atlas;
 pub mod deform;
 pub mod demo;

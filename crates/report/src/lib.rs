@@ -55,6 +55,7 @@
 //! ```
 
 pub mod affine;
+pub mod anatomy;
 pub mod atlas;
 pub mod bench;
 mod chart;
@@ -92,6 +93,9 @@ mod words;
 pub mod xray;
 
 pub use affine::AffineReport;
+pub use anatomy::{
+    AnatomyRecord, AnatomyReport, ClassImages, ClassRecord, MarksRecord, ShapeRecord,
+};
 pub use atlas::{AtlasRecord, AtlasReport, SubjectRecord};
 pub use deform::DeformReport;
 pub use drr::{DrrImageRecord, DrrRecord, DrrReport};
