@@ -72,6 +72,7 @@ mod html;
 mod intensity;
 pub mod labels;
 mod mask;
+pub mod meshes;
 mod page;
 mod picture;
 mod plane;
