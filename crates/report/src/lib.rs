@@ -95,7 +95,8 @@ pub mod xray;
 
 pub use affine::AffineReport;
 pub use anatomy::{
-    AnatomyRecord, AnatomyReport, ClassImages, ClassRecord, MarksRecord, ShapeRecord,
+    AnatomyRecord, AnatomyReport, ClassImages, ClassRecord, Marks, MarksRecord, ShapeMeshes,
+    ShapeRecord,
 };
 pub use atlas::{AtlasRecord, AtlasReport, SubjectRecord};
 pub use deform::DeformReport;

@@ -360,6 +360,8 @@ impl Job {
             spacing,
             exchanged: Vec::new(),
             classes: Vec::new(),
+            followed: Vec::new(),
+            marks: Vec::new(),
             record: Default::default(),
         };
         let course = Course { machine, run, similarity, options: &options };

@@ -19,12 +19,15 @@ use voxalign_image::{Mesh, PointSet, Transform, Volume, memory};
 use voxalign_io::image::{self, DataType};
 use voxalign_io::mesh;
 use voxalign_io::points::{PointConvention, write_points};
+use voxalign_register::compare::distances_to;
 use voxalign_register::diffeo::DeformOptions;
 use voxalign_register::resample::MovingImage;
 use voxalign_register::{Check, Choice, Remedy, Verdict};
 use voxalign_report::anatomy::render;
 use voxalign_report::deform::DeformReport;
-use voxalign_report::{AnatomyRecord, AnatomyReport, ClassImages, ReportError, RunRecord};
+use voxalign_report::{
+    AnatomyRecord, AnatomyReport, ClassImages, Marks, ReportError, RunRecord, ShapeMeshes,
+};
 
 /// By how much the mean Dice of labels, which took no part, may fall.
 const LOSS: f64 = 0.01;
@@ -35,6 +38,15 @@ pub(super) struct Class {
     fixed: Volume<f32>,
     before: Volume<f32>,
     after: Volume<f32>,
+}
+
+/// A shape in the fixed world, for the report.
+pub(super) struct Followed {
+    /// Which of the things it is.
+    thing: usize,
+    before: Mesh,
+    after: Mesh,
+    distances: Vec<f32>,
 }
 
 /// What a registration of anatomies adds.
@@ -56,6 +68,9 @@ pub(super) struct OfAnatomies<'a> {
     /// Shapes that lie on each other's partner.
     pub(super) exchanged: Vec<String>,
     pub(super) classes: Vec<Class>,
+    pub(super) followed: Vec<Followed>,
+    /// Landmarks of the moving anatomy in the fixed world, each with which of the things it is.
+    pub(super) marks: Vec<(usize, PointSet)>,
     pub(super) record: AnatomyRecord,
 }
 
@@ -131,7 +146,7 @@ impl Task for OfAnatomies<'_> {
         }
         let by_affine = start.inverse()?;
         let mirrors = start.determinant() < 0.0;
-        for thing in &self.things {
+        for (i, thing) in self.things.iter().enumerate() {
             let [there, there_not] = carried_names(&thing.of);
             match &thing.data {
                 [Data::Mesh(ours), Data::Mesh(theirs)] => {
@@ -145,16 +160,22 @@ impl Task for OfAnatomies<'_> {
                             write_mesh(staged, name, mesh)?;
                         }
                     }
+                    if run.output.wants_report() {
+                        let far = distances_to(&after, ours)?.into_iter().map(|d| d as f32);
+                        let distances = memory::collected(far)?;
+                        self.followed.push(Followed { thing: i, before, after, distances });
+                    }
                 }
                 [Data::Landmarks(ours), Data::Landmarks(theirs)] => {
                     self.record.landmarks.extend(measures::marks(thing, [&before, whole])?);
+                    let after = theirs.map(|p| back.apply(*p));
                     if writes {
-                        let after = theirs.map(|p| back.apply(*p));
                         let over = ours.map(|p| whole.apply(*p));
                         let ras = PointConvention::Ras;
                         staged.write(&there, |path| write_points(path, &after, ras))?;
                         staged.write(&there_not, |path| write_points(path, &over, ras))?;
                     }
+                    self.marks.push((i, after));
                 }
                 _ => {}
             }
@@ -187,7 +208,19 @@ impl Task for OfAnatomies<'_> {
             before: &c.before,
             after: &c.after,
         });
-        render(&AnatomyReport { deform: *report, classes: classes.collect() })
+        let shapes = self.followed.iter().filter_map(|f| {
+            let thing = self.things.get(f.thing)?;
+            let Data::Mesh(fixed) = &thing.data[0] else { return None };
+            let (name, before, after) = (&*thing.of.name, &f.before, &f.after);
+            Some(ShapeMeshes { name, fixed, before, after, distances: &f.distances })
+        });
+        let marks = self.marks.iter().filter_map(|(i, after)| {
+            let thing = self.things.get(*i)?;
+            let (name, fixed) = (&*thing.of.name, thing.data[0].places());
+            Some(Marks { name, fixed, after: after.points() })
+        });
+        let (classes, shapes, marks) = (classes.collect(), shapes.collect(), marks.collect());
+        render(&AnatomyReport { deform: *report, classes, shapes, marks })
     }
 }
 

@@ -57,6 +57,16 @@ pub fn compare_meshes(a: &Mesh, b: &Mesh) -> Result<MeshScores, CompareError> {
     })
 }
 
+/// How far every vertex of a mesh is from the surface, curves or points of another one, mm, in the order of the vertices.
+///
+/// # Errors
+/// [`CompareError::Points`] where the other one has nothing to be near to.
+pub fn distances_to(from: &Mesh, to: &Mesh) -> Result<Vec<f64>, CompareError> {
+    let to = Elements::of(to)?;
+    let tree = Tree::new(&to.corners)?;
+    Ok(memory::collected(from.vertices().iter().map(|place| tree.distance(place)))?)
+}
+
 /// The elements of a mesh with up to three corners each: triangles, segments or points.
 struct Elements {
     corners: Vec<[Vector3<f64>; 3]>,
@@ -228,6 +238,16 @@ fn to_triangle(p: &Vector3<f64>, [a, b, c]: &[Vector3<f64>; 3]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_vertex_has_its_distance() {
+        let corners = [[0.0; 3], [4.0, 0.0, 0.0], [0.0, 4.0, 0.0]].map(Vector3::from);
+        let mesh = Mesh::new(corners.into(), vec![[0, 1, 2]]).unwrap();
+        let places = [[1.0, 1.0, 3.0], [5.0, 0.0, 0.0], [-3.0, -4.0, 0.0]].map(Vector3::from);
+        let points = Mesh::new(places.into(), Vec::new()).unwrap();
+        assert_eq!(distances_to(&points, &mesh).unwrap(), [3.0, 1.0, 5.0]);
+        assert!(distances_to(&mesh, &Mesh::default()).is_err());
+    }
 
     fn square(z: f64, cuts: usize) -> Mesh {
         let at = |i: usize| 10.0 * i as f64 / cuts as f64;

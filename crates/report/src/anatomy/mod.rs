@@ -9,10 +9,11 @@ use crate::deform::{DeformReport, render_with};
 use crate::error::Result;
 use crate::gallery;
 use crate::html::{escape, fixed, table, thousands};
+use crate::meshes::{Colour, Layer, Row, Scale, Scene, Sections, segments};
 use crate::page::{check_grids, figure};
 use crate::plane::Plane;
 use crate::studio::Studio;
-use voxalign_image::Volume;
+use voxalign_image::{Mesh, Vector3, Volume};
 
 /// A class for pictures: both probabilities on the grid of the fixed image.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +28,32 @@ pub struct ClassImages<'a> {
     pub after: &'a Volume<f32>,
 }
 
+/// A shape for pictures: the fixed one and the moving one in the fixed world.
+#[derive(Debug, Clone, Copy)]
+pub struct ShapeMeshes<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The fixed one.
+    pub fixed: &'a Mesh,
+    /// The moving one by the affine part alone.
+    pub before: &'a Mesh,
+    /// The moving one by the result.
+    pub after: &'a Mesh,
+    /// How far its vertices are from the fixed one, mm.
+    pub distances: &'a [f32],
+}
+
+/// Landmarks for pictures, in the fixed world.
+#[derive(Debug, Clone, Copy)]
+pub struct Marks<'a> {
+    /// Their name.
+    pub name: &'a str,
+    /// The fixed ones.
+    pub fixed: &'a [Vector3<f64>],
+    /// The moving ones by the result.
+    pub after: &'a [Vector3<f64>],
+}
+
 /// What a report on anatomies is made of.
 #[derive(Debug, Clone)]
 pub struct AnatomyReport<'a> {
@@ -34,6 +61,10 @@ pub struct AnatomyReport<'a> {
     pub deform: DeformReport<'a>,
     /// The classes.
     pub classes: Vec<ClassImages<'a>>,
+    /// The shapes.
+    pub shapes: Vec<ShapeMeshes<'a>>,
+    /// The landmarks.
+    pub marks: Vec<Marks<'a>>,
 }
 
 /// Where the border of a class is.
@@ -62,8 +93,14 @@ pub fn render(report: &AnatomyReport<'_>) -> Result<String> {
     if !anatomy.classes.is_empty() {
         sections.push(("fig-classes", "Classes"));
     }
+    if !report.shapes.is_empty() {
+        sections.push(("fig-sections", "Shapes upon slices"));
+    }
+    if !report.shapes.is_empty() || !report.marks.is_empty() {
+        sections.push(("fig-3d", "3D"));
+    }
     if !anatomy.shapes.is_empty() || !anatomy.landmarks.is_empty() {
-        sections.push(("shapes", "Shapes"));
+        sections.push(("shapes", "Distances"));
     }
     render_with(&report.deform, &sections, |studio| {
         let mut html = String::new();
@@ -77,6 +114,7 @@ pub fn render(report: &AnatomyReport<'_>) -> Result<String> {
                  orange of the moving one. Good alignment: orange lines lie on the blue ones, all around.",
             );
         }
+        html += &pictures(report)?;
         if !anatomy.shapes.is_empty() || !anatomy.landmarks.is_empty() {
             html += &distances(anatomy);
         }
@@ -147,6 +185,55 @@ fn contours(studio: &Studio<'_>, classes: &[ClassImages<'_>]) -> Result<String> 
     out += "<div class=\"key\"><span class=\"line\" style=\"background:#3cbeff\"></span>fixed\
             <span class=\"line\" style=\"background:#ff8c00\"></span>moving</div>";
     Ok(out)
+}
+
+/// Shapes upon slices, and in 3D.
+fn pictures(report: &AnatomyReport<'_>) -> Result<String> {
+    let mut html = String::new();
+    let image = report.deform.images.fixed;
+    let rows = [("Before", false), ("After", true)].map(|(name, result)| {
+        let layers = report.shapes.iter().flat_map(|s| {
+            let moving = if result { s.after } else { s.before };
+            [
+                Layer::new(format!("{}, fixed", s.name), s.fixed, Colour::Blue),
+                Layer::new(format!("{}, moving", s.name), moving, Colour::Orange),
+            ]
+        });
+        Row { name: name.into(), image, layers: layers.collect() }
+    });
+    if !report.shapes.is_empty() {
+        html += &Sections { rows: rows.into() }.figure(
+            "fig-sections",
+            "Shapes upon slices",
+            "<b>How to read it:</b> where shapes cut the slices of the fixed image: blue of the fixed anatomy, orange of \
+             the moving one. Good alignment: orange lines lie on the blue ones, and both on what they are the border of.",
+        )?;
+    }
+    let mut pairs = Vec::new();
+    for marks in &report.marks {
+        pairs.push((marks.name, segments(marks.fixed, marks.after)?));
+    }
+    let mut layers = Vec::new();
+    for s in &report.shapes {
+        let fixed = Layer::new(format!("{}, fixed", s.name), s.fixed, Colour::Blue);
+        layers.push(fixed.with_opacity(0.35));
+        let before = Layer::new(format!("{}, moving before", s.name), s.before, Colour::Grey);
+        layers.push(before.hidden());
+        let after = Layer::new(format!("{}, moving after", s.name), s.after, Colour::Orange);
+        layers.push(after.with_values(s.distances));
+    }
+    for (name, pairs) in &pairs {
+        layers.push(Layer::new(format!("{name}, from fixed to moving"), pairs, Colour::Yellow));
+    }
+    let scale =
+        (!report.shapes.is_empty()).then(|| Scale::new("distance to the fixed shape", "mm"));
+    html += &Scene { layers, scale }.figure(
+        "fig-3d",
+        "Shapes in 3D",
+        "<b>How to read it:</b> the fixed shapes in pale blue, and the moving ones brought to them, coloured by how far \
+         each place is from the fixed shape. What is dark is followed; what shines is where the shapes differ still.",
+    )?;
+    Ok(html)
 }
 
 /// The tables of shapes and landmarks.
