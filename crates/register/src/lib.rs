@@ -99,6 +99,7 @@ pub mod diffeo;
 pub mod error;
 pub mod fields;
 pub mod fit;
+pub mod fit_shapes;
 pub mod limits;
 pub mod linear;
 pub mod measures;

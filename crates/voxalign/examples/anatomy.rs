@@ -24,7 +24,10 @@ pub fn register(fixed: &str, moving: &str, out: &str, more: &str) -> Result<bool
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [fixed, moving, out] = &arguments[..] else {
-        return Err("give the files of a fixed and of a moving anatomy, and a folder for the results".into());
+        return Err(
+            "give the files of a fixed and of a moving anatomy, and a folder for the results"
+                .into(),
+        );
     };
     register(fixed, moving, out, "")?;
     Ok(())

@@ -40,7 +40,8 @@ pub use voxalign_compute::select::{AnyDevice, DeviceChoice};
 pub use voxalign_image::{Affine, Grid, LabelMap, Transform, VectorField, Volume};
 pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 pub use voxalign_jobs::{
-    Caller, Done, Error, Level, Listener, Plan, Read, Reads, Result, Silent, affine, anatomy, atlas, check,
-    deform, demo, drr, files, list, machine, options, pair, pose, projection, stack, team,
+    Caller, Done, Error, Level, Listener, Plan, Read, Reads, Result, Silent, affine, anatomy,
+    atlas, check, deform, demo, drr, files, list, machine, options, pair, pose, projection, stack,
+    team,
 };
 pub use voxalign_register::{Choice, Event, Progress, Verdict};

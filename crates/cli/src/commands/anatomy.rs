@@ -53,7 +53,7 @@ matched. Paths are relative to the file. For example:
   name = \"hippocampus_left\"
   mesh = \"hippocampus_left.surf.gii\"
   oriented = true              # false where triangles go round in any direction (varifold)
-  weight = 0.01
+  weight = 0.001
   width = 5.0                  # of the kernel, mm
   kernel = \"gaussian\"          # or cauchy
 
@@ -111,7 +111,7 @@ pub(crate) struct AnatomyArgs {
     #[arg(long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
     /// Affine transform to start from: `auto` runs an affine registration first, of the first image, else of all
-    /// probabilities, else of the shapes as they are drawn; `none` uses the coordinates as they are; FILE is an
+    /// probabilities, else of the nearest places of the shapes; `none` uses the coordinates as they are; FILE is an
     /// affine transform, fixed to moving [default: auto]
     #[arg(long, value_name = "auto|none|FILE")]
     affine: Option<AffineChoice>,

@@ -122,7 +122,9 @@ fn anatomies(
     if talk > Talk::Quiet {
         let [x, y, z] = TURN;
         let [dx, dy, dz] = SHIFT;
-        output::line("grey and white matter as probabilities, and the hulls of two brains as surfaces");
+        output::line(
+            "grey and white matter as probabilities, and the hulls of two brains as surfaces",
+        );
         output::line(&format!(
             "the moving ones are turned by {x}, {y} and {z} degrees about x, y and z and shifted by {dx}, {dy} and \
              {dz} mm"

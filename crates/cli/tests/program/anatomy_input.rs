@@ -34,6 +34,7 @@ fn options_and_files_that_do_not_fit() {
         ("--fixed-labels la.nii.gz", "go together"),
         ("--fixed-mask lb.nii.gz", "is not on the grid of its image"),
         ("--outputs shapes", "'shapes' is not an output"),
+        ("--init nowhere.tfm", "or landmarks, for those of the anatomies"),
     ] {
         refused(&place, &good, options, &[said]);
     }
@@ -58,7 +59,8 @@ fn options_and_files_that_do_not_fit() {
     }
     // Nothing that is read is overwritten.
     std::fs::create_dir_all(place.path("out/moving_on_fixed")).unwrap();
-    std::fs::copy(place.path("left_b.vtk"), place.path("out/moving_on_fixed/left.surf.gii")).unwrap();
+    std::fs::copy(place.path("left_b.vtk"), place.path("out/moving_on_fixed/left.surf.gii"))
+        .unwrap();
     place.write("c.toml", &good.replace("left_b.vtk", "out/moving_on_fixed/left.surf.gii"));
     place.line("anatomy a.toml c.toml -o out").expect(2).says(&["an input and an output"]);
 }
@@ -126,7 +128,9 @@ fn meshes_that_lie_elsewhere_or_are_none() {
     place.image("far.nii.gz", &image.with_grid(moved).unwrap());
     let right = ellipsoid([-25.0, 20.0, -10.0], [12.0, 16.0, 10.0], 14);
     let tables = |mesh: &str, image: &str| {
-        format!("[[image]]\nname = 't1'\nimage = '{image}'\n[[surface]]\nname = 's'\nmesh = '{mesh}'\n")
+        format!(
+            "[[image]]\nname = 't1'\nimage = '{image}'\n[[surface]]\nname = 's'\nmesh = '{mesh}'\n"
+        )
     };
     place.write("a.toml", &tables("left_a.vtk", "a.nii.gz"));
     let elsewhere = |name: &str, at: &dyn Fn(Vector3<f64>) -> Vector3<f64>| {
@@ -135,7 +139,7 @@ fn meshes_that_lie_elsewhere_or_are_none() {
     elsewhere("lps.vtk", &|p| Vector3::new(-p[0], -p[1], p[2]));
     elsewhere("voxels.vtk", &|p| index.apply(p));
     elsewhere("tkras.vtk", &|p| p - shift);
-    elsewhere("lost.vtk", &|p| p * 9.0);
+    elsewhere("lost.vtk", &|p| p + Vector3::new(0.0, 900.0, 0.0));
     for (mesh, said) in [
         ("lps.vtk", "with the signs of x and y exchanged"),
         ("voxels.vtk", "they look like voxel indices"),
@@ -173,5 +177,10 @@ fn meshes_that_lie_elsewhere_or_are_none() {
     place.write("two.csv", "x,y,z\n1,2,3\n4,5,6\n");
     place.write("three.csv", "x,y,z\n1,2,3\n4,5,6\n7,8,9\n");
     place.write("a.toml", &marks("two.csv"));
-    refused(&place, &marks("three.csv"), "", &["[[landmarks]] 'm'", "has 2 points, the moving one 3"]);
+    refused(
+        &place,
+        &marks("three.csv"),
+        "",
+        &["[[landmarks]] 'm'", "has 2 points, the moving one 3"],
+    );
 }

@@ -2,7 +2,7 @@
 
 use super::file::{Anatomy, Kind, Source};
 use super::matched::{Matched, matched};
-use super::prepared::{Prepared, grid_of, prepare};
+use super::prepared::{Prepared, Shown, fitted, grid_of, prepare};
 use super::read::{Thing, things};
 use super::task::OfAnatomies;
 use super::{drawing, place};
@@ -19,9 +19,12 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::str::FromStr;
+use voxalign_image::Affine;
 use voxalign_io::image::ReadOptions;
 use voxalign_io::transform::Geometry;
 use voxalign_register::diffeo::DeformOptions;
+use voxalign_register::fit::{MapKind, fit_points};
+use voxalign_register::fit_shapes::ShapeStart;
 use voxalign_register::linear::Init;
 use voxalign_report::RunRecord;
 
@@ -225,6 +228,14 @@ impl Job {
                 "`init = landmarks` is for anatomies with [[landmarks]]; list some, or leave it out",
             ));
         }
+        if let Some(Start::Other(init)) = self.init.as_ref().filter(|_| !images)
+            && !matches!(init, InitChoice::Header | InitChoice::Moments | InitChoice::File(_))
+        {
+            return Err(Error::input(format!(
+                "`init` is {init}, which is for images; for anatomies of shapes give moments, header, landmarks (those \
+                 of the anatomies) or a transform file"
+            )));
+        }
         let products = self.products();
         let outputs = files_of(&matched);
         let inputs = self.files(&matched);
@@ -337,7 +348,7 @@ impl Job {
         let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
         let start = self.affine.clone().unwrap_or_default();
         inputs.start = given(&start, &geometry, listener)?;
-        inputs.init = match (&self.init, &inputs.landmarks) {
+        let init = match (&self.init, &inputs.landmarks) {
             (None, _) => Init::default(),
             (Some(Start::Landmarks), Some(landmarks)) => Init::Landmarks(landmarks.pairs().clone()),
             (Some(Start::Landmarks), None) => {
@@ -347,6 +358,20 @@ impl Job {
                 init.load(&geometry, Default::default(), listener).map_err(|e| e.at("`init`"))?
             }
         };
+        if shown == Shown::Drawing && inputs.start.is_none() {
+            let from = match init {
+                Init::Header => ShapeStart::Given(Affine::identity()),
+                Init::Given(map) => ShapeStart::Given(map),
+                Init::Landmarks(pairs) => {
+                    ShapeStart::Given(fit_points(&pairs, MapKind::Rigid, None)?.map)
+                }
+                _ => ShapeStart::Moments,
+            };
+            inputs.start = Some(fitted(&things, inputs.landmarks.as_ref(), &from)?);
+            inputs.with_rival = false;
+        } else {
+            inputs.init = init;
+        }
         let spacing = grids[0].spacing().into_iter().fold(f64::INFINITY, f64::min);
         let mut task = OfAnatomies {
             job: self,

@@ -1,6 +1,7 @@
 //! Two anatomies, matched by names.
 
 use super::file::{Anatomy, Given, Kind, Part, Source, kernel_name};
+use crate::deform::usual_landmark_weight;
 use crate::error::{Error, Result};
 use serde_json::{Value, json};
 use voxalign_compute::ops::pairwise::KernelShape;
@@ -10,8 +11,9 @@ use voxalign_register::similarity::Similarity;
 /// The width of kernels where nothing is said, mm.
 pub const WIDTH: f64 = 5.0;
 
-/// What of shapes without correspondence counts where nothing is said.
-pub const SHAPE_WEIGHT: f64 = 0.01;
+/// What of shapes without correspondence counts beside images where nothing is said: they follow to less than a voxel, and
+/// the images still decide elsewhere (docs/anatomy.md has figures). Alone each counts 1.
+pub const SHAPE_WEIGHT: f64 = 0.001;
 
 /// Something of both anatomies, and how it is compared.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,7 +117,8 @@ pub fn matched(fixed: &Anatomy, moving: &Anatomy) -> Result<Vec<Matched>> {
             alone.join("; ")
         )));
     }
-    let usual = landmark_weight(fixed);
+    let images = fixed.parts.iter().any(|p| p.kind.is_image());
+    let usual = [if images { SHAPE_WEIGHT } else { 1.0 }, landmark_weight(fixed)];
     let mut all = Vec::with_capacity(fixed.parts.len());
     for part in &fixed.parts {
         let Some(other) = find(moving, &part.name).and_then(|i| moving.parts.get(i)) else {
@@ -139,11 +142,11 @@ pub fn matched(fixed: &Anatomy, moving: &Anatomy) -> Result<Vec<Matched>> {
 }
 
 /// A part with the parameters of the fixed anatomy, and usual ones where that says nothing.
-fn resolved(part: &Part, other: &Part, landmark_weight: f64) -> Matched {
+fn resolved(part: &Part, other: &Part, [of_shapes, of_landmarks]: [f64; 2]) -> Matched {
     let Given { weight, width, kernel, oriented, similarity } = part.given;
     let usual = match part.kind {
-        Kind::Landmarks => landmark_weight,
-        kind if kind.is_shape() => SHAPE_WEIGHT,
+        Kind::Landmarks => of_landmarks,
+        kind if kind.is_shape() => of_shapes,
         _ => 1.0,
     };
     let similarity = match part.kind {
@@ -165,12 +168,11 @@ fn resolved(part: &Part, other: &Part, landmark_weight: f64) -> Matched {
 /// How strongly landmarks pull where nothing is said, 1/mm²: as beside the images that there are.
 fn landmark_weight(fixed: &Anatomy) -> f64 {
     let of = |part: &Part| match part.kind {
-        Kind::Probability => Some(3e-6),
-        Kind::Image => Some(match part.given.similarity.unwrap_or(Similarity::LNCC) {
-            Similarity::Ssd(_) => 3e-6,
-            Similarity::Mi(_) | Similarity::Nmi(_) => 1e-3,
-            _ => 3e-4,
-        }),
+        Kind::Probability => Some(usual_landmark_weight(&Similarity::SSD)),
+        Kind::Image => {
+            let similarity = part.given.similarity.unwrap_or(Similarity::LNCC);
+            Some(usual_landmark_weight(&similarity))
+        }
         _ => None,
     };
     fixed.parts.iter().filter_map(of).reduce(f64::max).unwrap_or(3e-4)
@@ -236,7 +238,7 @@ mod tests {
             anatomy("m.toml", vec![part("b", Kind::Curve, none), part("a", Kind::Surface, none)]);
         let found = matched(&fixed, &moving).unwrap();
         let facts: Vec<_> = found.iter().map(|m| (&*m.name, m.weight, m.width)).collect();
-        assert_eq!(facts, [("a", 2.0, WIDTH), ("b", SHAPE_WEIGHT, WIDTH)]);
+        assert_eq!(facts, [("a", 2.0, WIDTH), ("b", 1.0, WIDTH)]);
         // The other way round the parameters are missing, or they are said twice.
         let found = matched(&moving, &fixed).unwrap_err().to_string();
         assert!(
@@ -251,7 +253,7 @@ mod tests {
         // What is usual may be said as well.
         let usual = anatomy(
             "n.toml",
-            vec![part("b", Kind::Curve, given(SHAPE_WEIGHT)), part("a", Kind::Surface, none)],
+            vec![part("b", Kind::Curve, given(1.0)), part("a", Kind::Surface, none)],
         );
         assert!(matched(&fixed, &usual).is_ok());
     }

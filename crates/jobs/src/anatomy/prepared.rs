@@ -12,11 +12,12 @@ use voxalign_compute::Memory;
 use voxalign_compute::ops::Filter;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::select::AnyDevice;
-use voxalign_image::{Grid, LabelMap, Mesh, PointSet, Vector3, Volume, memory};
+use voxalign_image::{Affine, Grid, LabelMap, Mesh, PointSet, Vector3, Volume, memory};
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::attachment::currents::{Shape, ShapeOptions, Summation};
 use voxalign_register::diffeo::{Intensities, ShapeInput};
-use voxalign_register::fit::PointPairs;
+use voxalign_register::fit::{MapKind, PointPairs};
+use voxalign_register::fit_shapes::{ShapeStart, fit_shapes};
 use voxalign_register::linear::Init;
 use voxalign_register::similarity::Similarity;
 
@@ -140,8 +141,8 @@ pub(super) fn prepare(
     }
     let pair = masks.read(Pair::new(fixed, moving), listener)?;
     let landmarks = together(marks)?;
-    let init = Init::default();
-    let inputs = Inputs { pair, weight, channels, start: None, init, landmarks, shapes };
+    let (start, init, with_rival) = (None, Init::default(), true);
+    let inputs = Inputs { pair, weight, channels, start, with_rival, init, landmarks, shapes };
     Ok(Prepared { inputs, similarity, shown, things: rest, channels: names, first: name, remarks })
 }
 
@@ -236,6 +237,23 @@ fn together(marks: Vec<(PointPairs, f64)>) -> Result<Option<Landmarks>> {
         [fixed, moving].map(|points: Vec<Vector3<f64>>| PointSet::new(points));
     let pairs = PointPairs::new(&sets[0], &sets[1])?.with_weights(each)?;
     Ok(Some(Landmarks::of(pairs, weight)?))
+}
+
+/// The affine map that lays the shapes and landmarks of anatomies without images on each other.
+pub(super) fn fitted(
+    things: &[Thing],
+    landmarks: Option<&Landmarks>,
+    start: &ShapeStart,
+) -> Result<Affine> {
+    let meshes = things.iter().filter_map(|t| match &t.data {
+        [Data::Mesh(fixed), Data::Mesh(moving)] => Some([fixed, moving]),
+        _ => None,
+    });
+    let meshes: Vec<_> = meshes.collect();
+    let points = landmarks.map(Landmarks::pairs);
+    let found = fit_shapes(&meshes, points, MapKind::Affine, start)
+        .map_err(|e| Error::from(e).at("the affine part of the shapes"))?;
+    Ok(found.map)
 }
 
 /// The grid of a side before anything is prepared, where images have one.

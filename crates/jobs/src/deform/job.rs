@@ -240,7 +240,8 @@ impl Job {
                 None => None,
             };
             let shapes = Vec::new();
-            Ok(Inputs { channels, pair, weight: 1.0, start, init, landmarks, shapes })
+            let (weight, with_rival) = (1.0, true);
+            Ok(Inputs { channels, pair, weight, start, with_rival, init, landmarks, shapes })
         };
         self.as_run(&products, caller, listener).read(&self.files(&ask.channels), read)
     }

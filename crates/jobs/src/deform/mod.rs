@@ -71,6 +71,8 @@ pub struct Inputs {
     pub channels: Vec<ChannelImages>,
     /// The affine map to start from, where it is not to be found.
     pub start: Option<Affine>,
+    /// Whether a start that was given is compared with the best affine map of the images.
+    pub with_rival: bool,
     /// Where the search for that map starts, where it is to be found.
     pub init: Init,
     /// Corresponding points that pull as well.
@@ -116,6 +118,9 @@ fn affine_part(
         let found = register_affine(device, &input, &options, listener)?;
         return Ok(AffinePart { start: found.transform, found: Some(found), rival: None });
     };
+    if !inputs.with_rival {
+        return Ok(AffinePart { start, found: None, rival: None });
+    }
     let rival = match register_affine(device, &input, &options, &Quiet(listener)) {
         Ok(rival) => Some(rival).filter(|f| f.verdict.good),
         Err(e) if e.is_of_images() => None,
@@ -235,7 +240,8 @@ impl Inputs {
         let pair = Pair::new(fixed, moving);
         let init = Init::default();
         let (channels, shapes) = (Vec::new(), Vec::new());
-        Self { pair, weight: 1.0, channels, start: None, init, landmarks: None, shapes }
+        let (start, landmarks, with_rival) = (None, None, true);
+        Self { pair, weight: 1.0, channels, start, with_rival, init, landmarks, shapes }
     }
 
     /// How far landmarks are apart by the affine part and by the whole.

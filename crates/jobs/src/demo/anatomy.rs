@@ -20,7 +20,9 @@ const SMOOTH: usize = 3;
 /// The file of an anatomy; weights and widths are those of the fixed one.
 fn file(side: &str) -> String {
     let parameters = match side {
-        "fixed" => "width = 10.0                # of the kernel, mm: no less than triangles are long\n",
+        "fixed" => {
+            "width = 10.0                # of the kernel, mm: no less than triangles are long\n"
+        }
         _ => "",
     };
     format!(
@@ -42,7 +44,8 @@ pub fn write(folder: &Path, output: &Path, listener: &dyn Listener) -> Result<Jo
     for (side, labels) in [("fixed", &pair.fixed_labels), ("moving", &pair.moving_labels)] {
         let hull = hull(labels)?;
         let options = WriteOptions::default();
-        staged.write(&format!("{side}_hull.surf.gii"), |path| mesh::write(path, &hull, &options))?;
+        staged
+            .write(&format!("{side}_hull.surf.gii"), |path| mesh::write(path, &hull, &options))?;
         staged.write_text(&format!("{side}.toml"), &file(side))?;
     }
     staged.commit()?;
@@ -90,15 +93,9 @@ fn hull(labels: &LabelMap) -> Result<Mesh> {
 
 /// Directions that are spread evenly, and the triangles that they make, seen from outside.
 fn ball() -> (Vec<Vector3<f64>>, Vec<[u32; 3]>) {
-    let mut at: Vec<Vector3<f64>> = [
-        Vector3::x(),
-        -Vector3::x(),
-        Vector3::y(),
-        -Vector3::y(),
-        Vector3::z(),
-        -Vector3::z(),
-    ]
-    .into();
+    let mut at: Vec<Vector3<f64>> =
+        [Vector3::x(), -Vector3::x(), Vector3::y(), -Vector3::y(), Vector3::z(), -Vector3::z()]
+            .into();
     let mut faces: Vec<[u32; 3]> = vec![
         [0, 2, 4],
         [2, 1, 4],

@@ -27,7 +27,7 @@
 
 mod intensity;
 mod landmarks;
-mod meshes;
+pub(crate) mod meshes;
 mod overlap;
 mod transforms;
 mod view;
