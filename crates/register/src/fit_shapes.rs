@@ -154,7 +154,7 @@ impl Search<'_> {
         for _ in 0..rounds {
             let (_, pairs) = self.measured(at.map, places)?;
             let found = fit_points(&pairs, kind, None)?.map;
-            if !(found.determinant() > 0.0) {
+            if found.determinant().partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater) {
                 break;
             }
             let next = self.measured(found, places)?.0;

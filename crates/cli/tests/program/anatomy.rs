@@ -76,10 +76,10 @@ pub(crate) fn tables(side: &str, kinds: &[&str]) -> String {
             .collect(),
         "image" => format!("[[image]]\nname = 't1'\nimage = '{side}.nii.gz'\n"),
         "surfaces" => ["left", "right"]
-            .map(|n| format!("[[surface]]\nname = '{n}'\nmesh = '{n}_{side}.vtk'\nwidth = 8\n"))
+            .map(|n| format!("[[surface]]\nname = '{n}'\nmesh = '{n}_{side}.vtk'\nwidth = 8\nweight = 0.01\n"))
             .concat(),
-        "curve" => format!("[[curve]]\nname = 'line'\nmesh = 'line_{side}.vtk'\nwidth = 8\n"),
-        "points" => format!("[[points]]\nname = 'cloud'\npoints = 'cloud_{side}.csv'\nwidth = 8\n"),
+        "curve" => format!("[[curve]]\nname = 'line'\nmesh = 'line_{side}.vtk'\nwidth = 8\nweight = 0.01\n"),
+        "points" => format!("[[points]]\nname = 'cloud'\npoints = 'cloud_{side}.csv'\nwidth = 8\nweight = 0.01\n"),
         "landmarks" => format!("[[landmarks]]\nname = 'marks'\npoints = 'marks_{side}.csv'\n"),
         other => other.to_owned(),
     }
@@ -190,7 +190,7 @@ fn everything_pulls_together() {
     assert_eq!(shapes.len(), 4);
     for shape in shapes {
         let [before, after] = ["before", "after"].map(|key| number(&shape[key]["mean"]));
-        assert!(after < 0.8 * before && after < 1.2, "{shape}");
+        assert!(after < 0.9 * before && after < 1.2, "{shape}");
     }
     let marks = &anatomy["landmarks"][0];
     assert!(number(&marks["mean_after_mm"]) < 0.7 * number(&marks["mean_before_mm"]), "{marks}");
@@ -282,7 +282,7 @@ fn models_and_landmarks_as_starts() {
     anatomies(&place, &["classes", "surfaces", "landmarks"]);
     for model in ["symmetric", "lddmm --time-steps 3"] {
         let line = format!(
-            "anatomy a.toml b.toml -o out --no-report --schedule 2x12 --init landmarks --model {model}"
+            "anatomy a.toml b.toml -o out --no-report --schedule 1x12 --init landmarks --model {model}"
         );
         let run = place.line(&line);
         assert!(run.code < 2, "{}", run.err);
@@ -364,4 +364,58 @@ fn the_documented_configuration_is_complete_and_the_default() {
     assert_eq!(record(&place, "a")["parameters"], record(&place, "b")["parameters"]);
     let bytes = |folder: &str| fs::read(place.path(folder).join("warp.nii.gz")).unwrap();
     assert!(bytes("a") == bytes("b"));
+}
+
+/// Hippocampi, a ventricle and a thalamus of two people, by their surfaces alone, and by their tissues as well. Skipped where
+/// the images are not there.
+#[test]
+fn real_structures_of_two_people() {
+    let folder = std::env::var_os("VOXALIGN_TEST_DATA").map(std::path::PathBuf::from);
+    let usual = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let folder = folder.unwrap_or(usual);
+    if !folder.join("meshes_derived_oasis").is_dir() {
+        assert!(std::env::var_os("VOXALIGN_REQUIRE_DATA").is_none(), "{folder:?}");
+        println!(
+            "skipped: real_structures_of_two_people needs real meshes; set VOXALIGN_TEST_DATA to their folder"
+        );
+        return;
+    }
+    let place = Place::new();
+    let surfaces = |person: &str, exchanged: bool| -> String {
+        ["hippocampus_L", "hippocampus_R", "latventricle_L", "thalamus_L"]
+            .map(|name| {
+                let file = match (exchanged, name) {
+                    (true, "hippocampus_L") => "hippocampus_R",
+                    (true, "hippocampus_R") => "hippocampus_L",
+                    _ => name,
+                };
+                let path = folder.join(format!("meshes_derived_oasis/{person}_{file}.surf.gii"));
+                format!("[[surface]]\nname = '{name}'\nmesh = '{}'\n", path.display())
+            })
+            .concat()
+    };
+    let tissues = |person: &str| -> String {
+        let path = folder.join(format!("brains_oasis_miccai2012/{person}_tissues.nii.gz"));
+        [1, 2, 3]
+            .map(|l| {
+                let path = path.display();
+                format!("[[probability]]\nname = 'tissue{l}'\nlabels = '{path}'\nlabel = {l}\n")
+            })
+            .concat()
+    };
+    place.write("a.toml", &surfaces("1000", false));
+    place.write("b.toml", &surfaces("1116", false));
+    let line = "anatomy a.toml b.toml --no-report --schedule 4x30,2x10 --spacing 1.5 -o shapes";
+    place.line(line).expect(0);
+    for shape in record(&place, "shapes")["anatomy"]["shapes"].as_array().unwrap() {
+        let [before, after] = ["before", "after"].map(|key| number(&shape[key]["mean"]));
+        println!("{}: {before:.2} mm to {after:.2}", shape["name"]);
+        assert!(after < 0.8 * before && after < 2.0, "{shape}");
+    }
+    // By tissues at a coarse scale: sides that are exchanged are seen.
+    place.write("a.toml", &(tissues("1000") + &surfaces("1000", false)));
+    place.write("b.toml", &(tissues("1116") + &surfaces("1116", true)));
+    let line = "anatomy a.toml b.toml --no-report --schedule 4x20 -o both";
+    let run = place.line(line).expect(1);
+    assert!(run.out.contains("hippocampus_L and hippocampus_R"), "{}", run.out);
 }

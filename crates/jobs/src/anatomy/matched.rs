@@ -1,6 +1,7 @@
 //! Two anatomies, matched by names.
 
-use super::file::{Anatomy, Given, Kind, Part, Source, kernel_name};
+use super::file::{Anatomy, Given, Kind, Part, Source};
+use super::tables::kernel_name;
 use crate::deform::usual_landmark_weight;
 use crate::error::{Error, Result};
 use serde_json::{Value, json};

@@ -24,6 +24,7 @@ mod measures;
 mod place;
 mod prepared;
 mod read;
+mod tables;
 mod task;
 
 pub use file::{Anatomy, Given, Kind, Part, Source};

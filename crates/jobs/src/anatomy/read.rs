@@ -242,6 +242,17 @@ fn whole(of: &Matched, mesh: Mesh, path: &Path, at: &str, listener: &dyn Listene
         };
         return Err(Error::input(format!("'{at_path}': {why}; check the file")));
     }
+    let (numbers, directions): (Vec<_>, Vec<_>) =
+        mesh.data().iter().cloned().partition(|array| !array.is_direction);
+    if !directions.is_empty() {
+        let names: Vec<_> = directions.iter().map(|array| &*array.name).collect();
+        let names = names.join(", ");
+        listener.say(
+            Level::Normal,
+            &format!("{at}: '{at_path}': directions at vertices are left out: {names}"),
+        );
+    }
+    let mesh = mesh.with_data(numbers)?;
     // Only what is compared.
     Ok(match of.kind {
         Kind::Surface => mesh.with_lines(Vec::new(), Vec::new())?,
