@@ -1,11 +1,13 @@
 //! The tables that commands print at their end, from the records of what they did.
 
 mod affine;
+mod anatomy;
 mod atlas;
 mod deform;
 mod projection;
 
 pub(crate) use affine::affine;
+pub(crate) use anatomy::anatomy;
 pub(crate) use atlas::{atlas, regression, stability};
 pub(crate) use deform::deform;
 pub(crate) use projection::{Frames, drr, pose};
@@ -139,6 +141,26 @@ fn times(record: &RunRecord) -> Vec<(&'static str, f64)> {
         ("total", "total"),
     ];
     parts.into_iter().filter_map(|(k, name)| Some((name, *record.timings.get(k)?))).collect()
+}
+
+/// Prints where the time went.
+fn print_times(record: &RunRecord) {
+    let mut parts = Table::new(["part", "seconds"]);
+    for (part, seconds) in times(record) {
+        parts.row([part.to_owned(), format!("{seconds:.2}")]);
+    }
+    output::line("");
+    parts.print();
+}
+
+/// Prints what the affine part of a deformation found that did not begin.
+fn affine_end(record: &RunRecord) {
+    let mut table = Table::new(["", "before (headers)", "after (affine)"]);
+    let [before, after] = record.figures.both(Figure::AffineCost).map(number);
+    table.row(["cost of the affine part".to_owned(), before, after]);
+    score_rows(&mut table, record);
+    output::line("");
+    table.print();
 }
 
 /// Prints the end of what came out: remarks, device, verdict, folder.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`affine`] | a rigid, similarity or affine transform between two images |
 //! | [`deform`] | a deformation between two images, after an affine part, and its inverse |
+//! | [`anatomy`] | the same of tissue probabilities, images, surfaces, curves and points together |
 //! | [`atlas`] | the unbiased mean of many images, along a covariate, and how many it needs |
 //! | [`stack`] | the mean, extremes, variance or product of many images, or one image of each |
 //! | [`drr`] | X-ray images of a CT, simulated |
@@ -20,6 +21,7 @@
 //! `` `model = lddmm` ``; a program that has other words for them gives a [`Caller`] that knows how to say them.
 
 pub mod affine;
+pub mod anatomy;
 pub mod atlas;
 pub mod carry;
 pub mod deform;

@@ -82,6 +82,14 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Voxels of the largest file of some roles.
+    pub(crate) fn largest(&self, roles: &[&str]) -> u64 {
+        let of = self.reads.iter().filter(|r| roles.contains(&&*r.role)).filter_map(|r| r.dims);
+        of.map(|dims| dims.iter().map(|&n| n as u64).product::<u64>()).max().unwrap_or(0)
+    }
+}
+
 /// What every job takes, threads and programs of kernels included, bytes.
 pub(crate) const BASE: u64 = 32 << 20;
 

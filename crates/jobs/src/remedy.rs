@@ -55,6 +55,10 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
             "check that the points of both lists of `landmarks` are in the same order and in the world of \
              `point_convention`; give a larger `landmark_weight`, or start nearer by `init` and the same landmarks"
         }
+        (Remedy::Shapes, Deform) => {
+            "check that what has one name in both anatomies is one structure, on one side, in the world of its image (space \
+             in the file); start nearer by `init` or `affine` FILE, or give it a larger weight or width in the fixed anatomy"
+        }
         (Remedy::MoreAlike, Atlas) => {
             "the deformations did not make the subjects more alike: look at them, try `similarity = lncc` or \
              more iterations"

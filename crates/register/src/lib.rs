@@ -100,6 +100,7 @@ pub mod diffeo;
 pub mod error;
 pub mod fields;
 pub mod fit;
+pub mod fit_shapes;
 pub mod limits;
 pub mod linear;
 pub mod measures;

@@ -40,6 +40,8 @@ pub enum Remedy {
     WholeAtlas,
     /// To check corresponding points, or give them more weight.
     Landmarks,
+    /// To check that shapes of one name are one structure, or to give them more weight or wider kernels.
+    Shapes,
 }
 
 choices! { Remedy:
@@ -69,6 +71,8 @@ choices! { Remedy:
     WholeAtlas "whole_atlas" "build an atlas of all subjects and see which it calls bad or unlike the others",
     Landmarks "landmarks" "check that the landmarks of both images are in the same order and of the world that they \
         are said to be of; give them more weight, and larger deformations more iterations",
+    Shapes "shapes" "check that what has one name is one structure on one side in both anatomies, in the world of its \
+        image; give it more weight or a wider kernel, and larger deformations more iterations",
 }
 
 /// One thing that was checked.

@@ -55,6 +55,7 @@
 //! ```
 
 pub mod affine;
+pub mod anatomy;
 pub mod atlas;
 pub mod bench;
 mod chart;
@@ -71,6 +72,7 @@ mod html;
 mod intensity;
 pub mod labels;
 mod mask;
+pub mod meshes;
 mod page;
 mod picture;
 mod plane;
@@ -92,6 +94,10 @@ mod words;
 pub mod xray;
 
 pub use affine::AffineReport;
+pub use anatomy::{
+    AnatomyRecord, AnatomyReport, ClassImages, ClassRecord, Marks, MarksRecord, ShapeMeshes,
+    ShapeRecord,
+};
 pub use atlas::{AtlasRecord, AtlasReport, SubjectRecord};
 pub use deform::DeformReport;
 pub use drr::{DrrImageRecord, DrrRecord, DrrReport};

@@ -1,5 +1,6 @@
 //! The record of a run: the JSON sidecar of a result.
 
+use crate::anatomy::AnatomyRecord;
 use crate::atlas::AtlasRecord;
 use crate::drr::DrrRecord;
 use crate::figure::Figures;
@@ -62,6 +63,9 @@ pub struct RunRecord {
     /// Every pair of corresponding points that were given, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub landmarks: Vec<LandmarkRecord>,
+    /// How the classes, shapes and landmarks of anatomies fare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anatomy: Option<AnatomyRecord>,
     /// Wall time of each part in seconds: `device` (starting a GPU), `read`, `affine`,
     /// `register`, `resample`, `write`, `report`, `total`.
     pub timings: BTreeMap<String, f64>,
@@ -93,6 +97,7 @@ impl Default for RunRecord {
             figures: Figures::default(),
             labels: Vec::new(),
             landmarks: Vec::new(),
+            anatomy: None,
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
             outputs: Vec::new(),

@@ -222,6 +222,11 @@ impl<'a> Studio<'a> {
         Some(gallery::mosaic(grid, &along(grid, plane, &slices), draw))
     }
 
+    /// The fixed image on the plane of a place in the list.
+    pub(crate) fn fixed_picture(&self, at: usize) -> Picture {
+        self.grey(&self.planes[at], &self.drawn[at].fixed, self.fixed_window)
+    }
+
     fn grey(&self, plane: &Plane, values: &[f32], window: Window) -> Picture {
         let values = values.iter().map(|&v| window.unit(v));
         Picture::grey(plane.width(), plane.height(), values)

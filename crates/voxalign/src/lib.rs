@@ -17,7 +17,7 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`atlas`], [`drr`], [`pose`], [`stack`] |
+//! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`anatomy`], [`atlas`], [`drr`], [`pose`], [`stack`] |
 //! | the same of images in memory | [`affine::register`], [`deform::register`] |
 //! | images, grids, transforms, points, meshes | [`image`] |
 //! | their files | [`io`] |
@@ -41,8 +41,9 @@ pub use voxalign_compute::select::{AnyDevice, DeviceChoice};
 pub use voxalign_image::{Affine, Grid, LabelMap, Mesh, PointSet, Transform, VectorField, Volume};
 pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 pub use voxalign_jobs::{
-    Caller, Done, Error, Level, Listener, Plan, Read, Reads, Result, Silent, affine, atlas, carry,
-    check, deform, demo, drr, files, list, machine, options, pair, pose, projection, stack, team,
+    Caller, Done, Error, Level, Listener, Plan, Read, Reads, Result, Silent, affine, anatomy,
+    atlas, carry, check, deform, demo, drr, files, list, machine, options, pair, pose, projection,
+    stack, team,
 };
 pub use voxalign_register::carry::{PointMap, Step};
 pub use voxalign_register::{Choice, Event, Progress, Verdict};

@@ -8,7 +8,7 @@ use crate::tables;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use voxalign_jobs::affine::Job;
-use voxalign_jobs::demo::{Pair, SHIFT, TURN, xray};
+use voxalign_jobs::demo::{Pair, SHIFT, TURN, anatomy, xray};
 use voxalign_jobs::machine::{Auto, Machine};
 use voxalign_jobs::options::{OutputOptions, refuse};
 
@@ -22,12 +22,17 @@ to find. The inputs are written to DIR/inputs, the results to DIR as by `voxalig
 
 `voxalign demo drr` makes a CT of a head of ellipsoids, turns it by 6, -4 and 9 degrees and moves it
 by 8, -6 and 11 mm, simulates two X-ray images of it with the noise of 100000 photons a pixel, and
-finds the pose again by them: inputs in DIR/inputs, results in DIR as by `voxalign pose`.")]
+finds the pose again by them: inputs in DIR/inputs, results in DIR as by `voxalign pose`.
+
+`voxalign demo anatomy` takes the pair of brains as two anatomies: the tissues as probabilities and the
+hulls of the brains as surfaces, one of them turned and shifted as above. It registers them without any
+image, by an affine part and a deformation: inputs in DIR/inputs, with the two files that list them,
+results in DIR as by `voxalign anatomy`.")]
 pub(crate) struct DemoArgs {
     /// What to show [default: the pair of brains]
     #[arg(value_enum, value_name = "WHAT")]
     what: Option<What>,
-    /// Folder for inputs and results [default: voxalign-demo, and voxalign-demo-drr]
+    /// Folder for inputs and results [default: voxalign-demo, voxalign-demo-drr or voxalign-demo-anatomy]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -41,23 +46,30 @@ pub(crate) struct DemoArgs {
 enum What {
     /// The pose of a CT by X-ray images of it
     Drr,
+    /// Two anatomies of tissues and surfaces
+    Anatomy,
 }
 
 /// Writes the inputs and registers them.
 pub(crate) fn run(args: DemoArgs) -> Result<Outcome, Failure> {
-    if args.what.is_some() {
-        let is_for = "the pair of brains";
+    if args.what == Some(What::Drr) {
+        let is_for = "the pairs of brains";
         refuse(args.written.interpolation.is_some(), "interpolation", is_for)?;
         refuse(args.written.outside.is_some(), "outside", is_for)?;
     }
     // Before anything is written, as the device may not be there.
     let machine = args.run.machine(Auto::Gpu)?;
-    let usual = if args.what.is_some() { "voxalign-demo-drr" } else { "voxalign-demo" };
+    let usual = match args.what {
+        None => "voxalign-demo",
+        Some(What::Drr) => "voxalign-demo-drr",
+        Some(What::Anatomy) => "voxalign-demo-anatomy",
+    };
     let folder = args.output.clone().unwrap_or_else(|| usual.into());
     let inputs = folder.join("inputs");
     let is_new = [&inputs, &folder].map(|folder| !folder.exists());
     let done = match args.what {
         Some(What::Drr) => head(args, &machine, &folder, &inputs),
+        Some(What::Anatomy) => anatomies(args, &machine, &folder, &inputs),
         None => brains(args, &machine, &folder, &inputs),
     };
     if done.is_err() && is_new[0] {
@@ -95,6 +107,32 @@ fn head(
     let done = job.run(machine, &caller("demo", None), &printer);
     printer.finish();
     tables::tell(&done?, (false, talk), tables::pose)
+}
+
+/// The pair of brains as tissues and surfaces.
+fn anatomies(
+    args: DemoArgs,
+    machine: &Machine,
+    folder: &Path,
+    inputs: &Path,
+) -> Result<Outcome, Failure> {
+    let (printer, talk) = (args.run.printer(), args.run.talk());
+    let mut job = anatomy::write(inputs, folder, &printer)?;
+    job.written = args.written;
+    if talk > Talk::Quiet {
+        let [x, y, z] = TURN;
+        let [dx, dy, dz] = SHIFT;
+        output::line(
+            "grey and white matter as probabilities, and the hulls of two brains as surfaces",
+        );
+        output::line(&format!(
+            "the moving ones are turned by {x}, {y} and {z} degrees about x, y and z and shifted by {dx}, {dy} and \
+             {dz} mm"
+        ));
+    }
+    let done = job.run(machine, &caller("demo", None), &printer);
+    printer.finish();
+    tables::tell(&done?, (false, talk), tables::anatomy)
 }
 
 /// The pair of brains.

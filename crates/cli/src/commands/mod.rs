@@ -1,6 +1,7 @@
 //! The command line: one file or folder a command, with its arguments and what it does.
 
 mod affine;
+mod anatomy;
 mod apply;
 mod atlas;
 mod bench;
@@ -68,6 +69,7 @@ macro_rules! commands {
 commands! {
     affine Affine(AffineArgs) "Register two images by a rigid, similarity or affine transform",
     deform Deform(DeformArgs) "Register two images by a diffeomorphic (invertible) deformation, after an affine transform",
+    anatomy Anatomy(AnatomyArgs) "Register two anatomies: tissue probabilities, images, surfaces, curves and points together",
     atlas Atlas(AtlasArgs) "Build an unbiased atlas of many images, with the deformation of each to it",
     drr Drr(DrrArgs) "Simulate X-ray images of a CT (digitally reconstructed radiographs)",
     pose Pose(PoseArgs) "Find the rigid pose of a CT by X-ray images of it (2D-3D registration)",

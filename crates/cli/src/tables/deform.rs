@@ -1,6 +1,6 @@
 //! The short table at the end of a deformable registration.
 
-use super::{number, print_end, print_labels, score_row, score_rows, times};
+use super::{affine_end, number, print_end, print_labels, print_times, score_row, score_rows};
 use crate::output::{self, Print, Table};
 use std::path::Path;
 use voxalign_report::{DeformationRecord, Figure, RunRecord};
@@ -8,24 +8,21 @@ use voxalign_report::{DeformationRecord, Figure, RunRecord};
 /// Prints what came out; without a deformation, what its affine part found.
 pub(crate) fn deform(record: &RunRecord, folder: &Path) {
     match &record.deformation {
-        Some(deformation) => whole(record, deformation),
-        None => affine_part(record),
+        Some(found) => {
+            scales(found);
+            scores(record);
+            deformation(found);
+            print_times(record);
+        }
+        None => affine_end(record),
     }
     print_end(record, folder);
 }
 
-fn affine_part(record: &RunRecord) {
-    let mut table = Table::new(["", "before (headers)", "after (affine)"]);
-    let [before, after] = record.figures.both(Figure::AffineCost).map(number);
-    table.row(["cost of the affine part".to_owned(), before, after]);
-    score_rows(&mut table, record);
-    output::line("");
-    table.print();
-}
-
-fn whole(record: &RunRecord, deformation: &DeformationRecord) {
+/// Prints how the energy went down.
+pub(super) fn scales(found: &DeformationRecord) {
     let mut table = Table::new(["scale", "iterations", "energy", "at its end", "seconds"]);
-    for scale in &deformation.scales {
+    for scale in &found.scales {
         table.row([
             format!("1/{}", scale.factor),
             format!("{} of {}", scale.energies.len(), scale.allowed),
@@ -36,16 +33,22 @@ fn whole(record: &RunRecord, deformation: &DeformationRecord) {
     }
     output::line("");
     table.print();
+}
 
+/// Prints how well the images agree.
+pub(super) fn scores(record: &RunRecord) {
     let mut table = Table::new(["", "before (affine)", "after"]);
     score_row(&mut table, record, "correlation", Figure::Ncc);
     score_rows(&mut table, record);
     output::line("");
     table.print();
     print_labels(record);
+}
 
+/// Prints what the deformation does to space.
+pub(super) fn deformation(found: &DeformationRecord) {
     let mut table = Table::new(["deformation", "in the object", "whole grid", ""]);
-    for row in deformation.measures.rows() {
+    for row in found.measures.rows() {
         let value =
             |value: f64| if row.counts { format!("{value}") } else { format!("{value:.4}") };
         let object = row.object.map_or_else(String::new, value);
@@ -53,11 +56,4 @@ fn whole(record: &RunRecord, deformation: &DeformationRecord) {
     }
     output::line("");
     table.print();
-
-    let mut parts = Table::new(["part", "seconds"]);
-    for (part, seconds) in times(record) {
-        parts.row([part.to_owned(), format!("{seconds:.2}")]);
-    }
-    output::line("");
-    parts.print();
 }

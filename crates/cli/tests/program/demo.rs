@@ -117,3 +117,26 @@ fn bench_writes_files() {
     place.line("bench --affine-only --size 8").expect(2).says(&["--size"]);
     place.line("bench nothing").expect(2).says(&["nothing"]);
 }
+
+#[test]
+fn the_demo_of_anatomies_brings_tissues_and_hulls_together() {
+    let place = Place::new();
+    let run = place.line("demo anatomy --device cpu --threads 2").expect(0);
+    for part in ["25, -40 and 60 degrees", "grey", "hull", "verdict: good"] {
+        assert!(run.out.contains(part), "{part} is not in\n{}", run.out);
+    }
+    let out = place.path("voxalign-demo-anatomy");
+    let text = std::fs::read_to_string(out.join("result.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for class in record["anatomy"]["classes"].as_array().unwrap() {
+        let of = |key: &str| class[key].as_f64().unwrap();
+        assert!(of("overlap_after") > of("overlap_before") && of("dice_after") > 0.85, "{class}");
+    }
+    let hull = &record["anatomy"]["shapes"][0];
+    assert!(hull["after"]["mean"].as_f64().unwrap() < hull["before"]["mean"].as_f64().unwrap());
+    // The files that it lists can be run again.
+    let inputs = "voxalign-demo-anatomy/inputs";
+    let line = format!("anatomy {inputs}/fixed.toml {inputs}/moving.toml --dry-run -o out");
+    place.line(&line).expect(0);
+    place.line("demo anatomy --interpolation label").expect(2).says(&["--interpolation"]);
+}

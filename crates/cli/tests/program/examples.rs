@@ -9,6 +9,8 @@ use voxalign_io::transform::{Geometry, read};
 
 #[path = "../../../voxalign/examples/affine.rs"]
 mod affine;
+#[path = "../../../voxalign/examples/anatomy.rs"]
+mod anatomy;
 #[path = "../../../voxalign/examples/atlas.rs"]
 mod atlas;
 #[path = "../../../voxalign/examples/carry.rs"]
@@ -101,6 +103,20 @@ fn pairs() {
     let off = written.iter().zip(&found).map(|(a, b)| (a - b).abs());
     assert!(off.fold(0.0, f64::max) < 1e-9);
     assert_eq!(warped.data(), read_volume(place.path("b/warped.nii.gz")).unwrap().data());
+}
+
+#[test]
+fn anatomies() {
+    let place = Place::new();
+    crate::deform::small(&place);
+    crate::anatomy::surfaces(&place);
+    crate::anatomy::anatomies(&place, &["classes", "surfaces"]);
+    let more = "schedule = '4x6'\nsolver = 'fft'\nreport = false\n";
+    let [a, b] = ["a.toml", "b.toml"].map(|name| text(&place, name));
+    let good = anatomy::register(&a, &b, &text(&place, "c"), more).unwrap();
+    let line = format!("anatomy {a} {b} -o d --schedule 4x6 --solver fft --no-report --device cpu");
+    place.line(&line).expect(i32::from(!good));
+    assert_eq!(same(&place.path("c"), &place.path("d")), good);
 }
 
 #[test]

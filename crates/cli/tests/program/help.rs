@@ -2,9 +2,10 @@
 
 use crate::common::Place;
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "affine",
     "deform",
+    "anatomy",
     "atlas",
     "drr",
     "pose",

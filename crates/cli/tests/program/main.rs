@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
 mod affine;
+mod anatomy;
+mod anatomy_input;
 mod apply;
 mod atlas;
 mod atlas_runs;

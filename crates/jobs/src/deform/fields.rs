@@ -1,6 +1,6 @@
 //! The fields of a deformation as files, which other threads may write while its result is scored.
 
-use super::job::{INVERSE_WARP, JACOBIAN, WARP};
+use super::course::{INVERSE_WARP, JACOBIAN, WARP};
 use crate::error::{Error, Result};
 use crate::options::Product;
 use crate::run::Run;

@@ -1,61 +1,25 @@
 //! A deformation from files to files.
 
-use super::fields::{Fields, Writing, displacement, field_files, write_transform, writers};
-use super::{
-    AffineChoice, AffinePart, Channel, DeformMethod, Inputs, Scored, affine_part, record, unfit,
-    with_affine_part,
-};
+use super::course::{Course, Task, given, outputs, per_voxel};
+use super::{AffineChoice, Channel, ChannelImages, DeformMethod, Inputs, record};
 use crate::error::{Error, Result};
 use crate::files;
-use crate::listener::{Listener, check};
+use crate::listener::Listener;
 use crate::machine::Machine;
-use crate::options::{
-    InitChoice, LandmarkOptions, OutputOptions, Product, Products, as_text, refuse,
-};
-use crate::pair::{PairPaths, read_pairs, score_figures};
+use crate::options::{InitChoice, LandmarkOptions, OutputOptions, Products, as_text, refuse};
+use crate::pair::{PairPaths, read_pairs};
 use crate::plan::{self, Plan};
-use crate::remedy::Speaker;
-use crate::run::{
-    self, Caller, Done, Input, Output, RECORD, REPORT, Read, Role, Run, TRANSFORM, TRANSFORM_FSL,
-    WARPED,
-};
-use crate::staged::Staged;
+use crate::run::{Caller, Done, Input, Read, Role, Run, WARPED};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use voxalign_image::{Affine, Transform};
-use voxalign_io::image::{self, DataType, ReadOptions};
+use voxalign_io::image::{self, ReadOptions};
 use voxalign_io::transform::Geometry;
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::compare::same_grid;
-use voxalign_register::diffeo::{
-    DeformModel, DeformOptions, DeformResult, check_start, register_deformable,
-};
+use voxalign_register::diffeo::{DeformOptions, Intensities};
 use voxalign_register::linear::Init;
-use voxalign_register::resample::displacements;
 use voxalign_register::similarity::Similarity;
 use voxalign_report::RunRecord;
-use voxalign_report::deform::{DeformReport, energies, render};
-
-/// Names of the files that are a deformation's own.
-pub(super) const WARP: &str = "warp.nii.gz";
-pub(super) const INVERSE_WARP: &str = "inverse_warp.nii.gz";
-pub(super) const COMPOSITE: &str = "composite.nii.gz";
-pub(super) const INVERSE_COMPOSITE: &str = "inverse_composite.nii.gz";
-pub(super) const JACOBIAN: &str = "jacobian.nii.gz";
-
-/// What each file is.
-pub(super) const OUTPUTS: [Output; 10] = [
-    Output::new("warp", WARP, Some(Product::Warp)),
-    Output::new("inverse_warp", INVERSE_WARP, Some(Product::InverseWarp)),
-    Output::new("transform", TRANSFORM, Some(Product::Affine)),
-    Output::new("transform_fsl", TRANSFORM_FSL, Some(Product::Affine)),
-    Output::new("composite", COMPOSITE, Some(Product::Composite)),
-    Output::new("inverse_composite", INVERSE_COMPOSITE, Some(Product::InverseComposite)),
-    Output::new("resampled", WARPED, Some(Product::Warped)),
-    Output::new("jacobian", JACOBIAN, Some(Product::Jacobian)),
-    Output::new("record", RECORD, None),
-    Output::new("report", REPORT, None),
-];
 
 /// A registration of files that is to be done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -101,6 +65,17 @@ pub fn check_points(
         "init",
         "an affine registration that comes first (`affine = auto`)",
     )
+}
+
+/// How strongly landmarks pull beside images that are compared by a similarity where nothing is said, 1/mm²: so that they
+/// come to a voxel or less, and the images still decide elsewhere (docs/accuracy.md says how that was found).
+#[must_use]
+pub fn usual_landmark_weight(similarity: &Similarity) -> f64 {
+    match similarity {
+        Similarity::Ssd(_) => 3e-6,
+        Similarity::Mi(_) | Similarity::Nmi(_) => 1e-3,
+        _ => 3e-4,
+    }
 }
 
 /// What a job asks of the registration.
@@ -171,7 +146,8 @@ impl Job {
         let Ask { channels, .. } = self.ask()?;
         self.check_points()?;
         let products = self.products();
-        self.as_run(&products, caller, &crate::Silent).check(&OUTPUTS, &self.files(&channels))?;
+        self.as_run(&products, caller, &crate::Silent)
+            .check(&outputs(Some(WARPED.to_owned())), &self.files(&channels))?;
         self.paths.check()?;
         self.check_channels(&channels)
     }
@@ -216,18 +192,10 @@ impl Job {
         self.check(caller)?;
         let (ask, products) = (self.ask()?, self.products());
         let run = self.as_run(&products, caller, listener);
-        let plan = run.plan(&self.files(&ask.channels), &OUTPUTS)?;
+        let plan = run.plan(&self.files(&ask.channels), &outputs(Some(WARPED.to_owned())))?;
         let fixed = plan.voxels("fixed");
         let both = fixed + plan.voxels("moving");
-        // Bytes a voxel of the fixed image: as measured from 1 to 17 million of them, at most.
-        let each = match ask.options.model {
-            DeformModel::Greedy => 88,
-            DeformModel::Lddmm => {
-                64 + ask.options.storage.bytes(1, ask.options.time_steps as u64, 1)
-            }
-            // That of the symmetric model, in which both images flow.
-            _ => 155,
-        };
+        let each = per_voxel(&ask.options);
         let further = 8 * 2 * fixed * ask.channels.len() as u64;
         let bytes = (plan::AFFINE * both).max(each * fixed) + further;
         Ok(plan.taking(plan::BASE + bytes))
@@ -241,12 +209,20 @@ impl Job {
         let (ask, products) = (self.ask()?, self.products());
         let read = || {
             let image = |path: &Path| files::image(path, listener).map_err(|e| e.at("`channel`"));
-            let channel =
-                |c: &Channel| Ok(([image(&c.fixed)?, image(&c.moving)?], c.similarity, c.weight));
+            let channel = |c: &Channel| {
+                let images = [image(&c.fixed)?, image(&c.moving)?];
+                let (similarity, weight) = (c.similarity, c.weight);
+                Ok(ChannelImages {
+                    images,
+                    similarity,
+                    weight,
+                    intensities: Intensities::Calibrated,
+                })
+            };
             let pair = self.paths.read(listener)?;
             let grids = [pair.fixed.grid(), pair.moving.grid()];
             let geometry = Geometry { fixed: Some(grids[0]), moving: Some(grids[1]) };
-            let start = self.given(&geometry, listener)?;
+            let start = given(&self.start(), &geometry, listener)?;
             let channels = ask.channels.iter().map(channel).collect::<Result<_>>()?;
             let convention = self.landmarks.point_convention;
             let grids = [pair.fixed.grid(), pair.moving.grid()];
@@ -263,35 +239,17 @@ impl Job {
                 }
                 None => None,
             };
-            Ok(Inputs { channels, pair, start, init, landmarks })
+            let shapes = Vec::new();
+            let (weight, with_rival) = (1.0, true);
+            Ok(Inputs { channels, pair, weight, start, with_rival, init, landmarks, shapes })
         };
         self.as_run(&products, caller, listener).read(&self.files(&ask.channels), read)
     }
 
-    /// How strongly landmarks pull, 1/mm²: by default so that they come to a voxel or less, and the images still
-    /// decide elsewhere (docs/accuracy.md says how that was found).
+    /// How strongly landmarks pull, 1/mm².
     pub(super) fn weight(&self) -> f64 {
-        let usual = match self.method.similarity() {
-            Similarity::Ssd(_) => 3e-6,
-            Similarity::Mi(_) | Similarity::Nmi(_) => 1e-3,
-            _ => 3e-4,
-        };
-        self.landmarks.landmark_weight.unwrap_or(usual)
-    }
-
-    /// The affine map to start from, where it is not to be found.
-    fn given(&self, geometry: &Geometry<'_>, listener: &dyn Listener) -> Result<Option<Affine>> {
-        match self.start() {
-            AffineChoice::Auto => Ok(None),
-            AffineChoice::None => Ok(Some(Affine::identity())),
-            AffineChoice::File(path) => {
-                let init = InitChoice::File(path).load(geometry, None, listener);
-                match init.map_err(|e| e.at("`affine`"))? {
-                    Init::Given(affine) => Ok(Some(affine)),
-                    _ => Err(Error::Internal("a file is no start".into())),
-                }
-            }
-        }
+        let usual = || usual_landmark_weight(&self.method.similarity());
+        self.landmarks.landmark_weight.unwrap_or_else(usual)
     }
 
     /// Does it all: [checks](Self::check), [reads](Self::read), registers and writes.
@@ -320,108 +278,25 @@ impl Job {
         listener: &dyn Listener,
     ) -> Result<Done<RunRecord>> {
         let (ask, products) = (self.ask()?, self.products());
-        let (device, run) = (&machine.device, self.as_run(&products, caller, listener));
-        let mut clock = run.clock(machine, &read);
-        let Read { mut inputs, records: input_records, .. } = read;
-        let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
-        let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
-        clock.lap("read");
+        let run = self.as_run(&products, caller, listener);
+        let Ask { similarity, options, .. } = &ask;
+        let course = Course { machine, run, similarity: *similarity, options };
+        course.run(read, &mut OfImages { job: self, ask: &ask })
+    }
+}
 
-        let mut staged = Staged::new(&self.output, listener)?;
-        run.say_grids(&grids);
-        let blamed = |e| run::blamed(e, &self.files(&ask.channels));
-        let AffinePart { start, found, rival } =
-            affine_part(device, &inputs, listener).map_err(blamed)?;
-        check(listener)?;
-        clock.lap("affine");
-        if let Some(affine) = found.as_ref().filter(|f| !f.verdict.good)
-            && let Err(why) = check_start(&start, ask.options.model)
-        {
-            let end = unfit::End { job: self, ask: &ask, machine, affine, why: &why };
-            return end.write(&run, inputs.pair, staged, clock, input_records);
-        }
-        let input = inputs.as_input(ask.similarity, start);
-        let result = register_deformable(device, &input, &ask.options, listener).map_err(blamed)?;
-        drop(input);
-        inputs.channels.clear();
-        clock.lap("register");
+/// A registration of images, which has nothing of its own.
+struct OfImages<'a> {
+    job: &'a Job,
+    ask: &'a Ask,
+}
 
-        let outside = inputs.pair.outside(&self.written);
-        let mut record =
-            record::record((self, &ask, &run), &result, found.as_ref(), outside, machine);
-        record.inputs = input_records;
-        let verdict = with_affine_part(result.verdict, found.as_ref());
-        let DeformResult { forward, inverse, jacobian, measures, scales, path, .. } = result;
+impl Task for OfImages<'_> {
+    fn parameters(&self, outside: f32) -> serde_json::Value {
+        record::parameters(self.job, self.ask, outside)
+    }
 
-        let dimensions = inputs.pair.dimensions;
-        if run.writes(Product::Affine) {
-            run::write_affine(&mut staged, &start, dimensions, &geometry)?;
-        }
-        let back =
-            Transform::Composite(vec![Transform::Affine(start.inverse()?), displacement(inverse)]);
-        if run.writes(Product::InverseComposite) {
-            let field = displacements(device, &grids[1], &back)?;
-            write_transform(&mut staged, INVERSE_COMPOSITE, &displacement(field))?;
-        }
-        let whole = Transform::Composite(vec![displacement(forward), Transform::Affine(start)]);
-        if run.writes(Product::Composite) {
-            let field = displacements(device, &grids[0], &whole)?;
-            write_transform(&mut staged, COMPOSITE, &displacement(field))?;
-        }
-        let as_floats = files::write_options(DataType::F32, dimensions);
-        let files = field_files(&run, &mut staged)?;
-        let fields = Fields { back, whole: &whole, jacobian: &jacobian, options: &as_floats };
-        let mut fields = Some(fields);
-        if machine.gpu().is_none() {
-            // On the CPU all threads have enough to do, and the inverse is let go before the result is scored.
-            fields.take().map_or(Ok(()), |fields| fields.write(&files))?;
-        }
-        clock.lap("write");
-        // While a GPU scores the result, and the report is made, other threads write.
-        let writers = fields.as_ref().map(|_| writers(machine.threads)).transpose()?;
-        std::thread::scope(|scope| {
-            let (files, writers) = (&files, writers.as_ref());
-            let write = move |fields: Fields<'_>| match writers {
-                Some(writers) => writers.install(|| fields.write(files)),
-                None => fields.write(files),
-            };
-            let mut writing = Writing(fields.map(|fields| scope.spawn(move || write(fields))));
-            let of = (&self.written, outside);
-            let scored = Scored::of(device, &mut inputs.pair, &whole, (start, rival), of)?;
-            let mut verdict = scored.judged(verdict, &measures, grids[0].len());
-            let views = scored.views;
-            if let Some(distances) = inputs.distances(start, &whole) {
-                verdict = distances.judged(verdict, &grids[0]);
-                verdict.remarks.extend(inputs.landmark_remarks([&grids[0], &grids[1]]));
-                record.landmarks = distances.note(&mut record.figures);
-            }
-            verdict.remarks.extend(inputs.pair.remarks(&views));
-            record.verdict = caller.worded(verdict, Speaker::Deform);
-            clock.lap("resample");
-            if run.writes(Product::Warped) {
-                let image = &views.after.image;
-                staged.write(WARPED, |path| image::write_volume(path, image, &as_floats))?;
-            }
-            clock.lap("write");
-
-            score_figures(&mut record, &views, &inputs.pair.label_names);
-            let field = match &whole {
-                Transform::Composite(parts) => parts.first(),
-                _ => None,
-            };
-            let Some(Transform::Displacement(warp)) = field else {
-                return Err(Error::Internal("the field is gone".into()));
-            };
-            let report = |record: &_| {
-                render(&DeformReport {
-                    record,
-                    images: views.images(&inputs.pair),
-                    jacobian: &jacobian,
-                    field: warp.field(),
-                    energies: &energies(&scales, path.as_ref(), ask.options.sigma, &grids[0]),
-                })
-            };
-            run.finish(staged, clock, record, &OUTPUTS, move || writing.wait(), report)
-        })
+    fn files(&self) -> Vec<Input<'_>> {
+        self.job.files(&self.ask.channels)
     }
 }

@@ -16,13 +16,15 @@
 //! # }
 //! ```
 
+mod course;
 mod fields;
 mod job;
 mod method;
 mod record;
 mod unfit;
 
-pub use job::{Job, check_points};
+pub(crate) use course::{Carried, Course, Task, given, outputs, per_voxel};
+pub use job::{Job, check_points, usual_landmark_weight};
 pub use method::{AffineChoice, Channel, DeformMethod};
 
 use crate::error::{Error, Result};
@@ -35,8 +37,8 @@ use voxalign_image::{Affine, Grid, Transform, VectorField, Volume};
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformOptions, DeformResult, check_start, object_of,
-    register_deformable,
+    ChannelInput, DeformInput, DeformOptions, DeformResult, Intensities, ShapeInput, check_start,
+    object_of, register_deformable,
 };
 use voxalign_register::linear::{AffineOptions, AffineResult, Init, register_affine};
 use voxalign_register::measures::FieldMeasures;
@@ -45,19 +47,38 @@ use voxalign_register::scores::{Resampled, Scores, Scoring, Tissue};
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{RegisterError, Remedy, Verdict};
 
+/// Two images of a further channel.
+#[derive(Debug, Clone)]
+pub struct ChannelImages {
+    /// The fixed and the moving one.
+    pub images: [Volume<f32>; 2],
+    /// How they are compared.
+    pub similarity: Similarity,
+    /// The factor of that energy.
+    pub weight: f64,
+    /// What becomes of their intensities first.
+    pub intensities: Intensities,
+}
+
 /// What was read.
 #[derive(Debug)]
 pub struct Inputs {
     /// The images.
     pub pair: Pair,
-    /// Fixed and moving images of further channels, each with a similarity and the factor of its energy.
-    pub channels: Vec<([Volume<f32>; 2], Similarity, f64)>,
+    /// The factor of their energy; 0 where they only say where everything is.
+    pub weight: f64,
+    /// Further channels.
+    pub channels: Vec<ChannelImages>,
     /// The affine map to start from, where it is not to be found.
     pub start: Option<Affine>,
+    /// Whether a start that was given is compared with the best affine map of the images.
+    pub with_rival: bool,
     /// Where the search for that map starts, where it is to be found.
     pub init: Init,
     /// Corresponding points that pull as well.
     pub landmarks: Option<Landmarks>,
+    /// Surfaces, curves and points without correspondence that pull as well.
+    pub shapes: Vec<ShapeInput>,
 }
 
 /// A registration of images in memory.
@@ -97,6 +118,9 @@ fn affine_part(
         let found = register_affine(device, &input, &options, listener)?;
         return Ok(AffinePart { start: found.transform, found: Some(found), rival: None });
     };
+    if !inputs.with_rival {
+        return Ok(AffinePart { start, found: None, rival: None });
+    }
     let rival = match register_affine(device, &input, &options, &Quiet(listener)) {
         Ok(rival) => Some(rival).filter(|f| f.verdict.good),
         Err(e) if e.is_of_images() => None,
@@ -215,7 +239,9 @@ impl Inputs {
     pub fn new(fixed: Volume<f32>, moving: Volume<f32>) -> Self {
         let pair = Pair::new(fixed, moving);
         let init = Init::default();
-        Self { pair, channels: Vec::new(), start: None, init, landmarks: None }
+        let (channels, shapes) = (Vec::new(), Vec::new());
+        let (start, landmarks, with_rival) = (None, None, true);
+        Self { pair, weight: 1.0, channels, start, with_rival, init, landmarks, shapes }
     }
 
     /// How far landmarks are apart by the affine part and by the whole.
@@ -231,15 +257,18 @@ impl Inputs {
 
     fn as_input(&self, similarity: Similarity, affine: Affine) -> DeformInput<'_> {
         let (fixed, moving) = (&self.pair.fixed, &self.pair.moving);
-        let mut channels = vec![ChannelInput::new(fixed, moving, similarity)];
-        for ([fixed, moving], similarity, weight) in &self.channels {
+        let first = ChannelInput::new(fixed, moving, similarity);
+        let mut channels = vec![ChannelInput { weight: self.weight, ..first }];
+        for ChannelImages { images: [fixed, moving], similarity, weight, intensities } in
+            &self.channels
+        {
             let channel = ChannelInput::new(fixed, moving, *similarity);
-            channels.push(ChannelInput { weight: *weight, ..channel });
+            let (weight, intensities) = (*weight, *intensities);
+            channels.push(ChannelInput { weight, intensities, ..channel });
         }
         let [fixed_mask, moving_mask] =
             [&self.pair.fixed_mask, &self.pair.moving_mask].map(|m| m.as_ref().map(Into::into));
-        let landmarks = self.landmarks.clone();
-        let shapes = Vec::new();
+        let (landmarks, shapes) = (self.landmarks.clone(), self.shapes.clone());
         DeformInput { channels, fixed_mask, moving_mask, affine, landmarks, shapes }
     }
 }

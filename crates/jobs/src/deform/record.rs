@@ -15,14 +15,13 @@ use voxalign_report::{DeformationRecord, RunRecord, TransformRecord};
 
 /// The record but for verdict, figures, outputs and times.
 pub(super) fn record(
-    (job, ask, run): (&Job, &Ask, &Run<'_>),
+    (parameters, run): (serde_json::Value, &Run<'_>),
     result: &DeformResult,
     affine: Option<&AffineResult>,
-    outside: f32,
     machine: &Machine,
 ) -> RunRecord {
     RunRecord {
-        parameters: parameters(job, ask, outside),
+        parameters,
         transform: TransformRecord::new(&result.affine, result.jacobian.grid().centre()),
         stages: affine.map_or_else(Vec::new, |a| a.stages.clone()),
         deformation: Some(DeformationRecord {
@@ -40,14 +39,13 @@ pub(super) fn record(
 /// The record of a registration that ended with its affine part, but for verdict, figures, outputs and
 /// times; `middle` is that of the fixed image, mm.
 pub(super) fn of_affine_part(
-    (job, ask, run): (&Job, &Ask, &Run<'_>),
+    (parameters, run): (serde_json::Value, &Run<'_>),
     affine: &AffineResult,
     middle: Vector3<f64>,
-    outside: f32,
     machine: &Machine,
 ) -> RunRecord {
     RunRecord {
-        parameters: parameters(job, ask, outside),
+        parameters,
         transform: TransformRecord::new(&affine.transform, middle),
         stages: affine.stages.clone(),
         ..run.record(machine, Vec::new())
@@ -55,7 +53,7 @@ pub(super) fn of_affine_part(
 }
 
 /// All parameters that have an effect, also those left at their default.
-fn parameters(job: &Job, ask: &Ask, outside: f32) -> serde_json::Value {
+pub(super) fn parameters(job: &Job, ask: &Ask, outside: f32) -> serde_json::Value {
     let options = &ask.options;
     let path = |p: &Path| p.display().to_string();
     let first = (&job.paths.fixed, &job.paths.moving, ask.similarity, 1.0);

@@ -1,7 +1,7 @@
 //! The end of a deformable registration whose affine part failed so far that no deformation can start
 //! from it.
 
-use super::job::{Ask, Job, OUTPUTS};
+use super::course::Task;
 use super::{record, with_affine_part};
 use crate::error::Result;
 use crate::machine::Machine;
@@ -19,8 +19,7 @@ use voxalign_report::{Figure, InputRecord, RunRecord, When};
 
 /// What such an end needs.
 pub(super) struct End<'a> {
-    pub(super) job: &'a Job,
-    pub(super) ask: &'a Ask,
+    pub(super) task: &'a dyn Task,
     pub(super) machine: &'a Machine,
     /// The affine part that failed.
     pub(super) affine: &'a AffineResult,
@@ -51,8 +50,8 @@ impl End<'_> {
         clock.lap("resample");
 
         let middle = pair.fixed.grid().centre();
-        let of = (self.job, self.ask, &run);
-        let mut record = record::of_affine_part(of, self.affine, middle, outside, self.machine);
+        let of = (self.task.parameters(outside), &run);
+        let mut record = record::of_affine_part(of, self.affine, middle, self.machine);
         record.inputs = inputs;
         let verdict = with_affine_part(Verdict::default(), Some(self.affine));
         let mut verdict = run.caller.worded(verdict, Speaker::Deform);
@@ -63,7 +62,7 @@ impl End<'_> {
         record.figures.set_at(Figure::AffineCost, When::Before, self.affine.cost_before);
         record.figures.set_at(Figure::AffineCost, When::After, self.affine.cost_after);
         let report = |record: &_| render(&AffineReport { record, images: views.images(&pair) });
-        run.finish(staged, clock, record, &OUTPUTS, || Ok(()), report)
+        run.finish(staged, clock, record, &self.task.outputs(), || Ok(()), report)
     }
 
     /// That the registration ended early, and why.

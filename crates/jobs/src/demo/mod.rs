@@ -3,6 +3,7 @@
 //! As both lie in the same space already, the header of the second one is turned and shifted, so that there is
 //! something to find.
 
+pub mod anatomy;
 pub mod xray;
 
 use crate::error::Result;

@@ -133,17 +133,7 @@ impl PairPaths {
 
     /// Label maps come in pairs.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.masks.fixed_labels.is_some() != self.masks.moving_labels.is_some() {
-            return Err(Error::input(
-                "`fixed_labels` and `moving_labels` go together; give both or neither",
-            ));
-        }
-        if self.masks.label_names.is_some() && self.masks.fixed_labels.is_none() {
-            return Err(Error::input(
-                "`label_names` is for label maps; give `fixed_labels` and `moving_labels` too",
-            ));
-        }
-        Ok(())
+        self.masks.check()
     }
 
     /// Reads them all.
@@ -171,6 +161,21 @@ impl PairPaths {
 }
 
 impl MaskPaths {
+    /// Label maps come in pairs.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.fixed_labels.is_some() != self.moving_labels.is_some() {
+            return Err(Error::input(
+                "`fixed_labels` and `moving_labels` go together; give both or neither",
+            ));
+        }
+        if self.label_names.is_some() && self.fixed_labels.is_none() {
+            return Err(Error::input(
+                "`label_names` is for label maps; give `fixed_labels` and `moving_labels` too",
+            ));
+        }
+        Ok(())
+    }
+
     /// Reads all that goes with a pair.
     ///
     /// # Errors

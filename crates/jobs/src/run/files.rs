@@ -73,6 +73,19 @@ pub struct Read<T> {
     seconds: f64,
 }
 
+impl<T> Read<T> {
+    /// What was read, and what is to be said of that.
+    pub(crate) fn split(self) -> (T, Read<()>) {
+        let Self { inputs, records, seconds } = self;
+        (inputs, Read { inputs: (), records, seconds })
+    }
+
+    /// The same with something else in place of what was read.
+    pub(crate) fn with<U>(self, inputs: U) -> Read<U> {
+        Read { inputs, records: self.records, seconds: self.seconds }
+    }
+}
+
 /// A run: how it was asked for.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
@@ -99,7 +112,7 @@ impl<'a> Run<'a> {
     /// Checks what can be checked before a device is started: no output may be one of the inputs.
     pub(crate) fn check(&self, outputs: &[Output], inputs: &[Input<'_>]) -> Result<()> {
         let paths = inputs.iter().map(Input::path).chain(self.caller.config.as_deref());
-        check_outputs(self.folder, outputs.iter().map(|o| o.name), paths)?;
+        check_outputs(self.folder, outputs.iter().map(|o| &*o.name), paths)?;
         self.output.check()
     }
 
@@ -142,7 +155,7 @@ impl<'a> Run<'a> {
     /// What it would read and write.
     pub(crate) fn plan(&self, files: &[Input<'_>], outputs: &[Output]) -> Result<Plan> {
         let written = outputs.iter().filter(|o| self.is_written(o));
-        let written = written.map(|o| self.folder.join(o.name)).collect();
+        let written = written.map(|o| self.folder.join(&*o.name)).collect();
         Plan::new(&self.with_config(files), written, self.listener)
     }
 
@@ -179,10 +192,10 @@ impl<'a> Run<'a> {
         let with_report = self.output.wants_report();
         for output in outputs {
             if self.is_written(output) {
-                let path = staged.final_path(output.name).display().to_string();
+                let path = staged.final_path(&output.name).display().to_string();
                 record.outputs.push(OutputRecord { role: output.role.to_owned(), path });
             } else {
-                staged.without(output.name);
+                staged.without(&output.name);
             }
         }
         if with_report {

@@ -10,6 +10,7 @@ pub(crate) use record::{Clock, Input, Role, inputs, outside, peak_memory, record
 use crate::error::{Error, Result};
 use crate::options::Product;
 use crate::staged::Staged;
+use std::borrow::Cow;
 use std::path::Path;
 use voxalign_image::{Affine, Transform};
 use voxalign_io::transform::{self, Geometry};
@@ -23,11 +24,11 @@ pub(crate) const RECORD: &str = "result.json";
 pub(crate) const REPORT: &str = "report.html";
 
 /// A file that a registration can leave.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Output {
     /// What it is, for the record.
     role: &'static str,
-    name: &'static str,
+    name: Cow<'static, str>,
     /// What has to be asked for to get it; nothing for record and report.
     product: Option<Product>,
 }
@@ -38,7 +39,12 @@ impl Output {
         name: &'static str,
         product: Option<Product>,
     ) -> Self {
-        Self { role, name, product }
+        Self { role, name: Cow::Borrowed(name), product }
+    }
+
+    /// The same of a name that is made of one that was given.
+    pub(crate) fn named(role: &'static str, name: String, product: Option<Product>) -> Self {
+        Self { role, name: Cow::Owned(name), product }
     }
 }
 

@@ -84,6 +84,12 @@ pub(crate) enum Role {
     Xray,
     Geometry,
     Pose,
+    FixedAnatomy,
+    MovingAnatomy,
+    FixedProbability,
+    MovingProbability,
+    FixedShape,
+    MovingShape,
 }
 
 choices! { Role:
@@ -114,6 +120,12 @@ choices! { Role:
     Xray "xray" "An X-ray image",
     Geometry "geometry" "Where views are taken from",
     Pose "pose" "Where the CT is in the room",
+    FixedAnatomy "fixed_anatomy" "What the fixed anatomy is made of",
+    MovingAnatomy "moving_anatomy" "What the moving anatomy is made of",
+    FixedProbability "fixed_probability" "A class of the fixed anatomy",
+    MovingProbability "moving_probability" "A class of the moving anatomy",
+    FixedShape "fixed_shape" "A surface, curves or points of the fixed anatomy",
+    MovingShape "moving_shape" "A surface, curves or points of the moving anatomy",
 }
 
 impl Role {
@@ -133,6 +145,10 @@ impl Role {
                 | Self::Xray
                 | Self::Geometry
                 | Self::Pose
+                | Self::FixedAnatomy
+                | Self::MovingAnatomy
+                | Self::FixedShape
+                | Self::MovingShape
         )
     }
 }

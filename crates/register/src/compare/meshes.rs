@@ -57,15 +57,25 @@ pub fn compare_meshes(a: &Mesh, b: &Mesh) -> Result<MeshScores, CompareError> {
     })
 }
 
+/// How far every vertex of a mesh is from the surface, curves or points of another one, mm, in the order of the vertices.
+///
+/// # Errors
+/// [`CompareError::Points`] where the other one has nothing to be near to.
+pub fn distances_to(from: &Mesh, to: &Mesh) -> Result<Vec<f64>, CompareError> {
+    let to = Elements::of(to)?;
+    let tree = Tree::new(&to.corners)?;
+    Ok(memory::collected(from.vertices().iter().map(|place| tree.distance(place)))?)
+}
+
 /// The elements of a mesh with up to three corners each: triangles, segments or points.
-struct Elements {
-    corners: Vec<[Vector3<f64>; 3]>,
+pub(crate) struct Elements {
+    pub(crate) corners: Vec<[Vector3<f64>; 3]>,
     /// Places with what they count.
-    places: Vec<(Vector3<f64>, f64)>,
+    pub(crate) places: Vec<(Vector3<f64>, f64)>,
 }
 
 impl Elements {
-    fn of(mesh: &Mesh) -> Result<Self, CompareError> {
+    pub(crate) fn of(mesh: &Mesh) -> Result<Self, CompareError> {
         let vertices = mesh.vertices();
         let at = |i: u32| vertices.get(i as usize).copied().unwrap_or_else(Vector3::zeros);
         let mut weights: Vec<f64> = memory::room(vertices.len())?;
@@ -119,7 +129,7 @@ fn distances(from: &Elements, to: &Elements) -> Result<Vec<(f64, f64)>, CompareE
 const LEAF: usize = 8;
 
 /// Boxes around boxes around elements.
-struct Tree<'a> {
+pub(crate) struct Tree<'a> {
     elements: &'a [[Vector3<f64>; 3]],
     order: Vec<u32>,
     nodes: Vec<Node>,
@@ -135,7 +145,7 @@ struct Node {
 }
 
 impl<'a> Tree<'a> {
-    fn new(elements: &'a [[Vector3<f64>; 3]]) -> Result<Self, CompareError> {
+    pub(crate) fn new(elements: &'a [[Vector3<f64>; 3]]) -> Result<Self, CompareError> {
         let order = memory::collected(0..elements.len() as u32)?;
         let mut tree = Self { elements, order, nodes: Vec::new() };
         tree.add(0..elements.len());
@@ -170,7 +180,18 @@ impl<'a> Tree<'a> {
 
     /// The distance to the nearest element.
     fn distance(&self, p: &Vector3<f64>) -> f64 {
-        let mut nearest = f64::INFINITY;
+        self.search(p).0.sqrt()
+    }
+
+    /// The nearest place of any element; nothing where there is none.
+    pub(crate) fn nearest(&self, p: &Vector3<f64>) -> Option<Vector3<f64>> {
+        let element = self.elements.get(self.search(p).1? as usize)?;
+        Some(on_triangle(p, element))
+    }
+
+    /// The squared distance to the nearest element, and its number.
+    fn search(&self, p: &Vector3<f64>) -> (f64, Option<u32>) {
+        let (mut nearest, mut found) = (f64::INFINITY, None);
         let mut waiting = vec![(0.0, 0usize)];
         while let Some((away, number)) = waiting.pop() {
             if away >= nearest {
@@ -180,7 +201,10 @@ impl<'a> Tree<'a> {
             match node.halves {
                 None => {
                     for &i in &self.order[node.range.clone()] {
-                        nearest = nearest.min(to_triangle(p, &self.elements[i as usize]));
+                        let away = to_triangle(p, &self.elements[i as usize]);
+                        if away < nearest {
+                            (nearest, found) = (away, Some(i));
+                        }
                     }
                 }
                 Some(halves) => {
@@ -191,7 +215,7 @@ impl<'a> Tree<'a> {
                 }
             }
         }
-        nearest.sqrt()
+        (nearest, found)
     }
 }
 
@@ -225,9 +249,63 @@ fn to_triangle(p: &Vector3<f64>, [a, b, c]: &[Vector3<f64>; 3]) -> f64 {
     if inside { (p - a).dot(&normal).powi(2) / size } else { sides }
 }
 
+/// The nearest place of a segment.
+fn on_segment(p: &Vector3<f64>, a: &Vector3<f64>, b: &Vector3<f64>) -> Vector3<f64> {
+    let along = b - a;
+    let length = along.norm_squared();
+    let t = if length > 0.0 { ((p - a).dot(&along) / length).clamp(0.0, 1.0) } else { 0.0 };
+    a + t * along
+}
+
+/// The nearest place of a triangle, which may be a segment or a point.
+fn on_triangle(p: &Vector3<f64>, [a, b, c]: &[Vector3<f64>; 3]) -> Vector3<f64> {
+    let normal = (b - a).cross(&(c - a));
+    let size = normal.norm_squared();
+    let sides = [(a, b), (b, c), (c, a)];
+    let above =
+        |(x, y): &(&Vector3<f64>, &Vector3<f64>)| (*y - *x).cross(&(p - *x)).dot(&normal) >= 0.0;
+    if size > 0.0 && sides.iter().all(above) {
+        return p - (p - a).dot(&normal) / size * normal;
+    }
+    let places = sides.map(|(x, y)| on_segment(p, x, y));
+    let away = |q: &Vector3<f64>| (p - q).norm_squared();
+    let [mut nearest, second, third] = places;
+    for place in [second, third] {
+        if away(&place) < away(&nearest) {
+            nearest = place;
+        }
+    }
+    nearest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nearest_places_are_as_far_as_distances_say() {
+        let corners = [[0.0; 3], [4.0, 0.0, 0.5], [0.0, 4.0, 0.0], [5.0, 5.0, 2.0]];
+        let corners = corners.map(Vector3::from);
+        let mesh = Mesh::new(corners.into(), vec![[0, 1, 2], [1, 3, 2]]).unwrap();
+        let elements = Elements::of(&mesh).unwrap();
+        let tree = Tree::new(&elements.corners).unwrap();
+        for i in 0..60 {
+            let t = f64::from(i);
+            let p = 6.0 * Vector3::new((1.3 * t).sin(), (0.7 * t).cos(), (2.1 * t).sin());
+            let off = (tree.nearest(&p).unwrap() - p).norm();
+            assert!((off - tree.distance(&p)).abs() < 1e-9, "{p}");
+        }
+    }
+
+    #[test]
+    fn every_vertex_has_its_distance() {
+        let corners = [[0.0; 3], [4.0, 0.0, 0.0], [0.0, 4.0, 0.0]].map(Vector3::from);
+        let mesh = Mesh::new(corners.into(), vec![[0, 1, 2]]).unwrap();
+        let places = [[1.0, 1.0, 3.0], [5.0, 0.0, 0.0], [-3.0, -4.0, 0.0]].map(Vector3::from);
+        let points = Mesh::new(places.into(), Vec::new()).unwrap();
+        assert_eq!(distances_to(&points, &mesh).unwrap(), [3.0, 1.0, 5.0]);
+        assert!(distances_to(&mesh, &Mesh::default()).is_err());
+    }
 
     fn square(z: f64, cuts: usize) -> Mesh {
         let at = |i: usize| 10.0 * i as f64 / cuts as f64;

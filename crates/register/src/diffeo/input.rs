@@ -6,6 +6,17 @@ use crate::similarity::Similarity;
 use std::sync::Arc;
 use voxalign_image::{Affine, ImageView};
 
+/// What becomes of the intensities of a pair before they are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Intensities {
+    /// Each image is [calibrated](super::calibrate): its background becomes 0, its brightest tissue 1.
+    #[default]
+    Calibrated,
+    /// They are compared as they are: of probabilities, whose numbers mean the same in both images. Beyond the moving image
+    /// is 0, and images may be constant.
+    AsTheyAre,
+}
+
 /// A pair of images that take part with a similarity of their own.
 #[derive(Debug, Clone, Copy)]
 pub struct ChannelInput<'a> {
@@ -15,9 +26,11 @@ pub struct ChannelInput<'a> {
     pub moving: ImageView<'a>,
     /// How they are compared, by a similarity with an [energy](Similarity::has_energy).
     pub similarity: Similarity,
-    /// The factor of its energy, above 0; 0 where the pair only says where the images are, and
+    /// The factor of its energy, above 0; 0 where the pair only says where the images are, and other channels,
     /// [landmarks](DeformInput::landmarks) or [shapes](DeformInput::shapes) pull.
     pub weight: f64,
+    /// What becomes of intensities first.
+    pub intensities: Intensities,
 }
 
 impl<'a> ChannelInput<'a> {
@@ -28,7 +41,8 @@ impl<'a> ChannelInput<'a> {
         moving: impl Into<ImageView<'a>>,
         similarity: Similarity,
     ) -> Self {
-        Self { fixed: fixed.into(), moving: moving.into(), similarity, weight: 1.0 }
+        let (fixed, moving, intensities) = (fixed.into(), moving.into(), Intensities::default());
+        Self { fixed, moving, similarity, weight: 1.0, intensities }
     }
 }
 

@@ -29,7 +29,7 @@ mod result;
 mod verdict;
 
 pub use crate::model::{DeformModel, DeformOptions, PathRecord, StepRule};
-pub use input::{ChannelInput, DeformInput, ShapeInput};
+pub use input::{ChannelInput, DeformInput, Intensities, ShapeInput};
 pub use register::{
     Conclusion, TISSUE, calibrated, check_similarity, check_start, object_of, register_deformable,
     to_world,

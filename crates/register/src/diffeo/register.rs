@@ -5,7 +5,7 @@ use super::calibrate::{
     match_histogram_on,
 };
 use super::clip::{Guard, IndexBox, common_box, crop, crop_grid, foreground_box, paste_field};
-use super::input::{ChannelInput, DeformInput, ShapeInput};
+use super::input::{ChannelInput, DeformInput, Intensities, ShapeInput};
 use super::pair::{OneStep, Pair, Prepared};
 use super::result::DeformResult;
 use super::verdict::{Findings, judge};
@@ -41,7 +41,9 @@ fn check(options: &DeformOptions, input: &DeformInput<'_>) -> Result<()> {
     }
     options.check()?;
     for channel in &input.channels {
-        let others = input.landmarks.is_some() || !input.shapes.is_empty();
+        let others = input.landmarks.is_some()
+            || !input.shapes.is_empty()
+            || input.channels.iter().any(|c| c.weight > 0.0);
         let remedy = match others {
             true => "give a number of 0 or more",
             false => "give a number above 0",
@@ -133,7 +135,9 @@ pub fn register_deformable<D: Device>(
     };
     for channel in &input.channels {
         check_grid("fixed image of a further channel", channel.fixed, whole)?;
-        prepared.add(device, channel.fixed, channel.moving, &to, options)?;
+        if takes_part(channel, input) {
+            prepared.add(device, channel, &to, options)?;
+        }
     }
     if let Some(mask) = input.fixed_mask {
         check_grid("fixed mask", mask, whole)?;
@@ -224,10 +228,15 @@ fn points_of(input: &DeformInput<'_>) -> Result<Vec<Vector3<f64>>> {
     Ok(all)
 }
 
+/// Whether the images of a channel are moved: those that pull nothing are, where there are no others.
+fn takes_part(channel: &ChannelInput<'_>, input: &DeformInput<'_>) -> bool {
+    channel.weight > 0.0 || input.channels.iter().all(|c| c.weight == 0.0)
+}
+
 /// What pulls: the images of channels in their order, then the landmarks, then the shapes.
 fn attachments<D: Device>(input: &DeformInput<'_>) -> Result<Attachments<D>> {
     let mut all: Attachments<D> = Vec::new();
-    for (channel, c) in input.channels.iter().enumerate().filter(|(_, c)| c.weight > 0.0) {
+    for (channel, c) in input.channels.iter().filter(|c| c.weight > 0.0).enumerate() {
         let &ChannelInput { similarity, weight, .. } = c;
         all.push(Box::new(ChannelSimilarity { channel, similarity, weight }));
     }
@@ -346,21 +355,29 @@ impl<D: Device> Prepared<D> {
     fn add(
         &mut self,
         device: &D,
-        fixed: ImageView<'_>,
-        moving: ImageView<'_>,
+        channel: &ChannelInput<'_>,
         to: &IndexBox,
         options: &DeformOptions,
     ) -> Result<()> {
+        let &ChannelInput { fixed, moving, intensities, .. } = channel;
+        let kept = intensities == Intensities::AsTheyAre;
+        let prepare = |image: ImageView<'_>| match kept {
+            true => as_it_is(device, "fixed", image),
+            false => calibrated(device, "fixed", image),
+        };
         let fixed = match to.is_whole(fixed.grid()) {
-            true => calibrated(device, "fixed", fixed)?,
-            false => calibrated(device, "fixed", &crop(fixed, to)?)?,
+            true => prepare(fixed)?,
+            false => prepare((&crop(fixed, to)?).into())?,
         };
         let counts = match &self.moving_mask {
             Some(mask) => Some(mask.on(device, moving.grid())?),
             None => None,
         };
-        let mut moving = calibrated_within(device, "moving", moving, counts.as_ref())?;
-        if options.histogram_match {
+        let mut moving = match kept {
+            true => as_it_is(device, "moving", moving)?,
+            false => calibrated_within(device, "moving", moving, counts.as_ref())?,
+        };
+        if options.histogram_match && !kept {
             let how = HistogramMatch::default();
             let map = match_histogram_on(device, &moving.values, None, &fixed.values, None, &how)?;
             map.apply_on(device, &mut moving.values)?;
@@ -388,6 +405,26 @@ pub fn calibrated<'a, D: Device>(
     calibrated_within(device, role, image.into(), None)
 }
 
+/// An image whose values are those that count, with 0 beyond it.
+fn as_it_is<D: Device>(
+    device: &D,
+    role: &'static str,
+    image: ImageView<'_>,
+) -> Result<DeviceImage<D>> {
+    let values = device.upload(image.data())?;
+    check_finite(device, role, &values)?;
+    let open = reaches_border(image, |v| v > TISSUE);
+    Ok(DeviceImage { grid: image.grid().clone(), values, outside: 0.0, open })
+}
+
+fn check_finite<D: Device>(device: &D, role: &'static str, values: &D::Buffer<f32>) -> Result<()> {
+    let bad = device.reduce(&[values], &[Reduction::CountNonFinite(0)])?[0];
+    if bad > 0.0 {
+        return Err(RegisterError::NotFinite { role, count: bad as usize });
+    }
+    Ok(())
+}
+
 /// As [`calibrated`]; what a mask (0 and 1) leaves out counts as background.
 fn calibrated_within<D: Device>(
     device: &D,
@@ -396,10 +433,7 @@ fn calibrated_within<D: Device>(
     mask: Option<&D::Buffer<f32>>,
 ) -> Result<DeviceImage<D>> {
     let mut values = device.upload(image.data())?;
-    let bad = device.reduce(&[&values], &[Reduction::CountNonFinite(0)])?[0];
-    if bad > 0.0 {
-        return Err(RegisterError::NotFinite { role, count: bad as usize });
-    }
+    check_finite(device, role, &values)?;
     if let (Some(mask), Some((low, _))) = (mask, foreground_threshold_on(device, &values)?) {
         let inside = select(x(1).gt(0.0), x(0), param(0));
         device.eval_in_place(&inside, &mut values, &[mask], &[low], None)?;

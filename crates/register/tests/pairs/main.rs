@@ -11,6 +11,7 @@ mod exact;
 mod landmarks;
 mod lesions;
 mod lungs;
+mod probabilities;
 mod real;
 mod shapes;
 mod shipped;

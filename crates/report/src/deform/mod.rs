@@ -115,6 +115,9 @@ const SECTIONS: [(&str, &str); 11] = [
     ("details", "Details"),
 ];
 
+/// Where further ones stand among them.
+const MORE: usize = 8;
+
 /// Names of the figures of the record that are shown large where they are known.
 const HIGHLIGHTS: [Figure; 3] = [Figure::LabelOverlap, Figure::Ncc, Figure::Mi];
 
@@ -126,6 +129,15 @@ const HIGHLIGHTS: [Figure; 3] = [Figure::LabelOverlap, Figure::Ncc, Figure::Mi];
 /// the grid of the fixed image, [`ReportError::Png`](crate::ReportError::Png) where a picture cannot
 /// be compressed.
 pub fn render(report: &DeformReport<'_>) -> Result<String> {
+    render_with(report, &[], |_| Ok(String::new()))
+}
+
+/// As [`render`], with further sections after those of pictures, which `more` makes.
+pub(crate) fn render_with(
+    report: &DeformReport<'_>,
+    further: &[(&'static str, &'static str)],
+    more: impl FnOnce(&Studio<'_>) -> Result<String>,
+) -> Result<String> {
     let record = report.record;
     page::check_grids(
         report.images.fixed.grid(),
@@ -133,7 +145,9 @@ pub fn render(report: &DeformReport<'_>) -> Result<String> {
     )?;
     let studio = Studio::new(report.images)?;
     let deformation = Deformation::new(&studio, report.jacobian, report.field);
-    let mut page = page::head(record, "deformable", &SECTIONS);
+    let [first, second] = [&SECTIONS[..MORE], &SECTIONS[MORE..]];
+    let sections: Vec<_> = first.iter().chain(further).chain(second).copied().collect();
+    let mut page = page::head(record, "deformable", &sections);
     page += &words::verdict(record);
     page += &words::cards(record, cards(record, &deformation));
     page += &page::comparison(&studio.planes, &page::FIXED_AND_MOVING);
@@ -205,6 +219,7 @@ pub fn render(report: &DeformReport<'_>) -> Result<String> {
              Good alignment: blue and orange lines run close together, white where they coincide.",
         );
     }
+    page += &more(&studio)?;
     page += &course(report.energies);
     page += &measures(record);
     page += &words::landmarks(record);

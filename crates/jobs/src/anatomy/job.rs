@@ -1,0 +1,435 @@
+//! Two anatomies, from files to files.
+
+use super::file::{Anatomy, Kind, Source};
+use super::matched::{Matched, matched};
+use super::prepared::{Prepared, Shown, fitted, grid_of, prepare};
+use super::read::{Thing, things};
+use super::task::OfAnatomies;
+use super::{drawing, place};
+use crate::deform::{AffineChoice, Course, DeformMethod, given, outputs, per_voxel};
+use crate::error::{Error, Result};
+use crate::listener::Listener;
+use crate::machine::Machine;
+use crate::options::{InitChoice, OutputOptions, Products, as_text, refuse};
+use crate::pair::MaskPaths;
+use crate::plan::{self, Plan};
+use crate::run::{Caller, Done, Input, Output, Read, Role, Run};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt::{self, Display, Formatter};
+use std::path::PathBuf;
+use std::str::FromStr;
+use voxalign_image::Affine;
+use voxalign_io::image::ReadOptions;
+use voxalign_io::transform::Geometry;
+use voxalign_register::diffeo::DeformOptions;
+use voxalign_register::fit::{MapKind, fit_points};
+use voxalign_register::fit_shapes::ShapeStart;
+use voxalign_register::linear::Init;
+use voxalign_report::RunRecord;
+
+/// Where the search of the affine part starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// At the landmarks of the anatomies laid on each other.
+    Landmarks,
+    /// As that of images.
+    Other(InitChoice),
+}
+
+impl FromStr for Start {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "landmarks" => Ok(Self::Landmarks),
+            other => other
+                .parse()
+                .map(Self::Other)
+                .map_err(|e: String| format!("{e}; or landmarks, for those of the anatomies")),
+        }
+    }
+}
+
+impl Display for Start {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Landmarks => f.write_str("landmarks"),
+            Self::Other(choice) => choice.fmt(f),
+        }
+    }
+}
+
+/// A registration of two anatomies that is to be done.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The file of the anatomy that stays.
+    pub fixed: PathBuf,
+    /// The file of the anatomy that is brought to it.
+    pub moving: PathBuf,
+    /// What goes with them.
+    #[serde(flatten)]
+    pub masks: MaskPaths,
+    /// How is registered; similarities are said in the file of the fixed anatomy.
+    #[serde(flatten)]
+    pub method: DeformMethod,
+    /// Of anatomies without images the spacing of the grid around their shapes, mm.
+    #[serde(default)]
+    pub spacing: Option<f64>,
+    /// Where the deformation starts; an affine registration comes first where nothing is said.
+    #[serde(default, with = "as_text")]
+    pub affine: Option<AffineChoice>,
+    /// Where the search of that starts; at the centres of mass where nothing is said.
+    #[serde(default, with = "as_text")]
+    pub init: Option<Start>,
+    /// How results are written.
+    #[serde(flatten)]
+    pub written: OutputOptions,
+    /// Which files are written beside record and report; [usual](Products::usual) ones where none are named.
+    #[serde(default, with = "as_text")]
+    pub outputs: Option<Products>,
+    /// The folder for the results.
+    pub output: PathBuf,
+}
+
+/// What was read of two anatomies.
+#[derive(Debug)]
+pub struct Inputs {
+    things: Vec<Thing>,
+    matched: Vec<Matched>,
+}
+
+impl Job {
+    /// Of two files, with usual options; results go to a folder.
+    pub fn new(
+        fixed: impl Into<PathBuf>,
+        moving: impl Into<PathBuf>,
+        output: impl Into<PathBuf>,
+    ) -> Self {
+        let (fixed, moving, output) = (fixed.into(), moving.into(), output.into());
+        Self { fixed, moving, output, ..Self::default() }
+    }
+
+    /// What both files have in common.
+    fn matched(&self, listener: &dyn Listener) -> Result<Vec<Matched>> {
+        let [fixed, moving] = [&self.fixed, &self.moving].map(|path| Anatomy::read(path, listener));
+        matched(&fixed?, &moving?)
+    }
+
+    fn options(&self) -> Result<DeformOptions> {
+        let matching = &self.method.matching;
+        let of_files = [
+            (matching.similarity.is_some(), "similarity"),
+            (matching.radius.is_some(), "radius"),
+            (matching.bins.is_some(), "bins"),
+            (!self.method.channel.is_empty(), "channel"),
+        ];
+        for (given, option) in of_files {
+            if given {
+                return Err(Error::input(format!(
+                    "`{option}` is said in the file of the fixed anatomy, of each image by itself; leave it out"
+                )));
+            }
+        }
+        self.method.options(&[])
+    }
+
+    /// All files with what they are; each once.
+    pub(super) fn files<'a>(&'a self, matched: &'a [Matched]) -> Vec<Input<'a>> {
+        let mut all = vec![
+            Input::new(Role::FixedAnatomy, &self.fixed),
+            Input::new(Role::MovingAnatomy, &self.moving),
+        ];
+        let masks = &self.masks;
+        let first = matched.iter().position(|m| m.kind == Kind::Image);
+        let mut seen = BTreeSet::new();
+        for (i, m) in matched.iter().enumerate() {
+            let roles = match m.kind {
+                Kind::Image if first == Some(i) => [Role::Fixed, Role::Moving],
+                Kind::Image => [Role::ChannelFixed, Role::ChannelMoving],
+                Kind::Probability => [Role::FixedProbability, Role::MovingProbability],
+                Kind::Landmarks => [Role::FixedLandmarks, Role::MovingLandmarks],
+                _ => [Role::FixedShape, Role::MovingShape],
+            };
+            for (role, source) in roles.into_iter().zip(&m.sources) {
+                let volumes = match source {
+                    Source::Images(files) => files.clone(),
+                    other => other.paths().iter().map(|p| ((*p).to_owned(), None)).collect(),
+                };
+                for (path, (_, volume)) in source.paths().into_iter().zip(volumes) {
+                    let name = Input::new(role, path).name();
+                    if seen.insert((name, path)) {
+                        let which = ReadOptions { volume, ..ReadOptions::default() };
+                        all.push(Input::new(role, path).of(which));
+                    }
+                }
+            }
+        }
+        all.extend(Input::those_given(&[
+            (Role::FixedMask, &masks.fixed_mask),
+            (Role::MovingMask, &masks.moving_mask),
+            (Role::FixedLabels, &masks.fixed_labels),
+            (Role::MovingLabels, &masks.moving_labels),
+            (Role::LabelNames, &masks.label_names),
+        ]));
+        let start = self.affine.as_ref().and_then(AffineChoice::file);
+        all.extend(start.map(|path| Input::new(Role::Affine, path)));
+        if let Some(Start::Other(init)) = &self.init {
+            all.extend(init.inputs());
+        }
+        all
+    }
+
+    fn products(&self) -> Products {
+        self.outputs.clone().unwrap_or_else(Products::usual)
+    }
+
+    fn as_run<'a>(
+        &'a self,
+        products: &'a Products,
+        caller: &'a Caller,
+        listener: &'a dyn Listener,
+    ) -> Run<'a> {
+        let (folder, output, products) = (&*self.output, &self.written, Some(products));
+        Run { caller, folder, output, products, listener }
+    }
+
+    /// Checks what can be checked before a device is started.
+    ///
+    /// # Errors
+    /// Files that are no anatomies, or do not match; options that others make meaningless, outputs that are inputs.
+    pub fn check(&self, caller: &Caller, listener: &dyn Listener) -> Result<()> {
+        self.checked(caller, listener).map(|_| ())
+    }
+
+    fn checked(&self, caller: &Caller, listener: &dyn Listener) -> Result<Vec<Matched>> {
+        self.check_options()?;
+        let matched = self.matched(listener)?;
+        let has = |kind: Kind| matched.iter().any(|m| m.kind == kind);
+        let images = has(Kind::Image) || has(Kind::Probability);
+        refuse(self.spacing.is_some() && images, "spacing", "anatomies without images")?;
+        let masks = &self.masks;
+        for (path, option) in [
+            (&masks.fixed_mask, "fixed_mask"),
+            (&masks.moving_mask, "moving_mask"),
+            (&masks.fixed_labels, "fixed_labels"),
+            (&masks.moving_labels, "moving_labels"),
+        ] {
+            refuse(
+                path.is_some() && !images,
+                option,
+                "anatomies with images, on whose grids it is",
+            )?;
+        }
+        let histograms = self.method.histogram_match && !has(Kind::Image);
+        refuse(histograms, "histogram_match", "anatomies with an [[image]]")?;
+        if self.init == Some(Start::Landmarks) && !has(Kind::Landmarks) {
+            return Err(Error::input(
+                "`init = landmarks` is for anatomies with [[landmarks]]; list some, or leave it out",
+            ));
+        }
+        if let Some(Start::Other(init)) = self.init.as_ref().filter(|_| !images)
+            && !matches!(init, InitChoice::Header | InitChoice::Moments | InitChoice::File(_))
+        {
+            return Err(Error::input(format!(
+                "`init` is {init}, which is for images; for anatomies of shapes give moments, header, landmarks (those \
+                 of the anatomies) or a transform file"
+            )));
+        }
+        let products = self.products();
+        let outputs = files_of(&matched);
+        let inputs = self.files(&matched);
+        self.as_run(&products, caller, &crate::Silent).check(&outputs, &inputs)?;
+        Ok(matched)
+    }
+
+    /// Refuses options that others make meaningless.
+    ///
+    /// # Errors
+    /// Names one.
+    pub fn check_options(&self) -> Result<()> {
+        self.options()?;
+        let given = self.affine.as_ref().is_some_and(|start| *start != AffineChoice::Auto);
+        refuse(
+            given && self.init.is_some(),
+            "init",
+            "an affine registration that comes first (`affine = auto`)",
+        )?;
+        if let Some(spacing) = self.spacing.filter(|s| !(*s > 0.0 && s.is_finite())) {
+            return Err(Error::input(format!("`spacing` is {spacing}; give a number above 0, mm")));
+        }
+        self.masks.check()
+    }
+
+    /// What it would do.
+    ///
+    /// # Errors
+    /// As of [`check`](Self::check); headers that cannot be read.
+    pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        let matched = self.checked(caller, listener)?;
+        let (options, products) = (self.options()?, self.products());
+        let run = self.as_run(&products, caller, listener);
+        let plan = run.plan(&self.files(&matched), &files_of(&matched))?;
+        let voxels = |roles: [&str; 3]| roles.map(|role| plan.voxels(role));
+        let fixed = voxels(["fixed", "channel_fixed", "fixed_probability"]);
+        let moving = voxels(["moving", "channel_moving", "moving_probability"]);
+        if fixed.iter().sum::<u64>() == 0 {
+            // How large shapes are is in their files.
+            return Ok(plan);
+        }
+        let images = matched.iter().filter(|m| m.kind.is_image()).count() as u64;
+        // All are on one grid; volumes of one file are counted once.
+        let grid = plan.largest(&["fixed", "fixed_probability"]);
+        let largest = plan.largest(&["moving", "moving_probability"]);
+        let classes = matched.iter().filter(|m| m.kind == Kind::Probability).count() as u64;
+        let all = fixed.iter().chain(&moving).sum::<u64>().max(images * (grid + largest));
+        let bytes = (plan::AFFINE * (grid + largest)).max(per_voxel(&options) * grid)
+            + 4 * all
+            + 16 * grid * images.saturating_sub(1)
+            + 8 * grid * classes;
+        Ok(plan.taking(plan::BASE + bytes))
+    }
+
+    /// Reads all files.
+    ///
+    /// # Errors
+    /// What is wrong with one.
+    pub fn read(&self, caller: &Caller, listener: &dyn Listener) -> Result<Read<Inputs>> {
+        let matched = self.checked(caller, listener)?;
+        let products = self.products();
+        let files = self.files(&matched);
+        let read = || {
+            let things = things(matched.clone(), listener)?;
+            // As early as that can be said.
+            for side in 0..2 {
+                if let Some(grid) = grid_of(&things, side) {
+                    place::check(&things, side, grid)?;
+                }
+            }
+            if grid_of(&things, 0).is_none() {
+                let spacing = self.spacing.unwrap_or_else(|| drawing::usual_spacing(&things));
+                drawing::around(&things, 0, spacing)?;
+            }
+            Ok(Inputs { things, matched: matched.clone() })
+        };
+        self.as_run(&products, caller, listener).read(&files, read)
+    }
+
+    /// Does it all: [checks](Self::check), [reads](Self::read), registers and writes.
+    ///
+    /// # Errors
+    /// As of these; images that cannot be registered, [`Error::Stopped`].
+    pub fn run(
+        &self,
+        machine: &Machine,
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Done<RunRecord>> {
+        self.run_with(machine, self.read(caller, listener)?, caller, listener)
+    }
+
+    /// As [`run`](Self::run) with what was checked and read before.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_with(
+        &self,
+        machine: &Machine,
+        read: Read<Inputs>,
+        caller: &Caller,
+        listener: &dyn Listener,
+    ) -> Result<Done<RunRecord>> {
+        let (options, products) = (self.options()?, self.products());
+        let run = self.as_run(&products, caller, listener);
+        let (Inputs { things, matched }, read) = read.split();
+        let prepared = prepare(&machine.device, things, self.spacing, &self.masks, listener)?;
+        let Prepared { mut inputs, similarity, shown, things, channels, first, remarks } = prepared;
+        let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
+        let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
+        let start = self.affine.clone().unwrap_or_default();
+        inputs.start = given(&start, &geometry, listener)?;
+        let init = match (&self.init, &inputs.landmarks) {
+            (None, _) => Init::default(),
+            (Some(Start::Landmarks), Some(landmarks)) => Init::Landmarks(landmarks.pairs().clone()),
+            (Some(Start::Landmarks), None) => {
+                return Err(Error::Internal("landmarks that there are not".into()));
+            }
+            (Some(Start::Other(init)), _) => {
+                init.load(&geometry, Default::default(), listener).map_err(|e| e.at("`init`"))?
+            }
+        };
+        if shown == Shown::Drawing && inputs.start.is_none() {
+            let from = match init {
+                Init::Header => ShapeStart::Given(Affine::identity()),
+                Init::Given(map) => ShapeStart::Given(map),
+                Init::Landmarks(pairs) => {
+                    ShapeStart::Given(fit_points(&pairs, MapKind::Rigid, None)?.map)
+                }
+                _ => ShapeStart::Moments,
+            };
+            inputs.start = Some(fitted(&things, inputs.landmarks.as_ref(), &from)?);
+            inputs.with_rival = false;
+        } else {
+            inputs.init = init;
+        }
+        let spacing = grids[0].spacing().into_iter().fold(f64::INFINITY, f64::min);
+        let mut task = OfAnatomies {
+            job: self,
+            options: &options,
+            matched: &matched,
+            shown,
+            first,
+            things,
+            channels,
+            remarks,
+            spacing,
+            exchanged: Vec::new(),
+            classes: Vec::new(),
+            followed: Vec::new(),
+            marks: Vec::new(),
+            record: Default::default(),
+        };
+        let course = Course { machine, run, similarity, options: &options };
+        course.run(read.with(inputs), &mut task)
+    }
+
+    /// Where the deformation starts.
+    pub(super) fn start(&self) -> AffineChoice {
+        self.affine.clone().unwrap_or_default()
+    }
+}
+
+/// All files that may be written.
+pub(super) fn files_of(matched: &[Matched]) -> Vec<Output> {
+    let first = matched.iter().find(|m| m.kind == Kind::Image);
+    let mut all = outputs(first.map(|m| warped(&m.name)));
+    let own = matched.iter().filter(|m| Some(&m.name) != first.map(|f| &f.name));
+    for m in own {
+        let product = Some(crate::options::Product::Warped);
+        if m.kind.is_image() {
+            all.push(Output::named("warped", warped(&m.name), product));
+        } else {
+            let [there, back] = carried_names(m);
+            all.push(Output::named("moving_on_fixed", there, product));
+            all.push(Output::named("fixed_on_moving", back, product));
+        }
+    }
+    all
+}
+
+/// The file of a moving image or probability on the fixed grid.
+pub(super) fn warped(name: &str) -> String {
+    format!("warped/{name}.nii.gz")
+}
+
+/// The files of a moving shape in the fixed world, and of a fixed one in the moving world.
+pub(super) fn carried_names(m: &Matched) -> [String; 2] {
+    let list = |source: &Source| matches!(source, Source::List(..));
+    let extension = match m.kind {
+        Kind::Surface => "surf.gii",
+        Kind::Landmarks => "csv",
+        Kind::Points if m.sources.iter().all(list) => "csv",
+        _ => "vtk",
+    };
+    ["moving_on_fixed", "fixed_on_moving"].map(|folder| format!("{folder}/{}.{extension}", m.name))
+}

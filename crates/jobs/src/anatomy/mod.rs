@@ -1,0 +1,32 @@
+//! Two anatomies registered: tissue probabilities, images, surfaces, curves, points and landmarks together, by one affine
+//! part and one deformation (L. K. Ha, 2011, chapter 3).
+//!
+//! An [`Anatomy`] is a file that lists what there is, each under a name by which the two are [`matched`]. An anatomy of one
+//! image is registered as [`deform`](crate::deform) does it, to the bit.
+//!
+//! ```no_run
+//! use voxalign_jobs::{Caller, Silent, anatomy, machine};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let job = anatomy::Job::new("template.toml", "patient.toml", "out");
+//! let machine = machine::Machine::start(Default::default(), machine::Auto::Gpu)?;
+//! let done = job.run(&machine, &Caller::default(), &Silent)?;
+//! println!("{}", done.record.verdict.summary());
+//! # Ok(())
+//! # }
+//! ```
+
+mod drawing;
+mod file;
+mod job;
+mod matched;
+mod measures;
+mod place;
+mod prepared;
+mod read;
+mod tables;
+mod task;
+
+pub use file::{Anatomy, Given, Kind, Part, Source};
+pub use job::{Inputs, Job, Start};
+pub use matched::{Matched, SHAPE_WEIGHT, WIDTH, matched};

@@ -1,0 +1,266 @@
+//! The course of a deformable registration from what was read to what is written; jobs add what is their own by a
+//! [`Task`].
+
+use super::fields::{Fields, Writing, displacement, field_files, write_transform, writers};
+use super::{
+    AffineChoice, AffinePart, ChannelImages, Inputs, Scored, affine_part, record, unfit,
+    with_affine_part,
+};
+use crate::error::{Error, Result};
+use crate::files;
+use crate::listener::{Listener, check};
+use crate::machine::Machine;
+use crate::options::{InitChoice, Product};
+use crate::pair::{Views, score_figures};
+use crate::remedy::Speaker;
+use crate::run::{
+    self, Done, Input, Output, RECORD, REPORT, Read, Run, TRANSFORM, TRANSFORM_FSL, WARPED,
+};
+use crate::staged::Staged;
+use serde_json::Value;
+use voxalign_image::{Affine, Grid, Transform};
+use voxalign_io::image::{self, DataType};
+use voxalign_io::transform::Geometry;
+use voxalign_register::Verdict;
+use voxalign_register::diffeo::{
+    DeformModel, DeformOptions, DeformResult, check_start, register_deformable,
+};
+use voxalign_register::linear::Init;
+use voxalign_register::resample::displacements;
+use voxalign_register::similarity::Similarity;
+use voxalign_report::deform::{DeformReport, energies, render};
+use voxalign_report::{ReportError, RunRecord};
+
+/// Names of the files that are a deformation's own.
+pub(super) const WARP: &str = "warp.nii.gz";
+pub(super) const INVERSE_WARP: &str = "inverse_warp.nii.gz";
+const COMPOSITE: &str = "composite.nii.gz";
+const INVERSE_COMPOSITE: &str = "inverse_composite.nii.gz";
+pub(super) const JACOBIAN: &str = "jacobian.nii.gz";
+
+/// What each file is: `warped` is the name of that with the moving image on the fixed one, where there is one.
+pub(crate) fn outputs(warped: Option<String>) -> Vec<Output> {
+    let warped = warped.map(|name| Output::named("resampled", name, Some(Product::Warped)));
+    let fields = [
+        Output::new("warp", WARP, Some(Product::Warp)),
+        Output::new("inverse_warp", INVERSE_WARP, Some(Product::InverseWarp)),
+        Output::new("transform", TRANSFORM, Some(Product::Affine)),
+        Output::new("transform_fsl", TRANSFORM_FSL, Some(Product::Affine)),
+        Output::new("composite", COMPOSITE, Some(Product::Composite)),
+        Output::new("inverse_composite", INVERSE_COMPOSITE, Some(Product::InverseComposite)),
+    ];
+    let rest = [
+        Output::new("jacobian", JACOBIAN, Some(Product::Jacobian)),
+        Output::new("record", RECORD, None),
+        Output::new("report", REPORT, None),
+    ];
+    fields.into_iter().chain(warped).chain(rest).collect()
+}
+
+/// Bytes a voxel of the fixed image: as measured from 1 to 17 million of them, at most.
+pub(crate) fn per_voxel(options: &DeformOptions) -> u64 {
+    match options.model {
+        DeformModel::Greedy => 88,
+        DeformModel::Lddmm => 64 + options.storage.bytes(1, options.time_steps as u64, 1),
+        // That of the symmetric model, in which both images flow.
+        _ => 155,
+    }
+}
+
+/// The affine map that a deformation starts from, where it is not to be found.
+pub(crate) fn given(
+    start: &AffineChoice,
+    geometry: &Geometry<'_>,
+    listener: &dyn Listener,
+) -> Result<Option<Affine>> {
+    match start {
+        AffineChoice::Auto => Ok(None),
+        AffineChoice::None => Ok(Some(Affine::identity())),
+        AffineChoice::File(path) => {
+            let init = InitChoice::File(path.clone());
+            let init = init.load(geometry, Default::default(), listener);
+            match init.map_err(|e| e.at("`affine`"))? {
+                Init::Given(affine) => Ok(Some(affine)),
+                _ => Err(Error::Internal("a file is no start".into())),
+            }
+        }
+    }
+}
+
+/// What a deformation has found, for what a job makes of it.
+pub(crate) struct Carried<'c> {
+    /// The affine part, from the fixed to the moving world.
+    pub(crate) start: Affine,
+    /// The whole, from the fixed to the moving world.
+    pub(crate) whole: &'c Transform,
+    /// Its inverse.
+    pub(crate) back: &'c Transform,
+    /// The images of further channels.
+    pub(crate) channels: Vec<ChannelImages>,
+    /// The fixed grid.
+    pub(crate) fixed: &'c Grid,
+}
+
+/// What is a job's own in the course of a deformable registration.
+pub(crate) trait Task {
+    /// All parameters that have an effect, for the record.
+    fn parameters(&self, outside: f32) -> Value;
+
+    /// All files that are read.
+    fn files(&self) -> Vec<Input<'_>>;
+
+    /// The name of the file with the moving image on the fixed one, where that is written.
+    fn warped(&self) -> Option<String> {
+        Some(WARPED.to_owned())
+    }
+
+    /// All files that may be written.
+    fn outputs(&self) -> Vec<Output> {
+        outputs(self.warped())
+    }
+
+    /// Makes of the result what is the job's own, once it is found, and writes it.
+    fn carried(
+        &mut self,
+        _found: Carried<'_>,
+        _machine: &Machine,
+        _run: &Run<'_>,
+        _staged: &mut Staged<'_>,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// The verdict with what the job has measured, which it adds to the record.
+    fn judged(&mut self, verdict: Verdict, _views: &Views, _record: &mut RunRecord) -> Verdict {
+        verdict
+    }
+
+    /// The report.
+    fn report(&self, report: &DeformReport<'_>) -> Result<String, ReportError> {
+        render(report)
+    }
+}
+
+/// How is registered.
+pub(crate) struct Course<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) run: Run<'a>,
+    /// The similarity of the pair.
+    pub(crate) similarity: Similarity,
+    pub(crate) options: &'a DeformOptions,
+}
+
+impl Course<'_> {
+    /// Registers what was read, and writes all.
+    pub(crate) fn run(&self, read: Read<Inputs>, task: &mut dyn Task) -> Result<Done<RunRecord>> {
+        let Self { machine, run, options, .. } = self;
+        let (device, listener, caller) = (&machine.device, run.listener, run.caller);
+        let mut clock = run.clock(machine, &read);
+        let Read { mut inputs, records: input_records, .. } = read;
+        let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
+        let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
+        clock.lap("read");
+
+        let mut staged = Staged::new(run.folder, listener)?;
+        run.say_grids(&grids);
+        let blamed = |e| run::blamed(e, &task.files());
+        let AffinePart { start, found, rival } =
+            affine_part(device, &inputs, listener).map_err(blamed)?;
+        check(listener)?;
+        clock.lap("affine");
+        if let Some(affine) = found.as_ref().filter(|f| !f.verdict.good)
+            && let Err(why) = check_start(&start, options.model)
+        {
+            let end = unfit::End { task, machine, affine, why: &why };
+            return end.write(run, inputs.pair, staged, clock, input_records);
+        }
+        let input = inputs.as_input(self.similarity, start);
+        let result = register_deformable(device, &input, options, listener).map_err(blamed)?;
+        drop(input);
+        let channels = std::mem::take(&mut inputs.channels);
+        inputs.shapes.clear();
+        clock.lap("register");
+
+        let outside = inputs.pair.outside(run.output);
+        let of = (task.parameters(outside), run);
+        let mut record = record::record(of, &result, found.as_ref(), machine);
+        record.inputs = input_records;
+        let verdict = with_affine_part(result.verdict, found.as_ref());
+        let DeformResult { forward, inverse, jacobian, measures, scales, path, .. } = result;
+
+        let dimensions = inputs.pair.dimensions;
+        if run.writes(Product::Affine) {
+            run::write_affine(&mut staged, &start, dimensions, &geometry)?;
+        }
+        let back =
+            Transform::Composite(vec![Transform::Affine(start.inverse()?), displacement(inverse)]);
+        if run.writes(Product::InverseComposite) {
+            let field = displacements(device, &grids[1], &back)?;
+            write_transform(&mut staged, INVERSE_COMPOSITE, &displacement(field))?;
+        }
+        let whole = Transform::Composite(vec![displacement(forward), Transform::Affine(start)]);
+        if run.writes(Product::Composite) {
+            let field = displacements(device, &grids[0], &whole)?;
+            write_transform(&mut staged, COMPOSITE, &displacement(field))?;
+        }
+        let carried = Carried { start, whole: &whole, back: &back, channels, fixed: &grids[0] };
+        task.carried(carried, machine, run, &mut staged)?;
+        let as_floats = files::write_options(DataType::F32, dimensions);
+        let files = field_files(run, &mut staged)?;
+        let fields = Fields { back, whole: &whole, jacobian: &jacobian, options: &as_floats };
+        let mut fields = Some(fields);
+        if machine.gpu().is_none() {
+            // On the CPU all threads have enough to do, and the inverse is let go before the result is scored.
+            fields.take().map_or(Ok(()), |fields| fields.write(&files))?;
+        }
+        clock.lap("write");
+        // While a GPU scores the result, and the report is made, other threads write.
+        let writers = fields.as_ref().map(|_| writers(machine.threads)).transpose()?;
+        std::thread::scope(|scope| {
+            let (files, writers) = (&files, writers.as_ref());
+            let write = move |fields: Fields<'_>| match writers {
+                Some(writers) => writers.install(|| fields.write(files)),
+                None => fields.write(files),
+            };
+            let mut writing = Writing(fields.map(|fields| scope.spawn(move || write(fields))));
+            let of = (run.output, outside);
+            let scored = Scored::of(device, &mut inputs.pair, &whole, (start, rival), of)?;
+            let mut verdict = scored.judged(verdict, &measures, grids[0].len());
+            let views = scored.views;
+            if let Some(distances) = inputs.distances(start, &whole) {
+                verdict = distances.judged(verdict, &grids[0]);
+                verdict.remarks.extend(inputs.landmark_remarks([&grids[0], &grids[1]]));
+                record.landmarks = distances.note(&mut record.figures);
+            }
+            verdict.remarks.extend(inputs.pair.remarks(&views));
+            let verdict = task.judged(verdict, &views, &mut record);
+            record.verdict = caller.worded(verdict, Speaker::Deform);
+            clock.lap("resample");
+            let outputs = task.outputs();
+            if let Some(name) = task.warped().filter(|_| run.writes(Product::Warped)) {
+                let image = &views.after.image;
+                staged.write(&name, |path| image::write_volume(path, image, &as_floats))?;
+            }
+            clock.lap("write");
+
+            score_figures(&mut record, &views, &inputs.pair.label_names);
+            let field = match &whole {
+                Transform::Composite(parts) => parts.first(),
+                _ => None,
+            };
+            let Some(Transform::Displacement(warp)) = field else {
+                return Err(Error::Internal("the field is gone".into()));
+            };
+            let report = |record: &_| {
+                task.report(&DeformReport {
+                    record,
+                    images: views.images(&inputs.pair),
+                    jacobian: &jacobian,
+                    field: warp.field(),
+                    energies: &energies(&scales, path.as_ref(), options.sigma, &grids[0]),
+                })
+            };
+            run.finish(staged, clock, record, &outputs, move || writing.wait(), report)
+        })
+    }
+}
