@@ -39,6 +39,7 @@ fn every_command_has_help() {
     for command in [
         "affine",
         "deform",
+        "anatomy",
         "drr",
         "pose",
         "apply",
@@ -115,8 +116,10 @@ fn the_commands_that_compute_have_a_device() {
     let place = Place::new();
     for command in COMMANDS {
         let help = place.run(&[command, "--help"]).expect(0).out;
-        let computes =
-            ["affine", "deform", "atlas", "drr", "pose", "demo", "apply", "stack", "bench"];
+        let computes = [
+            "affine", "deform", "anatomy", "atlas", "drr", "pose", "demo", "apply", "stack",
+            "bench",
+        ];
         let computes = computes.contains(&command);
         assert_eq!(help.contains("--device <auto|cpu|cuda|cuda:N>"), computes, "{command}");
         assert_eq!(help.contains("for apply, drr, stack"), computes, "{command}");

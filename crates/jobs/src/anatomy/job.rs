@@ -282,11 +282,18 @@ impl Job {
         let grid = plan.largest(&["fixed", "fixed_probability"]);
         let largest = plan.largest(&["moving", "moving_probability"]);
         let classes = matched.iter().filter(|m| m.kind == Kind::Probability).count() as u64;
+        // Sums of kernels on grids, and elements, as measured with structures of a brain.
+        let shapes = matched.iter().filter(|m| m.kind.is_shape());
+        let files = shapes.flat_map(|m| &m.sources).flat_map(Source::paths);
+        let of_shapes = files
+            .map(|path| (16 << 20) + 64 * std::fs::metadata(path).map_or(0, |file| file.len()))
+            .sum::<u64>();
         let all = fixed.iter().chain(&moving).sum::<u64>().max(images * (grid + largest));
         let bytes = (plan::AFFINE * (grid + largest)).max(per_voxel(&options) * grid)
             + 4 * all
             + 16 * grid * images.saturating_sub(1)
-            + 8 * grid * classes;
+            + 8 * grid * classes
+            + of_shapes;
         Ok(plan.taking(plan::BASE + bytes))
     }
 
