@@ -46,6 +46,21 @@ pub enum ReportError {
         /// How many values there are.
         found: usize,
     },
+    /// The values of a mesh do not fit it.
+    #[error(
+        "the mesh \"{name}\" of the report has {found} values for {vertices} vertices; give one for each vertex"
+    )]
+    MeshValues {
+        /// The name of its layer.
+        name: String,
+        /// How many values there are.
+        found: usize,
+        /// How many vertices it has.
+        vertices: usize,
+    },
+    /// A mesh or an image for the report cannot be made.
+    #[error("the report cannot be made: {0}")]
+    Mesh(#[from] voxalign_image::ImageError),
     /// The memory for pictures could not be had.
     #[error("the report cannot be made: {0}; use smaller images or more memory, or do without it")]
     OutOfMemory(#[from] OutOfMemory),

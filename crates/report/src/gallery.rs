@@ -16,6 +16,17 @@ pub(crate) fn rows(
     draw: impl Fn(usize, usize) -> Picture,
     over: impl Fn(&Plane) -> String,
 ) -> Result<String> {
+    rows_with(planes, id, rows, draw, |_, at| over(&planes[at]))
+}
+
+/// As [`rows`], with the HTML that `over` gives for a row and the plane at a place of the list.
+pub(crate) fn rows_with(
+    planes: &[Plane],
+    id: &str,
+    rows: &[&str],
+    draw: impl Fn(usize, usize) -> Picture,
+    over: impl Fn(usize, usize) -> String,
+) -> Result<String> {
     let one = planes.len() == 1;
     let widths: Vec<String> = if one {
         rows.iter().map(|_| "minmax(0,1fr)".to_owned()).collect()
@@ -40,7 +51,7 @@ pub(crate) fn rows(
                 Some(sides) => format!("{name}, {} slice, {sides}", plane.name),
                 None => (*name).to_owned(),
             };
-            out += &frame(&id, &alt, plane, &picture.data_uri()?, &over(plane));
+            out += &frame(&id, &alt, plane, &picture.data_uri()?, &over(row, at));
             if one {
                 out.push_str("</div>");
             }
@@ -94,6 +105,16 @@ pub(crate) fn convention(planes: &[Plane], grid: &Grid, role: &str) -> String {
     let places: Vec<_> =
         planes.iter().map(|plane| format!("{} {}", plane.name, place(grid, plane))).collect();
     text + &places.join(", ") + ". "
+}
+
+/// Where slices are, and how their pictures are turned, in short.
+pub(crate) fn places(planes: &[Plane], grid: &Grid) -> String {
+    if planes.iter().any(|plane| plane.letters.is_none()) {
+        return String::new();
+    }
+    let one = |plane: &Plane| format!("{} at {}", plane.name, position(grid, plane));
+    let all: Vec<_> = planes.iter().map(one).collect();
+    format!("Slices: {}; radiological convention.", all.join(", "))
 }
 
 /// A picture with letters at its sides.

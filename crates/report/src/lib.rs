@@ -71,6 +71,7 @@ mod html;
 mod intensity;
 pub mod labels;
 mod mask;
+pub mod meshes;
 mod page;
 mod picture;
 mod plane;

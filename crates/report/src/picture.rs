@@ -49,7 +49,7 @@ impl Picture {
 }
 
 /// A colour between stops, `t` from 0 to 1.
-fn ramp(stops: &[[u8; 3]], t: f64) -> [u8; 3] {
+pub(crate) fn ramp(stops: &[[u8; 3]], t: f64) -> [u8; 3] {
     let last = stops.len() - 1;
     let position = t.clamp(0.0, 1.0) * last as f64;
     let low = (position.floor() as usize).min(last);
