@@ -40,6 +40,10 @@ pub enum Remedy {
     WholeAtlas,
     /// To check corresponding points, or give them more weight.
     Landmarks,
+    /// To smooth a surface less, or to keep more of it.
+    CloserSurface,
+    /// To smooth a surface otherwise.
+    SmootherSurface,
 }
 
 choices! { Remedy:
@@ -69,6 +73,8 @@ choices! { Remedy:
     WholeAtlas "whole_atlas" "build an atlas of all subjects and see which it calls bad or unlike the others",
     Landmarks "landmarks" "check that the landmarks of both images are in the same order and of the world that they \
         are said to be of; give them more weight, and larger deformations more iterations",
+    CloserSurface "closer_surface" "smooth the surface less, or keep more of its triangles",
+    SmootherSurface "smoother_surface" "smooth the surface otherwise, or its voxels before",
 }
 
 /// One thing that was checked.

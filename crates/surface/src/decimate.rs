@@ -9,6 +9,8 @@ use voxalign_image::{ImageError, Matrix3, Mesh, Vector3};
 const END: u32 = u32::MAX;
 /// The least cosine by which a face may turn when an edge is collapsed.
 const TURN: f64 = 0.2;
+/// The least cosine between the normals of neighbouring faces that a collapse changes.
+const FOLD: f64 = -0.7;
 /// Faces are no longer than so many times the height that belongs to the length in an equilateral one.
 const SLIVER: f64 = 0.03;
 /// What keeps a new vertex near the middle of its edge, as part of the weight of the planes around it: in the plane
@@ -245,7 +247,7 @@ impl Decimation {
             return Ok(());
         }
         let (quadric, place) = self.place([kept, gone]);
-        let mut dead = Vec::new();
+        let (mut dead, mut changed) = (Vec::new(), Vec::new());
         for (own, other) in [(kept, gone), (gone, kept)] {
             for face in self.around(own) {
                 let corners = self.faces[face as usize];
@@ -261,9 +263,13 @@ impl Decimation {
                 if !may_become(&before, &after) {
                     return Ok(());
                 }
+                changed.push((
+                    corners.map(|v| if v == gone { kept } else { v }),
+                    normal(&after).normalize(),
+                ));
             }
         }
-        if dead.len() != 2 {
+        if dead.len() != 2 || self.would_fold(&changed, [kept, gone]) {
             return Ok(());
         }
         for face in dead {
@@ -301,6 +307,24 @@ impl Decimation {
             self.heap.push(candidate);
         }
         Ok(())
+    }
+
+    /// Whether faces that a collapse changes would lie on each other, or on those around them. They have their new
+    /// normals, and the vertex that is kept.
+    fn would_fold(&self, changed: &[([u32; 3], Vector3<f64>)], [kept, gone]: [u32; 2]) -> bool {
+        changed.iter().enumerate().any(|(i, (face, normal_of_face))| {
+            let shares = |other: &[u32; 3]| face.iter().filter(|v| other.contains(v)).count() == 2;
+            let beside = changed[..i].iter().filter(|(other, _)| shares(other)).map(|(_, n)| *n);
+            // Across the side that is opposite to the vertex.
+            let others =
+                face.iter().find(|v| **v != kept).into_iter().flat_map(|v| self.around(*v));
+            let across = others
+                .map(|f| self.faces[f as usize])
+                .filter(|other| !other.contains(&kept) && !other.contains(&gone) && shares(other));
+            let across =
+                across.map(|other| normal(&other.map(|v| self.positions[v as usize])).normalize());
+            beside.chain(across).any(|n| normal_of_face.dot(&n) < FOLD)
+        })
     }
 
     /// Takes corners of faces that are gone out of a vertex' list.
@@ -344,9 +368,12 @@ fn is_gone(face: &[u32; 3]) -> bool {
     face[0] == face[1] && face[1] == face[2]
 }
 
+fn normal([a, b, c]: &[Vector3<f64>; 3]) -> Vector3<f64> {
+    (b - a).cross(&(c - a))
+}
+
 /// Whether a face may change so: it is not turned over, and no sliver unless it was one.
 fn may_become(before: &[Vector3<f64>; 3], after: &[Vector3<f64>; 3]) -> bool {
-    let normal = |[a, b, c]: &[Vector3<f64>; 3]| (b - a).cross(&(c - a));
     let shape = |corners: &[Vector3<f64>; 3], size: f64| {
         let [a, b, c] = corners;
         let longest =

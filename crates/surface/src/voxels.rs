@@ -48,7 +48,7 @@ pub fn fill_cavities(
 ) -> Result<usize, ImageError> {
     let dims = image.dims();
     let [nx, ny, nz] = dims;
-    let open = memory::collected(image.data().iter().map(|v| !(*v >= level)))?;
+    let open = memory::collected(image.data().iter().map(|v| *v < level || v.is_nan()))?;
     let flood = Flood { dims, diagonal: true };
     let mut reached = memory::filled(open.len(), 0u32)?;
     for start in 0..open.len() {

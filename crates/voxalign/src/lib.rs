@@ -17,13 +17,14 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`atlas`], [`drr`], [`pose`], [`stack`] |
+//! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`atlas`], [`drr`], [`pose`], [`stack`], [`surface`] |
 //! | the same of images in memory | [`affine::register`], [`deform::register`] |
 //! | images, grids, transforms, points | [`image`] |
 //! | their files | [`io`] |
 //! | resampling, comparing, inverting, and the registrations themselves | [`register`] |
 //! | many images: streams and atlases | [`population`] |
 //! | devices and operators | [`compute`] |
+//! | isosurfaces, their smoothing, decimation and figures | [`surfaces`] |
 //! | records and reports | [`report`] |
 //!
 //! The folder `examples` has a program for each job, and one for images in memory.
@@ -34,6 +35,7 @@ pub use voxalign_io as io;
 pub use voxalign_population as population;
 pub use voxalign_register as register;
 pub use voxalign_report as report;
+pub use voxalign_surface as surfaces;
 
 pub use voxalign_compute::comm::Communicator;
 pub use voxalign_compute::select::{AnyDevice, DeviceChoice};
@@ -41,6 +43,6 @@ pub use voxalign_image::{Affine, Grid, LabelMap, Transform, VectorField, Volume}
 pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 pub use voxalign_jobs::{
     Caller, Done, Error, Level, Listener, Plan, Read, Reads, Result, Silent, affine, atlas, check,
-    deform, demo, drr, files, list, machine, options, pair, pose, projection, stack, team,
+    deform, demo, drr, files, list, machine, options, pair, pose, projection, stack, surface, team,
 };
 pub use voxalign_register::{Choice, Event, Progress, Verdict};

@@ -2,7 +2,7 @@
 
 use crate::common::Place;
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "affine",
     "deform",
     "atlas",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 17] = [
     "compose",
     "compare",
     "stack",
+    "surface",
     "info",
     "convert",
     "bench",
@@ -45,6 +46,7 @@ fn every_command_has_help() {
         "compose",
         "compare",
         "stack",
+        "surface",
         "info",
         "convert",
         "devices",
@@ -114,11 +116,13 @@ fn the_commands_that_compute_have_a_device() {
     let place = Place::new();
     for command in COMMANDS {
         let help = place.run(&[command, "--help"]).expect(0).out;
-        let computes =
-            ["affine", "deform", "atlas", "drr", "pose", "demo", "apply", "stack", "bench"];
+        let computes = [
+            "affine", "deform", "atlas", "drr", "pose", "demo", "apply", "stack", "surface",
+            "bench",
+        ];
         let computes = computes.contains(&command);
         assert_eq!(help.contains("--device <auto|cpu|cuda|cuda:N>"), computes, "{command}");
-        assert_eq!(help.contains("for apply, drr, stack"), computes, "{command}");
+        assert_eq!(help.contains("for apply, drr, stack, surface"), computes, "{command}");
     }
 }
 

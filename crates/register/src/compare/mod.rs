@@ -35,7 +35,7 @@ mod view;
 pub(crate) use intensity::entropies;
 pub use intensity::{ImageScores, compare_images};
 pub use landmarks::{LandmarkScores, compare_landmarks};
-pub use meshes::{MeshScores, compare_meshes};
+pub use meshes::{MeshScores, compare_meshes, distances_to};
 pub use overlap::{LabelScore, OverlapRule, OverlapScores, compare_labels, labels_of};
 pub use transforms::{TransformScores, compare_transforms};
 pub use view::field_overlap;
