@@ -5,12 +5,14 @@ mod anatomy;
 mod atlas;
 mod deform;
 mod projection;
+mod surface;
 
 pub(crate) use affine::affine;
 pub(crate) use anatomy::anatomy;
 pub(crate) use atlas::{atlas, regression, stability};
 pub(crate) use deform::deform;
 pub(crate) use projection::{Frames, drr, pose};
+pub(crate) use surface::surface;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Print, Table};

@@ -9,6 +9,7 @@
 //! | [`stack`] | the mean, extremes, variance or product of many images, or one image of each |
 //! | [`drr`] | X-ray images of a CT, simulated |
 //! | [`pose`] | the rigid pose of a CT by X-ray images of it |
+//! | [`surface`] | the surface of labels or of an image at a level |
 //! | [`demo`] | a pair of brains to try it with |
 //!
 //! A job is a value with all its options, which [`options::from_toml`] and [`options::from_json`] read as well:
@@ -42,6 +43,7 @@ mod remedy;
 mod run;
 pub mod stack;
 mod staged;
+pub mod surface;
 pub mod team;
 
 pub use error::{Error, Result};

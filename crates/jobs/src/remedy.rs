@@ -9,11 +9,12 @@ pub(crate) enum Speaker {
     Deform,
     Atlas,
     Pose,
+    Surface,
 }
 
 /// What helps, as a job says it.
 pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
-    use Speaker::{Affine, Atlas, Deform, Pose};
+    use Speaker::{Affine, Atlas, Deform, Pose, Surface};
     match (remedy, speaker) {
         (Remedy::OtherSimilarity, Affine) => {
             "the images have little in common: look at the pictures, and try `cost = nmi` between kinds of \
@@ -77,6 +78,14 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
         (Remedy::SingleOut, Pose) => {
             "the pose is not certain: another matches nearly as well; give another view, a `region` around what \
              is rigid, or start nearer by `init` with a smaller `range`"
+        }
+        (Remedy::CloserSurface, Surface) => {
+            "the surface is not where the voxels have it: give less `smoothing` or `sigma`, more `triangles`; where \
+             neither is given, the object is too thin for its voxels: resample it onto finer ones"
+        }
+        (Remedy::SmootherSurface, Surface) => {
+            "parts of the surface lie on each other: give another `smoothing`, a `sigma` of about a voxel, or more \
+             `triangles`"
         }
         (remedy, _) => remedy.summary(),
     }

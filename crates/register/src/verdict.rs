@@ -42,6 +42,10 @@ pub enum Remedy {
     Landmarks,
     /// To check that shapes of one name are one structure, or to give them more weight or wider kernels.
     Shapes,
+    /// To smooth a surface less, or to keep more of it.
+    CloserSurface,
+    /// To smooth a surface otherwise.
+    SmootherSurface,
 }
 
 choices! { Remedy:
@@ -73,6 +77,8 @@ choices! { Remedy:
         are said to be of; give them more weight, and larger deformations more iterations",
     Shapes "shapes" "check that what has one name is one structure on one side in both anatomies, in the world of its \
         image; give it more weight or a wider kernel, and larger deformations more iterations",
+    CloserSurface "closer_surface" "smooth the surface less, or keep more of its triangles",
+    SmootherSurface "smoother_surface" "smooth the surface otherwise, or its voxels before",
 }
 
 /// One thing that was checked.

@@ -8,6 +8,7 @@ use crate::labels::LabelRecord;
 use crate::pose::PoseRecord;
 use crate::regression::RegressionRecord;
 use crate::stability::StabilityRecord;
+use crate::surface::SurfaceRecord;
 use crate::track::TrackRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -166,7 +167,8 @@ judged!(
     StabilityRecord,
     DrrRecord,
     PoseRecord,
-    TrackRecord
+    TrackRecord,
+    SurfaceRecord
 );
 
 /// What a deformable registration found beside its affine part.

@@ -17,7 +17,7 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`anatomy`], [`atlas`], [`drr`], [`pose`], [`stack`] |
+//! | jobs, from files to a judged and recorded result | [`affine`], [`deform`], [`anatomy`], [`atlas`], [`drr`], [`pose`], [`stack`], [`surface`] |
 //! | the same of images in memory | [`affine::register`], [`deform::register`] |
 //! | images, grids, transforms, points, meshes | [`image`] |
 //! | their files | [`io`] |
@@ -25,6 +25,7 @@
 //! | the same in memory, resampling, comparing, inverting, and the registrations themselves | [`register`] |
 //! | many images: streams and atlases | [`population`] |
 //! | devices and operators | [`compute`] |
+//! | isosurfaces, their smoothing, decimation and figures | [`surfaces`] |
 //! | records and reports | [`report`] |
 //!
 //! The folder `examples` has a program for each job, and one for images in memory.
@@ -35,6 +36,7 @@ pub use voxalign_io as io;
 pub use voxalign_population as population;
 pub use voxalign_register as register;
 pub use voxalign_report as report;
+pub use voxalign_surface as surfaces;
 
 pub use voxalign_compute::comm::Communicator;
 pub use voxalign_compute::select::{AnyDevice, DeviceChoice};
@@ -43,7 +45,7 @@ pub use voxalign_jobs::machine::{Auto, Machine, MachineOptions};
 pub use voxalign_jobs::{
     Caller, Done, Error, Level, Listener, Plan, Read, Reads, Result, Silent, affine, anatomy,
     atlas, carry, check, deform, demo, drr, files, list, machine, options, pair, pose, projection,
-    stack, team,
+    stack, surface, team,
 };
 pub use voxalign_register::carry::{PointMap, Step};
 pub use voxalign_register::{Choice, Event, Progress, Verdict};

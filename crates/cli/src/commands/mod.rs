@@ -18,6 +18,7 @@ mod invert;
 mod man;
 mod pose;
 mod stack;
+mod surface;
 
 use crate::failure::{Failure, Outcome};
 use clap::{Parser, Subcommand};
@@ -79,6 +80,7 @@ commands! {
     compose Compose(ComposeArgs) "Combine several transforms into one",
     compare Compare(CompareArgs) "Score how well two images, label maps or point lists agree",
     stack Stack(StackArgs) "Compute the mean, extremes, variance or product of many images, or normalise or smooth each",
+    surface Surface(SurfaceArgs) "Make the surface of labels, or of an image at a level",
     info Info(InfoArgs) "Show the contents of a file, and anything unusual about it",
     convert Convert(ConvertArgs) "Convert an image, a label map, a transform or a point list to another format",
     bench Bench(BenchArgs) "Measure the speed of the operators and of affine registration on this machine",

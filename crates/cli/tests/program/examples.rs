@@ -27,6 +27,8 @@ mod pose;
 mod regress;
 #[path = "../../../voxalign/examples/stack.rs"]
 mod stack;
+#[path = "../../../voxalign/examples/surface.rs"]
+mod surface;
 
 fn text(place: &Place, name: &str) -> String {
     place.path(name).display().to_string()
@@ -151,6 +153,19 @@ fn many_images() {
     place.line("stack mean fixed.nii.gz fixed.nii.gz -o b.nii.gz").expect(0);
     let bytes = |name: &str| fs::read(place.path(name)).unwrap();
     assert!(bytes("a.nii.gz") == bytes("b.nii.gz"));
+}
+
+#[test]
+fn surfaces() {
+    let place = Place::new();
+    place.pair();
+    let labels = text(&place, "fixed_labels.nii.gz");
+    let (good, volume) = surface::make(&labels, 1, &text(&place, "a.gii")).unwrap();
+    assert!(volume > 0.0);
+    let line = "surface fixed_labels.nii.gz --label 1 --triangles 2000 --device cpu -o b.gii";
+    place.line(line).expect(i32::from(!good));
+    let bytes = |name: &str| fs::read(place.path(name)).unwrap();
+    assert!(bytes("a.gii") == bytes("b.gii"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::Place;
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "affine",
     "deform",
     "anatomy",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 18] = [
     "compose",
     "compare",
     "stack",
+    "surface",
     "info",
     "convert",
     "bench",
@@ -47,6 +48,7 @@ fn every_command_has_help() {
         "compose",
         "compare",
         "stack",
+        "surface",
         "info",
         "convert",
         "devices",
@@ -118,11 +120,11 @@ fn the_commands_that_compute_have_a_device() {
         let help = place.run(&[command, "--help"]).expect(0).out;
         let computes = [
             "affine", "deform", "anatomy", "atlas", "drr", "pose", "demo", "apply", "stack",
-            "bench",
+            "surface", "bench",
         ];
         let computes = computes.contains(&command);
         assert_eq!(help.contains("--device <auto|cpu|cuda|cuda:N>"), computes, "{command}");
-        assert_eq!(help.contains("for apply, drr, stack"), computes, "{command}");
+        assert_eq!(help.contains("for apply, drr, stack, surface"), computes, "{command}");
     }
 }
 

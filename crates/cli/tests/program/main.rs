@@ -40,6 +40,7 @@ mod runs;
 mod shell;
 mod stability;
 mod stack;
+mod surface;
 mod track;
 mod transforms;
 mod warps;

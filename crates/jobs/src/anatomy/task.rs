@@ -161,7 +161,8 @@ impl Task for OfAnatomies<'_> {
                         }
                     }
                     if run.output.wants_report() {
-                        let far = distances_to(&after, ours)?.into_iter().map(|d| d as f32);
+                        let far =
+                            distances_to(after.vertices(), ours)?.into_iter().map(|d| d as f32);
                         let distances = memory::collected(far)?;
                         self.followed.push(Followed { thing: i, before, after, distances });
                     }

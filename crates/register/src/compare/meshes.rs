@@ -1,6 +1,7 @@
 //! Distances of surfaces, of curves, and of points without correspondence.
 
 use super::CompareError;
+use rayon::prelude::*;
 use serde::Serialize;
 use voxalign_image::{Mesh, Vector3, memory};
 
@@ -57,16 +58,6 @@ pub fn compare_meshes(a: &Mesh, b: &Mesh) -> Result<MeshScores, CompareError> {
     })
 }
 
-/// How far every vertex of a mesh is from the surface, curves or points of another one, mm, in the order of the vertices.
-///
-/// # Errors
-/// [`CompareError::Points`] where the other one has nothing to be near to.
-pub fn distances_to(from: &Mesh, to: &Mesh) -> Result<Vec<f64>, CompareError> {
-    let to = Elements::of(to)?;
-    let tree = Tree::new(&to.corners)?;
-    Ok(memory::collected(from.vertices().iter().map(|place| tree.distance(place)))?)
-}
-
 /// The elements of a mesh with up to three corners each: triangles, segments or points.
 pub(crate) struct Elements {
     pub(crate) corners: Vec<[Vector3<f64>; 3]>,
@@ -121,8 +112,18 @@ impl Elements {
 /// From the places of one to the elements of another: each with what it counts.
 fn distances(from: &Elements, to: &Elements) -> Result<Vec<(f64, f64)>, CompareError> {
     let tree = Tree::new(&to.corners)?;
-    let each = from.places.iter().map(|(place, weight)| (tree.distance(place), *weight));
-    Ok(memory::collected(each)?)
+    let each = from.places.par_iter().map(|(place, weight)| (tree.distance(place), *weight));
+    Ok(memory::par_collected(each)?)
+}
+
+/// How far each of some points is from the nearest place of a mesh, mm.
+///
+/// # Errors
+/// [`CompareError::Points`] where the mesh has no vertex that belongs to anything.
+pub fn distances_to(points: &[Vector3<f64>], mesh: &Mesh) -> Result<Vec<f64>, CompareError> {
+    let elements = Elements::of(mesh)?;
+    let tree = Tree::new(&elements.corners)?;
+    Ok(memory::par_collected(points.par_iter().map(|place| tree.distance(place)))?)
 }
 
 /// The elements of a leaf.
@@ -303,8 +304,8 @@ mod tests {
         let mesh = Mesh::new(corners.into(), vec![[0, 1, 2]]).unwrap();
         let places = [[1.0, 1.0, 3.0], [5.0, 0.0, 0.0], [-3.0, -4.0, 0.0]].map(Vector3::from);
         let points = Mesh::new(places.into(), Vec::new()).unwrap();
-        assert_eq!(distances_to(&points, &mesh).unwrap(), [3.0, 1.0, 5.0]);
-        assert!(distances_to(&mesh, &Mesh::default()).is_err());
+        assert_eq!(distances_to(points.vertices(), &mesh).unwrap(), [3.0, 1.0, 5.0]);
+        assert!(distances_to(mesh.vertices(), &Mesh::default()).is_err());
     }
 
     fn square(z: f64, cuts: usize) -> Mesh {
@@ -382,7 +383,10 @@ mod tests {
         let scores = compare_meshes(&points, &line(0.0)).unwrap();
         // From the point to the line, and from the line to the point.
         assert!((scores.there - 4.0).abs() < 1e-12 && scores.hausdorff > 4.5);
+        let places = [Vector3::zeros(), Vector3::new(1.5, 2.0, 0.0), Vector3::new(7.0, 0.0, 4.0)];
+        assert_eq!(distances_to(&places, &line(0.0)).unwrap(), [0.0, 2.0, 5.0]);
         let nothing = Mesh::new(Vec::new(), Vec::new()).unwrap();
         assert!(compare_meshes(&nothing, &points).is_err());
+        assert!(distances_to(&places, &nothing).is_err());
     }
 }

@@ -101,36 +101,40 @@ impl Bar {
         ((f64::from(value) - low) / (high - low)).clamp(0.0, 1.0).mul_add(254.0, 0.5) as u8
     }
 
-    /// The bar with its name and numbers, as HTML.
-    pub(super) fn key(&self) -> String {
+    /// Its colours as a style.
+    pub(super) fn style(&self) -> String {
         let stops: &[[u8; 3]] = if self.signed { &SIGNED } else { &AMOUNTS };
         let colours: Vec<_> =
             stops.iter().map(|[r, g, b]| format!("#{r:02x}{g:02x}{b:02x}")).collect();
+        format!("linear-gradient(90deg,{})", colours.join(","))
+    }
+
+    /// The bar with its name and numbers, as HTML.
+    pub(super) fn key(&self) -> String {
         let [low, high] = self.range;
+        let text = |value: f64| short(value, high - low);
         let end = |value: f64, beyond: bool, sign: &str| {
-            if beyond { format!("{sign} {}", number(value)) } else { number(value) }
+            if beyond { format!("{sign} {}", text(value)) } else { text(value) }
         };
         let unit = if self.unit.is_empty() { String::new() } else { format!(", {}", self.unit) };
         format!(
             "<div class=\"key\"><span>{}{}</span><span class=\"ticked\"><span class=\"ramp\" \
-             style=\"background:linear-gradient(90deg,{})\"></span><span>{}</span><span>{}</span>\
-             <span>{}</span></span></div>",
+             style=\"background:{}\"></span><span>{}</span><span>{}</span><span>{}</span></span></div>",
             escape(&self.name),
             escape(&unit),
-            colours.join(","),
+            self.style(),
             end(low, self.beyond[0], "\u{2264}"),
-            if self.signed { number((low + high) / 2.0) } else { middle(low, high) },
+            text((low + high) / 2.0),
             end(high, self.beyond[1], "\u{2265}"),
         )
     }
 }
 
-/// What is in the middle of a range, with the decimals that it takes.
-fn middle(low: f64, high: f64) -> String {
-    let value = (low + high) / 2.0;
-    let decimals = (0..6).find(|&d| {
+/// A number with the decimals that it takes, within a range.
+fn short(value: f64, range: f64) -> String {
+    let decimals = (0..7).find(|&d| {
         let scale = 10f64.powi(d);
-        ((value * scale).round() / scale - value).abs() <= 1e-6 * (high - low)
+        ((value * scale).round() / scale - value).abs() <= 1e-6 * range
     });
     decimals.map_or_else(|| number(value), |d| fixed(value, d as usize))
 }
@@ -180,6 +184,6 @@ mod tests {
         {
             assert!((round_up(value) - end).abs() < 1e-12, "{value}: {}", round_up(value));
         }
-        assert_eq!(middle(0.0, 1.5), "0.75");
+        assert_eq!([short(0.75, 1.5), short(0.4, 0.4), short(3.0, 6.0)], ["0.75", "0.4", "3"]);
     }
 }

@@ -90,6 +90,22 @@
     zoom = 1; shift = [0, 0];
   };
   look('');
+  // At first what is shown fills the picture.
+  var begin = function (name) {
+    look(name);
+    var wide = 1e-9, tall = 1e-9;
+    layers.forEach(function (layer) {
+      if (!layer.shown) return;
+      for (var k = 0; k < layer.at.length; k += 3) {
+        var x = layer.at[k], y = layer.at[k + 1], z = layer.at[k + 2];
+        wide = Math.max(wide, Math.abs(right[0] * x + right[1] * y + right[2] * z));
+        tall = Math.max(tall, Math.abs(up[0] * x + up[1] * y + up[2] * z));
+      }
+    });
+    var width = canvas.clientWidth || 16, height = canvas.clientHeight || 9;
+    var fit = 0.46 * Math.min(width, height) / radius;
+    zoom = Math.min(4, Math.min(0.42 * width / wide, 0.42 * height / tall) / fit);
+  };
 
   // Pictures are drawn in software: the same on every machine, with or without a GPU.
   var frame = { width: 0, height: 0 };
@@ -317,7 +333,7 @@
     zoom = Math.min(40, Math.max(0.3, zoom * Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015))));
     ask();
   }, { passive: false });
-  canvas.addEventListener('dblclick', function () { look(''); ask(); });
+  canvas.addEventListener('dblclick', function () { begin(''); ask(); });
   canvas.addEventListener('keydown', function (event) {
     var step = 0.12, keys = { ArrowLeft: [step, 0], ArrowRight: [-step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] };
     if (keys[event.key]) turn(keys[event.key][0], keys[event.key][1]);
@@ -328,7 +344,10 @@
     ask();
   });
   Array.prototype.forEach.call(root.querySelectorAll('[data-look]'), function (button) {
-    button.addEventListener('click', function () { look(button.getAttribute('data-look')); ask(); });
+    button.addEventListener('click', function () {
+      begin(button.getAttribute('data-look'));
+      ask();
+    });
   });
   Array.prototype.forEach.call(root.querySelectorAll('.layers > div'), function (row, i) {
     var box = row.querySelector('input[type=checkbox]'), range = row.querySelector('input[type=range]');
@@ -336,6 +355,7 @@
     if (range) range.addEventListener('input', function () { layers[i].opacity = Number(range.value) / 100; ask(); });
   });
   root.hidden = false;
+  begin('');
   window.addEventListener('resize', ask);
   settle();
 })();

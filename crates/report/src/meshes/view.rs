@@ -2,7 +2,7 @@
 
 use super::encode::{LayerData, SceneData};
 use super::reduce::Reduced;
-use super::scale::Scale;
+use super::scale::{Bar, Scale};
 use super::{Layer, bounds};
 use crate::error::Result;
 use crate::html::{escape, number, thousands};
@@ -38,7 +38,7 @@ impl Scene<'_> {
         let mut data = SceneData {
             origin: origin.into(),
             step,
-            colours: bar.as_ref().map(super::scale::Bar::colours).unwrap_or_default(),
+            colours: bar.as_ref().map(Bar::colours).unwrap_or_default(),
             layers: Vec::with_capacity(self.layers.len()),
         };
         let mut rows = String::new();
@@ -46,7 +46,7 @@ impl Scene<'_> {
         for (layer, most) in self.layers.iter().zip(shares(&self.layers)) {
             let reduced = Reduced::of(layer, most)?;
             data.layers.push(LayerData::new(layer, &reduced, bar.as_ref(), (origin, step))?);
-            rows += &row(layer);
+            rows += &row(layer, bar.as_ref());
             if reduced.is_reduced {
                 let shown = if reduced.faces.is_empty() {
                     reduced.vertices.len()
@@ -123,14 +123,21 @@ fn amount(layer: &Layer<'_>) -> String {
 }
 
 /// The switch of a layer, and how opaque it is.
-fn row(layer: &Layer<'_>) -> String {
+fn row(layer: &Layer<'_>, bar: Option<&Bar>) -> String {
     let mesh = layer.mesh;
     let checked = if layer.shown { " checked" } else { "" };
     let name = escape(&layer.name);
+    let count = |n: usize, what: &str| {
+        format!("{} {what}{}", thousands(n as f64), if n == 1 { "" } else { "s" })
+    };
     let count = match (mesh.faces().len(), mesh.line_ends().len()) {
-        (0, 0) => format!("{} points", thousands(mesh.vertices().len() as f64)),
-        (0, lines) => format!("{} lines", thousands(lines as f64)),
-        (faces, _) => format!("{} triangles", thousands(faces as f64)),
+        (0, 0) => count(mesh.vertices().len(), "point"),
+        (0, lines) => count(lines, "line"),
+        (faces, _) => count(faces, "triangle"),
+    };
+    let swatch = match bar.filter(|_| layer.values.is_some()) {
+        Some(bar) => bar.style(),
+        None => layer.colour.hex().to_owned(),
     };
     let opacity = if mesh.faces().is_empty() {
         String::new()
@@ -141,9 +148,8 @@ fn row(layer: &Layer<'_>) -> String {
         )
     };
     format!(
-        "<div><label title=\"{name}\"><input type=\"checkbox\"{checked}><span class=\"swatch\" style=\"background:{}\">\
-         </span><span class=\"name\">{name}</span><small>{count}</small></label>{opacity}</div>",
-        layer.colour.hex()
+        "<div><label title=\"{name}\"><input type=\"checkbox\"{checked}><span class=\"swatch\" style=\"background:{swatch}\">\
+         </span><span class=\"name\">{name}</span><small>{count}</small></label>{opacity}</div>"
     )
 }
 
@@ -178,7 +184,7 @@ mod tests {
             "AAAAAAAA//8AAAAAAAD//wAA/////wAA",
             "AH/+/w==",
             "class=\"ramp\"",
-            "1 lines",
+            "1 line<",
         ] {
             assert!(html.contains(part), "{part} is not in\n{html}");
         }

@@ -5,5 +5,6 @@ mod affine;
 mod atlas;
 mod common;
 mod deform;
+mod surface;
 mod timeline;
 mod xray;

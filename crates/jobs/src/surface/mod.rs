@@ -1,0 +1,319 @@
+//! Surfaces of labels and images.
+//!
+//! ```no_run
+//! use voxalign_jobs::{Caller, Silent, machine, surface};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut job = surface::Job::new("labels.nii.gz", "hippocampus.gii");
+//! job.options.object.label = vec![47, 48];
+//! let machine = machine::Machine::start(Default::default(), machine::Auto::Cpu)?;
+//! let made = job.run(&machine, &Caller::default(), &Silent)?;
+//! println!("{} mm² in {} triangles", made.done.record.surface.area_mm2, made.mesh.faces().len());
+//! # Ok(())
+//! # }
+//! ```
+
+mod judge;
+mod object;
+mod options;
+
+pub use options::{ObjectOptions, Options, ShapeOptions, Space};
+
+use crate::error::{Error, Result};
+use crate::files::{self, WhichImage};
+use crate::listener::{Level, Listener, check};
+use crate::machine::Machine;
+use crate::plan::{self, Plan};
+use crate::remedy::Speaker;
+use crate::run::{Caller, Clock, Done, Input, Role, inputs, peak_memory, record};
+use crate::staged::Staged;
+use object::Object;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use voxalign_image::{Mesh, Volume, memory};
+use voxalign_io::mesh::{self, WriteOptions};
+use voxalign_register::Choice;
+use voxalign_register::compare::{MeshScores, compare_meshes, distances_to};
+use voxalign_report::surface::{ObjectRecord, SurfaceRecord, SurfaceReport, render};
+use voxalign_report::{GridRecord, OutputRecord, RunRecord};
+use voxalign_surface::{Figures, decimated, isosurface, smoothed};
+
+/// A surface that is to be made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// A label map, or an image.
+    pub image: PathBuf,
+    /// Which image of several.
+    #[serde(flatten)]
+    pub which: WhichImage,
+    /// What the surface is of, and how it is made.
+    #[serde(flatten)]
+    pub options: Options,
+    /// The mesh; its format is that of its name.
+    pub output: PathBuf,
+}
+
+/// What was made.
+#[derive(Debug)]
+pub struct Made {
+    /// What was found, as it is beside the mesh, and where the mesh is.
+    pub done: Done<SurfaceRecord>,
+    /// The surface, world mm.
+    pub mesh: Mesh,
+}
+
+/// A surface as it was made.
+struct Shaped {
+    /// Around the voxels as they are.
+    exact: Mesh,
+    exact_figures: Figures,
+    /// What is written.
+    mesh: Mesh,
+    figures: Figures,
+    /// How far these two are apart, where they differ.
+    distance: Option<MeshScores>,
+}
+
+impl Job {
+    /// Of an image, into a file; what the surface is of is to be said in the options.
+    pub fn new(image: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
+        Self { image: image.into(), output: output.into(), ..Self::default() }
+    }
+
+    fn role(&self) -> Role {
+        if self.options.object.label.is_empty() { Role::Image } else { Role::Labels }
+    }
+
+    fn files<'a>(&'a self, caller: &'a Caller) -> Vec<Input<'a>> {
+        let image = Input::new(self.role(), &self.image).of(self.which.options());
+        let config = caller.config.as_deref().map(|path| Input::new(Role::Config, path));
+        [image].into_iter().chain(config).collect()
+    }
+
+    /// What is written: the mesh, the report where there is one, and the record.
+    fn written(&self) -> Vec<(&'static str, PathBuf)> {
+        let report = self.options.report.then(|| ("report", beside(&self.output, "html")));
+        let record = ("record", beside(&self.output, "json"));
+        [("surface", self.output.clone())].into_iter().chain(report).chain([record]).collect()
+    }
+
+    /// Checks what can be checked before a device is started.
+    ///
+    /// # Errors
+    /// What is out of range or would be ignored; outputs that are inputs.
+    pub fn check(&self, caller: &Caller) -> Result<()> {
+        self.options.check(&self.output)?;
+        let files = self.files(caller);
+        self.written()
+            .iter()
+            .try_for_each(|(_, path)| files::check_output(path, files.iter().map(Input::path)))
+    }
+
+    /// What it would do.
+    ///
+    /// # Errors
+    /// As of [`check`](Self::check); headers that cannot be read.
+    pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
+        self.check(caller)?;
+        let writes = self.written().into_iter().map(|(_, path)| path).collect();
+        let plan = Plan::new(&self.files(caller), writes, listener)?;
+        let voxels = plan.voxels(self.role().name());
+        // The image, and for objects that fill it values and flags; surfaces have a vertex for every few voxels of it.
+        Ok(plan.taking(plan::BASE + 24 * voxels))
+    }
+
+    /// Does it all: reads, extracts, smooths, decimates, measures and writes.
+    ///
+    /// # Errors
+    /// What is wrong with options or files; labels that are not there, a level that no voxel reaches;
+    /// [`Error::Stopped`].
+    pub fn run(&self, machine: &Machine, caller: &Caller, listener: &dyn Listener) -> Result<Made> {
+        self.check(caller)?;
+        let mut clock = Clock::start();
+        let read = inputs(&self.files(caller), listener)?;
+        let Options { object: wanted, shape, .. } = &self.options;
+        let mut object = Object::read(&self.image, &self.which, wanted, listener)?;
+        clock.lap("read");
+        let parts = if wanted.largest_component { Some(object.keep_largest()?) } else { None };
+        let filled = if wanted.fill_holes { Some(object.fill()?) } else { None };
+        let voxels = object.voxels();
+        let found = ObjectRecord {
+            voxels,
+            volume_mm3: voxels as f64 * object.grid.voxel_volume(),
+            parts,
+            filled_voxels: filled,
+            at_border: object.at_border,
+        };
+        let shaped = self.shape(&object, machine, (&mut clock, listener))?;
+        let verdict = judge::verdict(&shaped, &found, (wanted, &object.grid));
+        let run = RunRecord { parameters: self.parameters(), ..record(caller, machine, read) };
+        let record = SurfaceRecord {
+            object: found,
+            isosurface: shaped.exact_figures.clone(),
+            surface: shaped.figures.clone(),
+            distance: shaped.distance.clone(),
+            most_triangles: shape.most(shaped.exact_figures.triangles),
+            verdict: caller.worded(verdict, Speaker::Surface),
+            ..SurfaceRecord::new(run, GridRecord::from(&object.grid))
+        };
+        drop(object);
+        check(listener)?;
+        let record = self.write(record, &shaped, (clock, listener))?;
+        Ok(Made { done: Done { record, folder: self.output.clone() }, mesh: shaped.mesh })
+    }
+
+    /// Makes the surface.
+    fn shape(
+        &self,
+        object: &Object,
+        machine: &Machine,
+        (clock, listener): (&mut Clock, &dyn Listener),
+    ) -> Result<Shaped> {
+        let Options { object: wanted, shape, .. } = &self.options;
+        let exact = isosurface(object.values(), object.level)?;
+        let exact_figures = Figures::of(&exact)?;
+        let say = |what: &str, mesh: &Mesh| {
+            listener.say(Level::Verbose, &format!("{what}: {} triangles", mesh.faces().len()));
+        };
+        say("isosurface", &exact);
+        clock.lap("extract");
+        let mut mesh = None;
+        if shape.sigma() > 0.0 {
+            let mut soft =
+                object.with_values(object.smoothed(&machine.device, shape.sigma(), listener)?);
+            if wanted.largest_component {
+                soft.keep_largest()?;
+            }
+            let found = isosurface(soft.values(), soft.level)?;
+            if found.is_empty() {
+                return Err(Error::input(format!(
+                    "'{}': nothing is left of what the surface is of, smoothed by `sigma` = {} mm; give less",
+                    self.image.display(),
+                    shape.sigma()
+                )));
+            }
+            say("smoothed voxels", &found);
+            mesh = Some(found);
+            clock.lap("filter");
+        }
+        check(listener)?;
+        let iterations = shape.smoothing(!wanted.label.is_empty());
+        if iterations > 0 {
+            mesh = Some(smoothed(mesh.as_ref().unwrap_or(&exact), iterations)?);
+            clock.lap("smooth");
+        }
+        check(listener)?;
+        let before = mesh.as_ref().unwrap_or(&exact);
+        if let Some(most) = shape.most(before.faces().len()).filter(|n| *n < before.faces().len()) {
+            let fewer = decimated(before, most)?;
+            say("decimated", &fewer);
+            mesh = Some(fewer);
+            clock.lap("decimate");
+        }
+        check(listener)?;
+        let (mesh, figures, distance) = match mesh {
+            None => (exact.map(|v| *v)?, exact_figures.clone(), None),
+            Some(mesh) => {
+                let figures = Figures::of(&mesh)?;
+                let distance = compare_meshes(&exact, &mesh)?;
+                (mesh, figures, Some(distance))
+            }
+        };
+        clock.lap("measure");
+        Ok(Shaped { exact, exact_figures, mesh, figures, distance })
+    }
+
+    /// Writes it, the record last; gives the record as it was written.
+    fn write(
+        &self,
+        mut record: SurfaceRecord,
+        shaped: &Shaped,
+        (mut clock, listener): (Clock, &dyn Listener),
+    ) -> Result<SurfaceRecord> {
+        let mut staged = Staged::for_file(&self.output, listener)?;
+        let space = self.options.space.unwrap_or_default().into();
+        let options = WriteOptions { space, ..WriteOptions::default() };
+        staged.write(&name(&self.output), |path| mesh::write(path, &shaped.mesh, &options))?;
+        clock.lap("write");
+        for (role, path) in self.written() {
+            let path = path.display().to_string();
+            record.outputs.push(OutputRecord { role: role.to_owned(), path });
+        }
+        if self.options.report {
+            // What was read is not kept, as most surfaces have no report.
+            let image = self.image_for_report(listener)?;
+            (record.timings, record.peak_memory_bytes) = (clock.laps(), peak_memory());
+            let distances = match &record.distance {
+                None => None,
+                Some(_) => {
+                    let found = distances_to(shaped.mesh.vertices(), &shaped.exact)?;
+                    Some(memory::collected(found.into_iter().map(|d| d as f32))?)
+                }
+            };
+            let html = render(&SurfaceReport {
+                record: &record,
+                image: &image,
+                mesh: &shaped.mesh,
+                isosurface: &shaped.exact,
+                distances: distances.as_deref(),
+            })?;
+            staged.write_text(&name(&beside(&self.output, "html")), &html)?;
+            clock.lap("report");
+        }
+        clock.total();
+        (record.timings, record.peak_memory_bytes) = (clock.laps(), peak_memory());
+        staged.write_text(&name(&beside(&self.output, "json")), &record.to_json())?;
+        staged.commit()?;
+        Ok(record)
+    }
+
+    /// The image that the surface is drawn upon: of a label map the labels.
+    fn image_for_report(&self, listener: &dyn Listener) -> Result<Volume<f32>> {
+        let (volume, _) = files::image_of(&self.image, &self.which.options(), listener)?;
+        let labels = &self.options.object.label;
+        if labels.is_empty() {
+            return Ok(volume);
+        }
+        // What is wanted is bright, other labels are grey.
+        Ok(volume.try_map(|&v| match v {
+            v if labels.contains(&(v as i32)) => 1.0,
+            0.0 => 0.0,
+            _ => 0.35,
+        })?)
+    }
+
+    /// The parameters as they were used, also those left at their default.
+    fn parameters(&self) -> serde_json::Value {
+        let Options { object, shape, space, .. } = &self.options;
+        let mut all = serde_json::Map::new();
+        let mut put = |name: &str, value| drop(all.insert(name.to_owned(), value));
+        match object.level {
+            None => put("label", json!(object.label)),
+            Some(level) => {
+                put("level", json!(level));
+                put("below", json!(object.below));
+            }
+        }
+        put("largest_component", json!(object.largest_component));
+        put("fill_holes", json!(object.fill_holes));
+        put("sigma_mm", json!(shape.sigma()));
+        put("smoothing", json!(shape.smoothing(!object.label.is_empty())));
+        put("triangles", json!(shape.triangles));
+        put("keep", json!(shape.keep));
+        put("space", json!(space.unwrap_or_default().name()));
+        all.into()
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// A file beside the mesh: its name and this ending.
+fn beside(output: &Path, ending: &str) -> PathBuf {
+    let mut name = output.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(ending);
+    output.with_file_name(name)
+}

@@ -1,0 +1,239 @@
+//! What a surface is of, and how it is made.
+
+use crate::error::{Error, Result};
+use crate::options::texts;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use voxalign_io::mesh::{MeshFormat, MeshSpace};
+use voxalign_register::choices;
+
+/// Iterations of smoothing of labels, where nothing is said.
+const SMOOTHING: usize = 15;
+/// Most iterations of smoothing.
+const MOST_SMOOTHING: usize = 1000;
+
+/// The space of a mesh file that may be in any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Space {
+    /// Right, anterior, superior.
+    #[default]
+    Ras,
+    /// Left, posterior, superior.
+    Lps,
+}
+
+choices! { Space:
+    Ras "ras" "x to the right, y to the front, as in NIfTI",
+    Lps "lps" "x to the left, y to the back, as in DICOM and ITK",
+}
+
+impl From<Space> for MeshSpace {
+    fn from(space: Space) -> Self {
+        match space {
+            Space::Ras => Self::Ras,
+            Space::Lps => Self::Lps,
+        }
+    }
+}
+
+/// What the surface is of.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "clap",
+    derive(clap::Args),
+    command(next_help_heading = "What the surface is of")
+)]
+#[serde(default)]
+pub struct ObjectOptions {
+    /// Labels of a label map, separated by commas: the surface is that of all of them together
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "N,...",
+            value_delimiter = ',',
+            conflicts_with = "level",
+            allow_hyphen_values = true
+        )
+    )]
+    #[serde(with = "texts")]
+    pub label: Vec<i32>,
+    /// Value of an image: the surface is around what is at least as large
+    #[cfg_attr(feature = "clap", arg(long, value_name = "VALUE", value_parser = crate::options::number, allow_hyphen_values = true))]
+    pub level: Option<f64>,
+    /// The surface is around what is at most as large as --level
+    #[cfg_attr(feature = "clap", arg(long, requires = "level"))]
+    pub below: bool,
+    /// Keep the largest part alone; parts are connected through sides of voxels
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub largest_component: bool,
+    /// Fill cavities: what is enclosed is no longer outside
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub fill_holes: bool,
+}
+
+impl ObjectOptions {
+    fn check(&self) -> Result<()> {
+        match (self.label.is_empty(), self.level) {
+            (true, None) => Err(Error::input(
+                "say what the surface is of: `label` N of a label map, or `level` VALUE of an image",
+            )),
+            (false, Some(_)) => {
+                Err(Error::input("both `label` and `level` are given; leave one of them out"))
+            }
+            (false, None) if self.below => {
+                Err(Error::input("`below` is for `level`; leave it out"))
+            }
+            (true, Some(level)) if !level.is_finite() => {
+                Err(Error::input(format!("`level` is {level}; give a finite number")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How it is made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Smoothing and size"))]
+#[serde(default)]
+pub struct ShapeOptions {
+    /// Smooth voxels first by a Gaussian of this standard deviation, mm: takes stairs off, and thin
+    /// parts with them [default: 0]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = crate::options::number, allow_hyphen_values = true))]
+    pub sigma: Option<f64>,
+    /// Iterations of smoothing that does not shrink (Taubin) [default: 15 for labels without
+    /// --sigma, else 0]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    pub smoothing: Option<usize>,
+    /// Most triangles [default: as many as there are]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N", conflicts_with = "keep"))]
+    pub triangles: Option<usize>,
+    /// The part of the triangles that is kept, such as 0.25
+    #[cfg_attr(feature = "clap", arg(long, value_name = "PART", value_parser = crate::options::number, allow_hyphen_values = true))]
+    pub keep: Option<f64>,
+}
+
+impl ShapeOptions {
+    fn check(&self) -> Result<()> {
+        if let Some(sigma) = self.sigma.filter(|s| !(s.is_finite() && *s >= 0.0)) {
+            return Err(Error::input(format!("`sigma` is {sigma}; give 0 or more, mm")));
+        }
+        if let Some(n) = self.smoothing.filter(|n| *n > MOST_SMOOTHING) {
+            return Err(Error::input(format!(
+                "`smoothing` is {n}; give at most {MOST_SMOOTHING} iterations"
+            )));
+        }
+        if let Some(n) = self.triangles.filter(|n| *n < 4) {
+            return Err(Error::input(format!(
+                "`triangles` is {n}; give at least 4, as a tetrahedron has"
+            )));
+        }
+        if let Some(part) = self.keep.filter(|p| !(*p > 0.0 && *p <= 1.0)) {
+            return Err(Error::input(format!(
+                "`keep` is {part}; give a part above 0 and at most 1"
+            )));
+        }
+        if self.triangles.is_some() && self.keep.is_some() {
+            return Err(Error::input(
+                "both `triangles` and `keep` are given; leave one of them out",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The Gaussian, mm; 0 for none.
+    pub(super) fn sigma(&self) -> f64 {
+        self.sigma.unwrap_or(0.0)
+    }
+
+    /// Iterations, of labels or of an image.
+    pub(super) fn smoothing(&self, labels: bool) -> usize {
+        let usual = if labels && self.sigma() == 0.0 { SMOOTHING } else { 0 };
+        self.smoothing.unwrap_or(usual)
+    }
+
+    /// Most triangles of a surface that has so many.
+    pub(super) fn most(&self, triangles: usize) -> Option<usize> {
+        let part = |part: f64| ((triangles as f64 * part).round() as usize).max(4);
+        self.triangles.or(self.keep.map(part))
+    }
+}
+
+/// All options.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+pub struct Options {
+    /// What the surface is of.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub object: ObjectOptions,
+    /// How it is made.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    #[serde(flatten)]
+    pub shape: ShapeOptions,
+    /// Space of a VTK, STL or PLY file, which states it; other formats have their own [default: ras]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SPACE", value_parser = crate::options::choice::<Space>(), help_heading = "Output"))]
+    #[serde(with = "crate::options::by_name")]
+    pub space: Option<Space>,
+    /// Write a report beside the surface: OUT.html
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Output"))]
+    pub report: bool,
+}
+
+impl Options {
+    /// Checks them, and the name of the mesh that is written.
+    ///
+    /// # Errors
+    /// What is out of range, what would be ignored, a format without triangles.
+    pub fn check(&self, output: &Path) -> Result<()> {
+        self.object.check()?;
+        self.shape.check()?;
+        let format = MeshFormat::from_path(output)?;
+        if !format.holds_faces() {
+            return Err(Error::input(format!(
+                "'{}': {format} holds streamlines and no surfaces; write .gii, .vtk, .vtp, .stl or .ply",
+                output.display()
+            )));
+        }
+        if self.space.is_some() && format.has_world() {
+            return Err(Error::input(format!(
+                "`space` is for .vtk, .vtp, .stl and .ply: {format} has a space of its own; leave it out"
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_be_ignored_is_refused() {
+        let said = |text: &str, output: &str| {
+            let options: Options = crate::options::from_toml(text).unwrap();
+            options.check(Path::new(output)).unwrap_err().to_string()
+        };
+        for (text, output, part) in [
+            ("", "a.gii", "`label` N"),
+            ("label = [1]\nlevel = 2", "a.gii", "leave one"),
+            ("label = 1\nbelow = true", "a.gii", "`below` is for `level`"),
+            ("label = 1\nsigma = -1", "a.gii", "`sigma` is -1"),
+            ("label = 1\nkeep = 1.5", "a.gii", "`keep` is 1.5"),
+            ("label = 1\nkeep = 0.5\ntriangles = 9", "a.gii", "leave one"),
+            ("label = 1\ntriangles = 3", "a.gii", "at least 4"),
+            ("label = 1\nsmoothing = 2000", "a.gii", "at most 1000"),
+            ("label = 1\nspace = 'lps'", "a.gii", "`space` is for"),
+            ("label = 1", "a.tck", "holds streamlines"),
+            ("label = 1", "a.obj", "export .obj"),
+        ] {
+            let text = said(text, output);
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let options: Options = crate::options::from_toml("label = '3,4'\nspace = 'lps'").unwrap();
+        assert_eq!(options.object.label, [3, 4]);
+        options.check(Path::new("a.ply")).unwrap();
+        assert_eq!((options.shape.smoothing(true), options.shape.smoothing(false)), (15, 0));
+    }
+}
