@@ -159,7 +159,9 @@ fn they_pull_in_every_model() {
     for model in ["greedy", "symmetric", "lddmm"] {
         let mut last = f64::INFINITY;
         for weight in ["0.001", "1"] {
-            let of = format!("--model {model} --landmarks f.csv m.csv --landmark-weight {weight}");
+            let of = format!(
+                "--model {model} --landmarks f.csv m.csv --landmark-weight {weight} --point-convention ras"
+            );
             let run = place.line(&format!("{line} {of} -o out"));
             assert!(
                 run.code < 2 && run.out.contains("mean distance of 7 landmarks"),

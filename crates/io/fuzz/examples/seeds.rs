@@ -230,7 +230,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (i, text) in TRANSFORMS.iter().enumerate() {
         put("transform", &format!("text_{i}"), text.as_bytes())?;
     }
-    for (name, grid) in [("solid", solid), ("turned", turned), ("plane", plane)] {
+    for (name, grid) in [("solid", solid.clone()), ("turned", turned), ("plane", plane)] {
         let flat = grid.is_2d();
         let shift = |p: Vector3<f64>| Vector3::new(p[0], 1.0, if flat { 0.0 } else { p[2] });
         let field = VectorField::from_world_fn(grid, shift);
