@@ -162,6 +162,30 @@ pub struct PointFit {
     pub spread: f64,
 }
 
+/// The distance that a fit leaves, as a part of the spread of points, from which on they hardly belong together.
+const DISORDER: f64 = 0.4;
+
+impl PointFit {
+    /// What speaks against that the points belong together, if something does.
+    #[must_use]
+    pub fn doubts(&self) -> Option<String> {
+        if self.mirrored {
+            return Some(
+                "the landmarks of one image are more like the mirror image of those of the other: check that left and \
+                 right are not exchanged and that both lists have the same order"
+                    .to_owned(),
+            );
+        }
+        (self.rms > DISORDER * self.spread).then(|| {
+            format!(
+                "laid on each other, the landmarks are {:.1} mm apart (root mean square), which is much for points \
+                 that spread over {:.1} mm: check that both lists have the same order",
+                self.rms, self.spread
+            )
+        })
+    }
+}
+
 /// The extent across, as a part of that along, below which points count as being in one line or plane: with
 /// points that are 1 mm off and 50 mm apart, a turn or a scale across would be nothing but their errors.
 const FLAT: f64 = 0.05;

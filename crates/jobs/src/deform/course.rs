@@ -227,6 +227,9 @@ impl Course<'_> {
             let scored = Scored::of(device, &mut inputs.pair, &whole, (start, rival), of)?;
             let mut verdict = scored.judged(verdict, &measures, grids[0].len());
             let views = scored.views;
+            if inputs.has_points() {
+                verdict = verdict.with(views.after.scores.pays(&views.before.scores));
+            }
             if let Some(distances) = inputs.distances(start, &whole) {
                 verdict = distances.judged(verdict, &grids[0]);
                 verdict.remarks.extend(inputs.landmark_remarks([&grids[0], &grids[1]]));

@@ -166,6 +166,9 @@ pub fn register(
     let verdict = with_affine_part(deformation.verdict.clone(), found.as_ref());
     let mut verdict = scored.judged(verdict, &deformation.measures, inputs.pair.fixed.grid().len());
     let views = scored.views;
+    if inputs.has_points() {
+        verdict = verdict.with(views.after.scores.pays(&views.before.scores));
+    }
     if let Some(distances) = distances {
         let grids = [inputs.pair.fixed.grid(), &moving];
         verdict = distances.judged(verdict, grids[0]);
@@ -242,6 +245,11 @@ impl Inputs {
         let (channels, shapes) = (Vec::new(), Vec::new());
         let (start, landmarks, with_rival) = (None, None, true);
         Self { pair, weight: 1.0, channels, start, with_rival, init, landmarks, shapes }
+    }
+
+    /// Whether points pull beside images that do.
+    fn has_points(&self) -> bool {
+        self.weight > 0.0 && (self.landmarks.is_some() || !self.shapes.is_empty())
     }
 
     /// How far landmarks are apart by the affine part and by the whole.

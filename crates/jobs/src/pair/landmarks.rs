@@ -10,7 +10,7 @@ use voxalign_image::{Grid, Transform, Vector3};
 use voxalign_io::points::{self, PointInfo};
 use voxalign_register::Choice as _;
 use voxalign_register::attachment::images::finest;
-use voxalign_register::fit::PointPairs;
+use voxalign_register::fit::{MapKind, PointPairs, fit_points};
 use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::{Figure, Figures, LandmarkRecord, When};
 
@@ -171,8 +171,16 @@ pub(crate) fn remarks(pairs: &PointPairs, grids: [&Grid; 2]) -> Vec<String> {
             )
         })
     };
-    (0..2).filter_map(of).collect()
+    // Of few points a fit leaves little whatever they are; a map of the plane is no mirror image of one in space.
+    let fitted = (pairs.len() > 3 && !grids[0].is_2d())
+        .then(|| fit_points(pairs, MapKind::Similarity, None).ok())
+        .flatten();
+    (0..2).filter_map(of).chain(fitted.and_then(|fit| fit.doubts())).collect()
 }
+
+/// What is left of the distance of landmarks that belong together, and the sides of voxels that always may be.
+const NEARER: f64 = 0.5;
+const VOXELS: f64 = 2.0;
 
 /// How far apart pairs are before and after a registration.
 #[derive(Debug)]
@@ -205,11 +213,11 @@ impl Distances {
         [mean(|l| l.before_mm), mean(|l| l.after_mm)]
     }
 
-    /// A verdict with what the points say that pulled: they are no farther apart than before, or than the shortest side of a
-    /// voxel of the fixed image.
+    /// A verdict with what the points say that pulled: they are at most half as far apart as before, or two voxels; what cannot
+    /// be brought nearer together does not belong together.
     pub(crate) fn judged(&self, verdict: Verdict, fixed: &Grid) -> Verdict {
         let [before, after] = self.means();
-        let most = before.max(finest(fixed));
+        let most = (NEARER * before).max(VOXELS * finest(fixed));
         let check = Check::at_most("mean distance of the landmarks", after, most).in_unit("mm");
         let mut verdict = verdict.with(Some(check.or(Remedy::Landmarks)));
         let (count, farther) = (self.all.len(), self.farther());

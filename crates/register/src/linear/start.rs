@@ -51,11 +51,10 @@ pub(super) fn fit(
 pub(super) fn remarks_on(fit: &PointFit, freedom: Freedom, count: usize) -> Vec<String> {
     let mut remarks = Vec::new();
     let started = fit.kind.words();
+    let doubts = fit.doubts();
     if fit.mirrored {
-        remarks.push(format!(
-            "the landmarks of one image are more like the mirror image of those of the other: check that left and \
-             right are not exchanged and that both lists have the same order; the search started from {started}"
-        ));
+        let words = doubts.clone().unwrap_or_default();
+        remarks.push(format!("{words}; the search started from {started}"));
     } else {
         let lie = match (fit.kind, freedom) {
             (MapKind::Translation, _) => "lie in one place",
@@ -70,18 +69,9 @@ pub(super) fn remarks_on(fit: &PointFit, freedom: Freedom, count: usize) -> Vec<
             remarks.push(format!("the {count} landmarks {lie}: the search started from {started}"));
         }
     }
-    if !fit.mirrored && fit.rms > DISORDER * fit.spread {
-        remarks.push(format!(
-            "at the start of the search the landmarks are {:.1} mm apart (root mean square), which is much for points \
-             that spread over {:.1} mm: check that both lists have the same order",
-            fit.rms, fit.spread
-        ));
-    }
+    remarks.extend(doubts.filter(|_| !fit.mirrored));
     remarks
 }
-
-/// The distance that a fit leaves, as a part of the spread of points, from which on they hardly belong together.
-const DISORDER: f64 = 0.4;
 
 /// The start transform, fixed world to moving world, for a search of some freedom.
 pub(super) fn start(
