@@ -418,7 +418,7 @@ fn real_structures_of_two_people() {
     // By tissues at a coarse scale: sides that are exchanged are seen.
     place.write("a.toml", &(tissues("1000") + &surfaces("1000", false)));
     place.write("b.toml", &(tissues("1116") + &surfaces("1116", true)));
-    let line = "anatomy a.toml b.toml --no-report --schedule 4x20 -o both";
+    let line = "anatomy a.toml b.toml --no-report --schedule 4x3 -o both";
     let run = place.line(line).expect(1);
     assert!(run.out.contains("hippocampus_L and hippocampus_R"), "{}", run.out);
 }

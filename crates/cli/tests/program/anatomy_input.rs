@@ -170,6 +170,21 @@ fn meshes_that_lie_elsewhere_or_are_none() {
     ] {
         refused(&place, &tables(mesh, "b.nii.gz"), "", &[said]);
     }
+    // Which way round triangles go.
+    write(&place, "inside.vtk", &right.clone().flipped());
+    let inside = tables("inside.vtk", "b.nii.gz");
+    refused(
+        &place,
+        &inside,
+        "",
+        &["the triangles of the moving mesh go round as seen from inside"],
+    );
+    let varifold = |mesh: &str, image: &str| tables(mesh, image) + "oriented = false\n";
+    place.write("a.toml", &varifold("left_a.vtk", "a.nii.gz"));
+    place.write("c.toml", &varifold("inside.vtk", "b.nii.gz"));
+    let line = "anatomy a.toml c.toml -o out --schedule 4x1 --affine none --no-report";
+    assert!(place.line(line).code < 2);
+    std::fs::remove_dir_all(place.path("out")).unwrap();
     let curve = |mesh: &str| tables(mesh, "a.nii.gz").replace("surface", "curve");
     place.write("a.toml", &curve("dot.vtk"));
     refused(&place, &curve("dot.vtk"), "", &["no curve has two points at different places"]);

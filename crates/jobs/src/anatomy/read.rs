@@ -328,6 +328,16 @@ impl Thing {
                 )));
             }
         }
+        if self.of.oriented
+            && let [Some(one), Some(other)] = [fixed.volume()?, moving.volume()?]
+            && one * other < 0.0
+        {
+            let inside = SIDES[usize::from(one > 0.0)];
+            return Err(Error::input(format!(
+                "{words}: the triangles of the {inside} mesh go round as seen from inside, those of the other as seen from \
+                 outside, so that they would push each other away; turn the faces of one round, or give oriented = false"
+            )));
+        }
         let length = |mesh: &Mesh| mesh.bounds().map_or(0.0, |[low, high]| (high - low).norm());
         let [one, other] = [length(fixed), length(moving)];
         if one.max(other) > 5.0 * one.min(other) {
