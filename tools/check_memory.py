@@ -121,6 +121,8 @@ def commands(data):
     yield "stack normalise", "stack normalise 0.nii 1.nii 2.nii -o out --range 0,1"
     yield "stack smooth", "stack smooth 0.nii 1.nii 2.nii -o out --sigma 8"
     yield "stack window-mean", "stack window-mean 0.nii 1.nii 2.nii -o out"
+    yield "surface", "surface labels0.nii --label 1 -o out/a.gii --keep 0.5 --report"
+    yield "surface level", "surface 0.nii --level 60 -o out/a.ply --sigma 2 --largest-component --fill-holes"
     warp, affine = "made/warp.nii.gz", "made/affine.tfm"
     for how in ("nearest", "linear", "cubic", "label"):
         source = "labels1.nii" if how == "label" else "1.nii"

@@ -170,18 +170,22 @@ fn what(record: &SurfaceRecord) -> String {
 
 fn cards(record: &SurfaceRecord) -> Vec<words::Card> {
     let surface = &record.surface;
-    let litres = |mm3: f64| format!("{}\u{a0}mm\u{b3}", number(mm3));
+    let cubic = |mm3: f64| format!("{}\u{a0}mm\u{b3}", measured(&[mm3]).concat());
     let mut cards = vec![
         (
             "Triangles".to_owned(),
             thousands(surface.triangles as f64),
             format!("{} vertices", thousands(surface.vertices as f64)),
         ),
-        ("Area".to_owned(), format!("{}\u{a0}mm\u{b2}", number(surface.area_mm2)), String::new()),
+        (
+            "Area".to_owned(),
+            format!("{}\u{a0}mm\u{b2}", measured(&[surface.area_mm2]).concat()),
+            String::new(),
+        ),
     ];
     if let Some(volume) = surface.volume_mm3 {
-        let note = format!("of voxels: {}", litres(record.object.volume_mm3));
-        cards.push(("Volume".to_owned(), litres(volume), note));
+        let note = format!("of voxels: {}", cubic(record.object.volume_mm3));
+        cards.push(("Volume".to_owned(), cubic(volume), note));
     }
     cards
 }
@@ -192,7 +196,7 @@ fn solid(report: &SurfaceReport<'_>) -> Result<String> {
     surface.values = report.distances;
     let mut layers = vec![surface];
     if report.distances.is_some() {
-        let exact = Layer::new("isosurface of the voxels", report.isosurface, Colour::Orange);
+        let exact = Layer::new("isosurface", report.isosurface, Colour::Orange);
         layers.push(exact.with_opacity(0.4).hidden());
     }
     let scale = report.distances.is_some().then(|| Scale::new("distance to the isosurface", "mm"));
@@ -210,7 +214,7 @@ fn solid(report: &SurfaceReport<'_>) -> Result<String> {
 fn slices(report: &SurfaceReport<'_>) -> Result<String> {
     let layers = vec![Layer::new("surface", report.mesh, Colour::Blue)];
     let rows = vec![Row { name: "Surface".into(), image: report.image, layers }];
-    let caption = "<b>How to read it:</b> the lines are where the surface crosses the slices through its middle. A \
+    let caption = "<b>How to read it:</b> the lines are where the surface crosses the slices. A \
                    good surface follows the border of what it is of; of labels, those it is of are bright and others \
                    grey.";
     Sections { rows }.figure("fig-sections", "Upon slices", caption)

@@ -51,7 +51,7 @@ pub(crate) fn judged(verdict: &Verdict, note: Option<&str>) -> String {
                 };
                 vec![
                     escape(&title(&check.label())),
-                    one(&check.name, check.value),
+                    if check.count { number(check.value) } else { one(&check.name, check.value) },
                     escape(&check.asked),
                     format!("<span class=\"{class}\">{mark}</span>"),
                 ]

@@ -1,6 +1,5 @@
 //! The table of a surface.
 
-use super::atlas::end;
 use crate::output::{self, Print, Table};
 use std::path::Path;
 use voxalign_report::SurfaceRecord;
@@ -43,5 +42,13 @@ pub(crate) fn surface(record: &SurfaceRecord, path: &Path) {
             made.triangles
         ));
     }
-    end(&record.provenance, &record.verdict, path);
+    for remark in &record.verdict.remarks {
+        output::line(&format!("remark: {remark}"));
+    }
+    output::line(&format!("device: {}", record.provenance.host.device));
+    output::line(&format!("verdict: {}", record.verdict.summary()));
+    for remedy in record.verdict.remedies() {
+        output::line(&format!("try: {remedy}"));
+    }
+    output::line(&format!("written to {}", path.display()));
 }

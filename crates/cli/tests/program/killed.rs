@@ -199,6 +199,8 @@ impl Job<'_> {
     fn is_readable(&self, place: &Place, name: &str) {
         if has_times(name) {
             is_whole(name, &fs::read_to_string(place.path(name)).unwrap());
+        } else if name.ends_with(".ply") {
+            voxalign_io::mesh::read(place.path(name), &Default::default()).unwrap();
         } else if !name.contains(".raw") && !name.ends_with(".zraw") && !name.ends_with(".fsl.mat")
         {
             place.run(&["info", name]).expect(0);
@@ -377,6 +379,12 @@ fn stack() {
     check("stack mean a.nii a.nii -o out.nii.gz", &outputs, 8);
     check("stack max a.nii a.nii -o out.nii", &["out.nii", "out.nii.json"], 8);
     check("stack max a.nii a.nii -o out.hdr", &["out.img", "out.hdr", "out.hdr.json"], 8);
+}
+
+#[test]
+fn surface() {
+    let outputs = ["out.ply", "out.ply.html", "out.ply.json"];
+    check("surface a.nii --level 60 -o out.ply --report", &outputs, 6);
 }
 
 #[test]

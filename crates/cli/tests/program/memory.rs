@@ -149,3 +149,29 @@ fn a_stack_says_what_it_lacks() {
     place.pair();
     climb(&place, "stack normalise fixed.nii.gz fixed_labels.nii.gz");
 }
+
+#[test]
+fn a_surface_says_what_it_lacks() {
+    let place = Place::new();
+    let fine = grid([120, 124, 120], 1.5);
+    place.image("head.nii", &head(&fine, &Affine::identity()));
+    let line = "surface head.nii --level 60 --sigma 2 --keep 0.5 -o out.vtp --threads 2";
+    let before = place.names();
+    let code = place.line(line).code;
+    assert!((0..2).contains(&code), "code {code}");
+    let whole = fs::read(place.path("out.vtp")).unwrap();
+    for name in ["out.vtp", "out.vtp.json"] {
+        fs::remove_file(place.path(name)).unwrap();
+    }
+    for (refused, kib) in (start(&place)..).step_by(STEP).enumerate() {
+        let run = limited(&place, kib, line);
+        if run.code != 2 {
+            assert_eq!(run.code, code, "{kib} KiB: {}", run.err);
+            assert!(fs::read(place.path("out.vtp")).unwrap() == whole, "{kib} KiB");
+            assert!(refused > 4, "there was memory for all from the start");
+            return;
+        }
+        assert!(run.err.contains("memory"), "{kib} KiB: {}", run.err);
+        assert_eq!(place.names(), before, "{kib} KiB left something: {}", run.err);
+    }
+}

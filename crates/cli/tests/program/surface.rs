@@ -186,7 +186,7 @@ fn bad_input_is_one_error_and_leaves_nothing() {
         ("labels.nii.gz --label 3", &["-o MESH"]),
     ] {
         let run = place.line(&format!("surface {line}")).expect(2);
-        let lines = run.err.lines().filter(|l| l.starts_with("error")).count();
+        let lines = run.err.lines().filter(|l| l.contains("error:")).count();
         assert_eq!(lines, 1, "{line}: {}", run.err);
         run.says(parts);
         assert_eq!(place.names(), before, "{line}");
@@ -226,7 +226,7 @@ fn the_documented_configuration_is_complete_and_the_default() {
 
 /// The folder of real images, where it is there.
 fn real() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let folder = std::env::var_os("VOXALIGN_TEST_DATA").map_or_else(beside, PathBuf::from);
     let found = folder.join("brains_oasis_miccai2012").is_dir();
     if !found {

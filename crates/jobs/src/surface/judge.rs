@@ -9,14 +9,15 @@ use voxalign_report::surface::ObjectRecord;
 const VOLUME: f64 = 10.0;
 /// Most that 95 % of the surface may be away from the isosurface, in largest sides of voxels.
 const MOST_OF_IT: f64 = 0.5;
-/// Most that any of it may be, in diagonals of voxels.
-const ALL_OF_IT: f64 = 1.0;
+/// Most that any of it may be, in diagonals of voxels, and beside that in standard deviations of the Gaussian, which takes
+/// tips off.
+const ALL_OF_IT: [f64; 2] = [1.0, 2.0];
 
 /// The verdict: whether it is closed and a manifold, whether it lies on itself, its volume and its place.
 pub(super) fn verdict(
     shaped: &Shaped,
     object: &ObjectRecord,
-    (wanted, grid): (&ObjectOptions, &Grid),
+    (wanted, sigma, grid): (&ObjectOptions, f64, &Grid),
 ) -> Verdict {
     let (figures, is_labels) = (&shaped.figures, !wanted.label.is_empty());
     let no_manifold = figures.non_manifold_edges + figures.non_manifold_vertices;
@@ -42,12 +43,13 @@ pub(super) fn verdict(
         let spacing = grid.spacing();
         let longest = spacing.into_iter().fold(0.0, f64::max);
         let diagonal = spacing.into_iter().map(|s| s * s).sum::<f64>().sqrt();
+        let most = ALL_OF_IT[0] * diagonal + ALL_OF_IT[1] * sigma;
         let check = |name: &str, value: f64, most: f64| {
             Check::at_most(name, value, most).in_unit("mm").or(Remedy::CloserSurface)
         };
         checks.extend([
             check("distance of 95 % to the isosurface", distance.p95, MOST_OF_IT * longest),
-            check("largest distance to the isosurface", distance.hausdorff, ALL_OF_IT * diagonal),
+            check("largest distance to the isosurface", distance.hausdorff, most),
         ]);
     }
     let mut remarks = Vec::new();
@@ -59,9 +61,14 @@ pub(super) fn verdict(
         );
     }
     if figures.components > 1 && !wanted.largest_component {
+        let cavities = match figures.cavities {
+            0 => String::new(),
+            1 => ", 1 of them a cavity".to_owned(),
+            n => format!(", {n} of them cavities"),
+        };
         remarks.push(format!(
-            "the surface has {} parts, {} of them cavities; `largest_component` and `fill_holes` leave one",
-            figures.components, figures.cavities
+            "the surface has {} parts{cavities}; `largest_component` and `fill_holes` leave one",
+            figures.components
         ));
     }
     Verdict::new(checks, remarks)

@@ -146,7 +146,7 @@ impl Job {
             at_border: object.at_border,
         };
         let shaped = self.shape(&object, machine, (&mut clock, listener))?;
-        let verdict = judge::verdict(&shaped, &found, (wanted, &object.grid));
+        let verdict = judge::verdict(&shaped, &found, (wanted, shape.sigma(), &object.grid));
         let run = RunRecord { parameters: self.parameters(), ..record(caller, machine, read) };
         let record = SurfaceRecord {
             object: found,

@@ -176,7 +176,7 @@ pub struct Options {
     #[cfg_attr(feature = "clap", arg(long, value_name = "SPACE", value_parser = crate::options::choice::<Space>(), help_heading = "Output"))]
     #[serde(with = "crate::options::by_name")]
     pub space: Option<Space>,
-    /// Write a report beside the surface: OUT.html
+    /// Write a report beside the surface: MESH.html
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Output"))]
     pub report: bool,
 }

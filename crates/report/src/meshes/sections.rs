@@ -34,8 +34,8 @@ pub struct Row<'a> {
     pub layers: Vec<Layer<'a>>,
 }
 
-/// Rows of slices, one above the other: axial, coronal and sagittal through the middle of the meshes, cut to these where
-/// they are small in the image.
+/// Rows of slices, one above the other: axial, coronal and sagittal near the middle of the meshes where surfaces are, cut to
+/// these where they are small in the image.
 #[derive(Debug, Clone)]
 pub struct Sections<'a> {
     /// From above.
@@ -53,7 +53,9 @@ impl Sections<'_> {
         let grid = first.image.grid();
         let grids: Vec<_> = self.rows.iter().map(|row| ("section's", row.image.grid())).collect();
         check_grids(grid, &grids)?;
-        let area = Area::around(grid, bounds(self.rows.iter().flat_map(|row| &row.layers)));
+        let layers: Vec<&Layer<'_>> = self.rows.iter().flat_map(|row| &row.layers).collect();
+        let mut area = Area::around(grid, bounds(layers.iter().copied()));
+        area.through(grid, &layers);
         let cut = area.grid(grid)?;
         let planes = planes(&cut, area.middle);
         check_memory(&planes)?;
@@ -180,6 +182,42 @@ impl Area {
         area
     }
 
+    /// Moves the slices to where surfaces are: to the nearest ones to the middle that nearly as many faces cross as any.
+    fn through(&mut self, grid: &Grid, layers: &[&Layer<'_>]) {
+        let rows = grid.to_index().rows();
+        for (axis, row) in rows.iter().enumerate() {
+            let (start, count) = (self.start[axis] as f64, self.dims[axis]);
+            // How many more faces cross a slice than the one before it.
+            let mut more = vec![0i64; count + 1];
+            for mesh in layers.iter().map(|layer| layer.mesh) {
+                let at = |i: u32| {
+                    let v = mesh.vertices().get(i as usize).copied().unwrap_or_default();
+                    row[0] * v[0] + row[1] * v[1] + row[2] * v[2] + row[3] - start
+                };
+                for face in mesh.faces() {
+                    let [a, b, c] = face.map(at);
+                    let slice = |v: f64| (v.floor() + 1.0).clamp(0.0, count as f64) as usize;
+                    more[slice(a.min(b).min(c))] += 1;
+                    more[slice(a.max(b).max(c))] -= 1;
+                }
+            }
+            let mut now = 0;
+            let crossed: Vec<i64> = more
+                .iter()
+                .take(count)
+                .map(|n| {
+                    now += n;
+                    now
+                })
+                .collect();
+            let most = crossed.iter().copied().max().unwrap_or(0);
+            let good = (0..count).filter(|&i| most > 0 && 10 * crossed[i] >= 7 * most);
+            if let Some(nearest) = good.min_by_key(|&i| i.abs_diff(self.middle[axis])) {
+                self.middle[axis] = nearest;
+            }
+        }
+    }
+
     /// The grid of the part.
     fn grid(&self, of: &Grid) -> Result<Grid> {
         let matrix = of.to_world().matrix;
@@ -252,6 +290,15 @@ mod tests {
         assert_eq!(html.matches("<path").count(), 3);
         assert_eq!(html.matches("&lt;box&gt;").count(), 1);
         assert!(html.contains("cut to the surroundings") && !html.contains("NaN"));
+        // Between two parts there is nothing to see.
+        let other = block([160.0, 40.0, 60.0], [180.0, 60.0, 80.0]);
+        let both = [&mesh, &other].map(|m| Layer::new("m", m, Colour::Blue));
+        let both: Vec<&Layer<'_>> = both.iter().collect();
+        let mut area = Area::around(&grid, bounds(both.iter().copied()));
+        assert_eq!(area.start[0] + area.middle[0], 140);
+        area.middle[0] = 150 - area.start[0];
+        area.through(&grid, &both);
+        assert_eq!(area.start[0] + area.middle[0], 140);
         let large = block([5.0; 3], [150.0; 3]);
         assert!(!Area::around(&grid, large.bounds()).is_cut);
     }
