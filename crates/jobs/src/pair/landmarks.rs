@@ -213,11 +213,12 @@ impl Distances {
         [mean(|l| l.before_mm), mean(|l| l.after_mm)]
     }
 
-    /// A verdict with what the points say that pulled: they are at most half as far apart as before, or two voxels; what cannot
-    /// be brought nearer together does not belong together.
+    /// A verdict with what the points say that pulled: they are at most half as far apart as before, or within two voxels and no
+    /// farther apart, or within one. What cannot be brought nearer together does not belong together.
     pub(crate) fn judged(&self, verdict: Verdict, fixed: &Grid) -> Verdict {
         let [before, after] = self.means();
-        let most = (NEARER * before).max(VOXELS * finest(fixed));
+        let voxel = finest(fixed);
+        let most = (NEARER * before).max(before.min(VOXELS * voxel)).max(voxel);
         let check = Check::at_most("mean distance of the landmarks", after, most).in_unit("mm");
         let mut verdict = verdict.with(Some(check.or(Remedy::Landmarks)));
         let (count, farther) = (self.all.len(), self.farther());

@@ -145,7 +145,9 @@ impl<D: Device, M: Model<D>> Iteration<Pair<D, M>> for OneStep {
         let (shared, share) = (attachments, pair.share);
         let sources = Sources { shared, own: &mut Vec::new(), share };
         let pull = Pull { sources, fixed: &fixed, warped: &pair.warped, counts };
-        pair.model.step(device, pull, state)?.wait()
+        let energies = pair.model.step(device, pull, state)?.wait()?;
+        pair.model.told(state, &energies.parts);
+        Ok(energies)
     }
 
     fn end_scale(&mut self, pair: &mut Pair<D, M>) -> Result<Option<f64>> {

@@ -161,6 +161,10 @@ impl<D: Device> Model<D> for Greedy<D> {
         Ok(energies)
     }
 
+    fn told(&mut self, state: &mut GreedyState<D>, parts: &[f64]) {
+        state.points.told(parts);
+    }
+
     fn residual(&mut self) -> Result<Option<f64>> {
         self.mover.as_mut().map_or(Ok(None), Mover::residual)
     }

@@ -221,6 +221,11 @@ pub trait Model<D: Device>: Send {
         state: &mut Self::State,
     ) -> Result<PendingEnergies>;
 
+    /// Is told the [parts](crate::similarity::Energies::parts) of the energy before the last step of a subject, once they are known.
+    fn told(&mut self, state: &mut Self::State, parts: &[f64]) {
+        let _ = (state, parts);
+    }
+
     /// The relative residual of the last solution, where there is an operator to solve for.
     ///
     /// # Errors

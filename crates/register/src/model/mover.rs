@@ -72,11 +72,56 @@ pub(super) struct PointState<D: Device> {
     steps: usize,
     /// The norms of the last velocity of each side.
     last: Vec<Arriving>,
+    /// How many times farther points go than stiffness alone lets them.
+    trust: Trust,
+}
+
+/// How far points may go beyond what their stiffness says: it is that of shapes that lie on each other, and far too
+/// much where they are far apart. Longer steps while they pay, shorter ones where they led uphill.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trust {
+    factor: f64,
+    last_energy: f64,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Self { factor: 1.0, last_energy: f64::INFINITY }
+    }
+}
+
+impl Trust {
+    /// The largest factor.
+    const MOST: f64 = 64.0;
+
+    /// What stiffness is divided by.
+    pub(super) fn factor(&self) -> f64 {
+        self.factor
+    }
+
+    /// Is told the energies of all attachments of points before the last step.
+    pub(super) fn told(&mut self, points: &[f64]) {
+        let energy = points.iter().sum();
+        let change = if energy < self.last_energy { 1.25 } else { 0.5 };
+        self.factor = (change * self.factor).clamp(1.0, Self::MOST);
+        self.last_energy = energy;
+    }
+}
+
+impl<D: Device> PointState<D> {
+    /// Is told the parts of the energy before the last step, of which those of points are the last.
+    pub(super) fn told(&mut self, parts: &[f64]) {
+        if let Some(points) = parts.len().checked_sub(self.held.len()).and_then(|n| parts.get(n..))
+            && !points.is_empty()
+        {
+            self.trust.told(points);
+        }
+    }
 }
 
 impl<D: Device> Default for PointState<D> {
     fn default() -> Self {
-        Self { held: Vec::new(), steps: 0, last: Vec::new() }
+        Self { held: Vec::new(), steps: 0, last: Vec::new(), trust: Trust::default() }
     }
 }
 
@@ -244,7 +289,8 @@ impl<D: Device> Mover<D> {
             let pace = last.get(m).filter(|l| pushed && **l > 0.0).map(|l| mover.step / l);
             mover.of_points = pace.is_none();
             let step = mover.step * if mover.of_points { 1.0 } else { BESIDE };
-            let bounds = Bounds { step, pace, share, movers: count as f64 };
+            let stiffness = count as f64 / state.trust.factor();
+            let bounds = Bounds { step, pace, share, stiffness };
             for (pulled, held) in pulled.iter().zip(&state.held) {
                 for (side, ((map, covectors), held)) in pulled.sides.iter().zip(held).enumerate() {
                     // The second of two moves the moving side, to which fixed points go.

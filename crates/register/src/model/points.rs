@@ -116,8 +116,8 @@ pub(super) struct Bounds {
     pub(super) pace: Option<f64>,
     /// What the energy of points counts beside that of images.
     pub(super) share: f64,
-    /// The sides that each force moves, 1 or 2.
-    pub(super) movers: f64,
+    /// What the stiffness counts: more where a force moves two sides, less where it is known to be too much.
+    pub(super) stiffness: f64,
 }
 
 impl<D: Device> Held<D> {
@@ -145,7 +145,7 @@ impl<D: Device> Held<D> {
         bounds: Bounds,
     ) -> Result<()> {
         let Some([reach, stiffness]) = &self.reach else { return Ok(()) };
-        let Bounds { step, pace, share, movers } = bounds;
+        let Bounds { step, pace, share, stiffness: weight } = bounds;
         let mut squares = device.alloc::<f32>(forces.len())?;
         device.eval(&(x(0) * x(0)), &[&*forces], &[], None, &mut squares)?;
         let mut lengths = device.alloc::<f32>(forces.len())?;
@@ -157,7 +157,7 @@ impl<D: Device> Held<D> {
         let held = x(0) * wanted.min(allowed) * param(4);
         let inverse = pace.map_or(0.0, |pace| 1.0 / pace);
         let unit = pace.map_or(1.0, |pace| 1.0 / pace);
-        let by = [inverse, share, share * movers, step, unit].map(|v| v as f32);
+        let by = [inverse, share, share * weight, step, unit].map(|v| v as f32);
         device.eval_in_place(&held, forces, &[&lengths, reach, stiffness], &by, None)?;
         Ok(())
     }
@@ -285,7 +285,7 @@ mod tests {
             .unwrap();
             let mut forces =
                 device.upload(&[stiff * off, stiff * off, 0.0, 0.0, 0.0, 0.0]).unwrap();
-            let bounds = Bounds { step: 0.5, pace, share: 1.0, movers: 1.0 };
+            let bounds = Bounds { step: 0.5, pace, share: 1.0, stiffness: 1.0 };
             let weak = stiff * off;
             held.hold_back(&device, &mut forces, bounds).unwrap();
             if expected == 0.0 {

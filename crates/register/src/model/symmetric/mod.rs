@@ -294,6 +294,10 @@ impl<D: Device> Model<D> for Symmetric<D> {
         Ok(energies)
     }
 
+    fn told(&mut self, state: &mut SymmetricState<D>, parts: &[f64]) {
+        state.points.told(parts);
+    }
+
     fn residual(&mut self) -> Result<Option<f64>> {
         let mut largest = None;
         for mover in self.work.iter_mut().flat_map(|w| &mut w.movers) {
