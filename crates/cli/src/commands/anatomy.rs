@@ -53,7 +53,7 @@ matched. Paths are relative to the file. For example:
   name = \"hippocampus_left\"
   mesh = \"hippocampus_left.surf.gii\"
   oriented = true              # false where triangles go round in any direction (varifold)
-  weight = 0.001
+  weight = 0.01
   width = 5.0                  # of the kernel, mm
   kernel = \"gaussian\"          # or cauchy
 

@@ -134,6 +134,17 @@ impl Job {
         self.method.options(&[])
     }
 
+    /// The options for what is registered: shapes alone have no noise that smoothing the whole displacement would keep out, and it
+    /// would hold them back.
+    fn options_for(&self, matched: &[Matched]) -> Result<DeformOptions> {
+        let mut options = self.options()?;
+        let shapes_alone = !matched.iter().any(|m| m.kind.is_image());
+        if shapes_alone && self.method.matching.total_sigma.is_none() {
+            options.total_sigma = 0.0;
+        }
+        Ok(options)
+    }
+
     /// All files with what they are; each once.
     pub(super) fn files<'a>(&'a self, matched: &'a [Matched]) -> Vec<Input<'a>> {
         let mut all = vec![
@@ -267,7 +278,7 @@ impl Job {
     /// As of [`check`](Self::check); headers that cannot be read.
     pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         let matched = self.checked(caller, listener)?;
-        let (options, products) = (self.options()?, self.products());
+        let (options, products) = (self.options_for(&matched)?, self.products());
         let run = self.as_run(&products, caller, listener);
         let plan = run.plan(&self.files(&matched), &files_of(&matched))?;
         let voxels = |roles: [&str; 3]| roles.map(|role| plan.voxels(role));
@@ -346,9 +357,10 @@ impl Job {
         caller: &Caller,
         listener: &dyn Listener,
     ) -> Result<Done<RunRecord>> {
-        let (options, products) = (self.options()?, self.products());
+        let products = self.products();
         let run = self.as_run(&products, caller, listener);
         let (Inputs { things, matched }, read) = read.split();
+        let options = self.options_for(&matched)?;
         let prepared = prepare(&machine.device, things, self.spacing, &self.masks, listener)?;
         let Prepared { mut inputs, similarity, shown, things, channels, first, remarks } = prepared;
         let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];

@@ -14,7 +14,7 @@ pub const WIDTH: f64 = 5.0;
 
 /// What of shapes without correspondence counts beside images where nothing is said: they follow to less than a voxel, and
 /// the images still decide elsewhere (docs/anatomy.md has figures). Alone each counts 1.
-pub const SHAPE_WEIGHT: f64 = 0.001;
+pub const SHAPE_WEIGHT: f64 = 0.01;
 
 /// Something of both anatomies, and how it is compared.
 #[derive(Debug, Clone, PartialEq)]

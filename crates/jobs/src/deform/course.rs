@@ -177,6 +177,7 @@ impl Course<'_> {
         let input = inputs.as_input(self.similarity, start);
         let result = register_deformable(device, &input, options, listener).map_err(blamed)?;
         drop(input);
+        let (images_pull, has_points) = (inputs.images_pull(), inputs.has_points());
         let channels = std::mem::take(&mut inputs.channels);
         inputs.shapes.clear();
         clock.lap("register");
@@ -225,9 +226,9 @@ impl Course<'_> {
             let mut writing = Writing(fields.map(|fields| scope.spawn(move || write(fields))));
             let of = (run.output, outside);
             let scored = Scored::of(device, &mut inputs.pair, &whole, (start, rival), of)?;
-            let mut verdict = scored.judged(verdict, &measures, grids[0].len());
+            let mut verdict = scored.judged(verdict, &measures, grids[0].len(), images_pull);
             let views = scored.views;
-            if inputs.has_points() {
+            if has_points {
                 verdict = verdict.with(views.after.scores.pays(&views.before.scores));
             }
             if let Some(distances) = inputs.distances(start, &whole) {

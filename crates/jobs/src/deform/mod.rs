@@ -150,6 +150,7 @@ pub fn register(
     let input = inputs.as_input(similarity, start);
     let mut deformation = register_deformable(device, &input, options, listener)?;
     drop(input);
+    let (images_pull, has_points) = (inputs.images_pull(), inputs.has_points());
     inputs.channels.clear();
     let outside = inputs.pair.outside(written);
     // Lent to a transform while the result is scored.
@@ -164,9 +165,10 @@ pub fn register(
         deformation.forward = field.into_field();
     }
     let verdict = with_affine_part(deformation.verdict.clone(), found.as_ref());
-    let mut verdict = scored.judged(verdict, &deformation.measures, inputs.pair.fixed.grid().len());
+    let voxels = inputs.pair.fixed.grid().len();
+    let mut verdict = scored.judged(verdict, &deformation.measures, voxels, images_pull);
     let views = scored.views;
-    if inputs.has_points() {
+    if has_points {
         verdict = verdict.with(views.after.scores.pays(&views.before.scores));
     }
     if let Some(distances) = distances {
@@ -223,13 +225,20 @@ impl Scored {
     }
 
     /// The verdict with what the images say: `voxels` is the number of those of the fixed one.
-    fn judged(&self, verdict: Verdict, measures: &FieldMeasures, voxels: usize) -> Verdict {
+    /// Where images pull, a deformation has to earn what it bends in them; pictures that were drawn of shapes tell too little for that.
+    fn judged(
+        &self,
+        verdict: Verdict,
+        measures: &FieldMeasures,
+        voxels: usize,
+        images_pull: bool,
+    ) -> Verdict {
         let Views { before, after } = &self.views;
         let (worse, remedy) = match &self.rival {
             Some(rival) => (rival, Remedy::BetterStart),
             None => (&before.scores, Remedy::OtherAffinePart),
         };
-        let energy = measures.harmonic_energy_of_object(voxels);
+        let energy = measures.harmonic_energy_of_object(voxels).filter(|_| images_pull);
         let earns = energy.and_then(|energy| after.scores.earns(energy));
         let verdict = verdict.with(after.scores.worth(worse, remedy));
         verdict.with(after.scores.agrees()).with(earns)
@@ -247,9 +256,14 @@ impl Inputs {
         Self { pair, weight: 1.0, channels, start, with_rival, init, landmarks, shapes }
     }
 
+    /// Whether images pull.
+    fn images_pull(&self) -> bool {
+        self.weight > 0.0 || self.channels.iter().any(|c| c.weight > 0.0)
+    }
+
     /// Whether points pull beside images that do.
     fn has_points(&self) -> bool {
-        self.weight > 0.0 && (self.landmarks.is_some() || !self.shapes.is_empty())
+        self.images_pull() && (self.landmarks.is_some() || !self.shapes.is_empty())
     }
 
     /// How far landmarks are apart by the affine part and by the whole.

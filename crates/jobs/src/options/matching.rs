@@ -117,7 +117,8 @@ pub struct Matching {
     )]
     pub solver_tolerance: Option<f64>,
     /// Standard deviation of the Gaussian that smooths the total displacement after each iteration,
-    /// voxels at the current scale; 0 for none; for greedy and symmetric [default: 0.7]
+    /// voxels at the current scale; 0 for none; for greedy and symmetric [default: 0.7; for
+    /// anatomies of shapes alone 0]
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "VOX", allow_negative_numbers = true, help_heading = "Smoothness")

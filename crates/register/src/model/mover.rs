@@ -79,7 +79,7 @@ pub(super) struct PointState<D: Device> {
 /// How far points may go beyond what their stiffness says: it is that of shapes that lie on each other, and far too
 /// much where they are far apart. Longer steps while they pay, shorter ones where they led uphill.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trust {
+struct Trust {
     factor: f64,
     last_energy: f64,
 }
@@ -95,12 +95,12 @@ impl Trust {
     const MOST: f64 = 64.0;
 
     /// What stiffness is divided by.
-    pub(super) fn factor(&self) -> f64 {
+    fn factor(&self) -> f64 {
         self.factor
     }
 
     /// Is told the energies of all attachments of points before the last step.
-    pub(super) fn told(&mut self, points: &[f64]) {
+    fn told(&mut self, points: &[f64]) {
         let energy = points.iter().sum();
         let change = if energy < self.last_energy { 1.25 } else { 0.5 };
         self.factor = (change * self.factor).clamp(1.0, Self::MOST);

@@ -19,7 +19,6 @@ mod path;
 mod pull;
 mod storage;
 
-use super::mover::Trust;
 use super::options::DeformOptions;
 use super::points::lattice;
 use super::solver::{self, Solver};
@@ -88,9 +87,6 @@ struct Work<D: Device> {
 struct Stiff<D: Device> {
     /// How stiff they are, once for each component of the velocity: see [`Work::stiffness`].
     along: D::Buffer<f32>,
-    /// How many attachments of points there are.
-    count: usize,
-    trust: Trust,
 }
 
 /// What descent keeps of a path from one step to the next.
@@ -266,8 +262,7 @@ impl<D: Device> Lddmm<D> {
         if stiff.is_none() && !ways.is_empty() {
             let of = (&*ways, &*stiffness);
             let along = work.stiffness(device, path, &self.grid, of, share)?;
-            let (count, trust) = (ways.len(), Trust::default());
-            *stiff = Some(Stiff { along, count, trust });
+            *stiff = Some(Stiff { along });
         }
         let PendingEnergies { images, has_images, points } = energies;
         let images = images.wait()?;
@@ -335,16 +330,14 @@ impl<D: Device> Lddmm<D> {
                 std::mem::swap(&mut work.field, &mut work.spare);
                 let change = (x(0) * 2.0 - x(1) * param(0)) * param(1);
                 let (room, solution) = (&mut work.velocity, &work.solution);
-                let trust = stiff.as_ref().map_or(1.0, |s| s.trust.factor());
-                let by = [factor, rate as f32, (1.0 / trust) as f32];
+                let by = [factor, rate as f32];
                 path.velocities[j].change(device, room, |v| {
                     let (update, mut inputs) = match &*stiff {
                         None => (x(0) - change, vec![solution]),
                         // Nowhere beyond the place where the energy of points is least.
-                        Some(_) => (
-                            x(0) - change / (x(2) * param(0) * param(1) * param(2) + 1.0),
-                            vec![solution],
-                        ),
+                        Some(_) => {
+                            (x(0) - change / (x(2) * param(0) * param(1) + 1.0), vec![solution])
+                        }
                     };
                     inputs.extend(stiff.as_ref().map(|s| &s.along));
                     Ok(device.eval_in_place(&update, v, &inputs, &by, None)?)
@@ -452,14 +445,6 @@ impl<D: Device> Model<D> for Lddmm<D> {
         state: &mut LddmmState<D>,
     ) -> Result<PendingEnergies> {
         self.descend(device, pull, state)
-    }
-
-    fn told(&mut self, state: &mut LddmmState<D>, parts: &[f64]) {
-        if let Some(Stiff { count, trust, .. }) = &mut state.stiff
-            && let Some(points) = parts.len().checked_sub(*count).and_then(|n| parts.get(n..))
-        {
-            trust.told(points);
-        }
     }
 
     fn residual(&mut self) -> Result<Option<f64>> {
