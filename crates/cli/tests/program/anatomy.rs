@@ -408,7 +408,7 @@ fn real_structures_of_two_people() {
     };
     place.write("a.toml", &surfaces("1000", false));
     place.write("b.toml", &surfaces("1116", false));
-    let line = "anatomy a.toml b.toml --no-report --schedule 4x40,2x30 --spacing 2 -o shapes";
+    let line = "anatomy a.toml b.toml --no-report --schedule 4x30,2x6,1x6 --spacing 1.5 -o shapes";
     place.line(line).expect(0);
     for shape in record(&place, "shapes")["anatomy"]["shapes"].as_array().unwrap() {
         let [before, after] = ["before", "after"].map(|key| number(&shape[key]["mean"]));
