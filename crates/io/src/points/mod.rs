@@ -11,7 +11,7 @@
 //! let folder = tempfile::tempdir()?;
 //! let fcsv = folder.path().join("landmarks.fcsv");
 //! let text = "# Markups fiducial file version = 4.11\n# CoordinateSystem = LPS\n\
-//!             # columns = id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID\n\
+//!             ## columns = id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID\n\
 //!             1,10,20,30,0,0,0,1,1,1,0,nose,,\n";
 //! std::fs::write(&fcsv, text)?;
 //! let (set, info) = points::read(&fcsv, &ReadOptions::default())?;
