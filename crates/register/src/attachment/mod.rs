@@ -15,7 +15,7 @@
 //! Each attachment has a weight of its own. The energy of images is that of its [similarity](mod@crate::similarity), of calibrated
 //! intensities and without a unit: a mean over the voxels that are looked at, many of which may be air. That of landmarks is in
 //! mm², so that their weight is one over mm². All go down one total energy, in which those of points are multiplied by the
-//! [share](crate::model::Pull::share) of the object in these voxels: so a weight is against the mean over the object, and air
+//! [share](crate::model::Sources::share) of the object in these voxels: so a weight is against the mean over the object, and air
 //! around the images changes nothing.
 //!
 //! What a model makes of all is one force: at every voxel of its grid the
