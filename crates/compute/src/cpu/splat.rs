@@ -176,6 +176,13 @@ impl Cpu {
         })
     }
 
+    /// Units by value, of the values of so many points.
+    fn units_of(&self, values: &CpuBuffer<f32>, count: usize) -> Result<f64> {
+        let what = [Reduction::MaxAbs(0), Reduction::CountNonFinite(0)];
+        let found = self.reduce(&[values], &what)?;
+        Ok(units(found[0], found[1], bits_for(count)))
+    }
+
     /// Sums at voxels.
     fn splatted<const N: usize>(
         &self,
@@ -186,9 +193,7 @@ impl Cpu {
         out: &mut [f32],
     ) -> Result<()> {
         let Extent { points: count, voxels, components } = extent;
-        let what = [Reduction::MaxAbs(0), Reduction::CountNonFinite(0)];
-        let found = self.reduce(&[values], &what)?;
-        let unit = units(found[0], found[1], bits_for(count));
+        let unit = self.units_of(values, count)?;
         let back = 1.0 / unit;
         let (values, dims) = (values.as_slice(), lattice.dims);
         let axis = (0..3).rev().find(|&a| dims[a] > 1).unwrap_or(2);
@@ -228,9 +233,7 @@ impl Cpu {
         out: &mut [f32],
     ) -> Result<()> {
         let Extent { points: count, voxels, components } = extent;
-        let what = [Reduction::MaxAbs(0), Reduction::CountNonFinite(0)];
-        let found = self.reduce(&[values], &what)?;
-        let unit = units(found[0], found[1], bits_for(count));
+        let unit = self.units_of(values, count)?;
         let back = 1.0 / unit;
         let (values, Lattice { dims, beyond, .. }) = (values.as_slice(), lattice);
         // What each point gives to each of its voxels.

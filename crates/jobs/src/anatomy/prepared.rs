@@ -12,10 +12,11 @@ use std::sync::Arc;
 use voxalign_compute::Memory;
 use voxalign_compute::ops::Filter;
 use voxalign_compute::ops::filter::GaussianMethod;
+use voxalign_compute::ops::pairwise::RadialKernel;
 use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, LabelMap, Mesh, PointSet, Vector3, Volume, memory};
 use voxalign_register::attachment::Landmarks;
-use voxalign_register::attachment::currents::{Shape, ShapeOptions, Summation};
+use voxalign_register::attachment::currents::{Shape, ShapeOptions, Summation, too_large};
 use voxalign_register::diffeo::{Intensities, ShapeInput};
 use voxalign_register::fit::{MapKind, PointPairs};
 use voxalign_register::fit_shapes::{ShapeStart, fit_shapes};
@@ -123,6 +124,12 @@ pub(super) fn prepare(
                         [Arc::new(shape(&thing, fixed)?), Arc::new(shape(&thing, moving)?)];
                     let (kernel, width) = (thing.of.kernel, thing.of.width);
                     let (weight, summation) = (thing.of.weight, Summation::default());
+                    let kernel_of_it = RadialKernel { shape: kernel, width };
+                    if let Some(why) = too_large(summation, &kernel_of_it, [&fixed, &moving]) {
+                        let remark = format!("{}: {why}", thing.of.words());
+                        listener.say(Level::Warning, &remark);
+                        remarks.push(remark);
+                    }
                     let options = ShapeOptions { kernel, width, weight, summation };
                     shapes.push(ShapeInput { fixed, moving, options });
                 }

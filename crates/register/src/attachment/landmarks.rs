@@ -5,9 +5,9 @@ use crate::error::{RegisterError, Result};
 use crate::fit::PointPairs;
 use crate::multiscale::Scale;
 use crate::similarity::PendingEnergy;
-use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::reduce::Reduction;
+use voxalign_compute::{Device, DeviceBuffer};
 use voxalign_image::{Grid, PointSet, Vector3};
 
 /// Pairs of corresponding points, with the energy `w Σ wᵢ |A(φ(pᵢ)) − qᵢ|² / n` of `n` fixed points `pᵢ` and
@@ -90,7 +90,7 @@ pub struct LandmarkAttachment<D: Device> {
 /// What is on the device.
 struct AtScale<D: Device> {
     places: [Places<D>; 2],
-    /// What each coordinate of a pair counts: `2 part w wᵢ / n`.
+    /// What each coordinate of a pair counts: `2 w wᵢ / n` by the number of sides.
     factors: D::Buffer<f32>,
 }
 
@@ -103,8 +103,7 @@ impl<D: Device> LandmarkAttachment<D> {
 
     fn placed(&self, device: &D, sides: usize) -> Result<AtScale<D>> {
         let Landmarks { pairs, weight } = &self.landmarks;
-        let part = if sides == 2 { 0.5 } else { 1.0 };
-        let factor = 2.0 * part * weight / pairs.len().max(1) as f64;
+        let factor = 2.0 * weight / (sides * pairs.len()).max(1) as f64;
         let each: Vec<f32> = (0..pairs.len()).map(|i| (factor * pairs.weight(i)) as f32).collect();
         let [fixed, moving] = pairs.points();
         let places =
@@ -138,7 +137,7 @@ impl<D: Device> Attachment<D> for LandmarkAttachment<D> {
             let covectors = &mut *out.covectors[side];
             device.eval(&((x(0) - x(1)) * x(2)), &[carried, to, factors], &[], None, covectors)?;
             // c · (at − to) = 2 w |at − to|²
-            let mut apart = device.alloc::<f32>(covectors_len(places))?;
+            let mut apart = device.alloc::<f32>(covectors.len())?;
             device.eval(&((x(0) - x(1)) * param(0)), &[carried, to], &[0.5], None, &mut apart)?;
             let mut sum = device.alloc::<f64>(1)?;
             device.reduce_into(&[&*covectors, &apart], &[Reduction::Dot(0, 1)], &mut sum)?;
@@ -151,11 +150,6 @@ impl<D: Device> Attachment<D> for LandmarkAttachment<D> {
         // Places, factors and covectors, twice.
         80 * self.landmarks.len() as u64
     }
-}
-
-/// The coordinates of all points of a side.
-fn covectors_len<D: Device>(places: &[Places<D>; 2]) -> usize {
-    3 * places[0].len()
 }
 
 #[cfg(test)]

@@ -94,18 +94,25 @@ pub struct PendingEnergies {
 }
 
 impl PendingEnergies {
+    /// Those of images and of each attachment of points, once the device has them.
+    ///
+    /// # Errors
+    /// What failed on the device.
+    pub(crate) fn values(self) -> Result<(f64, Vec<f64>)> {
+        let points = self.points.into_iter().map(PendingEnergy::wait).collect::<Result<_>>()?;
+        Ok((self.images.wait()?, points))
+    }
+
     /// The same once they are known, with their sum.
     ///
     /// # Errors
     /// What failed on the device.
     pub fn known(self) -> Result<(Self, f64)> {
-        let images = self.images.wait()?;
-        let points =
-            self.points.into_iter().map(PendingEnergy::wait).collect::<Result<Vec<_>>>()?;
+        let has_images = self.has_images;
+        let (images, points) = self.values()?;
         let total = images + points.iter().sum::<f64>();
         let points = points.into_iter().map(PendingEnergy::known).collect();
-        let images = PendingEnergy::known(images);
-        Ok((Self { images, has_images: self.has_images, points }, total))
+        Ok((Self { images: PendingEnergy::known(images), has_images, points }, total))
     }
 
     /// The energies, once the device has them.
@@ -113,13 +120,12 @@ impl PendingEnergies {
     /// # Errors
     /// What failed on the device.
     pub fn wait(self) -> Result<Energies> {
-        let images = self.images.wait()?;
-        let points =
-            self.points.into_iter().map(PendingEnergy::wait).collect::<Result<Vec<_>>>()?;
+        let has_images = self.has_images;
+        let (images, points) = self.values()?;
         let total = images + points.iter().sum::<f64>();
         let mut parts = Vec::new();
         if !points.is_empty() {
-            parts.extend(Some(images).filter(|_| self.has_images));
+            parts.extend(Some(images).filter(|_| has_images));
             parts.extend(points);
         }
         Ok(Energies { total, parts })

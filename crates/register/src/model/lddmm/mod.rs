@@ -264,9 +264,8 @@ impl<D: Device> Lddmm<D> {
             let along = work.stiffness(device, path, &self.grid, of, share)?;
             *stiff = Some(Stiff { along });
         }
-        let PendingEnergies { images, has_images, points } = energies;
-        let images = images.wait()?;
-        let points = points.into_iter().map(PendingEnergy::wait).collect::<Result<Vec<_>>>()?;
+        let has_images = energies.has_images;
+        let (images, points) = energies.values()?;
         energy.similarity = images + points.iter().sum::<f64>();
         let weight = 1.0 / (self.options.sigma * self.options.sigma);
         let total = energy.path + weight * energy.similarity;
