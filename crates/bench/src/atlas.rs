@@ -162,6 +162,6 @@ fn subject(
     device.warp_field(&values, from, &map, &onto, dims, linear, 0.0, &mut out)?;
     let volume = Volume::new(grid.clone(), device.into_host(out)?)?;
     let name = format!("subject {number}");
-    let images = Images { channels: vec![Arc::new(volume)], mask: None };
+    let images = Images { channels: vec![Arc::new(volume)], mask: None, as_they_are: Vec::new() };
     Ok((Subject { name, weight: 1.0, affine: Affine::identity() }, images))
 }

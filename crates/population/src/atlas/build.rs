@@ -3,6 +3,7 @@
 use super::checkpoint::Checkpoints;
 use super::cohort::{Cohort, Deaf, Steps, out_of_register};
 use super::conclude::conclude;
+use super::geometry::TemplateGeometry;
 use super::memory::{MemoryOptions, MemoryPlan};
 use super::options::{AtlasOptions, Sharpness};
 use super::saving::Saver;
@@ -13,7 +14,7 @@ use crate::stream::Trace;
 use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
-use voxalign_image::{Grid, VectorField, Volume};
+use voxalign_image::{Grid, Vector3, VectorField, Volume};
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::model::{Model, UseModel, with_model};
 use voxalign_register::multiscale::{self, Course, ScaleRecord};
@@ -44,6 +45,8 @@ pub struct Atlas {
     pub sharpness: Vec<Sharpness>,
     /// Entropy and gradient energy of the mean after affine alignment, and of the template.
     pub ends: [Sharpness; 2],
+    /// What the template has beside images, as the [source](Source::geometry) has it.
+    pub geometry: Vec<TemplateGeometry>,
     /// Middle slices of the template at some iterations.
     pub snapshots: Vec<Snapshot>,
     /// The scales, coarse to fine; energies are weighted means over the subjects.
@@ -68,6 +71,8 @@ pub struct Found {
     pub jacobian: Volume<f32>,
     /// Its images on the grid of the atlas, calibrated.
     pub warped: Vec<Volume<f32>>,
+    /// For all that the template has beside images its vertices after the deformation, mm in the world of the subject.
+    pub geometry: Vec<Vec<Vector3<f64>>>,
     /// Numbers of the fields.
     pub measures: FieldMeasures,
     /// Voxels near extreme changes of volume that were smoothed at the end, summed over rounds.
@@ -185,7 +190,16 @@ impl<D: Device> UseModel<D> for Iterations<'_, '_, D> {
 impl<'a, D: Device> Construction<'a, D> {
     fn check(&self) -> Result<()> {
         check_subjects(self.source.subjects())?;
-        self.options.check()
+        self.options.check()?;
+        let (found, channels) = (self.options.channels.len(), self.source.size(0)?.channels);
+        match found == 0 || found == channels {
+            true => Ok(()),
+            false => Err(PopulationError::Option {
+                option: "channels",
+                value: format!("a list of {found}"),
+                remedy: format!("give one for each of the {channels} channels, or none"),
+            }),
+        }
     }
 
     /// Reads the subjects and makes all iterations.
@@ -229,6 +243,7 @@ impl<'a, D: Device> Construction<'a, D> {
             }
             other => other?,
         };
+        cohort.settle_template()?;
         let trace = cohort.crews.first_mut().and_then(|c| c.trace.take());
         Ok((Times { load, scales, plans, trace }, cohort))
     }

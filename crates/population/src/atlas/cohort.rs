@@ -2,19 +2,21 @@
 
 use super::build::Construction;
 use super::crew::{Changes, Crew, Post, Visit};
+use super::geometry::{self, AT_END, EVERY, TemplateGeometry, bytes_each, starts};
 use super::measures::{entropy, gradient_energy};
 use super::memory::{MemoryPlan, Needs};
-use super::options::{AtlasOptions, Sharpness};
+use super::options::{AtlasChannel, AtlasOptions, Sharpness};
 use super::shared::UNIT;
 use super::snapshot::Snapshot;
 use super::source::{Source, Subject, check_subjects};
 use crate::error::{PopulationError, Result};
 use crate::stream::Listener;
+use std::sync::Arc;
 use voxalign_compute::comm::Team;
 use voxalign_compute::ops::elementwise::x;
 use voxalign_compute::ops::flow::Inversion;
 use voxalign_compute::{Device, Memory};
-use voxalign_image::{Grid, Volume};
+use voxalign_image::{Affine, Grid, Volume};
 use voxalign_register::attachment::{Attachments, ChannelSimilarity};
 use voxalign_register::model::{Model, Shift};
 use voxalign_register::multiscale::{Deformation, Iteration, Scale};
@@ -50,10 +52,13 @@ impl Listener for Stop<'_> {
 
 /// What pulls each subject to the template: the images of all channels.
 pub(super) fn attachments<D: Device>(options: &AtlasOptions, channels: usize) -> Attachments<D> {
-    let similarity = options.similarity;
-    let images =
-        (0..channels).map(|channel| ChannelSimilarity { channel, similarity, weight: 1.0 });
-    images.map(|images| Box::new(images) as _).collect()
+    let usual = AtlasChannel { similarity: options.similarity, weight: 1.0 };
+    let images = (0..channels).map(|channel| {
+        let AtlasChannel { similarity, weight } =
+            options.channels.get(channel).copied().unwrap_or(usual);
+        ChannelSimilarity { channel, similarity, weight }
+    });
+    images.filter(|images| images.weight > 0.0).map(|images| Box::new(images) as _).collect()
 }
 
 /// The parts of the sum of all weights.
@@ -82,6 +87,14 @@ impl<'a, D: Device, M: Model<D>> Cohort<'a, D, M> {
         check_subjects(subjects)?;
         let weights = &parts(subjects);
         let scratch = &memory.scratch.clone().unwrap_or_else(std::env::temp_dir);
+        let all: Arc<[_]> = source.geometry().into();
+        let coarsest = options.matching.schedule.first().map_or(1, |s| s.factor);
+        let affines: Vec<Affine> = subjects.iter().map(|s| s.affine).collect();
+        let template = match team.devices().first() {
+            Some(device) => starts(device, &all, &affines, weights, coarsest),
+            None => Ok(Vec::new()),
+        };
+        let template = Arc::new(team.ranks().agree(template)?);
         let crew = |own: voxalign_compute::comm::Member<'a, D>| {
             let (range, model) = (own.share(subjects.len()), make(grid));
             let attachments = attachments(options, channels);
@@ -89,13 +102,24 @@ impl<'a, D: Device, M: Model<D>> Cohort<'a, D, M> {
             let needs = Needs {
                 subjects: range.len(),
                 shared: shared(&model, &attachments, grid, channels),
-                each: model.bytes_each(n, voxels),
+                each: model.bytes_each(n, voxels) + bytes_each(&all),
                 warped: 4 * n * channels as u64,
                 images: 4 * voxels,
             };
             let plan = planned(construction, own.device, &needs);
-            let post =
-                Post { model, attachments, grid, source, range, weights, channels, plan, scratch };
+            let geometry = geometry::Shared::new(Arc::clone(&all), Arc::clone(&template));
+            let post = Post {
+                model,
+                attachments,
+                geometry,
+                grid,
+                source,
+                range,
+                weights,
+                channels,
+                plan,
+                scratch,
+            };
             Crew::new(own.device, post)
         };
         let crews = team.ranks().agree(team.local().map(crew).collect::<Result<Vec<_>>>())?;
@@ -226,6 +250,7 @@ impl<'a, D: Device, M: Model<D>> Cohort<'a, D, M> {
         }
         let visit = Visit { load: false, changes: Changes::Usual };
         let back = self.back_to_mean()?;
+        self.shift_template(&back)?;
         let result = self.team.each(&mut self.crews, |own, crew| {
             let back = &back[own.place];
             crew.visit(visit, &(), |core, member, _| {
@@ -267,39 +292,152 @@ impl<'a, D: Device, M: Model<D>> Cohort<'a, D, M> {
         Ok(())
     }
 
-    /// One step of all subjects, and the template after it; the mean energy before.
-    fn step(&mut self) -> Result<f64> {
+    /// One step of all subjects, and the template after it; the mean energies before. The geometry of the
+    /// template moves first where it is `due`.
+    fn step(&mut self, due: bool) -> Result<Energies> {
         self.clear()?;
+        let due = due && self.has_geometry();
+        if due {
+            self.begin_tugs()?;
+        }
         let visit = Visit { load: false, changes: Changes::Usual };
         let energies = self.each(|crew| {
-            let mut known: Vec<[f64; 2]> = Vec::new();
+            let mut known: Vec<(usize, Energies)> = Vec::new();
             let mut pending: Vec<(usize, PendingEnergies)> = Vec::new();
             let streams = !crew.plan().in_core();
             let trace = crew.visit(visit, &(), |core, member, _| {
-                let energy = core.step(member)?;
+                if due {
+                    core.pull_template(member)?;
+                }
+                let energies = core.step(member)?;
                 if streams {
-                    known.push([member.index as f64, energy.wait()?.total]);
+                    let energies = energies.wait()?;
+                    if let Some(state) = &mut member.state {
+                        core.model.told(state, &energies.parts);
+                    }
+                    known.push((member.index, energies));
                 } else {
-                    pending.push((member.index, energy));
+                    pending.push((member.index, energies));
                 }
                 Ok(())
             })?;
             crew.trace = trace;
-            for (index, energy) in pending {
-                known.push([index as f64, energy.wait()?.total]);
+            for (index, energies) in pending {
+                let energies = energies.wait()?;
+                crew.tell(index, &energies.parts);
+                known.push((index, energies));
             }
             Ok(known)
         })?;
         self.average()?;
+        if due {
+            self.move_template()?;
+        }
         self.weighted_mean(energies)
     }
 
-    /// The weighted mean of numbers, each with that of its subject.
-    fn weighted_mean(&self, numbers: Vec<Vec<[f64; 2]>>) -> Result<f64> {
-        let mut all = self.gathered(numbers)?;
-        all.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    /// The weighted mean of the energies of all subjects, each with its number.
+    fn weighted_mean(&self, own: Vec<Vec<(usize, Energies)>>) -> Result<Energies> {
+        let own: Vec<_> = own.into_iter().flatten().collect();
+        let mut columns = [own.first().map_or(0, |(_, e)| 2 + e.parts.len()) as f64];
+        self.team.ranks().all_reduce_max(&mut columns)?;
+        let columns = columns[0] as usize;
+        let row = |(index, e): &(usize, Energies)| {
+            [*index as f64, e.total].into_iter().chain(e.parts.iter().copied()).collect::<Vec<_>>()
+        };
+        let flat: Vec<f64> = own.iter().flat_map(row).collect();
+        let ranks = self.team.ranks();
+        let all = if ranks.size() == 1 { flat } else { ranks.all_gather(&flat)?.concat() };
+        let mut rows: Vec<&[f64]> = all.chunks_exact(columns.max(1)).collect();
+        rows.sort_by(|a, b| a[0].total_cmp(&b[0]));
         let weights = parts(self.crews.first().map_or(&[][..], |c| c.source().subjects()));
-        Ok(all.iter().map(|[index, value]| weights[*index as usize] * value).sum())
+        let mean = |c: usize| rows.iter().map(|row| weights[row[0] as usize] * row[c]).sum();
+        let parts = (2..columns).map(mean).collect();
+        Ok(Energies { total: if columns > 1 { mean(1) } else { 0.0 }, parts })
+    }
+
+    /// Whether the subjects have more than images.
+    fn has_geometry(&self) -> bool {
+        self.crews.first().is_some_and(|crew| !crew.core.geometry.is_empty())
+    }
+
+    /// The geometry of the template.
+    pub(super) fn template_geometry(&self) -> Arc<Vec<TemplateGeometry>> {
+        self.crews.first().map(|c| Arc::clone(&c.core.geometry.template)).unwrap_or_default()
+    }
+
+    /// Gives the template another geometry.
+    pub(super) fn set_geometry(&mut self, template: Vec<TemplateGeometry>) {
+        let template = Arc::new(template);
+        for crew in &mut self.crews {
+            crew.core.geometry.template = Arc::clone(&template);
+            for member in &mut crew.members {
+                member.pulls = None;
+                if let Some(state) = &mut member.state {
+                    crew.core.model.points_moved(state);
+                }
+            }
+        }
+    }
+
+    fn begin_tugs(&mut self) -> Result<()> {
+        self.each(|crew| crew.turn(|core| core.geometry.begin(&core.device))).map(drop)
+    }
+
+    /// Moves the geometry of the template to where all subjects have pulled it.
+    fn move_template(&mut self) -> Result<()> {
+        for i in 0..self.template_geometry().len() {
+            self.reduce(|crew| &mut crew.core.geometry.tugs[i].forces)?;
+            self.reduce(|crew| &mut crew.core.geometry.tugs[i].stiffness)?;
+        }
+        let moved = match self.crews.first_mut() {
+            Some(crew) => crew.turn(|core| core.geometry.moved(&core.device, core.target)),
+            None => Ok(Vec::new()),
+        };
+        let moved = self.team.ranks().agree(moved)?;
+        self.set_geometry(moved);
+        Ok(())
+    }
+
+    /// Takes the geometry of the template to where its mean displacement is taken back.
+    pub(super) fn shift_template(&mut self, back: &[Shift<D>]) -> Result<()> {
+        if !self.has_geometry() {
+            return Ok(());
+        }
+        let (Some(crew), Some(back)) = (self.crews.first_mut(), back.first()) else {
+            return Ok(());
+        };
+        let shifted =
+            crew.turn(|core| core.geometry.shifted(&core.device, &core.template.grid, &back.back));
+        let shifted = self.team.ranks().agree(shifted)?;
+        self.set_geometry(shifted);
+        Ok(())
+    }
+
+    /// Brings the geometry of the template to rest, where the subjects are.
+    pub(super) fn settle_template(&mut self) -> Result<()> {
+        if !self.has_geometry() {
+            return Ok(());
+        }
+        for _ in 0..AT_END {
+            self.begin_tugs()?;
+            let visit = Visit { load: false, changes: Changes::Nothing };
+            self.each(|crew| crew.visit(visit, &(), |core, member, _| core.pull_template(member)))?;
+            self.move_template()?;
+        }
+        Ok(())
+    }
+
+    /// Looks how much of the template is the object, at the beginning of a scale.
+    fn look_at_object(&mut self) -> Result<()> {
+        if !self.has_geometry() {
+            return Ok(());
+        }
+        let shares = self.each(|crew| crew.turn(|core| core.object_share()))?;
+        if let Some(&share) = shares.first() {
+            self.crews.iter_mut().for_each(|crew| crew.core.geometry.share = share);
+        }
+        Ok(())
     }
 
     /// Rows of numbers of all subjects, at all ranks.
@@ -370,7 +508,7 @@ fn planned<D: Device>(construction: &Construction<'_, D>, device: &D, needs: &Ne
 impl<D: Device, M: Model<D>> Deformation for Cohort<'_, D, M> {
     fn to_scale(&mut self, scale: &Scale) -> voxalign_register::Result<()> {
         let all = self.stop().and_then(|()| self.bring(scale)).and_then(|()| self.average_all());
-        all.map_err(into_register)
+        all.and_then(|()| self.look_at_object()).map_err(into_register)
     }
 
     fn finish(&mut self) -> voxalign_register::Result<()> {
@@ -435,8 +573,9 @@ impl<D: Device, M: Model<D>> Iteration<Cohort<'_, D, M>> for Steps {
     fn iterate(&mut self, cohort: &mut Cohort<'_, D, M>) -> voxalign_register::Result<Energies> {
         cohort.stop().map_err(into_register)?;
         cohort.look(self.iteration, false).map_err(into_register)?;
+        let due = self.iteration.is_multiple_of(EVERY);
         self.iteration += 1;
-        cohort.step().map(Energies::from).map_err(into_register)
+        cohort.step(due).map_err(into_register)
     }
 
     fn end_scale(

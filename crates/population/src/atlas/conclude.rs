@@ -3,6 +3,7 @@
 use super::build::{Atlas, ENTROPY_BINS, Found, Sink, Times};
 use super::cohort::{Cohort, Stop};
 use super::crew::{Changes, Member, Visit};
+use super::geometry::TemplateGeometry;
 use super::measures::{correlation, entropy, gradient_energy};
 use super::options::Sharpness;
 use super::prepare::{onto, whole};
@@ -12,7 +13,7 @@ use crate::error::{PopulationError, Result};
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
 use voxalign_compute::ops::flow::Step;
-use voxalign_image::Volume;
+use voxalign_image::{Vector3, Volume};
 use voxalign_register::attachment::images::Moved;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::diffeo::{Conclusion, TISSUE, field_checks, to_world};
@@ -37,6 +38,8 @@ pub(super) fn conclude<D: Device, M: Model<D>>(
 ) -> Result<Atlas> {
     let team = cohort.team;
     let back = if centre { cohort.back_to_mean()? } else { Vec::new() };
+    cohort.shift_template(&back)?;
+    let geometry = cohort.template_geometry();
     cohort.clear()?;
     let stop = Stop(progress);
     let sums = team.each(&mut cohort.crews, |own, crew| {
@@ -48,7 +51,7 @@ pub(super) fn conclude<D: Device, M: Model<D>>(
         let visit = Visit { load: true, changes: Changes::All };
         let back = back.get(own.place).map(|shift| &shift.there);
         crew.visit(visit, &stop, |core, member, images| {
-            subject(core, member, images, back, &mut sums, sink)
+            subject(core, member, images, back, &mut sums, (sink, &geometry))
         })?;
         Ok::<_, PopulationError>(sums)
     });
@@ -94,6 +97,7 @@ pub(super) fn conclude<D: Device, M: Model<D>>(
             variance: host(&spread.variance)?,
             entropy: host(&spread.entropy)?,
             log_jacobian: host(&log)?,
+            geometry: geometry.to_vec(),
             correlations: spread.correlations,
             ends: [sharpness(core, &before[0])?, sharpness(core, &template[0])?],
             sharpness: cohort.sharpness,
@@ -144,7 +148,7 @@ fn subject<D: Device, M: Model<D>>(
     images: Option<Images>,
     back: Option<&D::Buffer<f32>>,
     sums: &mut Sums<D>,
-    sink: &dyn Sink,
+    (sink, geometry): (&dyn Sink, &[TemplateGeometry]),
 ) -> Result<()> {
     let prepared = match (member.take_whole(), images) {
         (Some(prepared), _) => prepared,
@@ -207,9 +211,16 @@ fn subject<D: Device, M: Model<D>>(
     };
     let checks = field_checks(&measures, finest(&grid));
     let [forward, inverse] = end.fields;
+    let forward = to_world(&grid, device.into_host(forward)?)?;
+    let carried = |t: &TemplateGeometry| {
+        let to = |v: &Vector3<f64>| member.affine.apply(v + forward.sample_clamped(*v));
+        t.vertices.iter().map(to).collect()
+    };
+    let geometry = geometry.iter().map(carried).collect();
     sink.subject(Found {
         subject: member.index,
-        forward: to_world(&grid, device.into_host(forward)?)?,
+        geometry,
+        forward,
         inverse: to_world(&grid, device.into_host(inverse)?)?,
         jacobian: Volume::new(grid.clone(), device.into_host(end.jacobian)?)?,
         warped: warped.iter().map(host).collect::<Result<Vec<_>>>()?,

@@ -1,6 +1,7 @@
 //! The subjects of an atlas that one device works on.
 
 use super::away::{Away, Chest, DevicePack, HostPack, own_folder};
+use super::geometry::Shared as Geometries;
 use super::memory::{Level, MemoryPlan, SLOTS};
 use super::prepare::Prepared;
 use super::shared::{Core, Template, missing};
@@ -42,6 +43,8 @@ pub(super) struct Member<D: Device, S> {
     pub(super) warped: Vec<D::Buffer<f32>>,
     /// What their voxels count there.
     pub(super) weights: Option<D::Buffer<f32>>,
+    /// What pulls it by its geometry, where all subjects stay on the device and the template has not moved since.
+    pub(super) pulls: Option<Attachments<D>>,
     /// At the end: the first image after the deformation, and after the affine map alone.
     pub(super) done: Vec<D::Buffer<f32>>,
 }
@@ -55,6 +58,7 @@ impl<D: Device, S> Member<D, S> {
     /// Ends its iterations: what is left are images.
     pub(super) fn end(&mut self, done: Vec<D::Buffer<f32>>) {
         (self.state, self.mask, self.weights) = (None, None, None);
+        self.pulls = None;
         self.warped.clear();
         self.done = done;
     }
@@ -136,6 +140,7 @@ pub(super) struct Crew<'a, D: Device, M: Model<D>> {
 pub(super) struct Post<'p, 'a, D: Device, M> {
     pub(super) model: M,
     pub(super) attachments: Attachments<D>,
+    pub(super) geometry: Geometries<D>,
     /// The grid of the atlas.
     pub(super) grid: &'p Grid,
     pub(super) source: &'a dyn Source,
@@ -163,8 +168,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<'a, D: Device, M: Model<D>> Crew<'a, D, M> {
     /// Subjects of which nothing is read yet.
     pub(super) fn new(device: &D, post: Post<'_, 'a, D, M>) -> Result<Self> {
-        let Post { model, attachments, grid, source, range, weights, channels, plan, scratch } =
-            post;
+        let Post { model, attachments, geometry, grid, source, .. } = post;
+        let Post { range, weights, channels, plan, scratch, .. } = post;
         let member = |index: usize| Member {
             index,
             weight: weights[index],
@@ -175,6 +180,7 @@ impl<'a, D: Device, M: Model<D>> Crew<'a, D, M> {
             mask: None,
             warped: Vec::new(),
             weights: None,
+            pulls: None,
             done: Vec::new(),
         };
         let members: Vec<_> = range.map(member).collect();
@@ -207,6 +213,7 @@ impl<'a, D: Device, M: Model<D>> Crew<'a, D, M> {
             grid: grid.clone(),
             model,
             attachments,
+            geometry,
             template: Template { grid: grid.clone(), channels: Vec::new() },
             channels,
             plan,
@@ -219,6 +226,14 @@ impl<'a, D: Device, M: Model<D>> Crew<'a, D, M> {
         };
         let (base, trace) = (device.clone(), None);
         Ok(Self { core, members, away, _folder: folder, source, base, streams, trace })
+    }
+
+    /// Tells a subject the parts of its energy before its last step.
+    pub(super) fn tell(&mut self, index: usize, parts: &[f64]) {
+        let member = self.members.iter_mut().find(|m| m.index == index);
+        if let Some(state) = member.and_then(|m| m.state.as_mut()) {
+            self.core.model.told(state, parts);
+        }
     }
 
     /// Does some work with what the subjects share.

@@ -7,6 +7,15 @@ use voxalign_register::multiscale::{Convergence, Scale};
 use voxalign_register::numbers::null_is_nan;
 use voxalign_register::similarity::Similarity;
 
+/// How a channel is compared with that of the template.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AtlasChannel {
+    /// By what.
+    pub similarity: Similarity,
+    /// The factor of its energy; 0 for a channel that is carried along, and pulls nothing.
+    pub weight: f64,
+}
+
 /// What the construction of an atlas can be told.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtlasOptions {
@@ -15,6 +24,8 @@ pub struct AtlasOptions {
     pub matching: DeformOptions,
     /// How each channel of an image is compared with that of the template.
     pub similarity: Similarity,
+    /// What each channel counts, and how it is compared, where that is not the same for all: one for each, or none.
+    pub channels: Vec<AtlasChannel>,
     /// Whether the mean displacement is taken back at the end of each scale, so that the template has
     /// the mean shape of its images.
     pub centre: bool,
@@ -32,7 +43,8 @@ impl AtlasOptions {
             clip: false,
             ..DeformOptions::of(model)
         };
-        Self { matching, similarity: Similarity::LNCC, centre: true }
+        let (similarity, channels) = (Similarity::LNCC, Vec::new());
+        Self { matching, similarity, channels, centre: true }
     }
 
     /// Checks every value.
@@ -42,6 +54,16 @@ impl AtlasOptions {
     pub fn check(&self) -> Result<()> {
         self.matching.check()?;
         check_similarity(&self.similarity)?;
+        for channel in &self.channels {
+            check_similarity(&channel.similarity)?;
+            if !(channel.weight >= 0.0 && channel.weight.is_finite()) {
+                return Err(PopulationError::Option {
+                    option: "channel weight",
+                    value: channel.weight.to_string(),
+                    remedy: "give a number of 0 or more".to_owned(),
+                });
+            }
+        }
         if self.matching.histogram_match {
             return Err(PopulationError::Option {
                 option: "histogram match",

@@ -9,7 +9,7 @@ use voxalign_image::{Affine, Grid, memory};
 use voxalign_register::RegisterError;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::attachment::images::{DeviceImage, Moved};
-use voxalign_register::diffeo::calibrated;
+use voxalign_register::diffeo::{as_it_is, calibrated};
 
 /// The images of a subject at full resolution.
 pub(super) struct Prepared<D: Device> {
@@ -44,10 +44,14 @@ fn calibrated_channels<D: Device>(
     images: &Images,
     file: &std::path::Path,
 ) -> Result<Vec<DeviceImage<D>>> {
-    let on = |volume: &std::sync::Arc<voxalign_image::Volume<f32>>| {
-        calibrated(device, "subject's", &**volume).map_err(|e| of_file(e, file))
+    let on = |(channel, volume): (usize, &std::sync::Arc<voxalign_image::Volume<f32>>)| {
+        let image = match images.as_they_are.contains(&channel) {
+            true => as_it_is(device, "subject's", &**volume),
+            false => calibrated(device, "subject's", &**volume),
+        };
+        image.map_err(|e| of_file(e, file))
     };
-    images.channels.iter().map(on).collect()
+    images.channels.iter().enumerate().map(on).collect()
 }
 
 /// An image on a grid, after a displacement of that grid and an affine map.

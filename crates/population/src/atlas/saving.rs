@@ -3,8 +3,10 @@
 use super::checkpoint::{Checkpoints, Saved};
 use super::cohort::{Cohort, Steps, into_register};
 use super::crew::{Changes, Visit};
+use super::geometry::TemplateGeometry;
 use crate::error::Result;
 use voxalign_compute::{Device, DeviceBuffer, Memory};
+use voxalign_image::Vector3;
 use voxalign_register::model::Model;
 use voxalign_register::multiscale::{Course, Keeper};
 use voxalign_register::{Event, Progress};
@@ -23,7 +25,7 @@ impl<D: Device, M: Model<D>> Cohort<'_, D, M> {
         self.each(|crew| {
             crew.visit(visit, &(), |core, member, _| {
                 let Some(state) = &mut member.state else { return Ok(()) };
-                let numbers = core.model.numbers(state);
+                let numbers = core.model.numbers(state)?;
                 let buffers = core.model.buffers(state).changing;
                 let buffers = buffers.into_iter().map(|b| Ok(core.device.download(b)?));
                 let buffers = buffers.collect::<Result<Vec<_>>>()?;
@@ -44,6 +46,8 @@ impl<D: Device, M: Model<D>> Cohort<'_, D, M> {
             masked: self.masked,
             sharpness: self.sharpness.clone(),
             snapshots: self.snapshots.clone(),
+            geometry: self.saved_geometry(),
+            share: self.crews.first().map_or(1.0, |crew| crew.core.geometry.share),
             model: self.model(),
         };
         let done = match self.team.ranks().is_first() {
@@ -51,6 +55,11 @@ impl<D: Device, M: Model<D>> Cohort<'_, D, M> {
             false => template.map(drop),
         };
         self.team.ranks().agree(done)
+    }
+
+    fn saved_geometry(&self) -> Vec<(usize, Vec<[f64; 3]>)> {
+        let vertices = |t: &TemplateGeometry| t.vertices.iter().map(|v| (*v).into()).collect();
+        self.template_geometry().iter().map(|t| (t.from, vertices(t))).collect()
     }
 
     /// The model of the devices: their name without their number.
@@ -83,6 +92,16 @@ impl<D: Device, M: Model<D>> Cohort<'_, D, M> {
         }
         self.bring(&saved.scale)?;
         self.masked = saved.masked;
+        let vertices = |all: Vec<[f64; 3]>| all.into_iter().map(Vector3::from).collect();
+        let geometry = saved.geometry.into_iter();
+        let geometry: Vec<_> = geometry
+            .map(|(from, all)| TemplateGeometry { from, vertices: vertices(all) })
+            .collect();
+        if geometry.len() != self.template_geometry().len() {
+            return Err(place.is_other());
+        }
+        self.set_geometry(geometry);
+        self.crews.iter_mut().for_each(|crew| crew.core.geometry.share = saved.share);
         let visit = Visit { load: false, changes: Changes::Usual };
         self.each(|crew| {
             crew.visit(visit, &(), |core, member, _| {

@@ -1,6 +1,7 @@
 //! What the subjects of a device share: the template, the sums it is made of, and room to work in.
 
 use super::crew::Member;
+use super::geometry::Shared as Geometries;
 use super::memory::MemoryPlan;
 use super::prepare::{Prepared, prepared, whole};
 use super::source::Images;
@@ -8,10 +9,12 @@ use crate::error::{PopulationError, Result};
 use std::path::Path;
 use voxalign_compute::Device;
 use voxalign_compute::ops::elementwise::{param, x};
+use voxalign_compute::ops::reduce::Reduction;
 use voxalign_image::Grid;
 use voxalign_register::attachment::Attachments;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::attachment::images::{Moved, coarser, factors_for};
+use voxalign_register::diffeo::TISSUE;
 use voxalign_register::model::{Counts, FixedImage, Model, Pull, Sources};
 use voxalign_register::multiscale::Scale;
 use voxalign_register::similarity::PendingEnergies;
@@ -43,6 +46,8 @@ pub(super) struct Core<D: Device, M> {
     pub(super) model: M,
     /// What pulls each of them to the template.
     pub(super) attachments: Attachments<D>,
+    /// What pulls each of them by what it has beside images.
+    pub(super) geometry: Geometries<D>,
     pub(super) template: Template<D>,
     pub(super) channels: usize,
     pub(super) plan: MemoryPlan,
@@ -76,6 +81,7 @@ impl<D: Device, M: Model<D>> Core<D, M> {
         self.spare.clear();
         self.template = Template { grid: grid.clone(), channels: Vec::new() };
         self.model.to_scale(scale, &grid);
+        self.geometry.go_to_scale(scale);
         for attachment in &mut self.attachments {
             attachment.to_scale(&self.device, scale, &grid, self.model.sides())?;
         }
@@ -112,6 +118,7 @@ impl<D: Device, M: Model<D>> Core<D, M> {
         if member.state.is_none() {
             member.state = Some(self.model.begin(device, member.affine)?);
         }
+        member.pulls = None;
         let Some(state) = &mut member.state else { return Ok(()) };
         let at = prepared.images.iter().map(|image| Ok(image.at(device, self.target)?));
         self.model.refine(device, at.collect::<Result<Vec<_>>>()?, state)?;
@@ -240,6 +247,49 @@ impl<D: Device, M: Model<D>> Core<D, M> {
         Ok(())
     }
 
+    /// What pulls a subject by its geometry, as it was just made.
+    fn pulls_of(&self, member: &mut Member<D, M::State>) -> Result<Attachments<D>> {
+        match member.pulls.take() {
+            Some(mut pulls) => {
+                pulls.iter_mut().try_for_each(|pull| pull.forget(&self.device))?;
+                Ok(pulls)
+            }
+            None => {
+                let (grid, sides) = (&self.template.grid, self.model.sides());
+                self.geometry.attachments(&self.device, member.index, grid, sides)
+            }
+        }
+    }
+
+    /// Keeps it for the next step, where there is room.
+    fn keep_pulls(&self, pulls: Attachments<D>, member: &mut Member<D, M::State>) {
+        member.pulls = self.plan.in_core().then_some(pulls);
+    }
+
+    /// Adds where a subject pulls the geometry of the template.
+    pub(super) fn pull_template(&mut self, member: &mut Member<D, M::State>) -> Result<()> {
+        if self.geometry.is_empty() {
+            return Ok(());
+        }
+        let mut pulls = self.pulls_of(member)?;
+        let Some(state) = &mut member.state else { return Err(missing(&member.file)) };
+        let (device, grid, weight) = (&self.device, &self.template.grid, member.weight);
+        let of = (&mut self.model, state, &member.affine);
+        self.geometry.pull(device, of, &mut pulls, grid, weight)?;
+        self.keep_pulls(pulls, member);
+        Ok(())
+    }
+
+    /// The part of the template's voxels that the object has.
+    pub(super) fn object_share(&self) -> Result<f64> {
+        let Some(first) = self.template.channels.first() else { return Ok(1.0) };
+        let n = self.template.grid.len();
+        let mut object = self.device.alloc::<f32>(n)?;
+        self.device.eval(&x(0).gt(param(0)), &[first], &[TISSUE], None, &mut object)?;
+        let voxels = self.device.reduce(&[&object], &[Reduction::Sum(0)])?[0];
+        Ok(if voxels > 0.0 { voxels / n as f64 } else { 1.0 })
+    }
+
     /// Makes a step of a subject towards the template, and adds it to the average where it is then.
     pub(super) fn step(&mut self, member: &mut Member<D, M::State>) -> Result<PendingEnergies> {
         let keeps = !member.warped.is_empty();
@@ -250,14 +300,16 @@ impl<D: Device, M: Model<D>> Core<D, M> {
             false if needs => self.warp(member, &mut warped)?,
             false => None,
         };
+        let mut pulls = self.pulls_of(member)?;
         let Some(state) = &mut member.state else { return Err(missing(&member.file)) };
         let (device, fixed) = (&self.device, self.template.images());
         let counts = Counts { given: weights.as_ref(), moving: None };
-        let (shared, own) = (&mut self.attachments, &mut Vec::new());
-        let sources = Sources { shared, own, share: 1.0 };
+        let (shared, own) = (&mut self.attachments, &mut pulls);
+        let sources = Sources { shared, own, share: self.geometry.share };
         let pull = Pull { sources, fixed: &fixed, warped: &warped, counts };
         let energy = self.model.step(device, pull, state)?;
-        drop(weights);
+        drop((weights, fixed));
+        self.keep_pulls(pulls, member);
         let weights = self.warp(member, &mut warped)?;
         self.add(&warped, weights.as_ref(), member.weight)?;
         self.put_back(member, warped, weights);

@@ -1,5 +1,6 @@
 //! Where the images of an atlas come from.
 
+use super::geometry::Geometry;
 use crate::error::{PopulationError, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ pub struct Images {
     pub channels: Vec<Arc<Volume<f32>>>,
     /// The voxels of the first channel that count (above 0), on its grid.
     pub mask: Option<Arc<Volume<f32>>>,
+    /// The numbers of the channels whose values count as they are, as those of probabilities do; all others are calibrated.
+    pub as_they_are: Vec<usize>,
 }
 
 /// What is known of a subject before its images are read.
@@ -55,6 +58,11 @@ pub trait Source: Sync {
         Ok(Size { channels: loaded.channels.len(), voxels })
     }
 
+    /// What the subjects have beside images, each of them in the order of [`subjects`](Self::subjects).
+    fn geometry(&self) -> &[Geometry] {
+        &[]
+    }
+
     /// What messages call its images.
     fn label(&self, subject: usize) -> PathBuf {
         self.subjects().get(subject).map(|s| PathBuf::from(&s.name)).unwrap_or_default()
@@ -66,6 +74,7 @@ pub trait Source: Sync {
 pub struct InMemory {
     subjects: Vec<Subject>,
     images: Vec<Images>,
+    geometry: Vec<Geometry>,
 }
 
 impl InMemory {
@@ -73,7 +82,13 @@ impl InMemory {
     #[must_use]
     pub fn new(all: Vec<(Subject, Images)>) -> Self {
         let (subjects, images) = all.into_iter().unzip();
-        Self { subjects, images }
+        Self { subjects, images, geometry: Vec::new() }
+    }
+
+    /// With what they have beside images, in the same order.
+    #[must_use]
+    pub fn with_geometry(self, geometry: Vec<Geometry>) -> Self {
+        Self { geometry, ..self }
     }
 }
 
@@ -87,6 +102,10 @@ impl Source for InMemory {
             file: self.label(subject),
             what: "there is no such subject".to_owned(),
         })
+    }
+
+    fn geometry(&self) -> &[Geometry] {
+        &self.geometry
     }
 }
 

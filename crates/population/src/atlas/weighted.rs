@@ -1,5 +1,6 @@
 //! Some of the subjects of a source, with other weights.
 
+use super::geometry::Geometry;
 use super::source::{Images, Size, Source, Subject};
 use crate::error::{PopulationError, Result};
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ pub struct Weighted<'a> {
     subjects: Vec<Subject>,
     /// The number that each has in the source.
     numbers: Vec<usize>,
+    geometry: Vec<Geometry>,
     from: &'a dyn Source,
 }
 
@@ -40,7 +42,8 @@ impl<'a> Weighted<'a> {
                 numbers.push(number);
             }
         }
-        Ok(Self { subjects, numbers, from })
+        let geometry = from.geometry().iter().map(|g| g.of(&numbers)).collect();
+        Ok(Self { subjects, numbers, geometry, from })
     }
 
     /// For each subject its number in the source that it is from.
@@ -75,6 +78,10 @@ impl Source for Weighted<'_> {
         }
     }
 
+    fn geometry(&self) -> &[Geometry] {
+        &self.geometry
+    }
+
     fn label(&self, subject: usize) -> PathBuf {
         self.numbers.get(subject).map(|&number| self.from.label(number)).unwrap_or_default()
     }
@@ -94,7 +101,7 @@ mod tests {
             let name = format!("s{i}");
             let subject = Subject { name, weight: 1.0, affine: Affine::identity() };
             let image = Arc::new(Volume::filled(grid.clone(), i as f32));
-            (subject, Images { channels: vec![image], mask: None })
+            (subject, Images { channels: vec![image], mask: None, as_they_are: Vec::new() })
         };
         let all = InMemory::new((0..4).map(one).collect());
         let some = Weighted::new(&all, &[0.5, 0.0, 2.0, 0.0]).unwrap();

@@ -27,7 +27,9 @@ fn stopped_and_resumed() {
                 let stopped = try_build(&alone(&cpu), all.clone(), &options, &first);
                 assert!(matches!(stopped, Err(PopulationError::Stopped)), "{stopped:?}");
                 let memory = MemoryOptions { device: Some(1), host: None, scratch: None };
-                let how = How { checkpoints: Some(&checkpoints), resume: true, stop: None, memory };
+                let geometry = Vec::new();
+                let checkpoints = Some(&checkpoints);
+                let how = How { checkpoints, resume: true, stop: None, memory, geometry };
                 let resumed = try_build(&alone(&cpu), all.clone(), &options, &how).unwrap();
                 assert_same(&resumed, &whole, &format!("{model:?} {kind} {stop}"));
             }

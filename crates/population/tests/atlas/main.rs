@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod checkpoints;
+mod geometry;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,8 +12,8 @@ use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_image::{Affine, Grid, Vector3, Volume};
 use voxalign_population::PopulationError;
 use voxalign_population::atlas::{
-    Atlas, AtlasOptions, Checkpoints, Construction, Found, Images, InMemory, Level, MemoryOptions,
-    Subject, build, unheard,
+    Atlas, AtlasOptions, Checkpoints, Construction, Found, Geometry, Images, InMemory, Level,
+    MemoryOptions, Subject, build, unheard,
 };
 use voxalign_register::diffeo::{DeformModel, StepRule};
 use voxalign_register::model::solver::SolverKind;
@@ -52,7 +53,7 @@ fn subject(number: usize, nz: usize) -> (Subject, Images) {
         (1000.0 * head(displaced(number, p))) as f32
     });
     let name = format!("subject {number}");
-    let images = Images { channels: vec![Arc::new(volume)], mask: None };
+    let images = Images { channels: vec![Arc::new(volume)], mask: None, as_they_are: Vec::new() };
     (Subject { name, weight: 1.0, affine: Affine::identity() }, images)
 }
 
@@ -74,6 +75,8 @@ struct How<'a> {
     memory: MemoryOptions,
     checkpoints: Option<&'a Checkpoints<'a>>,
     resume: bool,
+    /// What the subjects have beside images.
+    geometry: Vec<Geometry>,
     /// After how many iterations the listener asks to stop.
     stop: Option<usize>,
 }
@@ -102,7 +105,7 @@ fn try_build(
     let grid = all
         .first()
         .map_or_else(|| grid(1), |a| a.1.channels.first().map_or(grid(1), |c| c.grid().clone()));
-    let source = InMemory::new(all);
+    let source = InMemory::new(all).with_geometry(how.geometry.clone());
     let found = Mutex::new(Vec::new());
     let sink = |f: Found| {
         found.lock().unwrap().push(f);
@@ -143,6 +146,7 @@ fn assert_same((a, of_a): &(Atlas, Vec<Found>), (b, of_b): &(Atlas, Vec<Found>),
     assert!(a.correlations == b.correlations, "{what}");
     assert!(a.sharpness == b.sharpness, "{what}");
     assert!(a.snapshots == b.snapshots, "{what}");
+    assert!(a.geometry == b.geometry, "{what}");
     let energies = |a: &Atlas| a.scales.iter().map(|s| s.energies.clone()).collect::<Vec<_>>();
     assert_eq!(energies(a), energies(b), "{what}");
     assert!(of_a == of_b, "{what}");

@@ -152,6 +152,16 @@ pub trait Attachment<D: Device>: Send {
         out: &mut Gradient<'_, D>,
     ) -> Result<PendingEnergy>;
 
+    /// Forgets all steps before at this scale: the next one has the bits of the first of one that was just made. For what pulls
+    /// one of many subjects, which is made anew where there is no room to keep it.
+    ///
+    /// # Errors
+    /// What fails on the device.
+    fn forget(&mut self, device: &D) -> Result<()> {
+        let _ = device;
+        Ok(())
+    }
+
     /// Bytes of the device that it takes at a scale with this grid, roughly, beside what the model
     /// keeps for it: slopes, images where they are, and the few numbers of points.
     fn bytes(&self, grid: &Grid) -> u64;

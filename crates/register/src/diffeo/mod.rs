@@ -31,8 +31,8 @@ mod verdict;
 pub use crate::model::{DeformModel, DeformOptions, PathRecord, StepRule};
 pub use input::{ChannelInput, DeformInput, Intensities, ShapeInput};
 pub use register::{
-    Conclusion, TISSUE, calibrated, check_similarity, check_start, object_of, register_deformable,
-    to_world,
+    Conclusion, TISSUE, as_it_is, calibrated, check_similarity, check_start, object_of,
+    register_deformable, to_world,
 };
 pub use result::DeformResult;
 pub use verdict::field_checks;

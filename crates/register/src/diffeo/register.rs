@@ -406,11 +406,15 @@ pub fn calibrated<'a, D: Device>(
 }
 
 /// An image whose values are those that count, with 0 beyond it.
-fn as_it_is<D: Device>(
+///
+/// # Errors
+/// An image with values that are not finite, of which `role` says which it is; memory that runs out.
+pub fn as_it_is<'a, D: Device>(
     device: &D,
     role: &'static str,
-    image: ImageView<'_>,
+    image: impl Into<ImageView<'a>>,
 ) -> Result<DeviceImage<D>> {
+    let image = image.into();
     let values = device.upload(image.data())?;
     check_finite(device, role, &values)?;
     let open = reaches_border(image, |v| v > TISSUE);

@@ -5,7 +5,7 @@
 //! voxel. Where the moving image is cut off and shows nothing, there is no force. `W` is always made of the
 //! image as it was read, with one interpolation.
 
-use super::mover::{Kept, Mover, PointState, Way, has_memory, kept};
+use super::mover::{Kept, Mover, PointState, Way, has_memory, kept, of_model};
 use super::options::{DeformOptions, StepRule};
 use super::{Borrower, Buffers, Found, Model, Pull, Shift};
 use crate::attachment::images::{DeviceImage, Moved, onto, seen};
@@ -98,15 +98,19 @@ impl<D: Device> Model<D> for Greedy<D> {
     fn buffers<'s>(&self, state: &'s mut GreedyState<D>) -> Buffers<'s, D> {
         let mut changing = vec![&mut state.field];
         changing.extend(state.kept.iter_mut().map(|k| &mut k.velocity));
+        changing.extend(state.points.buffers());
         Buffers { changing, fixed: state.moved.iter_mut().map(|m| &mut m.image.values).collect() }
     }
 
-    fn numbers(&self, state: &GreedyState<D>) -> Vec<f64> {
-        state.kept.iter().flat_map(|k| [k.step, k.last_energy]).collect()
+    fn numbers(&self, state: &mut GreedyState<D>) -> Result<Vec<f64>> {
+        let kept: Vec<f64> = state.kept.iter().flat_map(|k| [k.step, k.last_energy]).collect();
+        Ok([vec![kept.len() as f64], kept, state.points.numbers()?].concat())
     }
 
     fn set_numbers(&self, device: &D, state: &mut GreedyState<D>, numbers: &[f64]) -> Result<()> {
-        state.kept = kept(device, state.dims, numbers)?;
+        let (own, points) = of_model(numbers);
+        state.kept = kept(device, state.dims, own)?;
+        state.points = PointState::from_numbers(device, points)?;
         Ok(())
     }
 
@@ -163,6 +167,10 @@ impl<D: Device> Model<D> for Greedy<D> {
 
     fn told(&mut self, state: &mut GreedyState<D>, parts: &[f64]) {
         state.points.told(parts);
+    }
+
+    fn points_moved(&mut self, state: &mut GreedyState<D>) {
+        state.points.moved();
     }
 
     fn residual(&mut self) -> Result<Option<f64>> {

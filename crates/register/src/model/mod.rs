@@ -23,6 +23,7 @@ mod points;
 mod pull;
 pub mod solver;
 pub mod symmetric;
+mod template;
 
 use crate::attachment::Attachments;
 use crate::attachment::images::{DeviceImage, Moved, both, weights_at};
@@ -39,6 +40,7 @@ pub use lddmm::{Lddmm, PathRecord};
 pub use options::{DeformOptions, StepRule};
 pub use pull::{Counts, FixedImage, Pull, Sources};
 pub use symmetric::Symmetric;
+pub use template::TemplatePoints;
 
 /// What a subject keeps on a device from one step to the next.
 pub struct Buffers<'s, D: Device> {
@@ -157,10 +159,13 @@ pub trait Model<D: Device>: Send {
     /// What a subject keeps on the device; always the same buffers in the same order at a scale.
     fn buffers<'s>(&self, state: &'s mut Self::State) -> Buffers<'s, D>;
 
-    /// What a subject keeps beside its buffers.
-    fn numbers(&self, state: &Self::State) -> Vec<f64> {
+    /// What a subject keeps beside its buffers; waits for its last step.
+    ///
+    /// # Errors
+    /// What failed on the device.
+    fn numbers(&self, state: &mut Self::State) -> Result<Vec<f64>> {
         let _ = state;
-        Vec::new()
+        Ok(Vec::new())
     }
 
     /// Gives a subject at the scale at hand the [numbers](Self::numbers) that it had before, and room for
@@ -224,6 +229,12 @@ pub trait Model<D: Device>: Send {
     /// Is told the [parts](crate::similarity::Energies::parts) of the energy before the last step of a subject, once they are known.
     fn told(&mut self, state: &mut Self::State, parts: &[f64]) {
         let _ = (state, parts);
+    }
+
+    /// Is told that points which pull a subject have moved by themselves, as those of a template do: what was found of
+    /// where they were is looked at anew by the next step.
+    fn points_moved(&mut self, state: &mut Self::State) {
+        let _ = state;
     }
 
     /// The relative residual of the last solution, where there is an operator to solve for.

@@ -47,6 +47,12 @@ pub(super) fn kept<D: Device>(device: &D, dims: Dims, numbers: &[f64]) -> Result
     Ok(Some(Kept { velocity, step, last_energy }))
 }
 
+/// The numbers of a model, whose count is the first, and those of points after them.
+pub(super) fn of_model(numbers: &[f64]) -> (&[f64], &[f64]) {
+    let (count, rest) = numbers.split_first().map_or((0, numbers), |(n, rest)| (*n as usize, rest));
+    rest.split_at(count.min(rest.len()))
+}
+
 /// Whether a step of these options needs what the last one of the same subject left.
 pub(super) fn has_memory(options: &DeformOptions) -> bool {
     let direct = matches!(options.solver.kind, SolverKind::Gaussian | SolverKind::Fft);
@@ -68,12 +74,25 @@ pub(super) struct Way<'a, D: Device> {
 pub(super) struct PointState<D: Device> {
     /// Of each attachment of points, the points of each side that is carried.
     held: Vec<Vec<Held<D>>>,
-    /// Steps made at the scale.
-    steps: usize,
-    /// The norms of the last velocity of each side.
-    last: Vec<Arriving>,
+    /// The largest of the last velocity of each side; none before the first step of a scale.
+    last: Vec<Largest>,
     /// How many times farther points go than stiffness alone lets them.
     trust: Trust,
+}
+
+/// The largest length of a velocity, on its way to the host or here.
+enum Largest {
+    Arriving(Arriving),
+    Known(f64),
+}
+
+impl Largest {
+    fn wait(self) -> Result<f64> {
+        match self {
+            Self::Arriving(norms) => Ok(norms.wait()?.first().copied().unwrap_or_default()),
+            Self::Known(known) => Ok(known),
+        }
+    }
 }
 
 /// How far points may go beyond what their stiffness says: it is that of shapes that lie on each other, and far too
@@ -117,11 +136,64 @@ impl<D: Device> PointState<D> {
             self.trust.told(points);
         }
     }
+
+    /// The places of points have changed, so that the next step looks at them anew.
+    pub(super) fn moved(&mut self) {
+        self.held.clear();
+    }
+
+    /// All that is on the device, always in the same order; what a subject has there between two steps.
+    pub(super) fn buffers(&mut self) -> impl Iterator<Item = &mut D::Buffer<f32>> {
+        self.held.iter_mut().flatten().flat_map(Held::buffers)
+    }
+
+    /// All that is not, which says what [buffers](Self::buffers) there are too; nothing before the first step of a scale. Waits
+    /// for the last step.
+    ///
+    /// # Errors
+    /// What failed on the device.
+    pub(super) fn numbers(&mut self) -> Result<Vec<f64>> {
+        if self.held.is_empty() && self.last.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut last = Vec::with_capacity(self.last.len());
+        for largest in self.last.drain(..) {
+            last.push(largest.wait()?);
+        }
+        self.last = last.iter().copied().map(Largest::Known).collect();
+        let mut all = vec![self.trust.factor, self.trust.last_energy, last.len() as f64];
+        all.append(&mut last);
+        for sides in &self.held {
+            all.push(sides.len() as f64);
+            all.extend(sides.iter().flat_map(Held::numbers));
+        }
+        Ok(all)
+    }
+
+    /// What these [numbers](Self::numbers) are of, with room for its buffers; none where they are of nothing.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub(super) fn from_numbers(device: &D, numbers: &[f64]) -> Result<Self> {
+        let mut state = Self::default();
+        let mut rest = numbers.iter().copied();
+        let (Some(factor), Some(last_energy)) = (rest.next(), rest.next()) else {
+            return Ok(state);
+        };
+        state.trust = Trust { factor, last_energy };
+        let count = rest.next().unwrap_or_default() as usize;
+        state.last.extend(rest.by_ref().take(count).map(Largest::Known));
+        while let Some(sides) = rest.next() {
+            let sides = (0..sides as usize).map(|_| Held::from_numbers(device, &mut rest));
+            state.held.push(sides.collect::<Result<_>>()?);
+        }
+        Ok(state)
+    }
 }
 
 impl<D: Device> Default for PointState<D> {
     fn default() -> Self {
-        Self { held: Vec::new(), steps: 0, last: Vec::new(), trust: Trust::default() }
+        Self { held: Vec::new(), last: Vec::new(), trust: Trust::default() }
     }
 }
 
@@ -274,16 +346,15 @@ impl<D: Device> Mover<D> {
             return Ok(energies);
         }
         let mut last: Vec<f64> = Vec::new();
-        if pushed && state.steps == 0 {
+        if pushed && state.last.is_empty() {
             for mover in movers.iter_mut() {
                 mover.solve(device)?;
                 last.push(device.download(&mover.norms)?.first().copied().unwrap_or_default());
             }
         }
-        for norms in state.last.drain(..) {
-            last.push(norms.wait()?.first().copied().unwrap_or_default());
+        for largest in state.last.drain(..) {
+            last.push(largest.wait()?);
         }
-        state.steps += 1;
         let count = movers.len();
         for (m, mover) in movers.iter_mut().enumerate() {
             let pace = last.get(m).filter(|l| pushed && **l > 0.0).map(|l| mover.step / l);
@@ -303,13 +374,13 @@ impl<D: Device> Mover<D> {
                 }
             }
             mover.solve(device)?;
-            state.last.push(device.arriving(&mover.norms)?);
+            state.last.push(Largest::Arriving(device.arriving(&mover.norms)?));
         }
         Ok(energies)
     }
 
-    /// Brings the points of all attachments to where forces act on them; at the first step of a scale it looks how
-    /// far forces reach.
+    /// Brings the points of all attachments to where forces act on them; at the first step of a scale, and where they have
+    /// [moved](PointState::moved), it looks how far forces reach.
     fn hold(
         movers: &mut [Self],
         device: &D,
@@ -318,10 +389,7 @@ impl<D: Device> Mover<D> {
         state: &mut PointState<D>,
     ) -> Result<()> {
         let Some(mover) = movers.first_mut() else { return Ok(()) };
-        let begins = state.steps == 0;
-        if begins {
-            state.held.clear();
-        }
+        let begins = state.held.is_empty();
         let mut number = 0;
         let mut stiffness = Vec::new();
         for attachment in sources.all() {

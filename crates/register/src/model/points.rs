@@ -128,6 +128,35 @@ impl<D: Device> Held<D> {
         Ok(Self { on_side, at: None, reach: None })
     }
 
+    /// All that it has on the device.
+    pub(super) fn buffers(&mut self) -> impl Iterator<Item = &mut D::Buffer<f32>> {
+        let rest = self.at.iter_mut().chain(self.reach.iter_mut().flatten());
+        std::iter::once(&mut self.on_side).chain(rest)
+    }
+
+    /// What [buffers](Self::buffers) there are: their length, and whether there are those that may be left out.
+    pub(super) fn numbers(&self) -> [f64; 3] {
+        let there = |is: bool| f64::from(u8::from(is));
+        [self.on_side.len() as f64, there(self.at.is_some()), there(self.reach.is_some())]
+    }
+
+    /// Room for what [numbers](Self::numbers) say.
+    ///
+    /// # Errors
+    /// Memory that runs out.
+    pub(super) fn from_numbers(
+        device: &D,
+        numbers: &mut impl Iterator<Item = f64>,
+    ) -> Result<Self> {
+        let [len, at, reach] = [0; 3].map(|_| numbers.next().unwrap_or_default());
+        let room = || device.alloc::<f32>(len as usize);
+        Ok(Self {
+            on_side: room()?,
+            at: if at > 0.0 { Some(room()?) } else { None },
+            reach: if reach > 0.0 { Some([room()?, room()?]) } else { None },
+        })
+    }
+
     /// Where forces act on the points.
     pub(super) fn at(&self) -> &D::Buffer<f32> {
         self.at.as_ref().unwrap_or(&self.on_side)

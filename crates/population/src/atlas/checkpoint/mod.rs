@@ -49,6 +49,10 @@ pub(super) struct Saved {
     pub(super) masked: bool,
     pub(super) sharpness: Vec<Sharpness>,
     pub(super) snapshots: Vec<Snapshot>,
+    /// The geometry of the template: the number of a subject, and vertices.
+    pub(super) geometry: Vec<(usize, Vec<[f64; 3]>)>,
+    /// What the energy of points counts.
+    pub(super) share: f64,
     /// The model of the devices, such as `NVIDIA H200`.
     pub(super) model: String,
 }

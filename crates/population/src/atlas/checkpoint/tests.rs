@@ -19,6 +19,8 @@ fn saved(iteration: usize) -> Saved {
         masked: false,
         sharpness: Vec::new(),
         snapshots: Vec::new(),
+        geometry: vec![(2, vec![[0.1, 1e-17, -3.0]])],
+        share: 0.3,
         model: String::new(),
     }
 }

@@ -71,6 +71,10 @@ pub struct ShapeDistance<D: Device> {
     bounds: D::Buffer<f64>,
     /// Where the shape was at the last step.
     last: Option<Arriving>,
+    /// What sums were made by at first, and `⟨B, B⟩` then.
+    first: (Sums, f64),
+    /// Whether the grid is another one than that at first.
+    is_other: bool,
 }
 
 /// Where a shape is, and what moving it changes.
@@ -126,20 +130,44 @@ impl<D: Device> ShapeDistance<D> {
             grid: None,
             bounds: device.alloc(7)?,
             last: None,
+            first: (sums, f64::NAN),
+            is_other: false,
             shape,
         };
         match sums {
             Sums::Exact => distance.norm = distance.exact_norm(device)?,
             Sums::Grid { spacing } => {
-                let here = Shape::bounds(distance.shape.vertices());
-                let here = here.map(|end| [0, 1, 2].map(|a| end[a] - origin[a]));
-                let mut grid = distance.grid_around(device, &here, spacing)?;
+                let mut grid = distance.first_grid(device, spacing)?;
                 let convolved = grid.mesh.convolve(device, &grid.target)?;
                 distance.norm = dot(device, &grid.target, convolved)?;
                 distance.grid = Some(grid);
             }
         }
+        distance.first.1 = distance.norm;
         Ok(distance)
+    }
+
+    /// The grid before anything has moved.
+    fn first_grid(&self, device: &D, spacing: f64) -> Result<OnGrid<D>> {
+        let here = Shape::bounds(self.shape.vertices());
+        let here = here.map(|end| [0, 1, 2].map(|a| end[a] - self.origin[a]));
+        self.grid_around(device, &here, spacing)
+    }
+
+    /// Forgets all steps before, so that the next one has the bits of one of a distance that was just made.
+    ///
+    /// # Errors
+    /// Memory.
+    pub fn forget(&mut self, device: &D) -> Result<()> {
+        self.last = None;
+        if std::mem::take(&mut self.is_other) {
+            (self.sums, self.norm) = self.first;
+            if let Sums::Grid { spacing } = self.sums {
+                self.grid = None;
+                self.grid = Some(self.first_grid(device, spacing)?);
+            }
+        }
+        Ok(())
     }
 
     /// [`decide`]
@@ -346,7 +374,7 @@ impl<D: Device> ShapeDistance<D> {
                 return Ok(());
             }
         }
-        self.grid = None;
+        (self.grid, self.is_other) = (None, true);
         let both = roomy(&union(&here, &self.target.bounds));
         if MeshGrid::around(both, &self.kernel, spacing).is_err() {
             // Too far apart for any grid.

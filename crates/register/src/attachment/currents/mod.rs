@@ -155,6 +155,11 @@ impl<D: Device> Attachment<D> for Shapes<D> {
         Ok(energy)
     }
 
+    fn forget(&mut self, device: &D) -> Result<()> {
+        let distances = self.at_scale.iter_mut().flat_map(|at| &mut at.distances);
+        distances.into_iter().try_for_each(|distance| distance.forget(device))
+    }
+
     fn bytes(&self, _: &Grid) -> u64 {
         // Elements with their centres, moments and sums, twice; the grid follows from the shapes alone and is asked for
         // when it is made.

@@ -82,6 +82,54 @@ impl Shape {
         Ok(shape)
     }
 
+    /// The same elements with their vertices elsewhere, mm.
+    ///
+    /// # Errors
+    /// Another number of vertices; one that is not finite.
+    pub fn with_vertices(&self, vertices: Vec<Vector3<f64>>) -> Result<Self> {
+        if vertices.len() != self.vertices.len() {
+            let value = format!("{} vertices", vertices.len());
+            return Err(wrong(value, &format!("give {}", self.vertices.len())));
+        }
+        Self::new(vertices, self.elements.clone())
+    }
+
+    /// All elements of some shapes, which are made of the same; masses of points are added as they are.
+    ///
+    /// # Errors
+    /// No shapes, or ones that are not made of the same.
+    pub fn union(shapes: &[&Self]) -> Result<Self> {
+        let Some((first, rest)) = shapes.split_first() else {
+            return Err(wrong("a union of nothing".to_owned(), "give one shape at least"));
+        };
+        if rest.iter().any(|other| !first.is_like(other)) {
+            let value = "a union of different elements".to_owned();
+            return Err(wrong(value, "unite surfaces with surfaces, curves with curves"));
+        }
+        let vertices = shapes.iter().flat_map(|s| &s.vertices).copied().collect();
+        let elements = match &first.elements {
+            Elements::Points(_) => {
+                let masses = shapes.iter().filter_map(|s| s.masses()).flatten();
+                Elements::Points(masses.copied().collect())
+            }
+            Elements::Simplices(kind, _) => {
+                let mut all = Vec::new();
+                for corner in 0..kind.corners() {
+                    let mut before = 0;
+                    for shape in shapes {
+                        if let Elements::Simplices(_, corners) = &shape.elements {
+                            let each = &corners[corner * shape.len()..(corner + 1) * shape.len()];
+                            all.extend(each.iter().map(|c| c + before));
+                        }
+                        before += shape.vertices.len() as u32;
+                    }
+                }
+                Elements::Simplices(*kind, all)
+            }
+        };
+        Self::new(vertices, elements)
+    }
+
     /// Its vertices, mm.
     #[must_use]
     pub fn vertices(&self) -> &[Vector3<f64>] {

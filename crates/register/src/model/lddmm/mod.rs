@@ -407,22 +407,31 @@ impl<D: Device> Model<D> for Lddmm<D> {
     /// The velocities in single precision and the moving images: nothing is in half precision of one subject
     /// of several.
     fn buffers<'s>(&self, state: &'s mut LddmmState<D>) -> Buffers<'s, D> {
+        let LddmmState { path, stiff, .. } = state;
+        let velocities = path.velocities.iter_mut().filter_map(|v| v.single());
         Buffers {
-            changing: state.path.velocities.iter_mut().filter_map(|v| v.single()).collect(),
+            changing: velocities.chain(stiff.iter_mut().map(|s| &mut s.along)).collect(),
             fixed: state.moved.iter_mut().map(|m| &mut m.image.values).collect(),
         }
     }
 
-    fn numbers(&self, state: &LddmmState<D>) -> Vec<f64> {
+    fn numbers(&self, state: &mut LddmmState<D>) -> Result<Vec<f64>> {
         let Pace { rate, last_energy } = state.pace;
-        std::iter::once(last_energy).chain(rate).collect()
+        let stiff = f64::from(u8::from(state.stiff.is_some()));
+        Ok([stiff, last_energy].into_iter().chain(rate).collect())
     }
 
-    fn set_numbers(&self, _: &D, state: &mut LddmmState<D>, numbers: &[f64]) -> Result<()> {
-        if let Some(&last_energy) = numbers.first() {
-            state.pace = Pace { rate: numbers.get(1).copied(), last_energy };
+    fn set_numbers(&self, device: &D, state: &mut LddmmState<D>, numbers: &[f64]) -> Result<()> {
+        if let &[stiff, last_energy, ref rate @ ..] = numbers {
+            state.pace = Pace { rate: rate.first().copied(), last_energy };
+            let along = || device.alloc(3 * state.path.dims.iter().product::<usize>());
+            state.stiff = if stiff > 0.0 { Some(Stiff { along: along()? }) } else { None };
         }
         Ok(())
+    }
+
+    fn points_moved(&mut self, state: &mut LddmmState<D>) {
+        state.stiff = None;
     }
 
     fn shown(&self, device: &D, state: &LddmmState<D>) -> Result<Option<D::Buffer<f32>>> {

@@ -10,7 +10,7 @@
 
 mod middle;
 
-use super::mover::{Kept, Mover, PointState, Way, has_memory, kept};
+use super::mover::{Kept, Mover, PointState, Way, has_memory, kept, of_model};
 use super::options::{DeformOptions, StepRule};
 use super::{Borrower, Buffers, Counts, FixedImage, Found, Model, Pull, Shift};
 use crate::attachment::images::{DeviceImage, Moved, both, clamp_weights, onto, seen, seen_at};
@@ -174,11 +174,14 @@ impl<D: Device> Model<D> for Symmetric<D> {
         let mut changing: Vec<_> = state.fields.iter_mut().collect();
         changing.push(&mut state.undone);
         changing.extend(state.kept.iter_mut().flatten().map(|k| &mut k.velocity));
+        changing.extend(state.points.buffers());
         Buffers { changing, fixed: state.moved.iter_mut().map(|m| &mut m.image.values).collect() }
     }
 
-    fn numbers(&self, state: &SymmetricState<D>) -> Vec<f64> {
-        state.kept.iter().flatten().flat_map(|k| [k.step, k.last_energy]).collect()
+    fn numbers(&self, state: &mut SymmetricState<D>) -> Result<Vec<f64>> {
+        let kept = state.kept.iter().flatten().flat_map(|k| [k.step, k.last_energy]);
+        let kept: Vec<f64> = kept.collect();
+        Ok([vec![kept.len() as f64], kept, state.points.numbers()?].concat())
     }
 
     fn set_numbers(
@@ -187,7 +190,9 @@ impl<D: Device> Model<D> for Symmetric<D> {
         state: &mut SymmetricState<D>,
         numbers: &[f64],
     ) -> Result<()> {
-        let mut pairs = numbers.chunks(2);
+        let (own, points) = of_model(numbers);
+        state.points = PointState::from_numbers(device, points)?;
+        let mut pairs = own.chunks(2);
         for place in &mut state.kept {
             *place = kept(device, self.grid.dims(), pairs.next().unwrap_or_default())?;
         }
@@ -296,6 +301,10 @@ impl<D: Device> Model<D> for Symmetric<D> {
 
     fn told(&mut self, state: &mut SymmetricState<D>, parts: &[f64]) {
         state.points.told(parts);
+    }
+
+    fn points_moved(&mut self, state: &mut SymmetricState<D>) {
+        state.points.moved();
     }
 
     fn residual(&mut self) -> Result<Option<f64>> {

@@ -1,0 +1,399 @@
+//! Surfaces, curves, points and landmarks that the subjects have beside images, and those of the template.
+//!
+//! The template has each of them, too: it begins as that of the subject nearest to all, and its vertices move with the
+//! template, so that the sum of all energies falls. At every few iterations all subjects say where they pull each vertex,
+//! `g = Σᵢ wᵢ (A (1 + ∂uᵢ))ᵀ cᵢ` with the covectors `cᵢ` where their maps bring it, and how stiff they are there,
+//! `h = Σᵢ wᵢ hᵢ`. With a Gaussian `K` of the width of the kernel that shapes are compared by, vertices go by
+//! `−K g / K h`: along a smooth field, as what is narrower than kernels is not seen, and not beyond the place where the energy is
+//! least (`register::model` has why). Corresponding points go each by itself, to the mean of their subjects.
+
+use super::shared::UNIT;
+use crate::error::{PopulationError, Result};
+use std::sync::Arc;
+use voxalign_compute::ops::pairwise::{KernelShape, RadialKernel};
+use voxalign_compute::{Device, Dims};
+use voxalign_image::{Affine, Grid, PointSet, Vector3};
+use voxalign_register::attachment::currents::{Shape, ShapeDistance, ShapeOptions, Shapes, decide};
+use voxalign_register::attachment::{
+    Attachment, Attachments, Gradient, LandmarkAttachment, Landmarks, Maps, middle, relative,
+};
+use voxalign_register::fit::PointPairs;
+use voxalign_register::model::{Model, TemplatePoints};
+use voxalign_register::multiscale::Scale;
+
+/// Something that all subjects have.
+#[derive(Debug, Clone)]
+pub struct Geometry {
+    /// Its name, for messages.
+    pub name: String,
+    /// What it is, and that of each subject in their order.
+    pub forms: Forms,
+}
+
+/// What something is that all subjects have.
+#[derive(Debug, Clone)]
+pub enum Forms {
+    /// Surfaces, curves or points without correspondence.
+    Shapes {
+        /// How they are compared.
+        options: ShapeOptions,
+        /// In the world of each subject.
+        subjects: Vec<Arc<Shape>>,
+    },
+    /// Corresponding points.
+    Landmarks {
+        /// The factor of their energy, 1/mm².
+        weight: f64,
+        /// In the world of each subject, with what each counts.
+        subjects: Vec<(PointSet, Vec<f64>)>,
+    },
+}
+
+/// Something of the template.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TemplateGeometry {
+    /// The subject whose elements it has.
+    pub from: usize,
+    /// Its vertices, mm in the world of the atlas.
+    pub vertices: Vec<Vector3<f64>>,
+}
+
+/// Iterations from one step of the template's vertices to the next.
+pub(super) const EVERY: usize = 5;
+
+/// Steps of the template's vertices once all subjects have come to rest.
+pub(super) const AT_END: usize = 5;
+
+impl Geometry {
+    /// That of some of the subjects.
+    pub(super) fn of(&self, numbers: &[usize]) -> Self {
+        fn some<T: Clone>(all: &[T], numbers: &[usize]) -> Vec<T> {
+            numbers.iter().filter_map(|&n| all.get(n).cloned()).collect()
+        }
+        let forms = match &self.forms {
+            Forms::Shapes { options, subjects } => {
+                Forms::Shapes { options: *options, subjects: some(subjects, numbers) }
+            }
+            Forms::Landmarks { weight, subjects } => {
+                Forms::Landmarks { weight: *weight, subjects: some(subjects, numbers) }
+            }
+        };
+        Self { name: self.name.clone(), forms }
+    }
+
+    /// Checks that each of so many subjects has it, and that corresponding points are as many.
+    pub(super) fn check(&self, count: usize) -> Result<()> {
+        let wrong = |what: String| PopulationError::Input { file: (&*self.name).into(), what };
+        let found = match &self.forms {
+            Forms::Shapes { subjects, .. } => {
+                if subjects.windows(2).any(|pair| !pair[0].is_like(&pair[1])) {
+                    return Err(wrong("it is not made of the same in all subjects".to_owned()));
+                }
+                subjects.len()
+            }
+            Forms::Landmarks { subjects, .. } => {
+                let mut lens = subjects.iter().map(|(points, each)| (points.len(), each.len()));
+                let first = lens.next().unwrap_or_default();
+                if first.0 == 0 || first.0 != first.1 || lens.any(|other| other != first) {
+                    return Err(wrong("not all subjects have as many points of it".to_owned()));
+                }
+                subjects.len()
+            }
+        };
+        match found == count {
+            true => Ok(()),
+            false => Err(wrong(format!("{found} of {count} subjects have it; give it to all"))),
+        }
+    }
+
+    /// What pulls a subject by it to the template, before it is brought to a scale.
+    fn attachment<D: Device>(
+        &self,
+        subject: usize,
+        template: &TemplateGeometry,
+    ) -> Result<Box<dyn Attachment<D>>> {
+        Ok(match &self.forms {
+            Forms::Shapes { options, subjects } => {
+                let fixed = subjects[template.from].with_vertices(template.vertices.clone())?;
+                Box::new(Shapes::new(Arc::new(fixed), Arc::clone(&subjects[subject]), *options)?)
+            }
+            Forms::Landmarks { weight, subjects } => {
+                let (points, each) = &subjects[subject];
+                let fixed = PointSet::new(template.vertices.clone());
+                let pairs = PointPairs::new(&fixed, points)?.with_weights(each.clone())?;
+                Box::new(LandmarkAttachment::new(Landmarks::of(pairs, *weight)?))
+            }
+        })
+    }
+
+    /// What second derivatives of its energy are of the order of, at a scale: a unit for sums.
+    fn unit(&self, factor: usize) -> f64 {
+        match &self.forms {
+            Forms::Shapes { options, .. } => {
+                options.weight / (options.width * factor as f64).powi(2)
+            }
+            Forms::Landmarks { weight, subjects } => {
+                weight / subjects.first().map_or(1, |s| s.0.len()) as f64
+            }
+        }
+    }
+
+    /// The width of the field that vertices move along, mm; none where each goes by itself.
+    fn width(&self, factor: usize) -> Option<f64> {
+        match &self.forms {
+            Forms::Shapes { options, .. } => Some(options.width * factor as f64),
+            Forms::Landmarks { .. } => None,
+        }
+    }
+
+    /// That of the template before the first iteration: of the subject whose shape is nearest to the sum of all after their
+    /// affine maps, or the means of corresponding points.
+    fn start<D: Device>(
+        &self,
+        device: &D,
+        affines: &[Affine],
+        weights: &[f64],
+        factor: usize,
+    ) -> Result<TemplateGeometry> {
+        let backs = affines.iter().map(|a| Ok(a.inverse()?)).collect::<Result<Vec<_>>>()?;
+        match &self.forms {
+            Forms::Landmarks { subjects, .. } => {
+                let count = subjects.first().map_or(0, |s| s.0.len());
+                let mut vertices = vec![Vector3::zeros(); count];
+                for (((points, _), back), weight) in subjects.iter().zip(&backs).zip(weights) {
+                    for (mean, point) in vertices.iter_mut().zip(points.points()) {
+                        *mean += back.apply(*point) * *weight;
+                    }
+                }
+                Ok(TemplateGeometry { from: 0, vertices })
+            }
+            Forms::Shapes { options, subjects } => {
+                let placed = subjects.iter().zip(&backs).map(|(shape, back)| {
+                    let vertices = shape.vertices().iter().map(|v| back.apply(*v)).collect();
+                    Ok(Arc::new(shape.with_vertices(vertices)?))
+                });
+                let placed = placed.collect::<Result<Vec<Arc<Shape>>>>()?;
+                let all: Vec<&Shape> = placed.iter().map(|shape| &**shape).collect();
+                let all = Arc::new(Shape::union(&all)?);
+                let width = options.width * factor as f64;
+                let kernel = RadialKernel { shape: options.kernel, width };
+                let sums = decide(options.summation, &kernel, [&all, &all])?;
+                let origin = middle(all.vertices());
+                let between = |one: &Arc<Shape>, other: &Arc<Shape>| {
+                    let (one, other) = (Arc::clone(one), Arc::clone(other));
+                    ShapeDistance::new(device, one, other, origin, kernel, sums)
+                };
+                let (mut best, mut from) = (f64::INFINITY, 0);
+                for (number, shape) in placed.iter().enumerate() {
+                    // |S − U|² = |S|² − 2 ⟨S, U⟩ + |U|², and the nearest to U / n has the least |S|² − 2 ⟨S, U⟩ / n.
+                    let to_all = between(shape, &all)?.evaluate_at(device, shape.vertices())?;
+                    let own = between(shape, shape)?.target_norm(device)?;
+                    let of_all = between(shape, &all)?.target_norm(device)?;
+                    let product = (own + of_all - to_all.squared) / 2.0;
+                    let apart = own - 2.0 * product / placed.len() as f64;
+                    if apart < best {
+                        (best, from) = (apart, number);
+                    }
+                }
+                Ok(TemplateGeometry { from, vertices: placed[from].vertices().to_vec() })
+            }
+        }
+    }
+}
+
+/// The geometry of the template before the first iteration.
+pub(super) fn starts<D: Device>(
+    device: &D,
+    all: &[Geometry],
+    affines: &[Affine],
+    weights: &[f64],
+    factor: usize,
+) -> Result<Vec<TemplateGeometry>> {
+    let start = |geometry: &Geometry| {
+        geometry.check(affines.len())?;
+        geometry.start(device, affines, weights, factor)
+    };
+    all.iter().map(start).collect()
+}
+
+/// Where all subjects pull the vertices of one thing of the template, and how stiff they are there, units of [`UNIT`].
+pub(super) struct Tugs<D: Device> {
+    /// All x, then all y, then all z.
+    pub(super) forces: D::Buffer<i64>,
+    pub(super) stiffness: D::Buffer<i64>,
+}
+
+/// The geometry that the subjects of a device share, at a scale.
+pub(super) struct Shared<D: Device> {
+    pub(super) all: Arc<[Geometry]>,
+    pub(super) template: Arc<Vec<TemplateGeometry>>,
+    /// At iterations after which the template moves, what pulls it.
+    pub(super) tugs: Vec<Tugs<D>>,
+    /// What the energy of points counts: the part of the voxels that the object has.
+    pub(super) share: f64,
+    scale: Scale,
+}
+
+impl<D: Device> Shared<D> {
+    pub(super) fn new(all: Arc<[Geometry]>, template: Arc<Vec<TemplateGeometry>>) -> Self {
+        let scale = Scale { factor: 1, iterations: 0 };
+        Self { all, template, tugs: Vec::new(), share: 1.0, scale }
+    }
+
+    /// Whether there is any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(super) fn go_to_scale(&mut self, scale: &Scale) {
+        self.scale = *scale;
+        self.tugs.clear();
+    }
+
+    /// What pulls a subject.
+    pub(super) fn attachments(
+        &self,
+        device: &D,
+        subject: usize,
+        grid: &Grid,
+        sides: usize,
+    ) -> Result<Attachments<D>> {
+        let made = self.all.iter().zip(&*self.template).map(|(geometry, template)| {
+            let mut attachment = geometry.attachment(subject, template)?;
+            attachment.to_scale(device, &self.scale, grid, sides)?;
+            Ok(attachment)
+        });
+        made.collect()
+    }
+
+    /// Begins to sum what pulls the template.
+    pub(super) fn begin(&mut self, device: &D) -> Result<()> {
+        let tugs = self.template.iter().map(|t| {
+            let n = t.vertices.len();
+            Ok(Tugs { forces: device.alloc(3 * n)?, stiffness: device.alloc(n)? })
+        });
+        self.tugs = tugs.collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    /// Adds what a subject pulls by, with what it counts.
+    pub(super) fn pull<M: Model<D>>(
+        &mut self,
+        device: &D,
+        (model, state, affine): (&mut M, &mut M::State, &Affine),
+        attachments: &mut Attachments<D>,
+        grid: &Grid,
+        weight: f64,
+    ) -> Result<()> {
+        let field = model.displacement(device, state)?;
+        let sides = model.sides() as f64;
+        for ((attachment, geometry), tugs) in
+            attachments.iter_mut().zip(&*self.all).zip(&mut self.tugs)
+        {
+            let Some([places, others]) = attachment.needs().places else { continue };
+            let origins = [places.origin(), others.origin()];
+            let points = TemplatePoints::new(device, grid, affine, places.at(), origins)?;
+            let stiffness = places.stiffness().to_vec();
+            let there = points.carried(device, &field)?;
+            let n = stiffness.len();
+            let [mut covectors, mut none] = [device.alloc(3 * n)?, device.alloc(0)?];
+            let at = Maps { images: &[], carried: [Some(&there), None] };
+            let mut out = Gradient {
+                slopes: &mut [],
+                reference_slopes: &mut [],
+                covectors: [&mut covectors, &mut none],
+            };
+            attachment.evaluate(device, &at, &mut out)?;
+            let back = points.pulled_back(device, &field, &covectors)?;
+            let unit = weight * UNIT / geometry.unit(self.scale.factor);
+            device.add_fixed(&back, unit, &mut tugs.forces)?;
+            // Of two sides each has a part of it.
+            let stiffness = device.upload_vec(stiffness)?;
+            device.add_fixed(&stiffness, sides * unit, &mut tugs.stiffness)?;
+        }
+        Ok(())
+    }
+
+    /// The template after a step, once all subjects have pulled; no vertex goes farther than `most`, mm.
+    pub(super) fn moved(&mut self, device: &D, most: f64) -> Result<Vec<TemplateGeometry>> {
+        let tugs = std::mem::take(&mut self.tugs);
+        let all = self.all.iter().zip(&*self.template).zip(tugs);
+        all.map(|((geometry, template), tugs)| {
+            let n = template.vertices.len();
+            let mut sums = [device.alloc::<f32>(3 * n)?, device.alloc::<f32>(n)?];
+            device.fixed_to_float(&tugs.forces, 1.0 / UNIT, &mut sums[0])?;
+            device.fixed_to_float(&tugs.stiffness, 1.0 / UNIT, &mut sums[1])?;
+            if let Some(width) = geometry.width(self.scale.factor) {
+                let kernel = RadialKernel { shape: KernelShape::Gaussian, width };
+                let origin = middle(&template.vertices);
+                let at = device.upload_vec(relative(&template.vertices, &origin)?)?;
+                for (sums, len) in sums.iter_mut().zip([3 * n, n]) {
+                    let mut smooth = device.alloc::<f32>(len)?;
+                    device.pair_sums(&kernel, &at, &at, sums, &mut smooth)?;
+                    *sums = smooth;
+                }
+            }
+            let [forces, stiffness] = sums;
+            let (forces, stiffness) = (device.into_host(forces)?, device.into_host(stiffness)?);
+            let vertices = template.vertices.iter().enumerate().map(|(i, v)| {
+                let h = f64::from(stiffness[i]);
+                let step = Vector3::from_fn(|a, _| -f64::from(forces[a * n + i]));
+                if !(h > 0.0) || !step.iter().all(|s| s.is_finite()) {
+                    return *v;
+                }
+                let step = step / h;
+                v + step * (most / step.norm().max(most))
+            });
+            Ok(TemplateGeometry { from: template.from, vertices: vertices.collect() })
+        })
+        .collect()
+    }
+
+    /// The template where a displacement of its grid, voxels, brings it.
+    pub(super) fn shifted(
+        &self,
+        device: &D,
+        grid: &Grid,
+        field: &D::Buffer<f32>,
+    ) -> Result<Vec<TemplateGeometry>> {
+        shifted(device, &self.template, (grid, grid.dims()), field)
+    }
+}
+
+fn shifted<D: Device>(
+    device: &D,
+    template: &[TemplateGeometry],
+    (grid, dims): (&Grid, Dims),
+    field: &D::Buffer<f32>,
+) -> Result<Vec<TemplateGeometry>> {
+    use voxalign_compute::ops::splat::{Beyond, Lattice};
+    let to_mm = grid.to_world().matrix;
+    let all = template.iter().map(|t| {
+        let n = t.vertices.len();
+        let voxels: Vec<_> = t.vertices.iter().map(|v| grid.world_to_index(*v)).collect();
+        let at = device.upload_vec(relative(&voxels, &Vector3::zeros())?)?;
+        let mut by = device.alloc::<f32>(3 * n)?;
+        device.gather(field, Lattice::linear(dims, Beyond::Nearest), &at, None, &mut by)?;
+        let by = device.into_host(by)?;
+        let vertices = t
+            .vertices
+            .iter()
+            .enumerate()
+            .map(|(i, v)| v + to_mm * Vector3::from_fn(|a, _| f64::from(by[a * n + i])));
+        Ok(TemplateGeometry { from: t.from, vertices: vertices.collect() })
+    });
+    all.collect()
+}
+
+/// Bytes of a device that the geometry of one of the subjects takes, roughly: what pulls it, and what the model keeps of its
+/// points.
+pub(super) fn bytes_each(all: &[Geometry]) -> u64 {
+    let vertices = |shape: &Arc<Shape>| (shape.vertices().len() + shape.len()) as u64;
+    let of = |geometry: &Geometry| match &geometry.forms {
+        Forms::Shapes { subjects, .. } => {
+            600 * subjects.iter().map(vertices).max().unwrap_or_default()
+        }
+        Forms::Landmarks { subjects, .. } => 200 * subjects.first().map_or(0, |s| s.0.len()) as u64,
+    };
+    all.iter().map(of).sum()
+}
