@@ -1,6 +1,8 @@
 //! Lists of subjects: images named on the command line, or a CSV file with a line for each.
 
+use crate::anatomy::{Anatomy, is_anatomy};
 use crate::error::{Error, Result};
+use crate::listener::Listener;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +15,8 @@ pub struct Entry {
     pub channels: Vec<PathBuf>,
     /// What counts of them, above 0.
     pub mask: Option<PathBuf>,
+    /// What it is made of, where its file lists that instead of being an image.
+    pub anatomy: Option<Anatomy>,
     /// A label map, to report the overlap.
     pub labels: Option<PathBuf>,
     /// What it counts.
@@ -23,15 +27,16 @@ pub struct Entry {
 
 impl Entry {
     fn of(path: PathBuf) -> Self {
-        let (mask, labels, weight) = (None, None, 1.0);
+        let (mask, labels, weight, anatomy) = (None, None, 1.0, None);
         let (name, covariates) = (stem(&path), BTreeMap::new());
-        Self { name, channels: vec![path], mask, labels, weight, covariates }
+        Self { name, channels: vec![path], mask, labels, weight, covariates, anatomy }
     }
 
     /// All of its files.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let others = self.mask.iter().chain(&self.labels);
-        self.channels.iter().chain(others).map(PathBuf::as_path)
+        let parts = self.anatomy.iter().flat_map(|a| &a.parts).flat_map(|p| p.source.paths());
+        self.channels.iter().chain(others).map(PathBuf::as_path).chain(parts)
     }
 }
 
@@ -59,7 +64,8 @@ fn check_name(name: &str) -> Result<(), String> {
 /// The name of a file without its extensions.
 pub(crate) fn stem(path: &Path) -> String {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let known = [".nii.gz", ".nii", ".nrrd", ".nhdr", ".mha", ".mhd", ".img", ".hdr", ".gz"];
+    let known =
+        [".nii.gz", ".nii", ".nrrd", ".nhdr", ".mha", ".mhd", ".img", ".hdr", ".gz", ".toml"];
     let end = known.iter().find(|e| name.to_lowercase().ends_with(*e));
     name[..name.len() - end.map_or(0, |e| e.len())].to_owned()
 }
@@ -80,6 +86,34 @@ pub fn of_images(images: &[PathBuf]) -> Result<Vec<Entry>> {
         })?;
     }
     Ok(entries)
+}
+
+/// Reads the anatomies among what was listed: files that end in `.toml`.
+///
+/// # Errors
+/// What is wrong with one; images and anatomies in one list.
+pub(crate) fn read_anatomies(entries: &mut [Entry], listener: &dyn Listener) -> Result<()> {
+    let Some(first) = entries.iter().flat_map(|e| &e.channels).find(|path| is_anatomy(path)) else {
+        return Ok(());
+    };
+    let first = first.display().to_string();
+    for entry in entries {
+        let [path] = &*entry.channels else {
+            return Err(Error::input(format!(
+                "'{first}' is the file of an anatomy, but '{}' has several channels; list them as [[image]] in a file \
+                 of an anatomy",
+                entry.name
+            )));
+        };
+        if !is_anatomy(path) {
+            return Err(Error::input(format!(
+                "'{first}' is the file of an anatomy, but '{}' is none; give files of anatomies alone, or images alone",
+                path.display()
+            )));
+        }
+        entry.anatomy = Some(Anatomy::read(path, listener)?);
+    }
+    Ok(())
 }
 
 /// What two names must not share: some file systems do not tell capitals from small letters.

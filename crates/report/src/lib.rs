@@ -99,7 +99,9 @@ pub use anatomy::{
     AnatomyRecord, AnatomyReport, ClassImages, ClassRecord, Marks, MarksRecord, ShapeMeshes,
     ShapeRecord,
 };
-pub use atlas::{AtlasRecord, AtlasReport, SubjectRecord};
+pub use atlas::{
+    AtlasRecord, AtlasReport, SubjectRecord, TemplateMarks, TemplateRecord, TemplateShape,
+};
 pub use deform::DeformReport;
 pub use drr::{DrrImageRecord, DrrRecord, DrrReport};
 pub use error::{ReportError, Result};

@@ -332,6 +332,7 @@ mod tests {
             measures: FieldMeasures::default(),
             mended: 0,
             outlying: false,
+            anatomy: Default::default(),
             verdict: Verdict::default(),
         };
         let at = |at: f64, weights: [f64; 2]| ValueRecord {

@@ -35,12 +35,17 @@ Examples:
   voxalign atlas --config job.toml -o atlas
       all options from a file: keys are the long option names, `images` the images; the
       command line takes precedence; paths are relative to the current folder
+  voxalign atlas people/*.toml -o atlas
+      anatomies instead of images: tissue probabilities, surfaces, curves, points and landmarks
+      together; the template has each of them, and all subjects are carried to it by one
+      deformation each (see `voxalign anatomy --help` for the files)
   voxalign atlas raw/*.nii.gz -o atlas --exclude unreadable,outlying
       leaves out files that cannot be read and images that are unlike all others
 
 The list is a CSV file with a header line: the column path, and any of name, weight, mask (voxels above 0
 count), labels (a label map, to report the overlap), channel2, channel3, ... (further images of the
-same subject, on any grid), and numeric columns of any other name. Paths are relative to the folder of the list.
+same subject, on any grid), and numeric columns of any other name. Instead of an image the path may be
+that of the file of an anatomy. Paths are relative to the folder of the list.
 
 The result does not depend on the order of the images, on the number of threads, GPUs or processes,
 on memory, or on interruptions.
@@ -57,6 +62,10 @@ Written to DIR (older files with these names are replaced):
   subjects/NAME/affine.tfm            the affine part, atlas to subject (ANTs: 0GenericAffine)
   subjects/NAME/warped.nii.gz         the subject on the grid of the atlas, calibrated
   subjects/NAME/jacobian.nii.gz       Jacobian determinant of the warp
+  shapes/NAME.*                       of anatomies: the surfaces (.surf.gii), curves and points (.vtk)
+                                      and landmarks (.csv) of the template, with how far each
+                                      place is carried to the subjects (variation_mm)
+  subjects/NAME/shapes/NAME.*         the same carried to the subject, vertex by vertex
   report.html                         everything on one page: pictures, curves, subjects, verdict
   result.json                         verdict, subjects, energies, parameters, checksums
 With --regress: at_VALUE/ with the images above for each value, volumes.csv, report.html,
@@ -74,7 +83,7 @@ Ctrl-C. A run that was stopped, killed, or had no space leaves DIR/checkpoint fo
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true, args_override_self = true)]
 pub(crate) struct AtlasArgs {
-    /// The images, one per subject
+    /// The images, one per subject; or files of anatomies, which end in .toml
     #[arg(value_name = "IMAGES", conflicts_with = "list")]
     images: Vec<PathBuf>,
     /// CSV file with a line for each subject

@@ -164,7 +164,7 @@ fn meshes_that_lie_elsewhere_or_are_none() {
         ("flat.vtk", "no face has an area"),
         ("points.vtk", "has no faces; list it under [[points]]"),
         ("dot.vtk", "has no faces; list it under [[curve]]"),
-        ("coarse.vtk", "'width' is 5 mm, and the edges of the moving mesh have"),
+        ("coarse.vtk", "'width' is 5 mm, and the edges of the mesh of the moving anatomy have"),
         ("nan.ply", "nan.ply"),
         ("index.ply", "7"),
     ] {
@@ -177,7 +177,7 @@ fn meshes_that_lie_elsewhere_or_are_none() {
         &place,
         &inside,
         "",
-        &["the triangles of the moving mesh go round as seen from inside"],
+        &["the triangles of the mesh of the moving anatomy go round as seen from inside"],
     );
     let varifold = |mesh: &str, image: &str| tables(mesh, image) + "oriented = false\n";
     place.write("a.toml", &varifold("left_a.vtk", "a.nii.gz"));

@@ -8,6 +8,7 @@ mod anatomy;
 mod anatomy_input;
 mod apply;
 mod atlas;
+mod atlas_anatomies;
 mod atlas_runs;
 mod bad_input;
 mod bench_currents;

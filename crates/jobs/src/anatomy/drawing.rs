@@ -1,6 +1,6 @@
 //! Pictures of anatomies that have no ordinary image: what an affine registration sees of them, and a report shows.
 
-use super::read::{Data, Thing};
+use super::read::{Data, Own};
 use crate::error::{Error, Result};
 use voxalign_compute::Memory;
 use voxalign_compute::ops::Filter;
@@ -45,26 +45,26 @@ pub(super) fn of_classes<'a>(
     sum.ok_or_else(|| Error::Internal("no class to draw".into()))
 }
 
-/// The bounds of all shapes and points of a side.
-fn bounds(things: &[Thing], side: usize) -> Option<[Vector3<f64>; 2]> {
-    let mut all = things.iter().flat_map(|t| t.data[side].places());
+/// The bounds of all shapes and points.
+fn bounds(things: &[Own<'_>]) -> Option<[Vector3<f64>; 2]> {
+    let mut all = things.iter().flat_map(|t| t.data.places());
     let first = *all.next()?;
     Some(all.fold([first; 2], |[low, high], v| [low.inf(v), high.sup(v)]))
 }
 
-/// The spacing of grids around shapes, mm: a part of the longest side of the fixed ones.
-pub(super) fn usual_spacing(things: &[Thing]) -> f64 {
-    let longest = bounds(things, 0).map_or(1.0, |[low, high]| (high - low).max());
+/// The spacing of grids around shapes, mm: a part of their longest side.
+pub(super) fn usual_spacing(things: &[Own<'_>]) -> f64 {
+    let longest = bounds(things).map_or(1.0, |[low, high]| (high - low).max());
     // Two digits.
     let spacing = (longest / ACROSS).max(1e-3);
     let unit = 10f64.powf(spacing.log10().floor() - 1.0);
     (spacing / unit).ceil() * unit
 }
 
-/// A grid around the shapes and points of a side.
-pub(super) fn around(things: &[Thing], side: usize, spacing: f64) -> Result<Grid> {
+/// A grid around shapes and points.
+pub(super) fn around(things: &[Own<'_>], spacing: f64) -> Result<Grid> {
     let [low, high] =
-        bounds(things, side).ok_or_else(|| Error::Internal("neither images nor shapes".into()))?;
+        bounds(things).ok_or_else(|| Error::Internal("neither images nor shapes".into()))?;
     let widest = things.iter().filter(|t| t.of.kind.is_shape()).map(|t| t.of.width);
     let widest = widest.fold(0.0, f64::max);
     let margin = (MARGIN.0 * (high - low).max()).max(MARGIN.1 * widest).max(4.0 * spacing);
@@ -81,19 +81,18 @@ pub(super) fn around(things: &[Thing], side: usize, spacing: f64) -> Result<Grid
     Ok(Grid::new(dims, Affine::new(Matrix3::identity() * spacing, origin))?)
 }
 
-/// The shapes and points of a side on a grid: closed surfaces filled, everything else as lines and skins, each with a value
+/// Shapes and points on a grid: closed surfaces filled, everything else as lines and skins, each with a value
 /// of its own, smoothed by a voxel.
 pub(super) fn of_shapes(
     device: &AnyDevice,
-    things: &[Thing],
-    side: usize,
+    things: &[Own<'_>],
     grid: &Grid,
 ) -> Result<Volume<f32>> {
     let mut values = memory::filled(grid.len(), 0f32)?;
-    let drawn: Vec<&Thing> = things.iter().filter(|t| !t.data[side].places().is_empty()).collect();
+    let drawn: Vec<_> = things.iter().filter(|t| !t.data.places().is_empty()).collect();
     for (i, thing) in drawn.iter().enumerate() {
         let mut canvas = Canvas { grid, values: &mut values, value: value(i, drawn.len()) };
-        match &thing.data[side] {
+        match thing.data {
             Data::Mesh(mesh) => canvas.mesh(mesh)?,
             other => other.places().iter().for_each(|p| canvas.point(*p)),
         }

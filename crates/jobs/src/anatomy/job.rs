@@ -3,14 +3,14 @@
 use super::file::{Anatomy, Kind, Source};
 use super::matched::{Matched, matched};
 use super::prepared::{Prepared, Shown, fitted, grid_of, prepare};
-use super::read::{Thing, things};
+use super::read::{CALLED, Thing, of_side, things};
 use super::task::OfAnatomies;
 use super::{drawing, place};
 use crate::deform::{AffineChoice, Course, DeformMethod, given, outputs, per_voxel};
 use crate::error::{Error, Result};
 use crate::listener::Listener;
 use crate::machine::Machine;
-use crate::options::{InitChoice, OutputOptions, Products, as_text, refuse};
+use crate::options::{InitChoice, Matching, OutputOptions, Products, as_text, refuse};
 use crate::pair::MaskPaths;
 use crate::plan::{self, Plan};
 use crate::run::{Caller, Done, Input, Output, Read, Role, Run};
@@ -22,7 +22,7 @@ use std::str::FromStr;
 use voxalign_image::Affine;
 use voxalign_io::image::ReadOptions;
 use voxalign_io::transform::Geometry;
-use voxalign_register::diffeo::DeformOptions;
+use voxalign_register::diffeo::{DeformModel, DeformOptions, StepRule};
 use voxalign_register::fit::{MapKind, fit_points};
 use voxalign_register::fit_shapes::ShapeStart;
 use voxalign_register::linear::Init;
@@ -134,13 +134,12 @@ impl Job {
         self.method.options(&[])
     }
 
-    /// The options for what is registered: shapes alone have no noise that smoothing the whole displacement would keep out, and it
-    /// would hold them back.
+    /// The options for what is registered.
     fn options_for(&self, matched: &[Matched]) -> Result<DeformOptions> {
         let mut options = self.options()?;
         let shapes_alone = !matched.iter().any(|m| m.kind.is_image());
-        if shapes_alone && self.method.matching.total_sigma.is_none() {
-            options.total_sigma = 0.0;
+        if shapes_alone {
+            of_shapes_alone(&mut options, &self.method.matching);
         }
         Ok(options)
     }
@@ -321,12 +320,13 @@ impl Job {
             // As early as that can be said.
             for side in 0..2 {
                 if let Some(grid) = grid_of(&things, side) {
-                    place::check(&things, side, grid)?;
+                    place::check(&of_side(&things, side), CALLED[side], grid)?;
                 }
             }
             if grid_of(&things, 0).is_none() {
-                let spacing = self.spacing.unwrap_or_else(|| drawing::usual_spacing(&things));
-                drawing::around(&things, 0, spacing)?;
+                let spacing =
+                    self.spacing.unwrap_or_else(|| drawing::usual_spacing(&of_side(&things, 0)));
+                drawing::around(&of_side(&things, 0), spacing)?;
             }
             Ok(Inputs { things, matched: matched.clone() })
         };
@@ -415,6 +415,17 @@ impl Job {
     /// Where the deformation starts.
     pub(super) fn start(&self) -> AffineChoice {
         self.affine.clone().unwrap_or_default()
+    }
+}
+
+/// What is usual for shapes alone, where nothing is said: they have no noise that smoothing the whole displacement would keep out,
+/// and it would hold them back; and they come to rest only where steps become shorter.
+pub(crate) fn of_shapes_alone(options: &mut DeformOptions, said: &Matching) {
+    if said.total_sigma.is_none() {
+        options.total_sigma = 0.0;
+    }
+    if said.step_rule.is_none() && options.model != DeformModel::Lddmm {
+        options.step_rule = StepRule::Adaptive;
     }
 }
 

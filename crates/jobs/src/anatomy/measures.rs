@@ -1,5 +1,6 @@
 //! What becomes of the parts of anatomies: overlaps, distances, and the verdict on them.
 
+use super::matched::Matched;
 use super::read::{Data, Thing};
 use crate::error::Result;
 use rayon::prelude::*;
@@ -99,8 +100,8 @@ pub(super) fn carried(
 }
 
 /// How a shape fares: the moving one is brought to the fixed one before and after.
-pub(super) fn shape(
-    thing: &Thing,
+pub(crate) fn shape(
+    of: &Matched,
     fixed: &Mesh,
     [before, after]: [&Mesh; 2],
     voxel: f64,
@@ -111,13 +112,13 @@ pub(super) fn shape(
         (faces, _) => faces,
     };
     Ok(ShapeRecord {
-        name: thing.of.name.clone(),
-        kind: thing.of.kind.name().to_owned(),
+        name: of.name.clone(),
+        kind: of.kind.name().to_owned(),
         vertices: [fixed.vertices().len(), before.vertices().len()],
         elements: [elements(fixed), elements(before)],
         before: compare_meshes(fixed, before)?,
         after: compare_meshes(fixed, after)?,
-        bound_mm: (BOUND.0 * thing.of.width).max(BOUND.1 * voxel),
+        bound_mm: (BOUND.0 * of.width).max(BOUND.1 * voxel),
     })
 }
 
@@ -128,10 +129,22 @@ pub(super) fn marks(
 ) -> Result<Option<MarksRecord>> {
     let Some(pairs) = thing.pairs()? else { return Ok(None) };
     let [fixed, moving] = pairs.points();
-    let of = |map: &Transform| -> (f64, f64) {
+    let by = |map: &Transform| fixed.iter().map(|p| map.apply(*p)).collect::<Vec<_>>();
+    let each: Vec<f64> = (0..pairs.len()).map(|i| pairs.weight(i)).collect();
+    Ok(Some(marks_at(&thing.of.name, [&by(before), &by(after)], moving, &each)))
+}
+
+/// How landmarks fare that were carried before and after to where others are, which count so much each.
+pub(crate) fn marks_at(
+    name: &str,
+    [before, after]: [&[Vector3<f64>]; 2],
+    others: &[Vector3<f64>],
+    each: &[f64],
+) -> MarksRecord {
+    let of = |carried: &[Vector3<f64>]| -> (f64, f64) {
         let (mut sum, mut weights, mut most) = (0.0, 0.0, 0.0f64);
-        for (i, (p, q)) in fixed.iter().zip(moving).enumerate() {
-            let (apart, weight) = ((map.apply(*p) - q).norm(), pairs.weight(i));
+        for ((p, q), weight) in carried.iter().zip(others).zip(each) {
+            let apart = (p - q).norm();
             sum += weight * apart;
             weights += weight;
             most = most.max(apart);
@@ -139,13 +152,13 @@ pub(super) fn marks(
         (sum / f64::max(weights, f64::MIN_POSITIVE), most)
     };
     let ((mean_before_mm, _), (mean_after_mm, largest_after_mm)) = (of(before), of(after));
-    Ok(Some(MarksRecord {
-        name: thing.of.name.clone(),
-        count: pairs.len(),
-        mean_before_mm,
-        mean_after_mm,
-        largest_after_mm,
-    }))
+    let (name, count) = (name.to_owned(), others.len());
+    MarksRecord { name, count, mean_before_mm, mean_after_mm, largest_after_mm }
+}
+
+/// Whether a shape came nearer, and as near as is allowed; `voxel` is the length of voxels, mm. What is not finite did not.
+pub(crate) fn follows(shape: &ShapeRecord, voxel: f64) -> [bool; 2] {
+    [shape.after.mean <= shape.before.mean.max(voxel), shape.after.mean <= shape.bound_mm]
 }
 
 /// Pairs of names whose shapes lie where those of the other name do, by the affine part alone.
@@ -195,14 +208,8 @@ pub(super) fn judged(
         shapes.iter().filter(|s| fails(s)).map(|s| s.name.clone()).collect()
     };
     // What is not finite fails.
-    let farther = names(&|s| {
-        let within = s.after.mean <= s.before.mean.max(voxel);
-        !within
-    });
-    let beyond = names(&|s| {
-        let within = s.after.mean <= s.bound_mm;
-        !within
-    });
+    let farther = names(&|s| !follows(s, voxel)[0]);
+    let beyond = names(&|s| !follows(s, voxel)[1]);
     verdict
         .with(count(farther, "shapes farther apart than before", Remedy::Shapes))
         .with(count(beyond, "shapes farther apart in the mean than allowed", Remedy::Shapes))

@@ -1,6 +1,6 @@
 //! Whether shapes and points lie where the images of their anatomy are.
 
-use super::read::{Data, SIDES, Thing};
+use super::read::{Data, Own};
 use crate::error::{Error, Result};
 use voxalign_image::{Grid, Vector3};
 
@@ -11,30 +11,32 @@ const LEAST: f64 = 0.5;
 const MOST: f64 = 0.9;
 
 /// Refuses shapes and points of which most lie outside of the image on this grid, with what they may be; gives what to say
-/// of others that partly do.
+/// of others that partly do. The anatomy and its image are called so.
 ///
 /// # Errors
 /// Names the first.
-pub(super) fn check(things: &[Thing], side: usize, grid: &Grid) -> Result<Vec<String>> {
+pub(super) fn check(
+    things: &[Own<'_>],
+    [anatomy, image]: [&str; 2],
+    grid: &Grid,
+) -> Result<Vec<String>> {
     let mut remarks = Vec::new();
     for thing in things.iter().filter(|t| !t.of.kind.is_image()) {
-        let places = thing.data[side].places();
+        let places = thing.data.places();
         let part = part_within(places, grid, |p| *p);
-        let words = format!("{} of the {} anatomy", thing.of.words(), SIDES[side]);
+        let words = format!("{} of {anatomy}", thing.of.words());
         if part < LEAST {
             let outside = (100.0 * (1.0 - part)).round();
             return Err(Error::input(format!(
-                "{words}: {outside} % of its points lie outside of the {} image; {}",
-                SIDES[side],
-                remedy(&thing.data[side], grid)
+                "{words}: {outside} % of its points lie outside of {image}; {}",
+                remedy(thing.data, grid)
             )));
         }
         if part < 1.0 {
             let outside = places.len() - (part * places.len() as f64).round() as usize;
             remarks.push(format!(
-                "{words}: {outside} of {} points lie outside of the {} image",
-                places.len(),
-                SIDES[side]
+                "{words}: {outside} of {} points lie outside of {image}",
+                places.len()
             ));
         }
     }

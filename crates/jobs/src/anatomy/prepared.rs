@@ -2,8 +2,9 @@
 
 use super::drawing;
 use super::file::Kind;
+use super::matched::Matched;
 use super::place;
-use super::read::{Data, Thing};
+use super::read::{CALLED, Data, Thing, of_side};
 use crate::deform::{ChannelImages, Inputs};
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener};
@@ -83,10 +84,10 @@ pub(super) fn prepare(
             (Shown::Classes, Some([draw(0)?, draw(1)?]))
         }
         None => {
-            let spacing = spacing.unwrap_or_else(|| drawing::usual_spacing(&things));
+            let spacing = spacing.unwrap_or_else(|| drawing::usual_spacing(&of_side(&things, 0)));
             let draw = |side| {
-                let grid = drawing::around(&things, side, spacing)?;
-                drawing::of_shapes(device, &things, side, &grid)
+                let own = of_side(&things, side);
+                drawing::of_shapes(device, &own, &drawing::around(&own, spacing)?)
             };
             (Shown::Drawing, Some([draw(0)?, draw(1)?]))
         }
@@ -121,7 +122,7 @@ pub(super) fn prepare(
                 let thing = Thing { of: thing.of, data };
                 if let [Data::Mesh(fixed), Data::Mesh(moving)] = &thing.data {
                     let [fixed, moving] =
-                        [Arc::new(shape(&thing, fixed)?), Arc::new(shape(&thing, moving)?)];
+                        [Arc::new(shape(&thing.of, fixed)?), Arc::new(shape(&thing.of, moving)?)];
                     let (kernel, width) = (thing.of.kernel, thing.of.width);
                     let (weight, summation) = (thing.of.weight, Summation::default());
                     let kernel_of_it = RadialKernel { shape: kernel, width };
@@ -145,7 +146,7 @@ pub(super) fn prepare(
     };
     for (side, grid) in [fixed.grid(), moving.grid()].into_iter().enumerate() {
         if shown != Shown::Drawing {
-            remarks.extend(place::check(&rest, side, grid)?);
+            remarks.extend(place::check(&of_side(&rest, side), CALLED[side], grid)?);
         }
     }
     let pair = masks.read(Pair::new(fixed, moving), listener)?;
@@ -156,7 +157,12 @@ pub(super) fn prepare(
 }
 
 /// Labels as the probability of a class.
-fn class(device: &AnyDevice, labels: &LabelMap, which: &[i32], sigma: f64) -> Result<Volume<f32>> {
+pub(super) fn class(
+    device: &AnyDevice,
+    labels: &LabelMap,
+    which: &[i32],
+    sigma: f64,
+) -> Result<Volume<f32>> {
     let image = labels.try_map(|l| if which.contains(l) { 1f32 } else { 0.0 })?;
     if sigma == 0.0 {
         return Ok(image);
@@ -214,14 +220,14 @@ fn sums(things: &[Thing]) -> Vec<String> {
 }
 
 /// A mesh as it is compared.
-fn shape(thing: &Thing, mesh: &Mesh) -> Result<Shape> {
-    let (vertices, oriented) = (mesh.vertices(), thing.of.oriented);
-    let made = match thing.of.kind {
+pub(super) fn shape(of: &Matched, mesh: &Mesh) -> Result<Shape> {
+    let (vertices, oriented) = (mesh.vertices(), of.oriented);
+    let made = match of.kind {
         Kind::Surface => Shape::surface(vertices, mesh.faces(), oriented),
         Kind::Curve => Shape::curves(vertices, mesh.lines(), oriented),
         _ => Shape::points(vertices),
     };
-    made.map_err(|e| Error::from(e).at(&thing.of.words()))
+    made.map_err(|e| Error::from(e).at(&of.words()))
 }
 
 /// All landmarks as one set: the weight of each list becomes that of its pairs beside the others.

@@ -59,6 +59,22 @@ pub(super) struct Thing {
     pub(super) data: [Data; 2],
 }
 
+/// Something of one anatomy.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Own<'a> {
+    pub(super) of: &'a Matched,
+    pub(super) data: &'a Data,
+}
+
+/// What one of two anatomies has.
+pub(super) fn of_side(things: &[Thing], side: usize) -> Vec<Own<'_>> {
+    things.iter().map(|thing| Own { of: &thing.of, data: &thing.data[side] }).collect()
+}
+
+/// What messages call the two anatomies and their images.
+pub(super) const CALLED: [[&str; 2]; 2] =
+    [["the fixed anatomy", "the fixed image"], ["the moving anatomy", "the moving image"]];
+
 /// Reads everything.
 pub(super) fn things(matched: Vec<Matched>, listener: &dyn Listener) -> Result<Vec<Thing>> {
     let mut all = Vec::with_capacity(matched.len());
@@ -76,12 +92,13 @@ pub(super) fn things(matched: Vec<Matched>, listener: &dyn Listener) -> Result<V
     for of in matched {
         let read = |side: usize| {
             let at = format!("{} of the {} anatomy", of.words(), SIDES[side]);
-            data(&of, (&of.sources[side], side), grids[side].as_ref(), &at, listener)
+            data(&of, (&of.sources[side], Some(side)), grids[side].as_ref(), &at, listener)
                 .map_err(|e| e.at(&at))
         };
         let data = [read(0)?, read(1)?];
         let thing = Thing { of, data };
-        thing.check(listener)?;
+        let [fixed, moving] = &thing.data;
+        check_alike(&thing.of, [fixed, moving], CALLED.map(|c| c[0]), listener)?;
         all.push(thing);
     }
     for side in 0..2 {
@@ -93,9 +110,9 @@ pub(super) fn things(matched: Vec<Matched>, listener: &dyn Listener) -> Result<V
 /// What the two anatomies are called.
 pub(super) const SIDES: [&str; 2] = ["fixed", "moving"];
 
-fn data(
+pub(super) fn data(
     of: &Matched,
-    (source, side): (&Source, usize),
+    (source, side): (&Source, Option<usize>),
     grid: Option<&Grid>,
     at: &str,
     listener: &dyn Listener,
@@ -133,7 +150,7 @@ fn data(
         Source::List(path, convention) => {
             let convention = convention.map(Into::into);
             let options = points::ReadOptions { convention, grid, volume: None };
-            let (points, _) = files::points_of_pair(path, &options, Some(side), listener)?;
+            let (points, _) = files::points_of_pair(path, &options, side, listener)?;
             if points.is_empty() {
                 return Err(Error::input(format!("'{}' has no points", path.display())));
             }
@@ -302,70 +319,82 @@ pub(super) fn mean_edge(mesh: &Mesh) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
 
-impl Thing {
-    /// What belongs together fits together.
-    fn check(&self, listener: &dyn Listener) -> Result<()> {
-        let words = self.of.words();
-        if let [Data::Landmarks(fixed), Data::Landmarks(moving)] = &self.data
-            && fixed.len() != moving.len()
-        {
-            return Err(Error::input(format!(
-                "{words}: the fixed anatomy has {} points, the moving one {}: the point of a line belongs to that of \
-                 the same line, so give as many",
-                fixed.len(),
-                moving.len()
-            )));
-        }
-        let [Data::Mesh(fixed), Data::Mesh(moving)] = &self.data else { return Ok(()) };
-        for (side, mesh) in SIDES.into_iter().zip([fixed, moving]) {
-            if let Some(edge) = mean_edge(mesh).filter(|edge| *edge > self.of.width) {
-                return Err(Error::input(format!(
-                    "{words}: 'width' is {} mm, and the edges of the {side} mesh have {edge:.2} mm in the mean: each \
-                     element counts at its centre, so that what is narrower than elements are long sees gaps; give a \
-                     width of {:.1} mm or more, or a finer mesh",
-                    self.of.width,
-                    (10.0 * edge).ceil() / 10.0
-                )));
-            }
-        }
-        if self.of.oriented
-            && let [Some(one), Some(other)] = [fixed.volume()?, moving.volume()?]
-            && one * other < 0.0
-        {
-            let inside = SIDES[usize::from(one > 0.0)];
-            return Err(Error::input(format!(
-                "{words}: the triangles of the {inside} mesh go round as seen from inside, those of the other as seen from \
-                 outside, so that they would push each other away; turn the faces of one round, or give oriented = false"
-            )));
-        }
-        let length = |mesh: &Mesh| mesh.bounds().map_or(0.0, |[low, high]| (high - low).norm());
-        let [one, other] = [length(fixed), length(moving)];
-        if one.max(other) > 5.0 * one.min(other) {
-            listener.say(
-                Level::Warning,
-                &format!(
-                    "{words}: the fixed one is {one:.1} mm large, the moving one {other:.1} mm: check that both are the same \
-                     structure, in mm"
-                ),
-            );
-        }
-        Ok(())
+/// What belongs together fits together; the anatomies are called so.
+pub(super) fn check_alike(
+    of: &Matched,
+    data: [&Data; 2],
+    called: [&str; 2],
+    listener: &dyn Listener,
+) -> Result<()> {
+    let words = of.words();
+    if let [Data::Landmarks(one), Data::Landmarks(other)] = data
+        && one.len() != other.len()
+    {
+        return Err(Error::input(format!(
+            "{words}: {} has {} points, {} {}: the point of a line belongs to that of the same line, so give as many",
+            called[0],
+            one.len(),
+            called[1],
+            other.len()
+        )));
     }
+    let [Data::Mesh(one), Data::Mesh(other)] = data else { return Ok(()) };
+    for (called, mesh) in called.into_iter().zip([one, other]) {
+        if let Some(edge) = mean_edge(mesh).filter(|edge| *edge > of.width) {
+            return Err(Error::input(format!(
+                "{words}: 'width' is {} mm, and the edges of the mesh of {called} have {edge:.2} mm in the mean: each \
+                 element counts at its centre, so that what is narrower than elements are long sees gaps; give a \
+                 width of {:.1} mm or more, or a finer mesh",
+                of.width,
+                (10.0 * edge).ceil() / 10.0
+            )));
+        }
+    }
+    if of.oriented
+        && let [Some(first), Some(second)] = [one.volume()?, other.volume()?]
+        && first * second < 0.0
+    {
+        let inside = called[usize::from(first > 0.0)];
+        return Err(Error::input(format!(
+            "{words}: the triangles of the mesh of {inside} go round as seen from inside, those of the other as seen from \
+             outside, so that they would push each other away; turn the faces of one round, or give oriented = false"
+        )));
+    }
+    let length = |mesh: &Mesh| mesh.bounds().map_or(0.0, |[low, high]| (high - low).norm());
+    let [first, second] = [length(one), length(other)];
+    if first.max(second) > 5.0 * first.min(second) {
+        listener.say(
+            Level::Warning,
+            &format!(
+                "{words}: that of {} is {first:.1} mm large, that of {} {second:.1} mm: check that both are the same \
+                 structure, in mm",
+                called[0], called[1]
+            ),
+        );
+    }
+    Ok(())
+}
 
+/// What each of some points counts by a column `weight`, where they have one.
+pub(super) fn weights_of(points: &PointSet, of: &Matched) -> Result<Option<Vec<f64>>> {
+    let column = points.columns().iter().find(|(name, _)| name.eq_ignore_ascii_case("weight"));
+    let Some((_, texts)) = column else { return Ok(None) };
+    let weight = |(i, text): (usize, &String)| {
+        number(text).map_err(|e| {
+            Error::input(format!("{}: the weight of point {}: {e}", of.words(), i + 1))
+        })
+    };
+    texts.iter().enumerate().map(weight).collect::<Result<_>>().map(Some)
+}
+
+impl Thing {
     /// Corresponding points, with what each counts.
     pub(super) fn pairs(&self) -> Result<Option<PointPairs>> {
         let [Data::Landmarks(fixed), Data::Landmarks(moving)] = &self.data else {
             return Ok(None);
         };
         let pairs = PointPairs::new(fixed, moving)?;
-        let column = fixed.columns().iter().find(|(name, _)| name.eq_ignore_ascii_case("weight"));
-        let Some((_, texts)) = column else { return Ok(Some(pairs)) };
-        let weight = |(i, text): (usize, &String)| {
-            number(text).map_err(|e| {
-                Error::input(format!("{}: the weight of point {}: {e}", self.of.words(), i + 1))
-            })
-        };
-        let each = texts.iter().enumerate().map(weight).collect::<Result<_>>()?;
+        let Some(each) = weights_of(fixed, &self.of)? else { return Ok(Some(pairs)) };
         let pairs = pairs.with_weights(each);
         Ok(Some(pairs.map_err(|e| Error::from(e).at(&self.of.words()))?))
     }
@@ -380,15 +409,25 @@ fn one_grid(things: &[Thing], side: usize) -> Result<()> {
     let mut all = things.iter().filter(|t| on(t)).filter_map(|t| Some((t, t.data[side].grid()?)));
     let Some((first, grid)) = all.next() else { return Ok(()) };
     for (thing, other) in all {
-        if same_grid(other, grid).is_err() {
-            return Err(Error::input(format!(
-                "{} of the {} anatomy is on another grid than {}: {other} against {grid}; bring it there first, by \
-                 `voxalign apply -i IMAGE -r REFERENCE -o OUT`",
-                thing.of.words(),
-                SIDES[side],
-                first.of.words()
-            )));
-        }
+        same_grids(&thing.of, CALLED[side][0], other, (&first.of, grid))?;
+    }
+    Ok(())
+}
+
+/// Refuses a part of an anatomy that is on another grid than another part.
+pub(super) fn same_grids(
+    of: &Matched,
+    called: &str,
+    grid: &Grid,
+    (first, other): (&Matched, &Grid),
+) -> Result<()> {
+    if same_grid(grid, other).is_err() {
+        return Err(Error::input(format!(
+            "{} of {called} is on another grid than {}: {grid} against {other}; bring it there first, by `voxalign apply \
+             -i IMAGE -r REFERENCE -o OUT`",
+            of.words(),
+            first.words()
+        )));
     }
     Ok(())
 }

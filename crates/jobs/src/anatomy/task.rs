@@ -152,7 +152,7 @@ impl Task for OfAnatomies<'_> {
                 [Data::Mesh(ours), Data::Mesh(theirs)] => {
                     let before = measures::carried(theirs, |p| by_affine.apply(p), mirrors)?;
                     let after = measures::carried(theirs, |p| back.apply(p), mirrors)?;
-                    let record = measures::shape(thing, ours, [&before, &after], self.spacing)?;
+                    let record = measures::shape(&thing.of, ours, [&before, &after], self.spacing)?;
                     self.record.shapes.push(record);
                     if writes {
                         let over = measures::carried(ours, |p| whole.apply(p), mirrors)?;
@@ -225,12 +225,12 @@ impl Task for OfAnatomies<'_> {
 }
 
 /// Writes a mesh, or points as a list where its name says so.
-fn write_list(staged: &mut Staged<'_>, name: &str, list: &PointSet) -> Result<()> {
+pub(crate) fn write_list(staged: &mut Staged<'_>, name: &str, list: &PointSet) -> Result<()> {
     let options = points::WriteOptions::default();
     staged.write(name, |path| points::write(path, list, &options).map(|_| ()))
 }
 
-fn write_mesh(staged: &mut Staged<'_>, name: &str, mesh: &Mesh) -> Result<()> {
+pub(crate) fn write_mesh(staged: &mut Staged<'_>, name: &str, mesh: &Mesh) -> Result<()> {
     if name.ends_with(".csv") {
         let points = PointSet::new(memory::copied(mesh.vertices())?);
         return write_list(staged, name, &points);

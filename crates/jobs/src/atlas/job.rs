@@ -1,5 +1,6 @@
 //! The construction of an atlas, from files to files.
 
+use super::geometry::{Variation, judged, of_template};
 use super::outcome::{figures, images, write};
 use super::prepared::{Building, Prepared, Saving, Study};
 use super::subjects::{Subjects, label_names, without_older};
@@ -15,10 +16,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use voxalign_compute::comm::{Communicator, Team};
 use voxalign_compute::select::AnyDevice;
-use voxalign_population::atlas::{Atlas, Checkpoints, LabelFiles, MemoryOptions, dry_run};
+use voxalign_population::atlas::{
+    Atlas, Checkpoints, LabelFiles, MemoryOptions, Source as _, dry_run,
+};
 use voxalign_population::exchange::told_to_first;
+use voxalign_register::attachment::images::finest;
 use voxalign_report::{
-    AtlasRecord, AtlasReport, GridRecord, OutputRecord, RunRecord, SubjectRecord,
+    AtlasRecord, AtlasReport, GridRecord, OutputRecord, RunRecord, SubjectRecord, TemplateMarks,
+    TemplateShape,
 };
 
 /// The folder of checkpoints in that of the outputs.
@@ -127,9 +132,9 @@ impl One<'_> {
         clock.lap("register");
         staged.gather(world)?;
         let done = match made {
-            Some((atlas, subjects)) if world.is_first() => {
+            Some((atlas, subjects, variation)) if world.is_first() => {
                 let run = record(study.caller, machine, Vec::new());
-                let made = Made { atlas: &atlas, run, subjects, labels: &labels };
+                let made = Made { atlas: &atlas, run, subjects, labels: &labels, variation };
                 self.write(staged, clock, prepared, made).map(Some)
             }
             // What others wrote is there until the first has moved it.
@@ -157,7 +162,7 @@ impl One<'_> {
             None => {}
         }
         let (grid, count) = (&prepared.aligned.grid, prepared.entries.len());
-        let channels = prepared.entries[0].channels.len();
+        let channels = prepared.source.size(0)?.channels;
         let dry = dry_run(team, grid, count, channels, &self.study.options)?;
         listener.say(
             Level::Normal,
@@ -201,6 +206,7 @@ impl One<'_> {
             writes: self.subjects,
             labels,
             records: Mutex::default(),
+            variation: Variation::default(),
         };
         let scratch = study.memory.scratch.clone().unwrap_or_else(|| away.to_owned());
         let memory = MemoryOptions { scratch: Some(scratch), ..study.memory.clone() };
@@ -213,10 +219,12 @@ impl One<'_> {
             planned: &|plans| study.say_plans(plans),
         };
         let atlas = building.build(team, prepared, &prepared.source, &|f| subjects.take(f))?;
-        let records = subjects.records.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Subjects { records, variation, .. } = subjects;
+        let variation = variation.all(team.ranks(), &atlas.geometry)?;
+        let records = records.into_inner().unwrap_or_else(PoisonError::into_inner);
         let records = gathered(team.ranks(), records)?;
         let staged = staged.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok((staged, Some((atlas, records))))
+        Ok((staged, Some((atlas, records, variation))))
     }
 
     /// Writes all that is not of one subject, and ends the run.
@@ -225,7 +233,7 @@ impl One<'_> {
         mut staged: Staged<'_>,
         mut clock: Clock,
         prepared: Prepared<'_>,
-        Made { atlas, run, subjects, labels: files }: Made<'_>,
+        Made { atlas, run, subjects, labels: files, variation }: Made<'_>,
     ) -> Result<Done<AtlasRecord>> {
         let (mut before, mut after, mut weights) = (Vec::new(), Vec::new(), Vec::new());
         for (number, entry) in prepared.entries.iter().enumerate() {
@@ -238,15 +246,19 @@ impl One<'_> {
         }
         let labels = files.most_weight(&after, &weights)?;
         write(&mut staged, "", atlas, labels.as_ref())?;
+        let template = of_template(&prepared, atlas, variation)?;
+        template.iter().try_for_each(|t| t.write(&mut staged))?;
         without_older(&mut staged, &prepared.entries, self.subjects);
         clock.lap("write");
         let overlap = [files.mean_overlap(&before)?, files.mean_overlap(&after)?];
 
         let (verdict, unlike) = prepared.judge(atlas, subjects.iter().enumerate());
+        let verdict = judged(verdict, &subjects, finest(&prepared.aligned.grid));
         let run = RunRecord { inputs: prepared.inputs, ..run };
         let mut record = AtlasRecord::new(run, GridRecord::from(&prepared.aligned.grid));
         record.parameters = self.study.used(&prepared.aligned);
         record.subjects = subjects;
+        record.geometry = template.iter().map(|t| t.record.clone()).collect();
         record.figures = figures(atlas, overlap);
         for (subject, correlation) in record.subjects.iter_mut().zip(&atlas.correlations) {
             subject.correlation = *correlation;
@@ -264,7 +276,18 @@ impl One<'_> {
             let path = staged.final_path(name).display().to_string();
             record.outputs.push(OutputRecord { role: role.to_owned(), path });
         }
+        for made in &template {
+            let path = staged.final_path(&made.file).display().to_string();
+            record.outputs.push(OutputRecord { role: "shape".to_owned(), path });
+        }
         if self.report {
+            let shapes = template.iter().filter(|t| !t.is_marks).map(|t| TemplateShape {
+                name: &t.name,
+                mesh: &t.mesh,
+                variation: &t.variation,
+            });
+            let marks = template.iter().filter(|t| t.is_marks);
+            let marks = marks.map(|t| TemplateMarks { name: &t.name, mesh: &t.mesh });
             record.timings = clock.laps();
             record.peak_memory_bytes = peak_memory();
             let report = AtlasReport {
@@ -277,6 +300,8 @@ impl One<'_> {
                 labels: labels.as_ref(),
                 snapshots: &atlas.snapshots,
                 timeline: atlas.trace.as_ref(),
+                shapes: &shapes.collect::<Vec<_>>(),
+                marks: &marks.collect::<Vec<_>>(),
             };
             staged.write_text(REPORT, &voxalign_report::atlas::render(&report)?)?;
             clock.lap("report");
@@ -293,8 +318,8 @@ fn outputs(labels: bool, report: bool) -> impl Iterator<Item = (&'static str, &'
     images(labels).chain(page).chain([("record", RECORD)])
 }
 
-/// An atlas, and the records of its subjects at the first process.
-type Built = (Atlas, Vec<SubjectRecord>);
+/// An atlas, the records of its subjects at the first process, and how far its shapes vary.
+type Built = (Atlas, Vec<SubjectRecord>, Vec<Vec<f32>>);
 
 /// What a process builds its part of an atlas from.
 #[derive(Clone, Copy)]
@@ -314,6 +339,8 @@ struct Made<'m> {
     subjects: Vec<SubjectRecord>,
     /// The label maps of the subjects on the grid of the atlas.
     labels: &'m LabelFiles,
+    /// For each shape of the template how far its vertices vary, mm.
+    variation: Vec<Vec<f32>>,
 }
 
 /// The records of the subjects of all ranks, in their order, at the first rank.

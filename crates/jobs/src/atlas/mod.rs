@@ -15,6 +15,7 @@
 //! # }
 //! ```
 
+mod geometry;
 mod job;
 mod options;
 mod outcome;
@@ -28,6 +29,7 @@ pub use options::{
     Align, At, Bytes, Every, Exclude, Memory, Options, Regression, Sizes, Stability, from_one,
 };
 
+use crate::anatomy::{Common, of_shapes_alone};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::list::{self, Entry};
@@ -36,9 +38,10 @@ use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::run::{Caller, Done};
 use job::One;
-use prepared::Study;
+use prepared::{Anatomies, Study};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::Arc;
 use voxalign_compute::comm::Team;
 use voxalign_compute::select::AnyDevice;
 use voxalign_population::atlas::{AlignOptions, AtlasOptions};
@@ -51,7 +54,7 @@ use voxalign_report::stability::StabilityRecord;
 /// An atlas that is to be built.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// The images, one per subject.
+    /// The images, one per subject; or the files of [anatomies](crate::anatomy), which end in `.toml`.
     #[serde(default)]
     pub images: Vec<PathBuf>,
     /// A CSV file with a line for each subject, instead of them: see [`list::of_csv`].
@@ -143,6 +146,12 @@ impl Job {
     }
 
     fn entries(&self, listener: &dyn Listener) -> Result<Vec<Entry>> {
+        let mut entries = self.listed(listener)?;
+        list::read_anatomies(&mut entries, listener)?;
+        Ok(entries)
+    }
+
+    fn listed(&self, listener: &dyn Listener) -> Result<Vec<Entry>> {
         match &self.list {
             Some(_) if !self.images.is_empty() => Err(Error::input(
                 "both images and a list by `list` are given; leave one of them out",
@@ -163,10 +172,24 @@ impl Job {
         };
         let similarity = options.cost.unwrap_or(Similarity::NCC);
         let affine = dof.map(|dof| AffineOptions { dof, similarity, ..AffineOptions::default() });
-        let matching = AtlasOptions {
+        let mut matching = AtlasOptions {
             matching: options.matching.options(options::usual, &[])?,
             similarity: options.matching.similarity(),
+            channels: Vec::new(),
             centre: !options.no_centre,
+        };
+        let of_entries: Vec<_> = entries.iter().filter_map(|e| e.anatomy.as_ref()).collect();
+        let anatomies = match &*of_entries {
+            [] => None,
+            all => {
+                let common = Arc::new(Common::of(all)?);
+                options.check_of_anatomies()?;
+                matching.channels = common.channels();
+                if common.is_of_shapes_alone() {
+                    of_shapes_alone(&mut matching.matching, &options.matching);
+                }
+                Some(Anatomies { common, spacing: options.spacing })
+            }
         };
         let grid = options.reference.as_deref().map(|path| files::grid(path, listener));
         let exclude = options.exclude.clone();
@@ -179,6 +202,7 @@ impl Job {
         };
         Ok(Study {
             entries,
+            anatomies,
             list: self.list.as_deref(),
             caller,
             output: &self.output,

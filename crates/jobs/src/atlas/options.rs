@@ -433,6 +433,36 @@ impl Options {
         self.matching.options(usual, &[]).map(|_| ())
     }
 
+    /// Refuses what atlases of anatomies do not have.
+    ///
+    /// # Errors
+    /// Names an option.
+    pub(super) fn check_of_anatomies(&self) -> Result<()> {
+        let matching = &self.matching;
+        for (given, option) in [
+            (matching.similarity.is_some(), "similarity"),
+            (matching.radius.is_some(), "radius"),
+            (matching.bins.is_some(), "bins"),
+        ] {
+            if given {
+                return Err(Error::input(format!(
+                    "`{option}` is said in the files of anatomies, of each image by itself; leave it out"
+                )));
+            }
+        }
+        for (given, option) in [
+            (self.regression.regress.is_some(), "regress"),
+            (self.test.stability.is_some(), "stability"),
+        ] {
+            refuse(given, option, "lists of images, not for anatomies")?;
+        }
+        refuse(
+            self.exclude.contains(&Exclude::Unreadable),
+            "exclude = unreadable",
+            "lists of images: the files of anatomies are all read before the first is aligned",
+        )
+    }
+
     /// Numbers that cannot be.
     fn check_ranges(&self) -> Result<()> {
         let above = |option: &str, value: Option<f64>| match value {

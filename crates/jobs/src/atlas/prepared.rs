@@ -2,6 +2,7 @@
 
 use super::options::Exclude;
 use super::source::Files;
+use crate::anatomy::{self, Common, Subject};
 use crate::error::{Error, Result};
 use crate::list::Entry;
 use crate::listener::{Level, Listener, Quiet, check};
@@ -11,7 +12,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use voxalign_compute::comm::{Communicator, Team, balance};
 use voxalign_compute::select::AnyDevice;
 use voxalign_population::PopulationError;
@@ -27,6 +28,8 @@ use voxalign_report::{InputRecord, SubjectRecord};
 /// Which subjects, and how their atlases are made.
 pub(super) struct Study<'a> {
     pub(super) entries: Vec<Entry>,
+    /// What the entries have, where they are anatomies.
+    pub(super) anatomies: Option<Anatomies>,
     pub(super) list: Option<&'a Path>,
     pub(super) caller: &'a Caller,
     pub(super) output: &'a Path,
@@ -35,6 +38,13 @@ pub(super) struct Study<'a> {
     pub(super) memory: MemoryOptions,
     pub(super) exclude: Vec<Exclude>,
     pub(super) listener: &'a dyn Listener,
+}
+
+/// What all anatomies of a study have.
+pub(super) struct Anatomies {
+    pub(super) common: Arc<Common>,
+    /// The spacing of grids around shapes alone, mm, where one is asked for.
+    pub(super) spacing: Option<f64>,
 }
 
 /// The subjects of a study in their common space, in the order of sums.
@@ -98,7 +108,10 @@ impl<'a> Saving<'a> {
 
 /// The files of a subject.
 fn of_entry(entry: &Entry) -> Vec<Input<'_>> {
-    let mut files: Vec<_> = entry.channels.iter().map(|p| Input::new(Role::Channel, p)).collect();
+    let mut files = match &entry.anatomy {
+        Some(anatomy) => anatomy::files_of(anatomy),
+        None => entry.channels.iter().map(|p| Input::new(Role::Channel, p)).collect(),
+    };
     let others = [(Role::Mask, &entry.mask), (Role::Labels, &entry.labels)];
     files.extend(Input::those_given(&others));
     files
@@ -157,7 +170,8 @@ impl<'a> Study<'a> {
         let (world, listener) = (team.ranks(), self.listener);
         let Listed { mut entries, inputs, sums, mut remarks } = self.listed(world)?;
         let key = self.key(&entries, &sums);
-        let mut source = Files::new(&entries, listener, world.size())?;
+        let anatomies = world.agree(self.read_anatomies(&entries))?;
+        let mut source = Files::new(&entries, anatomies, listener, world.size())?;
         clock.lap("read");
         let checkpoints = saving.map(|s| s.of(&key));
         let kept = match (&checkpoints, saving.is_some_and(|s| s.resume)) {
@@ -193,6 +207,21 @@ impl<'a> Study<'a> {
         check(listener)?;
         clock.lap("affine");
         Ok((Prepared { entries, inputs, source, aligned, remarks }, key))
+    }
+
+    /// What the subjects have that are anatomies; none where they are images.
+    fn read_anatomies(&self, entries: &[Entry]) -> Result<Vec<Subject>> {
+        let Some(Anatomies { common, spacing }) = &self.anatomies else { return Ok(Vec::new()) };
+        let read = |entry: &Entry| {
+            check(self.listener)?;
+            match &entry.anatomy {
+                Some(anatomy) => Subject::read(common, anatomy, *spacing, self.listener),
+                None => Err(Error::Internal("an anatomy without its file".into())),
+            }
+        };
+        let all = entries.iter().map(read).collect::<Result<Vec<_>>>()?;
+        anatomy::check_all(&all, self.listener)?;
+        Ok(all)
     }
 
     /// The subjects in the order of sums, which is that of the images themselves, however they were given.
@@ -289,7 +318,8 @@ impl<'a> Study<'a> {
     /// The parameters of the atlases, as far as they are known before the images.
     fn parameters(&self) -> serde_json::Value {
         let (o, similarity) = (&self.options, self.options.similarity);
-        let mut all = matching_parameters(&o.matching, &[similarity]);
+        let told: &[_] = if self.anatomies.is_some() { &[] } else { &[similarity] };
+        let mut all = matching_parameters(&o.matching, told);
         let align = match &self.align.affine {
             Some(a) => {
                 let mut align = json!({ "dof": a.dof, "cost": a.similarity.name(), "rounds": self.align.rounds });
@@ -303,7 +333,10 @@ impl<'a> Study<'a> {
         };
         if let Some(all) = all.as_object_mut() {
             all.insert("align".to_owned(), align);
-            all.insert("similarity".to_owned(), json!(similarity.name()));
+            match &self.anatomies {
+                Some(of) => all.insert("anatomy".to_owned(), of.common.parameters()),
+                None => all.insert("similarity".to_owned(), json!(similarity.name())),
+            };
             all.insert("centre".to_owned(), json!(o.centre));
             let exclude: Vec<_> = self.exclude.iter().map(|e| e.name()).collect();
             all.insert("exclude".to_owned(), json!(exclude));

@@ -1,5 +1,6 @@
 //! The subjects of an atlas as files.
 
+use crate::anatomy::{self, Subject as Anatomy};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::list::Entry;
@@ -11,13 +12,16 @@ use voxalign_image::memory;
 use voxalign_image::{Affine, Volume};
 use voxalign_io::image;
 use voxalign_population::PopulationError;
-use voxalign_population::atlas::{Images, Size, Source, Subject};
+use voxalign_population::atlas::{Geometry, Images, Size, Source, Subject};
 use voxalign_register::{Event, Progress};
 
 /// Subjects that are read when they are asked for, and kept where there is room.
 pub(super) struct Files<'l> {
     subjects: Vec<Subject>,
     entries: Vec<Entry>,
+    /// What they are made of, of anatomies; none of images.
+    anatomies: Vec<Anatomy>,
+    geometry: Vec<Geometry>,
     sizes: Vec<Size>,
     kept: Vec<OnceLock<Images>>,
     keep: bool,
@@ -28,14 +32,25 @@ pub(super) struct Files<'l> {
 
 impl<'l> Files<'l> {
     /// Subjects in the order of sums, of which this rank reads one in so many.
-    pub(super) fn new(entries: &[Entry], listener: &'l dyn Listener, ranks: usize) -> Result<Self> {
+    pub(super) fn new(
+        entries: &[Entry],
+        anatomies: Vec<Anatomy>,
+        listener: &'l dyn Listener,
+        ranks: usize,
+    ) -> Result<Self> {
         let (mut bytes, mut sizes) = (0, Vec::with_capacity(entries.len()));
-        for entry in entries {
-            let mut voxels = 0;
-            for path in &entry.channels {
-                voxels += image::read_info(path)?.grid.len() as u64;
-            }
-            sizes.push(Size { channels: entry.channels.len(), voxels });
+        for (number, entry) in entries.iter().enumerate() {
+            let (channels, voxels) = match anatomies.get(number) {
+                Some(anatomy) => anatomy.size(),
+                None => {
+                    let mut voxels = 0;
+                    for path in &entry.channels {
+                        voxels += image::read_info(path)?.grid.len() as u64;
+                    }
+                    (entry.channels.len(), voxels)
+                }
+            };
+            sizes.push(Size { channels, voxels });
             // A mask is on the grid of the first image.
             bytes += 4 * (voxels + u64::from(entry.mask.is_some()) * voxels);
         }
@@ -49,6 +64,8 @@ impl<'l> Files<'l> {
         Ok(Self {
             subjects: entries.iter().map(subject).collect(),
             entries: entries.to_vec(),
+            geometry: anatomy::geometry(&anatomies)?,
+            anatomies,
             sizes,
             kept: entries.iter().map(|_| OnceLock::new()).collect(),
             keep: free.is_none_or(|free| bytes < free / 3),
@@ -68,6 +85,8 @@ impl<'l> Files<'l> {
         }
         some(&mut self.subjects, numbers);
         some(&mut self.entries, numbers);
+        some(&mut self.anatomies, numbers);
+        self.geometry = self.geometry.iter().map(|g| g.of(numbers)).collect();
         some(&mut self.sizes, numbers);
         some(&mut self.kept, numbers);
         some(&mut self.told, numbers);
@@ -87,8 +106,8 @@ impl<'l> Files<'l> {
         })?;
         let told = self.told[subject].swap(true, Ordering::Relaxed);
         let once = Once { listener: self.listener, told };
-        let read = |path: &Path| -> Result<Arc<Volume<f32>>, PopulationError> {
-            let wrong = |e: Error| match e {
+        let wrong = |path: &Path, e: Error| -> PopulationError {
+            match e {
                 Error::Stopped => PopulationError::Stopped,
                 e => {
                     // The file is named once.
@@ -96,17 +115,29 @@ impl<'l> Files<'l> {
                     let said = said.strip_prefix(&name).unwrap_or(&said);
                     let hint = match e {
                         Error::Memory(_) => "",
+                        _ if entry.anatomy.is_some() => "",
                         _ => "; `exclude = unreadable` leaves such subjects out",
                     };
                     PopulationError::Input { file: path.to_owned(), what: format!("{said}{hint}") }
                 }
-            };
-            files::image(path, &once).map(Arc::new).map_err(wrong)
+            }
         };
-        Ok(Images {
-            channels: entry.channels.iter().map(|p| read(p)).collect::<Result<_, _>>()?,
-            mask: entry.mask.as_deref().map(read).transpose()?,
-        })
+        let read = |path: &Path| -> Result<Arc<Volume<f32>>, PopulationError> {
+            files::image(path, &once).map(Arc::new).map_err(|e| wrong(path, e))
+        };
+        let mask = entry.mask.as_deref().map(read).transpose()?;
+        if let Some(anatomy) = self.anatomies.get(subject) {
+            let images = anatomy.images(&once).map_err(|e| wrong(&entry.channels[0], e))?;
+            let channels = images.into_iter().map(Arc::new).collect();
+            return Ok(Images { channels, mask, as_they_are: anatomy.as_they_are() });
+        }
+        let channels = entry.channels.iter().map(|p| read(p)).collect::<Result<_, _>>()?;
+        Ok(Images { channels, mask, as_they_are: Vec::new() })
+    }
+
+    /// What a subject is made of, where it is an anatomy.
+    pub(super) fn anatomy(&self, subject: usize) -> Option<&Anatomy> {
+        self.anatomies.get(subject)
     }
 }
 
@@ -131,6 +162,10 @@ impl Source for Files<'_> {
             file: PathBuf::from(subject.to_string()),
             what: "there is no such subject".to_owned(),
         })
+    }
+
+    fn geometry(&self) -> &[Geometry] {
+        &self.geometry
     }
 
     fn label(&self, subject: usize) -> PathBuf {

@@ -1,5 +1,6 @@
 //! What is written for each subject.
 
+use super::geometry::{SHAPES, Variation, of_subject};
 use super::prepared::{Prepared, Study};
 use crate::error::Result;
 use crate::files;
@@ -28,6 +29,7 @@ pub(super) struct Subjects<'a, 's> {
     /// Label maps on the grid of the atlas.
     pub(super) labels: &'a LabelFiles,
     pub(super) records: Mutex<Vec<(usize, SubjectRecord)>>,
+    pub(super) variation: Variation,
 }
 
 /// What is written for a subject, beside warped images of further channels.
@@ -45,6 +47,11 @@ pub(super) fn without_older(staged: &mut Staged<'_>, entries: &[Entry], writes: 
         let channels = (2..10).map(|c| format!("warped{c}.nii.gz"));
         for file in FILES.map(str::to_owned).into_iter().chain(channels) {
             staged.without(&format!("subjects/{name}/{file}"));
+        }
+        let shapes = std::fs::read_dir(folder.path().join(SHAPES)).into_iter().flatten().flatten();
+        for shape in shapes {
+            let shape = shape.file_name().to_string_lossy().into_owned();
+            staged.without(&format!("subjects/{name}/{SHAPES}/{shape}"));
         }
     }
 }
@@ -72,7 +79,10 @@ impl Subjects<'_, '_> {
         let number = found.subject;
         let (entry, affine) =
             (&self.prepared.entries[number], &self.prepared.aligned.affines[number]);
-        let record = subject(self.study, entry, affine, &found);
+        let mut record = subject(self.study, entry, affine, &found);
+        let (anatomy, made) =
+            of_subject((self.prepared, number), &found.geometry, &self.variation)?;
+        record.anatomy = anatomy;
         self.records.lock().unwrap_or_else(PoisonError::into_inner).push((number, record));
         let grid = found.jacobian.grid().clone();
         let name = |file: &str| format!("subjects/{}/{file}", entry.name);
@@ -102,6 +112,10 @@ impl Subjects<'_, '_> {
             self.write(&name("jacobian.nii.gz"), |path| {
                 image::write_volume(path, &found.jacobian, &options)
             })?;
+            for (file, made) in made {
+                let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
+                made.write(&mut staged, &name(&file))?;
+            }
         }
         if let Some(labels) = &entry.labels {
             let labels = files::labels(labels, self.study.listener)?;
@@ -140,6 +154,7 @@ pub(super) fn subject(
         measures: found.measures,
         mended: found.mended,
         outlying: false,
+        anatomy: Default::default(),
         verdict: study.caller.worded(found.verdict.clone(), Speaker::Atlas),
     }
 }

@@ -84,6 +84,10 @@ pub(crate) enum Role {
     Xray,
     Geometry,
     Pose,
+    Anatomy,
+    Probability,
+    Shape,
+    Landmarks,
     FixedAnatomy,
     MovingAnatomy,
     FixedProbability,
@@ -120,6 +124,10 @@ choices! { Role:
     Xray "xray" "An X-ray image",
     Geometry "geometry" "Where views are taken from",
     Pose "pose" "Where the CT is in the room",
+    Anatomy "anatomy" "What the anatomy of a subject is made of",
+    Probability "probability" "A class of a subject",
+    Shape "shape" "A surface, curves or points of a subject",
+    Landmarks "landmarks" "Corresponding points of a subject",
     FixedAnatomy "fixed_anatomy" "What the fixed anatomy is made of",
     MovingAnatomy "moving_anatomy" "What the moving anatomy is made of",
     FixedProbability "fixed_probability" "A class of the fixed anatomy",
@@ -145,6 +153,9 @@ impl Role {
                 | Self::Xray
                 | Self::Geometry
                 | Self::Pose
+                | Self::Anatomy
+                | Self::Shape
+                | Self::Landmarks
                 | Self::FixedAnatomy
                 | Self::MovingAnatomy
                 | Self::FixedShape
@@ -177,6 +188,11 @@ impl<'a> Input<'a> {
         options: &[(Role, &'a Option<PathBuf>)],
     ) -> impl Iterator<Item = Self> {
         options.iter().filter_map(|&(role, p)| Some(Self::new(role, p.as_deref()?)))
+    }
+
+    /// Whether it is this file.
+    pub(crate) fn is_file(&self, path: &Path) -> bool {
+        self.path == path
     }
 
     /// Whether it is what the libraries call so, such as `fixed mask`.

@@ -3,7 +3,7 @@
 use super::checkpoint::Checkpoints;
 use super::cohort::{Cohort, Deaf, Steps, out_of_register};
 use super::conclude::conclude;
-use super::geometry::TemplateGeometry;
+use super::geometry::{CarriedGeometry, TemplateGeometry};
 use super::memory::{MemoryOptions, MemoryPlan};
 use super::options::{AtlasOptions, Sharpness};
 use super::saving::Saver;
@@ -14,7 +14,7 @@ use crate::stream::Trace;
 use std::time::Instant;
 use voxalign_compute::Device;
 use voxalign_compute::comm::Team;
-use voxalign_image::{Grid, Vector3, VectorField, Volume};
+use voxalign_image::{Grid, VectorField, Volume};
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::model::{Model, UseModel, with_model};
 use voxalign_register::multiscale::{self, Course, ScaleRecord};
@@ -71,8 +71,8 @@ pub struct Found {
     pub jacobian: Volume<f32>,
     /// Its images on the grid of the atlas, calibrated.
     pub warped: Vec<Volume<f32>>,
-    /// For all that the template has beside images its vertices after the deformation, mm in the world of the subject.
-    pub geometry: Vec<Vec<Vector3<f64>>>,
+    /// All that the template has beside images.
+    pub geometry: Vec<CarriedGeometry>,
     /// Numbers of the fields.
     pub measures: FieldMeasures,
     /// Voxels near extreme changes of volume that were smoothed at the end, summed over rounds.

@@ -3,7 +3,7 @@
 use super::build::{Atlas, ENTROPY_BINS, Found, Sink, Times};
 use super::cohort::{Cohort, Stop};
 use super::crew::{Changes, Member, Visit};
-use super::geometry::TemplateGeometry;
+use super::geometry::{CarriedGeometry, TemplateGeometry};
 use super::measures::{correlation, entropy, gradient_energy};
 use super::options::Sharpness;
 use super::prepare::{onto, whole};
@@ -213,8 +213,10 @@ fn subject<D: Device, M: Model<D>>(
     let [forward, inverse] = end.fields;
     let forward = to_world(&grid, device.into_host(forward)?)?;
     let carried = |t: &TemplateGeometry| {
+        let before = t.vertices.iter().map(|v| member.affine.apply(*v));
         let to = |v: &Vector3<f64>| member.affine.apply(v + forward.sample_clamped(*v));
-        t.vertices.iter().map(to).collect()
+        let after = t.vertices.iter().map(to).collect();
+        CarriedGeometry { from: t.from, before: before.collect(), after }
     };
     let geometry = geometry.iter().map(carried).collect();
     sink.subject(Found {

@@ -58,6 +58,17 @@ pub struct TemplateGeometry {
     pub vertices: Vec<Vector3<f64>>,
 }
 
+/// Something of the template in the world of a subject.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CarriedGeometry {
+    /// The subject whose elements it has.
+    pub from: usize,
+    /// Its vertices after the affine map alone, mm.
+    pub before: Vec<Vector3<f64>>,
+    /// Its vertices after the deformation, mm.
+    pub after: Vec<Vector3<f64>>,
+}
+
 /// Iterations from one step of the template's vertices to the next.
 pub(super) const EVERY: usize = 5;
 
@@ -65,8 +76,9 @@ pub(super) const EVERY: usize = 5;
 pub(super) const AT_END: usize = 5;
 
 impl Geometry {
-    /// That of some of the subjects.
-    pub(super) fn of(&self, numbers: &[usize]) -> Self {
+    /// That of some of the subjects, by their numbers.
+    #[must_use]
+    pub fn of(&self, numbers: &[usize]) -> Self {
         fn some<T: Clone>(all: &[T], numbers: &[usize]) -> Vec<T> {
             numbers.iter().filter_map(|&n| all.get(n).cloned()).collect()
         }

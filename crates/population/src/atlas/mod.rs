@@ -37,7 +37,7 @@ pub use align::{AlignOptions, Aligned, align};
 pub use build::{Atlas, Construction, ENTROPY_BINS, Found, Sink, Times, build, iterate, unheard};
 pub use checkpoint::Checkpoints;
 pub use dry_run::{DryRun, dry_run};
-pub use geometry::{Forms, Geometry, TemplateGeometry};
+pub use geometry::{CarriedGeometry, Forms, Geometry, TemplateGeometry};
 pub use labels::{LabelFiles, mean_overlap, most_frequent, most_weight};
 pub use memory::{Level, MemoryOptions, MemoryPlan};
 pub use options::{AtlasChannel, AtlasOptions, Sharpness};

@@ -105,7 +105,7 @@ fn apart(atlas: &Atlas, found: &[Found]) -> [f64; 2] {
     let mesh = Mesh::new(template.vertices.clone(), faces.clone()).unwrap();
     let truth = compare_meshes(&mesh, &surface(20)).unwrap().mean;
     let of = |f: &Found| {
-        let mesh = Mesh::new(f.geometry[0].clone(), faces.clone()).unwrap();
+        let mesh = Mesh::new(f.geometry[0].after.clone(), faces.clone()).unwrap();
         compare_meshes(&mesh, &surface_of(f.subject)).unwrap().mean
     };
     [truth, found.iter().map(of).fold(0.0, f64::max)]
@@ -138,7 +138,7 @@ fn templates_have_the_mean_geometry() {
         let marks_off = farthest(&atlas.geometry[1].vertices, &marks());
         let carried = found.iter().map(|f| {
             let own: Vec<_> = marks().into_iter().map(|q| origin(f.subject, q)).collect();
-            farthest(&f.geometry[1], &own)
+            farthest(&f.geometry[1].after, &own)
         });
         let carried = carried.fold(0.0, f64::max);
         println!(

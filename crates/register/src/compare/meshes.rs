@@ -2,14 +2,14 @@
 
 use super::CompareError;
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use voxalign_image::{Mesh, Vector3, memory};
 
 /// How far two meshes lie apart, mm: from every vertex of one to the nearest place of the other, both ways.
 ///
 /// Vertices count by the area (of curves the length) of the elements around them, so that a mesh that is finer somewhere
 /// does not count more there.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeshScores {
     /// The mean of both ways.
     pub mean: f64,

@@ -1,6 +1,6 @@
 //! The correlation ratio.
 
-use super::sums::{Chance, FLAT, Formula, Limit};
+use super::sums::{Chance, Formula, Limit, is_flat};
 use super::{CostAndSlopes, Kind, OfSums, Parameter};
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ pub fn correlation_ratio(sums: &[f64]) -> CostAndSlopes {
         }
     }
     let total = if n > 0.0 { s2 - s1 * s1 / n } else { 0.0 };
-    if total <= FLAT * n || n <= 0.0 {
+    if n <= 0.0 || is_flat(n, total, s2) {
         return CostAndSlopes { cost: 1.0, slopes: vec![0.0; sums.len()] };
     }
     let cost = within / total;
@@ -98,5 +98,14 @@ mod tests {
         assert!((none.cost - 1.0).abs() < 1e-12);
         assert_eq!(correlation_ratio(&[0.0; 6]).cost, 1.0);
         assert_eq!(correlation_ratio(&[5.0, 5.0, 5.0]).cost, 1.0);
+    }
+
+    /// What is left of the sums of a constant is no variance.
+    #[test]
+    fn noise_of_sums_is_no_variance() {
+        let (n, noise) = (1e5, 1.0 + 1e-7);
+        let sums =
+            [n, -1.3 * n, 1.69 * n * (2.0 - noise), n, -1.3 * n, 1.69 * n * (3.0 * noise - 2.0)];
+        assert_eq!(correlation_ratio(&sums).cost, 1.0);
     }
 }

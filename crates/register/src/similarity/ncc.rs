@@ -1,6 +1,6 @@
 //! Normalised cross correlation.
 
-use super::sums::{Chance, FLAT, Formula, Limit};
+use super::sums::{Chance, Formula, Limit, is_flat};
 use super::{CostAndSlopes, Kind, OfSums};
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,7 @@ pub fn cross_correlation(m: &[f64]) -> CostAndSlopes {
     let vx = m[3] - m[1] * mx;
     let vy = m[4] - m[2] * my;
     let c = m[5] - m[1] * my;
-    if vx <= FLAT * n || vy <= FLAT * n {
+    if is_flat(n, vx, m[3]) || is_flat(n, vy, m[4]) {
         return flat;
     }
     let root = (vx * vy).sqrt();
@@ -79,5 +79,13 @@ mod tests {
         assert!(cross_correlation(&[3.0, 6.0, 6.0, 14.0, 14.0, 14.0]).cost.abs() < 1e-12);
         assert_eq!(cross_correlation(&[0.0; 6]).cost, 1.0);
         assert_eq!(cross_correlation(&[2.0, 2.0, 4.0, 2.0, 10.0, 4.0]).cost, 1.0);
+    }
+
+    /// What is left of the sums of a constant is no variance, and what comes of it no correlation: it once was 4.4.
+    #[test]
+    fn noise_of_sums_is_no_variance() {
+        let n = 1e5;
+        let sums = [n, -1.3 * n, 0.2 * n, 1.69 * n * (1.0 + 1e-7), 0.5 * n, -0.26 * n + 3e2];
+        assert_eq!(cross_correlation(&sums).cost, 1.0);
     }
 }

@@ -88,7 +88,17 @@ impl Limit {
 
 /// Variance of an image below which it counts as constant. (Images are normalised to a variance of 1
 /// before.)
-pub(super) const FLAT: f64 = 1e-9;
+const FLAT: f64 = 1e-9;
+
+/// The part of a sum of squares below which a variance that is left of it is noise: sums are of single precision, and what
+/// lies beside an object is constant but for that.
+const NOISE: f64 = 1e-6;
+
+/// Whether an image counts as constant, given the number of samples, their variance times that, and the sum of their squares.
+pub(super) fn is_flat(n: f64, variance: f64, squares: f64) -> bool {
+    let varies = variance > FLAT * n && variance > NOISE * squares;
+    !varies
+}
 
 /// Overlap, as a part of the smaller image, below which an alignment is made costlier.
 pub const OVERLAP_WANTED: f64 = 0.5;

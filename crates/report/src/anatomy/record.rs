@@ -1,24 +1,32 @@
 //! What a registration of anatomies records beside that of a deformation.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use voxalign_register::compare::MeshScores;
 
 /// How the parts of two anatomies fare, before (by the affine part alone) and after.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AnatomyRecord {
     /// Every class of tissue.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassRecord>,
     /// Every surface, set of curves and set of points without correspondence.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shapes: Vec<ShapeRecord>,
     /// Every list of landmarks.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub landmarks: Vec<MarksRecord>,
 }
 
+impl AnatomyRecord {
+    /// Whether it says nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.classes.is_empty() && self.shapes.is_empty() && self.landmarks.is_empty()
+    }
+}
+
 /// How a class fares.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassRecord {
     /// Its name.
     pub name: String,
@@ -40,7 +48,7 @@ pub struct ClassRecord {
 }
 
 /// How a shape fares.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShapeRecord {
     /// Its name.
     pub name: String,
@@ -59,7 +67,7 @@ pub struct ShapeRecord {
 }
 
 /// How a list of landmarks fares.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MarksRecord {
     /// Its name.
     pub name: String,

@@ -1,12 +1,14 @@
 //! The record of an atlas, and the report on it.
 
 mod course;
+mod geometry;
 mod page;
 mod pictures;
 mod subjects;
 
-pub use page::{AtlasReport, render};
+pub use page::{AtlasReport, TemplateMarks, TemplateShape, render};
 
+use crate::anatomy::AnatomyRecord;
 use crate::figure::Figures;
 use crate::provenance::Provenance;
 use crate::record::{GridRecord, OutputRecord, RunRecord};
@@ -31,6 +33,9 @@ pub struct AtlasRecord {
     pub grid: GridRecord,
     /// The subjects, in the order of sums: that of the checksums of their images.
     pub subjects: Vec<SubjectRecord>,
+    /// What the template has beside images.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub geometry: Vec<TemplateRecord>,
     /// How sharp the template was before each iteration, and after the last one of each scale.
     pub sharpness: Vec<Sharpness>,
     /// The scales, coarse to fine; energies are weighted means over the subjects.
@@ -49,6 +54,22 @@ pub struct AtlasRecord {
     pub outputs: Vec<OutputRecord>,
     /// Whether the atlas can be used, and why.
     pub verdict: Verdict,
+}
+
+/// Something that the template has beside images.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TemplateRecord {
+    /// Its name.
+    pub name: String,
+    /// What it is: `surface`, `curve`, `points` or `landmarks`.
+    pub kind: String,
+    /// The subject whose triangles or lines it has.
+    pub from: String,
+    /// Its vertices.
+    pub vertices: usize,
+    /// The weighted root mean square of how far its vertices are carried to the subjects, over them and the vertices, mm in
+    /// the world of the atlas.
+    pub variation_mm: f64,
 }
 
 /// A subject of an atlas.
@@ -71,6 +92,9 @@ pub struct SubjectRecord {
     pub mended: usize,
     /// Whether it is unlike the others.
     pub outlying: bool,
+    /// How far what the template has beside images is from its own, in its world.
+    #[serde(default, skip_serializing_if = "AnatomyRecord::is_empty")]
+    pub anatomy: AnatomyRecord,
     /// Whether its deformation can be used.
     pub verdict: Verdict,
 }
@@ -85,6 +109,7 @@ impl AtlasRecord {
             parameters,
             grid,
             subjects: Vec::new(),
+            geometry: Vec::new(),
             sharpness: Vec::new(),
             scales: Vec::new(),
             figures: Figures::default(),

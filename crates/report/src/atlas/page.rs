@@ -1,7 +1,7 @@
 //! The report on an atlas.
 
 use super::pictures::{Pictures, size};
-use super::{AtlasRecord, course, subjects};
+use super::{AtlasRecord, course, geometry, subjects};
 use crate::error::{ReportError, Result};
 use crate::figure::Figure;
 use crate::html::{escape, fixed, measured, seconds, title};
@@ -10,7 +10,7 @@ use crate::record::RunRecord;
 use crate::timeline::{Timeline, TimelineTask};
 use crate::words::{self, Card};
 use std::fmt::Write as _;
-use voxalign_image::{Grid, LabelMap, Volume};
+use voxalign_image::{Grid, LabelMap, Mesh, Volume};
 use voxalign_population::atlas::Snapshot;
 use voxalign_population::stream::{Task, Trace};
 use voxalign_register::Choice;
@@ -38,6 +38,30 @@ pub struct AtlasReport<'a> {
     pub snapshots: &'a [Snapshot],
     /// What ran when, where the subjects were streamed through the device.
     pub timeline: Option<&'a Trace>,
+    /// The surfaces, curves and points of the template.
+    pub shapes: &'a [TemplateShape<'a>],
+    /// Its landmarks.
+    pub marks: &'a [TemplateMarks<'a>],
+}
+
+/// A shape of the template for pictures.
+#[derive(Debug, Clone, Copy)]
+pub struct TemplateShape<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// It in the world of the atlas.
+    pub mesh: &'a Mesh,
+    /// How far each vertex is carried to the subjects, the root mean square, mm.
+    pub variation: &'a [f32],
+}
+
+/// Landmarks of the template for pictures.
+#[derive(Debug, Clone, Copy)]
+pub struct TemplateMarks<'a> {
+    /// Their name.
+    pub name: &'a str,
+    /// They, as a mesh of points in the world of the atlas.
+    pub mesh: &'a Mesh,
 }
 
 /// The names of figures with their units.
@@ -77,6 +101,10 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
     let mut sections =
         vec![("verdict", "Verdict"), ("fig-compare", "Compare"), ("fig-slices", "Slices")];
     sections.extend(sharpening.is_some().then_some(("fig-sharpening", "Sharpening")));
+    let has_geometry = !report.shapes.is_empty() || !report.marks.is_empty();
+    sections.extend((!report.shapes.is_empty()).then_some(("fig-sections", "Shapes")));
+    sections.extend(has_geometry.then_some(("fig-3d", "3D")));
+    sections.extend((!record.geometry.is_empty()).then_some(("geometry", "Distances")));
     sections.extend([
         ("fig-course", "Course"),
         ("subjects", "Subjects"),
@@ -124,6 +152,8 @@ pub fn render(report: &AtlasReport<'_>) -> Result<String> {
              at the end of each scale, unless that was switched off.",
         );
     }
+    page += &geometry::pictures(report)?;
+    page += &geometry::distances(record);
     page += &figure(
         "fig-course",
         "Entropy, gradient energy and energy over iterations",

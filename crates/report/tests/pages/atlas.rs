@@ -8,6 +8,7 @@ use voxalign_register::Check;
 use voxalign_register::Verdict;
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::multiscale::ScaleRecord;
+use voxalign_report::anatomy::AnatomyRecord;
 use voxalign_report::atlas::{AtlasRecord, AtlasReport, SubjectRecord, render};
 use voxalign_report::{Figure, GridRecord, InputRecord, RunRecord, When};
 
@@ -57,6 +58,8 @@ impl Made {
             labels: Some(&self.labels),
             snapshots: &self.snapshots,
             timeline: Some(&self.trace),
+            shapes: &[],
+            marks: &[],
         }
     }
 }
@@ -158,6 +161,7 @@ fn subject(i: usize, of: usize, good: bool) -> SubjectRecord {
         },
         mended: 0,
         outlying: !good && i + 1 == of,
+        anatomy: AnatomyRecord::default(),
         verdict: Verdict::new(checks, Vec::new()),
     }
 }
