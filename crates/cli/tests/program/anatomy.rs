@@ -4,7 +4,7 @@ use crate::common::{Place, names};
 use crate::deform::{record, small};
 use serde_json::Value;
 use std::fs;
-use voxalign_image::{Mesh, Vector3};
+use voxalign_image::{AffineParameters, Mesh, Vector3};
 use voxalign_io::mesh::{self, ReadOptions, WriteOptions};
 use voxalign_io::points;
 use voxalign_register::compare::compare_meshes;
@@ -421,4 +421,52 @@ fn real_structures_of_two_people() {
     let line = "anatomy a.toml b.toml --no-report --schedule 4x3 -o both";
     let run = place.line(line).expect(1);
     assert!(run.out.contains("hippocampus_L and hippocampus_R"), "{}", run.out);
+}
+
+/// Curves and streamlines alone find a known map again, and a pair that is exact from then on is good, and stays exact.
+#[test]
+fn a_known_map_is_found_by_curves_alone() {
+    let place = Place::new();
+    let known = AffineParameters {
+        rotation: Vector3::new(0.10, -0.07, 0.16),
+        translation: Vector3::new(5.0, -8.0, 3.0),
+        scale: Vector3::new(1.06, 0.96, 1.02),
+        ..AffineParameters::identity(Vector3::new(3.0, 4.0, 5.0))
+    };
+    let known = known.to_affine();
+    // A knot, and lines that go out from it.
+    let knot = |t: f64| {
+        let r = 30.0 + 9.0 * (3.0 * t).cos();
+        Vector3::new(r * (2.0 * t).cos(), r * (2.0 * t).sin(), 14.0 * (3.0 * t).sin())
+    };
+    let way = |k: usize, s: f64| {
+        let t = 0.9 * k as f64;
+        knot(t) * (1.0 + 0.6 * s) + Vector3::new(0.0, 6.0 * (3.0 * s).sin(), 9.0 * s * s)
+    };
+    let (mut places, mut ends) = (Vec::new(), Vec::new());
+    places.extend((0..160).map(|i| knot(std::f64::consts::TAU * f64::from(i) / 160.0)));
+    ends.push(places.len());
+    for k in 0..7 {
+        places.extend((0..20).map(|i| way(k, f64::from(i) / 19.0)));
+        ends.push(places.len());
+    }
+    let all: Vec<u32> = (0..places.len() as u32).collect();
+    let curves = Mesh::new(places, Vec::new()).unwrap().with_lines(ends, all).unwrap();
+    let moved = curves.map(|p| known.apply(*p)).unwrap();
+    for extension in ["vtk", "tck"] {
+        for (side, mesh) in [("a", &curves), ("b", &moved)] {
+            write(&place, &format!("{side}.{extension}"), mesh);
+            let text = format!("[[curve]]\nname = 'ways'\nmesh = '{side}.{extension}'\n");
+            place.write(&format!("{side}.toml"), &text);
+        }
+        let options = "--no-report --spacing 2.5 --schedule 4x30,2x20,1x10";
+        place.line(&format!("anatomy a.toml b.toml -o {extension} {options}")).expect(0);
+        let map = format!("-t {extension}/warp.nii.gz -t {extension}/affine.tfm");
+        place.line(&format!("apply -i b.{extension} {map} -o found.{extension}")).expect(0);
+        let found = read(&place, &format!("found.{extension}"));
+        let off = found.vertices().iter().zip(curves.vertices()).map(|(p, q)| (p - q).norm());
+        let off = off.fold(0.0, f64::max);
+        println!("{extension}: {off:.4} mm");
+        assert!(off < 0.1, "{extension}: {off}");
+    }
 }
