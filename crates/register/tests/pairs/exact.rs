@@ -4,11 +4,15 @@ use crate::common::{Random, real_data, shipped, volume};
 use crate::deform::scales;
 use std::path::Path;
 use voxalign_compute::cpu::Cpu;
-use voxalign_image::{Affine, PointSet, Transform, Vector3, Volume};
+use voxalign_compute::ops::resample::Interpolation;
+use voxalign_image::{
+    Affine, Displacement, Grid, Matrix3, PointSet, Transform, Vector3, VectorField, Volume,
+};
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::diffeo::{
     DeformInput, DeformModel, DeformOptions, DeformResult, register_deformable,
 };
+use voxalign_register::resample::MovingImage;
 use voxalign_register::similarity::Similarity;
 use voxalign_register::{Choice, Silent};
 
@@ -174,6 +178,62 @@ fn exact_landmarks_of_real_images() {
                 model.name(),
                 100.0 * energy
             );
+        }
+    }
+}
+
+/// A chest CT under a known warp: ten landmarks that are right bring the rest no farther from it.
+#[test]
+fn exact_landmarks_of_a_known_warp() {
+    let Some(data) = real_data("exact_landmarks_of_a_known_warp") else { return };
+    let whole = volume(data.join("lung_4dct_plastimatch/t0.nii.gz"));
+    // Every third voxel of a slice, and every second slice, with air at 0.
+    let (grid, [nx, ny, _]) = (whole.grid(), whole.grid().dims());
+    let (steps, dims) = ([3, 3, 2], [84, 84, 62]);
+    let matrix =
+        grid.to_world().matrix * Matrix3::from_diagonal(&Vector3::from(steps.map(|s| s as f64)));
+    let to_world = Affine::new(matrix, grid.index_to_world(Vector3::zeros()));
+    let coarse = Grid::new(dims, to_world).unwrap();
+    let at = |x: usize, y: usize, z: usize| (z * steps[2] * ny + y * steps[1]) * nx + x * steps[0];
+    let moving = Volume::from_fn(coarse.clone(), |x, y, z| {
+        (whole.data()[at(x, y, z)] + 1000.0).clamp(0.0, 2000.0)
+    });
+    let middle = coarse.centre();
+    let truth = |p: Vector3<f64>| {
+        let q = (p - middle) / 45.0;
+        p + 6.0 * Vector3::new(q[1].sin() * q[2].cos(), (q[2] + 0.5).sin(), q[0].sin() * q[1].cos())
+    };
+    let field = VectorField::from_world_fn(coarse.clone(), |p| truth(p) - p);
+    let truth = Transform::Displacement(Displacement::new(field));
+    let device = Cpu::new(None).unwrap();
+    let fixed = MovingImage::new(&device, moving.clone()).unwrap();
+    let fixed = fixed.onto(&coarse, &truth, Interpolation::Linear, 0.0).unwrap();
+    let case = Case {
+        name: "chest",
+        images: [fixed, moving],
+        start: Affine::identity(),
+        similarity: Similarity::LNCC,
+        weight: 3e-4,
+        schedule: &[(4, 60), (2, 40), (1, 15)],
+    };
+    for &model in DeformModel::ALL {
+        let alone = registered(&case, model, None).transform();
+        for seed in 0..2 {
+            let mut random = Random::new(seed + 11);
+            let used = points(&case.images[0], 10, &mut random);
+            let others = points(&case.images[0], 300, &mut random);
+            let there = used.iter().map(|p| truth.apply(*p)).collect();
+            let sets = [PointSet::new(used.clone()), PointSet::new(there)];
+            let landmarks = Landmarks::new(&sets[0], &sets[1], case.weight).unwrap();
+            let with = registered(&case, model, Some(landmarks)).transform();
+            let error = |map: &Transform, points: &[Vector3<f64>]| mean_error(map, &truth, points);
+            let [without, others] = [error(&alone, &others), error(&with, &others)];
+            let [before, used] = [error(&alone, &used), error(&with, &used)];
+            println!(
+                "chest {}: landmarks {before:.3} -> {used:.3} mm, others {without:.3} -> {others:.3}",
+                model.name()
+            );
+            assert!(others < 1.02 * without + 0.01 && used < before, "{}", model.name());
         }
     }
 }
