@@ -1,8 +1,10 @@
-//! Measurements of affine maps of points, as many as voxels.
+//! Measurements of maps of points, as many as voxels, and of what carries and pushes ten of them.
 
 use super::Bench;
 use crate::device::Device;
 use crate::error::{Result, voxels};
+use crate::ops::points::{Bounds, Carriage};
+use crate::ops::splat::{Beyond, Lattice};
 
 pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
     let (device, n) = (bench.device, voxels("dims", bench.dims)?);
@@ -13,5 +15,17 @@ pub(super) fn run<D: Device>(bench: &mut Bench<'_, D>) -> Result<()> {
         device.map_covectors(&map, &points, &mut out)
     })?;
     let mut bounds = device.alloc(7)?;
-    bench.measure("points", "bounds", 12 * n, || device.point_bounds(&points, &mut bounds))
+    bench.measure("points", "bounds", 12 * n, || device.point_bounds(&points, &mut bounds))?;
+    let lattice = Lattice::linear(bench.dims, Beyond::Nearest);
+    let carriage = Carriage { field: &points, lattice, scale: [1.0; 3], map };
+    let (count, near) = (10, |i: usize| (bench.dims[i / 10] * (3 + i % 10)) as f32 / 15.0);
+    let at = device.upload_vec((0..3 * count).map(near).collect())?;
+    let (ones, mut there) = (device.upload_vec(vec![1.0; 3 * count])?, device.alloc(3 * count)?);
+    bench.measure("points", "carry ten", 24 * count, || {
+        device.carry_points(&carriage, &at, &mut there)
+    })?;
+    let push = Bounds { factors: [1.0; 3], step: 0.5, pace: Some(1.0), share: 1.0, stiffness: 1.0 };
+    bench.measure("points", "push by ten", 60 * count, || {
+        device.push_points(&carriage, &at, &ones, &ones, &ones, &[push], &mut [&mut out])
+    })
 }

@@ -1,11 +1,16 @@
-//! Affine maps of points on the CPU, and their bounds.
+//! Affine maps of points on the CPU, displacements that carry them, and their bounds.
 
+use super::splat::{Field, Places, by_points, slopes_of, value};
 use super::{Cpu, CpuBuffer};
 use crate::AffineMap;
-use crate::device::DeviceBuffer;
+use crate::device::{DeviceBuffer, Memory};
 use crate::error::Result;
-use crate::ops::Points;
-use crate::ops::points::{NOWHERE, check_bounds, check_points, of_covectors};
+use crate::ops::points::{
+    Bounds, Carriage, NOWHERE, check_bounds, check_carriage, check_pairs, check_points, check_push,
+    of_covectors,
+};
+use crate::ops::splat::{Extent, Spline, around};
+use crate::ops::{Points, Splat};
 
 /// The points of a task.
 const TASK: usize = 1 << 14;
@@ -29,7 +34,170 @@ impl Cpu {
     }
 }
 
+/// A carriage as it is computed with.
+struct Carried<'a> {
+    field: Field<'a>,
+    places: Places<'a>,
+    scale: [f64; 3],
+    map: AffineMap,
+}
+
+impl<'a> Carried<'a> {
+    fn new(carriage: &Carriage<'a, Cpu>, extent: Extent, points: &'a [f32]) -> Self {
+        let Carriage { field, lattice, scale, map } = *carriage;
+        let field = Field { values: field.as_slice(), voxels: extent.voxels, lattice };
+        Self { field, places: Places::new(points, extent.points, None), scale, map }
+    }
+
+    /// Where a point is carried to.
+    #[inline]
+    fn there<const N: usize>(&self, i: usize) -> [f32; 3] {
+        let Field { values, voxels, lattice } = self.field;
+        let at = self.places.at(i);
+        let cell = around::<N>(at, lattice.dims, lattice.beyond);
+        let mut moved = at.map(f64::from);
+        for (a, image) in values.chunks_exact(voxels).enumerate() {
+            let by = cell.as_ref().map_or(0.0, |c| value(image, lattice.dims, c));
+            moved[a] += self.scale[a] * f64::from(by);
+        }
+        let [x, y, z] = moved;
+        self.map.map(|[a, b, c, d]| (a * x + b * y + c * z + d) as f32)
+    }
+
+    /// The derivative in a point, given that in where it is carried to.
+    #[inline]
+    fn back<const N: usize>(&self, i: usize, covectors: &[f32]) -> [f64; 3] {
+        let Field { values, voxels, lattice } = self.field;
+        let [x, y, z] = [0, 1, 2].map(|a| f64::from(covectors[a * self.places.count() + i]));
+        let before =
+            [0, 1, 2].map(|a| self.map[0][a] * x + self.map[1][a] * y + self.map[2][a] * z);
+        let mut sum = [0.0f32; 3];
+        if let Some(cell) = around::<N>(self.places.at(i), lattice.dims, lattice.beyond) {
+            for (a, image) in values.chunks_exact(voxels).enumerate() {
+                let moment = (self.scale[a] * before[a]) as f32;
+                for (sum, slope) in sum.iter_mut().zip(slopes_of(image, lattice.dims, &cell)) {
+                    *sum += moment * slope;
+                }
+            }
+        }
+        [0, 1, 2].map(|a| before[a] + f64::from(sum[a]))
+    }
+
+    fn is_cubic(&self) -> bool {
+        self.field.lattice.spline == Spline::Cubic
+    }
+}
+
+/// Writes what `f` makes of every point, as many numbers as there are lists.
+fn written<const N: usize>(
+    cpu: &Cpu,
+    out: &mut [f32],
+    count: usize,
+    f: impl Fn(usize) -> [f32; N] + Send + Sync,
+) -> Result<()> {
+    by_points(cpu, out, count, |first, out| {
+        for k in 0..out.first().map_or(0, |list| list.len()) {
+            for (out, value) in out.iter_mut().zip(f(first + k)) {
+                out[k] = value;
+            }
+        }
+    })
+}
+
 impl Points for Cpu {
+    fn carry_points(
+        &self,
+        carriage: &Carriage<'_, Self>,
+        points: &CpuBuffer<f32>,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let extent = check_carriage(carriage, points.len(), out.len())?;
+        let carried = Carried::new(carriage, extent, points.as_slice());
+        let (out, count) = (out.as_mut_slice(), extent.points);
+        match carried.is_cubic() {
+            false => written(self, out, count, |i| carried.there::<2>(i)),
+            true => written(self, out, count, |i| carried.there::<4>(i)),
+        }
+    }
+
+    fn pull_back(
+        &self,
+        carriage: &Carriage<'_, Self>,
+        points: &CpuBuffer<f32>,
+        covectors: &CpuBuffer<f32>,
+        out: &mut CpuBuffer<f32>,
+    ) -> Result<()> {
+        let extent = check_carriage(carriage, points.len(), out.len())?;
+        check_points(&carriage.map, points.len(), covectors.len())?;
+        let carried = Carried::new(carriage, extent, points.as_slice());
+        let (out, of, count) = (out.as_mut_slice(), covectors.as_slice(), extent.points);
+        match carried.is_cubic() {
+            false => written(self, out, count, |i| carried.back::<2>(i, of).map(|v| v as f32)),
+            true => written(self, out, count, |i| carried.back::<4>(i, of).map(|v| v as f32)),
+        }
+    }
+
+    fn push_points(
+        &self,
+        carriage: &Carriage<'_, Self>,
+        points: &CpuBuffer<f32>,
+        covectors: &CpuBuffer<f32>,
+        reach: &CpuBuffer<f32>,
+        stiffness: &CpuBuffer<f32>,
+        bounds: &[Bounds],
+        out: &mut [&mut CpuBuffer<f32>],
+    ) -> Result<()> {
+        let each = [covectors, reach, stiffness].map(|list| list.len());
+        let fields: Vec<usize> = out.iter().map(|o| o.len()).collect();
+        let extent = check_push(carriage, points.len(), each, bounds.len(), &fields)?;
+        let carried = Carried::new(carriage, extent, points.as_slice());
+        let (count, of) = (extent.points, covectors.as_slice());
+        let [reach, stiffness] = [reach, stiffness].map(|list| list.as_slice());
+        let of_point = |list: &[f32], i: usize| [list[i], list[count + i], list[2 * count + i]];
+        let mut forces = self.alloc::<f32>(3 * count)?;
+        for (bounds, out) in bounds.iter().zip(out) {
+            let held = |i: usize, f| bounds.held(f, of_point(reach, i), of_point(stiffness, i));
+            let list = forces.as_mut_slice();
+            match carried.is_cubic() {
+                false => written(self, list, count, |i| held(i, carried.back::<2>(i, of)))?,
+                true => written(self, list, count, |i| held(i, carried.back::<4>(i, of)))?,
+            }
+            self.add_splat(&forces, points, carriage.lattice, out)?;
+        }
+        Ok(())
+    }
+
+    fn pull_pairs(
+        &self,
+        points: &CpuBuffer<f32>,
+        to: &CpuBuffer<f32>,
+        stiffness: &CpuBuffer<f32>,
+        covectors: &mut CpuBuffer<f32>,
+        add: bool,
+        energy: &mut CpuBuffer<f64>,
+    ) -> Result<()> {
+        let (k, all) = (stiffness.len(), energy.len());
+        check_pairs(points.len(), to.len(), k, covectors.len(), all)?;
+        let [points, to, stiffness] = [points, to, stiffness].map(|list| list.as_slice());
+        let (n, covectors) = (points.len(), covectors.as_mut_slice());
+        self.chunks_mut(covectors, TASK, |task, out| {
+            for (k, out) in out.iter_mut().enumerate() {
+                let i = task * TASK + k;
+                *out = stiffness[i] * (points[i] - to[i]);
+            }
+        });
+        let covectors = &*covectors;
+        let parts = self.collect(n.div_ceil(TASK), |task| {
+            let of = |i: usize| f64::from(covectors[i]) * f64::from(points[i] - to[i]);
+            (task * TASK..n.min((task + 1) * TASK)).map(of).sum::<f64>()
+        });
+        let sum = 0.5 * parts.into_iter().sum::<f64>();
+        for energy in energy.as_mut_slice() {
+            *energy = sum + if add { *energy } else { 0.0 };
+        }
+        Ok(())
+    }
+
     fn map_points(
         &self,
         map: &AffineMap,

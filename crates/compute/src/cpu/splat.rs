@@ -24,13 +24,23 @@ const MIDDLE: f64 = 1.5 * (1u64 << 52) as f64;
 
 /// Positions of points, as they are given.
 #[derive(Clone, Copy)]
-struct Points<'a> {
+pub(super) struct Places<'a> {
     positions: &'a [f32],
     count: usize,
     of: Option<Dims>,
 }
 
-impl Points<'_> {
+impl<'a> Places<'a> {
+    /// Positions of so many points, or displacements of a grid.
+    pub(super) fn new(positions: &'a [f32], count: usize, of: Option<Dims>) -> Self {
+        Self { positions, count, of }
+    }
+
+    /// Their number.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
     /// Where point `i` is along an axis.
     #[inline]
     fn along(&self, i: usize, axis: usize) -> f32 {
@@ -44,13 +54,13 @@ impl Points<'_> {
     }
 
     #[inline]
-    fn at(&self, i: usize) -> [f32; 3] {
+    pub(super) fn at(&self, i: usize) -> [f32; 3] {
         [self.along(i, 0), self.along(i, 1), self.along(i, 2)]
     }
 }
 
-/// Calls `f` with the number of every chunk of points, and that chunk of each of the lists in `data`.
-fn by_points(
+/// Calls `f` with the first point of every chunk, and that chunk of each of the lists in `data`.
+pub(super) fn by_points(
     cpu: &Cpu,
     data: &mut [f32],
     points: usize,
@@ -68,16 +78,16 @@ fn by_points(
         }
     }
     if cpu.threads() == 1 {
-        chunks.iter_mut().enumerate().for_each(|(task, chunk)| f(task, chunk));
+        chunks.iter_mut().enumerate().for_each(|(task, chunk)| f(task * POINTS, chunk));
     } else {
-        cpu.install(|| chunks.par_iter_mut().enumerate().for_each(|(task, c)| f(task, c)));
+        cpu.install(|| chunks.par_iter_mut().enumerate().for_each(|(task, c)| f(task * POINTS, c)));
     }
     Ok(())
 }
 
 /// The interpolated value, always in this order.
 #[inline(always)]
-fn value<const N: usize>(image: &[f32], dims: Dims, cell: &[Along<N>; 3]) -> f32 {
+pub(super) fn value<const N: usize>(image: &[f32], dims: Dims, cell: &[Along<N>; 3]) -> f32 {
     let [nx, ny, _] = dims;
     let mut sum = 0.0;
     for (&z, wz) in cell[2].index.iter().zip(&cell[2].weight) {
@@ -97,7 +107,11 @@ fn value<const N: usize>(image: &[f32], dims: Dims, cell: &[Along<N>; 3]) -> f32
 
 /// The same with slopes in the place of the weights along x, along y and along z, each in that order.
 #[inline(always)]
-fn slopes_of<const N: usize>(image: &[f32], dims: Dims, cell: &[Along<N>; 3]) -> [f32; 3] {
+pub(super) fn slopes_of<const N: usize>(
+    image: &[f32],
+    dims: Dims,
+    cell: &[Along<N>; 3],
+) -> [f32; 3] {
     let ([nx, ny, _], [x, y, z]) = (dims, cell);
     let mut sums = [0.0f32; 3];
     for k in 0..N {
@@ -123,10 +137,10 @@ fn slopes_of<const N: usize>(image: &[f32], dims: Dims, cell: &[Along<N>; 3]) ->
 
 /// An image with the grid that points see.
 #[derive(Clone, Copy)]
-struct Field<'a> {
-    values: &'a [f32],
-    voxels: usize,
-    lattice: Lattice,
+pub(super) struct Field<'a> {
+    pub(super) values: &'a [f32],
+    pub(super) voxels: usize,
+    pub(super) lattice: Lattice,
 }
 
 impl Cpu {
@@ -134,13 +148,13 @@ impl Cpu {
     fn gathered<const N: usize>(
         &self,
         field: Field<'_>,
-        points: Points<'_>,
+        points: Places<'_>,
         out: &mut [f32],
     ) -> Result<()> {
         let Lattice { dims, beyond, .. } = field.lattice;
-        by_points(self, out, points.count, |task, out| {
+        by_points(self, out, points.count, |first, out| {
             for k in 0..out.first().map_or(0, |first| first.len()) {
-                let cell = around::<N>(points.at(task * POINTS + k), dims, beyond);
+                let cell = around::<N>(points.at(first + k), dims, beyond);
                 for (out, image) in out.iter_mut().zip(field.values.chunks_exact(field.voxels)) {
                     out[k] = cell.as_ref().map_or(0.0, |c| value(image, dims, c));
                 }
@@ -152,14 +166,14 @@ impl Cpu {
     fn gathered_slopes<const N: usize>(
         &self,
         field: Field<'_>,
-        points: Points<'_>,
+        points: Places<'_>,
         moments: &[f32],
         out: &mut [f32],
     ) -> Result<()> {
         let Lattice { dims, beyond, .. } = field.lattice;
-        by_points(self, out, points.count, |task, out| {
+        by_points(self, out, points.count, |first, out| {
             for k in 0..out.first().map_or(0, |first| first.len()) {
-                let point = task * POINTS + k;
+                let point = first + k;
                 let mut sum = [0.0f32; 3];
                 if let Some(cell) = around::<N>(points.at(point), dims, beyond) {
                     let images = field.values.chunks_exact(field.voxels);
@@ -187,7 +201,7 @@ impl Cpu {
     fn splatted<const N: usize>(
         &self,
         values: &CpuBuffer<f32>,
-        points: Points<'_>,
+        points: Places<'_>,
         lattice: Lattice,
         extent: Extent,
         out: &mut [f32],
@@ -227,7 +241,7 @@ impl Cpu {
     fn added<const N: usize>(
         &self,
         values: &CpuBuffer<f32>,
-        points: Points<'_>,
+        points: Places<'_>,
         lattice: Lattice,
         extent: Extent,
         out: &mut [f32],
@@ -328,7 +342,7 @@ struct Sorted {
 
 impl Sorted {
     fn new<const N: usize>(
-        points: Points<'_>,
+        points: Places<'_>,
         chunk: usize,
         space: &Space,
         tasks: usize,
@@ -390,7 +404,7 @@ struct Space {
 fn add<const N: usize>(
     sums: &mut [i64],
     first: usize,
-    (points, numbers): (Points<'_>, impl Iterator<Item = usize>),
+    (points, numbers): (Places<'_>, impl Iterator<Item = usize>),
     values: &[f32],
     unit: f64,
     space: &Space,
@@ -428,7 +442,7 @@ impl Splat for Cpu {
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
         let extent = check(lattice, positions.len(), of, out.len(), values.len())?;
-        let points = Points { positions: positions.as_slice(), count: extent.points, of };
+        let points = Places::new(positions.as_slice(), extent.points, of);
         let out = out.as_mut_slice();
         match lattice.spline {
             Spline::Linear => self.splatted::<2>(values, points, lattice, extent, out),
@@ -444,7 +458,7 @@ impl Splat for Cpu {
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
         let extent = check(lattice, positions.len(), None, out.len(), values.len())?;
-        let points = Points { positions: positions.as_slice(), count: extent.points, of: None };
+        let points = Places::new(positions.as_slice(), extent.points, None);
         let out = out.as_mut_slice();
         match lattice.spline {
             Spline::Linear => self.added::<2>(values, points, lattice, extent, out),
@@ -460,12 +474,12 @@ impl Splat for Cpu {
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
         let count = check_origins(lattice, field.len(), positions.len(), out.len())?;
-        let points = Points { positions: positions.as_slice(), count, of: None };
+        let points = Places::new(positions.as_slice(), count, None);
         let values = field.as_slice();
         let field = Field { values, voxels: values.len() / 3, lattice };
-        by_points(self, out.as_mut_slice(), count, |task, out| {
+        by_points(self, out.as_mut_slice(), count, |first, out| {
             for k in 0..out.first().map_or(0, |first| first.len()) {
-                let to = points.at(task * POINTS + k).map(f64::from);
+                let to = points.at(first + k).map(f64::from);
                 let start = [0, 1, 2].map(|a| out.get(a).map_or(0.0, |o| f64::from(o[k])));
                 let found = match lattice.spline {
                     Spline::Linear => origin::<2>(field, to, start),
@@ -487,7 +501,7 @@ impl Splat for Cpu {
         out: &mut CpuBuffer<f32>,
     ) -> Result<()> {
         let extent = check(lattice, positions.len(), of, image.len(), out.len())?;
-        let points = Points { positions: positions.as_slice(), count: extent.points, of };
+        let points = Places::new(positions.as_slice(), extent.points, of);
         let field = Field { values: image.as_slice(), voxels: extent.voxels, lattice };
         match lattice.spline {
             Spline::Linear => self.gathered::<2>(field, points, out.as_mut_slice()),
@@ -508,7 +522,7 @@ impl Splat for Cpu {
         let extent = check(lattice, positions.len(), of, image.len(), out.len())?;
         check_slopes(&extent, moments.len(), slopes.len())?;
         self.gather(image, lattice, positions, of, out)?;
-        let points = Points { positions: positions.as_slice(), count: extent.points, of };
+        let points = Places::new(positions.as_slice(), extent.points, of);
         let field = Field { values: image.as_slice(), voxels: extent.voxels, lattice };
         let (moments, slopes) = (moments.as_slice(), slopes.as_mut_slice());
         match lattice.spline {

@@ -69,6 +69,7 @@ pub(super) fn all() -> Vec<&'static Declaration> {
         &fourier::FOURIER::DECLARATION,
         &smooth::SMOOTH::DECLARATION,
         &pairwise::PAIRWISE::DECLARATION,
+        &points::CARRY::DECLARATION,
         &points::POINTS::DECLARATION,
         &simplices::SIMPLICES::DECLARATION,
         &sort::SORT::DECLARATION,

@@ -44,4 +44,10 @@ pub(super) struct Ledger {
     pub(super) peak: AtomicU64,
     /// How many buffers were made.
     pub(super) allocations: AtomicU64,
+    /// What was asked for so far, as [`WorkStatistics`](super::WorkStatistics) has it.
+    pub(super) launches: AtomicU64,
+    pub(super) clears: AtomicU64,
+    pub(super) uploads: AtomicU64,
+    pub(super) downloads: AtomicU64,
+    pub(super) arrivals: AtomicU64,
 }

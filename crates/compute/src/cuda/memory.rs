@@ -146,6 +146,7 @@ impl Cuda {
         if end > buffer.len {
             return check_len("written part of a buffer", buffer.len, end);
         }
+        self.count(|ledger| &ledger.uploads);
         let to = buffer.address + (first * size_of::<T>()) as u64;
         self.using(once(buffer.changed_by()), || match &self.0.target {
             Target::Gpu(gpu) => gpu.upload(bytes_of(data), to),
@@ -166,6 +167,17 @@ impl Cuda {
 
     /// Copies elements of a buffer, from `first` on, to `out`, and waits for them.
     pub(crate) fn read<T: Element>(
+        &self,
+        buffer: &CudaBuffer<T>,
+        first: usize,
+        out: &mut [T],
+    ) -> Result<()> {
+        self.count(|ledger| &ledger.downloads);
+        self.fetch(buffer, first, out)
+    }
+
+    /// The same without being counted.
+    pub(super) fn fetch<T: Element>(
         &self,
         buffer: &CudaBuffer<T>,
         first: usize,
@@ -196,6 +208,7 @@ impl Cuda {
         if bytes == 0 {
             return self.check_owner(buffer.read_by().owner);
         }
+        self.count(|ledger| &ledger.clears);
         self.using(once(buffer.changed_by()), || match &self.0.target {
             Target::Gpu(gpu) => gpu.zero(address, bytes),
             Target::Emulated(_) => self.0.lane.perform(move || {

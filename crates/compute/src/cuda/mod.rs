@@ -174,6 +174,21 @@ pub struct PoolStatistics {
     pub reserved: Option<u64>,
 }
 
+/// What was asked of a device so far, by this handle and those that were made of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WorkStatistics {
+    /// Kernels.
+    pub launches: u64,
+    /// Buffers that were set to zero.
+    pub clears: u64,
+    /// Copies from the host.
+    pub uploads: u64,
+    /// Copies to the host that it waits for at once.
+    pub downloads: u64,
+    /// Numbers that [arrive](crate::Transfer::arriving) at the host.
+    pub arrivals: u64,
+}
+
 /// How many GPUs the driver finds, one at least; whether they can be used, [`Cuda::new`] tells.
 ///
 /// # Errors
@@ -428,6 +443,25 @@ impl Cuda {
         }
     }
 
+    /// What was asked of the device so far, by this handle and those that were made of it. What libraries of CUDA do is not counted.
+    #[must_use]
+    pub fn work(&self) -> WorkStatistics {
+        let ledger = &self.0.ledger;
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        WorkStatistics {
+            launches: of(&ledger.launches),
+            clears: of(&ledger.clears),
+            uploads: of(&ledger.uploads),
+            downloads: of(&ledger.downloads),
+            arrivals: of(&ledger.arrivals),
+        }
+    }
+
+    /// Counts something that is asked of the device.
+    fn count(&self, what: impl FnOnce(&limit::Ledger) -> &AtomicU64) {
+        what(&self.0.ledger).fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The names of the kernels that an emulated device has run.
     #[must_use]
     pub fn launched(&self) -> BTreeSet<String> {
@@ -477,6 +511,7 @@ impl Cuda {
         others: &[Arg],
     ) -> Result<()> {
         self.check_turn()?;
+        self.count(|ledger| &ledger.launches);
         let touched = args.iter().chain(others).filter_map(Arg::touch);
         // SAFETY: passed on to the caller.
         self.using(touched, || unsafe {

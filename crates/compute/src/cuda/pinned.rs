@@ -88,6 +88,7 @@ impl Cuda {
         check_len("output", from.len(), to.len())?;
         match (&self.0.target, &from.0) {
             (Target::Gpu(gpu), Storage::Pinned(_)) => {
+                self.count(|ledger| &ledger.uploads);
                 let (source, bytes) = (from.as_ptr().cast(), to.bytes());
                 let touch = to.changed_by();
                 let target = touch.address;
@@ -110,6 +111,7 @@ impl Cuda {
         check_len("output", from.len(), to.len())?;
         match (&self.0.target, &to.0) {
             (Target::Gpu(gpu), Storage::Pinned(_)) => {
+                self.count(|ledger| &ledger.downloads);
                 let (source, bytes) = (from.read_by(), from.bytes());
                 let target = to.as_mut_ptr().cast();
                 // SAFETY: as in `copy_in`.
@@ -123,13 +125,18 @@ impl Cuda {
 
     pub(super) fn noted(&self, buffer: &CudaBuffer<f64>) -> Result<Arriving> {
         let (touch, bytes) = (buffer.read_by(), buffer.bytes() as usize);
+        self.count(|ledger| &ledger.arrivals);
         let note = match &self.0.target {
             Target::Gpu(gpu) => self.using(once(touch), || gpu.begin_note(touch.address, bytes))?,
             Target::Emulated(_) => None,
         };
         Ok(Arriving(match note {
             Some(note) => Source::Gpu(note),
-            None => Source::Here(self.download(buffer)?),
+            None => {
+                let mut here = zeroed(buffer.len())?;
+                self.fetch(buffer, 0, &mut here)?;
+                Source::Here(here)
+            }
         }))
     }
 

@@ -37,6 +37,9 @@ kernels! { SPLAT = "splat/splat.cu";
     fn splat_added[256](
         space: Space, range: &[f64], bits: i32, slots: u32, keys: &[u32], sums: &[i64], out: &mut [f32],
     );
+    fn splat_few[256](
+        values: &[f32], space: Space, positions: &[f32], bits: i32, slots: u32, out: &mut [f32],
+    );
     fn splat_keys[256](space: Space, positions: &[f32], keys: &mut [u32]);
     fn splat_scan[256](
         values: &[f32], space: Space, positions: &[f32], range: &[f64], bits: i32, order: &[u32],
@@ -75,8 +78,17 @@ const TILE: Dims = [16, 8, 4];
 /// The contributions that a block scans.
 const SCANNED: usize = 256 * 8;
 
+/// The most contributions of points to voxels that one block adds.
+const FEW: usize = 1024;
+
+/// The slots of the table that a block adds few points in; none of more points.
+pub(super) fn slots_of_few(points: usize, spline: Spline) -> Option<u32> {
+    let contributions = points * spline.nodes().pow(3);
+    (contributions <= FEW).then(|| (2 * contributions).next_power_of_two().max(256) as u32)
+}
+
 impl Space {
-    fn new(extent: Extent, lattice: Lattice, of: Option<Dims>) -> Self {
+    pub(super) fn new(extent: Extent, lattice: Lattice, of: Option<Dims>) -> Self {
         let of = of.unwrap_or_default();
         let numbers = |sizes: Dims| sizes.map(|n| n as u32);
         let tiles = [0, 1].map(|a| of[a].div_ceil(TILE[a]) as u32);
@@ -242,6 +254,13 @@ impl Splat for Cuda {
         }
         let space = Space::new(extent, lattice, None);
         let (program, each) = (program_of(lattice.spline), lattice.spline.nodes().pow(3));
+        if let Some(slots) = slots_of_few(points, lattice.spline) {
+            let shape = Shape::blocks(1, 256);
+            // SAFETY: as below; the table has more slots than the points reach voxels.
+            return unsafe {
+                program.splat_few(self, shape, values, space, positions, bits, slots, out)
+            };
+        }
         let mut range = self.alloc::<f64>(2)?;
         let what = [Reduction::MaxAbs(0), Reduction::CountNonFinite(0)];
         self.reduce_into(&[values], &what, &mut range)?;

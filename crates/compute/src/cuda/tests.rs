@@ -166,6 +166,22 @@ fn a_gpu_runs_kernels_and_keeps_its_memory() {
 }
 
 #[test]
+fn work_is_counted() {
+    let Some(cuda) = emulated() else { return };
+    // Its start has been checked by a launch.
+    let before = cuda.work();
+    let a = cuda.upload(&[1.0f32, 2.0, 3.0]).unwrap();
+    let mut sum = cuda.alloc::<f64>(1).unwrap();
+    cuda.reduce_into(&[&a], &[Reduction::Sum(0)], &mut sum).unwrap();
+    assert_eq!(cuda.arriving(&sum).unwrap().wait().unwrap(), [6.0]);
+    cuda.download(&a).unwrap();
+    let now = cuda.work();
+    assert_eq!((now.launches - before.launches, now.clears - before.clears), (1, 1));
+    assert_eq!((now.uploads - before.uploads, now.downloads - before.downloads), (1, 1));
+    assert_eq!(now.arrivals - before.arrivals, 1);
+}
+
+#[test]
 fn the_pool_counts() {
     let Some(cuda) = emulated() else { return };
     let before = cuda.pool().allocations;

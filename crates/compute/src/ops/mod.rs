@@ -16,7 +16,7 @@
 //! | [`Accumulate`] | sums over many images in fixed point |
 //! | [`Splat`] | interpolation at points, linear or cubic, and its exact adjoint |
 //! | [`Simplices`] | centres and measures of the elements of curves and surfaces, and their derivative |
-//! | [`Points`] | affine maps of points and covectors |
+//! | [`Points`] | affine maps of points and covectors, displacements that carry them, forces at them |
 //! | [`Pairwise`] | sums over all pairs of points by a kernel of their distance |
 //! | [`Raycast`] | line integrals and maxima through a volume, their derivative in the pose, and the adjoint |
 //!

@@ -13,10 +13,11 @@ on_devices!(
 );
 
 /// Sizes that are tiny, flat and odd: fewer than elsewhere, as there are many kinds of grid and of points.
-const GRIDS: [Dims; 6] = [[1, 1, 1], [2, 1, 1], [16, 11, 1], [1, 9, 8], [5, 1, 12], [13, 9, 6]];
+pub(crate) const GRIDS: [Dims; 6] =
+    [[1, 1, 1], [2, 1, 1], [16, 11, 1], [1, 9, 8], [5, 1, 12], [13, 9, 6]];
 
 /// All kinds of grid of these sizes.
-fn lattices(dims: Dims) -> Vec<Lattice> {
+pub(crate) fn lattices(dims: Dims) -> Vec<Lattice> {
     let all = [Beyond::Nothing, Beyond::Nearest, Beyond::Wrapped];
     let of = |spline| all.map(|beyond| Lattice { dims, beyond, spline });
     [Spline::Linear, Spline::Cubic].into_iter().flat_map(of).collect()
@@ -63,7 +64,7 @@ fn displacements(of: Dims, dims: Dims) -> Vec<f32> {
 }
 
 /// The voxels of a position with their weights, and the derivatives of these; none beyond the grid.
-fn weights(at: [f64; 3], lattice: Lattice) -> Vec<([usize; 3], f64, [f64; 3])> {
+pub(crate) fn weights(at: [f64; 3], lattice: Lattice) -> Vec<([usize; 3], f64, [f64; 3])> {
     let mut all = vec![([0; 3], 1.0, [1.0; 3])];
     for a in 0..3 {
         let (n, p) = (lattice.dims[a] as f64, at[a]);
@@ -115,7 +116,7 @@ fn weights(at: [f64; 3], lattice: Lattice) -> Vec<([usize; 3], f64, [f64; 3])> {
 }
 
 /// Where the points are.
-fn places(positions: &[f32], of: Option<Dims>) -> Vec<[f64; 3]> {
+pub(crate) fn places(positions: &[f32], of: Option<Dims>) -> Vec<[f64; 3]> {
     let count = positions.len() / 3;
     let base: Vec<[usize; 3]> = of.map_or(vec![[0; 3]; count], |of| indices(of).collect());
     // Positions are single precision, that of a displaced voxel too.
@@ -236,7 +237,9 @@ fn sums<D: Device>(device: &D) {
 /// What is added to the voxels that points reach is what they have alone, once; others stay as they are.
 fn added<D: Device>(device: &D) {
     for dims in GRIDS {
-        for (positions, _) in clouds(dims).into_iter().filter(|c| c.1.is_none()) {
+        // As few as one block of a GPU takes, one more, and some.
+        let few = [16, 17, 128, 129].map(|count| (positions(dims, count, 0.8), None));
+        for (positions, _) in clouds(dims).into_iter().chain(few).filter(|c| c.1.is_none()) {
             for lattice in lattices(dims) {
                 let (count, n) = (positions.len() / 3, len(dims));
                 let (values, before) = (random(3 * count), random(3 * n));
@@ -259,7 +262,7 @@ fn added<D: Device>(device: &D) {
     }
     // Nothing of no points; what is not finite is not lost.
     let lattice = Lattice::linear([3, 2, 2], Beyond::Nearest);
-    for (value, count) in [(1.0, 0), (f32::NAN, 1)] {
+    for (value, count) in [(1.0, 0), (f32::NAN, 1), (f32::INFINITY, 1), (f32::NAN, 200)] {
         let values = device.upload(&vec![value; count]).unwrap();
         let positions = device.upload(&vec![0.25; 3 * count]).unwrap();
         let mut out = device.upload(&[2.0; 12]).unwrap();

@@ -5,9 +5,7 @@ use crate::error::{RegisterError, Result};
 use crate::fit::PointPairs;
 use crate::multiscale::Scale;
 use crate::similarity::PendingEnergy;
-use voxalign_compute::ops::elementwise::{param, x};
-use voxalign_compute::ops::reduce::Reduction;
-use voxalign_compute::{Device, DeviceBuffer};
+use voxalign_compute::Device;
 use voxalign_image::{Grid, PointSet, Vector3};
 
 /// Pairs of corresponding points, with the energy `w Σ wᵢ |A(φ(pᵢ)) − qᵢ|² / n` of `n` fixed points `pᵢ` and
@@ -92,6 +90,8 @@ struct AtScale<D: Device> {
     places: [Places<D>; 2],
     /// What each coordinate of a pair counts: `2 w wᵢ / n` by the number of sides.
     factors: D::Buffer<f32>,
+    /// The energy of the last step.
+    energy: D::Buffer<f64>,
 }
 
 impl<D: Device> LandmarkAttachment<D> {
@@ -109,7 +109,7 @@ impl<D: Device> LandmarkAttachment<D> {
         let places =
             |points: &[Vector3<f64>]| Places::new(device, points, middle(points), each.clone());
         let factors = device.upload_vec(each.repeat(3))?;
-        Ok(AtScale { places: [places(fixed)?, places(moving)?], factors })
+        Ok(AtScale { places: [places(fixed)?, places(moving)?], factors, energy: device.alloc(1)? })
     }
 }
 
@@ -130,20 +130,20 @@ impl<D: Device> Attachment<D> for LandmarkAttachment<D> {
         at: &Maps<'_, D>,
         out: &mut Gradient<'_, D>,
     ) -> Result<PendingEnergy> {
-        let mut energy = PendingEnergy::default();
-        let Some(AtScale { places, factors }) = &self.at_scale else { return Ok(energy) };
+        let Some(AtScale { places, factors, energy }) = &mut self.at_scale else {
+            return Ok(PendingEnergy::default());
+        };
+        let mut adds = false;
         for (side, carried) in at.carried.into_iter().enumerate() {
             let (Some(carried), to) = (carried, places[1 - side].at()) else { continue };
-            let covectors = &mut *out.covectors[side];
-            device.eval(&((x(0) - x(1)) * x(2)), &[carried, to, factors], &[], None, covectors)?;
-            // c · (at − to) = 2 w |at − to|²
-            let mut apart = device.alloc::<f32>(covectors.len())?;
-            device.eval(&((x(0) - x(1)) * param(0)), &[carried, to], &[0.5], None, &mut apart)?;
-            let mut sum = device.alloc::<f64>(1)?;
-            device.reduce_into(&[&*covectors, &apart], &[Reduction::Dot(0, 1)], &mut sum)?;
-            energy.add(PendingEnergy::arriving(device.arriving(&sum)?, 1.0));
+            // Half of the factors times the square is what the side counts.
+            device.pull_pairs(carried, to, factors, out.covectors[side], adds, energy)?;
+            adds = true;
         }
-        Ok(energy)
+        if !adds {
+            return Ok(PendingEnergy::default());
+        }
+        Ok(PendingEnergy::arriving(device.arriving(energy)?, 1.0))
     }
 
     fn bytes(&self, _: &Grid) -> u64 {

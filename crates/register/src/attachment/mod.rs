@@ -204,6 +204,6 @@ pub struct Gradient<'a, D: Device> {
     /// The same in those of its reference, where that [moves](Images::reference_moves); else none.
     pub reference_slopes: &'a mut [D::Buffer<f32>],
     /// For each point that was [carried](Maps::carried), on either side, the derivative in where it is, by mm along the axes of
-    /// that world; of no length where it was not.
+    /// that world, all of it to be written; of no length where it was not.
     pub covectors: [&'a mut D::Buffer<f32>; 2],
 }

@@ -1,7 +1,7 @@
 //! What moves a field: from what pulls to a velocity, and along it.
 
 use super::options::{DeformOptions, StepRule};
-use super::points::{Bounds, Held, between, by_smallest, carried, forces, lattice, reaches};
+use super::points::{Held, between, by_smallest, lattice, reaches};
 use super::pull::{Sources, of_channels};
 use super::solver::{self, Solver, SolverKind};
 use crate::attachment::images::finest;
@@ -11,7 +11,8 @@ use crate::similarity::{Images, PendingEnergies};
 use voxalign_compute::ops::elementwise::constant;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::{Limit, Step};
-use voxalign_compute::{AffineMap, Arriving, Device, DeviceBuffer, Dims};
+use voxalign_compute::ops::points::Bounds;
+use voxalign_compute::{Arriving, Device, Dims};
 use voxalign_image::{Affine, Grid, Index, Vector3, World};
 
 /// Smooths a displacement by a Gaussian, or hands it over as it is where the Gaussian has no width.
@@ -204,12 +205,6 @@ const BESIDE: f64 = 0.5;
 /// How many times the largest step points alone may make, where several pull at one place.
 const TOGETHER: f64 = 2.0;
 
-/// What an attachment of points is to be given, and has given.
-struct Pulled<D: Device> {
-    /// For each side the map from voxels to where points are, and the covectors there.
-    sides: Vec<(AffineMap, D::Buffer<f32>)>,
-}
-
 /// Makes velocities of one side from what pulls it.
 pub(super) struct Mover<D: Device> {
     solver: Box<dyn Solver<D>>,
@@ -281,44 +276,57 @@ impl<D: Device> Mover<D> {
         ways: &[Way<'_, D>],
         state: &mut PointState<D>,
     ) -> Result<PendingEnergies> {
-        let mut energies = PendingEnergies::default();
-        let Some(dims) = movers.first().map(|m| m.dims) else { return Ok(energies) };
         Self::hold(movers, device, sources, ways, state)?;
-        let none = || Ok::<_, crate::RegisterError>(device.alloc::<f32>(0)?);
-        let (mut pushed, mut held) = (false, state.held.iter());
-        let mut pulled: Vec<Pulled<D>> = Vec::new();
         let share = sources.share;
+        let energies = Self::pull(movers, device, sources, images, ways, state)?;
+        if !state.held.is_empty() {
+            Self::push_by_points(movers, device, ways, share, energies.has_images, state)?;
+        }
+        for mover in movers.iter_mut() {
+            mover.solve(device)?;
+        }
+        if !state.held.is_empty() {
+            state.last = movers
+                .iter()
+                .map(|m| Ok(Largest::Arriving(device.arriving(&m.norms)?)))
+                .collect::<Result<_>>()?;
+        }
+        Ok(energies)
+    }
+
+    /// Evaluates what pulls: makes the force of images, and the covectors where points are carried to.
+    fn pull(
+        movers: &mut [Self],
+        device: &D,
+        sources: &mut Sources<'_, D>,
+        images: &[Images<'_, D>],
+        ways: &[Way<'_, D>],
+        state: &mut PointState<D>,
+    ) -> Result<PendingEnergies> {
+        let mut energies = PendingEnergies::default();
+        let (mut pushed, mut all_held, share) = (false, state.held.iter_mut(), sources.share);
         for attachment in sources.all() {
             let needs = attachment.needs();
             let images = of_channels(images, &needs.channels)?;
-            let mut there = Vec::new();
-            let mut sides = Vec::new();
-            if let Some(places) = &needs.places
-                && let Some(held) = held.next()
-            {
-                for ((side, way), held) in ways.iter().enumerate().zip(held) {
-                    let map = between(&way.to_world, &Vector3::zeros(), places[1 - side].origin());
-                    there.push(carried(device, way.field, dims, held.at(), &map)?);
-                    sides.push((map, device.alloc::<f32>(held.at().len())?));
-                }
-            }
-            let has_points = !there.is_empty();
-            let [mut first_none, mut second_none] = [none()?, none()?];
-            let mut covectors = sides.iter_mut().map(|(_, covectors)| covectors);
-            let covectors = [
-                covectors.next().unwrap_or(&mut first_none),
-                covectors.next().unwrap_or(&mut second_none),
-            ];
+            let held = needs.places.and_then(|_| all_held.next());
+            let has_points = held.is_some();
+            let [mut first_none, mut second_none] = [device.alloc(0)?, device.alloc(0)?];
+            let mut carried = [None, None];
+            let mut covectors = [&mut first_none, &mut second_none];
             let (first, second) = movers.split_at_mut(1);
             let Some(first) = first.first_mut() else { continue };
+            for (side, (held, way)) in held.into_iter().flatten().zip(ways).enumerate() {
+                held.carry(device, way.field, first.dims)?;
+                carried[side] = Some(&held.there);
+                covectors[side] = &mut held.covectors;
+            }
             let slopes = first.room_for(device, images.len())?;
             let reference_slopes = match second.first_mut() {
                 Some(second) => second.room_for(device, images.len())?,
                 None => &mut [],
             };
-            let at = Maps { images, carried: [there.first(), there.get(1)] };
             let mut out = Gradient { slopes, reference_slopes, covectors };
-            let energy = attachment.evaluate(device, &at, &mut out)?;
+            let energy = attachment.evaluate(device, &Maps { images, carried }, &mut out)?;
             match has_points {
                 true => energies.points.push(energy.times(share)),
                 false => energies.images.add(energy),
@@ -329,9 +337,6 @@ impl<D: Device> Mover<D> {
                 }
                 pushed = true;
             }
-            if has_points {
-                pulled.push(Pulled { sides });
-            }
         }
         energies.has_images = pushed;
         if !pushed {
@@ -339,14 +344,20 @@ impl<D: Device> Mover<D> {
                 device.eval_in_place(&constant(0.0), &mut mover.force, &[], &[], None)?;
             }
         }
-        if pulled.is_empty() {
-            for mover in movers {
-                mover.solve(device)?;
-            }
-            return Ok(energies);
-        }
+        Ok(energies)
+    }
+
+    /// Adds the forces of points to those of images, where there are some, held back to the pace of these.
+    fn push_by_points(
+        movers: &mut [Self],
+        device: &D,
+        ways: &[Way<'_, D>],
+        share: f64,
+        has_images: bool,
+        state: &mut PointState<D>,
+    ) -> Result<()> {
         let mut last: Vec<f64> = Vec::new();
-        if pushed && state.last.is_empty() {
+        if has_images && state.last.is_empty() {
             for mover in movers.iter_mut() {
                 mover.solve(device)?;
                 last.push(device.download(&mover.norms)?.first().copied().unwrap_or_default());
@@ -356,27 +367,40 @@ impl<D: Device> Mover<D> {
             last.push(largest.wait()?);
         }
         let count = movers.len();
+        let stiffness = count as f64 / state.trust.factor();
+        let mut bounds = Vec::new();
         for (m, mover) in movers.iter_mut().enumerate() {
-            let pace = last.get(m).filter(|l| pushed && **l > 0.0).map(|l| mover.step / l);
+            let pace = last.get(m).filter(|l| has_images && **l > 0.0).map(|l| mover.step / l);
             mover.of_points = pace.is_none();
             let step = mover.step * if mover.of_points { 1.0 } else { BESIDE };
-            let stiffness = count as f64 / state.trust.factor();
-            let bounds = Bounds { step, pace, share, stiffness };
-            for (pulled, held) in pulled.iter().zip(&state.held) {
-                for (side, ((map, covectors), held)) in pulled.sides.iter().zip(held).enumerate() {
-                    // The second of two moves the moving side, to which fixed points go.
-                    let sign = if count == 1 || m != side { 1.0 } else { -1.0 };
-                    let factors = by_smallest(dims, mover.spacing, sign);
-                    let (field, at) = (ways[side].field, held.at());
-                    let mut forces = forces(device, field, dims, at, map, covectors, factors)?;
-                    held.hold_back(device, &mut forces, bounds)?;
-                    device.add_splat(&forces, at, lattice(dims), &mut mover.force)?;
-                }
-            }
-            mover.solve(device)?;
-            state.last.push(Largest::Arriving(device.arriving(&mover.norms)?));
+            let factors = by_smallest(mover.dims, mover.spacing, 1.0);
+            bounds.push(Bounds { factors, step, pace, share, stiffness });
         }
-        Ok(energies)
+        for held in &state.held {
+            for (side, (held, way)) in held.iter().zip(ways).enumerate() {
+                let Some([reach, stiffness]) = &held.reach else { continue };
+                // The second of two moves the moving side, to which fixed points go.
+                let sign = |m: usize| if count == 1 || m != side { 1.0 } else { -1.0 };
+                let signed = |(m, b): (usize, &Bounds)| Bounds {
+                    factors: b.factors.map(|f| sign(m) * f),
+                    ..*b
+                };
+                let bounds: Vec<Bounds> = bounds.iter().enumerate().map(signed).collect();
+                let Some(dims) = movers.first().map(|m| m.dims) else { continue };
+                let carriage = held.carriage(way.field, dims);
+                let mut forces: Vec<_> = movers.iter_mut().map(|m| &mut m.force).collect();
+                device.push_points(
+                    &carriage,
+                    held.at(),
+                    &held.covectors,
+                    reach,
+                    stiffness,
+                    &bounds,
+                    &mut forces,
+                )?;
+            }
+        }
+        Ok(())
     }
 
     /// Brings the points of all attachments to where forces act on them; at the first step of a scale, and where they have
@@ -396,9 +420,11 @@ impl<D: Device> Mover<D> {
             let Some(places) = attachment.needs().places else { continue };
             if begins {
                 let mut all = Vec::new();
-                for (places, way) in places.iter().zip(ways) {
-                    let map = between(&way.to_grid, places.origin(), &Vector3::zeros());
-                    all.push(Held::new(device, places.at(), &map)?);
+                for (side, way) in ways.iter().enumerate().take(2) {
+                    let [from, to] = [places[side], places[1 - side]];
+                    let to_grid = between(&way.to_grid, from.origin(), &Vector3::zeros());
+                    let map = between(&way.to_world, &Vector3::zeros(), to.origin());
+                    all.push(Held::new(device, from.at(), &to_grid, map)?);
                 }
                 state.held.push(all);
                 let each = places.iter().zip(ways).map(|(p, _)| p.stiffness().to_vec());
@@ -406,17 +432,9 @@ impl<D: Device> Mover<D> {
             }
             if let Some(held) = state.held.get_mut(number) {
                 for (held, way) in held.iter_mut().zip(ways) {
-                    let Some(field) = way.from else { continue };
-                    let mut at = match held.at.take() {
-                        Some(at) => at,
-                        None => {
-                            let mut at = device.alloc::<f32>(held.on_side.len())?;
-                            device.copy(&held.on_side, &mut at)?;
-                            at
-                        }
-                    };
-                    device.origins(field, lattice(mover.dims), &held.on_side, &mut at)?;
-                    held.at = Some(at);
+                    if let Some(field) = way.from {
+                        held.follow(device, field, lattice(mover.dims))?;
+                    }
                 }
             }
             number += 1;
@@ -426,11 +444,11 @@ impl<D: Device> Mover<D> {
         }
         let held = state.held.iter_mut().flatten();
         let points = held.zip(stiffness.iter().flatten().map(Vec::as_slice)).collect();
-        let Self { solver, velocity, dims, smallest, .. } = mover;
-        reaches(device, *dims, *smallest, points, |field| {
+        let Self { solver, force, velocity, dims, smallest, .. } = mover;
+        reaches(device, *dims, *smallest, points, [force, velocity], |force, velocity| {
             solver.restart();
-            solver.solve(field, velocity)?;
-            Ok(device.copy(velocity, field)?)
+            solver.solve(force, velocity)?;
+            Ok(())
         })?;
         solver.restart();
         Ok(())

@@ -1,8 +1,8 @@
 //! Points of a template that moves itself: where a subject's map brings them, and what covectors there are at them.
 
-use super::points::{between, carried, lattice};
+use super::points::{between, lattice};
 use crate::error::Result;
-use voxalign_compute::ops::elementwise::x;
+use voxalign_compute::ops::points::Carriage;
 use voxalign_compute::{AffineMap, Device, DeviceBuffer, Dims};
 use voxalign_image::{Affine, Grid, Vector3};
 
@@ -36,12 +36,18 @@ impl<D: Device> TemplatePoints<D> {
         Ok(Self { dims: grid.dims(), at, there, to_grid })
     }
 
+    fn carriage<'a>(&self, field: &'a D::Buffer<f32>) -> Carriage<'a, D> {
+        Carriage { field, lattice: lattice(self.dims), scale: [1.0; 3], map: self.there }
+    }
+
     /// Where they are brought to, mm.
     ///
     /// # Errors
     /// What fails on the device.
     pub fn carried(&self, device: &D, field: &D::Buffer<f32>) -> Result<D::Buffer<f32>> {
-        carried(device, field, self.dims, &self.at, &self.there)
+        let mut there = device.alloc::<f32>(self.at.len())?;
+        device.carry_points(&self.carriage(field), &self.at, &mut there)?;
+        Ok(there)
     }
 
     /// The derivative in where they are, by mm, of what has `covectors` where they are brought to.
@@ -55,22 +61,10 @@ impl<D: Device> TemplatePoints<D> {
         covectors: &D::Buffer<f32>,
     ) -> Result<D::Buffer<f32>> {
         let len = self.at.len();
-        let [mut moments, mut values] = [device.alloc::<f32>(len)?, device.alloc::<f32>(len)?];
-        let mut slopes = device.alloc::<f32>(len)?;
-        device.map_covectors(&self.there, covectors, &mut moments)?;
-        let space = lattice(self.dims);
-        device.gather_with_slopes(
-            field,
-            space,
-            &self.at,
-            None,
-            &moments,
-            &mut values,
-            &mut slopes,
-        )?;
-        device.eval_in_place(&(x(0) + x(1)), &mut slopes, &[&moments], &[], None)?;
-        device.map_covectors(&self.to_grid, &slopes, &mut values)?;
-        Ok(values)
+        let [mut by_voxels, mut by_mm] = [device.alloc::<f32>(len)?, device.alloc::<f32>(len)?];
+        device.pull_back(&self.carriage(field), &self.at, covectors, &mut by_voxels)?;
+        device.map_covectors(&self.to_grid, &by_voxels, &mut by_mm)?;
+        Ok(by_mm)
     }
 }
 

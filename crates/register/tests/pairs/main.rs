@@ -5,6 +5,7 @@
 
 mod common;
 mod control;
+mod crossings;
 mod deform;
 mod devices;
 mod exact;

@@ -14,6 +14,7 @@ use crate::ops::histogram::{
     SchemeSettings, Schemes, SumsAndGradient, Terms, ValueCounts,
 };
 use crate::ops::pairwise::RadialKernel;
+use crate::ops::points::{Bounds, Carriage};
 use crate::ops::raycast::{Along, Pixels, RayView, Traversal, ViewSlopes};
 use crate::ops::reduce::Reduction;
 use crate::ops::resample::{Interpolation, LabelInterpolation};
@@ -76,6 +77,7 @@ plain! {
     &'a [f32] => ['a];
     &'a [f64] => ['a];
     &'a [Reduction] => ['a];
+    &'a [Bounds] => ['a];
     &'a [RayView] => ['a];
     &'a Pixels => ['a];
     &'a [AffineMap] => ['a];
@@ -111,6 +113,13 @@ borrowed! {
         |buffer| buffer.map(B::of).transpose(), |held| *held;
     [] &'a [&'a AnyBuffer<f32>] => Vec<&'a B::Buffer<f32>>, &'h [&'a B::Buffer<f32>]:
         |buffers| buffers.iter().map(|b| B::of(b)).collect(), |held| held;
+    [] &'a Carriage<'a, AnyDevice> => Carriage<'a, B>, &'h Carriage<'a, B>:
+        |carriage| Ok(Carriage {
+            field: B::of(carriage.field)?,
+            lattice: carriage.lattice,
+            scale: carriage.scale,
+            map: carriage.map,
+        }), |held| held;
     [] &'a AnySamples => &'a B::Samples, &'a B::Samples:
         |samples| B::samples(samples), |held| held;
     [] &'a AnyRayVolume => &'a B::RayVolume, &'a B::RayVolume:
@@ -134,6 +143,26 @@ borrowed! {
                 }
             },
         }), |held| held;
+}
+
+impl<'a, B: Backend> Argument<B> for &'a mut [&mut AnyBuffer<f32>] {
+    type Held = Vec<&'a mut B::Buffer<f32>>;
+    type Given<'h>
+        = &'h mut [&'a mut B::Buffer<f32>]
+    where
+        Self: 'h,
+        Self::Held: 'h;
+
+    fn hold(self) -> Result<Self::Held> {
+        self.iter_mut().map(|buffer| B::of_mut(buffer)).collect()
+    }
+
+    fn give<'h>(held: &'h mut Self::Held) -> Self::Given<'h>
+    where
+        Self: 'h,
+    {
+        held
+    }
 }
 
 /// The operators of families: each call goes to the device behind, with its arguments as that one takes them.
@@ -536,6 +565,10 @@ forward! {
     impl Points {
         fn map_points(map: &AffineMap, points: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
         fn map_covectors(map: &AffineMap, covectors: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
+        fn carry_points(carriage: &Carriage<'_, Self>, points: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
+        fn pull_back(carriage: &Carriage<'_, Self>, points: &Self::Buffer<f32>, covectors: &Self::Buffer<f32>, out: &mut Self::Buffer<f32>) -> Result<()>;
+        fn push_points(carriage: &Carriage<'_, Self>, points: &Self::Buffer<f32>, covectors: &Self::Buffer<f32>, reach: &Self::Buffer<f32>, stiffness: &Self::Buffer<f32>, bounds: &[Bounds], out: &mut [&mut Self::Buffer<f32>]) -> Result<()>;
+        fn pull_pairs(points: &Self::Buffer<f32>, to: &Self::Buffer<f32>, stiffness: &Self::Buffer<f32>, covectors: &mut Self::Buffer<f32>, add: bool, energy: &mut Self::Buffer<f64>) -> Result<()>;
         fn point_bounds(points: &Self::Buffer<f32>, out: &mut Self::Buffer<f64>) -> Result<()>;
     }
     impl Pairwise {

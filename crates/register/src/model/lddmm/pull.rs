@@ -9,6 +9,7 @@ use crate::model::points::{between, by_smallest, diagonal, lattice};
 use crate::model::pull::{Pull, of_channels};
 use crate::similarity::{Images, PendingEnergies};
 use voxalign_compute::ops::elementwise::{constant, param, x};
+use voxalign_compute::ops::points::Carriage;
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_compute::{Device, DeviceBuffer, IDENTITY};
 use voxalign_image::{Affine, Grid, Index, Vector3, World};
@@ -125,13 +126,16 @@ impl<D: Device> Work<D> {
         let (dims, smallest) = (path.dims, finest(grid));
         let mut most = device.alloc::<f32>(3 * grid.len())?;
         device.eval_in_place(&constant(0.0), &mut most, &[], &[], None)?;
+        let factor = (share * smallest * smallest) as f32;
+        let scaled = |each: &Vec<f32>| {
+            let each: Vec<f32> = each.iter().map(|h| h * factor).collect();
+            device.upload_vec(each.repeat(3))
+        };
+        let values = stiffness.iter().map(scaled).collect::<voxalign_compute::Result<Vec<_>>>()?;
         for j in 0..path.time_steps {
             device.eval_in_place(&constant(0.0), &mut self.force, &[], &[], None)?;
-            for (way, each) in ways.iter().zip(stiffness) {
-                let factor = (share * smallest * smallest) as f32;
-                let each: Vec<f32> = each.iter().map(|h| h * factor).collect();
-                let (values, at) = (device.upload_vec(each.repeat(3))?, &way.at[j]);
-                device.add_splat(&values, at, lattice(dims), &mut self.force)?;
+            for (way, values) in ways.iter().zip(&values) {
+                device.add_splat(values, &way.at[j], lattice(dims), &mut self.force)?;
             }
             self.solver.restart();
             device.eval_in_place(&constant(0.0), &mut self.solution, &[], &[], None)?;
@@ -173,15 +177,10 @@ impl<D: Device> Trajectories<D> {
         ends: D::Buffer<f32>,
     ) -> Result<Self> {
         let mut ways = Self { at: Vec::new(), forces: Vec::new(), ends };
-        let back = diagonal(path.step(-1.0).scale);
-        let len = ways.ends.len();
-        let [mut moved, mut by] = [device.alloc::<f32>(len)?, device.alloc::<f32>(len)?];
         for kept in path.velocities.iter().rev() {
-            let velocity = kept.view(device, room)?;
-            device.gather(velocity, lattice(path.dims), &ways.ends, None, &mut moved)?;
-            device.map_points(&back, &moved, &mut by)?;
-            let mut before = device.alloc::<f32>(len)?;
-            device.eval(&(x(0) + x(1)), &[&ways.ends, &by], &[], None, &mut before)?;
+            let mut before = device.alloc::<f32>(ways.ends.len())?;
+            let carriage = back(path, kept.view(device, room)?);
+            device.carry_points(&carriage, &ways.ends, &mut before)?;
             ways.at.push(std::mem::replace(&mut ways.ends, before));
         }
         Ok(ways)
@@ -228,29 +227,25 @@ impl<D: Device> Trajectories<D> {
     ) -> Result<()> {
         let len = covectors.len();
         let by = diagonal(by_smallest(path.dims, path.spacing, factor));
-        let back = diagonal(path.step(-1.0).scale);
-        let [mut scaled, mut value] = [device.alloc::<f32>(len)?, device.alloc::<f32>(len)?];
-        let mut slopes = device.alloc::<f32>(len)?;
-        for (kept, at) in path.velocities.iter().zip(self.at.iter().rev()) {
+        let mut next = device.alloc::<f32>(len)?;
+        for (j, (kept, at)) in path.velocities.iter().zip(self.at.iter().rev()).enumerate() {
             let mut force = device.alloc::<f32>(len)?;
             device.map_points(&by, &covectors, &mut force)?;
             self.forces.push(force);
-            let velocity = kept.view(device, room)?;
-            device.map_points(&back, &covectors, &mut scaled)?;
-            let space = lattice(path.dims);
-            device.gather_with_slopes(
-                velocity,
-                space,
-                at,
-                None,
-                &scaled,
-                &mut value,
-                &mut slopes,
-            )?;
-            device.eval_in_place(&(x(0) + x(1)), &mut covectors, &[&slopes], &[], None)?;
+            if j + 1 < path.time_steps {
+                let carriage = back(path, kept.view(device, room)?);
+                device.pull_back(&carriage, at, &covectors, &mut next)?;
+                std::mem::swap(&mut covectors, &mut next);
+            }
         }
         Ok(())
     }
+}
+
+/// What carries points over a time step, backward in time.
+fn back<'a, D: Device>(path: &Path<D>, velocity: &'a D::Buffer<f32>) -> Carriage<'a, D> {
+    let (lattice, scale) = (lattice(path.dims), path.step(-1.0).scale);
+    Carriage { field: velocity, lattice, scale, map: IDENTITY }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-// Affine maps of points, and their bounds. Maps are in double precision and in the order of the CPU.
+// Affine maps of points, pairs of them, and their bounds. Maps are in double precision and in the order of the CPU.
 #include "prelude.cuh"
 
 // The rows of a matrix with what is added.
@@ -10,6 +10,28 @@ KERNEL(map_points, 256, PointMap map, IN(float) points, u64 n, OUT(float) out) {
     const double x = points[i], y = points[n + i], z = points[2 * n + i];
     for (int r = 0; r < 3; ++r)
         out[r * n + i] = (float)(map.m[r][0] * x + map.m[r][1] * y + map.m[r][2] * z + map.m[r][3]);
+}
+
+// Pairs that pull at each other, a number each thread at a time, and the energies of blocks; of one block that of all.
+KERNEL(pull_pairs, 256, IN(float) points, IN(float) to, IN(float) stiffness, u64 n, OUT(float) covectors, u32 add,
+       INOUT(double) energies) {
+    SHARED(double, scratch, 32);
+    double sum = 0.0;
+    for (u64 i = global_thread(); i < n; i += global_threads()) {
+        const float apart = points[i] - to[i], pull = stiffness[i] * apart;
+        covectors[i] = pull;
+        sum += (double)pull * (double)apart;
+    }
+    sum = 0.5 * block_sum(sum, scratch);
+    if (threadIdx.x == 0) energies[blockIdx.x] = sum + (add ? (double)energies[blockIdx.x] : 0.0);
+}
+
+KERNEL(energy_of_parts, 256, IN(double) parts, u32 count, u32 add, INOUT(double) energy) {
+    SHARED(double, scratch, 32);
+    double sum = 0.0;
+    for (u32 p = threadIdx.x; p < count; p += 256) sum += parts[p];
+    sum = block_sum(sum, scratch);
+    if (threadIdx.x == 0) energy[0] = sum + (add ? (double)energy[0] : 0.0);
 }
 
 // The number of points that are not finite, the smallest coordinates, and the largest.

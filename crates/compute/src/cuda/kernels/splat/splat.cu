@@ -1,180 +1,5 @@
 // Interpolation at points and its exact adjoint, in fixed point. NODES is 2 for linear weights, 4 for cubic ones.
-#include "prelude.cuh"
-
-#define BEYOND_NOTHING 0u
-#define BEYOND_NEAREST 1u
-#define BEYOND_WRAPPED 2u
-
-// The grid, what is beyond it, and the points: displacements of a grid of `of` voxels along each axis, or, where that
-// is zero, positions. A block takes `tile` of them along each axis of that grid.
-struct SplatSpace {
-    u64 count;
-    u32 dims[3];
-    u32 beyond;
-    u32 of[3];
-    u32 tiles[2];
-    u32 components;
-};
-
-#define AROUND (NODES * NODES * NODES)
-
-struct Cell {
-    u32 index[3][NODES];
-    float weight[3][NODES], slope[3][NODES];
-};
-
-// The same as on the CPU.
-DEVICE bool along(float p, u32 n, u32 beyond, u32* index, float* weight, float* slope) {
-    u32 first;
-    float t;
-    bool inside;
-    if (beyond == BEYOND_WRAPPED) {
-        if (!(fabsf(p) <= 4194304.0f)) return false;
-        const float size = (float)n, below = floorf(p);
-        float low = below - size * floorf(below / size);
-        if (low < 0.0f) low += size;
-        if (low >= size) low -= size;
-        first = (u32)low;
-        t = p - below;
-        inside = n > 1;
-    } else {
-        const float last = (float)(n - 1);
-        const bool near = beyond == BEYOND_NEAREST && p == p;
-        if (!near && !(p >= -0.5f && p <= last + 0.5f)) return false;
-        const float at = fminf(fmaxf(p, 0.0f), last);
-        const u32 below = (u32)at, most = n >= 2 ? n - 2 : 0u;
-        first = below < most ? below : most;
-        t = at - (float)first;
-        inside = at == p && n > 1;
-    }
-    const u32 before = NODES / 2 - 1;
-    for (u32 k = 0; k < NODES; ++k) {
-        if (beyond == BEYOND_WRAPPED) {
-            u32 i = first + k + (before ? n : 0u) - before;
-            while (i >= n) i -= n;
-            index[k] = i;
-        } else {
-            const u32 i = first + k < before ? 0u : first + k - before;
-            index[k] = i < n - 1 ? i : n - 1;
-        }
-    }
-    const float s = 1.0f - t;
-#if NODES == 2
-    weight[0] = s;
-    weight[1] = t;
-    slope[0] = -1.0f;
-    slope[1] = 1.0f;
-#else
-    const float t2 = t * t, s2 = s * s, t3 = t2 * t, s3 = s2 * s, sixth = 1.0f / 6.0f;
-    weight[0] = s3 * sixth;
-    weight[1] = (3.0f * t3 - 6.0f * t2 + 4.0f) * sixth;
-    weight[2] = (3.0f * s3 - 6.0f * s2 + 4.0f) * sixth;
-    weight[3] = t3 * sixth;
-    slope[0] = -0.5f * s2;
-    slope[1] = 1.5f * t2 - 2.0f * t;
-    slope[2] = 2.0f * s - 1.5f * s2;
-    slope[3] = 0.5f * t2;
-#endif
-    if (!inside)
-        for (int k = 0; k < NODES; ++k) slope[k] = 0.0f;
-    return true;
-}
-
-DEVICE bool cell_of(const SplatSpace& space, IN(float) positions, u64 point, Cell& cell) {
-    float at[3];
-    for (int a = 0; a < 3; ++a) at[a] = positions[a * space.count + point];
-    if (space.of[0] != 0) {
-        const u64 row = point / space.of[0];
-        at[0] += (float)(u32)(point - row * space.of[0]);
-        at[1] += (float)(u32)(row % space.of[1]);
-        at[2] += (float)(u32)(row / space.of[1]);
-    }
-    bool is_one = true;
-    for (int a = 0; a < 3; ++a)
-        is_one = along(at[a], space.dims[a], space.beyond, cell.index[a], cell.weight[a], cell.slope[a]) && is_one;
-    return is_one;
-}
-
-DEVICE u64 voxel_of(const SplatSpace& space, u32 x, u32 y, u32 z) {
-    return x + (u64)space.dims[0] * (y + (u64)space.dims[1] * z);
-}
-
-DEVICE u64 corner_of(const SplatSpace& space, const Cell& cell, int corner) {
-    return voxel_of(space, cell.index[0][corner % NODES], cell.index[1][corner / NODES % NODES],
-                    cell.index[2][corner / (NODES * NODES)]);
-}
-
-// The number of the cell: the voxel that its points lie behind.
-DEVICE u64 number_of(const SplatSpace& space, const Cell& cell) {
-    const u32 k = NODES / 2 - 1;
-    return voxel_of(space, cell.index[0][k], cell.index[1][k], cell.index[2][k]);
-}
-
-DEVICE float weight_of(const Cell& cell, int corner) {
-    return cell.weight[2][corner / (NODES * NODES)] * cell.weight[1][corner / NODES % NODES] *
-           cell.weight[0][corner % NODES];
-}
-
-// Units by value: `bits` for the largest one. Not a number where values are not all finite.
-DEVICE double units_of(IN(double) range, i32 bits) {
-    if (range[1] > 0.0) return NAN_F;
-    const double largest = range[0];
-    if (largest <= 0.0) return 1.0;
-    const i32 exponent = (i32)((u64)__double_as_longlong(largest) >> 52) - 1022;
-    return __longlong_as_double((i64)(u64)(bits - exponent + 1023) << 52);
-}
-
-DEVICE i64 contribution(double scaled, float weight) {
-    return __double2ll_rn(scaled * (double)weight);
-}
-
-// Values at points.
-DEVICE float value_of(IN(float) image, const SplatSpace& space, const Cell& cell) {
-    float sum = 0.0f;
-#pragma unroll
-    for (int z = 0; z < NODES; ++z) {
-        float plane = 0.0f;
-#pragma unroll
-        for (int y = 0; y < NODES; ++y) {
-            float line = 0.0f;
-#pragma unroll
-            for (int x = 0; x < NODES; ++x)
-                line += cell.weight[0][x] * image[voxel_of(space, cell.index[0][x], cell.index[1][y], cell.index[2][z])];
-            plane += cell.weight[1][y] * line;
-        }
-        sum += cell.weight[2][z] * plane;
-    }
-    return sum;
-}
-
-// The same with its derivatives along x, y and z: each in the order of the value, so that the bits are those of the value
-// with slopes for weights along the axis.
-DEVICE float value_and_slopes(IN(float) image, const SplatSpace& space, const Cell& cell, float* slopes) {
-    float sum = 0.0f, by[3] = {0.0f, 0.0f, 0.0f};
-#pragma unroll
-    for (int z = 0; z < NODES; ++z) {
-        float plane = 0.0f, plane_x = 0.0f, plane_y = 0.0f;
-#pragma unroll
-        for (int y = 0; y < NODES; ++y) {
-            float line = 0.0f, line_x = 0.0f;
-#pragma unroll
-            for (int x = 0; x < NODES; ++x) {
-                const float value = image[voxel_of(space, cell.index[0][x], cell.index[1][y], cell.index[2][z])];
-                line += cell.weight[0][x] * value;
-                line_x += cell.slope[0][x] * value;
-            }
-            plane += cell.weight[1][y] * line;
-            plane_x += cell.weight[1][y] * line_x;
-            plane_y += cell.slope[1][y] * line;
-        }
-        sum += cell.weight[2][z] * plane;
-        by[0] += cell.weight[2][z] * plane_x;
-        by[1] += cell.weight[2][z] * plane_y;
-        by[2] += cell.slope[2][z] * plane;
-    }
-    for (int a = 0; a < 3; ++a) slopes[a] = by[a];
-    return sum;
-}
+#include "cells.cuh"
 
 template <bool WITH_SLOPES>
 DEVICE void gathered(IN(float) image, const SplatSpace& space, IN(float) positions, IN(float) moments,
@@ -443,6 +268,16 @@ KERNEL(splat_added, 256, SplatSpace space, IN(double) range, i32 bits, u32 slots
         const u64 i = c * voxels + keys[slot] - 1;
         out[i] = out[i] + (float)((double)sums[(u64)c * slots + slot] * back);
     }
+}
+
+// The same of few points, by one block.
+KERNEL(splat_few, 256, IN(float) values, SplatSpace space, IN(float) positions, i32 bits, u32 slots, INOUT(float) out) {
+    SHARED(u32, keys, SLOTS);
+    SHARED(u32, low_half, SLOTS);
+    SHARED(u32, high_half, SLOTS);
+    SHARED(u32, most, 1);
+    const Table table = {keys, low_half, high_half, most};
+    add_few(space, positions, values, bits, slots, table, out);
 }
 
 // Without atomic operations. The voxel of every contribution, behind all voxels where there is none.
