@@ -160,16 +160,15 @@ fn real(data: &Path) -> Vec<Case> {
     ]
 }
 
-/// Forty splits of three data sets and all models: a table, for whoever asks for it.
-#[test]
-fn exact_landmarks_of_real_images() {
+/// Forty splits of one of three data sets with all models: a table, for whoever asks for it.
+fn of_real(name: &str) {
     if std::env::var_os("VOXALIGN_TEST_ALL").is_none() {
         println!("skipped: it takes long; set VOXALIGN_TEST_ALL");
         return;
     }
-    let Some(data) = real_data("exact_landmarks_of_real_images") else { return };
+    let Some(data) = real_data("exact landmarks of real images") else { return };
     let seeds = std::env::var("VOXALIGN_TEST_SPLITS").ok().and_then(|s| s.parse().ok());
-    for case in real(&data) {
+    for case in real(&data).into_iter().filter(|case| case.name == name) {
         for &model in DeformModel::ALL {
             let [energy, error] = harm(&case, model, 0..seeds.unwrap_or(40));
             println!(
@@ -180,6 +179,21 @@ fn exact_landmarks_of_real_images() {
             );
         }
     }
+}
+
+#[test]
+fn exact_landmarks_of_real_brains() {
+    of_real("brains");
+}
+
+#[test]
+fn exact_landmarks_of_real_lungs() {
+    of_real("lungs");
+}
+
+#[test]
+fn exact_landmarks_of_real_hippocampi() {
+    of_real("hippocampi");
 }
 
 /// A chest CT under a known warp: ten landmarks that are right bring the rest no farther from it.
