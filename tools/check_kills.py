@@ -42,6 +42,7 @@ COMMANDS = {
     "stack": ["stack", "smooth", *IMAGES, "-o", "out", "--sigma", "3"],
     "stack_file": ["stack", "mean", *IMAGES, "-o", "out/mean.nii.gz"],
     "anatomy": ["anatomy", "../a.toml", "../c.toml", "-o", "out", "--affine", "none", "--schedule", "4x3"],
+    "surface": ["surface", "../l.nii", "--each", "-o", "out", "--report"],
     "surface_file": ["surface", "../a.nii", "--level", "60", "-o", "out/a.gii", "--keep", "0.3", "--report"],
     "mesh_file": ["apply", "-i", "../c.gii", "-t", "../affine.tfm", "-o", "out/m.vtp"],
 }
@@ -257,7 +258,7 @@ def main():
     folder = arguments.keep or tempfile.mkdtemp()
     try:
         os.makedirs(folder, exist_ok=True)
-        for name, to in (("icbm152_t1", "a"), ("icbm152_gm", "b"), ("colin27_t1", "c")):
+        for name, to in (("icbm152_t1", "a"), ("icbm152_gm", "b"), ("colin27_t1", "c"), ("icbm152_tissues", "l")):
             coarse(f"{name}.nii.gz", os.path.join(folder, f"{to}.nii"))
         with open(os.path.join(folder, "affine.tfm"), "w") as file:
             file.write(AFFINE)

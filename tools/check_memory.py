@@ -84,7 +84,9 @@ def make_inputs(folder):
     image = "[[image]]\nname = 't1'\nimage = 'SIDE.nii'\n"
     shapes = ("[[surface]]\nname = 'hull'\nmesh = 'meshSIDE.gii'\nwidth = 12\n"
               "[[points]]\nname = 'cloud'\npoints = 'points.csv'\nwidth = 12\n")
-    for name, tables in (("classes", classes), ("both", image + shapes), ("shapes", shapes)):
+    made = ("[[surface]]\nname = 'hull'\nlabels = 'labelsSIDE.nii'\nlabel = [1, 2]\nwidth = 12\n"
+            "[[surface]]\nname = 'level'\nimage = 'SIDE.nii'\nlevel = 60\nlargest_component = true\nwidth = 12\n")
+    for name, tables in (("classes", classes), ("both", image + shapes), ("shapes", shapes), ("made", image + made)):
         for side in "01":
             with open(f"{folder}/{name}{side}.toml", "w") as file:
                 file.write(tables.replace("SIDE", side))
@@ -119,7 +121,7 @@ def commands(data):
     yield "deform 2D", "deform flat0.nii flat1.nii -o out --schedule 4x6,2x4"
     for model in ("greedy", "symmetric", "lddmm"):
         yield f"atlas {model}", f"{atlas} --model {model}"
-    for what in ("classes", "both", "shapes"):
+    for what in ("classes", "both", "shapes", "made"):
         yield f"anatomy {what}", f"anatomy {what}0.toml {what}1.toml -o out --schedule 4x6,2x4"
     yield "anatomy lddmm", f"anatomy both0.toml both1.toml -o out --affine none --schedule 4x4 --model lddmm"
     yield "atlas list", "atlas --list list.csv -o out --spacing 6 --schedule 2x3,1x2 --align none"
@@ -136,6 +138,7 @@ def commands(data):
     yield "stack smooth", "stack smooth 0.nii 1.nii 2.nii -o out --sigma 8"
     yield "stack window-mean", "stack window-mean 0.nii 1.nii 2.nii -o out"
     yield "surface", "surface labels0.nii --label 1 -o out/a.gii --keep 0.5 --report"
+    yield "surface each", "surface labels0.nii --each -o out --report"
     yield "surface level", "surface 0.nii --level 60 -o out/a.ply --sigma 2 --largest-component --fill-holes"
     warp, affine = "made/warp.nii.gz", "made/affine.tfm"
     for how in ("nearest", "linear", "cubic", "label"):

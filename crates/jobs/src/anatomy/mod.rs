@@ -16,6 +16,7 @@
 //! # }
 //! ```
 
+mod chosen;
 mod drawing;
 mod file;
 mod job;
@@ -27,6 +28,6 @@ mod read;
 mod tables;
 mod task;
 
-pub use file::{Anatomy, Given, Kind, Part, Source};
+pub use file::{Anatomy, Given, Kind, OfVoxels, Part, Source};
 pub use job::{Inputs, Job, Start};
 pub use matched::{Matched, SHAPE_WEIGHT, WIDTH, matched};

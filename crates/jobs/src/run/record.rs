@@ -90,6 +90,8 @@ pub(crate) enum Role {
     MovingProbability,
     FixedShape,
     MovingShape,
+    FixedShapeImage,
+    MovingShapeImage,
 }
 
 choices! { Role:
@@ -126,6 +128,8 @@ choices! { Role:
     MovingProbability "moving_probability" "A class of the moving anatomy",
     FixedShape "fixed_shape" "A surface, curves or points of the fixed anatomy",
     MovingShape "moving_shape" "A surface, curves or points of the moving anatomy",
+    FixedShapeImage "fixed_shape_image" "Labels or an image that a surface of the fixed anatomy is made of",
+    MovingShapeImage "moving_shape_image" "Labels or an image that a surface of the moving anatomy is made of",
 }
 
 impl Role {
@@ -228,7 +232,8 @@ pub(crate) fn inputs(files: &[Input<'_>], listener: &dyn Listener) -> Result<Vec
         add(role.to_owned(), path, info.as_ref().map(|i| &i.grid))?;
         let apart = |i: &ImageInfo| i.data_path != i.path && i.format != Format::Dicom;
         if let Some(info) = info.as_ref().filter(|i| apart(i)) {
-            add(format!("{role}_data"), &info.data_path, None)?;
+            let named_by = |e: crate::Error| e.at(&format!("'{}'", path.display()));
+            add(format!("{role}_data"), &info.data_path, None).map_err(named_by)?;
         }
     }
     Ok(records)
