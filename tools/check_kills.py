@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kills and stops affine, deform, atlas and stack at random moments, and checks that every result is whole.
+"""Kills and stops affine, deform, anatomy, atlas, stack, surface and apply at random moments, and checks that every result is whole.
 
     tools/check_kills.py [--program target/release/voxalign] [--kills 300] [--only affine,atlas]
                          [--seed 0] [--keep FOLDER] [--verbose]
@@ -41,7 +41,15 @@ COMMANDS = {
               "--checkpoint-every", "0"],
     "stack": ["stack", "smooth", *IMAGES, "-o", "out", "--sigma", "3"],
     "stack_file": ["stack", "mean", *IMAGES, "-o", "out/mean.nii.gz"],
+    "anatomy": ["anatomy", "../a.toml", "../c.toml", "-o", "out", "--affine", "none", "--schedule", "4x3"],
+    "surface": ["surface", "../l.nii", "--each", "-o", "out", "--report"],
+    "surface_file": ["surface", "../a.nii", "--level", "60", "-o", "out/a.gii", "--keep", "0.3", "--report"],
+    "mesh_file": ["apply", "-i", "../c.gii", "-t", "../affine.tfm", "-o", "out/m.vtp"],
 }
+# An anatomy of an image and a surface.
+TABLES = "[[image]]\nname = 't1'\nimage = 'NAME.nii'\n[[surface]]\nname = 'head'\nmesh = 'NAME.gii'\nwidth = 15\n"
+AFFINE = ("#Insight Transform File V1.0\n#Transform 0\nTransform: AffineTransform_double_3_3\n"
+          "Parameters: 1 0.1 0 0 0.9 0 0 0 1.1 3 -2 1\nFixedParameters: 0 0 0\n")
 
 wrong = []
 
@@ -115,8 +123,8 @@ class Job:
 
     def clear(self):
         shutil.rmtree(self.folder, ignore_errors=True)
-        # stack writes a file into a folder that is there.
-        os.makedirs(self.out if self.name == "stack_file" else self.folder)
+        # A file is written into a folder that is there.
+        os.makedirs(self.out if self.name.endswith("_file") else self.folder)
 
     def start(self, *more):
         command = [self.program, *COMMANDS[self.name], *more]
@@ -138,7 +146,8 @@ class Job:
                 sys.exit(f"{self.name}: code {self.code}\n{said}")
         self.seconds = min(times)
         self.wanted = results(self.out)
-        self.record = next(n for n in self.wanted if n.endswith(".json"))
+        # A command without a record leaves one file, which is the last one, too.
+        self.record = next((n for n in self.wanted if n.endswith(".json")), next(iter(self.wanted)))
         check(not hidden(self.folder), f"{self.name}: undisturbed, it leaves {hidden(self.folder)}")
         print(f"{self.name}: {self.seconds:.2f} s, code {self.code}, {len(self.wanted)} files", flush=True)
 
@@ -249,8 +258,15 @@ def main():
     folder = arguments.keep or tempfile.mkdtemp()
     try:
         os.makedirs(folder, exist_ok=True)
-        for name, to in (("icbm152_t1", "a"), ("icbm152_gm", "b"), ("colin27_t1", "c")):
+        for name, to in (("icbm152_t1", "a"), ("icbm152_gm", "b"), ("colin27_t1", "c"), ("icbm152_tissues", "l")):
             coarse(f"{name}.nii.gz", os.path.join(folder, f"{to}.nii"))
+        with open(os.path.join(folder, "affine.tfm"), "w") as file:
+            file.write(AFFINE)
+        for side in "ac":
+            with open(os.path.join(folder, f"{side}.toml"), "w") as file:
+                file.write(TABLES.replace("NAME", side))
+            subprocess.run([os.path.realpath(arguments.program), "surface", f"{side}.nii", "--level", "60",
+                            "--largest-component", "-o", f"{side}.gii", "-q"], cwd=folder, check=False)
         jobs = [Job(name, arguments, folder) for name in arguments.only]
         for job in jobs:
             job.undisturbed()

@@ -26,7 +26,7 @@ import tempfile
 
 # Address space in KiB: no machine that runs this needs more.
 MOST = 64 << 20
-COMPARED = (".nii", ".nii.gz", ".nrrd", ".mha", ".tfm", ".mat", ".csv", ".npy")
+COMPARED = (".nii", ".nii.gz", ".nrrd", ".mha", ".tfm", ".mat", ".csv", ".npy", ".gii", ".vtk", ".vtp", ".ply", ".stl")
 
 
 def write_image(path, size, spacing, value, code=16):
@@ -79,6 +79,17 @@ def make_inputs(folder):
     with open(f"{folder}/list.csv", "w") as file:
         file.write("path,name,labels,age\n" + "".join(f"{i}.nii,s{i},labels{i}.nii,{60 + i}\n"
                                                       for i in range(4)))
+    classes = "".join(f"[[probability]]\nname = 'class{label}'\nlabels = 'labelsSIDE.nii'\nlabel = {label}\n"
+                      for label in (1, 2))
+    image = "[[image]]\nname = 't1'\nimage = 'SIDE.nii'\n"
+    shapes = ("[[surface]]\nname = 'hull'\nmesh = 'meshSIDE.gii'\nwidth = 12\n"
+              "[[points]]\nname = 'cloud'\npoints = 'points.csv'\nwidth = 12\n")
+    made = ("[[surface]]\nname = 'hull'\nlabels = 'labelsSIDE.nii'\nlabel = [1, 2]\nwidth = 12\n"
+            "[[surface]]\nname = 'level'\nimage = 'SIDE.nii'\nlevel = 60\nlargest_component = true\nwidth = 12\n")
+    for name, tables in (("classes", classes), ("both", image + shapes), ("shapes", shapes), ("made", image + made)):
+        for side in "01":
+            with open(f"{folder}/{name}{side}.toml", "w") as file:
+                file.write(tables.replace("SIDE", side))
 
 
 def commands(data):
@@ -89,6 +100,8 @@ def commands(data):
     # What the others read, made without a limit.
     yield "made", "deform 0.nii 1.nii -o made --schedule 2x5,1x3 --no-report"
     yield "made stack", "stack normalise 0.nii 1.nii 2.nii -o madestack"
+    for side in "01":
+        yield f"made mesh {side}", f"surface labels{side}.nii --label 1,2 -o mesh{side}.gii"
     yield "affine header", f"affine {t1} -o out --search none --cost nmi"
     yield "affine local", f"affine {t1} -o out --search local --cost cr --levels 8,4"
     for cost in ("cr", "mi", "nmi", "ncc", "ssd"):
@@ -108,6 +121,9 @@ def commands(data):
     yield "deform 2D", "deform flat0.nii flat1.nii -o out --schedule 4x6,2x4"
     for model in ("greedy", "symmetric", "lddmm"):
         yield f"atlas {model}", f"{atlas} --model {model}"
+    for what in ("classes", "both", "shapes", "made"):
+        yield f"anatomy {what}", f"anatomy {what}0.toml {what}1.toml -o out --schedule 4x6,2x4"
+    yield "anatomy lddmm", f"anatomy both0.toml both1.toml -o out --affine none --schedule 4x4 --model lddmm"
     yield "atlas list", "atlas --list list.csv -o out --spacing 6 --schedule 2x3,1x2 --align none"
     yield "atlas streamed", f"{atlas} --align none --device-memory 24MiB --host-memory 2MiB"
     yield "atlas regress", ("atlas --list list.csv -o out --spacing 8 --schedule 1x2 --align none "
@@ -122,6 +138,7 @@ def commands(data):
     yield "stack smooth", "stack smooth 0.nii 1.nii 2.nii -o out --sigma 8"
     yield "stack window-mean", "stack window-mean 0.nii 1.nii 2.nii -o out"
     yield "surface", "surface labels0.nii --label 1 -o out/a.gii --keep 0.5 --report"
+    yield "surface each", "surface labels0.nii --each -o out --report"
     yield "surface level", "surface 0.nii --level 60 -o out/a.ply --sigma 2 --largest-component --fill-holes"
     warp, affine = "made/warp.nii.gz", "made/affine.tfm"
     for how in ("nearest", "linear", "cubic", "label"):
@@ -131,6 +148,8 @@ def commands(data):
     yield "apply data", (f"apply -i {data}/colin27_t1.nii.gz -r {data}/icbm152_t1.nii.gz -o out/a.nii.gz "
                          "--data-type i16")
     yield "apply points", f"apply -i points.csv -t {warp} -t {affine} -o out/p.csv"
+    for end in ("vtk", "gii", "ply"):
+        yield f"apply mesh {end}", f"apply -i mesh1.gii -t {warp} -t {affine} -o out/m.{end}"
     yield "apply inverse", f"apply -i 0.nii -r 1.nii -t inverse:{affine} -t inverse:{warp} -o out/a.nii.gz"
     yield "invert field", f"invert -t {warp} -o out/i.nii.gz"
     yield "invert affine", f"invert -t {affine} -o out/i.tfm"
@@ -140,16 +159,21 @@ def commands(data):
     yield "compare mask", f"compare {data}/icbm152_t1.nii.gz {data}/icbm152_gm.nii.gz"
     yield "compare labels", "compare labels0.nii labels1.nii --labels"
     yield "compare points", "compare --points points.csv points.csv"
+    yield "compare meshes", "compare --meshes mesh0.gii mesh1.gii"
     yield "compare transforms", f"compare --transforms {warp} {affine} --fixed-geometry large.nii"
     yield "info image", f"info {data}/colin27_t1.nii.gz"
     yield "info field", f"info {warp}"
+    yield "info mesh", "info mesh0.gii"
     yield "info points", "info points.csv --json"
     yield "convert image", f"convert {data}/colin27_t1.nii.gz out/c.nrrd"
     yield "convert labels", f"convert {data}/icbm152_tissues.nii.gz out/c.mha"
     yield "convert large", "convert large.nii out/c.nii.gz --data-type f64"
     yield "convert field", f"convert {affine} out/c.nii.gz --fixed-geometry large.nii"
+    for end in ("vtp", "stl"):
+        yield f"convert mesh {end}", f"convert mesh0.gii out/m.{end}"
     yield "convert points", "convert points.csv out/p.csv --to-convention lps"
     yield "demo", "demo -o out"
+    yield "demo anatomy", "demo anatomy -o out"
     yield "bench", "bench --size 40x40x40 --operators-only"
 
 

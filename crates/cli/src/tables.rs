@@ -12,7 +12,7 @@ pub(crate) use anatomy::anatomy;
 pub(crate) use atlas::{atlas, regression, stability};
 pub(crate) use deform::deform;
 pub(crate) use projection::{Frames, drr, pose};
-pub(crate) use surface::surface;
+pub(crate) use surface::{surface, surfaces};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Print, Table};

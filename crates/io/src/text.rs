@@ -14,9 +14,12 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
         return Err("it is UTF-16 text, or no text at all".to_owned());
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let line = |at: usize| 1 + bytes[..at].iter().filter(|&&b| b == b'\n').count();
+    if let Some(at) = bytes.iter().position(|&b| b == 0) {
+        return Err(format!("line {} has a byte 0, which no text has", line(at)));
+    }
     std::str::from_utf8(bytes).map_err(|e| {
-        let line = 1 + bytes[..e.valid_up_to()].iter().filter(|&&b| b == b'\n').count();
-        format!("line {line} has letters in another encoding than UTF-8")
+        format!("line {} has letters in another encoding than UTF-8", line(e.valid_up_to()))
     })
 }
 
@@ -31,6 +34,8 @@ mod tests {
         for wide in [&b"\xff\xfea\0"[..], b"\xfe\xff\0a", b"a\0b\0", b"\0a\0b"] {
             assert!(utf8(wide).unwrap_err().contains("UTF-16"));
         }
+        let late = [&b"a\n".repeat(300)[..], b"b\0c"].concat();
+        assert!(utf8(&late).unwrap_err().starts_with("line 301 has a byte 0"));
         let latin = b"name\nM\xfcller\n";
         assert!(utf8(latin).unwrap_err().starts_with("line 2 has letters in another encoding"));
     }

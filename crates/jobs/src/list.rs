@@ -35,7 +35,8 @@ impl Entry {
     /// All of its files.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let others = self.mask.iter().chain(&self.labels);
-        let parts = self.anatomy.iter().flat_map(|a| &a.parts).flat_map(|p| p.source.paths());
+        let parts = self.anatomy.iter().flat_map(|a| &a.parts);
+        let parts = parts.flat_map(|p| p.source.paths().into_iter().chain(p.source.names()));
         self.channels.iter().chain(others).map(PathBuf::as_path).chain(parts)
     }
 }

@@ -5,7 +5,7 @@
 //! record and its images that opens offline in any browser, [`deform::render`] one of a deformable
 //! registration, [`atlas::render`] one of an atlas, [`regression::render`] and [`stability::render`] ones of
 //! many atlases, [`drr::render`] one of simulated X-ray images, [`pose::render`] one of the pose of a CT by X-ray
-//! images, [`surface::render`] one of a surface, [`meshes`] are figures of surfaces and curves, [`bench::render`], [`curves::render`] and [`timeline::render`] pages of measurements.
+//! images, [`surface::render`] one of a surface, [`surfaces::render`] one of many, [`meshes`] are figures of surfaces and curves, [`bench::render`], [`curves::render`] and [`timeline::render`] pages of measurements.
 //!
 //! Nothing is written here: records and pages are text. The same input gives the same bytes. Images of
 //! a report are on the grid of the fixed image; resampling them is the caller's work. In records
@@ -87,6 +87,7 @@ pub mod stability;
 pub mod stack;
 mod studio;
 pub mod surface;
+pub mod surfaces;
 mod table;
 pub mod timeline;
 pub mod track;
@@ -119,5 +120,6 @@ pub use stability::StabilityRecord;
 pub use stack::StackRecord;
 pub use studio::Images;
 pub use surface::{SurfaceRecord, SurfaceReport};
+pub use surfaces::SurfacesRecord;
 pub use table::Table;
 pub use xray::{ViewRecord, XrayPicture};

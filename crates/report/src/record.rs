@@ -9,6 +9,7 @@ use crate::pose::PoseRecord;
 use crate::regression::RegressionRecord;
 use crate::stability::StabilityRecord;
 use crate::surface::SurfaceRecord;
+use crate::surfaces::SurfacesRecord;
 use crate::track::TrackRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -168,7 +169,8 @@ judged!(
     DrrRecord,
     PoseRecord,
     TrackRecord,
-    SurfaceRecord
+    SurfaceRecord,
+    SurfacesRecord
 );
 
 /// What a deformable registration found beside its affine part.

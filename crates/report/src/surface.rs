@@ -1,7 +1,7 @@
 //! The record of a surface, and its page.
 
 use crate::error::Result;
-use crate::html::{escape, fixed, measured, number, table, thousands};
+use crate::html::{escape, fixed, measured, number, sentence, table, thousands};
 use crate::meshes::{Colour, Layer, Row, Scale, Scene, Sections};
 use crate::page::{self, Heading};
 use crate::provenance::Provenance;
@@ -21,6 +21,9 @@ pub struct ObjectRecord {
     pub voxels: usize,
     /// Their volume, mm³.
     pub volume_mm3: f64,
+    /// Of an image of two dimensions their area, mm².
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub area_mm2: Option<f64>,
     /// Parts that there were, where only the largest was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<usize>,
@@ -29,6 +32,25 @@ pub struct ObjectRecord {
     pub filled_voxels: Option<usize>,
     /// Whether it reaches the border of the image, where the surface is closed half a voxel outside.
     pub at_border: bool,
+}
+
+/// What was found of a surface, or of outlines of an image of two dimensions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SurfaceFound {
+    /// What the surface is of.
+    pub object: ObjectRecord,
+    /// The surface around the voxels as they are.
+    pub isosurface: Figures,
+    /// The surface that was written.
+    pub surface: Figures,
+    /// Most triangles that were asked for, where there was a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_triangles: Option<usize>,
+    /// How far the two are apart, mm, where they are not the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distance: Option<MeshScores>,
+    /// Whether the surface can be used, and why.
+    pub verdict: Verdict,
 }
 
 /// All that is worth keeping of a surface: what is beside it as JSON. Numbers that are not finite are written as
@@ -171,17 +193,31 @@ fn what(record: &SurfaceRecord) -> String {
 fn cards(record: &SurfaceRecord) -> Vec<words::Card> {
     let surface = &record.surface;
     let cubic = |mm3: f64| format!("{}\u{a0}mm\u{b3}", measured(&[mm3]).concat());
+    let square = |mm2: f64| format!("{}\u{a0}mm\u{b2}", measured(&[mm2]).concat());
+    if let Some(length) = surface.length_mm {
+        let of_pixels = record.object.area_mm2;
+        let note = of_pixels.map_or_else(String::new, |a| format!("of pixels: {}", square(a)));
+        return vec![
+            (
+                "Lines".to_owned(),
+                thousands(surface.components as f64),
+                format!("{} vertices", thousands(surface.vertices as f64)),
+            ),
+            (
+                "Length".to_owned(),
+                format!("{}\u{a0}mm", measured(&[length]).concat()),
+                String::new(),
+            ),
+            ("Area".to_owned(), square(surface.area_mm2), note),
+        ];
+    }
     let mut cards = vec![
         (
             "Triangles".to_owned(),
             thousands(surface.triangles as f64),
             format!("{} vertices", thousands(surface.vertices as f64)),
         ),
-        (
-            "Area".to_owned(),
-            format!("{}\u{a0}mm\u{b2}", measured(&[surface.area_mm2]).concat()),
-            String::new(),
-        ),
+        ("Area".to_owned(), square(surface.area_mm2), String::new()),
     ];
     if let Some(volume) = surface.volume_mm3 {
         let note = format!("of voxels: {}", cubic(record.object.volume_mm3));
@@ -232,6 +268,19 @@ fn figures(record: &SurfaceRecord) -> String {
         [vec![name.to_owned()], measured(&both)].concat()
     };
     let genus = [exact, made].map(|f| f.genus.map_or("\u{2013}".to_owned(), |g| g.to_string()));
+    if made.length_mm.is_some() {
+        let rows = vec![
+            count("Vertices", |f| f.vertices),
+            count("Lines", |f| f.components),
+            count("Lines around holes", |f| f.cavities),
+            count("Open ends", |f| f.boundary_edges),
+            count("Places where lines meet", |f| f.non_manifold_vertices),
+            count("Folds", |f| f.folded_edges),
+            size("Length, mm", |f| f.length_mm),
+            size("Area, mm\u{b2}", |f| Some(f.area_mm2)),
+        ];
+        return table_of(record, ["exact outlines", "outlines"], &rows);
+    }
     let rows = vec![
         count("Triangles", |f| f.triangles),
         count("Vertices", |f| f.vertices),
@@ -246,8 +295,14 @@ fn figures(record: &SurfaceRecord) -> String {
         size("Area, mm\u{b2}", |f| Some(f.area_mm2)),
         size("Volume, mm\u{b3}", |f| f.volume_mm3),
     ];
+    table_of(record, ["isosurface", "surface"], &rows)
+}
+
+/// The section of figures: the table, and how far what is written is from what the voxels say.
+fn table_of(record: &SurfaceRecord, [exact, made]: [&str; 2], rows: &[Vec<String>]) -> String {
     let mut out = "<section id=\"figures\"><h2>Figures</h2>".to_owned();
-    out += &table("", &["Figure", "#Isosurface", "#Surface"], &rows);
+    let names = [exact, made].map(|name| format!("#{}", sentence(name)));
+    out += &table("", &["Figure", &names[0], &names[1]], rows);
     if let Some(d) = &record.distance {
         let rows: Vec<Vec<String>> = [
             ("Mean", d.mean),
@@ -256,7 +311,7 @@ fn figures(record: &SurfaceRecord) -> String {
         ]
         .map(|(name, value)| vec![name.to_owned(), fixed(value, 3)])
         .into();
-        out += "<h3>Distance between isosurface and surface</h3>";
+        out += &format!("<h3>Distance between {exact} and {made}</h3>");
         out += &table("", &["Distance", "#mm"], &rows);
     }
     out + "</section>"

@@ -7,7 +7,8 @@ use voxalign_image::{ImageError, Mesh, Vector3};
 /// Cosine of the angle of neighbouring faces from which on they lie on each other.
 const FOLDED: f64 = -0.94;
 
-/// Figures of a surface.
+/// Figures of a surface, or of outlines where there is no face: components are lines then, cavities lines around holes,
+/// open edges their ends, and the area is what is within them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Vertices that faces have.
@@ -30,10 +31,14 @@ pub struct Figures {
     pub non_manifold_vertices: usize,
     /// Triangles without area.
     pub degenerate_faces: usize,
-    /// Edges whose two triangles lie on each other: their normals are more than 160 degrees apart.
+    /// Edges whose two triangles lie on each other: their normals are more than 160 degrees apart; of lines turns that are
+    /// sharper.
     pub folded_edges: usize,
     /// Area, mm².
     pub area_mm2: f64,
+    /// Of outlines their length, mm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length_mm: Option<f64>,
     /// Volume within, mm³, cavities taken off; none where the surface is not closed.
     pub volume_mm3: Option<f64>,
 }
@@ -42,12 +47,15 @@ pub struct Figures {
 type Side = (u32, u32, bool, u32);
 
 impl Figures {
-    /// Of a surface.
+    /// Of a surface, or of the lines of a mesh without faces.
     ///
     /// # Errors
     /// [`ImageError::OutOfMemory`].
     pub fn of(mesh: &Mesh) -> Result<Self, ImageError> {
         let faces = mesh.faces();
+        if faces.is_empty() && mesh.lines().next().is_some() {
+            return Self::of_lines(mesh);
+        }
         let mut figures = Self { triangles: faces.len(), area_mm2: mesh.area(), ..Self::default() };
         let corner = |i: u32| mesh.vertices().get(i as usize).copied().unwrap_or_default();
         let normal = |face: usize| {
@@ -107,10 +115,53 @@ impl Figures {
         Ok(figures)
     }
 
-    /// Whether every edge has two faces that agree on what is outside, and every vertex one fan of faces.
+    /// Of lines.
+    fn of_lines(mesh: &Mesh) -> Result<Self, ImageError> {
+        let at = |i: u32| mesh.vertices().get(i as usize).copied().unwrap_or_default();
+        let mut steps = memory::filled(mesh.vertices().len(), 0u32)?;
+        let mut used = memory::filled(mesh.vertices().len(), false)?;
+        let mut figures = Self { length_mm: Some(mesh.length()), ..Self::default() };
+        let (mut areas, mut edges) = (Vec::new(), 0);
+        let centre = mesh.bounds().map_or_else(Vector3::zeros, |[low, high]| (low + high) / 2.0);
+        for line in mesh.lines().filter(|line| !line.is_empty()) {
+            figures.components += 1;
+            let mut area = Vector3::zeros();
+            for step in line.windows(2) {
+                edges += 1;
+                area += (at(step[0]) - centre).cross(&(at(step[1]) - centre)) / 2.0;
+                step.iter().for_each(|&i| steps[i as usize] += 1);
+            }
+            line.iter().for_each(|&i| used[i as usize] = true);
+            let is_closed = line.len() > 2 && line.first() == line.last();
+            figures.boundary_edges += if is_closed { 0 } else { 2 };
+            // Around a closed line the second vertex comes after the last one.
+            let round = line.iter().chain(line.get(1).filter(|_| is_closed)).map(|&i| at(i));
+            let [mut before, mut last] = [None, None];
+            for place in round {
+                if let (Some(a), Some(b)) = (before, last) {
+                    let [there, on]: [Vector3<f64>; 2] = [b - a, place - b];
+                    let sizes = there.norm() * on.norm();
+                    let folds = sizes > 0.0 && there.dot(&on) < FOLDED * sizes;
+                    figures.folded_edges += usize::from(folds);
+                }
+                (before, last) = (last, Some(place));
+            }
+            memory::push(&mut areas, area)?;
+        }
+        figures.vertices = used.iter().filter(|u| **u).count();
+        figures.euler = figures.vertices as i64 - edges;
+        figures.non_manifold_vertices = steps.iter().filter(|n| **n > 2).count();
+        let all: Vector3<f64> = areas.iter().sum();
+        figures.area_mm2 = all.norm();
+        figures.cavities = areas.iter().filter(|a| a.dot(&all) < 0.0).count();
+        Ok(figures)
+    }
+
+    /// Whether every edge has two faces that agree on what is outside, and every vertex one fan of faces; of lines whether
+    /// all are closed and none meets another one.
     #[must_use]
     pub fn is_closed_manifold(&self) -> bool {
-        self.triangles > 0
+        (self.triangles > 0 || self.length_mm.is_some())
             && self.boundary_edges == 0
             && self.non_manifold_edges == 0
             && self.non_manifold_vertices == 0

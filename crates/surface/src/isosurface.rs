@@ -155,19 +155,15 @@ impl<'a> March<'a> {
         Ok(vertex)
     }
 
-    /// Where on the way from one voxel to the next the level is: halfway at borders and beside what is not a number.
+    /// Where on the way from one voxel to the next the level is.
     fn part(&self, start: [usize; 3], end: [usize; 3]) -> f64 {
         let [nx, ny, nz] = self.image.dims();
         let value = |at: [usize; 3]| {
             let [x, y, z] = at.map(|c| c.wrapping_sub(1));
             let is_in = x < nx && y < ny && z < nz;
-            is_in.then(|| f64::from(self.image.data()[(z * ny + y) * nx + x]))
+            is_in.then(|| self.image.data()[(z * ny + y) * nx + x])
         };
-        let part = match (value(start), value(end)) {
-            (Some(a), Some(b)) => (f64::from(self.level) - a) / (b - a),
-            _ => 0.5,
-        };
-        if part.is_nan() { 0.5 } else { part.clamp(APART, 1.0 - APART) }
+        part(self.level, value(start), value(end))
     }
 
     fn push(&mut self, vertex: Vector3<f64>) -> Result<u32, OutOfMemory> {
@@ -176,6 +172,18 @@ impl<'a> March<'a> {
         memory::push(&mut self.vertices, vertex)?;
         Ok(index)
     }
+}
+
+/// Where on the way from one value to the next a level is: halfway at borders and beside what is not a number.
+pub(crate) fn part(level: f32, from: Option<f32>, to: Option<f32>) -> f64 {
+    let part = match (from, to) {
+        (Some(a), Some(b)) => {
+            let [level, a, b] = [level, a, b].map(f64::from);
+            (level - a) / (b - a)
+        }
+        _ => 0.5,
+    };
+    if part.is_nan() { 0.5 } else { part.clamp(APART, 1.0 - APART) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Surfaces of labels and images: isosurfaces, smoothing, decimation, and the figures of meshes.
 //!
-//! [`isosurface`] gives closed surfaces of manifolds for any input; [`smoothed`] and [`decimated`] keep them so. All of
-//! it is in world space, RAS mm, and has the same bits for any number of threads.
+//! [`isosurface`] gives closed surfaces of manifolds for any input; [`smoothed`] and [`decimated`] keep them so. Of an
+//! image of two dimensions [`outlines`] gives closed lines. All of it is in world space, RAS mm, and has the same bits for any number of threads.
 //!
 //! ```
 //! use voxalign_image::{Grid, Volume};
@@ -30,6 +30,7 @@ mod cases;
 mod decimate;
 mod figures;
 mod isosurface;
+mod outlines;
 mod region;
 mod smooth;
 mod voxels;
@@ -37,6 +38,7 @@ mod voxels;
 pub use decimate::decimated;
 pub use figures::Figures;
 pub use isosurface::isosurface;
+pub use outlines::outlines;
 pub use region::Region;
 pub use smooth::smoothed;
 pub use voxels::{fill_cavities, keep_largest};

@@ -7,9 +7,9 @@ use voxalign_image::{ImageError, Mesh, Vector3};
 /// The steps of an iteration: towards the mean of the neighbours, and back by a little more.
 const STEPS: [f64; 2] = [0.5, -0.526];
 
-/// A surface smoothed so many times by a low-pass filter that does not shrink it (G. Taubin 1995): each vertex goes half
-/// of the way to the mean of its neighbours, then 0.526 of the way back. Vertices at a boundary stay where they are, and
-/// all of the connections.
+/// A surface, or closed lines where there is no face, smoothed so many times by a low-pass filter that does not shrink it (G. Taubin 1995): each vertex goes half
+/// of the way to the mean of its neighbours, then 0.526 of the way back. Vertices at a boundary and at the
+/// ends of lines stay where they are, and all of the connections.
 ///
 /// # Errors
 /// [`ImageError::OutOfMemory`].
@@ -43,6 +43,9 @@ struct Neighbours {
 
 impl Neighbours {
     fn of(mesh: &Mesh) -> Result<Self, ImageError> {
+        if mesh.faces().is_empty() {
+            return Self::of_lines(mesh);
+        }
         // A vertex within a surface is as often the first end of a side of a face as it has neighbours.
         let mut sides = memory::room(3 * mesh.faces().len())?;
         for &[a, b, c] in mesh.faces() {
@@ -58,6 +61,27 @@ impl Neighbours {
             rest = others;
             // Every side has another one in the other direction, or is at a boundary.
             if own.iter().all(|&(a, b)| is_there(b, a)) {
+                all.extend(own.iter().map(|s| s.1));
+            }
+            ends.push(all.len());
+        }
+        Ok(Self { ends, all })
+    }
+
+    /// The one before and the one after, of vertices within one line alone.
+    fn of_lines(mesh: &Mesh) -> Result<Self, ImageError> {
+        let mut steps = memory::room(2 * mesh.line_vertices().len())?;
+        for step in mesh.lines().flat_map(|line| line.windows(2)) {
+            steps.extend([(step[0], step[1]), (step[1], step[0])]);
+        }
+        steps.par_sort_unstable();
+        let mut ends = memory::room(mesh.vertices().len())?;
+        let mut all: Vec<u32> = memory::room(steps.len())?;
+        let mut rest = steps.as_slice();
+        for i in 0..mesh.vertices().len() as u32 {
+            let (own, others) = rest.split_at(rest.iter().take_while(|s| s.0 == i).count());
+            rest = others;
+            if own.len() == 2 {
                 all.extend(own.iter().map(|s| s.1));
             }
             ends.push(all.len());

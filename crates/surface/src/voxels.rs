@@ -53,7 +53,9 @@ pub fn fill_cavities(
     let mut reached = memory::filled(open.len(), 0u32)?;
     for start in 0..open.len() {
         let (x, y, z) = (start % nx, start / nx % ny, start / nx / ny);
-        let at_border = x == 0 || y == 0 || z == 0 || x == nx - 1 || y == ny - 1 || z == nz - 1;
+        // Nothing leads out of an image of two dimensions across its plane.
+        let in_depth = nz > 1 && (z == 0 || z == nz - 1);
+        let at_border = in_depth || x == 0 || y == 0 || x == nx - 1 || y == ny - 1;
         if at_border && open[start] && reached[start] == 0 {
             flood.fill(start, &mut reached, 1, |i| open[i])?;
         }
@@ -125,6 +127,16 @@ mod tests {
     fn image(inside: impl Fn(usize, usize, usize) -> bool) -> Volume<f32> {
         let grid = Grid::axis_aligned([10, 9, 8], [1.0; 3]).unwrap();
         Volume::from_fn(grid, |x, y, z| f32::from(u8::from(inside(x, y, z))))
+    }
+
+    #[test]
+    fn holes_of_an_image_of_two_dimensions_are_filled() {
+        let grid = Grid::axis_aligned([5, 5, 1], [1.0; 3]).unwrap();
+        let mut ring = Volume::from_fn(grid, |x, y, _| {
+            f32::from(u8::from(x.abs_diff(2).max(y.abs_diff(2)) == 1))
+        });
+        assert_eq!(fill_cavities(&mut ring, 0.5, 1.0).unwrap(), 1);
+        assert_eq!(ring.data().iter().sum::<f32>(), 9.0);
     }
 
     #[test]

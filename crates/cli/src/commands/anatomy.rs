@@ -57,7 +57,19 @@ matched. Paths are relative to the file. For example:
   width = 5.0                  # of the kernel, mm
   kernel = \"gaussian\"          # or cauchy
 
-  [[curve]]                    # lines, as surfaces
+  [[surface]]                  # made of labels, as by `voxalign surface`
+  name = \"thalamus_left\"
+  labels = \"labels.nii.gz\"
+  label = 10                   # a number, or a list that is one structure; or names:
+  # label = \"Left-Thalamus\"    # as the table label_names = \"names.csv\" has them
+  smoothing = 15               # also triangles or keep, largest_component, fill_holes
+
+  [[surface]]                  # made of an image
+  name = \"white_matter\"
+  image = \"wm.nii.gz\"
+  level = 0.5                  # below = true for what is at most as large
+
+  [[curve]]                    # lines, as surfaces; of labels in two dimensions their outlines
   name = \"central_sulcus_left\"
   mesh = \"central_sulcus_left.vtk\"
 
@@ -70,7 +82,7 @@ matched. Paths are relative to the file. For example:
   points = \"commissures.csv\"
 
 Weights, widths, kernels, orientation and similarities are those of the fixed file; the moving one may
-say the same again. space = \"lps\" is for meshes and points whose files do not say so.
+say the same again. What a surface is made of, and how, each file says for itself. space = \"lps\" is for meshes and points whose files do not say so.
 
 Written to DIR (older files with these names are replaced, or removed where none is written):
   warp.nii.gz, inverse_warp.nii.gz, affine.tfm, affine.fsl.mat

@@ -470,3 +470,91 @@ fn a_known_map_is_found_by_curves_alone() {
         assert!(off < 0.1, "{extension}: {off}");
     }
 }
+
+#[test]
+fn surfaces_are_made_of_labels_as_the_command_makes_them() {
+    let place = Place::new();
+    small(&place);
+    place.write("names.csv", "number,name\n2,Inner part\n");
+    for (side, label) in [("a", "'inner part'\nlabel_names = 'names.csv'"), ("b", "[2]")] {
+        let text = format!(
+            "[[image]]\nname = 't1'\nimage = '{side}.nii.gz'\n\
+             [[surface]]\nname = 'part'\nlabels = 'l{side}.nii.gz'\nlabel = {label}\nsmoothing = 10\n\
+             width = 20\nlargest_component = true\nfill_holes = true\n\
+             [[surface]]\nname = 'level'\nimage = 'l{side}.nii.gz'\nlevel = 0.5\nwidth = 20\n"
+        );
+        place.write(&format!("{side}.toml"), &text);
+        let line = format!(
+            "surface l{side}.nii.gz --label 2 --smoothing 10 --largest-component --fill-holes -o part_{side}.vtk -q"
+        );
+        place.line(&line);
+        place.line(&format!("surface l{side}.nii.gz --level 0.5 -o level_{side}.vtk -q"));
+        let of = |name: &str| {
+            format!("[[surface]]\nname = '{name}'\nmesh = '{name}_{side}.vtk'\nwidth = 20\n")
+        };
+        let image = format!("[[image]]\nname = 't1'\nimage = '{side}.nii.gz'\n");
+        place.write(&format!("{side}_files.toml"), &(image + &of("part") + &of("level")));
+    }
+    let options = "--affine none --schedule 4x8 --outputs all";
+    let made = place.line(&format!("anatomy a.toml b.toml -o made {options}"));
+    let files =
+        place.line(&format!("anatomy a_files.toml b_files.toml -o files {options} --no-report"));
+    assert!(made.code < 2, "{}", made.err);
+    assert_eq!(made.code, files.code);
+    // One may have a mesh where the other one has labels.
+    place.line(&format!("anatomy a.toml b_files.toml -o both {options} --no-report"));
+    let bytes = |name: &str| fs::read(place.path(name)).unwrap();
+    let shapes = ["moving_on_fixed", "fixed_on_moving"]
+        .map(|folder| ["part", "level"].map(|name| format!("{folder}/{name}.surf.gii")));
+    for name in shapes.concat().iter().map(String::as_str).chain(["warp.nii.gz", "affine.tfm"]) {
+        for other in ["files", "both"] {
+            let same = bytes(&format!("made/{name}")) == bytes(&format!("{other}/{name}"));
+            assert!(same, "{other} {name}");
+        }
+    }
+    let said = record(&place, "made");
+    let parts = said["parameters"]["anatomy"].as_array().unwrap();
+    let part = &parts.iter().find(|p| p["name"] == "part").unwrap()["fixed"];
+    assert_eq!((&part["labels"], &part["label"][0]), (&"la.nii.gz".into(), &2.into()));
+    assert_eq!((&part["smoothing"], &part["fill_holes"]), (&10.into(), &true.into()));
+    let roles: Vec<_> =
+        said["inputs"].as_array().unwrap().iter().map(|i| i["role"].as_str().unwrap()).collect();
+    for role in ["fixed_shape_image", "moving_shape_image", "label_names"] {
+        assert_eq!(roles.iter().filter(|r| **r == role).count(), 1, "{role} in {roles:?}");
+    }
+    let plan = place.line(&format!("anatomy a.toml b.toml -o out {options} --dry-run")).expect(0);
+    assert!(
+        plan.out.contains("fixed_shape_image") && plan.out.contains("names.csv"),
+        "{}",
+        plan.out
+    );
+}
+
+#[test]
+fn outlines_of_two_dimensions_are_curves() {
+    let place = Place::new();
+    let flat = crate::common::grid([50, 44, 1], 1.0);
+    for (side, radii) in [("a", [14.0, 10.0]), ("b", [12.0, 13.0])] {
+        let centre = flat.centre();
+        let labels = voxalign_image::Volume::from_fn(flat.clone(), |x, y, _| {
+            let at = flat.index_to_world(Vector3::new(x as f64, y as f64, 0.0)) - centre;
+            i32::from((at[0] / radii[0]).powi(2) + (at[1] / radii[1]).powi(2) <= 1.0)
+        });
+        place.labels(&format!("l{side}.nii.gz"), &labels);
+        place.image(&format!("{side}.nii.gz"), &labels.map(|&l| l as f32));
+        place.write(
+            &format!("{side}.toml"),
+            &format!(
+                "[[image]]\nname = 'i'\nimage = '{side}.nii.gz'\nsimilarity = 'ssd'\n\
+                 [[curve]]\nname = 'edge'\nlabels = 'l{side}.nii.gz'\nlabel = 1\nweight = 0.01\n"
+            ),
+        );
+    }
+    let line = "anatomy a.toml b.toml -o out --affine none --schedule 2x30,1x20 --no-report";
+    let run = place.line(line);
+    assert!(run.code < 2, "{}", run.err);
+    let shape = &record(&place, "out")["anatomy"]["shapes"][0];
+    let [before, after] = ["before", "after"].map(|key| number(&shape[key]["mean"]));
+    assert!(before > 1.0 && after < 0.4 * before, "{shape}");
+    assert_eq!(names(&place.path("out/moving_on_fixed")), ["edge.vtk"]);
+}

@@ -199,3 +199,46 @@ fn meshes_that_lie_elsewhere_or_are_none() {
         &["[[landmarks]] 'm'", "has 2 points, the moving one 3"],
     );
 }
+
+#[test]
+fn surfaces_of_labels_that_cannot_be() {
+    let place = Place::new();
+    small(&place);
+    let of = |rest: &str| format!("[[surface]]\nname = 's'\nwidth = 20\n{rest}\n");
+    place.write("a.toml", &of("labels = 'la.nii.gz'\nlabel = 1"));
+    place.write("names.csv", "number,name\n1,one\n33,many\n");
+    for (rest, said) in [
+        ("labels = 'lb.nii.gz'", "'labels' takes what counts by 'label'"),
+        ("labels = 'lb.nii.gz'\nlabel = 0", "'label' is 0"),
+        (
+            "labels = 'lb.nii.gz'\nlabel = 33",
+            "'lb.nii.gz': there is no label 33; there are 1, 2, 3",
+        ),
+        ("labels = 'lb.nii.gz'\nlabel = [1, 33]", "no label 33"),
+        ("labels = 'lb.nii.gz'\nlabel = 'one'", "'label_names'"),
+        (
+            "labels = 'lb.nii.gz'\nlabel = 'two'\nlabel_names = 'names.csv'",
+            "has no label 'two'; it has one, many",
+        ),
+        ("labels = 'lb.nii.gz'\nlabel = 'many'\nlabel_names = 'names.csv'", "no label 33"),
+        ("labels = 'lb.nii.gz'\nlabel = 'one'\nlabel_names = 'no.csv'", "no.csv"),
+        ("labels = 'lb.nii.gz'\nlabel = 1\nmesh = 'left.vtk'", "give one of them"),
+        ("labels = 'no.nii.gz'\nlabel = 1", "no.nii.gz"),
+        ("labels = 'a.nii.gz'\nlabel = 1", "a.nii.gz"),
+        ("image = 'b.nii.gz'\nlevel = 1e9", "'level' is 1000000000"),
+        ("image = 'b.nii.gz'\nlevel = 1\nvolume = 4", "4"),
+    ] {
+        refused(&place, &of(rest), "", &["[[surface]] 's'", said]);
+    }
+    // Three dimensions have no outlines, and two no surface.
+    let flat = crate::common::grid([30, 30, 1], 8.0);
+    let disc = voxalign_image::Volume::from_fn(flat, |x, y, _| {
+        i32::from(x.abs_diff(15) * x.abs_diff(15) + y.abs_diff(15) * y.abs_diff(15) < 90)
+    });
+    place.labels("flat.nii.gz", &disc);
+    refused(&place, &of("labels = 'flat.nii.gz'\nlabel = 1"), "", &["list it under [[curve]]"]);
+    let curve = |rest: &str| of(rest).replace("surface", "curve");
+    place.write("a.toml", &curve("labels = 'flat.nii.gz'\nlabel = 1"));
+    let said = "has no lines; list it under [[surface]]";
+    refused(&place, &curve("labels = 'lb.nii.gz'\nlabel = 1"), "", &[said]);
+}

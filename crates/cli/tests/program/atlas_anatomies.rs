@@ -58,6 +58,8 @@ const IMAGE: &str = "[[image]]\nname = 't1'\nimage = '#.nii.gz'\n";
 const CLASSES: &str = "[[probability]]\nname = 'one'\nlabels = 'l#.nii.gz'\nlabel = 1\nsigma = 4\n\
                        [[probability]]\nname = 'two'\nlabels = 'l#.nii.gz'\nlabel = 2\nsigma = 4\n";
 const SURFACE: &str = "[[surface]]\nname = 'inner'\nmesh = 's#.vtk'\nwidth = 12\n";
+const REGION: &str =
+    "[[surface]]\nname = 'region'\nlabels = 'l#.nii.gz'\nlabel = 1\nsmoothing = 10\nwidth = 20\n";
 const MARKS: &str = "[[landmarks]]\nname = 'marks'\npoints = 'm#.csv'\n";
 const SHORT: &str = "--align rigid --schedule 2x30,1x15 --device cpu";
 
@@ -85,20 +87,20 @@ fn fares(record: &serde_json::Value) -> Vec<[f64; 4]> {
 fn a_template_with_surfaces_and_landmarks() {
     let place = Place::new();
     subjects(&place);
-    anatomies(&place, &[IMAGE, CLASSES, SURFACE, MARKS].concat());
+    anatomies(&place, &[IMAGE, CLASSES, SURFACE, REGION, MARKS].concat());
     let done = place.line(&format!("atlas 0.toml 1.toml 2.toml -o a {SHORT}"));
     done.expect(0);
-    assert_eq!(names(&place.path("a/shapes")), ["inner.surf.gii", "marks.csv"]);
+    assert_eq!(names(&place.path("a/shapes")), ["inner.surf.gii", "marks.csv", "region.surf.gii"]);
     for i in 0..COUNT {
         let own = names(&place.path(&format!("a/subjects/{i}/shapes")));
-        assert_eq!(own, ["inner.surf.gii", "marks.csv"]);
+        assert_eq!(own, ["inner.surf.gii", "marks.csv", "region.surf.gii"]);
         let channels = names(&place.path(&format!("a/subjects/{i}")));
         assert!(channels.contains(&"warped3.nii.gz".to_owned()), "{channels:?}");
     }
     let made = record(&place, "a");
     assert_eq!(made["verdict"]["good"], true);
     let kinds: Vec<_> = made["geometry"].as_array().unwrap().iter().map(|g| &g["kind"]).collect();
-    assert_eq!(kinds, ["surface", "landmarks"]);
+    assert_eq!(kinds, ["surface", "surface", "landmarks"]);
     assert!(made["geometry"][0]["variation_mm"].as_f64().unwrap() > 0.1);
     assert_eq!(made["parameters"]["anatomy"][2]["channel"], 1);
     for [before, after, marks_before, marks_after] in fares(&made) {
@@ -109,7 +111,7 @@ fn a_template_with_surfaces_and_landmarks() {
     }
     let inputs = made["inputs"].as_array().unwrap();
     let roles: Vec<_> = inputs.iter().filter_map(|i| i["role"].as_str()).collect();
-    for role in ["anatomy", "channel", "probability", "shape", "landmarks"] {
+    for role in ["anatomy", "channel", "probability", "shape", "shape_image", "landmarks"] {
         assert!(roles.contains(&role), "{roles:?}");
     }
     // The template's surface lies where its subjects are carried to.

@@ -161,6 +161,8 @@ fn a_dry_run_writes_nothing() {
 fn bad_input_is_one_error_and_leaves_nothing() {
     let (place, _) = place();
     place.image("flat.nii.gz", &Volume::filled(grid([9, 8, 1], 1.0), 1.0));
+    place.labels("flatter.nii.gz", &Volume::filled(grid([9, 8, 1], 1.0), 1));
+    place.labels("empty.nii.gz", &Volume::filled(grid([5, 5, 5], 1.0), 0));
     place.image("nan.nii.gz", &Volume::filled(grid([4, 4, 4], 1.0), f32::NAN));
     let before = place.names();
     for (line, parts) in [
@@ -173,7 +175,17 @@ fn bad_input_is_one_error_and_leaves_nothing() {
         ("image.nii.gz --level -60 -o a.gii", &["all of the image", "--level"]),
         ("image.nii.gz --level -60 --below -o a.gii", &["-50 to 350", "at most"]),
         ("nan.nii.gz --level 0 -o a.gii", &["no finite value"]),
-        ("flat.nii.gz --level 0.5 -o a.gii", &["two dimensions", "flat.nii.gz"]),
+        ("flat.nii.gz --level 0.5 -o a.gii", &["two dimensions", "a.gii", ".vtk"]),
+        ("flatter.nii.gz --label 1 -o a.vtk --keep 0.5", &["two dimensions", "--keep"]),
+        ("labels.nii.gz --each --label 3,7 -o out", &["no label 7", "there are 3, 4"]),
+        ("labels.nii.gz --each --level 3 -o out", &["cannot be used with"]),
+        ("labels.nii.gz --each -o labels.nii.gz", &["labels.nii.gz", "is a file"]),
+        ("labels.nii.gz --each --format tck -o out", &["--format", "'tck'"]),
+        ("labels.nii.gz --each --space lps -o out", &["--space", "--format"]),
+        ("labels.nii.gz --each --label-names none.csv -o out", &["none.csv"]),
+        ("labels.nii.gz --each", &["-o DIR"]),
+        ("labels.nii.gz --label 3 --format vtk -o a.vtk", &["--format is for --each"]),
+        ("empty.nii.gz --each -o out", &["no label but 0"]),
         ("labels.nii.gz --label 4 --sigma 40 -o a.gii", &["nothing is left", "--sigma"]),
         ("labels.nii.gz -o a.gii", &["--label", "--level"]),
         ("labels.nii.gz --label 3 --level 1 -o a.gii", &["cannot be used with"]),
@@ -200,6 +212,127 @@ fn bad_input_is_one_error_and_leaves_nothing() {
     let run = place.line("surface labels.nii.gz --config d.gii.json -o d.gii").expect(2);
     run.says(&["both an input and an output"]);
     assert!(!place.path("d.gii").exists());
+}
+
+#[test]
+fn each_label_gets_a_mesh_in_a_folder_with_one_record() {
+    let (place, [large, small]) = place();
+    place.write("names.csv", "number,name\n3,Large ball/left\n4,Small\n9,None\n");
+    let how = "--each --label-names names.csv --report --keep 0.5";
+    let run = place.line(&format!("surface labels.nii.gz -o out {how}")).expect(0);
+    assert!(
+        run.out.contains("verdict: good") && run.out.contains("Large ball/left"),
+        "{}",
+        run.out
+    );
+    let files = ["label_3_Large_ball_left.gii", "label_4_Small.gii"];
+    let folder = crate::common::names(&place.path("out"));
+    assert_eq!(folder, [files[0], files[1], "report.html", "result.json"]);
+    let said: Value =
+        serde_json::from_str(&fs::read_to_string(place.path("out/result.json")).unwrap()).unwrap();
+    for (i, (file, centre, radius)) in
+        [(files[0], large, 9.0f64), (files[1], small, 5.0)].into_iter().enumerate()
+    {
+        let found = mesh(&place, &format!("out/{file}"));
+        let of = Figures::of(&found).unwrap();
+        assert!(of.is_closed_manifold());
+        let ball = 4.0 / 3.0 * std::f64::consts::PI * radius.powi(3);
+        assert!((of.volume_mm3.unwrap() / ball - 1.0).abs() < 0.1);
+        let [low, high] = found.bounds().unwrap();
+        assert!(((low + high) / 2.0 - centre).norm() < 1.0);
+        let one = &said["surfaces"][i];
+        assert_eq!((&one["label"], &one["file"]), (&(i + 3).into(), &file.into()));
+        assert_eq!(one["surface"]["triangles"], found.faces().len());
+        // The bits of the command for one.
+        let single = format!("surface labels.nii.gz --label {} -o one.gii --keep 0.5 -q", i + 3);
+        place.line(&single).expect(0);
+        let bytes = |name: &str| fs::read(place.path(name)).unwrap();
+        assert!(bytes("one.gii") == bytes(&format!("out/{file}")));
+    }
+    assert_eq!(said["parameters"]["label"], serde_json::json!([3, 4]));
+    assert_eq!(said["outputs"].as_array().unwrap().len(), 4);
+    let page = fs::read_to_string(place.path("out/report.html")).unwrap();
+    for part in
+        ["Surfaces of 2 labels of labels.nii.gz", "fig-3d", "fig-sections", "Large ball/left"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    // Of some, in another format, over the older result, whose report goes; a dry run says the same.
+    let line = "surface labels.nii.gz --each --label 4 --format surf.gii -o out";
+    let plan = place.line(&format!("{line} --dry-run")).expect(0);
+    assert!(plan.out.contains("label_4.surf.gii") && !plan.out.contains("label_3"), "{}", plan.out);
+    let json = place.line(&format!("{line} --json")).expect(0).json();
+    assert_eq!(json["surfaces"].as_array().unwrap().len(), 1);
+    let folder = crate::common::names(&place.path("out"));
+    assert_eq!(folder, [files[0], files[1], "label_4.surf.gii", "result.json"]);
+    // A bad one makes all bad, and is named.
+    let bad = place.line("surface labels.nii.gz --each --sigma 2 -o soft").expect(1);
+    assert!(
+        bad.out.contains("label's volume (none allowed)") && bad.out.contains(": 4"),
+        "{}",
+        bad.out
+    );
+    // An input in the folder is not overwritten.
+    fs::copy(place.path("labels.nii.gz"), place.path("out/label_3.gii")).unwrap();
+    let before = place.names();
+    let run = place.line("surface out/label_3.gii --each -o out").expect(2);
+    assert_eq!(run.err.lines().filter(|l| l.contains("error:")).count(), 1);
+    assert_eq!(place.names(), before);
+}
+
+#[test]
+fn labels_of_two_dimensions_have_outlines() {
+    let place = Place::new();
+    let flat = grid([64, 60, 1], 0.5);
+    let centre = flat.centre();
+    let disc = Volume::from_fn(flat.clone(), |x, y, _| {
+        let at = flat.index_to_world(Vector3::new(x as f64, y as f64, 0.0));
+        let far = (at - centre).norm();
+        i32::from(far <= 10.0) + i32::from(far <= 5.0)
+    });
+    place.labels("disc.nii.gz", &disc);
+    place.image("disc_image.nii.gz", &disc.map(|&l| l as f32));
+    // A ring, and a disc within it.
+    let run = place.line("surface disc.nii.gz --label 1 -o ring.vtk --report").expect(0);
+    assert!(run.out.contains("length, mm") && run.out.contains("1 of them a hole"), "{}", run.out);
+    let pi = std::f64::consts::PI;
+    let said = record(&place, "ring.vtk");
+    let value = |part: &str, key: &str| said[part][key].as_f64().unwrap();
+    assert!((value("surface", "length_mm") / (30.0 * pi) - 1.0).abs() < 0.03, "{said}");
+    assert!((value("surface", "area_mm2") / (75.0 * pi) - 1.0).abs() < 0.03, "{said}");
+    assert!((value("object", "area_mm2") / (75.0 * pi) - 1.0).abs() < 0.03, "{said}");
+    assert_eq!(
+        (&said["surface"]["components"], &said["surface"]["cavities"]),
+        (&2.into(), &1.into())
+    );
+    let page = fs::read_to_string(place.path("ring.vtk.html")).unwrap();
+    for part in ["fig-3d", "fig-sections", "Length, mm"] {
+        assert!(page.contains(part), "{part}");
+    }
+    // The lines go round with the inside on their left.
+    let found = mesh(&place, "ring.vtk");
+    let area = |line: &[u32]| -> f64 {
+        let at = |i: u32| found.vertices()[i as usize] - centre;
+        line.windows(2).map(|s| at(s[0])[0] * at(s[1])[1] - at(s[0])[1] * at(s[1])[0]).sum::<f64>()
+            / 2.0
+    };
+    let areas: Vec<f64> = found.lines().map(area).collect();
+    assert!(areas.len() == 2 && areas[0] > 250.0 && areas[1] < -60.0, "{areas:?}");
+    // Filled, of both labels, of an image, smoothed, and of each.
+    place.line("surface disc.nii.gz --label 1 --fill-holes -o full.vtp -q").expect(0);
+    assert_eq!(record(&place, "full.vtp")["surface"]["components"], 1);
+    place.line("surface disc_image.nii.gz --level 1.5 --sigma 0.5 -o soft.ply -q").expect(0);
+    let inner = record(&place, "soft.ply")["surface"]["length_mm"].as_f64().unwrap();
+    assert!((inner / (10.0 * pi) - 1.0).abs() < 0.04, "{inner}");
+    let run = place.line("surface disc.nii.gz --each -o out --report").expect(0);
+    assert!(run.out.contains("length, mm"), "{}", run.out);
+    let files = ["label_1.vtk", "label_2.vtk", "report.html", "result.json"];
+    assert_eq!(crate::common::names(&place.path("out")), files);
+    place
+        .line("surface disc.nii.gz --each --format stl -o stl")
+        .expect(2)
+        .says(&["label_1.stl", "lines"]);
+    assert!(!place.path("stl").exists());
 }
 
 /// The file in docs/ names every option, and gives the defaults.

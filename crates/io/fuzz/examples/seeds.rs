@@ -72,6 +72,14 @@ const POINTS: [&str; 7] = [
     "MNI Tag Point File\nVolumes = 2;\n% c\n\nPoints =\n 1 2 3 4 5 6 0 -1 -1 \"nose\"\n -7 8 9 10 11 12;\n",
 ];
 
+const NAMES: [&str; 4] = [
+    "#No. Label Name: R G B A\n\n0  Unknown  0 0 0 0\n17  Left-Hippocampus  220 216 20 0\n",
+    "# ITK-SnAP Label Description File\n    0     0    0    0        0  0  0    \"Clear Label\"\n   17   220  216   20        1  1  1    \"Left \
+     Hippocampus\"\n",
+    "number,name,colour\r\n17,\"Left, \"\"hippocampus\"\"\",red\r\n-3,b,\r\n",
+    "\u{feff}label\tname\n4\tThird ventricle\n5\tb\n",
+];
+
 const VIEWS: [&str; 6] = [
     "[[view]]\nname = 'a'\nimage = 'a.png'\nsource_to_isocentre = 700\nsource_to_detector = 1e3\n\
      isocentre = [1, 2, 3]\nprimary = 30\nsecondary = -10\npixel = 0.4\nregion = [0, 0, 2, 2]\n",
@@ -259,6 +267,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let options = PointOptions { convention, format, grid: Some(&solid) };
         points::write(at(name), &set, &options)?;
         put("points", &format!("written_{name}"), &fs::read(at(name))?)?;
+    }
+    for (i, text) in NAMES.iter().enumerate() {
+        put("names", &format!("text{i}"), text.as_bytes())?;
     }
     for (i, text) in POINTS.iter().enumerate() {
         put("points", &format!("text_{i}"), text.as_bytes())?;

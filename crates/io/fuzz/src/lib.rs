@@ -7,6 +7,7 @@ use voxalign_io::image::{
     ImageInfo, read_info_from_bytes, read_labels_from_bytes, read_volume_from_bytes,
 };
 use voxalign_io::mesh::{self, MeshSpace, ReadOptions};
+use voxalign_io::names::read_label_names_from_bytes;
 use voxalign_io::points::{
     PointConvention, ReadOptions as PointOptions, read_from_bytes as read_points,
 };
@@ -48,6 +49,14 @@ pub fn points(name: &str, bytes: &[u8]) {
                 assert!(info.oddities.iter().all(|oddity| oddity.len() < 500), "{:?}", info.oddities);
             }
         }
+    }
+}
+
+/// Reads the names of labels; there are some, and each is a line.
+pub fn names(name: &str, bytes: &[u8]) {
+    if let Some(names) = checked(name, read_label_names_from_bytes(name, bytes)) {
+        assert!(!names.is_empty());
+        assert!(names.values().all(|name| !name.is_empty() && !name.contains('\n')));
     }
 }
 

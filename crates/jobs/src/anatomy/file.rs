@@ -4,9 +4,11 @@ use super::tables::parse;
 use crate::error::{Error, Result};
 use crate::listener::{Listener, reading};
 use crate::options::PointConvention;
+use crate::surface::{ObjectOptions, ShapeOptions};
 use std::path::{Path, PathBuf};
 use voxalign_compute::ops::pairwise::KernelShape;
 use voxalign_io::mesh::MeshSpace;
+use voxalign_io::names::read_label_names;
 use voxalign_io::text;
 use voxalign_register::similarity::Similarity;
 
@@ -71,20 +73,50 @@ pub enum Source {
         labels: Vec<i32>,
         /// The standard deviation, mm; 0 for none.
         sigma: f64,
+        /// The table in which labels that were given by their names were found.
+        names: Option<PathBuf>,
     },
     /// A mesh, and the space of a file that does not say it.
     Mesh(PathBuf, Option<MeshSpace>),
+    /// A surface that is made of labels or of an image, or the outlines of these in two dimensions.
+    Voxels(Box<OfVoxels>),
     /// A list of points.
     List(PathBuf, Option<PointConvention>),
 }
 
+/// What a surface is made of, and how; as of the job [`surface`](crate::surface), without a Gaussian.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OfVoxels {
+    /// A label map, or an image where there is a level.
+    pub path: PathBuf,
+    /// Which volume of an image that has several.
+    pub volume: Option<usize>,
+    /// The labels or the level.
+    pub object: ObjectOptions,
+    /// Smoothing and size.
+    pub shape: ShapeOptions,
+    /// The table in which labels that were given by their names were found.
+    pub names: Option<PathBuf>,
+}
+
 impl Source {
-    /// The files.
+    /// The images, meshes and lists of points.
     #[must_use]
     pub fn paths(&self) -> Vec<&Path> {
         match self {
             Self::Images(files) => files.iter().map(|f| &*f.0).collect(),
             Self::Labels { path, .. } | Self::Mesh(path, _) | Self::List(path, _) => vec![path],
+            Self::Voxels(of) => vec![&of.path],
+        }
+    }
+
+    /// The table of label names, where one is used.
+    #[must_use]
+    pub fn names(&self) -> Option<&Path> {
+        match self {
+            Self::Labels { names, .. } => names.as_deref(),
+            Self::Voxels(of) => of.names.as_deref(),
+            _ => None,
         }
     }
 }
@@ -146,7 +178,8 @@ impl Anatomy {
         let text = text::utf8(&bytes)
             .map_err(|e| Error::input(format!("{at}: {e}; {}", text::SAVE_AS)))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let parts = parse(text, folder).map_err(|e| e.at(&at))?;
+        let names = |table: &Path| Ok(reading(listener, || read_label_names(table))?);
+        let parts = parse(text, folder, &names).map_err(|e| e.at(&at))?;
         Ok(Self { path: path.to_owned(), parts })
     }
 }

@@ -97,6 +97,7 @@ pub struct Job {
 pub struct Inputs {
     things: Vec<Thing>,
     matched: Vec<Matched>,
+    remarks: Vec<String>,
 }
 
 impl Job {
@@ -161,17 +162,23 @@ impl Job {
                 Kind::Landmarks => [Role::FixedLandmarks, Role::MovingLandmarks],
                 _ => [Role::FixedShape, Role::MovingShape],
             };
-            for (role, source) in roles.into_iter().zip(&m.sources) {
+            let made = [Role::FixedShapeImage, Role::MovingShapeImage];
+            for ((role, of_voxels), source) in roles.into_iter().zip(made).zip(&m.sources) {
                 let volumes = match source {
                     Source::Images(files) => files.clone(),
+                    Source::Voxels(of) => vec![(of.path.clone(), of.volume)],
                     other => other.paths().iter().map(|p| ((*p).to_owned(), None)).collect(),
                 };
+                let role = if matches!(source, Source::Voxels(_)) { of_voxels } else { role };
                 for (path, (_, volume)) in source.paths().into_iter().zip(volumes) {
                     let name = Input::new(role, path).name();
                     if seen.insert((name, path)) {
                         let which = ReadOptions { volume, ..ReadOptions::default() };
                         all.push(Input::new(role, path).of(which));
                     }
+                }
+                if let Some(table) = source.names().filter(|table| seen.insert(("", table))) {
+                    all.push(Input::new(Role::LabelNames, table));
                 }
             }
         }
@@ -294,10 +301,13 @@ impl Job {
         let classes = matched.iter().filter(|m| m.kind == Kind::Probability).count() as u64;
         // Sums of kernels on grids, and elements, as measured with structures of a brain.
         let shapes = matched.iter().filter(|m| m.kind.is_shape());
+        // Surfaces that are made take what the images take of which they are made, one after the other.
+        let of_voxels = 24 * plan.largest(&["fixed_shape_image", "moving_shape_image"]);
         let files = shapes.flat_map(|m| &m.sources).flat_map(Source::paths);
-        let of_shapes = files
-            .map(|path| (16 << 20) + 64 * std::fs::metadata(path).map_or(0, |file| file.len()))
-            .sum::<u64>();
+        let of_shapes = of_voxels
+            + files
+                .map(|path| (16 << 20) + 64 * std::fs::metadata(path).map_or(0, |file| file.len()))
+                .sum::<u64>();
         let all = fixed.iter().chain(&moving).sum::<u64>().max(images * (grid + largest));
         let bytes = (plan::AFFINE * (grid + largest)).max(per_voxel(&options) * grid)
             + 4 * all
@@ -316,7 +326,7 @@ impl Job {
         let products = self.products();
         let files = self.files(&matched);
         let read = || {
-            let things = things(matched.clone(), listener)?;
+            let (things, remarks) = things(matched.clone(), listener)?;
             // As early as that can be said.
             for side in 0..2 {
                 if let Some(grid) = grid_of(&things, side) {
@@ -328,7 +338,7 @@ impl Job {
                     self.spacing.unwrap_or_else(|| drawing::usual_spacing(&of_side(&things, 0)));
                 drawing::around(&of_side(&things, 0), spacing)?;
             }
-            Ok(Inputs { things, matched: matched.clone() })
+            Ok(Inputs { things, matched: matched.clone(), remarks })
         };
         self.as_run(&products, caller, listener).read(&files, read)
     }
@@ -359,10 +369,12 @@ impl Job {
     ) -> Result<Done<RunRecord>> {
         let products = self.products();
         let run = self.as_run(&products, caller, listener);
-        let (Inputs { things, matched }, read) = read.split();
+        let (Inputs { things, matched, remarks: of_meshes }, read) = read.split();
         let options = self.options_for(&matched)?;
         let prepared = prepare(&machine.device, things, self.spacing, &self.masks, listener)?;
-        let Prepared { mut inputs, similarity, shown, things, channels, first, remarks } = prepared;
+        let Prepared { mut inputs, similarity, shown, things, channels, first, mut remarks } =
+            prepared;
+        remarks.extend(of_meshes);
         let grids = [inputs.pair.fixed.grid().clone(), inputs.pair.moving.grid().clone()];
         let geometry = Geometry { fixed: Some(&grids[0]), moving: Some(&grids[1]) };
         let start = self.affine.clone().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Two anatomies, matched by names.
 
-use super::file::{Anatomy, Given, Kind, Part, Source};
+use super::file::{Anatomy, Given, Kind, OfVoxels, Part, Source};
 use super::tables::kernel_name;
 use crate::deform::usual_landmark_weight;
 use crate::error::{Error, Result};
@@ -87,8 +87,26 @@ fn of_source(source: &Source) -> Value {
                 None => json!({ "image": path(file) }),
             })
             .collect(),
-        Source::Labels { path: file, labels, sigma } => {
+        Source::Labels { path: file, labels, sigma, .. } => {
             json!({ "labels": path(file), "label": labels, "sigma": sigma })
+        }
+        Source::Voxels(of) => {
+            let OfVoxels { path: file, volume, object, shape, .. } = &**of;
+            let mut all = match object.level {
+                None => json!({ "labels": path(file), "label": object.label }),
+                Some(level) => {
+                    json!({ "image": path(file), "level": level, "below": object.below })
+                }
+            };
+            if let Some(volume) = volume {
+                all["volume"] = json!(volume);
+            }
+            all["largest_component"] = json!(object.largest_component);
+            all["fill_holes"] = json!(object.fill_holes);
+            all["smoothing"] = json!(shape.smoothing(object.level.is_none()));
+            all["triangles"] = json!(shape.triangles);
+            all["keep"] = json!(shape.keep);
+            all
         }
         Source::Mesh(file, _) => json!({ "mesh": path(file) }),
         Source::List(file, _) => json!({ "points": path(file) }),

@@ -16,6 +16,7 @@
 //! # }
 //! ```
 
+mod chosen;
 mod drawing;
 mod file;
 mod job;
@@ -33,6 +34,6 @@ pub(crate) use measures::{follows, marks_at, shape as shape_record};
 pub(crate) use subject::{Common, Subject, check_all, extension, files_of, geometry, is_anatomy};
 pub(crate) use task::{write_list, write_mesh};
 
-pub use file::{Anatomy, Given, Kind, Part, Source};
+pub use file::{Anatomy, Given, Kind, OfVoxels, Part, Source};
 pub use job::{Inputs, Job, Start};
 pub use matched::{Matched, SHAPE_WEIGHT, WIDTH, matched};

@@ -1,12 +1,13 @@
 //! The files of two anatomies as data, and whether they can be what they are said to be.
 
-use super::file::{Kind, Source};
+use super::file::{Kind, OfVoxels, Source};
 use super::matched::Matched;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::{Level, Listener, reading};
 use crate::options::number;
-use std::path::Path;
+use crate::surface;
+use std::path::{Path, PathBuf};
 use voxalign_image::{Grid, LabelMap, Mesh, PointSet, Vector3, Volume, memory};
 use voxalign_io::image::ReadOptions;
 use voxalign_io::mesh;
@@ -75,8 +76,12 @@ pub(super) fn of_side(things: &[Thing], side: usize) -> Vec<Own<'_>> {
 pub(super) const CALLED: [[&str; 2]; 2] =
     [["the fixed anatomy", "the fixed image"], ["the moving anatomy", "the moving image"]];
 
-/// Reads everything.
-pub(super) fn things(matched: Vec<Matched>, listener: &dyn Listener) -> Result<Vec<Thing>> {
+/// Reads everything; gives remarks beside it.
+pub(super) fn things(
+    matched: Vec<Matched>,
+    listener: &dyn Listener,
+) -> Result<(Vec<Thing>, Vec<String>)> {
+    let (mut maps, mut remarks) = ([None, None], Vec::new());
     let mut all = Vec::with_capacity(matched.len());
     // Lists of voxel indices are those of the first image of their side.
     let lists = matched.iter().any(|m| matches!(m.sources[0], Source::List(..)));
@@ -90,10 +95,12 @@ pub(super) fn things(matched: Vec<Matched>, listener: &dyn Listener) -> Result<V
     };
     let grids = [grid(0)?, grid(1)?];
     for of in matched {
-        let read = |side: usize| {
+        let mut read = |side: usize| {
             let at = format!("{} of the {} anatomy", of.words(), SIDES[side]);
-            data(&of, (&of.sources[side], Some(side)), grids[side].as_ref(), &at, listener)
-                .map_err(|e| e.at(&at))
+            let made = (&mut maps[side], &mut remarks);
+            let source = (&of.sources[side], Some(side));
+            let data = any(&of, source, grids[side].as_ref(), made, &at, listener);
+            data.map_err(|e| e.at(&at))
         };
         let data = [read(0)?, read(1)?];
         let thing = Thing { of, data };
@@ -104,7 +111,64 @@ pub(super) fn things(matched: Vec<Matched>, listener: &dyn Listener) -> Result<V
     for side in 0..2 {
         one_grid(&all, side)?;
     }
-    Ok(all)
+    Ok((all, remarks))
+}
+
+/// A label map that was read, as several surfaces are often of one.
+pub(super) type ReadMap = Option<(PathBuf, LabelMap)>;
+
+/// What a source has, or what is made of it.
+pub(super) fn any(
+    of: &Matched,
+    (source, side): (&Source, Option<usize>),
+    grid: Option<&Grid>,
+    made: (&mut ReadMap, &mut Vec<String>),
+    at: &str,
+    listener: &dyn Listener,
+) -> Result<Data> {
+    match source {
+        Source::Voxels(voxels) => surface(of, voxels, made, at, listener),
+        source => data(of, (source, side), grid, at, listener),
+    }
+}
+
+/// A surface that is made of voxels, or their outlines.
+fn surface(
+    of: &Matched,
+    voxels: &OfVoxels,
+    (map, remarks): (&mut ReadMap, &mut Vec<String>),
+    at: &str,
+    listener: &dyn Listener,
+) -> Result<Data> {
+    let OfVoxels { path, volume, object, shape, .. } = voxels;
+    let options = (object, shape);
+    let (mesh, verdict) = if object.level.is_some() {
+        let image = image(path, *volume, listener)?;
+        surface::made(surface::Of::Image(image), path, options, listener)
+    } else {
+        let read = match map.take().filter(|read| read.0 == *path) {
+            Some(read) => read,
+            None => (path.clone(), files::labels(path, listener)?),
+        };
+        let (_, labels) = map.insert(read);
+        surface::made(surface::Of::Labels(labels), path, options, listener)
+    }
+    .map_err(|e| match e {
+        // What are options there are keys of the file here.
+        Error::Input(message) => Error::Input(message.replace('`', "'")),
+        other => other,
+    })?;
+    if !verdict.good {
+        let remark = format!(
+            "{at}: what was made of '{}' is {}; look at the labels or the level, or give other values of 'smoothing', \
+             'triangles' or 'keep'",
+            path.display(),
+            verdict.summary()
+        );
+        listener.say(Level::Warning, &remark);
+        remarks.push(remark);
+    }
+    Ok(Data::Mesh(whole(of, mesh, path, at, listener)?))
 }
 
 /// What the two anatomies are called.
@@ -125,7 +189,7 @@ pub(super) fn data(
             [(path, volume)] => Ok(Data::Image(image(path, *volume, listener)?)),
             _ => Err(Error::Internal("several files of an image".into())),
         },
-        Source::Labels { path, labels, sigma } => {
+        Source::Labels { path, labels, sigma, .. } => {
             let map = files::labels(path, listener)?;
             let found = labels_of(&map);
             if let Some(missing) = labels.iter().find(|l| !found.contains(l)) {
@@ -139,6 +203,7 @@ pub(super) fn data(
             }
             Ok(Data::Class(map, labels.clone(), *sigma))
         }
+        Source::Voxels(_) => Err(Error::Internal("a surface that is yet to be made".into())),
         Source::Mesh(path, space) => {
             let options = mesh::ReadOptions { space: *space };
             let (mesh, info) = reading(listener, || mesh::read(path, &options))?;

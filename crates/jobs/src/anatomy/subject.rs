@@ -5,7 +5,7 @@ use super::file::{Anatomy, Given, Kind, Source};
 use super::matched::{Matched, matched};
 use super::place;
 use super::prepared::{class, shape};
-use super::read::{Data, Own, check_alike, data, same_grids, weights_of};
+use super::read::{Data, Own, any, check_alike, data, same_grids, weights_of};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::Listener;
@@ -154,10 +154,12 @@ pub(crate) fn files_of(anatomy: &Anatomy) -> Vec<Input<'_>> {
             Kind::Image => Role::Channel,
             Kind::Probability => Role::Probability,
             Kind::Landmarks => Role::Landmarks,
+            _ if matches!(part.source, Source::Voxels(_)) => Role::ShapeImage,
             _ => Role::Shape,
         };
         let volumes: Vec<Option<usize>> = match &part.source {
             Source::Images(files) => files.iter().map(|f| f.1).collect(),
+            Source::Voxels(of) => vec![of.volume],
             _ => vec![None],
         };
         for (path, volume) in part.source.paths().into_iter().zip(volumes) {
@@ -166,6 +168,8 @@ pub(crate) fn files_of(anatomy: &Anatomy) -> Vec<Input<'_>> {
                 all.push(Input::new(role, path).of(which));
             }
         }
+        let table = part.source.names().filter(|t| !all.iter().any(|other| other.is_file(t)));
+        all.extend(table.map(|table| Input::new(Role::LabelNames, table)));
     }
     all
 }
@@ -218,9 +222,12 @@ impl Subject {
             voxels: 0,
         };
         let grids = subject.grids(listener)?;
+        // What is made of voxels says by itself what is odd about it.
+        let (mut map, mut remarks) = (None, Vec::new());
         for part in subject.parts.iter().filter(|p| !p.kind.is_image()) {
             let at = format!("{} of {}", part.words(), subject.called);
-            let read = data(part, (&part.sources[1], None), grids.first(), &at, listener);
+            let (source, made) = ((&part.sources[1], None), (&mut map, &mut remarks));
+            let read = any(part, source, grids.first(), made, &at, listener);
             subject.shapes.push(read.map_err(|e| e.at(&at))?);
         }
         let own = subject.own();

@@ -1,8 +1,10 @@
 //! The tables of the file of an anatomy.
 
-use super::file::{Given, Kind, Part, Source};
+use super::chosen::{LabelKey, Names, numbers};
+use super::file::{Given, Kind, OfVoxels, Part, Source};
 use crate::error::{Error, Result};
 use crate::options::PointConvention;
+use crate::surface::{ObjectOptions, ShapeOptions};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use voxalign_compute::ops::pairwise::KernelShape;
@@ -13,13 +15,13 @@ use voxalign_register::similarity::Similarity;
 /// One, or a list of them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-enum Many<T> {
+pub(super) enum Many<T> {
     One(T),
     List(Vec<T>),
 }
 
 impl<T> Many<T> {
-    fn list(self) -> Vec<T> {
+    pub(super) fn list(self) -> Vec<T> {
         match self {
             Self::One(one) => vec![one],
             Self::List(all) => all,
@@ -46,7 +48,8 @@ struct OfProbability {
     image: Option<Many<PathBuf>>,
     volume: Option<Many<usize>>,
     labels: Option<PathBuf>,
-    label: Option<Many<i32>>,
+    label: Option<Many<LabelKey>>,
+    label_names: Option<PathBuf>,
     sigma: Option<f64>,
     weight: Option<f64>,
 }
@@ -67,7 +70,19 @@ struct OfImage {
 #[serde(deny_unknown_fields)]
 struct OfMesh {
     name: String,
-    mesh: PathBuf,
+    mesh: Option<PathBuf>,
+    labels: Option<PathBuf>,
+    label: Option<Many<LabelKey>>,
+    label_names: Option<PathBuf>,
+    image: Option<PathBuf>,
+    volume: Option<usize>,
+    level: Option<f64>,
+    below: Option<bool>,
+    largest_component: Option<bool>,
+    fill_holes: Option<bool>,
+    smoothing: Option<usize>,
+    triangles: Option<usize>,
+    keep: Option<f64>,
     space: Option<String>,
     oriented: Option<bool>,
     weight: Option<f64>,
@@ -96,8 +111,8 @@ struct OfLandmarks {
     weight: Option<f64>,
 }
 
-/// The parts of a text; relative paths are relative to a folder.
-pub(super) fn parse(text: &str, folder: &Path) -> Result<Vec<Part>> {
+/// The parts of a text; relative paths are relative to a folder, and `names` reads tables of label names.
+pub(super) fn parse(text: &str, folder: &Path, names: Names<'_>) -> Result<Vec<Part>> {
     let tables: Tables = toml::from_str(text).map_err(|e| {
         let start = e.span().map_or(0, |s| s.start.min(text.len()));
         let line = text[..start].matches('\n').count() + 1;
@@ -112,7 +127,8 @@ pub(super) fn parse(text: &str, folder: &Path) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     for of in tables.probability {
         let at = of.name.clone();
-        parts.push(of.part(folder).map_err(|e| e.at(&format!("[[probability]] '{at}'")))?);
+        let part = of.part(folder, names);
+        parts.push(part.map_err(|e| e.at(&format!("[[probability]] '{at}'")))?);
     }
     for of in tables.image {
         let at = of.name.clone();
@@ -121,7 +137,7 @@ pub(super) fn parse(text: &str, folder: &Path) -> Result<Vec<Part>> {
     for (kind, list) in [(Kind::Surface, tables.surface), (Kind::Curve, tables.curve)] {
         for of in list {
             let at = format!("[[{}]] '{}'", kind.name(), of.name);
-            parts.push(of.part(kind, folder).map_err(|e| e.at(&at))?);
+            parts.push(of.part(kind, (folder, names)).map_err(|e| e.at(&at))?);
         }
     }
     for of in tables.points {
@@ -203,13 +219,15 @@ pub(super) fn kernel_name(kernel: KernelShape) -> &'static str {
 }
 
 impl OfProbability {
-    fn part(self, folder: &Path) -> Result<Part> {
+    fn part(self, folder: &Path, names: Names<'_>) -> Result<Part> {
         let weight = above("weight", self.weight)?;
         let source = match (self.image, self.labels) {
             (Some(image), None) => {
-                for (key, given) in
-                    [("label", self.label.is_some()), ("sigma", self.sigma.is_some())]
-                {
+                for (key, given) in [
+                    ("label", self.label.is_some()),
+                    ("label_names", self.label_names.is_some()),
+                    ("sigma", self.sigma.is_some()),
+                ] {
                     if given {
                         return Err(Error::input(format!(
                             "'{key}' is for 'labels'; leave it out, or name the file of labels by 'labels'"
@@ -222,19 +240,15 @@ impl OfProbability {
                 if self.volume.is_some() {
                     return Err(Error::input("'volume' is for 'image'; leave it out"));
                 }
-                let labels = self.label.map(Many::list).unwrap_or_default();
-                if labels.is_empty() {
-                    return Err(Error::input(
-                        "'labels' takes the numbers that count by 'label', such as label = [2, 41]",
-                    ));
-                }
+                let table = self.label_names.map(|table| folder.join(table));
+                let labels = numbers(self.label, table.as_deref(), names)?;
                 let sigma = self.sigma.unwrap_or(1.0);
                 if !(sigma >= 0.0 && sigma.is_finite()) {
                     return Err(Error::input(format!(
                         "'sigma' is {sigma}; give a number of 0 or more, mm"
                     )));
                 }
-                Source::Labels { path: folder.join(path), labels, sigma }
+                Source::Labels { path: folder.join(path), labels, sigma, names: table }
             }
             (Some(_), Some(_)) => {
                 return Err(Error::input("'image' and 'labels' are both given; give one of them"));
@@ -316,7 +330,7 @@ impl OfImage {
 }
 
 impl OfMesh {
-    fn part(self, kind: Kind, folder: &Path) -> Result<Part> {
+    fn part(self, kind: Kind, (folder, names): (&Path, Names<'_>)) -> Result<Part> {
         let given = Given {
             weight: above("weight", self.weight)?,
             width: above("width", self.width)?,
@@ -324,13 +338,79 @@ impl OfMesh {
             oriented: self.oriented,
             similarity: None,
         };
-        let space = space_of(self.space.as_deref(), [MeshSpace::Ras, MeshSpace::Lps])?;
-        Ok(Part {
-            name: self.name,
-            kind,
-            source: Source::Mesh(folder.join(self.mesh), space),
-            given,
-        })
+        let name = self.name.clone();
+        let source = self.source(folder, names)?;
+        Ok(Part { name, kind, source, given })
+    }
+
+    fn source(self, folder: &Path, names: Names<'_>) -> Result<Source> {
+        let sources = [&self.mesh, &self.labels, &self.image].map(Option::is_some);
+        let [of_mesh, of_labels, of_image] = sources;
+        match sources.into_iter().filter(|s| *s).count() {
+            1 => {}
+            0 => {
+                return Err(Error::input(
+                    "give 'mesh', a file, or 'labels' with 'label', or 'image' with 'level', of which the surface is made",
+                ));
+            }
+            _ => {
+                return Err(Error::input(
+                    "several of 'mesh', 'labels' and 'image' are given; give one of them",
+                ));
+            }
+        }
+        let made = !of_mesh;
+        for (key, given, fits, with) in [
+            ("space", self.space.is_some(), of_mesh, "'mesh'"),
+            ("label", self.label.is_some(), of_labels, "'labels'"),
+            ("label_names", self.label_names.is_some(), of_labels, "'labels'"),
+            ("level", self.level.is_some(), of_image, "'image'"),
+            ("below", self.below.is_some(), of_image, "'image'"),
+            ("volume", self.volume.is_some(), of_image, "'image'"),
+            ("largest_component", self.largest_component.is_some(), made, "'labels' or 'image'"),
+            ("fill_holes", self.fill_holes.is_some(), made, "'labels' or 'image'"),
+            ("smoothing", self.smoothing.is_some(), made, "'labels' or 'image'"),
+            ("triangles", self.triangles.is_some(), made, "'labels' or 'image'"),
+            ("keep", self.keep.is_some(), made, "'labels' or 'image'"),
+        ] {
+            if given && !fits {
+                return Err(Error::input(format!("'{key}' is for {with}; leave it out")));
+            }
+        }
+        if let Some(path) = self.mesh {
+            let space = space_of(self.space.as_deref(), [MeshSpace::Ras, MeshSpace::Lps])?;
+            return Ok(Source::Mesh(folder.join(path), space));
+        }
+        let table = self.label_names.map(|table| folder.join(table));
+        let label = match of_labels {
+            true => numbers(self.label, table.as_deref(), names)?,
+            false => Vec::new(),
+        };
+        if label.contains(&0) {
+            return Err(Error::input(
+                "'label' is 0, which stands for what has no label; give the numbers of structures",
+            ));
+        }
+        if of_image && self.level.is_none() {
+            return Err(Error::input(
+                "'image' takes the value around which the surface is by 'level', such as level = 0.5",
+            ));
+        }
+        let object = ObjectOptions {
+            label,
+            level: self.level,
+            below: self.below.unwrap_or_default(),
+            largest_component: self.largest_component.unwrap_or_default(),
+            fill_holes: self.fill_holes.unwrap_or_default(),
+        };
+        let (smoothing, triangles, keep) = (self.smoothing, self.triangles, self.keep);
+        let shape = ShapeOptions { sigma: None, smoothing, triangles, keep };
+        // What options are called in backticks are keys here.
+        let checked = object.check(false).and_then(|()| shape.check());
+        checked.map_err(|e| Error::input(e.to_string().replace('`', "'")))?;
+        let path = folder.join(self.labels.or(self.image).unwrap_or_default());
+        let volume = self.volume;
+        Ok(Source::Voxels(Box::new(OfVoxels { path, volume, object, shape, names: table })))
     }
 }
 
@@ -373,141 +453,4 @@ impl OfLandmarks {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(text: &str) -> Result<Vec<Part>> {
-        parse(text, Path::new("folder"))
-    }
-
-    #[test]
-    fn all_that_can_be_said() {
-        let parts = of("
-            [[probability]]
-            name = 'white'
-            image = ['a.nii.gz', 'b.nii.gz']
-            weight = 2
-            [[probability]]
-            name = 'grey'
-            image = 'all.nii.gz'
-            volume = [0, 3]
-            [[probability]]
-            name = 'csf'
-            labels = '/labels.nii.gz'
-            label = [4, 43]
-            sigma = 1.5
-            [[image]]
-            name = 't1'
-            image = 't1.nii.gz'
-            volume = 1
-            similarity = 'mi'
-            bins = 32
-            [[surface]]
-            name = 'left'
-            mesh = 'left.stl'
-            space = 'lps'
-            oriented = false
-            kernel = 'cauchy'
-            width = 4.0
-            [[curve]]
-            name = 'sulcus'
-            mesh = 'sulcus.vtk'
-            [[points]]
-            name = 'cloud'
-            points = 'cloud.csv'
-            [[landmarks]]
-            name = 'marks'
-            points = 'marks.csv'
-            space = 'lps'
-            weight = 0.001
-        ")
-        .unwrap();
-        let kinds: Vec<_> = parts.iter().map(|p| p.kind.name()).collect();
-        assert_eq!(
-            kinds,
-            [
-                "probability",
-                "probability",
-                "probability",
-                "image",
-                "surface",
-                "curve",
-                "points",
-                "landmarks"
-            ]
-        );
-        let paths = |i: usize| parts[i].source.paths().to_vec();
-        assert_eq!(paths(0), [Path::new("folder/a.nii.gz"), Path::new("folder/b.nii.gz")]);
-        let Source::Images(volumes) = &parts[1].source else { panic!() };
-        assert_eq!(volumes.iter().map(|v| v.1).collect::<Vec<_>>(), [Some(0), Some(3)]);
-        assert_eq!(
-            parts[2].source,
-            Source::Labels { path: "/labels.nii.gz".into(), labels: vec![4, 43], sigma: 1.5 }
-        );
-        let similarity = parts[3].given.similarity.unwrap();
-        assert_eq!((similarity.name(), similarity.get("bins")), ("mi", Some(32)));
-        assert_eq!(parts[4].given.oriented, Some(false));
-        assert_eq!(parts[4].given.kernel, Some(KernelShape::Cauchy));
-        assert_eq!(parts[4].source, Source::Mesh("folder/left.stl".into(), Some(MeshSpace::Lps)));
-        let list = Source::List("folder/marks.csv".into(), Some(PointConvention::Lps));
-        assert_eq!((&parts[7].source, parts[7].given.weight), (&list, Some(0.001)));
-        // Labels are smoothed by a millimetre where nothing is said.
-        let parts = of("[[probability]]\nname='a'\nlabels='l.nii'\nlabel=3").unwrap();
-        assert!(matches!(parts[0].source, Source::Labels { sigma: 1.0, .. }));
-    }
-
-    #[test]
-    fn what_cannot_be_is_told_with_its_place() {
-        let surface = "[[surface]]\nname = 'a'\nmesh = 'a.gii'\n";
-        for (text, said) in [
-            (String::new(), "anatomy of nothing"),
-            ("[[surfaces]]\nname = 'a'".into(), "line 1: unknown field 'surfaces'"),
-            (format!("{surface}widht = 3"), "line 4: unknown field 'widht'"),
-            (format!("{surface}width = 0"), "[[surface]] 'a': 'width' is 0"),
-            (format!("{surface}weight = nan"), "'weight' is NaN"),
-            (format!("{surface}kernel = 'box'"), "give gaussian or cauchy"),
-            (format!("{surface}space = 'tkras'"), "give ras or lps"),
-            (format!("{surface}oriented = 'no'"), "line 4"),
-            (format!("{surface}similarity = 'ssd'"), "unknown field 'similarity'"),
-            ("[[surface]]\nname = 'a'".into(), "missing field 'mesh'"),
-            ("[[surface]]\nname = 'a/b'\nmesh = 'a'".into(), "give a name of letters"),
-            ("[[surface]]\nname = '.a'\nmesh = 'a'".into(), "begins with a letter"),
-            (
-                format!("{surface}[[curve]]\nname = 'A'\nmesh = 'b.vtk'"),
-                "[[surface]] 'a' and [[curve]] 'A' have one name",
-            ),
-            ("[[probability]]\nname = 'a'".into(), "give 'image'"),
-            ("[[probability]]\nname = 'a'\nimage = []".into(), "an empty list"),
-            ("[[probability]]\nname = 'a'\nimage = 3".into(), "line 3: give one value, or a list"),
-            (
-                "[[probability]]\nname = 'a'\nimage = 'b'\nsigma = 1".into(),
-                "'sigma' is for 'labels'",
-            ),
-            (
-                "[[probability]]\nname = 'a'\nimage = ['b', 'c']\nvolume = 1".into(),
-                "'volume' has 1 numbers, 'image' 2 files",
-            ),
-            ("[[probability]]\nname = 'a'\nimage = 'b'\nlabels = 'c'".into(), "give one of them"),
-            ("[[probability]]\nname = 'a'\nlabels = 'c'".into(), "label = [2, 41]"),
-            (
-                "[[probability]]\nname = 'a'\nlabels = 'c'\nlabel = 1\nsigma = -1".into(),
-                "'sigma' is -1",
-            ),
-            ("[[image]]\nname = 'a'\nimage = 'b'\nsimilarity = 'cr'".into(), "give one of"),
-            (
-                "[[image]]\nname = 'a'\nimage = 'b'\nsimilarity = 'ssd'\nbins = 3".into(),
-                "'bins' is no parameter",
-            ),
-            (
-                "[[image]]\nname = 'a'\nimage = 'b'\nbins = 3".into(),
-                "no parameter of the similarity lncc",
-            ),
-            ("[[points]]\nname = 'a'".into(), "give 'points'"),
-            ("[[image]\nname = 'a'".into(), "line 1"),
-        ] {
-            let error = of(&text).unwrap_err().to_string();
-            assert!(error.contains(said), "{text}\n{error}");
-            assert!(!error.contains('`'), "{error}");
-        }
-    }
-}
+mod tests;

@@ -87,6 +87,7 @@ pub(crate) enum Role {
     Anatomy,
     Probability,
     Shape,
+    ShapeImage,
     Landmarks,
     FixedAnatomy,
     MovingAnatomy,
@@ -94,6 +95,8 @@ pub(crate) enum Role {
     MovingProbability,
     FixedShape,
     MovingShape,
+    FixedShapeImage,
+    MovingShapeImage,
 }
 
 choices! { Role:
@@ -127,6 +130,7 @@ choices! { Role:
     Anatomy "anatomy" "What the anatomy of a subject is made of",
     Probability "probability" "A class of a subject",
     Shape "shape" "A surface, curves or points of a subject",
+    ShapeImage "shape_image" "Labels or an image that a surface of a subject is made of",
     Landmarks "landmarks" "Corresponding points of a subject",
     FixedAnatomy "fixed_anatomy" "What the fixed anatomy is made of",
     MovingAnatomy "moving_anatomy" "What the moving anatomy is made of",
@@ -134,6 +138,8 @@ choices! { Role:
     MovingProbability "moving_probability" "A class of the moving anatomy",
     FixedShape "fixed_shape" "A surface, curves or points of the fixed anatomy",
     MovingShape "moving_shape" "A surface, curves or points of the moving anatomy",
+    FixedShapeImage "fixed_shape_image" "Labels or an image that a surface of the fixed anatomy is made of",
+    MovingShapeImage "moving_shape_image" "Labels or an image that a surface of the moving anatomy is made of",
 }
 
 impl Role {
@@ -244,7 +250,8 @@ pub(crate) fn inputs(files: &[Input<'_>], listener: &dyn Listener) -> Result<Vec
         add(role.to_owned(), path, info.as_ref().map(|i| &i.grid))?;
         let apart = |i: &ImageInfo| i.data_path != i.path && i.format != Format::Dicom;
         if let Some(info) = info.as_ref().filter(|i| apart(i)) {
-            add(format!("{role}_data"), &info.data_path, None)?;
+            let named_by = |e: crate::Error| e.at(&format!("'{}'", path.display()));
+            add(format!("{role}_data"), &info.data_path, None).map_err(named_by)?;
         }
     }
     Ok(records)

@@ -1,11 +1,13 @@
 //! Whether a surface can be used.
 
-use super::{ObjectOptions, Shaped};
+use super::ObjectOptions;
+use super::make::Shaped;
 use voxalign_image::Grid;
 use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::surface::ObjectRecord;
+use voxalign_surface::Figures;
 
-/// Most percent by which the volume within the surface may differ from that of the voxels.
+/// Most percent by which the volume within the surface, or the area within outlines, may differ from that of the voxels.
 const VOLUME: f64 = 10.0;
 /// Most that 95 % of the surface may be away from the isosurface, in largest sides of voxels, and beside that in standard
 /// deviations of the Gaussian.
@@ -24,55 +26,76 @@ pub(super) fn verdict(
     let no_manifold = figures.non_manifold_edges + figures.non_manifold_vertices;
     // Thin sheets of voxels fold the isosurface itself.
     let folds = figures.folded_edges.saturating_sub(shaped.exact_figures.folded_edges);
+    let flat = grid.is_2d();
+    let measured = |figures: &Figures| match flat {
+        true => Some(figures.area_mm2),
+        false => figures.volume_mm3,
+    };
     // Of images the voxels say little of the volume: the surface runs between their centres.
     let reference = match is_labels {
-        true => Some(object.volume_mm3),
-        false => shaped.exact_figures.volume_mm3,
+        true => object.area_mm2.or(Some(object.volume_mm3)),
+        false => measured(&shaped.exact_figures),
     };
-    let change = figures
-        .volume_mm3
+    let change = measured(figures)
         .zip(reference)
         .map_or(f64::NAN, |(found, reference)| 100.0 * (found / reference - 1.0).abs());
-    let of = if is_labels { "the label's volume" } else { "the isosurface's volume" };
+    let of = match (is_labels, flat) {
+        (true, false) => "the label's volume",
+        (true, true) => "the label's area",
+        (false, false) => "the isosurface's volume",
+        (false, true) => "the exact outlines' area",
+    };
+    let names = match flat {
+        false => [
+            "open edges",
+            "edges and vertices where surfaces meet",
+            "folded edges that the isosurface does not have",
+        ],
+        true => {
+            ["open ends", "places where outlines meet", "folds that the exact outlines do not have"]
+        }
+    };
     let mut checks = vec![
-        Check::none("open edges", figures.boundary_edges as u64),
-        Check::none("edges and vertices where surfaces meet", no_manifold as u64),
-        Check::none("folded edges that the isosurface does not have", folds as u64)
-            .or(Remedy::SmootherSurface),
+        Check::none(names[0], figures.boundary_edges as u64),
+        Check::none(names[1], no_manifold as u64),
+        Check::none(names[2], folds as u64).or(Remedy::SmootherSurface),
         Check::at_most(format!("difference from {of}"), change, VOLUME)
             .in_unit("%")
             .or(Remedy::CloserSurface),
     ];
     if let Some(distance) = &shaped.distance {
-        let spacing = grid.spacing();
-        let longest = spacing.into_iter().fold(0.0, f64::max);
-        let diagonal = spacing.into_iter().map(|s| s * s).sum::<f64>().sqrt();
+        let all = grid.spacing();
+        let spacing = if flat { &all[..2] } else { &all[..] };
+        let longest = spacing.iter().copied().fold(0.0, f64::max);
+        let exact = if flat { "the exact outlines" } else { "the isosurface" };
+        let diagonal = spacing.iter().map(|s| s * s).sum::<f64>().sqrt();
         let most_of_it = MOST_OF_IT[0] * longest + MOST_OF_IT[1] * sigma;
         let all_of_it = ALL_OF_IT[0] * diagonal + ALL_OF_IT[1] * sigma;
         let check = |name: &str, value: f64, most: f64| {
             Check::at_most(name, value, most).in_unit("mm").or(Remedy::CloserSurface)
         };
         checks.extend([
-            check("distance of 95 % to the isosurface", distance.p95, most_of_it),
-            check("largest distance to the isosurface", distance.hausdorff, all_of_it),
+            check(&format!("distance of 95 % to {exact}"), distance.p95, most_of_it),
+            check(&format!("largest distance to {exact}"), distance.hausdorff, all_of_it),
         ]);
     }
     let mut remarks = Vec::new();
+    let what = if flat { "outline" } else { "surface" };
     if object.at_border {
-        remarks.push(
-            "what the surface is of reaches the border of the image: the surface is closed there by a side that \
-             is no boundary of the object"
-                .to_owned(),
-        );
+        remarks.push(format!(
+            "what the {what} is of reaches the border of the image: the {what} is closed there by a side that is no \
+             boundary of the object"
+        ));
     }
     if figures.components > 1 && !wanted.largest_component {
+        let [one, several] = if flat { ["a hole", "holes"] } else { ["a cavity", "cavities"] };
         let cavities = match figures.cavities {
             0 => String::new(),
-            1 => ", 1 of them a cavity".to_owned(),
-            n => format!(", {n} of them cavities"),
+            1 => format!(", 1 of them {one}"),
+            n => format!(", {n} of them {several}"),
         };
         remarks.push(format!(
-            "the surface has {} parts{cavities}; `largest_component` and `fill_holes` leave one",
+            "the {what} has {} parts{cavities}; `largest_component` and `fill_holes` leave one",
             figures.components
         ));
     }

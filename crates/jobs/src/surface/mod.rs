@@ -13,33 +13,36 @@
 //! # }
 //! ```
 
+mod each;
 mod judge;
+mod make;
 mod object;
 mod options;
 
+pub use each::MadeEach;
+pub(crate) use make::{Of, made};
 pub use options::{ObjectOptions, Options, ShapeOptions, Space};
 
 use crate::error::{Error, Result};
 use crate::files::{self, WhichImage};
-use crate::listener::{Level, Listener, check};
+use crate::listener::{Listener, check};
 use crate::machine::Machine;
 use crate::plan::{self, Plan};
 use crate::remedy::Speaker;
 use crate::run::{Caller, Clock, Done, Input, Role, inputs, peak_memory, record};
 use crate::staged::Staged;
+use make::{Making, Shaped};
 use object::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use voxalign_image::{Mesh, Volume, memory};
+use voxalign_image::{Mesh, Volume};
 use voxalign_io::mesh::{self, WriteOptions};
 use voxalign_register::Choice;
-use voxalign_register::compare::{MeshScores, compare_meshes, distances_to};
-use voxalign_report::surface::{ObjectRecord, SurfaceRecord, SurfaceReport, render};
+use voxalign_report::surface::{SurfaceFound, SurfaceRecord, SurfaceReport, render};
 use voxalign_report::{GridRecord, OutputRecord, RunRecord};
-use voxalign_surface::{Figures, decimated, isosurface, smoothed};
 
-/// A surface that is to be made.
+/// A surface that is to be made, or one of each label.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// A label map, or an image.
@@ -50,7 +53,7 @@ pub struct Job {
     /// What the surface is of, and how it is made.
     #[serde(flatten)]
     pub options: Options,
-    /// The mesh; its format is that of its name.
+    /// The mesh, whose format is that of its name; with `each` the folder of the meshes.
     pub output: PathBuf,
 }
 
@@ -63,18 +66,6 @@ pub struct Made {
     pub mesh: Mesh,
 }
 
-/// A surface as it was made.
-struct Shaped {
-    /// Around the voxels as they are.
-    exact: Mesh,
-    exact_figures: Figures,
-    /// What is written.
-    mesh: Mesh,
-    figures: Figures,
-    /// How far these two are apart, where they differ.
-    distance: Option<MeshScores>,
-}
-
 impl Job {
     /// Of an image, into a file; what the surface is of is to be said in the options.
     pub fn new(image: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
@@ -82,13 +73,15 @@ impl Job {
     }
 
     fn role(&self) -> Role {
-        if self.options.object.label.is_empty() { Role::Image } else { Role::Labels }
+        if self.options.object.level.is_some() { Role::Image } else { Role::Labels }
     }
 
     fn files<'a>(&'a self, caller: &'a Caller) -> Vec<Input<'a>> {
         let image = Input::new(self.role(), &self.image).of(self.which.options());
         let config = caller.config.as_deref().map(|path| Input::new(Role::Config, path));
-        [image].into_iter().chain(config).collect()
+        let names = self.options.label_names.as_deref();
+        let names = names.map(|path| Input::new(Role::LabelNames, path));
+        [image].into_iter().chain(names).chain(config).collect()
     }
 
     /// What is written: the mesh, the report where there is one, and the record.
@@ -104,6 +97,9 @@ impl Job {
     /// What is out of range or would be ignored; outputs that are inputs.
     pub fn check(&self, caller: &Caller) -> Result<()> {
         self.options.check(&self.output)?;
+        if self.options.each {
+            return self.check_folder(caller);
+        }
         let files = self.files(caller);
         self.written()
             .iter()
@@ -116,7 +112,11 @@ impl Job {
     /// As of [`check`](Self::check); headers that cannot be read.
     pub fn plan(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
         self.check(caller)?;
-        let writes = self.written().into_iter().map(|(_, path)| path).collect();
+        let writes = match self.options.each {
+            true => self.written_each(&self.wanted_labels(listener)?.2),
+            false => self.written(),
+        };
+        let writes = writes.into_iter().map(|(_, path)| path).collect();
         let plan = Plan::new(&self.files(caller), writes, listener)?;
         let voxels = plan.voxels(self.role().name());
         // The image, and for objects that fill it values and flags; surfaces have a vertex for every few voxels of it.
@@ -129,99 +129,38 @@ impl Job {
     /// What is wrong with options or files; labels that are not there, a level that no voxel reaches;
     /// [`Error::Stopped`].
     pub fn run(&self, machine: &Machine, caller: &Caller, listener: &dyn Listener) -> Result<Made> {
+        if self.options.each {
+            return Err(Error::input("`each` is for several surfaces, in a folder; leave it out"));
+        }
         self.check(caller)?;
         let mut clock = Clock::start();
         let read = inputs(&self.files(caller), listener)?;
-        let Options { object: wanted, shape, .. } = &self.options;
-        let mut object = Object::read(&self.image, &self.which, wanted, listener)?;
+        let object = Object::read(&self.image, &self.which, &self.options.object, listener)?;
+        let grid = object.grid.clone();
+        self.options.check_lines(&self.output, grid.is_2d())?;
         clock.lap("read");
-        let parts = if wanted.largest_component { Some(object.keep_largest()?) } else { None };
-        let filled = if wanted.fill_holes { Some(object.fill()?) } else { None };
-        let voxels = object.voxels();
-        let found = ObjectRecord {
-            voxels,
-            volume_mm3: voxels as f64 * object.grid.voxel_volume(),
-            parts,
-            filled_voxels: filled,
-            at_border: object.at_border,
-        };
-        let shaped = self.shape(&object, machine, (&mut clock, listener))?;
-        let verdict = judge::verdict(&shaped, &found, (wanted, shape.sigma(), &object.grid));
+        let (shaped, found) = self.making(machine, listener).make(object, &mut clock)?;
         let run = RunRecord { parameters: self.parameters(), ..record(caller, machine, read) };
+        let SurfaceFound { object, isosurface, surface, most_triangles, distance, verdict } = found;
+        let verdict = caller.worded(verdict, Speaker::Surface);
+        let empty = SurfaceRecord::new(run, GridRecord::from(&grid));
         let record = SurfaceRecord {
-            object: found,
-            isosurface: shaped.exact_figures.clone(),
-            surface: shaped.figures.clone(),
-            distance: shaped.distance.clone(),
-            most_triangles: shape.most(shaped.exact_figures.triangles),
-            verdict: caller.worded(verdict, Speaker::Surface),
-            ..SurfaceRecord::new(run, GridRecord::from(&object.grid))
+            object,
+            isosurface,
+            surface,
+            most_triangles,
+            distance,
+            verdict,
+            ..empty
         };
-        drop(object);
         check(listener)?;
         let record = self.write(record, &shaped, (clock, listener))?;
         Ok(Made { done: Done { record, folder: self.output.clone() }, mesh: shaped.mesh })
     }
 
-    /// Makes the surface.
-    fn shape(
-        &self,
-        object: &Object,
-        machine: &Machine,
-        (clock, listener): (&mut Clock, &dyn Listener),
-    ) -> Result<Shaped> {
+    fn making<'a>(&'a self, machine: &'a Machine, listener: &'a dyn Listener) -> Making<'a> {
         let Options { object: wanted, shape, .. } = &self.options;
-        let exact = isosurface(object.values(), object.level)?;
-        let exact_figures = Figures::of(&exact)?;
-        let say = |what: &str, mesh: &Mesh| {
-            listener.say(Level::Verbose, &format!("{what}: {} triangles", mesh.faces().len()));
-        };
-        say("isosurface", &exact);
-        clock.lap("extract");
-        let mut mesh = None;
-        if shape.sigma() > 0.0 {
-            let mut soft =
-                object.with_values(object.smoothed(&machine.device, shape.sigma(), listener)?);
-            if wanted.largest_component {
-                soft.keep_largest()?;
-            }
-            let found = isosurface(soft.values(), soft.level)?;
-            if found.is_empty() {
-                return Err(Error::input(format!(
-                    "'{}': nothing is left of what the surface is of, smoothed by `sigma` = {} mm; give less",
-                    self.image.display(),
-                    shape.sigma()
-                )));
-            }
-            say("smoothed voxels", &found);
-            mesh = Some(found);
-            clock.lap("filter");
-        }
-        check(listener)?;
-        let iterations = shape.smoothing(!wanted.label.is_empty());
-        if iterations > 0 {
-            mesh = Some(smoothed(mesh.as_ref().unwrap_or(&exact), iterations)?);
-            clock.lap("smooth");
-        }
-        check(listener)?;
-        let before = mesh.as_ref().unwrap_or(&exact);
-        if let Some(most) = shape.most(before.faces().len()).filter(|n| *n < before.faces().len()) {
-            let fewer = decimated(before, most)?;
-            say("decimated", &fewer);
-            mesh = Some(fewer);
-            clock.lap("decimate");
-        }
-        check(listener)?;
-        let (mesh, figures, distance) = match mesh {
-            None => (exact.map(|v| *v)?, exact_figures.clone(), None),
-            Some(mesh) => {
-                let figures = Figures::of(&mesh)?;
-                let distance = compare_meshes(&exact, &mesh)?;
-                (mesh, figures, Some(distance))
-            }
-        };
-        clock.lap("measure");
-        Ok(Shaped { exact, exact_figures, mesh, figures, distance })
+        Making { path: &self.image, wanted, shape, device: Some(&machine.device), listener }
     }
 
     /// Writes it, the record last; gives the record as it was written.
@@ -244,18 +183,12 @@ impl Job {
             // What was read is not kept, as most surfaces have no report.
             let image = self.image_for_report(listener)?;
             (record.timings, record.peak_memory_bytes) = (clock.laps(), peak_memory());
-            let distances = match &record.distance {
-                None => None,
-                Some(_) => {
-                    let found = distances_to(shaped.mesh.vertices(), &shaped.exact)?;
-                    Some(memory::collected(found.into_iter().map(|d| d as f32))?)
-                }
-            };
+            let distances = shaped.distances()?;
             let html = render(&SurfaceReport {
                 record: &record,
                 image: &image,
                 mesh: &shaped.mesh,
-                isosurface: &shaped.exact,
+                isosurface: shaped.exact(),
                 distances: distances.as_deref(),
             })?;
             staged.write_text(&name(&beside(&self.output, "html")), &html)?;
@@ -272,7 +205,7 @@ impl Job {
     fn image_for_report(&self, listener: &dyn Listener) -> Result<Volume<f32>> {
         let (volume, _) = files::image_of(&self.image, &self.which.options(), listener)?;
         let labels = &self.options.object.label;
-        if labels.is_empty() {
+        if self.options.object.level.is_some() || labels.is_empty() {
             return Ok(volume);
         }
         // What is wanted is bright, other labels are grey.

@@ -54,13 +54,11 @@ impl Object {
         .map_err(|e| e.at(&format!("'{}'", path.display())))
     }
 
-    fn of_labels(labels: &LabelMap, wanted: &[i32]) -> Result<Self> {
-        check_solid(labels.grid())?;
-        // Neighbours mostly have the same label.
-        let found: BTreeSet<i32> =
-            labels.data().chunk_by(|a, b| a == b).map(|same| same[0]).collect();
+    /// Of some labels together.
+    pub(super) fn of_labels(labels: &LabelMap, wanted: &[i32]) -> Result<Self> {
+        let found = labels_of(labels);
         if let Some(missing) = wanted.iter().find(|label| !found.contains(label)) {
-            return Err(Error::input(format!("there is no label {missing}; {}", named(&found))));
+            return Err(no_label(*missing, &found));
         }
         let is_wanted = |label: i32| wanted.contains(&label);
         let region = Region::around(labels, is_wanted)
@@ -75,8 +73,8 @@ impl Object {
         })
     }
 
-    fn of_image(mut image: Volume<f32>, level: f64, below: bool) -> Result<Self> {
-        check_solid(image.grid())?;
+    /// Of an image, at a level.
+    pub(super) fn of_image(mut image: Volume<f32>, level: f64, below: bool) -> Result<Self> {
         let finite = image.data().iter().copied().filter(|v| v.is_finite());
         let [low, high] = finite
             .fold([f32::INFINITY, f32::NEG_INFINITY], |[low, high], v| [low.min(v), high.max(v)]);
@@ -159,7 +157,10 @@ impl Object {
         let is_labels = self.ends == [0.0, 1.0] && self.level == 0.5;
         let wide = match is_labels {
             true => {
-                let by = voxels.map(|s| (REACH * s).ceil() as usize + 1);
+                let mut by = voxels.map(|s| (REACH * s).ceil() as usize + 1);
+                if self.grid.is_2d() {
+                    by[2] = 0;
+                }
                 Region::padded(&self.values, by, 0.0)?
             }
             false => self.values.try_clone()?,
@@ -179,18 +180,20 @@ impl Object {
     }
 }
 
-/// A surface needs three dimensions.
-fn check_solid(grid: &Grid) -> Result<()> {
-    if grid.is_2d() {
-        return Err(Error::input(
-            "an image of two dimensions has outlines and no surface; give one of three dimensions",
-        ));
-    }
-    Ok(())
+fn at_border(region: &Region, grid: &Grid) -> bool {
+    let axes = if grid.is_2d() { 2 } else { 3 };
+    (0..axes).any(|a| region.start[a] == 0 || region.start[a] + region.dims[a] == grid.dims()[a])
 }
 
-fn at_border(region: &Region, grid: &Grid) -> bool {
-    (0..3).any(|a| region.start[a] == 0 || region.start[a] + region.dims[a] == grid.dims()[a])
+/// The labels of a map.
+pub(super) fn labels_of(map: &LabelMap) -> BTreeSet<i32> {
+    // Neighbours mostly have the same label.
+    map.data().chunk_by(|a, b| a == b).map(|same| same[0]).collect()
+}
+
+/// A label that is not there.
+pub(super) fn no_label(missing: i32, found: &BTreeSet<i32>) -> Error {
+    Error::input(format!("there is no label {missing}; {}", named(found)))
 }
 
 /// The labels that there are, in words.

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::options::texts;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use voxalign_io::mesh::{MeshFormat, MeshSpace};
 use voxalign_register::choices;
 
@@ -45,7 +45,8 @@ impl From<Space> for MeshSpace {
 )]
 #[serde(default)]
 pub struct ObjectOptions {
-    /// Labels of a label map, separated by commas: the surface is that of all of them together
+    /// Labels of a label map, separated by commas: the surface is that of all of them together, or
+    /// with --each a surface of each
     #[cfg_attr(
         feature = "clap",
         arg(
@@ -73,8 +74,16 @@ pub struct ObjectOptions {
 }
 
 impl ObjectOptions {
-    fn check(&self) -> Result<()> {
+    /// Checks them; with `each` no label stands for all.
+    pub(crate) fn check(&self, each: bool) -> Result<()> {
         match (self.label.is_empty(), self.level) {
+            (_, Some(_)) if each => Err(Error::input(
+                "`each` is for labels, and `level` is given; leave one of them out",
+            )),
+            (true, None) if each => match self.below {
+                true => Err(Error::input("`below` is for `level`; leave it out")),
+                false => Ok(()),
+            },
             (true, None) => Err(Error::input(
                 "say what the surface is of: `label` N of a label map, or `level` VALUE of an image",
             )),
@@ -114,7 +123,8 @@ pub struct ShapeOptions {
 }
 
 impl ShapeOptions {
-    fn check(&self) -> Result<()> {
+    /// Checks them.
+    pub(crate) fn check(&self) -> Result<()> {
         if let Some(sigma) = self.sigma.filter(|s| !(s.is_finite() && *s >= 0.0)) {
             return Err(Error::input(format!("`sigma` is {sigma}; give 0 or more, mm")));
         }
@@ -147,7 +157,7 @@ impl ShapeOptions {
     }
 
     /// Iterations, of labels or of an image.
-    pub(super) fn smoothing(&self, labels: bool) -> usize {
+    pub(crate) fn smoothing(&self, labels: bool) -> usize {
         let usual = if labels && self.sigma() == 0.0 { SMOOTHING } else { 0 };
         self.smoothing.unwrap_or(usual)
     }
@@ -172,24 +182,59 @@ pub struct Options {
     #[cfg_attr(feature = "clap", command(flatten))]
     #[serde(flatten)]
     pub shape: ShapeOptions,
+    /// A surface of each label of --label, or of every label but 0 without it; OUTPUT is the folder
+    /// that they go to
+    #[cfg_attr(feature = "clap", arg(long, conflicts_with = "level", help_heading = "Output"))]
+    pub each: bool,
+    /// Format of the meshes of --each, as the ending of their names: gii, surf.gii, vtk, vtp, stl or ply
+    /// [default: gii, of outlines vtk]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "ENDING", help_heading = "Output"))]
+    pub format: Option<String>,
+    /// Names of the labels, which become part of the names of the meshes of --each: FreeSurfer's colour
+    /// table, ITK-SNAP's label descriptions, or CSV or TSV with a number and a name in each line
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", help_heading = "Output"))]
+    pub label_names: Option<PathBuf>,
     /// Space of a VTK, STL or PLY file, which states it; other formats have their own [default: ras]
     #[cfg_attr(feature = "clap", arg(long, value_name = "SPACE", value_parser = crate::options::choice::<Space>(), help_heading = "Output"))]
     #[serde(with = "crate::options::by_name")]
     pub space: Option<Space>,
-    /// Write a report beside the surface: MESH.html
+    /// Write a report beside the surface: MESH.html, or with --each report.html
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Output"))]
     pub report: bool,
 }
 
 impl Options {
-    /// Checks them, and the name of the mesh that is written.
+    /// Checks them, and the name of the mesh or the folder that is written.
     ///
     /// # Errors
     /// What is out of range, what would be ignored, a format without triangles.
     pub fn check(&self, output: &Path) -> Result<()> {
-        self.object.check()?;
+        self.object.check(self.each)?;
         self.shape.check()?;
-        let format = MeshFormat::from_path(output)?;
+        let format = match (self.each, &self.format) {
+            (false, Some(_)) => {
+                return Err(Error::input(
+                    "`format` is for `each`: that of one surface is in its name; leave it out",
+                ));
+            }
+            (false, None) if self.label_names.is_some() => {
+                return Err(Error::input(
+                    "`label_names` is for `each`: the name of one surface is given; leave it out",
+                ));
+            }
+            (false, None) => MeshFormat::from_path(output)?,
+            (true, Some(ending)) => {
+                let plain = ending.chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
+                let found = MeshFormat::from_path(Path::new(&format!("a.{ending}")));
+                found.ok().filter(|f| plain && f.holds_faces()).ok_or_else(|| {
+                    Error::input(format!(
+                        "`format` is '{ending}'; give gii, surf.gii, vtk, vtp, stl or ply"
+                    ))
+                })?
+            }
+            // Of surfaces; outlines have one with a space to choose.
+            (true, None) => return self.check_folder(output),
+        };
         if !format.holds_faces() {
             return Err(Error::input(format!(
                 "'{}': {format} holds streamlines and no surfaces; write .gii, .vtk, .vtp, .stl or .ply",
@@ -199,6 +244,34 @@ impl Options {
         if self.space.is_some() && format.has_world() {
             return Err(Error::input(format!(
                 "`space` is for .vtk, .vtp, .stl and .ply: {format} has a space of its own; leave it out"
+            )));
+        }
+        if self.each { self.check_folder(output) } else { Ok(()) }
+    }
+
+    /// Whether a folder can be one.
+    fn check_folder(&self, output: &Path) -> Result<()> {
+        if output.is_file() {
+            return Err(Error::input(format!(
+                "'{}' is a file, and `each` writes into a folder; name another one",
+                output.display()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Checks that a format holds what an image of so many dimensions gives.
+    pub(super) fn check_lines(&self, output: &Path, flat: bool) -> Result<()> {
+        let format = MeshFormat::from_path(output)?;
+        if flat && !format.holds_lines() {
+            return Err(Error::input(format!(
+                "'{}': an image of two dimensions has outlines, and {format} holds no lines; write .vtk, .vtp or .ply",
+                output.display()
+            )));
+        }
+        if self.space.is_some() && format.has_world() {
+            return Err(Error::input(format!(
+                "`space` is for .vtk, .vtp, .stl and .ply: {format} has a space of its own; leave it out, or give a `format`"
             )));
         }
         Ok(())
@@ -227,6 +300,14 @@ mod tests {
             ("label = 1\nspace = 'lps'", "a.gii", "`space` is for"),
             ("label = 1", "a.tck", "holds streamlines"),
             ("label = 1", "a.obj", "export .obj"),
+            ("label = 1\nformat = 'vtk'", "a.gii", "`format` is for `each`"),
+            ("label = 1\nlabel_names = 'n.csv'", "a.gii", "`label_names` is for `each`"),
+            ("each = true\nlevel = 1", "a", "`each` is for labels"),
+            ("each = true\nbelow = true", "a", "`below` is for `level`"),
+            ("each = true\nformat = 'tck'", "a", "`format` is 'tck'"),
+            ("each = true\nformat = 'x/a.vtk'", "a", "`format` is 'x/a.vtk'"),
+            ("each = true\nformat = 'gii'\nspace = 'lps'", "a", "`space` is for"),
+            ("each = true", "Cargo.toml", "is a file"),
         ] {
             let text = said(text, output);
             assert!(text.contains(part), "{part}: {text}");
@@ -234,6 +315,9 @@ mod tests {
         let options: Options = crate::options::from_toml("label = '3,4'\nspace = 'lps'").unwrap();
         assert_eq!(options.object.label, [3, 4]);
         options.check(Path::new("a.ply")).unwrap();
+        assert!(options.check_lines(Path::new("a.ply"), true).is_ok());
+        assert!(options.check_lines(Path::new("a.stl"), false).is_ok());
+        assert!(options.check_lines(Path::new("a.stl"), true).is_err());
         assert_eq!((options.shape.smoothing(true), options.shape.smoothing(false)), (15, 0));
     }
 }
