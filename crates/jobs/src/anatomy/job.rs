@@ -328,9 +328,9 @@ impl Job {
         let read = || {
             let (things, remarks) = things(matched.clone(), listener)?;
             // As early as that can be said.
-            for side in 0..2 {
+            for (side, called) in CALLED.into_iter().enumerate() {
                 if let Some(grid) = grid_of(&things, side) {
-                    place::check(&of_side(&things, side), CALLED[side], grid)?;
+                    place::check(&of_side(&things, side), called, grid)?;
                 }
             }
             if grid_of(&things, 0).is_none() {

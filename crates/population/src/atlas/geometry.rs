@@ -350,10 +350,8 @@ impl<D: Device> Shared<D> {
             let vertices = template.vertices.iter().enumerate().map(|(i, v)| {
                 let h = f64::from(stiffness[i]);
                 let step = Vector3::from_fn(|a, _| -f64::from(forces[a * n + i]));
-                if !(h > 0.0) || !step.iter().all(|s| s.is_finite()) {
-                    return *v;
-                }
-                let step = step / h;
+                let goes = h > 0.0 && step.iter().all(|s| s.is_finite());
+                let step = if goes { step / h } else { Vector3::zeros() };
                 v + step * (most / step.norm().max(most))
             });
             Ok(TemplateGeometry { from: template.from, vertices: vertices.collect() })

@@ -1,16 +1,19 @@
 //! The report on an atlas, also in a real browser.
 
 use crate::common::{browser, check, draw, noise, show, soon};
-use voxalign_image::{Affine, Grid, LabelMap, Vector3, Volume};
+use voxalign_image::{Affine, Grid, LabelMap, Mesh, Vector3, Volume};
 use voxalign_population::atlas::{Sharpness, Snapshot};
 use voxalign_population::stream::{Engine, StageName, Task, Trace};
 use voxalign_register::Check;
 use voxalign_register::Verdict;
+use voxalign_register::compare::MeshScores;
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::multiscale::ScaleRecord;
-use voxalign_report::anatomy::AnatomyRecord;
+use voxalign_report::anatomy::{AnatomyRecord, MarksRecord, ShapeRecord};
 use voxalign_report::atlas::{AtlasRecord, AtlasReport, SubjectRecord, render};
-use voxalign_report::{Figure, GridRecord, InputRecord, RunRecord, When};
+use voxalign_report::{
+    Figure, GridRecord, InputRecord, RunRecord, TemplateMarks, TemplateRecord, TemplateShape, When,
+};
 
 /// What a report is made of.
 struct Made {
@@ -358,12 +361,74 @@ fn odd_images_make_a_report_too() {
                 labels: Some(&image.map(|_| i32::MIN)),
                 snapshots: &snapshots,
                 timeline: None,
+                shapes: &[],
+                marks: &[],
             })
             .unwrap();
             is_well_formed(&page);
             assert!(page.contains("No iteration was recorded") && !page.contains("svg-subjects"));
         }
     }
+}
+
+/// Shapes of the template are shown upon slices and in 3D, and how far the subjects are from them is told, with the worst.
+#[test]
+fn shapes_are_shown() {
+    let mut made = Made::new(&Grid::axis_aligned([24, 22, 20], [2.0; 3]).unwrap(), 3, true);
+    let corner = |i: usize| {
+        Vector3::new(10.0, 12.0, 9.0) + 14.0 * Vector3::from([0, 1, 2].map(|a| (i >> a & 1) as f64))
+    };
+    let faces = vec![[0, 2, 1], [1, 2, 3], [4, 5, 6], [5, 7, 6], [0, 1, 4], [1, 5, 4]];
+    let mesh = Mesh::new((0..8).map(corner).collect(), faces).unwrap();
+    let marks = Mesh::new(vec![corner(0), corner(7)], Vec::new()).unwrap();
+    let variation = [0.5f32; 8];
+    let of = |name: &str, kind: &str| TemplateRecord {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        from: "<b>001".to_owned(),
+        vertices: 8,
+        variation_mm: 0.5,
+    };
+    made.record.geometry = vec![of("<i>box", "surface"), of("marks", "landmarks")];
+    for (i, subject) in made.record.subjects.iter_mut().enumerate() {
+        let scores = |mean: f64| MeshScores {
+            mean,
+            p95: 2.0 * mean,
+            hausdorff: 3.0 * mean,
+            there: mean,
+            back: mean,
+        };
+        subject.anatomy.shapes.push(ShapeRecord {
+            name: "<i>box".to_owned(),
+            kind: "surface".to_owned(),
+            vertices: [8; 2],
+            elements: [6; 2],
+            before: scores(3.0),
+            after: scores(0.25 + i as f64),
+            bound_mm: 4.0,
+        });
+        subject.anatomy.landmarks.push(MarksRecord {
+            name: "marks".to_owned(),
+            count: 2,
+            mean_before_mm: 5.0,
+            mean_after_mm: 0.5,
+            largest_after_mm: 0.75 + i as f64,
+        });
+    }
+    let shape = TemplateShape { name: "<i>box", mesh: &mesh, variation: &variation };
+    let marks = TemplateMarks { name: "marks", mesh: &marks };
+    let page = render(&AtlasReport { shapes: &[shape], marks: &[marks], ..made.report() }).unwrap();
+    is_well_formed(&page);
+    for part in
+        ["fig-sections", "fig-3d", "id=\"geometry\"", "2.25", "&lt;b&gt;002", "2.75", "variation"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("<i>box"));
+    let bare = render(&made.report()).unwrap();
+    assert!(!bare.contains("fig-3d") && bare.contains("id=\"geometry\""));
+    made.record.geometry.clear();
+    assert!(!render(&made.report()).unwrap().contains("id=\"geometry\""));
 }
 
 #[test]
