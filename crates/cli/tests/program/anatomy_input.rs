@@ -196,7 +196,7 @@ fn meshes_that_lie_elsewhere_or_are_none() {
         &place,
         &marks("three.csv"),
         "",
-        &["[[landmarks]] 'm'", "has 2 points, the moving one 3"],
+        &["[[landmarks]] 'm'", "has 2 points, the moving anatomy 3"],
     );
 }
 

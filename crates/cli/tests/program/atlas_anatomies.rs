@@ -111,7 +111,7 @@ fn a_template_with_surfaces_and_landmarks() {
     }
     let inputs = made["inputs"].as_array().unwrap();
     let roles: Vec<_> = inputs.iter().filter_map(|i| i["role"].as_str()).collect();
-    for role in ["anatomy", "channel", "probability", "shape", "shape_image", "landmarks"] {
+    for role in ["anatomy", "channel", "probability", "shape", "landmarks"] {
         assert!(roles.contains(&role), "{roles:?}");
     }
     // The template's surface lies where its subjects are carried to.

@@ -30,6 +30,7 @@ mod shared;
 mod snapshot;
 mod source;
 mod stability;
+mod template;
 mod verdict;
 mod weighted;
 

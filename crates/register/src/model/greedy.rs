@@ -5,7 +5,8 @@
 //! voxel. Where the moving image is cut off and shows nothing, there is no force. `W` is always made of the
 //! image as it was read, with one interpolation.
 
-use super::mover::{Kept, Mover, PointState, Way, has_memory, kept, of_model};
+use super::held::PointState;
+use super::mover::{Kept, Mover, Way, has_memory, kept, of_model};
 use super::options::{DeformOptions, StepRule};
 use super::{Borrower, Buffers, Found, Model, Pull, Shift};
 use crate::attachment::images::{DeviceImage, Moved, onto, seen};

@@ -15,6 +15,7 @@
 //! at hand.
 
 pub mod greedy;
+mod held;
 pub mod lddmm;
 pub mod mend;
 mod mover;

@@ -1,5 +1,6 @@
 //! What moves a field: from what pulls to a velocity, and along it.
 
+use super::held::{Largest, PointState};
 use super::options::{DeformOptions, StepRule};
 use super::points::{Held, between, by_smallest, lattice, reaches};
 use super::pull::{Sources, of_channels};
@@ -12,7 +13,7 @@ use voxalign_compute::ops::elementwise::constant;
 use voxalign_compute::ops::filter::GaussianMethod;
 use voxalign_compute::ops::flow::{Limit, Step};
 use voxalign_compute::ops::points::Bounds;
-use voxalign_compute::{Arriving, Device, Dims};
+use voxalign_compute::{Device, Dims};
 use voxalign_image::{Affine, Grid, Index, Vector3, World};
 
 /// Smooths a displacement by a Gaussian, or hands it over as it is where the Gaussian has no width.
@@ -69,133 +70,6 @@ pub(super) struct Way<'a, D: Device> {
     /// The one that leads to the other world, voxels, and the map from voxels to there after it.
     pub(super) field: &'a D::Buffer<f32>,
     pub(super) to_world: Affine<Index, World>,
-}
-
-/// What points keep from one step of a scale to the next.
-pub(super) struct PointState<D: Device> {
-    /// Of each attachment of points, the points of each side that is carried.
-    held: Vec<Vec<Held<D>>>,
-    /// The largest of the last velocity of each side; none before the first step of a scale.
-    last: Vec<Largest>,
-    /// How many times farther points go than stiffness alone lets them.
-    trust: Trust,
-}
-
-/// The largest length of a velocity, on its way to the host or here.
-enum Largest {
-    Arriving(Arriving),
-    Known(f64),
-}
-
-impl Largest {
-    fn wait(self) -> Result<f64> {
-        match self {
-            Self::Arriving(norms) => Ok(norms.wait()?.first().copied().unwrap_or_default()),
-            Self::Known(known) => Ok(known),
-        }
-    }
-}
-
-/// How far points may go beyond what their stiffness says: it is that of shapes that lie on each other, and far too
-/// much where they are far apart. Longer steps while they pay, shorter ones where they led uphill.
-#[derive(Debug, Clone, Copy)]
-struct Trust {
-    factor: f64,
-    last_energy: f64,
-}
-
-impl Default for Trust {
-    fn default() -> Self {
-        Self { factor: 1.0, last_energy: f64::INFINITY }
-    }
-}
-
-impl Trust {
-    /// The largest factor.
-    const MOST: f64 = 64.0;
-
-    /// What stiffness is divided by.
-    fn factor(&self) -> f64 {
-        self.factor
-    }
-
-    /// Is told the energies of all attachments of points before the last step.
-    fn told(&mut self, points: &[f64]) {
-        let energy = points.iter().sum();
-        let change = if energy < self.last_energy { 1.25 } else { 0.5 };
-        self.factor = (change * self.factor).clamp(1.0, Self::MOST);
-        self.last_energy = energy;
-    }
-}
-
-impl<D: Device> PointState<D> {
-    /// Is told the parts of the energy before the last step, of which those of points are the last.
-    pub(super) fn told(&mut self, parts: &[f64]) {
-        if let Some(points) = parts.len().checked_sub(self.held.len()).and_then(|n| parts.get(n..))
-            && !points.is_empty()
-        {
-            self.trust.told(points);
-        }
-    }
-
-    /// The places of points have changed, so that the next step looks at them anew.
-    pub(super) fn moved(&mut self) {
-        self.held.clear();
-    }
-
-    /// All that is on the device, always in the same order; what a subject has there between two steps.
-    pub(super) fn buffers(&mut self) -> impl Iterator<Item = &mut D::Buffer<f32>> {
-        self.held.iter_mut().flatten().flat_map(Held::buffers)
-    }
-
-    /// All that is not, which says what [buffers](Self::buffers) there are too; nothing before the first step of a scale. Waits
-    /// for the last step.
-    ///
-    /// # Errors
-    /// What failed on the device.
-    pub(super) fn numbers(&mut self) -> Result<Vec<f64>> {
-        if self.held.is_empty() && self.last.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut last = Vec::with_capacity(self.last.len());
-        for largest in self.last.drain(..) {
-            last.push(largest.wait()?);
-        }
-        self.last = last.iter().copied().map(Largest::Known).collect();
-        let mut all = vec![self.trust.factor, self.trust.last_energy, last.len() as f64];
-        all.append(&mut last);
-        for sides in &self.held {
-            all.push(sides.len() as f64);
-            all.extend(sides.iter().flat_map(Held::numbers));
-        }
-        Ok(all)
-    }
-
-    /// What these [numbers](Self::numbers) are of, with room for its buffers; none where they are of nothing.
-    ///
-    /// # Errors
-    /// Memory that runs out.
-    pub(super) fn from_numbers(device: &D, numbers: &[f64]) -> Result<Self> {
-        let mut state = Self::default();
-        let mut rest = numbers.iter().copied();
-        let (Some(factor), Some(last_energy)) = (rest.next(), rest.next()) else {
-            return Ok(state);
-        };
-        state.trust = Trust { factor, last_energy };
-        let count = rest.next().unwrap_or_default() as usize;
-        state.last.extend(rest.by_ref().take(count).map(Largest::Known));
-        while let Some(sides) = rest.next() {
-            let sides = (0..sides as usize).map(|_| Held::from_numbers(device, &mut rest));
-            state.held.push(sides.collect::<Result<_>>()?);
-        }
-        Ok(state)
-    }
-}
-
-impl<D: Device> Default for PointState<D> {
-    fn default() -> Self {
-        Self { held: Vec::new(), last: Vec::new(), trust: Trust::default() }
-    }
 }
 
 /// The part of the largest step that points make beside images: less than all of it, so that the largest velocity stays that of

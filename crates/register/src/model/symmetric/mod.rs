@@ -10,7 +10,8 @@
 
 mod middle;
 
-use super::mover::{Kept, Mover, PointState, Way, has_memory, kept, of_model};
+use super::held::PointState;
+use super::mover::{Kept, Mover, Way, has_memory, kept, of_model};
 use super::options::{DeformOptions, StepRule};
 use super::{Borrower, Buffers, Counts, FixedImage, Found, Model, Pull, Shift};
 use crate::attachment::images::{DeviceImage, Moved, both, clamp_weights, onto, seen, seen_at};
