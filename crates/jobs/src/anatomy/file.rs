@@ -178,7 +178,7 @@ impl Anatomy {
         let text = text::utf8(&bytes)
             .map_err(|e| Error::input(format!("{at}: {e}; {}", text::SAVE_AS)))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let names = |table: &Path| Ok(reading(listener, || read_label_names(table))?);
+        let names = |table: &Path| reading(listener, || read_label_names(table));
         let parts = parse(text, folder, &names).map_err(|e| e.at(&at))?;
         Ok(Self { path: path.to_owned(), parts })
     }

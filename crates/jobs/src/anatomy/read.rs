@@ -116,7 +116,7 @@ fn surface(
     let options = (object, shape);
     let (mesh, verdict) = if object.level.is_some() {
         let image = image(path, *volume, listener)?;
-        surface::made(surface::Of::Image(image), path, options, listener)
+        surface::made(surface::Of::Image(Box::new(image)), path, options, listener)
     } else {
         let read = match map.take().filter(|read| read.0 == *path) {
             Some(read) => read,

@@ -167,7 +167,7 @@ pub(crate) enum Of<'a> {
     /// A label map.
     Labels(&'a LabelMap),
     /// An image.
-    Image(Volume<f32>),
+    Image(Box<Volume<f32>>),
 }
 
 /// The surface or the outlines of labels or of an image of this file, without a Gaussian, and the verdict on it.
@@ -182,7 +182,7 @@ pub(crate) fn made(
 ) -> Result<(Mesh, Verdict)> {
     let object = match (of, wanted.level) {
         (Of::Labels(labels), _) => Object::of_labels(labels, &wanted.label),
-        (Of::Image(image), Some(level)) => Object::of_image(image, level, wanted.below),
+        (Of::Image(image), Some(level)) => Object::of_image(*image, level, wanted.below),
         (Of::Image(_), None) => Err(Error::Internal("an image without a level".to_owned())),
     };
     let object = object.map_err(|e| e.at(&format!("'{}'", path.display())))?;
