@@ -182,6 +182,14 @@ fn check(parts: &[Part]) -> Result<()> {
     Ok(())
 }
 
+/// An error about what is an option elsewhere and a key of the file here.
+fn keys(error: Error) -> Error {
+    match error {
+        Error::Input(message) => Error::Input(message.replace('`', "'")),
+        other => other,
+    }
+}
+
 /// A number above 0.
 fn above(key: &str, value: Option<f64>) -> Result<Option<f64>> {
     match value {
@@ -319,7 +327,7 @@ impl OfImage {
                 }
                 similarity.set(key, value);
             }
-            similarity.check().map_err(Error::from)?;
+            similarity.check().map_err(|e| keys(e.into()))?;
             Ok(similarity)
         });
         let similarity = similarity.transpose()?;
@@ -405,9 +413,8 @@ impl OfMesh {
         };
         let (smoothing, triangles, keep) = (self.smoothing, self.triangles, self.keep);
         let shape = ShapeOptions { sigma: None, smoothing, triangles, keep };
-        // What options are called in backticks are keys here.
         let checked = object.check(false).and_then(|()| shape.check());
-        checked.map_err(|e| Error::input(e.to_string().replace('`', "'")))?;
+        checked.map_err(keys)?;
         let path = folder.join(self.labels.or(self.image).unwrap_or_default());
         let volume = self.volume;
         Ok(Source::Voxels(Box::new(OfVoxels { path, volume, object, shape, names: table })))

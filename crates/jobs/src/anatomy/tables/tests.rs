@@ -165,6 +165,10 @@ fn what_cannot_be_is_told_with_its_place() {
         (format!("{labels}label = 'twice'\nlabel_names = 'names.csv'"), "name of 4, 5"),
         ("[[surface]]\nname = 'a'\nimage = 'p.nii'".into(), "such as level = 0.5"),
         ("[[surface]]\nname = 'a'\nimage = 'p.nii'\nlevel = nan".into(), "'level' is NaN"),
+        (
+            "[[image]]\nname = 'a'\nimage = 'b'\nsimilarity = 'mi'\nbins = 1000".into(),
+            "'bins' is 1000",
+        ),
         ("[[points]]\nname = 'a'".into(), "give 'points'"),
         ("[[image]\nname = 'a'".into(), "line 1"),
     ] {
