@@ -27,6 +27,20 @@ fn median(mut values: Vec<f64>) -> f64 {
     if n.is_multiple_of(2) { 0.5 * (values[n / 2 - 1] + values[n / 2]) } else { values[n / 2] }
 }
 
+/// The part of the median correlation below which a subject is lost.
+const LOST: f64 = 0.5;
+
+/// Which of some subjects the alignment has lost, given how each correlates with the template: not only
+/// [unlike the others](outlying), but elsewhere than they are. Of fewer than three nobody can tell.
+#[must_use]
+pub(super) fn lost(correlations: &[f64]) -> Vec<bool> {
+    let mut known: Vec<f64> = correlations.iter().copied().filter(|c| c.is_finite()).collect();
+    known.sort_by(f64::total_cmp);
+    let median = known.get(known.len() / 2).copied().unwrap_or_default();
+    let tells = correlations.len() > 2 && median > 0.0;
+    correlations.iter().map(|c| tells && !c.is_nan() && *c < LOST * median).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +55,11 @@ mod tests {
         with[2] = f64::NAN;
         assert!(outlying(&with)[2]);
         assert_eq!(outlying(&[0.9, 0.1]), [false, false]);
+        assert_eq!(lost(&[0.96, 0.2, 0.97, 0.6]), [false, true, false, false]);
+        assert_eq!(
+            (lost(&[0.9, 0.1]), lost(&[0.1, -0.2, 0.9])),
+            (vec![false; 2], vec![false, true, false])
+        );
         // All the same but for rounding.
         assert_eq!(outlying(&[0.9, 0.9, 0.9, 0.8999]), [false; 4]);
     }

@@ -1,7 +1,7 @@
 //! The verdict on an atlas.
 
 use super::build::Atlas;
-use super::outliers::outlying;
+use super::outliers::{lost, outlying};
 use voxalign_image::Volume;
 use voxalign_register::{Check, Remedy, Verdict};
 
@@ -42,12 +42,18 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
     );
     let unbiased = Check::at_most("root mean square of the mean log Jacobian", bias, BIAS);
     let usable = Check::none("subjects whose deformation cannot be used", bad.len() as u64);
+    let after: Vec<f64> = atlas.correlations.iter().map(|c| c[1]).collect();
+    let gone = lost(&after);
+    let gone = subjects.iter().zip(gone).filter(|(_, gone)| *gone);
+    let gone: Vec<String> = gone.map(|(s, _)| s.name.to_owned()).collect();
+    let there = Check::none("subjects that lie elsewhere than the template", gone.len() as u64);
     let checks = vec![
+        there.of(gone).or(Remedy::LookAtSubjects),
         gained.or(Remedy::MoreAlike),
         unbiased.or(Remedy::Centred),
         usable.of(bad).or(Remedy::LookAtSubjects),
     ];
-    let unlike = outlying(&atlas.correlations.iter().map(|c| c[1]).collect::<Vec<_>>());
+    let unlike = outlying(&after);
     let mut remarks = Vec::new();
     for ((subject, correlation), _) in
         subjects.iter().zip(&atlas.correlations).zip(&unlike).filter(|(_, unlike)| **unlike)
