@@ -88,24 +88,6 @@ impl DrrRecord {
             verdict: Verdict::new(Vec::new(), Vec::new()),
         }
     }
-
-    /// The record as indented JSON with a newline at its end.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        crate::record::json(self)
-    }
-
-    /// What the sections of all pages are made of.
-    fn run(&self) -> RunRecord {
-        RunRecord {
-            parameters: self.parameters.clone(),
-            timings: self.timings.clone(),
-            peak_memory_bytes: self.peak_memory_bytes,
-            outputs: self.outputs.clone(),
-            verdict: self.verdict.clone(),
-            ..self.provenance.clone().into_run()
-        }
-    }
 }
 
 /// What the page is made of.

@@ -173,6 +173,32 @@ judged!(
     SurfacesRecord
 );
 
+/// What records have alike that begin with the provenance of a run.
+macro_rules! paged {
+    ($($record:ty),*) => {$(
+        impl $record {
+            /// The record as indented JSON with a newline at its end.
+            #[must_use]
+            pub fn to_json(&self) -> String {
+                json(self)
+            }
+
+            /// What the sections of all pages are made of.
+            pub(crate) fn run(&self) -> RunRecord {
+                RunRecord {
+                    parameters: self.parameters.clone(),
+                    timings: self.timings.clone(),
+                    peak_memory_bytes: self.peak_memory_bytes,
+                    outputs: self.outputs.clone(),
+                    verdict: self.verdict.clone(),
+                    ..self.provenance.clone().into_run()
+                }
+            }
+        }
+    )*};
+}
+paged!(DrrRecord, PoseRecord, TrackRecord, SurfaceRecord, SurfacesRecord);
+
 /// What a deformable registration found beside its affine part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeformationRecord {

@@ -464,14 +464,19 @@ pub(super) fn warped(name: &str) -> String {
     format!("warped/{name}.nii.gz")
 }
 
-/// The files of a moving shape in the fixed world, and of a fixed one in the moving world.
-pub(super) fn carried_names(m: &Matched) -> [String; 2] {
+/// The extension of the files that something is written to: points are a list where all that they are from are lists.
+pub(crate) fn extension(m: &Matched) -> &'static str {
     let list = |source: &Source| matches!(source, Source::List(..));
-    let extension = match m.kind {
+    match m.kind {
         Kind::Surface => "surf.gii",
         Kind::Landmarks => "csv",
         Kind::Points if m.sources.iter().all(list) => "csv",
         _ => "vtk",
-    };
+    }
+}
+
+/// The files of a moving shape in the fixed world, and of a fixed one in the moving world.
+pub(super) fn carried_names(m: &Matched) -> [String; 2] {
+    let extension = extension(m);
     ["moving_on_fixed", "fixed_on_moving"].map(|folder| format!("{folder}/{}.{extension}", m.name))
 }

@@ -29,9 +29,9 @@ mod subject;
 mod tables;
 mod task;
 
-pub(crate) use job::of_shapes_alone;
+pub(crate) use job::{extension, of_shapes_alone};
 pub(crate) use measures::{follows, marks_at, shape as shape_record};
-pub(crate) use subject::{Common, Subject, check_all, extension, files_of, geometry, is_anatomy};
+pub(crate) use subject::{Common, Subject, check_all, files_of, geometry, is_anatomy};
 pub(crate) use task::{write_list, write_mesh};
 
 pub use file::{Anatomy, Given, Kind, OfVoxels, Part, Source};

@@ -398,16 +398,6 @@ fn marks(subject: &Subject, number: usize, of: &Matched) -> Result<(PointSet, Ve
     }
 }
 
-/// The extension of the files of a part: those of its template, and of that carried to subjects.
-pub(crate) fn extension(of: &Matched) -> &'static str {
-    match of.kind {
-        Kind::Surface => "surf.gii",
-        Kind::Landmarks => "csv",
-        Kind::Points if matches!(of.sources[0], Source::List(..)) => "csv",
-        _ => "vtk",
-    }
-}
-
 /// Whether a path is that of an anatomy.
 pub(crate) fn is_anatomy(path: &Path) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"))

@@ -190,8 +190,12 @@ impl<D: Device> UseModel<D> for Iterations<'_, '_, D> {
 impl<'a, D: Device> Construction<'a, D> {
     fn check(&self) -> Result<()> {
         check_subjects(self.source.subjects())?;
-        self.options.check()?;
-        let (found, channels) = (self.options.channels.len(), self.source.size(0)?.channels);
+        self.options.check()
+    }
+
+    /// Checks what the options say of channels, of which there are so many.
+    fn check_channels(&self, channels: usize) -> Result<()> {
+        let found = self.options.channels.len();
         match found == 0 || found == channels {
             true => Ok(()),
             false => Err(PopulationError::Option {
@@ -211,6 +215,7 @@ impl<'a, D: Device> Construction<'a, D> {
         let (options, source) = (self.options, self.source);
         let began = Instant::now();
         let channels = self.team.ranks().agree(source.size(0))?.channels;
+        self.check_channels(channels)?;
         let mut cohort = Cohort::new(self, channels, looks, make)?;
         let plans = cohort.plans();
         (self.planned)(&plans);

@@ -168,8 +168,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<'a, D: Device, M: Model<D>> Crew<'a, D, M> {
     /// Subjects of which nothing is read yet.
     pub(super) fn new(device: &D, post: Post<'_, 'a, D, M>) -> Result<Self> {
-        let Post { model, attachments, geometry, grid, source, .. } = post;
-        let Post { range, weights, channels, plan, scratch, .. } = post;
+        let Post {
+            model,
+            attachments,
+            geometry,
+            grid,
+            source,
+            range,
+            weights,
+            channels,
+            plan,
+            scratch,
+        } = post;
         let member = |index: usize| Member {
             index,
             weight: weights[index],

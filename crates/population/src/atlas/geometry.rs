@@ -10,8 +10,9 @@
 use super::shared::UNIT;
 use crate::error::{PopulationError, Result};
 use std::sync::Arc;
+use voxalign_compute::Device;
 use voxalign_compute::ops::pairwise::{KernelShape, RadialKernel};
-use voxalign_compute::{Device, Dims};
+use voxalign_compute::ops::splat::{Beyond, Lattice};
 use voxalign_image::{Affine, Grid, PointSet, Vector3};
 use voxalign_register::attachment::currents::{Shape, ShapeDistance, ShapeOptions, Shapes, decide};
 use voxalign_register::attachment::{
@@ -198,10 +199,10 @@ impl Geometry {
                 let (mut best, mut from) = (f64::INFINITY, 0);
                 for (number, shape) in placed.iter().enumerate() {
                     // |S − U|² = |S|² − 2 ⟨S, U⟩ + |U|², and the nearest to U / n has the least |S|² − 2 ⟨S, U⟩ / n.
-                    let to_all = between(shape, &all)?.evaluate_at(device, shape.vertices())?;
+                    let mut to_all = between(shape, &all)?;
+                    let squared = to_all.evaluate_at(device, shape.vertices())?.squared;
                     let own = between(shape, shape)?.target_norm(device)?;
-                    let of_all = between(shape, &all)?.target_norm(device)?;
-                    let product = (own + of_all - to_all.squared) / 2.0;
+                    let product = (own + to_all.target_norm(device)? - squared) / 2.0;
                     let apart = own - 2.0 * product / placed.len() as f64;
                     if apart < best {
                         (best, from) = (apart, number);
@@ -366,33 +367,24 @@ impl<D: Device> Shared<D> {
         grid: &Grid,
         field: &D::Buffer<f32>,
     ) -> Result<Vec<TemplateGeometry>> {
-        shifted(device, &self.template, (grid, grid.dims()), field)
+        let (to_mm, lattice) =
+            (grid.to_world().matrix, Lattice::linear(grid.dims(), Beyond::Nearest));
+        let all = self.template.iter().map(|t| {
+            let n = t.vertices.len();
+            let voxels: Vec<_> = t.vertices.iter().map(|v| grid.world_to_index(*v)).collect();
+            let at = device.upload_vec(relative(&voxels, &Vector3::zeros())?)?;
+            let mut by = device.alloc::<f32>(3 * n)?;
+            device.gather(field, lattice, &at, None, &mut by)?;
+            let by = device.into_host(by)?;
+            let vertices = t
+                .vertices
+                .iter()
+                .enumerate()
+                .map(|(i, v)| v + to_mm * Vector3::from_fn(|a, _| f64::from(by[a * n + i])));
+            Ok(TemplateGeometry { from: t.from, vertices: vertices.collect() })
+        });
+        all.collect()
     }
-}
-
-fn shifted<D: Device>(
-    device: &D,
-    template: &[TemplateGeometry],
-    (grid, dims): (&Grid, Dims),
-    field: &D::Buffer<f32>,
-) -> Result<Vec<TemplateGeometry>> {
-    use voxalign_compute::ops::splat::{Beyond, Lattice};
-    let to_mm = grid.to_world().matrix;
-    let all = template.iter().map(|t| {
-        let n = t.vertices.len();
-        let voxels: Vec<_> = t.vertices.iter().map(|v| grid.world_to_index(*v)).collect();
-        let at = device.upload_vec(relative(&voxels, &Vector3::zeros())?)?;
-        let mut by = device.alloc::<f32>(3 * n)?;
-        device.gather(field, Lattice::linear(dims, Beyond::Nearest), &at, None, &mut by)?;
-        let by = device.into_host(by)?;
-        let vertices = t
-            .vertices
-            .iter()
-            .enumerate()
-            .map(|(i, v)| v + to_mm * Vector3::from_fn(|a, _| f64::from(by[a * n + i])));
-        Ok(TemplateGeometry { from: t.from, vertices: vertices.collect() })
-    });
-    all.collect()
 }
 
 /// Bytes of a device that the geometry of one of the subjects takes, roughly: what pulls it, and what the model keeps of its

@@ -223,6 +223,11 @@ fn what_not_all_have_is_refused() {
     let how = How { geometry: vec![shapes(2, 0.05)], ..How::default() };
     let said = try_build(&alone(&cpu), heads(3), &options, &how).unwrap_err().to_string();
     assert!(said.contains("dark") && said.contains("2 of 3"), "{said}");
+    let mut options = options;
+    options.channels = vec![AtlasChannel { similarity: Similarity::SSD, weight: 1.0 }; 2];
+    let said = try_build(&alone(&cpu), heads(3), &options, &How::default()).unwrap_err();
+    assert!(said.to_string().contains("a list of 2"), "{said}");
+    options.channels.clear();
     let mut few = landmarks(3);
     if let Forms::Landmarks { subjects, .. } = &mut few.forms {
         subjects[1] = (PointSet::new(vec![Vector3::zeros()]), vec![1.0]);
