@@ -53,8 +53,8 @@ pub(crate) enum Failure {
     /// The processes of the run could not work together.
     #[error("{0}")]
     Ranks(String),
-    /// Standard output took no more.
-    #[error("cannot write to standard output: {0}")]
+    /// Standard output took no more; what is written to files is complete.
+    #[error("cannot write to standard output: {0}; make room where it goes, or send it elsewhere")]
     Output(String),
     /// The user stopped it.
     #[error("stopped; nothing was written")]
@@ -97,11 +97,8 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Input(_) | Failure::Memory(_) | Failure::Usage => 2,
-            Failure::Internal(_)
-            | Failure::Gpu(_)
-            | Failure::Peer(_)
-            | Failure::Ranks(_)
-            | Failure::Output(_) => 3,
+            Failure::Internal(_) | Failure::Gpu(_) | Failure::Peer(_) | Failure::Ranks(_) => 3,
+            Failure::Output(_) => 4,
             Failure::Stopped | Failure::Saved(_) | Failure::Ended(_) => 130,
         }
     }

@@ -37,9 +37,9 @@ fn main() -> ExitCode {
         let cli = match commands::Cli::try_parse() {
             Ok(cli) => cli,
             Err(message) => {
-                output::clap(&message);
                 // Help and version, or an error whose message is shown.
                 let shown = !message.use_stderr();
+                output::clap(message);
                 return if shown { Ok(Outcome::Good) } else { Err(Failure::Usage) };
             }
         };

@@ -3,6 +3,7 @@
 //! A reader that closes the pipe early (`voxalign info x | head -1`) is no error; a full disk is.
 
 use crate::failure::Failure;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
@@ -30,7 +31,8 @@ fn keep(result: io::Result<()>) {
 }
 
 /// Shows what clap has to say, to standard output for `--help` and `--version`.
-pub(crate) fn clap(message: &clap::Error) {
+pub(crate) fn clap(message: clap::Error) {
+    let message = with_tip(message);
     if !message.use_stderr() {
         keep(message.print());
     } else if io::stderr().is_terminal() {
@@ -68,6 +70,34 @@ pub(crate) fn plain_words(message: &str) -> String {
         text = text.replace("\n\n\n", "\n\n");
     }
     text
+}
+
+/// What is said of an option that other programs of the field have, where the program has none of the name.
+fn habit(option: &str) -> Option<&'static str> {
+    const HABITS: [(&[&str], &str); 4] = [
+        (
+            &["-f", "-m", "--fixed", "--moving", "-i", "--ref", "--flo"],
+            "images are given without options, the fixed one first: FIXED MOVING",
+        ),
+        (&["-d", "--dimensionality"], "the dimension is that of the images; leave it out"),
+        (&["-n"], "how values are interpolated is said by --interpolation, where it can be chosen"),
+        (&["-r", "--initial-moving-transform"], "a start is given by --init, where there is one"),
+    ];
+    HABITS.iter().find(|(names, _)| names.contains(&option)).map(|(_, tip)| *tip)
+}
+
+/// A message of clap with a tip for what is a habit from other programs, instead of a guess.
+fn with_tip(mut message: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(option)) = message.get(ContextKind::InvalidArg) else {
+        return message;
+    };
+    if message.kind() == ErrorKind::UnknownArgument
+        && let Some(tip) = habit(option)
+    {
+        message.remove(ContextKind::SuggestedArg);
+        message.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    message
 }
 
 /// Whether all lines got out.

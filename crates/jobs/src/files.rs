@@ -45,7 +45,7 @@ pub fn kind(path: &Path) -> Result<Kind> {
     if MeshFormat::from_path(path).is_ok() {
         return Ok(Kind::Mesh);
     }
-    if ends(&[".tfm", ".txt", ".mat", ".h5", ".hdf5", ".fsl", ".fslmat", ".flirt"]) {
+    if ends(&[".tfm", ".txt", ".mat", ".h5", ".hdf5", ".fsl", ".fslmat", ".flirt", ".lta"]) {
         return Ok(Kind::Transform);
     }
     // A folder, or a file of another name that begins as DICOM files do, is an image.
@@ -66,10 +66,24 @@ pub fn kind(path: &Path) -> Result<Kind> {
     }
     Err(Error::input(format!(
         "'{}': the extension is not that of an image (.nii, .nii.gz, .hdr, .mha, .mhd, .nrrd, .nhdr, a folder or file of DICOM), \
-         a transform (.tfm, .txt, .mat, .h5, .fsl), a list of points (.csv, .fcsv, .mrk.json, .tag, elastix' .txt) or a \
+         a transform (.tfm, .txt, .mat, .h5, .fsl, .lta), a list of points (.csv, .fcsv, .mrk.json, .tag, elastix' .txt) or a \
          mesh (.gii, .vtk, .vtp, .stl, .ply, .tck, .trk, FreeSurfer's lh.pial)",
         path.display()
     )))
+}
+
+/// As [`kind()`], of a file that is read: one that is missing is said to be missing, whatever its name.
+///
+/// # Errors
+/// As of [`kind`]; a file that is not there.
+pub fn kind_to_read(path: &Path) -> Result<Kind> {
+    match kind(path) {
+        Err(_) if !path.exists() => Err(Error::input(format!(
+            "'{}': there is no such file or folder; check the path",
+            path.display()
+        ))),
+        found => found,
+    }
 }
 
 /// What a file of this name will hold, where it is made of one of the kind `from`: lists of points may have the name of a

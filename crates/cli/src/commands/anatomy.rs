@@ -25,7 +25,7 @@ Examples:
       of surfaces alone, which lie on each other already, on a grid of 1 mm around them
   voxalign anatomy a.toml b.toml -o out --fixed-labels la.nii.gz --moving-labels lb.nii.gz
       with the overlap of labels that take no part, before and after
-  voxalign anatomy template.toml patient.toml --dry-run
+  voxalign anatomy template.toml patient.toml -o out --dry-run
       which files would be read and written, and how much memory is needed
   voxalign demo anatomy
       the same of files that the program makes

@@ -24,9 +24,11 @@ Examples:
   voxalign apply -i moving.nii.gz -r fixed.nii.gz -t out/affine.tfm -o warped.nii.gz
   voxalign apply -i labels.nii.gz -r fixed.nii.gz -t out/affine.tfm -o warped_labels.nii.gz \\
       --interpolation label
-  voxalign apply -i atlas.nii.gz -r person.nii.gz -t inverse:out/affine.tfm -o atlas_on_person.nii.gz
+  voxalign apply -i atlas.nii.gz -r person.nii.gz -t inverse:out/affine.tfm \\
+      -o atlas_on_person.nii.gz
   voxalign apply -i moving_points.csv -t out/affine.tfm -o fixed_points.csv
-  voxalign apply -i markups.mrk.json -t out/warp.nii.gz -t out/affine.tfm -o markups_on_fixed.mrk.json
+  voxalign apply -i markups.mrk.json -t out/warp.nii.gz -t out/affine.tfm \\
+      -o markups_on_fixed.mrk.json
   voxalign apply -i lh.pial.gii -t out/warp.nii.gz -t out/affine.tfm -o lh.pial_on_fixed.gii
   voxalign apply -i template_bundle.trk --points-from fixed -t out/warp.nii.gz -t out/affine.tfm \\
       -o bundle_on_scan.trk
@@ -103,7 +105,7 @@ pub(crate) fn run(args: ApplyArgs) -> Result<Outcome, Failure> {
         .chain(&args.points.points_of)
         .chain(args.geometry.paths());
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
-    let from = files::kind(&args.input)?;
+    let from = files::kind_to_read(&args.input)?;
     let to = files::kind_to_write(&args.output, from)?;
     if from == Kind::Transform && to == Kind::Points {
         return Err(Failure::input(format!(
@@ -281,12 +283,24 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Bad)
 }
 
-/// Whether values are whole numbers that are the same over regions: of two neighbours in a row that
+/// Most values of a label map that is told by their number alone.
+const FEW: usize = 32;
+
+/// Whether values are whole numbers that are few, or the same over regions: of two neighbours in a row that
 /// are not 0, nearly all are equal. Scans of whole numbers have noise.
 fn looks_like_labels(values: &[f32], width: usize) -> bool {
     const SAME: f64 = 0.8;
     if values.iter().any(|v| v.fract() != 0.0) {
         return false;
+    }
+    let mut known: Vec<f32> = Vec::with_capacity(FEW + 1);
+    for &value in values {
+        if known.len() <= FEW && !known.contains(&value) {
+            known.push(value);
+        }
+    }
+    if (2..=FEW).contains(&known.len()) {
+        return true;
     }
     let neighbours = values.chunks_exact(width.max(1)).flat_map(|row| row.windows(2));
     let (mut pairs, mut same) = (0usize, 0usize);

@@ -115,7 +115,7 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Outcome, Failure> {
     let inputs = std::iter::once(&args.input).chain(args.geometry.paths()).chain(&args.points_of);
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
     start_threads(None)?;
-    let from = files::kind(&args.input)?;
+    let from = files::kind_to_read(&args.input)?;
     let to = files::kind_to_write(&args.output, from)?;
     match (from, to) {
         (Kind::Points, Kind::Points) => convert_points(args),

@@ -36,7 +36,7 @@ Examples:
 Using the result (a chain is listed from the fixed image: first the warp, then the affine):
   voxalign apply -i moving.nii.gz -r fixed.nii.gz -t out/warp.nii.gz -t out/affine.tfm -o w.nii.gz
       an image in moving space, resampled onto the fixed grid; --interpolation label for labels
-  voxalign apply -i fixed_labels.nii.gz -r moving.nii.gz -t inverse:out/affine.tfm
+  voxalign apply -i fixed_labels.nii.gz -r moving.nii.gz -t inverse:out/affine.tfm \\
       -t out/inverse_warp.nii.gz --interpolation label -o w.nii.gz
       the other direction
   voxalign apply -i points.csv -t out/warp.nii.gz -t out/affine.tfm -o p.csv

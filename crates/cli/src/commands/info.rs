@@ -1,6 +1,7 @@
 //! `voxalign info`: shows what a file holds and what is odd about it.
 
 mod shapes;
+mod xray;
 
 use crate::args::{GeometryArgs, JsonArgs, PointArgs};
 use crate::chain::collapse;
@@ -29,9 +30,11 @@ Examples:
   voxalign info 1Warp.nii.gz
   voxalign info out/affine.fsl.mat --fixed-geometry fixed.nii.gz --moving-geometry moving.nii.gz
   voxalign info landmarks.csv
-  voxalign info lh.pial.gii")]
+  voxalign info lh.pial.gii
+  voxalign info sim/ap.png sim/views.toml")]
 pub(crate) struct InfoArgs {
-    /// Images, transforms, lists of points and meshes; a folder is that of a DICOM series
+    /// Images, transforms, lists of points, meshes, X-ray images (PNG, TIFF) and files of their views
+    /// (TOML); a folder is that of a DICOM series
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Read the header only, not the voxels
@@ -53,11 +56,17 @@ struct Facts {
     list: Vec<(String, Value)>,
     /// Whether people need no third axis in the map from index to world.
     flat: bool,
+    /// The facts of parts: those of a composite transform, or the views of a file.
+    parts: Vec<(String, Facts)>,
 }
 
 impl Facts {
     fn put(&mut self, name: &str, value: impl Into<Value>) {
         self.list.push((name.to_owned(), value.into()));
+    }
+
+    fn part(&mut self, name: String, facts: Facts) {
+        self.parts.push((name, facts));
     }
 
     fn print(&self) {
@@ -87,10 +96,19 @@ impl Facts {
             }
         }
         table.print_left();
+        for (name, part) in &self.parts {
+            output::line(&format!("\n{name}"));
+            part.print();
+        }
     }
 
     fn json(self) -> Value {
-        Value::Object(self.list.into_iter().collect())
+        let mut object: serde_json::Map<_, _> = self.list.into_iter().collect();
+        if !self.parts.is_empty() {
+            let parts = self.parts.into_iter().map(|(_, part)| part.json()).collect();
+            object.insert("parts".to_owned(), Value::Array(parts));
+        }
+        Value::Object(object)
     }
 }
 
@@ -129,7 +147,7 @@ pub(crate) fn run(args: InfoArgs) -> Result<Outcome, Failure> {
     let args = &args;
     start_threads(None)?;
     if let Some((option, _)) = args.points.given().iter().find(|(_, given)| *given) {
-        let kinds = args.files.iter().map(|file| files::kind(file));
+        let kinds = args.files.iter().map(|file| files::kind_to_read(file));
         let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
         if !kinds.iter().any(|kind| matches!(kind, Kind::Points | Kind::Mesh)) {
             return Err(Failure::input(format!(
@@ -163,7 +181,15 @@ pub(crate) fn run(args: InfoArgs) -> Result<Outcome, Failure> {
 }
 
 fn about(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
-    let kind = files::kind(file)?;
+    if file.exists() && !args.which.is_given() {
+        if xray::is_picture(file) {
+            return xray::about_image(file);
+        }
+        if xray::is_views(file) {
+            return xray::about_views(file);
+        }
+    }
+    let kind = files::kind_to_read(file)?;
     let chosen = args.which.series.is_some() || args.which.volume.is_some() && kind != Kind::Points;
     if kind != Kind::Image && chosen {
         return Err(Failure::input(format!(
@@ -301,20 +327,46 @@ fn about_transform(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
     facts.put("file", file.display().to_string());
     facts.put("kind", "transform");
     facts.put("direction", "fixed world to moving world, RAS+ mm");
-    match &transform {
-        Transform::Displacement(d) => about_field(&mut facts, file, d.field())?,
-        Transform::Composite(parts) => {
-            facts.put("model", format!("{} transforms, one after the other", parts.len()));
+    let centre = grids.fixed.as_ref().map_or_else(Vector3::zeros, Grid::centre);
+    if let Transform::Composite(parts) = &transform {
+        let count = parts.len();
+        facts.put("model", format!("{count} transforms, one after the other"));
+        let mut folded = None;
+        for (i, part) in parts.iter().enumerate() {
+            let mut one = Facts::default();
+            folded = about_part(&mut one, file, part, centre)?
+                .map(|n| folded.unwrap_or(0) + n)
+                .or(folded);
+            facts.part(
+                format!(
+                    "part {} of {count}, in the order in which a point goes through them",
+                    i + 1
+                ),
+                one,
+            );
         }
-        _ => {
-            let centre = grids.fixed.as_ref().map_or_else(Vector3::zeros, Grid::centre);
-            about_affine(&mut facts, &transform.to_affine()?, centre);
-        }
+        facts.put("folded_voxels", folded);
+        return Ok(facts);
     }
+    about_part(&mut facts, file, &transform, centre)?;
     Ok(facts)
 }
 
-fn about_field(facts: &mut Facts, file: &Path, field: &VectorField) -> Result<(), Failure> {
+/// One transform that is no composite; gives the number of voxels at which a field folds.
+fn about_part(
+    facts: &mut Facts,
+    file: &Path,
+    transform: &Transform,
+    centre: Vector3<f64>,
+) -> Result<Option<usize>, Failure> {
+    if let Transform::Displacement(d) = transform {
+        return about_field(facts, file, d.field()).map(Some);
+    }
+    about_affine(facts, &transform.to_affine()?, centre);
+    Ok(None)
+}
+
+fn about_field(facts: &mut Facts, file: &Path, field: &VectorField) -> Result<usize, Failure> {
     facts.put("model", "displacement field");
     let mut odd = Vec::new();
     // Fields are images but for those in ITK's HDF5.
@@ -347,7 +399,7 @@ fn about_field(facts: &mut Facts, file: &Path, field: &VectorField) -> Result<()
         odd.push(format!("the field folds at {folded} voxels: it has no inverse there"));
     }
     facts.put("odd", odd);
-    Ok(())
+    Ok(folded)
 }
 
 /// Numbers about the displacements of a field, mm.

@@ -37,7 +37,8 @@ use clap::{Parser, Subcommand};
                   resampled. Points that belong to the moving image go through its inverse. \
                   Angles are degrees, lengths millimetres.",
     after_help = "Exit codes: 0 done (and the verdict is good), 1 done but the verdict is bad, \
-                  2 bad input or options, 3 internal error, 130 stopped by Ctrl-C.",
+                  2 bad input or options, 3 internal error, 4 standard output cannot be written, \
+                  130 stopped by Ctrl-C.",
     propagate_version = true,
     arg_required_else_help = true,
     infer_subcommands = false

@@ -61,7 +61,7 @@ pub(super) fn end(provenance: &Provenance, verdict: &Verdict, folder: &Path) {
     }
     output::line(&format!("device: {}", provenance.host.device));
     output::line(&format!("verdict: {}", verdict.summary()));
-    output::line(&format!("results are in {}", folder.display()));
+    output::line(&format!("written to {}", folder.display()));
 }
 
 /// Prints what came out of a test of stability.

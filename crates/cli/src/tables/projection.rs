@@ -32,7 +32,7 @@ pub(crate) fn drr(record: &DrrRecord, folder: &Path) {
         ]);
     }
     table.print_left();
-    output::line(&format!("results: {}", folder.display()));
+    output::line(&format!("written to {}", folder.display()));
 }
 
 /// The pose that was found.

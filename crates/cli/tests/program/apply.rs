@@ -217,6 +217,11 @@ fn labels_that_are_mixed_are_told() {
         let run = place.line(&format!("{apply} {other}")).expect(0);
         assert!(!run.err.contains("label map"), "{}", run.err);
     }
+    // Regions of a voxel or two, as thin tissues in thick slices: few values tell them.
+    let thin = Volume::from_fn(grid([20, 20, 20], 4.0), |x, y, z| ((x / 2 + y + z) % 4) as f32);
+    place.image("thin.nii", &thin);
+    let run = place.line(&format!("{apply} thin.nii")).expect(0);
+    run.says(&["thin.nii", "looks like a label map"]);
     // A scan of whole numbers, and one of fractions.
     let mut state = 1u32;
     let scan = Volume::from_fn(grid([20, 20, 20], 4.0), |_, _, _| {

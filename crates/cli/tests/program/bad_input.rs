@@ -47,6 +47,40 @@ fn arguments_that_are_missing() {
     assert!(!place.path("out").exists());
 }
 
+/// Options of other programs get the word that helps, and a file that is not there is said to be missing.
+#[test]
+fn habits_from_other_programs() {
+    let place = place();
+    for line in
+        ["affine -f fixed.nii.gz -m moving.nii.gz -o out", "deform --fixed a.nii --moving b.nii"]
+    {
+        let run =
+            place.line(line).expect(2).says(&["unexpected argument", "FIXED MOVING", "Usage:"]);
+        assert!(
+            !run.err.contains("negative numbers") && !run.err.contains("--fixed-mask"),
+            "{}",
+            run.err
+        );
+    }
+    place.line("affine -d 3 a.nii b.nii -o out").expect(2).says(&["'-d'", "leave it out"]);
+    place.line("affine a.nii b.nii -o out -5").expect(2).says(&["--option=-3"]);
+    for name in ["none.tif", "none.png", "none.nii", "none.toml", "none.xyz", "none"] {
+        place.line(&format!("info {name}")).expect(2).says(&[
+            name,
+            "no such file",
+            "check the path",
+        ]);
+        let run =
+            place.line(&format!("apply -i {name} -t a.tfm -o b.nii -r fixed.nii.gz")).expect(2);
+        run.says(&[name, "check the path"]);
+    }
+    place.write("a.aff12.1D", "1 0 0 0 0 1 0 0 0 0 1 0\n");
+    place
+        .line("apply -i fixed.nii.gz -r fixed.nii.gz -t a.aff12.1D -o c.nii")
+        .expect(2)
+        .says(&["AFNI", "nitransforms"]);
+}
+
 #[test]
 fn images_that_cannot_be_registered() {
     let place = place();

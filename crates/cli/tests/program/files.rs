@@ -60,7 +60,9 @@ fn info_says_what_is_odd() {
         assert_eq!(said.contains("sform code"), codes, "{said}");
     }
     place.line("info none.nii").expect(2).says(&["none.nii"]);
-    place.line("info folder").expect(2).says(&["not that of an image", "transform", "points"]);
+    place.line("info folder").expect(2).says(&["folder", "check the path"]);
+    place.write("words", "words");
+    place.line("info words").expect(2).says(&["not that of an image", "transform", "points"]);
 }
 
 #[test]
@@ -156,7 +158,7 @@ fn what_standard_output_does_not_take() {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = place.command(line).stdout(full).stderr(Stdio::piped()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(3), "{line:?}: {said}");
+        assert_eq!(output.status.code(), Some(4), "{line:?}: {said}");
         assert!(said.contains("standard output") && said.lines().count() == 1, "{said}");
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -188,15 +190,18 @@ fn what_other_programs_convert_is_said() {
         ("slide.png", "SimpleITK"),
         ("slide.tif", "SimpleITK"),
         ("scan.nrrd.gz", "gunzip"),
-        ("affine.lta", "lta_convert"),
+        ("affine.aff12.1D", "nitransforms"),
+        ("scan+orig.HEAD", "3dAFNItoNIFTI"),
     ] {
         if name != "series" {
             place.write(name, "x");
         }
         let hint = [hint, name];
-        place.line(&format!("info {name}")).expect(2).says(&hint);
+        // Pictures may be X-ray images, which `info` reads.
+        let of_info =
+            if hint[0] == "SimpleITK" && !name.ends_with("JPG") { &hint[1..] } else { &hint };
+        place.line(&format!("info {name}")).expect(2).says(of_info);
         place.line(&format!("affine {name} {name} -o out")).expect(2).says(&hint);
     }
     place.image("a.nii", &head(&grid([9, 8, 7], 9.0), &Affine::identity()));
-    place.line("apply -i a.nii -r a.nii -t affine.lta -o b.nii").expect(2).says(&["lta_convert"]);
 }

@@ -45,5 +45,6 @@ mod surface;
 mod track;
 mod transforms;
 mod warps;
+mod written_commands;
 mod xray_files;
 mod xray_options;

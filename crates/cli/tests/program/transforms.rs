@@ -131,6 +131,52 @@ fn info_tells_the_parts() {
     assert!(place.line("info m.tfm").expect(0).out.contains("mirrors"));
 }
 
+/// A composite is told part by part, with the folds of its fields.
+#[test]
+fn info_tells_the_parts_of_a_composite() {
+    let place = Place::new();
+    // Along x the field goes back by more than a voxel at the middle.
+    let grid = grid([12, 10, 8], 2.0);
+    let mut field = VectorField::zeros(grid);
+    for i in 0..field.grid().len() {
+        let sign = if i % 12 < 6 { 3.0 } else { -3.0 };
+        field.set(i, Vector3::new(sign, 0.0, 0.0));
+    }
+    let parts =
+        vec![Transform::Displacement(Displacement::new(field)), Transform::Affine(motion())];
+    let whole = Transform::Composite(parts);
+    write(place.path("a.h5"), &whole, &Geometry::default()).unwrap();
+    let said = place.line("info a.h5 --json").expect(0).json();
+    let parts = said["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 2);
+    assert_eq!(parts[0]["model"], "displacement field");
+    let folded = parts[0]["folded_voxels"].as_u64().unwrap();
+    assert!(folded > 0 && said["folded_voxels"] == folded, "{said}");
+    assert_eq!(parts[1]["model"], "affine");
+    let run = place.line("info a.h5").expect(0);
+    assert!(
+        run.out.contains("part 2 of 2") && run.out.contains("rotation total degrees"),
+        "{}",
+        run.out
+    );
+}
+
+/// FreeSurfer's transform, from the moving to the fixed image, is read as any other.
+#[test]
+fn freesurfer_transforms_are_read() {
+    let place = Place::new();
+    let volume = "valid = 0\n";
+    let rows = "1 0 0 5\n0 1 0 -3\n0 0 1 7\n0 0 0 1\n";
+    place.write(
+        "a.lta",
+        &format!("type = 1\nnxforms = 1\nmean = 0 0 0\nsigma = 1\n1 4 4\n{rows}src volume info\n{volume}dst volume info\n{volume}"),
+    );
+    place.line("convert a.lta a.tfm").expect(0);
+    let back = Affine::translation(Vector3::new(-5.0, 3.0, -7.0));
+    assert!(distance(&loaded(&place, "a.tfm"), &back) < 1e-12);
+    place.line("invert -t a.lta -o b.lta").expect(2).says(&["b.lta", ".tfm"]);
+}
+
 #[test]
 fn bad_transforms() {
     let place = Place::new();

@@ -215,3 +215,38 @@ fn images_that_tell_nothing() {
     let region = "--levels 8 --region 0,1,48,39";
     assert!(place.line(&format!("pose ct.nii.gz holes.tif {how} {region} -o a")).code < 2);
 }
+
+/// `info` tells X-ray images and their views as it does every other file.
+#[test]
+fn info_reads_images_and_views() {
+    let place = place();
+    place
+        .line("drr ct.nii.gz --view ap,lateral --format png,tiff --device cpu --no-report -o sim")
+        .expect(0);
+    let record = json(&place, "sim/result.json");
+    for (name, kind) in [("sim/ap.png", "X-ray image"), ("sim/ap.tif", "X-ray image")] {
+        let said = place.line(&format!("info {name} --json")).expect(0).json();
+        assert_eq!(said["kind"], kind);
+        let most = record["images"][0]["most"].as_f64().unwrap();
+        let found = said["largest_value"].as_f64().unwrap();
+        assert!((found - most).abs() < 1e-3 * most, "{name}: {found} and {most}");
+    }
+    let said = place.line("info sim/views.toml --json").expect(0).json();
+    assert_eq!(said["views"], 2);
+    let first = &said["parts"][0];
+    assert_eq!(first["name"], "ap");
+    let length = |v: &serde_json::Value| {
+        let at = |i: usize| v[i].as_f64().unwrap();
+        (0..3)
+            .map(|i| (at(i) - first["detector_centre_mm"][i].as_f64().unwrap()).powi(2))
+            .sum::<f64>()
+            .sqrt()
+    };
+    let distance = first["source_to_detector_mm"].as_f64().unwrap();
+    assert!((length(&first["source_mm"]) - distance).abs() < 1.0);
+    let run = place.line("info sim/views.toml sim/ap.png").expect(0);
+    assert!(run.out.contains("view 'lateral'") && run.out.contains("X-ray image"), "{}", run.out);
+    place.write("other.toml", "similarity = 'mi'\n");
+    place.line("info other.toml").expect(2).says(&["other.toml", "similarity"]);
+    place.line("info sim/ap.png --volume 0").expect(2);
+}

@@ -176,13 +176,59 @@ impl ImageInfo {
             let words = format!("the voxels are anisotropic: {low:.4} to {high:.4} mm");
             found.push(Oddity::Anisotropic(words));
         }
+        let widest = (0..3)
+            .filter(|&a| grid.dims()[a] > 1)
+            .map(|a| spacing[a] * grid.dims()[a] as f64)
+            .fold(0.0, f64::max);
         if high > 50.0 || (high > 0.0 && low < 1e-4) {
             let words = format!("a spacing of {low:e} to {high:e} mm is unusual; is the unit mm?");
+            found.push(Oddity::Other(words));
+        } else if used.len() == 3 && widest < TINY_MM {
+            let words = format!(
+                "the whole image is {} mm wide; is the unit mm? (as metres it would be {} mm)",
+                short(widest),
+                short(1000.0 * widest)
+            );
             found.push(Oddity::Other(words));
         }
         if self.data_type == DataType::F64 {
             found.push(Oddity::Other("64-bit floats are rounded to 32 bits".into()));
         }
         self.oddities.extend(found);
+    }
+}
+
+/// Images of three dimensions that are narrower are hardly ever in millimetres: those of people in metres are.
+const TINY_MM: f64 = 3.0;
+
+/// A length in three digits.
+fn short(mm: f64) -> String {
+    let digits = (2 - mm.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    format!("{mm:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::image::{WriteOptions, read_info, write_volume};
+    use voxalign_image::{Grid, Volume};
+
+    #[test]
+    fn an_image_in_metres_is_odd() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.nii");
+        let odd = |dims: [usize; 3], spacing: [f64; 3]| {
+            let grid = Grid::axis_aligned(dims, spacing).unwrap();
+            write_volume(&path, &Volume::filled(grid, 0.0), &WriteOptions::default()).unwrap();
+            let found = read_info(&path).unwrap().oddities;
+            found.iter().filter(|o| !o.is_normal_geometry()).map(|o| o.to_string()).collect()
+        };
+        let said: Vec<String> = odd([160, 200, 180], [0.001; 3]);
+        assert_eq!(
+            said,
+            ["the whole image is 0.200 mm wide; is the unit mm? (as metres it would be 200 mm)"]
+        );
+        // A mouse's brain, and a picture through a microscope.
+        assert!(odd([160, 200, 180], [0.05; 3]).is_empty());
+        assert!(odd([160, 200, 1], [0.001; 3]).is_empty());
     }
 }

@@ -11,7 +11,7 @@ pub(crate) const KNOWN: &str =
     ".nii, .nii.gz, .hdr, .img, .hdr.gz, .img.gz, .mha, .mhd, .nrrd, .nhdr";
 
 /// Names of files of other programs: their ends, what they are, and what makes one that is read.
-const FOREIGN: [(&[&str], &str, &str); 7] = [
+const FOREIGN: [(&[&str], &str, &str); 8] = [
     (
         &[".dcm", ".dicom", ".ima"],
         "DICOM images are read, but not written",
@@ -34,10 +34,12 @@ const FOREIGN: [(&[&str], &str, &str); 7] = [
         "unpack it with gunzip",
     ),
     (
-        &[".lta"],
-        "FreeSurfer transforms are not supported",
-        "convert it with `lta_convert --inlta FILE --outitk FILE.txt`",
+        &[".1d"],
+        "AFNI's transforms are not supported",
+        "convert it with nitransforms in Python: `nitransforms.linear.load(FILE, fmt='afni', reference=FIXED, \
+         moving=MOVING).to_filename('FILE.tfm', fmt='itk')`",
     ),
+    (&[".head", ".brik"], "AFNI's images are not supported", "convert it with 3dAFNItoNIFTI"),
     (&[".xfm"], "MINC transforms are not supported", "convert it with ITK or ANTs to .txt or .mat"),
 ];
 

@@ -1,5 +1,5 @@
-//! Transforms: ITK text, ANTs/ITK MATLAB and HDF5 files, FSL matrices and displacement fields, which
-//! are read from NIfTI, NRRD and MetaImage files and written as NIfTI.
+//! Transforms: ITK text, ANTs/ITK MATLAB and HDF5 files, FSL matrices, FreeSurfer's arrays (read), and displacement
+//! fields, which are read from NIfTI, NRRD and MetaImage files and written as NIfTI.
 //!
 //! All are parsed here: their formats are a page each (HDF5 as far as ITK uses it), and the conventions at the border (LPS
 //! world, centres, FSL's scaled voxels) are the point of this module.
@@ -14,6 +14,7 @@
 //! | ITK/ANTs MATLAB | `.mat` | an affine map | LPS mm |
 //! | ITK HDF5 | `.h5`, `.hdf5` | affine maps, fields, and composites of both | LPS mm |
 //! | FSL | `.fsl`, `.fsl.mat`, `.fslmat`, `.flirt` | an affine map, from moving to fixed | scaled voxels of both images |
+//! | FreeSurfer (read) | `.lta` | an affine map, from moving to fixed | RAS mm, or voxels of both images |
 //! | NIfTI field | `.nii`, `.nii.gz` | displacements | LPS mm (intent 1007) or RAS mm (1006) |
 //! | NRRD, MetaImage field (read) | `.nrrd`, `.nhdr`, `.mha`, `.mhd` | displacements | LPS mm |
 //!
@@ -24,6 +25,7 @@ mod fsl;
 mod hdf5;
 mod itk;
 mod itk_text;
+mod lta;
 mod matlab;
 
 use crate::atomic;
@@ -227,6 +229,9 @@ fn read_source(source: &Source<'_>, geometry: &Geometry<'_>) -> Result<(Transfor
     }
     if matlab::recognised(&bytes) {
         return matlab::parse(path, &bytes);
+    }
+    if lta::recognised(&bytes) {
+        return Ok((lta::parse(path, &bytes)?, false));
     }
     Ok((fsl::parse(path, &bytes, geometry)?, false))
 }

@@ -21,7 +21,13 @@ fn workspace() -> PathBuf {
 
 /// An image that ships with the project.
 pub fn shipped(name: &str) -> Volume<f32> {
-    voxalign_io::image::read_volume(workspace().join("data").join(name)).unwrap()
+    let path = workspace().join("data").join(name);
+    assert!(
+        path.exists(),
+        "no '{}': run the tests where the folder `data` of the sources is",
+        path.display()
+    );
+    voxalign_io::image::read_volume(path).unwrap()
 }
 
 /// The folder of real images beside the checkout; without it nothing (and a line that says so), and a failure

@@ -162,10 +162,6 @@ fn real(data: &Path) -> Vec<Case> {
 
 /// Forty splits of one of three data sets with all models: a table, for whoever asks for it.
 fn of_real(name: &str) {
-    if std::env::var_os("VOXALIGN_TEST_ALL").is_none() {
-        println!("skipped: it takes long; set VOXALIGN_TEST_ALL");
-        return;
-    }
     let Some(data) = real_data("exact landmarks of real images") else { return };
     let seeds = std::env::var("VOXALIGN_TEST_SPLITS").ok().and_then(|s| s.parse().ok());
     for case in real(&data).into_iter().filter(|case| case.name == name) {
@@ -182,16 +178,19 @@ fn of_real(name: &str) {
 }
 
 #[test]
+#[ignore = "a table that takes long"]
 fn exact_landmarks_of_real_brains() {
     of_real("brains");
 }
 
 #[test]
+#[ignore = "a table that takes long"]
 fn exact_landmarks_of_real_lungs() {
     of_real("lungs");
 }
 
 #[test]
+#[ignore = "a table that takes long"]
 fn exact_landmarks_of_real_hippocampi() {
     of_real("hippocampi");
 }

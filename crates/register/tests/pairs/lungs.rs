@@ -112,11 +112,8 @@ fn landmarks_bring_others_along() {
 
 /// Twenty splits and several weights, down to a fine scale: a table, for whoever asks for it.
 #[test]
+#[ignore = "a table that takes minutes"]
 fn landmarks_at_several_weights() {
-    if std::env::var_os("VOXALIGN_TEST_ALL").is_none() {
-        println!("skipped: it takes minutes; set VOXALIGN_TEST_ALL");
-        return;
-    }
     let Some(lung) = lung("landmarks_at_several_weights") else { return };
     let splits: Vec<_> = (0..20).map(|seed| split(&mut Random::new(seed + 1))).collect();
     let fine = [(4, 60), (2, 40)];
