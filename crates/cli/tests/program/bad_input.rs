@@ -65,11 +65,7 @@ fn habits_from_other_programs() {
     place.line("affine -d 3 a.nii b.nii -o out").expect(2).says(&["'-d'", "leave it out"]);
     place.line("affine a.nii b.nii -o out -5").expect(2).says(&["--option=-3"]);
     for name in ["none.tif", "none.png", "none.nii", "none.toml", "none.xyz", "none"] {
-        place.line(&format!("info {name}")).expect(2).says(&[
-            name,
-            "no such file",
-            "check the path",
-        ]);
+        place.line(&format!("info {name}")).expect(2).says(&[name, "check the path"]);
         let run =
             place.line(&format!("apply -i {name} -t a.tfm -o b.nii -r fixed.nii.gz")).expect(2);
         run.says(&[name, "check the path"]);

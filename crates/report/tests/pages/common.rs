@@ -118,6 +118,26 @@ pub(crate) fn show(browser: &Path, name: &str, page: &str, width: usize) -> Stri
     dom
 }
 
+/// The numbers of tables in a page, and of those that are wider than the place that they have, in a window so many
+/// pixels wide.
+pub(crate) fn tables_that_are_cut(browser: &Path, page: &str, width: usize) -> (usize, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cut.html");
+    // No window of the browser is as narrow as a phone; a frame in it can be.
+    let inside = page.replace('&', "&amp;").replace('"', "&quot;");
+    let measure = "for (const t of frame.contentDocument.querySelectorAll('table.checks, table.facts')) { all++; \
+                   if (t.scrollWidth > t.parentElement.clientWidth + 1) cut++ }";
+    let text = format!(
+        "<!doctype html><html><body><iframe id=\"frame\" style=\"width:{width}px;height:2000px\" srcdoc=\"{inside}\"></iframe>\
+         <script>frame.onload = () => {{ let all = 0, cut = 0; {measure}; document.body.setAttribute('data-all', all); \
+         document.body.setAttribute('data-cut', cut) }}</script></body></html>"
+    );
+    std::fs::write(&file, text).unwrap();
+    let dom = dump(browser, &file, folder.path());
+    let number = |name: &str| attribute(&dom, name).parse().unwrap();
+    (number("data-all"), number("data-cut"))
+}
+
 /// A check of a verdict.
 pub(crate) fn check(name: &str, value: f64, asked: &str, passed: bool) -> Check {
     let remedy = if passed { String::new() } else { "try <something> else".to_owned() };

@@ -1,6 +1,6 @@
 //! The report on a deformable registration, also in a real browser.
 
-use crate::common::{browser, check, draw, noise, soon};
+use crate::common::{browser, check, draw, noise, soon, tables_that_are_cut};
 use voxalign_image::{
     Affine, AffineParameters, Displacement, Grid, LabelMap, Matrix3, Transform, Vector3,
     VectorField, Volume,
@@ -143,6 +143,19 @@ fn record(grid: &Grid, good: bool) -> RunRecord {
             vec![
                 check("folded voxels", if good { 0.0 } else { 212.0 }, "0", good),
                 check("inverse consistency, largest, mm", 0.12, "at most 1", true),
+                check(
+                    "mean inverse-consistency error over the grid, mm",
+                    0.002781,
+                    "at most 0.1",
+                    true,
+                ),
+                check("change of the energy over all scales", -0.0213, "at most 1.0e-6", true),
+                check(
+                    "harmonic energy in the object for each nat of shared information",
+                    0.0884,
+                    "at most 2",
+                    true,
+                ),
             ],
             vec!["<i>remark</i>".into()],
         ),
@@ -305,5 +318,16 @@ fn every_figure_is_drawn_in_a_browser() {
         // Slices, their comparison, grid, Jacobian, displacement, difference, edges, regions.
         let expected = mosaic + planes * (3 + 2 + 3 + 2 + 2 + if good { 2 } else { 0 });
         draw(&browser, &format!("deform-{name}"), &report(&grid, good, good), expected, width);
+    }
+}
+
+/// The last column of the verdict is on a phone, too.
+#[test]
+fn the_verdict_fits_a_phone() {
+    let Some(browser) = browser() else { return };
+    for good in [true, false] {
+        let (all, cut) = tables_that_are_cut(&browser, &report(&oblique(), true, good), 375);
+        assert!(all > 0);
+        assert_eq!(cut, 0, "of {all} tables");
     }
 }
