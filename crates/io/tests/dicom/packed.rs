@@ -151,6 +151,22 @@ fn jpeg_2000_is_unpacked() {
     assert_eq!(read(&set, JPEG_2000), plane.iter().map(|v| v * 40.0).collect::<Vec<_>>());
     let set = packed([16, 12, 11], false, &[&hex(UNSIGNED_12)]);
     assert_eq!(read(&set, JPEG_2000), of(|x, y| 300.0 * x + 17.0 * y));
+    // In the boxes of a JP2 file: signature, what it is, header, and the stream to the end.
+    let mut boxed = b"\0\0\0\x0CjP  \r\n\x87\n\0\0\0\x14ftypjp2 \0\0\0\0jp2 ".to_vec();
+    boxed.extend(b"\0\0\0\x0Djp2hnothe");
+    for length in [[0; 4], (hex(UNSIGNED_12).len() as u32 + 8).to_be_bytes()] {
+        let mut whole = boxed.clone();
+        whole.extend(length);
+        whole.extend(b"jp2c");
+        whole.extend(hex(UNSIGNED_12));
+        let set = packed([16, 12, 11], false, &[&whole]);
+        assert_eq!(read(&set, JPEG_2000), of(|x, y| 300.0 * x + 17.0 * y));
+        // Without the box of the stream, or cut within a box.
+        for end in [boxed.len(), boxed.len() + 6, 30] {
+            let set = packed([16, 12, 11], false, &[&whole[..end]]);
+            assert!(message(&set, JPEG_2000).contains("does not begin as one"));
+        }
+    }
     let mut other = set.clone();
     other.insert(0x0028_0011, V::U16(vec![60_000]));
     assert!(message(&other, JPEG_2000).contains("9 x 6 pixels"));

@@ -30,7 +30,7 @@ impl From<OutOfMemory> for Damage {
 /// Pixels that a frame may have, and those for each of its packed bytes: no memory is asked for by the
 /// size that a header claims alone.
 pub(super) const PIXELS: usize = 1 << 22;
-pub(super) const PIXELS_OF_A_BYTE: usize = 1 << 13;
+pub(super) const PIXELS_OF_A_BYTE: usize = 1 << 8;
 
 /// The values of a frame, little-endian, `allocated` bits each.
 pub(super) fn unpack(packing: Packing, bytes: &[u8], layout: &Layout) -> Result<Vec<u8>, Damage> {
@@ -157,19 +157,46 @@ fn precision(bytes: &[u8]) -> Option<(u8, u8)> {
     }
 }
 
+/// The codestream of JPEG 2000 data: some programs leave it in the boxes of a JP2 file (ISO 15444-1, annex I).
+fn codestream(bytes: &[u8]) -> Option<&[u8]> {
+    const BEGINNING: [u8; 4] = [0xFF, 0x4F, 0xFF, 0x51];
+    if bytes.starts_with(&BEGINNING) {
+        return Some(bytes);
+    }
+    if bytes.get(4..8)? != b"jP  " {
+        return None;
+    }
+    let mut rest = bytes;
+    loop {
+        let (&length, after) = rest.split_first_chunk::<4>()?;
+        let (kind, after) = after.split_first_chunk::<4>()?;
+        let (begin, length) = match u32::from_be_bytes(length) {
+            // The last box ends with the file; a long one says its length in 64 bits.
+            0 => (8, rest.len()),
+            1 => (16, usize::try_from(u64::from_be_bytes(*after.first_chunk::<8>()?)).ok()?),
+            n => (8, usize::try_from(n).ok()?),
+        };
+        let content = rest.get(begin..length.min(rest.len()))?;
+        if kind == b"jp2c" {
+            return content.starts_with(&BEGINNING).then_some(content);
+        }
+        rest = rest.get(length..)?;
+    }
+}
+
 /// JPEG 2000 of one component.
 fn jpeg2000(bytes: &[u8], layout: &Layout) -> Result<Vec<u8>, Damage> {
-    use dicom_toolkit_jpeg2000::{DecodeSettings, Image};
+    use hayro_jpeg2000::{DecodeSettings, DecoderContext, Image};
+    let wrong = |what: &str| Damage::Wrong(format!("a JPEG 2000 frame {what}"));
+    let bytes = codestream(bytes).ok_or_else(|| wrong("does not begin as one"))?;
     // The sizes are looked at before anything is asked for by them (ISO 15444-1, A.5.1).
     let word = |i: usize| -> Option<usize> {
         let word = bytes.get(8 + 4 * i..)?.first_chunk::<4>()?;
         usize::try_from(u32::from_be_bytes(*word)).ok()
     };
     let sizes: Option<Vec<usize>> = (0..8).map(word).collect();
-    let (true, Some(&[x, y, x0, y0, tile_x, tile_y, _, _])) =
-        (bytes.starts_with(&[0xFF, 0x4F, 0xFF, 0x51]), sizes.as_deref())
-    else {
-        return Err("a JPEG 2000 frame does not begin as one".to_string().into());
+    let Some(&[x, y, x0, y0, tile_x, tile_y, _, _]) = sizes.as_deref() else {
+        return Err(wrong("ends within its header"));
     };
     let (width, height) = (x.saturating_sub(x0), y.saturating_sub(y0));
     if (width, height) != (layout.columns, layout.rows) {
@@ -177,14 +204,10 @@ fn jpeg2000(bytes: &[u8], layout: &Layout) -> Result<Vec<u8>, Damage> {
     }
     let tiles = x.div_ceil(tile_x.max(1)).saturating_mul(y.div_ceil(tile_y.max(1)));
     if tile_x == 0 || tile_y == 0 || tiles > 65_535 {
-        return Err(format!("a JPEG 2000 frame has tiles of {tile_x} x {tile_y} pixels").into());
+        return Err(wrong(&format!("has tiles of {tile_x} x {tile_y} pixels")));
     }
-    let fail =
-        |e: &dyn std::fmt::Display| Damage::Wrong(format!("a JPEG 2000 frame is damaged ({e})"));
     let Some(&[0, 1, kind]) = bytes.get(40..43) else {
-        return Err("a JPEG 2000 frame has several components, but the header says 1"
-            .to_string()
-            .into());
+        return Err(wrong("has several components, but the header says 1"));
     };
     let (signed, bits) = (kind & 0x80 != 0, u32::from(kind & 0x7F) + 1);
     if bits > 16 {
@@ -192,31 +215,29 @@ fn jpeg2000(bytes: &[u8], layout: &Layout) -> Result<Vec<u8>, Damage> {
             "JPEG 2000 with {bits} bits per value is not supported"
         )));
     }
-    // The decoder makes values of signed components that are below zero zero. As unsigned ones they are
-    // larger by half their range, which is taken off again.
-    let mut unsigned = memory::copied(bytes)?;
-    unsigned[42] = kind & 0x7F;
+    let damaged = |e: hayro_jpeg2000::DecodeError| wrong(&format!("is damaged ({e})"));
     let settings = DecodeSettings { strict: true, ..DecodeSettings::default() };
-    let image = Image::new(&unsigned, &settings).map_err(|e| fail(&e))?;
-    let mut found = image.decode_native().map_err(|e| fail(&e))?;
-    if found.num_components != 1 {
-        return Err(Damage::Wrong(format!(
-            "a JPEG 2000 frame has {} components, but the header says 1",
-            found.num_components
-        )));
-    }
-    if signed {
-        let half = 1i32 << (bits - 1);
-        if found.bytes_per_sample == 1 {
-            found.data.iter_mut().for_each(|v| *v = (i32::from(*v) - half) as u8);
-        } else {
-            for v in found.data.chunks_exact_mut(2) {
-                let value = i32::from(u16::from_le_bytes([v[0], v[1]])) - half;
-                v.copy_from_slice(&(value as i16).to_le_bytes());
-            }
+    let image = Image::new(bytes, &settings).map_err(damaged)?;
+    let mut context = DecoderContext::default();
+    let found = image.decode(&mut context).map_err(damaged)?;
+    let [component] = found.components() else {
+        return Err(wrong("has several components, but the header says 1"));
+    };
+    // Values of 8 or 16 bits, between the least and the largest that their bits can say.
+    let half = 1i32 << (bits - 1);
+    let (low, high) = if signed { (-half, half - 1) } else { (0, 2 * half - 1) };
+    // The decoder shifts signed ones as it does unsigned ones.
+    let shift = if signed { half } else { 0 };
+    let whole = |v: &f32| (v.round() as i32 - shift).clamp(low, high);
+    let size = if bits > 8 { 2 } else { 1 };
+    let mut values = memory::room(component.samples().len().saturating_mul(size))?;
+    match size {
+        1 => values.extend(component.samples().iter().map(|v| whole(v) as u8)),
+        _ => {
+            values.extend(component.samples().iter().flat_map(|v| (whole(v) as u16).to_le_bytes()))
         }
     }
-    resize(found.data, usize::from(found.bytes_per_sample), layout)
+    resize(values, size, layout)
 }
 
 /// Values of `from` bytes as such of the layout's size; larger ones are not cut.
