@@ -238,11 +238,8 @@ pub(crate) fn say(notes: &[String], talk: Talk) {
 /// Reads the options of `command` from a file.
 fn read(path: &Path, command: &Command) -> Result<Config, Failure> {
     let at = format!("'{}'", path.display());
-    let bytes = interrupt::reading(|| std::fs::read(path))
-        .map_err(|e| Failure::input(format!("{at}: cannot read: {e}; check the path")))?;
-    let text =
-        text::utf8(&bytes).map_err(|e| Failure::input(format!("{at}: {e}; {}", text::SAVE_AS)))?;
-    parse(text, command).map_err(|e| e.at(&at))
+    let text = interrupt::reading(|| text::read(path))?;
+    parse(&text, command).map_err(|e| e.at(&at))
 }
 
 fn parse(text: &str, command: &Command) -> Result<Config, Failure> {

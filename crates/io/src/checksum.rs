@@ -1,6 +1,7 @@
 //! Checksums: of input files, for the record beside every result, and of what a program keeps for itself.
 
 use crate::error::{IoError, Result};
+use crate::source::regular;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::fs::File;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub fn sha256_file(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
     let fail = |e| IoError::reading(path, e);
+    regular(path)?;
     let mut file = File::open(path).map_err(fail)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; PIECE];

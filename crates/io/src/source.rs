@@ -23,6 +23,19 @@ pub(crate) struct Source<'a> {
     hashed: Option<HashedFile>,
 }
 
+/// What the system says of a file; folders, and pipes and devices, whose reading may never end, are errors.
+pub(crate) fn regular(path: &Path) -> Result<std::fs::Metadata> {
+    let meta = std::fs::metadata(path).map_err(|e| IoError::reading(path, e))?;
+    if meta.is_dir() {
+        return Err(IoError::folder(path));
+    }
+    if !meta.is_file() {
+        let remedy = "write what comes out of it to a file, and name that";
+        return Err(IoError::malformed(path, "this is a pipe or a device, not a file", remedy));
+    }
+    Ok(meta)
+}
+
 /// Bytes of which any can be gone to.
 pub(crate) trait SeekRead: BufRead + Seek {}
 
@@ -39,14 +52,7 @@ pub(crate) struct Stream<'a> {
 impl<'a> Source<'a> {
     /// A file; missing, empty files and folders are errors.
     pub(crate) fn open(path: &Path) -> Result<Source<'static>> {
-        let meta = std::fs::metadata(path).map_err(|e| IoError::reading(path, e))?;
-        if meta.is_dir() {
-            return Err(IoError::folder(path));
-        }
-        if !meta.is_file() {
-            let remedy = "write what comes out of it to a file, and name that";
-            return Err(IoError::malformed(path, "this is a pipe or a device, not a file", remedy));
-        }
+        let meta = regular(path)?;
         if meta.len() == 0 {
             return Err(IoError::malformed(path, "the file is empty", "copy or download it again"));
         }
@@ -174,7 +180,8 @@ impl<'a> Source<'a> {
                 "check that it is the right file",
             ));
         }
-        self.to_end(self.raw(0)?)
+        // A file may grow meanwhile.
+        self.to_end(self.raw(0)?.take(limit))
     }
 
     /// All that a reader gives.

@@ -1,5 +1,25 @@
 //! Files of text that people write: they are UTF-8.
 
+use crate::error::{IoError, Result};
+use crate::source::{Source, regular};
+use std::path::Path;
+
+/// Largest size of a file, bytes.
+const LARGEST: u64 = 1 << 26;
+
+/// The text of a file, without a byte-order mark.
+///
+/// # Errors
+/// A missing file; a folder, a pipe or a device; more than 64 MiB; another encoding than UTF-8.
+pub fn read(path: impl AsRef<Path>) -> Result<String> {
+    let path = path.as_ref();
+    if regular(path)?.len() == 0 {
+        return Ok(String::new());
+    }
+    let bytes = Source::open(path)?.read_all(LARGEST)?;
+    utf8(&bytes).map(str::to_owned).map_err(|e| IoError::malformed(path, e, SAVE_AS))
+}
+
 /// What helps where a file is in another encoding.
 pub const SAVE_AS: &str = "save it as UTF-8 text";
 
@@ -7,7 +27,7 @@ pub const SAVE_AS: &str = "save it as UTF-8 text";
 ///
 /// # Errors
 /// What the bytes are instead, in words; [`SAVE_AS`] is the remedy.
-pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
+pub fn utf8(bytes: &[u8]) -> std::result::Result<&str, String> {
     let wide = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
     // Text of 16 bits a letter without its mark: every other byte of plain letters is 0.
     if wide || bytes.iter().take(256).any(|&b| b == 0) {

@@ -189,10 +189,7 @@ const PATHS: [&str; 3] = ["path", "mask", "labels"];
 /// What is wrong with the list, with the line.
 pub fn of_csv(list: &Path) -> Result<Vec<Entry>> {
     let wrong = |what: String| Error::input(format!("the list '{}': {what}", list.display()));
-    let bytes = std::fs::read(list)
-        .map_err(|e| wrong(format!("it cannot be read: {e}; check the path")))?;
-    let text = voxalign_io::text::utf8(&bytes)
-        .map_err(|e| wrong(format!("{e}; {}", voxalign_io::text::SAVE_AS)))?;
+    let text = voxalign_io::text::read(list)?;
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|e| wrong(e.to_string()))?.clone();
     let columns: Vec<String> = header.iter().map(str::to_lowercase).collect();

@@ -3,6 +3,8 @@
 use crate::common::{Place, Run, grid, head};
 use serde_json::json;
 use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 use voxalign_image::{Affine, Vector3, Volume};
 
 /// A place with a good pair.
@@ -75,6 +77,49 @@ fn habits_from_other_programs() {
         .line("apply -i fixed.nii.gz -r fixed.nii.gz -t a.aff12.1D -o c.nii")
         .expect(2)
         .says(&["AFNI", "nitransforms"]);
+}
+
+/// Nothing is waited for that may never come, and nothing read that has no end.
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_refused() {
+    let place = place();
+    let made = std::process::Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
+    assert!(made.success());
+    for file in ["pipe", "/dev/zero"] {
+        for line in [
+            format!("drr fixed.nii.gz -o out --geometry {file}"),
+            format!("drr fixed.nii.gz -o out --view ap --poses {file}"),
+            format!("drr fixed.nii.gz -o out --view ap --pose {file}"),
+            format!("pose fixed.nii.gz {file} --geometry {file} -o out"),
+            format!("affine --config {file} -o out"),
+            format!("atlas --list {file} -o out"),
+            format!("anatomy {file} {file} -o out"),
+            format!("stack mean --list {file} -o out.nii.gz"),
+            format!("affine fixed.nii.gz moving.nii.gz -o out --init {file}"),
+            format!("affine fixed.nii.gz moving.nii.gz -o out --init landmarks:{file},{file}"),
+            format!("apply -i {file} -r fixed.nii.gz -o out.nii.gz"),
+            format!("info {file}"),
+            format!("surface fixed_labels.nii.gz --each -o out --label-names {file}"),
+            format!("compare --points {file} {file}"),
+        ] {
+            let words: Vec<_> = line.split(' ').collect();
+            let mut child =
+                place.command(&words).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+            let start = Instant::now();
+            while child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(20) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            if child.try_wait().unwrap().is_none() {
+                child.kill().unwrap();
+                panic!("`{line}` waits");
+            }
+            let output = child.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "`{line}`: {said}");
+            assert!(said.contains(file), "`{line}`: {said}");
+        }
+    }
 }
 
 #[test]

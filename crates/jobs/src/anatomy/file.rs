@@ -1,7 +1,7 @@
 //! The file of an anatomy: what it lists, each under a name.
 
 use super::tables::parse;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::listener::{Listener, reading};
 use crate::options::PointConvention;
 use crate::surface::{ObjectOptions, ShapeOptions};
@@ -173,13 +173,10 @@ impl Anatomy {
     /// A missing file; what is no TOML; keys that there are not, values that none may have, names that are given twice.
     pub fn read(path: &Path, listener: &dyn Listener) -> Result<Self> {
         let at = format!("'{}'", path.display());
-        let bytes = reading(listener, || Ok::<_, Error>(std::fs::read(path)))?
-            .map_err(|e| Error::input(format!("{at}: cannot read: {e}; check the path")))?;
-        let text = text::utf8(&bytes)
-            .map_err(|e| Error::input(format!("{at}: {e}; {}", text::SAVE_AS)))?;
+        let text = reading(listener, || text::read(path))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let names = |table: &Path| reading(listener, || read_label_names(table));
-        let parts = parse(text, folder, &names).map_err(|e| e.at(&at))?;
+        let parts = parse(&text, folder, &names).map_err(|e| e.at(&at))?;
         Ok(Self { path: path.to_owned(), parts })
     }
 }
