@@ -250,3 +250,45 @@ fn info_reads_images_and_views() {
     place.line("info other.toml").expect(2).says(&["other.toml", "similarity"]);
     place.line("info sim/ap.png --volume 0").expect(2);
 }
+
+/// A TIFF file of 8 x 8 pixels, in which one entry is a text that is longer than the file.
+fn with_long_text(tag: u16) -> Vec<u8> {
+    let entries: [(u16, u32); 11] = [
+        (256, 8),
+        (257, 8),
+        (258, 8),
+        (259, 1),
+        (262, 1),
+        (270, 200),
+        (273, 200),
+        (277, 1),
+        (278, 8),
+        (279, 64),
+        (339, 1),
+    ];
+    let mut bytes = b"II*\0\x08\0\0\0\x0b\0".to_vec();
+    for (name, value) in entries {
+        let (kind, count) = if name == tag { (2, 0x7FFF_FFFF) } else { (4u16, 1u32) };
+        bytes.extend(name.to_le_bytes());
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend(count.to_le_bytes());
+        bytes.extend(value.to_le_bytes());
+    }
+    bytes.resize(200, 0);
+    bytes.extend(0..64);
+    bytes
+}
+
+/// What is wrong with a file is said once, in words of the program.
+#[test]
+fn long_texts_of_tiff_are_refused_in_one_line() {
+    let place = Place::new();
+    fs::write(place.path("good.tif"), with_long_text(0)).unwrap();
+    place.line("info good.tif").expect(0);
+    for tag in [270, 273, 277, 278, 279, 339] {
+        fs::write(place.path("a.tif"), with_long_text(tag)).unwrap();
+        let run = place.line("info a.tif").expect(2);
+        assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+        run.says(&["a.tif", &format!("the tag {tag} claims a text of 2147483647 bytes")]);
+    }
+}

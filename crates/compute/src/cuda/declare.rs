@@ -146,12 +146,26 @@ pub(crate) unsafe trait Plain: Copy {
     const KIND: Kind;
 }
 
+/// What a field of a plain structure may be: a number, an array of such, or another plain structure.
+///
+/// # Safety
+/// As of [`Plain`].
+pub(crate) unsafe trait Field {}
+
+// SAFETY: arrays have no padding between their elements.
+unsafe impl<T: Field, const N: usize> Field for [T; N] {}
+
+/// Compiles for fields alone.
+pub(crate) const fn is_field<T: Field>() {}
+
 macro_rules! numbers {
     ($($t:ty = $name:literal),* $(,)?) => {$(
         // SAFETY: numbers are their bytes.
         unsafe impl Plain for $t {
             const KIND: Kind = Kind::Number($name);
         }
+        // SAFETY: as above.
+        unsafe impl Field for $t {}
         impl Cell for $t {
             const NAME: &'static str = $name;
         }
@@ -170,7 +184,7 @@ numbers!(
 );
 
 /// Declares a structure that passes by value, with the name that it has in the kernels where that is another
-/// one. Its fields have no padding between them, which is checked.
+/// one. Its fields are plain and have no padding between them, which is checked.
 macro_rules! plain {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident $(as $name:literal)? {
         $($(#[$field_meta:meta])* $field_vis:vis $field:ident : $t:ty),* $(,)?
@@ -182,7 +196,13 @@ macro_rules! plain {
             $($(#[$field_meta])* $field_vis $field: $t),*
         }
 
-        const _: () = assert!(size_of::<$Name>() == 0 $(+ size_of::<$t>())*, "there is padding");
+        const _: () = {
+            $($crate::cuda::declare::is_field::<$t>();)*
+            assert!(size_of::<$Name>() == 0 $(+ size_of::<$t>())*, "there is padding");
+        };
+
+        // SAFETY: its fields are plain, and there is no padding between them.
+        unsafe impl $crate::cuda::declare::Field for $Name {}
 
         // SAFETY: plain numbers without padding, laid out as C++ does.
         unsafe impl $crate::cuda::declare::Plain for $Name {

@@ -157,6 +157,10 @@ pub(crate) fn check(
     check_len("corners", kind.corners() * elements, corners)?;
     check_len("centres", 3 * elements, centres)?;
     check_len("moments", kind.components() * elements, moments)?;
+    if points == 0 && elements > 0 {
+        // No corner is a vertex.
+        check_len("vertices", 3, vertices)?;
+    }
     Ok((points, elements))
 }
 

@@ -184,6 +184,10 @@ fn errors<D: Device>(device: &D) {
     assert!(measure(&corners, 6, 12).is_err());
     assert!(measure(&corners, 5, 6).is_err());
     assert!(measure(&device.alloc(5).unwrap(), 6, 6).is_err());
+    // Elements of no vertices.
+    let (none, mut six) = (floats(0), [floats(6), floats(6)]);
+    let [centres, moments] = &mut six;
+    assert!(device.measures(kind, &none, &corners, centres, moments).is_err());
     let (starts, lists) = (device.alloc::<u32>(4).unwrap(), device.alloc::<u32>(6).unwrap());
     let incidence = Incidence { starts: &starts, corners: &lists };
     let (by, mut out) = (floats(6), floats(12));

@@ -13,6 +13,7 @@ use tiff::tags::{CompressionMethod, PhotometricInterpretation, Tag};
 use tiff::{ColorType, TiffError};
 use voxalign_image::memory;
 
+mod claims;
 mod write;
 pub(super) use write::write;
 
@@ -24,6 +25,7 @@ const LONGEST: u64 = 1 << 26;
 /// Reads all pages.
 pub(super) fn read(source: &Source<'_>) -> Result<Xray> {
     let path = source.path();
+    claims::check(source)?;
     let mut limits = Limits::default();
     let of = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     limits.ifd_value_size = of(source.length().min(LONGEST));
