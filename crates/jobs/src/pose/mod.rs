@@ -16,9 +16,11 @@
 mod input;
 mod options;
 mod sequence;
+mod start;
 mod track;
 
 pub use options::{Method, Pixels};
+pub use start::StartOptions;
 pub use track::{Storage, StreamOptions};
 
 use crate::error::{Error, Result};
@@ -26,9 +28,7 @@ use crate::listener::Listener;
 use crate::machine::Machine;
 use crate::options::{as_text, by_name, texts};
 use crate::plan::{self, Plan};
-use crate::projection::{
-    Ct, CtOptions, Whole, behind, check_region, is_within, may_see, read_pose,
-};
+use crate::projection::{Ct, CtOptions, Whole, behind, check_region, is_within, may_see};
 use crate::run::{
     Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, check_written,
     conclude, inputs, written,
@@ -72,9 +72,9 @@ pub struct Job {
     /// The part of each X-ray image that counts: the first column and row, and how many; instead of those of `geometry`.
     #[serde(default, with = "as_text")]
     pub region: Option<Whole<4>>,
-    /// Where the search starts: a rigid transform from the room to the world of the CT.
-    #[serde(default)]
-    pub init: Option<PathBuf>,
+    /// Where the search starts, and the centre of rotations.
+    #[serde(flatten)]
+    pub start: StartOptions,
     /// How attenuations are made of the CT.
     #[serde(flatten)]
     pub material: CtOptions,
@@ -106,7 +106,7 @@ impl Job {
         let mut all = self.material.files(&self.ct);
         all.extend(xrays.iter().map(|path| Input::new(Role::Xray, path)));
         all.extend(self.geometry.iter().map(|path| Input::new(Role::Geometry, path)));
-        all.extend(Input::those_given(&[(Role::Init, &self.init)]));
+        all.extend(self.start.files());
         all.extend(caller.config.as_deref().map(|path| Input::new(Role::Config, path)));
         all
     }
@@ -118,6 +118,7 @@ impl Job {
     pub fn check_options(&self) -> Result<()> {
         self.material.check()?;
         self.method.options()?;
+        self.start.check()?;
         self.check_stream()?;
         check_region(self.region)
     }
@@ -184,8 +185,8 @@ impl Job {
         check_written(&self.output, &written, &files)?;
         let read = inputs(&files, listener)?;
         let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
-        let start = self.start(volume.grid(), listener)?;
-        let options = self.method.options()?;
+        let start = self.start.read(volume.grid(), listener)?;
+        let options = self.pose_options(volume.grid())?;
         clock.lap("read");
         self.check_views(&views, &start, volume.grid())?;
         for view in &mut views {
@@ -244,10 +245,11 @@ impl Job {
         }
     }
 
-    /// Where the search starts.
-    fn start(&self, ct: &Grid, listener: &dyn Listener) -> Result<Affine> {
-        let read = |path: &PathBuf| read_pose(path, ct, listener);
-        self.init.as_ref().map_or_else(|| Ok(Affine::identity()), read)
+    /// The options of the library for a CT.
+    fn pose_options(&self, ct: &Grid) -> Result<PoseOptions> {
+        let options = PoseOptions { centre: Some(self.start.centre(ct)), ..self.method.options()? };
+        options.check()?;
+        Ok(options)
     }
 
     /// Refuses sources within the CT, and views of which no ray that counts meets the CT, where the search starts.
@@ -272,6 +274,7 @@ impl Job {
             "levels_mm": options.levels,
             "restarts": options.restarts,
             "seed": options.seed,
+            "centre_mm": options.centre.map(<[f64; 3]>::from),
             "pixels": self.pixels.unwrap_or(Pixels::Attenuation).name(),
         });
         if !self.frame.is_empty() {

@@ -12,6 +12,7 @@
 //! - A [`Tracker`] follows a CT over a sequence of them.
 
 pub mod attenuation;
+mod numbers;
 pub mod objective;
 pub mod phantom;
 pub mod register;
@@ -21,6 +22,7 @@ pub mod simulator;
 pub mod view;
 
 pub use attenuation::Attenuation;
+pub use numbers::{motion_of, pose_of};
 pub use objective::{View, XrayObjective};
 pub use register::{
     PoseInput, PoseOptions, PoseResult, PreparedCt, TrackOptions, Tracker, register_pose,

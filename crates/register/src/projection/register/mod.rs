@@ -41,7 +41,7 @@ pub struct PoseResult {
     pub transform: Affine,
     /// Where the search began.
     pub start: Affine,
-    /// The point of the room about which rotations are counted: the middle of what attenuates, at the result, mm.
+    /// The point of the CT about which rotations are counted, in its own world, mm: see [`motion_of`](super::motion_of).
     pub centre: Vector3<f64>,
     /// The cost of the start and of the result at the finest scale.
     pub costs: [f64; 2],

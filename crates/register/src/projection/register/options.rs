@@ -4,6 +4,10 @@ use crate::error::{RegisterError, Result};
 use crate::projection::similarity::XraySimilarity;
 use crate::search::OptimiserKind;
 use serde::{Deserialize, Serialize};
+use voxalign_image::Vector3;
+
+/// How far from its world's origin a point of a CT is at most, mm.
+const FARTHEST: f64 = 1e5;
 
 /// How far from the start the poses are that a search begins with: along and about each axis of the room.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -43,6 +47,9 @@ pub struct PoseOptions {
     pub levels: Vec<f64>,
     /// How often the result is found again, from places near it and with other pixels, at most half of them.
     pub restarts: usize,
+    /// The point of the CT, in its own world, about which rotations are counted in the result, mm; the middle of its grid where there
+    /// is none. The search does not depend on it.
+    pub centre: Option<Vector3<f64>>,
     /// Whether the cost along each parameter is wanted.
     pub landscape: bool,
 }
@@ -59,6 +66,7 @@ impl Default for PoseOptions {
             starts: 256,
             levels: Vec::new(),
             restarts: 4,
+            centre: None,
             landscape: true,
         }
     }
@@ -87,6 +95,10 @@ impl PoseOptions {
         }
         if self.restarts > 1000 {
             return wrong("number of restarts", self.restarts.to_string(), "give at most 1000");
+        }
+        if let Some(centre) = self.centre.filter(|c| !c.iter().all(|v| v.abs() <= FARTHEST)) {
+            let value = format!("{:.1e} mm away", centre.norm());
+            return wrong("centre of rotations", value, "give a point of the CT, mm");
         }
         if let Some(level) = self.levels.iter().find(|l| !(**l > 0.0 && l.is_finite())) {
             return wrong(

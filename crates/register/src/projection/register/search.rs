@@ -313,17 +313,21 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         let model = model(self.ct, &transform)?;
         let pose = model.pose_of(&transform);
         let options = self.options;
+        let centre = options.centre.unwrap_or_else(|| self.ct.ct.grid().centre());
         let compared = Compared { anew: false, ..Compared::by(options, options.seed) };
         let objective = level.objective(compared, &transform)?;
         let ends = objective.evaluate(&[self.start, transform], false)?;
-        let uncertainty = certainty::find(&mut self, level, &objective, &model, &pose)?;
+        let uncertainty = certainty::find(&mut self, level, &objective, (&model, &pose), centre)?;
         let mut along = Vec::new();
         if options.landscape {
             let part = options.sampling.unwrap_or(LANDSCAPE).min(LANDSCAPE);
             let rough = Compared { part: Some(part), ..compared };
             let rough = level.objective(rough, &transform)?;
             let reach = 16.0 * level.size;
-            along = landscape::find(&mut self, &rough, &model, &pose, reach)?;
+            // Rotations are about the same centre as those of the result.
+            let axes = Model { centre: transform.inverse()?.apply(centre), ..model };
+            let pose = axes.pose_of(&transform);
+            along = landscape::find(&mut self, &rough, &axes, &pose, reach)?;
         }
         let gradients =
             Compared { similarity: XraySimilarity::GradientNcc, part: None, ..compared };
@@ -335,7 +339,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         let mut result = PoseResult {
             transform,
             start: self.start,
-            centre: model.centre,
+            centre,
             costs: [ends[0].cost, ends[1].cost],
             by_view,
             correlations,
