@@ -79,6 +79,9 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
             "the pose is not certain: another matches nearly as well; give another view, a `region` around what \
              is rigid, or start nearer by `init` with a smaller `range`"
         }
+        (Remedy::Measured, Pose) => {
+            "the verdict asks for what was not measured: give `restarts` of 1 or more, and leave `levels` out or give finer ones"
+        }
         (Remedy::CloserSurface, Surface) => {
             "the surface is not where the voxels have it: give less `smoothing` or `sigma`, more `triangles`; where \
              neither is given, the object is too thin for its voxels: resample it onto finer ones"

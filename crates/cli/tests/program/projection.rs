@@ -285,7 +285,8 @@ fn every_similarity_and_optimiser_finds_a_pose_nearby() {
     let truth = Affine::from_rows([row(0), row(1), row(2)]).inverse().unwrap();
     let line = "pose ct.nii.gz x/ap.nii.gz x/lateral.nii.gz --geometry x/views.toml --device cpu --no-report \
                 --starts 8 --range 4,4 --levels 8,4,2 --restarts 0";
-    let kinds = ["ncc", "gradient-ncc", "mi", "nmi", "ssd", "l1", "pattern-intensity", "kl"];
+    let kinds =
+        ["ncc", "gradient-ncc", "mi", "nmi", "ssd", "l1", "pattern-intensity", "kullback-leibler"];
     let methods = [
         "bfgs",
         "gradient",

@@ -2,6 +2,7 @@
 
 mod body;
 mod certainty;
+mod elsewhere;
 mod landscape;
 mod level;
 mod options;
@@ -94,8 +95,26 @@ impl<D: Device> PreparedCt<'_, D> {
         check_views(views)?;
         let start = self.rigid_start(start)?;
         let sizes = self.sizes(views, &start, options)?;
+        let finer = self.finer(views, &start, options, &sizes)?;
         self.prepare(&sizes)?;
-        search::Search::new(self, views, start, options, progress)?.run(&sizes, verdict::ALIKE)
+        self.prepare(&finer)?;
+        let search = search::Search::new(self, views, start, options, progress)?;
+        search.run(&sizes, &finer, verdict::Asked::default())
+    }
+
+    /// The sizes of pixels of scales beyond those of a search, at which a pose is refined until it stands still, mm; none where the scales
+    /// are given.
+    fn finer(
+        &self,
+        views: &[View<'_>],
+        start: &Affine,
+        options: &PoseOptions,
+        sizes: &[f64],
+    ) -> Result<Vec<f64>> {
+        let Some(&last) = sizes.last().filter(|_| options.levels.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        Ok(level::finer(views, start.inverse()?.apply(self.middle), last))
     }
 
     /// The sizes of pixels of the scales of a search, coarse to fine, mm.
