@@ -193,7 +193,9 @@ impl Job {
         check_written(&self.output, &outputs, &files)?;
         let read = inputs(&files, listener)?;
         let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
-        let start = self.start.read(volume.grid(), listener)?;
+        let named: Vec<_> =
+            names.iter().zip(&views).map(|(n, v)| (n.as_str(), v.geometry, v.region)).collect();
+        let start = self.start.read(volume.grid(), &named, listener)?;
         let options = self.track_options(self.pose_options(volume.grid())?)?;
         clock.lap("read");
         for ((name, view), assumed) in names.iter().zip(&mut views).zip(assumed) {

@@ -7,7 +7,7 @@ use voxalign_compute::select::AnyDevice;
 use voxalign_image::{Affine, Grid, Vector3, Volume, XrayGeometry};
 use voxalign_register::projection::objective::View;
 use voxalign_register::projection::phantom::Phantom;
-use voxalign_register::projection::register::Range;
+use voxalign_register::projection::register::{PoseSearch, Range};
 use voxalign_register::projection::{PoseOptions, PoseResult, PreparedCt, Simulator, pose_of};
 use voxalign_register::{Event, Progress, Silent};
 
@@ -144,4 +144,21 @@ fn all_work_is_told_and_adds_up() {
     let all: usize = told.iter().map(|(_, evaluations)| evaluations).sum();
     assert_eq!(all * images.len(), found.renders);
     assert_eq!(found.stages.iter().map(|s| s.evaluations).sum::<usize>(), all);
+}
+
+#[test]
+fn all_rotations_are_searched_where_that_is_asked_for() {
+    let (device, ct) = (device(), head([5.0; 3]));
+    let truth = truth(&ct);
+    let images = images(&ct, &device, &truth);
+    let turn = Vector3::new(0.6, -0.5, 2.4);
+    let start = pose_of(ct.grid().centre(), turn, Vector3::zeros()).unwrap();
+    let off = |search| {
+        let options = PoseOptions { search, landscape: false, ..PoseOptions::default() };
+        let found = found(&ct, &device, &images, &start, &options, &Silent);
+        (error(&found.transform, &truth, &targets(&ct), None), found.verdict.good)
+    };
+    let (near, full) = (off(PoseSearch::Local), off(PoseSearch::Full));
+    println!("{near:?} {full:?}");
+    assert!(near.0 > 10.0 && full.0 < 0.1 && full.1, "{near:?} {full:?}");
 }

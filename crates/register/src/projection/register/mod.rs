@@ -13,7 +13,7 @@ mod verdict;
 pub use body::PreparedCt;
 pub use certainty::Uncertainty;
 pub use landscape::{Landscape, PARAMETERS};
-pub use options::{PoseOptions, Range};
+pub use options::{PoseOptions, PoseSearch, Range};
 pub use track::{Loss, TrackOptions, TrackStatus, TrackView, Tracked, Tracker};
 
 use super::objective::View;

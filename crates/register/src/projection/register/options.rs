@@ -1,5 +1,6 @@
 //! How a pose is searched.
 
+use crate::choice::choices;
 use crate::error::{RegisterError, Result};
 use crate::projection::similarity::XraySimilarity;
 use crate::search::OptimiserKind;
@@ -25,6 +26,22 @@ impl Default for Range {
     }
 }
 
+/// How far a search looks for a pose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoseSearch {
+    /// Within a range around the start.
+    #[default]
+    Local,
+    /// All rotations, and translations within the range.
+    Full,
+}
+
+choices! { PoseSearch:
+    Local "local" "Within the range around the start",
+    Full "full" "All rotations, with the CT in the middle of what the views show",
+}
+
 /// Options of [`register_pose`](super::register_pose).
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoseOptions {
@@ -39,9 +56,12 @@ pub struct PoseOptions {
     pub redraw: bool,
     /// What draws of pixels and of starts begin with.
     pub seed: u64,
+    /// Whether it looks at all rotations.
+    pub search: PoseSearch,
     /// How far away the search begins to look.
     pub range: Range,
-    /// How many poses within the range are looked at, the start among them; 1 for a local search from it.
+    /// How many poses within the range are looked at, the start among them; 1 for a local search from it. A full search looks at
+    /// thousands of them.
     pub starts: usize,
     /// Sizes of pixels at the place of the CT, mm, coarse to fine; chosen by the images where there are none.
     pub levels: Vec<f64>,
@@ -62,6 +82,7 @@ impl Default for PoseOptions {
             sampling: None,
             redraw: false,
             seed: 0,
+            search: PoseSearch::default(),
             range: Range::default(),
             starts: 256,
             levels: Vec::new(),

@@ -2,12 +2,13 @@
 
 use super::body::PreparedCt;
 use super::level::{Compared, Level, at_point};
-use super::options::{PoseOptions, Range};
+use super::options::{PoseOptions, PoseSearch, Range};
 use super::verdict::Asked;
 use super::{PoseResult, certainty, landscape, nothing, rigid, verdict};
 use crate::error::{RegisterError, Result};
 use crate::progress::{Event, Progress};
 use crate::projection::objective::View;
+use crate::projection::rotations::evenly;
 use crate::projection::similarity::XraySimilarity;
 use crate::random::Random;
 use crate::search::pose::{Freedom, Model, Pose};
@@ -21,6 +22,9 @@ use voxalign_image::{Affine, Matrix3, Vector3};
 
 /// The poses that are refined at each scale, the coarsest first; one at the finest.
 const KEPT: [usize; 3] = [16, 6, 3];
+/// Poses that a search over all rotations looks at, and those of them that are kept at each scale.
+const EVERYWHERE: usize = 6000;
+const KEPT_EVERYWHERE: [usize; 3] = [64, 16, 6];
 /// Corners around a body.
 const CORNERS: usize = 8;
 /// A pose that moves by less than this part of a pixel between two refinements stands still, and how often it is refined at most.
@@ -165,6 +169,19 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         poses
     }
 
+    /// A pose, and others of all rotations, with translations within the range.
+    fn everywhere(&self, start: Pose) -> Vec<Pose> {
+        let mut random = Random::new(self.options.seed);
+        let mut poses = vec![start];
+        for rotation in evenly(EVERYWHERE.max(self.options.starts)) {
+            let by = Vector3::from_fn(|_, _| 2.0 * random.uniform() - 1.0);
+            let by = by * self.options.range.translation;
+            let moved = self.model.moved(&start, Freedom::Rigid, by.as_slice());
+            poses.push(Pose { rotation, ..moved });
+        }
+        poses
+    }
+
     /// The best poses that are apart from each other, best first.
     pub(super) fn distinct(
         &self,
@@ -200,10 +217,13 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         let (began, name) = (Instant::now(), format!("{:.3} mm", level.size));
         self.begin(&name);
         let options = self.options;
+        let full = options.search == PoseSearch::Full;
+        let keeps = if full { KEPT_EVERYWHERE } else { KEPT };
         let compared = Compared::by(options, options.seed.wrapping_add(index as u64 + 1));
         let objective = level.objective(compared, &self.model.affine(&before[0].pose))?;
         let mut tally = Tally::new(self.progress);
         let poses = match (index, before) {
+            (0, [start]) if full => self.everywhere(start.pose),
             (0, [start]) => self.around(start.pose, options.range, options.starts, options.seed),
             _ => before.iter().map(|c| c.pose).collect(),
         };
@@ -213,7 +233,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             return Err(RegisterError::NothingSeen);
         }
         let last = index + 1 >= count;
-        let kept = KEPT.get(index).copied().unwrap_or(2);
+        let kept = keeps.get(index).copied().unwrap_or(2);
         let poses: Vec<Pose> = match last && index > 0 {
             true => vec![self.distinct(looked, 0.0, 1)[0].pose],
             false => self.distinct(looked, level.size, kept).iter().map(|c| c.pose).collect(),
@@ -237,10 +257,13 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         if last {
             self.settle(&objective, level.size, &mut refined, &mut tally)?;
         }
-        let all = self.distinct(refined, level.size, KEPT[0]);
+        let all = self.distinct(refined, level.size, keeps[0]);
         let best = all[0];
-        self.rivals(&best, &all, level.size)?;
-        let next = if last { 1 } else { KEPT.get(index + 1).copied().unwrap_or(2) };
+        // Of all rotations some always look alike at the coarsest scale.
+        if !full || index > 0 {
+            self.rivals(&best, &all, level.size)?;
+        }
+        let next = if last { 1 } else { keeps.get(index + 1).copied().unwrap_or(2) };
         let kept: Vec<Candidate> = all.into_iter().take(next).collect();
         self.evaluations += tally.evaluations;
         self.progress.event(&Event::StageEnd {
