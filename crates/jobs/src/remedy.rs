@@ -73,11 +73,15 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
             "the search ended worse than it began: start nearer by `init`, or search less far by `range`"
         }
         (Remedy::NearerStart, Pose) => {
-            "the views hardly see the CT: check `geometry`, and start nearer by `init`"
+            "the views hardly see the CT: check `geometry`, start nearer by `init` or `init_translation`, or give `search = full`"
         }
         (Remedy::SingleOut, Pose) => {
             "the pose is not certain: another matches nearly as well; give another view, a `region` around what \
-             is rigid, or start nearer by `init` with a smaller `range`"
+             is rigid, or a start near it by `init` (a file, or `points:CT.csv,XRAY.csv`), `init_rotation` and \
+             `init_translation`"
+        }
+        (Remedy::Measured, Pose) => {
+            "the verdict asks for what was not measured: give `restarts` of 1 or more, and leave `levels` out or give finer ones"
         }
         (Remedy::CloserSurface, Surface) => {
             "the surface is not where the voxels have it: give less `smoothing` or `sigma`, more `triangles`; where \

@@ -46,6 +46,8 @@ pub enum Remedy {
     CloserSurface,
     /// To smooth a surface otherwise.
     SmootherSurface,
+    /// To have measured what a verdict asks for.
+    Measured,
 }
 
 choices! { Remedy:
@@ -79,6 +81,7 @@ choices! { Remedy:
         image; give it more weight or a wider kernel, and larger deformations more iterations",
     CloserSurface "closer_surface" "smooth the surface less, or keep more of its triangles",
     SmootherSurface "smoother_surface" "smooth the surface otherwise, or its voxels before",
+    Measured "measured" "what the verdict asks for was not measured: leave out the options that skip it",
 }
 
 /// One thing that was checked.
@@ -92,6 +95,9 @@ pub struct Check {
     /// Its unit, such as `mm`; empty where it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
+    /// Whether nothing was measured, so that there is no value and nothing is met.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unmeasured: bool,
     /// Whether the name says what was counted, in the plural.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub count: bool,
@@ -123,6 +129,7 @@ impl Check {
             name: name.into(),
             value,
             unit: String::new(),
+            unmeasured: false,
             count: false,
             asked: asked.into(),
             passed: passed && !value.is_nan(),
@@ -148,6 +155,13 @@ impl Check {
     #[must_use]
     pub fn none(name: impl Into<String>, count: u64) -> Self {
         Self { count: true, ..Self::new(name, count as f64, "none", count == 0) }
+    }
+
+    /// The same of a value that was not measured: it is not met.
+    #[must_use]
+    pub fn unmeasured(mut self) -> Self {
+        (self.value, self.unmeasured, self.passed) = (f64::NAN, true, false);
+        self
     }
 
     /// The same of a value in a unit.
@@ -194,6 +208,7 @@ impl Check {
         let what = match self.count {
             true if self.value == 1.0 => format!("1 {}", singular(&self.name)),
             true => format!("{} {}", short(self.value), self.name),
+            false if self.unmeasured => format!("{} not measured", self.name),
             false if !self.value.is_finite() => format!("{} {}", self.name, short(self.value)),
             false => format!("{} {}{unit}", self.name, short(self.value)),
         };
@@ -379,6 +394,9 @@ mod tests {
             words(Check::at_most("largest inverse-consistency error", 0.592, 0.5).in_unit("mm")),
             "largest inverse-consistency error 0.592 mm (at most 0.5 mm allowed)"
         );
+        let check = Check::at_least("lead", 1.0, 0.05).unmeasured();
+        assert!(!check.passed && check.value.is_nan());
+        assert_eq!(words(check), "lead not measured (at least 0.05 needed)");
         assert_eq!(
             words(Check::new("change of the energy", f64::NAN, "below 0", false)),
             "change of the energy not a number (below 0 needed)"

@@ -52,10 +52,13 @@ pub struct DrrImageRecord {
     pub view: ViewRecord,
     /// Rows of the 3x4 matrix from the room to the world of the CT, mm.
     pub pose: [[f64; 4]; 3],
-    /// By how much the CT is turned in the room about the x, y and z axes, degrees.
+    /// By how much the CT is turned in the room from where it lies in its own world, about axes through `centre_mm` along x, y
+    /// and z, applied in this order, degrees.
     pub rotation_degrees: [f64; 3],
-    /// By how much the CT is moved in the room along x, y and z, mm.
+    /// By how much it is moved in the room after that along x, y and z, mm.
     pub translation_mm: [f64; 3],
+    /// The point of the CT about which it is turned, in its own world, mm.
+    pub centre_mm: [f64; 3],
     /// The least value of a pixel.
     #[serde(deserialize_with = "null_is_nan")]
     pub least: f64,
@@ -218,9 +221,10 @@ fn values(record: &DrrRecord) -> String {
                 ),
                 number(view.source_to_detector_mm),
                 format!(
-                    "{} mm<br>{} degrees",
+                    "{} mm<br>{} degrees<br>about {} mm",
                     three(&image.translation_mm, 2),
-                    three(&image.rotation_degrees, 2)
+                    three(&image.rotation_degrees, 2),
+                    three(&image.centre_mm, 2)
                 ),
                 range(image),
                 files.join("<br>"),
@@ -231,7 +235,7 @@ fn values(record: &DrrRecord) -> String {
         "Image",
         "Detector",
         "#Source to detector, mm",
-        "#CT moved along and turned about x, y, z",
+        "#CT moved along and turned about x, y, z; about this point of the CT",
         "#Values",
         "Files",
     ];
@@ -291,6 +295,7 @@ mod tests {
             pose: [[1.0, 0.0, 0.0, 5.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]],
             rotation_degrees: [0.0, 1.5, 0.0],
             translation_mm: [-5.0, 0.0, 0.0],
+            centre_mm: [90.0, 110.0, 70.0],
             least: 0.0,
             most: 4.5,
             unit: "<attenuation>".to_owned(),

@@ -100,13 +100,18 @@ fn head(
             "a CT of a head of ellipsoids, and X-ray images of it from the front and the right",
         );
         output::line(&format!(
-            "in them it is turned by {x}, {y} and {z} degrees about x, y and z and moved by {dx}, {dy} and \
-             {dz} mm"
+            "in them it is turned by {x}, {y} and {z} degrees about x, y and z through its middle and moved by \
+             {dx}, {dy} and {dz} mm"
         ));
     }
     let done = job.run(machine, &caller("demo", None), &printer);
     printer.finish();
-    tables::tell(&done?, (false, talk), tables::pose)
+    let done = done?;
+    let error = xray::error(done.record.pose)?;
+    tables::tell(&done, (false, talk), |record, folder| {
+        tables::pose(record, folder);
+        output::line(&format!("error: {error:.3} mm at the corner of the CT where it is largest"));
+    })
 }
 
 /// The pair of brains as tissues and surfaces.

@@ -8,7 +8,7 @@ use clap::Args;
 use std::path::PathBuf;
 use voxalign_jobs::machine::Auto;
 use voxalign_jobs::options::choice;
-use voxalign_jobs::pose::{Job, Method, Pixels, StreamOptions};
+use voxalign_jobs::pose::{Job, Method, Pixels, StartOptions, StreamOptions};
 use voxalign_jobs::projection::{CtOptions, Whole};
 
 /// Arguments of `voxalign pose`.
@@ -72,9 +72,8 @@ pub(crate) struct PoseArgs {
     /// of views
     #[arg(long, value_name = "COLUMN,ROW,COLUMNS,ROWS", help_heading = "Views")]
     region: Option<Whole<4>>,
-    /// Where the search starts: a rigid transform file from the room to the world of the CT
-    #[arg(long, value_name = "FILE", help_heading = "Registration")]
-    init: Option<PathBuf>,
+    #[command(flatten)]
+    start: StartOptions,
     #[command(flatten)]
     method: Method,
     #[command(flatten)]
@@ -92,8 +91,9 @@ pub(crate) struct PoseArgs {
 impl PoseArgs {
     /// The job of a CT and a folder for the results.
     fn job(&self, (ct, output): (PathBuf, PathBuf)) -> Job {
-        let Self { xrays, geometry, frame, pixels, region, init, material, method, frames, .. } =
-            self.clone();
+        let Self {
+            xrays, geometry, frame, pixels, region, start, material, method, frames, ..
+        } = self.clone();
         let no_report = self.report.no_report;
         Job {
             ct,
@@ -102,7 +102,7 @@ impl PoseArgs {
             frame,
             pixels,
             region,
-            init,
+            start,
             material,
             method,
             frames,

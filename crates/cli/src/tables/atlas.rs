@@ -61,6 +61,9 @@ pub(super) fn end(provenance: &Provenance, verdict: &Verdict, folder: &Path) {
     }
     output::line(&format!("device: {}", provenance.host.device));
     output::line(&format!("verdict: {}", verdict.summary()));
+    for remedy in verdict.remedies() {
+        output::line(&format!("try: {remedy}"));
+    }
     output::line(&format!("written to {}", folder.display()));
 }
 

@@ -7,13 +7,14 @@ use crate::output::{self, Print, Table};
 use crate::progress::Talk;
 use std::path::Path;
 use voxalign_jobs::Done;
-use voxalign_report::drr::DrrRecord;
+use voxalign_report::drr::{DrrImageRecord, DrrRecord};
 use voxalign_report::pose::PoseRecord;
 use voxalign_report::track::{FrameRecord, TrackRecord};
 
 /// What was simulated.
 pub(crate) fn drr(record: &DrrRecord, folder: &Path) {
     let mut table = Table::new(["image", "pixels", "mm", "from", "to", ""]);
+    let mut poses: Vec<&DrrImageRecord> = Vec::new();
     for image in &record.images {
         let [columns, rows] = image.view.size;
         let [across, down] = image.view.pixel_mm;
@@ -30,21 +31,48 @@ pub(crate) fn drr(record: &DrrRecord, folder: &Path) {
             format!("{:.4}", image.most),
             image.unit.clone(),
         ]);
+        if poses.iter().all(|p| p.pose != image.pose) {
+            poses.push(image);
+        }
     }
     table.print_left();
+    match poses[..] {
+        [] => {}
+        [image] => placed(&[("CT in the room", image)]),
+        [first, .., last] => {
+            placed(&[("first pose of the CT", first), ("last pose of the CT", last)])
+        }
+    }
     output::line(&format!("written to {}", folder.display()));
+}
+
+/// A row of three numbers.
+fn three(name: &str, values: &[f64]) -> Vec<String> {
+    let mut row = vec![name.to_owned()];
+    // No -0.
+    row.extend(values.iter().map(|v| format!("{:.3}", (v * 1e3).round() / 1e3 + 0.0)));
+    row
+}
+
+/// How the CT lies in the room, and about what it is turned.
+fn placed(all: &[(&str, &DrrImageRecord)]) {
+    let mut table = Table::new(["", "x", "y", "z"]);
+    for (name, image) in all {
+        table.row(three(&format!("{name}: moved, mm"), &image.translation_mm));
+        table.row(three("  turned, degrees", &image.rotation_degrees));
+        table.row(three("  about this point of it, mm", &image.centre_mm));
+    }
+    table.print();
 }
 
 /// The pose that was found.
 pub(crate) fn pose(record: &PoseRecord, folder: &Path) {
     let mut table = Table::new(["", "x", "y", "z"]);
-    let three = |name: &str, values: &[f64]| {
-        let mut row = vec![name.to_owned()];
-        row.extend(values.iter().map(|v| format!("{v:.3}")));
-        row
-    };
-    table.row(three("moved from the start, mm", &record.translation_mm));
-    table.row(three("turned from the start, degrees", &record.rotation_degrees));
+    table.row(three("CT in the room: moved, mm", &record.translation_mm));
+    table.row(three("  turned, degrees", &record.rotation_degrees));
+    table.row(three("  about this point of it, mm", &record.centre_mm));
+    table.row(three("at the start: moved, mm", &record.start_translation_mm));
+    table.row(three("  turned, degrees", &record.start_rotation_degrees));
     let sure = &record.uncertainty;
     for (name, values) in [("by curvature", Some(sure.curvature)), ("by restarts", sure.restarts)] {
         if let Some(values) = values {

@@ -62,6 +62,14 @@ fn the_demo_of_x_rays_finds_the_pose() {
     );
     println!("{off} mm");
     assert!(off < 0.3, "{off}");
+    // The numbers are those by which it was moved, and the error is said.
+    let numbers = |key: &str| -> Vec<f64> { serde_json::from_value(found[key].clone()).unwrap() };
+    let near = |key: &str, truth: [f64; 3]| {
+        numbers(key).iter().zip(truth).all(|(a, b)| (a - b).abs() < 0.1)
+    };
+    assert!(near("translation_mm", [8.0, -6.0, 11.0]), "{:?}", numbers("translation_mm"));
+    assert!(near("rotation_degrees", [6.0, -4.0, 9.0]), "{:?}", numbers("rotation_degrees"));
+    assert!(run.out.lines().any(|l| l.starts_with("error: 0.")), "{}", run.out);
     place.line("demo drr --interpolation cubic").expect(2).says(&["--interpolation"]);
 }
 

@@ -210,6 +210,69 @@ fn poses_are_found_again() {
     assert!(off(&place, "c", &truth) < 0.5, "{}", off(&place, "c", &truth));
 }
 
+/// The numbers of a record under two keys, and a matrix.
+fn six(of: &serde_json::Value) -> Vec<f64> {
+    let all = ["translation_mm", "rotation_degrees", "centre_mm"].map(|key| of[key].clone());
+    let lists: Vec<Vec<f64>> =
+        all.into_iter().map(|v| serde_json::from_value(v).unwrap()).collect();
+    lists.concat()
+}
+
+pub(crate) fn near(a: &[f64], b: &[f64], most: f64) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= most)
+}
+
+#[test]
+fn numbers_of_a_pose_mean_the_same_everywhere() {
+    let place = place();
+    // Also about another point than the middle of the grid.
+    for (folder, centre) in [("m", ""), ("c", "--centre 20,-60,35")] {
+        let moved = format!("--rotation 5,-4,7 --translation 6,-5,8 {centre}");
+        let line =
+            format!("drr ct.nii.gz -o {folder}x {VIEWS} {moved} --format nifti --device cpu");
+        let run = place.line(&line).expect(0);
+        assert!(run.out.contains("about this point of it"), "{}", run.out);
+        let drawn = six(&json(&place, &format!("{folder}x/result.json"))["images"][0]);
+        assert_eq!(drawn[..6], [6.0, -5.0, 8.0, 5.0, -4.0, 7.0]);
+        let line = format!(
+            "pose ct.nii.gz {folder}x/ap.nii.gz {folder}x/lateral.nii.gz --geometry {folder}x/views.toml \
+             -o {folder}a {centre} --device cpu --no-report"
+        );
+        let run = place.line(&line).expect(0);
+        assert!(run.out.contains("about this point of it"), "{}", run.out);
+        let record = json(&place, &format!("{folder}a/result.json"));
+        let found = six(&record);
+        assert!(near(&found, &drawn, 0.1), "{found:?}");
+        // What was found is drawn as its file and as its numbers say it.
+        let line = format!("drr ct.nii.gz -o {folder}b --pose {folder}a/affine.tfm {centre}");
+        place.line(&format!("{line} --size 32,32 --format nifti --device cpu")).expect(0);
+        let of_file = &json(&place, &format!("{folder}b/result.json"))["images"][0];
+        assert!(near(&six(of_file), &found, 1e-6), "{of_file}");
+        let n: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let numbers =
+            format!("--translation {} --rotation {}", n[..3].join(","), n[3..6].join(","));
+        let line = format!("drr ct.nii.gz -o {folder}n {numbers} {centre}");
+        place.line(&format!("{line} --size 32,32 --format nifti --device cpu")).expect(0);
+        let of_numbers = &json(&place, &format!("{folder}n/result.json"))["images"][0];
+        let rows = |v: &serde_json::Value| -> Vec<f64> {
+            serde_json::from_value::<Vec<Vec<f64>>>(v.clone()).unwrap().concat()
+        };
+        assert!(near(&rows(&of_numbers["pose"]), &rows(&record["pose"]), 1e-6), "{of_numbers}");
+        // A search from there starts there.
+        let numbers = numbers.replace("--", "--init-");
+        let line = format!("pose ct.nii.gz --geometry {folder}x/views.toml {numbers} {centre}");
+        let line = format!("{line} {folder}x/ap.nii.gz {folder}x/lateral.nii.gz -o {folder}s");
+        place.line(&format!("{line} --starts 1 --levels 4 --device cpu --no-report"));
+        let start = &json(&place, &format!("{folder}s/result.json"))["start"];
+        assert!(near(&rows(start), &rows(&record["pose"]), 1e-6), "{start}");
+    }
+    let csv = "rotation_x,centre_x\n1,2\n";
+    place.write("odd.csv", csv);
+    place.line("drr ct.nii.gz -o d --poses odd.csv").expect(2).says(&["odd.csv", "centre_y"]);
+    let line = "pose ct.nii.gz mx/ap.nii.gz -o d --init a.tfm --init-rotation 1,2,3";
+    place.line(line).expect(2).says(&["--init-rotation", "--init"]);
+}
+
 #[test]
 fn every_similarity_and_optimiser_finds_a_pose_nearby() {
     let place = place();
@@ -222,7 +285,8 @@ fn every_similarity_and_optimiser_finds_a_pose_nearby() {
     let truth = Affine::from_rows([row(0), row(1), row(2)]).inverse().unwrap();
     let line = "pose ct.nii.gz x/ap.nii.gz x/lateral.nii.gz --geometry x/views.toml --device cpu --no-report \
                 --starts 8 --range 4,4 --levels 8,4,2 --restarts 0";
-    let kinds = ["ncc", "gradient-ncc", "mi", "nmi", "ssd", "l1", "pattern-intensity", "kl"];
+    let kinds =
+        ["ncc", "gradient-ncc", "mi", "nmi", "ssd", "l1", "pattern-intensity", "kullback-leibler"];
     let methods = [
         "bfgs",
         "gradient",

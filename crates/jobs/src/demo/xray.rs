@@ -10,12 +10,12 @@ use crate::projection::{Numbers, Preset, ViewOptions, Whole};
 use crate::run::Caller;
 use crate::staged::Staged;
 use std::path::Path;
-use voxalign_image::{Grid, Matrix3, Vector3, Volume};
+use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume};
 use voxalign_io::image::{self, DataType};
-use voxalign_register::projection::Attenuation;
 use voxalign_register::projection::phantom::Phantom;
+use voxalign_register::projection::{Attenuation, pose_of};
 
-/// By how much the head is turned in the X-ray images, degrees about x, y and z.
+/// By how much the head is turned in the X-ray images, degrees about x, y and z, through the middle of the CT.
 pub const TURN: [f64; 3] = [6.0, -4.0, 9.0];
 /// By how much it is moved, mm.
 pub const SHIFT: [f64; 3] = [8.0, -6.0, 11.0];
@@ -27,12 +27,29 @@ pub const PHOTONS: f64 = 1e5;
 /// # Errors
 /// Memory that runs out.
 pub fn ct() -> Result<Volume<f32>> {
-    let (dims, size) = ([76, 96, 98], 2.5);
-    let middle = Vector3::from(dims.map(|n| size * (n as f64 - 1.0) / 2.0));
-    let to_world = voxalign_image::Affine::new(Matrix3::identity() * size, -middle);
-    let volume = Phantom::head().volume(&Grid::new(dims, to_world)?)?;
+    let volume = Phantom::head().volume(&grid()?)?;
     let water = Attenuation::at_energy(70.0)?.water() as f32;
     Ok(volume.map(|v| (1000.0 * (v / water - 1.0)).round()))
+}
+
+/// The grid of the CT.
+fn grid() -> Result<Grid> {
+    let (dims, size) = ([76, 96, 98], 2.5);
+    let middle = Vector3::from(dims.map(|n| size * (n as f64 - 1.0) / 2.0));
+    let to_world = Affine::new(Matrix3::identity() * size, -middle);
+    Ok(Grid::new(dims, to_world)?)
+}
+
+/// How far a pose, rows of its matrix from the room to the world of the CT, has the corners of the CT at most from where they are in
+/// the X-ray images, mm.
+///
+/// # Errors
+/// A pose that cannot be inverted.
+pub fn error(pose: [[f64; 4]; 3]) -> Result<f64> {
+    let grid = grid()?;
+    let truth =
+        pose_of(grid.centre(), TURN.map(f64::to_radians).into(), SHIFT.into())?.inverse()?;
+    Ok(Affine::from_rows(pose).inverse()?.largest_distance(&truth, &grid.corners()))
 }
 
 /// Writes the CT and its X-ray images into a folder, and gives the job that finds its pose by them.

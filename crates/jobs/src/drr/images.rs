@@ -136,6 +136,7 @@ impl Maker<'_> {
             pose: pose.map.rows(),
             rotation_degrees: pose.degrees,
             translation_mm: pose.mm,
+            centre_mm: pose.centre.into(),
             least: f64::from(fold(f32::INFINITY, f32::min)),
             most: f64::from(fold(f32::NEG_INFINITY, f32::max)),
             unit: self.simulation.unit().to_owned(),
@@ -199,7 +200,7 @@ mod tests {
         };
         let pose = |x: f64| {
             let (degrees, mm) = ([0.0, 0.0, 9.0 * x], [x, 0.0, 0.0]);
-            Pose { map: in_room(centre, degrees, mm).unwrap(), degrees, mm }
+            Pose { map: in_room(centre, degrees, mm).unwrap(), degrees, mm, centre }
         };
         let folder = tempfile::tempdir().unwrap();
         let mut staged = Staged::new(folder.path(), &Silent).unwrap();

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::PathBuf;
 use voxalign_compute::ops::raycast::Traversal;
-use voxalign_image::{Grid, Vector3};
+use voxalign_image::Grid;
 use voxalign_io::xray::geometry;
 use voxalign_register::Choice;
 use voxalign_register::projection::Simulator;
@@ -116,7 +116,7 @@ impl Job {
         let plan = Plan::new(&files, Vec::new(), listener)?;
         let grid = self.material.grid(&self.ct, listener)?;
         let views = self.views.views(&grid, listener)?;
-        let poses = self.place.read(&grid, self.centre(&grid), listener)?;
+        let poses = self.place.read(&grid, listener)?;
         let writes = self.written(&views, poses.len());
         check_written(&self.output, &writes, &files)?;
         let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
@@ -130,11 +130,6 @@ impl Job {
         // The volume with and without its border while it goes to the device; later on images, and what is written of one.
         let taken = plan::BASE + (12 * voxels).max(4 * voxels + 4 * (kept + shown) + 24 * pixels);
         Ok(Plan { writes, ..plan }.taking(taken))
-    }
-
-    /// The point about which the CT is turned.
-    fn centre(&self, ct: &Grid) -> Vector3<f64> {
-        self.views.isocentre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0))
     }
 
     /// What is written, with what it is.
@@ -163,8 +158,7 @@ impl Job {
         let read = inputs(&files, listener)?;
         let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
         let views = self.views.views(volume.grid(), listener)?;
-        let centre = self.centre(volume.grid());
-        let poses = self.place.read(volume.grid(), centre, listener)?;
+        let poses = self.place.read(volume.grid(), listener)?;
         let written = self.written(&views, poses.len());
         check_written(&self.output, &written, &files)?;
         clock.lap("read");
@@ -210,7 +204,6 @@ impl Job {
             "values": self.simulation.unit(),
             "photons": self.simulation.photons,
             "seed": self.simulation.photons.map(|_| self.simulation.seed.unwrap_or(0)),
-            "centre_of_rotation_mm": <[f64; 3]>::from(centre),
         });
         if let (Some(all), Some(ct)) = (all.as_object_mut(), parameters.as_object()) {
             all.extend(ct.clone());

@@ -8,14 +8,15 @@ use crate::run::{Input, Role};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, Grid, Vector3};
+use voxalign_register::projection::motion_of;
+use voxalign_report::track::FrameRecord;
 
 /// Where the CT is in the room of the views; where it is in its own world if nothing is said.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Pose"))]
 #[serde(default)]
 pub struct PoseChoice {
-    /// Turns the CT about x, y and z, in that order, degrees: through the isocentre, with `geometry` through the middle of the
-    /// CT
+    /// Turns the CT about x, y and z, in that order, through `centre`, degrees
     #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
     #[serde(with = "as_text")]
     pub rotation: Option<Numbers<3>>,
@@ -27,9 +28,14 @@ pub struct PoseChoice {
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub pose: Option<PathBuf>,
     /// A sequence: a table with a row a pose and the columns rotation_x, rotation_y, rotation_z (degrees),
-    /// translation_x, translation_y, translation_z (mm)
+    /// translation_x, translation_y, translation_z (mm), and possibly centre_x, centre_y, centre_z instead of `centre`; such as
+    /// the track.csv of `voxalign pose --stream`
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE.csv"))]
     pub poses: Option<PathBuf>,
+    /// The point of the CT about which it is turned, in its own world, RAS mm [default: the middle of its grid]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
+    #[serde(with = "as_text")]
+    pub centre: Option<Numbers<3>>,
 }
 
 /// A pose with the numbers that it was made of.
@@ -39,10 +45,21 @@ pub(super) struct Pose {
     pub(super) map: Affine,
     pub(super) degrees: [f64; 3],
     pub(super) mm: [f64; 3],
+    /// The point of the CT about which it is turned.
+    pub(super) centre: Vector3<f64>,
 }
 
-const COLUMNS: [&str; 6] =
-    ["rotation_x", "rotation_y", "rotation_z", "translation_x", "translation_y", "translation_z"];
+const COLUMNS: [&str; 9] = [
+    "rotation_x",
+    "rotation_y",
+    "rotation_z",
+    "translation_x",
+    "translation_y",
+    "translation_z",
+    "centre_x",
+    "centre_y",
+    "centre_z",
+];
 
 impl PoseChoice {
     /// Refuses what says different things.
@@ -65,46 +82,51 @@ impl PoseChoice {
             .into_iter()
     }
 
-    /// The poses of a CT, with turns about a point; one at least.
-    pub(super) fn read(
-        &self,
-        ct: &Grid,
-        centre: Vector3<f64>,
-        listener: &dyn Listener,
-    ) -> Result<Vec<Pose>> {
+    /// The poses of a CT; one at least.
+    pub(super) fn read(&self, ct: &Grid, listener: &dyn Listener) -> Result<Vec<Pose>> {
+        let centre = self.centre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0));
         if let Some(path) = &self.pose {
             let map = read_pose(path, ct, listener)?;
-            let (degrees, mm) = in_numbers(&map, centre)?;
-            return Ok(vec![Pose { map, degrees, mm }]);
+            let motion = motion_of(&map, centre);
+            let degrees = motion.rotation.map(f64::to_degrees).into();
+            return Ok(vec![Pose { map, degrees, mm: motion.translation.into(), centre }]);
         }
         if let Some(path) = &self.poses {
-            return of_table(path, centre, listener);
+            return of_table(path, (centre, self.centre.is_some()), listener);
         }
         let numbers = |n: Option<Numbers<3>>| n.map_or([0.0; 3], |n| n.0);
         let (degrees, mm) = (numbers(self.rotation), numbers(self.translation));
-        Ok(vec![Pose { map: in_room(centre, degrees, mm)?, degrees, mm }])
+        Ok(vec![Pose { map: in_room(centre, degrees, mm)?, degrees, mm, centre }])
     }
 }
 
-/// How a pose turns and moves the CT in the room: degrees about x, y and z through a point, and mm.
-fn in_numbers(map: &Affine, centre: Vector3<f64>) -> Result<([f64; 3], [f64; 3])> {
-    let moved = map.inverse()?;
-    let (x, y, z) = voxalign_image::Rotation3::from_matrix(&moved.matrix).euler_angles();
-    let mm = moved.apply(centre) - centre;
-    Ok(([x, y, z].map(f64::to_degrees), mm.into()))
-}
-
-fn of_table(path: &Path, centre: Vector3<f64>, listener: &dyn Listener) -> Result<Vec<Pose>> {
+/// The poses of a table; rotations are about `centre`, which an option gave or not, unless it has columns for that.
+fn of_table(
+    path: &Path,
+    (centre, given): (Vector3<f64>, bool),
+    listener: &dyn Listener,
+) -> Result<Vec<Pose>> {
     let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
     let system = |e: std::io::Error| at(format!("cannot be read: {e}; check the path"));
     let text = reading::<_, Error>(listener, || std::fs::read_to_string(path).map_err(system))?;
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let names = reader.headers().map_err(|e| at(format!("{e}; give a table with commas")))?.clone();
     let place = |name: &str| names.iter().position(|n| n.eq_ignore_ascii_case(name));
-    if let Some(odd) = names.iter().find(|n| !COLUMNS.iter().any(|c| n.eq_ignore_ascii_case(c))) {
+    let of_track = || FrameRecord::COLUMNS.split(',');
+    let known = |name: &str| {
+        COLUMNS.into_iter().chain(of_track()).any(|column| name.eq_ignore_ascii_case(column))
+    };
+    if let Some(odd) = names.iter().find(|n| !known(n)) {
         return Err(at(format!("the column '{odd}' is not known; give {}", COLUMNS.join(", "))));
     }
     let places = COLUMNS.map(place);
+    let of_centre = places[6..].iter().filter(|p| p.is_some()).count();
+    if of_centre != 0 && of_centre != 3 {
+        return Err(at("give all of the columns centre_x, centre_y and centre_z, or none".into()));
+    }
+    if of_centre == 3 && given {
+        return Err(at("its columns say the centre of rotations; leave `centre` out".into()));
+    }
     if places.iter().all(Option::is_none) {
         return Err(at(format!("it has none of the columns {}", COLUMNS.join(", "))));
     }
@@ -112,16 +134,17 @@ fn of_table(path: &Path, centre: Vector3<f64>, listener: &dyn Listener) -> Resul
     for (number, row) in reader.records().enumerate() {
         let line = number + 2;
         let row = row.map_err(|e| at(format!("line {line}: {e}")))?;
-        let mut values = [0.0; 6];
+        let [x, y, z] = <[f64; 3]>::from(centre);
+        let mut values = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, x, y, z];
         for (value, place) in values.iter_mut().zip(places) {
             let Some(text) = place.and_then(|p| row.get(p)) else { continue };
             *value = text.parse::<f64>().ok().filter(|v| v.is_finite()).ok_or_else(|| {
                 at(format!("line {line}: '{text}' is no number; give degrees and millimetres"))
             })?;
         }
-        let [rx, ry, rz, x, y, z] = values;
-        let (degrees, mm) = ([rx, ry, rz], [x, y, z]);
-        poses.push(Pose { map: in_room(centre, degrees, mm)?, degrees, mm });
+        let [rx, ry, rz, x, y, z, cx, cy, cz] = values;
+        let (degrees, mm, centre) = ([rx, ry, rz], [x, y, z], Vector3::new(cx, cy, cz));
+        poses.push(Pose { map: in_room(centre, degrees, mm)?, degrees, mm, centre });
     }
     if poses.is_empty() {
         return Err(at("it has no poses; give a row for each".to_owned()));

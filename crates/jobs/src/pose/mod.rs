@@ -15,20 +15,21 @@
 
 mod input;
 mod options;
+mod seen;
 mod sequence;
+mod start;
 mod track;
 
 pub use options::{Method, Pixels};
+pub use start::{PoseInit, StartOptions};
 pub use track::{Storage, StreamOptions};
 
 use crate::error::{Error, Result};
-use crate::listener::Listener;
+use crate::listener::{Level, Listener};
 use crate::machine::Machine;
 use crate::options::{as_text, by_name, texts};
 use crate::plan::{self, Plan};
-use crate::projection::{
-    Ct, CtOptions, Whole, behind, check_region, is_within, may_see, read_pose,
-};
+use crate::projection::{Ct, CtOptions, Whole, behind, check_region, is_within, may_see};
 use crate::run::{
     Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, check_written,
     conclude, inputs, written,
@@ -37,14 +38,15 @@ use crate::staged::Staged;
 use input::{Reading, XrayInput};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use start::in_the_middle;
 use std::path::PathBuf;
 use voxalign_compute::ops::raycast::{Along, Traversal};
 use voxalign_image::{Affine, Grid, Transform, Volume, XrayGeometry};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_io::xray::{self, XrayToWrite};
-use voxalign_register::Choice;
 use voxalign_register::projection::objective::View;
-use voxalign_register::projection::{PoseInput, PoseOptions, PoseResult, Simulator, register_pose};
+use voxalign_register::projection::{PoseOptions, PoseResult, PoseSearch, PreparedCt, Simulator};
+use voxalign_register::{Choice, RegisterError};
 use voxalign_report::pose::{PosePictures, PoseRecord, PoseReport, render};
 use voxalign_report::xray::{ViewRecord, XrayPicture};
 use voxalign_report::{GridRecord, RunRecord};
@@ -72,9 +74,9 @@ pub struct Job {
     /// The part of each X-ray image that counts: the first column and row, and how many; instead of those of `geometry`.
     #[serde(default, with = "as_text")]
     pub region: Option<Whole<4>>,
-    /// Where the search starts: a rigid transform from the room to the world of the CT.
-    #[serde(default)]
-    pub init: Option<PathBuf>,
+    /// Where the search starts, and the centre of rotations.
+    #[serde(flatten)]
+    pub start: StartOptions,
     /// How attenuations are made of the CT.
     #[serde(flatten)]
     pub material: CtOptions,
@@ -106,7 +108,7 @@ impl Job {
         let mut all = self.material.files(&self.ct);
         all.extend(xrays.iter().map(|path| Input::new(Role::Xray, path)));
         all.extend(self.geometry.iter().map(|path| Input::new(Role::Geometry, path)));
-        all.extend(Input::those_given(&[(Role::Init, &self.init)]));
+        all.extend(self.start.files());
         all.extend(caller.config.as_deref().map(|path| Input::new(Role::Config, path)));
         all
     }
@@ -118,6 +120,7 @@ impl Job {
     pub fn check_options(&self) -> Result<()> {
         self.material.check()?;
         self.method.options()?;
+        self.start.check()?;
         self.check_stream()?;
         check_region(self.region)
     }
@@ -184,8 +187,9 @@ impl Job {
         check_written(&self.output, &written, &files)?;
         let read = inputs(&files, listener)?;
         let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
-        let start = self.start(volume.grid(), listener)?;
-        let options = self.method.options()?;
+        let named: Vec<_> = views.iter().map(XrayInput::named).collect();
+        let start = self.start.read(volume.grid(), &named, listener)?;
+        let options = self.pose_options(volume.grid())?;
         clock.lap("read");
         self.check_views(&views, &start, volume.grid())?;
         for view in &mut views {
@@ -195,9 +199,7 @@ impl Job {
         }
 
         let mut staged = Staged::new(&self.output, listener)?;
-        let input =
-            PoseInput { ct: &volume, views: views.iter().map(XrayInput::view).collect(), start };
-        let found = register_pose(&machine.device, &input, &options, listener)?;
+        let (found, options) = self.found(machine, &volume, (&views, start), options, listener)?;
         clock.lap("register");
         let poses = [found.start, found.transform];
         let geometries = views.iter().map(|v| &v.geometry);
@@ -218,6 +220,46 @@ impl Job {
             let pictures: Vec<_> = all.map(|(view, images)| view.pictures(images)).collect();
             render(&PoseReport { record, pictures: &pictures })
         })
+    }
+
+    /// The pose, and the options by which it was found: those of a search of all rotations where nothing says how far to search and the
+    /// verdict would be bad.
+    fn found(
+        &self,
+        machine: &Machine,
+        ct: &Volume<f32>,
+        (views, start): (&[XrayInput], Affine),
+        options: PoseOptions,
+        listener: &dyn Listener,
+    ) -> Result<(PoseResult, PoseOptions)> {
+        let all: Vec<_> = views.iter().map(XrayInput::view).collect();
+        let mut prepared = PreparedCt::new(&machine.device, ct)?;
+        let found = prepared.register(&all, &start, &options, listener)?;
+        let said = self.start.search.is_some() || self.method.starts.is_some();
+        if found.verdict.good || said {
+            return Ok((found, options));
+        }
+        listener.say(
+            Level::Normal,
+            "the verdict would be bad: all rotations are searched, as by `search = full`",
+        );
+        let counted = views.iter().map(|v| (&v.geometry, v.region));
+        let middle = in_the_middle(&start, ct.grid(), counted)?;
+        let everywhere = PoseOptions { search: PoseSearch::Full, ..options.clone() };
+        let again = match prepared.register(&all, &middle, &everywhere, listener) {
+            Ok(again) => again,
+            Err(RegisterError::Stopped) => return Err(RegisterError::Stopped.into()),
+            Err(_) => return Ok((found, options)),
+        };
+        if !again.verdict.good {
+            listener.say(Level::Normal, "that found none that is certain: the first pose stays");
+            return Ok((found, options));
+        }
+        listener.say(
+            Level::Normal,
+            "that found a pose that is certain: it is the result, and the start is that of this search",
+        );
+        Ok((again, everywhere))
     }
 
     /// The X-ray images with their geometry.
@@ -244,10 +286,15 @@ impl Job {
         }
     }
 
-    /// Where the search starts.
-    fn start(&self, ct: &Grid, listener: &dyn Listener) -> Result<Affine> {
-        let read = |path: &PathBuf| read_pose(path, ct, listener);
-        self.init.as_ref().map_or_else(|| Ok(Affine::identity()), read)
+    /// The options of the library for a CT.
+    fn pose_options(&self, ct: &Grid) -> Result<PoseOptions> {
+        let options = PoseOptions {
+            centre: Some(self.start.centre(ct)),
+            search: self.start.search.unwrap_or_default(),
+            ..self.method.options()?
+        };
+        options.check()?;
+        Ok(options)
     }
 
     /// Refuses sources within the CT, and views of which no ray that counts meets the CT, where the search starts.
@@ -264,6 +311,7 @@ impl Job {
         let mut all = json!({
             "similarity": options.similarity.name(),
             "optimiser": options.optimiser.name(),
+            "search": options.search.name(),
             "sampling": options.sampling,
             "redraw": options.redraw,
             "range_mm": options.range.translation,
@@ -272,6 +320,7 @@ impl Job {
             "levels_mm": options.levels,
             "restarts": options.restarts,
             "seed": options.seed,
+            "centre_mm": options.centre.map(<[f64; 3]>::from),
             "pixels": self.pixels.unwrap_or(Pixels::Attenuation).name(),
         });
         if !self.frame.is_empty() {
@@ -309,6 +358,11 @@ impl Job {
 }
 
 impl XrayInput {
+    /// Its name, where it was taken from, and what of it counts.
+    fn named(&self) -> (&str, XrayGeometry, Option<[usize; 4]>) {
+        (&self.name, self.geometry, self.region)
+    }
+
     fn view(&self) -> View<'_> {
         View { geometry: &self.geometry, image: &self.values, region: self.region }
     }
@@ -352,7 +406,7 @@ fn check_view(
 ) -> Result<()> {
     let wrong = |what: &str| {
         Err(Error::input(format!(
-            "{of}: {what} where the search starts; check the geometry, and `init`"
+            "{of}: {what} where the search starts; check the geometry and `init`, or give `search = full`"
         )))
     };
     if is_within(view, start, ct) {

@@ -25,7 +25,7 @@ use voxalign_image::{Affine, Vector3, XrayGeometry};
 use voxalign_io::xray::{FrameType, geometry};
 use voxalign_register::choices;
 use voxalign_register::projection::register::{Range, TrackStatus, TrackView};
-use voxalign_register::projection::{PreparedCt, TrackOptions, Tracker};
+use voxalign_register::projection::{PoseOptions, PreparedCt, TrackOptions, Tracker};
 use voxalign_register::{Check, Choice, Event, Progress, Remedy, Verdict};
 use voxalign_report::pose::PosePictures;
 use voxalign_report::track::{FrameRecord, Sequence as Frames, TrackRecord, TrackReport, render};
@@ -125,16 +125,17 @@ impl Job {
                 "frames on standard input",
             )?;
         }
-        self.track_options().map(drop)
+        self.track_options(self.method.options()?).map(drop)
     }
 
-    fn track_options(&self) -> Result<TrackOptions> {
+    /// The options of a sequence whose first pose is found like this.
+    fn track_options(&self, pose: PoseOptions) -> Result<TrackOptions> {
         let usual = TrackOptions::default();
         let range = self
             .frames
             .frame_range
             .map_or(usual.range, |r| Range { translation: r.0[0], rotation: r.0[1].to_radians() });
-        let options = TrackOptions { pose: self.method.options()?, range, ..usual };
+        let options = TrackOptions { pose, range, ..usual };
         options.check()?;
         Ok(options)
     }
@@ -192,8 +193,10 @@ impl Job {
         check_written(&self.output, &outputs, &files)?;
         let read = inputs(&files, listener)?;
         let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
-        let start = self.start(volume.grid(), listener)?;
-        let options = self.track_options()?;
+        let named: Vec<_> =
+            names.iter().zip(&views).map(|(n, v)| (n.as_str(), v.geometry, v.region)).collect();
+        let start = self.start.read(volume.grid(), &named, listener)?;
+        let options = self.track_options(self.pose_options(volume.grid())?)?;
         clock.lap("read");
         for ((name, view), assumed) in names.iter().zip(&mut views).zip(assumed) {
             let of = format!("view '{name}'");
@@ -205,13 +208,13 @@ impl Job {
         let heard = Unstoppable(listener);
         let mut staged = Staged::new(&self.output, &heard)?;
         let mut prepared = PreparedCt::new(&machine.device, &volume)?;
-        let middle = start.inverse()?.apply(prepared.middle());
+        let centre = self.start.centre(volume.grid());
         let tracker = Tracker::new(&mut prepared, views.clone(), &start, options.clone());
         let mut tracker = tracker?;
         let mut run = Following {
             pixels: self.pixels.unwrap_or(Pixels::Attenuation),
             most: Vec::new(),
-            from: (start, middle),
+            centre,
             frames: Vec::new(),
             last: None,
             first: None,
@@ -247,7 +250,7 @@ impl Job {
         };
         let mut table = FrameRecord::COLUMNS.to_owned() + "\n";
         for frame in &run.frames {
-            let _ = writeln!(table, "{}", frame.csv());
+            let _ = writeln!(table, "{}", frame.csv(centre.into()));
         }
         staged.write_text(TRACK, &table)?;
         if let Some((_, pose)) = &run.last {
@@ -266,7 +269,7 @@ impl Job {
             grid: GridRecord::from(volume.grid()),
             views: names.iter().zip(&views).map(of).collect(),
             start,
-            middle,
+            centre,
             frames: run.frames,
             ended: ended.as_ref().map(|e| (caller.words)(&e.to_string())),
         };
@@ -357,8 +360,8 @@ struct Following {
     pixels: Pixels,
     /// The largest value of the first image of each view, where they are intensities.
     most: Vec<f32>,
-    /// Where the first search begins, and where the middle of the CT is then in the room.
-    from: (Affine, Vector3<f64>),
+    /// The centre of rotations, in the world of the CT.
+    centre: Vector3<f64>,
     frames: Vec<FrameRecord>,
     /// The last frame that has a pose, and that.
     last: Option<(Moment, Affine)>,
@@ -387,7 +390,7 @@ impl Following {
         }
         let images: Vec<&[f32]> = moment.iter().map(Vec::as_slice).collect();
         let found = tracker.next(&images, listener)?;
-        let mut frame = FrameRecord::new(&found, &self.from.0, self.from.1);
+        let mut frame = FrameRecord::new(&found, self.centre);
         match self.began {
             None => self.began = Some(Instant::now()),
             Some(began) => {

@@ -3,8 +3,9 @@
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, reading};
 use std::path::Path;
-use voxalign_image::{Affine, AffineParameters, Grid, Matrix3, Rotation3, Vector3, XrayGeometry};
+use voxalign_image::{Affine, Grid, Matrix3, Rotation3, Vector3, XrayGeometry};
 use voxalign_io::transform::{self, Geometry};
+use voxalign_register::projection::pose_of;
 
 /// How far lengths may be off in a rigid transform: the norm of `MᵀM - 1`. Files have rounded numbers.
 const ROUNDED: f64 = 1e-3;
@@ -14,13 +15,7 @@ const EXACT: f64 = 1e-9;
 /// The pose of a CT that is turned in the room about a point by angles about x, y and z, in that order, degrees, and then
 /// moved, mm: from the room to the world of the CT.
 pub(crate) fn in_room(centre: Vector3<f64>, degrees: [f64; 3], mm: [f64; 3]) -> Result<Affine> {
-    let [x, y, z] = degrees.map(f64::to_radians);
-    let moved = AffineParameters {
-        rotation: Vector3::new(x, y, z),
-        translation: Vector3::from(mm),
-        ..AffineParameters::identity(centre)
-    };
-    Ok(moved.to_affine().inverse()?)
+    Ok(pose_of(centre, degrees.map(f64::to_radians).into(), mm.into())?)
 }
 
 /// Reads a pose: a rigid transform from the room to the world of the CT.

@@ -9,21 +9,28 @@
 //! - [`XraySimilarity`]: how alike a simulated image and an X-ray image are, with the derivative in every pixel.
 //! - [`XrayObjective`]: the cost of poses by any number of views, for every optimiser of [`search`](mod@crate::search).
 //! - [`register_pose`] finds the pose of a CT by X-ray images, a [`PreparedCt`] any number of them.
+//! - [`pose_by_points`] finds it by points that are seen in images.
 //! - A [`Tracker`] follows a CT over a sequence of them.
 
 pub mod attenuation;
+mod numbers;
 pub mod objective;
 pub mod phantom;
+mod points;
 pub mod register;
+mod rotations;
 mod scale;
 pub mod similarity;
 pub mod simulator;
 pub mod view;
 
 pub use attenuation::Attenuation;
+pub use numbers::{motion_of, pose_of};
 pub use objective::{View, XrayObjective};
+pub use points::{PointPose, SeenPoint, pose_by_points};
 pub use register::{
-    PoseInput, PoseOptions, PoseResult, PreparedCt, TrackOptions, Tracker, register_pose,
+    PoseInput, PoseOptions, PoseResult, PoseSearch, PreparedCt, TrackOptions, Tracker,
+    register_pose,
 };
 pub use similarity::XraySimilarity;
 pub use simulator::Simulator;

@@ -9,6 +9,7 @@ mod common;
 mod others;
 mod starts;
 mod track;
+mod verdicts;
 
 use voxalign_compute::ops::raycast::{Along, Traversal};
 use voxalign_compute::select::{AnyDevice, DeviceChoice};

@@ -13,11 +13,10 @@ use crate::record::{GridRecord, OutputRecord, RunRecord};
 use crate::xray::ViewRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use voxalign_image::{Affine, AffineParameters, Vector3};
 use voxalign_register::Verdict;
 use voxalign_register::numbers::null_is_nan;
-use voxalign_register::projection::PoseResult;
 use voxalign_register::projection::register::PARAMETERS;
+use voxalign_register::projection::{PoseResult, motion_of};
 use voxalign_register::search::StageRecord;
 
 /// All that is worth keeping of the pose of a CT by X-ray images: what its `result.json` holds. Numbers that are not
@@ -37,12 +36,16 @@ pub struct PoseRecord {
     pub pose: [[f64; 4]; 3],
     /// Where the search began, alike.
     pub start: [[f64; 4]; 3],
-    /// By how much the CT is turned in the room against the start, about axes through `centre_mm` along x, y and z,
-    /// applied in this order, degrees.
+    /// By how much the CT is turned in the room from where it lies in its own world, about axes through `centre_mm` along x, y
+    /// and z, applied in this order, degrees.
     pub rotation_degrees: [f64; 3],
-    /// By how much the middle of the CT is moved in the room against the start along x, y and z, mm.
+    /// By how much it is moved in the room after that along x, y and z, mm.
     pub translation_mm: [f64; 3],
-    /// The point of the room about which rotations are counted: the middle of what attenuates, at the result, mm.
+    /// The same rotation where the search began.
+    pub start_rotation_degrees: [f64; 3],
+    /// The same translation where the search began.
+    pub start_translation_mm: [f64; 3],
+    /// The point of the CT about which rotations are counted, in its own world, mm.
     pub centre_mm: [f64; 3],
     /// The cost of the start at the finest scale.
     #[serde(deserialize_with = "null_is_nan")]
@@ -85,7 +88,8 @@ pub struct PoseViewRecord {
     pub region: Option<[usize; 4]>,
 }
 
-/// How certain a pose is. All of six numbers: along the axes of the room, mm, and about them, degrees.
+/// How certain a pose is. All of six numbers: how far the centre is moved along the axes of the room, mm, and the CT turned about
+/// them, degrees.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PoseUncertaintyRecord {
     /// Standard deviations by the curvature of the cost; `null` where the cost has no minimum along a parameter.
@@ -127,8 +131,8 @@ impl PoseRecord {
         let parameters = std::mem::take(&mut run.parameters);
         let found = result.uncertainty.clone();
         let centre = result.centre;
-        let middle = back(&result.start).apply(result.transform.apply(centre));
-        let moved = motion(&result.start, &result.transform, middle);
+        let moved = motion_of(&result.transform, centre);
+        let began = motion_of(&result.start, centre);
         let views = views.into_iter().enumerate().map(|(i, (view, region))| PoseViewRecord {
             view,
             cost: result.by_view.get(i).copied().unwrap_or(f64::NAN),
@@ -151,6 +155,8 @@ impl PoseRecord {
             start: result.start.rows(),
             rotation_degrees: moved.rotation.map(f64::to_degrees).into(),
             translation_mm: moved.translation.into(),
+            start_rotation_degrees: began.rotation.map(f64::to_degrees).into(),
+            start_translation_mm: began.translation.into(),
             centre_mm: centre.into(),
             cost_before: result.costs[0],
             cost_after: result.costs[1],
@@ -183,16 +189,4 @@ fn shown(parameter: usize, value: f64) -> f64 {
 
 fn degrees(values: [f64; 6]) -> [f64; 6] {
     std::array::from_fn(|i| shown(i, values[i]))
-}
-
-/// The inverse of a rigid map.
-fn back(map: &Affine) -> Affine {
-    let turn = map.matrix.transpose();
-    Affine::new(turn, -(turn * map.offset))
-}
-
-/// How the CT moved in the room from a pose to another, both rigid: about where its middle was, so that the translation is
-/// that of its middle.
-pub(crate) fn motion(start: &Affine, found: &Affine, middle: Vector3<f64>) -> AffineParameters {
-    AffineParameters::from_affine(&start.then(&back(found)), middle)
 }

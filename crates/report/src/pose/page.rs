@@ -11,7 +11,7 @@ use crate::plot::{Plot, Point, Series, Shape};
 use crate::sketch;
 use crate::words;
 use std::fmt::Write as _;
-use voxalign_image::{AffineParameters, Vector3};
+use voxalign_image::{Matrix3, Rotation3, Vector3};
 use voxalign_register::projection::register::PARAMETERS;
 
 /// What a report on a pose is made of.
@@ -99,24 +99,16 @@ pub fn render(report: &PoseReport<'_>) -> Result<String> {
 /// The most telling numbers.
 fn cards(record: &PoseRecord) -> Vec<words::Card> {
     let card = |name: &str, value: String, note: &str| (name.to_owned(), value, note.to_owned());
-    let parts = AffineParameters {
-        rotation: Vector3::from(record.rotation_degrees).map(f64::to_radians),
-        ..AffineParameters::identity(Vector3::zeros())
-    };
+    let [now, then] = [record.translation_mm, record.start_translation_mm].map(Vector3::from);
+    let turn = |rows: &[[f64; 4]; 3]| Matrix3::from_fn(|r, c| rows[r][c]);
+    let between = turn(&record.start).transpose() * turn(&record.pose);
+    let angle = Rotation3::from_matrix_unchecked(between).angle();
     let costs = measured(&[record.cost_after, record.cost_before]);
     let all = record.views.iter().map(|v| v.correlation_of_gradients);
     let least = all.filter(|v| v.is_finite()).reduce(f64::min);
     let mut cards = vec![
-        card(
-            "CT moved by",
-            format!("{} mm", fixed(Vector3::from(record.translation_mm).norm(), 2)),
-            "from the start",
-        ),
-        card(
-            "CT turned by",
-            format!("{}\u{b0}", fixed(parts.angle().to_degrees(), 2)),
-            "from the start",
-        ),
+        card("CT moved by", format!("{} mm", fixed((now - then).norm(), 2)), "from the start"),
+        card("CT turned by", format!("{}\u{b0}", fixed(angle.to_degrees(), 2)), "from the start"),
         card("Cost", costs[0].clone(), &format!("before: {}", costs[1])),
     ];
     cards.extend(least.map(|v| {
@@ -141,8 +133,9 @@ fn pose(record: &PoseRecord) -> String {
         Some(value) if value.is_finite() => fixed(value, 3),
         Some(_) => "unknown".to_owned(),
     };
-    let values: Vec<f64> =
-        record.translation_mm.iter().chain(&record.rotation_degrees).copied().collect();
+    let six = |mm: &[f64; 3], degrees: &[f64; 3]| mm.iter().chain(degrees).copied().collect();
+    let values: Vec<f64> = six(&record.translation_mm, &record.rotation_degrees);
+    let began: Vec<f64> = six(&record.start_translation_mm, &record.start_rotation_degrees);
     let certain = &record.uncertainty;
     let rows: Vec<Vec<String>> = PARAMETERS
         .iter()
@@ -150,6 +143,7 @@ fn pose(record: &PoseRecord) -> String {
         .map(|(i, name)| {
             vec![
                 format!("{}, {}", along(name), unit(i)),
+                fixed(began[i], 3),
                 fixed(values[i], 3),
                 known(Some(certain.curvature[i])),
                 known(certain.restarts.map(|r| r[i])),
@@ -158,21 +152,26 @@ fn pose(record: &PoseRecord) -> String {
         .collect();
     let headings = [
         "Of the CT in the room",
-        "#From the start",
+        "#Start",
+        "#Result",
         "#Standard deviation, by the curvature of the cost",
         "#Standard deviation, of restarts",
     ];
     let mut out = format!(
-        "<section id=\"pose\"><h2>The pose</h2><p>How the CT has to be moved in the room from where the \
-         search began, so that its simulated images are those that were taken.</p>{}",
+        "<section id=\"pose\"><h2>The pose</h2><p>How the CT is moved in the room from where it lies in \
+         its own world, so that its simulated images are those that were taken.</p>{}",
         table("pose", &headings, &rows)
     );
     let [x, y, z] = record.centre_mm.map(|v| fixed(v, 1));
     let _ = write!(
         out,
-        "<p class=\"note\">Rotations are about axes through the middle of the CT, ({x}, {y}, {z})\u{a0}mm in the \
-         room, along x, y and z in this order. Unknown: the cost has no minimum along this parameter."
+        "<p class=\"note\">Turned first, about axes along x, y and z in this order through the point ({x}, {y}, {z})\u{a0}mm \
+         of the CT in its own world, then moved: as <code>drr</code> takes it."
     );
+    let numbers = certain.curvature.iter().chain(certain.restarts.iter().flatten());
+    if numbers.into_iter().any(|v| !v.is_finite()) {
+        out += " Unknown: the cost has no minimum along this parameter, or too few pixels tell.";
+    }
     if !certain.restarts_apart_mm.is_empty() {
         let apart: Vec<String> = certain.restarts_apart_mm.iter().map(|v| fixed(*v, 3)).collect();
         let _ = write!(

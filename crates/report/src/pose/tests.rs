@@ -2,7 +2,7 @@ use super::*;
 use crate::record::InputRecord;
 use crate::xray::XrayPicture;
 use crate::xray::tests::arm;
-use voxalign_image::{Grid, Vector3};
+use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
 use voxalign_register::Check;
 use voxalign_register::projection::register::{Landscape, Uncertainty};
 use voxalign_register::search::TracePoint;
@@ -87,13 +87,15 @@ fn the_motion_is_that_of_the_ct_in_the_room() {
     let (turn, centre) = (turn.to_affine().matrix, Vector3::from(record.centre_mm));
     let translation = Vector3::from(record.translation_mm);
     for point in [Vector3::new(1.0, 2.0, 3.0), Vector3::new(-40.0, 25.0, 90.0)] {
-        let was = result.start.inverse().unwrap().apply(point);
+        // Turned first, about a point of the CT, and then moved; alike where the search began.
         let is = result.transform.inverse().unwrap().apply(point);
-        // Moved first, and turned about where the middle came to lie.
-        let moved = turn * (was + translation - centre) + centre;
+        let moved = turn * (point - centre) + centre + translation;
         assert!((moved - is).norm() < 1e-9, "{moved} {is}");
     }
-    assert!((record.rotation_degrees[2] - 10.0).abs() < 1e-9);
+    let start = Vector3::from(record.start_translation_mm);
+    let began = result.start.inverse().unwrap().apply(centre) - centre;
+    assert!((began - start).norm() < 1e-9, "{began} {start}");
+    assert!((record.start_rotation_degrees[2] + 10.0).abs() < 1e-9);
     assert!((record.landscape[3].offsets[2] - 0.1f64.to_degrees()).abs() < 1e-9);
     assert_eq!(record.landscape[0].offsets[2], 10.0);
     assert_eq!(

@@ -4,7 +4,7 @@ mod page;
 
 pub use page::{TrackReport, render};
 
-use crate::pose::{PoseViewRecord, motion};
+use crate::pose::PoseViewRecord;
 use crate::provenance::Provenance;
 use crate::record::{GridRecord, OutputRecord, RunRecord};
 use crate::xray::ViewRecord;
@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use voxalign_image::{Affine, Vector3};
 use voxalign_register::Verdict;
 use voxalign_register::numbers::null_is_nan;
+use voxalign_register::projection::motion_of;
 use voxalign_register::projection::register::{TrackStatus, Tracked};
 
 /// All that is worth keeping of a sequence: what its `result.json` holds. Numbers that are not finite are written as `null`.
@@ -32,7 +33,7 @@ pub struct TrackRecord {
     pub start: [[f64; 4]; 3],
     /// The pose of the last frame that has one, alike.
     pub pose: [[f64; 4]; 3],
-    /// Where the middle of what attenuates was in the room at the start, mm: motion is counted from there.
+    /// The point of the CT about which rotations are counted, in its own world, mm.
     pub centre_mm: [f64; 3],
     /// The frames.
     pub frames: Vec<FrameRecord>,
@@ -65,10 +66,9 @@ pub struct FrameRecord {
     pub reason: Option<String>,
     /// The pose, of a lost frame the last one before: rows of the 3x4 matrix from the room to the world of the CT, mm.
     pub pose: [[f64; 4]; 3],
-    /// By how much the middle of the CT is moved in the room against the start along x, y and z, mm.
+    /// By how much the CT is moved in the room from where it lies in its own world along x, y and z, after it was turned, mm.
     pub translation_mm: [f64; 3],
-    /// By how much the CT is turned in the room against the start, about axes through its middle along x, y and z, applied
-    /// in this order, degrees.
+    /// By how much it is turned in the room, about axes through the centre along x, y and z, applied in this order, degrees.
     pub rotation_degrees: [f64; 3],
     /// The cost.
     #[serde(deserialize_with = "null_is_nan")]
@@ -84,11 +84,10 @@ pub struct FrameRecord {
 }
 
 impl FrameRecord {
-    /// Of what was found in a frame; `start` is where the first search began and `middle` where the middle of the CT was then in the
-    /// room.
+    /// Of what was found in a frame, with rotations about `centre`, a point of the CT in its own world, mm.
     #[must_use]
-    pub fn new(found: &Tracked, start: &Affine, middle: Vector3<f64>) -> Self {
-        let moved = motion(start, &found.transform, middle);
+    pub fn new(found: &Tracked, centre: Vector3<f64>) -> Self {
+        let moved = motion_of(&found.transform, centre);
         let (status, reason) = match found.status {
             TrackStatus::Found => ("found", None),
             TrackStatus::Followed => ("followed", None),
@@ -115,8 +114,8 @@ impl FrameRecord {
     }
 
     /// The names of the columns of [`csv`](Self::csv).
-    pub const COLUMNS: &'static str = "frame,status,x_mm,y_mm,z_mm,rotation_x_degrees,rotation_y_degrees,\
-        rotation_z_degrees,cost,correlation_least,milliseconds,m11,m12,m13,m14,m21,m22,m23,m24,m31,m32,m33,m34,reason";
+    pub const COLUMNS: &'static str = "frame,status,translation_x,translation_y,translation_z,rotation_x,rotation_y,rotation_z,\
+        centre_x,centre_y,centre_z,cost,correlation_least,milliseconds,m11,m12,m13,m14,m21,m22,m23,m24,m31,m32,m33,m34,reason";
 
     /// The least correlation of all views.
     #[must_use]
@@ -125,13 +124,16 @@ impl FrameRecord {
         all.fold(f64::NAN, |least, v| if least.is_nan() || v < least { v } else { least })
     }
 
-    /// The frame as a line of a table, with the numbers of the pose row by row; cells of what is not known are empty.
+    /// The frame as a line of a table, with the numbers of the pose, mm and degrees, the centre of rotations, and the matrix of the
+    /// pose row by row; cells of what is not known are empty. `drr` takes the poses of such a table.
     #[must_use]
-    pub fn csv(&self) -> String {
+    pub fn csv(&self, centre: [f64; 3]) -> String {
         let mut line = format!("{},{}", self.frame, self.status);
-        let numbers = self.translation_mm.iter().chain(&self.rotation_degrees).copied();
-        let more = [self.cost, self.least_correlation(), self.milliseconds];
-        for value in numbers.chain(more) {
+        for value in self.translation_mm.iter().chain(&self.rotation_degrees).chain(&centre) {
+            // No -0.
+            let _ = write!(line, ",{}", (value * 1e7).round() / 1e7 + 0.0);
+        }
+        for value in [self.cost, self.least_correlation(), self.milliseconds] {
             match value.is_finite() {
                 true => _ = write!(line, ",{value:.5}"),
                 false => line.push(','),
@@ -154,8 +156,8 @@ pub struct Sequence {
     pub views: Vec<(ViewRecord, Option<[usize; 4]>)>,
     /// Where the first search began.
     pub start: Affine,
-    /// Where the middle of the CT was then in the room.
-    pub middle: Vector3<f64>,
+    /// The point of the CT about which rotations are counted, in its own world.
+    pub centre: Vector3<f64>,
     /// The frames.
     pub frames: Vec<FrameRecord>,
     /// Why it ended before its end.
@@ -167,7 +169,7 @@ impl TrackRecord {
     #[must_use]
     pub fn new(mut run: RunRecord, sequence: Sequence, verdict: Verdict) -> Self {
         let parameters = std::mem::take(&mut run.parameters);
-        let Sequence { grid, views, start, middle, frames, ended } = sequence;
+        let Sequence { grid, views, start, centre, frames, ended } = sequence;
         let last = frames.iter().rev().find(|f| f.is_good());
         let views = views.into_iter().enumerate().map(|(i, (view, region))| PoseViewRecord {
             view,
@@ -189,7 +191,7 @@ impl TrackRecord {
             views,
             start: start.rows(),
             pose: last.map_or(start.rows(), |f| f.pose),
-            centre_mm: middle.into(),
+            centre_mm: centre.into(),
             lost: frames.iter().filter(|f| !f.is_good()).count(),
             frames,
             frames_per_second,

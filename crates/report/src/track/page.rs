@@ -83,15 +83,17 @@ pub fn render(report: &TrackReport<'_>) -> Result<String> {
 fn cards(record: &TrackRecord) -> Vec<words::Card> {
     let card = |name: &str, value: String, note: &str| (name.to_owned(), value, note.to_owned());
     let good = || record.frames.iter().filter(|f| f.is_good());
-    let farthest = good().map(|f| Vector3::from(f.translation_mm).norm()).fold(0.0, f64::max);
+    let first = Vector3::from(good().next().map_or([0.0; 3], |f| f.translation_mm));
+    let moved = |f: &super::FrameRecord| (Vector3::from(f.translation_mm) - first).norm();
+    let farthest = good().map(moved).fold(0.0, f64::max);
     let least = good().map(|f| f.least_correlation()).filter(|v| v.is_finite()).reduce(f64::min);
     let mut cards = vec![
         card("Frames", thousands(record.frames.len() as f64), ""),
         card("Without a pose", thousands(record.lost as f64), "the track was lost there"),
         card(
-            "Farthest from the start",
+            "Farthest from the first frame",
             format!("{} mm", fixed(farthest, 2)),
-            "the middle of the CT",
+            "the centre of rotations",
         ),
     ];
     if record.frames_per_second.is_finite() {
@@ -172,8 +174,8 @@ fn motion(record: &TrackRecord) -> String {
         "fig-motion",
         "Motion of the CT in the room",
         &format!("<div class=\"panels\">{out}</div><div class=\"key\">{key}</div>"),
-        "<b>How to read it:</b> how far the CT is moved and turned in the room from where the first search began, about where \
-         its middle was then. Good: smooth curves. Diamonds are frames without a pose; a step beside them is a motion \
+        "<b>How to read it:</b> how far the CT is moved and turned in the room from where it lies in its own world, about \
+         the centre of rotations. Good: smooth curves. Diamonds are frames without a pose; a step beside them is a motion \
          that happened meanwhile.",
     )
 }

@@ -239,6 +239,7 @@ fn simulated_images_draw_in_a_browser() {
             pose: pose.rows(),
             rotation_degrees: [0.0, 0.0, -5.0],
             translation_mm: [0.0; 3],
+            centre_mm: grid().centre().into(),
             least: values[i].iter().fold(f64::INFINITY, |a, v| a.min(f64::from(*v))),
             most: values[i].iter().fold(f64::NEG_INFINITY, |a, v| a.max(f64::from(*v))),
             unit: if i == 2 { "intensity" } else { "attenuation" }.to_owned(),

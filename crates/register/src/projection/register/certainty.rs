@@ -3,6 +3,7 @@
 use super::level::{Compared, Level, WORTH};
 use super::search::{Search, Tally};
 use crate::error::Result;
+use crate::projection::numbers::between;
 use crate::projection::objective::XrayObjective;
 use crate::random::Random;
 use crate::search::pose::{Freedom, Model, Pose};
@@ -10,9 +11,10 @@ use crate::search::refine::refine;
 use crate::search::{Evaluation, Objective, Steps};
 use nalgebra::{Matrix6, Vector6};
 use voxalign_compute::Device;
-use voxalign_image::Affine;
+use voxalign_image::{Affine, Vector3};
 
-/// How certain a pose is. All of six numbers: along the axes of the room, mm, and about them, radians.
+/// How certain a pose is. All of six numbers: how far the [centre](super::PoseResult::centre) is moved along the axes of the room, mm,
+/// and the CT turned about them, radians.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Uncertainty {
     /// Standard deviations by the curvature of the cost and by how much its derivative differs between parts of the pixels; not
@@ -38,10 +40,11 @@ pub(super) fn find<D: Device>(
     search: &mut Search<'_, '_, D>,
     level: &Level<'_, D>,
     objective: &XrayObjective<'_, D>,
-    model: &Model,
-    best: &Pose,
+    (model, best): (&Model, &Pose),
+    centre: Vector3<f64>,
 ) -> Result<Uncertainty> {
-    let curvature = by_curvature(search, level, objective, model, best)?;
+    let transform = model.affine(best);
+    let curvature = by_curvature(search, level, objective, (model, best), centre)?;
     let (mut steps, mut apart) = (Vec::new(), Vec::new());
     let options = search.options;
     let ways = ways(search, model, best, level.size)?;
@@ -70,14 +73,14 @@ pub(super) fn find<D: Device>(
         })?;
         search.evaluations += tally.evaluations;
         apart.push(search.seen_from(&model.affine(best), &model.affine(&found[0].pose))?);
-        steps.push(between(model, best, &found[0].pose));
+        steps.push(Vector6::from(between(&transform, &model.affine(&found[0].pose), centre)));
     }
     let restarts = (steps.len() > 1).then(|| {
         let n = steps.len() as f64;
         let mean = steps.iter().sum::<Vector6<f64>>() / n;
         let squares: Vector6<f64> =
             steps.iter().map(|s| (s - mean).component_mul(&(s - mean))).sum();
-        in_units((squares / (n - 1.0)).map(f64::sqrt), model.radius)
+        (squares / (n - 1.0)).map(f64::sqrt).into()
     });
     Ok(Uncertainty { curvature, restarts, apart })
 }
@@ -122,17 +125,17 @@ fn ways<D: Device>(
     }))
 }
 
-/// Standard deviations of lengths as mm and radians.
-fn in_units(deviations: Vector6<f64>, radius: f64) -> [f64; 6] {
-    std::array::from_fn(|i| if i < 3 { deviations[i] } else { deviations[i] / radius })
-}
-
-/// The parameters that lead from a pose to another.
-fn between(model: &Model, from: &Pose, to: &Pose) -> Vector6<f64> {
-    let shift = model.target.transpose() * (to.translation - from.translation);
-    let turn = voxalign_image::Rotation3::from_matrix(&(to.rotation * from.rotation.transpose()));
-    let turn = turn.scaled_axis() * model.radius;
-    Vector6::new(shift.x, shift.y, shift.z, turn.x, turn.y, turn.z)
+/// How the six numbers of the motion of a point of the CT, mm and radians, change with the parameters of a model at a pose.
+fn numbers(model: &Model, best: &Pose, centre: Vector3<f64>) -> Matrix6<f64> {
+    let from = model.affine(best);
+    let by = 1e-3;
+    let column = |axis: usize| {
+        let mut q = [0.0; 6];
+        q[axis] = by;
+        let to = model.affine(&model.moved(best, Freedom::Rigid, &q));
+        Vector6::from(between(&from, &to, centre)) / by
+    };
+    Matrix6::from_columns(&std::array::from_fn::<_, 6, _>(column))
 }
 
 /// The derivatives of the cost in the parameters at poses.
@@ -157,8 +160,8 @@ fn by_curvature<D: Device>(
     search: &mut Search<'_, '_, D>,
     level: &Level<'_, D>,
     objective: &XrayObjective<'_, D>,
-    model: &Model,
-    best: &Pose,
+    (model, best): (&Model, &Pose),
+    centre: Vector3<f64>,
 ) -> Result<[f64; 6]> {
     let by = 0.25 * level.size;
     let poses: Vec<Pose> = (0..12)
@@ -198,7 +201,7 @@ fn by_curvature<D: Device>(
     }
     let Some(inverse) = curvature.try_inverse() else { return Ok(none) };
     let of_all = drawn / objective.compared().max(1) as f64 / (1.0 - drawn / all);
-    let covariance = inverse * variance * inverse * of_all;
-    let deviations = Vector6::from_fn(|i, _| covariance[(i, i)].max(0.0).sqrt());
-    Ok(in_units(deviations, model.radius))
+    let to_numbers = numbers(model, best, centre) * inverse;
+    let covariance = to_numbers * variance * to_numbers.transpose() * of_all;
+    Ok(std::array::from_fn(|i| covariance[(i, i)].max(0.0).sqrt()))
 }

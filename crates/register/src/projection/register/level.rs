@@ -91,6 +91,17 @@ pub(super) fn sizes(ct: &Volume<f32>, views: &[View<'_>], centre: Vector3<f64>) 
     sizes
 }
 
+/// Scales beyond a last one: at most this many.
+const FINER: usize = 3;
+
+/// The sizes of pixels, each half of that before, of finer scales than a last one, as far as the images have finer pixels.
+pub(super) fn finer(views: &[View<'_>], centre: Vector3<f64>, last: f64) -> Vec<f64> {
+    let halves = (1..=FINER).map(|n| last / f64::from(1u32 << n));
+    let tells =
+        |size: &f64| views.iter().any(|v| factor(v, *size, centre) < factor(v, 2.0 * size, centre));
+    halves.take_while(tells).collect()
+}
+
 fn factor(view: &View<'_>, size: f64, centre: Vector3<f64>) -> usize {
     ((size / at_point(view, centre)).round() as usize).max(1)
 }
@@ -158,9 +169,10 @@ impl<'c, D: Device> Level<'c, D> {
         })
     }
 
-    /// How far samples along rays are apart: as voxels are, at most as pixels, and a few in front of every detector.
-    fn step(&self) -> f64 {
-        let step = self.ct.grid().voxel_volume().cbrt().min(self.size);
+    /// How far samples along rays are apart: as voxels are where they are next to each other, at most as pixels, and a few in front of
+    /// every detector.
+    pub(super) fn step(&self) -> f64 {
+        let step = self.ct.grid().spacing().into_iter().fold(self.size, f64::min);
         let lengths = self.views.iter().map(|v| v.geometry.source_to_detector() / 4.0);
         lengths.fold(step, f64::min)
     }

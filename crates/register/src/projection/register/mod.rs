@@ -2,6 +2,7 @@
 
 mod body;
 mod certainty;
+mod elsewhere;
 mod landscape;
 mod level;
 mod options;
@@ -12,7 +13,7 @@ mod verdict;
 pub use body::PreparedCt;
 pub use certainty::Uncertainty;
 pub use landscape::{Landscape, PARAMETERS};
-pub use options::{PoseOptions, Range};
+pub use options::{PoseOptions, PoseSearch, Range};
 pub use track::{Loss, TrackOptions, TrackStatus, TrackView, Tracked, Tracker};
 
 use super::objective::View;
@@ -41,7 +42,7 @@ pub struct PoseResult {
     pub transform: Affine,
     /// Where the search began.
     pub start: Affine,
-    /// The point of the room about which rotations are counted: the middle of what attenuates, at the result, mm.
+    /// The point of the CT about which rotations are counted, in its own world, mm: see [`motion_of`](super::motion_of).
     pub centre: Vector3<f64>,
     /// The cost of the start and of the result at the finest scale.
     pub costs: [f64; 2],
@@ -94,8 +95,26 @@ impl<D: Device> PreparedCt<'_, D> {
         check_views(views)?;
         let start = self.rigid_start(start)?;
         let sizes = self.sizes(views, &start, options)?;
+        let finer = self.finer(views, &start, options, &sizes)?;
         self.prepare(&sizes)?;
-        search::Search::new(self, views, start, options, progress)?.run(&sizes, verdict::ALIKE)
+        self.prepare(&finer)?;
+        let search = search::Search::new(self, views, start, options, progress)?;
+        search.run(&sizes, &finer, verdict::Asked::default())
+    }
+
+    /// The sizes of pixels of scales beyond those of a search, at which a pose is refined until it stands still, mm; none where the scales
+    /// are given.
+    fn finer(
+        &self,
+        views: &[View<'_>],
+        start: &Affine,
+        options: &PoseOptions,
+        sizes: &[f64],
+    ) -> Result<Vec<f64>> {
+        let Some(&last) = sizes.last().filter(|_| options.levels.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        Ok(level::finer(views, start.inverse()?.apply(self.middle), last))
     }
 
     /// The sizes of pixels of the scales of a search, coarse to fine, mm.

@@ -1,9 +1,14 @@
 //! How a pose is searched.
 
+use crate::choice::choices;
 use crate::error::{RegisterError, Result};
 use crate::projection::similarity::XraySimilarity;
 use crate::search::OptimiserKind;
 use serde::{Deserialize, Serialize};
+use voxalign_image::Vector3;
+
+/// How far from its world's origin a point of a CT is at most, mm.
+const FARTHEST: f64 = 1e5;
 
 /// How far from the start the poses are that a search begins with: along and about each axis of the room.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -21,6 +26,22 @@ impl Default for Range {
     }
 }
 
+/// How far a search looks for a pose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoseSearch {
+    /// Within a range around the start.
+    #[default]
+    Local,
+    /// All rotations, and translations within the range.
+    Full,
+}
+
+choices! { PoseSearch:
+    Local "local" "Within the range around the start",
+    Full "full" "All rotations, with the CT in the middle of what the views show",
+}
+
 /// Options of [`register_pose`](super::register_pose).
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoseOptions {
@@ -35,14 +56,20 @@ pub struct PoseOptions {
     pub redraw: bool,
     /// What draws of pixels and of starts begin with.
     pub seed: u64,
+    /// Whether it looks at all rotations.
+    pub search: PoseSearch,
     /// How far away the search begins to look.
     pub range: Range,
-    /// How many poses within the range are looked at, the start among them; 1 for a local search from it.
+    /// How many poses within the range are looked at, the start among them; 1 for a local search from it. A full search looks at
+    /// thousands of them.
     pub starts: usize,
     /// Sizes of pixels at the place of the CT, mm, coarse to fine; chosen by the images where there are none.
     pub levels: Vec<f64>,
     /// How often the result is found again, from places near it and with other pixels, at most half of them.
     pub restarts: usize,
+    /// The point of the CT, in its own world, about which rotations are counted in the result, mm; the middle of its grid where there
+    /// is none. The search does not depend on it.
+    pub centre: Option<Vector3<f64>>,
     /// Whether the cost along each parameter is wanted.
     pub landscape: bool,
 }
@@ -55,10 +82,12 @@ impl Default for PoseOptions {
             sampling: None,
             redraw: false,
             seed: 0,
+            search: PoseSearch::default(),
             range: Range::default(),
             starts: 256,
             levels: Vec::new(),
             restarts: 4,
+            centre: None,
             landscape: true,
         }
     }
@@ -87,6 +116,10 @@ impl PoseOptions {
         }
         if self.restarts > 1000 {
             return wrong("number of restarts", self.restarts.to_string(), "give at most 1000");
+        }
+        if let Some(centre) = self.centre.filter(|c| !c.iter().all(|v| v.abs() <= FARTHEST)) {
+            let value = format!("{:.1e} mm away", centre.norm());
+            return wrong("centre of rotations", value, "give a point of the CT, mm");
         }
         if let Some(level) = self.levels.iter().find(|l| !(**l > 0.0 && l.is_finite())) {
             return wrong(

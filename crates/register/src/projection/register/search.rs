@@ -2,11 +2,13 @@
 
 use super::body::PreparedCt;
 use super::level::{Compared, Level, at_point};
-use super::options::PoseOptions;
+use super::options::{PoseOptions, PoseSearch, Range};
+use super::verdict::Asked;
 use super::{PoseResult, certainty, landscape, nothing, rigid, verdict};
 use crate::error::{RegisterError, Result};
 use crate::progress::{Event, Progress};
 use crate::projection::objective::View;
+use crate::projection::rotations::evenly;
 use crate::projection::similarity::XraySimilarity;
 use crate::random::Random;
 use crate::search::pose::{Freedom, Model, Pose};
@@ -20,13 +22,16 @@ use voxalign_image::{Affine, Matrix3, Vector3};
 
 /// The poses that are refined at each scale, the coarsest first; one at the finest.
 const KEPT: [usize; 3] = [16, 6, 3];
-/// The poses around a result that are looked at, and those of them that are refined at each scale, to see whether it stands alone.
-const PROBES: usize = 128;
-const PROBED: [usize; 3] = [8, 3, 2];
+/// Poses that a search over all rotations looks at, and those of them that are kept at each scale.
+const EVERYWHERE: usize = 6000;
+const KEPT_EVERYWHERE: [usize; 3] = [64, 16, 6];
 /// Corners around a body.
 const CORNERS: usize = 8;
-/// How far away in the images another place is, in pixels at the place of the CT.
-const ELSEWHERE: f64 = 1.5;
+/// A pose that moves by less than this part of a pixel between two refinements stands still, and how often it is refined at most.
+const STILL: f64 = 1e-3;
+const AGAIN: usize = 6;
+/// The part of a pixel by which a pose moves at a finer scale where still finer ones tell nothing more.
+const SETTLED: f64 = 0.01;
 /// The part of the pixels by which costs along parameters are shown.
 const LANDSCAPE: f64 = 0.05;
 /// Evaluations of a refinement.
@@ -40,12 +45,14 @@ pub(super) struct Search<'a, 'd, D: Device> {
     pub(super) options: &'a PoseOptions,
     pub(super) progress: &'a dyn Progress,
     /// Parameters are along the axes of the room, as the CT lies in it at the start.
-    model: Model,
+    pub(super) model: Model,
     pub(super) evaluations: usize,
     iterations: usize,
     stages: Vec<StageRecord>,
+    /// Parts of the work that were begun, and how many there will be at most.
+    parts: [usize; 2],
     /// The least lead of the best pose over one elsewhere, of those that were looked at.
-    lead: f64,
+    pub(super) lead: Option<f64>,
 }
 
 /// The model of poses near a map, with parameters along the axes of the room and rotations about the place there of the
@@ -79,32 +86,77 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             evaluations: 0,
             iterations: 0,
             stages: Vec::new(),
-            lead: 1.0,
+            parts: [0, 0],
+            lead: None,
         })
     }
 
-    /// Searches at scales, coarse to fine, which the CT is prepared for.
-    /// The verdict asks for a correlation of gradients of at least `alike`.
-    pub(super) fn run(mut self, sizes: &[f64], alike: f64) -> Result<PoseResult> {
+    /// Searches at scales, coarse to fine, and then at finer ones until the pose stands still, all of which the CT is prepared for.
+    pub(super) fn run(mut self, sizes: &[f64], finer: &[f64], asked: Asked) -> Result<PoseResult> {
         let start = Candidate { pose: self.model.pose_of(&self.start), cost: f64::INFINITY };
         let (ct, mut candidates, mut levels) = (self.ct, vec![start], Vec::new());
-        for (index, &size) in sizes.iter().enumerate() {
+        let counts = [sizes.len(), sizes.len() + finer.len()];
+        self.parts = [0, counts[1] + 2 + usize::from(self.options.landscape)];
+        for (index, &size) in sizes.iter().chain(finer).enumerate() {
             let level = Level::new(ct.at(size)?, self.views, size, self.model.centre)?;
-            candidates = self.stage(&level, index, sizes.len(), &candidates)?;
+            let before = candidates[0].pose;
+            candidates = self.stage(&level, index, counts[0], &candidates)?;
             levels.push(level);
+            let moved = self.distance(&before, &candidates[0].pose);
+            if index >= counts[0] && moved < SETTLED * size {
+                break;
+            }
         }
         let fine = levels.last().ok_or_else(|| nothing("levels"))?;
         // The finest scale tells little more.
-        let coarse = &levels[..(levels.len() - 1).max(1)];
-        self.elsewhere(coarse, &candidates[0].pose)?;
-        self.finish(fine, candidates[0], alike)
+        let coarse = &levels[..(counts[0] - 1).max(1)];
+        let best = candidates[0].pose;
+        self.part("poses elsewhere", |all| all.elsewhere(coarse, &best))?;
+        self.finish(fine, candidates[0], asked)
     }
 
-    /// A pose, and others within the range around it, so many in all.
-    fn around(&self, start: Pose, count: usize, seed: u64) -> Vec<Pose> {
+    /// Does a part of the work beside the scales, which listeners and the record hear of as of one of them.
+    fn part<T>(&mut self, name: &str, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let (began, before) = (Instant::now(), self.evaluations);
+        self.begin(name);
+        let done = work(self)?;
+        let (evaluations, seconds) = (self.evaluations - before, began.elapsed().as_secs_f64());
+        let best = self.stages.last().map_or(f64::NAN, |stage| stage.cost_end);
+        self.progress.event(&Event::StageEnd { name, evaluations, start: best, best, seconds });
+        self.stages.push(StageRecord {
+            name: name.to_owned(),
+            spacing: self.stages.last().map_or([f64::NAN; 3], |stage| stage.spacing),
+            samples: self.stages.last().map_or(0, |stage| stage.samples),
+            bins: 0,
+            dof: vec![6],
+            candidates: [1, 1],
+            evaluations,
+            cost_start: best,
+            cost_end: best,
+            seconds,
+            trace: Vec::new(),
+        });
+        Ok(done)
+    }
+
+    /// Tells that a part of the work begins.
+    fn begin(&mut self, name: &str) {
+        let [index, count] = self.parts;
+        self.parts[0] += 1;
+        self.progress.event(&Event::StageStart {
+            index,
+            count,
+            name,
+            counts: "evaluations",
+            value: "cost",
+            share: 1.0 / count.max(1) as f64,
+        });
+    }
+
+    /// A pose, and others within a range around it, so many in all.
+    pub(super) fn around(&self, start: Pose, range: Range, count: usize, seed: u64) -> Vec<Pose> {
         let mut random = Random::new(seed);
         let mut poses = vec![start];
-        let range = self.options.range;
         while poses.len() < count {
             let mut q = [0.0; 6];
             for (i, q) in q.iter_mut().enumerate() {
@@ -117,8 +169,26 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         poses
     }
 
+    /// A pose, and others of all rotations, with translations within the range.
+    fn everywhere(&self, start: Pose) -> Vec<Pose> {
+        let mut random = Random::new(self.options.seed);
+        let mut poses = vec![start];
+        for rotation in evenly(EVERYWHERE.max(self.options.starts)) {
+            let by = Vector3::from_fn(|_, _| 2.0 * random.uniform() - 1.0);
+            let by = by * self.options.range.translation;
+            let moved = self.model.moved(&start, Freedom::Rigid, by.as_slice());
+            poses.push(Pose { rotation, ..moved });
+        }
+        poses
+    }
+
     /// The best poses that are apart from each other, best first.
-    fn distinct(&self, mut all: Vec<Candidate>, apart: f64, most: usize) -> Vec<Candidate> {
+    pub(super) fn distinct(
+        &self,
+        mut all: Vec<Candidate>,
+        apart: f64,
+        most: usize,
+    ) -> Vec<Candidate> {
         all.sort_by(|a, b| a.cost.total_cmp(&b.cost));
         let mut kept: Vec<Candidate> = Vec::new();
         for one in all {
@@ -145,20 +215,16 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         before: &[Candidate],
     ) -> Result<Vec<Candidate>> {
         let (began, name) = (Instant::now(), format!("{:.3} mm", level.size));
-        self.progress.event(&Event::StageStart {
-            index,
-            count,
-            name: &name,
-            counts: "evaluations",
-            value: "cost",
-            share: 1.0 / count as f64,
-        });
+        self.begin(&name);
         let options = self.options;
+        let full = options.search == PoseSearch::Full;
+        let keeps = if full { KEPT_EVERYWHERE } else { KEPT };
         let compared = Compared::by(options, options.seed.wrapping_add(index as u64 + 1));
         let objective = level.objective(compared, &self.model.affine(&before[0].pose))?;
         let mut tally = Tally::new(self.progress);
         let poses = match (index, before) {
-            (0, [start]) => self.around(start.pose, options.starts, options.seed),
+            (0, [start]) if full => self.everywhere(start.pose),
+            (0, [start]) => self.around(start.pose, options.range, options.starts, options.seed),
             _ => before.iter().map(|c| c.pose).collect(),
         };
         let looked = self.costs(&objective, &self.model, &poses, &mut tally)?;
@@ -166,8 +232,8 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         if !looked.iter().any(|c| c.cost.is_finite()) {
             return Err(RegisterError::NothingSeen);
         }
-        let last = index + 1 == count;
-        let kept = KEPT.get(index).copied().unwrap_or(2);
+        let last = index + 1 >= count;
+        let kept = keeps.get(index).copied().unwrap_or(2);
         let poses: Vec<Pose> = match last && index > 0 {
             true => vec![self.distinct(looked, 0.0, 1)[0].pose],
             false => self.distinct(looked, level.size, kept).iter().map(|c| c.pose).collect(),
@@ -188,10 +254,16 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
                 refined.extend(refine(&objective, &model, kind, &[start], rigid, how, &mut told)?);
             }
         }
-        let all = self.distinct(refined, level.size, KEPT[0]);
+        if last {
+            self.settle(&objective, level.size, &mut refined, &mut tally)?;
+        }
+        let all = self.distinct(refined, level.size, keeps[0]);
         let best = all[0];
-        self.rivals(&best, &all, level.size)?;
-        let next = if last { 1 } else { KEPT.get(index + 1).copied().unwrap_or(2) };
+        // Of all rotations some always look alike at the coarsest scale.
+        if !full || index > 0 {
+            self.rivals(&best, &all, level.size)?;
+        }
+        let next = if last { 1 } else { keeps.get(index + 1).copied().unwrap_or(2) };
         let kept: Vec<Candidate> = all.into_iter().take(next).collect();
         self.evaluations += tally.evaluations;
         self.progress.event(&Event::StageEnd {
@@ -217,26 +289,9 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         Ok(kept)
     }
 
-    /// Compares the best pose with the best one that is another place, and not the same one less exactly.
-    fn rivals(&mut self, best: &Candidate, all: &[Candidate], size: f64) -> Result<()> {
-        let mut rival = f64::INFINITY;
-        for other in all {
-            if other.cost < rival && self.seen_apart(&best.pose, &other.pose)? > ELSEWHERE * size {
-                rival = other.cost;
-            }
-        }
-        if rival.is_finite() {
-            // Informations are below 0.
-            let size = rival.abs().max(best.cost.abs());
-            let lead = if size > 0.0 { (rival - best.cost) / size } else { 0.0 };
-            self.lead = self.lead.min(lead);
-        }
-        Ok(())
-    }
-
     /// How far poses are apart in the images: the root mean square over the body in the view where it is most, mm at the place of the
     /// CT. What moves along the rays of a single view is seen in none.
-    fn seen_apart(&self, a: &Pose, b: &Pose) -> Result<f64> {
+    pub(super) fn seen_apart(&self, a: &Pose, b: &Pose) -> Result<f64> {
         self.seen_from(&self.model.affine(a), &self.model.affine(b))
     }
 
@@ -265,30 +320,29 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         Ok(self.views.iter().flat_map(|v| (0..CORNERS).map(move |c| place(v, c))).collect())
     }
 
-    /// Looks for poses around the result, from coarse to fine scales, that explain the images as well: what a search that began
-    /// elsewhere, or with few poses, has not seen.
-    fn elsewhere(&mut self, levels: &[Level<'_, D>], best: &Pose) -> Result<()> {
-        let options = self.options;
-        let seed = options.seed.wrapping_add(3000);
-        let mut poses = self.around(*best, PROBES, seed);
-        for (level, &kept) in levels.iter().zip(&PROBED) {
-            let compared = Compared { anew: false, ..Compared::by(options, seed) };
-            let objective = level.objective(compared, &self.model.affine(best))?;
-            let mut tally = Tally::new(self.progress);
-            let looked = self.costs(&objective, &self.model, &poses, &mut tally)?;
-            let far = |c: &Candidate| self.distance(best, &c.pose) > level.size;
-            let far: Vec<_> = looked.into_iter().filter(far).collect();
-            poses = vec![*best];
-            poses.extend(self.distinct(far, level.size, kept).iter().map(|c| c.pose));
-            let (model, kind, steps) = (self.model, options.optimiser, steps(level.size, false));
+    /// Refines the best of some poses again until it stands still.
+    fn settle(
+        &mut self,
+        objective: &dyn Objective,
+        size: f64,
+        refined: &mut [Candidate],
+        tally: &mut Tally<'_>,
+    ) -> Result<()> {
+        let order = |a: &&mut Candidate, b: &&mut Candidate| a.cost.total_cmp(&b.cost);
+        let Some(best) = refined.iter_mut().min_by(order) else { return Ok(()) };
+        let (model, kind, how) = (self.model, self.options.optimiser, steps(size, true));
+        for _ in 0..AGAIN {
+            let from = [best.pose];
             let found =
-                refine(&objective, &model, kind, &poses, Freedom::Rigid, steps, &mut |e, part| {
-                    tally.count(e.iter().map(|e| e.cost), part)
+                refine(objective, &model, kind, &from, Freedom::Rigid, how, &mut |all, part| {
+                    self.iterations += 1;
+                    tally.count(all.iter().map(|e| e.cost), part)
                 })?;
-            self.evaluations += tally.evaluations;
-            self.rivals(&found[0], &found[1..], level.size)?;
-            poses = found[1..].iter().map(|c| c.pose).collect();
-            if poses.is_empty() {
+            let moved = self.distance(&best.pose, &found[0].pose);
+            if found[0].cost < best.cost {
+                *best = found[0];
+            }
+            if moved < STILL * size {
                 break;
             }
         }
@@ -306,36 +360,46 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
     }
 
     /// The result, how certain it is, and the verdict.
-    fn finish(mut self, level: &Level<'_, D>, best: Candidate, alike: f64) -> Result<PoseResult> {
+    fn finish(mut self, level: &Level<'_, D>, best: Candidate, asked: Asked) -> Result<PoseResult> {
         let found = self.model.affine(&best.pose);
         let transform = rigid(&found, found.inverse()?.apply(self.ct.middle));
         // Axes of the room as the CT lies in it now.
         let model = model(self.ct, &transform)?;
         let pose = model.pose_of(&transform);
         let options = self.options;
+        let centre = options.centre.unwrap_or_else(|| self.ct.ct.grid().centre());
         let compared = Compared { anew: false, ..Compared::by(options, options.seed) };
         let objective = level.objective(compared, &transform)?;
-        let ends = objective.evaluate(&[self.start, transform], false)?;
-        let uncertainty = certainty::find(&mut self, level, &objective, &model, &pose)?;
+        let gradients =
+            Compared { similarity: XraySimilarity::GradientNcc, part: None, ..compared };
+        let (ends, by_view, correlations, uncertainty) = self.part("uncertainty", |all| {
+            let ends = objective.evaluate(&[all.start, transform], false)?;
+            let by_view = objective.by_view(&transform)?;
+            let shown = level.around_ct(&transform)?;
+            let shown = shown.objective(gradients, &transform)?.by_view(&transform)?;
+            let correlations: Vec<f64> = shown.iter().map(|c| 1.0 - c).collect();
+            // Of the ends, the costs and the correlations of each view, and the part around the CT.
+            all.evaluations += 5;
+            let found = certainty::find(all, level, &objective, (&model, &pose), centre)?;
+            Ok((ends, by_view, correlations, found))
+        })?;
         let mut along = Vec::new();
         if options.landscape {
             let part = options.sampling.unwrap_or(LANDSCAPE).min(LANDSCAPE);
             let rough = Compared { part: Some(part), ..compared };
             let rough = level.objective(rough, &transform)?;
             let reach = 16.0 * level.size;
-            along = landscape::find(&mut self, &rough, &model, &pose, reach)?;
+            // Rotations are about the same centre as those of the result.
+            let axes = Model { centre: transform.inverse()?.apply(centre), ..model };
+            let pose = axes.pose_of(&transform);
+            along = self.part("cost along parameters", |all| {
+                landscape::find(all, &rough, &axes, &pose, reach)
+            })?;
         }
-        let gradients =
-            Compared { similarity: XraySimilarity::GradientNcc, part: None, ..compared };
-        let shown = level.around_ct(&transform)?;
-        let shown = shown.objective(gradients, &transform)?;
-        let correlations: Vec<f64> = shown.by_view(&transform)?.iter().map(|c| 1.0 - c).collect();
-        let by_view = objective.by_view(&transform)?;
-        self.evaluations += 2;
         let mut result = PoseResult {
             transform,
             start: self.start,
-            centre: model.centre,
+            centre,
             costs: [ends[0].cost, ends[1].cost],
             by_view,
             correlations,
@@ -346,13 +410,13 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             renders: self.evaluations * self.views.len(),
             verdict: Verdict::new(Vec::new(), Vec::new()),
         };
-        result.verdict = verdict::judge(&result, ends[1].overlap, self.lead, level.size, alike);
+        result.verdict = verdict::judge(&result, ends[1].overlap, self.lead, level.size, asked);
         Ok(result)
     }
 }
 
 /// The steps of a refinement at a scale.
-fn steps(size: f64, last: bool) -> Steps {
+pub(super) fn steps(size: f64, last: bool) -> Steps {
     Steps {
         first: 0.5 * size,
         longest: 4.0 * size,

@@ -261,9 +261,10 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         }
         let sizes = self.ct.sizes(views, &self.start, &options)?;
         self.ct.prepare(&sizes)?;
-        let alike = verdict::ALIKE * if first { 1.0 } else { SHARE };
+        let share = if first { 1.0 } else { SHARE };
+        let asked = verdict::Asked { alike: verdict::ALIKE * share, restarts: first };
         let search = search::Search::new(self.ct, views, self.start, &options, progress)?;
-        let found = match search.run(&sizes, alike) {
+        let found = match search.run(&sizes, &[], asked) {
             Ok(found) => found,
             Err(RegisterError::NothingSeen) if !first => return Ok(self.nothing(Loss::Unseen)),
             Err(other) => return Err(other),

@@ -13,12 +13,37 @@ const SEEN: f64 = 0.1;
 /// What the best pose elsewhere costs more at least, as a part of its cost.
 const LEAD: f64 = 0.05;
 
-/// Checks a result; `lead` is that over the best pose elsewhere.
-pub(super) fn judge(result: &PoseResult, seen: f64, lead: f64, size: f64, alike: f64) -> Verdict {
+/// What a verdict asks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    /// The least correlation of gradients.
+    pub(super) alike: f64,
+    /// Whether the pose is found again by restarts.
+    pub(super) restarts: bool,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self { alike: ALIKE, restarts: true }
+    }
+}
+
+/// Checks a result; `lead` is that over the best pose elsewhere, where one was looked for. What was not measured is not met.
+pub(super) fn judge(
+    result: &PoseResult,
+    seen: f64,
+    lead: Option<f64>,
+    size: f64,
+    asked: Asked,
+) -> Verdict {
     let least = result.correlations.iter().copied().fold(1.0, f64::min);
     let mut checks = vec![
-        Check::at_least("correlation of gradients, in the view where it is least", least, alike)
-            .or(Remedy::OtherSimilarity),
+        Check::at_least(
+            "correlation of gradients, in the view where it is least",
+            least,
+            asked.alike,
+        )
+        .or(Remedy::OtherSimilarity),
         Check::new(
             "change of the cost from the start",
             result.costs[1] - result.costs[0],
@@ -28,18 +53,24 @@ pub(super) fn judge(result: &PoseResult, seen: f64, lead: f64, size: f64, alike:
         .or(Remedy::SmallerSearch),
         Check::at_least("part of the pixels that see the CT", seen, SEEN).or(Remedy::NearerStart),
     ];
-    if !result.uncertainty.apart.is_empty() {
-        let mut apart = result.uncertainty.apart.clone();
-        apart.sort_by(f64::total_cmp);
-        let middle = apart[apart.len() / 2];
-        checks.push(
-            Check::at_most("distance of restarts from the result (median)", middle, APART * size)
-                .in_unit("mm")
-                .or(Remedy::SingleOut),
-        );
+    let mut apart = result.uncertainty.apart.clone();
+    apart.sort_by(f64::total_cmp);
+    let middle = apart.get(apart.len() / 2).copied();
+    if asked.restarts || middle.is_some() {
+        let name = "distance of restarts from the result (median)";
+        let check = Check::at_most(name, middle.unwrap_or(f64::NAN), APART * size).in_unit("mm");
+        checks.push(measured(check, middle));
     }
-    checks.push(
-        Check::at_least("lead over the best pose elsewhere", lead, LEAD).or(Remedy::SingleOut),
-    );
+    let check =
+        Check::at_least("lead over the best pose elsewhere", lead.unwrap_or(f64::NAN), LEAD);
+    checks.push(measured(check, lead));
     Verdict::new(checks, Vec::new())
+}
+
+/// A check with what helps: another one where its value was not measured.
+fn measured(check: Check, value: Option<f64>) -> Check {
+    match value {
+        Some(_) => check.or(Remedy::SingleOut),
+        None => check.unmeasured().or(Remedy::Measured),
+    }
 }

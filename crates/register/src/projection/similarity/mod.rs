@@ -35,7 +35,7 @@ pub enum XraySimilarity {
     /// Pattern intensity.
     PatternIntensity,
     /// Kullback-Leibler divergence.
-    Kl,
+    KullbackLeibler,
 }
 
 choices! { XraySimilarity:
@@ -46,7 +46,7 @@ choices! { XraySimilarity:
     Ssd "ssd" "Squared differences: images in the same units",
     L1 "l1" "Absolute differences: images in the same units, with outliers",
     PatternIntensity "pattern-intensity" "Structure left in the difference image (Weese 1997)",
-    Kl "kl" "Kullback-Leibler divergence of the images as distributions over pixels"
+    KullbackLeibler "kullback-leibler" "Kullback-Leibler divergence of the images, each as a distribution over its pixels: up to a factor"
 }
 
 /// Rows of pixels that are compared with their neighbours: tiles of `width x height`, one after the other.
@@ -121,7 +121,7 @@ impl XraySimilarity {
             Self::Ssd => norms::squares(&reference.values, image, slope),
             Self::L1 => norms::magnitudes(&reference.values, image, slope),
             Self::PatternIntensity => pattern_intensity::cost(reference, image, slope),
-            Self::Kl => kullback_leibler::cost(&reference.values, image, slope),
+            Self::KullbackLeibler => kullback_leibler::cost(&reference.values, image, slope),
         }
     }
 }

@@ -91,7 +91,7 @@ fn what_does_not_count() {
     for kind in [X::Ncc, X::GradientNcc, X::PatternIntensity] {
         same(kind, &with(&|i| 1.7 * i + 0.8));
     }
-    same(X::Kl, &with(&|i| 1.7 * i));
+    same(X::KullbackLeibler, &with(&|i| 1.7 * i));
 }
 
 #[test]

@@ -1,0 +1,265 @@
+//! Where the search for a pose starts.
+
+use super::seen;
+use crate::error::{Error, Result};
+use crate::listener::Listener;
+use crate::options::{as_text, by_name};
+use crate::projection::{Numbers, in_room, read_pose};
+use crate::run::{Input, Role};
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
+use std::path::PathBuf;
+use std::str::FromStr;
+use voxalign_image::{Affine, Grid, Matrix3, Vector3, XrayGeometry};
+use voxalign_register::projection::PoseSearch;
+
+/// A start that a file gives, or files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PoseInit {
+    /// A rigid transform file, from the room to the world of the CT.
+    File(PathBuf),
+    /// Corresponding points: a list of those of the CT, and a table of where views show them.
+    Points([PathBuf; 2]),
+}
+
+impl FromStr for PoseInit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(names) = text.strip_prefix("points:") else {
+            return match text {
+                "" => Err("give a transform file, or points:CT.csv,XRAY.csv".to_owned()),
+                path => Ok(Self::File(path.into())),
+            };
+        };
+        match names.split_once(',') {
+            Some((ct, xray)) if !ct.is_empty() && !xray.is_empty() => {
+                Ok(Self::Points([ct.into(), xray.into()]))
+            }
+            _ => Err("give the points of the CT and where views show them: points:CT.csv,XRAY.csv"
+                .to_owned()),
+        }
+    }
+}
+
+impl Display for PoseInit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Points([ct, xray]) => write!(f, "points:{},{}", ct.display(), xray.display()),
+        }
+    }
+}
+
+/// Where the search starts, and the centre of rotations.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Start"))]
+#[serde(default)]
+pub struct StartOptions {
+    /// Where the search starts: a rigid transform file from the room to the world of the CT, as `voxalign pose` writes it; or
+    /// points:CT.csv,XRAY.csv, points of the CT (label,x,y,z) and where views show them (label,view,column,row): 4 in one view, or 3 in
+    /// two
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE|points:CT.csv,XRAY.csv"))]
+    #[serde(with = "as_text")]
+    pub init: Option<PoseInit>,
+    /// Where the search starts: the CT turned in the room about x, y and z, in that order, through `centre`, degrees, as
+    /// `voxalign drr --rotation` has it [default: 0,0,0]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
+    #[serde(with = "as_text")]
+    pub init_rotation: Option<Numbers<3>>,
+    /// Where the search starts: the CT moved in the room, after it was turned, RAS mm [default: 0,0,0]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
+    #[serde(with = "as_text")]
+    pub init_translation: Option<Numbers<3>>,
+    /// How far the search looks: `local` within `range` around the start, `full` at all rotations, with the CT in the middle of what the
+    /// views show [default: local, and full where the verdict would be bad]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "HOW", value_parser = crate::options::choice::<PoseSearch>()))]
+    #[serde(with = "by_name")]
+    pub search: Option<PoseSearch>,
+    /// The point of the CT about which rotations are counted, in its own world, RAS mm [default: the middle of its grid]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
+    #[serde(with = "as_text")]
+    pub centre: Option<Numbers<3>>,
+}
+
+impl StartOptions {
+    /// Refuses what says different things.
+    pub(super) fn check(&self) -> Result<()> {
+        let numbers = self.init_rotation.is_some() || self.init_translation.is_some();
+        if self.init.is_some() && numbers {
+            return Err(Error::input(
+                "`init`, and `init_rotation` and `init_translation`, say different things about where the search \
+                 starts; give one of them",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The files that are read.
+    pub(super) fn files(&self) -> Vec<Input<'_>> {
+        match &self.init {
+            None => Vec::new(),
+            Some(PoseInit::File(path)) => vec![Input::new(Role::Init, path)],
+            Some(PoseInit::Points([ct, xray])) => vec![
+                Input::new(Role::InitMovingLandmarks, ct),
+                Input::new(Role::InitFixedLandmarks, xray),
+            ],
+        }
+    }
+
+    /// Whether all rotations are searched.
+    pub(super) fn is_full(&self) -> bool {
+        self.search == Some(PoseSearch::Full)
+    }
+
+    /// The centre of rotations of a CT.
+    pub(super) fn centre(&self, ct: &Grid) -> Vector3<f64> {
+        self.centre.map_or_else(|| ct.centre(), |p| Vector3::from(p.0))
+    }
+
+    /// Where the search for the pose of a CT starts, by views with their names and what of them counts.
+    pub(super) fn read(
+        &self,
+        ct: &Grid,
+        views: &[(&str, XrayGeometry, Option<[usize; 4]>)],
+        listener: &dyn Listener,
+    ) -> Result<Affine> {
+        let numbers = |n: Option<Numbers<3>>| n.map_or([0.0; 3], |n| n.0);
+        let start = match (&self.init, self.init_rotation, self.init_translation) {
+            (Some(PoseInit::File(path)), ..) => read_pose(path, ct, listener)?,
+            (Some(PoseInit::Points(files)), ..) => {
+                let views: Vec<_> = views.iter().map(|(name, view, _)| (*name, *view)).collect();
+                seen::start(files, &views, listener)?
+            }
+            (None, None, None) => Affine::identity(),
+            (None, turn, shift) => in_room(self.centre(ct), numbers(turn), numbers(shift))?,
+        };
+        let counted = views.iter().map(|(_, view, region)| (view, *region));
+        if self.is_full() { in_the_middle(&start, ct, counted) } else { Ok(start) }
+    }
+}
+
+/// How much farther than the source the CT is taken to be where nothing says it, as a part of the distance of the detector.
+const BETWEEN: f64 = 2.0 / 3.0;
+
+/// A pose that is turned as another is, with the CT where the rays through the middles of what counts of the views come nearest to each
+/// other; of one view as far from the source as it was.
+pub(super) fn in_the_middle<'a>(
+    pose: &Affine,
+    ct: &Grid,
+    views: impl Iterator<Item = (&'a XrayGeometry, Option<[usize; 4]>)>,
+) -> Result<Affine> {
+    let was = pose.inverse()?.apply(ct.centre());
+    let (mut all, mut sum, mut rays) = (Matrix3::zeros(), Vector3::zeros(), Vec::new());
+    for (view, region) in views {
+        let [x, y, w, h] = region.unwrap_or([0, 0, view.dims()[0], view.dims()[1]]);
+        let middle = |first: usize, count: usize| first as f64 + (count as f64 - 1.0) / 2.0;
+        let ray: Vector3<f64> =
+            (view.place(middle(x, w), middle(y, h)) - view.source()).normalize();
+        let across = Matrix3::identity() - ray * ray.transpose();
+        all += across;
+        sum += across * view.source();
+        rays.push((view, ray));
+    }
+    let alike = |rays: &[(&XrayGeometry, Vector3<f64>)]| {
+        rays.iter().all(|(_, ray)| ray.cross(&rays[0].1).norm() < 0.1)
+    };
+    let place = match rays.first() {
+        None => return Ok(*pose),
+        Some((view, ray)) if alike(&rays) => {
+            let far = view.source_to_detector();
+            let depth = (was - view.source()).dot(&view.normal());
+            let depth = if depth > 0.1 * far && depth < far { depth } else { BETWEEN * far };
+            view.source() + ray * (depth / ray.dot(&view.normal()))
+        }
+        Some(_) => all.try_inverse().map_or(was, |inverse| inverse * sum),
+    };
+    Ok(Affine::new(pose.matrix, ct.centre() - pose.matrix * place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Silent;
+    use std::fs;
+    use voxalign_image::CArm;
+
+    fn arm(primary: f64) -> XrayGeometry {
+        CArm {
+            source_to_isocentre: 700.0,
+            source_to_detector: 1100.0,
+            isocentre: Vector3::new(10.0, -20.0, 30.0),
+            primary,
+            secondary: 0.1,
+            pixel_size: [0.5; 2],
+            dims: [801; 2],
+            centre: None,
+        }
+        .geometry()
+        .unwrap()
+    }
+
+    #[test]
+    fn the_ct_is_put_in_the_middle_of_the_views() {
+        let ct = Grid::axis_aligned([40, 50, 60], [1.0; 3]).unwrap();
+        let far = in_room(ct.centre(), [10.0, 20.0, 30.0], [900.0, 0.0, 0.0]).unwrap();
+        for views in [vec![arm(0.0), arm(1.5)], vec![arm(0.3)]] {
+            let all = views.iter().map(|v| (v, None));
+            let found = in_the_middle(&far, &ct, all).unwrap();
+            assert_eq!(found.matrix, far.matrix);
+            for view in &views {
+                let at = view.project(found.inverse().unwrap().apply(ct.centre())).unwrap();
+                assert!((at[0] - 400.0).abs() < 1e-6 && (at[1] - 400.0).abs() < 1e-6, "{at:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_start_by_points() {
+        let ct = Grid::axis_aligned([40, 50, 60], [1.0; 3]).unwrap();
+        let truth = in_room(ct.centre(), [100.0, 20.0, 30.0], [5.0, -40.0, 10.0]).unwrap();
+        let back = truth.inverse().unwrap();
+        let views = [("ap", arm(0.0), None), ("side", arm(1.5), None)];
+        let points = [("a", [1., 2., 3.]), ("b", [30., 5., 50.]), ("c", [8., 45., 20.])];
+        let (mut list, mut table) =
+            ("label,x,y,z\n".to_owned(), "label,view,column,row\n".to_owned());
+        for (name, p) in points {
+            list += &format!("{name},{},{},{}\n", p[0], p[1], p[2]);
+            for (number, (view, geometry, _)) in views.iter().enumerate() {
+                let [u, v] = geometry.project(back.apply(Vector3::from(p))).unwrap();
+                let view = if number == 0 { (*view).to_owned() } else { "2".to_owned() };
+                table += &format!("{name},{view},{u},{v}\n");
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let of = |list: &str, table: &str| {
+            let [a, b] = ["ct.csv", "xray.csv"].map(|name| folder.path().join(name));
+            fs::write(&a, list).unwrap();
+            fs::write(&b, table).unwrap();
+            let text = format!("points:{},{}", a.display(), b.display());
+            let init = Some(text.parse::<PoseInit>().unwrap());
+            assert_eq!(init.as_ref().unwrap().to_string(), text);
+            StartOptions { init, ..StartOptions::default() }.read(&ct, &views, &Silent)
+        };
+        let found = of(&list, &table).unwrap();
+        assert!(found.largest_distance(&truth, &[back.apply(ct.centre())]) < 1e-3);
+        let more = |line: &str| format!("{table}{line}\n");
+        for (list, table, said) in [
+            (list.clone(), more("d,ap,3,4"), "'d' is not in"),
+            (list.clone(), more("a,ap,3,4"), "second time"),
+            (list.clone(), more("a,front,3,4"), "no view 'front'; the views are ap, side"),
+            (list.clone(), table.replace("view", "of"), "no column 'view'"),
+            (list.clone() + "e,1,1,1\n", table.clone(), "'e' of"),
+            (list.clone() + "a,1,1,1\n", table.clone(), "twice"),
+            (list.clone() + ",1,1,1\n", table.clone(), "no name"),
+            (list.replace("label", "size"), table.clone(), "names"),
+            (list.clone(), table.replace("label,view", "what,view"), "column of names"),
+        ] {
+            let error = of(&list, &table).unwrap_err().to_string();
+            assert!(error.contains(said) && error.contains(".csv"), "{said}: {error}");
+        }
+        for bad in ["", "points:a", "points:,b"] {
+            assert!(bad.parse::<PoseInit>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Whether a pose stands alone: the best poses elsewhere, and the lead over them.
+
+use super::level::{Compared, Level};
+use super::options::Range;
+use super::search::{Search, Tally, steps};
+use crate::error::Result;
+use crate::search::pose::{Freedom, Pose};
+use crate::search::refine::{Candidate, refine};
+use voxalign_compute::Device;
+
+/// The poses around a result that are looked at, and those of them that are refined at each scale.
+const PROBES: usize = 128;
+const PROBED: [usize; 3] = [8, 3, 2];
+/// How far away in the images another place is, in pixels at the place of the CT.
+const ELSEWHERE: f64 = 1.5;
+
+impl<D: Device> Search<'_, '_, D> {
+    /// Compares the best pose with the best one that is another place, and not the same one less exactly.
+    pub(super) fn rivals(&mut self, best: &Candidate, all: &[Candidate], size: f64) -> Result<f64> {
+        let mut rival = f64::INFINITY;
+        for other in all {
+            if other.cost < rival && self.seen_apart(&best.pose, &other.pose)? > ELSEWHERE * size {
+                rival = other.cost;
+            }
+        }
+        if rival.is_finite() {
+            // Informations are below 0.
+            let size = rival.abs().max(best.cost.abs());
+            let lead = if size > 0.0 { (rival - best.cost) / size } else { 0.0 };
+            self.lead = Some(self.lead.map_or(lead, |least| least.min(lead)));
+        }
+        Ok(rival)
+    }
+
+    /// Looks for poses around the result, from coarse to fine scales, that explain the images as well: what a search that began
+    /// elsewhere, with few poses or within a small range, has not seen. Where all of them lead back to the result, its lead is 1;
+    /// where none was looked at in another place, there is none.
+    pub(super) fn elsewhere(&mut self, levels: &[Level<'_, D>], best: &Pose) -> Result<()> {
+        let options = self.options;
+        let floor = Range::default();
+        let range = Range {
+            translation: options.range.translation.max(floor.translation),
+            rotation: options.range.rotation.max(floor.rotation),
+        };
+        let seed = options.seed.wrapping_add(3000);
+        let mut poses = self.around(*best, range, PROBES, seed);
+        let mut reach = 0.0;
+        for pose in &poses[1..] {
+            reach = self.seen_apart(best, pose)?.max(reach);
+        }
+        let mut were_elsewhere = false;
+        for (level, &kept) in levels.iter().zip(&PROBED) {
+            let compared = Compared { anew: false, ..Compared::by(options, seed) };
+            let objective = level.objective(compared, &self.model.affine(best))?;
+            let mut tally = Tally::new(self.progress);
+            let looked = self.costs(&objective, &self.model, &poses, &mut tally)?;
+            let far = |c: &Candidate| self.distance(best, &c.pose) > level.size;
+            let far: Vec<_> = looked.into_iter().filter(far).collect();
+            poses = vec![*best];
+            poses.extend(self.distinct(far, level.size, kept).iter().map(|c| c.pose));
+            were_elsewhere |= poses.len() > 1 && reach > ELSEWHERE * level.size;
+            let (model, kind, steps) = (self.model, options.optimiser, steps(level.size, false));
+            let found =
+                refine(&objective, &model, kind, &poses, Freedom::Rigid, steps, &mut |e, part| {
+                    tally.count(e.iter().map(|e| e.cost), part)
+                })?;
+            self.evaluations += tally.evaluations;
+            self.rivals(&found[0], &found[1..], level.size)?;
+            poses = found[1..].iter().map(|c| c.pose).collect();
+            if poses.is_empty() {
+                break;
+            }
+        }
+        if were_elsewhere {
+            self.lead.get_or_insert(1.0);
+        } else {
+            self.lead = None;
+        }
+        Ok(())
+    }
+}
