@@ -48,6 +48,22 @@ pub(super) struct Parsed {
 }
 
 impl DataSet {
+    /// Whether an attribute is there.
+    pub(super) fn has(&self, tag: Tag) -> bool {
+        self.get(tag).is_some()
+    }
+
+    /// The bytes of all numbers and texts, also those of items, but for lists that are looked at once a file.
+    pub(super) fn weight(&self) -> usize {
+        let of = |(tag, value): &(Tag, Value)| match value {
+            _ if tags::ONCE.contains(tag) => 0,
+            Value::Bytes { representation: [b'O', _] | [b'U', b'N'], .. } => 0,
+            Value::Bytes { bytes, .. } => bytes.len(),
+            Value::Items(items) => items.iter().map(DataSet::weight).sum(),
+        };
+        self.values.iter().map(of).sum()
+    }
+
     fn get(&self, tag: Tag) -> Option<&Value> {
         self.values.iter().find(|(t, _)| *t == tag).map(|(_, value)| value)
     }

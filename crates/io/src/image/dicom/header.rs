@@ -2,12 +2,14 @@
 
 use super::codec;
 use super::dataset::{self, DataSet, Parsed, Pixels};
+use super::stream::allowance;
 use super::tags::{self, Packing, Syntax, Tag};
 use crate::error::{IoError, Result, shorten};
 use crate::image::options::DataType;
 use crate::source::Source;
 use nalgebra::Vector3;
 use std::path::PathBuf;
+use voxalign_image::memory;
 
 /// How the values of a frame are stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -177,6 +179,7 @@ impl Header {
         if set.text(tags::LOSSY).as_deref() == Some("01") {
             self.oddities.push("the values were compressed with loss".into());
         }
+        self.check_count(set, &layout, count, source)?;
         self.frames = frames(set, count).map_err(wrong)?;
         let kind = set.text(tags::IMAGE_TYPE).unwrap_or_default();
         if kind.split('\\').any(|word| word.trim().eq_ignore_ascii_case("MOSAIC")) {
@@ -203,6 +206,30 @@ impl Header {
             Pixels::Plain { tag, .. } => tag,
             _ => tags::PIXELS,
         }
+    }
+
+    /// Whether as many frames as the header claims can be kept, with what each repeats of the header.
+    fn check_count(
+        &self,
+        set: &DataSet,
+        layout: &Layout,
+        count: usize,
+        source: &Source<'_>,
+    ) -> Result<()> {
+        let each = set.weight().saturating_add(size_of::<Frame>());
+        if each.saturating_mul(count) as u64 <= allowance(source.length()) {
+            return Ok(());
+        }
+        Err(IoError::malformed(
+            source.path(),
+            format!(
+                "the header says {count} frames of {} x {} pixels, too many for a file of {}",
+                layout.columns,
+                layout.rows,
+                memory::amount(source.length())
+            ),
+            "the header is probably damaged; export the series again",
+        ))
     }
 
     /// Whether there are as many bytes or fragments as frames need.

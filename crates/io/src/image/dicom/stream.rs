@@ -8,13 +8,17 @@ use crate::error::{IoError, Result};
 use crate::source::{Source, read_full};
 use flate2::bufread::DeflateDecoder;
 use std::io::{BufRead, BufReader, Read};
+use voxalign_image::memory;
 
 /// Bytes that are read from the disk at a time: headers are short.
 pub(super) const BUFFER: usize = 1 << 14;
 /// Bytes that are read and left out rather than jumped over.
 const SHORT: u64 = 1 << 14;
-/// The longest value of one attribute, bytes.
+/// The longest value of one attribute, bytes, and that of a text: the standard has 64 letters, some of them several times.
 const LONGEST: u64 = 1 << 22;
+const LONGEST_TEXT: u64 = 1 << 10;
+/// deflate makes at most this of a byte.
+const TIGHTEST: u64 = 1032;
 /// How deep sequences that are looked at, and those that are not, may lie in each other.
 const DEEPEST: usize = 8;
 const DEEPEST_SKIPPED: usize = 64;
@@ -47,6 +51,21 @@ pub(super) struct Stream<'a, 's> {
     pub(super) origin: u64,
     /// Bytes read: of the file, or of what came out of deflate.
     pub(super) at: u64,
+    /// Bytes that values may still take in memory.
+    room: u64,
+}
+
+/// What a header may take in memory, and be long where it comes out of deflate: bytes, by those of its file.
+pub(super) fn allowance(file: u64) -> u64 {
+    file.saturating_mul(16).saturating_add(64 << 20)
+}
+
+/// The longest value of a kind, bytes.
+fn longest(representation: Option<[u8; 2]>) -> u64 {
+    const TEXTS: [&[u8; 2]; 10] =
+        [b"AE", b"AS", b"CS", b"DA", b"DT", b"LO", b"PN", b"SH", b"TM", b"UI"];
+    let text = representation.is_some_and(|kind| TEXTS.contains(&&kind));
+    if text { LONGEST_TEXT } else { LONGEST }
 }
 
 /// A reader of what is deflated from a byte of a source on.
@@ -60,19 +79,61 @@ impl<'a, 's> Stream<'a, 's> {
         let deflated = syntax.deflated;
         let reader =
             if deflated { inflate(source, from)? } else { source.raw_with(from, BUFFER)? };
-        Ok(Self { source, reader, deflated, origin: from, at: if deflated { 0 } else { from } })
+        let (at, room) = (if deflated { 0 } else { from }, allowance(source.length()));
+        Ok(Self { source, reader, deflated, origin: from, at, room })
     }
 
-    /// Bytes up to the end; what is deflated has no end that is known.
+    /// Where the bytes end; of what is deflated, where they end at the latest.
+    fn end(&self) -> u64 {
+        let length = self.source.length();
+        if !self.deflated {
+            return length;
+        }
+        length.saturating_sub(self.origin).saturating_mul(TIGHTEST)
+    }
+
+    /// Bytes up to the end.
     fn left(&self) -> u64 {
-        if self.deflated { u64::MAX } else { self.source.length().saturating_sub(self.at) }
+        self.end().saturating_sub(self.at)
+    }
+
+    /// Counts what is kept in memory.
+    fn keep(&mut self, bytes: usize) -> Result<()> {
+        match self.room.checked_sub(bytes as u64) {
+            Some(room) => self.room = room,
+            None => return Err(self.too_much()),
+        }
+        Ok(())
+    }
+
+    fn too_much(&self) -> IoError {
+        let length = self.source.length();
+        let problem = format!(
+            "the header of this file of {} takes more than {}",
+            memory::amount(length),
+            memory::amount(allowance(length))
+        );
+        let remedy = "no image has such a header: the file is damaged, copy or download it again";
+        IoError::malformed(self.source.path(), problem, remedy)
+    }
+
+    /// Whether what comes out of deflate, up to a byte, is no longer than a header may be.
+    fn check_inflated(&self, to: u64) -> Result<()> {
+        if self.deflated && to > allowance(self.source.length()) {
+            return Err(self.too_much());
+        }
+        Ok(())
+    }
+
+    fn no_memory(&self, refused: memory::OutOfMemory) -> IoError {
+        IoError::memory(self.source.path(), refused)
     }
 
     fn cut(&self, needed: u64) -> IoError {
         IoError::Truncated {
             path: self.source.path().into(),
             expected: self.at.saturating_add(needed),
-            found: if self.deflated { self.at } else { self.source.length() },
+            found: if self.deflated { self.end().max(self.at) } else { self.source.length() },
         }
     }
 
@@ -82,6 +143,7 @@ impl<'a, 's> Stream<'a, 's> {
     }
 
     fn read(&mut self, bytes: &mut [u8]) -> Result<usize> {
+        self.check_inflated(self.at)?;
         let n = read_full(&mut self.reader, bytes)
             .map_err(|e| IoError::reading(self.source.path(), e))?;
         self.at += n as u64;
@@ -107,6 +169,7 @@ impl<'a, 's> Stream<'a, 's> {
         if n > self.left() {
             return Err(self.cut(n));
         }
+        self.check_inflated(self.at.saturating_add(n))?;
         if !self.deflated && n > SHORT {
             self.at += n;
             self.reader = self.source.raw_with(self.at, BUFFER)?;
@@ -211,13 +274,14 @@ impl<'a, 's> Stream<'a, 's> {
         depth: usize,
     ) -> Result<()> {
         let tag = element.tag;
-        let wanted = tags::representation(tag);
+        // Of attributes that are there several times the first counts.
+        let wanted = tags::representation(tag).filter(|_| !set.has(tag));
         let sequence = wanted == Some(*b"SQ");
         match element.length {
             None if !sequence => return self.skip_sequence(element, syntax),
             Some(n) if wanted.is_none() => return self.skip(n),
             Some(n) if n > self.left() => return Err(self.cut(n)),
-            Some(n) if !sequence && n > LONGEST => {
+            Some(n) if !sequence && n > longest(wanted) => {
                 return Err(self.wrong(format!("the value of {} has {n} bytes", written(tag))));
             }
             _ => {}
@@ -228,22 +292,20 @@ impl<'a, 's> Stream<'a, 's> {
                 Value::Items(self.items(length, inner, depth + 1)?)
             }
             length => {
-                // At most LONGEST; what comes out of deflate is asked for as it comes.
-                let length = length.unwrap_or(0);
-                let mut bytes = Vec::new();
-                (&mut self.reader)
-                    .take(length)
-                    .read_to_end(&mut bytes)
-                    .map_err(|e| IoError::reading(self.source.path(), e))?;
-                self.at += bytes.len() as u64;
-                if (bytes.len() as u64) < length {
-                    return Err(self.cut(length - bytes.len() as u64));
+                // At most LONGEST.
+                let length = usize::try_from(length.unwrap_or(0)).unwrap_or(usize::MAX);
+                self.keep(length)?;
+                let mut bytes =
+                    memory::zeroed(length).map_err(|refused| self.no_memory(refused))?;
+                let n = self.read(&mut bytes)?;
+                if n < length {
+                    return Err(self.cut((length - n) as u64));
                 }
                 Value::Bytes { representation: element.representation, bytes }
             }
         };
-        set.values.push((tag, value));
-        Ok(())
+        self.keep(size_of::<(Tag, Value)>())?;
+        memory::push(&mut set.values, (tag, value)).map_err(|refused| self.no_memory(refused))
     }
 
     /// The items of a sequence that is looked at.
@@ -264,7 +326,8 @@ impl<'a, 's> Stream<'a, 's> {
                     let end = length.map_or(End::Delimiter, |n| End::At(self.at + n));
                     let mut set = DataSet { big_endian: syntax.big_endian, ..DataSet::default() };
                     self.fill(&mut set, syntax, end, depth, None)?;
-                    items.push(set);
+                    self.keep(size_of::<DataSet>())?;
+                    memory::push(&mut items, set).map_err(|refused| self.no_memory(refused))?;
                 }
                 (tag, _) => {
                     return Err(
@@ -325,12 +388,17 @@ impl<'a, 's> Stream<'a, 's> {
                 tags::ITEM if length > self.left() => return Err(self.cut(length)),
                 tags::ITEM if std::mem::take(&mut first) => {
                     for _ in 0..length / 4 {
-                        offsets.push(u64::from(u32::from_le_bytes(self.take()?)));
+                        let offset = u64::from(u32::from_le_bytes(self.take()?));
+                        self.keep(size_of::<u64>())?;
+                        memory::push(&mut offsets, offset)
+                            .map_err(|refused| self.no_memory(refused))?;
                     }
                     self.skip(length % 4)?;
                 }
                 tags::ITEM => {
-                    pieces.push((self.at, length));
+                    self.keep(size_of::<(u64, u64)>())?;
+                    memory::push(&mut pieces, (self.at, length))
+                        .map_err(|refused| self.no_memory(refused))?;
                     self.skip(length)?;
                 }
                 _ => {

@@ -96,6 +96,10 @@ tags! {
     PIXELS = 0x7FE0_0010 b"OW";
 }
 
+/// Lists with a value for each frame, and what is told of each frame: they are looked at once a file.
+pub(super) const ONCE: [Tag; 5] =
+    [FRAME_TIME_VECTOR, PRIMARY_INCREMENTS, SECONDARY_INCREMENTS, FRAME_OFFSETS, PER_FRAME_GROUPS];
+
 pub(super) const ITEM: Tag = 0xFFFE_E000;
 pub(super) const ITEM_END: Tag = 0xFFFE_E00D;
 pub(super) const SEQUENCE_END: Tag = 0xFFFE_E0DD;

@@ -112,6 +112,12 @@ impl<'i, 'a> Dataset<'i, 'a> {
         if self.count == 0 {
             return Ok(());
         }
+        let stored = match &self.layout {
+            Layout::Compact(data) => data.len() as u64,
+            Layout::Contiguous { .. } => self.count * size as u64,
+            Layout::Chunked { chunks, .. } => chunks.iter().map(|chunk| chunk.size).sum(),
+        };
+        self.input.count_values(stored)?;
         let most = self.count.min(BATCH as u64) as usize;
         let mut batch = Batch { size, big, bytes: vec![0; most * size], values: Vec::new() };
         match &self.layout {

@@ -83,6 +83,8 @@ pub(super) struct Input<'a> {
     length: u64,
     /// Bytes of metadata that may still be read: circles of references come to an end.
     budget: Cell<u64>,
+    /// Stored bytes of values that may still be read: many links may lead to one dataset.
+    values: Cell<u64>,
 }
 
 impl<'a> Input<'a> {
@@ -93,7 +95,9 @@ impl<'a> Input<'a> {
         };
         let length = source.length();
         let budget = Cell::new((length.min(LARGEST_BUDGET / 16) * 16) + (1 << 20));
-        Ok(Self { store, length, budget })
+        // Some datasets may well be shared, as the same centre of several transforms is.
+        let values = Cell::new(length.saturating_mul(2).saturating_add(1 << 16));
+        Ok(Self { store, length, budget, values })
     }
 
     /// Length of the file, bytes.
@@ -126,6 +130,19 @@ impl<'a> Input<'a> {
         let mut bytes = memory::zeroed(len as usize)?;
         self.stream(address, len)?.read_exact(&mut bytes).map_err(Fault::Reading)?;
         Ok(bytes)
+    }
+
+    /// Counts the stored bytes of a dataset whose values are read.
+    pub(super) fn count_values(&self, stored: u64) -> Outcome<()> {
+        match self.values.get().checked_sub(stored) {
+            Some(left) => self.values.set(left),
+            None => {
+                return damaged(
+                    "many of its transforms are the same values, more than the file has bytes",
+                );
+            }
+        }
+        Ok(())
     }
 
     /// A piece of metadata that ends with its checksum and begins with a signature; without both.

@@ -156,3 +156,31 @@ fn many_transforms() {
     let more = Transform::Composite((0..10_000).map(shift).collect());
     assert!(message(&written(&more)).contains("more than 10000"));
 }
+
+/// Values that many links lead to are not read once a link: small files would become large images.
+#[test]
+fn many_links_to_one_field() {
+    let grid = Grid::axis_aligned([20, 20, 20], [1.0; 3]).unwrap();
+    let field = Transform::Displacement(Displacement::new(VectorField::zeros(grid)));
+    let shift = |_| Transform::Affine(Affine::translation(Vector3::new(1.0, 0.0, 0.5)));
+    let all = [field].into_iter().chain((0..30).map(shift)).collect();
+    let mut bytes = written(&Transform::Composite(all));
+    let place = |bytes: &[u8], number: usize| {
+        let name = number.to_string();
+        find(bytes, &[&[1, 0, name.len() as u8][..], name.as_bytes()].concat(), 0) + 3 + name.len()
+    };
+    let last = place(&bytes, 31);
+    let field: [u8; 8] = bytes[last..last + 8].try_into().unwrap();
+    for number in 30..31 {
+        let at = place(&bytes, number);
+        bytes[at..at + 8].copy_from_slice(&field);
+    }
+    // Two parts may share their values.
+    assert_eq!(message(&sealed(bytes.clone())), "a.h5 is read");
+    for number in 10..30 {
+        let at = place(&bytes, number);
+        bytes[at..at + 8].copy_from_slice(&field);
+    }
+    let said = message(&sealed(bytes));
+    assert!(said.contains("are the same values, more than the file has bytes"), "{said}");
+}
