@@ -3,10 +3,13 @@
 
 #[path = "../files/common.rs"]
 mod common;
+mod folders;
 mod frames;
+mod mosaic;
 mod packed;
 mod real;
 mod regions;
 mod robust;
 mod series;
+mod volumes;
 mod writer;
