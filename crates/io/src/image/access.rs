@@ -35,6 +35,28 @@ pub trait ImageSource: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// As [`read`](Self::read); a value that is not a whole number within 32 bits.
     fn read_labels(&self, region: &Region, volume: usize, out: &mut [i32]) -> Result<()>;
+
+    /// What is known beside the image, of one volume or of all: nothing but of DICOM.
+    ///
+    /// # Errors
+    /// A header that cannot be read any more.
+    fn sidecar(&self, volume: Option<usize>) -> Result<Option<Sidecar>> {
+        let _ = volume;
+        Ok(None)
+    }
+}
+
+/// What is known of an image beside its values and its geometry. Nothing in it names a patient.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Sidecar {
+    /// By the names and in the units of BIDS (seconds, degrees); axes are those of the image as it is written.
+    pub facts: serde_json::Map<String, serde_json::Value>,
+    /// For each volume its b-value in s/mm², and the direction along the image's axes as FSL has it: with x
+    /// turned round where the axes are right-handed. Nothing where no volume has a direction.
+    pub diffusion: Option<Vec<(f64, [f64; 3])>>,
+    /// From a volume to the next, s.
+    pub time_step_s: Option<f64>,
 }
 
 /// An image whose values follow each other in one file.

@@ -114,6 +114,12 @@ pub struct ImageInfo {
     pub slope: f64,
     /// Summand from stored to true values.
     pub intercept: f64,
+    /// Whether values are made in other ways than by one scale of one type, as those of DICOM slices with scales of
+    /// their own, or between slices; `slope` is then 1, `intercept` 0 and `data_type` that of the first part.
+    pub own_scales: bool,
+    /// What tells each of several volumes of a DICOM series from the others, such as `echo time 4.92`;
+    /// empty where it is not known.
+    pub volume_names: Vec<String>,
     /// The geometry that is used (of the first three axes).
     pub grid: Grid,
     /// Where it comes from.
@@ -143,6 +149,13 @@ impl ImageInfo {
     #[must_use]
     pub fn volumes(&self) -> usize {
         self.dims.iter().skip(3).fold(1, |n, &d| n.saturating_mul(d))
+    }
+
+    /// The stored type, where it holds the true values as well: nothing where a scale changes any of them.
+    #[must_use]
+    pub fn unscaled_type(&self) -> Option<DataType> {
+        let unscaled = self.slope == 1.0 && self.intercept == 0.0 && !self.own_scales;
+        unscaled.then_some(self.data_type)
     }
 }
 

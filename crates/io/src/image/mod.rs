@@ -32,7 +32,7 @@ mod region;
 mod text;
 mod write;
 
-pub use access::ImageSource;
+pub use access::{ImageSource, Sidecar};
 pub use info::{Extension, GridSource, ImageInfo, SeriesInfo};
 pub use oddity::Oddity;
 pub use opening::{
@@ -167,6 +167,22 @@ pub fn write_values(
         return Err(IoError::image(path.as_ref(), error));
     }
     write::values(path.as_ref(), grid, values, options)
+}
+
+/// Writes several volumes of one grid as one NIfTI file, whose fourth axis they follow each other along; `read`
+/// gives the values of each, in their order. `time_step_s` is what the header says from one to the next.
+///
+/// # Errors
+/// As [`write_volume`]; another format than NIfTI; the errors of `read`.
+pub fn write_volumes(
+    path: impl AsRef<Path>,
+    grid: &Grid,
+    volumes: usize,
+    time_step_s: Option<f64>,
+    options: &WriteOptions,
+    read: &mut dyn FnMut(usize, &mut [f32]) -> Result<()>,
+) -> Result<()> {
+    write::volumes(path.as_ref(), grid, (volumes, time_step_s), options, read)
 }
 
 /// Writes a label map with the smallest type that holds its labels, of unsigned 8 bits, signed 16

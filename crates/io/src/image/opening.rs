@@ -146,7 +146,7 @@ impl<'a> Opened<'a> {
 
 fn opened(path: &Path, options: &ReadOptions) -> Result<Opened<'static>> {
     if path.is_dir() {
-        let image = dicom::open_folder(path, options.series.as_deref())?;
+        let image = dicom::open_folder(path, options)?;
         if options.alone {
             return Err(IoError::malformed(
                 path,
@@ -168,9 +168,8 @@ pub(crate) fn of_source<'a>(
     let path = source.path();
     let is_dicom =
         Format::from_path(path).is_err() && (is_dicom_name(path) || dicom::is_dicom(&source)?);
-    let series = options.series.as_deref();
     let opened = if is_dicom {
-        Opened::Dicom(Box::new(dicom::open_file(&source, bytes, series, options.alone)?))
+        Opened::Dicom(Box::new(dicom::open_file(&source, bytes, options)?))
     } else {
         Opened::File(Box::new(super::plan(&source)?), source)
     };
@@ -181,11 +180,11 @@ pub(crate) fn of_source<'a>(
 fn checked<'a>(opened: Opened<'a>, options: &ReadOptions) -> Result<Opened<'a>> {
     let info = match &opened {
         Opened::File(plan, _) => {
-            if options.series.is_some() || options.alone {
+            if options.series.is_some() || options.alone || options.even {
                 return Err(IoError::malformed(
                     &plan.info.path,
                     format!(
-                        "a series of a DICOM folder is chosen, but this is a {} image",
+                        "a choice is made that is for DICOM, but this is a {} image",
                         plan.info.format
                     ),
                     "leave the choice out",

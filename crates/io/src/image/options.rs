@@ -339,4 +339,7 @@ pub struct ReadOptions {
     pub volume: Option<usize>,
     /// Of a DICOM file: that file alone, without the other files of its series.
     pub alone: bool,
+    /// Of DICOM slices at uneven distances: an even stack, linearly interpolated between them, instead of an
+    /// error.
+    pub even: bool,
 }

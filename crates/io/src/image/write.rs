@@ -5,9 +5,10 @@ use super::options::{DataType, Format, WriteOptions};
 use super::{metaimage, nifti, nrrd};
 use crate::error::{IoError, Result};
 use crate::gzip::GzipWriter;
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use voxalign_image::{Grid, LabelMap, Volume};
+use voxalign_image::{Grid, LabelMap, Volume, memory};
 
 /// Values converted at a time.
 const PIECE: usize = 1 << 16;
@@ -33,6 +34,40 @@ pub(crate) fn values(
         pieces(values, w, |v, out| convert::from_f32(v, options.data_type, out))
     };
     dispatch(path, grid, options.data_type, options, &values)
+}
+
+pub(crate) fn volumes(
+    path: &Path,
+    grid: &Grid,
+    (count, time_step_s): (usize, Option<f64>),
+    options: &WriteOptions,
+    read: &mut dyn FnMut(usize, &mut [f32]) -> Result<()>,
+) -> Result<()> {
+    if !matches!(Format::from_path(path)?, Format::Nifti | Format::NiftiPair) {
+        return Err(IoError::unsupported(
+            path,
+            format!("{count} volumes in one file are written as NIfTI alone"),
+            "write .nii.gz, or choose one as `volume`",
+        ));
+    }
+    let mut room = memory::zeroed(grid.len()).map_err(|refused| IoError::memory(path, refused))?;
+    let state = RefCell::new((read, &mut room, None));
+    let all = |w: &mut dyn Write| {
+        let (read, room, failed) = &mut *state.borrow_mut();
+        for volume in 0..count {
+            if let Err(error) = read(volume, room) {
+                *failed = Some(error);
+                return Err(io::Error::other("the input cannot be read"));
+            }
+            pieces(room, w, |v, out| convert::from_f32(v, options.data_type, out))?;
+        }
+        Ok(())
+    };
+    let done = nifti::write_volumes(path, grid, (count, time_step_s), options, &all);
+    match state.into_inner().2 {
+        Some(failed) => Err(failed),
+        None => done.map_err(|e| e.needing((grid.len() * count * options.data_type.size()) as u64)),
+    }
 }
 
 pub(crate) fn labels(path: &Path, labels: &LabelMap, options: &WriteOptions) -> Result<()> {

@@ -4,10 +4,13 @@
 mod claims;
 #[path = "../files/common.rs"]
 mod common;
+mod folders;
 mod frames;
+mod mosaic;
 mod packed;
 mod real;
 mod regions;
 mod robust;
 mod series;
+mod volumes;
 mod writer;

@@ -150,7 +150,7 @@ fn what_is_no_even_stack_is_refused() {
     assert!(doubled.contains("same place, at 3.000 mm (a001.dcm, a002.dcm)"), "{doubled}");
     let uneven = said(&heights([0.0, 3.0, 7.0, 10.0]));
     assert!(uneven.contains("3.000 to 4.000 mm apart"), "{uneven}");
-    assert!(uneven.contains("dcm2niix"), "{uneven}");
+    assert!(uneven.contains("`even`"), "{uneven}");
     let crooked = said(&[[0.0, 0.0, 0.0], [2.0, 0.0, 3.0], [0.0, 0.0, 6.0]]);
     assert!(crooked.contains("not on a straight line"), "{crooked}");
     let flat = said(&[[0.0, 0.0, 0.0], [30.0, 0.0, 3.0]]);

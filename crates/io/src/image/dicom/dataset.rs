@@ -68,6 +68,14 @@ impl DataSet {
         self.values.iter().find(|(t, _)| *t == tag).map(|(_, value)| value)
     }
 
+    /// The bytes of a value; nothing where it is missing.
+    pub(super) fn bytes(&self, tag: Tag) -> Option<&[u8]> {
+        match self.get(tag) {
+            Some(Value::Bytes { bytes, .. }) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// A text without the blanks around it; nothing where it is missing or empty.
     pub(super) fn text(&self, tag: Tag) -> Option<String> {
         let Some(Value::Bytes { bytes, .. }) = self.get(tag) else { return None };
@@ -98,7 +106,7 @@ impl DataSet {
             };
         }
         match representation {
-            b"US" => stored!(u16),
+            b"US" | b"AT" => stored!(u16),
             b"SS" => stored!(i16),
             b"UL" => stored!(u32),
             b"SL" => stored!(i32),

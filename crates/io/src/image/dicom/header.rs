@@ -2,8 +2,11 @@
 
 use super::codec;
 use super::dataset::{self, DataSet, Parsed, Pixels};
+use super::distinct::{self, Diffusion, Distinctions};
+use super::siemens::{Csa, Mosaic};
 use super::stream::allowance;
 use super::tags::{self, Packing, Syntax, Tag};
+use super::tomogram;
 use crate::error::{IoError, Result, shorten};
 use crate::image::options::DataType;
 use crate::source::Source;
@@ -54,18 +57,6 @@ const LARGEST: usize = 65_535;
 pub(super) const DARK: &str =
     "large values are dark (MONOCHROME1); they are read as they are stored";
 
-/// What distinguishes frames at one place, in the order in which it is tried.
-pub(super) const DISTINCTIONS: [&str; 8] = [
-    "segment",
-    "temporal position",
-    "echo time",
-    "b-value",
-    "image type",
-    "trigger time",
-    "acquisition number",
-    "acquisition time",
-];
-
 /// One frame.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
@@ -81,8 +72,13 @@ pub(super) struct Frame {
     pub(super) depth: Option<f64>,
     pub(super) slope: f64,
     pub(super) intercept: f64,
-    /// By [`DISTINCTIONS`].
-    pub(super) distinctions: [Option<String>; DISTINCTIONS.len()],
+    /// Whether the scale is that of a real-world mapping, as there is no other.
+    pub(super) real_world: bool,
+    pub(super) diffusion: Diffusion,
+    pub(super) instance_number: Option<i64>,
+    /// Column and row of its first pixel in the picture that is stored.
+    pub(super) corner: [usize; 2],
+    pub(super) distinctions: Distinctions,
 }
 
 /// The header of a file that belongs to a series.
@@ -100,6 +96,10 @@ pub(super) struct Header {
     /// Nothing where the file holds no image.
     pub(super) layout: Option<Layout>,
     pub(super) frames: Vec<Frame>,
+    /// Pictures that are stored, of which each is a frame, or all frames of a mosaic.
+    pub(super) pictures: usize,
+    /// Columns and rows of a frame.
+    pub(super) size: [usize; 2],
     pub(super) pixels: Pixels,
     /// Why it cannot be read.
     pub(super) problem: Option<IoError>,
@@ -137,6 +137,8 @@ impl Header {
             begin: parsed.begin,
             layout: None,
             frames: Vec::new(),
+            pictures: 0,
+            size: [0; 2],
             pixels: parsed.pixels,
             problem: parsed.problem,
             oddities: Vec::new(),
@@ -181,13 +183,25 @@ impl Header {
         }
         self.check_count(set, &layout, count, source)?;
         self.frames = frames(set, count).map_err(wrong)?;
-        let kind = set.text(tags::IMAGE_TYPE).unwrap_or_default();
-        if kind.split('\\').any(|word| word.trim().eq_ignore_ascii_case("MOSAIC")) {
-            return Err(IoError::unsupported(
-                path,
-                "it is a mosaic: its slices lie beside each other in one picture, as Siemens stores them",
-                "convert the series with dcm2niix first",
-            ));
+        if self.frames.iter().any(|f| f.real_world) {
+            self.oddities.push(
+                "there is no rescale; values are those of the real-world mapping (0040,9096)"
+                    .into(),
+            );
+        }
+        self.pictures = count;
+        self.size = [layout.columns, layout.rows];
+        let csa = Csa::of(set);
+        if let Some(mosaic) = Mosaic::of(set, csa.as_ref(), self.size).map_err(wrong)? {
+            self.frames = mosaic.tiles(&self.frames, self.size).map_err(wrong)?;
+            self.size = mosaic.size;
+            if mosaic.normal.is_none() {
+                self.oddities.push(
+                    "the direction of the mosaic's slices (SliceNormalVector) is not known; the normal of the \
+                     picture is assumed"
+                        .into(),
+                );
+            }
         }
         let has_table = set.item(tags::MODALITY_LUT_SEQUENCE).is_some();
         if has_table && set.numbers(tags::SLOPE).map_err(wrong)?.is_empty() {
@@ -373,16 +387,16 @@ fn layout(set: &DataSet, pixels: Tag) -> std::result::Result<Layout, Refusal> {
 }
 
 /// The functional groups that say something of a frame, the more special first.
-struct Groups<'a>([Option<&'a DataSet>; 3]);
+pub(super) struct Groups<'a>(pub(super) [Option<&'a DataSet>; 3]);
 
 impl<'a> Groups<'a> {
     /// The first that has a sequence with an item, and that item.
-    fn item(&self, sequence: Tag) -> Option<&'a DataSet> {
+    pub(super) fn item(&self, sequence: Tag) -> Option<&'a DataSet> {
         self.0.iter().flatten().find_map(|set| set.item(sequence))
     }
 
     /// Numbers from a sequence, else from the file itself.
-    fn numbers(&self, sequence: Tag, tag: Tag) -> std::result::Result<Vec<f64>, String> {
+    pub(super) fn numbers(&self, sequence: Tag, tag: Tag) -> std::result::Result<Vec<f64>, String> {
         if let Some(item) = self.item(sequence) {
             let found = item.numbers(tag)?;
             if !found.is_empty() {
@@ -393,7 +407,7 @@ impl<'a> Groups<'a> {
     }
 
     /// As [`numbers`](Self::numbers), the first as text; what is no number counts as missing.
-    fn text(&self, sequence: Tag, tag: Tag) -> Option<String> {
+    pub(super) fn text(&self, sequence: Tag, tag: Tag) -> Option<String> {
         let numbers = self.numbers(sequence, tag).unwrap_or_default();
         numbers.first().map(|v| format!("{v:?}"))
     }
@@ -406,15 +420,22 @@ fn frames(set: &DataSet, count: usize) -> std::result::Result<Vec<Frame>, String
         return Err(format!("there are {count} frames, but functional groups for {}", own.len()));
     }
     let offsets = set.numbers(tags::FRAME_OFFSETS)?;
+    let csa = Csa::of(set);
+    let tomogram = tomogram::of(set, count)?;
     let mut found = Vec::new();
     for number in 0..count {
         let groups = Groups([own.get(number), shared, Some(set)]);
-        let mut frame = frame(&groups, set, number)?;
+        let mut frame = frame(&groups, set, csa.as_ref(), number)?;
         if own.is_empty() && count > 1 {
             // Planes of a dose are given by their distances along the normal.
-            frame.position = match (frame.position, &frame.orientation, offsets.get(number)) {
-                (Some(p), Some([along, down]), Some(offset)) if offsets.len() == count => {
-                    Some(p + along.cross(down) * (offset - offsets[0]))
+            let offset = match &tomogram {
+                Some((step, places)) => places.get(number).map(|place| place * step),
+                None if offsets.len() == count => Some(offsets[number] - offsets[0]),
+                None => None,
+            };
+            frame.position = match (frame.position, &frame.orientation, offset) {
+                (Some(p), Some([along, down]), Some(offset)) => {
+                    Some(p + along.cross(down) * offset)
                 }
                 _ => None,
             };
@@ -424,7 +445,12 @@ fn frames(set: &DataSet, count: usize) -> std::result::Result<Vec<Frame>, String
     Ok(found)
 }
 
-fn frame(groups: &Groups<'_>, set: &DataSet, number: usize) -> std::result::Result<Frame, String> {
+fn frame(
+    groups: &Groups<'_>,
+    set: &DataSet,
+    csa: Option<&Csa<'_>>,
+    number: usize,
+) -> std::result::Result<Frame, String> {
     let vector = |v: &[f64]| Vector3::new(v[0], v[1], v[2]);
     let mut place = groups.numbers(tags::POSITION_SEQUENCE, tags::POSITION)?;
     let mut axes = groups.numbers(tags::ORIENTATION_SEQUENCE, tags::ORIENTATION)?;
@@ -472,35 +498,40 @@ fn frame(groups: &Groups<'_>, set: &DataSet, number: usize) -> std::result::Resu
     }
     let scale =
         |tag| groups.numbers(tags::TRANSFORMATION_SEQUENCE, tag).map(|v| v.first().copied());
-    let slope = match scale(tags::SLOPE)? {
-        Some(slope) => Some(slope),
-        None => set.number(tags::DOSE_SCALING)?,
-    };
+    let (mut slope, mut intercept) = (scale(tags::SLOPE)?, scale(tags::INTERCEPT)?);
+    if slope.is_none() {
+        slope = set.number(tags::DOSE_SCALING)?;
+    }
+    let mut real_world = false;
+    if slope.is_none()
+        && intercept.is_none()
+        && let Some(mapping) = groups.item(tags::REAL_WORLD_SEQUENCE)
+    {
+        slope = mapping.number(tags::REAL_WORLD_SLOPE)?;
+        intercept = mapping.number(tags::REAL_WORLD_INTERCEPT)?;
+        real_world = slope.is_some();
+    }
     if slope == Some(0.0) {
         return Err("RescaleSlope (0028,1053) is 0, so that all values are the same".into());
     }
-    let content = |tag| groups.text(tags::FRAME_CONTENT_SEQUENCE, tag);
-    let echo = match groups.text(tags::ECHO_SEQUENCE, tags::EFFECTIVE_ECHO_TIME) {
-        None => groups.text(tags::ECHO_SEQUENCE, tags::ECHO_TIME),
-        found => found,
-    };
-    let time = match content(tags::TEMPORAL_INDEX) {
-        None => content(tags::TEMPORAL_POSITION),
-        found => found,
-    };
-    let distinctions = [
-        groups.text(tags::SEGMENT_SEQUENCE, tags::SEGMENT_NUMBER),
-        time,
-        echo,
-        groups.text(tags::DIFFUSION_SEQUENCE, tags::B_VALUE),
-        set.text(tags::IMAGE_TYPE),
-        content(tags::TRIGGER_TIME),
-        content(tags::ACQUISITION_NUMBER),
-        set.text(tags::ACQUISITION_TIME),
-    ];
-    let intercept = scale(tags::INTERCEPT)?.unwrap_or(0.0);
-    let slope = slope.unwrap_or(1.0);
-    Ok(Frame { number, position, orientation, spacing, depth, slope, intercept, distinctions })
+    let diffusion = Diffusion::of(groups, set, csa);
+    let distinctions = distinct::of_frame(groups, set, number, &diffusion);
+    let instance_number = set.number(tags::INSTANCE_NUMBER).ok().flatten().map(|n| n as i64);
+    let (slope, intercept) = (slope.unwrap_or(1.0), intercept.unwrap_or(0.0));
+    Ok(Frame {
+        number,
+        position,
+        orientation,
+        spacing,
+        depth,
+        slope,
+        intercept,
+        real_world,
+        diffusion,
+        instance_number,
+        corner: [0; 2],
+        distinctions,
+    })
 }
 
 /// The directions of rows and columns as unit vectors.

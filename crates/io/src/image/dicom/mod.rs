@@ -3,20 +3,26 @@
 //! The world is LPS, as [`text::flip_lps`](super::text::flip_lps) turns it. The distance of slices comes
 //! from their positions, not from their thickness.
 
+mod bids;
 mod codec;
+mod copies;
 mod dataset;
+mod distinct;
 mod header;
 mod pictures;
 mod pixels;
 mod series;
+mod siemens;
 mod stack;
 mod stream;
 pub(crate) mod tags;
+mod tomogram;
+mod uneven;
 
-use super::access::{ImageSource, not_a_label};
+use super::access::{ImageSource, Sidecar, not_a_label};
 use super::convert;
 use super::info::{GridSource, ImageInfo, SeriesInfo};
-use super::options::{ByteOrder, Compression, Format};
+use super::options::{ByteOrder, Compression, Format, ReadOptions};
 use super::region::Region;
 use crate::error::{IoError, Result};
 use crate::source::Source;
@@ -24,8 +30,10 @@ use header::{Frame, Header};
 pub(crate) use pictures::Pictures;
 use series::{Folder, Series};
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tags::Packing;
+use uneven::Between;
 
 /// Whether a file begins as DICOM files do.
 pub(crate) fn is_dicom(source: &Source<'_>) -> Result<bool> {
@@ -45,6 +53,10 @@ pub(crate) struct DicomImage<'a> {
     files: Vec<Header>,
     /// For each volume its slices: the number of the file and of the frame in it.
     volumes: Vec<Vec<(usize, usize)>>,
+    /// Where slices are interpolated, for each between which of those it lies.
+    between: Option<Vec<Between>>,
+    /// What distinguishes volumes.
+    by: Vec<&'static str>,
     memory: Option<&'a [u8]>,
 }
 
@@ -55,7 +67,7 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<SeriesInfo>> {
 }
 
 /// The image of a folder.
-pub(crate) fn open_folder(path: &Path, wanted: Option<&str>) -> Result<DicomImage<'static>> {
+pub(crate) fn open_folder(path: &Path, options: &ReadOptions) -> Result<DicomImage<'static>> {
     let folder = Folder::read(path)?;
     if folder.files.is_empty() {
         let none = |e: IoError| match e {
@@ -68,15 +80,14 @@ pub(crate) fn open_folder(path: &Path, wanted: Option<&str>) -> Result<DicomImag
         };
         return Err(none(IoError::folder(path)));
     }
-    DicomImage::new(path, folder, wanted, None, None)
+    DicomImage::new(path, folder, options, None, None)
 }
 
 /// The image to whose series a file belongs: with the other files of its folder, or of it alone.
 pub(crate) fn open_file<'a>(
     source: &Source<'a>,
     bytes: Option<&'a [u8]>,
-    wanted: Option<&str>,
-    alone: bool,
+    options: &ReadOptions,
 ) -> Result<DicomImage<'a>> {
     let path = source.path();
     let own = Header::read(source)?;
@@ -90,9 +101,9 @@ pub(crate) fn open_file<'a>(
             "name a file of a series of images",
         ));
     }
-    if alone || bytes.is_some() {
-        let folder = Folder { files: vec![own], others: Vec::new() };
-        return DicomImage::new(path, folder, wanted, Some(0), bytes);
+    if options.alone || bytes.is_some() {
+        let folder = Folder { files: vec![own], others: Vec::new(), copies: Vec::new() };
+        return DicomImage::new(path, folder, options, Some(0), bytes);
     }
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut folder = Folder::read(parent)?;
@@ -103,26 +114,32 @@ pub(crate) fn open_file<'a>(
     });
     folder.others.clear();
     let named = folder.files.iter().position(|f| f.path.file_name() == name);
-    DicomImage::new(path, folder, wanted, named, None)
+    DicomImage::new(path, folder, options, named, None)
 }
 
 impl<'a> DicomImage<'a> {
     fn new(
         path: &Path,
         folder: Folder,
-        wanted: Option<&str>,
+        options: &ReadOptions,
         named: Option<usize>,
         memory: Option<&'a [u8]>,
     ) -> Result<Self> {
-        let Folder { mut files, others } = folder;
+        let Folder { mut files, others, copies } = folder;
+        let wanted = options.series.as_deref();
         let chosen = series::choose(path, series::group(&files), wanted, named)?;
         if let Some(&broken) = chosen.broken.first() {
             return Err(files[broken].problem.take().unwrap_or_else(|| {
                 IoError::malformed(path, "a file of the series is damaged", "copy it again")
             }));
         }
-        let (info, volumes) = describe(path, &files, &others, &chosen)?;
-        Ok(Self { info, files, volumes, memory })
+        let (info, volumes, between, by) =
+            describe(path, &files, [&others, &copies], &chosen, options.even)?;
+        Ok(Self { info, files, volumes, between, by, memory })
+    }
+
+    fn frame(&self, (f, i): (usize, usize)) -> &Frame {
+        &self.files[f].frames[i]
     }
 
     fn source(&self, file: usize) -> Result<Source<'a>> {
@@ -133,6 +150,26 @@ impl<'a> DicomImage<'a> {
         }
     }
 
+    /// The true values of some rows of a stored slice, all columns of its picture, into `values`; where
+    /// the slice begins among them, and how many columns the picture has.
+    fn slice(
+        &self,
+        (f, i): (usize, usize),
+        rows: &Range<usize>,
+        values: &mut Vec<f64>,
+    ) -> Result<(usize, usize)> {
+        let file = &self.files[f];
+        let Some(layout) = &file.layout else { return Ok((0, 1)) };
+        let Frame { number, slope, intercept, corner, .. } = file.frames[i];
+        let source = self.source(f)?;
+        let rows = rows.start + corner[1]..rows.end + corner[1];
+        pixels::rows(file, layout, &source, number, rows, values)?;
+        if (slope, intercept) != (1.0, 0.0) {
+            values.iter_mut().for_each(|v| *v = *v * slope + intercept);
+        }
+        Ok((corner[0], layout.columns))
+    }
+
     /// Gives the true values of each row of a region to `take`.
     fn rows(
         &self,
@@ -140,21 +177,22 @@ impl<'a> DicomImage<'a> {
         volume: usize,
         mut take: impl FnMut(&[f64]) -> Result<()>,
     ) -> Result<()> {
-        let columns = region.start[0]..region.start[0] + region.size[0];
         let rows = region.start[1]..region.start[1] + region.size[1];
-        let mut values = Vec::new();
+        let slices = &self.volumes[volume];
+        let (mut values, mut above) = (Vec::new(), Vec::new());
         for z in region.start[2]..region.start[2] + region.size[2] {
-            let (f, i) = self.volumes[volume][z];
-            let file = &self.files[f];
-            let Some(layout) = &file.layout else { continue };
-            let Frame { number, slope, intercept, .. } = file.frames[i];
-            let source = self.source(f)?;
-            pixels::rows(file, layout, &source, number, rows.clone(), &mut values)?;
-            if (slope, intercept) != (1.0, 0.0) {
-                values.iter_mut().for_each(|v| *v = *v * slope + intercept);
+            let Between { below, part } = match &self.between {
+                Some(between) => between[z],
+                None => Between { below: z, part: 0.0 },
+            };
+            let (corner, width) = self.slice(slices[below], &rows, &mut values)?;
+            if part > 0.0 {
+                self.slice(slices[below + 1], &rows, &mut above)?;
+                values.iter_mut().zip(&above).for_each(|(v, next)| *v += part * (next - *v));
             }
-            for row in values.chunks_exact(layout.columns) {
-                take(&row[columns.clone()])?;
+            let from = corner + region.start[0];
+            for row in values.chunks_exact(width) {
+                take(&row[from..from + region.size[0]])?;
             }
         }
         Ok(())
@@ -164,6 +202,10 @@ impl<'a> DicomImage<'a> {
 impl ImageSource for DicomImage<'_> {
     fn info(&self) -> &ImageInfo {
         &self.info
+    }
+
+    fn sidecar(&self, volume: Option<usize>) -> Result<Option<Sidecar>> {
+        bids::sidecar(self, volume).map(Some)
     }
 
     fn read(&self, region: &Region, volume: usize, out: &mut [f32]) -> Result<()> {
@@ -202,16 +244,17 @@ impl ImageSource for DicomImage<'_> {
 fn describe(
     path: &Path,
     files: &[Header],
-    others: &[PathBuf],
+    [others, copies]: [&[PathBuf]; 2],
     series: &Series,
-) -> Result<(ImageInfo, Vec<Vec<(usize, usize)>>)> {
+    even: bool,
+) -> Result<(ImageInfo, Vec<Vec<(usize, usize)>>, Option<Vec<Between>>, Vec<&'static str>)> {
     let frames: Vec<&Frame> = series.frames.iter().map(|&(f, i)| &files[f].frames[i]).collect();
     let name = |frame: usize| {
         let (f, i) = series.frames[frame];
         let name = files[f].path.file_name().unwrap_or_default().to_string_lossy();
         if files[f].frames.len() > 1 { format!("{name}, frame {i}") } else { name.into_owned() }
     };
-    let stack = stack::stack(&frames, series.info.size, &name)
+    let stack = stack::stack(&frames, series.info.size, even, &name)
         .map_err(|(problem, remedy)| IoError::malformed(path, problem, remedy))?;
     let volumes: Vec<Vec<(usize, usize)>> = stack
         .volumes
@@ -239,28 +282,39 @@ fn describe(
             others.len()
         ));
     }
+    if !copies.is_empty() {
+        let name = copies[0].file_name().unwrap_or_default().to_string_lossy();
+        oddities.push(format!(
+            "{} files of the folder are copies of others ('{name}' is the first); they are left out",
+            copies.len()
+        ));
+    }
     let (slope, intercept) = (frames[0].slope, frames[0].intercept);
     let one_scale = frames.iter().all(|f| (f.slope, f.intercept) == (slope, intercept));
     if !one_scale {
         oddities.push("slices have scales of their own; each is applied".into());
     }
-    if used
+    let one_type = used
         .iter()
-        .any(|&f| files[f].layout.as_ref().map(|l| l.data_type()) != Some(layout.data_type()))
-    {
+        .all(|&f| files[f].layout.as_ref().map(|l| l.data_type()) == Some(layout.data_type()));
+    if !one_type {
         oddities.push("slices are stored in several types; that of the first is named".into());
     }
-    if let Some((what, values)) = &stack.by {
-        let some: Vec<&str> = values.iter().take(6).map(String::as_str).collect();
-        let more = if values.len() > 6 { ", …" } else { "" };
+    if volumes.len() > 1 {
+        let some: Vec<&str> = stack.values.iter().take(6).map(String::as_str).collect();
+        let more = if volumes.len() > 6 { ", …" } else { "" };
+        let one = stack.by.len() == 1;
         oddities.push(format!(
-            "it has {} volumes, which the {what} distinguishes: {}{more}",
+            "it has {} volumes, which the {} {}: {}{more}",
             volumes.len(),
-            some.join(", ")
+            stack.by.join(" and "),
+            if one { "distinguishes" } else { "distinguish" },
+            some.join("; ")
         ));
     }
     let [columns, rows] = series.info.size;
-    let mut dims = vec![columns, rows, volumes[0].len()];
+    let slices = stack.between.as_ref().map_or(volumes[0].len(), Vec::len);
+    let mut dims = vec![columns, rows, slices];
     if volumes.len() > 1 {
         dims.push(volumes.len());
     }
@@ -286,6 +340,8 @@ fn describe(
         },
         slope,
         intercept,
+        own_scales: !one_scale || !one_type || stack.between.is_some(),
+        volume_names: stack.values,
         grid: stack.grid,
         grid_source: if stack.placed { GridSource::Slices } else { GridSource::Assumed },
         qform_code: 0,
@@ -299,5 +355,5 @@ fn describe(
         oddities: oddities.into_iter().map(Into::into).collect(),
     };
     info.describe_grid();
-    Ok((info, volumes))
+    Ok((info, volumes, stack.between, stack.by))
 }

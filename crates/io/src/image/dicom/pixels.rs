@@ -69,7 +69,7 @@ pub(super) fn rows(
 
 /// An error about a frame that cannot be unpacked.
 fn refused(file: &Header, frame: usize, damage: Damage) -> IoError {
-    let of = if file.frames.len() > 1 { format!(" (frame {frame})") } else { String::new() };
+    let of = if file.pictures > 1 { format!(" (frame {frame})") } else { String::new() };
     match damage {
         Damage::Memory(refused) => IoError::memory(&file.path, refused),
         Damage::Wrong(problem) => IoError::malformed(
@@ -111,7 +111,7 @@ fn plain(file: &Header, source: &Source<'_>, at: u64, count: usize) -> Result<Ve
 /// The packed bytes of a frame.
 fn fragments(file: &Header, source: &Source<'_>, frame: usize) -> Result<Vec<u8>> {
     let Pixels::Fragments { pieces, offsets } = &file.pixels else { return Ok(Vec::new()) };
-    let frames = file.frames.len();
+    let frames = file.pictures;
     let own: Vec<(u64, u64)> = if frames == 1 {
         pieces.clone()
     } else if pieces.len() == frames {

@@ -1,6 +1,7 @@
 //! Which files belong together, and which of several series is meant.
 
-use super::header::{Header, Layout};
+use super::copies;
+use super::header::Header;
 use crate::error::{IoError, Result};
 use crate::image::info::SeriesInfo;
 use crate::source::Source;
@@ -22,13 +23,15 @@ pub(super) struct Folder {
     pub(super) files: Vec<Header>,
     /// Files that are not DICOM or hold no image.
     pub(super) others: Vec<PathBuf>,
+    /// Files whose image is that of another file, byte by byte.
+    pub(super) copies: Vec<PathBuf>,
 }
 
 impl Folder {
     /// Reads the headers of all files, in the order of their names; folders within are left out.
     pub(super) fn read(folder: &Path) -> Result<Folder> {
         let fail = |e| IoError::reading(folder, e);
-        let mut found = Folder { files: Vec::new(), others: Vec::new() };
+        let mut found = Folder { files: Vec::new(), others: Vec::new(), copies: Vec::new() };
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(fail)? {
             let path = entry.map_err(fail)?.path();
@@ -46,10 +49,15 @@ impl Folder {
                 found.others.push(path);
                 continue;
             }
-            let header = Header::read(&source)?;
-            if header.is_image() { found.files.push(header) } else { found.others.push(path) }
+            match Header::read(&source) {
+                Ok(header) if header.is_image() => found.files.push(header),
+                // Not even the series of a malformed one is known.
+                Ok(_) | Err(IoError::Malformed { .. }) => found.others.push(path),
+                Err(other) => return Err(other),
+            }
         }
         found.others.sort();
+        found.copies = copies::set_aside(&mut found.files)?;
         Ok(found)
     }
 }
@@ -95,7 +103,6 @@ pub(super) fn group(files: &[Header]) -> Vec<Series> {
 
 impl Series {
     fn new(file: &Header, frames: Vec<(usize, usize)>) -> Series {
-        let (rows, columns) = file.layout.as_ref().map_or((0, 0), |l| (l.rows, l.columns));
         let info = SeriesInfo {
             number: 0,
             uid: file.series.clone(),
@@ -104,7 +111,7 @@ impl Series {
             modality: file.modality.clone(),
             files: 0,
             frames: 0,
-            size: [columns, rows],
+            size: file.size,
         };
         Series { info, frames, broken: Vec::new() }
     }
@@ -122,9 +129,8 @@ fn alike(
     (f, i): (usize, usize),
     of: usize,
 ) -> bool {
-    let size = |l: &Option<Layout>| l.as_ref().map(|l| (l.rows, l.columns));
     let Some(&(g, j)) = first else { return false };
-    if size(&files[of].layout) != size(&files[f].layout) {
+    if files[of].size != files[f].size {
         return false;
     }
     let (a, b) = (&files[g].frames[j], &files[f].frames[i]);

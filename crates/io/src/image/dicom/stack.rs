@@ -1,12 +1,16 @@
 //! From the places of slices to a grid.
 
-use super::header::{DISTINCTIONS, Frame};
+use super::distinct;
+use super::header::Frame;
+use super::uneven::Between;
+use crate::image::dicom::uneven;
 use crate::image::text::flip_lps;
 use nalgebra::{Matrix3, Vector3};
 use voxalign_image::{Affine, Grid};
 
-/// Slices nearer to each other than this are at one place, mm.
-const SAME: f64 = 1e-3;
+/// Slices nearer to each other than this are at one place, in steps, and mm where there is no step.
+const SAME: f64 = 0.01;
+const SAME_MM: f64 = 1e-3;
 /// How far a slice may be from its place on the even grid, in steps, and from where on it is said.
 const UNEVEN: f64 = 0.05;
 const SAID: f64 = 2e-4;
@@ -21,7 +25,10 @@ pub(super) struct Stack {
     /// For each volume the numbers of its frames, in the order of the slices.
     pub(super) volumes: Vec<Vec<usize>>,
     /// What distinguishes the volumes, with what each has of it.
-    pub(super) by: Option<(&'static str, Vec<String>)>,
+    pub(super) by: Vec<&'static str>,
+    pub(super) values: Vec<String>,
+    /// Where slices are interpolated, for each between which slices it lies.
+    pub(super) between: Option<Vec<Between>>,
     /// Whether the header says where the image is.
     pub(super) placed: bool,
     pub(super) oddities: Vec<String>,
@@ -31,6 +38,7 @@ pub(super) struct Stack {
 pub(super) fn stack(
     frames: &[&Frame],
     [columns, rows]: [usize; 2],
+    even: bool,
     name: &dyn Fn(usize) -> String,
 ) -> Result<Stack, Refused> {
     let mut oddities = Vec::new();
@@ -60,48 +68,102 @@ pub(super) fn stack(
     let height: Vec<f64> = place.iter().map(|p| p.dot(&normal)).collect();
     let mut order: Vec<usize> = (0..frames.len()).collect();
     order.sort_by(|&a, &b| height[a].total_cmp(&height[b]).then(a.cmp(&b)));
-    let mut places: Vec<Vec<usize>> = Vec::new();
-    for &i in &order {
-        match places.last_mut() {
-            Some(at) if height[i] - height[at[0]] < SAME => at.push(i),
-            _ => places.push(vec![i]),
-        }
-    }
-    let (volumes, by) = volumes(frames, &places, &|at| format!("{:.3} mm", height[at]), name)?;
-    let first = &volumes[0];
+    let places = places(&order, &height);
+    let volumes = volumes(frames, &places, &|at| format!("{:.3} mm", height[at]), name)?;
+    let first = &volumes.frames[0];
+    let mut between = None;
     let step = match first[..] {
-        [one] => normal * frames[one].depth.unwrap_or(1.0),
+        [one] => {
+            if frames[one].depth.is_none() && placed {
+                oddities.push(
+                    "neither SliceThickness nor SpacingBetweenSlices of its one slice is known; 1 mm is assumed"
+                        .into(),
+                );
+            }
+            normal * frames[one].depth.unwrap_or(1.0)
+        }
+        _ if even => {
+            let heights: Vec<f64> = first.iter().map(|&i| height[i]).collect();
+            let (distance, found) = uneven::even(&heights, &mut oddities);
+            between = found;
+            let direction = line(first, &place, normal)?;
+            direction * distance
+        }
         _ => steps(first, &place, &height, normal, name, &mut oddities)?,
     };
+    let slices = between.as_ref().map_or(first.len(), Vec::len);
     let lps = Affine::new(
         Matrix3::from_columns(&[along * spacing[0], down * spacing[1], step]),
         place[first[0]],
     );
-    let grid = Grid::new([columns, rows, first.len()], flip_lps(&lps))
+    let grid = Grid::new([columns, rows, slices], flip_lps(&lps))
         .map_err(|e| (e.to_string(), "correct the geometry in the header first".to_string()))?;
-    Ok(Stack { grid, volumes, by, placed, oddities })
+    let distinct::Volumes { frames: volumes, by, values } = volumes;
+    Ok(Stack { grid, volumes, by, values, between, placed, oddities })
+}
+
+/// The frames at each place, from the lowest up: what is much nearer than usual is at one place.
+fn places(order: &[usize], height: &[f64]) -> Vec<Vec<usize>> {
+    let within = |same: f64| {
+        let mut places: Vec<Vec<usize>> = Vec::new();
+        for &i in order {
+            match places.last_mut() {
+                Some(at) if height[i] - height[at[0]] < same => at.push(i),
+                _ => places.push(vec![i]),
+            }
+        }
+        places
+    };
+    // What is equal but for rounding is no step; the widest of the steps is one between places for certain.
+    let widest = order.windows(2).map(|w| height[w[1]] - height[w[0]]).fold(0.0, f64::max);
+    let apart = |w: &[usize]| height[w[1]] - height[w[0]];
+    let mut steps: Vec<f64> = order.windows(2).map(apart).filter(|&s| s > 0.1 * widest).collect();
+    if steps.is_empty() {
+        return within(SAME_MM);
+    }
+    steps.sort_by(f64::total_cmp);
+    within(SAME * steps[(steps.len() - 1) / 2])
+}
+
+/// The direction of a straight line through slices, of which one step leads 1 mm up.
+fn line(
+    slices: &[usize],
+    place: &[Vector3<f64>],
+    normal: Vector3<f64>,
+) -> Result<Vector3<f64>, Refused> {
+    let (first, last) = (place[slices[0]], place[slices[slices.len() - 1]]);
+    let extent = (last - first).dot(&normal);
+    let direction = (last - first) / extent;
+    let aside = slices.iter().map(|&i| {
+        let off = place[i] - first;
+        (off - direction * off.dot(&normal)).norm()
+    });
+    let aside = aside.fold(0.0, f64::max);
+    let tilt = direction.dot(&normal) / direction.norm();
+    if aside > UNEVEN * extent / (slices.len() - 1) as f64 || tilt < 0.5 {
+        return Err((
+            format!(
+                "the slices are not on a straight line: they are up to {aside:.3} mm beside it"
+            ),
+            "this is no stack of parallel slices of one scan; choose the files that are".into(),
+        ));
+    }
+    Ok(direction)
 }
 
 /// The volumes of frames of which several are at one place.
-#[allow(clippy::type_complexity)]
 fn volumes(
     frames: &[&Frame],
     places: &[Vec<usize>],
     height: &dyn Fn(usize) -> String,
     name: &dyn Fn(usize) -> String,
-) -> Result<(Vec<Vec<usize>>, Option<(&'static str, Vec<String>)>), Refused> {
-    let each = places[0].len();
+) -> Result<distinct::Volumes, Refused> {
     if places.iter().all(|at| at.len() == 1) {
-        return Ok((vec![places.iter().map(|at| at[0]).collect()], None));
+        let frames = vec![places.iter().map(|at| at[0]).collect()];
+        return Ok(distinct::Volumes { frames, by: Vec::new(), values: Vec::new() });
     }
-    if places.iter().all(|at| at.len() == each) {
-        for (d, what) in DISTINCTIONS.iter().enumerate() {
-            if let Some(found) = split(frames, places, d) {
-                let values = found.iter().map(|(value, _)| value.clone()).collect();
-                let volumes = found.into_iter().map(|(_, slices)| slices).collect();
-                return Ok((volumes, Some((what, values))));
-            }
-        }
+    if let Some(found) = distinct::volumes(frames, places) {
+        return Ok(found);
     }
     let doubled: Vec<_> = places.iter().filter(|at| at.len() > 1).collect();
     let some = doubled.iter().take(3).map(|at| {
@@ -118,38 +180,6 @@ fn volumes(
          each into a folder of its own, or convert them with dcm2niix"
             .into(),
     ))
-}
-
-/// The volumes by one of the distinctions, where every one of them has a slice at every place.
-fn split(
-    frames: &[&Frame],
-    places: &[Vec<usize>],
-    distinction: usize,
-) -> Option<Vec<(String, Vec<usize>)>> {
-    let each = places[0].len();
-    let value = |i: usize| frames[i].distinctions[distinction].as_ref();
-    let mut found: Vec<(String, Vec<usize>)> = Vec::new();
-    for &i in &places[0] {
-        let value = value(i)?;
-        if found.iter().any(|(known, _)| known == value) {
-            return None;
-        }
-        found.push((value.clone(), Vec::new()));
-    }
-    let number = |text: &str| text.parse::<f64>().unwrap_or(f64::MAX);
-    found.sort_by(|(a, _), (b, _)| number(a).total_cmp(&number(b)).then_with(|| a.cmp(b)));
-    for at in places {
-        for &i in at {
-            let value = value(i)?;
-            found.iter_mut().find(|(known, _)| known == value)?.1.push(i);
-        }
-        // Equal numbers of slices everywhere: each volume has got one here.
-        let (total, first) = (found[0].1.len(), &found);
-        if first.iter().any(|(_, slices)| slices.len() != total) || at.len() != each {
-            return None;
-        }
-    }
-    Some(found)
 }
 
 /// The vector from a slice to the next; slices that are missing, or not even, are refused.
@@ -190,8 +220,8 @@ fn steps(
                 "slices are missing (about {missing}): between {}{more}, while others are {usual:.3} mm apart",
                 some.join(", between ")
             ),
-            "put the missing files into the folder; where there are none, resample the series to even \
-             slices first, for instance with dcm2niix"
+            "put the missing files into the folder; where there are none, convert it with `even`, which \
+             interpolates between the slices that there are"
                 .into(),
         ));
     }
@@ -211,9 +241,7 @@ fn steps(
                 "the slices are not evenly spaced: they are {low:.3} to {high:.3} mm apart, and up to {along:.3} \
                  mm from even places"
             ),
-            "resample the series to even slices first, for instance with dcm2niix, which writes such an image \
-             with '_Eq' in its name"
-                .into(),
+            "convert it with `even`, which interpolates linearly between slices".into(),
         ));
     }
     if aside > UNEVEN * unit {

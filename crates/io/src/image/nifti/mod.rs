@@ -5,7 +5,7 @@ mod header;
 mod write;
 
 use header::NiftiHeader;
-pub(crate) use write::{volume as write_volume, write_vectors};
+pub(crate) use write::{volume as write_volume, volumes as write_volumes, write_vectors};
 
 use super::decode::{Plan, Start};
 use super::info::{Extension, ImageInfo};
@@ -142,6 +142,8 @@ fn parse(source: &Source<'_>, format: Format) -> Result<VectorHeader> {
         compression: if gzip { Compression::Gzip } else { Compression::None },
         slope,
         intercept,
+        own_scales: false,
+        volume_names: Vec::new(),
         grid: place.grid,
         grid_source: place.source,
         qform_code: header.qform_code,

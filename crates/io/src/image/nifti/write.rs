@@ -81,6 +81,29 @@ pub(crate) fn volume(
     write(path, &header, options.compression_level, values)
 }
 
+/// Writes several scalar volumes of one grid, which `values` writes.
+pub(crate) fn volumes(
+    path: &Path,
+    grid: &Grid,
+    (count, time_step_s): (usize, Option<f64>),
+    options: &WriteOptions,
+    values: &dyn Fn(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    let single = Format::from_path(path)? == Format::Nifti;
+    let own = version(grid);
+    let own = if count > i16::MAX as usize { Version::Two } else { own };
+    let mut header = header(grid, options.data_type, single, own);
+    header.description = options.description.clone().unwrap_or_default();
+    header.dim[0] = 4;
+    header.dim[4] = count as i64;
+    if let Some(step) = time_step_s {
+        header.pixdim[4] = step;
+        // Millimetres and seconds.
+        header.units = 2 | 8;
+    }
+    write(path, &header, options.compression_level, values)
+}
+
 fn write(
     path: &Path,
     header: &NiftiHeader,

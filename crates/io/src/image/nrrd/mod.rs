@@ -120,6 +120,8 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         compression,
         slope: 1.0,
         intercept: 0.0,
+        own_scales: false,
+        volume_names: Vec::new(),
         grid: place.grid,
         grid_source: place.source,
         qform_code: 0,
