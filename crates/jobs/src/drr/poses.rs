@@ -107,8 +107,7 @@ fn of_table(
     listener: &dyn Listener,
 ) -> Result<Vec<Pose>> {
     let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
-    let system = |e: std::io::Error| at(format!("cannot be read: {e}; check the path"));
-    let text = reading::<_, Error>(listener, || std::fs::read_to_string(path).map_err(system))?;
+    let text = reading(listener, || voxalign_io::text::read(path))?;
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let names = reader.headers().map_err(|e| at(format!("{e}; give a table with commas")))?.clone();
     let place = |name: &str| names.iter().position(|n| n.eq_ignore_ascii_case(name));
