@@ -254,7 +254,8 @@ impl Job {
         let all: Vec<_> = views.iter().map(XrayInput::view).collect();
         let mut prepared = PreparedCt::new(&machine.device, ct)?;
         let found = prepared.register(&all, &start, &options, listener)?;
-        let said = self.start.search.is_some() || self.method.starts.is_some();
+        // One start asks for a local search.
+        let said = self.start.search.is_some() || self.method.starts == Some(1);
         if found.verdict.good || said {
             return Ok((found, options));
         }

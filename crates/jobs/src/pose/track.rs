@@ -60,7 +60,7 @@ choices! { Storage:
 #[serde(default)]
 pub struct StreamOptions {
     /// Follow the CT over a sequence instead: for each view a folder of images in the order of the numbers in their names, or a file with
-    /// several frames; one folder that `voxalign drr --poses` wrote; or `-` for raw frames on standard input, one of each view in turn
+    /// several frames; one folder of images that `voxalign drr` wrote; or `-` for raw frames on standard input, one of each view in turn
     #[cfg_attr(feature = "clap", arg(long, value_name = "FOLDER|FILE|-"))]
     pub stream: Vec<PathBuf>,
     /// How the values of raw frames are stored [default: u16]
