@@ -185,7 +185,19 @@ impl Reduced {
     }
 }
 
-/// A picture of a view in true proportion, with HTML upon it. `of` names the view among others.
+/// The sides of the patient at the left and the right of a picture, as it lies in the room, where rows go along one of its axes.
+fn letters(view: &ViewRecord) -> String {
+    const ALONG: f64 = 0.8;
+    let length = view.column.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let sides = [('L', 'R'), ('P', 'A'), ('F', 'H')];
+    let along = view.column.iter().zip(sides).find(|(v, _)| v.abs() > ALONG * length);
+    along.map_or_else(String::new, |(&v, (low, high))| {
+        let (left, right) = if v > 0.0 { (low, high) } else { (high, low) };
+        format!("<i class=\"l\">{left}</i><i class=\"r\">{right}</i>")
+    })
+}
+
+/// A picture of a view in true proportion, with HTML upon it, and the sides of the patient. `of` names the view among others.
 pub(crate) fn frame(
     id: &str,
     of: &str,
@@ -203,11 +215,12 @@ pub(crate) fn frame(
     };
     Ok(format!(
         "<div class=\"pic\" data-plane=\"{of}\"><img id=\"{id}\" alt=\"{}\" width=\"{}\" \
-         height=\"{}\"{style} src=\"{}\">{over}</div>",
+         height=\"{}\"{style} src=\"{}\">{over}{}</div>",
         escape(alt),
         picture.width,
         picture.height,
         picture.data_uri()?,
+        letters(view),
     ))
 }
 
@@ -299,6 +312,12 @@ pub(crate) mod tests {
         let picture = Picture::grey(60, 40, (0..2400).map(|_| 0.5));
         let page = frame("a", "v1", "<i>", &record, &picture, "").unwrap();
         assert!(page.contains("&lt;i&gt;") && !page.contains("aspect-ratio"));
+        // As a C-arm at 0 degrees shows it: the patient's right is on the left.
+        assert!(record.column[0] < 0.0, "{:?}", record.column);
+        assert!(page.contains("<i class=\"l\">R</i><i class=\"r\">L</i>"), "{page}");
+        let mirrored = ViewRecord { column: record.column.map(|v| -v), ..record.clone() };
+        let other = frame("a", "v1", "", &mirrored, &picture, "").unwrap();
+        assert!(other.contains("<i class=\"l\">L</i><i class=\"r\">R</i>"), "{other}");
         record.pixel_mm[1] *= 0.5;
         let page = frame("a", "v1", "", &record, &picture, "").unwrap();
         assert!(page.contains("aspect-ratio:3.0000"));

@@ -21,11 +21,18 @@ use voxalign_jobs::projection::{CtOptions, Whole};
 Examples:
   voxalign pose ct.nii.gz front.png side.png --geometry views.toml -o out
       by two images, whose views are the tables of views.toml in the same order
+  voxalign pose ct.nii.gz sim -o out
+      by the images in a folder that voxalign drr wrote, as it is
   voxalign pose ct.nii.gz xa1.dcm xa2.dcm -o out --pixels intensity
       by DICOM images whose headers say where they were taken from
   voxalign pose bone.nii.gz cam1.tif cam2.tif -o out --units relative \\
       --geometry cam1.txt --geometry cam2.txt --init start.tfm --range 10,10
       a bone by two calibrated cameras (MayaCam), near a start
+  voxalign pose bone.nii.gz cam1.tif cam2.tif -o out --units relative --geometry views.toml \
+      --init points:bone.csv,seen.csv
+      from where points of bone.csv (label,x,y,z) are in the images: seen.csv (label,view,column,row)
+  voxalign pose bone.nii.gz cam1.tif -o out --units relative --geometry views.toml --search full
+      all rotations, with the CT in the middle of what the views show: give a 'region' around a bone
   voxalign pose ct.nii.gz front.png --geometry views.toml -o out --similarity mi --sampling 0.05
       mutual information of a twentieth of the pixels
   voxalign pose ct.nii.gz --stream front/ --stream side/ --geometry views.toml -o out
@@ -37,7 +44,9 @@ Examples:
       the command line takes precedence; paths are relative to the current folder
 
 The search begins with the CT in the room of the views as in its own world, or where --init puts it,
-looks at many poses within --range, and refines the best of them from coarse to fine pixels.
+looks at many poses within --range, and refines the best of them from coarse to fine pixels, until the
+pose stands still. Where the verdict would be bad, it looks at all rotations, unless --search says how far.
+The numbers of a pose are those of voxalign drr: turned through --centre, then moved.
 
 Written to DIR (older files with these names are replaced):
   affine.tfm       the pose: from the room (fixed) to the world of the CT (moving), for ITK and ANTs
@@ -55,7 +64,7 @@ Exit codes: 0 done and the verdict is good, 1 done but the verdict is bad,
 pub(crate) struct PoseArgs {
     #[command(flatten)]
     of_ct: CtArgs,
-    /// X-ray images: PNG, TIFF, DICOM, NIfTI; none where the views of --geometry name them
+    /// X-ray images: PNG, TIFF, DICOM, NIfTI; none where the views of --geometry name them; or a folder that `voxalign drr` wrote
     #[arg(value_name = "XRAY")]
     xrays: Vec<PathBuf>,
     /// Where the images were taken from, in their order: TOML tables, MayaCam 2 or plastimatch's projection matrices; more

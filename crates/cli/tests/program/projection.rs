@@ -202,6 +202,11 @@ fn poses_are_found_again() {
         let of = |folder: &str| fs::read(place.path(&format!("{folder}/{name}"))).unwrap();
         assert!(of("a") == of("b"), "{name}");
     }
+    // The folder as it is.
+    place
+        .line("pose ct.nii.gz x --device cpu --no-report -o f --starts 1 --init a/affine.tfm")
+        .expect(0);
+    assert!(off(&place, "f", &truth) < 0.3, "{}", off(&place, "f", &truth));
     // Other files of the same images, fewer pixels, from the pose on.
     let line =
         "pose ct.nii.gz x/ap.png x/lateral.dcm --geometry x/views.toml --device cpu --no-report";
@@ -390,7 +395,7 @@ fn bad_input_leaves_nothing() {
         .expect(0);
     fs::rename(place.path("z/ap.nii.gz"), place.path("z/drr_ap.nii.gz")).unwrap();
     let table = fs::read_to_string(place.path("z/views.toml")).unwrap();
-    place.write("z/named.toml", &table.replace("name = ", "image = 'drr_ap.nii.gz'\nname = "));
+    place.write("z/named.toml", &table.replace("ap.nii.gz", "drr_ap.nii.gz"));
     for line in [
         "pose ct.nii.gz --geometry z/named.toml -o z --device cpu",
         "pose ct.nii.gz --geometry z/named.toml -o z --device cpu --dry-run",

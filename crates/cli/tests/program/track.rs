@@ -23,13 +23,16 @@ fn sequence() -> Place {
     let line = "drr ct.nii.gz -o s --view ap,lateral --size 96,80 --poses moves.csv --format tiff --device cpu";
     place.line(line).expect(0);
     let images = json(&place, "s/result.json")["images"].as_array().unwrap().clone();
+    // The folder as it is is a sequence.
+    let line = "pose ct.nii.gz --stream s -o d --dry-run --device cpu";
+    place.line(line).expect(0);
     for (view, folder) in VIEWS.into_iter().zip(["front", "side"]) {
         fs::create_dir(place.path(folder)).unwrap();
         let names = images.iter().map(|i| i["name"].as_str().unwrap());
         for (frame, name) in names.filter(|n| n.starts_with(view)).enumerate() {
             // Without zeros in front: numbers are ordered as numbers.
             let to = place.path(&format!("{folder}/frame{}.tif", frame + 4));
-            fs::rename(place.path(&format!("s/{name}.tif")), to).unwrap();
+            fs::copy(place.path(&format!("s/{name}.tif")), to).unwrap();
         }
     }
     place
@@ -125,6 +128,13 @@ fn a_ct_is_followed_over_folders_and_streams_alike() {
         assert_eq!((&told["pose"], &told["cost"]), (&frame["pose"], &frame["cost"]));
     }
     assert!(!place.path("b/report.html").exists() && place.path("b/track.csv").exists());
+    // The folder of both views as it is.
+    let line = format!("pose ct.nii.gz --stream s {COMMON} --no-report -o c");
+    place.line(&line.replace("--geometry s/views.toml", "")).expect(0);
+    let again = json(&place, "c/result.json");
+    for (again, frame) in again["frames"].as_array().unwrap().iter().zip(frames) {
+        assert_eq!(again["pose"], frame["pose"]);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::options::{Format, Shown, Simulation};
 use super::poses::Pose;
 use crate::error::{Error, Result};
 use crate::listener::{Listener, check};
-use crate::projection::NamedView;
+use crate::projection::{NamedView, short};
 use crate::run::Clock;
 use crate::staged::Staged;
 use voxalign_compute::ops::raycast::{Along, Traversal};
@@ -90,9 +90,11 @@ impl Maker<'_> {
         let mut values = self.simulator.image(&view.geometry, &pose.map, self.traversal, along)?;
         if values.iter().all(|&v| v == 0.0) {
             return Err(Error::input(format!(
-                "the view '{}' sees nothing of the CT where it is turned by {:?} degrees and moved by {:?} mm; \
+                "the view '{}' sees nothing of the CT where it is turned by {} degrees and moved by {} mm; \
                  check `geometry`, `isocentre`, `region` and the pose",
-                view.name, pose.degrees, pose.mm
+                view.name,
+                short(&pose.degrees),
+                short(&pose.mm)
             )));
         }
         if along == Along::Maximum {

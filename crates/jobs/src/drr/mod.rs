@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::listener::{Level, Listener};
 use crate::machine::Machine;
 use crate::plan::{self, Plan};
-use crate::projection::{Ct, CtOptions, NamedView, ViewOptions, is_within};
+use crate::projection::{Ct, CtOptions, NamedView, VIEWS, ViewOptions, is_within, short};
 use crate::run::{Caller, Clock, Done, Input, RECORD, REPORT, Role, check_outputs, conclude};
 use crate::run::{check_written, inputs, record, written};
 use crate::staged::Staged;
@@ -42,9 +42,6 @@ use voxalign_register::random::Random;
 use voxalign_report::drr::{DrrRecord, DrrReport, render};
 use voxalign_report::xray::XrayPicture;
 use voxalign_report::{GridRecord, RunRecord};
-
-/// The table of the views.
-const VIEWS: &str = "views.toml";
 
 /// X-ray images that are to be made of a CT.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -192,8 +189,12 @@ impl Job {
             maker.view(view, &poses, (&mut staged, &mut clock), listener)?;
         }
         let made = maker.made;
-        let tables: Vec<_> = views.iter().map(table).collect();
-        staged.write(VIEWS, |path| geometry::write(path, &tables))?;
+        let first = self.simulation.formats().first().copied().filter(|_| poses.len() == 1);
+        staged.write(VIEWS, |path| {
+            let image = |v: &NamedView| Some(path.with_file_name(images::file(&v.name, first?)));
+            let tables: Vec<_> = views.iter().map(|v| table(v, image(v))).collect();
+            geometry::write(path, &tables)
+        })?;
         let mut all = json!({
             "rays": rays.name(),
             "step_mm": match traversal {
@@ -226,9 +227,10 @@ impl Job {
     }
 }
 
-/// A view for the table of views.
-fn table(view: &NamedView) -> geometry::View {
+/// A view for the table of views, with its image where it is the only one.
+fn table(view: &NamedView, image: Option<PathBuf>) -> geometry::View {
     let mut table = geometry::View::new(view.geometry);
+    table.image = image;
     table.name = Some(view.name.clone());
     table
 }
@@ -237,9 +239,11 @@ fn table(view: &NamedView) -> geometry::View {
 fn outside(view: &NamedView, pose: &Pose, ct: &Grid) -> Result<()> {
     if is_within(&view.geometry, &pose.map, ct) {
         return Err(Error::input(format!(
-            "the source of the view '{}' is within the CT where it is turned by {:?} degrees and moved by {:?} \
+            "the source of the view '{}' is within the CT where it is turned by {} degrees and moved by {} \
              mm; check `source_to_isocentre`, `isocentre` or the geometry, and the pose",
-            view.name, pose.degrees, pose.mm
+            view.name,
+            short(&pose.degrees),
+            short(&pose.mm)
         )));
     }
     Ok(())

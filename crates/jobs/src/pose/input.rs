@@ -3,7 +3,7 @@
 use super::options::Pixels;
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, reading};
-use crate::projection::{Whole, counted, stem, unique};
+use crate::projection::{VIEWS, Whole, counted, stem, unique};
 use std::path::PathBuf;
 use voxalign_image::{XrayGeometry, memory};
 use voxalign_io::xray::{self, geometry};
@@ -32,6 +32,12 @@ pub(super) struct Source {
     pub(super) name: String,
 }
 
+/// The table of views of a folder that `drr` wrote, where there is one.
+pub(super) fn table_of(paths: &[PathBuf]) -> Option<PathBuf> {
+    let [folder] = paths else { return None };
+    Some(folder.join(VIEWS)).filter(|table| folder.is_dir() && table.is_file())
+}
+
 /// The X-ray images: those that are named, else those that the views of the files of `geometry` name. Several such
 /// files are one after the other.
 pub(super) fn sources(
@@ -43,7 +49,8 @@ pub(super) fn sources(
     for path in files {
         views.extend(reading(listener, || geometry::read(path))?);
     }
-    let paths = paths(xrays, &views)?;
+    let named = if table_of(xrays).is_some() { &[][..] } else { xrays };
+    let paths = paths(named, &views)?;
     if !views.is_empty() && views.len() != paths.len() {
         return Err(Error::input(format!(
             "there are {} X-ray images, and `geometry` has {} views; give a view for each, in the same \

@@ -59,7 +59,8 @@ const CT_TO_ROOM: &str = "ct_to_room.tfm";
 pub struct Job {
     /// The CT.
     pub ct: PathBuf,
-    /// The X-ray images; those that the views of `geometry` name where there are none.
+    /// The X-ray images; those that the views of `geometry` name where there are none. Or a folder that `drr` wrote, with its table of
+    /// views.
     #[serde(default)]
     pub xrays: Vec<PathBuf>,
     /// Where they were taken from: files with one view or several, in the order of the images; headers of DICOM where there are none.
@@ -104,10 +105,24 @@ impl Job {
         Self { ct: ct.into(), xrays, output: output.into(), ..Self::default() }
     }
 
-    fn files<'a>(&'a self, xrays: &'a [PathBuf], caller: &'a Caller) -> Vec<Input<'a>> {
+    /// The files that say where images were taken from: those that are named, else that of a folder of `drr`.
+    fn tables(&self) -> Vec<PathBuf> {
+        if !self.geometry.is_empty() {
+            return self.geometry.clone();
+        }
+        let folders = if self.is_sequence() { &self.frames.stream } else { &self.xrays };
+        input::table_of(folders).into_iter().collect()
+    }
+
+    fn files<'a>(
+        &'a self,
+        xrays: &'a [PathBuf],
+        tables: &'a [PathBuf],
+        caller: &'a Caller,
+    ) -> Vec<Input<'a>> {
         let mut all = self.material.files(&self.ct);
         all.extend(xrays.iter().map(|path| Input::new(Role::Xray, path)));
-        all.extend(self.geometry.iter().map(|path| Input::new(Role::Geometry, path)));
+        all.extend(tables.iter().map(|path| Input::new(Role::Geometry, path)));
         all.extend(self.start.files());
         all.extend(caller.config.as_deref().map(|path| Input::new(Role::Config, path)));
         all
@@ -131,7 +146,9 @@ impl Job {
     /// As of [`check_options`](Self::check_options); outputs that are inputs.
     pub fn check(&self, caller: &Caller) -> Result<()> {
         self.check_options()?;
-        let files = self.files(&self.xrays, caller);
+        let tables = self.tables();
+        let xrays = if input::table_of(&self.xrays).is_some() { &[][..] } else { &self.xrays };
+        let files = self.files(xrays, &tables, caller);
         let names = [RECORD, REPORT, TRANSFORM, CT_TO_ROOM].into_iter();
         check_outputs(&self.output, names, files.iter().map(Input::path))
     }
@@ -147,7 +164,8 @@ impl Job {
         }
         let views = self.images(listener)?;
         let xrays: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
-        let files = self.files(&xrays, caller);
+        let tables = self.tables();
+        let files = self.files(&xrays, &tables, caller);
         let writes = self.written(views.iter().map(|v| v.name.as_str()));
         check_written(&self.output, &writes, &files)?;
         let writes = writes.into_iter().map(|(_, name)| self.output.join(name)).collect();
@@ -181,7 +199,8 @@ impl Job {
         let mut clock = Clock::start();
         let mut views = self.images(listener)?;
         let paths: Vec<_> = views.iter().map(|v| v.path.clone()).collect();
-        let files = self.files(&paths, caller);
+        let tables = self.tables();
+        let files = self.files(&paths, &tables, caller);
         let written = self.written(views.iter().map(|v| v.name.as_str()));
         // Those that views name are inputs as well.
         check_written(&self.output, &written, &files)?;
@@ -235,7 +254,8 @@ impl Job {
         let all: Vec<_> = views.iter().map(XrayInput::view).collect();
         let mut prepared = PreparedCt::new(&machine.device, ct)?;
         let found = prepared.register(&all, &start, &options, listener)?;
-        let said = self.start.search.is_some() || self.method.starts.is_some();
+        // One start asks for a local search.
+        let said = self.start.search.is_some() || self.method.starts == Some(1);
         if found.verdict.good || said {
             return Ok((found, options));
         }
@@ -264,7 +284,7 @@ impl Job {
 
     /// The X-ray images with their geometry.
     fn images(&self, listener: &dyn Listener) -> Result<Vec<XrayInput>> {
-        let sources = input::sources(&self.xrays, &self.geometry, listener)?;
+        let sources = input::sources(&self.xrays, &self.tables(), listener)?;
         let (pixels, region) = (self.pixels.unwrap_or(Pixels::Attenuation), self.region);
         let frames = self.frames(sources.len())?;
         let read =

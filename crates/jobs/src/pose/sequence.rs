@@ -29,20 +29,37 @@ impl Reel {
     /// Of a folder, whose files are taken in the order of their names and the numbers in these, or of a file with several frames.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
-        let mut files = Vec::new();
-        if path.is_dir() {
-            let listed = std::fs::read_dir(path).map_err(|e| at(e.to_string()))?;
-            for entry in listed {
-                let file = entry.map_err(|e| at(e.to_string()))?.path();
-                let hidden = file.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-                if file.is_file() && !hidden {
-                    files.push(file);
-                }
-            }
-            files.sort_by(|a, b| by_numbers(&a.to_string_lossy(), &b.to_string_lossy()));
-        } else {
-            files.push(path.to_owned());
+        let files = if path.is_dir() { listed(path)? } else { vec![path.to_owned()] };
+        if files.is_empty() {
+            return Err(at("the folder has no files".into()));
         }
+        Self::of(path, files)
+    }
+
+    /// Of the images of a view, `NAME_0000.EXT` and on, in a folder with those of others; of several formats the first of floats, TIFF and
+    /// NIfTI, else DICOM or PNG.
+    pub(super) fn of_view(folder: &Path, name: &str) -> Result<Self> {
+        let all = listed(folder)?;
+        for format in [".tif", ".nii.gz", ".dcm", ".png"] {
+            let is_of = |path: &&PathBuf| {
+                let file = path.file_name().unwrap_or_default().to_string_lossy();
+                let number = file.strip_prefix(name).and_then(|rest| rest.strip_prefix('_'));
+                let number = number.and_then(|rest| rest.strip_suffix(format));
+                number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+            };
+            let files: Vec<_> = all.iter().filter(is_of).cloned().collect();
+            if !files.is_empty() {
+                return Self::of(folder, files);
+            }
+        }
+        Err(Error::input(format!(
+            "'{}': it has no images {name}_0000 and on of the view '{name}'; give a folder that `drr` wrote by `poses`",
+            folder.display()
+        )))
+    }
+
+    fn of(path: &Path, files: Vec<PathBuf>) -> Result<Self> {
+        let at = |what: String| Error::input(format!("'{}': {what}", path.display()));
         let mut files = VecDeque::from(files);
         let first = files.pop_front().ok_or_else(|| at("the folder has no files".into()))?;
         let image = xray::read(&first)?;
@@ -92,6 +109,21 @@ impl Reel {
             self.open = Some((image, 0));
         }
     }
+}
+
+/// The files of a folder in the order of their names and the numbers in these, without hidden ones.
+fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
+    let at = |e: std::io::Error| Error::input(format!("'{}': {e}", folder.display()));
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(at)? {
+        let file = entry.map_err(at)?.path();
+        let hidden = file.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+        if file.is_file() && !hidden {
+            files.push(file);
+        }
+    }
+    files.sort_by(|a, b| by_numbers(&a.to_string_lossy(), &b.to_string_lossy()));
+    Ok(files)
 }
 
 /// Names as people order them: numbers in them by their size.

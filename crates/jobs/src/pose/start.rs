@@ -62,8 +62,8 @@ pub struct StartOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE|points:CT.csv,XRAY.csv"))]
     #[serde(with = "as_text")]
     pub init: Option<PoseInit>,
-    /// Where the search starts: the CT turned in the room about x, y and z, in that order, through `centre`, degrees, as
-    /// `voxalign drr --rotation` has it [default: 0,0,0]
+    /// Where the search starts: the CT turned in the room about x, y and z, in that order, through `centre`, degrees
+    /// [default: 0,0,0]
     #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
     #[serde(with = "as_text")]
     pub init_rotation: Option<Numbers<3>>,

@@ -1,6 +1,6 @@
 //! A CT that is followed over a sequence of X-ray images.
 
-use super::input::{largest, of_intensities};
+use super::input::{largest, of_intensities, table_of};
 use super::options::Pixels;
 use super::sequence::{Moment, Reel, Sequence};
 use super::{CT_TO_ROOM, Job, check_view, simulated, write_pose};
@@ -60,7 +60,7 @@ choices! { Storage:
 #[serde(default)]
 pub struct StreamOptions {
     /// Follow the CT over a sequence instead: for each view a folder of images in the order of the numbers in their names, or a file with
-    /// several frames; or `-` for raw frames on standard input, one of each view in turn
+    /// several frames; one folder of images that `voxalign drr` wrote; or `-` for raw frames on standard input, one of each view in turn
     #[cfg_attr(feature = "clap", arg(long, value_name = "FOLDER|FILE|-"))]
     pub stream: Vec<PathBuf>,
     /// How the values of raw frames are stored [default: u16]
@@ -147,8 +147,8 @@ impl Job {
     }
 
     /// The files that are read, as far as they are known.
-    fn stream_files<'a>(&'a self, caller: &'a Caller) -> Vec<Input<'a>> {
-        let mut all = self.files(&[], caller);
+    fn stream_files<'a>(&'a self, tables: &'a [PathBuf], caller: &'a Caller) -> Vec<Input<'a>> {
+        let mut all = self.files(&[], tables, caller);
         all.extend(self.frames.paths().filter(|p| p.is_file()).map(|p| Input::new(Role::Xray, p)));
         all
     }
@@ -161,7 +161,8 @@ impl Job {
 
     /// What following a sequence would read and write.
     pub(super) fn plan_track(&self, caller: &Caller, listener: &dyn Listener) -> Result<Plan> {
-        let (written, files) = (self.track_written(), self.stream_files(caller));
+        let tables = self.tables();
+        let (written, files) = (self.track_written(), self.stream_files(&tables, caller));
         check_written(&self.output, &written, &files)?;
         let writes = written.into_iter().map(|(_, name)| self.output.join(name));
         let plan = Plan::new(&files, writes.collect(), listener)?;
@@ -188,7 +189,8 @@ impl Job {
         }
         let mut clock = Clock::start();
         let Views { names, all: mut views, assumed, sequence } = self.sequence(listener)?;
-        let files = self.stream_files(caller);
+        let tables = self.tables();
+        let files = self.stream_files(&tables, caller);
         let outputs = self.track_written();
         check_written(&self.output, &outputs, &files)?;
         let read = inputs(&files, listener)?;
@@ -301,12 +303,14 @@ impl Job {
     /// The views and their frames.
     fn sequence(&self, listener: &dyn Listener) -> Result<Views> {
         let mut tables = Vec::new();
-        for path in &self.geometry {
+        for path in &self.tables() {
             tables.extend(reading(listener, || geometry::read(path))?);
         }
         let streams = &self.frames.stream;
         let raw = self.frames.is_raw();
-        if !raw && !tables.is_empty() && tables.len() != streams.len() {
+        // All views are in one folder, as `drr` writes them.
+        let together = table_of(streams).is_some() && self.geometry.is_empty();
+        if !raw && !together && !tables.is_empty() && tables.len() != streams.len() {
             return Err(Error::input(format!(
                 "`stream` names {} sequences, and `geometry` has {} views; give a sequence for each view, in the same \
                  order",
@@ -315,8 +319,17 @@ impl Job {
             )));
         }
         let mut reels = Vec::new();
-        for path in self.frames.paths() {
-            reels.push(reading(listener, || Reel::open(path))?);
+        if together {
+            let names = tables.iter().enumerate().map(|(number, table)| {
+                table.name.clone().unwrap_or_else(|| format!("view{}", number + 1))
+            });
+            for name in names {
+                reels.push(reading(listener, || Reel::of_view(&streams[0], &name))?);
+            }
+        } else {
+            for path in self.frames.paths() {
+                reels.push(reading(listener, || Reel::open(path))?);
+            }
         }
         let count = if raw { tables.len() } else { reels.len() };
         let (mut names, mut views, mut assumed) = (Vec::new(), Vec::new(), Vec::new());

@@ -50,9 +50,23 @@ impl<const N: usize> Display for Whole<N> {
     }
 }
 
+/// Numbers as a message has them: with as many digits as count.
+pub(crate) fn short(all: &[f64]) -> String {
+    let one = |v: &f64| match v.abs() {
+        size if size < 1e6 => format!("{}", (v * 1e3).round() / 1e3 + 0.0),
+        _ => format!("{v:.3e}"),
+    };
+    all.iter().map(one).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_in_messages_are_short() {
+        assert_eq!(short(&[0.1 + 0.2, -0.00001, 1e300, -12.0]), "0.3,0,1.000e300,-12");
+    }
 
     #[test]
     fn numbers_and_nothing_else() {

@@ -101,9 +101,12 @@ impl<'a> Drawn<'a> {
     }
 }
 
-/// A grid of pictures: a row for each view, under these headings.
+/// The picture of the whole X-ray image, beside those of what counted.
+const WHOLE: usize = 9;
+
+/// A grid of pictures: a row for each view, under these headings; [whole images](WHOLE) are those of `wholes`.
 fn grid(
-    views: &[Drawn<'_>],
+    (views, wholes): (&[Drawn<'_>], &[Drawn<'_>]),
     id: &str,
     headings: &[(usize, &str)],
     note: impl Fn(&Drawn<'_>) -> String,
@@ -117,14 +120,15 @@ fn grid(
         let _ = write!(out, "<p class=\"head\">{}</p>", escape(heading));
     }
     for (i, view) in views.iter().enumerate() {
-        let Drawn { geometry, region, .. } = view;
         let _ = write!(
             out,
             "<p class=\"row\">{}<small>{}</small></p>",
-            escape(&geometry.name),
+            escape(&view.geometry.name),
             note(view)
         );
         for (row, heading) in headings {
+            let view = wholes.get(i).filter(|_| *row == WHOLE).unwrap_or(view);
+            let Drawn { geometry, region, .. } = view;
             let alt = format!("{}: {heading}", geometry.name);
             let id = format!("{id}-{row}-v{i}");
             let over = xray::outline(*region, geometry.size);
@@ -148,9 +152,14 @@ fn region_key(views: &[PoseViewRecord]) -> &'static str {
 /// X-ray images beside simulated ones.
 pub(crate) fn slices(records: &[PoseViewRecord], pictures: &[PosePictures<'_>]) -> Result<String> {
     let most = PIXELS[usize::from(3 * pictures.len() > MANY)];
-    let views = records.iter().zip(pictures);
-    let views: Vec<_> = views.map(|(v, p)| Drawn::new(v, p, most)).collect::<Result<_>>()?;
-    let headings = [(0, "X-ray image"), (1, "Simulated, before"), (2, "Simulated, after")];
+    let pairs = || records.iter().zip(pictures);
+    let views: Vec<_> = pairs().map(|(v, p)| Drawn::counted(v, p, most)).collect::<Result<_>>()?;
+    let mut headings = vec![(0, "X-ray image"), (1, "Simulated, before"), (2, "Simulated, after")];
+    let mut wholes = Vec::new();
+    if records.iter().any(|v| v.region.is_some()) {
+        headings.push((WHOLE, "Whole X-ray image"));
+        wholes = pairs().map(|(v, p)| Drawn::new(v, p, PIXELS[1])).collect::<Result<_>>()?;
+    }
     let note = |view: &Drawn<'_>| {
         let range = |w: Window| measured(&[w.low, w.high].map(f64::from)).join(" to ");
         let cost = match view.record.cost {
@@ -164,7 +173,8 @@ pub(crate) fn slices(records: &[PoseViewRecord], pictures: &[PosePictures<'_>]) 
             range(view.windows[1])
         )
     };
-    let body = grid(&views, "slice", &headings, note, |view, row| {
+    let body = grid((&views, &wholes), "slice", &headings, note, |view, row| {
+        let row = if row == WHOLE { 0 } else { row };
         view.images[row].grey(view.window(row))
     })?;
     Ok(body + region_key(records))
@@ -183,7 +193,7 @@ pub(crate) fn overlays(
         Some(_) => "the region that counted".to_owned(),
         None => String::new(),
     };
-    let body = grid(&views, "edge", &headings, note, |view, row| view.overlay(row))?;
+    let body = grid((&views, &[]), "edge", &headings, note, |view, row| view.overlay(row))?;
     Ok(body
         + "<div class=\"key\"><span class=\"line\" style=\"background:#ffaa14\"></span>edges of the \
            simulated image</div>")
@@ -196,5 +206,6 @@ pub(super) fn widths(record: &PoseRecord, pictures: &[PosePictures<'_>]) -> Vec<
         let ratio = w as f64 * x / (h as f64 * y);
         if ratio.is_finite() { (1000.0 * ratio).clamp(100.0, 1e4) as usize } else { 1000 }
     };
-    views.map(|(v, _)| wide(v.view.size, v.view.pixel_mm)).collect()
+    let size = |v: &PoseViewRecord| v.region.map_or(v.view.size, |[.., w, h]| [w, h]);
+    views.map(|(v, _)| wide(size(v), v.view.pixel_mm)).collect()
 }

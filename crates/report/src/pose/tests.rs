@@ -136,9 +136,21 @@ fn the_page_is_whole_and_escaped() {
     let [xray, before, after] = [0, 1, 2].map(|i: usize| XrayPicture::new([30, 20], &values[i]));
     let pictures = [PosePictures { xray, before, after }; 2];
     let page = render(&PoseReport { record: &record, pictures: &pictures }).unwrap();
-    assert_eq!(page.matches("<img").count(), 2 * (3 + 2));
-    // A region upon the three pictures of the first view; those with edges show nothing else.
-    assert_eq!(page.matches("class=\"over mask\"").count(), 3);
+    assert_eq!(page.matches("<img").count(), 2 * (3 + 1 + 2));
+    // The pictures that are compared show the region alone, which is drawn upon the whole image beside them.
+    assert_eq!(page.matches("class=\"over mask\"").count(), 1);
+    let size = |id: &str| {
+        let after = page.split(&format!("id=\"{id}\"")).nth(1).unwrap();
+        after.split(" src").next().unwrap().split_once(" width").unwrap().1.to_owned()
+    };
+    for (id, [w, h]) in [
+        ("slice-0-v0", [20, 10]),
+        ("slice-2-v0", [20, 10]),
+        ("slice-9-v0", [30, 20]),
+        ("slice-0-v1", [30, 20]),
+    ] {
+        assert_eq!(size(id), format!("=\"{w}\" height=\"{h}\""), "{id}");
+    }
     let edges = page.split("id=\"edge-").skip(1).map(|p| p.split(" src").next().unwrap());
     let sizes: Vec<_> = edges.map(|p| p.split_once(" width").unwrap().1.to_owned()).collect();
     let [part, whole] = [(20, 10), (30, 20)].map(|(w, h)| format!("=\"{w}\" height=\"{h}\""));

@@ -5,6 +5,11 @@ use crate::error::{Result, shorten};
 use toml::{Table, Value};
 use voxalign_image::Vector3;
 
+/// How far from the world's origin anything of a view is at most, mm: a hundred metres.
+const FARTHEST: f64 = 1e5;
+/// The largest angle, degrees.
+const TURN: f64 = 360.0;
+
 /// The table of a view.
 pub(super) struct Keys<'a> {
     pub(super) table: &'a Table,
@@ -95,7 +100,41 @@ impl<'a> Keys<'a> {
     /// A place or a direction.
     pub(super) fn vector(&self, key: &str, value: &Value) -> Result<Vector3<f64>> {
         let remedy = "give x, y and z in mm, such as '[0.0, 100.0, -20.5]'";
-        Ok(Vector3::from(self.numbers::<3>(key, value, remedy)?))
+        let numbers = self.numbers::<3>(key, value, remedy)?;
+        for length in numbers {
+            self.check_length(key, value, length, remedy)?;
+        }
+        Ok(Vector3::from(numbers))
+    }
+
+    /// A length, mm.
+    pub(super) fn length(&self, key: &str, value: &Value, remedy: &str) -> Result<f64> {
+        let length = self.number(key, value, remedy)?;
+        self.check_length(key, value, length, remedy)?;
+        Ok(length)
+    }
+
+    /// Refuses a length that no room has.
+    pub(super) fn check_length(
+        &self,
+        key: &str,
+        value: &Value,
+        length: f64,
+        remedy: &str,
+    ) -> Result<()> {
+        if length.abs() <= FARTHEST {
+            return Ok(());
+        }
+        self.wrong(key, value, "is more than the 100 m of any room", remedy)
+    }
+
+    /// An angle, degrees.
+    pub(super) fn angle(&self, key: &str, value: &Value, remedy: &str) -> Result<f64> {
+        let angle = self.number(key, value, remedy)?;
+        if angle.abs() <= TURN {
+            return Ok(angle);
+        }
+        self.wrong(key, value, "is more than a turn", remedy)
     }
 
     /// The rows of a matrix.
@@ -132,6 +171,7 @@ fn words(value: &Value) -> String {
     match value {
         Value::String(text) => format!("\"{}\"", shorten(text)),
         Value::Integer(n) => n.to_string(),
+        Value::Float(v) if v.is_finite() && v.abs() >= 1e7 => format!("{v:e}"),
         Value::Float(v) => format!("{v:?}").to_lowercase(),
         Value::Boolean(b) => b.to_string(),
         Value::Datetime(date) => date.to_string(),

@@ -126,10 +126,6 @@ fn view(path: &Path, number: usize, table: &Table) -> Result<View> {
         }
         return Ok(view);
     };
-    if view.size.is_none() && view.image.is_none() {
-        let remedy = "give 'size = [columns, rows]', or name an 'image'";
-        return Err(label.error("it has neither 'size' nor 'image'", remedy));
-    }
     view.form = Some((kind.read)(&keys)?);
     Ok(view)
 }
@@ -166,7 +162,7 @@ fn plain(keys: &Keys<'_>) -> Result<Form> {
 fn arm(keys: &Keys<'_>, form: &str) -> Result<CArm> {
     let number = |key| {
         let remedy = "give a number of mm above 0";
-        keys.number(key, keys.needed(key, form, remedy)?, remedy)
+        keys.length(key, keys.needed(key, form, remedy)?, remedy)
     };
     let place = keys.needed("isocentre", form, "give its x, y and z in mm")?;
     let isocentre = flip(keys)? * keys.vector("isocentre", place)?;
@@ -193,6 +189,9 @@ fn pixel_size(keys: &Keys<'_>, value: &Value) -> Result<[f64; 2]> {
         Value::Array(_) => keys.numbers::<2>("pixel", value, PIXEL)?,
         _ => [keys.number("pixel", value, PIXEL)?; 2],
     };
+    for length in size {
+        keys.check_length("pixel", value, length, PIXEL)?;
+    }
     if size.iter().any(|v| *v <= 0.0) {
         return Err(keys.label.error(format!("'pixel' is {size:?} mm"), PIXEL));
     }
@@ -200,8 +199,8 @@ fn pixel_size(keys: &Keys<'_>, value: &Value) -> Result<[f64; 2]> {
 }
 
 fn angle(keys: &Keys<'_>, key: &str, form: &str) -> Result<f64> {
-    let remedy = "give an angle in degrees";
-    Ok(keys.number(key, keys.needed(key, form, remedy)?, remedy)?.to_radians())
+    let remedy = "give an angle in degrees, from -360 to 360";
+    Ok(keys.angle(key, keys.needed(key, form, remedy)?, remedy)?.to_radians())
 }
 
 fn c_arm(keys: &Keys<'_>) -> Result<Form> {
@@ -219,7 +218,7 @@ fn machine(keys: &Keys<'_>) -> Result<Form> {
 fn far(keys: &Keys<'_>) -> Result<Option<f64>> {
     let Some(value) = keys.table.get("source_to_detector") else { return Ok(None) };
     let remedy = "give a number of mm above 0, or leave it out";
-    let far = keys.number("source_to_detector", value, remedy)?;
+    let far = keys.length("source_to_detector", value, remedy)?;
     if far > 0.0 {
         return Ok(Some(far));
     }

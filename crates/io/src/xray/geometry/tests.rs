@@ -162,6 +162,10 @@ fn images_say_the_size() {
         said.contains("folder/views.toml")
             && said.contains("view 1: the size of the image is not known")
     );
+    // Whoever has the image says the size, also where the table does not name it.
+    let view = one(&text.replace("image = 'front.png'", ""));
+    assert!(near(&view.geometry(Some([1024, 768])).unwrap(), &arm().geometry().unwrap(), 1e-9));
+    assert!(view.geometry(None).unwrap_err().to_string().contains("give 'size = "));
     let view = one("image = '/abs/a.dcm'");
     assert!(!view.has_geometry() && view.image.as_deref() == Some(Path::new("/abs/a.dcm")));
     let said = view.geometry(Some([4, 4])).unwrap_err().to_string();
@@ -203,8 +207,14 @@ fn what_is_wrong_is_named() {
         (plain.replace("[5, 4]", "[5, 4.5]"), "has 4.5, which is no count"),
         (plain.replace("[5, 4]", "[5, 4, 3]"), "has 3 values instead of 2"),
         (
-            plain.replace("size = [5, 4]", ""),
-            "it has neither 'size' nor 'image'; give 'size = [columns, rows]'",
+            plain.replace("1000", "1e15"),
+            "'source = [1, 1e15, 2]' is more than the 100 m of any room",
+        ),
+        (arm.replace("1200.0", "1e15"), "'source_to_detector = 1e15' is more than the 100 m"),
+        (arm.replace("0.4", "1e300"), "'pixel = 1e300' is more than the 100 m of any room"),
+        (
+            arm.replace("primary = 30", "primary = 1e300"),
+            "'primary = 1e300' is more than a turn; give an angle in degrees",
         ),
         (
             plain.replace("[0, 0, -0.5]", "[2, 0, 0]"),

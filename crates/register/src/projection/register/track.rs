@@ -2,7 +2,7 @@
 
 use super::body::PreparedCt;
 use super::level::{Compared, Level};
-use super::options::{PoseOptions, Range};
+use super::options::{PoseOptions, PoseSearch, Range};
 use super::{PoseResult, check_views, rigid, search, verdict};
 use crate::error::{RegisterError, Result};
 use crate::progress::Progress;
@@ -258,6 +258,8 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         let mut options = self.options.pose.clone();
         if !first {
             (options.restarts, options.landscape) = (0, false);
+            // The last good pose is not far.
+            options.search = PoseSearch::Local;
         }
         let sizes = self.ct.sizes(views, &self.start, &options)?;
         self.ct.prepare(&sizes)?;
