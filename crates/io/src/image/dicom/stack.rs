@@ -3,6 +3,7 @@
 use super::header::{DISTINCTIONS, Frame};
 use crate::image::text::flip_lps;
 use nalgebra::{Matrix3, Vector3};
+use std::collections::{HashMap, HashSet};
 use voxalign_image::{Affine, Grid};
 
 /// Slices nearer to each other than this are at one place, mm.
@@ -129,19 +130,22 @@ fn split(
     let each = places[0].len();
     let value = |i: usize| frames[i].distinctions[distinction].as_ref();
     let mut found: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut known = HashSet::new();
     for &i in &places[0] {
         let value = value(i)?;
-        if found.iter().any(|(known, _)| known == value) {
+        if !known.insert(value) {
             return None;
         }
         found.push((value.clone(), Vec::new()));
     }
     let number = |text: &str| text.parse::<f64>().unwrap_or(f64::MAX);
     found.sort_by(|(a, _), (b, _)| number(a).total_cmp(&number(b)).then_with(|| a.cmp(b)));
+    let number: HashMap<String, usize> =
+        found.iter().enumerate().map(|(k, (value, _))| (value.clone(), k)).collect();
     for at in places {
         for &i in at {
-            let value = value(i)?;
-            found.iter_mut().find(|(known, _)| known == value)?.1.push(i);
+            let own = *number.get(value(i)?)?;
+            found[own].1.push(i);
         }
         // Equal numbers of slices everywhere: each volume has got one here.
         let (total, first) = (found[0].1.len(), &found);
