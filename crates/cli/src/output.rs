@@ -5,6 +5,7 @@
 use crate::failure::Failure;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
@@ -15,7 +16,20 @@ static FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// A line of the result.
 pub(crate) fn line(text: &str) {
-    keep(writeln!(io::stdout().lock(), "{text}"));
+    keep(writeln!(io::stdout().lock(), "{}", shown(text)));
+}
+
+/// A line as it is shown: names of files and texts in them may hold what a terminal would obey.
+fn shown(line: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !line.contains(obeyed) {
+        return line.into();
+    }
+    let mut text = String::new();
+    for c in line.chars() {
+        if obeyed(c) { text.extend(c.escape_unicode()) } else { text.push(c) }
+    }
+    text.into()
 }
 
 /// A text of the result, as it is.
@@ -114,7 +128,7 @@ pub(crate) fn finish() -> Result<(), Failure> {
 
 /// A line about the work.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", shown(text));
 }
 
 /// Something the user should look at although the work goes on.
@@ -158,6 +172,12 @@ impl Print for Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_send_nothing_to_the_terminal() {
+        assert_eq!(shown("a\tb\nü"), "a\tb\nü");
+        assert_eq!(shown("'\x1b[31m\r.nii'\u{9b}"), r"'\u{1b}[31m\u{d}.nii'\u{9b}");
+    }
 
     #[test]
     fn messages_are_in_plain_words() {

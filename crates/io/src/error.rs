@@ -1,6 +1,7 @@
 //! The errors of this crate.
 
 use crate::image::SeriesInfo;
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -89,8 +90,8 @@ pub enum IoError {
     },
     /// There are several series of DICOM images where one is needed.
     #[error(
-        "'{}': {problem}; choose one as `series`, by its number or UID:{}", .path.display(),
-        .series.iter().map(|s| format!("\n  {s}")).collect::<String>()
+        "'{}': {problem}; choose one as `series`, by its number or UID:\n  {}", .path.display(),
+        listed(.series.iter().map(SeriesInfo::to_string), "\n  ")
     )]
     SeveralSeries {
         /// The folder.
@@ -180,7 +181,8 @@ impl IoError {
         problem: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        IoError::Malformed { path: path.into(), problem: problem.into(), remedy: remedy.into() }
+        let problem = said(problem.into());
+        IoError::Malformed { path: path.into(), problem, remedy: remedy.into() }
     }
 
     pub(crate) fn unsupported(
@@ -188,7 +190,7 @@ impl IoError {
         what: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        IoError::Unsupported { path: path.into(), what: what.into(), remedy: remedy.into() }
+        IoError::Unsupported { path: path.into(), what: said(what.into()), remedy: remedy.into() }
     }
 
     /// A folder that takes no results.
@@ -263,13 +265,57 @@ impl IoError {
     }
 }
 
+/// The longest part of a message that is taken from a file, letters.
+const LONGEST: usize = 600;
+/// How many of a list are told.
+const MOST: usize = 20;
+
+/// A text of a file as it is shown: what a terminal would obey rather than show is written out.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        // Controls, ends of lines, and what turns the direction of letters.
+        let hidden = matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if hidden || c.is_control() {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// What is said of a file, which may quote it at any length.
+fn said(text: String) -> String {
+    let lines: Vec<String> = beginning(&text, LONGEST).split('\n').map(printable).collect();
+    lines.join("\n")
+}
+
+fn beginning(text: &str, letters: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(letters) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
 /// The beginning of a text, for messages.
 pub(crate) fn shorten(text: &str) -> String {
-    if text.chars().count() <= 40 {
-        text.to_string()
-    } else {
-        text.chars().take(40).chain("…".chars()).collect()
+    printable(&beginning(text, 40))
+}
+
+/// The beginning of a UID, which has at most 64 letters by the standard.
+pub(crate) fn shorten_uid(text: &str) -> String {
+    printable(&beginning(text, 64))
+}
+
+/// A list for messages: the first of its items, and how many more there are.
+pub(crate) fn listed(items: impl ExactSizeIterator<Item = String>, between: &str) -> String {
+    let more = items.len().saturating_sub(MOST);
+    let mut text = items.take(MOST).collect::<Vec<_>>().join(between);
+    if more > 0 {
+        text.push_str(&format!("{between}and {more} more"));
     }
+    text
 }
 
 #[cfg(test)]
@@ -286,5 +332,26 @@ mod tests {
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
         let said = IoError::writing(Path::new("a"), denied).needing(5).to_string();
         assert!(said.ends_with("check the permissions of the folder"), "{said}");
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_out() {
+        assert_eq!(
+            printable("a\u{1b}[1m\0\u{9b}\u{202e}ü\n"),
+            "a\\u{1b}[1m\\u{0}\\u{9b}\\u{202e}ü\\u{a}"
+        );
+        assert_eq!(shorten(&"\u{7}".repeat(50)), format!("{}…", "\\u{7}".repeat(40)));
+        let error = IoError::malformed(Path::new("a"), "x\u{7f}".repeat(5000), "y");
+        let said = error.to_string();
+        assert!(said.len() < 3000 && said.ends_with("…; y") && !said.contains('\u{7f}'), "{said}");
+    }
+
+    #[test]
+    fn lists_end_where_nobody_reads_on() {
+        let some = |n: usize| listed((0..n).map(|i| i.to_string()), ", ");
+        assert_eq!(some(3), "0, 1, 2");
+        assert_eq!(some(MOST), (0..MOST).map(|i| i.to_string()).collect::<Vec<_>>().join(", "));
+        assert!(some(300).ends_with(", 19, and 280 more"), "{}", some(300));
+        assert_eq!(some(0), "");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::oddity::Oddity;
 use super::options::{ByteOrder, Compression, DataType, Format};
+use crate::error::{shorten, shorten_uid};
 use std::fmt;
 use std::path::PathBuf;
 use voxalign_image::Grid;
@@ -71,7 +72,8 @@ pub struct SeriesInfo {
 impl fmt::Display for SeriesInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { number, uid, description, modality, files, frames, size, .. } = self;
-        let description = crate::error::shorten(description);
+        let description = shorten(description);
+        let uid = shorten_uid(uid);
         let [columns, rows] = size;
         write!(f, "{number}: {modality} '{description}', ")?;
         match frames {

@@ -98,3 +98,56 @@ fn of_attributes_that_are_there_again_the_first_counts() {
     let info = read_info_from_bytes("a.dcm", &bytes).map_err(|e| e.to_string());
     assert_eq!(info.unwrap().grid.spacing()[..2], [0.5, 2.0]);
 }
+
+#[test]
+fn images_of_thousands_of_spacings_are_listed_in_a_message_that_is_read() {
+    let frame = |k: usize| {
+        let spacing = Set::from([(0x0028_0030, ds(&[1.0005f64.powi(k as i32), 1.0]))]);
+        Set::from([(0x0028_9110, V::Items(vec![spacing], true))])
+    };
+    let mut set = slice("1.2.3", 0, [0.0; 3]);
+    set.insert(0x0028_0008, is(12_000));
+    set.insert(0x5200_9230, V::Items((0..12_000).map(frame).collect(), true));
+    set.insert(0x7FE0_0010, V::Bytes(b"OW", vec![0; 12_000 * 2 * ROWS * COLUMNS]));
+    let start = Instant::now();
+    let said = read_info_from_bytes("a.dcm", &file(&set, Form::Explicit)).unwrap_err().to_string();
+    assert!(start.elapsed() < Duration::from_secs(10));
+    assert!(
+        said.contains("the series has images of 12000 sizes, directions or spacings"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 22);
+    assert!(said.ends_with("\n  and 11980 more"), "{said}");
+}
+
+#[test]
+fn controls_in_texts_are_shown_and_not_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    for (k, series) in ["1.2.3", "1.2.4"].iter().enumerate() {
+        let mut set = slice(series, k, [0.0; 3]);
+        set.insert(0x0008_103E, text("red \x1b[31m\u{202E}\x07"));
+        std::fs::write(folder.path().join(format!("{k}.dcm")), file(&set, Form::Explicit)).unwrap();
+    }
+    let said = voxalign_io::image::read_info(folder.path()).unwrap_err().to_string();
+    assert!(said.contains(r"'red \u{1b}[31m\u{202e}\u{7}'"), "{said:?}");
+    let said = voxalign_io::image::read_info(folder.path().join("0.dcm")).unwrap();
+    assert_eq!(said.description, r"red \u{1b}[31m\u{202e}\u{7}");
+    // In an error.
+    let mut set = slice("1.2.3", 0, [0.0; 3]);
+    set.insert(0x0008_0060, V::Text(b"CS", "\x1b[2J".into()));
+    set.remove(&0x7FE0_0010);
+    let said = refused(&file(&set, Form::Explicit));
+    assert!(!said.contains('\x1b') && said.contains(r"\u{1b}[2J"), "{said:?}");
+}
+
+#[test]
+fn long_values_are_cut_in_messages() {
+    let mut set = slice("1.2.3", 0, [0.0; 3]);
+    let many: Vec<f64> = (0..5000).map(|k| k as f64 + 0.5).collect();
+    set.insert(0x0028_0030, ds(&many));
+    let said = refused(&file(&set, Form::Implicit));
+    assert!(
+        said.contains("PixelSpacing (0028,0030) is [0.5, 1.5,") && said.contains('…'),
+        "{said}"
+    );
+}

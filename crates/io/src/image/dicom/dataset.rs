@@ -6,7 +6,7 @@
 
 use super::stream::{BUFFER, End, Stream};
 use super::tags::{self, Syntax, Tag, written};
-use crate::error::{IoError, Result, shorten};
+use crate::error::{IoError, Result, printable, shorten};
 use crate::source::{Source, read_full};
 use std::io::Read;
 
@@ -76,12 +76,12 @@ impl DataSet {
         }
     }
 
-    /// A text without the blanks around it; nothing where it is missing or empty.
+    /// A text without the blanks around it, with controls [written out](printable); nothing where it is missing or empty.
     pub(super) fn text(&self, tag: Tag) -> Option<String> {
         let Some(Value::Bytes { bytes, .. }) = self.get(tag) else { return None };
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
-        (!text.is_empty()).then(|| text.to_string())
+        (!text.is_empty()).then(|| printable(text))
     }
 
     /// All numbers of an attribute, none where it is missing or empty; otherwise what is wrong.

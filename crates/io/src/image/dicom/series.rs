@@ -1,11 +1,12 @@
 //! Which files belong together, and which of several series is meant.
 
 use super::copies;
-use super::header::Header;
+use super::header::{Frame, Header};
 use crate::error::{IoError, Result};
 use crate::image::info::SeriesInfo;
 use crate::source::Source;
 use nalgebra::Vector3;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Frames of one series that can be one image: a frame as the number of its file and its own in it.
@@ -62,18 +63,33 @@ impl Folder {
     }
 }
 
+/// So many groups of one series are looked through for one that a frame is like; no series has more.
+const LOOKED_THROUGH: usize = 256;
+
 /// The series of some files, in the order of their numbers and UIDs.
 pub(super) fn group(files: &[Header]) -> Vec<Series> {
     let mut groups: Vec<(Series, Option<usize>)> = Vec::new();
+    let mut of_uid: HashMap<&str, Vec<usize>> = HashMap::new();
     for (f, file) in files.iter().enumerate().filter(|(_, file)| file.problem.is_none()) {
+        // Frames of one file with the very same geometry are in one group.
+        let mut known = HashMap::new();
+        let own = of_uid.entry(&file.series).or_default();
         for i in 0..file.frames.len() {
-            let same = groups.iter().position(|(group, first)| {
-                group.info.uid == file.series
-                    && first.is_some_and(|g| alike(files, group.frames.first(), (f, i), g))
-            });
+            let key = exact(&file.frames[i]);
+            let like = |&at: &usize| {
+                let (group, first) = &groups[at];
+                first.is_some_and(|g| alike(files, group.frames.first(), (f, i), g))
+            };
+            let same = known.get(&key).copied();
+            let same = same.or_else(|| own.iter().take(LOOKED_THROUGH).copied().find(like));
+            let at = same.unwrap_or(groups.len());
+            known.insert(key, at);
             match same {
                 Some(at) => groups[at].0.frames.push((f, i)),
-                None => groups.push((Series::new(file, vec![(f, i)]), Some(f))),
+                None => {
+                    own.push(at);
+                    groups.push((Series::new(file, vec![(f, i)]), Some(f)));
+                }
             }
         }
     }
@@ -90,7 +106,7 @@ pub(super) fn group(files: &[Header]) -> Vec<Series> {
         }
     }
     let mut all: Vec<Series> = groups.into_iter().map(|(group, _)| group).collect();
-    all.sort_by_key(|s| (s.info.series_number.unwrap_or(i64::MAX), s.info.uid.clone()));
+    all.sort_by_cached_key(|s| (s.info.series_number.unwrap_or(i64::MAX), s.info.uid.clone()));
     for (i, series) in all.iter_mut().enumerate() {
         let mut of: Vec<usize> = series.frames.iter().map(|&(f, _)| f).collect();
         of.dedup();
@@ -120,6 +136,12 @@ impl Series {
     fn has(&self, file: usize) -> bool {
         self.broken.contains(&file) || self.frames.iter().any(|&(f, _)| f == file)
     }
+}
+
+/// What frames of one file that are surely alike have in common, bit by bit.
+fn exact(frame: &Frame) -> (Option<[u64; 6]>, Option<[u64; 2]>, bool) {
+    let axes = frame.orientation.map(|[a, b]| [a.x, a.y, a.z, b.x, b.y, b.z].map(f64::to_bits));
+    (axes, frame.spacing.map(|s| s.map(f64::to_bits)), frame.position.is_some())
 }
 
 /// Whether two frames have the same size, directions and spacing.

@@ -8,7 +8,7 @@ use super::decode::{Plan, Start};
 use super::info::{GridSource, ImageInfo};
 use super::options::{ByteOrder, Compression, DataType, Format};
 use super::text;
-use crate::error::{IoError, Result, shorten};
+use crate::error::{IoError, Result, printable, shorten};
 use crate::source::Source;
 use nalgebra::Vector3;
 use std::collections::HashMap;
@@ -138,7 +138,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         sform: None,
         form_difference_mm: None,
         intent: String::new(),
-        description: fields.get(&["Comment"]).unwrap_or_default().to_string(),
+        description: printable(fields.get(&["Comment"]).unwrap_or_default()),
         extensions: Vec::new(),
         oddities: oddities.into_iter().map(Into::into).collect(),
     };

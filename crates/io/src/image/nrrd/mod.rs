@@ -9,7 +9,7 @@ use super::decode::{Plan, Start};
 use super::info::ImageInfo;
 use super::options::{ByteOrder, Compression, Format};
 use super::text;
-use crate::error::{IoError, Result, shorten};
+use crate::error::{IoError, Result, printable, shorten};
 use crate::source::Source;
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -130,7 +130,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         sform: None,
         form_difference_mm: None,
         intent: String::new(),
-        description: fields.get("content").unwrap_or_default().to_string(),
+        description: printable(fields.get("content").unwrap_or_default()),
         extensions: Vec::new(),
         oddities: oddities.into_iter().map(Into::into).collect(),
     };
