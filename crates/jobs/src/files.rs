@@ -167,11 +167,16 @@ pub fn image_of(
     listener: &dyn Listener,
 ) -> Result<(Volume<f32>, ImageInfo)> {
     let (volume, info) = reading(listener, || image::read_volume_of(path, which))?;
+    say_oddities(&info, listener);
+    Ok((volume, info))
+}
+
+/// Says what is odd about an image.
+pub fn say_oddities(info: &ImageInfo, listener: &dyn Listener) {
     for oddity in &info.oddities {
         let level = if oddity.is_normal_geometry() { Level::Verbose } else { Level::Warning };
-        listener.say(level, &format!("'{}': {oddity}", path.display()));
+        listener.say(level, &format!("'{}': {oddity}", info.path.display()));
     }
-    Ok((volume, info))
 }
 
 /// Reads a label map.
@@ -336,7 +341,7 @@ pub fn warn_of_rounding(values: &[f32], data_type: DataType, listener: &dyn List
 }
 
 /// Warns of so many voxels that are clamped, and rounded.
-pub(crate) fn say_changes(
+pub fn say_changes(
     (clamped, rounded): (usize, usize),
     data_type: DataType,
     listener: &dyn Listener,

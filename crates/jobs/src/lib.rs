@@ -24,6 +24,7 @@
 pub mod affine;
 pub mod anatomy;
 pub mod atlas;
+pub mod beside;
 pub mod carry;
 pub mod deform;
 pub mod demo;

@@ -215,7 +215,7 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
     // What is nothing but outside is written, as a batch may hold such a case, and said.
     let met = meets(&reference, &transform, &info.grid);
     // Whole numbers too wide for an image in memory are a label map with `nearest` as well.
-    let unscaled = info.slope == 1.0 && info.intercept == 0.0;
+    let unscaled = info.unscaled_type().is_some();
     let wide =
         matches!(info.data_type, DataType::I32 | DataType::U32 | DataType::I64 | DataType::U64);
     let is_labels = interpolation == Interpolation::Label
@@ -320,7 +320,7 @@ fn data_type(
     if let Some(given) = args.data_type {
         return Ok(given);
     }
-    let unscaled = info.slope == 1.0 && info.intercept == 0.0;
+    let unscaled = info.unscaled_type().is_some();
     let exact = matches!(
         info.data_type,
         DataType::U8 | DataType::I8 | DataType::U16 | DataType::I16 | DataType::F32

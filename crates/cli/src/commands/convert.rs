@@ -7,10 +7,12 @@ use crate::output;
 use crate::progress::{Printer, Talk};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use voxalign_io::image::{self, DataType, ImageInfo};
+use voxalign_io::IoError;
+use voxalign_io::image::{self, DataType, Format, ImageInfo, ImageSource, ReadOptions, Region};
 use voxalign_io::mesh::MeshFormat;
 use voxalign_io::points::{PointFormat, WriteOptions};
 use voxalign_io::transform;
+use voxalign_jobs::beside::Beside;
 use voxalign_jobs::carry;
 use voxalign_jobs::files::{self, Kind, WhichImage};
 use voxalign_jobs::options::PointConvention;
@@ -22,7 +24,10 @@ Examples:
   voxalign convert brain.hdr brain.nii.gz
   voxalign convert ct.nrrd ct.nii.gz --data-type i16
   voxalign convert dicom_folder ct.nii.gz
-      the slices of a DICOM series; --series says which, where there are several
+      the slices of a DICOM series; --series says which, where there are several. Several volumes become one 4D
+      file. What the headers say is in ct.json, as BIDS has it, and b-values with their directions in ct.bval and
+      ct.bvec; --no-bids leaves these out
+  voxalign convert old_mr mr.nii.gz --even
   voxalign convert bold.nii.gz tenth.nii.gz --volume 9
   voxalign convert perfusion.nii.gz clean.nii.gz --replace-nan 0
   voxalign convert flirt.mat affine.tfm --fixed-geometry ref.nii.gz --moving-geometry in.nii.gz
@@ -48,14 +53,20 @@ pub(crate) struct ConvertArgs {
     /// The file to write
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; values are
-    /// rounded and clamped for integer types [default: that of the input, or f32 where it is
-    /// scaled]
+    /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; where an integer type cannot
+    /// hold them, values are rounded and clamped, and it is said of how many [default: that of the input, or
+    /// f32 where it is scaled]
     #[arg(long, value_name = "TYPE")]
     data_type: Option<DataType>,
     /// Value for voxels that are NaN or infinite
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     replace_nan: Option<f32>,
+    /// Make DICOM slices at uneven distances an even stack, linearly interpolated between them
+    #[arg(long)]
+    even: bool,
+    /// Of DICOM, write the image alone, without .json, .bval and .bvec beside it
+    #[arg(long)]
+    no_bids: bool,
     /// World coordinates of points and meshes that are read, where the file does not say them [default:
     /// ras; of ANTs' CSV lps]
     #[arg(long, value_enum)]
@@ -109,6 +120,13 @@ impl From<ListFormat> for PointFormat {
     }
 }
 
+impl ConvertArgs {
+    /// What of the image is read.
+    fn reading(&self) -> ReadOptions {
+        ReadOptions { even: self.even, ..self.which.options() }
+    }
+}
+
 /// Converts the file.
 pub(crate) fn run(args: ConvertArgs) -> Result<Outcome, Failure> {
     let args = &args;
@@ -122,7 +140,7 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Outcome, Failure> {
         (Kind::Mesh, Kind::Mesh) => convert_mesh(args),
         (Kind::Transform, Kind::Transform | Kind::Image) => convert_transform(args),
         (Kind::Image, Kind::Transform | Kind::Image) => {
-            let info = image::read_info_of(&args.input, &args.which.options())?;
+            let info = image::read_info_of(&args.input, &args.reading())?;
             match (files::is_field(&info), to) {
                 (true, _) => convert_transform(args),
                 (false, Kind::Image) => convert_image(args, &info),
@@ -149,6 +167,8 @@ fn only(args: &ConvertArgs, kind: Kind) -> Result<(), Failure> {
         ("--replace-nan", args.replace_nan.is_some(), &[Kind::Image]),
         ("--volume", args.which.volume.is_some(), &[Kind::Image, Kind::Points]),
         ("--series", args.which.series.is_some(), &[Kind::Image]),
+        ("--even", args.even, &[Kind::Image]),
+        ("--no-bids", args.no_bids, &[Kind::Image]),
         ("--from-convention", args.from_convention.is_some(), &[Kind::Points, Kind::Mesh]),
         ("--to-convention", args.to_convention.is_some(), &[Kind::Points, Kind::Mesh]),
         ("--to-format", args.to_format.is_some(), &[Kind::Points]),
@@ -227,29 +247,67 @@ fn convert_transform(args: &ConvertArgs) -> Result<Outcome, Failure> {
 
 fn convert_image(args: &ConvertArgs, info: &ImageInfo) -> Result<Outcome, Failure> {
     only(args, Kind::Image)?;
-    let which = args.which.options();
-    let unscaled = info.slope == 1.0 && info.intercept == 0.0;
+    let which = args.reading();
+    if args.no_bids && info.format != Format::Dicom {
+        return Err(Failure::input(format!(
+            "--no-bids is for DICOM, but '{}' is a {} image; leave it out",
+            args.input.display(),
+            info.format
+        )));
+    }
+    let nifti = matches!(Format::from_path(&args.output)?, Format::Nifti | Format::NiftiPair);
+    let beside = (info.format == Format::Dicom && nifti && !args.no_bids)
+        .then(|| Beside::of(&args.output))
+        .transpose()?;
+    let several = info.volumes() > 1 && which.volume.is_none() && nifti;
+    if !several && beside.is_none() {
+        convert_volume(args, info, &which)?;
+        return Ok(Outcome::Good);
+    }
+    let source = image::open(&args.input, &which)?;
+    let sidecar = source.sidecar(which.volume)?;
+    if several {
+        convert_volumes(args, &*source, sidecar.as_ref().and_then(|s| s.time_step_s))?;
+    } else {
+        convert_volume(args, info, &which)?;
+    }
+    if let (Some(beside), Some(sidecar)) = (beside, sidecar) {
+        beside.write(&sidecar)?;
+    }
+    Ok(Outcome::Good)
+}
+
+/// The type to store, where none is asked for: that of the input where it holds the values and 32-bit floats
+/// hold its own.
+fn usual_type(info: &ImageInfo) -> DataType {
     let wide = info.data_type.size() >= 4 && info.data_type.is_integer();
-    if unscaled && wide && args.data_type.is_none() && args.replace_nan.is_none() {
-        // Values that 32-bit floats would round.
-        if let Ok(map) = image::read_labels_of(&args.input, &which) {
-            image::write_labels(
-                &args.output,
-                &map,
-                &files::write_options(DataType::I32, info.dimensions),
-            )?;
-            return Ok(Outcome::Good);
-        }
-    }
-    let (mut volume, _) = files::image_of(&args.input, &which, &Printer::lines(Talk::Normal))?;
-    if let Some(value) = args.replace_nan {
-        volume.data_mut().iter_mut().filter(|v| !v.is_finite()).for_each(|v| *v = value);
-    }
-    let data_type = args.data_type.unwrap_or(match info.data_type {
-        kept if unscaled && !wide && kept != DataType::F64 => kept,
+    match info.unscaled_type() {
+        Some(kept) if !wide && kept != DataType::F64 => kept,
         _ => DataType::F32,
-    });
-    let not_finite = volume.data().iter().filter(|v| !v.is_finite()).count();
+    }
+}
+
+/// Says that values are stored in another type than that of the input.
+fn say_type(args: &ConvertArgs, info: &ImageInfo, data_type: DataType) {
+    if args.data_type.is_none() && data_type != info.data_type {
+        output::warning(&format!(
+            "the values are stored as {data_type}; in the input they were {}{}",
+            info.data_type,
+            if info.unscaled_type().is_some() { "" } else { " with a scale" }
+        ));
+    }
+}
+
+/// Puts finite values in place of others, and refuses what a type cannot hold.
+fn check_values(
+    args: &ConvertArgs,
+    values: &mut [f32],
+    data_type: DataType,
+) -> Result<(), Failure> {
+    if let Some(value) = args.replace_nan {
+        values.iter_mut().filter(|v| !v.is_finite()).for_each(|v| *v = value);
+    }
+    let not_finite = values.iter().filter(|v| !v.is_finite()).count();
     if data_type.is_integer() && not_finite > 0 {
         return Err(Failure::input(format!(
             "'{}' has {not_finite} voxels that are NaN or infinite, which {data_type} cannot hold; \
@@ -257,15 +315,78 @@ fn convert_image(args: &ConvertArgs, info: &ImageInfo) -> Result<Outcome, Failur
             args.input.display()
         )));
     }
-    if args.data_type.is_none() && data_type != info.data_type {
-        output::warning(&format!(
-            "the values are stored as {data_type}; in the input they were {}{}",
-            info.data_type,
-            if unscaled { "" } else { " with a scale" }
-        ));
+    let (clamped, rounded) = files::changed(values, data_type);
+    if args.data_type.is_none() && clamped + rounded > 0 {
+        return Err(Failure::input(format!(
+            "{} voxels of '{}' cannot be stored as {data_type}; add --data-type f32",
+            clamped + rounded,
+            args.input.display()
+        )));
     }
+    Ok(())
+}
+
+/// Converts one volume.
+fn convert_volume(
+    args: &ConvertArgs,
+    info: &ImageInfo,
+    which: &ReadOptions,
+) -> Result<(), Failure> {
+    let unscaled = info.unscaled_type().is_some();
+    let wide = info.data_type.size() >= 4 && info.data_type.is_integer();
+    if unscaled && wide && args.data_type.is_none() && args.replace_nan.is_none() {
+        // Values that 32-bit floats would round.
+        if let Ok(map) = image::read_labels_of(&args.input, which) {
+            let options = files::write_options(DataType::I32, info.dimensions);
+            image::write_labels(&args.output, &map, &options)?;
+            return Ok(());
+        }
+    }
+    let (mut volume, _) = files::image_of(&args.input, which, &Printer::lines(Talk::Normal))?;
+    let data_type = args.data_type.unwrap_or_else(|| usual_type(info));
+    check_values(args, volume.data_mut(), data_type)?;
+    say_type(args, info, data_type);
     files::warn_of_rounding(volume.data(), data_type, &Printer::lines(Talk::Normal));
     let options = files::write_options(data_type, info.dimensions);
     image::write_volume(&args.output, &volume, &options)?;
-    Ok(Outcome::Good)
+    Ok(())
+}
+
+/// Converts all volumes into one file, one after the other.
+fn convert_volumes(
+    args: &ConvertArgs,
+    source: &dyn ImageSource,
+    time_step_s: Option<f64>,
+) -> Result<(), Failure> {
+    let info = source.info();
+    let printer = Printer::lines(Talk::Normal);
+    files::say_oddities(info, &printer);
+    let data_type = args.data_type.unwrap_or_else(|| usual_type(info));
+    say_type(args, info, data_type);
+    let options = files::write_options(data_type, 4);
+    let whole = Region::whole(info.grid.dims());
+    let mut refused = None;
+    let mut changed = (0, 0);
+    let mut read = |volume: usize, values: &mut [f32]| {
+        source.read(&whole, volume, values)?;
+        if let Err(failure) = check_values(args, values, data_type) {
+            refused = Some(failure);
+            return Err(IoError::Malformed {
+                path: args.input.clone(),
+                problem: "it cannot be stored".into(),
+                remedy: "choose another type".into(),
+            });
+        }
+        let (clamped, rounded) = files::changed(values, data_type);
+        changed = (changed.0 + clamped, changed.1 + rounded);
+        Ok(())
+    };
+    let (grid, volumes) = (&info.grid, info.volumes());
+    let done = image::write_volumes(&args.output, grid, volumes, time_step_s, &options, &mut read);
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
+    done?;
+    files::say_changes(changed, data_type, &printer);
+    Ok(())
 }

@@ -250,6 +250,9 @@ fn about_image(file: &Path, args: &InfoArgs, info: &ImageInfo) -> Result<Facts, 
     }
     facts.put("dims", info.dims.clone());
     facts.put("volumes", info.volumes());
+    if !info.volume_names.is_empty() {
+        facts.put("volume_names", info.volume_names.clone());
+    }
     facts.put("data_type", info.data_type.to_string());
     facts.put("byte_order", info.byte_order.to_string());
     facts.put("compression", info.compression.to_string());

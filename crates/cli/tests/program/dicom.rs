@@ -6,7 +6,12 @@ use std::fs;
 use voxalign_image::{Affine, Volume};
 
 /// A slice as an explicit little-endian DICOM file: elements of a tag, a kind and bytes of even number.
-fn slice(series: &str, number: usize, image: &Volume<f32>) -> Vec<u8> {
+fn slice(
+    series: &str,
+    number: usize,
+    image: &Volume<f32>,
+    extra: &[(u32, &[u8; 2], &str)],
+) -> Vec<u8> {
     let [nx, ny, _] = image.dims();
     let text = |s: &str| {
         let mut bytes = s.as_bytes().to_vec();
@@ -45,6 +50,7 @@ fn slice(series: &str, number: usize, image: &Volume<f32>) -> Vec<u8> {
     for (tag, n) in [(0x0028_0100, 16), (0x0028_0101, 16), (0x0028_0102, 15), (0x0028_0103, 1)] {
         put(tag, b"US", short(n));
     }
+    extra.iter().for_each(|(tag, kind, value)| put(*tag, kind, text(value)));
     put(0x7FE0_0010, b"OW", values.iter().flat_map(|v| (*v as i16).to_le_bytes()).collect());
     out
 }
@@ -53,7 +59,7 @@ pub(crate) fn write_series(place: &Place, folder: &str, series: &str, image: &Vo
     fs::create_dir_all(place.path(folder)).unwrap();
     for k in 0..image.dims()[2] {
         let name = format!("{folder}/{series}.{:03}", image.dims()[2] - k);
-        fs::write(place.path(&name), slice(series, k, image)).unwrap();
+        fs::write(place.path(&name), slice(series, k, image, &[])).unwrap();
     }
 }
 
@@ -95,4 +101,84 @@ fn of_several_series_one_is_chosen() {
     assert_eq!(facts["dims"][2], 12);
     place.line("info scans --series 1").expect(0);
     place.line("info scans --series 9.9").expect(2).says(&["9.9"]);
+}
+
+/// Two volumes of the same slices, of which the values of the second are half as large and have fractions.
+fn two_volumes(place: &Place, folder: &str, image: &Volume<f32>) {
+    fs::create_dir_all(place.path(folder)).unwrap();
+    for (time, slope) in [("1", "1"), ("2", "0.5")] {
+        for k in 0..image.dims()[2] {
+            // In the order of their numbers, as a data set has them; those of a patient are left out.
+            let extra = [
+                (0x0010_0010, b"PN", "DOE^JANE"),
+                (0x0018_0080, b"DS", "2500"),
+                (0x0020_0100, b"IS", time),
+                (0x0028_1052, b"DS", "-3"),
+                (0x0028_1053, b"DS", slope),
+            ];
+            let name = format!("{folder}/{time}.{k:03}");
+            fs::write(place.path(&name), slice("1.2.3", k, image, &extra)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn volumes_with_scales_of_their_own_keep_their_values() {
+    let place = Place::new();
+    let mut image = head(&grid([20, 18, 10], 8.0), &Affine::identity());
+    image.data_mut().iter_mut().for_each(|v| *v = v.round());
+    two_volumes(&place, "scan", &image);
+    let facts = place.line("info scan --json").expect(0).json();
+    assert_eq!((&facts["volumes"], &facts["volume_names"][1]), (&2.into(), &"2.0".into()));
+    place.line("convert scan all.nii.gz").expect(0);
+    for (volume, slope) in [(0, 1.0), (1, 0.5)] {
+        // Of the whole, and of one that is chosen.
+        place.line(&format!("convert all.nii.gz one.nii --volume {volume}")).expect(0);
+        place.line(&format!("convert scan own{volume}.nii --volume {volume}")).expect(0);
+        for name in ["one.nii".to_owned(), format!("own{volume}.nii")] {
+            let found = voxalign_io::image::read_volume(place.path(&name)).unwrap();
+            let expected: Vec<f32> = image.data().iter().map(|v| v * slope - 3.0).collect();
+            assert_eq!(found.data(), expected, "{name}");
+        }
+    }
+    // Where integers are asked for, what they lose is said.
+    let said = place.line("convert scan own1.nii --volume 1 --data-type u8").expect(0).err;
+    assert!(said.contains("clamped"), "{said}");
+}
+
+#[test]
+fn what_headers_say_is_beside_the_image() {
+    let place = Place::new();
+    let image = head(&grid([20, 18, 10], 8.0), &Affine::identity());
+    two_volumes(&place, "scan", &image);
+    place.line("convert scan all.nii.gz").expect(0);
+    let text = fs::read_to_string(place.path("all.json")).unwrap();
+    let facts: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&facts["Modality"], &facts["RepetitionTime"]), (&"MR".into(), &2.5.into()));
+    assert!(!text.contains("DOE") && !place.path("all.bval").exists());
+    // It is written again over itself, and over nothing else.
+    place.line("convert scan all.nii.gz").expect(0);
+    fs::write(place.path("other.json"), "{}").unwrap();
+    place.line("convert scan other.nii").expect(2).says(&["other.json", "--no-bids"]);
+    assert!(!place.path("other.nii").exists());
+    place.line("convert scan other.nii --no-bids").expect(0);
+    assert_eq!(fs::read_to_string(place.path("other.json")).unwrap(), "{}");
+    place.line("convert other.nii again.nii --no-bids").expect(2).says(&["--no-bids"]);
+    // Other formats have no such files, and hold one volume.
+    place.line("convert scan one.nrrd --volume 0").expect(0);
+    assert!(!place.path("one.json").exists());
+    place.line("convert scan two.nrrd").expect(2).says(&["--volume"]);
+}
+
+#[test]
+fn slices_that_are_missing_can_be_interpolated() {
+    let place = Place::new();
+    let image = head(&grid([20, 18, 10], 8.0), &Affine::identity());
+    write_series(&place, "scan", "1.2.3", &image);
+    fs::remove_file(place.path("scan/1.2.3.005")).unwrap();
+    place.line("convert scan out.nii.gz").expect(2).says(&["missing", "--even"]);
+    place.line("convert scan out.nii.gz --even").expect(0).says(&["interpolated to 10"]);
+    let facts = place.line("info out.nii.gz --json").expect(0).json();
+    assert_eq!(facts["dims"], serde_json::json!([20, 18, 10]));
+    place.line("convert out.nii.gz again.nii.gz --even").expect(2).says(&["DICOM"]);
 }
