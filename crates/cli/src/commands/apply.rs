@@ -199,9 +199,10 @@ fn apply_to_image(args: &ApplyArgs) -> Result<Outcome, Failure> {
             "-r REFERENCE is missing: the image that defines the grid of the result",
         ));
     };
-    let reference = image::read_info(reference).map_err(|e| Failure::from(e).at("--reference"))?;
+    let reference = interrupt::reading(|| image::read_info(reference))
+        .map_err(|e| Failure::from(e).at("--reference"))?;
     let (reference, dimensions) = (reference.grid, reference.dimensions);
-    let info = image::read_info(&args.input)?;
+    let info = interrupt::reading(|| image::read_info(&args.input))?;
     if files::is_field(&info) {
         return Err(Failure::input(format!(
             "'{}' is a displacement field; use `voxalign compose` to join transforms",

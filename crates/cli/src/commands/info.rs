@@ -87,9 +87,13 @@ impl Facts {
                     }
                 }
                 Value::Array(lines) if lines.iter().any(Value::is_string) => {
-                    for (i, line) in lines.iter().enumerate() {
+                    for (i, line) in lines.iter().take(MOST_LINES).enumerate() {
                         let label = if i == 0 { name.as_str() } else { "" };
                         table.row([label.to_owned(), text(line)]);
+                    }
+                    if lines.len() > MOST_LINES {
+                        let more = lines.len() - MOST_LINES;
+                        table.row([String::new(), format!("and {more} more (--json has all)")]);
                     }
                 }
                 _ => table.row([name, text(value)]),
@@ -111,6 +115,9 @@ impl Facts {
         Value::Object(object)
     }
 }
+
+/// Most lines of a list that people are shown.
+const MOST_LINES: usize = 100;
 
 /// The first two rows of a matrix, without the column of the third axis.
 fn in_plane(matrix: &Value) -> Value {
@@ -159,7 +166,8 @@ pub(crate) fn run(args: InfoArgs) -> Result<Outcome, Failure> {
     let mut all = Vec::new();
     for (i, file) in args.files.iter().enumerate() {
         interrupt::check()?;
-        let facts = about(file, args)?;
+        // Nothing is lost where it is stopped.
+        let facts = interrupt::reading(|| about(file, args))?;
         if args.json.json {
             all.push(facts.json());
             continue;

@@ -28,7 +28,7 @@ Examples:
   voxalign pose bone.nii.gz cam1.tif cam2.tif -o out --units relative \\
       --geometry cam1.txt --geometry cam2.txt --init start.tfm --range 10,10
       a bone by two calibrated cameras (MayaCam), near a start
-  voxalign pose bone.nii.gz cam1.tif cam2.tif -o out --units relative --geometry views.toml \
+  voxalign pose bone.nii.gz cam1.tif cam2.tif -o out --units relative --geometry views.toml \\
       --init points:bone.csv,seen.csv
       from where points of bone.csv (label,x,y,z) are in the images: seen.csv (label,view,column,row)
   voxalign pose bone.nii.gz cam1.tif -o out --units relative --geometry views.toml --search full

@@ -126,45 +126,6 @@ fn a_short_run_leaves_a_long_one_its_files() {
     assert_eq!(hidden(&out), [""; 0]);
 }
 
-/// Whether a process handles a signal itself.
-fn handles(child: &Child, signal: Signal) -> bool {
-    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-    let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|c| u64::from_str_radix(c.trim(), 16).ok()).unwrap_or(0);
-    caught >> (signal as i32 - 1) & 1 == 1
-}
-
-#[test]
-fn the_first_signal_ends_what_waits_for_an_input() {
-    let place = inputs();
-    let made = std::process::Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
-    assert!(made.success());
-    let before = place.names();
-    for line in [
-        "atlas --list pipe -o out",
-        "stack mean --list pipe -o out.nii",
-        "affine --config pipe",
-        "deform a.nii b.nii -o out --config pipe",
-    ] {
-        for signal in [Signal::SIGTERM, Signal::SIGINT] {
-            let child = start(&place, line);
-            wait_until("it listens", || handles(&child, signal));
-            send(&child, signal);
-            let run = ended(child);
-            assert_eq!(run.code, 130, "{line}: {signal}: {}", run.err);
-            assert!(run.err.contains("stopped"), "{}", run.err);
-            assert_eq!(place.names(), before, "{line}");
-        }
-    }
-    // It is read a second time, for its checksum, when whoever wrote to it has gone.
-    let child = start(&place, "atlas --list pipe -o out");
-    fs::write(place.path("pipe"), "path\na.nii\nb.nii\n").unwrap();
-    send(&child, Signal::SIGTERM);
-    let run = ended(child);
-    assert_eq!(run.code, 130, "{}", run.err);
-    assert_eq!(place.names(), before);
-}
-
 #[test]
 fn a_pipe_is_no_image() {
     let place = inputs();

@@ -86,8 +86,10 @@ fn is_pattern(shown: &Shown) -> bool {
         word.starts_with(['<', '['])
             || !bare.is_empty() && bare.chars().all(|c| c.is_ascii_uppercase() || c == '_')
     };
-    let alone = shown.words.len() < 2
-        && shown.words.first().is_none_or(|w| !["demo", "devices"].contains(&w.as_str()));
+    let named = shown.words.len() == 2 && shown.words[1].starts_with("--");
+    let alone = named && shown.words[1] == "--stream"
+        || shown.words.len() < 2
+            && shown.words.first().is_none_or(|w| !["demo", "devices"].contains(&w.as_str()));
     alone || shown.words.iter().any(replaced)
 }
 
@@ -119,6 +121,9 @@ fn options_are_those_of_the_help() {
     }
     assert!(seen > 100, "{seen} options were looked at");
 }
+
+/// Folders of DICOM files that commands read.
+const FOLDERS: [&str; 3] = ["dicom_folder", "old_mr", "dicom"];
 
 /// Files that a star stands for.
 const SOME: usize = 15;
@@ -204,6 +209,14 @@ fn make(place: &Place, name: &str) {
     }
     if ends(&[".tfm", ".mat"]) {
         return write(path, &affine, &Geometry::default()).unwrap();
+    }
+    if base == "bone.csv" {
+        return place.write(name, "label,x,y,z\na,1,2,3\nb,30,2,3\nc,5,32,3\nd,5,2,-33\n");
+    }
+    if base == "seen.csv" {
+        let rows =
+            (0..2).flat_map(|view| ["a", "b", "c", "d"].map(|l| format!("{l},{view},10,9\n")));
+        return place.write(name, &format!("label,view,column,row\n{}", rows.collect::<String>()));
     }
     if base == "subjects.csv" {
         let mut table = "path,age\n".to_owned();
@@ -297,7 +310,13 @@ fn make(place: &Place, name: &str) {
             Mesh::new(places, Vec::new()).unwrap().with_lines(vec![9], (0..9).collect()).unwrap();
         return crate::anatomy::write(place, name, &line);
     }
-    if ends(&["dicom_folder", "dicom"]) || name.ends_with('/') {
+    if name == "sim" {
+        make(place, "ct.nii.gz");
+        let line = "drr ct.nii.gz --view ap,lateral --size 24,20 --pixel 12 --no-report -o sim";
+        place.line(line).expect(0);
+        return;
+    }
+    if FOLDERS.contains(&name) || name.ends_with('/') {
         image.data_mut().iter_mut().for_each(|v| *v = v.round());
         return crate::dicom::write_series(place, name.trim_end_matches('/'), "1.2.3", &image);
     }
@@ -358,13 +377,17 @@ fn make_inputs(place: &Place, words: &[String]) {
         ".dcm",
         ".txt",
         "dicom_folder",
+        "old_mr",
+        "sim",
         "/",
     ];
     for (i, word) in words.iter().enumerate() {
         let before = if i > 0 { words[i - 1].as_str() } else { "" };
         // The second file of `convert` is written.
         let written = i == 2 && words[0] == "convert";
-        if written || is_no_input(before, word) && !word.ends_with("dicom_folder") {
+        if written
+            || is_no_input(before, word) && !FOLDERS.contains(&word.as_str()) && word != "sim"
+        {
             continue;
         }
         for part in word.split(',') {

@@ -22,6 +22,22 @@ fn a_list_of_files_without_a_series_is_set_aside() {
     );
 }
 
+/// One bad file leaves the rest readable.
+#[test]
+fn a_file_that_is_cut_before_its_series_is_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a", &stack("1.2.3", 3), Form::Explicit);
+    let whole = file(&stack("1.2.3", 1)[0], Form::Explicit);
+    let series = whole.windows(5).position(|w| w == b"1.2.3").unwrap();
+    for end in [140, 151, series - 8, series + 1] {
+        std::fs::write(folder.path().join("bad"), &whole[..end]).unwrap();
+        let info = read_info(folder.path()).unwrap();
+        assert_eq!(info.dims, [4, 3, 3], "{end}");
+        let said = |o: &voxalign_io::image::Oddity| o.contains("damaged ('bad' is the first)");
+        assert!(info.oddities.iter().any(said), "{end}: {:?}", info.oddities);
+    }
+}
+
 #[test]
 fn copies_of_a_slice_are_set_aside() {
     let folder = tempfile::tempdir().unwrap();

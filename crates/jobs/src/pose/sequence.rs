@@ -53,7 +53,7 @@ impl Reel {
             }
         }
         Err(Error::input(format!(
-            "'{}': it has no images {name}_0000 and on of the view '{name}'; give a folder that `drr` wrote by `poses`",
+            "'{}': it has no images {name}_0000 and on of the view '{name}'; give a folder that `voxalign drr` wrote by `poses`",
             folder.display()
         )))
     }

@@ -278,7 +278,7 @@ fn describe(
     if !others.is_empty() {
         let name = others[0].file_name().unwrap_or_default().to_string_lossy();
         oddities.push(format!(
-            "{} files of the folder hold no DICOM image ('{name}' is the first); they are left out",
+            "{} files of the folder hold no DICOM image or are damaged ('{name}' is the first); they are left out",
             others.len()
         ));
     }

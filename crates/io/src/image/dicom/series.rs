@@ -22,7 +22,7 @@ pub(super) struct Series {
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) files: Vec<Header>,
-    /// Files that are not DICOM or hold no image.
+    /// Files that are not DICOM, hold no image, or are damaged before their series is known.
     pub(super) others: Vec<PathBuf>,
     /// Files whose image is that of another file, byte by byte.
     pub(super) copies: Vec<PathBuf>,
@@ -52,8 +52,13 @@ impl Folder {
             }
             match Header::read(&source) {
                 Ok(header) if header.is_image() => found.files.push(header),
-                // Not even the series of a malformed one is known.
-                Ok(_) | Err(IoError::Malformed { .. }) => found.others.push(path),
+                // Not even the series of a damaged one is known.
+                Ok(_)
+                | Err(
+                    IoError::Malformed { .. }
+                    | IoError::Truncated { .. }
+                    | IoError::Unsupported { .. },
+                ) => found.others.push(path),
                 Err(other) => return Err(other),
             }
         }
