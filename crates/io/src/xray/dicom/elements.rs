@@ -26,6 +26,11 @@ impl Elements {
         self.short(tag, kind, text.as_bytes(), b' ');
     }
 
+    /// A text in the character set of the data set, likewise.
+    pub(super) fn encoded(&mut self, tag: u32, kind: &[u8; 2], bytes: &[u8]) {
+        self.short(tag, kind, bytes, b' ');
+    }
+
     pub(super) fn uid(&mut self, tag: u32, uid: &str) {
         self.short(tag, b"UI", uid.as_bytes(), 0);
     }
