@@ -1,7 +1,7 @@
 //! Writing X-ray images of any format.
 
 use super::window::{Note, Window};
-use super::{Series, dicom, plane, png, tiff};
+use super::{Series, Signal, dicom, plane, png, tiff};
 use crate::atomic::{self, Pending};
 use crate::error::{IoError, Result};
 use crate::image::{Format, is_dicom_name};
@@ -25,6 +25,8 @@ pub struct XrayToWrite<'a> {
     /// The point about which the machine of the geometry turns, mm, where that is known: DICOM says how far the source is from
     /// it, and where it is.
     pub isocentre: Option<Vector3<f64>>,
+    /// How values follow from the intensity of X-rays, but for [`Signal::FallingIntensity`]; for DICOM.
+    pub signal: Option<Signal>,
     /// The images to which it belongs, and its number among them, from 1; for DICOM.
     pub series: Option<(&'a Series, u32)>,
     /// The values that the least and the largest of 16 bits stand for. Without it, formats that have floats have
@@ -42,6 +44,7 @@ impl<'a> XrayToWrite<'a> {
             pixel_size: None,
             geometry: None,
             isocentre: None,
+            signal: None,
             series: None,
             window: None,
         }
@@ -77,7 +80,7 @@ pub struct Written {
 /// |---|---|---|---|
 /// | `.png` | 16 bits in a window | 1 | window and size of a pixel, as text (`Comment`) |
 /// | `.tif`, `.tiff` | 32-bit floats, or 16 bits in a window | pages | the same, as `ImageDescription`, and the resolution |
-/// | `.dcm`, `.dicom`, `.ima` | 16 bits in a window, rescaled | all | a secondary capture; size of a pixel, the series, and the geometry where DICOM can say it: that of a C-arm that turns about the world's origin or an isocentre that is given, or of a treatment machine |
+/// | `.dcm`, `.dicom`, `.ima` | 16 bits in a window, rescaled | all | a secondary capture; size of a pixel, what values are, the series, and the geometry where DICOM can say it: that of a C-arm that turns about the world's origin or an isocentre that is given, or of a treatment machine |
 /// | `.nii`, `.nii.gz`, ... | 32-bit floats | 1 | the place of the detector in the world |
 ///
 /// The same image gives the same bytes, the UIDs of DICOM included, which are made of its content and its series.

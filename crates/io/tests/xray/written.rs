@@ -4,7 +4,7 @@ use crate::writer::{Form, Set, V, file, slice, text};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use voxalign_image::{CArm, Gantry, Vector3, XrayGeometry};
-use voxalign_io::xray::{self, Series, Study, Written, Xray, XrayToWrite};
+use voxalign_io::xray::{self, Series, Signal, Study, Written, Xray, XrayToWrite};
 
 fn arm() -> CArm {
     CArm {
@@ -201,6 +201,15 @@ fn images_of_a_series_share_its_uids() {
     assert_eq!(value(&first, 0x0010_0010).unwrap(), b"");
     let other = written(&Series::new("other options", "", None), 1, &VALUES);
     assert!([STUDY, SERIES].iter().all(|&tag| value(&other, tag) != value(&first, tag)));
+}
+
+#[test]
+fn what_values_are_comes_back() {
+    for signal in [Signal::Intensity, Signal::LogIntensity, Signal::Attenuation] {
+        let image = XrayToWrite { signal: Some(signal), ..XrayToWrite::new(&VALUES, [3, 2]) };
+        assert_eq!(through("a.dcm", &image).1.signal, Some(signal));
+    }
+    assert_eq!(through("a.dcm", &XrayToWrite::new(&VALUES, [3, 2])).1.signal, None);
 }
 
 #[test]

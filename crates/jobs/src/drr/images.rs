@@ -128,6 +128,7 @@ impl Maker<'_> {
             let image = XrayToWrite {
                 geometry: Some(geometry),
                 isocentre: view.isocentre,
+                signal: self.simulation.signal(),
                 series: Some((&self.series, number)),
                 window,
                 ..XrayToWrite::new(&values, geometry.dims())

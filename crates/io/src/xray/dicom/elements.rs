@@ -39,6 +39,10 @@ impl Elements {
         self.short(tag, b"US", &value.to_le_bytes(), 0);
     }
 
+    pub(super) fn i16(&mut self, tag: u32, value: i16) {
+        self.short(tag, b"SS", &value.to_le_bytes(), 0);
+    }
+
     pub(super) fn u32(&mut self, tag: u32, value: u32) {
         self.short(tag, b"UL", &value.to_le_bytes(), 0);
     }

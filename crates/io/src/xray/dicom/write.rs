@@ -2,6 +2,7 @@
 
 use super::elements::Elements;
 use super::geometry::{Expressed, sides};
+use super::signal::Signal;
 use super::study::{Series, Study};
 use crate::atomic;
 use crate::error::{IoError, Result};
@@ -254,6 +255,17 @@ fn pixels(set: &mut Elements, image: &XrayToWrite<'_>, [columns, rows]: [u16; 2]
     set.u16(tags::PIXEL_REPRESENTATION, 0);
     // Burned In Annotation.
     set.text(0x0028_0301, b"CS", "NO");
+    let relation = match image.signal {
+        Some(Signal::Intensity) => Some(("LIN", 1)),
+        Some(Signal::LogIntensity) => Some(("LOG", 1)),
+        Some(Signal::Attenuation) => Some(("LOG", -1)),
+        // The value without X-rays has no attribute.
+        Some(Signal::FallingIntensity { .. }) | None => None,
+    };
+    if let Some((relation, sign)) = relation {
+        set.text(tags::INTENSITY_RELATION, b"CS", relation);
+        set.i16(tags::INTENSITY_SIGN, sign);
+    }
     let (low, high) = (window.low, window.high);
     set.decimals(0x0028_1050, &[low + (high - low) / 2.0]);
     set.decimals(0x0028_1051, &[high - low]);
