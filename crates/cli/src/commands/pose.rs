@@ -74,7 +74,7 @@ pub(crate) struct PoseArgs {
     /// Of X-ray files with several frames: the number of one, from 0; one for all files, or one for each
     #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = "Views")]
     frame: Vec<usize>,
-    /// What the values of the X-ray images are [default: attenuation]
+    /// What the values of the X-ray images are [default: what headers of DICOM say, else attenuation]
     #[arg(long, value_name = "WHAT", value_parser = choice::<Pixels>(), help_heading = "Views")]
     pixels: Option<Pixels>,
     /// The part of each X-ray image that counts: the first column and row, and how many; instead of the 'region' of a table

@@ -5,13 +5,11 @@ use crate::deform::record;
 use std::fs;
 use voxalign_image::{Affine, Volume};
 
+/// An element: its tag, its kind and its text.
+pub(crate) type Extra<'a> = (u32, &'a [u8; 2], &'a str);
+
 /// A slice as an explicit little-endian DICOM file: elements of a tag, a kind and bytes of even number.
-fn slice(
-    series: &str,
-    number: usize,
-    image: &Volume<f32>,
-    extra: &[(u32, &[u8; 2], &str)],
-) -> Vec<u8> {
+fn slice(series: &str, number: usize, image: &Volume<f32>, extra: &[Extra<'_>]) -> Vec<u8> {
     let [nx, ny, _] = image.dims();
     let text = |s: &str| {
         let mut bytes = s.as_bytes().to_vec();
@@ -56,10 +54,21 @@ fn slice(
 }
 
 pub(crate) fn write_series(place: &Place, folder: &str, series: &str, image: &Volume<f32>) {
+    write_series_of(place, folder, series, image, &[]);
+}
+
+/// As [`write_series`], with more elements in each file.
+pub(crate) fn write_series_of(
+    place: &Place,
+    folder: &str,
+    series: &str,
+    image: &Volume<f32>,
+    extra: &[Extra<'_>],
+) {
     fs::create_dir_all(place.path(folder)).unwrap();
     for k in 0..image.dims()[2] {
         let name = format!("{folder}/{series}.{:03}", image.dims()[2] - k);
-        fs::write(place.path(&name), slice(series, k, image, &[])).unwrap();
+        fs::write(place.path(&name), slice(series, k, image, extra)).unwrap();
     }
 }
 

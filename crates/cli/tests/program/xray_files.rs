@@ -1,7 +1,7 @@
 //! The files of X-ray images and poses: names of views, windows of sequences, frames, series, and what is wrong with them.
 
 use crate::common::{Place, grid, names};
-use crate::dicom::write_series;
+use crate::dicom::{Extra, write_series, write_series_of};
 use crate::projection::{ct, json, place};
 use std::fs;
 use voxalign_image::Volume;
@@ -203,7 +203,7 @@ fn images_that_tell_nothing() {
         ("holes.tif --pixels intensity", vec!["holes.tif", "1 pixel is NaN"]),
         (
             "dark.tif --pixels intensity",
-            vec!["dark.tif", "largest value is 0,", "--pixels intensity"],
+            vec!["dark.tif", "largest value is 0,", "--pixels attenuation"],
         ),
         ("flat.tif", vec!["flat.tif", "all pixels are 3"]),
         ("x/ap.nii.gz --levels 500", vec!["--levels", "500", "give smaller ones"]),
@@ -291,4 +291,83 @@ fn long_texts_of_tiff_are_refused_in_one_line() {
         assert_eq!(run.err.lines().count(), 1, "{}", run.err);
         run.says(&["a.tif", &format!("the tag {tag} claims a text of 2147483647 bytes")]);
     }
+}
+
+/// The bytes of an element of a DICOM file with a short length, without what fills it up; none where there is none.
+fn element(bytes: &[u8], tag: u32) -> Option<&[u8]> {
+    let halves = [(tag >> 16) as u16, tag as u16].map(u16::to_le_bytes);
+    let at = bytes.windows(4).position(|w| w == halves.as_flattened())?;
+    let length = usize::from(u16::from_le_bytes([bytes[at + 6], bytes[at + 7]]));
+    let value = bytes[at + 8..at + 8 + length].trim_ascii_end();
+    Some(value.strip_suffix(b"\0").unwrap_or(value))
+}
+
+/// The images of a run are one series of the CT's study, and the same bytes each time, wherever the files lie.
+#[test]
+fn a_run_is_a_series_of_dicom() {
+    let place = place();
+    let mut volume = ct();
+    volume.data_mut().iter_mut().for_each(|v| *v = v.round());
+    let study: [Extra<'_>; 2] =
+        [(0x0010_0010, b"PN", "Doe^Jane"), (0x0020_000D, b"UI", "1.2.840.1")];
+    write_series_of(&place, "scan", "1.2.3", &volume, &study);
+    fs::create_dir(place.path("moved")).unwrap();
+    write_series_of(&place, "moved/there", "1.2.3", &volume, &study);
+    place.write("poses.csv", "rotation_z\n0\n90\n0\n");
+    let line = "--size 40,30 --view ap,pa,lateral --poses poses.csv --device cpu --no-report --format dicom,png";
+    for (ct, folder) in [("scan", "a"), ("moved/there", "b"), ("ct.nii.gz", "c")] {
+        place.line(&format!("drr {ct} -o {folder} {line}")).expect(0);
+    }
+    let files: Vec<_> = ["ap", "pa", "lateral"]
+        .iter()
+        .flat_map(|view| (0..3).map(move |n| format!("{view}_{n:04}.dcm")))
+        .collect();
+    let of = |folder: &str, name: &str| fs::read(place.path(folder).join(name)).unwrap();
+    let (mut series, mut instances) = (Vec::new(), Vec::new());
+    for (i, name) in files.iter().enumerate() {
+        let (bytes, other) = (of("a", name), of("c", name));
+        assert!(bytes == of("b", name), "{name}");
+        assert_eq!(element(&bytes, 0x0010_0010).unwrap(), b"Doe^Jane");
+        assert_eq!(element(&bytes, 0x0020_000D).unwrap(), b"1.2.840.1");
+        assert_eq!(element(&bytes, 0x0020_0013).unwrap(), (i + 1).to_string().as_bytes());
+        assert!(element(&bytes, 0x0008_103E).unwrap().starts_with(b"Digitally reconstructed"));
+        assert!(element(&other, 0x0020_000D).unwrap().starts_with(b"2.25."));
+        assert_eq!(element(&other, 0x0010_0010).unwrap(), b"");
+        for bytes in [&bytes, &other] {
+            // Of the C-arm and of the treatment machine: as it is by default.
+            let distance = [0x0018_1111, 0x3002_0022].iter().find_map(|&tag| element(bytes, tag));
+            assert_eq!(distance.unwrap(), b"1000", "{name}");
+            series.push(element(bytes, 0x0020_000E).unwrap().to_vec());
+            instances.push(element(bytes, 0x0008_0018).unwrap().to_vec());
+        }
+    }
+    for all in [&mut series, &mut instances] {
+        all.sort();
+        all.dedup();
+    }
+    assert_eq!((series.len(), instances.len()), (2, 2 * files.len()));
+}
+
+/// Without `--pixels` a header says what values are; with it, it is told where it says otherwise.
+#[test]
+fn headers_say_what_pixels_are() {
+    let place = place();
+    let line = "drr ct.nii.gz -o x --size 48,40 --view ap,pa --values intensity --format dicom,nifti --device cpu \
+                --no-report";
+    place.line(line).expect(0);
+    let pose = |what: &str, folder: &str| {
+        let how = "--device cpu --starts 1 --restarts 0 --levels 8 --no-report";
+        let run = place.line(&format!("pose ct.nii.gz {what} {how} -o {folder}"));
+        assert!(run.code < 2, "{}", run.err);
+        (run.err, json(&place, &format!("{folder}/result.json"))["parameters"]["pixels"].clone())
+    };
+    let (said, pixels) = pose("x/ap.dcm x/pa.dcm", "a");
+    assert!(pixels == "intensity" && !said.contains("(0028,1040)"), "{said}");
+    let (said, pixels) = pose("x/ap.dcm x/pa.dcm --pixels attenuation", "b");
+    assert!(
+        pixels == "attenuation" && said.contains("values are intensities (0028,1040)"),
+        "{said}"
+    );
+    let (said, pixels) = pose("x/ap.dcm x/pa.nii.gz --geometry x/views.toml", "c");
+    assert_eq!(pixels, serde_json::json!(["intensity", "attenuation"]), "{said}");
 }

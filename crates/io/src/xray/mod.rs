@@ -38,6 +38,7 @@ mod tiff;
 mod window;
 mod write;
 
+pub use dicom::{Series, Signal, Study};
 pub use frames::{FrameType, Frames};
 pub use geometry::View;
 pub use write::{Written, XrayToWrite, write};
@@ -62,8 +63,11 @@ pub struct Xray {
     pub dims: [usize; 2],
     /// Sizes of a pixel along columns and rows, mm, where the file says them: on the detector for X-ray DICOM.
     pub pixel_size: Option<[f64; 2]>,
-    /// Source and detector, where the header says all that is needed; of the first frame. The world is RAS mm with
-    /// the origin at the isocentre for C-arms, and that of the patient for treatment machines.
+    /// How values follow from the intensity of the X-rays, where the header says it.
+    pub signal: Option<Signal>,
+    /// Source and detector of the picture as it is stored, where the header says all that is needed; of the first frame. The
+    /// world is RAS mm: for C-arms with the origin at the isocentre, unless the place of that in the patient is said, and that
+    /// of the patient for treatment machines.
     pub geometry: Option<XrayGeometry>,
     /// When each frame was taken, seconds after the first, where the file says it.
     pub times: Option<Vec<f64>>,
@@ -79,6 +83,7 @@ impl Xray {
             frames: 0,
             dims,
             pixel_size: None,
+            signal: None,
             geometry: None,
             times: None,
             oddities: Vec::new(),

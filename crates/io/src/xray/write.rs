@@ -1,12 +1,12 @@
 //! Writing X-ray images of any format.
 
 use super::window::{Note, Window};
-use super::{dicom, plane, png, tiff};
+use super::{Series, Signal, dicom, plane, png, tiff};
 use crate::atomic::{self, Pending};
 use crate::error::{IoError, Result};
 use crate::image::{Format, is_dicom_name};
 use std::path::Path;
-use voxalign_image::XrayGeometry;
+use voxalign_image::{Vector3, XrayGeometry};
 
 /// Extensions of what is written, for messages.
 const EXTENSIONS: &str = ".png, .tif, .tiff, .dcm, .nii, .nii.gz, .mha, .mhd, .nrrd, .nhdr";
@@ -22,6 +22,13 @@ pub struct XrayToWrite<'a> {
     pub pixel_size: Option<[f64; 2]>,
     /// Source and detector.
     pub geometry: Option<XrayGeometry>,
+    /// The point about which the machine of the geometry turns, mm, where that is known: DICOM says how far the source is from
+    /// it, and where it is.
+    pub isocentre: Option<Vector3<f64>>,
+    /// How values follow from the intensity of X-rays, but for [`Signal::FallingIntensity`]; for DICOM.
+    pub signal: Option<Signal>,
+    /// The images to which it belongs, and its number among them, from 1; for DICOM.
+    pub series: Option<(&'a Series, u32)>,
     /// The values that the least and the largest of 16 bits stand for. Without it, formats that have floats have
     /// floats, and PNG and DICOM stretch from the least to the largest value.
     pub window: Option<[f64; 2]>,
@@ -31,7 +38,16 @@ impl<'a> XrayToWrite<'a> {
     /// Values of nothing else known.
     #[must_use]
     pub fn new(values: &'a [f32], dims: [usize; 2]) -> Self {
-        Self { values, dims, pixel_size: None, geometry: None, window: None }
+        Self {
+            values,
+            dims,
+            pixel_size: None,
+            geometry: None,
+            isocentre: None,
+            signal: None,
+            series: None,
+            window: None,
+        }
     }
 
     /// Number of frames.
@@ -64,10 +80,10 @@ pub struct Written {
 /// |---|---|---|---|
 /// | `.png` | 16 bits in a window | 1 | window and size of a pixel, as text (`Comment`) |
 /// | `.tif`, `.tiff` | 32-bit floats, or 16 bits in a window | pages | the same, as `ImageDescription`, and the resolution |
-/// | `.dcm`, `.dicom`, `.ima` | 16 bits in a window, rescaled | all | a secondary capture; size of a pixel, and the geometry where DICOM can say it: that of a C-arm that turns about the world's origin, or of a treatment machine |
+/// | `.dcm`, `.dicom`, `.ima` | 16 bits in a window, rescaled | all | a secondary capture; size of a pixel, what values are, the series, and the geometry where DICOM can say it: that of a C-arm that turns about the world's origin or an isocentre that is given, or of a treatment machine |
 /// | `.nii`, `.nii.gz`, ... | 32-bit floats | 1 | the place of the detector in the world |
 ///
-/// The same image gives the same bytes, the UIDs of DICOM included, which are made of its content.
+/// The same image gives the same bytes, the UIDs of DICOM included, which are made of its content and its series.
 ///
 /// # Errors
 /// An unknown extension; values that are no whole frames; a window or a size of a pixel that is none; several frames, or

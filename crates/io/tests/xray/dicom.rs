@@ -3,7 +3,7 @@
 use crate::writer::*;
 use voxalign_image::{CArm, Gantry, Vector3, XrayGeometry};
 use voxalign_io::image::Oddity;
-use voxalign_io::xray::{Xray, read_from_bytes};
+use voxalign_io::xray::{Signal, Xray, read_from_bytes};
 
 /// A picture of 4 x 3 pixels of 12 bits, of the frames given.
 fn picture(modality: &str, frames: usize) -> Set {
@@ -105,6 +105,56 @@ fn dark_values_are_inverted() {
 }
 
 #[test]
+fn what_values_say_of_x_rays() {
+    let signed = |sign: i16| V::Bytes(b"SS", sign.to_le_bytes().to_vec());
+    let cases = [
+        ("LIN", Some(1), Some(Signal::Intensity)),
+        ("LIN", None, Some(Signal::Intensity)),
+        ("LIN", Some(-1), Some(Signal::FallingIntensity { dark: 4095.0 })),
+        ("LOG", Some(-1), Some(Signal::Attenuation)),
+        ("LOG", Some(1), Some(Signal::LogIntensity)),
+        ("DISP", None, None),
+    ];
+    for (relation, sign, expected) in cases {
+        let mut set = picture("DX", 1);
+        set.insert(0x0028_1040, V::Text(b"CS", relation.into()));
+        sign.map(|sign| set.insert(0x0028_1041, signed(sign)));
+        let image = read(&set);
+        assert_eq!(image.signal, expected, "{relation} {sign:?}");
+        assert!(image.oddities.is_empty(), "{}", words(&image));
+        // Dark values are inverted, and a scale may turn them as well.
+        for dark in [false, true] {
+            let (slope, intercept) = if dark { (1.0, 0.0) } else { (-2.0, 5.0) };
+            let mut set = set.clone();
+            set.extend([(0x0028_1052, ds(&[intercept])), (0x0028_1053, ds(&[slope]))]);
+            if dark {
+                set.insert(0x0028_0004, V::Text(b"CS", "MONOCHROME1".into()));
+            }
+            // No X-rays are the stored 0.
+            let none = if dark { 4095.0 } else { 5.0 };
+            let turned = expected.map(|signal| match signal {
+                Signal::Intensity => Signal::FallingIntensity { dark: none },
+                Signal::FallingIntensity { .. } => Signal::Intensity,
+                Signal::LogIntensity => Signal::Attenuation,
+                Signal::Attenuation => Signal::LogIntensity,
+            });
+            assert_eq!(read(&set).signal, turned, "{relation} {sign:?}");
+            set.insert(0x0028_1053, ds(&[-2.0]));
+            if dark {
+                let again = read(&set).signal.map(|s| std::mem::discriminant(&s));
+                assert_eq!(again, expected.map(|s| std::mem::discriminant(&s)));
+            }
+        }
+    }
+    assert_eq!(read(&picture("DX", 1)).signal, None);
+    let mut odd = picture("DX", 1);
+    odd.insert(0x0028_1040, V::Text(b"CS", "LIN".into()));
+    odd.insert(0x0028_1041, signed(0));
+    let image = read(&odd);
+    assert!(image.signal.is_none() && words(&image).contains("(0028,1041) is '0'"));
+}
+
+#[test]
 fn frames_and_their_times() {
     let mut set = angiogram(3);
     assert_eq!(read(&set).times, None);
@@ -161,6 +211,91 @@ fn a_c_arm_is_where_its_angles_say() {
     let image = read(&set);
     assert_eq!(image.pixel_size, Some([0.1, 0.2]));
     assert!(words(&image).contains("PixelSpacing (0028,0030)"));
+}
+
+#[test]
+fn a_picture_that_was_turned_has_the_geometry_of_its_pixels() {
+    let flip = |said: &str| V::Text(b"CS", said.into());
+    // The detector has 3 columns of 0.25 mm and 4 rows of 0.5 mm where the stored picture lies across it.
+    let lying = read(&angiogram(1)).geometry.unwrap();
+    let arm = CArm {
+        source_to_isocentre: 700.0,
+        source_to_detector: 1000.0,
+        isocentre: Vector3::zeros(),
+        primary: 30f64.to_radians(),
+        secondary: -10f64.to_radians(),
+        pixel_size: [0.25, 0.5],
+        dims: [3, 4],
+        centre: None,
+    };
+    let across = arm.geometry().unwrap();
+    // Where the first pixel of the stored picture and the one at its lower right are on the detector.
+    for (turn, flipped, detector, first, last, said) in [
+        (0.0, "NO", &lying, [0.0, 0.0], [3.0, 2.0], ""),
+        (0.0, "YES", &lying, [3.0, 0.0], [0.0, 2.0], "was mirrored from left to right"),
+        (90.0, "NO", &across, [0.0, 3.0], [2.0, 0.0], "turned clockwise by 90 degrees"),
+        (90.0, "YES", &across, [0.0, 0.0], [2.0, 3.0], "(0018,7032), then mirrored"),
+        (180.0, "NO", &lying, [3.0, 2.0], [0.0, 0.0], "by 180 degrees"),
+        (180.0, "YES", &lying, [0.0, 2.0], [3.0, 0.0], "then mirrored"),
+        (270.0, "NO", &across, [2.0, 0.0], [0.0, 3.0], "by 270 degrees"),
+        (270.0, "YES", &across, [2.0, 3.0], [0.0, 0.0], "then mirrored"),
+    ] {
+        let mut set = angiogram(1);
+        set.extend([(0x0018_7032, ds(&[turn])), (0x0018_7034, flip(flipped))]);
+        let image = read(&set);
+        let view = image.geometry.unwrap();
+        let off =
+            |[c, r]: [f64; 2], [x, y]: [f64; 2]| (view.place(c, r) - detector.place(x, y)).norm();
+        assert!(off([0.0, 0.0], first) < 1e-9 && off([3.0, 2.0], last) < 1e-9, "{turn} {flipped}");
+        let size = view.pixel_size();
+        assert!((size[0] - 0.5).abs() < 1e-9 && (size[1] - 0.25).abs() < 1e-9);
+        let words = words(&image);
+        assert!(words.contains(said) && words.is_empty() == said.is_empty(), "{words}");
+        // Values are where they were.
+        assert_eq!(image.values, read(&angiogram(1)).values);
+    }
+    for (tag, value, said) in [
+        (0x0018_7032, ds(&[45.0]), "(0018,7032) is 45"),
+        (0x0018_7034, flip("PERHAPS"), "(0018,7034) is 'PERHAPS'"),
+    ] {
+        let mut set = angiogram(1);
+        set.insert(tag, value);
+        let image = read(&set);
+        assert!(image.geometry.is_none() && words(&image).contains(said), "{}", words(&image));
+    }
+    // The ends of rows and columns are those of the picture as it is stored.
+    let mut set = angiogram(1);
+    set.extend([(0x0018_7034, flip("YES")), (0x0020_0020, flip("R\\F"))]);
+    assert!(!words(&read(&set)).contains("(0020,0020)"));
+}
+
+#[test]
+fn the_distance_of_a_table_is_none_of_an_isocentre() {
+    let geometry = read(&angiogram(1)).geometry.unwrap();
+    for modality in ["DX", "CR", "MG", "PX", "IO"] {
+        let mut set = angiogram(1);
+        set.insert(0x0008_0060, V::Text(b"CS", modality.into()));
+        let image = read(&set);
+        // What of it can be known is the same: rays, but for where the origin is.
+        assert!(near(&image.geometry.unwrap(), &geometry));
+        let words = words(&image);
+        assert!(words.contains(&format!("of {modality} is the distance of the table")), "{words}");
+    }
+    for modality in ["XA", "RF"] {
+        let mut set = angiogram(1);
+        set.insert(0x0008_0060, V::Text(b"CS", modality.into()));
+        assert!(read(&set).oddities.is_empty());
+    }
+}
+
+#[test]
+fn an_isocentre_in_the_patient_is_where_it_is() {
+    let mut set = angiogram(1);
+    set.insert(0x300A_012C, ds(&[10.0, -20.0, 30.0]));
+    let (there, here) = (read(&set).geometry.unwrap(), read(&angiogram(1)).geometry.unwrap());
+    let shift = Vector3::new(-10.0, 20.0, 30.0);
+    assert!((there.source() - here.source() - shift).norm() < 1e-9);
+    assert!((there.place(3.0, 2.0) - here.place(3.0, 2.0) - shift).norm() < 1e-9);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! What is written is read again, with the same values.
 
+use crate::writer::{Form, Set, V, file, slice, text};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use voxalign_image::{CArm, Gantry, Vector3, XrayGeometry};
-use voxalign_io::xray::{self, Written, Xray, XrayToWrite};
+use voxalign_io::xray::{self, Series, Signal, Study, Written, Xray, XrayToWrite};
 
 fn arm() -> CArm {
     CArm {
@@ -158,6 +159,134 @@ fn uids_are_those_of_the_content() {
     let one = uid(&VALUES);
     assert!(one.starts_with("2.25.") && one.trim_end_matches('\0').len() <= 44, "{one}");
     assert_ne!(one, uid(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]));
+}
+
+/// The bytes of an element with a short length, without what fills it up; nothing where there is none.
+fn value(bytes: &[u8], tag: u32) -> Option<&[u8]> {
+    let halves = [(tag >> 16) as u16, tag as u16].map(u16::to_le_bytes);
+    let at = bytes.windows(4).position(|w| w == halves.as_flattened())?;
+    let length = usize::from(u16::from_le_bytes([bytes[at + 6], bytes[at + 7]]));
+    let value = bytes[at + 8..at + 8 + length].trim_ascii_end();
+    Some(value.strip_suffix(b"\0").unwrap_or(value))
+}
+
+const STUDY: u32 = 0x0020_000D;
+const SERIES: u32 = 0x0020_000E;
+
+#[test]
+fn images_of_a_series_share_its_uids() {
+    let written = |series: &Series, number, values: &[f32]| {
+        let image = XrayToWrite {
+            window: Some([0.0, 9.0]),
+            series: Some((series, number)),
+            ..XrayToWrite::new(values, [3, 2])
+        };
+        through("a.dcm", &image).2
+    };
+    let series = Series::new("inputs and options", "Simulated \u{2192} here", None);
+    let (first, second) = (written(&series, 1, &VALUES), written(&series, 2, &[1.0; 6]));
+    // The very same picture is another image of the series.
+    let third = written(&series, 3, &VALUES);
+    for tag in [STUDY, SERIES] {
+        let uid = value(&first, tag).unwrap();
+        assert!(uid.starts_with(b"2.25."));
+        assert!(value(&second, tag).unwrap() == uid && value(&third, tag).unwrap() == uid);
+    }
+    assert_ne!(value(&first, STUDY), value(&first, SERIES));
+    let instances = [&first, &second, &third].map(|bytes| value(bytes, 0x0008_0018).unwrap());
+    assert!(instances[0] != instances[1] && instances[0] != instances[2]);
+    let numbers = [&first, &second, &third].map(|bytes| value(bytes, 0x0020_0013).unwrap());
+    assert_eq!(numbers, [b"1", b"2", b"3"]);
+    assert_eq!(value(&first, 0x0008_103E).unwrap(), b"Simulated  here");
+    assert_eq!(value(&first, 0x0010_0010).unwrap(), b"");
+    let other = written(&Series::new("other options", "", None), 1, &VALUES);
+    assert!([STUDY, SERIES].iter().all(|&tag| value(&other, tag) != value(&first, tag)));
+}
+
+#[test]
+fn what_values_are_comes_back() {
+    for signal in [Signal::Intensity, Signal::LogIntensity, Signal::Attenuation] {
+        let image = XrayToWrite { signal: Some(signal), ..XrayToWrite::new(&VALUES, [3, 2]) };
+        assert_eq!(through("a.dcm", &image).1.signal, Some(signal));
+    }
+    assert_eq!(through("a.dcm", &XrayToWrite::new(&VALUES, [3, 2])).1.signal, None);
+}
+
+#[test]
+fn a_study_is_taken_over() {
+    let mut ct: Set = slice("1.2.3", 0, [0.0; 3]);
+    ct.extend([
+        (0x0008_0005, V::Text(b"CS", "ISO_IR 100".into())),
+        (0x0008_0020, V::Text(b"DA", "20260102".into())),
+        (0x0008_0050, V::Text(b"SH", "A17".into())),
+        (0x0010_0010, V::Bytes(b"PN", b"M\xfcller^Eva".to_vec())),
+        (0x0010_0020, text("4711")),
+        (STUDY, V::Text(b"UI", "1.2.840.77".into())),
+        (0x0020_0010, V::Text(b"SH", "S5".into())),
+    ]);
+    let folder = tempfile::tempdir().unwrap();
+    for form in [Form::Explicit, Form::Implicit, Form::Big] {
+        let path = folder.path().join("ct.dcm");
+        std::fs::write(&path, file(&ct, form)).unwrap();
+        let study = Study::read(&path).unwrap();
+        assert_eq!(study.uid(), Some("1.2.840.77"));
+        let series = Series::new("key", "Simulated", Some(study));
+        let image = XrayToWrite { series: Some((&series, 1)), ..XrayToWrite::new(&VALUES, [3, 2]) };
+        let (.., bytes) = through("a.dcm", &image);
+        for (tag, expected) in [
+            (0x0008_0005, &b"ISO_IR 100"[..]),
+            (0x0008_0020, b"20260102"),
+            (0x0008_0030, b""),
+            (0x0008_0050, b"A17"),
+            (0x0010_0010, b"M\xfcller^Eva"),
+            (0x0010_0020, b"4711"),
+            (0x0010_0030, b""),
+            (STUDY, b"1.2.840.77"),
+            (0x0020_0010, b"S5"),
+            (0x0020_0011, b""),
+        ] {
+            assert_eq!(value(&bytes, tag).unwrap(), expected, "{tag:08X}");
+        }
+        assert!(value(&bytes, SERIES).unwrap().starts_with(b"2.25."));
+        assert!(value(&bytes, 0x0008_1030).is_none());
+    }
+    // What is no UID is not taken over.
+    ct.insert(STUDY, V::Text(b"UI", "study one".into()));
+    let path = folder.path().join("odd.dcm");
+    std::fs::write(&path, file(&ct, Form::Explicit)).unwrap();
+    assert_eq!(Study::read(&path).unwrap().uid(), None);
+    assert!(Study::read(folder.path().join("none.dcm")).is_err());
+}
+
+#[test]
+fn distances_are_those_of_the_isocentre() {
+    let isocentre = Vector3::new(10.0, -122.0, 300.0);
+    let arm = CArm { isocentre, ..arm() };
+    let views = [
+        (arm.geometry().unwrap(), 0x0018_1111),
+        (CArm { primary: 0.0, secondary: 0.0, ..arm }.geometry().unwrap(), 0x0018_1111),
+        (Gantry { arm, angle: Gantry::AP }.geometry().unwrap(), 0x3002_0022),
+        (Gantry { arm, angle: Gantry::LATERAL }.geometry().unwrap(), 0x3002_0022),
+    ];
+    for (view, tag) in views {
+        let image = XrayToWrite {
+            geometry: Some(view),
+            isocentre: Some(isocentre),
+            ..XrayToWrite::new(&VALUES, [3, 2])
+        };
+        let (written, read, bytes) = through("a.dcm", &image);
+        assert!(written.geometry && read.oddities.is_empty(), "{:?}", read.oddities);
+        assert!(near(&read.geometry.unwrap(), &view), "{:?}\n{view:?}", read.geometry);
+        let said = |tag| {
+            let text = String::from_utf8_lossy(value(&bytes, tag).unwrap()).into_owned();
+            text.split('\\').map(|v| v.parse().unwrap()).collect::<Vec<f64>>()
+        };
+        let off = (said(tag)[0] - 700.0).abs();
+        assert!(off < 1e-6, "{off}");
+        let place = said(0x300A_012C);
+        let off = (Vector3::new(-place[0], -place[1], place[2]) - isocentre).norm();
+        assert!(place.len() == 3 && off < 1e-6, "{off}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::run::Clock;
 use crate::staged::Staged;
 use voxalign_compute::ops::raycast::{Along, Traversal};
 use voxalign_compute::select::AnyDevice;
-use voxalign_io::xray::{self, XrayToWrite};
+use voxalign_io::xray::{self, Series, XrayToWrite};
 use voxalign_register::projection::Simulator;
 use voxalign_register::random::Random;
 use voxalign_report::drr::DrrImageRecord;
@@ -36,6 +36,8 @@ pub(super) struct Maker<'a> {
     pub(super) traversal: Traversal,
     pub(super) random: Random,
     pub(super) with_pictures: bool,
+    /// What all images belong to.
+    pub(super) series: Series,
     /// Values, [usually](KEPT).
     pub(super) kept: usize,
     pub(super) made: Vec<Made>,
@@ -119,11 +121,15 @@ impl Maker<'_> {
         window: Option<[f64; 2]>,
     ) -> Result<Made> {
         let geometry = view.geometry;
+        let number = u32::try_from(self.made.len() + 1).unwrap_or(u32::MAX);
         let mut used = None;
         for format in self.simulation.formats() {
             let window = window.filter(|_| format.has_window());
             let image = XrayToWrite {
                 geometry: Some(geometry),
+                isocentre: view.isocentre,
+                signal: self.simulation.signal(),
+                series: Some((&self.series, number)),
                 window,
                 ..XrayToWrite::new(&values, geometry.dims())
             };
@@ -197,6 +203,7 @@ mod tests {
             traversal: Traversal::trilinear(2.0),
             random: Random::new(3),
             with_pictures: false,
+            series: Series::new("a test", "", None),
             kept,
             made: Vec::new(),
         };
@@ -217,7 +224,11 @@ mod tests {
                 dims: [24, 20],
                 centre: None,
             };
-            let view = NamedView { name: name.to_owned(), geometry: arm.geometry().unwrap() };
+            let view = NamedView {
+                name: name.to_owned(),
+                geometry: arm.geometry().unwrap(),
+                isocentre: Some(centre),
+            };
             let poses = [pose(0.0), pose(1.0), pose(2.0)];
             maker.view(&view, &poses, (&mut staged, &mut Clock::start()), &Silent).unwrap();
         }

@@ -20,7 +20,7 @@ pub use options::{Format, Projection, Rays, Shown, Simulation};
 pub use poses::PoseChoice;
 
 use crate::error::{Error, Result};
-use crate::listener::{Level, Listener};
+use crate::listener::{Level, Listener, reading};
 use crate::machine::Machine;
 use crate::plan::{self, Plan};
 use crate::projection::{Ct, CtOptions, NamedView, VIEWS, ViewOptions, is_within, short};
@@ -35,13 +35,13 @@ use serde_json::json;
 use std::path::PathBuf;
 use voxalign_compute::ops::raycast::Traversal;
 use voxalign_image::Grid;
-use voxalign_io::xray::geometry;
+use voxalign_io::xray::{Series, Study, geometry};
 use voxalign_register::Choice;
 use voxalign_register::projection::Simulator;
 use voxalign_register::random::Random;
 use voxalign_report::drr::{DrrRecord, DrrReport, render};
-use voxalign_report::xray::XrayPicture;
-use voxalign_report::{GridRecord, RunRecord};
+use voxalign_report::xray::{ViewRecord, XrayPicture};
+use voxalign_report::{GridRecord, InputRecord, RunRecord};
 
 /// X-ray images that are to be made of a CT.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -153,7 +153,7 @@ impl Job {
         let mut clock = Clock::start();
         let files = self.files(caller);
         let read = inputs(&files, listener)?;
-        let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
+        let Ct { volume, parameters, dicom } = self.material.read(&self.ct, listener)?;
         let views = self.views.views(volume.grid(), listener)?;
         let poses = self.place.read(volume.grid(), listener)?;
         let written = self.written(&views, poses.len());
@@ -176,25 +176,6 @@ impl Job {
             );
         }
         let traversal = self.simulation.traversal(rays, &grid);
-        let mut maker = Maker {
-            simulation: &self.simulation,
-            simulator: &simulator,
-            traversal,
-            random: Random::new(self.simulation.seed.unwrap_or(0)),
-            with_pictures: !self.no_report,
-            kept: KEPT,
-            made: Vec::new(),
-        };
-        for view in &views {
-            maker.view(view, &poses, (&mut staged, &mut clock), listener)?;
-        }
-        let made = maker.made;
-        let first = self.simulation.formats().first().copied().filter(|_| poses.len() == 1);
-        staged.write(VIEWS, |path| {
-            let image = |v: &NamedView| Some(path.with_file_name(images::file(&v.name, first?)));
-            let tables: Vec<_> = views.iter().map(|v| table(v, image(v))).collect();
-            geometry::write(path, &tables)
-        })?;
         let mut all = json!({
             "rays": rays.name(),
             "step_mm": match traversal {
@@ -209,6 +190,31 @@ impl Job {
         if let (Some(all), Some(ct)) = (all.as_object_mut(), parameters.as_object()) {
             all.extend(ct.clone());
         }
+        let key = key(&all, &read, (&views, &poses), machine.gpu().is_some());
+        let study = match dicom.filter(|_| self.simulation.formats().contains(&Format::Dicom)) {
+            Some(path) => Some(reading(listener, || Study::read(&path))?),
+            None => None,
+        };
+        let mut maker = Maker {
+            simulation: &self.simulation,
+            simulator: &simulator,
+            traversal,
+            random: Random::new(self.simulation.seed.unwrap_or(0)),
+            with_pictures: !self.no_report,
+            series: Series::new(key, "Digitally reconstructed radiographs", study),
+            kept: KEPT,
+            made: Vec::new(),
+        };
+        for view in &views {
+            maker.view(view, &poses, (&mut staged, &mut clock), listener)?;
+        }
+        let made = maker.made;
+        let first = self.simulation.formats().first().copied().filter(|_| poses.len() == 1);
+        staged.write(VIEWS, |path| {
+            let image = |v: &NamedView| Some(path.with_file_name(images::file(&v.name, first?)));
+            let tables: Vec<_> = views.iter().map(|v| table(v, image(v))).collect();
+            geometry::write(path, &tables)
+        })?;
         let (images, pictures): (Vec<_>, Vec<_>) =
             made.into_iter().map(|m| (m.record, m.shown)).unzip();
         let run = RunRecord { parameters: all, ..record(caller, machine, read) };
@@ -225,6 +231,23 @@ impl Job {
             render(&DrrReport { record, pictures: &pictures })
         })
     }
+}
+
+/// What the images of a run are made of, wherever the files lie and however options were given: the CT and its labels by their
+/// checksums, the parameters, views and poses, and the kind of device, by which last digits differ.
+fn key(
+    parameters: &serde_json::Value,
+    read: &[InputRecord],
+    (views, poses): (&[NamedView], &[Pose]),
+    gpu: bool,
+) -> String {
+    let shown = [Role::Ct.name(), Role::Labels.name()];
+    let read = read.iter().filter(|input| shown.contains(&input.role.as_str()));
+    let read: Vec<_> = read.map(|input| (&input.role, &input.sha256)).collect();
+    let views: Vec<_> =
+        views.iter().map(|v| (ViewRecord::new(&v.name, &v.geometry), v.isocentre)).collect();
+    let poses: Vec<_> = poses.iter().map(|pose| pose.map.rows()).collect();
+    format!("{parameters} {read:?} {views:?} {poses:?} {gpu}")
 }
 
 /// A view for the table of views, with its image where it is the only one.

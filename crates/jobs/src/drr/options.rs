@@ -5,6 +5,7 @@ use crate::options::{by_name, by_names};
 use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::raycast::{Along, Filtering, Traversal};
 use voxalign_image::Grid;
+use voxalign_io::xray::Signal;
 use voxalign_register::choices;
 
 /// How rays go through voxels.
@@ -187,6 +188,15 @@ impl Simulation {
             }
         }
         if all.is_empty() { vec![Format::Png, Format::Nifti] } else { all }
+    }
+
+    /// How the values follow from the intensity of the X-rays, where they do.
+    pub(super) fn signal(&self) -> Option<Signal> {
+        match (self.along(), self.values) {
+            (Along::Maximum, _) => None,
+            (Along::Integral, Some(Shown::Intensity)) => Some(Signal::Intensity),
+            (Along::Integral, _) => Some(Signal::Attenuation),
+        }
     }
 
     /// What the values are called.

@@ -6,7 +6,8 @@ use crate::listener::{Level, Listener, reading};
 use crate::projection::{VIEWS, Whole, counted, stem, unique};
 use std::path::PathBuf;
 use voxalign_image::{XrayGeometry, memory};
-use voxalign_io::xray::{self, geometry};
+use voxalign_io::xray::{self, Signal, geometry};
+use voxalign_register::Choice;
 
 /// An X-ray image that was read.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(super) struct XrayInput {
     pub(super) geometry: XrayGeometry,
     /// Whether nothing says how far away the detector is.
     pub(super) assumed: bool,
+    /// What its values were.
+    pub(super) stored_as: Values,
     /// Attenuations.
     pub(super) values: Vec<f32>,
     /// Values of the file, of all frames.
@@ -86,10 +89,121 @@ fn paths(xrays: &[PathBuf], views: &[geometry::View]) -> Result<Vec<PathBuf>> {
     Ok(named)
 }
 
+/// What the values of an image are, of which attenuations are made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Values {
+    Attenuation,
+    Intensity,
+    /// The logarithm of an intensity.
+    LogIntensity,
+    /// They fall with the intensity, from this value on, where it is 0.
+    FallingIntensity(f32),
+}
+
+impl Values {
+    /// What the option says, else the header, else attenuations; says where both differ.
+    pub(super) fn of(
+        option: Option<Pixels>,
+        header: Option<Signal>,
+        of: &str,
+        listener: &dyn Listener,
+    ) -> Self {
+        let by_option = option.map(|pixels| match pixels {
+            Pixels::Attenuation => Values::Attenuation,
+            Pixels::Intensity => Values::Intensity,
+        });
+        let by_header = header.map(|signal| match signal {
+            Signal::Attenuation => Values::Attenuation,
+            Signal::Intensity => Values::Intensity,
+            Signal::LogIntensity => Values::LogIntensity,
+            Signal::FallingIntensity { dark } => Values::FallingIntensity(dark),
+        });
+        match (by_option, by_header) {
+            (Some(asked), Some(said)) if asked != said => {
+                let text = format!(
+                    "{of}: its header says that values are {} (0028,1040), and `pixels = {}` is taken; leave that out \
+                     where the header is right",
+                    said.words(),
+                    asked.name()
+                );
+                listener.say(Level::Warning, &text);
+            }
+            (None, Some(said)) if said != Values::Attenuation => {
+                let text = format!("{of}: values are {}, as its header says", said.words());
+                listener.say(Level::Normal, &text);
+            }
+            _ => {}
+        }
+        by_option.or(by_header).unwrap_or(Values::Attenuation)
+    }
+
+    /// Its name in records.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Values::Attenuation => Pixels::Attenuation.name(),
+            Values::Intensity => Pixels::Intensity.name(),
+            Values::LogIntensity => "log-intensity",
+            Values::FallingIntensity(_) => "falling-intensity",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Values::Attenuation => "attenuations",
+            Values::Intensity => "intensities",
+            Values::LogIntensity => "logarithms of intensities",
+            Values::FallingIntensity(_) => "intensities, large ones dark",
+        }
+    }
+
+    /// Makes what rises with the intensity of values that fall with it.
+    fn rising(self, values: &mut [f32]) {
+        if let Values::FallingIntensity(dark) = self {
+            values.iter_mut().for_each(|v| *v = dark - *v);
+        }
+    }
+
+    /// The value of a ray that nothing absorbs: the largest of an image, which intensities have above 0. Any other number does
+    /// for attenuations.
+    pub(super) fn unabsorbed(self, values: &[f32], of: &str) -> Result<f32> {
+        match self {
+            Values::Attenuation => Ok(0.0),
+            Values::Intensity => largest(values, of),
+            Values::LogIntensity => Ok(finite(values).fold(f32::NEG_INFINITY, f32::max)),
+            Values::FallingIntensity(dark) => {
+                let least = finite(values).fold(f32::INFINITY, f32::min);
+                largest(&[dark - least], of)
+            }
+        }
+    }
+
+    /// Makes attenuations, with the value of a ray that nothing absorbs. What is no number stays none.
+    pub(super) fn to_attenuations(self, values: &mut [f32], unabsorbed: f32) {
+        match self {
+            Values::Attenuation => {}
+            Values::LogIntensity => values.iter_mut().for_each(|v| *v = unabsorbed - *v),
+            Values::Intensity | Values::FallingIntensity(_) => {
+                self.rising(values);
+                of_intensities(values, unabsorbed);
+            }
+        }
+    }
+}
+
+/// How the values of several images were stored, for the record: one word where it is the same of all.
+pub(super) fn stored_as(all: &[Values]) -> serde_json::Value {
+    let names: Vec<_> = all.iter().map(|v| v.name()).collect();
+    match names.first() {
+        Some(first) if names.iter().all(|name| name == first) => (*first).into(),
+        _ => names.into(),
+    }
+}
+
 /// How X-ray images are read.
 #[derive(Clone, Copy)]
 pub(super) struct Reading<'a> {
-    pub(super) pixels: Pixels,
+    /// Instead of what a header says.
+    pub(super) pixels: Option<Pixels>,
     /// The number of one of several frames.
     pub(super) frame: Option<usize>,
     /// The part that counts, instead of that of a view.
@@ -136,8 +250,9 @@ pub(super) fn read(
     };
     let region = counted(&geometry, region, view.and_then(|v| v.region), &of)?;
     check(values, image.dims, region).map_err(at)?;
-    let (stored, values) = (image.values.len(), attenuations(values, pixels, &of)?);
-    Ok(XrayInput { name, path, geometry, assumed, values, stored, region })
+    let stored_as = Values::of(pixels, image.signal, &of, listener);
+    let (stored, values) = (image.values.len(), attenuations(values, stored_as, &of)?);
+    Ok(XrayInput { name, path, geometry, assumed, stored_as, values, stored, region })
 }
 
 /// Refuses an image by which nothing can be found: what is wrong with what counts of it, and what helps.
@@ -166,22 +281,24 @@ fn check(
 }
 
 /// Attenuations of pixels: of intensities `ln(most / value)`. What is no number stays none.
-fn attenuations(values: &[f32], pixels: Pixels, of: &str) -> Result<Vec<f32>> {
+fn attenuations(values: &[f32], stored_as: Values, of: &str) -> Result<Vec<f32>> {
     let mut out = memory::copied(values)?;
-    if pixels == Pixels::Intensity {
-        of_intensities(&mut out, largest(values, of)?);
-    }
+    let unabsorbed = stored_as.unabsorbed(values, of)?;
+    stored_as.to_attenuations(&mut out, unabsorbed);
     Ok(out)
 }
 
+fn finite(values: &[f32]) -> impl Iterator<Item = f32> {
+    values.iter().copied().filter(|v| v.is_finite())
+}
+
 /// The largest of intensities, which is above 0.
-pub(super) fn largest(values: &[f32], of: &str) -> Result<f32> {
-    let finite = values.iter().copied().filter(|v| v.is_finite());
-    let most = finite.fold(f32::NEG_INFINITY, f32::max);
+fn largest(values: &[f32], of: &str) -> Result<f32> {
+    let most = finite(values).fold(f32::NEG_INFINITY, f32::max);
     if most <= 0.0 {
         return Err(Error::input(format!(
-            "{of}: its largest value is {}, and intensities are above 0; leave \
-             `pixels = intensity` out where values are attenuations",
+            "{of}: its largest value is {}, and intensities are above 0; give \
+             `pixels = attenuation` where values are attenuations",
             // No -0.
             most + 0.0
         )));
@@ -190,7 +307,7 @@ pub(super) fn largest(values: &[f32], of: &str) -> Result<f32> {
 }
 
 /// Makes attenuations of intensities where the largest is one without anything in between.
-pub(super) fn of_intensities(values: &mut [f32], most: f32) {
+fn of_intensities(values: &mut [f32], most: f32) {
     // A pixel without a count is as dark as one of the least step of 16 bits.
     let least = (most / 65535.0).max(f32::MIN_POSITIVE);
     values.iter_mut().filter(|v| !v.is_nan()).for_each(|v| *v = (most / v.max(least)).ln());
@@ -214,7 +331,7 @@ mod tests {
 
     #[test]
     fn intensities_become_attenuations() {
-        let of = |values: &[f32]| attenuations(values, Pixels::Intensity, "'a.png'");
+        let of = |values: &[f32]| attenuations(values, Values::Intensity, "'a.png'");
         let found = of(&[65535.0, 0.0, -3.0, f32::NAN, 65535.0 * (-1.5f32).exp()]).unwrap();
         assert_eq!((found[0], found[1]), (0.0, found[2]));
         assert!((found[1] - 65535f32.ln()).abs() < 1e-5 && (found[4] - 1.5).abs() < 1e-5);
@@ -222,9 +339,75 @@ mod tests {
         for (bad, value) in [([-2.0, -1.0], "-1"), ([0.0, f32::NAN], "0")] {
             let said = of(&bad).unwrap_err().to_string();
             let value = format!("'a.png': its largest value is {value},");
-            assert!(said.starts_with(&value) && said.contains("`pixels = intensity`"), "{said}");
+            assert!(said.starts_with(&value) && said.contains("`pixels = attenuation`"), "{said}");
         }
-        let same = attenuations(&[-1.0, 2.0], Pixels::Attenuation, "").unwrap();
+        let same = attenuations(&[-1.0, 2.0], Values::Attenuation, "").unwrap();
         assert_eq!(same, [-1.0, 2.0]);
+    }
+
+    #[test]
+    fn headers_say_what_values_are() {
+        let near = |values: &[f32], stored_as| {
+            let found = attenuations(values, stored_as, "").unwrap();
+            let off = found.iter().zip([0.0, 1.5, 3.0]).map(|(a, b): (_, f32)| (a - b).abs());
+            assert!(off.fold(0.0, f32::max) < 1e-4, "{found:?}");
+        };
+        let counts = [0.0, -1.5, -3.0].map(|v: f32| 1000.0 * v.exp());
+        near(&counts, Values::Intensity);
+        near(&counts.map(|v| 4095.0 - v), Values::FallingIntensity(4095.0));
+        near(&[7.0, 5.5, 4.0], Values::LogIntensity);
+        let said = attenuations(&[9.0, 9.0], Values::FallingIntensity(8.0), "'a'").unwrap_err();
+        assert!(said.to_string().contains("largest value is -1"), "{said}");
+
+        let heard = Heard::default();
+        let of = |option, header| Values::of(option, header, "'a.dcm'", &heard);
+        let falling = Signal::FallingIntensity { dark: 9.0 };
+        assert_eq!(of(None, None), Values::Attenuation);
+        assert_eq!(of(None, Some(Signal::Attenuation)), Values::Attenuation);
+        assert_eq!(of(Some(Pixels::Intensity), None), Values::Intensity);
+        assert_eq!(of(Some(Pixels::Intensity), Some(Signal::Intensity)), Values::Intensity);
+        assert!(heard.0.lock().unwrap().is_empty());
+        for (option, header, found, level, said) in [
+            (None, Signal::Intensity, Values::Intensity, Level::Normal, "are intensities,"),
+            (None, Signal::LogIntensity, Values::LogIntensity, Level::Normal, "logarithms"),
+            (None, falling, Values::FallingIntensity(9.0), Level::Normal, "large ones dark"),
+            (
+                Some(Pixels::Attenuation),
+                Signal::Intensity,
+                Values::Attenuation,
+                Level::Warning,
+                "says that values are intensities (0028,1040), and `pixels = attenuation` is taken",
+            ),
+            (
+                Some(Pixels::Intensity),
+                Signal::Attenuation,
+                Values::Intensity,
+                Level::Warning,
+                "`pixels = intensity` is taken",
+            ),
+        ] {
+            assert_eq!(of(option, Some(header)), found);
+            let told = std::mem::take(&mut *heard.0.lock().unwrap());
+            let [(told, text)] = &told[..] else { panic!("{told:?}") };
+            assert!(*told == level && text.contains(said) && text.contains("a.dcm"), "{text}");
+        }
+        let names = |all: &[Values]| stored_as(all).to_string();
+        assert_eq!(names(&[Values::Intensity; 2]), "\"intensity\"");
+        let both = names(&[Values::Intensity, Values::Attenuation]);
+        assert_eq!(both, "[\"intensity\",\"attenuation\"]");
+    }
+
+    /// Keeps what it is told.
+    #[derive(Default)]
+    struct Heard(std::sync::Mutex<Vec<(Level, String)>>);
+
+    impl voxalign_register::Progress for Heard {
+        fn event(&self, _: &voxalign_register::Event<'_>) {}
+    }
+
+    impl Listener for Heard {
+        fn say(&self, level: Level, text: &str) {
+            self.0.lock().unwrap().push((level, text.to_owned()));
+        }
     }
 }

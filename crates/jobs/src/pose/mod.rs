@@ -35,7 +35,7 @@ use crate::run::{
     conclude, inputs, written,
 };
 use crate::staged::Staged;
-use input::{Reading, XrayInput};
+use input::{Reading, Values, XrayInput};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use start::in_the_middle;
@@ -69,7 +69,7 @@ pub struct Job {
     /// Of files with several frames, the number of one, from 0: one for all, or one for each.
     #[serde(default, with = "texts")]
     pub frame: Vec<usize>,
-    /// What the values of the X-ray images are.
+    /// What the values of the X-ray images are; what headers of DICOM say where it is not given, else attenuations.
     #[serde(default, with = "by_name")]
     pub pixels: Option<Pixels>,
     /// The part of each X-ray image that counts: the first column and row, and how many; instead of those of `geometry`.
@@ -205,7 +205,7 @@ impl Job {
         // Those that views name are inputs as well.
         check_written(&self.output, &written, &files)?;
         let read = inputs(&files, listener)?;
-        let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
+        let Ct { volume, parameters, .. } = self.material.read(&self.ct, listener)?;
         let named: Vec<_> = views.iter().map(XrayInput::named).collect();
         let start = self.start.read(volume.grid(), &named, listener)?;
         let options = self.pose_options(volume.grid())?;
@@ -226,8 +226,9 @@ impl Job {
         clock.lap("simulate");
         self.write(&mut staged, &views, &found, &simulated)?;
         clock.lap("write");
+        let values: Vec<_> = views.iter().map(|v| v.stored_as).collect();
         let run = RunRecord {
-            parameters: self.parameters(&options, parameters),
+            parameters: self.parameters(&options, &values, parameters),
             ..crate::run::record(caller, machine, read)
         };
         let of = |v: &XrayInput| (ViewRecord::new(&v.name, &v.geometry), v.region);
@@ -285,7 +286,7 @@ impl Job {
     /// The X-ray images with their geometry.
     fn images(&self, listener: &dyn Listener) -> Result<Vec<XrayInput>> {
         let sources = input::sources(&self.xrays, &self.tables(), listener)?;
-        let (pixels, region) = (self.pixels.unwrap_or(Pixels::Attenuation), self.region);
+        let (pixels, region) = (self.pixels, self.region);
         let frames = self.frames(sources.len())?;
         let read =
             |(source, frame)| input::read(source, Reading { pixels, frame, region, listener });
@@ -326,8 +327,13 @@ impl Job {
         Ok(())
     }
 
-    /// The parameters as they were used.
-    fn parameters(&self, options: &PoseOptions, ct: serde_json::Value) -> serde_json::Value {
+    /// The parameters as they were used, with what the values of the images were.
+    fn parameters(
+        &self,
+        options: &PoseOptions,
+        values: &[Values],
+        ct: serde_json::Value,
+    ) -> serde_json::Value {
         let mut all = json!({
             "similarity": options.similarity.name(),
             "optimiser": options.optimiser.name(),
@@ -341,7 +347,7 @@ impl Job {
             "restarts": options.restarts,
             "seed": options.seed,
             "centre_mm": options.centre.map(<[f64; 3]>::from),
-            "pixels": self.pixels.unwrap_or(Pixels::Attenuation).name(),
+            "pixels": input::stored_as(values),
         });
         if !self.frame.is_empty() {
             all["frame"] = json!(self.frame);

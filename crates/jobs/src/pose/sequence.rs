@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use voxalign_image::{XrayGeometry, memory};
-use voxalign_io::xray::{self, FrameType, Frames, Xray};
+use voxalign_io::image::Oddity;
+use voxalign_io::xray::{self, FrameType, Frames, Signal, Xray};
 
 /// Frames that are read ahead.
 const AHEAD: usize = 4;
@@ -83,6 +84,16 @@ impl Reel {
                 self.path.display()
             ))
         })
+    }
+
+    /// What is odd about the first image.
+    pub(super) fn oddities(&self) -> &[Oddity] {
+        self.open.as_ref().map(|(image, _)| image.oddities.as_slice()).unwrap_or_default()
+    }
+
+    /// What the header of the first image says of values.
+    pub(super) fn signal(&self) -> Option<Signal> {
+        self.open.as_ref().and_then(|(image, _)| image.signal)
     }
 
     /// The next image; none at the end.

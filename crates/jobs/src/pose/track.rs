@@ -1,7 +1,6 @@
 //! A CT that is followed over a sequence of X-ray images.
 
-use super::input::{largest, of_intensities, table_of};
-use super::options::Pixels;
+use super::input::{Values, table_of};
 use super::sequence::{Moment, Reel, Sequence};
 use super::{CT_TO_ROOM, Job, check_view, simulated, write_pose};
 use crate::error::{Error, Result};
@@ -92,6 +91,8 @@ struct Views {
     all: Vec<TrackView>,
     /// Whether nothing says how far away their detectors are.
     assumed: Vec<bool>,
+    /// What their values are.
+    values: Vec<Values>,
     sequence: Sequence,
 }
 
@@ -188,13 +189,13 @@ impl Job {
             return Err(Error::input("there is no sequence; give `stream`"));
         }
         let mut clock = Clock::start();
-        let Views { names, all: mut views, assumed, sequence } = self.sequence(listener)?;
+        let Views { names, all: mut views, assumed, values, sequence } = self.sequence(listener)?;
         let tables = self.tables();
         let files = self.stream_files(&tables, caller);
         let outputs = self.track_written();
         check_written(&self.output, &outputs, &files)?;
         let read = inputs(&files, listener)?;
-        let Ct { volume, parameters } = self.material.read(&self.ct, listener)?;
+        let Ct { volume, parameters, .. } = self.material.read(&self.ct, listener)?;
         let named: Vec<_> =
             names.iter().zip(&views).map(|(n, v)| (n.as_str(), v.geometry, v.region)).collect();
         let start = self.start.read(volume.grid(), &named, listener)?;
@@ -214,8 +215,8 @@ impl Job {
         let tracker = Tracker::new(&mut prepared, views.clone(), &start, options.clone());
         let mut tracker = tracker?;
         let mut run = Following {
-            pixels: self.pixels.unwrap_or(Pixels::Attenuation),
-            most: Vec::new(),
+            values,
+            unabsorbed: Vec::new(),
             centre,
             frames: Vec::new(),
             last: None,
@@ -259,7 +260,7 @@ impl Job {
             write_pose(&mut staged, pose)?;
         }
         clock.lap("write");
-        let mut all = self.parameters(&options.pose, parameters);
+        let mut all = self.parameters(&options.pose, &run.values, parameters);
         all["frame_range_mm"] = json!(options.range.translation);
         all["frame_range_degrees"] = json!(options.range.rotation.to_degrees());
         all["frame_scales"] = json!(options.scales);
@@ -332,7 +333,8 @@ impl Job {
             }
         }
         let count = if raw { tables.len() } else { reels.len() };
-        let (mut names, mut views, mut assumed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut names, mut views) = (Vec::new(), Vec::new());
+        let (mut assumed, mut values) = (Vec::new(), Vec::new());
         for number in 0..count {
             let (table, reel) = (tables.get(number), reels.get(number));
             let geometry: XrayGeometry = match (table.filter(|t| t.has_geometry()), reel) {
@@ -349,6 +351,11 @@ impl Job {
             let region = counted(&geometry, self.region, table.and_then(|t| t.region), &of)?;
             let own = table.and_then(|t| t.name.clone());
             names.push(own.unwrap_or_else(|| format!("view{}", number + 1)));
+            for oddity in reel.map(Reel::oddities).unwrap_or_default() {
+                listener.say(Level::Warning, &format!("{of}: {oddity}"));
+            }
+            let header = reel.and_then(Reel::signal);
+            values.push(Values::of(self.pixels, header, &of, listener));
             assumed.push(table.is_some_and(|t| t.assumes_distance()));
             views.push(TrackView { geometry, region });
         }
@@ -364,15 +371,16 @@ impl Job {
         } else {
             Sequence::Reels(reels)
         };
-        Ok(Views { names, all: views, assumed, sequence })
+        Ok(Views { names, all: views, assumed, values, sequence })
     }
 }
 
 /// A track under way.
 struct Following {
-    pixels: Pixels,
-    /// The largest value of the first image of each view, where they are intensities.
-    most: Vec<f32>,
+    /// What the values of each view are.
+    values: Vec<Values>,
+    /// The value of a ray that nothing absorbs, by the first image of each view.
+    unabsorbed: Vec<f32>,
     /// The centre of rotations, in the world of the CT.
     centre: Vector3<f64>,
     frames: Vec<FrameRecord>,
@@ -392,14 +400,15 @@ impl Following {
         mut moment: Moment,
         listener: &dyn Listener,
     ) -> Result<&FrameRecord> {
-        if self.pixels == Pixels::Intensity {
-            if self.most.is_empty() {
-                for (number, image) in moment.iter().enumerate() {
-                    self.most.push(largest(image, &format!("view {}", number + 1))?);
-                }
+        if self.unabsorbed.is_empty() {
+            for (number, (image, values)) in moment.iter().zip(&self.values).enumerate() {
+                let of = format!("view {}", number + 1);
+                self.unabsorbed.push(values.unabsorbed(image, &of)?);
             }
-            let all = moment.iter_mut().zip(&self.most);
-            all.for_each(|(image, &most)| of_intensities(image, most));
+        }
+        let known = self.values.iter().zip(&self.unabsorbed);
+        for (image, (values, &unabsorbed)) in moment.iter_mut().zip(known) {
+            values.to_attenuations(image, unabsorbed);
         }
         let images: Vec<&[f32]> = moment.iter().map(Vec::as_slice).collect();
         let found = tracker.next(&images, listener)?;

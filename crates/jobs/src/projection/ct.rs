@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Grid, Volume};
-use voxalign_io::image::read_info_of;
+use voxalign_io::image::{Format, read_info_of};
 use voxalign_register::Choice;
 use voxalign_register::choices;
 use voxalign_register::projection::Attenuation;
@@ -99,6 +99,8 @@ pub(crate) struct Ct {
     pub(crate) volume: Volume<f32>,
     /// How they were made, for the record.
     pub(crate) parameters: Value,
+    /// One of its files, where these are DICOM.
+    pub(crate) dicom: Option<PathBuf>,
 }
 
 impl CtOptions {
@@ -149,7 +151,7 @@ impl CtOptions {
 
     /// Reads the CT.
     pub(crate) fn read(&self, path: &Path, listener: &dyn Listener) -> Result<Ct> {
-        let (mut volume, _) = files::image_of(path, &self.which.options(), listener)
+        let (mut volume, info) = files::image_of(path, &self.which.options(), listener)
             .map_err(|e| e.choosing(Role::Ct.name()))?;
         let name = path.display();
         let odd = volume.data().iter().filter(|v| !v.is_finite()).count();
@@ -219,7 +221,8 @@ impl CtOptions {
         if let Some(series) = &self.which.series {
             used("series", series.clone().into());
         }
-        Ok(Ct { volume, parameters })
+        let dicom = info.files.first().filter(|_| info.format == Format::Dicom).cloned();
+        Ok(Ct { volume, parameters, dicom })
     }
 
     /// Which voxels are shown; all where nothing is said.

@@ -75,11 +75,17 @@ pub struct ViewOptions {
     pub region: Option<Whole<4>>,
 }
 
+/// What a file or options say of a view: its name, its geometry and whether that assumes how far away the detector is, its
+/// region, and its isocentre.
+type Known = (String, (XrayGeometry, bool), Option<[usize; 4]>, Option<Vector3<f64>>);
+
 /// A view with its name, which no other has and a file can have.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedView {
     pub(crate) name: String,
     pub(crate) geometry: XrayGeometry,
+    /// The point about which its machine turns, mm, where that is known.
+    pub(crate) isocentre: Option<Vector3<f64>>,
 }
 
 impl ViewOptions {
@@ -146,26 +152,27 @@ impl ViewOptions {
                 let size = self.size.map(|s| s.0);
                 let named = |(number, view): (usize, geometry::View)| {
                     let geometry = (view.geometry(size)?, view.assumes_distance());
+                    let isocentre = view.isocentre();
                     let name = view.name.unwrap_or_else(|| format!("view{}", number + 1));
-                    Ok((name, geometry, view.region))
+                    Ok((name, geometry, view.region, isocentre))
                 };
                 let read = reading(listener, || geometry::read(path))?;
                 read.into_iter().enumerate().map(named).collect::<Result<Vec<_>>>()?
             }
             None => {
                 let built = self.built(ct)?.into_iter();
-                built.map(|view| (view.name, (view.geometry, false), None)).collect()
+                built.map(|v| (v.name, (v.geometry, false), None, v.isocentre)).collect()
             }
         };
         let names = unique(all.iter().map(|(name, ..)| name.as_str()));
-        let taken = |((_, view, table), name): ((String, (XrayGeometry, bool), _), String)| {
+        let taken = |((_, view, table, isocentre), name): (Known, String)| {
             let of = format!("the view '{name}'");
             let view = behind(view, &Affine::identity(), ct, &of, listener)?;
             let geometry = match counted(&view, self.region, table, &of)? {
                 Some([x, y, w, h]) => view.part([x, y], [w, h])?,
                 None => view,
             };
-            Ok(NamedView { name, geometry })
+            Ok(NamedView { name, geometry, isocentre })
         };
         all.into_iter().zip(names).map(taken).collect()
     }
@@ -190,7 +197,12 @@ impl ViewOptions {
                 Some(pixel) => pixel,
                 None => fitting(&make(1.0)?, ct),
             };
-            Ok::<_, Error>(NamedView { name: name.to_owned(), geometry: make(pixel)? })
+            let geometry = make(pixel)?;
+            Ok::<_, Error>(NamedView {
+                name: name.to_owned(),
+                geometry,
+                isocentre: Some(isocentre),
+            })
         };
         if let Some(primary) = self.primary {
             let secondary = self.secondary.unwrap_or(0.0);

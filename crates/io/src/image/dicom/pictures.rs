@@ -62,6 +62,25 @@ impl<'a> Pictures<'a> {
         self.dark
     }
 
+    /// Whether larger stored values are smaller true ones, by a scale below 0.
+    pub(crate) fn falls(&self) -> bool {
+        self.header.frames.first().is_some_and(|frame| frame.slope < 0.0)
+    }
+
+    /// The largest true value that the bits of values can say; floats have none.
+    pub(crate) fn largest(&self) -> Option<f64> {
+        let (frame, ends) = (self.header.frames.first()?, self.ends()?);
+        let of = |stored: f64| stored * frame.slope + frame.intercept;
+        Some(of(ends[0]).max(of(ends[1])))
+    }
+
+    /// The least and the largest value that can be stored; floats have none.
+    fn ends(&self) -> Option<[f64; 2]> {
+        let half = 2f64.powi(self.layout.stored as i32 - 1);
+        let whole = if self.layout.signed { [-half, half - 1.0] } else { [0.0, 2.0 * half - 1.0] };
+        (!self.layout.float).then_some(whole)
+    }
+
     /// What else is unusual.
     pub(crate) fn oddities(&self) -> &[String] {
         &self.header.oddities
@@ -72,12 +91,7 @@ impl<'a> Pictures<'a> {
         let Some(of) = self.header.frames.get(frame) else { return Ok(()) };
         let (layout, mut values) = (&self.layout, Vec::new());
         pixels::rows(&self.header, layout, &self.source, of.number, 0..layout.rows, &mut values)?;
-        // The least and the largest stored value together; floats have none.
-        let ends = match (layout.float, layout.signed) {
-            (true, _) => 0.0,
-            (_, true) => -1.0,
-            _ => 2f64.powi(layout.stored as i32) - 1.0,
-        };
+        let ends = self.ends().map_or(0.0, |[least, most]| least + most);
         for (to, &stored) in out.iter_mut().zip(&values) {
             let bright = if self.dark { ends - stored } else { stored };
             *to = (bright * of.slope + of.intercept) as f32;
@@ -110,5 +124,10 @@ impl<'a> Pictures<'a> {
     /// The text of an attribute; nothing where it is missing or empty.
     pub(crate) fn text(&self, tag: Tag) -> Option<String> {
         self.set.text(tag)
+    }
+
+    /// The bytes of an attribute as they are stored; nothing where it is missing.
+    pub(crate) fn bytes(&self, tag: Tag) -> Option<&[u8]> {
+        self.set.bytes(tag)
     }
 }

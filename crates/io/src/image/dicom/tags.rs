@@ -9,7 +9,7 @@ macro_rules! tags {
         $(pub(crate) const $name: Tag = $tag;)*
 
         /// The value representation of an attribute that is looked at; nothing for others.
-        pub(super) fn representation(tag: Tag) -> Option<[u8; 2]> {
+        pub(crate) fn representation(tag: Tag) -> Option<[u8; 2]> {
             match tag {
                 $($tag => Some(*$vr),)*
                 _ => None,
@@ -21,19 +21,30 @@ macro_rules! tags {
 tags! {
     META_LENGTH = 0x0002_0000 b"UL";
     TRANSFER_SYNTAX = 0x0002_0010 b"UI";
+    CHARACTER_SET = 0x0008_0005 b"CS";
     IMAGE_TYPE = 0x0008_0008 b"CS";
     SOP_INSTANCE = 0x0008_0018 b"UI";
+    STUDY_DATE = 0x0008_0020 b"DA";
     ACQUISITION_DATE = 0x0008_0022 b"DA";
     CONTENT_DATE = 0x0008_0023 b"DA";
     ACQUISITION_MOMENT = 0x0008_002A b"DT";
+    STUDY_TIME = 0x0008_0030 b"TM";
     ACQUISITION_TIME = 0x0008_0032 b"TM";
     CONTENT_TIME = 0x0008_0033 b"TM";
+    ACCESSION_NUMBER = 0x0008_0050 b"SH";
     MODALITY = 0x0008_0060 b"CS";
     MANUFACTURER = 0x0008_0070 b"LO";
+    REFERRING_PHYSICIAN = 0x0008_0090 b"PN";
+    STUDY_DESCRIPTION = 0x0008_1030 b"LO";
     SERIES_DESCRIPTION = 0x0008_103E b"LO";
     MODEL = 0x0008_1090 b"LO";
     FRAME_TYPE = 0x0008_9007 b"CS";
     COMPLEX_COMPONENT = 0x0008_9208 b"CS";
+    PATIENT_NAME = 0x0010_0010 b"PN";
+    PATIENT_ID = 0x0010_0020 b"LO";
+    PATIENT_ID_ISSUER = 0x0010_0021 b"LO";
+    PATIENT_BIRTH_DATE = 0x0010_0030 b"DA";
+    PATIENT_SEX = 0x0010_0040 b"CS";
     SCANNING_SEQUENCE = 0x0018_0020 b"CS";
     SEQUENCE_VARIANT = 0x0018_0021 b"CS";
     SCAN_OPTIONS = 0x0018_0022 b"CS";
@@ -68,6 +79,8 @@ tags! {
     SECONDARY_INCREMENTS = 0x0018_1521 b"DS";
     SCANNED_PIXEL_SPACING = 0x0018_2010 b"DS";
     PATIENT_POSITION = 0x0018_5100 b"CS";
+    VIEW_ROTATION = 0x0018_7032 b"DS";
+    VIEW_FLIP = 0x0018_7034 b"CS";
     FRAME_ACQUISITION = 0x0018_9074 b"DT";
     GRADIENT_SEQUENCE = 0x0018_9076 b"SQ";
     EFFECTIVE_ECHO_TIME = 0x0018_9082 b"FD";
@@ -86,7 +99,9 @@ tags! {
     SIEMENS_GRADIENT = 0x0019_100E b"FD";
     SIEMENS_BANDWIDTH = 0x0019_1028 b"FD";
     SIEMENS_TIMES = 0x0019_1029 b"FD";
+    STUDY_UID = 0x0020_000D b"UI";
     SERIES_UID = 0x0020_000E b"UI";
+    STUDY_ID = 0x0020_0010 b"SH";
     SERIES_NUMBER = 0x0020_0011 b"IS";
     ACQUISITION_NUMBER = 0x0020_0012 b"IS";
     INSTANCE_NUMBER = 0x0020_0013 b"IS";
@@ -111,6 +126,8 @@ tags! {
     BITS_STORED = 0x0028_0101 b"US";
     HIGH_BIT = 0x0028_0102 b"US";
     PIXEL_REPRESENTATION = 0x0028_0103 b"US";
+    INTENSITY_RELATION = 0x0028_1040 b"CS";
+    INTENSITY_SIGN = 0x0028_1041 b"SS";
     INTERCEPT = 0x0028_1052 b"DS";
     SLOPE = 0x0028_1053 b"DS";
     LOSSY = 0x0028_2110 b"CS";
@@ -153,9 +170,43 @@ tags! {
     PIXELS = 0x7FE0_0010 b"OW";
 }
 
-/// Lists with a value for each frame, and what is told of each frame: they are looked at once a file.
-pub(super) const ONCE: [Tag; 5] =
-    [FRAME_TIME_VECTOR, PRIMARY_INCREMENTS, SECONDARY_INCREMENTS, FRAME_OFFSETS, PER_FRAME_GROUPS];
+/// Lists with a value for each frame, what is told of each frame, and whose images they are: they are looked at once a file.
+pub(super) const ONCE: [Tag; 18] = [
+    FRAME_TIME_VECTOR,
+    PRIMARY_INCREMENTS,
+    SECONDARY_INCREMENTS,
+    FRAME_OFFSETS,
+    PER_FRAME_GROUPS,
+    CHARACTER_SET,
+    STUDY_DATE,
+    STUDY_TIME,
+    ACCESSION_NUMBER,
+    REFERRING_PHYSICIAN,
+    STUDY_DESCRIPTION,
+    PATIENT_NAME,
+    PATIENT_ID,
+    PATIENT_ID_ISSUER,
+    PATIENT_BIRTH_DATE,
+    PATIENT_SEX,
+    STUDY_UID,
+    STUDY_ID,
+];
+
+/// What a file says of the patient and the study, in the order of the tags, but for the study's UID.
+pub(crate) const OF_STUDY: [Tag; 12] = [
+    CHARACTER_SET,
+    STUDY_DATE,
+    STUDY_TIME,
+    ACCESSION_NUMBER,
+    REFERRING_PHYSICIAN,
+    STUDY_DESCRIPTION,
+    PATIENT_NAME,
+    PATIENT_ID,
+    PATIENT_ID_ISSUER,
+    PATIENT_BIRTH_DATE,
+    PATIENT_SEX,
+    STUDY_ID,
+];
 
 pub(super) const ITEM: Tag = 0xFFFE_E000;
 pub(super) const ITEM_END: Tag = 0xFFFE_E00D;

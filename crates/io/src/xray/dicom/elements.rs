@@ -26,12 +26,21 @@ impl Elements {
         self.short(tag, kind, text.as_bytes(), b' ');
     }
 
+    /// A text in the character set of the data set, likewise.
+    pub(super) fn encoded(&mut self, tag: u32, kind: &[u8; 2], bytes: &[u8]) {
+        self.short(tag, kind, bytes, b' ');
+    }
+
     pub(super) fn uid(&mut self, tag: u32, uid: &str) {
         self.short(tag, b"UI", uid.as_bytes(), 0);
     }
 
     pub(super) fn u16(&mut self, tag: u32, value: u16) {
         self.short(tag, b"US", &value.to_le_bytes(), 0);
+    }
+
+    pub(super) fn i16(&mut self, tag: u32, value: i16) {
+        self.short(tag, b"SS", &value.to_le_bytes(), 0);
     }
 
     pub(super) fn u32(&mut self, tag: u32, value: u32) {

@@ -1,5 +1,6 @@
 //! Source and detector in DICOM headers: of C-arms (PS3.3, C.8.7.5) and of treatment machines (C.8.8.2).
 
+use super::field::Field;
 use crate::error::Result;
 use crate::image::Oddity;
 use crate::image::dicom::{Pictures, tags};
@@ -20,10 +21,24 @@ type Found<T> = std::result::Result<T, Gap>;
 pub(super) fn read(file: &Pictures<'_>, image: &mut Xray) -> Result<()> {
     let is_treatment = file.text(tags::MODALITY).as_deref() == Some("RTIMAGE")
         || !file.numbers(tags::SOURCE_TO_IMAGE)?.is_empty();
-    let found = if is_treatment { gantry(file)? } else { c_arm(file)? };
+    let found = if is_treatment {
+        gantry(file)?
+    } else {
+        match Field::read(file, image)? {
+            Ok(field) => c_arm(file, field)?,
+            Err(words) => Err(Gap::Said(words)),
+        }
+    };
     match found {
         Ok(view) => {
             moving(file, image)?;
+            if let (false, Some(modality)) = (is_treatment, to_table(file)) {
+                image.say(Oddity::Other(format!(
+                    "DistanceSourceToPatient (0018,1111) of {modality} is the distance of the table, not of an isocentre: \
+                     the origin is where the middle ray meets that side of the table, and each image has an origin of \
+                     its own; give `geometry` for several together"
+                )));
+            }
             if let Some(said) = mirrored(file, &view) {
                 image.say(Oddity::Other(said));
             }
@@ -54,24 +69,37 @@ fn made(view: std::result::Result<XrayGeometry, ImageError>) -> Found<XrayGeomet
     })
 }
 
-/// The geometry of XA and RF images; the isocentre is the world's origin.
-fn c_arm(file: &Pictures<'_>) -> Result<Found<XrayGeometry>> {
+/// The modality of an image whose distance to the patient ends at the table (PS3.3, C.8.7.8 and C.8.11.5), and not at an
+/// isocentre as that of XA and RF does.
+fn to_table(file: &Pictures<'_>) -> Option<String> {
+    file.text(tags::MODALITY).filter(|m| ["CR", "DX", "MG", "PX", "IO"].contains(&m.as_str()))
+}
+
+/// The geometry of XA and RF images. The isocentre is the world's origin, unless its place in the patient is said. For
+/// other machines, what [`to_table`] says.
+fn c_arm(file: &Pictures<'_>, field: Field) -> Result<Found<XrayGeometry>> {
     let [far] = needed!(file, tags::SOURCE_TO_DETECTOR, "DistanceSourceToDetector (0018,1110)");
     let [near] = needed!(file, tags::SOURCE_TO_PATIENT, "DistanceSourceToPatient (0018,1111)");
     let [primary] = needed!(file, tags::PRIMARY_ANGLE, "PositionerPrimaryAngle (0018,1510)");
     let [secondary] = needed!(file, tags::SECONDARY_ANGLE, "PositionerSecondaryAngle (0018,1511)");
     let [down, along] = needed!(file, tags::IMAGER_PIXEL_SPACING, "ImagerPixelSpacing (0018,1164)");
+    let place = file.exactly(tags::ISOCENTRE)?.unwrap_or([0.0; 3]);
     let arm = CArm {
         source_to_isocentre: near,
         source_to_detector: far,
-        isocentre: Vector3::zeros(),
+        isocentre: in_patient(place),
         primary: primary.to_radians(),
         secondary: secondary.to_radians(),
         pixel_size: [along, down],
         dims: file.dims(),
         centre: None,
     };
-    Ok(made(arm.geometry()))
+    Ok(made(field.geometry(&arm)))
+}
+
+/// A place in the patient, which DICOM has in LPS.
+fn in_patient([left, back, up]: [f64; 3]) -> Vector3<f64> {
+    Vector3::new(-left, -back, up)
 }
 
 /// The geometry of RT images, in the world of the patient.
@@ -82,7 +110,7 @@ fn gantry(file: &Pictures<'_>) -> Result<Found<XrayGeometry>> {
     let [down, along] =
         needed!(file, tags::IMAGE_PLANE_SPACING, "ImagePlanePixelSpacing (3002,0011)");
     let [x, y] = needed!(file, tags::IMAGE_POSITION_IEC, "RTImagePosition (3002,0012)");
-    let [left, back, up] = needed!(file, tags::ISOCENTRE, "IsocenterPosition (300A,012C)");
+    let place = needed!(file, tags::ISOCENTRE, "IsocenterPosition (300A,012C)");
     if let Some(words) = unusual(file)? {
         return Ok(Err(Gap::Said(words)));
     }
@@ -91,7 +119,7 @@ fn gantry(file: &Pictures<'_>) -> Result<Found<XrayGeometry>> {
     let arm = CArm {
         source_to_isocentre: near,
         source_to_detector: far,
-        isocentre: Vector3::new(-left, -back, up),
+        isocentre: in_patient(place),
         primary: 0.0,
         secondary: 0.0,
         pixel_size: [along, down],
@@ -163,9 +191,9 @@ pub(super) fn sides(direction: Vector3<f64>) -> (char, char) {
 /// The attributes that say a geometry; nothing where DICOM has none for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Expressed {
-    /// A C-arm that turns about the world's origin.
+    /// A C-arm.
     Arm(CArm),
-    /// A treatment machine, whose isocentre is the point of the beam's axis next to the world's origin.
+    /// A treatment machine.
     Machine { gantry: Gantry, first: [f64; 2] },
 }
 
@@ -173,17 +201,19 @@ pub(super) enum Expressed {
 const NEAR: f64 = 1e-4;
 
 impl Expressed {
-    /// How a geometry is said.
-    pub(super) fn of(view: &XrayGeometry) -> Option<Self> {
-        Self::arm(view).or_else(|| Self::machine(view))
+    /// How a geometry is said, about an isocentre that is known. Where it is not, a C-arm turns about the world's origin,
+    /// and the isocentre of a treatment machine is the point of the beam's axis next to that.
+    pub(super) fn of(view: &XrayGeometry, isocentre: Option<Vector3<f64>>) -> Option<Self> {
+        let arm = Self::arm(view, isocentre.unwrap_or_default());
+        arm.or_else(|| Self::machine(view, isocentre.unwrap_or_else(|| on_axis(view))))
     }
 
-    fn arm(view: &XrayGeometry) -> Option<Self> {
+    fn arm(view: &XrayGeometry, isocentre: Vector3<f64>) -> Option<Self> {
         let to = view.normal();
         let arm = CArm {
-            source_to_isocentre: -to.dot(&view.source()),
+            source_to_isocentre: to.dot(&(isocentre - view.source())),
             source_to_detector: view.source_to_detector(),
-            isocentre: Vector3::zeros(),
+            isocentre,
             primary: (-to.x).atan2(to.y),
             secondary: to.z.clamp(-1.0, 1.0).asin(),
             pixel_size: view.pixel_size(),
@@ -193,16 +223,13 @@ impl Expressed {
         arm.geometry().ok().filter(|other| same(view, other)).map(|_| Self::Arm(arm))
     }
 
-    fn machine(view: &XrayGeometry) -> Option<Self> {
+    fn machine(view: &XrayGeometry, isocentre: Vector3<f64>) -> Option<Self> {
         let to = view.normal();
-        let (near, far) = (-to.dot(&view.source()), view.source_to_detector());
-        let near = if near > 0.0 && near <= far { near } else { far };
-        let isocentre = view.source() + to * near;
         let [u, v] = view.project(isocentre)?;
         let [along, down] = view.pixel_size();
         let arm = CArm {
-            source_to_isocentre: near,
-            source_to_detector: far,
+            source_to_isocentre: to.dot(&(isocentre - view.source())),
+            source_to_detector: view.source_to_detector(),
             isocentre,
             primary: 0.0,
             secondary: 0.0,
@@ -214,6 +241,21 @@ impl Expressed {
         let other = gantry.geometry().ok().filter(|other| same(view, other));
         other.map(|_| Self::Machine { gantry, first: [-u * along, v * down] })
     }
+
+    /// The isocentre, mm.
+    pub(super) fn isocentre(&self) -> Vector3<f64> {
+        match self {
+            Self::Arm(arm) => arm.isocentre,
+            Self::Machine { gantry, .. } => gantry.arm.isocentre,
+        }
+    }
+}
+
+/// The point of the beam's axis next to the world's origin, or on the detector where the origin is not before it.
+fn on_axis(view: &XrayGeometry) -> Vector3<f64> {
+    let to = view.normal();
+    let (near, far) = (-to.dot(&view.source()), view.source_to_detector());
+    view.source() + to * if near > 0.0 && near <= far { near } else { far }
 }
 
 /// Whether two geometries have the source and the corners of the detector at the same places.

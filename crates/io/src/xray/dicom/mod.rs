@@ -1,9 +1,14 @@
 //! DICOM X-ray images: one file with all its frames.
 
 mod elements;
+mod field;
 mod geometry;
+mod signal;
+mod study;
 mod write;
 
+pub use signal::Signal;
+pub use study::{Series, Study};
 pub(super) use write::write;
 
 use super::Xray;
@@ -32,6 +37,7 @@ pub(super) fn read(source: Source<'_>) -> Result<Xray> {
     }
     image.pixel_size = pixel_size(&file, &mut image)?;
     image.times = times(&file)?;
+    image.signal = signal::read(&file, &mut image)?;
     geometry::read(&file, &mut image)?;
     Ok(image)
 }

@@ -2,6 +2,8 @@
 
 use super::elements::Elements;
 use super::geometry::{Expressed, sides};
+use super::signal::Signal;
+use super::study::{Series, Study};
 use crate::atomic;
 use crate::error::{IoError, Result};
 use crate::image::dicom::tags;
@@ -10,6 +12,7 @@ use crate::xray::write::XrayToWrite;
 use sha2::{Digest, Sha256};
 use std::io;
 use std::path::Path;
+use voxalign_image::Vector3;
 
 /// Values converted at a time.
 const PIECE: usize = 1 << 16;
@@ -42,22 +45,29 @@ pub(in crate::xray) fn write(path: &Path, image: &XrayToWrite<'_>, window: Windo
     if image.frames() > MOST_PAGES {
         return Err(refused(format!("at most {MOST_PAGES} frames are written to a DICOM file")));
     }
-    let said = image.geometry.as_ref().and_then(Expressed::of);
+    let said = image.geometry.as_ref().and_then(|view| Expressed::of(view, image.isocentre));
     let class = if image.frames() > 1 { CAPTURES } else { CAPTURE };
     let uids = Uids::of(image, window);
 
     let mut set = Elements::default();
-    identity(&mut set, class, &uids);
-    set.text(0x0010_0010, b"PN", "");
-    set.text(0x0010_0020, b"LO", "");
-    set.text(0x0010_0030, b"DA", "");
-    set.text(0x0010_0040, b"CS", "");
+    let (series, number) = image.series.unzip();
+    let study = series.and_then(|series| series.study.as_ref());
+    let of_study = OfStudy(study);
+    identity(&mut set, class, &uids, (series, of_study));
+    of_study.put(&mut set, tags::PATIENT_NAME);
+    of_study.put(&mut set, tags::PATIENT_ID);
+    of_study.put_known(&mut set, tags::PATIENT_ID_ISSUER);
+    of_study.put(&mut set, tags::PATIENT_BIRTH_DATE);
+    of_study.put(&mut set, tags::PATIENT_SEX);
     acquisition(&mut set, image, said);
-    set.uid(0x0020_000D, &uids.of_kind("study"));
-    set.uid(tags::SERIES_UID, &uids.of_kind("series"));
-    set.text(0x0020_0010, b"SH", "");
-    set.text(tags::SERIES_NUMBER, b"IS", "1");
-    set.text(0x0020_0013, b"IS", "1");
+    let own = uids.together("study");
+    set.uid(tags::STUDY_UID, study.and_then(Study::uid).unwrap_or(&own));
+    set.uid(tags::SERIES_UID, &uids.together("series"));
+    of_study.put(&mut set, tags::STUDY_ID);
+    // Numbers of series of a study that is there are not known.
+    let first = if study.and_then(Study::uid).is_some() { "" } else { "1" };
+    set.text(tags::SERIES_NUMBER, b"IS", first);
+    set.text(tags::INSTANCE_NUMBER, b"IS", &number.unwrap_or(1).to_string());
     let orientation = said.and(image.geometry).map(|view| {
         let ends = [view.column(), view.row()].map(|direction| sides(direction).0);
         format!("{}\\{}", ends[0], ends[1])
@@ -99,14 +109,18 @@ fn each_piece(
 }
 
 /// UIDs that are made of the content.
-struct Uids(Sha256);
+struct Uids {
+    image: Sha256,
+    /// Of all images that belong together.
+    series: Sha256,
+}
 
 impl Uids {
     fn of(image: &XrayToWrite<'_>, window: Window) -> Self {
         let mut hash = Sha256::new();
         let mut add = |v: f64| hash.update(v.to_bits().to_le_bytes());
         let places = image.geometry.map(|g| [g.source(), g.origin(), g.column(), g.row()]);
-        let numbers = places.iter().flatten().flatten().copied();
+        let numbers = places.iter().flatten().chain(&image.isocentre).flatten().copied();
         let size = image.pixel_size().unwrap_or_default();
         image.dims.iter().for_each(|&n| add(n as f64));
         [window.low, window.high].into_iter().chain(size).chain(numbers).for_each(&mut add);
@@ -115,11 +129,44 @@ impl Uids {
             hash.update(bytes);
             Ok(())
         });
-        Self(hash)
+        match image.series {
+            Some((series, number)) => {
+                let of_series = Sha256::new_with_prefix(&series.key);
+                hash.update(number.to_le_bytes());
+                hash.update(of_series.clone().finalize());
+                Self { image: hash, series: of_series }
+            }
+            None => Self { series: hash.clone(), image: hash },
+        }
     }
 
-    fn of_kind(&self, kind: &str) -> String {
-        uid(self.0.clone().chain_update(kind))
+    fn instance(&self) -> String {
+        uid(self.image.clone().chain_update("instance"))
+    }
+
+    /// That of a study or a series.
+    fn together(&self, kind: &str) -> String {
+        uid(self.series.clone().chain_update(kind))
+    }
+}
+
+/// What is taken over of a study.
+#[derive(Clone, Copy)]
+struct OfStudy<'a>(Option<&'a Study>);
+
+impl OfStudy<'_> {
+    /// An attribute, empty where the study does not say it.
+    fn put(self, set: &mut Elements, tag: u32) {
+        let value = self.0.and_then(|study| study.value(tag));
+        let kind = tags::representation(tag).unwrap_or(*b"LO");
+        set.encoded(tag, &kind, value.unwrap_or_default());
+    }
+
+    /// An attribute, only where the study says it.
+    fn put_known(self, set: &mut Elements, tag: u32) {
+        if self.0.is_some_and(|study| study.value(tag).is_some()) {
+            self.put(set, tag);
+        }
     }
 }
 
@@ -137,7 +184,7 @@ fn meta(class: &str, uids: &Uids) -> Vec<u8> {
     set.long(0x0002_0001, b"OB", 2);
     set.0.extend([0, 1]);
     set.uid(0x0002_0002, class);
-    set.uid(0x0002_0003, &uids.of_kind("instance"));
+    set.uid(0x0002_0003, &uids.instance());
     set.uid(tags::TRANSFER_SYNTAX, "1.2.840.10008.1.2.1");
     set.uid(0x0002_0012, &uid(Sha256::new_with_prefix(IMPLEMENTATION)));
     set.text(0x0002_0013, b"SH", "VOXALIGN");
@@ -147,18 +194,29 @@ fn meta(class: &str, uids: &Uids) -> Vec<u8> {
     [head.0, set.0].concat()
 }
 
-fn identity(set: &mut Elements, class: &str, uids: &Uids) {
+/// The group 0008.
+fn identity(
+    set: &mut Elements,
+    class: &str,
+    uids: &Uids,
+    (series, study): (Option<&Series>, OfStudy<'_>),
+) {
+    study.put_known(set, tags::CHARACTER_SET);
     set.text(tags::IMAGE_TYPE, b"CS", "DERIVED\\SECONDARY");
     set.uid(0x0008_0016, class);
-    set.uid(tags::SOP_INSTANCE, &uids.of_kind("instance"));
-    set.text(0x0008_0020, b"DA", "");
-    set.text(0x0008_0030, b"TM", "");
-    set.text(0x0008_0050, b"SH", "");
+    set.uid(tags::SOP_INSTANCE, &uids.instance());
+    study.put(set, tags::STUDY_DATE);
+    study.put(set, tags::STUDY_TIME);
+    study.put(set, tags::ACCESSION_NUMBER);
     set.text(tags::MODALITY, b"CS", "OT");
     // Synthetic.
     set.text(0x0008_0064, b"CS", "SYN");
-    set.text(0x0008_0070, b"LO", "voxalign");
-    set.text(0x0008_0090, b"PN", "");
+    set.text(tags::MANUFACTURER, b"LO", "voxalign");
+    study.put(set, tags::REFERRING_PHYSICIAN);
+    study.put_known(set, tags::STUDY_DESCRIPTION);
+    if let Some(series) = series {
+        set.text(tags::SERIES_DESCRIPTION, b"LO", &series.description);
+    }
 }
 
 /// The group 0018.
@@ -197,6 +255,17 @@ fn pixels(set: &mut Elements, image: &XrayToWrite<'_>, [columns, rows]: [u16; 2]
     set.u16(tags::PIXEL_REPRESENTATION, 0);
     // Burned In Annotation.
     set.text(0x0028_0301, b"CS", "NO");
+    let relation = match image.signal {
+        Some(Signal::Intensity) => Some(("LIN", 1)),
+        Some(Signal::LogIntensity) => Some(("LOG", 1)),
+        Some(Signal::Attenuation) => Some(("LOG", -1)),
+        // The value without X-rays has no attribute.
+        Some(Signal::FallingIntensity { .. }) | None => None,
+    };
+    if let Some((relation, sign)) = relation {
+        set.text(tags::INTENSITY_RELATION, b"CS", relation);
+        set.i16(tags::INTENSITY_SIGN, sign);
+    }
     let (low, high) = (window.low, window.high);
     set.decimals(0x0028_1050, &[low + (high - low) / 2.0]);
     set.decimals(0x0028_1051, &[high - low]);
@@ -207,19 +276,22 @@ fn pixels(set: &mut Elements, image: &XrayToWrite<'_>, [columns, rows]: [u16; 2]
     set.text(0x0028_1056, b"CS", "LINEAR_EXACT");
 }
 
-/// The groups of treatment machines.
+/// The groups of treatment machines, of which other machines may have the place of the isocentre.
 fn machine(set: &mut Elements, said: Expressed) {
-    let Expressed::Machine { gantry, first } = said else { return };
-    let arm = gantry.arm;
-    let [along, down] = arm.pixel_size;
-    set.decimals(tags::IMAGE_ORIENTATION_IEC, &[1.0, 0.0, 0.0, 0.0, -1.0, 0.0]);
-    set.decimals(tags::IMAGE_PLANE_SPACING, &[down, along]);
-    set.decimals(tags::IMAGE_POSITION_IEC, &first);
-    set.decimals(tags::SOURCE_TO_AXIS, &[arm.source_to_isocentre]);
-    set.decimals(tags::SOURCE_TO_IMAGE, &[arm.source_to_detector]);
-    // From 0 on, as machines say it.
-    let angle = gantry.angle.to_degrees();
-    set.decimals(tags::GANTRY_ANGLE, &[if angle < 0.0 { angle + 360.0 } else { angle }]);
-    let p = arm.isocentre;
-    set.decimals(tags::ISOCENTRE, &[-p.x, -p.y, p.z]);
+    if let Expressed::Machine { gantry, first } = said {
+        let arm = gantry.arm;
+        let [along, down] = arm.pixel_size;
+        set.decimals(tags::IMAGE_ORIENTATION_IEC, &[1.0, 0.0, 0.0, 0.0, -1.0, 0.0]);
+        set.decimals(tags::IMAGE_PLANE_SPACING, &[down, along]);
+        set.decimals(tags::IMAGE_POSITION_IEC, &first);
+        set.decimals(tags::SOURCE_TO_AXIS, &[arm.source_to_isocentre]);
+        set.decimals(tags::SOURCE_TO_IMAGE, &[arm.source_to_detector]);
+        // From 0 on, as machines say it.
+        let angle = gantry.angle.to_degrees();
+        set.decimals(tags::GANTRY_ANGLE, &[if angle < 0.0 { angle + 360.0 } else { angle }]);
+    }
+    let p = said.isocentre();
+    if matches!(said, Expressed::Machine { .. }) || p != Vector3::zeros() {
+        set.decimals(tags::ISOCENTRE, &[-p.x, -p.y, p.z]);
+    }
 }

@@ -47,7 +47,7 @@ use crate::source::Source;
 use crate::text::{SAVE_AS, utf8};
 use form::Form;
 use std::path::{Path, PathBuf};
-use voxalign_image::{ImageError, XrayGeometry};
+use voxalign_image::{Gantry, ImageError, Vector3, XrayGeometry};
 
 /// Largest size of a file, bytes.
 const LARGEST: u64 = 1 << 24;
@@ -119,6 +119,15 @@ impl View {
     #[must_use]
     pub fn assumes_distance(&self) -> bool {
         matches!(self.form, Some(Form::Projection { far: None, .. }))
+    }
+
+    /// The point about which its machine turns, mm, where the view says one.
+    #[must_use]
+    pub fn isocentre(&self) -> Option<Vector3<f64>> {
+        match &self.form {
+            Some(Form::Arm(arm) | Form::Machine(Gantry { arm, .. })) => Some(arm.isocentre),
+            _ => None,
+        }
     }
 
     /// The geometry of the whole detector, of which [`region`](Self::region) may be a
