@@ -146,6 +146,34 @@ fn geometries_that_dicom_can_say() {
     }
 }
 
+/// An isocentre on the detector is not farther away than that, whatever is rounded.
+#[test]
+fn an_isocentre_on_the_detector_is_kept() {
+    for step in 0..60 {
+        let (angle, far) = (0.1 * f64::from(step) - 3.0, 700.0 + f64::from(step) / 7.0);
+        let arm = CArm { source_to_isocentre: far, source_to_detector: far, ..arm() };
+        let arms = [
+            CArm { primary: angle, ..arm }.geometry().unwrap(),
+            // The world's origin is behind the detector.
+            Gantry {
+                arm: CArm {
+                    isocentre: Vector3::new(-angle.sin(), angle.cos(), 0.0) * 300.0,
+                    source_to_isocentre: 500.0,
+                    ..arm
+                },
+                angle,
+            }
+            .geometry()
+            .unwrap(),
+        ];
+        for view in arms {
+            let image = XrayToWrite { geometry: Some(view), ..XrayToWrite::new(&VALUES, [3, 2]) };
+            let (written, read, _) = through("a.dcm", &image);
+            assert!(written.geometry && near(&read.geometry.unwrap(), &view), "{view:?}");
+        }
+    }
+}
+
 #[test]
 fn uids_are_those_of_the_content() {
     let uid = |values: &[f32]| {

@@ -211,7 +211,7 @@ impl Expressed {
     fn arm(view: &XrayGeometry, isocentre: Vector3<f64>) -> Option<Self> {
         let to = view.normal();
         let arm = CArm {
-            source_to_isocentre: to.dot(&(isocentre - view.source())),
+            source_to_isocentre: near(view, isocentre),
             source_to_detector: view.source_to_detector(),
             isocentre,
             primary: (-to.x).atan2(to.y),
@@ -228,7 +228,7 @@ impl Expressed {
         let [u, v] = view.project(isocentre)?;
         let [along, down] = view.pixel_size();
         let arm = CArm {
-            source_to_isocentre: to.dot(&(isocentre - view.source())),
+            source_to_isocentre: near(view, isocentre),
             source_to_detector: view.source_to_detector(),
             isocentre,
             primary: 0.0,
@@ -249,6 +249,13 @@ impl Expressed {
             Self::Machine { gantry, .. } => gantry.arm.isocentre,
         }
     }
+}
+
+/// How far the isocentre is from the source along the beam's axis, mm: no farther than the detector by rounding alone.
+fn near(view: &XrayGeometry, isocentre: Vector3<f64>) -> f64 {
+    let near = view.normal().dot(&(isocentre - view.source()));
+    let far = view.source_to_detector();
+    if (near - far).abs() < NEAR { near.min(far) } else { near }
 }
 
 /// The point of the beam's axis next to the world's origin, or on the detector where the origin is not before it.

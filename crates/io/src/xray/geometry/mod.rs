@@ -47,7 +47,7 @@ use crate::source::Source;
 use crate::text::{SAVE_AS, utf8};
 use form::Form;
 use std::path::{Path, PathBuf};
-use voxalign_image::{Gantry, ImageError, Vector3, XrayGeometry};
+use voxalign_image::{ImageError, Vector3, XrayGeometry};
 
 /// Largest size of a file, bytes.
 const LARGEST: u64 = 1 << 24;
@@ -125,7 +125,9 @@ impl View {
     #[must_use]
     pub fn isocentre(&self) -> Option<Vector3<f64>> {
         match &self.form {
-            Some(Form::Arm(arm) | Form::Machine(Gantry { arm, .. })) => Some(arm.isocentre),
+            Some(Form::Arm(arm) | Form::Machine(voxalign_image::Gantry { arm, .. })) => {
+                Some(arm.isocentre)
+            }
             _ => None,
         }
     }
