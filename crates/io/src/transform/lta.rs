@@ -118,7 +118,8 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Transform> {
         let line = file.lines.get(at + 1 + r).copied().unwrap_or_default();
         *row = file.numbers(&format!("row {} of the matrix", r + 1), line)?;
     }
-    if rows[3] != [0.0, 0.0, 0.0, 1.0] {
+    let off = [rows[3][0], rows[3][1], rows[3][2], rows[3][3] - 1.0];
+    if off.iter().any(|v| v.abs() > 1e-5) {
         return Err(file.wrong("the last row of the matrix is not 0 0 0 1".into()));
     }
     let matrix = Matrix4::from_fn(|r, c| rows[r][c]);

@@ -76,7 +76,7 @@ pub fn render(report: &PoseReport<'_>) -> Result<String> {
             &pictures::slices(&record.views, pictures)?,
             "<b>How to read it:</b> each X-ray image beside the images that are simulated of the CT where it was \
              and where it was found. Bright is what absorbs most; both simulated images of a view have the same \
-             black and white. Good: the last picture has the bones of the first one in the same places.",
+             black and white. Good: the image simulated after has the bones of the X-ray image in the same places.",
         );
         page += &figure(
             "fig-edges",

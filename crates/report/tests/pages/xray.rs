@@ -217,10 +217,9 @@ fn poses_draw_in_a_browser() {
     );
     let narrow = pose::render(&PoseReport { record: &one, pictures: &all }).unwrap();
     if let Some(browser) = browser() {
-        // Three pictures and two with edges of each view, and two to compare; of the one with a region, two more with
-        // the whole image.
-        draw(&browser, "pose", &page, 2 * 7 + 2, 1200);
-        draw(&browser, "pose-single", &narrow, 7 + 2, 420);
+        // Three pictures and two with edges of each view, two to compare, and the whole image, as one has a region.
+        draw(&browser, "pose", &page, 2 * 8, 1200);
+        draw(&browser, "pose-single", &narrow, 8, 420);
     }
 }
 
