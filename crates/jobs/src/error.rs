@@ -177,7 +177,15 @@ impl From<IoError> for Error {
                 path.display()
             )),
             IoError::SeveralSeries { ref path, ref problem, ref series } => {
-                let list: String = series.iter().map(|s| format!("\n  {s}")).collect();
+                const SHOWN: usize = 20;
+                let mut list: String =
+                    series.iter().take(SHOWN).map(|s| format!("\n  {s}")).collect();
+                if series.len() > SHOWN {
+                    list.push_str(&format!(
+                        "\n  and {} more, which `voxalign info` lists",
+                        series.len() - SHOWN
+                    ));
+                }
                 Error::Input(format!(
                     "'{}': {problem}; take one out first, by its number or UID, for example by `voxalign convert \
                      IN OUT --series 1`:{list}",

@@ -232,12 +232,9 @@ fn make(place: &Place, name: &str) {
     if base == "views.toml" {
         make(place, "ct.nii.gz");
         let names = if name.contains('/') { ["ap", "lateral"] } else { ["front", "side"] };
-        let count =
-            if line.contains(names[1]) || line.contains(".toml -o") && !line.contains(names[0]) {
-                2
-            } else {
-                1
-            };
+        let two = ["cam2.tif", names[1]].iter().any(|part| line.contains(part))
+            || line.contains(".toml -o") && !line.contains(names[0]);
+        let count = if two { 2 } else { 1 };
         let views = ["0.0", "90.0"].iter().zip(names).take(count).map(|(angle, name)| {
             format!(
                 "[[view]]\nname = '{name}'\nsize = [24, 20]\nsource_to_isocentre = 800.0\nsource_to_detector = 1200.0\n\

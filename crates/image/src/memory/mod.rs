@@ -201,7 +201,8 @@ pub fn par_collected<T: Send>(values: impl IndexedParallelIterator<Item = T>) ->
 /// [`OutOfMemory`].
 pub fn push<T>(vector: &mut Vec<T>, value: T) -> Result<()> {
     if vector.len() == vector.capacity() {
-        let more = vector.len().max(64);
+        // Many lists are short: those of headers have a value or two.
+        let more = vector.len().max(4);
         ask::<T, ()>(vector.len() + more, || vector.try_reserve_exact(more).ok())?;
     }
     vector.push(value);
