@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
+use voxalign_io::text::printable;
 pub(crate) use voxalign_report::Table;
 
 /// The first error of standard output.
@@ -21,15 +22,7 @@ pub(crate) fn line(text: &str) {
 
 /// A line as it is shown: names of files and texts in them may hold what a terminal would obey.
 fn shown(line: &str) -> Cow<'_, str> {
-    let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if !line.contains(obeyed) {
-        return line.into();
-    }
-    let mut text = String::new();
-    for c in line.chars() {
-        if obeyed(c) { text.extend(c.escape_unicode()) } else { text.push(c) }
-    }
-    text.into()
+    printable(line, &['\n', '\t'])
 }
 
 /// A text of the result, as it is.
@@ -105,8 +98,10 @@ fn with_tip(mut message: clap::Error) -> clap::Error {
     let Some(ContextValue::String(option)) = message.get(ContextKind::InvalidArg) else {
         return message;
     };
+    // They are habits of commands that take a pair.
     if message.kind() == ErrorKind::UnknownArgument
         && let Some(tip) = habit(option)
+        && message.to_string().contains("<FIXED>")
     {
         message.remove(ContextKind::SuggestedArg);
         message.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));

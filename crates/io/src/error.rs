@@ -1,6 +1,7 @@
 //! The errors of this crate.
 
 use crate::image::SeriesInfo;
+use crate::text::{listed, printable};
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -267,28 +268,9 @@ impl IoError {
 
 /// The longest part of a message that is taken from a file, letters.
 const LONGEST: usize = 600;
-/// How many of a list are told.
-const MOST: usize = 20;
-
-/// A text of a file as it is shown: what a terminal would obey rather than show is written out.
-pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        // Controls, ends of lines, and what turns the direction of letters.
-        let hidden = matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if hidden || c.is_control() {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
-
 /// What is said of a file, which may quote it at any length.
 fn said(text: String) -> String {
-    let lines: Vec<String> = beginning(&text, LONGEST).split('\n').map(printable).collect();
-    lines.join("\n")
+    printable(&beginning(&text, LONGEST), &['\n']).into_owned()
 }
 
 fn beginning(text: &str, letters: usize) -> Cow<'_, str> {
@@ -300,22 +282,12 @@ fn beginning(text: &str, letters: usize) -> Cow<'_, str> {
 
 /// The beginning of a text, for messages.
 pub(crate) fn shorten(text: &str) -> String {
-    printable(&beginning(text, 40))
+    printable(&beginning(text, 40), &[]).into_owned()
 }
 
 /// The beginning of a UID, which has at most 64 letters by the standard.
 pub(crate) fn shorten_uid(text: &str) -> String {
-    printable(&beginning(text, 64))
-}
-
-/// A list for messages: the first of its items, and how many more there are.
-pub(crate) fn listed(items: impl ExactSizeIterator<Item = String>, between: &str) -> String {
-    let more = items.len().saturating_sub(MOST);
-    let mut text = items.take(MOST).collect::<Vec<_>>().join(between);
-    if more > 0 {
-        text.push_str(&format!("{between}and {more} more"));
-    }
-    text
+    printable(&beginning(text, 64), &[]).into_owned()
 }
 
 #[cfg(test)]
@@ -335,23 +307,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_written_out() {
-        assert_eq!(
-            printable("a\u{1b}[1m\0\u{9b}\u{202e}ü\n"),
-            "a\\u{1b}[1m\\u{0}\\u{9b}\\u{202e}ü\\u{a}"
-        );
+    fn what_is_quoted_of_a_file_is_short_and_printable() {
         assert_eq!(shorten(&"\u{7}".repeat(50)), format!("{}…", "\\u{7}".repeat(40)));
         let error = IoError::malformed(Path::new("a"), "x\u{7f}".repeat(5000), "y");
         let said = error.to_string();
         assert!(said.len() < 3000 && said.ends_with("…; y") && !said.contains('\u{7f}'), "{said}");
-    }
-
-    #[test]
-    fn lists_end_where_nobody_reads_on() {
-        let some = |n: usize| listed((0..n).map(|i| i.to_string()), ", ");
-        assert_eq!(some(3), "0, 1, 2");
-        assert_eq!(some(MOST), (0..MOST).map(|i| i.to_string()).collect::<Vec<_>>().join(", "));
-        assert!(some(300).ends_with(", 19, and 280 more"), "{}", some(300));
-        assert_eq!(some(0), "");
     }
 }

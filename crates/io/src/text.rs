@@ -2,6 +2,7 @@
 
 use crate::error::{IoError, Result};
 use crate::source::{Source, regular};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Largest size of a file, bytes.
@@ -18,6 +19,39 @@ pub fn read(path: impl AsRef<Path>) -> Result<String> {
     }
     let bytes = Source::open(path)?.read_all(LARGEST)?;
     utf8(&bytes).map(str::to_owned).map_err(|e| IoError::malformed(path, e, SAVE_AS))
+}
+
+/// A text of a file as it is shown: what a terminal would obey rather than show is written out, but for the letters in `kept`, such as
+/// ends of lines.
+#[must_use]
+pub fn printable<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
+    // Controls, ends of lines, and what turns the direction of letters.
+    let hidden = |c: char| {
+        let turns = matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        (turns || c.is_control()) && !kept.contains(&c)
+    };
+    if !text.contains(hidden) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    shown.into()
+}
+
+/// How many of a list are told.
+const MOST: usize = 20;
+
+/// A list for messages: the first 20 of its items, and how many more there are.
+#[must_use]
+pub fn listed(items: impl ExactSizeIterator<Item = String>, between: &str) -> String {
+    let more = items.len().saturating_sub(MOST);
+    let mut text = items.take(MOST).collect::<Vec<_>>().join(between);
+    if more > 0 {
+        text.push_str(&format!("{between}and {more} more"));
+    }
+    text
 }
 
 /// What helps where a file is in another encoding.
@@ -46,6 +80,22 @@ pub fn utf8(bytes: &[u8]) -> std::result::Result<&str, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_out() {
+        let shown = "a\\u{1b}[1m\\u{0}\\u{9b}\\u{202e}ü\\u{a}";
+        assert_eq!(printable("a\u{1b}[1m\0\u{9b}\u{202e}ü\n", &[]), shown);
+        assert_eq!(printable("a\tb\r\nü", &['\n', '\t']), "a\tb\\u{d}\nü");
+    }
+
+    #[test]
+    fn lists_end_where_nobody_reads_on() {
+        let some = |n: usize| listed((0..n).map(|i| i.to_string()), ", ");
+        assert_eq!(some(3), "0, 1, 2");
+        assert_eq!(some(MOST), (0..MOST).map(|i| i.to_string()).collect::<Vec<_>>().join(", "));
+        assert!(some(300).ends_with(", 19, and 280 more"), "{}", some(300));
+        assert_eq!(some(0), "");
+    }
 
     #[test]
     fn other_encodings_are_told() {

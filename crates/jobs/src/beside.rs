@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use voxalign_io::atomic::write_file;
 use voxalign_io::image::Sidecar;
+use voxalign_io::text;
 
 /// The files beside an image: its name with `.json`, `.bval` and `.bvec`.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ impl Beside {
         let stem = plain.rsplit_once('.').map_or(plain, |(stem, _)| stem);
         let with = |kind: &str| image.with_file_name(format!("{stem}.{kind}"));
         let found = Beside { json: with("json"), bval: with("bval"), bvec: with("bvec") };
-        let own = std::fs::read(&found.json).ok().is_some_and(|bytes| is_own(&bytes));
+        let own = text::read(&found.json).is_ok_and(|text| is_own(&text));
         let other = [&found.json, &found.bval, &found.bvec].into_iter().find(|p| p.exists());
         match other {
             Some(path) if !own => Err(Error::input(format!(
@@ -78,7 +79,7 @@ impl Beside {
 }
 
 /// Whether a file is a sidecar that voxalign wrote.
-fn is_own(bytes: &[u8]) -> bool {
-    let facts: Option<Value> = serde_json::from_slice(bytes).ok();
+fn is_own(text: &str) -> bool {
+    let facts: Option<Value> = serde_json::from_str(text).ok();
     facts.is_some_and(|facts| facts["ConversionSoftware"] == "voxalign")
 }

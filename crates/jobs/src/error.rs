@@ -8,6 +8,7 @@ use voxalign_compute::comm::CommError;
 use voxalign_image::ImageError;
 use voxalign_image::memory::OutOfMemory;
 use voxalign_io::IoError;
+use voxalign_io::text::listed;
 use voxalign_population::PopulationError;
 use voxalign_register::RegisterError;
 use voxalign_register::compare::CompareError;
@@ -177,18 +178,10 @@ impl From<IoError> for Error {
                 path.display()
             )),
             IoError::SeveralSeries { ref path, ref problem, ref series } => {
-                const SHOWN: usize = 20;
-                let mut list: String =
-                    series.iter().take(SHOWN).map(|s| format!("\n  {s}")).collect();
-                if series.len() > SHOWN {
-                    list.push_str(&format!(
-                        "\n  and {} more, which `voxalign info` lists",
-                        series.len() - SHOWN
-                    ));
-                }
+                let list = listed(series.iter().map(ToString::to_string), "\n  ");
                 Error::Input(format!(
                     "'{}': {problem}; take one out first, by its number or UID, for example by `voxalign convert \
-                     IN OUT --series 1`:{list}",
+                     IN OUT --series 1`:\n  {list}",
                     path.display()
                 ))
             }

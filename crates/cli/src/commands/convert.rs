@@ -298,12 +298,12 @@ fn say_type(args: &ConvertArgs, info: &ImageInfo, data_type: DataType) {
     }
 }
 
-/// Puts finite values in place of others, and refuses what a type cannot hold.
+/// Puts finite values in place of others, and refuses what a type cannot hold; gives how many are clamped, and rounded.
 fn check_values(
     args: &ConvertArgs,
     values: &mut [f32],
     data_type: DataType,
-) -> Result<(), Failure> {
+) -> Result<(usize, usize), Failure> {
     if let Some(value) = args.replace_nan {
         values.iter_mut().filter(|v| !v.is_finite()).for_each(|v| *v = value);
     }
@@ -323,7 +323,7 @@ fn check_values(
             args.input.display()
         )));
     }
-    Ok(())
+    Ok((clamped, rounded))
 }
 
 /// Converts one volume.
@@ -344,9 +344,9 @@ fn convert_volume(
     }
     let (mut volume, _) = files::image_of(&args.input, which, &Printer::lines(Talk::Normal))?;
     let data_type = args.data_type.unwrap_or_else(|| usual_type(info));
-    check_values(args, volume.data_mut(), data_type)?;
+    let changed = check_values(args, volume.data_mut(), data_type)?;
     say_type(args, info, data_type);
-    files::warn_of_rounding(volume.data(), data_type, &Printer::lines(Talk::Normal));
+    files::say_changes(changed, data_type, &Printer::lines(Talk::Normal));
     let options = files::write_options(data_type, info.dimensions);
     image::write_volume(&args.output, &volume, &options)?;
     Ok(())
@@ -369,17 +369,20 @@ fn convert_volumes(
     let mut changed = (0, 0);
     let mut read = |volume: usize, values: &mut [f32]| {
         source.read(&whole, volume, values)?;
-        if let Err(failure) = check_values(args, values, data_type) {
-            refused = Some(failure);
-            return Err(IoError::Malformed {
-                path: args.input.clone(),
-                problem: "it cannot be stored".into(),
-                remedy: "choose another type".into(),
-            });
+        match check_values(args, values, data_type) {
+            Ok((clamped, rounded)) => {
+                changed = (changed.0 + clamped, changed.1 + rounded);
+                Ok(())
+            }
+            Err(failure) => {
+                refused = Some(failure);
+                Err(IoError::Malformed {
+                    path: args.input.clone(),
+                    problem: "it cannot be stored".into(),
+                    remedy: "choose another type".into(),
+                })
+            }
         }
-        let (clamped, rounded) = files::changed(values, data_type);
-        changed = (changed.0 + clamped, changed.1 + rounded);
-        Ok(())
     };
     let (grid, volumes) = (&info.grid, info.volumes());
     let done = image::write_volumes(&args.output, grid, volumes, time_step_s, &options, &mut read);

@@ -307,27 +307,32 @@ fn about_values(
     which: &ReadOptions,
 ) -> Result<(), Failure> {
     let (volume, _) = image::read_volume_of(file, which)?;
-    let finite = || volume.data().iter().filter(|v| v.is_finite()).map(|&v| f64::from(v));
-    let count = finite().count();
-    let not_finite = volume.data().len() - count;
-    facts.put("voxels_not_finite", not_finite);
+    let not_finite = about_numbers(facts, odd, volume.data(), "voxels_not_finite");
     if not_finite > 0 {
         odd.push(format!(
             "{not_finite} voxels are NaN or infinite; `voxalign convert --replace-nan 0` \
              replaces them"
         ));
     }
-    if count == 0 {
-        return Ok(());
-    }
-    let (low, high) = finite().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
-    facts.put("smallest_value", low);
-    facts.put("largest_value", high);
-    facts.put("mean_value", finite().sum::<f64>() / count as f64);
-    if low >= high {
-        odd.push(format!("the image is constant: {low} everywhere"));
-    }
     Ok(())
+}
+
+/// The range and the mean of values that are finite; gives how many are not, which is a fact of the name `others`.
+fn about_numbers(facts: &mut Facts, odd: &mut Vec<String>, values: &[f32], others: &str) -> usize {
+    let finite = || values.iter().filter(|v| v.is_finite()).map(|&v| f64::from(v));
+    let count = finite().count();
+    let not_finite = values.len() - count;
+    facts.put(others, not_finite);
+    if count > 0 {
+        let (low, high) = finite().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
+        facts.put("smallest_value", low);
+        facts.put("largest_value", high);
+        facts.put("mean_value", finite().sum::<f64>() / count as f64);
+        if low >= high {
+            odd.push(format!("the image is constant: {low} everywhere"));
+        }
+    }
+    not_finite
 }
 
 fn about_transform(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {

@@ -14,7 +14,6 @@ use voxalign_report::track::{FrameRecord, TrackRecord};
 /// What was simulated.
 pub(crate) fn drr(record: &DrrRecord, folder: &Path) {
     let mut table = Table::new(["image", "pixels", "mm", "from", "to", ""]);
-    let mut poses: Vec<&DrrImageRecord> = Vec::new();
     for image in &record.images {
         let [columns, rows] = image.view.size;
         let [across, down] = image.view.pixel_mm;
@@ -31,17 +30,14 @@ pub(crate) fn drr(record: &DrrRecord, folder: &Path) {
             format!("{:.4}", image.most),
             image.unit.clone(),
         ]);
-        if poses.iter().all(|p| p.pose != image.pose) {
-            poses.push(image);
-        }
     }
     table.print_left();
-    match poses[..] {
-        [] => {}
-        [image] => placed(&[("CT in the room", image)]),
-        [first, .., last] => {
-            placed(&[("first pose of the CT", first), ("last pose of the CT", last)])
+    match &record.images[..] {
+        [first, .., last] if first.pose != last.pose => {
+            placed(&[("first pose of the CT", first), ("last pose of the CT", last)]);
         }
+        [first, ..] => placed(&[("CT in the room", first)]),
+        [] => {}
     }
     output::line(&format!("written to {}", folder.display()));
 }

@@ -66,6 +66,8 @@ fn habits_from_other_programs() {
     }
     place.line("affine -d 3 a.nii b.nii -o out").expect(2).says(&["'-d'", "leave it out"]);
     place.line("affine a.nii b.nii -o out -5").expect(2).says(&["--option=-3"]);
+    let run = place.line("info -f fixed.nii.gz").expect(2);
+    assert!(!run.err.contains("FIXED"), "{}", run.err);
     for name in ["none.tif", "none.png", "none.nii", "none.toml", "none.xyz", "none"] {
         place.line(&format!("info {name}")).expect(2).says(&[name, "check the path"]);
         let run =
@@ -86,12 +88,19 @@ fn pipes_and_devices_are_refused() {
     let place = place();
     let made = std::process::Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
     assert!(made.success());
+    place.image("ct.nii.gz", &crate::projection::ct());
+    place.write("p.csv", "label,x,y,z\na,1,2,3\nb,30,2,3\nc,5,32,3\n");
+    place
+        .line("drr ct.nii.gz --view ap,lateral --size 24,20 --pixel 12 --no-report -o sim")
+        .expect(0);
     for file in ["pipe", "/dev/zero"] {
         for line in [
             format!("drr fixed.nii.gz -o out --geometry {file}"),
             format!("drr fixed.nii.gz -o out --view ap --poses {file}"),
             format!("drr fixed.nii.gz -o out --view ap --pose {file}"),
             format!("pose fixed.nii.gz {file} --geometry {file} -o out"),
+            format!("pose ct.nii.gz sim -o out --init points:p.csv,{file}"),
+            format!("pose ct.nii.gz sim -o out --init points:{file},p.csv"),
             format!("affine --config {file} -o out"),
             format!("atlas --list {file} -o out"),
             format!("anatomy {file} {file} -o out"),

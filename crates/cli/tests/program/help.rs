@@ -2,7 +2,7 @@
 
 use crate::common::Place;
 
-const COMMANDS: [&str; 19] = [
+pub(crate) const COMMANDS: [&str; 19] = [
     "affine",
     "deform",
     "anatomy",

@@ -1,6 +1,7 @@
 //! Every command that README, the pages of docs and the help show is run, with inputs made up for the names in it.
 
 use crate::common::{Place, grid, head};
+use crate::help::COMMANDS;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -38,28 +39,6 @@ fn commands(text: &str, place: &str, found: &mut BTreeSet<Shown>) {
         }
     }
 }
-
-const COMMANDS: [&str; 19] = [
-    "affine",
-    "deform",
-    "anatomy",
-    "atlas",
-    "drr",
-    "pose",
-    "demo",
-    "apply",
-    "invert",
-    "compose",
-    "compare",
-    "stack",
-    "surface",
-    "info",
-    "convert",
-    "bench",
-    "devices",
-    "completions",
-    "man",
-];
 
 /// All commands that are shown anywhere.
 fn shown(place: &Place) -> BTreeSet<Shown> {

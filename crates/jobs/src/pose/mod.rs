@@ -38,14 +38,15 @@ use crate::staged::Staged;
 use input::{Reading, Values, XrayInput};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use start::in_the_middle;
 use std::path::PathBuf;
 use voxalign_compute::ops::raycast::{Along, Traversal};
 use voxalign_image::{Affine, Grid, Transform, Volume, XrayGeometry};
 use voxalign_io::transform::{self, Geometry};
 use voxalign_io::xray::{self, XrayToWrite};
 use voxalign_register::projection::objective::View;
-use voxalign_register::projection::{PoseOptions, PoseResult, PoseSearch, PreparedCt, Simulator};
+use voxalign_register::projection::{
+    PoseOptions, PoseResult, PoseSearch, PreparedCt, Simulator, in_the_middle,
+};
 use voxalign_register::{Choice, RegisterError};
 use voxalign_report::pose::{PosePictures, PoseRecord, PoseReport, render};
 use voxalign_report::xray::{ViewRecord, XrayPicture};

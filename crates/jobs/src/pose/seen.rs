@@ -26,8 +26,7 @@ pub(super) fn start(
 ) -> Result<Affine> {
     let mut known = known(ct, listener)?;
     let at = |what: String| Error::input(format!("'{}': {what}", xray.display()));
-    let system = |e: std::io::Error| at(format!("cannot be read: {e}; check the path"));
-    let text = reading::<_, Error>(listener, || std::fs::read_to_string(xray).map_err(system))?;
+    let text = reading(listener, || voxalign_io::text::read(xray))?;
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let columns = reader.headers().map_err(|e| at(format!("{e}; {TABLE}")))?.clone();
     let place = |name: &str| columns.iter().position(|n| n.eq_ignore_ascii_case(name));

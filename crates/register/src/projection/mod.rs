@@ -13,6 +13,7 @@
 //! - A [`Tracker`] follows a CT over a sequence of them.
 
 pub mod attenuation;
+mod middle;
 mod numbers;
 pub mod objective;
 pub mod phantom;
@@ -25,6 +26,7 @@ pub mod simulator;
 pub mod view;
 
 pub use attenuation::Attenuation;
+pub use middle::in_the_middle;
 pub use numbers::{motion_of, pose_of};
 pub use objective::{View, XrayObjective};
 pub use points::{PointPose, SeenPoint, pose_by_points};

@@ -175,12 +175,12 @@ impl Problem<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::projection::pose_of;
     use voxalign_image::CArm;
 
-    fn arm(primary: f64) -> XrayGeometry {
+    pub(in crate::projection) fn arm(primary: f64) -> XrayGeometry {
         CArm {
             source_to_isocentre: 700.0,
             source_to_detector: 1100.0,

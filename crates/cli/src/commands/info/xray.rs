@@ -1,6 +1,6 @@
 //! What X-ray images and files of their views hold.
 
-use super::Facts;
+use super::{Facts, about_numbers};
 use crate::failure::Failure;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -32,19 +32,8 @@ pub(super) fn about_image(file: &Path) -> Result<Facts, Failure> {
     facts.put("rows", image.dims[1]);
     facts.put("frames", image.frames);
     facts.put("pixel_mm", image.pixel_size.map_or(Value::Null, |size| json!(size)));
-    let finite = || image.values.iter().filter(|v| v.is_finite()).map(|&v| f64::from(v));
-    let count = finite().count();
-    facts.put("pixels_not_finite", image.values.len() - count);
     let mut odd: Vec<String> = image.oddities.iter().map(ToString::to_string).collect();
-    if count > 0 {
-        let (low, high) = finite().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
-        facts.put("smallest_value", low);
-        facts.put("largest_value", high);
-        facts.put("mean_value", finite().sum::<f64>() / count as f64);
-        if low >= high {
-            odd.push(format!("the image is constant: {low} everywhere"));
-        }
-    }
+    about_numbers(&mut facts, &mut odd, &image.values, "pixels_not_finite");
     facts.put("odd", odd);
     Ok(facts)
 }

@@ -6,8 +6,9 @@
 
 use super::stream::{BUFFER, End, Stream};
 use super::tags::{self, Syntax, Tag, written};
-use crate::error::{IoError, Result, printable, shorten};
+use crate::error::{IoError, Result, shorten};
 use crate::source::{Source, read_full};
+use crate::text::printable;
 use std::io::Read;
 
 /// A value as stored.
@@ -56,7 +57,7 @@ impl DataSet {
     /// The bytes of all numbers and texts, also those of items, but for lists that are looked at once a file.
     pub(super) fn weight(&self) -> usize {
         let of = |(tag, value): &(Tag, Value)| match value {
-            _ if tags::ONCE.contains(tag) => 0,
+            _ if tags::is_of_the_file(*tag) => 0,
             Value::Bytes { representation: [b'O', _] | [b'U', b'N'], .. } => 0,
             Value::Bytes { bytes, .. } => bytes.len(),
             Value::Items(items) => items.iter().map(DataSet::weight).sum(),
@@ -81,7 +82,7 @@ impl DataSet {
         let Some(Value::Bytes { bytes, .. }) = self.get(tag) else { return None };
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
-        (!text.is_empty()).then(|| printable(text))
+        (!text.is_empty()).then(|| printable(text, &[]).into_owned())
     }
 
     /// All numbers of an attribute, none where it is missing or empty; otherwise what is wrong.

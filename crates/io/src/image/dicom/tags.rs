@@ -170,27 +170,14 @@ tags! {
     PIXELS = 0x7FE0_0010 b"OW";
 }
 
-/// Lists with a value for each frame, what is told of each frame, and whose images they are: they are looked at once a file.
-pub(super) const ONCE: [Tag; 18] = [
-    FRAME_TIME_VECTOR,
-    PRIMARY_INCREMENTS,
-    SECONDARY_INCREMENTS,
-    FRAME_OFFSETS,
-    PER_FRAME_GROUPS,
-    CHARACTER_SET,
-    STUDY_DATE,
-    STUDY_TIME,
-    ACCESSION_NUMBER,
-    REFERRING_PHYSICIAN,
-    STUDY_DESCRIPTION,
-    PATIENT_NAME,
-    PATIENT_ID,
-    PATIENT_ID_ISSUER,
-    PATIENT_BIRTH_DATE,
-    PATIENT_SEX,
-    STUDY_UID,
-    STUDY_ID,
-];
+/// Lists with a value for each frame, and what is told of each frame.
+const LISTS: [Tag; 5] =
+    [FRAME_TIME_VECTOR, PRIMARY_INCREMENTS, SECONDARY_INCREMENTS, FRAME_OFFSETS, PER_FRAME_GROUPS];
+
+/// Whether an attribute is looked at once a file, and not for each frame: lists, and whose images they are.
+pub(super) fn is_of_the_file(tag: Tag) -> bool {
+    tag == STUDY_UID || LISTS.contains(&tag) || OF_STUDY.contains(&tag)
+}
 
 /// What a file says of the patient and the study, in the order of the tags, but for the study's UID.
 pub(crate) const OF_STUDY: [Tag; 12] = [

@@ -8,8 +8,9 @@ use super::decode::{Plan, Start};
 use super::info::{GridSource, ImageInfo};
 use super::options::{ByteOrder, Compression, DataType, Format};
 use super::text;
-use crate::error::{IoError, Result, printable, shorten};
+use crate::error::{IoError, Result, shorten};
 use crate::source::Source;
+use crate::text::printable;
 use nalgebra::Vector3;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -138,7 +139,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         sform: None,
         form_difference_mm: None,
         intent: String::new(),
-        description: printable(fields.get(&["Comment"]).unwrap_or_default()),
+        description: printable(fields.get(&["Comment"]).unwrap_or_default(), &[]).into_owned(),
         extensions: Vec::new(),
         oddities: oddities.into_iter().map(Into::into).collect(),
     };

@@ -9,8 +9,9 @@ use super::decode::{Plan, Start};
 use super::info::ImageInfo;
 use super::options::{ByteOrder, Compression, Format};
 use super::text;
-use crate::error::{IoError, Result, printable, shorten};
+use crate::error::{IoError, Result, shorten};
 use crate::source::Source;
+use crate::text::printable;
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -130,7 +131,7 @@ pub(crate) fn plan(source: &Source<'_>) -> Result<Plan> {
         sform: None,
         form_difference_mm: None,
         intent: String::new(),
-        description: printable(fields.get("content").unwrap_or_default()),
+        description: printable(fields.get("content").unwrap_or_default(), &[]).into_owned(),
         extensions: Vec::new(),
         oddities: oddities.into_iter().map(Into::into).collect(),
     };

@@ -1,8 +1,9 @@
 //! Whose images are, and which of them belong together.
 
-use crate::error::{Result, printable};
+use crate::error::Result;
 use crate::image::dicom::{Pictures, tags};
 use crate::source::Source;
+use crate::text::printable;
 use std::path::Path;
 
 /// The longest value that is taken over, bytes: that of a name of three groups is 194.
@@ -62,7 +63,7 @@ impl Series {
     /// one where none is given.
     #[must_use]
     pub fn new(key: impl Into<Vec<u8>>, description: &str, study: Option<Study>) -> Self {
-        let letters = printable(description);
+        let letters = printable(description, &[]);
         let letters = letters.chars().filter(|c| c.is_ascii() && *c != '\\');
         Self { key: key.into(), description: letters.take(64).collect(), study }
     }
