@@ -80,7 +80,11 @@ const NAMES: [&str; 4] = [
     "\u{feff}label\tname\n4\tThird ventricle\n5\tb\n",
 ];
 
-const VIEWS: [&str; 6] = [
+const VIEWS: [&str; 8] = [
+    "%YAML:1.0\n---\nimage_size: [ 5, 4 ]\ncamera_matrix: !!opencv-matrix\n   rows: 3\n   cols: 3\n   dt: d\n   data: [ 9., 0., 2., 0., \
+     9., 2., 0., 0., 1. ]\nrvec: [ 0.1, 0.2, 0.3 ]\ntvec: [ 1., 2., 900. ]\n",
+    "<?xml version=\"1.0\"?>\n<opencv_storage><M1 type_id=\"opencv-matrix\"><rows>3</rows><cols>3</cols><dt>d</dt><data>9. 0. 2. 0. 9. \
+     2. 0. 0. 1.</data></M1><M2>9 0 2 0 9 2 0 0 1</M2><R>1 0 0 0 1 0 0 0 1</R><T>-800 0 9</T></opencv_storage>\n",
     "[[view]]\nname = 'a'\nimage = 'a.png'\nsource_to_isocentre = 700\nsource_to_detector = 1e3\n\
      isocentre = [1, 2, 3]\nprimary = 30\nsecondary = -10\npixel = 0.4\nregion = [0, 0, 2, 2]\n",
     "[[view]]\nsource_to_isocentre = 700\nsource_to_detector = 1e3\nisocentre = [1, 2, 3]\n\

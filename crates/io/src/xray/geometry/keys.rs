@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use voxalign_image::Vector3;
 
 /// How far from the world's origin anything of a view is at most, mm: a hundred metres.
-const FARTHEST: f64 = 1e5;
+pub(super) const FARTHEST: f64 = 1e5;
 /// The largest angle, degrees.
 const TURN: f64 = 360.0;
 

@@ -33,10 +33,16 @@
 //! view of an image may leave all of it out where the image's own header says it.
 //!
 //! Read as well, and told by their content: MayaCam 2 files (XMALab, Autoscoper), whose world is that of the calibration and
-//! which do not say the distance of the detector, and plastimatch's projection matrices, which are LPS and do not say the size of the image.
+//! which do not say the distance of the detector; plastimatch's projection matrices, which are LPS and do not say the size of the image; and
+//! cameras of OpenCV, YAML or XML of `cv::FileStorage`: an intrinsic matrix (`camera_matrix`, `cameraMatrix`, `K`), the rotation and
+//! translation from the world of the calibration to the camera, mm (`R` and `T`, or `rvec` and `tvec`), and the size of the image (`image_width` and
+//! `image_height`, or `image_size`). `M1` and `M2` with `R` and `T` are a stereo pair, whose world is that of the first camera. Lenses
+//! that distort are refused.
 
 mod form;
 mod keys;
+mod opencv;
+mod storage;
 mod table;
 mod text;
 mod write;
@@ -205,6 +211,8 @@ pub fn read_from_bytes(name: impl AsRef<Path>, bytes: &[u8]) -> Result<Vec<View>
         vec![text::mayacam(path, text)?]
     } else if !first.is_empty() && first.split_whitespace().all(|w| w.parse::<f64>().is_ok()) {
         vec![text::plastimatch(path, text)?]
+    } else if storage::is_storage(text) {
+        opencv::views(path, text)?
     } else {
         table::views(path, text)?
     };
@@ -222,5 +230,7 @@ pub fn write(path: impl AsRef<Path>, views: &[View]) -> Result<()> {
     atomic::write_file(path, |sink| sink.write_all(text.as_bytes()))
 }
 
+#[cfg(test)]
+mod opencv_tests;
 #[cfg(test)]
 mod tests;

@@ -236,7 +236,7 @@ fn camera(keys: &Keys<'_>) -> Result<Form> {
     );
     let t = keys.vector("t", needed("t")?)?;
     let label = &keys.label;
-    let form = camera_of(&k, &r, &t, &flip(keys)?)
+    let form = camera_of(&k, &r, &t, &flip(keys)?, ["K", "R"])
         .map_err(|(problem, remedy)| label.error(problem, remedy))?;
     let Form::Projection { matrix, .. } = form else { return Ok(form) };
     let mut distance = far(keys)?;
@@ -258,18 +258,19 @@ fn camera(keys: &Keys<'_>) -> Result<Form> {
     Ok(Form::Projection { matrix, far: distance })
 }
 
-/// A camera as of OpenCV, in a world from which `flip` goes to RAS; otherwise what is wrong, and what helps.
+/// A camera as of OpenCV, in a world from which `flip` goes to RAS, whose file calls `k` and `r` by these names; otherwise what is wrong, and what helps.
 pub(super) fn camera_of(
     k: &Matrix3<f64>,
     r: &Matrix3<f64>,
     t: &Vector3<f64>,
     flip: &Matrix3<f64>,
+    [k_name, r_name]: [&str; 2],
 ) -> std::result::Result<Form, (String, &'static str)> {
     let last = [k[(2, 0)], k[(2, 1)], k[(2, 2)]];
     if last != [0.0, 0.0, 1.0] || k[(1, 0)] != 0.0 || k[(0, 0)] <= 0.0 || k[(1, 1)] <= 0.0 {
         let rows: Vec<Vec<f64>> = k.row_iter().map(|row| row.iter().copied().collect()).collect();
         return Err((
-            format!("'K' is {rows:?}"),
+            format!("'{}' is {rows:?}", shorten(k_name)),
             "give [[fx, 0, cx], [0, fy, cy], [0, 0, 1]] in pixels, fx and fy above 0",
         ));
     }
@@ -277,7 +278,8 @@ pub(super) fn camera_of(
     if off > 1e-3 || r.determinant() < 0.0 {
         return Err((
             format!(
-                "'R' is no rotation: it is off by {off:.4}, with a determinant of {:.4}",
+                "'{}' is no rotation: it is off by {off:.4}, with a determinant of {:.4}",
+                shorten(r_name),
                 r.determinant()
             ),
             "give the rotation from the world to the camera",

@@ -328,14 +328,14 @@ fn mayacams() {
         ("10\n-20", "nan\n-20", "line 15: 'nan' are no 1 numbers"),
         ("-20\n900\n", "-20\n", "line 14: the block 'translation' is cut short"),
         ("rotation", "rotations", "line 9: 'rotations' is no block of a MayaCam 2 file"),
-        ("rotation\n1,0,0", "rotation\n2,0,0", "'R' is no rotation"),
+        ("rotation\n1,0,0", "rotation\n2,0,0", "'rotation' is no rotation"),
         ("translation\n10\n-20\n900\n", "", "there is no block 'translation'"),
         (
             "translation",
             "rotation\n1,0,0\n0,1,0\n0,0,1",
             "line 14: there is a second block 'rotation'",
         ),
-        ("0,0,1\n\nrotation", "0,0,2\n\nrotation", "'K' is"),
+        ("0,0,1\n\nrotation", "0,0,2\n\nrotation", "'camera matrix' is"),
     ] {
         let error = read_from_bytes("cam.txt", MAYACAM.replace(from, to).as_bytes())
             .unwrap_err()

@@ -62,7 +62,8 @@ pub(super) fn mayacam(path: &Path, text: &str) -> Result<View> {
         return Err(label.error(format!("the image size is {} x {}", size[0], size[1]), shape));
     };
     let (k, r) = (Matrix3::from_row_slice(k), Matrix3::from_row_slice(r));
-    let form = camera_of(&k, &r, &Vector3::new(t[0], t[1], t[2]), &Matrix3::identity())
+    let names = ["camera matrix", "rotation"];
+    let form = camera_of(&k, &r, &Vector3::new(t[0], t[1], t[2]), &Matrix3::identity(), names)
         .map_err(|(problem, remedy)| label.error(problem, remedy))?;
     let mut view = View::empty(label);
     view.form = Some(form);
