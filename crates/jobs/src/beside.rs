@@ -32,14 +32,16 @@ impl Beside {
         let with = |kind: &str| image.with_file_name(format!("{stem}.{kind}"));
         let found = Beside { json: with("json"), bval: with("bval"), bvec: with("bvec") };
         let own = text::read(&found.json).is_ok_and(|text| is_own(&text));
-        let other = [&found.json, &found.bval, &found.bvec].into_iter().find(|p| p.exists());
+        // No conversion leaves a pipe or a device.
+        let all = [&found.json, &found.bval, &found.bvec];
+        let other = all.into_iter().find(|p| p.exists() && !(own && p.is_file()));
         match other {
-            Some(path) if !own => Err(Error::input(format!(
+            Some(path) => Err(Error::input(format!(
                 "'{}' is there, and no sidecar of an earlier conversion: take it away, choose another name for the \
                  image, or leave the files beside it out with `bids = false`",
                 path.display()
             ))),
-            _ => Ok(found),
+            None => Ok(found),
         }
     }
 
@@ -82,4 +84,47 @@ impl Beside {
 fn is_own(text: &str) -> bool {
     let facts: Option<Value> = serde_json::from_str(text).ok();
     facts.is_some_and(|facts| facts["ConversionSoftware"] == "voxalign")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const OWN: &str = "{\"ConversionSoftware\": \"voxalign\"}";
+
+    #[test]
+    #[cfg(unix)]
+    fn pipes_and_devices_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let refused = |name: &str| {
+            let error = Beside::of(&at("ct.nii.gz")).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("no sidecar of an earlier"), "{error}");
+            assert!(at(name).exists(), "{name} is gone");
+        };
+        for own in [false, true] {
+            let names: &[&str] =
+                if own { &["ct.bval", "ct.bvec"] } else { &["ct.json", "ct.bval", "ct.bvec"] };
+            for name in names {
+                if own {
+                    fs::write(at("ct.json"), OWN).unwrap();
+                }
+                // A reader of a pipe that nobody writes to would wait here for ever.
+                let made = std::process::Command::new("mkfifo").arg(at(name)).status().unwrap();
+                assert!(made.success());
+                refused(name);
+                fs::remove_file(at(name)).unwrap();
+                for device in ["/dev/zero", "/dev/null", "/dev/full"] {
+                    std::os::unix::fs::symlink(device, at(name)).unwrap();
+                    refused(name);
+                    fs::remove_file(at(name)).unwrap();
+                }
+            }
+        }
+        fs::write(at("ct.bval"), "0\n").unwrap();
+        assert!(Beside::of(&at("ct.nii.gz")).is_ok());
+        fs::remove_file(at("ct.json")).unwrap();
+        refused("ct.bval");
+    }
 }

@@ -6,16 +6,18 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::progress::{Printer, Talk};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use voxalign_io::IoError;
 use voxalign_io::image::{self, DataType, Format, ImageInfo, ImageSource, ReadOptions, Region};
 use voxalign_io::mesh::MeshFormat;
 use voxalign_io::points::{PointFormat, WriteOptions};
 use voxalign_io::transform;
+use voxalign_io::xray::geometry;
 use voxalign_jobs::beside::Beside;
 use voxalign_jobs::carry;
 use voxalign_jobs::files::{self, Kind, WhichImage};
 use voxalign_jobs::options::PointConvention;
+use voxalign_jobs::projection::ViewTable;
 
 /// Arguments of `voxalign convert`.
 #[derive(Debug, Clone, Args)]
@@ -39,20 +41,28 @@ Examples:
   voxalign convert pairs.tag fixed.csv --volume 0
   voxalign convert lh.pial lh.pial.gii
   voxalign convert model.stl model.vtp --from-convention lps --to-convention lps
+  voxalign convert cam1.txt cam2.txt views.toml --image cam1.tif --image cam2.tif
+      where X-ray images were taken from, as one table for voxalign pose and drr, in which a 'region' of each view
+      can be written: of MayaCam 2 files, cameras of OpenCV, matrices of plastimatch, other tables
+  voxalign convert xa1.dcm xa2.dcm views.toml
+      the same of DICOM X-ray images whose headers say it
 
 The extensions set the formats. Images: .nii, .nii.gz, .hdr/.img, .mha, .mhd, .nrrd, .nhdr; DICOM is read. Transforms:
 .tfm and .txt (ITK text), .mat (ITK/ANTs; FSL's is recognised when read), .h5 (ITK/ANTs, with its
 fields), .fsl and .fsl.mat (FSL), .nii and .nii.gz (displacement field). Points: .csv, .fcsv and .mrk.json
 (3D Slicer), .txt and .pts (elastix), .tag (MNI). Meshes: .gii, .vtk, .vtp, .stl, .ply, lh.pial and the
-like (FreeSurfer), .tck, .trk. What the new format does not hold is said. An existing output file is
+like (FreeSurfer), .tck, .trk. Views: .toml is written; .txt, .yml, .xml and DICOM are read. What the new format does not hold is said. An existing output file is
 replaced.")]
 pub(crate) struct ConvertArgs {
-    /// The file to convert
-    #[arg(value_name = "IN")]
-    input: PathBuf,
+    /// The file to convert; of views there may be several, which become one table
+    #[arg(value_name = "IN", required = true)]
+    inputs: Vec<PathBuf>,
     /// The file to write
-    #[arg(value_name = "OUT")]
+    #[arg(value_name = "OUT", required = true)]
     output: PathBuf,
+    /// The X-ray image of a view, for the table; once for each, in their order
+    #[arg(long = "image", value_name = "IMAGE")]
+    images: Vec<PathBuf>,
     /// Type of the stored values: u8, i8, u16, i16, u32, i32, u64, i64, f32 or f64; where an integer type cannot
     /// hold them, values are rounded and clamped, and it is said of how many [default: that of the input, or
     /// f32 where it is scaled]
@@ -121,6 +131,11 @@ impl From<ListFormat> for PointFormat {
 }
 
 impl ConvertArgs {
+    /// The only input of what has one.
+    fn input(&self) -> &Path {
+        self.inputs.first().map_or(Path::new(""), PathBuf::as_path)
+    }
+
     /// What of the image is read.
     fn reading(&self) -> ReadOptions {
         ReadOptions { even: self.even, ..self.which.options() }
@@ -130,17 +145,22 @@ impl ConvertArgs {
 /// Converts the file.
 pub(crate) fn run(args: ConvertArgs) -> Result<Outcome, Failure> {
     let args = &args;
-    let inputs = std::iter::once(&args.input).chain(args.geometry.paths()).chain(&args.points_of);
+    let is_table = args.output.extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"));
+    if is_table {
+        return convert_views(args);
+    }
+    check_single(args)?;
+    let inputs = args.inputs.iter().chain(args.geometry.paths()).chain(&args.points_of);
     files::check_output(&args.output, inputs.map(PathBuf::as_path))?;
     start_threads(None)?;
-    let from = files::kind_to_read(&args.input)?;
+    let from = files::kind_to_read(args.input())?;
     let to = files::kind_to_write(&args.output, from)?;
     match (from, to) {
         (Kind::Points, Kind::Points) => convert_points(args),
         (Kind::Mesh, Kind::Mesh) => convert_mesh(args),
         (Kind::Transform, Kind::Transform | Kind::Image) => convert_transform(args),
         (Kind::Image, Kind::Transform | Kind::Image) => {
-            let info = image::read_info_of(&args.input, &args.reading())?;
+            let info = image::read_info_of(args.input(), &args.reading())?;
             match (files::is_field(&info), to) {
                 (true, _) => convert_transform(args),
                 (false, Kind::Image) => convert_image(args, &info),
@@ -151,50 +171,87 @@ pub(crate) fn run(args: ConvertArgs) -> Result<Outcome, Failure> {
     }
 }
 
+/// Refuses what is for a table of views.
+fn check_single(args: &ConvertArgs) -> Result<(), Failure> {
+    let output = args.output.display();
+    if let [first, .., last] = &args.inputs[..] {
+        return Err(Failure::input(format!(
+            "'{}' to '{}' are {} files, and '{output}' is made of one; several are views of X-ray images, whose table is a \
+             .toml file",
+            first.display(),
+            last.display(),
+            args.inputs.len()
+        )));
+    }
+    let input = args.input();
+    if geometry::is_views(input) {
+        return Err(Failure::input(format!(
+            "'{}' holds views of X-ray images, and '{output}' is no table of them; name a .toml file to write",
+            input.display()
+        )));
+    }
+    Ok(())
+}
+
 fn mismatch(args: &ConvertArgs) -> Failure {
     Failure::input(format!(
         "'{}' cannot be converted to '{}': images convert to images, transforms to transforms and \
          points to points and meshes to meshes",
-        args.input.display(),
+        args.input().display(),
         args.output.display()
     ))
 }
 
-/// Refuses options that are for another kind of file.
-fn only(args: &ConvertArgs, kind: Kind) -> Result<(), Failure> {
+/// Refuses options that are for another kind of file; views are of no kind.
+fn only(args: &ConvertArgs, kind: Option<Kind>) -> Result<(), Failure> {
+    const IMAGE: Option<Kind> = Some(Kind::Image);
+    const POINTS: Option<Kind> = Some(Kind::Points);
+    const TRANSFORM: Option<Kind> = Some(Kind::Transform);
+    const MESH: Option<Kind> = Some(Kind::Mesh);
     let options = [
-        ("--data-type", args.data_type.is_some(), &[Kind::Image][..]),
-        ("--replace-nan", args.replace_nan.is_some(), &[Kind::Image]),
-        ("--volume", args.which.volume.is_some(), &[Kind::Image, Kind::Points]),
-        ("--series", args.which.series.is_some(), &[Kind::Image]),
-        ("--even", args.even, &[Kind::Image]),
-        ("--no-bids", args.no_bids, &[Kind::Image]),
-        ("--from-convention", args.from_convention.is_some(), &[Kind::Points, Kind::Mesh]),
-        ("--to-convention", args.to_convention.is_some(), &[Kind::Points, Kind::Mesh]),
-        ("--to-format", args.to_format.is_some(), &[Kind::Points]),
-        ("--points-of", args.points_of.is_some(), &[Kind::Points]),
-        ("--fixed-geometry", args.geometry.fixed_geometry.is_some(), &[Kind::Transform]),
-        ("--moving-geometry", args.geometry.moving_geometry.is_some(), &[Kind::Transform]),
+        ("--data-type", args.data_type.is_some(), &[IMAGE][..]),
+        ("--replace-nan", args.replace_nan.is_some(), &[IMAGE]),
+        ("--volume", args.which.volume.is_some(), &[IMAGE, POINTS]),
+        ("--series", args.which.series.is_some(), &[IMAGE]),
+        ("--even", args.even, &[IMAGE]),
+        ("--no-bids", args.no_bids, &[IMAGE]),
+        ("--from-convention", args.from_convention.is_some(), &[POINTS, MESH]),
+        ("--to-convention", args.to_convention.is_some(), &[POINTS, MESH]),
+        ("--to-format", args.to_format.is_some(), &[POINTS]),
+        ("--points-of", args.points_of.is_some(), &[POINTS]),
+        ("--fixed-geometry", args.geometry.fixed_geometry.is_some(), &[TRANSFORM]),
+        ("--moving-geometry", args.geometry.moving_geometry.is_some(), &[TRANSFORM]),
+        ("--image", !args.images.is_empty(), &[None]),
     ];
     let name = |kind| match kind {
-        Kind::Image => "images",
-        Kind::Points => "points",
-        Kind::Transform => "transforms",
-        Kind::Mesh => "a mesh",
+        Some(Kind::Image) => "images",
+        Some(Kind::Points) => "points",
+        Some(Kind::Transform) => "transforms",
+        Some(Kind::Mesh) => "a mesh",
+        None => "views",
     };
     match options.iter().find(|(_, given, of)| *given && !of.contains(&kind)) {
         Some((option, _, of)) => Err(Failure::input(format!(
             "{option} is for {}, but '{}' holds {}; leave it out",
             of.iter().map(|of| name(*of)).collect::<Vec<_>>().join(" and "),
-            args.input.display(),
+            args.input().display(),
             name(kind)
         ))),
         None => Ok(()),
     }
 }
 
+/// Makes a table of views.
+fn convert_views(args: &ConvertArgs) -> Result<Outcome, Failure> {
+    only(args, None)?;
+    start_threads(None)?;
+    let table = ViewTable { inputs: args.inputs.clone(), images: args.images.clone() };
+    table.write(&args.output, &Printer::lines(Talk::Normal))?;
+    Ok(Outcome::Good)
+}
+
 fn convert_points(args: &ConvertArgs) -> Result<Outcome, Failure> {
-    only(args, Kind::Points)?;
+    only(args, Some(Kind::Points))?;
     let printer = Printer::lines(Talk::Normal);
     let grid = args
         .points_of
@@ -206,7 +263,7 @@ fn convert_points(args: &ConvertArgs) -> Result<Outcome, Failure> {
         grid: grid.as_ref(),
         volume: args.which.volume,
     };
-    let (set, info) = files::points(&args.input, &reading.options(), &printer)?;
+    let (set, info) = files::points(args.input(), &reading.options(), &printer)?;
     let options = WriteOptions {
         convention: args.to_convention.map(Into::into),
         format: args.to_format.map(Into::into),
@@ -223,7 +280,7 @@ fn convert_points(args: &ConvertArgs) -> Result<Outcome, Failure> {
 }
 
 fn convert_mesh(args: &ConvertArgs) -> Result<Outcome, Failure> {
-    only(args, Kind::Mesh)?;
+    only(args, Some(Kind::Mesh))?;
     let printer = Printer::lines(Talk::Normal);
     let format = MeshFormat::from_path(&args.output)?;
     if args.to_convention.is_some() && format.has_world() {
@@ -231,27 +288,27 @@ fn convert_mesh(args: &ConvertArgs) -> Result<Outcome, Failure> {
             "--to-convention is for formats that may be in any space, and {format} says where it is; leave it out"
         )));
     }
-    let (mesh, _) = files::mesh(&args.input, args.from_convention, &printer)?;
+    let (mesh, _) = files::mesh(args.input(), args.from_convention, &printer)?;
     let space = args.to_convention.map(Into::into).unwrap_or_default();
     carry::write_mesh(&args.output, &mesh, space, &printer)?;
     Ok(Outcome::Good)
 }
 
 fn convert_transform(args: &ConvertArgs) -> Result<Outcome, Failure> {
-    only(args, Kind::Transform)?;
+    only(args, Some(Kind::Transform))?;
     let grids = args.geometry.grids()?;
-    let read = files::transform(&args.input, &grids.geometry(), &Printer::lines(Talk::Normal))?;
+    let read = files::transform(args.input(), &grids.geometry(), &Printer::lines(Talk::Normal))?;
     transform::write(&args.output, &read.simplified(), &grids.geometry())?;
     Ok(Outcome::Good)
 }
 
 fn convert_image(args: &ConvertArgs, info: &ImageInfo) -> Result<Outcome, Failure> {
-    only(args, Kind::Image)?;
+    only(args, Some(Kind::Image))?;
     let which = args.reading();
     if args.no_bids && info.format != Format::Dicom {
         return Err(Failure::input(format!(
             "--no-bids is for DICOM, but '{}' is a {} image; leave it out",
-            args.input.display(),
+            args.input().display(),
             info.format
         )));
     }
@@ -264,7 +321,7 @@ fn convert_image(args: &ConvertArgs, info: &ImageInfo) -> Result<Outcome, Failur
         convert_volume(args, info, &which)?;
         return Ok(Outcome::Good);
     }
-    let source = image::open(&args.input, &which)?;
+    let source = image::open(args.input(), &which)?;
     let sidecar = source.sidecar(which.volume)?;
     if several {
         convert_volumes(args, &*source, sidecar.as_ref().and_then(|s| s.time_step_s))?;
@@ -312,7 +369,7 @@ fn check_values(
         return Err(Failure::input(format!(
             "'{}' has {not_finite} voxels that are NaN or infinite, which {data_type} cannot hold; \
              add --replace-nan 0",
-            args.input.display()
+            args.input().display()
         )));
     }
     let (clamped, rounded) = files::changed(values, data_type);
@@ -320,7 +377,7 @@ fn check_values(
         return Err(Failure::input(format!(
             "{} voxels of '{}' cannot be stored as {data_type}; add --data-type f32",
             clamped + rounded,
-            args.input.display()
+            args.input().display()
         )));
     }
     Ok((clamped, rounded))
@@ -336,13 +393,13 @@ fn convert_volume(
     let wide = info.data_type.size() >= 4 && info.data_type.is_integer();
     if unscaled && wide && args.data_type.is_none() && args.replace_nan.is_none() {
         // Values that 32-bit floats would round.
-        if let Ok(map) = image::read_labels_of(&args.input, which) {
+        if let Ok(map) = image::read_labels_of(args.input(), which) {
             let options = files::write_options(DataType::I32, info.dimensions);
             image::write_labels(&args.output, &map, &options)?;
             return Ok(());
         }
     }
-    let (mut volume, _) = files::image_of(&args.input, which, &Printer::lines(Talk::Normal))?;
+    let (mut volume, _) = files::image_of(args.input(), which, &Printer::lines(Talk::Normal))?;
     let data_type = args.data_type.unwrap_or_else(|| usual_type(info));
     let changed = check_values(args, volume.data_mut(), data_type)?;
     say_type(args, info, data_type);
@@ -377,7 +434,7 @@ fn convert_volumes(
             Err(failure) => {
                 refused = Some(failure);
                 Err(IoError::Malformed {
-                    path: args.input.clone(),
+                    path: args.input().to_owned(),
                     problem: "it cannot be stored".into(),
                     remedy: "choose another type".into(),
                 })

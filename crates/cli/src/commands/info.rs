@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use voxalign_image::{Affine, AffineParameters, Grid, Transform, Vector3, VectorField};
 use voxalign_io::image::{self, ImageInfo, ReadOptions, SeriesInfo};
+use voxalign_io::xray::geometry;
 use voxalign_jobs::files::{self, Kind, WhichImage};
 use voxalign_register::fields::jacobian_determinants;
 
@@ -193,7 +194,7 @@ fn about(file: &Path, args: &InfoArgs) -> Result<Facts, Failure> {
         if xray::is_picture(file) {
             return xray::about_image(file);
         }
-        if xray::is_views(file) {
+        if geometry::is_views(file) {
             return xray::about_views(file);
         }
     }

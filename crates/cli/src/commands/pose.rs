@@ -27,7 +27,7 @@ Examples:
       by DICOM images whose headers say where they were taken from
   voxalign pose bone.nii.gz cam1.tif cam2.tif -o out --units relative \\
       --geometry cam1.txt --geometry cam2.txt --init start.tfm --range 10,10
-      a bone by two calibrated cameras (MayaCam), near a start
+      a bone by two calibrated cameras (MayaCam; those of OpenCV alike), near a start
   voxalign pose bone.nii.gz cam1.tif cam2.tif -o out --units relative --geometry views.toml \\
       --init points:bone.csv,seen.csv
       from where points of bone.csv (label,x,y,z) are in the images: seen.csv (label,view,column,row)
@@ -67,8 +67,8 @@ pub(crate) struct PoseArgs {
     /// X-ray images: PNG, TIFF, DICOM, NIfTI; none where the views of --geometry name them; or a folder that `voxalign drr` wrote
     #[arg(value_name = "XRAY")]
     xrays: Vec<PathBuf>,
-    /// Where the images were taken from, in their order: TOML tables, MayaCam 2 or plastimatch's projection matrices; more
-    /// than once for several files [default: the headers of DICOM]
+    /// Where the images were taken from, in their order: TOML tables, MayaCam 2, cameras of OpenCV (YAML, XML) or plastimatch's
+    /// projection matrices; more than once for several files [default: the headers of DICOM]
     #[arg(long, value_name = "FILE", help_heading = "Views")]
     geometry: Vec<PathBuf>,
     /// Of X-ray files with several frames: the number of one, from 0; one for all files, or one for each

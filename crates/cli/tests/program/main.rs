@@ -44,6 +44,7 @@ mod stack;
 mod surface;
 mod track;
 mod transforms;
+mod views;
 mod warps;
 mod written_commands;
 mod xray_files;

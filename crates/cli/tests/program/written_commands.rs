@@ -266,6 +266,12 @@ fn make(place: &Place, name: &str) {
              translation\n0\n0\n800\n",
         );
     }
+    if ends(&[".yml"]) {
+        return place.write(
+            name,
+            "%YAML:1.0\n---\nK: [ 100, 0, 11.5, 0, 100, 9.5, 0, 0, 1 ]\nR: [ 1, 0, 0, 0, 0, -1, 0, 1, 0 ]\nT: [ 0, 0, 800 ]\n",
+        );
+    }
     if ends(&[".dcm"]) {
         make(place, "ct.nii.gz");
         let line =
@@ -352,15 +358,17 @@ fn make_inputs(place: &Place, words: &[String]) {
         ".tif",
         ".dcm",
         ".txt",
+        ".yml",
         "dicom_folder",
         "old_mr",
         "sim",
         "/",
     ];
+    // The last file of `convert` before its options is written.
+    let files = words.iter().position(|w| w.starts_with('-')).unwrap_or(words.len());
     for (i, word) in words.iter().enumerate() {
         let before = if i > 0 { words[i - 1].as_str() } else { "" };
-        // The second file of `convert` is written.
-        let written = i == 2 && words[0] == "convert";
+        let written = words[0] == "convert" && i + 1 == files;
         if written
             || is_no_input(before, word) && !FOLDERS.contains(&word.as_str()) && word != "sim"
         {

@@ -4,10 +4,12 @@ mod ct;
 mod names;
 mod numbers;
 mod place;
+mod table;
 mod views;
 
 pub use ct::{CtOptions, Units};
 pub use numbers::{Numbers, Whole};
+pub use table::ViewTable;
 
 pub use views::{Preset, ViewOptions};
 

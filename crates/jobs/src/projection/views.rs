@@ -39,7 +39,8 @@ pub struct ViewOptions {
     #[cfg_attr(feature = "clap", arg(long = "view", value_name = "NAME,...", value_delimiter = ',', value_parser = crate::options::choice::<Preset>()))]
     #[serde(with = "by_names", rename = "view")]
     pub presets: Vec<Preset>,
-    /// Views of a file: tables `[[view]]` in TOML, MayaCam 2 calibrations, projection matrices of plastimatch
+    /// Views of a file: tables `[[view]]` in TOML, MayaCam 2 calibrations, cameras of OpenCV (YAML, XML), projection matrices of
+    /// plastimatch
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub geometry: Option<PathBuf>,
     /// Angle of a C-arm about the long axis of the patient, degrees: to the left (LAO), below 0 to the right (RAO)

@@ -9,17 +9,8 @@ use voxalign_io::xray::{self, View, geometry};
 
 /// Whether a name is that of a picture, of which only X-ray images are read.
 pub(super) fn is_picture(file: &Path) -> bool {
-    has_extension(file, &["png", "tif", "tiff"])
-}
-
-/// Whether a name is that of a file of views.
-pub(super) fn is_views(file: &Path) -> bool {
-    has_extension(file, &["toml"])
-}
-
-fn has_extension(file: &Path, known: &[&str]) -> bool {
     let extension = file.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    known.contains(&extension.as_str())
+    ["png", "tif", "tiff"].contains(&extension.as_str())
 }
 
 /// An X-ray image: PNG or TIFF.

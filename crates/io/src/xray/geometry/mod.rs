@@ -49,9 +49,10 @@ mod write;
 
 use crate::atomic;
 use crate::error::{IoError, Result};
-use crate::source::Source;
+use crate::source::{Source, regular};
 use crate::text::{SAVE_AS, utf8};
 use form::Form;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use voxalign_image::{ImageError, Vector3, XrayGeometry};
 
@@ -110,6 +111,16 @@ impl View {
     #[must_use]
     pub fn size(&self) -> Option<[usize; 2]> {
         self.size
+    }
+
+    /// The view of an image of so many columns and rows.
+    ///
+    /// # Errors
+    /// As of [`geometry`](Self::geometry).
+    pub fn sized(mut self, image: [usize; 2]) -> Result<Self> {
+        self.geometry(Some(image))?;
+        self.size = Some(image);
+        Ok(self)
     }
 
     /// Whether it says where source and detector are; otherwise the header of its image has to.
@@ -188,6 +199,27 @@ impl View {
     }
 }
 
+/// How much of a file tells what it is, bytes.
+const HEAD: u64 = 4096;
+
+/// Whether a file holds views: by its name (`.toml`, `.yml`, `.yaml`), or by its beginning.
+#[must_use]
+pub fn is_views(path: impl AsRef<Path>) -> bool {
+    let path = path.as_ref();
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    if ["toml", "yml", "yaml"].contains(&extension.as_str()) {
+        return true;
+    }
+    let mut head = Vec::new();
+    let opened = regular(path).ok().and_then(|_| std::fs::File::open(path).ok());
+    if opened.is_none_or(|file| file.take(HEAD).read_to_end(&mut head).is_err()) {
+        return false;
+    }
+    let text = String::from_utf8_lossy(&head);
+    let text = text.trim_start_matches('\u{feff}');
+    text::is_mayacam(text) || text::is_matrix(text) || storage::says_so(text)
+}
+
 /// Reads the views of a file; at least one.
 ///
 /// # Errors
@@ -206,10 +238,9 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<View>> {
 pub fn read_from_bytes(name: impl AsRef<Path>, bytes: &[u8]) -> Result<Vec<View>> {
     let path = name.as_ref();
     let text = utf8(bytes).map_err(|problem| IoError::malformed(path, problem, SAVE_AS))?;
-    let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let views = if first.eq_ignore_ascii_case(text::MAYACAM) {
+    let views = if text::is_mayacam(text) {
         vec![text::mayacam(path, text)?]
-    } else if !first.is_empty() && first.split_whitespace().all(|w| w.parse::<f64>().is_ok()) {
+    } else if text::is_plastimatch(text) {
         vec![text::plastimatch(path, text)?]
     } else if storage::is_storage(text) {
         opencv::views(path, text)?

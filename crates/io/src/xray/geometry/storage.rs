@@ -94,6 +94,12 @@ pub(super) fn is_storage(text: &str) -> bool {
     first.starts_with("%YAML") || first == "---" || first.starts_with('<') || key
 }
 
+/// Whether a text says that it is one of OpenCV's.
+pub(super) fn says_so(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with("%YAML") || text.starts_with('<') && text.contains("<opencv_storage")
+}
+
 fn is_name(key: &str) -> bool {
     !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c))
 }

@@ -8,10 +8,35 @@ use std::path::Path;
 use voxalign_image::{Matrix3, Matrix3x4, Vector3};
 
 /// The first line of a MayaCam 2 file.
-pub(super) const MAYACAM: &str = "image size";
+const MAYACAM: &str = "image size";
 /// The blocks of one, each a line with its name and lines of so many numbers.
 const BLOCKS: [(&str, usize, usize); 4] =
     [(MAYACAM, 1, 2), ("camera matrix", 3, 3), ("rotation", 3, 3), ("translation", 3, 1)];
+
+/// The first line that is not empty.
+fn first(text: &str) -> &str {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+}
+
+/// Whether a text is a MayaCam 2 file, by its beginning.
+pub(super) fn is_mayacam(text: &str) -> bool {
+    first(text).eq_ignore_ascii_case(MAYACAM)
+}
+
+/// Whether a text begins with numbers, as plastimatch's do and nothing else that has views.
+pub(super) fn is_plastimatch(text: &str) -> bool {
+    let first = first(text);
+    !first.is_empty() && first.split_whitespace().all(|w| w.parse::<f64>().is_ok())
+}
+
+/// Whether a text is one of plastimatch among files of any kind, by its beginning: a line of two numbers and a line of four.
+pub(super) fn is_matrix(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    [2, 4].into_iter().all(|count| {
+        let words: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
+        words.len() == count && words.iter().all(|w| w.parse::<f64>().is_ok())
+    })
+}
 
 fn finite(word: &str) -> Option<f64> {
     word.trim().parse().ok().filter(|v: &f64| v.is_finite())
