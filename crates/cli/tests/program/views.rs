@@ -196,3 +196,20 @@ fn what_makes_no_table() {
         place.run(&dry).expect(0);
     }
 }
+
+/// Tables of sequences, and those of older versions, name no images: what to do is said.
+#[test]
+fn folders_whose_tables_name_no_images() {
+    let place = place();
+    place.line("drr ct.nii.gz -o sim --view ap --size 48,40 --no-report --device cpu").expect(0);
+    let table = fs::read_to_string(place.path("sim/views.toml")).unwrap();
+    place.write("sim/views.toml", &table.replace("image = \"ap.png\"\n", ""));
+    assert!(geometry::read(place.path("sim/views.toml")).unwrap()[0].image.is_none());
+    place.line("pose ct.nii.gz sim -o out --device cpu").expect(2).says(&[
+        "'sim/views.toml': its views name no images; give a sequence as --stream sim, and otherwise name the images after the CT, \
+         with --geometry sim/views.toml",
+    ]);
+    let dry = "pose ct.nii.gz sim/ap.png --geometry sim/views.toml -o out --dry-run";
+    place.line(dry).expect(0);
+    assert!(!place.path("out").exists());
+}

@@ -4,7 +4,7 @@ use super::options::Pixels;
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, reading};
 use crate::projection::{VIEWS, Whole, counted, stem, unique};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use voxalign_image::{XrayGeometry, memory};
 use voxalign_io::xray::{self, Signal, geometry};
 use voxalign_register::Choice;
@@ -52,8 +52,10 @@ pub(super) fn sources(
     for path in files {
         views.extend(reading(listener, || geometry::read(path))?);
     }
-    let named = if table_of(xrays).is_some() { &[][..] } else { xrays };
-    let paths = paths(named, &views)?;
+    let paths = match table_of(xrays) {
+        Some(table) => paths(&[], &views).map_err(|_| unnamed(xrays, &table))?,
+        None => paths(xrays, &views)?,
+    };
     if !views.is_empty() && views.len() != paths.len() {
         return Err(Error::input(format!(
             "there are {} X-ray images, and `geometry` has {} views; give a view for each, in the same \
@@ -87,6 +89,17 @@ fn paths(xrays: &[PathBuf], views: &[geometry::View]) -> Result<Vec<PathBuf>> {
         ));
     }
     Ok(named)
+}
+
+/// An error about a folder whose table names no images: that of a sequence, or of an older version.
+fn unnamed(folder: &[PathBuf], table: &Path) -> Error {
+    let folder = folder.first().map_or(Path::new(""), PathBuf::as_path);
+    Error::input(format!(
+        "'{0}': its views name no images; give a sequence as `stream = {1}`, and otherwise name the images after the CT, with \
+         `geometry = {0}`",
+        table.display(),
+        folder.display()
+    ))
 }
 
 /// What the values of an image are, of which attenuations are made.
