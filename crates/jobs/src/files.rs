@@ -396,6 +396,13 @@ pub fn check_output<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path
             output.display()
         )));
     }
+    // What takes its place would never reach who reads it.
+    if output.exists() && !output.is_file() {
+        return Err(Error::input(format!(
+            "'{}' is a pipe or a device, and files are written as a whole; name a file to write",
+            output.display()
+        )));
+    }
     let folder = match output.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,
         _ => Path::new("."),
@@ -483,6 +490,29 @@ mod tests {
         assert!(check_output(&folder.path().join("c.nii"), [input.as_path()]).is_ok());
         assert!(check_output(&folder.path().join("none/c.nii"), []).is_err());
         assert!(check_output(folder.path(), []).is_err());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn pipes_and_devices_are_no_outputs() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        assert!(std::process::Command::new("mkfifo").arg(at("a.nii")).status().unwrap().success());
+        std::os::unix::fs::symlink("/dev/null", at("b.nii")).unwrap();
+        std::fs::write(at("c"), b"x").unwrap();
+        std::os::unix::fs::symlink(at("c"), at("c.nii")).unwrap();
+        std::os::unix::fs::symlink(at("none"), at("d.nii")).unwrap();
+        for (output, ok) in [
+            (at("a.nii"), false),
+            (at("b.nii"), false),
+            (at("c.nii"), true),
+            (at("d.nii"), true),
+            ("/dev/null".into(), false),
+            ("/dev/full".into(), false),
+        ] {
+            let found = check_output(&output, []);
+            assert_eq!(found.is_ok(), ok, "{output:?}: {found:?}");
+        }
     }
 
     #[test]
