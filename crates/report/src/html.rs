@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 /// Text that is safe in HTML, also within quoted attributes. Control characters other than line
-/// breaks and tabs, which HTML does not allow, become the replacement character.
+/// breaks and tabs, which HTML does not allow, and what turns the direction of letters become the
+/// replacement character.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -14,6 +15,9 @@ pub(crate) fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
+            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                out.push('\u{fffd}');
+            }
             c if c.is_control() => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -199,6 +203,9 @@ mod tests {
     fn nothing_escapes_the_escaping() {
         assert_eq!(escape("<a href='x'>&\"\u{0}"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;\u{fffd}");
         assert_eq!(escape("Grö\n\tße"), "Grö\n\tße");
+        for odd in ['\u{0}', '\u{7}', '\u{1b}', '\u{85}', '\u{2028}', '\u{202e}', '\u{2066}'] {
+            assert_eq!(escape(&format!("a{odd}b")), "a\u{fffd}b", "{odd:?}");
+        }
     }
 
     #[test]

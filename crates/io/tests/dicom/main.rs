@@ -1,6 +1,7 @@
 //! DICOM files: made here, and real ones.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod bids;
 mod claims;
 #[path = "../files/common.rs"]
 mod common;

@@ -8,7 +8,7 @@ use voxalign_io::image::{ReadOptions, open, read_info, read_volume_of, read_volu
 const SLICES: usize = 3;
 
 /// The mosaic of three slices whose first pixel of the first slice is at `first`.
-fn mosaic(number: usize, first: [f64; 3]) -> Set {
+pub(crate) fn mosaic(number: usize, first: [f64; 3]) -> Set {
     let at = |x: usize, y: usize| match x / COLUMNS + 2 * (y / ROWS) {
         k if k < SLICES => stored(x % COLUMNS, y % ROWS, k) + 1000 * number as i16,
         _ => 0,

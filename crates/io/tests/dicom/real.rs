@@ -112,7 +112,7 @@ fn refused_files() {
 }
 
 /// Unpacks a tar.gz; its files' names have no more than 100 bytes.
-fn unpack(archive: &Path, into: &Path) {
+pub(crate) fn unpack(archive: &Path, into: &Path) {
     let packed = std::fs::File::open(archive).unwrap();
     let mut bytes = Vec::new();
     flate2::read::MultiGzDecoder::new(packed).read_to_end(&mut bytes).unwrap();

@@ -1,6 +1,6 @@
 //! The whole report, also in a real browser.
 
-use crate::common::{browser, check, draw, noise, soon};
+use crate::common::{HIDDEN, browser, check, draw, is_printable, noise, soon};
 use voxalign_image::{Affine, AffineParameters, Grid, LabelMap, Matrix3, Vector3, Volume};
 use voxalign_register::Verdict;
 use voxalign_register::search::{StageRecord, TracePoint};
@@ -52,17 +52,17 @@ fn stage(name: &str, count: usize) -> StageRecord {
 fn record(grid: &Grid, transform: &Affine, good: bool) -> RunRecord {
     let input = |role: &str| InputRecord {
         role: role.into(),
-        path: format!("/data/<{role}> & \"friends\".nii.gz"),
+        path: format!("/data/<{role}>{HIDDEN} & \"friends\".nii.gz"),
         sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
         grid: Some(grid.into()),
     };
     RunRecord {
         program: "voxalign affine".into(),
         version: env!("CARGO_PKG_VERSION").into(),
-        command: ["voxalign", "affine", "<script>alert(1)</script>", "a b"].map(Into::into).into(),
+        command: ["voxalign", "affine", "<script>alert(1)</script>", HIDDEN].map(Into::into).into(),
         date: "2026-01-31T12:00:00Z".into(),
         inputs: vec![input("fixed"), input("moving")],
-        parameters: serde_json::json!({"cost": "cr", "dof": 12, "note": "</script><b>"}),
+        parameters: serde_json::json!({"cost": "cr", "dof": 12, "note": format!("</script><b>{HIDDEN}")}),
         transform: TransformRecord::new(transform, grid.centre()),
         stages: vec![stage("8 mm", 300), stage("4 mm", 80), stage("2 mm", 40)],
         figures: [
@@ -77,7 +77,7 @@ fn record(grid: &Grid, transform: &Affine, good: bool) -> RunRecord {
                 check("overlap of the fields of view", 0.97, "at least 0.3", true),
                 check("volume factor", 1.04, "between 0.4 and 2.5", good),
             ],
-            vec!["<i>remark</i>".into()],
+            vec![format!("<i>remark</i>{HIDDEN}")],
         ),
         ..RunRecord::default()
     }
@@ -121,6 +121,7 @@ fn oblique() -> Grid {
 fn nothing_of_the_input_becomes_markup_and_nothing_is_loaded() {
     let page = report(&oblique(), true, true);
     assert!(!page.contains("<script>alert") && !page.contains("<i>remark"));
+    is_printable(&page);
     assert_eq!(page.matches("<script").count(), 1);
     assert_eq!(page.matches("</script>").count(), 1);
     for outside in ["http://", "https://", "src=\"/", "@import", "url("] {

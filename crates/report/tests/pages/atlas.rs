@@ -1,6 +1,6 @@
 //! The report on an atlas, also in a real browser.
 
-use crate::common::{browser, check, draw, noise, show, soon};
+use crate::common::{HIDDEN, browser, check, draw, is_printable, noise, show, soon};
 use voxalign_image::{Affine, Grid, LabelMap, Mesh, Vector3, Volume};
 use voxalign_population::atlas::{Sharpness, Snapshot};
 use voxalign_population::stream::{Engine, StageName, Task, Trace};
@@ -93,7 +93,7 @@ fn record(grid: &Grid, subjects: usize, good: bool) -> AtlasRecord {
         inputs: (0..subjects)
             .map(|i| InputRecord {
                 role: "channel".into(),
-                path: format!("data/subject{i}.nii.gz"),
+                path: format!("data/subject{i}{HIDDEN}.nii.gz"),
                 sha256: format!("{i:064x}"),
                 grid: Some(GridRecord::from(grid)),
             })
@@ -137,7 +137,7 @@ fn record(grid: &Grid, subjects: usize, good: bool) -> AtlasRecord {
             check("gain of the mean correlation with the template", 0.07, "above -0.005", true),
             check("subjects whose deformation cannot be used", 1.0, "none", good),
         ],
-        vec!["<i>remark</i>".into()],
+        vec![format!("<i>remark</i>{HIDDEN}")],
     );
     record
 }
@@ -231,6 +231,7 @@ fn order(page: &str) -> Vec<&str> {
 fn the_page_has_all_parts_and_loads_nothing() {
     let page = render(&Made::new(&solid(), 6, false).report()).unwrap();
     is_well_formed(&page);
+    is_printable(&page);
     assert!(
         !page.contains("<script>alert") && !page.contains("<i>remark") && !page.contains("<b>00")
     );
@@ -399,7 +400,8 @@ fn shapes_are_shown() {
         vertices: 8,
         variation_mm: 0.5,
     };
-    made.record.geometry = vec![of("<i>box", "surface"), of("marks", "landmarks")];
+    let (box_name, marks_name) = (format!("<i>box{HIDDEN}"), format!("marks{HIDDEN}"));
+    made.record.geometry = vec![of(&box_name, "surface"), of(&marks_name, "landmarks")];
     for (i, subject) in made.record.subjects.iter_mut().enumerate() {
         let scores = |mean: f64| MeshScores {
             mean,
@@ -409,7 +411,7 @@ fn shapes_are_shown() {
             back: mean,
         };
         subject.anatomy.shapes.push(ShapeRecord {
-            name: "<i>box".to_owned(),
+            name: box_name.clone(),
             kind: "surface".to_owned(),
             vertices: [8; 2],
             elements: [6; 2],
@@ -418,15 +420,15 @@ fn shapes_are_shown() {
             bound_mm: 4.0,
         });
         subject.anatomy.landmarks.push(MarksRecord {
-            name: "marks".to_owned(),
+            name: marks_name.clone(),
             count: 2,
             mean_before_mm: 5.0,
             mean_after_mm: 0.5,
             largest_after_mm: 0.75 + i as f64,
         });
     }
-    let shape = TemplateShape { name: "<i>box", mesh: &mesh, variation: &variation };
-    let marks = TemplateMarks { name: "marks", mesh: &marks };
+    let shape = TemplateShape { name: &box_name, mesh: &mesh, variation: &variation };
+    let marks = TemplateMarks { name: &marks_name, mesh: &marks };
     let page = render(&AtlasReport { shapes: &[shape], marks: &[marks], ..made.report() }).unwrap();
     is_well_formed(&page);
     for part in
@@ -435,6 +437,7 @@ fn shapes_are_shown() {
         assert!(page.contains(part), "{part}");
     }
     assert!(!page.contains("<i>box"));
+    is_printable(&page);
     let bare = render(&made.report()).unwrap();
     assert!(!bare.contains("fig-3d") && bare.contains("id=\"geometry\""));
     made.record.geometry.clear();

@@ -23,6 +23,23 @@ pub(crate) fn browser() -> Option<PathBuf> {
     found
 }
 
+/// What a file may have in its names, and a page must not: a command to a terminal, a bell, no letter at all, and
+/// letters from right to left.
+pub(crate) const HIDDEN: &str = "\u{1b}[31m\u{7}\u{0}\u{202e}";
+
+/// A page has nothing that is obeyed rather than shown.
+#[track_caller]
+pub(crate) fn is_printable(page: &str) {
+    let hidden = |c: char| {
+        (c.is_control() && !matches!(c, '\n' | '\t'))
+            || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let found = page.find(hidden).map(|at| page[..at].chars().rev().take(60).collect::<Vec<_>>());
+    let before = found.map(|letters| letters.into_iter().rev().collect::<String>());
+    assert!(before.is_none(), "after {before:?}");
+    assert!(page.contains("\u{fffd}[31m\u{fffd}\u{fffd}\u{fffd}"), "nothing was hidden");
+}
+
 /// The processor time of this thread, seconds, whatever else the machine does; `None` where the system does not
 /// tell it.
 fn processor_time() -> Option<f64> {

@@ -1,6 +1,6 @@
 //! Pages with surfaces, also in a real browser.
 
-use crate::common::{browser, check, show, soon};
+use crate::common::{HIDDEN, browser, check, is_printable, show, soon};
 use voxalign_image::{Grid, Mesh, Vector3, Volume};
 use voxalign_register::Verdict;
 use voxalign_register::compare::{compare_meshes, distances_to};
@@ -36,7 +36,7 @@ fn page() -> String {
         version: "1".into(),
         inputs: vec![InputRecord {
             role: "labels".into(),
-            path: "x/<labels>.nii.gz".into(),
+            path: format!("x/<labels>.nii.gz{HIDDEN}"),
             sha256: "0".into(),
             grid: None,
         }],
@@ -66,7 +66,7 @@ fn page() -> String {
 fn a_page_has_all_and_loads_nothing() {
     let page = soon(8.0, page);
     for part in [
-        "a.gii of &lt;labels&gt;.nii.gz, labels 3, 4",
+        "a.gii of &lt;labels&gt;.nii.gz",
         "Verdict: Good",
         "distance to the isosurface, mm",
         "Hausdorff",
@@ -78,10 +78,13 @@ fn a_page_has_all_and_loads_nothing() {
         assert!(!page.contains(part), "{part} is in the page");
     }
     assert_eq!(page.matches("<figure").count(), page.matches("</figure>").count());
+    is_printable(&page);
+    is_printable(&registered());
 }
 
 /// Before and after of a registration: fixed and moving surfaces, curves, points and pairs.
 fn registered() -> String {
+    let hidden = format!("points{HIDDEN}");
     let grid = grid();
     let of = |shift: f64| isosurface(&body(&grid, shift), 0.0).unwrap();
     let (fixed, before, after) = (of(0.0), of(9.0), of(0.7));
@@ -103,7 +106,7 @@ fn registered() -> String {
             Layer::new("moving before", &before, Colour::Orange).hidden(),
             Layer::new("moving after", &after, Colour::Teal).with_values(&values),
             Layer::new("curve", &curve, Colour::Violet),
-            Layer::new("points", &dots, Colour::Yellow),
+            Layer::new(&hidden, &dots, Colour::Yellow),
             Layer::new("landmark pairs", &pairs, Colour::Red),
         ],
         scale: Some(Scale::new("distance", "mm")),
@@ -117,11 +120,11 @@ fn registered() -> String {
             layers: vec![
                 layer("fixed", &fixed, Colour::Blue),
                 layer("moving before", &before, Colour::Orange),
-                layer("points", &dots, Colour::Yellow),
+                layer(&hidden, &dots, Colour::Yellow),
             ],
         },
         Row {
-            name: "After".into(),
+            name: format!("After{HIDDEN}"),
             image: &image,
             layers: vec![
                 layer("fixed", &fixed, Colour::Blue),

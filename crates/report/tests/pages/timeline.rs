@@ -1,6 +1,6 @@
 //! Timelines, also in a real browser.
 
-use crate::common::{browser, show};
+use crate::common::{HIDDEN, browser, is_printable, show};
 use voxalign_report::HostRecord;
 use voxalign_report::timeline::{Timeline, TimelineReport, TimelineTask, render};
 
@@ -18,14 +18,15 @@ fn run(title: &str, overlapped: bool, items: usize) -> Timeline {
             (free[stage], ready) = (end, end);
         }
     }
-    let names: Vec<String> = ["upload", "execute", "download"].map(Into::into).into();
+    let names: Vec<String> =
+        ["upload", "execute", "download"].map(|name| format!("{name}{HIDDEN}")).into();
     let bound = Some(items as f64 * 0.02);
     Timeline { title: title.into(), rows: names.clone(), stages: names, tasks, bound }
 }
 
 fn page() -> String {
     render(&TimelineReport {
-        title: "Streams".into(),
+        title: format!("Streams{HIDDEN}"),
         program: "voxalign 1".into(),
         host: &HostRecord { device: "cpu <2>".into(), ..HostRecord::default() },
         command: vec!["voxalign".into(), "bench".into(), "stream".into()],
@@ -45,6 +46,7 @@ fn a_page_has_all_timelines_and_loads_nothing() {
     for part in ["://", "src=", "<script", "NaN", "inf\""] {
         assert!(!page.contains(part), "{part} is in the page");
     }
+    is_printable(&page);
     assert_eq!(page, self::page());
 }
 

@@ -1,6 +1,6 @@
 //! The pages on X-ray images, also in a real browser.
 
-use crate::common::{browser, check, draw, soon};
+use crate::common::{HIDDEN, browser, check, draw, is_printable, soon};
 use voxalign_image::{Affine, AffineParameters, CArm, Grid, Vector3, XrayGeometry};
 use voxalign_register::Verdict;
 use voxalign_register::projection::PoseResult;
@@ -190,11 +190,11 @@ fn poses_draw_in_a_browser() {
         .collect();
     let records = || {
         let regions = [Some([40, 30, 320, 300]), None];
-        ["AP <1>", "lateral"]
-            .iter()
+        [format!("AP <1>{HIDDEN}"), "lateral".to_owned()]
+            .into_iter()
             .zip(&views)
             .zip(regions)
-            .map(|((n, v), r)| (ViewRecord::new(*n, v), r))
+            .map(|((n, v), r)| (ViewRecord::new(n, v), r))
     };
     let mut both = PoseRecord::new(
         run("voxalign pose"),
@@ -208,6 +208,7 @@ fn poses_draw_in_a_browser() {
     assert!(
         page.contains("Verdict: Good") && !page.contains("<script>alert") && !page.contains("<1>")
     );
+    is_printable(&page);
     let single = found(start, false);
     let one = PoseRecord::new(
         run("voxalign pose"),
@@ -233,7 +234,7 @@ fn simulated_images_draw_in_a_browser() {
     values[2].iter_mut().for_each(|v| *v = (-*v).exp());
     let mut record = DrrRecord::new(run("voxalign drr"), GridRecord::from(&grid()));
     for (i, view) in views.iter().enumerate() {
-        let name = ["AP", "lateral", "<oblique>"][i].to_owned();
+        let name = format!("{}{HIDDEN}", ["AP", "lateral", "<oblique>"][i]);
         record.images.push(DrrImageRecord {
             view: ViewRecord::new(name.clone(), view),
             pose: pose.rows(),
@@ -253,6 +254,7 @@ fn simulated_images_draw_in_a_browser() {
     pictures[2] = pictures[2].inverted();
     let page =
         soon(4.0, || drr::render(&DrrReport { record: &record, pictures: &pictures }).unwrap());
+    is_printable(&page);
     assert!(!page.contains("<oblique>") && !page.contains("id=\"verdict\""));
     record.images.truncate(1);
     let one = drr::render(&DrrReport { record: &record, pictures: &pictures }).unwrap();

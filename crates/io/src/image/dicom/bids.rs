@@ -3,10 +3,12 @@
 
 use super::DicomImage;
 use super::dataset::{self, DataSet};
-use super::distinct::DISTINCTIONS;
-use super::header::{Frame, Groups, Header};
+use super::distinct::distinction;
+use super::ge;
+use super::header::{Frame, Groups};
 use super::siemens::Csa;
 use super::tags::{self, Tag};
+use super::timing::slice_times;
 use crate::error::Result;
 use crate::image::Sidecar;
 use nalgebra::Vector3;
@@ -59,11 +61,6 @@ const NOT_IN_TIME: [&str; 7] = [
     "energy window",
 ];
 
-/// The place of a distinction in [`DISTINCTIONS`].
-fn distinction(name: &str) -> usize {
-    DISTINCTIONS.iter().position(|d| *d == name).unwrap_or(0)
-}
-
 /// A number without the digits that its factor adds.
 fn rounded(value: f64) -> Value {
     let value = (value * 1e9).round() / 1e9;
@@ -106,15 +103,17 @@ pub(super) fn sidecar(image: &DicomImage<'_>, volume: Option<usize>) -> Result<S
     if let Some(echo) = echo.filter(|_| chosen.iter().all(|v| echoes(v) == echoes(&chosen[0]))) {
         facts.insert("EchoTime".into(), rounded(echo / 1000.0));
     }
-    encoding(&mut facts, &set, csa.as_ref(), header.size);
+    encoding(&mut facts, &groups, &set, csa.as_ref(), header.size);
+    let mut repetition = facts.get("RepetitionTime").and_then(Value::as_f64);
+    if let (Some(time), Some(pause)) = (&mut repetition, ge::pause(&set)) {
+        *time += pause;
+        facts.insert("RepetitionTime".into(), rounded(*time));
+        facts.insert("DelayTime".into(), rounded(pause));
+    }
     if image.between.is_none()
-        && let Some(times) = slice_times(image, &chosen[chosen.len().min(2) - 1])?
+        && let Some(times) = slice_times(image, &chosen[chosen.len().min(2) - 1], repetition)?
     {
-        let repetition = facts.get("RepetitionTime").and_then(Value::as_f64).unwrap_or(f64::MAX);
-        // Times that are not within a volume are counted in another way.
-        if times.iter().all(|&t| t <= repetition) {
-            facts.insert("SliceTiming".into(), times.into_iter().map(rounded).collect());
-        }
+        facts.insert("SliceTiming".into(), times.into_iter().map(rounded).collect());
     }
     facts.insert("ConversionSoftware".into(), json!("voxalign"));
     facts.insert("ConversionSoftwareVersion".into(), json!(env!("CARGO_PKG_VERSION")));
@@ -131,65 +130,56 @@ pub(super) fn sidecar(image: &DicomImage<'_>, volume: Option<usize>) -> Result<S
 /// The direction in which phases are encoded, and how fast.
 fn encoding(
     facts: &mut Map<String, Value>,
+    groups: &Groups<'_>,
     set: &DataSet,
     csa: Option<&Csa<'_>>,
     size: [usize; 2],
 ) {
-    let (axis, steps) = match set.text(tags::PHASE_DIRECTION).as_deref() {
-        Some("COL") => ("j", size[1]),
+    let of_frame = groups.item(tags::FIELD_OF_VIEW_SEQUENCE);
+    let direction = of_frame.and_then(|item| item.text(tags::PHASE_DIRECTION));
+    let direction = direction.or_else(|| set.text(tags::PHASE_DIRECTION));
+    let (axis, steps) = match direction.as_deref() {
+        Some("COL" | "COLUMN") => ("j", size[1]),
         Some("ROW") => ("i", size[0]),
         _ => return,
     };
+    let maker = set.text(tags::MANUFACTURER).unwrap_or_default().to_ascii_lowercase();
+    let siemens = maker.starts_with("siemens");
+    let own = |tag| {
+        let found = groups.numbers(tags::SIEMENS_FRAME_SEQUENCE, tag).ok();
+        found.filter(|_| siemens)?.first().copied()
+    };
     let csa = |name| csa?.numbers(name)?.first().copied();
+    let forward =
+        match csa("PhaseEncodingDirectionPositive").or_else(|| own(tags::SIEMENS_PHASE_SIGN)) {
+            Some(sign) if sign == 1.0 || sign == 0.0 => Some(sign == 1.0),
+            _ if ge::made(set) => ge::reversed(set).map(|reversed| !reversed),
+            _ => None,
+        };
     // Columns and rows of the image have the directions of the pictures that are stored.
-    match csa("PhaseEncodingDirectionPositive") {
-        Some(1.0) => _ = facts.insert("PhaseEncodingDirection".into(), json!(axis)),
-        Some(0.0) => _ = facts.insert("PhaseEncodingDirection".into(), json!(format!("{axis}-"))),
-        _ => _ = facts.insert("PhaseEncodingAxis".into(), json!(axis)),
+    match forward {
+        Some(true) => _ = facts.insert("PhaseEncodingDirection".into(), json!(axis)),
+        Some(false) => _ = facts.insert("PhaseEncodingDirection".into(), json!(format!("{axis}-"))),
+        None => _ = facts.insert("PhaseEncodingAxis".into(), json!(axis)),
     }
     let bandwidth = set.number(tags::SIEMENS_BANDWIDTH).ok().flatten();
-    let bandwidth = bandwidth.or_else(|| csa("BandwidthPerPixelPhaseEncode"));
-    if let Some(bandwidth) = bandwidth.filter(|&b| b > 0.0) {
-        let spacing = 1.0 / (bandwidth * steps as f64);
+    let bandwidth = bandwidth
+        .or_else(|| csa("BandwidthPerPixelPhaseEncode"))
+        .or_else(|| own(tags::SIEMENS_FRAME_BANDWIDTH))
+        .filter(|&b| b > 0.0);
+    if let Some(bandwidth) = bandwidth {
         facts.insert("BandwidthPerPixelPhaseEncode".into(), rounded(bandwidth));
+    }
+    let spacing = match bandwidth {
+        Some(bandwidth) => Some(1.0 / (bandwidth * steps as f64)),
+        None if ge::made(set) => ge::echo_spacing(set),
+        None => None,
+    };
+    if let Some(spacing) = spacing {
         facts.insert("ReconMatrixPE".into(), json!(steps));
         facts.insert("EffectiveEchoSpacing".into(), rounded(spacing));
         facts.insert("TotalReadoutTime".into(), rounded(spacing * (steps - 1) as f64));
     }
-}
-
-/// When each slice of a volume was acquired, s after the first of them. It is not to be the first volume where
-/// there are others: of that, scanners that excite several slices at once may write times that are wrong.
-fn slice_times(image: &DicomImage<'_>, volume: &[(usize, usize)]) -> Result<Option<Vec<f64>>> {
-    let file = &image.files[volume[0].0];
-    let set = dataset::parse(&image.source(volume[0].0)?)?.set;
-    Ok(times(image, file, volume, &set))
-}
-
-fn times(
-    image: &DicomImage<'_>,
-    file: &Header,
-    volume: &[(usize, usize)],
-    set: &DataSet,
-) -> Option<Vec<f64>> {
-    let times: Vec<f64> =
-        if file.pictures == 1 && file.frames.len() == volume.len() && volume.len() > 1 {
-            // Of a mosaic, in the order of its tiles.
-            let own = set.numbers(tags::SIEMENS_TIMES).ok().filter(|t| !t.is_empty());
-            let times = own.or_else(|| Csa::of(set)?.numbers("MosaicRefAcqTimes"))?;
-            volume.iter().map(|&(_, i)| times.get(i).copied()).collect::<Option<_>>()?
-        } else if image.volumes.len() > 1 && set.text(tags::MANUFACTURER)?.starts_with("GE") {
-            let at = distinction("trigger time");
-            let time = |&frame: &(usize, usize)| {
-                image.frame(frame).distinctions[at].as_ref()?.parse().ok()
-            };
-            volume.iter().map(time).collect::<Option<_>>()?
-        } else {
-            return None;
-        };
-    let first = times.iter().fold(f64::MAX, |a, &b| a.min(b));
-    let last = times.iter().fold(f64::MIN, |a, &b| a.max(b));
-    (last > first).then(|| times.iter().map(|t| (t - first) / 1000.0).collect())
 }
 
 /// b-values in s/mm², and directions along the axes of the image, the first turned round where these are

@@ -1,6 +1,7 @@
 //! What distinguishes frames that lie at one place: times, echoes, directions of diffusion, kinds.
 
 use super::dataset::DataSet;
+use super::ge;
 use super::header::{Frame, Groups};
 use super::siemens::Csa;
 use super::tags;
@@ -24,6 +25,11 @@ pub(super) const DISTINCTIONS: [&str; 14] = [
     "acquisition time",
     "content time",
 ];
+
+/// The place of a distinction in [`DISTINCTIONS`].
+pub(super) fn distinction(name: &str) -> usize {
+    DISTINCTIONS.iter().position(|d| *d == name).unwrap_or(0)
+}
 
 /// Those of which volumes have the order of their acquisition, where that is known.
 const IN_TIME: [usize; 3] = [11, 12, 13];
@@ -61,7 +67,13 @@ fn kind(groups: &Groups<'_>, set: &DataSet) -> Option<String> {
             (kind, component) => kind.or(component),
         }
     });
-    own.or_else(|| set.text(tags::IMAGE_TYPE))
+    let found = own.or_else(|| set.text(tags::IMAGE_TYPE));
+    match ge::component(set) {
+        Some(component) => {
+            Some(found.map_or(component.into(), |kind| format!("{kind}\\{component}")))
+        }
+        None => found,
+    }
 }
 
 /// Dates and times as one text that sorts as they do.
@@ -125,7 +137,12 @@ pub(super) struct Diffusion {
 
 impl Diffusion {
     /// By the standard's attributes, else by those of makers.
-    pub(super) fn of(groups: &Groups<'_>, set: &DataSet, csa: Option<&Csa<'_>>) -> Diffusion {
+    pub(super) fn of(
+        groups: &Groups<'_>,
+        set: &DataSet,
+        csa: Option<&Csa<'_>>,
+        orientation: Option<&[Vector3<f64>; 2]>,
+    ) -> Diffusion {
         let unit = |v: &[f64]| match v {
             &[x, y, z] => {
                 let v = Vector3::new(x, y, z);
@@ -135,6 +152,14 @@ impl Diffusion {
             _ => None,
         };
         let own = |tag| set.numbers(tag).ok().filter(|v| !v.is_empty());
+        // Of the standard's attributes, GE scanners write the b-value alone, and not in all files.
+        if ge::made(set)
+            && let Some(b) = ge::b_value(set)
+        {
+            let direction = ge::direction(set, orientation).filter(|_| b > 0.0);
+            let direction = direction.and_then(|v| unit(v.as_slice()));
+            return Diffusion { b_value: Some(b), direction };
+        }
         let standard = groups.numbers(tags::DIFFUSION_SEQUENCE, tags::B_VALUE).unwrap_or_default();
         if let Some(&b) = standard.first() {
             let direction = groups

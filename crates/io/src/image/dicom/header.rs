@@ -3,6 +3,7 @@
 use super::codec;
 use super::dataset::{self, DataSet, Parsed, Pixels};
 use super::distinct::{self, Diffusion, Distinctions};
+use super::ge;
 use super::siemens::{Csa, Mosaic};
 use super::stream::allowance;
 use super::tags::{self, Packing, Syntax, Tag};
@@ -189,6 +190,8 @@ impl Header {
                     .into(),
             );
         }
+        self.oddities.extend(ge::oddities(set, &self.frames));
+        self.oddities.extend(philips_scale(set));
         self.pictures = count;
         self.size = [layout.columns, layout.rows];
         let csa = Csa::of(set);
@@ -307,6 +310,17 @@ impl Header {
             Pixels::None => Ok(()),
         }
     }
+}
+
+/// What is odd about a file of Philips that has no standard scale, but a private one that changes values.
+fn philips_scale(set: &DataSet) -> Option<String> {
+    let maker = set.text(tags::MANUFACTURER)?.to_ascii_lowercase();
+    let scale = set.number(tags::PHILIPS_SCALE).ok()??;
+    let private = maker.starts_with("philips") && scale != 1.0 && scale != 0.0;
+    (private && !set.has(tags::SLOPE) && !set.has(tags::REAL_WORLD_SEQUENCE)).then(|| {
+        "there is no rescale but a private one of Philips (2005,100E); values are as they are stored"
+            .into()
+    })
 }
 
 /// Why an image is not read.
@@ -514,7 +528,7 @@ fn frame(
     if slope == Some(0.0) {
         return Err("RescaleSlope (0028,1053) is 0, so that all values are the same".into());
     }
-    let diffusion = Diffusion::of(groups, set, csa);
+    let diffusion = Diffusion::of(groups, set, csa, orientation.as_ref());
     let distinctions = distinct::of_frame(groups, set, number, &diffusion);
     let instance_number = set.number(tags::INSTANCE_NUMBER).ok().flatten().map(|n| n as i64);
     let (slope, intercept) = (slope.unwrap_or(1.0), intercept.unwrap_or(0.0));

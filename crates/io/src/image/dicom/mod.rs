@@ -8,6 +8,7 @@ mod codec;
 mod copies;
 mod dataset;
 mod distinct;
+mod ge;
 mod header;
 mod pictures;
 mod pixels;
@@ -16,6 +17,7 @@ mod siemens;
 mod stack;
 mod stream;
 pub(crate) mod tags;
+mod timing;
 mod tomogram;
 mod uneven;
 

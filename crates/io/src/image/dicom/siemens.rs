@@ -75,6 +75,42 @@ impl<'a> Csa<'a> {
     }
 }
 
+/// When each slice of a mosaic is excited, ms, by the protocol of software that does not write their times: one after
+/// the other, before a pause. Nothing where their order is not known.
+pub(super) fn times_by_protocol(
+    set: &DataSet,
+    slices: usize,
+    repetition_ms: f64,
+) -> Option<Vec<f64>> {
+    let protocol = set.bytes(tags::SIEMENS_PROTOCOL)?;
+    let pause = setting(protocol, "lDelayTimeInTR").unwrap_or(0) as f64 / 1000.0;
+    let order: Vec<usize> = match setting(protocol, "sSliceArray.ucMode")? {
+        1 => (0..slices).collect(),
+        2 => (0..slices).rev().collect(),
+        // An even number begins with the second slice.
+        4 => {
+            let first = (slices + 1) % 2;
+            (first..slices).step_by(2).chain((1 - first..slices).step_by(2)).collect()
+        }
+        _ => return None,
+    };
+    let step = (repetition_ms - pause) / slices as f64;
+    let mut times = vec![0.0; slices];
+    order.iter().enumerate().for_each(|(place, &slice)| times[slice] = place as f64 * step);
+    (step > 0.0).then_some(times)
+}
+
+/// A whole number of the protocol, a text with lines as `name = 0x1`.
+fn setting(protocol: &[u8], name: &str) -> Option<i64> {
+    let at = protocol.windows(name.len()).position(|own| own == name.as_bytes())?;
+    let line = protocol[at + name.len()..].split(|&b| b == b'\n').next()?;
+    let value = std::str::from_utf8(line).ok()?.trim().strip_prefix('=')?.trim();
+    match value.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => value.parse().ok(),
+    }
+}
+
 /// How the slices of a volume lie in a picture: in rows from left to right, beginning at the upper left.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mosaic {
