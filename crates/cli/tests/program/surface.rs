@@ -165,6 +165,11 @@ fn bad_input_is_one_error_and_leaves_nothing() {
     place.labels("flatter.nii.gz", &Volume::filled(grid([9, 8, 1], 1.0), 1));
     place.labels("empty.nii.gz", &Volume::filled(grid([5, 5, 5], 1.0), 0));
     place.image("nan.nii.gz", &Volume::filled(grid([4, 4, 4], 1.0), f32::NAN));
+    // So far away that places are no numbers.
+    let header = "ObjectType = Image\nNDims = 3\nDimSize = 4 4 4\nElementType = MET_UCHAR\n\
+                  ElementSpacing = 1 1 1\nOffset = 0 1e308 0\nBinaryData = True\nElementDataFile = LOCAL\n";
+    let voxels = (0..64).map(|i| if matches!(i, 21 | 22) { '\u{1}' } else { '\0' });
+    place.write("far.mha", &voxels.fold(header.to_owned(), |text, v| text + &v.to_string()));
     let before = place.names();
     for (line, parts) in [
         (
@@ -176,6 +181,8 @@ fn bad_input_is_one_error_and_leaves_nothing() {
         ("image.nii.gz --level -60 -o a.gii", &["all of the image", "--level"]),
         ("image.nii.gz --level -60 --below -o a.gii", &["-50 to 350", "at most"]),
         ("nan.nii.gz --level 0 -o a.gii", &["no finite value"]),
+        ("far.mha --label 1 -o a.gii", &["far.mha", "not finite"]),
+        ("far.mha --each -o out", &["far.mha", "not finite"]),
         ("flat.nii.gz --level 0.5 -o a.gii", &["two dimensions", "a.gii", ".vtk"]),
         ("flatter.nii.gz --label 1 -o a.vtk --keep 0.5", &["two dimensions", "--keep"]),
         ("labels.nii.gz --each --label 3,7 -o out", &["no label 7", "there are 3, 4"]),

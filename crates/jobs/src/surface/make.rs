@@ -81,7 +81,12 @@ impl Making<'_> {
             filled_voxels: filled,
             at_border: object.at_border,
         };
-        let shaped = self.shape(&object, clock)?;
+        // Geometry can be such that places are no numbers, which only the surface finds out.
+        let named = |e: Error| match e.to_string().contains(&self.path.display().to_string()) {
+            true => e,
+            false => e.at(&format!("'{}'", self.path.display())),
+        };
+        let shaped = self.shape(&object, clock).map_err(named)?;
         let verdict = judge::verdict(&shaped, &found, (wanted, shape.sigma(), &object.grid));
         let found = SurfaceFound {
             object: found,
