@@ -149,6 +149,7 @@ fn fast_evaluation(
         fixed_grid,
         fixed: Arc::new(device.upload_vec(fixed)?),
         fixed_weight: None,
+        share: 1.0,
         moving_grid,
         moving: Arc::new(device.upload_vec(moving)?),
         moving_mask: None,

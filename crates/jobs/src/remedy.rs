@@ -17,8 +17,19 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
     use Speaker::{Affine, Atlas, Deform, Pose, Surface};
     match (remedy, speaker) {
         (Remedy::OtherSimilarity, Affine) => {
-            "the images have little in common: look at the pictures, and try `cost = nmi` between kinds of \
-             image, or a mask where one image shows what the other does not, such as a skull"
+            "the images have little in common where they were laid on each other: look at the pictures, leave \
+             `rescue = off` out, which tries other costs and starts, or give a mask where one image shows what the other \
+             does not, such as a skull"
+        }
+        (Remedy::BelongTogether, Affine) => {
+            "the images have little in common where they were laid on each other, and other costs, starts and fewer \
+             degrees of freedom found nothing better (`attempts` in the record): look at the pictures, check that they show \
+             the same part of the body, start from points by `init = landmarks:FIXED.csv,MOVING.csv`, or give a mask \
+             where one image shows what the other does not, such as a skull"
+        }
+        (Remedy::Handedness, Affine) => {
+            "one of the images seems to be mirrored: check left and right in its header (`voxalign info`), and how it was \
+             converted"
         }
         (Remedy::SmallerSearch, Affine) => {
             "the search ended worse than it began: start nearer by `init`, or search less far by \

@@ -98,6 +98,7 @@ pub mod choice;
 pub mod compare;
 pub mod diffeo;
 pub mod error;
+pub mod evidence;
 pub mod fields;
 pub mod fit;
 pub mod fit_shapes;

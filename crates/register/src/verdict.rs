@@ -46,6 +46,10 @@ pub enum Remedy {
     CloserSurface,
     /// To smooth a surface otherwise.
     SmootherSurface,
+    /// To check that the images belong together, as other ways to register them were tried.
+    BelongTogether,
+    /// To check which side is left.
+    Handedness,
     /// To have measured what a verdict asks for.
     Measured,
 }
@@ -81,6 +85,11 @@ choices! { Remedy:
         image; give it more weight or a wider kernel, and larger deformations more iterations",
     CloserSurface "closer_surface" "smooth the surface less, or keep more of its triangles",
     SmootherSurface "smoother_surface" "smooth the surface otherwise, or its voxels before",
+    BelongTogether "belong_together" "the images have little in common where they were laid on each other, and other \
+        costs, starts and freedoms found nothing better: look at the pictures, check that they show the same part of the body, \
+        and start from landmarks, or give a mask where one image shows what the other does not",
+    Handedness "handedness" "one of the images seems to be mirrored: check left and right in its header, and how it \
+        was converted",
     Measured "measured" "what the verdict asks for was not measured: leave out the options that skip it",
 }
 

@@ -17,7 +17,9 @@ use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::PathRecord;
 use voxalign_register::diffeo::clip::IndexBox;
+use voxalign_register::evidence::Evidence;
 use voxalign_register::limits::Limits;
+use voxalign_register::linear::Attempt;
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::multiscale::ScaleRecord;
 use voxalign_register::search::StageRecord;
@@ -75,6 +77,12 @@ pub struct RunRecord {
     pub peak_memory_bytes: Option<u64>,
     /// The files that were written.
     pub outputs: Vec<OutputRecord>,
+    /// What the images say of the alignment, whatever cost found it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// What else was tried, as the registration that was asked for had a bad result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
     /// Whether the result can be used, and why.
     pub verdict: Verdict,
     /// What a verdict asks for, and the data that this was chosen on; none in records of earlier programs.
@@ -103,6 +111,8 @@ impl Default for RunRecord {
             timings: BTreeMap::new(),
             peak_memory_bytes: None,
             outputs: Vec::new(),
+            evidence: None,
+            attempts: Vec::new(),
             verdict: Verdict::default(),
             limits: None,
         }

@@ -14,7 +14,7 @@ use voxalign_jobs::pair::{MaskPaths, Which};
 const EXAMPLES: &str = "\
 Examples:
   voxalign affine t1_template.nii.gz t1_person.nii.gz -o out
-      12 degrees of freedom, full search, correlation ratio
+      12 degrees of freedom, full search, normalised mutual information
   voxalign affine mr.nii.gz ct.nii.gz -o out --dof 6 --cost nmi
       rigid, across modalities
   voxalign affine visit1.nii.gz visit2.nii.gz -o out --dof 6 --search local --init header

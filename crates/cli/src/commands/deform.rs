@@ -5,10 +5,11 @@ use crate::args::{JobArgs, PairArgs, RunArgs, caller};
 use crate::failure::{Failure, Outcome};
 use crate::{config, tables};
 use clap::Args;
-use std::ffi::OsString;
-use voxalign_jobs::deform::{AffineChoice, DeformMethod, Job, check_points};
+use voxalign_jobs::deform::{AffineChoice, DeformMethod, Job, check_points, check_way};
 use voxalign_jobs::machine::Auto;
-use voxalign_jobs::options::{InitChoice, LandmarkOptions, OutputOptions, Products, of_deform};
+use voxalign_jobs::options::{
+    AffineWay, InitChoice, LandmarkOptions, OutputOptions, Products, of_deform,
+};
 use voxalign_jobs::pair::{MaskPaths, Which};
 
 const EXAMPLES: &str = "\
@@ -81,7 +82,7 @@ pub(crate) struct DeformArgs {
     #[command(flatten)]
     pair: PairArgs,
     /// Affine transform to start from: `auto` runs an affine registration first, as `voxalign
-    /// affine` does without options; `none` uses the headers as they are; FILE is an affine
+    /// affine` does; `none` uses the headers as they are; FILE is an affine
     /// transform, fixed to moving [default: auto]
     #[arg(long, value_name = "auto|none|FILE")]
     affine: Option<AffineChoice>,
@@ -92,6 +93,8 @@ pub(crate) struct DeformArgs {
 
     #[command(flatten)]
     method: DeformMethod,
+    #[command(flatten)]
+    way: AffineWay,
 
     #[command(flatten)]
     landmarks: LandmarkOptions,
@@ -100,8 +103,6 @@ pub(crate) struct DeformArgs {
     #[command(flatten)]
     which: Which,
 
-    #[command(flatten)]
-    of_affine: AffineOnlyArgs,
     #[command(flatten)]
     written: OutputOptions,
     /// Which files to write, separated by commas: warp, inverse_warp, affine, composite,
@@ -115,42 +116,11 @@ pub(crate) struct DeformArgs {
     run: RunArgs,
 }
 
-/// Options of `voxalign affine` that people look for here: they are refused with what to do instead.
-#[derive(Debug, Clone, Args)]
-struct AffineOnlyArgs {
-    #[arg(long, hide = true)]
-    dof: Option<OsString>,
-    #[arg(long, hide = true)]
-    cost: Option<OsString>,
-    #[arg(long, hide = true)]
-    search: Option<OsString>,
-    #[arg(long, hide = true)]
-    optimiser: Option<OsString>,
-}
-
-impl AffineOnlyArgs {
-    fn refuse(&self) -> Result<(), Failure> {
-        let given = [
-            ("--dof", &self.dof),
-            ("--cost", &self.cost),
-            ("--search", &self.search),
-            ("--optimiser", &self.optimiser),
-        ];
-        match given.into_iter().find(|(_, value)| value.is_some()) {
-            None => Ok(()),
-            Some((name, _)) => Err(Failure::input(format!(
-                "{name} is an option of `voxalign affine`: run that first, and give its affine.tfm \
-                 to `voxalign deform` by --affine"
-            ))),
-        }
-    }
-}
-
 impl DeformArgs {
     /// Refuses options that others make meaningless.
     fn check(&self) -> Result<(), Failure> {
-        self.of_affine.refuse()?;
         self.method.options(&self.method.channels()?)?;
+        check_way(&self.way, self.affine.as_ref())?;
         check_points(&self.landmarks, self.init.as_ref(), self.affine.as_ref())?;
         Ok(())
     }
@@ -176,10 +146,9 @@ fn of_cli(cli: Cli) -> Option<DeformArgs> {
 
 /// Registers the images, once all arguments are known.
 fn with_all(args: DeformArgs) -> Result<Outcome, Failure> {
-    args.of_affine.refuse()?;
     let (paths, output) = args.pair.paths((args.masks, args.which), "deform")?;
-    let DeformArgs { affine, init, landmarks, method, written, outputs, .. } = args;
-    let job = Job { paths, method, affine, init, landmarks, written, outputs, output };
+    let DeformArgs { affine, init, way, landmarks, method, written, outputs, .. } = args;
+    let job = Job { paths, method, affine, init, way, landmarks, written, outputs, output };
     let (caller, printer) = (caller("deform", args.pair.config.as_ref()), args.run.printer());
     if args.job.dry_run {
         return tables::plan(&job.plan(&caller, &printer)?, args.job.json);

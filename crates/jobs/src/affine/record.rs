@@ -23,6 +23,8 @@ pub(super) fn record(
     RunRecord {
         parameters: parameters(job, options, result, outside),
         stages: result.stages.clone(),
+        evidence: Some(result.evidence),
+        attempts: result.attempts.clone(),
         verdict: run.caller.worded(result.verdict.clone(), Speaker::Affine),
         ..run.record(machine, Vec::new())
     }
@@ -64,6 +66,7 @@ fn parameters(
     let mut all = json!({
         "dof": result.dof,
         "cost": options.similarity.name(),
+        "rescue": options.rescue.name(),
         "init": init,
         "search": options.search.name(),
         "optimiser": options.optimiser.name(),

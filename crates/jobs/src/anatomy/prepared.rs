@@ -8,6 +8,7 @@ use super::read::{CALLED, Data, Thing, of_side};
 use crate::deform::{ChannelImages, Inputs};
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener};
+use crate::options::AffineMethod;
 use crate::pair::{MaskPaths, Pair};
 use std::sync::Arc;
 use voxalign_compute::Memory;
@@ -152,7 +153,8 @@ pub(super) fn prepare(
     let pair = masks.read(Pair::new(fixed, moving), listener)?;
     let landmarks = together(marks)?;
     let (start, init, with_rival) = (None, Init::default(), true);
-    let inputs = Inputs { pair, weight, channels, start, with_rival, init, landmarks, shapes };
+    let way = AffineMethod::default();
+    let inputs = Inputs { pair, weight, channels, start, with_rival, init, way, landmarks, shapes };
     Ok(Prepared { inputs, similarity, shown, things: rest, channels: names, first: name, remarks })
 }
 

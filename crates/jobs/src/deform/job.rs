@@ -6,7 +6,9 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::listener::Listener;
 use crate::machine::Machine;
-use crate::options::{InitChoice, LandmarkOptions, OutputOptions, Products, as_text, refuse};
+use crate::options::{
+    AffineWay, InitChoice, LandmarkOptions, OutputOptions, Products, as_text, check_dof, refuse,
+};
 use crate::pair::{PairPaths, read_pairs};
 use crate::plan::{self, Plan};
 use crate::run::{Caller, Done, Input, Read, Role, Run, WARPED};
@@ -36,6 +38,9 @@ pub struct Job {
     /// Where the search of the affine registration that comes first starts; at the centres of mass where nothing is said.
     #[serde(default, with = "as_text")]
     pub init: Option<InitChoice>,
+    /// How the affine registration that comes first is made otherwise.
+    #[serde(flatten)]
+    pub way: AffineWay,
     /// Corresponding points that pull as well.
     #[serde(flatten)]
     pub landmarks: LandmarkOptions,
@@ -65,6 +70,18 @@ pub fn check_points(
         "init",
         "an affine registration that comes first (`affine = auto`)",
     )
+}
+
+/// Refuses options of the affine registration that comes first where none does.
+///
+/// # Errors
+/// Names one.
+pub fn check_way(way: &AffineWay, affine: Option<&AffineChoice>) -> Result<()> {
+    let given = affine.is_some_and(|start| *start != AffineChoice::Auto);
+    if let Some(option) = way.given() {
+        refuse(given, option, "an affine registration that comes first (`affine = auto`)")?;
+    }
+    way.method().check()
 }
 
 /// How strongly landmarks pull beside images that are compared by a similarity where nothing is said, 1/mm²: so that they
@@ -157,6 +174,7 @@ impl Job {
     /// # Errors
     /// Names one.
     pub fn check_points(&self) -> Result<()> {
+        check_way(&self.way, self.affine.as_ref())?;
         check_points(&self.landmarks, self.init.as_ref(), self.affine.as_ref())
     }
 
@@ -240,8 +258,9 @@ impl Job {
                 None => None,
             };
             let shapes = Vec::new();
-            let (weight, with_rival) = (1.0, true);
-            Ok(Inputs { channels, pair, weight, start, with_rival, init, landmarks, shapes })
+            let (weight, with_rival, way) = (1.0, true, self.way.method());
+            check_dof(way.usual(grids[0].is_2d()).dof, grids[0].is_2d())?;
+            Ok(Inputs { channels, pair, weight, start, with_rival, init, way, landmarks, shapes })
         };
         self.as_run(&products, caller, listener).read(&self.files(&ask.channels), read)
     }

@@ -24,7 +24,7 @@ mod record;
 mod unfit;
 
 pub(crate) use course::{Carried, Course, Task, given, outputs, per_voxel};
-pub use job::{Job, check_points, usual_landmark_weight};
+pub use job::{Job, check_points, check_way, usual_landmark_weight};
 pub use method::{AffineChoice, Channel, DeformMethod};
 
 use crate::error::{Error, Result};
@@ -75,6 +75,8 @@ pub struct Inputs {
     pub with_rival: bool,
     /// Where the search for that map starts, where it is to be found.
     pub init: Init,
+    /// How it is made otherwise.
+    pub way: AffineMethod,
     /// Corresponding points that pull as well.
     pub landmarks: Option<Landmarks>,
     /// Surfaces, curves and points without correspondence that pull as well.
@@ -111,7 +113,7 @@ fn affine_part(
     listener: &dyn Listener,
 ) -> Result<AffinePart, RegisterError> {
     let flat = inputs.pair.fixed.grid().is_2d();
-    let options = AffineMethod::default().usual(flat);
+    let options = inputs.way.usual(flat);
     let input = inputs.pair.as_affine_input();
     let Some(start) = inputs.start else {
         let options = AffineOptions { init: inputs.init.clone(), ..options };
@@ -250,10 +252,10 @@ impl Inputs {
     #[must_use]
     pub fn new(fixed: Volume<f32>, moving: Volume<f32>) -> Self {
         let pair = Pair::new(fixed, moving);
-        let init = Init::default();
+        let (init, way) = (Init::default(), AffineMethod::default());
         let (channels, shapes) = (Vec::new(), Vec::new());
         let (start, landmarks, with_rival) = (None, None, true);
-        Self { pair, weight: 1.0, channels, start, with_rival, init, landmarks, shapes }
+        Self { pair, weight: 1.0, channels, start, with_rival, init, way, landmarks, shapes }
     }
 
     /// Whether images pull.

@@ -74,6 +74,11 @@ pub(super) fn parameters(job: &Job, ask: &Ask, outside: f32) -> serde_json::Valu
     });
     if let Some(given) = all.as_object_mut() {
         given.extend(job.init.as_ref().map(|init| ("init".to_owned(), json!(init.to_string()))));
+        let way = &job.way;
+        given.extend(way.dof.map(|dof| ("dof".to_owned(), json!(dof))));
+        given.extend(way.cost.map(|cost| ("cost".to_owned(), json!(cost.name()))));
+        given.extend(way.search.map(|search| ("search".to_owned(), json!(search.name()))));
+        given.extend(way.rescue.map(|rescue| ("rescue".to_owned(), json!(rescue.name()))));
         if let Some([fixed, moving]) = job.landmarks.files() {
             given.insert("landmarks".to_owned(), json!([path(fixed), path(moving)]));
             given.insert("landmark_weight".to_owned(), json!(job.weight()));

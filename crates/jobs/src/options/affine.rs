@@ -14,7 +14,7 @@ use voxalign_compute::ops::histogram::{JointScheme, Scheme};
 use voxalign_image::Grid;
 use voxalign_io::transform::Geometry;
 use voxalign_register::Choice;
-use voxalign_register::linear::{AffineOptions, Search, SearchRange};
+use voxalign_register::linear::{AffineOptions, Rescue, Search, SearchRange};
 use voxalign_register::search::OptimiserKind;
 use voxalign_register::similarity::Similarity;
 
@@ -22,6 +22,19 @@ use voxalign_register::similarity::Similarity;
 #[must_use]
 pub fn of_maps(similarity: &Similarity) -> bool {
     similarity.of_sums().is_some()
+}
+
+/// Refuses degrees of freedom that images of two dimensions, or three, do not have.
+///
+/// # Errors
+/// Names those that they have.
+pub(crate) fn check_dof(dof: usize, flat: bool) -> Result<()> {
+    let known: &[usize] = if flat { &[3, 4, 6] } else { &[6, 7, 9, 12] };
+    if known.contains(&dof) {
+        return Ok(());
+    }
+    let (kind, list) = if flat { ("2D", "3, 4 or 6") } else { ("3D", "6, 7, 9 or 12") };
+    Err(Error::input(format!("`dof` is {dof}; for {kind} images give {list}")))
 }
 
 /// The method of an affine registration.
@@ -34,7 +47,7 @@ pub struct AffineMethod {
     /// rigid, 4 with one scale, 6 affine [default: 12, and 6 for 2D images]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub dof: Option<usize>,
-    /// Similarity measure [default: cr]
+    /// Similarity measure [default: nmi]
     #[cfg_attr(feature = "clap", arg(long, visible_alias = "similarity", value_parser = choice_of(of_maps)))]
     #[serde(with = "by_name")]
     pub cost: Option<Similarity>,
@@ -82,6 +95,11 @@ pub struct AffineMethod {
     /// 2]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = not_negative, allow_hyphen_values = true))]
     pub apodise: Option<f64>,
+    /// Whether a bad result makes it try another cost, a local search from the headers, and fewer degrees of
+    /// freedom, and take the result under which the images agree most; the record says what was tried [default: on]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Rescue>()))]
+    #[serde(with = "by_name")]
+    pub rescue: Option<Rescue>,
     /// How the minimum of the cost is found from each candidate [default: bfgs]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<OptimiserKind>()))]
     #[serde(with = "by_name")]
@@ -93,6 +111,52 @@ pub struct AffineMethod {
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     #[serde(with = "as_text")]
     pub scheme: Option<Scheme>,
+}
+
+/// How the affine registration that comes before a deformation is made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[serde(default)]
+#[cfg_attr(feature = "clap", command(next_help_heading = "Affine part"))]
+pub struct AffineWay {
+    /// Degrees of freedom of the affine registration that comes first, as of `voxalign affine` [default: 12, and
+    /// 6 for 2D images]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    pub dof: Option<usize>,
+    /// Its similarity measure [default: nmi]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = choice_of(of_maps)))]
+    #[serde(with = "by_name")]
+    pub cost: Option<Similarity>,
+    /// How far it searches: `full` tries all rotations, `local` refines the start of --init, `none` takes that as it
+    /// is [default: full]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Search>()))]
+    #[serde(with = "by_name")]
+    pub search: Option<Search>,
+    /// Whether it tries other ways where its result is bad [default: on]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = choice::<Rescue>()))]
+    #[serde(with = "by_name")]
+    pub rescue: Option<Rescue>,
+}
+
+impl AffineWay {
+    /// The name of an option that is given.
+    #[must_use]
+    pub fn given(&self) -> Option<&'static str> {
+        let all = [
+            ("dof", self.dof.is_some()),
+            ("cost", self.cost.is_some()),
+            ("search", self.search.is_some()),
+            ("rescue", self.rescue.is_some()),
+        ];
+        all.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    }
+
+    /// The method that it is a part of.
+    #[must_use]
+    pub fn method(&self) -> AffineMethod {
+        let Self { dof, cost, search, rescue } = *self;
+        AffineMethod { dof, cost, search, rescue, ..AffineMethod::default() }
+    }
 }
 
 impl AffineMethod {
@@ -107,12 +171,7 @@ impl AffineMethod {
     ) -> Result<AffineOptions> {
         let flat = geometry.fixed.is_some_and(Grid::is_2d);
         let mut options = self.usual(flat);
-        let dof = options.dof;
-        let known: &[usize] = if flat { &[3, 4, 6] } else { &[6, 7, 9, 12] };
-        if !known.contains(&dof) {
-            let (kind, list) = if flat { ("2D", "3, 4 or 6") } else { ("3D", "6, 7, 9 or 12") };
-            return Err(Error::input(format!("`dof` is {dof}; for {kind} images give {list}")));
-        }
+        check_dof(options.dof, flat)?;
         self.check()?;
         if let Some(choice) = &self.init {
             options.init = choice
@@ -146,6 +205,7 @@ impl AffineMethod {
             scheme: self.scheme,
             joint: JointScheme::Default,
             optimiser: self.optimiser.unwrap_or_default(),
+            rescue: self.rescue.unwrap_or_default(),
         }
     }
 
@@ -179,6 +239,11 @@ impl AffineMethod {
         if search == Search::None && self.optimiser.is_some() {
             return Err(Error::input(
                 "`optimiser` is for `search` full or local; leave it out where nothing is searched",
+            ));
+        }
+        if search == Search::None && self.rescue.is_some() {
+            return Err(Error::input(
+                "`rescue` is for `search` full or local; leave it out where nothing is searched",
             ));
         }
         if self.bins.is_some() && cost.get("bins").is_none() {

@@ -13,8 +13,8 @@ mod products;
 mod text;
 mod values;
 
-pub(crate) use affine::check_cost;
-pub use affine::{AffineMethod, of_maps};
+pub use affine::{AffineMethod, AffineWay, of_maps};
+pub(crate) use affine::{check_cost, check_dof};
 #[cfg(feature = "clap")]
 pub use choice::{choice, choice_of};
 pub use landmarks::{LandmarkOptions, PointConvention};

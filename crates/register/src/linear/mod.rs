@@ -15,6 +15,7 @@
 //! A 2D image has its flat axis last; fixed and moving are both 2D or both 3D.
 
 mod candidates;
+mod held;
 mod input;
 mod levels;
 mod options;
@@ -23,14 +24,17 @@ mod prepare;
 mod problem;
 mod pyramid;
 mod register;
+mod rescue;
 mod result;
 mod rotations;
 mod stage;
 mod start;
+mod thinned;
 mod verdict;
 mod walk;
 
 pub use input::DeviceInput;
-pub use options::{AffineInput, AffineOptions, Init, Search, SearchRange};
+pub use options::{AffineInput, AffineOptions, Init, Rescue, Search, SearchRange};
 pub use register::{register_affine, register_affine_on_device};
+pub use rescue::Attempt;
 pub use result::AffineResult;

@@ -3,7 +3,7 @@
 use crate::choice::choices;
 use crate::fit::PointPairs;
 use crate::search::OptimiserKind;
-use crate::similarity::{Cr, Similarity};
+use crate::similarity::{Nmi, Similarity};
 use serde::{Deserialize, Serialize};
 use voxalign_compute::ops::histogram::{JointScheme, Scheme};
 use voxalign_image::{Affine, ImageView};
@@ -48,6 +48,23 @@ choices! { Search:
     None "none" "Score the start as it is",
 }
 
+/// What follows a bad result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Rescue {
+    /// Other ways are tried (another cost, the headers as a start, fewer degrees of freedom), and the result under
+    /// which the images agree most is taken.
+    #[default]
+    On,
+    /// Nothing: it is the result.
+    Off,
+}
+
+choices! { Rescue:
+    On "on" "Try another cost, the headers as a start and fewer degrees of freedom; keep the best",
+    Off "off" "Keep the result as it is",
+}
+
 /// The rotations that a full search looks at, radians about the x, y and z axes of the world. By
 /// default all of them, in steps of 60 and of 18 degrees.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -85,8 +102,8 @@ pub struct AffineOptions {
     /// Degrees of freedom: 6, 7, 9 or 12; for 2D images 3, 4 or 6. (For 2D images 7 is taken
     /// as 4, 9 and 12 as 6.) By default 12.
     pub dof: usize,
-    /// The similarity, one that is a [function of sums](Similarity::of_sums); by default the correlation
-    /// ratio. Its bins are those at full resolution, coarser stages have half and a quarter.
+    /// The similarity, one that is a [function of sums](Similarity::of_sums); by default normalised
+    /// mutual information. Its bins are those at full resolution, coarser stages have half and a quarter.
     pub similarity: Similarity,
     /// Where the search starts.
     pub init: Init,
@@ -107,13 +124,15 @@ pub struct AffineOptions {
     pub joint: JointScheme,
     /// How minima are found.
     pub optimiser: OptimiserKind,
+    /// What follows a bad result.
+    pub rescue: Rescue,
 }
 
 impl Default for AffineOptions {
     fn default() -> Self {
         Self {
             dof: 12,
-            similarity: Cr::default().into(),
+            similarity: Nmi::default().into(),
             init: Init::default(),
             search: Search::default(),
             range: SearchRange::default(),
@@ -122,6 +141,7 @@ impl Default for AffineOptions {
             scheme: None,
             joint: JointScheme::Default,
             optimiser: OptimiserKind::default(),
+            rescue: Rescue::default(),
         }
     }
 }

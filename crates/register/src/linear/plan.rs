@@ -25,7 +25,9 @@ pub(super) enum From {
     /// The same in finer steps, with translations and scales of the candidates within so many radians.
     Between(f64, f64),
     Candidates,
-    /// The candidates and their neighbours, the start and what the headers say.
+    /// The candidates, and what else a search can start from.
+    CandidatesAndStarts,
+    /// The candidates and their neighbours, and all that a search can start from.
     Neighbours,
     /// The best candidate; the others wait.
     First,
@@ -208,7 +210,7 @@ impl Plan {
             Round::new(
                 "best rotations",
                 (0.8, 0.9),
-                From::Candidates,
+                From::CandidatesAndStarts,
                 Action::Refine(common, Until::Gain(0.02)),
                 [Keep::Distinct(spacing, REFINED)],
             ),

@@ -5,9 +5,10 @@ use super::options::{AffineOptions, Init};
 use super::pyramid::{self, Scaled};
 use super::stage::About;
 use super::start::{describe, fit, remarks_on, slice_frame, start};
-use super::{levels, register};
+use super::{levels, register, thinned};
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result};
+use crate::evidence::Seen;
 use crate::metric::level::{LevelImages, of_sums};
 use crate::metric::range::robust_range;
 use crate::metric::{Level, LevelSettings};
@@ -27,8 +28,8 @@ pub(super) struct Problem<D: Device> {
     pub(super) model: Model,
     /// Of the fixed and of the moving image.
     pub(super) moments: [Moments; 2],
-    /// Whether masks or weights choose the voxels that count.
-    pub(super) masked: bool,
+    /// The images as evidence looks at them.
+    pub(super) seen: Seen,
     /// The scales that are to come.
     images: std::vec::IntoIter<(Scaled<D>, Scaled<D>)>,
 }
@@ -74,14 +75,18 @@ impl<D: Device> Problem<D> {
         }
         let usual = || levels::usual(&fixed_grid, &moving_grid);
         let wanted = options.levels.clone().unwrap_or_else(usual);
-        let levels = levels::usable(&wanted, &fixed_grid, &moving_grid);
+        let mut levels = levels::usable(&wanted, &fixed_grid, &moving_grid);
+        if options.levels.is_none() && thinned::needs_another(&levels, &fixed_grid) {
+            // The search compares alignments by some of the voxels before all of them count.
+            levels.extend(levels.last().copied());
+        }
         check_dimensions(&fixed_grid, &moving_grid)?;
-        let images = pyramid::build(device, source, &levels, of_sums(&options.similarity)?)?;
+        let built = pyramid::build(device, source, &levels, of_sums(&options.similarity)?)?;
+        let (images, seen) = (built.levels, built.seen);
         let Some((fixed, moving)) = images.first() else {
             return Err(register::option("levels", "empty", "give at least one spacing in mm"));
         };
         let moments = [moments(device, fixed)?, moments(device, moving)?];
-        let masked = fixed.weight.is_some() || moving.weight.is_some();
         let frame = |grid| if flat { slice_frame(grid) } else { Matrix3::identity() };
         let model = Model {
             centre: moments[0].centre,
@@ -91,7 +96,7 @@ impl<D: Device> Problem<D> {
             flat,
         };
         let images = images.into_iter();
-        Ok(Self { fixed_grid, moving_grid, levels, largest, model, moments, masked, images })
+        Ok(Self { fixed_grid, moving_grid, levels, largest, model, moments, seen, images })
     }
 
     /// The start transform, fixed world to moving world. Where it does not follow from the images, they have
@@ -129,6 +134,10 @@ impl<D: Device> Problem<D> {
         options: &AffineOptions,
     ) -> Result<Option<(Level<D>, About)>> {
         let Some((fixed, moving)) = self.images.next() else { return Ok(None) };
+        let index = self.levels.len() - 1 - self.images.len();
+        let last = self.images.len() == 0;
+        let (fixed, share) =
+            thinned::thinned(device, fixed, thinned::most(index, last, similarity))?;
         let settings = LevelSettings {
             similarity,
             border: options.apodise,
@@ -139,6 +148,7 @@ impl<D: Device> Problem<D> {
             fixed_grid: fixed.grid,
             fixed: fixed.values,
             fixed_weight: fixed.weight,
+            share,
             moving_grid: moving.grid,
             moving: moving.values,
             moving_mask: moving.weight,

@@ -3,6 +3,7 @@
 use super::input::Source;
 use super::prepare::{fixed_weight, moving_mask, normalised};
 use crate::error::Result;
+use crate::evidence::Seen;
 use crate::similarity::OfSums;
 use std::sync::Arc;
 use voxalign_compute::Device;
@@ -37,6 +38,14 @@ impl<D: Device> Clone for Scaled<D> {
     }
 }
 
+/// Two images at all scales.
+pub(super) struct Pyramid<D: Device> {
+    /// Coarse to fine.
+    pub(super) levels: Vec<(Scaled<D>, Scaled<D>)>,
+    /// The images as evidence looks at them.
+    pub(super) seen: Seen,
+}
+
 /// Both images at all levels (given coarse to fine), coarse to fine.
 ///
 /// A similarity says whether the moving image is normalised by the fixed one's numbers, and whether the
@@ -46,7 +55,7 @@ pub(super) fn build<D: Device>(
     source: Source<'_, D>,
     levels: &[f64],
     similarity: OfSums,
-) -> Result<Vec<(Scaled<D>, Scaled<D>)>> {
+) -> Result<Pyramid<D>> {
     let input = source.input();
     input.check()?;
     let weight = fixed_weight(device, input)?;
@@ -62,11 +71,25 @@ pub(super) fn build<D: Device>(
         weight: weight.map(Arc::new),
     };
     let fixed_sigma = if similarity.smooths_fixed { SIGMA_OF_SPACING } else { 0.0 };
+    let at = [Seen::spacing(&fixed_grid, &moving_grid)];
     let finest = scaled(fixed_grid, fixed.values, weight);
+    let seen_fixed = one(device, finest.clone(), fixed.background, &at, SIGMA_OF_SPACING)?;
     let fixed = one(device, finest, fixed.background, levels, fixed_sigma)?;
     let finest = scaled(moving_grid, moving.values, mask);
+    let seen_moving = one(device, finest.clone(), moving.background, &at, SIGMA_OF_SPACING)?;
     let moving = one(device, finest, moving.background, levels, SIGMA_OF_SPACING)?;
-    Ok(fixed.into_iter().zip(moving).collect())
+    let seen = Seen::new(read_back(device, seen_fixed)?, read_back(device, seen_moving)?);
+    Ok(Pyramid { levels: fixed.into_iter().zip(moving).collect(), seen })
+}
+
+/// The only scale of an image, on the host.
+fn read_back<D: Device>(
+    device: &D,
+    mut scales: Vec<Scaled<D>>,
+) -> Result<(Grid, Vec<f32>, Option<Vec<f32>>)> {
+    let image = scales.remove(0);
+    let weight = image.weight.as_ref().map(|w| device.download(w)).transpose()?;
+    Ok((image.grid, device.download(&image.values)?, weight))
 }
 
 /// One image at all levels, coarse to fine: each made from the next finer one.

@@ -1,9 +1,11 @@
 //! The registration: start, stages, verdict.
 
+use super::held::{self, Held};
 use super::input::{DeviceInput, Source};
-use super::options::{AffineInput, AffineOptions, Init, Search};
+use super::options::{AffineInput, AffineOptions, Init, Rescue, Search};
 use super::plan::Plan;
 use super::problem::Problem;
+use super::rescue::rescued;
 use super::result::AffineResult;
 use super::stage::{Stage, Until, display};
 use super::verdict::{Findings, judge};
@@ -12,6 +14,7 @@ use crate::error::{RegisterError, Result};
 use crate::metric::level::of_sums;
 use crate::progress::{Event, Progress};
 use crate::search::Objective;
+use crate::search::pose::Pose;
 use crate::similarity::Similarity;
 use std::time::Instant;
 use voxalign_compute::Device;
@@ -78,9 +81,8 @@ pub fn register_affine<D: Device>(
     progress: &dyn Progress,
 ) -> Result<AffineResult> {
     check(options)?;
-    let input = Box::new(DeviceInput::upload(device, input)?);
-    let problem = Problem::new(device, Source::Own(input), options)?;
-    search(device, problem, options, progress)
+    let source = || Ok(Source::Own(Box::new(DeviceInput::upload(device, input)?)));
+    registered(device, &source, options, progress)
 }
 
 /// As [`register_affine`], of images that are on the device already.
@@ -94,12 +96,26 @@ pub fn register_affine_on_device<D: Device>(
     progress: &dyn Progress,
 ) -> Result<AffineResult> {
     check(options)?;
-    let problem = Problem::new(device, Source::Lent(input), options)?;
-    search(device, problem, options, progress)
+    registered(device, &|| Ok(Source::Lent(input)), options, progress)
+}
+
+/// Registers, and tries other ways where the result is bad.
+fn registered<'a, D: Device + 'a>(
+    device: &D,
+    source: &dyn Fn() -> Result<Source<'a, D>>,
+    options: &AffineOptions,
+    progress: &dyn Progress,
+) -> Result<AffineResult> {
+    let problem = Problem::new(device, source()?, options)?;
+    let found = search(device, problem, options, progress)?;
+    if found.verdict.good || options.rescue == Rescue::Off || options.search == Search::None {
+        return Ok(found);
+    }
+    rescued(device, source, options, progress, found)
 }
 
 /// Walks the stages of a search.
-fn search<D: Device>(
+pub(super) fn search<D: Device>(
     device: &D,
     mut problem: Problem<D>,
     options: &AffineOptions,
@@ -112,6 +128,10 @@ fn search<D: Device>(
     let starts = Starts {
         start: model.pose_of(&start_map),
         headers: model.pose_of(&headers),
+        others: [Init::Header, Init::Centre]
+            .iter()
+            .map(|init| Ok(model.pose_of(&problem.start_unseen(init)?)))
+            .collect::<Result<_>>()?,
         moments: problem.moments.clone(),
     };
     let searches = options.search != Search::None;
@@ -126,6 +146,7 @@ fn search<D: Device>(
     let mut walk = Walk::new(&model, &plan, &starts);
     let mut stages = Vec::with_capacity(plan.count);
     let (mut cost_before, mut cost_start) = (f64::INFINITY, f64::INFINITY);
+    let mut cost_after = f64::INFINITY;
     let mut sampled_overlap = 0.0;
     for (index, &spacing) in levels.iter().enumerate() {
         let (began, name) = (Instant::now(), format!("{} mm", display(spacing)));
@@ -140,7 +161,8 @@ fn search<D: Device>(
         });
         let similarity = similarity_of_stage(options.similarity, count - 1 - index);
         let Some((level, about)) = problem.next(device, similarity, options)? else { break };
-        let mut stage = Stage::new(&level, options.optimiser, &model, spacing, progress);
+        let held = Held::new(&level, held::weight(index), &start_map);
+        let mut stage = Stage::new(&held, options.optimiser, &model, spacing, progress);
         let entered = walk.candidates.len();
         stage.part("start", 0.0, 0.0);
         let at_start = stage.costs(&[starts.start])?[0].cost;
@@ -150,17 +172,21 @@ fn search<D: Device>(
         if index + 1 == count {
             cost_start = at_start;
             cost_before = level.evaluate(&[headers], false)?[0].cost;
+            // Without the prior.
+            let of = |pose: &Pose| level.evaluate(&[model.affine(pose)], false);
             for (pose, cost) in [(starts.start, cost_start), (starts.headers, cost_before)] {
                 // The result is never worse than the start and the headers.
-                if searches && cost < walk.best().cost {
+                if searches && cost < of(&walk.best().pose)?[0].cost {
                     let refined = stage.refine(&[pose], largest, Until::Step(0.005))?;
                     walk.compete(refined);
                 }
             }
-            sampled_overlap = level.evaluate(&[model.affine(&walk.best().pose)], false)?[0].overlap;
+            let found = &of(&walk.best().pose)?[0];
+            (cost_after, sampled_overlap) = (found.cost, found.overlap);
         }
         let numbers = [entered, walk.candidates.len()];
-        let (opened, best) = (walk.take_opened(), walk.best().cost);
+        let best = if index + 1 == count { cost_after } else { walk.best().cost };
+        let opened = walk.take_opened();
         let seconds = began.elapsed().as_secs_f64();
         stages.push(stage.record(about, opened, numbers, at_start, best, seconds));
     }
@@ -168,42 +194,44 @@ fn search<D: Device>(
     let best = walk.best();
     let transform = model.affine(&best.pose);
     let overlap = problem.overlap(&transform);
+    let evidence = problem.seen.evidence(&transform, &headers);
     let bins = stages.last().map_or(1, |s| s.bins);
     let mut verdict = judge(&Findings {
-        similarity: options.similarity,
-        of_sums: of_sums(&options.similarity)?,
+        evidence,
         cost_before,
         cost_start,
-        cost_after: best.cost,
+        cost_after,
         sampled_overlap,
         field_overlap: overlap,
         transform,
         model,
-        rival: (options.search == Search::Full).then(|| walk.lead()).flatten(),
         searched: searches,
-        masked: problem.masked,
+        rescues: searches && options.rescue == Rescue::On,
         compared: match options.search {
             Search::Full if options.range.is_full(model.flat) => None,
             Search::Full => Some("only rotations within the given search angles were tried"),
             Search::Local => Some("only alignments near the start were tried (local search)"),
             Search::None => Some("no other alignment was tried (no search)"),
         },
-        samples: stages.last().map_or(0, |s| s.samples),
-        bins,
         corners: problem.fixed_grid.corners(),
     });
     verdict.remarks.append(&mut of_start);
+
     Ok(AffineResult {
         transform,
         start: start_map,
         cost_before,
         cost_start,
-        cost_after: best.cost,
+        cost_after,
         dof: model.parameters(largest),
         bins: options.similarity.get("bins").map(|_| bins),
         levels,
         scheme: options.similarity.takes_scheme().then(|| options.scheme.unwrap_or_default()),
         overlap,
+        evidence,
+        similarity: options.similarity,
+        flat: model.flat,
+        attempts: Vec::new(),
         stages,
         verdict,
     })

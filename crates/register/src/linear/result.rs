@@ -1,6 +1,9 @@
 //! What an affine registration gives.
 
+use super::rescue::Attempt;
+use crate::evidence::Evidence;
 use crate::search::StageRecord;
+use crate::similarity::Similarity;
 use crate::verdict::Verdict;
 use voxalign_compute::ops::histogram::Scheme;
 use voxalign_image::Affine;
@@ -29,6 +32,14 @@ pub struct AffineResult {
     pub scheme: Option<Scheme>,
     /// The part of the smaller field of view that overlaps the other under the result, 0 to 1.
     pub overlap: f64,
+    /// What the images say of the result, whatever cost found it.
+    pub evidence: Evidence,
+    /// The similarity by which it was found.
+    pub similarity: Similarity,
+    /// Whether the images are flat.
+    pub flat: bool,
+    /// What else was tried, as the registration that was asked for had a bad result.
+    pub attempts: Vec<Attempt>,
     /// The stages, coarse to fine.
     pub stages: Vec<StageRecord>,
     /// The verdict.

@@ -1,16 +1,15 @@
 //! The verdict on an affine registration.
 
-use crate::choice::Choice;
+use crate::evidence::Evidence;
 use crate::limits::AFFINE;
 use crate::search::pose::Model;
-use crate::similarity::{Formula, OfSums, Similarity};
 use crate::verdict::{Check, Remedy, Verdict};
 use voxalign_image::{Affine, Transform, Vector3};
 
 /// What is known of a result.
 pub(super) struct Findings {
-    pub(super) similarity: Similarity,
-    pub(super) of_sums: OfSums,
+    /// What the images say.
+    pub(super) evidence: Evidence,
     pub(super) cost_before: f64,
     pub(super) cost_start: f64,
     pub(super) cost_after: f64,
@@ -21,24 +20,24 @@ pub(super) struct Findings {
     pub(super) model: Model,
     /// What other alignments were looked at, where not all were.
     pub(super) compared: Option<&'static str>,
-    /// Costs of the best candidate and, if there is one, of the best one elsewhere.
-    pub(super) rival: Option<(f64, Option<f64>)>,
     pub(super) searched: bool,
-    /// Whether masks or weights choose the voxels that count.
-    pub(super) masked: bool,
-    /// Samples and bins of the last stage.
-    pub(super) samples: usize,
-    pub(super) bins: usize,
+    /// Whether other ways are tried where the result is bad.
+    pub(super) rescues: bool,
     pub(super) corners: [Vector3<f64>; 8],
 }
 
 /// Checks everything and sums it up.
 pub(super) fn judge(f: &Findings) -> Verdict {
     let mut checks = Vec::new();
-    let limit = f.of_sums.limit.of(f.samples, f.bins, f.masked);
-    let name = format!("cost after registration ({})", f.similarity.name());
-    let below = Check::new(name, f.cost_after, format!("below {limit:.4}"), f.cost_after < limit);
-    checks.push(below.or(Remedy::OtherSimilarity));
+    let agreement = f.evidence.agreement();
+    let name = "agreement of edges, information and tissue, whatever the cost";
+    checks.push(Check::at_least(name, agreement, AFFINE.agreement).or(
+        match (f.rescues, f.searched) {
+            (true, _) => Remedy::BelongTogether,
+            (false, true) => Remedy::OtherSimilarity,
+            (false, false) => Remedy::NearerStart,
+        },
+    ));
     if f.searched {
         for (from, before) in [("the headers", f.cost_before), ("the start", f.cost_start)] {
             let change = f.cost_after - before;
@@ -77,22 +76,26 @@ pub(super) fn judge(f: &Findings) -> Verdict {
     checks.push(
         Check::at_most(name, error, AFFINE.inverse_error).in_unit("mm").or(Remedy::FewerFreedoms),
     );
-    if let Some((best, other)) = f.rival {
-        // What the winner has over the runner-up: of costs that are 0 for a perfect match, the part
-        // of the other's cost that it saves; of informations, as a part of what it has over none.
-        let whole = |other: f64| match f.of_sums.formula {
-            Formula::Ratio(_) | Formula::Moments(_) => other,
-            Formula::Joint(_) => limit - best,
-        };
-        let lead = |other: f64| match whole(other) {
-            whole if whole > 0.0 => ((other - best) / whole).min(1.0),
-            _ => 0.0,
-        };
-        let lead = other.map_or(1.0, lead);
-        let name = "lead over the best alignment elsewhere";
-        checks.push(Check::at_least(name, lead, AFFINE.lead).or(Remedy::SingleOut));
-    }
     let mut remarks: Vec<String> = f.compared.map(str::to_owned).into_iter().collect();
+    let better =
+        |[edges, information]: [f64; 2], than: [f64; 2]| edges > than[0] && information > than[1];
+    let (mirrored, bounds) = (f.evidence.mirrored_leads(), AFFINE.mirrored);
+    if better(mirrored, bounds[usize::from(f.model.flat)]) {
+        remarks.push(
+            "the images fit better with one of them mirrored: check left and right in their headers".to_owned(),
+        );
+        if better(mirrored, bounds[2]) {
+            let name = "edges that a mirrored image has more";
+            checks.push(Check::at_most(name, mirrored[0], bounds[2][0]).or(Remedy::Handedness));
+        }
+    }
+    if agreement < AFFINE.agreement {
+        remarks.push(f.evidence.words());
+    }
+    let (own, headers) = (&f.evidence.found, &f.evidence.headers);
+    if headers.edges > own.edges && headers.information > own.information {
+        remarks.push("the headers alone lay the images on each other better than this".to_owned());
+    }
     if f.sampled_overlap < 0.5 {
         remarks.push(format!(
             "only {:.0} % of the smaller image's voxels count towards the cost",

@@ -17,6 +17,8 @@ pub(super) struct Starts {
     pub(super) start: Pose,
     /// What the headers say.
     pub(super) headers: Pose,
+    /// Where a full search looks besides: what the headers say, and the centres of the images laid on each other.
+    pub(super) others: Vec<Pose>,
     /// Of the fixed and of the moving image.
     pub(super) moments: [Moments; 2],
 }
@@ -52,12 +54,6 @@ impl<'a> Walk<'a> {
     /// The degrees of freedom that were opened since the last call.
     pub(super) fn take_opened(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.opened)
-    }
-
-    /// The cost of the best rival, and of the next one if there is one.
-    pub(super) fn lead(&self) -> Option<(f64, Option<f64>)> {
-        // A search that knows of no other alignment at all leads by everything.
-        self.rivals.first().map(|best| (best.cost, self.rivals.get(1).map(|r| r.cost)))
     }
 
     /// Lets others compete with the candidates; the best stays.
@@ -108,10 +104,13 @@ impl<'a> Walk<'a> {
                 between(&rotations, &start, &self.candidates, width)
             }
             From::Candidates => of(&self.candidates),
+            From::CandidatesAndStarts => {
+                [of(&self.candidates), self.starts.others.clone()].concat()
+            }
             From::Neighbours => {
                 let scaling = self.plan.scaling();
                 let near = self.candidates.iter().flat_map(|c| perturbed(&c.pose, flat, scaling));
-                near.chain([start, self.starts.headers]).collect()
+                near.chain([start]).chain(self.starts.others.iter().copied()).collect()
             }
             From::First => {
                 self.waiting = self.candidates.split_off(1.min(self.candidates.len()));

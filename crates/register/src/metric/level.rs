@@ -74,6 +74,9 @@ pub struct LevelImages<D: Device> {
     pub fixed: Arc<D::Buffer<f32>>,
     /// Its weights (mask and weight together), 0 where a voxel does not count.
     pub fixed_weight: Option<Arc<D::Buffer<f32>>>,
+    /// The part of the fixed voxels that are samples, where others are left out by a weight of 0 to save work:
+    /// 1 where none are.
+    pub share: f64,
     /// Grid of the moving image.
     pub moving_grid: Grid,
     /// Its values.
@@ -147,7 +150,7 @@ impl<D: Device> Level<D> {
             s[0] * s[1] * if images.fixed_grid.is_2d() { 1.0 } else { s[2] }
         };
         let in_fixed_voxels =
-            counted * masked * size(&images.moving_grid) / size(&images.fixed_grid);
+            counted * masked * images.share * size(&images.moving_grid) / size(&images.fixed_grid);
         let full_weight = (sample_count as f64).min(in_fixed_voxels) * mean_weight;
         let (low, high) = range_of(device, &images.moving, mask)?;
         let high = if high > low { high } else { low + 1.0 };
@@ -343,6 +346,7 @@ mod tests {
                 fixed_grid: self.fixed_grid,
                 fixed: up(self.fixed),
                 fixed_weight: self.fixed_weight.map(up),
+                share: 1.0,
                 moving_grid: self.moving_grid,
                 moving: up(self.moving),
                 moving_mask: self.moving_mask.map(up),

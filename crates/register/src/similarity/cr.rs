@@ -1,6 +1,6 @@
 //! The correlation ratio.
 
-use super::sums::{Chance, Formula, Limit, is_flat};
+use super::sums::{Formula, is_flat};
 use super::{CostAndSlopes, Kind, OfSums, Parameter};
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,6 @@ impl Kind for Cr {
             bins: self.bins,
             one_scale: false,
             smooths_fixed: false,
-            limit: Limit { whole: 0.55, masked: 0.85, chance: Chance::Ratio },
         })
     }
 }

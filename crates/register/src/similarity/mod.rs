@@ -45,7 +45,7 @@ pub use mi::{Mi, mutual_information};
 pub use ncc::{Ncc, cross_correlation};
 pub use nmi::{Nmi, normalised_mutual_information};
 pub use ssd::{Ssd, squared_difference};
-pub use sums::{Chance, CostAndSlopes, Formula, Limit, OVERLAP_WANTED, OfSums, overlap_term};
+pub use sums::{CostAndSlopes, Formula, OVERLAP_WANTED, OfSums, overlap_term};
 
 /// A number that a similarity can be told.
 #[derive(Debug)]

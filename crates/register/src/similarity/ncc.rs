@@ -1,6 +1,6 @@
 //! Normalised cross correlation.
 
-use super::sums::{Chance, Formula, Limit, is_flat};
+use super::sums::{Formula, is_flat};
 use super::{CostAndSlopes, Kind, OfSums};
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,6 @@ impl Kind for Ncc {
             bins: 1,
             one_scale: false,
             smooths_fixed: true,
-            limit: Limit { whole: 0.5, masked: 0.5, chance: Chance::None },
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::information::information;
 use super::joint::Joint;
-use super::sums::{Chance, Formula, Limit};
+use super::sums::Formula;
 use super::{CostAndSlopes, Images, Kind, OfSums, Parameter, PendingEnergy};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,6 @@ impl Kind for Nmi {
             bins: self.bins,
             one_scale: false,
             smooths_fixed: true,
-            limit: Limit { whole: -1.09, masked: -1.03, chance: Chance::NormalisedInformation },
         })
     }
 

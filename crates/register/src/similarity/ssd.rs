@@ -1,6 +1,6 @@
 //! Mean squared difference.
 
-use super::sums::{Chance, Formula, Limit};
+use super::sums::Formula;
 use super::{CostAndSlopes, Images, Kind, OfSums, PendingEnergy};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,6 @@ impl Kind for Ssd {
             bins: 1,
             one_scale: true,
             smooths_fixed: true,
-            limit: Limit { whole: 1.2, masked: 1.2, chance: Chance::None },
         })
     }
 

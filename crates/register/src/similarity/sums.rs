@@ -3,8 +3,6 @@
 //! Each function returns the cost and its derivative in every sum it was given; the chain rule with the
 //! derivatives of the sums gives the derivative in the map.
 
-use serde::{Deserialize, Serialize};
-
 /// A cost and its derivative in every sum.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostAndSlopes {
@@ -38,52 +36,6 @@ pub struct OfSums {
     /// Whether the fixed image is smoothed for coarse scales. Where its values only name bins, smoothing
     /// makes values between two tissues name a third, which costs accuracy there.
     pub smooths_fixed: bool,
-    /// The cost above which the images tell too little of each other, of so many samples in all bins.
-    /// Matching pairs of heads, brains and lungs end well below it, also across modalities; different parts
-    /// of the body above it.
-    pub limit: Limit,
-}
-
-/// A cost above which images tell too little of each other.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Limit {
-    /// Of all samples.
-    pub whole: f64,
-    /// Of samples that masks choose: the background, which matches easily, takes no part, and matching
-    /// pairs end higher.
-    pub masked: f64,
-    /// How few samples in many bins agree by chance.
-    pub chance: Chance,
-}
-
-/// How few samples in many bins agree by chance (Miller 1955).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Chance {
-    /// They do not.
-    None,
-    /// By about `bins / n`.
-    Ratio,
-    /// By about `(bins - 1)^2 / 2 n` nats.
-    Information,
-    /// By as much in units of the joint entropy, which is at most that of all samples apart.
-    NormalisedInformation,
-}
-
-impl Limit {
-    /// The limit for `samples` in `bins`.
-    #[must_use]
-    pub fn of(&self, samples: usize, bins: usize, masked: bool) -> f64 {
-        let (n, bins) = (samples.max(1) as f64, bins as f64);
-        let information = (bins - 1.0) * (bins - 1.0) / (2.0 * n);
-        let limit = if masked { self.masked } else { self.whole };
-        match self.chance {
-            Chance::None => limit,
-            Chance::Ratio => limit - bins / n,
-            Chance::Information => limit - information,
-            Chance::NormalisedInformation => limit - information / n.ln().max(1.0),
-        }
-    }
 }
 
 /// Variance of an image below which it counts as constant. (Images are normalised to a variance of 1
@@ -140,14 +92,5 @@ mod tests {
         let h = 1e-6;
         let slope = (overlap_term(0.2 + h).0 - overlap_term(0.2 - h).0) / (2.0 * h);
         assert!((slope - overlap_term(0.2).1).abs() < 1e-6);
-    }
-
-    #[test]
-    fn few_samples_agree_by_chance() {
-        let limit = Limit { whole: -0.15, masked: -0.06, chance: Chance::Information };
-        assert!((limit.of(1000, 11, false) - (-0.15 - 0.05)).abs() < 1e-12);
-        assert!((limit.of(usize::MAX, 64, true) - -0.06).abs() < 1e-12);
-        let none = Limit { chance: Chance::None, ..limit };
-        assert_eq!(none.of(0, 4096, false), -0.15);
     }
 }

@@ -1,0 +1,372 @@
+//! Two images as evidence looks at them.
+
+use super::measures::{Measures, measure};
+use crate::limits::AGREEMENT;
+use crate::metric::range::robust_range;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use voxalign_image::{Affine, Grid, Matrix3, Vector3};
+
+/// Samples along the middle one of an image's extents.
+const ACROSS: f64 = 48.0;
+/// Quantiles that are 0 and 1.
+const QUANTILES: (f64, f64) = (0.01, 0.99);
+/// How far other alignments are shifted, as a part of the object's radius, and turned.
+const FAR: f64 = 0.25;
+const TURNED: f64 = 25.0;
+/// How far near ones are shifted, samples.
+const NEAR: f64 = 2.0;
+
+/// An image at the scale of evidence, its values from 0 to 1.
+#[derive(Debug, Clone)]
+pub(super) struct Image {
+    pub(super) grid: Grid,
+    pub(super) dims: [usize; 3],
+    pub(super) spacing: [f64; 3],
+    pub(super) values: Vec<f32>,
+    weight: Option<Vec<f32>>,
+    /// Voxels that count.
+    pub(super) counted: usize,
+    /// What is above is foreground.
+    pub(super) threshold: f32,
+}
+
+impl Image {
+    fn new(grid: Grid, mut values: Vec<f32>, weight: Option<Vec<f32>>) -> Self {
+        let counted: Vec<f32> = match &weight {
+            None => values.clone(),
+            Some(w) => values.iter().zip(w).filter(|(_, w)| **w > 0.5).map(|(v, _)| *v).collect(),
+        };
+        let (low, high) = robust_range(&counted, QUANTILES.0, QUANTILES.1).unwrap_or((0.0, 1.0));
+        let span = (high - low).max(f32::MIN_POSITIVE);
+        let scaled = |v: f32| ((v - low) / span).clamp(0.0, 1.0);
+        values.iter_mut().for_each(|v| *v = scaled(*v));
+        let threshold = otsu(counted.iter().map(|&v| scaled(v)));
+        let (dims, spacing, counted) = (grid.dims(), grid.spacing(), counted.len());
+        Self { grid, dims, spacing, values, weight, counted, threshold }
+    }
+
+    pub(super) fn flat(&self) -> bool {
+        self.dims[2] == 1
+    }
+
+    pub(super) fn counts(&self, i: usize) -> bool {
+        self.weight.as_ref().is_none_or(|w| w[i] > 0.5)
+    }
+
+    /// The value at an index, linear between voxels; none outside, or where it does not count.
+    pub(super) fn at(&self, p: Vector3<f64>) -> Option<f32> {
+        const TOLERANCE: f64 = 1e-6;
+        let (mut base, mut part) = ([0usize; 3], [0f64; 3]);
+        for a in 0..3 {
+            let last = self.dims[a] as f64 - 1.0;
+            // A slice has no thickness that matters.
+            if self.dims[a] > 1 {
+                if !(p[a] >= -TOLERANCE && p[a] <= last + TOLERANCE) {
+                    return None;
+                }
+                let at = p[a].clamp(0.0, last);
+                base[a] = (at as usize).min(self.dims[a] - 2);
+                part[a] = at - base[a] as f64;
+            }
+        }
+        let strides = [1, self.dims[0], self.dims[0] * self.dims[1]];
+        let (mut value, mut counted) = (0.0, 0.0);
+        for corner in 0..8usize {
+            let (mut weight, mut i) = (1.0, 0);
+            for a in 0..3 {
+                let upper = corner >> a & 1;
+                weight *= if upper == 1 { part[a] } else { 1.0 - part[a] };
+                i += (base[a] + upper * usize::from(self.dims[a] > 1)) * strides[a];
+            }
+            if weight > 0.0 {
+                value += weight * f64::from(self.values[i]);
+                counted += if self.counts(i) { weight } else { 0.0 };
+            }
+        }
+        (counted > 0.5).then_some(value as f32)
+    }
+
+    /// The middle of what is foreground, and its mean distance from there, world mm.
+    fn object(&self) -> (Vector3<f64>, f64) {
+        let [nx, ny, _] = self.dims;
+        let points = || {
+            let inside = |&(i, v): &(usize, &f32)| *v > self.threshold && self.counts(i);
+            self.values.iter().enumerate().filter(inside).map(|(i, _)| {
+                let index = [i % nx, i / nx % ny, i / (nx * ny)].map(|k| k as f64);
+                self.grid.index_to_world(Vector3::from(index))
+            })
+        };
+        let n = points().count();
+        if n == 0 {
+            return (
+                self.grid.centre(),
+                self.grid.extent().iter().fold(0.0, |a: f64, b| a.max(*b)) / 4.0,
+            );
+        }
+        let centre = points().sum::<Vector3<f64>>() / n as f64;
+        (centre, points().map(|p| (p - centre).norm()).sum::<f64>() / n as f64)
+    }
+}
+
+/// The threshold with the largest variance between what is below and above (Otsu 1979).
+fn otsu(values: impl Iterator<Item = f32>) -> f32 {
+    const BINS: usize = 64;
+    let mut counts = [0u64; BINS];
+    for v in values {
+        counts[((v * BINS as f32) as usize).min(BINS - 1)] += 1;
+    }
+    let middle = |b: usize| (b as f64 + 0.5) / BINS as f64;
+    let all: u64 = counts.iter().sum();
+    let total: f64 = counts.iter().enumerate().map(|(b, &c)| c as f64 * middle(b)).sum();
+    let (mut below, mut sum, mut best, mut threshold) = (0u64, 0.0, -1.0, 0.5);
+    for (b, &count) in counts.iter().enumerate().take(BINS - 1) {
+        below += count;
+        sum += count as f64 * middle(b);
+        let above = all - below;
+        if below > 0 && above > 0 {
+            let (n, m) = (below as f64, above as f64);
+            let off = total * n / all as f64 - sum;
+            let between = off * off / (n * m);
+            if between > best {
+                (best, threshold) = (between, (b as f64 + 1.0) / BINS as f64);
+            }
+        }
+    }
+    threshold as f32
+}
+
+/// What two images say of an alignment.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Under the alignment.
+    pub found: Measures,
+    /// The mean of those shifted by two samples.
+    pub near: Measures,
+    /// The largest of those shifted by a quarter of the object's radius, turned by 25 degrees, and turned over.
+    pub elsewhere: Measures,
+    /// The largest of those mirrored.
+    pub mirrored: Measures,
+    /// Under the headers alone.
+    pub headers: Measures,
+}
+
+/// Added to edges and information, so that what is next to nothing tells next to nothing.
+const LITTLE: f64 = 0.02;
+
+impl Evidence {
+    /// How far the alignment leads over others, and over its neighbours: edges, as a part of what the others miss
+    /// of 1, and of its own; logarithms of the ratios of tissue, -2 to 2; the same of information.
+    #[must_use]
+    pub fn leads(&self) -> [f64; 6] {
+        let (found, near, other) = (&self.found, &self.near, &self.elsewhere);
+        let log = |a: f64, b: f64| ((a + LITTLE) / (b + LITTLE)).ln().clamp(-2.0, 2.0);
+        [
+            (found.edges - other.edges) / (1.0 - other.edges + LITTLE),
+            ((found.edges - near.edges) / (found.edges + LITTLE)).clamp(-1.0, 1.0),
+            log(found.tissue, other.tissue),
+            log(found.tissue, near.tissue),
+            log(found.information, other.information),
+            log(found.information, near.information).clamp(-1.0, 1.0),
+        ]
+    }
+
+    /// The leads in one number: above 0 for alignments that are right, below for such as chance gives.
+    #[must_use]
+    pub fn agreement(&self) -> f64 {
+        let (weights, constant) = AGREEMENT;
+        self.leads().iter().zip(weights).map(|(lead, weight)| lead * weight).sum::<f64>() + constant
+    }
+
+    /// By how much more a mirrored alignment has: edges, as a part of what is missing of 1, and the logarithm of
+    /// information.
+    #[must_use]
+    pub fn mirrored_leads(&self) -> [f64; 2] {
+        let (found, mirrored) = (&self.found, &self.mirrored);
+        [
+            (mirrored.edges - found.edges) / (1.0 - found.edges + LITTLE),
+            ((mirrored.information + LITTLE) / (found.information + LITTLE)).ln(),
+        ]
+    }
+
+    /// Why, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let pair = |what: &str, of: fn(&Measures) -> f64| {
+            let all = [&self.found, &self.near, &self.elsewhere].map(of);
+            format!("{what} {:.2}, {:.2} and {:.2}", all[0], all[1], all[2])
+        };
+        format!(
+            "what the images share here, shifted by two samples, and at best elsewhere: {}; {}; {}",
+            pair("edges", |m| m.edges),
+            pair("information", |m| m.information),
+            pair("information within tissue (nats)", |m| m.tissue),
+        )
+    }
+}
+
+/// Two images as evidence looks at them: some 48 samples along the middle extent, so that it takes as long for
+/// every pair.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    fixed: Image,
+    moving: Image,
+    centre: Vector3<f64>,
+    radius: f64,
+}
+
+impl Seen {
+    /// The spacing that images are looked at with, mm.
+    #[must_use]
+    pub fn spacing(fixed: &Grid, moving: &Grid) -> f64 {
+        let middle = |g: &Grid| {
+            let mut e: Vec<f64> =
+                (0..3).filter(|&a| g.dims()[a] > 1).map(|a| g.extent()[a]).collect();
+            e.sort_by(f64::total_cmp);
+            e.get(e.len() / 2).copied().unwrap_or(1.0)
+        };
+        middle(fixed).min(middle(moving)) / ACROSS
+    }
+
+    /// Two images at about that spacing: grid, values, and which of them count (above 0.5).
+    #[must_use]
+    pub fn new(
+        fixed: (Grid, Vec<f32>, Option<Vec<f32>>),
+        moving: (Grid, Vec<f32>, Option<Vec<f32>>),
+    ) -> Self {
+        let fixed = Image::new(fixed.0, fixed.1, fixed.2);
+        let moving = Image::new(moving.0, moving.1, moving.2);
+        let (centre, radius) = fixed.object();
+        Self { fixed, moving, centre, radius }
+    }
+
+    /// The measures of one alignment, fixed world to moving world.
+    #[must_use]
+    pub fn measures(&self, map: &Affine) -> Measures {
+        let map = self.fixed.grid.to_world().then(map).then(self.moving.grid.to_index());
+        measure(&self.fixed, &self.moving, &map)
+    }
+
+    /// What the images say of an alignment, and of that of the headers, fixed world to moving world.
+    #[must_use]
+    pub fn evidence(&self, map: &Affine, headers: &Affine) -> Evidence {
+        let of = |before: &[Affine]| -> Vec<Measures> {
+            before.par_iter().map(|b| self.measures(&b.then(map))).collect()
+        };
+        let most =
+            |all: Vec<Measures>| all.into_iter().fold(Measures::default(), Measures::or_more);
+        Evidence {
+            found: self.measures(map),
+            near: Measures::mean(&of(&self.shifted(|a| NEAR * self.fixed.spacing[a]))),
+            elsewhere: most(of(&self.elsewhere())),
+            mirrored: most(of(&self.mirrored())),
+            headers: self.measures(headers),
+        }
+    }
+
+    fn axes(&self) -> impl Iterator<Item = (usize, Vector3<f64>)> + use<> {
+        let direction = self.fixed.grid.direction();
+        let count = if self.fixed.flat() { 2 } else { 3 };
+        (0..count).map(move |a| (a, direction.column(a).into_owned()))
+    }
+
+    fn shifted(&self, by: impl Fn(usize) -> f64) -> Vec<Affine> {
+        self.axes()
+            .flat_map(|(a, axis)| {
+                [-1.0, 1.0].map(|sign| Affine::translation(axis * (sign * by(a))))
+            })
+            .collect()
+    }
+
+    /// Other alignments, as maps of the fixed world into itself.
+    fn elsewhere(&self) -> Vec<Affine> {
+        let mut all = self.shifted(|_| FAR * self.radius);
+        let axes: Vec<Vector3<f64>> = match self.fixed.flat() {
+            true => {
+                let [x, y] = [0, 1].map(|a| self.fixed.grid.direction().column(a).into_owned());
+                vec![x.cross(&y)]
+            }
+            false => self.axes().map(|(_, axis)| axis).collect(),
+        };
+        for axis in axes {
+            for degrees in [-TURNED, TURNED, 180.0] {
+                let turn = nalgebra::Rotation3::new(axis.normalize() * f64::to_radians(degrees));
+                all.push(Affine::about(*turn.matrix(), self.centre, Vector3::zeros()));
+            }
+        }
+        all
+    }
+
+    /// Reflections about the middle of the object, across each axis of the grid.
+    fn mirrored(&self) -> Vec<Affine> {
+        let reflected = |(_, axis): (usize, Vector3<f64>)| {
+            let matrix = Matrix3::identity() - axis * axis.transpose() * 2.0;
+            Affine::about(matrix, self.centre, Vector3::zeros())
+        };
+        self.axes().map(reflected).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_image::Volume;
+
+    fn blobs(grid: &Grid, seed: u64, invert: bool) -> Vec<f32> {
+        let mut state = seed;
+        let mut next = move || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as f64 / (1u64 << 31) as f64
+        };
+        let spots: Vec<(Vector3<f64>, f64)> = (0..24)
+            .map(|_| (Vector3::new(next(), next(), next()) * 60.0 - Vector3::repeat(30.0), next()))
+            .collect();
+        let image = Volume::from_fn(grid.clone(), |x, y, z| {
+            let p = grid.index_to_world(Vector3::new(x as f64, y as f64, z as f64));
+            let object = if p.norm() < 38.0 { 0.5 } else { 0.0 };
+            let sum: f64 =
+                spots.iter().map(|(c, w)| w * (-(p - c).norm_squared() / 50.0).exp()).sum();
+            let v = object + if object > 0.0 { 0.4 * sum.min(1.0) } else { 0.0 };
+            (if invert && object > 0.0 { 1.4 - v } else { v }) as f32
+        });
+        image.into_parts().1
+    }
+
+    fn seen(seeds: [u64; 2], invert: bool) -> Seen {
+        let to_world = Affine::new(Matrix3::identity() * 2.0, Vector3::repeat(-47.0));
+        let grid = Grid::new([48, 48, 48], to_world).unwrap();
+        let fixed = blobs(&grid, seeds[0], false);
+        let moving = blobs(&grid, seeds[1], invert);
+        Seen::new((grid.clone(), fixed, None), (grid, moving, None))
+    }
+
+    #[test]
+    fn what_belongs_together_leads_and_what_does_not_does_not() {
+        for invert in [false, true] {
+            let found = seen([7, 7], invert).evidence(&Affine::identity(), &Affine::identity());
+            assert!(found.found.edges > 0.9 && found.elsewhere.edges < 0.8, "{found:?}");
+            assert!(found.found.tissue > 3.0 * found.elsewhere.tissue, "{found:?}");
+            assert!(found.near.edges < found.found.edges - 0.1, "{found:?}");
+            assert!(found.agreement() > 2.0, "{} {found:?}", found.agreement());
+            let wrong = seen([7, 8], invert).evidence(&Affine::identity(), &Affine::identity());
+            assert!(wrong.found.tissue < 1.3 * wrong.elsewhere.tissue + 0.05, "{wrong:?}");
+            assert!(wrong.agreement() < 0.0, "{} {wrong:?}", wrong.agreement());
+            assert!(wrong.found.overlap > 0.99 && wrong.found.foreground > 0.95, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_mirrored_image_is_seen() {
+        let seen = seen([7, 7], false);
+        let mirror =
+            Affine::new(Matrix3::from_diagonal(&Vector3::new(-1.0, 1.0, 1.0)), Vector3::zeros());
+        let found = seen.evidence(&mirror, &mirror);
+        assert!(found.mirrored.edges > found.found.edges + 0.2, "{found:?}");
+    }
+
+    #[test]
+    fn nothing_in_common_is_nothing() {
+        let far = Affine::translation(Vector3::repeat(1e4));
+        assert_eq!(seen([7, 7], false).evidence(&far, &far).found, Measures::default());
+    }
+}
