@@ -15,6 +15,10 @@ pub struct AffineLimits {
     pub volumes: (f64, f64),
     /// The least [agreement](crate::evidence::Evidence::agreement) of the images.
     pub agreement: f64,
+    /// The least lead of the information within tissue over other alignments, the logarithm of the ratio: an outline
+    /// that fits says nothing of what is within it. It lies between those of images with one outline and unrelated
+    /// insides (at most 0.03) and right ones (at least 0.10).
+    pub tissue: f64,
     /// By how much more than the result an alignment that is mirrored may have: edges, as a part of what is
     /// missing of 1, and the logarithm of information. Above the first two it is said (3D), above the others (2D)
     /// too, and above the last two it is bad.
@@ -54,6 +58,7 @@ pub const AFFINE: AffineLimits = AffineLimits {
     lengths: (0.5, 2.0),
     volumes: (0.5, 1.8),
     agreement: 0.0,
+    tissue: 0.05,
     mirrored: [[0.015, 0.01], [0.15, 0.05], [0.2, 0.2]],
     inverse_error: 1e-3,
 };
@@ -69,14 +74,14 @@ pub const DEFORMATION: DeformationLimits = DeformationLimits {
 };
 
 /// How the leads of an alignment make one number, its agreement: [`Evidence::leads`](crate::evidence::Evidence::leads)
-/// times these, and the last. A logistic regression of 574 right and 623 wrong affine maps of brains, heads, kinds of MR
+/// times these, and the last. A logistic regression of 574 right and 633 wrong affine maps of brains, heads, kinds of MR
 /// and CT, lungs in CT and MR, hearts, hippocampi, histology, slices, tumours, phantoms, and images that do not belong
-/// together; with any one of these kinds left out, of that kind at most 2 of 8 wrong ones and none of the right ones
-/// are on the wrong side.
-pub const AGREEMENT: ([f64; 6], f64) = ([2.772, 3.341, 2.294, 1.703, 4.585, 10.566], -5.219);
+/// together; with any one of these kinds left out, of the others at most 2 of 8 wrong ones of a kind, and none of the right ones,
+/// are on the wrong side (`tools/calibrate_affine.py`).
+pub const AGREEMENT: ([f64; 6], f64) = ([2.912, 3.597, 2.315, 1.705, 4.492, 10.405], -5.270);
 
 /// What the bounds lie between right and wrong results of.
-const CHOSEN_ON: &str = "affine maps: 574 right and 623 wrong ones of brains, heads, kinds of MR and CT, lungs in CT \
+const CHOSEN_ON: &str = "affine maps: 574 right and 633 wrong ones of brains, heads, kinds of MR and CT, lungs in CT \
                          and MR, hearts, hippocampi, histology, slices, tumours and phantoms; deformations: \
                          hippocampi, slices of brains, brains at 2 mm, T1 with T2, CT, EPI and grey matter; \
                          docs/accuracy.md has the values, and what was held back";
@@ -114,7 +119,7 @@ mod tests {
     fn records_have_all_bounds() {
         let text = serde_json::to_string(&Limits::default()).unwrap();
         assert_eq!(serde_json::from_str::<Limits>(&text).unwrap(), Limits::default());
-        for expected in ["\"agreement\":0.0", "\"agreement\":[[2.772", "\"information\":0.17"] {
+        for expected in ["\"agreement\":0.0", "\"agreement\":[[2.912", "\"information\":0.17"] {
             assert!(text.contains(expected), "{expected} {text}");
         }
     }

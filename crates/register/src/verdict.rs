@@ -48,6 +48,8 @@ pub enum Remedy {
     SmootherSurface,
     /// To check that the images belong together, as other ways to register them were tried.
     BelongTogether,
+    /// To check that what is within the outlines is the same.
+    SameInside,
     /// To check which side is left.
     Handedness,
     /// To have measured what a verdict asks for.
@@ -88,6 +90,8 @@ choices! { Remedy:
     BelongTogether "belong_together" "the images have little in common where they were laid on each other, and other \
         costs, starts and freedoms found nothing better: look at the pictures, check that they show the same part of the body, \
         and start from landmarks, or give a mask where one image shows what the other does not",
+    SameInside "same_inside" "the outlines fit, but within them the images have no more in common than anywhere: look at the \
+        pictures, and check that both show the same part of the body",
     Handedness "handedness" "one of the images seems to be mirrored: check left and right in its header, and how it \
         was converted",
     Measured "measured" "what the verdict asks for was not measured: leave out the options that skip it",

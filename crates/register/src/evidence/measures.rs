@@ -26,7 +26,7 @@ pub struct Measures {
 
 impl Measures {
     /// The largest of each.
-    pub(super) fn or_more(self, other: Self) -> Self {
+    pub(crate) fn or_more(self, other: Self) -> Self {
         self.with(other, f64::max)
     }
 

@@ -90,6 +90,20 @@ pub(super) fn perturbed(pose: &Pose, flat: bool, scaling: bool) -> Vec<Pose> {
     poses
 }
 
+/// A pose after a reflection of the fixed world about the model's centre, across an axis of its frame.
+pub(super) fn reflected(pose: &Pose, axis: usize) -> Pose {
+    let mut new = *pose;
+    new.rotation.column_mut(axis).neg_mut();
+    // A reflection commutes with scales, and turns the signs of shears with its axis.
+    let with_axis = [[0, 1], [0, 2], [1, 2]];
+    for (k, axes) in with_axis.into_iter().enumerate() {
+        if axes.contains(&axis) {
+            new.shear[k] = -new.shear[k];
+        }
+    }
+    new
+}
+
 /// The start and the four ways in which principal axes can be laid on each other without a
 /// reflection.
 pub(super) fn principal_starts(start: &Pose, fixed: &Moments, moving: &Moments) -> Vec<Pose> {
@@ -111,6 +125,31 @@ pub(super) fn principal_starts(start: &Pose, fixed: &Moments, moving: &Moments) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use voxalign_image::Matrix3;
+
+    #[test]
+    fn a_reflection_is_one_of_the_fixed_world() {
+        let model = Model {
+            centre: Vector3::new(3.0, -2.0, 1.0),
+            frame: Matrix3::identity(),
+            target: Matrix3::identity(),
+            radius: 50.0,
+            flat: false,
+        };
+        let pose = Pose {
+            rotation: *nalgebra::Rotation3::from_euler_angles(0.3, -0.2, 0.5).matrix(),
+            log_scale: Vector3::new(0.1, -0.2, 0.05),
+            shear: Vector3::new(0.1, 0.2, -0.15),
+            ..Pose::at(Vector3::new(1.0, 2.0, 3.0))
+        };
+        for axis in 0..3 {
+            let (plain, mirrored) = (model.affine(&pose), model.affine(&reflected(&pose, axis)));
+            let p = Vector3::new(10.0, 7.0, -4.0);
+            let mut q = p;
+            q[axis] = 2.0 * model.centre[axis] - p[axis];
+            assert!((mirrored.apply(p) - plain.apply(q)).norm() < 1e-9, "{axis}");
+        }
+    }
 
     #[test]
     fn perturbations_as_in_the_paper() {

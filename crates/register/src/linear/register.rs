@@ -19,11 +19,14 @@ use crate::similarity::Similarity;
 use std::time::Instant;
 use voxalign_compute::Device;
 
+/// Bins that no stage goes below: with fewer, kinds of tissue share them.
+const FEWEST_BINS: usize = 32;
+
 /// The similarity of a stage: the stages have a quarter, a half, and all of the bins (64, 128, 256, 256 in
 /// section 4.3 of Li et al. 2015).
 fn similarity_of_stage(mut similarity: Similarity, stages_to_go: usize) -> Similarity {
     if let Some(full) = similarity.get("bins") {
-        let bins = (full >> stages_to_go.saturating_sub(1).min(2)).max(full.min(16));
+        let bins = (full >> stages_to_go.saturating_sub(1).min(2)).max(full.min(FEWEST_BINS));
         similarity.set("bins", bins);
     }
     similarity
@@ -169,6 +172,9 @@ pub(super) fn search<D: Device>(
         for round in plan.rounds(index, spacing) {
             walk.round(&mut stage, &round)?;
         }
+        if searches && index == 1.min(count - 1) {
+            walk.mirror(&mut stage)?;
+        }
         if index + 1 == count {
             cost_start = at_start;
             cost_before = level.evaluate(&[headers], false)?[0].cost;
@@ -194,7 +200,11 @@ pub(super) fn search<D: Device>(
     let best = walk.best();
     let transform = model.affine(&best.pose);
     let overlap = problem.overlap(&transform);
-    let evidence = problem.seen.evidence(&transform, &headers);
+    let mut evidence = problem.seen.evidence(&transform, &headers);
+    if let Some(mirrored) = &walk.mirrored {
+        evidence.mirrored =
+            evidence.mirrored.or_more(problem.seen.measures(&model.affine(mirrored)));
+    }
     let bins = stages.last().map_or(1, |s| s.bins);
     let mut verdict = judge(&Findings {
         evidence,

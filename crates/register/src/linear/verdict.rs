@@ -1,6 +1,6 @@
 //! The verdict on an affine registration.
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, LITTLE};
 use crate::limits::AFFINE;
 use crate::search::pose::Model;
 use crate::verdict::{Check, Remedy, Verdict};
@@ -38,6 +38,12 @@ pub(super) fn judge(f: &Findings) -> Verdict {
             (false, false) => Remedy::NearerStart,
         },
     ));
+    let shown = f.evidence.found.tissue.max(f.evidence.elsewhere.tissue) > LITTLE;
+    if shown {
+        let name = "lead of the information within tissue over other alignments";
+        let lead = f.evidence.leads()[2];
+        checks.push(Check::at_least(name, lead, AFFINE.tissue).or(Remedy::SameInside));
+    }
     if f.searched {
         for (from, before) in [("the headers", f.cost_before), ("the start", f.cost_start)] {
             let change = f.cost_after - before;
@@ -77,6 +83,12 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         Check::at_most(name, error, AFFINE.inverse_error).in_unit("mm").or(Remedy::FewerFreedoms),
     );
     let mut remarks: Vec<String> = f.compared.map(str::to_owned).into_iter().collect();
+    if !shown {
+        remarks.push(
+            "within their outlines the images show nothing in common anywhere: outlines alone were compared"
+                .to_owned(),
+        );
+    }
     let better =
         |[edges, information]: [f64; 2], than: [f64; 2]| edges > than[0] && information > than[1];
     let (mirrored, bounds) = (f.evidence.mirrored_leads(), AFFINE.mirrored);

@@ -1,10 +1,10 @@
 //! The walk through the rounds of a search.
 
-use super::candidates::{distinct, perturbed, pick, principal_starts};
+use super::candidates::{distinct, perturbed, pick, principal_starts, reflected};
 use super::plan::{Action, From, Keep, Plan, Round};
 use super::problem::Moments;
 use super::rotations::{angle, between, rotations};
-use super::stage::Stage;
+use super::stage::{Stage, Until};
 use crate::error::Result;
 use crate::search::pose::{Model, Pose};
 use crate::search::refine::Candidate;
@@ -36,13 +36,15 @@ pub(super) struct Walk<'a> {
     rivals: Vec<Candidate>,
     /// Degrees of freedom of the rounds of a stage.
     opened: Vec<usize>,
+    /// The best alignment with one image mirrored.
+    pub(super) mirrored: Option<Pose>,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(model: &'a Model, plan: &'a Plan, starts: &'a Starts) -> Self {
         let candidates = vec![Candidate { pose: starts.start, cost: f64::INFINITY }];
         let (waiting, rivals, opened) = (Vec::new(), Vec::new(), Vec::new());
-        Self { model, plan, starts, candidates, waiting, rivals, opened }
+        Self { model, plan, starts, candidates, waiting, rivals, opened, mirrored: None }
     }
 
     /// The best candidate.
@@ -60,6 +62,19 @@ impl<'a> Walk<'a> {
     pub(super) fn compete(&mut self, others: Vec<Candidate>) {
         let all = [others, std::mem::take(&mut self.candidates)].concat();
         self.candidates = distinct(all, self.model, 0.0, 1);
+    }
+
+    /// Finds the best alignment with the fixed image mirrored about the middle of its object.
+    pub(super) fn mirror(&mut self, stage: &mut Stage<'_>) -> Result<()> {
+        let Some(best) = self.candidates.first() else { return Ok(()) };
+        let axes = if self.model.flat { 2 } else { 3 };
+        let poses: Vec<Pose> = (0..axes).map(|axis| reflected(&best.pose, axis)).collect();
+        let by_cost = |a: &Candidate, b: &Candidate| a.cost.total_cmp(&b.cost);
+        let found = stage.costs(&poses)?.into_iter().min_by(by_cost);
+        let Some(found) = found else { return Ok(()) };
+        let refined = stage.refine(&[found.pose], self.plan.largest, Until::Gain(0.02))?;
+        self.mirrored = refined.first().map(|c| c.pose);
+        Ok(())
     }
 
     /// Makes a round.

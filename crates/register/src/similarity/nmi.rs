@@ -20,7 +20,7 @@ pub struct Nmi {
 }
 
 impl Nmi {
-    pub(super) const USUAL: Self = Self { bins: 64 };
+    pub(super) const USUAL: Self = Self { bins: 32 };
 }
 
 impl Default for Nmi {

@@ -1,5 +1,6 @@
 //! The report on an affine registration.
 
+mod evidence;
 mod stages;
 
 use crate::chart;
@@ -13,7 +14,7 @@ use crate::words;
 use voxalign_register::search::StageRecord;
 
 /// The sections that the page links to.
-const SECTIONS: [(&str, &str); 10] = [
+const SECTIONS: [(&str, &str); 11] = [
     ("verdict", "Verdict"),
     ("transform", "Transform"),
     ("fig-compare", "Compare"),
@@ -22,6 +23,7 @@ const SECTIONS: [(&str, &str); 10] = [
     ("fig-edges", "Edges"),
     ("fig-difference", "Difference"),
     ("fig-histogram", "Histograms"),
+    ("evidence", "Evidence"),
     ("fig-cost", "Cost"),
     ("details", "Details"),
 ];
@@ -116,6 +118,7 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
          lattice of voxels. Good alignment: narrow ridges and spots; a blurred cloud, or bands \
          along both axes, mean that different tissues meet.",
     );
+    page += &evidence::section(record);
     page += &search(&record.stages, record.parameters.get("cost"));
     page += &words::landmarks(record);
     page += &words::figures(record);

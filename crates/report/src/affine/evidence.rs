@@ -1,0 +1,71 @@
+//! What the images say of the result, whatever cost found it, and what else was tried.
+
+use crate::html::{escape, fixed, table};
+use crate::page::figure;
+use crate::record::RunRecord;
+use voxalign_register::evidence::{Evidence, Measures};
+
+/// The section.
+pub(super) fn section(record: &RunRecord) -> String {
+    let body = match &record.evidence {
+        Some(evidence) => format!("{}{}", measures(evidence), attempts(record)),
+        None => "<p>No evidence was recorded.</p>".to_owned(),
+    };
+    figure(
+        "evidence",
+        "Evidence",
+        &body,
+        "<b>How to read it:</b> what both images show together at one coarse scale, measured without the cost that was \
+         optimised. Edges: how far gradients lie in one line, 0 to 1, for any contrast. Information: of each other, as a \
+         part of the smaller entropy. Tissue: information within what is foreground in both, nats. Good alignment: the \
+         first column is clearly above the second (all shifted by two samples of that scale) and the third (the best of \
+         alignments that are wrong on purpose: shifted by a quarter of the object, turned by 25 degrees, turned over). The \
+         agreement makes one number of these leads; above 0 is good.",
+    )
+}
+
+fn measures(evidence: &Evidence) -> String {
+    let row = |name: &str, of: fn(&Measures) -> f64| {
+        let all = [
+            &evidence.found,
+            &evidence.near,
+            &evidence.elsewhere,
+            &evidence.mirrored,
+            &evidence.headers,
+        ];
+        let mut cells = vec![escape(name)];
+        cells.extend(all.iter().map(|m| fixed(of(m), 3)));
+        cells
+    };
+    let rows = [
+        row("Edges", |m| m.edges),
+        row("Information", |m| m.information),
+        row("Tissue", |m| m.tissue),
+        row("Foreground, Dice", |m| m.foreground),
+    ];
+    let headings = ["", "#Result", "#Shifted a little", "#Elsewhere", "#Mirrored", "#Headers"];
+    format!(
+        "<p>Agreement: <b>{}</b>.</p>{}",
+        fixed(evidence.agreement(), 2),
+        table("", &headings, &rows)
+    )
+}
+
+fn attempts(record: &RunRecord) -> String {
+    if record.attempts.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<_> = record
+        .attempts
+        .iter()
+        .map(|a| {
+            let verdict = if a.good { "good" } else { "bad" };
+            let kept = if a.kept { "the result" } else { "" };
+            vec![escape(&a.what), fixed(a.agreement, 2), verdict.to_owned(), kept.to_owned()]
+        })
+        .collect();
+    format!(
+        "<p>What was asked for gave a bad result; these were tried as well:</p>{}",
+        table("", &["By", "#Agreement", "Verdict", ""], &rows)
+    )
+}
