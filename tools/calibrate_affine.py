@@ -54,7 +54,8 @@ BRAIN_LABELS = "brains_oasis_miccai2012/{}_glm.nii.gz"
 MS, PHANTOM = "contrasts_ms/study{}.nii.gz", "phantom_rigid/phantom{}.nii.gz"
 LUNG_MR, LUNG_CT = "lung_mri/{}.nii.gz", "lung_ct_elastix/3DCT_lung_{}"
 BREATH, HEART = "lung_4dct_plastimatch/{}.nii.gz", "heart_acdc/{}.nii.gz"
-CROPS, MNI = "atlas3d_msd_hippocampus/images/*.nii.gz", "templates_mni2mm/{}.nii.gz"
+CROP, MNI = "atlas3d_msd_hippocampus/images/hippocampus_{}.nii.gz", "templates_mni2mm/{}.nii.gz"
+CROPS = CROP.format("*")
 BRAINWEB, CHRIS = "multimodal_brainweb_known_transform/brainweb{}.mha", "multimodal_chris/chris_{}.nii.gz"
 PERSON, GLIOMA = "multimodal_rniftyreg/{}.nii.gz", "multimodal_tcga_lgg/TCGA-FG-6692_{}.nii.gz"
 SURGERY, STAIN = "fem_brainshift_pbnrr/PBNRR{}Image.nii.gz", "histology_birl/{}"
@@ -94,8 +95,10 @@ WRONG = [
     (HEAD.format(1000), HEART.format("es")), (LUNGS, HEART.format("ed")), (HEART.format("es"), LUNGS),
     (MNI.format("scct_stripped_CT"), BREATH.format("t5")), (ONE, "made/noise"), (ONE, "made/box"),
     (ONE, "made/bright"), ("made/noise", ONE), (ONE, "made/snoise"), (FAT, "made/snoise"), (FAT, "made/box"),
+    (CROP.format("023"), FAT), (CROP.format("049"), HEART.format("ed")),
     ("made/Izd2-29-041-w35_HE", "made/Rat-Kidney_HE"), (SLICE.format(1), "made/Izd2-29-041-w35_HE"),
 ]
+PARTS = [(CROP.format("001"), ONE), (ONE, CROP.format("011"))]
 OUTLINES = [(ONE, "made/flatbrain"), (ONE, "made/blobnoise"), (ONE, "made/shufbrain")]
 # What is done to the reference: shift (of the object's radius), turn (degrees), stretch, mirror.
 MOVED = {
@@ -173,7 +176,7 @@ def pairs(data):
 def strangers(all_, rng, count=70):
     """Pairs that do not belong together, those of the list and random ones, the latter for one cost."""
     found = [dict(kind=kind, name=f"{kind} {i}", fixed=f, moving=m, dof=None, known=(), costs=COSTS)
-             for kind, some in ((UNRELATED, WRONG), (OUTLINE, OUTLINES)) for i, (f, m) in enumerate(some)]
+             for kind, some in ((UNRELATED, WRONG), (PART, PARTS), (OUTLINE, OUTLINES)) for i, (f, m) in enumerate(some)]
     pool = [(p["fixed"], KINDS[p["kind"]][2]) for p in all_ if KINDS[p["kind"]][2]
             and not p["fixed"].startswith("made/")]
     seen = set()
@@ -205,12 +208,16 @@ class Files:
             nibabel.save(nibabel.Nifti1Image(values.astype(np.float32), affine), path)
         return path
 
+    def source(self, name):
+        """What an image is made of; itself, if it is not made."""
+        if not name.startswith("made/"):
+            return name
+        if "-" in name:
+            return STAIN.format(name[5:] + ".jpg")
+        return PHANTOM.format("02_moving") if "phantom" in name else BRAIN.format(1001)
+
     def there(self, name):
-        sources = {"phantom02_fixed": PHANTOM.format("02_moving")}
-        if name.startswith("made/"):
-            own = STAIN.format(name[5:] + ".jpg")
-            name = own if "-" in name else sources.get(name[5:], BRAIN.format(1001))
-        return os.path.exists(os.path.join(self.data, name))
+        return os.path.exists(os.path.join(self.data, self.source(name)))
 
     def make(self, name):
         """The values and the grid of an image that is made."""
@@ -573,7 +580,7 @@ def report(runs, show_fit):
     judged = [r for r in done if r["label"] in ("right", "wrong")]
     known = {label_: sum(r["label"] == label_ and bool(r["score"]) and tuple(r["score"][2:]) == (UNKNOWN,) for r in judged)
              for label_ in ("right", "wrong")}
-    print(f"\n{len({(r['fixed'], r['moving']) for r in judged})} pairs of images. {known['right']} of the right and "
+    print(f"\nPairs of images: {len({(r['fixed'], r['moving']) for r in judged})}. {known['right']} of the right and "
           f"{known['wrong']} of the wrong ones are so by their distance from the reference alone.")
     good, bad = count("wrong", "good"), count("right", "bad")
     bound = lambda k, n: 100 * (beta.ppf(0.95, k + 1, n - k) if k < n else 1.0)
@@ -629,8 +636,7 @@ def main():
     all_ = pairs(args.data)
     all_ += strangers(all_, np.random.default_rng(args.seed))
     needed = lambda p: [p["fixed"], p["moving"]] + [k for k in p["known"] if isinstance(k, str) and "/" in k]
-    missing = {n.split("/")[0] if not n.startswith("made/") else n for p in all_ for n in needed(p)
-               if not files.there(n)}
+    missing = {files.source(n).split("/")[0] for p in all_ for n in needed(p) if not files.there(n)}
     missing = sorted(missing | (set() if glob.glob(files.path(CROPS)) else {CROPS.split("/")[0]}))
     if missing:
         print(f"Left out, as their files are not in {args.data}: {', '.join(missing)}.\n")
