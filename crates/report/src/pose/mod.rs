@@ -86,6 +86,18 @@ pub struct PoseViewRecord {
     pub correlation_of_gradients: f64,
     /// The first column and row and the numbers of columns and rows that counted; all where there is none.
     pub region: Option<[usize; 4]>,
+    /// How far outlines are from those of the result, mm at the place of the CT: the median over blocks.
+    #[serde(default, deserialize_with = "null_is_nan")]
+    pub outlines_apart_mm: f64,
+    /// The correlation of gradients within blocks, and what chance gives: medians.
+    #[serde(default, deserialize_with = "null_is_nan")]
+    pub correlation_of_blocks: [f64; 2],
+    /// How far the pose by this view alone is from the result in its image, mm at the place of the CT; none where there is one view.
+    #[serde(default)]
+    pub alone_mm: Option<f64>,
+    /// The standard deviation of the image of the body in it, mm at the place of the CT.
+    #[serde(default, deserialize_with = "null_is_nan")]
+    pub deviation_mm: f64,
 }
 
 /// How certain a pose is. All of six numbers: how far the centre is moved along the axes of the room, mm, and the CT turned about
@@ -133,11 +145,16 @@ impl PoseRecord {
         let centre = result.centre;
         let moved = motion_of(&result.transform, centre);
         let began = motion_of(&result.start, centre);
+        let outlines = |view: usize| result.evidence.outlines.get(view);
         let views = views.into_iter().enumerate().map(|(i, (view, region))| PoseViewRecord {
             view,
             cost: result.by_view.get(i).copied().unwrap_or(f64::NAN),
             correlation_of_gradients: result.correlations.get(i).copied().unwrap_or(f64::NAN),
             region,
+            outlines_apart_mm: outlines(i).map_or(f64::NAN, |o| o.apart),
+            correlation_of_blocks: outlines(i).map_or([f64::NAN; 2], |o| [o.alike, o.chance]),
+            alone_mm: result.evidence.alone.get(i).copied(),
+            deviation_mm: result.evidence.sure.get(i).copied().unwrap_or(f64::NAN),
         });
         let landscape = PARAMETERS.iter().zip(&result.landscape).enumerate();
         let landscape = landscape.map(|(i, (name, along))| LandscapeRecord {
