@@ -31,7 +31,12 @@ fn noisy(image: &[f32], width: usize, by: f64, blurred: bool, random: &mut Rando
 
 /// Of so many registrations each, the parts whose errors at the middle are within what is stated: in space, and in the plane and the depth of
 /// the first view.
-fn within(similarity: XraySimilarity, by: f64, blurred: bool, count: usize) -> [f64; 3] {
+fn within(
+    similarity: XraySimilarity,
+    (by, blurred): (f64, bool),
+    levels: &[f64],
+    count: usize,
+) -> [f64; 3] {
     let (device, ct) = (device(), head([4.0; 3]));
     let truth = truth(&ct);
     let clean = images(&ct, &device, &truth);
@@ -52,6 +57,7 @@ fn within(similarity: XraySimilarity, by: f64, blurred: bool, count: usize) -> [
             starts: 1,
             landscape: false,
             seed: number as u64,
+            levels: levels.to_vec(),
             ..PoseOptions::default()
         };
         let found = prepared.register(&views, &truth, &options, &Silent).unwrap();
@@ -75,7 +81,7 @@ fn within(similarity: XraySimilarity, by: f64, blurred: bool, count: usize) -> [
     }
     let parts = inside.map(|n| n as f64 / count as f64);
     println!(
-        "{similarity:?}, noise {by}, blurred {blurred}: {parts:.3?} of {count}; error {errors:.4} mm, stated {stated:.4} mm"
+        "{similarity:?}, noise {by}, blurred {blurred}, scales {levels:?}: {parts:.3?} of {count}; error {errors:.4} mm, stated {stated:.4} mm"
     );
     parts
 }
@@ -90,7 +96,7 @@ fn errors_are_within_what_is_stated() {
     {
         for (by, blurred) in [(0.0, false), (0.05, false), (0.3, false), (0.05, true), (0.2, true)]
         {
-            within(similarity, by, blurred, count);
+            within(similarity, (by, blurred), &[8.0, 4.0], count);
         }
     }
 }
@@ -98,6 +104,6 @@ fn errors_are_within_what_is_stated() {
 #[test]
 fn neighbours_that_err_together_are_known() {
     // With the variance of single pixels three of four were outside.
-    let parts = within(XraySimilarity::Ncc, 0.1, true, 16);
+    let parts = within(XraySimilarity::Ncc, (0.1, true), &[8.0, 4.0], 40);
     assert!(parts.iter().all(|p| *p >= 0.75), "{parts:?}");
 }

@@ -2,9 +2,11 @@
 
 use super::{Drawn, XrayObjective};
 use crate::error::Result;
+use crate::projection::similarity::Reference;
 use crate::projection::view::ray_view;
 use nalgebra::{Matrix6, Vector6};
 use voxalign_compute::Device;
+use voxalign_compute::ops::raycast::{self, Pixels};
 use voxalign_image::{Affine, memory};
 
 /// Columns and rows of a cell, pixels.
@@ -39,6 +41,47 @@ impl Scores {
     }
 }
 
+/// Pixels in patches that are compared within: a patch says what it says as a whole, as what its pixels say for themselves cancels out.
+struct Patches {
+    /// Pixels of a patch.
+    length: usize,
+    tile: [usize; 2],
+    /// The numbers of pixels, patch after patch.
+    places: Vec<usize>,
+    /// Whether they are all patches of a region that is one tile.
+    split: bool,
+}
+
+impl Patches {
+    fn new(pixels: &Pixels, tile: [usize; 2]) -> Result<Self> {
+        let [w, h] = pixels.dims;
+        let split = pixels.drawn.is_none() && tile == [2, 2] && w > 1 && h > 1;
+        if !split {
+            let places = memory::collected(0..pixels.len())?;
+            // The whole of a region is no patch.
+            let length = if pixels.drawn.is_some() { tile[0] * tile[1] } else { 1 };
+            return Ok(Self { length, tile, places, split });
+        }
+        let patch = |i: usize| {
+            let at = i / (w - 1) * w + i % (w - 1);
+            [at, at + 1, at + w, at + w + 1]
+        };
+        let places = memory::collected((0..(w - 1) * (h - 1)).flat_map(patch))?;
+        Ok(Self { length: 4, tile, places, split })
+    }
+
+    /// What an image of so many patches is.
+    fn pixels(&self) -> Pixels {
+        let drawn = Some(raycast::Drawn { count: self.places.len() / self.length, seed: 0 });
+        Pixels { first: [0, 0], dims: self.tile, tile: self.tile, drawn }
+    }
+
+    /// The values there.
+    fn of(&self, values: &[f32]) -> Result<Vec<f32>> {
+        Ok(memory::collected(self.places.iter().map(|&place| values[place]))?)
+    }
+}
+
 impl<D: Device> XrayObjective<'_, D> {
     /// The scores of all views at a pose; `ends` are poses on either side along each of six parameters, `by` away. Their sums are the
     /// derivative of the cost.
@@ -53,17 +96,28 @@ impl<D: Device> XrayObjective<'_, D> {
         for view in &self.views {
             let Drawn { pixels, reference } = &view.drawn;
             let image = |map| self.images(&[ray_view(&view.geometry, map, &self.ct.grid)], pixels);
-            let mut weights = memory::zeroed::<f32>(pixels.len())?;
-            let _ = self.similarity.cost(reference, &image(map)?, Some(&mut weights));
+            let patches = Patches::new(pixels, self.similarity.tile())?;
+            let patched = match patches.split {
+                true => Some(Reference::new(
+                    patches.of(reference.values())?,
+                    &patches.pixels(),
+                    view.most,
+                )),
+                false => None,
+            };
+            let mut weights = memory::zeroed::<f32>(patches.places.len())?;
+            let here = patches.of(&image(map)?)?;
+            let reference = patched.as_ref().unwrap_or(reference);
+            let _ = self.similarity.cost(reference, &here, Some(&mut weights));
             let (first, dims) = view.counted;
             let cells = dims.map(|n| n.div_ceil(CELL));
             let mut found = memory::filled(cells[0] * cells[1], Vector6::zeros())?;
             for (axis, [before, after]) in ends.iter().enumerate() {
                 let (before, after) = (image(before)?, image(after)?);
-                for (i, &weight) in weights.iter().enumerate() {
-                    let [x, y] = pixels.at(i);
+                for (i, (&weight, &place)) in weights.iter().zip(&patches.places).enumerate() {
+                    let [x, y] = pixels.at(patches.places[i - i % patches.length]);
                     let cell = (y - first[1]) / CELL * cells[0] + (x - first[0]) / CELL;
-                    let slope = f64::from(after[i]) - f64::from(before[i]);
+                    let slope = f64::from(after[place]) - f64::from(before[place]);
                     found[cell][axis] += part * f64::from(weight) * slope / (2.0 * by);
                 }
             }

@@ -181,6 +181,6 @@ impl<D: Device> Level<'_, D> {
     /// How outlines lie on each other in each view at a pose.
     pub(super) fn outlines(&self, at: &Affine) -> Result<Vec<Outlines>> {
         let all = self.simulated(at)?;
-        all.iter().map(|(dims, taken, found)| outlines(*dims, taken, found, self.size)).collect()
+        all.iter().map(|s| outlines(s.dims, &s.taken, &s.simulated, self.size)).collect()
     }
 }

@@ -205,7 +205,7 @@ pub(super) fn curvature(
 fn beside(model: &Model, best: &Pose, by: f64) -> Vec<Pose> {
     let one = |i: usize| {
         let mut q = [0.0; 6];
-        q[i / 2] = if i % 2 == 0 { -by } else { by };
+        q[i / 2] = if i & 1 == 0 { -by } else { by };
         model.moved(best, Freedom::Rigid, &q)
     };
     (0..12).map(one).collect()

@@ -43,6 +43,13 @@ pub(super) struct Level<'c, D: Device> {
     views: Vec<Coarse>,
 }
 
+/// What counts of a view, and what is simulated of it.
+pub(super) struct Shown {
+    pub(super) dims: [usize; 2],
+    pub(super) taken: Vec<f32>,
+    pub(super) simulated: Vec<f32>,
+}
+
 /// What is compared at a scale.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compared {
@@ -203,8 +210,8 @@ impl<'c, D: Device> Level<'c, D> {
         Ok(Some(Self { size: self.size, ct: self.ct, views }))
     }
 
-    /// The size of what counts of each view, that part of the X-ray image, and of the simulated one at a pose.
-    pub(super) fn simulated(&self, at: &Affine) -> Result<Vec<([usize; 2], Vec<f32>, Vec<f32>)>> {
+    /// What counts of each view, of the X-ray image and of the simulated one at a pose.
+    pub(super) fn simulated(&self, at: &Affine) -> Result<Vec<Shown>> {
         let one = |view: &Coarse| {
             let (first, dims) = view.view().counted()?;
             let rays = ray_view(&view.geometry, at, self.ct.grid());
@@ -214,7 +221,7 @@ impl<'c, D: Device> Level<'c, D> {
             let width = view.geometry.dims()[0];
             let rows = first[1]..first[1] + dims[1];
             let taken = rows.flat_map(|y| &view.image[y * width + first[0]..][..dims[0]]);
-            Ok((dims, taken.copied().collect(), found))
+            Ok(Shown { dims, taken: taken.copied().collect(), simulated: found })
         };
         self.views.iter().map(one).collect()
     }
