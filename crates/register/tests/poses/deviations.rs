@@ -67,6 +67,10 @@ fn within(
         let Some(expected) = found.expected_error(point, views.iter().map(|v| v.geometry)) else {
             continue;
         };
+        if number == 0 {
+            let sure = &found.uncertainty;
+            println!("  by curvature {:.3?}, by restarts {:.3?}", sure.curvature, sure.restarts);
+        }
         let ray = (place(&truth) - views[0].geometry.source()).normalize();
         let depth = off.dot(&ray);
         let plane = (off - ray * depth).norm();

@@ -39,8 +39,8 @@ const BLOCKS: [usize; 4] = [1, 2, 4, 8];
 const WIDER: usize = 3;
 /// Blocks that a variance is estimated of at least.
 const FEWEST: f64 = 24.0;
-/// How many times farther than expected restarts have to end along a direction to count: with a handful of them chance gives less.
-const FARTHER: f64 = 25.0;
+/// How many variances away most restarts have to end along a direction to count: chance gives less.
+const FARTHER: f64 = 9.0;
 
 /// Of a pose in the terms of `model`, whose axes are those of the room; `objective` has the pixels that are compared.
 pub(super) fn find<D: Device>(
@@ -99,20 +99,21 @@ pub(super) fn find<D: Device>(
     Ok(Uncertainty { curvature, restarts, apart, by_blocks, covariance })
 }
 
-/// A variance, wider along those directions in which restarts ended much farther from the result than it lets expect.
+/// A variance, wider along those directions in which most restarts ended much farther from the result than it lets expect.
 fn widened(variance: Matrix6<f64>, steps: &[Vector6<f64>]) -> Matrix6<f64> {
     let (Some(root), false) = (variance.cholesky(), steps.is_empty()) else { return variance };
     let root = root.l();
-    let mut seen = Matrix6::zeros();
-    for step in steps {
-        let Some(white) = root.solve_lower_triangular(step) else { return variance };
-        seen += white * white.transpose() / steps.len() as f64;
-    }
-    let found = seen.symmetric_eigen();
+    let white: Option<Vec<_>> = steps.iter().map(|s| root.solve_lower_triangular(s)).collect();
+    let Some(white) = white else { return variance };
+    let found = white.iter().map(|w| w * w.transpose()).sum::<Matrix6<f64>>().symmetric_eigen();
     let mut wider = variance;
-    for (i, &times) in found.eigenvalues.iter().enumerate() {
+    for way in found.eigenvectors.column_iter() {
+        let mut squares: Vec<f64> = white.iter().map(|w| w.dot(&way).powi(2)).collect();
+        squares.sort_by(f64::total_cmp);
+        // One that ended elsewhere says nothing of this place.
+        let times = squares[(squares.len() - 1) / 2];
         if times > FARTHER {
-            let way = root * found.eigenvectors.column(i);
+            let way = root * way;
             wider += way * way.transpose() * times;
         }
     }
