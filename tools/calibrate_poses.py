@@ -3,12 +3,11 @@
 
     calibrate_poses.py VOXALIGN DATA FOLDER [--seeds N] [--only TEXT] [--held-out]
 
-DATA is the folder of test images (ct_head_invesalius, lung_4dct_plastimatch, ct_xray_wrist_autoscoper); FOLDER gets the runs, which stay
+DATA is the folder of test images (ct_head_invesalius, lung_4dct_plastimatch); FOLDER gets the runs, which stay
 and are not repeated. CTs of 4 to 5 mm are registered to images of 128 x 128 pixels that were simulated of finer ones, with the noise of
 100 000 photons a pixel, from starts up to 15 mm and 10 degrees away along and about each axis. A pose is right where the mean error of
 27 points, a grid over the middle half of the CT, is at most 1 mm. Odd seeds are those that bounds are chosen on, even ones
-(--held-out) are set aside. Needs numpy; Pillow for the bones of the wrist, whose right poses are those that searches from several starts
-meet in. Prints a line for each run and a table.
+(--held-out) are set aside. Needs numpy. Prints a line for each run and a table.
 """
 import argparse
 import collections
