@@ -14,8 +14,8 @@ use voxalign_image::Rotation3;
 const PROBES: usize = 128;
 const PROBED: [usize; 3] = [8, 3, 2];
 /// Rotations among all that are looked at, beside half turns, and those of them that are refined at each scale.
-const TURNED: usize = 300;
-const TURNS: [usize; 3] = [8, 4, 2];
+const TURNED: usize = 160;
+const TURNS: [usize; 3] = [5, 3, 1];
 /// How far away in the images another place is, in pixels at the place of the CT.
 const ELSEWHERE: f64 = 1.5;
 

@@ -37,8 +37,8 @@ impl std::fmt::Display for Suspect {
 
 /// Poses that are looked at around the start and around the result, those that are refined at each scale, and how many suspicions there
 /// are at most.
-const LOOKED: [usize; 2] = [96, 32];
-const REFINED: [usize; 3] = [6, 3, 2];
+const LOOKED: [usize; 2] = [64, 16];
+const REFINED: [usize; 3] = [4, 2, 1];
 const MOST: usize = 6;
 
 /// What may have happened to so many views.

@@ -9,7 +9,7 @@ use crate::verdict::{Check, Remedy, Verdict};
 pub(super) const ALIKE: f64 = 0.7;
 /// How far outlines may be from those of the result, in pixels at the place of the CT: what is sampled differs by the first, and blocks that
 /// are less alike are placed less well, by the second times `√(1/ρ² − 1)` of their correlation `ρ`.
-const OUTLINES: [f64; 2] = [0.12, 0.4];
+const OUTLINES: [f64; 2] = [0.15, 0.4];
 /// How far the pose of each view alone may be from that of all, in its image: in pixels, and in standard deviations.
 const ALONE: f64 = 0.12;
 const DEVIATIONS: f64 = 2.0;
