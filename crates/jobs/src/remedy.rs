@@ -94,6 +94,18 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
         (Remedy::Measured, Pose) => {
             "the verdict asks for what was not measured: give `restarts` of 1 or more, and leave `levels` out or give finer ones"
         }
+        (Remedy::Geometry, Pose) => {
+            "the views do not agree with each other or with the CT: check the distances, the size of pixels and the angles \
+             in `geometry`, that the images are in the order of its views, and that CT and images are of the same size; try \
+             each view alone"
+        }
+        (Remedy::OtherRotation, Pose) => {
+            "a pose of another rotation, such as a half turn, fits better: give `search = full`, or a start near it by `init` or \
+             `init_rotation`"
+        }
+        (Remedy::OtherImages, Pose) => {
+            "the images fit better otherwise: check that each is that of its view in `geometry`, and that none is mirrored"
+        }
         (Remedy::CloserSurface, Surface) => {
             "the surface is not where the voxels have it: give less `smoothing` or `sigma`, more `triangles`; where \
              neither is given, the object is too thin for its voxels: resample it onto finer ones"

@@ -54,6 +54,12 @@ pub enum Remedy {
     Handedness,
     /// To have measured what a verdict asks for.
     Measured,
+    /// To check where X-ray images were taken from.
+    Geometry,
+    /// A start of the rotation that fits better.
+    OtherRotation,
+    /// To check the order and the sides of X-ray images.
+    OtherImages,
 }
 
 choices! { Remedy:
@@ -95,6 +101,9 @@ choices! { Remedy:
     Handedness "handedness" "one of the images seems to be mirrored: check left and right in its header, and how it \
         was converted",
     Measured "measured" "what the verdict asks for was not measured: leave out the options that skip it",
+    Geometry "geometry" "the views do not agree: check the distances, the size of the pixels and the angles of each view",
+    OtherRotation "other_rotation" "a pose of another rotation fits better: search all rotations, or start from that one",
+    OtherImages "other_images" "other images fit better: check that each image is that of its view, and that none is mirrored",
 }
 
 /// One thing that was checked.

@@ -77,6 +77,10 @@ pub(crate) fn pose(record: &PoseRecord, folder: &Path) {
         }
     }
     table.print();
+    output::line(&record.expected());
+    for target in record.expected_error.iter().skip(1) {
+        output::line(&format!("{}: within {:.2} mm", target.name, target.within_mm));
+    }
     output::line(&format!(
         "cost: {} to {}; {} simulated images",
         number(Some(record.cost_before)),

@@ -1,5 +1,6 @@
 //! The X-ray images of a pose, with their geometry.
 
+use super::border;
 use super::options::Pixels;
 use crate::error::{Error, Result};
 use crate::listener::{Level, Listener, reading};
@@ -265,7 +266,40 @@ pub(super) fn read(
     check(values, image.dims, region).map_err(at)?;
     let stored_as = Values::of(pixels, image.signal, &of, listener);
     let (stored, values) = (image.values.len(), attenuations(values, stored_as, &of)?);
+    let region = region.or_else(|| {
+        let [x, y, w, h] = border::inside(&values, image.dims)?;
+        listener.say(
+            Level::Warning,
+            &format!(
+                "{of}: a border of one value, as of a collimator, does not count; as by `region = {x},{y},{w},{h}`, \
+                 which says otherwise where it is given"
+            ),
+        );
+        Some([x, y, w, h])
+    });
     Ok(XrayInput { name, path, geometry, assumed, stored_as, values, stored, region })
+}
+
+/// Warns of images whose files have the name of another view.
+pub(super) fn hear_of_other_names(all: &[XrayInput], listener: &dyn Listener) {
+    let lower = |text: &str| text.to_lowercase();
+    for one in all {
+        let file = lower(&stem(&one.path));
+        let has =
+            |name: &str| file.split(|c: char| !c.is_alphanumeric()).any(|part| part == lower(name));
+        let other = all.iter().find(|other| other.name != one.name && has(&other.name));
+        if let (Some(other), false) = (other, has(&one.name)) {
+            listener.say(
+                Level::Warning,
+                &format!(
+                    "'{}': it is the image of view '{}', and has the name of '{}': images are in the order of the views",
+                    one.path.display(),
+                    one.name,
+                    other.name
+                ),
+            );
+        }
+    }
 }
 
 /// Refuses an image by which nothing can be found: what is wrong with what counts of it, and what helps.

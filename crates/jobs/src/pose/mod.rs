@@ -13,11 +13,14 @@
 //! # }
 //! ```
 
+mod advice;
+mod border;
 mod input;
 mod options;
 mod seen;
 mod sequence;
 mod start;
+mod targets;
 mod track;
 
 pub use options::{Method, Pixels};
@@ -138,6 +141,11 @@ impl Job {
         self.method.options()?;
         self.start.check()?;
         self.check_stream()?;
+        if self.is_sequence() && self.start.targets.is_some() {
+            return Err(Error::input(
+                "`targets` are for the pose of single images, not of a `stream`; leave one of them out",
+            ));
+        }
         check_region(self.region)
     }
 
@@ -210,6 +218,7 @@ impl Job {
         let named: Vec<_> = views.iter().map(XrayInput::named).collect();
         let start = self.start.read(volume.grid(), &named, listener)?;
         let options = self.pose_options(volume.grid())?;
+        let targets = targets::read(self.start.targets.as_deref(), listener)?;
         clock.lap("read");
         self.check_views(&views, &start, volume.grid())?;
         for view in &mut views {
@@ -235,7 +244,10 @@ impl Job {
         let of = |v: &XrayInput| (ViewRecord::new(&v.name, &v.geometry), v.region);
         let grid = GridRecord::from(volume.grid());
         let mut record = PoseRecord::new(run, grid, views.iter().map(of).collect(), &found);
-        record.verdict = caller.worded(record.verdict, crate::remedy::Speaker::Pose);
+        record.expected_error = targets::expected(&found, &targets, &views);
+        let regions: Vec<_> = views.iter().map(|v| v.region).collect();
+        let used = advice::Used::of(self, &options, &regions);
+        record.verdict = used.worded(caller, record.verdict);
         conclude(staged, clock, record, (&self.output, &written), |record| {
             let all = views.iter().zip(&simulated);
             let pictures: Vec<_> = all.map(|(view, images)| view.pictures(images)).collect();
@@ -291,7 +303,10 @@ impl Job {
         let frames = self.frames(sources.len())?;
         let read =
             |(source, frame)| input::read(source, Reading { pixels, frame, region, listener });
-        sources.into_iter().zip(frames).map(read).collect()
+        let all: Vec<XrayInput> =
+            sources.into_iter().zip(frames).map(read).collect::<Result<_>>()?;
+        input::hear_of_other_names(&all, listener);
+        Ok(all)
     }
 
     /// The frame that is taken of each of so many images.

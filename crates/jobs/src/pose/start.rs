@@ -80,6 +80,10 @@ pub struct StartOptions {
     #[cfg_attr(feature = "clap", arg(long, value_name = "X,Y,Z", allow_hyphen_values = true))]
     #[serde(with = "as_text")]
     pub centre: Option<Numbers<3>>,
+    /// Points of the CT (label,x,y,z, or any other list of points) for which the record says how far they are expected to be from where
+    /// the pose has them
+    #[cfg_attr(feature = "clap", arg(long, value_name = "POINTS"))]
+    pub targets: Option<PathBuf>,
 }
 
 impl StartOptions {
@@ -97,14 +101,16 @@ impl StartOptions {
 
     /// The files that are read.
     pub(super) fn files(&self) -> Vec<Input<'_>> {
-        match &self.init {
+        let mut all = match &self.init {
             None => Vec::new(),
             Some(PoseInit::File(path)) => vec![Input::new(Role::Init, path)],
             Some(PoseInit::Points([ct, xray])) => vec![
                 Input::new(Role::InitMovingLandmarks, ct),
                 Input::new(Role::InitFixedLandmarks, xray),
             ],
-        }
+        };
+        all.extend(self.targets.as_deref().map(|path| Input::new(Role::Landmarks, path)));
+        all
     }
 
     /// Whether all rotations are searched.

@@ -41,6 +41,11 @@ impl Default for Caller {
 }
 
 impl Caller {
+    /// A text in the words of the caller.
+    pub(crate) fn say(&self, text: &str) -> String {
+        (self.words)(text)
+    }
+
     /// A verdict with remedies and remarks in the words of the caller.
     pub(crate) fn worded(&self, verdict: Verdict, speaker: Speaker) -> Verdict {
         let mut verdict = verdict.worded(|remedy| (self.words)(words(remedy, speaker)));

@@ -1,5 +1,7 @@
 //! The cost of poses by X-ray images.
 
+pub(super) mod scores;
+
 use super::similarity::{Reference, XraySimilarity};
 use super::simulator::Simulator;
 use super::view::{ray_view, to_map};

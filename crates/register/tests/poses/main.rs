@@ -6,6 +6,8 @@
 
 #[path = "../pairs/common.rs"]
 mod common;
+mod deviations;
+mod evidence;
 mod others;
 mod starts;
 mod track;

@@ -12,7 +12,7 @@ use voxalign_register::projection::{PoseOptions, PoseResult, PreparedCt, Simulat
 use voxalign_register::{Event, Progress, Silent};
 
 /// A head with voxels of such sizes, mm.
-fn head(spacing: [f64; 3]) -> Volume<f32> {
+pub(super) fn head(spacing: [f64; 3]) -> Volume<f32> {
     let dims = [0, 1, 2].map(|a| ([190.0, 240.0, 245.0][a] / spacing[a]) as usize);
     let scale = Affine::new(
         voxalign_image::Matrix3::from_diagonal(&Vector3::from(spacing)),
@@ -22,7 +22,11 @@ fn head(spacing: [f64; 3]) -> Volume<f32> {
 }
 
 /// Images of a CT at a pose, from the front and from the side, by fine samples.
-fn images(ct: &Volume<f32>, device: &AnyDevice, at: &Affine) -> Vec<(XrayGeometry, Vec<f32>)> {
+pub(super) fn images(
+    ct: &Volume<f32>,
+    device: &AnyDevice,
+    at: &Affine,
+) -> Vec<(XrayGeometry, Vec<f32>)> {
     let simulator = Simulator::new(device, ct).unwrap();
     let how = Traversal::trilinear(0.5);
     let of = |angle: f64| {
@@ -32,12 +36,12 @@ fn images(ct: &Volume<f32>, device: &AnyDevice, at: &Affine) -> Vec<(XrayGeometr
     vec![of(0.0), of(90.0)]
 }
 
-fn truth(ct: &Volume<f32>) -> Affine {
+pub(super) fn truth(ct: &Volume<f32>) -> Affine {
     let degrees = Vector3::new(3.0, -2.0, 4.0).map(f64::to_radians);
     pose_of(ct.grid().centre(), degrees, Vector3::new(5.0, -3.0, 6.0)).unwrap()
 }
 
-fn found(
+pub(super) fn found(
     ct: &Volume<f32>,
     device: &AnyDevice,
     images: &[(XrayGeometry, Vec<f32>)],
@@ -65,13 +69,14 @@ fn what_was_not_measured_is_not_met() {
     // Others are looked for as far around as ever, however small the range of the search is.
     let none = Range { translation: 0.0, rotation: 0.0 };
     let verdict = verdict(PoseOptions { range: none, ..usual.clone() });
-    assert!(verdict.good && verdict.checks.len() == 5, "{verdict:?}");
+    assert!(verdict.good && verdict.checks.len() == 10, "{verdict:?}");
     // One coarse pixel has no other place to look at.
     let coarse = failed(PoseOptions { levels: vec![40.0], ..usual.clone() });
     let lead = "lead over the best pose elsewhere not measured (at least 0.05 needed)";
     assert!(coarse.iter().any(|c| c == lead), "{coarse:?}");
     let alone = failed(PoseOptions { restarts: 0, ..usual });
-    assert!(alone.len() == 1 && alone[0].contains("restarts") && alone[0].contains("not measured"));
+    assert!(alone.len() == 1, "{alone:?}");
+    assert!(alone[0].contains("restarts") && alone[0].contains("not measured"));
 }
 
 #[test]
@@ -138,8 +143,10 @@ fn all_work_is_told_and_adds_up() {
     let found = found(&ct, &device, &images, &Affine::identity(), &options, &heard);
     let (told, begun) = heard.0.into_inner().unwrap();
     let names: Vec<_> = told.iter().map(|(name, _)| name.as_str()).collect();
-    let last = &names[names.len() - 3..];
-    assert_eq!(last, ["poses elsewhere", "uncertainty", "cost along parameters"]);
+    let last = &names[names.len() - 4..];
+    let parts =
+        ["poses elsewhere", "other rotations and images", "uncertainty", "cost along parameters"];
+    assert_eq!(last, parts);
     assert_eq!((told.len(), begun), (found.stages.len(), found.stages.len()));
     let all: usize = told.iter().map(|(_, evaluations)| evaluations).sum();
     assert_eq!(all * images.len(), found.renders);

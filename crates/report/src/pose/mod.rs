@@ -53,6 +53,9 @@ pub struct PoseRecord {
     /// The cost of the result at the finest scale.
     #[serde(deserialize_with = "null_is_nan")]
     pub cost_after: f64,
+    /// How far points of the CT are expected to be from where the pose has them, its middle first; empty where the images do not tell.
+    #[serde(default)]
+    pub expected_error: Vec<ExpectedErrorRecord>,
     /// How certain the pose is.
     pub uncertainty: PoseUncertaintyRecord,
     /// The cost along each of six parameters through the result.
@@ -86,6 +89,18 @@ pub struct PoseViewRecord {
     pub correlation_of_gradients: f64,
     /// The first column and row and the numbers of columns and rows that counted; all where there is none.
     pub region: Option<[usize; 4]>,
+    /// How far outlines are from those of the result, mm at the place of the CT: the median over blocks.
+    #[serde(default, deserialize_with = "null_is_nan")]
+    pub outlines_apart_mm: f64,
+    /// The correlation of gradients within blocks, and what chance gives: medians.
+    #[serde(default, deserialize_with = "null_is_nan")]
+    pub correlation_of_blocks: [f64; 2],
+    /// How far the pose by this view alone is from the result in its image, mm at the place of the CT; none where there is one view.
+    #[serde(default)]
+    pub alone_mm: Option<f64>,
+    /// The standard deviation of the image of the body in it, mm at the place of the CT.
+    #[serde(default, deserialize_with = "null_is_nan")]
+    pub deviation_mm: f64,
 }
 
 /// How certain a pose is. All of six numbers: how far the centre is moved along the axes of the room, mm, and the CT turned about
@@ -101,6 +116,24 @@ pub struct PoseUncertaintyRecord {
     /// How far each restart ended from the result: the root mean square over the body, mm.
     #[serde(deserialize_with = "null_is_nan")]
     pub restarts_apart_mm: Vec<f64>,
+}
+
+/// How far a point of the CT is from where the pose has it in the room: what it stays below in 95 of 100, as far as the images tell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExpectedErrorRecord {
+    /// Its name.
+    pub name: String,
+    /// Where it is in the world of the CT, mm.
+    pub point_mm: [f64; 3],
+    /// In space, mm.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub within_mm: f64,
+    /// In the plane of each view, mm at the place of the point.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub in_plane_mm: Vec<f64>,
+    /// Along the ray of each view, mm.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub depth_mm: Vec<f64>,
 }
 
 /// The cost along a parameter through the result.
@@ -119,6 +152,29 @@ pub struct LandscapeRecord {
 }
 
 impl PoseRecord {
+    /// How far the middle of the CT is expected to be from where the pose has it, as a sentence.
+    #[must_use]
+    pub fn expected(&self) -> String {
+        let Some(middle) = self.expected_error.first() else {
+            return "The images do not tell how far the pose is off.".to_owned();
+        };
+        let views = self.views.iter().zip(&middle.in_plane_mm).zip(&middle.depth_mm);
+        let each: Vec<String> = views
+            .map(|((view, plane), depth)| {
+                format!(
+                    "{plane:.2} mm in the plane of {} and {depth:.2} mm in its depth",
+                    view.view.name
+                )
+            })
+            .collect();
+        format!(
+            "The {} is within {:.2} mm of where the pose has it, in 95 of 100 such registrations, as far as the images tell: {}.",
+            middle.name,
+            middle.within_mm,
+            each.join(", ")
+        )
+    }
+
     /// The record of a result that begins with program, machine, inputs and parameters of `run`. `views` are the X-ray
     /// images in the order of the result, each with the region that counted.
     #[must_use]
@@ -133,11 +189,16 @@ impl PoseRecord {
         let centre = result.centre;
         let moved = motion_of(&result.transform, centre);
         let began = motion_of(&result.start, centre);
+        let outlines = |view: usize| result.evidence.outlines.get(view);
         let views = views.into_iter().enumerate().map(|(i, (view, region))| PoseViewRecord {
             view,
             cost: result.by_view.get(i).copied().unwrap_or(f64::NAN),
             correlation_of_gradients: result.correlations.get(i).copied().unwrap_or(f64::NAN),
             region,
+            outlines_apart_mm: outlines(i).map_or(f64::NAN, |o| o.apart),
+            correlation_of_blocks: outlines(i).map_or([f64::NAN; 2], |o| [o.alike, o.chance]),
+            alone_mm: result.evidence.alone.get(i).copied(),
+            deviation_mm: result.evidence.sure.get(i).copied().unwrap_or(f64::NAN),
         });
         let landscape = PARAMETERS.iter().zip(&result.landscape).enumerate();
         let landscape = landscape.map(|(i, (name, along))| LandscapeRecord {
@@ -160,6 +221,7 @@ impl PoseRecord {
             centre_mm: centre.into(),
             cost_before: result.costs[0],
             cost_after: result.costs[1],
+            expected_error: Vec::new(),
             uncertainty: PoseUncertaintyRecord {
                 curvature: degrees(found.curvature),
                 restarts: found.restarts.map(degrees),

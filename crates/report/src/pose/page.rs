@@ -5,7 +5,7 @@ use super::{PoseRecord, unit};
 use crate::affine::search;
 use crate::drr::ct_name;
 use crate::error::Result;
-use crate::html::{fixed, measured, number, table, thousands};
+use crate::html::{escape, fixed, measured, number, table, thousands};
 use crate::page::{self, Comparison, Heading, figure};
 use crate::plot::{Plot, Point, Series, Shape};
 use crate::sketch;
@@ -162,6 +162,28 @@ fn pose(record: &PoseRecord) -> String {
          its own world, so that its simulated images are those that were taken.</p>{}",
         table("pose", &headings, &rows)
     );
+    let _ = write!(out, "<p>{}</p>", escape(&record.expected()));
+    if record.expected_error.len() > 1 {
+        let rows: Vec<Vec<String>> = record.expected_error[1..]
+            .iter()
+            .map(|e| {
+                let largest = |all: &[f64]| fixed(all.iter().copied().fold(0.0, f64::max), 2);
+                vec![
+                    e.name.clone(),
+                    fixed(e.within_mm, 2),
+                    largest(&e.in_plane_mm),
+                    largest(&e.depth_mm),
+                ]
+            })
+            .collect();
+        let headings = [
+            "Target",
+            "#Within, mm (95 of 100)",
+            "#In the plane of a view, at most",
+            "#In the depth of a view, at most",
+        ];
+        out += &table("targets", &headings, &rows);
+    }
     let [x, y, z] = record.centre_mm.map(|v| fixed(v, 1));
     let _ = write!(
         out,

@@ -4,7 +4,7 @@ use crate::xray::XrayPicture;
 use crate::xray::tests::arm;
 use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
 use voxalign_register::Check;
-use voxalign_register::projection::register::{Landscape, Uncertainty};
+use voxalign_register::projection::register::{Evidence, Landscape, Uncertainty};
 use voxalign_register::search::TracePoint;
 
 fn rigid(angle: f64, offset: [f64; 3]) -> Affine {
@@ -45,10 +45,14 @@ fn result() -> PoseResult {
         costs: [f64::INFINITY, 0.2],
         by_view: vec![0.1, 0.3],
         correlations: vec![0.8, f64::NAN],
+        evidence: Evidence::default(),
+        middle: Vector3::zeros(),
         uncertainty: Uncertainty {
             curvature: [0.1, f64::INFINITY, 0.2, 0.01, 0.02, f64::NAN],
             restarts: Some([0.1, 0.2, 0.3, 0.01, 0.02, 0.03]),
             apart: vec![0.4, f64::INFINITY],
+            by_blocks: None,
+            covariance: None,
         },
         landscape: (0..6).map(along).collect(),
         stages: vec![stage(f64::INFINITY)],

@@ -179,6 +179,10 @@ impl TrackRecord {
                 .copied()
                 .unwrap_or(f64::NAN),
             region,
+            outlines_apart_mm: f64::NAN,
+            correlation_of_blocks: [f64::NAN; 2],
+            alone_mm: None,
+            deviation_mm: f64::NAN,
         });
         let views = views.collect();
         let followed = || frames.iter().filter(|f| f.status == "followed");

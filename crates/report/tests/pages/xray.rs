@@ -4,7 +4,7 @@ use crate::common::{HIDDEN, browser, check, draw, is_printable, soon};
 use voxalign_image::{Affine, AffineParameters, CArm, Grid, Vector3, XrayGeometry};
 use voxalign_register::Verdict;
 use voxalign_register::projection::PoseResult;
-use voxalign_register::projection::register::{Landscape, Uncertainty};
+use voxalign_register::projection::register::{Evidence, Landscape, Uncertainty};
 use voxalign_register::search::{StageRecord, TracePoint};
 use voxalign_report::{
     DrrImageRecord, DrrRecord, DrrReport, GridRecord, InputRecord, PosePictures, PoseRecord,
@@ -142,10 +142,14 @@ fn found(start: Affine, good: bool) -> PoseResult {
         costs: [0.83, 0.25],
         by_view: vec![0.21, 0.29],
         correlations: vec![0.79, 0.71],
+        evidence: Evidence::default(),
+        middle: Vector3::zeros(),
         uncertainty: Uncertainty {
             curvature: [0.08, 0.21, 0.05, 0.002, f64::INFINITY, 0.001],
             restarts: Some([0.1, 0.2, 0.06, 0.003, 0.004, 0.001]),
             apart: vec![0.12, 0.31, 0.08, 0.22],
+            by_blocks: None,
+            covariance: None,
         },
         landscape: (0..6)
             .map(|i| along(if i < 3 { 16.0 } else { 0.2 }, 0.2 + 0.1 * i as f64))

@@ -5,10 +5,13 @@ use crate::projection::scale::binned_volume;
 use crate::projection::simulator::Simulator;
 use rayon::prelude::*;
 use voxalign_compute::Device;
-use voxalign_image::{Vector3, Volume};
+use voxalign_image::{Matrix3, Vector3, Volume};
 
 /// The largest attenuation, 1/mm: hundreds of times that of gold for the photons of any X-ray tube.
 const MOST: f32 = 1e4;
+
+/// Voxels that tell the axes of inertia.
+const SAMPLES: f64 = 1e5;
 
 /// A CT on a device, at the scales of searches: what is made once, for any number of poses.
 pub struct PreparedCt<'a, D: Device> {
@@ -48,6 +51,27 @@ impl<'a, D: Device> PreparedCt<'a, D> {
     #[must_use]
     pub fn middle(&self) -> Vector3<f64> {
         self.middle
+    }
+
+    /// The axes of inertia, in the world of the CT, as columns.
+    pub(super) fn axes(&self) -> Matrix3<f64> {
+        let grid = self.ct.grid();
+        let [nx, ny, nz] = grid.dims();
+        let step = ((nx * ny * nz) as f64 / SAMPLES).cbrt().ceil().max(1.0) as usize;
+        let mut tensor = Matrix3::zeros();
+        for z in (0..nz).step_by(step) {
+            for y in (0..ny).step_by(step) {
+                for x in (0..nx).step_by(step) {
+                    let mass = f64::from(self.ct.data()[(z * ny + y) * nx + x].max(0.0));
+                    if mass > 0.0 {
+                        let at = Vector3::new(x as f64, y as f64, z as f64);
+                        let from = grid.index_to_world(at) - self.middle;
+                        tensor += from * from.transpose() * mass;
+                    }
+                }
+            }
+        }
+        tensor.symmetric_eigen().eigenvectors
     }
 
     /// How many voxels are one where pixels have this size at the place of the CT, mm.

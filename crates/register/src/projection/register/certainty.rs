@@ -17,7 +17,7 @@ use voxalign_image::{Affine, Vector3};
 /// and the CT turned about them, radians.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Uncertainty {
-    /// Standard deviations by the curvature of the cost and by how much its derivative differs between parts of the pixels; not
+    /// Standard deviations by the curvature of the cost and by how much its derivative differs between blocks of pixels; not
     /// finite where the cost has no minimum there, or where there are too few pixels to tell.
     pub curvature: [f64; 6],
     /// Standard deviations of the results of restarts, which begin where the images of the body are a few pixels from those of the
@@ -26,14 +26,21 @@ pub struct Uncertainty {
     /// How far each restart ended from the result in the images: the root mean square over the body in the view where it is most,
     /// mm at the place of the CT.
     pub apart: Vec<f64>,
+    /// The covariance of the six numbers by the curvature of the cost and by blocks of pixels.
+    pub by_blocks: Option<[[f64; 6]; 6]>,
+    /// The covariance of the six numbers: that by the curvature of the cost, wider where restarts ended farther away; none where the cost
+    /// has no minimum, or too few pixels tell.
+    pub covariance: Option<[[f64; 6]; 6]>,
 }
 
-/// Draws by which the derivative differs.
-const DRAWS: usize = 8;
-/// The part of the pixels of a draw, and what it is raised to where those are few.
-const PART: [f64; 2] = [0.1, 0.5];
-/// The pixels that a draw should have.
-const ENOUGH: f64 = 512.0;
+/// Columns and rows of blocks, in cells: of those sizes that have enough blocks the one counts that gives the largest deviations.
+const BLOCKS: [usize; 4] = [1, 2, 4, 8];
+/// How often the curvature is looked for over twice the distance.
+const WIDER: usize = 3;
+/// Blocks that a variance is estimated of at least.
+const FEWEST: f64 = 24.0;
+/// How many variances away most restarts have to end along a direction to count: chance gives less.
+const FARTHER: f64 = 9.0;
 
 /// Of a pose in the terms of `model`, whose axes are those of the room; `objective` has the pixels that are compared.
 pub(super) fn find<D: Device>(
@@ -44,7 +51,12 @@ pub(super) fn find<D: Device>(
     centre: Vector3<f64>,
 ) -> Result<Uncertainty> {
     let transform = model.affine(best);
-    let curvature = by_curvature(search, level, objective, (model, best), centre)?;
+    let found = by_curvature(search, level.size, objective, (model, best))?;
+    let to_numbers = numbers(model, best, centre);
+    let found = found.map(|variance| to_numbers * variance * to_numbers.transpose());
+    let deviation =
+        |variance: Matrix6<f64>| std::array::from_fn(|i| variance[(i, i)].max(0.0).sqrt());
+    let curvature = found.map_or([f64::INFINITY; 6], deviation);
     let (mut steps, mut apart) = (Vec::new(), Vec::new());
     let options = search.options;
     let ways = ways(search, model, best, level.size)?;
@@ -82,7 +94,30 @@ pub(super) fn find<D: Device>(
             steps.iter().map(|s| (s - mean).component_mul(&(s - mean))).sum();
         (squares / (n - 1.0)).map(f64::sqrt).into()
     });
-    Ok(Uncertainty { curvature, restarts, apart })
+    let by_blocks = found.map(Into::into);
+    let covariance = found.map(|variance| widened(variance, &steps).into());
+    Ok(Uncertainty { curvature, restarts, apart, by_blocks, covariance })
+}
+
+/// A variance, wider along those directions in which most restarts ended much farther from the result than it lets expect.
+fn widened(variance: Matrix6<f64>, steps: &[Vector6<f64>]) -> Matrix6<f64> {
+    let (Some(root), false) = (variance.cholesky(), steps.is_empty()) else { return variance };
+    let root = root.l();
+    let white: Option<Vec<_>> = steps.iter().map(|s| root.solve_lower_triangular(s)).collect();
+    let Some(white) = white else { return variance };
+    let found = white.iter().map(|w| w * w.transpose()).sum::<Matrix6<f64>>().symmetric_eigen();
+    let mut wider = variance;
+    for way in found.eigenvectors.column_iter() {
+        let mut squares: Vec<f64> = white.iter().map(|w| w.dot(&way).powi(2)).collect();
+        squares.sort_by(f64::total_cmp);
+        // One that ended elsewhere says nothing of this place.
+        let times = squares[(squares.len() - 1) / 2];
+        if times > FARTHER {
+            let way = root * way;
+            wider += way * way.transpose() * times;
+        }
+    }
+    wider
 }
 
 /// Pixels that restarts begin away at most, in the images, and in space along what the images hardly tell.
@@ -126,7 +161,7 @@ fn ways<D: Device>(
 }
 
 /// How the six numbers of the motion of a point of the CT, mm and radians, change with the parameters of a model at a pose.
-fn numbers(model: &Model, best: &Pose, centre: Vector3<f64>) -> Matrix6<f64> {
+pub(super) fn numbers(model: &Model, best: &Pose, centre: Vector3<f64>) -> Matrix6<f64> {
     let from = model.affine(best);
     let by = 1e-3;
     let column = |axis: usize| {
@@ -153,55 +188,84 @@ fn gradients(
     Ok(found.iter().zip(poses).map(one).collect())
 }
 
-/// `H⁻¹ V H⁻¹`: with the curvature `H` of the cost and the variance `V` of its derivative. That is estimated by draws of a part `p` of
-/// all pixels, whose variance is `1 − p` of what it would be with independent ones, and the number of pixels of a draw by that of those
-/// that are compared times that of the cost.
-fn by_curvature<D: Device>(
-    search: &mut Search<'_, '_, D>,
-    level: &Level<'_, D>,
-    objective: &XrayObjective<'_, D>,
+/// The curvature of a cost in the parameters at a pose.
+pub(super) fn curvature(
+    objective: &dyn Objective,
     (model, best): (&Model, &Pose),
-    centre: Vector3<f64>,
-) -> Result<[f64; 6]> {
-    let by = 0.25 * level.size;
-    let poses: Vec<Pose> = (0..12)
-        .map(|i| {
-            let mut q = [0.0; 6];
-            q[i / 2] = if i % 2 == 0 { by } else { -by };
-            model.moved(best, Freedom::Rigid, &q)
-        })
-        .collect();
-    let ends = gradients(objective, model, &poses)?;
-    search.evaluations += poses.len();
+    by: f64,
+) -> Result<Matrix6<f64>> {
+    let ends = gradients(objective, model, &beside(model, best, by))?;
     let mut curvature = Matrix6::zeros();
     for i in 0..6 {
-        curvature.set_column(i, &((ends[2 * i] - ends[2 * i + 1]) / (2.0 * by)));
+        curvature.set_column(i, &((ends[2 * i + 1] - ends[2 * i]) / (2.0 * by)));
     }
-    let curvature = (curvature + curvature.transpose()) / 2.0;
-    let all = objective.counted().max(1) as f64;
-    let views = objective.views().max(1) as f64;
-    let part = (ENOUGH * views / all).clamp(PART[0], PART[1]);
-    let options = search.options;
-    let compared = Compared::by(options, options.seed.wrapping_add(2000));
-    // Every evaluation has other pixels.
-    let compared = Compared { anew: true, ..compared };
-    let draws = level.drawn(compared, part, &model.affine(best))?;
-    let found = (0..DRAWS)
-        .map(|_| Ok(gradients(&draws, model, &[*best])?[0]))
-        .collect::<Result<Vec<Vector6<f64>>>>()?;
-    search.evaluations += DRAWS;
-    let n = DRAWS as f64;
-    let mean = found.iter().sum::<Vector6<f64>>() / n;
-    let variance: Matrix6<f64> =
-        found.iter().map(|d| (d - mean) * (d - mean).transpose()).sum::<Matrix6<f64>>() / (n - 1.0);
-    let none = [f64::INFINITY; 6];
-    let drawn = draws.compared() as f64;
-    if drawn >= all || curvature.symmetric_eigenvalues().min() <= 0.0 {
-        return Ok(none);
+    Ok((curvature + curvature.transpose()) / 2.0)
+}
+
+/// Poses on either side along each parameter.
+fn beside(model: &Model, best: &Pose, by: f64) -> Vec<Pose> {
+    let one = |i: usize| {
+        let mut q = [0.0; 6];
+        q[i / 2] = if i & 1 == 0 { -by } else { by };
+        model.moved(best, Freedom::Rigid, &q)
+    };
+    (0..12).map(one).collect()
+}
+
+/// `H⁻¹ V H⁻¹` in the parameters of the model: with the curvature `H` of the cost and the variance `V` of its derivative, which is the sum
+/// over blocks of the squares of what they say (the sandwich estimator, P. J. Huber 1967; with blocks, as neighbours err together). Draws of
+/// pixels are in it, as blocks have only what was drawn. None where there is no minimum, or too few blocks.
+fn by_curvature<D: Device>(
+    search: &mut Search<'_, '_, D>,
+    size: f64,
+    objective: &XrayObjective<'_, D>,
+    (model, best): (&Model, &Pose),
+) -> Result<Option<Matrix6<f64>>> {
+    let mut by = 0.25 * size;
+    let mut bent = curvature(objective, (model, best), by)?;
+    search.evaluations += 12;
+    for _ in 0..WIDER {
+        if bent.symmetric_eigenvalues().min() > 0.0 {
+            break;
+        }
+        // What is rough nearby may have a minimum all the same.
+        by *= 2.0;
+        bent = curvature(objective, (model, best), by)?;
+        search.evaluations += 12;
     }
-    let Some(inverse) = curvature.try_inverse() else { return Ok(none) };
-    let of_all = drawn / objective.compared().max(1) as f64 / (1.0 - drawn / all);
-    let to_numbers = numbers(model, best, centre) * inverse;
-    let covariance = to_numbers * variance * to_numbers.transpose() * of_all;
-    Ok(std::array::from_fn(|i| covariance[(i, i)].max(0.0).sqrt()))
+    if bent.symmetric_eigenvalues().min() <= 0.0 {
+        return Ok(None);
+    }
+    let poses = beside(model, best, by);
+    let map = |i: usize| model.affine(&poses[i]);
+    let ends = std::array::from_fn(|axis| [map(2 * axis), map(2 * axis + 1)]);
+    let scores = objective.scores(&model.affine(best), &ends, by)?;
+    search.evaluations += 13;
+    let Some(inverse) = bent.try_inverse() else { return Ok(None) };
+    let (mut found, mut most): (Option<Matrix6<f64>>, f64) = (None, 0.0);
+    let mut first = None;
+    for side in BLOCKS {
+        let (mut sum, mut count) = (Matrix6::zeros(), 0.0);
+        for (squares, blocks) in scores.iter().map(|s| s.squares(side)) {
+            sum += squares;
+            count += blocks as f64;
+        }
+        if count < FEWEST {
+            continue;
+        }
+        // Six of them are spent on the pose.
+        let variance = inverse * sum * inverse * (count / (count - 6.0));
+        let whiten = match first {
+            Some(whiten) => whiten,
+            None => {
+                let Some(whiten) = variance.try_inverse() else { continue };
+                *first.insert(whiten)
+            }
+        };
+        let times = (whiten * variance).trace() / 6.0;
+        if times > most {
+            (found, most) = (Some(variance), times);
+        }
+    }
+    Ok(found)
 }

@@ -4,13 +4,18 @@ use super::level::{Compared, Level};
 use super::options::Range;
 use super::search::{Search, Tally, steps};
 use crate::error::Result;
+use crate::projection::rotations::evenly;
 use crate::search::pose::{Freedom, Pose};
 use crate::search::refine::{Candidate, refine};
 use voxalign_compute::Device;
+use voxalign_image::Rotation3;
 
 /// The poses around a result that are looked at, and those of them that are refined at each scale.
 const PROBES: usize = 128;
 const PROBED: [usize; 3] = [8, 3, 2];
+/// Rotations among all that are looked at, beside half turns, and those of them that are refined at each scale.
+const TURNED: usize = 160;
+const TURNS: [usize; 3] = [5, 3, 1];
 /// How far away in the images another place is, in pixels at the place of the CT.
 const ELSEWHERE: f64 = 1.5;
 
@@ -77,5 +82,62 @@ impl<D: Device> Search<'_, '_, D> {
             self.lead = None;
         }
         Ok(())
+    }
+
+    /// The lead over the best pose of any other rotation, half turns about the axes of inertia among them, at the last of some scales:
+    /// below 0 where one explains the images better than the result. None where all lead back to the result.
+    pub(super) fn turned(&mut self, levels: &[Level<'_, D>], best: &Pose) -> Result<Option<f64>> {
+        let options = self.options;
+        let seed = options.seed.wrapping_add(5000);
+        let (model, compared) = (self.model, Compared::by(options, seed));
+        let compared = Compared { anew: false, ..compared };
+        let here = model.affine(best);
+        // About the middle of the CT, where the result has it.
+        let place = here.inverse()?.apply(self.ct.middle);
+        let about = |rotation| {
+            let offset = self.ct.middle - rotation * place;
+            model.pose_of(&voxalign_image::Affine::new(rotation, offset))
+        };
+        let axes = self.ct.axes();
+        let halves = (0..3).map(|i| {
+            let half = Rotation3::new(axes.column(i) * std::f64::consts::PI);
+            about(half.matrix() * here.matrix)
+        });
+        let halves: Vec<Pose> = halves.collect();
+        let mut poses: Vec<Pose> = evenly(TURNED).map(about).collect();
+        let (mut lead, mut first) = (None, true);
+        let mut tally = Tally::new(self.progress);
+        for (level, &kept) in levels.iter().zip(&TURNS) {
+            let objective = level.objective(compared, &here)?;
+            let looked = self.costs(&objective, &model, &poses, &mut tally)?;
+            let far = |c: &Candidate| self.distance(best, &c.pose) > level.size;
+            let far: Vec<_> = looked.into_iter().filter(far).collect();
+            let mut from = vec![*best];
+            from.extend(self.distinct(far, level.size, kept).iter().map(|c| c.pose));
+            if first {
+                from.extend(&halves);
+            }
+            first = false;
+            let (kind, how) = (options.optimiser, steps(level.size, false));
+            let found =
+                refine(&objective, &model, kind, &from, Freedom::Rigid, how, &mut |e, part| {
+                    tally.count(e.iter().map(|e| e.cost), part)
+                })?;
+            lead = None;
+            poses = Vec::new();
+            for other in &found[1..] {
+                if self.seen_apart(&found[0].pose, &other.pose)? > ELSEWHERE * level.size {
+                    poses.push(other.pose);
+                    let size = other.cost.abs().max(found[0].cost.abs());
+                    let by = if size > 0.0 { (other.cost - found[0].cost) / size } else { 0.0 };
+                    lead = Some(lead.map_or(by, |least: f64| least.min(by)));
+                }
+            }
+            if poses.is_empty() {
+                break;
+            }
+        }
+        self.evaluations += tally.evaluations;
+        Ok(lead)
     }
 }

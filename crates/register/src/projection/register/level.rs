@@ -1,5 +1,6 @@
 //! Images and volume at the scales of a search.
 
+use super::suspects::Suspect;
 use crate::error::{RegisterError, Result};
 use crate::projection::objective::{Sampling, View, XrayObjective};
 use crate::projection::scale::binned_image;
@@ -8,7 +9,7 @@ use crate::projection::simulator::Simulator;
 use crate::projection::view::ray_view;
 use voxalign_compute::Device;
 use voxalign_compute::ops::raycast::{Along, Pixels, Traversal};
-use voxalign_image::{Affine, Vector3, Volume, XrayGeometry};
+use voxalign_image::{Affine, Vector3, Volume, XrayGeometry, memory};
 
 /// Pixels that are worth comparing at a scale, of each view.
 pub(super) const WORTH: f64 = 16384.0;
@@ -40,6 +41,13 @@ pub(super) struct Level<'c, D: Device> {
     pub(super) size: f64,
     ct: &'c Simulator<'c, D>,
     views: Vec<Coarse>,
+}
+
+/// What counts of a view, and what is simulated of it.
+pub(super) struct Shown {
+    pub(super) dims: [usize; 2],
+    pub(super) taken: Vec<f32>,
+    pub(super) simulated: Vec<f32>,
 }
 
 /// What is compared at a scale.
@@ -167,6 +175,67 @@ impl<'c, D: Device> Level<'c, D> {
             ct: self.ct,
             views: self.views.iter().map(cut).collect::<Result<_>>()?,
         })
+    }
+
+    /// The same with images as something may have happened to them; none where that cannot be, as images have other sizes.
+    pub(super) fn suspected(&self, suspect: Suspect) -> Result<Option<Self>> {
+        let mirrored = |view: &Coarse| -> Result<Coarse> {
+            let columns = view.geometry.dims()[0];
+            let mut image = memory::copied(&view.image)?;
+            image.chunks_mut(columns).for_each(<[f32]>::reverse);
+            let region = view.region.map(|[x, y, w, h]| [columns - x - w, y, w, h]);
+            Ok(Coarse { geometry: view.geometry, image, region })
+        };
+        let same = |view: &Coarse| -> Result<Coarse> {
+            let image = memory::copied(&view.image)?;
+            Ok(Coarse { geometry: view.geometry, image, region: view.region })
+        };
+        let mut views: Vec<Coarse> = Vec::with_capacity(self.views.len());
+        for (number, view) in self.views.iter().enumerate() {
+            views.push(match suspect {
+                Suspect::AllMirrored => mirrored(view)?,
+                Suspect::Mirrored(one) if one == number => mirrored(view)?,
+                _ => same(view)?,
+            });
+        }
+        if let Suspect::Exchanged(a, b) = suspect {
+            if views[a].geometry.dims() != views[b].geometry.dims() {
+                return Ok(None);
+            }
+            let image = std::mem::take(&mut views[a].image);
+            views[a].image = std::mem::replace(&mut views[b].image, image);
+            let region = views[a].region;
+            views[a].region = std::mem::replace(&mut views[b].region, region);
+        }
+        Ok(Some(Self { size: self.size, ct: self.ct, views }))
+    }
+
+    /// What counts of each view, of the X-ray image and of the simulated one at a pose.
+    pub(super) fn simulated(&self, at: &Affine) -> Result<Vec<Shown>> {
+        let one = |view: &Coarse| {
+            let (first, dims) = view.view().counted()?;
+            let rays = ray_view(&view.geometry, at, self.ct.grid());
+            let pixels = Pixels::region(first, dims);
+            let how = Traversal::trilinear(self.step());
+            let found = self.ct.images(&[rays], &pixels, how, Along::Integral)?;
+            let width = view.geometry.dims()[0];
+            let rows = first[1]..first[1] + dims[1];
+            let taken = rows.flat_map(|y| &view.image[y * width + first[0]..][..dims[0]]);
+            Ok(Shown { dims, taken: taken.copied().collect(), simulated: found })
+        };
+        self.views.iter().map(one).collect()
+    }
+
+    /// How many views there are.
+    pub(super) fn count(&self) -> usize {
+        self.views.len()
+    }
+
+    /// One of its views alone.
+    pub(super) fn alone(&self, view: usize) -> Result<Self> {
+        let Coarse { geometry, image, region } = &self.views[view];
+        let alone = Coarse { geometry: *geometry, image: memory::copied(image)?, region: *region };
+        Ok(Self { size: self.size, ct: self.ct, views: vec![alone] })
     }
 
     /// How far samples along rays are apart: as voxels are where they are next to each other, at most as pixels, and a few in front of

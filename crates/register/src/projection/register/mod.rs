@@ -1,20 +1,29 @@
 //! The pose of a CT by X-ray images: a search over poses from coarse to fine, how certain the result is, and its verdict.
 
+mod alone;
+mod blocks;
 mod body;
 mod certainty;
 mod elsewhere;
+mod expected;
+mod finish;
 mod landscape;
 mod level;
 mod options;
 mod search;
+mod suspects;
 mod track;
 mod verdict;
 
+pub use blocks::Outlines;
 pub use body::PreparedCt;
 pub use certainty::Uncertainty;
+pub use expected::ExpectedError;
 pub use landscape::{Landscape, PARAMETERS};
 pub use options::{PoseOptions, PoseSearch, Range};
+pub use suspects::Suspect;
 pub use track::{Loss, TrackOptions, TrackStatus, TrackView, Tracked, Tracker};
+pub use verdict::Evidence;
 
 use super::objective::View;
 use crate::error::{RegisterError, Result};
@@ -50,6 +59,10 @@ pub struct PoseResult {
     pub by_view: Vec<f64>,
     /// The correlation of the gradients of each view with those of the result, around the image of the CT, whatever was minimised.
     pub correlations: Vec<f64>,
+    /// What speaks for the pose, whatever was minimised.
+    pub evidence: Evidence,
+    /// The middle of what attenuates, in the world of the CT, mm.
+    pub middle: Vector3<f64>,
     /// How certain the pose is.
     pub uncertainty: Uncertainty,
     /// The cost along each of six parameters through the result; none where it was not asked for.

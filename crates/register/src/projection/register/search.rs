@@ -3,18 +3,16 @@
 use super::body::PreparedCt;
 use super::level::{Compared, Level, at_point};
 use super::options::{PoseOptions, PoseSearch, Range};
-use super::verdict::Asked;
-use super::{PoseResult, certainty, landscape, nothing, rigid, verdict};
+use super::verdict::{Asked, Looked};
+use super::{PoseResult, nothing};
 use crate::error::{RegisterError, Result};
 use crate::progress::{Event, Progress};
 use crate::projection::objective::View;
 use crate::projection::rotations::evenly;
-use crate::projection::similarity::XraySimilarity;
 use crate::random::Random;
 use crate::search::pose::{Freedom, Model, Pose};
 use crate::search::refine::{Candidate, refine};
 use crate::search::{Evaluation, Objective, StageRecord, Steps, TracePoint};
-use crate::verdict::Verdict;
 use nalgebra::Vector2;
 use std::time::Instant;
 use voxalign_compute::Device;
@@ -32,27 +30,27 @@ const STILL: f64 = 1e-3;
 const AGAIN: usize = 6;
 /// The part of a pixel by which a pose moves at a finer scale where still finer ones tell nothing more.
 const SETTLED: f64 = 0.01;
-/// The part of the pixels by which costs along parameters are shown.
-const LANDSCAPE: f64 = 0.05;
 /// Evaluations of a refinement.
 const EVALUATIONS: usize = 40;
 
 /// A search under way.
 pub(super) struct Search<'a, 'd, D: Device> {
-    ct: &'a PreparedCt<'d, D>,
-    views: &'a [View<'a>],
-    start: Affine,
+    pub(super) ct: &'a PreparedCt<'d, D>,
+    pub(super) views: &'a [View<'a>],
+    pub(super) start: Affine,
     pub(super) options: &'a PoseOptions,
     pub(super) progress: &'a dyn Progress,
     /// Parameters are along the axes of the room, as the CT lies in it at the start.
     pub(super) model: Model,
     pub(super) evaluations: usize,
-    iterations: usize,
-    stages: Vec<StageRecord>,
+    pub(super) iterations: usize,
+    pub(super) stages: Vec<StageRecord>,
     /// Parts of the work that were begun, and how many there will be at most.
     parts: [usize; 2],
     /// The least lead of the best pose over one elsewhere, of those that were looked at.
     pub(super) lead: Option<f64>,
+    /// What else was looked at.
+    pub(super) looked: Looked,
 }
 
 /// The model of poses near a map, with parameters along the axes of the room and rotations about the place there of the
@@ -88,6 +86,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             stages: Vec::new(),
             parts: [0, 0],
             lead: None,
+            looked: Looked::default(),
         })
     }
 
@@ -96,7 +95,8 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         let start = Candidate { pose: self.model.pose_of(&self.start), cost: f64::INFINITY };
         let (ct, mut candidates, mut levels) = (self.ct, vec![start], Vec::new());
         let counts = [sizes.len(), sizes.len() + finer.len()];
-        self.parts = [0, counts[1] + 2 + usize::from(self.options.landscape)];
+        self.parts =
+            [0, counts[1] + 2 + usize::from(asked.thorough) + usize::from(self.options.landscape)];
         for (index, &size) in sizes.iter().chain(finer).enumerate() {
             let level = Level::new(ct.at(size)?, self.views, size, self.model.centre)?;
             let before = candidates[0].pose;
@@ -112,11 +112,23 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         let coarse = &levels[..(counts[0] - 1).max(1)];
         let best = candidates[0].pose;
         self.part("poses elsewhere", |all| all.elsewhere(coarse, &best))?;
-        self.finish(fine, candidates[0], asked)
+        if asked.thorough {
+            self.part("other rotations and images", |all| {
+                all.looked.turned = all.turned(coarse, &best)?;
+                all.looked.suspect = all.suspect(coarse, &best)?;
+                Ok(())
+            })?;
+        }
+        let usual = &levels[counts[0].min(levels.len()) - 1];
+        self.finish([fine, usual], candidates[0], asked)
     }
 
     /// Does a part of the work beside the scales, which listeners and the record hear of as of one of them.
-    fn part<T>(&mut self, name: &str, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(super) fn part<T>(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         let (began, before) = (Instant::now(), self.evaluations);
         self.begin(name);
         let done = work(self)?;
@@ -297,12 +309,17 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
 
     /// As [`seen_apart`](Self::seen_apart) of maps.
     pub(super) fn seen_from(&self, a: &Affine, b: &Affine) -> Result<f64> {
+        Ok(self.seen_each(a, b)?.into_iter().fold(0.0, f64::max))
+    }
+
+    /// The same in each view.
+    pub(super) fn seen_each(&self, a: &Affine, b: &Affine) -> Result<Vec<f64>> {
         let (a, b) = (self.places(a)?, self.places(b)?);
         let each = a.chunks(CORNERS).zip(b.chunks(CORNERS)).map(|(a, b)| {
             let squares = a.iter().zip(b).map(|(a, b)| (a - b).norm_squared());
             (squares.sum::<f64>() / CORNERS as f64).sqrt()
         });
-        Ok(each.fold(0.0, f64::max))
+        Ok(each.collect())
     }
 
     /// Where corners around the body are in each view under a map, mm at the place of the CT; infinitely far where they are behind the
@@ -357,61 +374,6 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         tally: &mut Tally<'_>,
     ) -> Result<Vec<Candidate>> {
         costs(objective, model, poses, &mut |found| tally.count(found.iter().map(|e| e.cost), 0.0))
-    }
-
-    /// The result, how certain it is, and the verdict.
-    fn finish(mut self, level: &Level<'_, D>, best: Candidate, asked: Asked) -> Result<PoseResult> {
-        let found = self.model.affine(&best.pose);
-        let transform = rigid(&found, found.inverse()?.apply(self.ct.middle));
-        // Axes of the room as the CT lies in it now.
-        let model = model(self.ct, &transform)?;
-        let pose = model.pose_of(&transform);
-        let options = self.options;
-        let centre = options.centre.unwrap_or_else(|| self.ct.ct.grid().centre());
-        let compared = Compared { anew: false, ..Compared::by(options, options.seed) };
-        let objective = level.objective(compared, &transform)?;
-        let gradients =
-            Compared { similarity: XraySimilarity::GradientNcc, part: None, ..compared };
-        let (ends, by_view, correlations, uncertainty) = self.part("uncertainty", |all| {
-            let ends = objective.evaluate(&[all.start, transform], false)?;
-            let by_view = objective.by_view(&transform)?;
-            let shown = level.around_ct(&transform)?;
-            let shown = shown.objective(gradients, &transform)?.by_view(&transform)?;
-            let correlations: Vec<f64> = shown.iter().map(|c| 1.0 - c).collect();
-            // Of the ends, the costs and the correlations of each view, and the part around the CT.
-            all.evaluations += 5;
-            let found = certainty::find(all, level, &objective, (&model, &pose), centre)?;
-            Ok((ends, by_view, correlations, found))
-        })?;
-        let mut along = Vec::new();
-        if options.landscape {
-            let part = options.sampling.unwrap_or(LANDSCAPE).min(LANDSCAPE);
-            let rough = Compared { part: Some(part), ..compared };
-            let rough = level.objective(rough, &transform)?;
-            let reach = 16.0 * level.size;
-            // Rotations are about the same centre as those of the result.
-            let axes = Model { centre: transform.inverse()?.apply(centre), ..model };
-            let pose = axes.pose_of(&transform);
-            along = self.part("cost along parameters", |all| {
-                landscape::find(all, &rough, &axes, &pose, reach)
-            })?;
-        }
-        let mut result = PoseResult {
-            transform,
-            start: self.start,
-            centre,
-            costs: [ends[0].cost, ends[1].cost],
-            by_view,
-            correlations,
-            uncertainty,
-            landscape: along,
-            stages: self.stages,
-            iterations: self.iterations,
-            renders: self.evaluations * self.views.len(),
-            verdict: Verdict::new(Vec::new(), Vec::new()),
-        };
-        result.verdict = verdict::judge(&result, ends[1].overlap, self.lead, level.size, asked);
-        Ok(result)
     }
 }
 

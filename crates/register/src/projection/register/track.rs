@@ -264,7 +264,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         let sizes = self.ct.sizes(views, &self.start, &options)?;
         self.ct.prepare(&sizes)?;
         let share = if first { 1.0 } else { SHARE };
-        let asked = verdict::Asked { alike: verdict::ALIKE * share, restarts: first };
+        let asked = verdict::Asked { alike: verdict::ALIKE * share, thorough: first };
         let search = search::Search::new(self.ct, views, self.start, &options, progress)?;
         let found = match search.run(&sizes, &[], asked) {
             Ok(found) => found,

@@ -1,11 +1,23 @@
 //! The verdict on a pose.
 
 use super::PoseResult;
+use super::blocks::Outlines;
+use super::suspects::Suspect;
 use crate::verdict::{Check, Remedy, Verdict};
 
-/// The correlation of gradients that a view has at least, around the image of the CT: chosen on real images of single bones, of which
-/// 11 of 12 right poses have 0.352 and more, and 58 wrong ones at most 0.328 in the view where it is least.
-pub(super) const ALIKE: f64 = 0.34;
+/// The correlation of gradients within blocks that a view has at least: the median.
+pub(super) const ALIKE: f64 = 0.7;
+/// How far outlines may be from those of the result, in pixels at the place of the CT: what is sampled differs by the first, and blocks that
+/// are less alike are placed less well, by the second times `√(1/ρ² − 1)` of their correlation `ρ`.
+const OUTLINES: [f64; 2] = [0.15, 0.4];
+/// How far the pose of each view alone may be from that of all, in its image: in pixels, and in standard deviations.
+const ALONE: f64 = 0.12;
+const DEVIATIONS: f64 = 2.0;
+/// By what part of the cost other images may fit better.
+const SUSPECT: f64 = 0.05;
+/// How far from the start a result may be, as a part of what was searched, unless it has this lead over all other rotations.
+const BEYOND: f64 = 1.5;
+const ALONE_OF_ALL: f64 = 0.1;
 /// How far restarts may end from the result in the images, in pixels at the place of the CT.
 const APART: f64 = 1.5;
 /// The part of the pixels that see the CT.
@@ -13,18 +25,42 @@ const SEEN: f64 = 0.1;
 /// What the best pose elsewhere costs more at least, as a part of its cost.
 const LEAD: f64 = 0.05;
 
+/// What speaks for a pose without the similarity that was minimised.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Evidence {
+    /// How outlines lie on those of the simulated image in each view.
+    pub outlines: Vec<Outlines>,
+    /// How far the pose that each view alone leads to is from the result in the image of that view, mm; none of a single view.
+    pub alone: Vec<f64>,
+    /// The standard deviation of the image of the body in each view, mm at the place of the CT.
+    pub sure: Vec<f64>,
+    /// How far the result is from the start, as a part of what was searched; none where that has no bounds.
+    pub beyond: Option<f64>,
+    /// The size of the pixels that outlines were compared by, at the place of the CT, mm.
+    pub size: f64,
+}
+
+/// What else was looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Looked {
+    /// The lead over the best pose of another rotation; none where there is no other.
+    pub(super) turned: Option<f64>,
+    /// Images that fit better than those that were given, and by what part of the cost.
+    pub(super) suspect: Option<(Suspect, f64)>,
+}
+
 /// What a verdict asks for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
     /// The least correlation of gradients.
     pub(super) alike: f64,
-    /// Whether the pose is found again by restarts.
-    pub(super) restarts: bool,
+    /// Whether the pose is found again by restarts, and looked at from all sides.
+    pub(super) thorough: bool,
 }
 
 impl Default for Asked {
     fn default() -> Self {
-        Self { alike: ALIKE, restarts: true }
+        Self { alike: ALIKE, thorough: true }
     }
 }
 
@@ -32,15 +68,26 @@ impl Default for Asked {
 pub(super) fn judge(
     result: &PoseResult,
     seen: f64,
-    lead: Option<f64>,
+    (lead, looked): (Option<f64>, Looked),
     size: f64,
     asked: Asked,
 ) -> Verdict {
-    let least = result.correlations.iter().copied().fold(1.0, f64::min);
+    let evidence = &result.evidence;
+    // What is no number is the worst.
+    let worst = |all: &mut dyn Iterator<Item = f64>| {
+        all.fold(f64::NEG_INFINITY, |most, v| if v.is_nan() || v > most { v } else { most })
+    };
+    let alike = -worst(&mut evidence.outlines.iter().map(|o| -o.alike));
+    let times = |o: &Outlines| {
+        let blurred = (1.0 / (o.alike * o.alike) - 1.0).max(0.0).sqrt();
+        let allowed = OUTLINES[0] + OUTLINES[1] * blurred;
+        if o.alike > 0.0 { o.apart / (allowed * evidence.size) } else { f64::NAN }
+    };
+    let apart = worst(&mut evidence.outlines.iter().map(times));
     let mut checks = vec![
         Check::at_least(
-            "correlation of gradients, in the view where it is least",
-            least,
+            "correlation of gradients within blocks (median), in the view where it is least",
+            alike,
             asked.alike,
         )
         .or(Remedy::OtherSimilarity),
@@ -53,10 +100,10 @@ pub(super) fn judge(
         .or(Remedy::SmallerSearch),
         Check::at_least("part of the pixels that see the CT", seen, SEEN).or(Remedy::NearerStart),
     ];
-    let mut apart = result.uncertainty.apart.clone();
-    apart.sort_by(f64::total_cmp);
-    let middle = apart.get(apart.len() / 2).copied();
-    if asked.restarts || middle.is_some() {
+    let mut restarts = result.uncertainty.apart.clone();
+    restarts.sort_by(f64::total_cmp);
+    let middle = restarts.get(restarts.len() / 2).copied();
+    if asked.thorough || middle.is_some() {
         let name = "distance of restarts from the result (median)";
         let check = Check::at_most(name, middle.unwrap_or(f64::NAN), APART * size).in_unit("mm");
         checks.push(measured(check, middle));
@@ -64,7 +111,46 @@ pub(super) fn judge(
     let check =
         Check::at_least("lead over the best pose elsewhere", lead.unwrap_or(f64::NAN), LEAD);
     checks.push(measured(check, lead));
-    Verdict::new(checks, Vec::new())
+    if !asked.thorough {
+        return Verdict::new(checks, Vec::new());
+    }
+    let name =
+        "distance of outlines from those of the result (median), as a part of what is allowed";
+    checks.push(Check::at_most(name, apart, 1.0).or(Remedy::Geometry));
+    let pairs = || evidence.alone.iter().zip(&evidence.sure);
+    if pairs().next().is_some() {
+        let allowed = |sure: f64| {
+            let deviations = (DEVIATIONS * sure).min(evidence.size);
+            (ALONE * evidence.size).hypot(deviations)
+        };
+        let times = worst(&mut pairs().map(|(alone, sure)| alone / allowed(*sure)));
+        let name =
+            "distance of the pose by one view alone from that by all, as a part of what is allowed";
+        checks.push(Check::at_most(name, times, 1.0).or(Remedy::Geometry));
+    }
+    let known = result.uncertainty.covariance.is_some();
+    let unknown = u64::from(!known);
+    checks.push(Check::none("deviations that are not known", unknown).or(Remedy::SingleOut));
+    let turned = looked.turned.unwrap_or(1.0);
+    let check = Check::at_least("lead over the best pose of another rotation", turned, 0.0);
+    checks.push(check.or(Remedy::OtherRotation));
+    let better = looked.suspect.map_or(0.0, |s| s.1);
+    let name = "part of the cost by which mirrored or exchanged images fit better";
+    let check = Check::at_most(name, better, SUSPECT).or(Remedy::OtherImages);
+    let which = looked.suspect.iter().map(|s| s.0.to_string()).collect();
+    checks.push(if check.passed { check } else { check.of(which) });
+    let mut remarks = Vec::new();
+    if let Some(beyond) = evidence.beyond {
+        let name = "distance from the start, as a part of the range of the search";
+        let check = Check::at_most(name, beyond, BEYOND);
+        if turned >= ALONE_OF_ALL && !check.passed {
+            let text = "the pose is farther from the start than was searched, but better than all other rotations";
+            remarks.push(text.to_owned());
+        } else {
+            checks.push(check.or(Remedy::SmallerSearch));
+        }
+    }
+    Verdict::new(checks, remarks)
 }
 
 /// A check with what helps: another one where its value was not measured.

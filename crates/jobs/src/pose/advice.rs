@@ -1,0 +1,113 @@
+//! What helps where a check of a pose failed: nothing that was used already.
+
+use super::Job;
+use crate::Caller;
+use crate::remedy::{Speaker, words};
+use voxalign_register::projection::{PoseOptions, PoseSearch};
+use voxalign_register::{Remedy, Verdict};
+
+/// What was used already.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Used {
+    /// All rotations were searched.
+    full: bool,
+    /// Something says where the search starts.
+    start: bool,
+    /// Every view has a region.
+    region: bool,
+    similarity: bool,
+    /// How many views there are.
+    views: usize,
+}
+
+impl Used {
+    pub(super) fn of(job: &Job, options: &PoseOptions, regions: &[Option<[usize; 4]>]) -> Self {
+        let start = &job.start;
+        Self {
+            full: options.search == PoseSearch::Full,
+            start: start.init.is_some()
+                || start.init_rotation.is_some()
+                || start.init_translation.is_some(),
+            region: regions.iter().all(Option::is_some),
+            similarity: job.method.similarity.is_some(),
+            views: regions.len(),
+        }
+    }
+
+    /// What helps, in words.
+    fn words(self, remedy: Remedy) -> String {
+        let nearer = if self.start {
+            "another start, nearer, by `init`"
+        } else {
+            "a start near it by `init` (a file, or `points:CT.csv,XRAY.csv`) or `init_rotation` and `init_translation`"
+        };
+        let all = "`search = full`";
+        let region = "a `region` around what is rigid and what the CT shows";
+        let list = |first: &str, ways: &[(bool, &str)]| {
+            let ways: Vec<&str> = ways.iter().filter(|w| w.0).map(|w| w.1).collect();
+            format!("{first}: {}", ways.join(", or "))
+        };
+        match remedy {
+            Remedy::OtherSimilarity => list(
+                "the X-ray images and the simulated ones have little in common: look at the pictures, and check `geometry` and \
+                 `pixels`; what helps may be",
+                &[
+                    (!self.similarity, "another `similarity`"),
+                    (!self.region, region),
+                    (!self.full, all),
+                    (self.full, nearer),
+                ],
+            ),
+            Remedy::NearerStart => list(
+                "the views hardly see the CT: check `geometry`; what helps may be",
+                &[(!self.full, all), (true, nearer)],
+            ),
+            Remedy::SmallerSearch => list(
+                "the search ended worse than it began, or beyond its range; what helps may be",
+                &[(true, nearer), (!self.full, all), (!self.full, "another `range`")],
+            ),
+            Remedy::SingleOut => list(
+                "the pose is not certain: another matches nearly as well; what helps may be",
+                &[(self.views < 2, "another view"), (!self.region, region), (true, nearer)],
+            ),
+            Remedy::OtherRotation => list(
+                "a pose of another rotation, such as a half turn, fits better; what helps may be",
+                &[(!self.full, all), (true, nearer)],
+            ),
+            other => words(other, Speaker::Pose).to_owned(),
+        }
+    }
+
+    /// A verdict with such words, as the caller says them.
+    pub(super) fn worded(self, caller: &Caller, verdict: Verdict) -> Verdict {
+        let mut verdict = verdict.worded(|remedy| caller.say(&self.words(remedy)));
+        verdict.remarks.iter_mut().for_each(|remark| *remark = caller.say(remark));
+        verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_is_not_named() {
+        let none = Used { views: 1, ..Used::default() };
+        let all = Used { full: true, start: true, region: true, similarity: true, views: 2 };
+        for remedy in [
+            Remedy::OtherSimilarity,
+            Remedy::NearerStart,
+            Remedy::SmallerSearch,
+            Remedy::SingleOut,
+            Remedy::OtherRotation,
+        ] {
+            assert_ne!(none.words(remedy), all.words(remedy));
+            let said = all.words(remedy);
+            for used in ["`search", "`region`", "`similarity`", "`init_rotation`", "another view"] {
+                assert!(!said.contains(used), "{remedy:?}: {said}");
+            }
+            assert!(said.len() > 40 && !said.ends_with(": "), "{said}");
+        }
+        assert!(none.words(Remedy::OtherRotation).contains("`search = full`"));
+    }
+}

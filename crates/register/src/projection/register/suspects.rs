@@ -1,0 +1,117 @@
+//! Whether other images than those that were given fit better: mirrored ones, or exchanged ones.
+
+use super::level::{Compared, Level};
+use super::options::Range;
+use super::search::{Search, Tally, steps};
+use crate::error::Result;
+use crate::search::pose::{Freedom, Pose};
+use crate::search::refine::refine;
+use serde::{Deserialize, Serialize};
+use voxalign_compute::Device;
+
+/// What may have happened to X-ray images; views are numbered from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Suspect {
+    /// One is mirrored, left to right.
+    Mirrored(usize),
+    /// All are.
+    AllMirrored,
+    /// Two are exchanged.
+    Exchanged(usize, usize),
+}
+
+impl std::fmt::Display for Suspect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Mirrored(view) => {
+                write!(f, "the image of view {} mirrored left to right", view + 1)
+            }
+            Self::AllMirrored => f.write_str("all images mirrored left to right"),
+            Self::Exchanged(a, b) => {
+                write!(f, "the images of views {} and {} exchanged", a + 1, b + 1)
+            }
+        }
+    }
+}
+
+/// Poses that are looked at around the start and around the result, those that are refined at each scale, and how many suspicions there
+/// are at most.
+const LOOKED: [usize; 2] = [64, 16];
+const REFINED: [usize; 3] = [4, 2, 1];
+const MOST: usize = 6;
+
+/// What may have happened to so many views.
+fn suspects(views: usize) -> Vec<Suspect> {
+    let mut all: Vec<_> = (0..views).map(Suspect::Mirrored).collect();
+    if views > 1 {
+        all.push(Suspect::AllMirrored);
+        all.extend((1..views).map(|view| Suspect::Exchanged(view - 1, view)));
+    }
+    all.truncate(MOST);
+    all
+}
+
+impl<D: Device> Search<'_, '_, D> {
+    /// The images that fit better than those that were given, and by what part of the cost; none where no others do.
+    pub(super) fn suspect(
+        &mut self,
+        levels: &[Level<'_, D>],
+        best: &Pose,
+    ) -> Result<Option<(Suspect, f64)>> {
+        let Some(last) = levels.last() else { return Ok(None) };
+        let options = self.options;
+        let seed = options.seed.wrapping_add(4000);
+        let (range, start) = (options.range, self.model.pose_of(&self.start));
+        let near = Range::default();
+        let mut poses = self.around(start, range, LOOKED[0], seed);
+        poses.extend(self.around(*best, near, LOOKED[1], seed.wrapping_add(1)));
+        let compared = Compared { anew: false, ..Compared::by(options, seed) };
+        let at = self.model.affine(best);
+        let mut tally = Tally::new(self.progress);
+        let objective = last.objective(compared, &at)?;
+        let model = self.model;
+        let own = [*best];
+        let own = refine(
+            &objective,
+            &model,
+            options.optimiser,
+            &own,
+            Freedom::Rigid,
+            steps(last.size, false),
+            &mut |e, part| tally.count(e.iter().map(|e| e.cost), part),
+        )?[0]
+            .cost;
+        let mut found: Option<(Suspect, f64)> = None;
+        for suspect in suspects(last.count()) {
+            let mut now = poses.clone();
+            let mut cost = f64::INFINITY;
+            for (level, &kept) in levels.iter().zip(&REFINED) {
+                let Some(other) = level.suspected(suspect)? else { break };
+                let objective = other.objective(compared, &at)?;
+                let looked = self.costs(&objective, &model, &now, &mut tally)?;
+                let kept = self.distinct(looked, level.size, kept);
+                let kept: Vec<Pose> = kept.iter().map(|c| c.pose).collect();
+                let how = steps(level.size, false);
+                let refined = refine(
+                    &objective,
+                    &model,
+                    options.optimiser,
+                    &kept,
+                    Freedom::Rigid,
+                    how,
+                    &mut |e, part| tally.count(e.iter().map(|e| e.cost), part),
+                )?;
+                cost = refined.iter().map(|c| c.cost).fold(f64::INFINITY, f64::min);
+                now = refined.iter().map(|c| c.pose).collect();
+            }
+            let size = cost.abs().max(own.abs());
+            let better = if cost.is_finite() && size > 0.0 { (own - cost) / size } else { 0.0 };
+            if better > found.map_or(0.0, |f| f.1) {
+                found = Some((suspect, better));
+            }
+        }
+        self.evaluations += tally.evaluations;
+        Ok(found)
+    }
+}
