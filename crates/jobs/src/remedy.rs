@@ -23,7 +23,7 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
         }
         (Remedy::BelongTogether, Affine) => {
             "the images have little in common where they were laid on each other, and other costs, starts and fewer \
-             degrees of freedom found nothing better (`attempts` in the record): look at the pictures, check that they show \
+             degrees of freedom found nothing better (the record has them): look at the pictures, check that they show \
              the same part of the body, start from points by `init = landmarks:FIXED.csv,MOVING.csv`, or give a mask \
              where one image shows what the other does not, such as a skull"
         }

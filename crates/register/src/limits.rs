@@ -19,6 +19,9 @@ pub struct AffineLimits {
     /// that fits says nothing of what is within it. It lies between those of images with one outline and unrelated
     /// insides (at most 0.03) and right ones (at least 0.10).
     pub tissue: f64,
+    /// The least overlap (Dice) of what is foreground where the images share nothing within it: of a brain and its
+    /// mask it is 0.94, of noise and one bright voxel next to nothing.
+    pub foreground: f64,
     /// By how much more than the result an alignment that is mirrored may have: edges, as a part of what is
     /// missing of 1, and the logarithm of information. Above the first two it is said (3D), above the others (2D)
     /// too, and above the last two it is bad.
@@ -59,6 +62,7 @@ pub const AFFINE: AffineLimits = AffineLimits {
     volumes: (0.5, 1.8),
     agreement: 0.0,
     tissue: 0.05,
+    foreground: 0.7,
     mirrored: [[0.015, 0.01], [0.15, 0.05], [0.2, 0.2]],
     inverse_error: 1e-3,
 };

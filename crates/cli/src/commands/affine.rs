@@ -15,7 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   voxalign affine t1_template.nii.gz t1_person.nii.gz -o out
       12 degrees of freedom, full search, normalised mutual information
-  voxalign affine mr.nii.gz ct.nii.gz -o out --dof 6 --cost nmi
+  voxalign affine mr.nii.gz ct.nii.gz -o out --dof 6
       rigid, across modalities
   voxalign affine visit1.nii.gz visit2.nii.gz -o out --dof 6 --search local --init header
       small motion, no search over rotations

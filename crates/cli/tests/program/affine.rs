@@ -44,7 +44,7 @@ fn a_pair_is_registered_and_everything_written() {
          --moving-labels moving_labels.nii.gz",
     );
     let run = run.expect(0);
-    for part in ["cost (cr)", "mean Dice of 5 labels", "stage", "total", "verdict: good"] {
+    for part in ["cost (nmi)", "mean Dice of 5 labels", "stage", "total", "verdict: good"] {
         assert!(run.out.contains(part), "{part} is not in\n{}", run.out);
     }
     assert!(run.err.contains("evaluations"), "{}", run.err);

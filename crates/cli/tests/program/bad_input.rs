@@ -253,7 +253,7 @@ fn messages_name_options_that_the_command_has() {
         ),
         (
             "affine fixed.nii.gz moving.nii.gz -o out --bins 1",
-            "--bins is 1; give a number from 4 to 4096",
+            "--bins is 1; give a number from 8 to 512",
         ),
         (
             "deform fixed.nii.gz moving.nii.gz -o out --affine none --step 3",

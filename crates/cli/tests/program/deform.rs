@@ -406,7 +406,9 @@ fn options_that_would_be_ignored_or_cannot_be_are_errors() {
         ("--affine nowhere.tfm", &["auto", "file"][..]),
         ("--affine la.nii.gz", &["--affine"]),
         ("--model xx", &["greedy", "symmetric", "lddmm"]),
-        ("--dof 6", &["--dof", "voxalign affine", "--affine"]),
+        ("--dof 6", &["--dof", "affine registration that comes first", "--affine auto"]),
+        ("--affine auto --dof 5", &["dof", "6, 7, 9 or 12"]),
+        ("--affine auto --search none --rescue on", &["--rescue", "--search"]),
         ("--moving-mask m.nii", &["--moving-mask", "m.nii"]),
         (
             "--moving-mask a.nii.gz",

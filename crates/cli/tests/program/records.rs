@@ -51,12 +51,14 @@ fn parameters_are_those_that_were_used() {
         parameters
     };
     let affine = format!("affine {two} --device cpu -o");
-    let cr = ran(&format!("{affine} cr"), "cr/result.json");
+    let usual = ran(&format!("{affine} usual"), "usual/result.json");
+    assert_eq!((&usual["cost"], &usual["bins"]), (&"nmi".into(), &32.into()));
+    let cr = ran(&format!("{affine} cr --cost cr"), "cr/result.json");
     assert_eq!((&cr["bins"], &cr["dof"]), (&256.into(), &6.into()));
     assert!(cr["scheme"].is_string());
     assert!(cr["levels_mm"].as_array().is_some_and(|l| !l.is_empty()), "{cr}");
     let nmi = ran(&format!("{affine} nmi --cost nmi --outside nan"), "nmi/result.json");
-    assert_eq!((&nmi["bins"], &nmi["outside"]), (&64.into(), &"nan".into()));
+    assert_eq!((&nmi["bins"], &nmi["outside"]), (&32.into(), &"nan".into()));
     let ncc = ran(&format!("{affine} ncc --cost ncc"), "ncc/result.json");
     assert!(ncc.get("bins").is_none());
     let deform = format!("deform {two} {short} --affine none -o");

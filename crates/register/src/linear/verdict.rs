@@ -43,6 +43,11 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         let name = "lead of the information within tissue over other alignments";
         let lead = f.evidence.leads()[2];
         checks.push(Check::at_least(name, lead, AFFINE.tissue).or(Remedy::SameInside));
+    } else {
+        // Outlines alone can tell, where there are some.
+        let name = "overlap of the foregrounds (Dice), within which nothing is shared";
+        let overlap = f.evidence.found.foreground;
+        checks.push(Check::at_least(name, overlap, AFFINE.foreground).or(Remedy::NearerStart));
     }
     if f.searched {
         for (from, before) in [("the headers", f.cost_before), ("the start", f.cost_start)] {
