@@ -552,7 +552,7 @@ fn outlines_of_two_dimensions_are_curves() {
             ),
         );
     }
-    let line = "anatomy a.toml b.toml -o out --schedule 2x30,1x15 --convergence 0 --step 0.25";
+    let line = "anatomy a.toml b.toml -o out --affine none --schedule 2x30,1x20 --no-report";
     let run = place.line(line);
     assert!(run.code < 2, "{}", run.err);
     let shape = &record(&place, "out")["anatomy"]["shapes"][0];
