@@ -346,8 +346,7 @@ mod tests {
     fn what_belongs_together_leads_and_what_does_not_does_not() {
         for invert in [false, true] {
             let found = seen([7, 7], invert).evidence(&Affine::identity(), &Affine::identity());
-            assert!(found.found.edges > 0.9 && found.elsewhere.edges < 0.8, "{found:?}");
-            assert!(found.found.tissue > 3.0 * found.elsewhere.tissue, "{found:?}");
+            assert!(found.leads()[2] > 10.0 * AFFINE.tissue, "{found:?}");
             assert!(found.near.edges < found.found.edges - 0.1, "{found:?}");
             assert!(found.agreement() > 2.0, "{} {found:?}", found.agreement());
             let wrong = seen([7, 8], invert).evidence(&Affine::identity(), &Affine::identity());

@@ -10,8 +10,9 @@ use voxalign_image::Grid;
 
 /// The most samples of the stage that tries all rotations, and of the one that compares what it found.
 const SEARCH: [usize; 2] = [40_000, 120_000];
-/// The most samples of a joint histogram at the stages that only refine.
-const JOINT: usize = 800_000;
+/// The most samples of a joint histogram at the stages that only refine. With fewer of a brain its cost has more minima
+/// that differ by next to nothing, and rounding decides between them.
+const JOINT: usize = 1_500_000;
 
 /// The most samples of a stage; all of them where `None`.
 pub(super) fn most(index: usize, last: bool, similarity: Similarity) -> Option<usize> {
