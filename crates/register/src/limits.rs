@@ -23,8 +23,8 @@ pub struct AffineLimits {
     /// mask it is 0.94, of noise and one bright voxel next to nothing.
     pub foreground: f64,
     /// By how much more than the result an alignment that is mirrored may have: edges, as a part of what is
-    /// missing of 1, and the logarithm of information. Above the first two it is said (3D), above the others (2D)
-    /// too, and above the last two it is bad.
+    /// missing of 1, and the logarithm of information. Where both are above the first pair (the second one in 2D) it is
+    /// said; where they are above the last pair as well the result is bad.
     pub mirrored: [[f64; 2]; 3],
     /// The largest inverse-consistency error, mm.
     pub inverse_error: f64,

@@ -185,8 +185,9 @@ fn everything_pulls_together() {
     let anatomy = &record["anatomy"];
     for class in anatomy["classes"].as_array().unwrap() {
         let [before, after] = ["overlap_before", "overlap_after"].map(|key| number(&class[key]));
-        // The affine part leaves nothing to gain for the smallest one, of 132 voxels.
-        assert!(after > before - 0.01 && after > 0.9, "{class}");
+        // The affine part leaves nothing to gain for the smallest one, of 132 voxels; it may lose what the verdict allows.
+        let least = if class["name"] == "part3" { before - 0.01 } else { before };
+        assert!(after > least && after > 0.9, "{class}");
     }
     let shapes = anatomy["shapes"].as_array().unwrap();
     assert_eq!(shapes.len(), 4);

@@ -17,5 +17,5 @@ mod measures;
 mod seen;
 
 pub use measures::Measures;
-pub(crate) use seen::LITTLE;
 pub use seen::{Evidence, Seen};
+pub(crate) use seen::{LITTLE, middle_extent};

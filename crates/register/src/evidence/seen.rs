@@ -205,6 +205,14 @@ impl Evidence {
     }
 }
 
+/// The middle one of a grid's extents, of two the larger, mm; axes of one voxel do not count.
+pub(crate) fn middle_extent(grid: &Grid) -> f64 {
+    let mut e: Vec<f64> =
+        (0..3).filter(|&a| grid.dims()[a] > 1).map(|a| grid.extent()[a]).collect();
+    e.sort_by(f64::total_cmp);
+    e.get(e.len() / 2).copied().unwrap_or(1.0)
+}
+
 /// Two images as evidence looks at them: some 48 samples along the middle extent, so that it takes as long for
 /// every pair.
 #[derive(Debug, Clone)]
@@ -219,13 +227,7 @@ impl Seen {
     /// The spacing that images are looked at with, mm.
     #[must_use]
     pub fn spacing(fixed: &Grid, moving: &Grid) -> f64 {
-        let middle = |g: &Grid| {
-            let mut e: Vec<f64> =
-                (0..3).filter(|&a| g.dims()[a] > 1).map(|a| g.extent()[a]).collect();
-            e.sort_by(f64::total_cmp);
-            e.get(e.len() / 2).copied().unwrap_or(1.0)
-        };
-        middle(fixed).min(middle(moving)) / ACROSS
+        middle_extent(fixed).min(middle_extent(moving)) / ACROSS
     }
 
     /// Two images at about that spacing: grid, values, and which of them count (above 0.5).

@@ -1,6 +1,7 @@
 //! The sample spacings of the stages.
 
 use crate::error::{RegisterError, Result};
+use crate::evidence::middle_extent;
 use voxalign_image::Grid;
 
 /// The part of the data's spacing from which a stage is not finer than the data.
@@ -9,12 +10,7 @@ const NOT_FINER: f64 = 0.75;
 /// The default stages for two images: 8, 4, 2 and 1 mm for heads; finer for small things, coarser
 /// for large ones; without those finer than the data.
 pub(super) fn usual(fixed: &Grid, moving: &Grid) -> Vec<f64> {
-    let extent = |g: &Grid| {
-        let mut e: Vec<f64> = (0..3).filter(|&a| g.dims()[a] > 1).map(|a| g.extent()[a]).collect();
-        e.sort_by(f64::total_cmp);
-        e.get(e.len() / 2).copied().unwrap_or(1.0)
-    };
-    let e = extent(fixed).min(extent(moving));
+    let e = middle_extent(fixed).min(middle_extent(moving));
     let unit = if e < 128.0 {
         e / 128.0
     } else if e > 320.0 {

@@ -103,7 +103,8 @@ pub struct AffineOptions {
     /// as 4, 9 and 12 as 6.) By default 12.
     pub dof: usize,
     /// The similarity, one that is a [function of sums](Similarity::of_sums); by default normalised
-    /// mutual information. Its bins are those at full resolution, coarser stages have half and a quarter.
+    /// mutual information. Its bins are those at full resolution, coarser stages have half and a quarter,
+    /// and 32 at least where there are so many.
     pub similarity: Similarity,
     /// Where the search starts.
     pub init: Init,
