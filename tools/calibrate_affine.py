@@ -2,12 +2,12 @@
 """How often the verdict of `voxalign affine` is right, and the weights of its agreement.
 
     tools/calibrate_affine.py DATA [--program target/release/voxalign] [--workers N] [--seed N]
-        [--only NAME,...] [--without KIND,...] [--ways costs,moved,local,mirrored] [--rescue on|off]
+        [--only NAME,...] [--without KIND,...] [--ways default,costs,moved,local,mirrored] [--rescue on|off]
         [--keep RUNS.jsonl] [--from RUNS.jsonl] [--fit]
 
 Needs numpy, nibabel, scipy and SimpleITK. DATA holds the folders of images that the tests use, as its
 MANIFEST names them; pairs of folders that are not there are left out, and it is said. Every pair is
-registered by each cost. Where the result of the first cost, the reference, is right, it is also moved on
+registered by default and by each cost. Where the result of the first cost, the reference, is right, it is also moved on
 purpose and judged as it is (`moved`), is the start of a local search (`local`), and the moving image is
 registered with left and right of its header exchanged (`mirrored`).
 
@@ -511,7 +511,8 @@ def run_all(args, files, all_, keep):
                     print(json.dumps(record), file=keep, flush=True)
         return found
     jobs = [(p, cost, ["--cost", cost]) for p in all_ for cost in p.get("costs", COSTS)]
-    runs = work(jobs if "costs" in args.ways else [j for j in jobs if j[1] == COSTS[0] and j[0]["kind"] in KINDS])
+    jobs = jobs if "costs" in args.ways else [j for j in jobs if j[1] == COSTS[0] and j[0]["kind"] in KINDS]
+    runs = work(jobs + [(p, "default", []) for p in all_ if "default" in args.ways])
     label(files, runs, {p["name"]: p for p in all_})
     right = {r["pair"]: np.array(r["matrix"]) for r in runs if r["way"] == COSTS[0] and r["label"] == "right"}
     jobs = []
@@ -624,7 +625,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="parts of the names of pairs or kinds")
     parser.add_argument("--without", default="", help="kinds that are left out")
-    parser.add_argument("--ways", default="costs,moved,local,mirrored")
+    parser.add_argument("--ways", default="default,costs,moved,local,mirrored")
     parser.add_argument("--rescue", default="off", choices=["off", "on"], help="off: the verdict on what was asked for")
     parser.add_argument("--keep", help="where the runs are written, a line of JSON each")
     parser.add_argument("--from", dest="source", help="runs that were kept: nothing is run")

@@ -40,7 +40,7 @@ type Bits = Result<Vec<u64>, RegisterError>;
 fn affine(device: &Cuda, cost: Similarity) -> Bits {
     let (fixed, moving) = (blob(0.0), blob(0.4));
     let options = AffineOptions {
-        similarity: cost,
+        similarity: Some(cost),
         search: Search::Local,
         levels: Some(vec![8.0, 4.0]),
         ..AffineOptions::default()

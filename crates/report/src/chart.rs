@@ -212,6 +212,7 @@ mod tests {
             name: name.into(),
             spacing: [8.0; 3],
             samples: 1000,
+            cost: String::new(),
             bins: 16,
             dof: vec![6, 12],
             candidates: [8, 3],

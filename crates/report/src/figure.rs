@@ -16,6 +16,10 @@ pub enum Figure {
     AffineCost,
     /// The overlap of the fields of view, 0 to 1.
     Overlap,
+    /// How nearly the intensities of both images lie on a line, 0 to 1.
+    Linearity,
+    /// The part of the variance of one image that a line explains by the other.
+    ExplainedByLine,
     /// Root mean square difference.
     Rms,
     /// Normalised cross-correlation.
@@ -51,6 +55,8 @@ choices! { Figure:
     CostStart "cost_start" "The cost where a search began",
     AffineCost "affine_cost" "The cost of the affine part",
     Overlap "overlap" "The overlap of the fields of view",
+    Linearity "linearity" "How nearly intensities lie on a line",
+    ExplainedByLine "explained_by_line" "Variance that a line explains",
     Rms "rms" "Root mean square difference",
     Ncc "ncc" "Normalised cross-correlation",
     Mi "mi" "Mutual information, nats",

@@ -53,11 +53,12 @@ pub(super) fn measure(
     };
     let default = AffineOptions::default;
     let ratio = Scheme::ALL.into_iter().map(|s| {
-        let options = AffineOptions { similarity: Similarity::CR, scheme: Some(s), ..default() };
+        let options =
+            AffineOptions { similarity: Some(Similarity::CR), scheme: Some(s), ..default() };
         (s.name(), options)
     });
     let joint = JointScheme::ALL.into_iter().map(|joint| {
-        (joint.name(), AffineOptions { similarity: Similarity::MI, joint, ..default() })
+        (joint.name(), AffineOptions { similarity: Some(Similarity::MI), joint, ..default() })
     });
     let mut all = Vec::new();
     // The check of the others takes minutes on the CPU and tells nothing new.
@@ -80,7 +81,7 @@ pub(super) fn measure(
             }
             Err(e) => (0, Err(e.to_string())),
         };
-        let cost = options.similarity.name();
+        let cost = options.first_similarity().name();
         all.push(Application { scheme: name, cost, evaluations, result });
     }
     Ok(all)

@@ -42,6 +42,10 @@ pub(super) fn figures(result: &AffineResult) -> Figures {
     figures.set(Figure::CostStart, result.cost_start);
     figures.set_at(Figure::Cost, When::After, result.cost_after);
     figures.set(Figure::Overlap, result.overlap);
+    if let Some(relation) = result.relation {
+        figures.set(Figure::Linearity, relation.linearity());
+        figures.set(Figure::ExplainedByLine, relation.line);
+    }
     figures
 }
 
@@ -65,7 +69,8 @@ fn parameters(
     let degrees = |r: f64| (r.to_degrees() * 1e9).round() / 1e9;
     let mut all = json!({
         "dof": result.dof,
-        "cost": options.similarity.name(),
+        "cost": options.first_similarity().name(),
+        "cost_of_finest": result.similarity.name(),
         "rescue": options.rescue.name(),
         "init": init,
         "search": options.search.name(),
@@ -74,7 +79,7 @@ fn parameters(
         "search_angles_degrees": options.range.angles.map(|r| r.map(degrees)),
         "search_steps_degrees": [degrees(options.range.coarse), degrees(options.range.fine)],
         "levels_mm": result.levels,
-        "apodise_mm": options.apodise,
+        "apodise_mm": result.border,
         "interpolation": job.written.interpolation().name(),
         "outside": run::outside(outside),
     });

@@ -170,7 +170,7 @@ impl Job {
             Align::Similarity => Some(7),
             Align::Affine => Some(12),
         };
-        let similarity = options.cost.unwrap_or(Similarity::NCC);
+        let similarity = Some(options.cost.unwrap_or(Similarity::NCC));
         let affine = dof.map(|dof| AffineOptions { dof, similarity, ..AffineOptions::default() });
         let mut matching = AtlasOptions {
             matching: options.matching.options(options::usual, &[])?,

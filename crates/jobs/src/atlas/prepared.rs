@@ -322,8 +322,9 @@ impl<'a> Study<'a> {
         let mut all = matching_parameters(&o.matching, told);
         let align = match &self.align.affine {
             Some(a) => {
-                let mut align = json!({ "dof": a.dof, "cost": a.similarity.name(), "rounds": self.align.rounds });
-                if let (Some(align), Some(bins)) = (align.as_object_mut(), a.similarity.get("bins"))
+                let mut align = json!({ "dof": a.dof, "cost": a.first_similarity().name(), "rounds": self.align.rounds });
+                if let (Some(align), Some(bins)) =
+                    (align.as_object_mut(), a.first_similarity().get("bins"))
                 {
                     align.insert("bins".to_owned(), json!(bins));
                 }

@@ -47,11 +47,11 @@ pub struct AffineMethod {
     /// rigid, 4 with one scale, 6 affine [default: 12, and 6 for 2D images]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub dof: Option<usize>,
-    /// Similarity measure [default: nmi]
+    /// Similarity measure [default: nmi, and ncc in the finest stages where intensities turn out to lie on a line]
     #[cfg_attr(feature = "clap", arg(long, visible_alias = "similarity", value_parser = choice_of(of_maps)))]
     #[serde(with = "by_name")]
     pub cost: Option<Similarity>,
-    /// Histogram bins at the finest level, for cr, mi and nmi [default: depends on the cost]
+    /// Histogram bins at the finest level, for cr, mi and nmi [default: depends on the cost; given without --cost, that is nmi in all stages]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub bins: Option<usize>,
     /// Start: `header` uses the headers as they are, `centre` aligns the image centres, `moments`
@@ -91,8 +91,8 @@ pub struct AffineMethod {
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM,MM,..."))]
     #[serde(with = "as_text")]
     pub levels: Option<Levels>,
-    /// Width of the border of the overlap within which voxels count less, mm; 0 for none [default:
-    /// 2]
+    /// Width of the border of the moving image within which voxels count less, mm; 0 for none [default: a fortieth
+    /// of the middle one of its extents, 5 for a head]
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM", value_parser = not_negative, allow_hyphen_values = true))]
     pub apodise: Option<f64>,
     /// Whether a bad result makes it try another cost, a local search from the headers, and fewer degrees of
@@ -123,7 +123,7 @@ pub struct AffineWay {
     /// 6 for 2D images]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub dof: Option<usize>,
-    /// Its similarity measure [default: nmi]
+    /// Its similarity measure [default: nmi, and ncc in the finest stages where intensities turn out to lie on a line]
     #[cfg_attr(feature = "clap", arg(long, value_parser = choice_of(of_maps)))]
     #[serde(with = "by_name")]
     pub cost: Option<Similarity>,
@@ -185,9 +185,9 @@ impl AffineMethod {
     #[must_use]
     pub fn usual(&self, flat: bool) -> AffineOptions {
         let (default, range) = (AffineOptions::default(), SearchRange::default());
-        let mut similarity = self.cost.unwrap_or(default.similarity);
+        let mut similarity = self.cost;
         if let Some(bins) = self.bins {
-            similarity.set("bins", bins);
+            similarity.get_or_insert_with(|| default.first_similarity()).set("bins", bins);
         }
         let steps = self.search_steps.map_or([range.coarse, range.fine], Steps::radians);
         AffineOptions {
@@ -200,7 +200,7 @@ impl AffineMethod {
                 coarse: steps[0],
                 fine: steps[1],
             },
-            apodise: self.apodise.unwrap_or(default.apodise),
+            apodise: self.apodise,
             levels: self.levels.as_ref().map(|l| l.0.clone()),
             scheme: self.scheme,
             joint: JointScheme::Default,
@@ -216,7 +216,7 @@ impl AffineMethod {
     pub fn check(&self) -> Result<()> {
         let default = AffineOptions::default();
         let search = self.search.unwrap_or(default.search);
-        let cost = self.cost.unwrap_or(default.similarity);
+        let cost = self.cost.unwrap_or_else(|| default.first_similarity());
         check_cost(Some(&cost))?;
         if self.point_convention.is_some()
             && !self.init.as_ref().is_some_and(InitChoice::has_points)

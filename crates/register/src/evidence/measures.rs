@@ -48,19 +48,78 @@ impl Measures {
     }
 }
 
+/// Values of the moving image at the voxels of the fixed one that count; not a number elsewhere.
+fn moved(fixed: &Image, moving: &Image, map: &Affine<Index, Index>) -> Vec<f32> {
+    let [nx, ny, nz] = fixed.dims;
+    let at = |i: usize| {
+        let index = Vector3::new((i % nx) as f64, (i / nx % ny) as f64, (i / (nx * ny)) as f64);
+        fixed.counts(i).then(|| moving.at(map.apply(index))).flatten()
+    };
+    (0..nx * ny * nz).map(|i| at(i).unwrap_or(f32::NAN)).collect()
+}
+
+/// How the intensities of two images go together within what is foreground in both.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Relation {
+    /// The part of the variance that a rising line explains: the squared correlation, 0 where it is negative.
+    pub line: f64,
+    /// The part that any function of one image explains of the other, the larger of both ways.
+    pub any: f64,
+}
+
+impl Relation {
+    /// What a line explains of what can be explained, 0 to 1.
+    #[must_use]
+    pub fn linearity(&self) -> f64 {
+        (self.line / self.any.max(self.line).max(1e-9)).min(1.0)
+    }
+}
+
+/// The relation of the intensities; none where hardly any tissue overlaps.
+pub(super) fn relation(
+    fixed: &Image,
+    moving: &Image,
+    map: &Affine<Index, Index>,
+) -> Option<Relation> {
+    let moved = moved(fixed, moving, map);
+    let tissue = |&(f, m): &(f32, f32)| f > fixed.threshold && m > moving.threshold;
+    let pairs: Vec<(f32, f32)> = fixed.values.iter().copied().zip(moved).filter(tissue).collect();
+    let n = pairs.len() as f64;
+    if pairs.len() < FEWEST {
+        return None;
+    }
+    let sums = pairs.iter().fold([0.0; 5], |s, &(f, m)| {
+        let (f, m) = (f64::from(f), f64::from(m));
+        [s[0] + f, s[1] + m, s[2] + f * f, s[3] + m * m, s[4] + f * m]
+    });
+    let [f, m, ff, mm, fm] = sums.map(|s| s / n);
+    let (spread, product) = ((ff - f * f) * (mm - m * m), fm - f * m);
+    if spread <= 0.0 {
+        return None;
+    }
+    let line = product.max(0.0).powi(2) / spread;
+    let any = explained(pairs.iter().copied()).max(explained(pairs.iter().map(|&(f, m)| (m, f))));
+    Some(Relation { line, any })
+}
+
+/// The part of the variance of the second value that the first one explains, corrected for few samples (Kelley 1935).
+fn explained(pairs: impl Iterator<Item = (f32, f32)> + Clone) -> f64 {
+    let mut bins = [[0.0; 3]; BINS[0]];
+    for (a, b) in pairs {
+        let bin = &mut bins[((f64::from(a) * BINS[0] as f64) as usize).min(BINS[0] - 1)];
+        let b = f64::from(b);
+        *bin = [bin[0] + 1.0, bin[1] + b, bin[2] + b * b];
+    }
+    let used = bins.iter().filter(|bin| bin[0] > 0.0);
+    let within: f64 = used.clone().map(|[n, b, bb]| bb - b * b / n).sum();
+    let [n, b, bb] = used.clone().fold([0.0; 3], |s, bin| [0, 1, 2].map(|k| s[k] + bin[k]));
+    let (all, free) = (bb - b * b / n, n - used.count() as f64);
+    if all > 0.0 && free > 0.0 { 1.0 - within / all * (n - 1.0) / free } else { 0.0 }
+}
+
 /// Measures of a map of voxels of the fixed image to those of the moving one.
 pub(super) fn measure(fixed: &Image, moving: &Image, map: &Affine<Index, Index>) -> Measures {
-    let dims = fixed.dims;
-    let [nx, ny, nz] = dims;
-    let mut moved = vec![f32::NAN; nx * ny * nz];
-    for (i, value) in moved.iter_mut().enumerate() {
-        if fixed.counts(i) {
-            let index = Vector3::new((i % nx) as f64, (i / nx % ny) as f64, (i / (nx * ny)) as f64);
-            if let Some(v) = moving.at(map.apply(index)) {
-                *value = v;
-            }
-        }
-    }
+    let moved = moved(fixed, moving, map);
     let within = moved.iter().filter(|v| !v.is_nan()).count();
     if within < FEWEST {
         return Measures::default();

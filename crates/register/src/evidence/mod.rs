@@ -16,6 +16,6 @@
 mod measures;
 mod seen;
 
-pub use measures::Measures;
+pub use measures::{Measures, Relation};
 pub use seen::{Evidence, Seen};
 pub(crate) use seen::{LITTLE, middle_extent};

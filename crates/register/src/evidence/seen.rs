@@ -1,11 +1,11 @@
 //! Two images as evidence looks at them.
 
-use super::measures::{Measures, measure};
+use super::measures::{Measures, Relation, measure, relation};
 use crate::limits::AGREEMENT;
 use crate::metric::range::robust_range;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use voxalign_image::{Affine, Grid, Matrix3, Vector3};
+use voxalign_image::{Affine, Grid, Index, Matrix3, Vector3};
 
 /// Samples along the middle one of an image's extents.
 const ACROSS: f64 = 48.0;
@@ -245,8 +245,18 @@ impl Seen {
     /// The measures of one alignment, fixed world to moving world.
     #[must_use]
     pub fn measures(&self, map: &Affine) -> Measures {
-        let map = self.fixed.grid.to_world().then(map).then(self.moving.grid.to_index());
-        measure(&self.fixed, &self.moving, &map)
+        measure(&self.fixed, &self.moving, &self.of_voxels(map))
+    }
+
+    /// How the intensities of both images go together under an alignment, fixed world to moving world; none where
+    /// hardly any tissue overlaps.
+    #[must_use]
+    pub fn relation(&self, map: &Affine) -> Option<Relation> {
+        relation(&self.fixed, &self.moving, &self.of_voxels(map))
+    }
+
+    fn of_voxels(&self, map: &Affine) -> Affine<Index, Index> {
+        self.fixed.grid.to_world().then(map).then(self.moving.grid.to_index())
     }
 
     /// What the images say of an alignment, and of that of the headers, fixed world to moving world.
@@ -357,6 +367,20 @@ mod tests {
             assert!(wrong.leads()[2] < AFFINE.tissue, "{:?} {wrong:?}", wrong.leads());
             assert!(wrong.found.overlap > 0.99 && wrong.found.foreground > 0.95, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_line_is_told_from_other_relations() {
+        let here = Affine::identity();
+        let same = seen([7, 7], false).relation(&here).unwrap();
+        assert!(same.line > 0.99 && same.linearity() > 0.99, "{same:?}");
+        // Falling intensities are no rising line, however much they explain.
+        let inverted = seen([7, 7], true).relation(&here).unwrap();
+        assert!(inverted.line < 0.01 && inverted.any > 0.9, "{inverted:?}");
+        // Noise explains nothing, in bins either, and what is nothing is no line by chance.
+        let other = seen([7, 8], false).relation(&here).unwrap();
+        assert!(other.any < 0.1, "{other:?}");
+        assert!(seen([7, 7], false).relation(&Affine::translation(Vector3::repeat(1e4))).is_none());
     }
 
     #[test]

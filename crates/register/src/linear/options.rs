@@ -102,10 +102,12 @@ pub struct AffineOptions {
     /// Degrees of freedom: 6, 7, 9 or 12; for 2D images 3, 4 or 6. (For 2D images 7 is taken
     /// as 4, 9 and 12 as 6.) By default 12.
     pub dof: usize,
-    /// The similarity, one that is a [function of sums](Similarity::of_sums); by default normalised
-    /// mutual information. Its bins are those at full resolution, coarser stages have half and a quarter,
-    /// and 32 at least where there are so many.
-    pub similarity: Similarity,
+    /// The similarity, one that is a [function of sums](Similarity::of_sums). Its bins are those at full resolution,
+    /// coarser stages have half and a quarter, and 32 at least where there are so many. By default normalised
+    /// mutual information, which takes any relation of intensities, and normalised cross-correlation in the
+    /// finest stages where the intensities turn out to lie on a line: where both hold, cross-correlation is the
+    /// more exact.
+    pub similarity: Option<Similarity>,
     /// Where the search starts.
     pub init: Init,
     /// How far it looks.
@@ -113,8 +115,9 @@ pub struct AffineOptions {
     /// The rotations it looks at.
     pub range: SearchRange,
     /// Width of the border of the moving image, mm, over which voxels count less (0: no border
-    /// weighting; by default 2): section 5.3 of Li et al. (2015).
-    pub apodise: f64,
+    /// weighting), section 5.3 of Li et al. (2015); `None` for a fortieth of the middle one of its extents, 5 mm of a
+    /// head. Narrower borders let alignments gain by what they push over the edge.
+    pub apodise: Option<f64>,
     /// The stages' sample spacing in mm, coarse to fine; `None` for 8, 4, 2, 1 (adapted to the
     /// field of view for images much smaller or larger than a head).
     pub levels: Option<Vec<f64>>,
@@ -129,15 +132,23 @@ pub struct AffineOptions {
     pub rescue: Rescue,
 }
 
+impl AffineOptions {
+    /// The similarity that the search begins with.
+    #[must_use]
+    pub fn first_similarity(&self) -> Similarity {
+        self.similarity.unwrap_or_else(|| Nmi::default().into())
+    }
+}
+
 impl Default for AffineOptions {
     fn default() -> Self {
         Self {
             dof: 12,
-            similarity: Nmi::default().into(),
+            similarity: None,
             init: Init::default(),
             search: Search::default(),
             range: SearchRange::default(),
-            apodise: 2.0,
+            apodise: None,
             levels: None,
             scheme: None,
             joint: JointScheme::Default,

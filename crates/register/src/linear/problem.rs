@@ -8,7 +8,7 @@ use super::start::{describe, fit, remarks_on, slice_frame, start};
 use super::{levels, register, thinned};
 use crate::compare::field_overlap;
 use crate::error::{RegisterError, Result};
-use crate::evidence::Seen;
+use crate::evidence::{Seen, middle_extent};
 use crate::metric::level::{LevelImages, of_sums};
 use crate::metric::range::robust_range;
 use crate::metric::{Level, LevelSettings};
@@ -17,10 +17,15 @@ use crate::similarity::Similarity;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3};
 
+/// Width of a border that is not given, as a part of the middle one of the extents.
+const BORDER: f64 = 1.0 / 40.0;
+
 /// Two images at all scales, and what does not depend on the scale.
 pub(super) struct Problem<D: Device> {
     pub(super) fixed_grid: Grid,
     pub(super) moving_grid: Grid,
+    /// Width of the border of the moving image, mm.
+    pub(super) border: f64,
     /// Sample spacings, mm, coarse to fine.
     pub(super) levels: Vec<f64>,
     /// All freedom that is asked for.
@@ -81,7 +86,7 @@ impl<D: Device> Problem<D> {
             levels.extend(levels.last().copied());
         }
         check_dimensions(&fixed_grid, &moving_grid)?;
-        let built = pyramid::build(device, source, &levels, of_sums(&options.similarity)?)?;
+        let built = pyramid::build(device, source, &levels, of_sums(&options.first_similarity())?)?;
         let (images, seen) = (built.levels, built.seen);
         let Some((fixed, moving)) = images.first() else {
             return Err(register::option("levels", "empty", "give at least one spacing in mm"));
@@ -96,7 +101,8 @@ impl<D: Device> Problem<D> {
             flat,
         };
         let images = images.into_iter();
-        Ok(Self { fixed_grid, moving_grid, levels, largest, model, moments, seen, images })
+        let border = options.apodise.unwrap_or_else(|| BORDER * middle_extent(&moving_grid));
+        Ok(Self { fixed_grid, moving_grid, border, levels, largest, model, moments, seen, images })
     }
 
     /// The start transform, fixed world to moving world. Where it does not follow from the images, they have
@@ -140,7 +146,7 @@ impl<D: Device> Problem<D> {
             thinned::thinned(device, fixed, thinned::most(index, last, similarity))?;
         let settings = LevelSettings {
             similarity,
-            border: options.apodise,
+            border: self.border,
             scheme: options.scheme.unwrap_or_default(),
             joint: options.joint,
         };
@@ -156,7 +162,7 @@ impl<D: Device> Problem<D> {
         let level = Level::new(device, images, settings)?;
         let (spacing, samples) = (level.fixed_grid().spacing(), level.samples());
         let bins = similarity.of_sums().map_or(1, |s| s.bins);
-        Ok(Some((level, About { spacing, samples, bins })))
+        Ok(Some((level, About { spacing, samples, bins, similarity })))
     }
 }
 

@@ -15,9 +15,19 @@ use crate::metric::level::of_sums;
 use crate::progress::{Event, Progress};
 use crate::search::Objective;
 use crate::search::pose::Pose;
-use crate::similarity::Similarity;
+use crate::similarity::{Ncc, Similarity};
 use std::time::Instant;
 use voxalign_compute::Device;
+
+/// The stage at which a search by default looks at how intensities go together: those before compare alignments.
+const SEARCHED: usize = 2;
+
+/// The least [linearity](crate::evidence::Relation::linearity) of intensities that lie on a line, and the least part of
+/// the variance that the line explains. By cross-correlation lungs in CT (0.973 and up, 0.74) end 1.3 mm nearer to
+/// their landmarks than by mutual information, brains (0.944 to 1, 0.40) by either where they are, kinds of MR (below
+/// 0.83) and lungs in MR (up to 0.96, 0.19) farther.
+const LINEAR: f64 = 0.965;
+const LINE: f64 = 0.3;
 
 /// Bins that no stage goes below: with fewer, kinds of tissue share them.
 const FEWEST_BINS: usize = 32;
@@ -37,10 +47,11 @@ pub(super) fn option(option: &'static str, value: impl ToString, remedy: &str) -
 }
 
 fn check(options: &AffineOptions) -> Result<()> {
-    of_sums(&options.similarity)?;
-    options.similarity.check()?;
-    if !(options.apodise >= 0.0 && options.apodise.is_finite()) {
-        return Err(option("apodise", options.apodise, "give a length in mm, 0 or more"));
+    let similarity = options.first_similarity();
+    of_sums(&similarity)?;
+    similarity.check()?;
+    if let Some(border) = options.apodise.filter(|b| !(*b >= 0.0 && b.is_finite())) {
+        return Err(option("apodise", border, "give a length in mm, 0 or more"));
     }
     if let Some(levels) = &options.levels {
         let good = |l: &&f64| l.is_finite() && **l > 0.0;
@@ -151,6 +162,7 @@ pub(super) fn search<D: Device>(
     let (mut cost_before, mut cost_start) = (f64::INFINITY, f64::INFINITY);
     let mut cost_after = f64::INFINITY;
     let mut sampled_overlap = 0.0;
+    let (mut similarity, mut relation) = (options.first_similarity(), None);
     for (index, &spacing) in levels.iter().enumerate() {
         let (began, name) = (Instant::now(), format!("{} mm", display(spacing)));
         let (count, counts, value) = (plan.count, "evaluations", "cost");
@@ -162,8 +174,14 @@ pub(super) fn search<D: Device>(
             value,
             share: 1.0 / count as f64,
         });
-        let similarity = similarity_of_stage(options.similarity, count - 1 - index);
-        let Some((level, about)) = problem.next(device, similarity, options)? else { break };
+        if options.similarity.is_none() && index == SEARCHED {
+            relation = problem.seen.relation(&model.affine(&walk.best().pose));
+            if relation.is_some_and(|r| r.line >= LINE && r.linearity() >= LINEAR) {
+                similarity = Ncc::default().into();
+            }
+        }
+        let of_stage = similarity_of_stage(similarity, count - 1 - index);
+        let Some((level, about)) = problem.next(device, of_stage, options)? else { break };
         let held = Held::new(&level, held::weight(index), &start_map);
         let mut stage = Stage::new(&held, options.optimiser, &model, spacing, progress);
         let entered = walk.candidates.len();
@@ -205,7 +223,6 @@ pub(super) fn search<D: Device>(
         evidence.mirrored =
             evidence.mirrored.or_more(problem.seen.measures(&model.affine(mirrored)));
     }
-    let bins = stages.last().map_or(1, |s| s.bins);
     let mut verdict = judge(&Findings {
         evidence,
         cost_before,
@@ -234,12 +251,14 @@ pub(super) fn search<D: Device>(
         cost_start,
         cost_after,
         dof: model.parameters(largest),
-        bins: options.similarity.get("bins").map(|_| bins),
+        bins: options.first_similarity().get("bins"),
+        border: problem.border,
         levels,
-        scheme: options.similarity.takes_scheme().then(|| options.scheme.unwrap_or_default()),
+        scheme: similarity.takes_scheme().then(|| options.scheme.unwrap_or_default()),
         overlap,
         evidence,
-        similarity: options.similarity,
+        similarity,
+        relation,
         flat: model.flat,
         attempts: Vec::new(),
         stages,

@@ -27,11 +27,12 @@ pub struct Attempt {
 
 /// What can be tried, the most promising first.
 fn plans(options: &AffineOptions, flat: bool) -> Vec<(String, AffineOptions)> {
-    let used = options.similarity.name();
+    let used = options.first_similarity();
     let costs: [Similarity; 3] =
         [Nmi::default().into(), Ncc::default().into(), Cr::default().into()];
-    let mut others = costs.into_iter().filter(|c| c.name() != used).map(|similarity| {
-        (format!("the cost {}", similarity.name()), AffineOptions { similarity, ..options.clone() })
+    let mut others = costs.into_iter().filter(|c| c.name() != used.name()).map(|other| {
+        let similarity = Some(other);
+        (format!("the cost {}", other.name()), AffineOptions { similarity, ..options.clone() })
     });
     let mut all: Vec<_> = others.next().into_iter().collect();
     if options.init != Init::Header || options.search != Search::Local {
@@ -114,7 +115,7 @@ mod tests {
             init: Init::Header,
             search: Search::Local,
             dof: 6,
-            similarity: Ncc::default().into(),
+            similarity: Some(Ncc::default().into()),
             ..options.clone()
         };
         assert_eq!(names(&near, false), ["the cost nmi", "the cost cr"]);

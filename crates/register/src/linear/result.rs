@@ -1,7 +1,7 @@
 //! What an affine registration gives.
 
 use super::rescue::Attempt;
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Relation};
 use crate::search::StageRecord;
 use crate::similarity::Similarity;
 use crate::verdict::Verdict;
@@ -23,8 +23,10 @@ pub struct AffineResult {
     pub cost_after: f64,
     /// Degrees of freedom: those asked for, or what they stand for in 2D.
     pub dof: usize,
-    /// Histogram bins of the finest stage, of a cost that has a histogram.
+    /// Histogram bins of the finest stage that has a histogram, where any has.
     pub bins: Option<usize>,
+    /// Width of the border of the moving image over which voxels counted less, mm.
+    pub border: f64,
     /// The stages' sample spacings, mm, coarse to fine.
     pub levels: Vec<f64>,
     /// How the sums of the cost were made, where it is made of binned sums. Another scheme gives the
@@ -34,8 +36,11 @@ pub struct AffineResult {
     pub overlap: f64,
     /// What the images say of the result, whatever cost found it.
     pub evidence: Evidence,
-    /// The similarity by which it was found.
+    /// The similarity of the finest stage.
     pub similarity: Similarity,
+    /// How the intensities go together, where the similarity was
+    /// [chosen by that](super::AffineOptions::similarity).
+    pub relation: Option<Relation>,
     /// Whether the images are flat.
     pub flat: bool,
     /// What else was tried, as the registration that was asked for had a bad result.

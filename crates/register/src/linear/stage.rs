@@ -1,10 +1,12 @@
 //! The work of one stage of a search.
 
+use crate::choice::Choice;
 use crate::error::{RegisterError, Result};
 use crate::progress::{Event, Progress};
 use crate::search::pose::{Freedom, Model, Pose};
 use crate::search::refine::{Candidate, refine};
 use crate::search::{Objective, OptimiserKind, StageRecord, Steps, TracePoint};
+use crate::similarity::Similarity;
 use voxalign_image::Affine;
 
 /// When a refinement ends, in samples of its stage.
@@ -26,6 +28,7 @@ pub(super) struct About {
     pub(super) samples: usize,
     /// Bins of its histogram.
     pub(super) bins: usize,
+    pub(super) similarity: Similarity,
 }
 
 /// The work of one stage.
@@ -150,6 +153,7 @@ impl<'a> Stage<'a> {
             name,
             spacing: about.spacing,
             samples: about.samples,
+            cost: about.similarity.name().to_owned(),
             bins: about.bins,
             dof,
             candidates,

@@ -10,16 +10,17 @@ use voxalign_image::Grid;
 
 /// The most samples of the stage that tries all rotations, and of the one that compares what it found.
 const SEARCH: [usize; 2] = [40_000, 120_000];
-/// The most samples of a joint histogram at the stages that only refine. With fewer of a brain its cost has more minima
-/// that differ by next to nothing, and rounding decides between them.
-const JOINT: usize = 1_500_000;
+/// The most samples of joint histograms and of cross-correlation at the stages that only refine. With fewer of a brain a
+/// joint histogram has more minima that differ by next to nothing, and rounding decides between them.
+const REFINED: usize = 1_500_000;
 
 /// The most samples of a stage; all of them where `None`.
 pub(super) fn most(index: usize, last: bool, similarity: Similarity) -> Option<usize> {
     let joint = similarity.of_sums().is_some_and(|s| matches!(s.formula, Formula::Joint(_)));
+    let thinned = joint || matches!(similarity, Similarity::Ncc(_));
     match (index, last) {
         (0 | 1, false) => SEARCH.get(index).copied(),
-        _ => joint.then_some(JOINT),
+        _ => thinned.then_some(REFINED),
     }
 }
 

@@ -21,6 +21,9 @@ pub struct StageRecord {
     pub spacing: [f64; 3],
     /// Samples of the fixed image.
     pub samples: usize,
+    /// Its cost; empty where all stages have one and the same.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cost: String,
     /// Histogram bins.
     pub bins: usize,
     /// Degrees of freedom, in the order they were opened.

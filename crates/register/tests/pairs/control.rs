@@ -99,7 +99,7 @@ fn the_last_place_moves_an_affine_map_little() {
     let (fixed, moving) = (shipped("icbm152_t1.nii.gz"), shipped("colin27_brain.nii.gz"));
     // A voxel that goes to another bin of a joint histogram changes it at once.
     for (similarity, cost) in [(Similarity::CR, 1e-5), (Similarity::NMI, 1e-4)] {
-        let options = AffineOptions { similarity, ..AffineOptions::default() };
+        let options = AffineOptions { similarity: Some(similarity), ..AffineOptions::default() };
         let result = register(&fixed, &moving, &options);
         let apart = affine(&fixed, &moving, &options, &result.transform);
         println!("two brains, {}: {apart:?}", similarity.name());

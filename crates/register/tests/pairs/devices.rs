@@ -78,7 +78,7 @@ fn a_gpu_agrees_on_shipped_images() {
     spoil(&mut moved, &mut random);
     for cost in [Similarity::CR, Similarity::NMI, Similarity::MI, Similarity::NCC, Similarity::SSD]
     {
-        let options = AffineOptions { similarity: cost, ..AffineOptions::default() };
+        let options = AffineOptions { similarity: Some(cost), ..AffineOptions::default() };
         compare(&cuda, &format!("moved head, {cost:?}"), &head, &moved, &options);
     }
     let brains = ["icbm152_t1.nii.gz", "colin27_brain.nii.gz"].map(shipped);
@@ -128,7 +128,7 @@ fn the_emulated_gpu_agrees() {
     let moving = shipped("colin27_brain.nii.gz");
     for cost in [Similarity::CR, Similarity::NMI, Similarity::NCC] {
         let options = AffineOptions {
-            similarity: cost,
+            similarity: Some(cost),
             search: Search::Local,
             levels: Some(vec![16.0, 12.0]),
             ..AffineOptions::default()

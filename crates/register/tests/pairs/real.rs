@@ -74,7 +74,7 @@ fn t1_to_t2_with_known_transform() {
     let turn = nalgebra::Rotation3::new(Vector3::new(0.0, 0.0, -10f64.to_radians()));
     let truth = Affine::new(lps * turn.matrix() * lps, lps * Vector3::new(-15.0, 0.0, 0.0));
     for cost in [Similarity::CR, Similarity::NMI, Similarity::MI] {
-        let options = AffineOptions { dof: 6, similarity: cost, ..AffineOptions::default() };
+        let options = AffineOptions { dof: 6, similarity: Some(cost), ..AffineOptions::default() };
         for (fixed, moving, truth) in [(&t1, &t2, truth), (&t2, &t1, truth.inverse().unwrap())] {
             let result = register(fixed, moving, &options);
             let error = result.transform.largest_distance(&truth, &fixed.grid().corners());
@@ -97,7 +97,7 @@ fn variants_of_one_pair() {
     {
         let fixed = volume(data.join(format!("{f}_SS.nii.gz")));
         let moving = volume(data.join(format!("{m}_SS.nii.gz")));
-        let options = AffineOptions { similarity, ..AffineOptions::default() };
+        let options = AffineOptions { similarity: Some(similarity), ..AffineOptions::default() };
         let plain = register(&fixed, &moving, &options).transform;
         let check = |name: &str, t: &Affine, limit: f64| {
             let (mean, largest) = error_inside(&fixed, t, &plain);

@@ -37,7 +37,7 @@ fn known_transforms_are_recovered() {
 fn the_same_bits() {
     let fixed = shipped("icbm152_t1.nii.gz");
     let moving = shipped("colin27_brain.nii.gz");
-    for cost in [Similarity::CR, Similarity::NMI, Similarity::NCC] {
+    for cost in [Some(Similarity::CR), Some(Similarity::NMI), None] {
         let options = AffineOptions { similarity: cost, ..AffineOptions::default() };
         let run = |threads: usize, simd: Simd| {
             let device = Cpu::new(Some(threads)).unwrap().with_simd(simd).unwrap();
@@ -50,11 +50,41 @@ fn the_same_bits() {
             assert_eq!(run(threads, Simd::detect()), first, "{cost:?}, {threads} threads");
         }
         for simd in Simd::available() {
-            if simd != Simd::detect() && cost == Similarity::CR {
+            if simd != Simd::detect() && cost == Some(Similarity::CR) {
                 assert_eq!(run(2, simd), first, "{simd:?}");
             }
         }
     }
+}
+
+/// The finest stages take the cross-correlation where the intensities lie on a line, and mutual information where they
+/// do not, unless a cost is given.
+#[test]
+fn the_cost_follows_the_intensities() {
+    let fixed = shipped("icbm152_t1.nii.gz");
+    let most = fixed.data().iter().copied().fold(0.0, f32::max);
+    let of = |f: &dyn Fn(f32) -> f32| {
+        let values =
+            fixed.data().iter().map(|&v| if v > 0.0 { f(v / most) } else { 0.0 }).collect();
+        Volume::new(fixed.grid().clone(), values).unwrap()
+    };
+    let near = AffineOptions { search: Search::Local, dof: 6, ..AffineOptions::default() };
+    let found = |moving: &Volume, options: &AffineOptions| {
+        let found = register(&fixed, moving, options);
+        let costs: Vec<String> = found.stages.iter().map(|s| s.cost.clone()).collect();
+        let off = error_inside(&fixed, &found.transform, &Affine::identity()).0;
+        assert!(off < 0.05 && found.verdict.good, "{off} mm, {}", found.verdict.summary());
+        (costs, found.relation.map(|r| r.linearity()))
+    };
+    let (costs, linearity) = found(&of(&|v| 3.0 * v + 1.0), &near);
+    assert_eq!(costs, ["nmi", "nmi", "ncc"]);
+    assert!(linearity.unwrap() > 0.99, "{linearity:?}");
+    let (costs, linearity) = found(&of(&|v| 1.2 - v), &near);
+    assert_eq!(costs, ["nmi"; 3]);
+    assert!(linearity.unwrap() < 0.01, "{linearity:?}");
+    let given = AffineOptions { similarity: Some(Similarity::NMI), ..near };
+    let (costs, linearity) = found(&of(&|v| 3.0 * v + 1.0), &given);
+    assert_eq!((costs, linearity), (vec!["nmi".to_owned(); 3], None));
 }
 
 /// Every start and every way of searching ends at the same place.
@@ -360,9 +390,9 @@ fn bad_input() {
         let options = AffineOptions { init: Init::Header, search, ..default.clone() };
         assert!(matches!(run(&brain, &far, &options), RegisterError::NoOverlap { .. }));
     }
-    let bins = AffineOptions { similarity: Cr { bins: 1 }.into(), ..default.clone() };
+    let bins = AffineOptions { similarity: Some(Cr { bins: 1 }.into()), ..default.clone() };
     assert!(run(&brain, &brain, &bins).to_string().contains("bins is"));
-    let border = AffineOptions { apodise: -1.0, ..default.clone() };
+    let border = AffineOptions { apodise: Some(-1.0), ..default.clone() };
     assert!(run(&brain, &brain, &border).to_string().contains("apodise is"));
     let levels = AffineOptions { levels: Some(vec![]), ..default.clone() };
     assert!(run(&brain, &brain, &levels).to_string().contains("levels is"));

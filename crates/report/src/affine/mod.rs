@@ -120,6 +120,7 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
     );
     page += &evidence::section(record);
     page += &search(&record.stages, record.parameters.get("cost"));
+    page += &stages::choice(record);
     page += &words::landmarks(record);
     page += &words::figures(record);
     page += &page::details(record);
@@ -129,9 +130,12 @@ pub fn render(report: &AffineReport<'_>) -> Result<String> {
 
 /// The course of a search by a cost of this name.
 pub(crate) fn search(stages: &[StageRecord], cost: Option<&serde_json::Value>) -> String {
-    let cost = match cost.and_then(|c| c.as_str()) {
-        Some(name) => format!("cost ({name})"),
-        None => "cost".to_owned(),
+    let mut names: Vec<&str> = stages.iter().map(|s| &*s.cost).filter(|c| !c.is_empty()).collect();
+    names.dedup();
+    let cost = match (names.len() > 1, cost.and_then(|c| c.as_str())) {
+        (true, _) => format!("cost ({})", names.join(", then ")),
+        (false, Some(name)) => format!("cost ({name})"),
+        (false, None) => "cost".to_owned(),
     };
     let chart = match chart::costs(stages, &cost) {
         Some(svg) => format!("<div class=\"scroll\">{svg}</div>"),

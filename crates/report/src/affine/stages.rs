@@ -1,15 +1,19 @@
 //! The stages of the search as a table.
 
+use crate::figure::Figure;
 use crate::html::{self, escape, fixed, number, seconds, thousands};
+use crate::record::RunRecord;
 use voxalign_register::search::StageRecord;
 
-/// The column of histogram bins.
-const BINS: usize = 3;
+/// The columns of costs and of histogram bins.
+const COST: usize = 3;
+const BINS: usize = 4;
 
 /// The stages, one a row.
 pub(super) fn table(stages: &[StageRecord]) -> String {
     // Not all costs have histograms.
     let binned = stages.iter().any(|s| s.bins > 0);
+    let costs = stages.windows(2).any(|s| s[0].cost != s[1].cost);
     let rows: Vec<_> = stages
         .iter()
         .map(|stage| {
@@ -24,6 +28,7 @@ pub(super) fn table(stages: &[StageRecord]) -> String {
                 escape(&stage.name),
                 spacing,
                 thousands(stage.samples as f64),
+                escape(&stage.cost),
                 stage.bins.to_string(),
                 dof.join(", "),
                 format!("{} \u{2192} {}", stage.candidates[0], stage.candidates[1]),
@@ -35,6 +40,9 @@ pub(super) fn table(stages: &[StageRecord]) -> String {
             if !binned {
                 row.remove(BINS);
             }
+            if !costs {
+                row.remove(COST);
+            }
             row
         })
         .collect();
@@ -42,6 +50,7 @@ pub(super) fn table(stages: &[StageRecord]) -> String {
         "Stage",
         "#Spacing, mm",
         "#Samples",
+        "Cost",
         "#Bins",
         "#Degrees of freedom",
         "#Candidates",
@@ -53,5 +62,26 @@ pub(super) fn table(stages: &[StageRecord]) -> String {
     if !binned {
         head.remove(BINS);
     }
+    if !costs {
+        head.remove(COST);
+    }
     html::table("stages", &head, &rows)
+}
+
+/// How the cost of the finest stages was chosen, in words; nothing where it was given.
+pub(super) fn choice(record: &RunRecord) -> String {
+    let Some(linearity) = record.figures.get(Figure::Linearity) else { return String::new() };
+    let line = record.figures.get(Figure::ExplainedByLine).unwrap_or(f64::NAN);
+    let finest = record.stages.last().map_or("", |s| &*s.cost);
+    let why = match finest {
+        "ncc" => "They lie on a line, for which cross-correlation is the more exact",
+        _ => "That is not enough of a line for cross-correlation",
+    };
+    format!(
+        "<p id=\"choice\">The cost of the finest stages is {}. Within what is foreground in both images a straight line \
+         explains {} of the variance of their intensities, {} of what any relation explains. {why}.</p>",
+        escape(finest),
+        fixed(line, 3),
+        fixed(linearity, 3),
+    )
 }

@@ -20,6 +20,7 @@ fn stage(cost_start: f64) -> StageRecord {
         name: "2 mm".to_owned(),
         spacing: [2.0; 3],
         samples: 1200,
+        cost: String::new(),
         bins: 0,
         dof: vec![6],
         candidates: [16, 3],

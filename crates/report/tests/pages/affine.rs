@@ -38,6 +38,7 @@ fn stage(name: &str, count: usize) -> StageRecord {
         name: name.into(),
         spacing: [8.0; 3],
         samples: 12_345,
+        cost: if name.starts_with('1') { "ncc" } else { "nmi" }.to_owned(),
         bins: 32,
         dof: vec![6, 12],
         candidates: [24, 4],

@@ -122,6 +122,7 @@ fn stage(size: f64, count: usize) -> StageRecord {
         name: format!("{size:.1} mm"),
         spacing: [size; 3],
         samples: 9000,
+        cost: String::new(),
         bins: 0,
         dof: vec![6],
         candidates: [16, 6],
