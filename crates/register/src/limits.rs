@@ -39,6 +39,7 @@ impl Default for AffineLimits {
 
 /// Bounds on a deformation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DeformationLimits {
     /// The least part of the smaller field of view that overlaps the other under the affine part.
     pub overlap: f64,
@@ -53,7 +54,41 @@ pub struct DeformationLimits {
     pub energy_per_information: f64,
     /// The least part of the information under the best affine transform that a deformation keeps.
     pub worth: f64,
+    /// The least [agreement](crate::diffeo::DeformationEvidence::agreement) of the images after it.
+    pub agreement: f64,
 }
+
+/// Records of earlier programs lack some.
+impl Default for DeformationLimits {
+    fn default() -> Self {
+        DEFORMATION
+    }
+}
+
+/// Bounds on corresponding points that pull.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LandmarkLimits {
+    /// What is left of their mean distance.
+    pub nearer: f64,
+    /// The smallest voxels that they may always be apart where they are no farther apart than before.
+    pub voxels: f64,
+    /// Their mean distance as a part of that to the partners of others: of points in disorder it is about 1.
+    pub of_others: f64,
+    /// The part of them that may be nearer to each other's partners before the deformation.
+    pub exchanged: f64,
+}
+
+/// Records of earlier programs lack them.
+impl Default for LandmarkLimits {
+    fn default() -> Self {
+        LANDMARKS
+    }
+}
+
+/// The bounds on corresponding points.
+pub const LANDMARKS: LandmarkLimits =
+    LandmarkLimits { nearer: 0.5, voxels: 2.0, of_others: 0.3, exchanged: 0.1 };
 
 /// The bounds on affine registrations.
 pub const AFFINE: AffineLimits = AffineLimits {
@@ -75,6 +110,7 @@ pub const DEFORMATION: DeformationLimits = DeformationLimits {
     information: 0.17,
     energy_per_information: 2.0,
     worth: 0.8,
+    agreement: 0.0,
 };
 
 /// How the leads of an alignment make one number, its agreement: [`Evidence::leads`](crate::evidence::Evidence::leads)
@@ -83,6 +119,10 @@ pub const DEFORMATION: DeformationLimits = DeformationLimits {
 /// together; with any one of these kinds left out, of the others at most 2 of 8 wrong ones of a kind, and none of the right ones,
 /// are on the wrong side (`tools/calibrate_affine.py`).
 pub const AGREEMENT: ([f64; 6], f64) = ([2.912, 3.597, 2.315, 1.705, 4.492, 10.405], -5.270);
+
+/// How the leads of a deformation make its agreement:
+/// [`DeformationEvidence::leads`](crate::diffeo::DeformationEvidence::leads) times these, and the last.
+pub const DEFORMED: ([f64; 7], f64) = ([2.912, 3.597, 2.315, 1.705, 4.492, 10.405, 0.0], -5.270);
 
 /// What the bounds lie between right and wrong results of.
 const CHOSEN_ON: &str = "affine maps: 574 right and 633 wrong ones of brains, heads, kinds of MR and CT, lungs in CT \
@@ -100,6 +140,12 @@ pub struct Limits {
     pub agreement: ([f64; 6], f64),
     /// Of deformations.
     pub deformation: DeformationLimits,
+    /// How the leads of a deformation make its agreement.
+    #[serde(default)]
+    pub deformed: ([f64; 7], f64),
+    /// Of corresponding points that pull.
+    #[serde(default)]
+    pub landmarks: LandmarkLimits,
     /// The data that they were chosen on.
     pub chosen_on: String,
 }
@@ -110,6 +156,8 @@ impl Default for Limits {
             affine: AFFINE,
             agreement: AGREEMENT,
             deformation: DEFORMATION,
+            deformed: DEFORMED,
+            landmarks: LANDMARKS,
             chosen_on: CHOSEN_ON.to_owned(),
         }
     }

@@ -11,6 +11,7 @@ use voxalign_io::points::{self, PointInfo};
 use voxalign_register::Choice as _;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::fit::{MapKind, PointPairs, fit_points};
+use voxalign_register::limits::{LANDMARKS, LandmarkLimits};
 use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::{Figure, Figures, LandmarkRecord, When};
 
@@ -178,20 +179,61 @@ pub(crate) fn remarks(pairs: &PointPairs, grids: [&Grid; 2]) -> Vec<String> {
     (0..2).filter_map(of).chain(fitted.and_then(|fit| fit.doubts())).collect()
 }
 
-/// What is left of the distance of landmarks that belong together, and the sides of voxels that always may be.
-const NEARER: f64 = 0.5;
-const VOXELS: f64 = 2.0;
+/// More landmarks than these are not compared with each other.
+const MOST: usize = 4000;
+/// How much shorter the distances of two landmarks are with their partners exchanged, and by how many sides of a voxel at least,
+/// where they are in the wrong order. What moves neighbours alike never makes them so: the sum of distances of
+/// exchanged partners is at least twice a common displacement.
+const SHORTER: f64 = 0.5;
+const CLEARLY: f64 = 4.0;
+
+/// Which points are with another in the wrong order: exchanging their partners leaves far less.
+fn exchanged(places: &[[Vector3<f64>; 2]], clearly: f64) -> Vec<usize> {
+    let own: Vec<f64> = places.iter().map(|[p, q]| (p - q).norm()).collect();
+    let with = |i: usize| {
+        (0..places.len()).any(|j| {
+            let sum = own[i] + own[j];
+            i != j && sum > clearly && {
+                let other =
+                    (places[i][0] - places[j][1]).norm() + (places[j][0] - places[i][1]).norm();
+                other < SHORTER * sum && sum - other > clearly
+            }
+        })
+    };
+    (0..places.len()).filter(|&i| with(i)).collect()
+}
+
+/// The mean distance of points from the partners of others.
+fn mean_of_others(places: &[[Vector3<f64>; 2]]) -> Option<f64> {
+    let n = places.len();
+    let one = |i: usize| {
+        let to = |j: usize| if i == j { 0.0 } else { (places[i][0] - places[j][1]).norm() };
+        (0..n).map(to).sum::<f64>()
+    };
+    (n > 1).then(|| (0..n).map(one).sum::<f64>() / (n * (n - 1)) as f64)
+}
 
 /// How far apart pairs are before and after a registration.
 #[derive(Debug)]
 pub(crate) struct Distances {
     /// Of every pair.
     all: Vec<LandmarkRecord>,
+    /// The mean distance of mapped fixed points from the partners of others, mm; none of one.
+    others: Option<f64>,
+    /// Those that two by two are nearer to the partners of each other before the registration.
+    exchanged: Vec<usize>,
+    /// How many pull.
+    pulling: usize,
 }
 
 impl Distances {
     /// By the maps before and after.
-    pub(crate) fn of(pairs: &PointPairs, before: &Transform, after: &Transform) -> Self {
+    pub(crate) fn of(
+        pairs: &PointPairs,
+        before: &Transform,
+        after: &Transform,
+        fixed_grid: &Grid,
+    ) -> Self {
         let [fixed, moving] = pairs.points();
         let all = fixed.iter().zip(moving).enumerate();
         let record = |(i, (p, q)): (usize, (&Vector3<f64>, &Vector3<f64>))| LandmarkRecord {
@@ -201,7 +243,16 @@ impl Distances {
             before_mm: (before.apply(*p) - q).norm(),
             after_mm: (after.apply(*p) - q).norm(),
         };
-        Self { all: all.map(record).collect() }
+        let pulls: Vec<usize> =
+            (0..pairs.len()).filter(|&i| pairs.weight(i) > 0.0).take(MOST).collect();
+        let place = |map: &Transform| -> Vec<[Vector3<f64>; 2]> {
+            pulls.iter().map(|&i| [map.apply(fixed[i]), moving[i]]).collect()
+        };
+        let clearly = CLEARLY * finest(fixed_grid);
+        let exchanged = exchanged(&place(before), clearly).into_iter().map(|k| pulls[k]).collect();
+        let others = mean_of_others(&place(after));
+        let all = all.map(record).collect();
+        Self { all, others, exchanged, pulling: pulls.len() }
     }
 
     /// The weighted means before and after.
@@ -214,13 +265,37 @@ impl Distances {
     }
 
     /// A verdict with what the points say that pulled: they are at most half as far apart as before, or within two voxels and no
-    /// farther apart, or within one. What cannot be brought nearer together does not belong together.
+    /// farther apart, or within one; far nearer to their own partners than to those of others; and not in another order.
     pub(crate) fn judged(&self, verdict: Verdict, fixed: &Grid) -> Verdict {
         let [before, after] = self.means();
         let voxel = finest(fixed);
-        let most = (NEARER * before).max(before.min(VOXELS * voxel)).max(voxel);
-        let check = Check::at_most("mean distance of the landmarks", after, most).in_unit("mm");
-        let mut verdict = verdict.with(Some(check.or(Remedy::Landmarks)));
+        let LandmarkLimits { nearer, voxels, of_others, exchanged } = LANDMARKS;
+        let most = (nearer * before).max(before.min(voxels * voxel)).max(voxel);
+        let near = Check::at_most("mean distance of the landmarks", after, most).in_unit("mm");
+        let own = self.others.map(|others| {
+            let name = "mean distance of the landmarks, against that to the partners of others";
+            let most = (of_others * others).max(voxels * voxel);
+            Check::at_most(name, after, most).in_unit("mm").or(Remedy::Landmarks)
+        });
+        let part = self.exchanged.len() as f64 / self.pulling.max(1) as f64;
+        let order = Check::at_most(
+            "part of the landmarks that are nearer to each other's partners before the deformation",
+            part,
+            exchanged,
+        );
+        let mut verdict = verdict
+            .with(Some(near.or(Remedy::Landmarks)))
+            .with(own)
+            .with(Some(order.or(Remedy::Landmarks)));
+        if !self.exchanged.is_empty() {
+            let which: Vec<_> =
+                self.exchanged.iter().take(10).map(|i| (i + 1).to_string()).collect();
+            let more = if self.exchanged.len() > 10 { " and more" } else { "" };
+            verdict.remarks.push(format!(
+                "landmarks {}{more} are nearer to each other's partners than to their own: look at the order of both lists",
+                which.join(", ")
+            ));
+        }
         let (count, farther) = (self.all.len(), self.farther());
         if farther > 0 {
             let are = if farther == 1 { "is" } else { "are" };

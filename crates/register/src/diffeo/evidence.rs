@@ -1,0 +1,82 @@
+//! What images say of a deformation, whatever similarity drove it.
+//!
+//! A deformation brings anything to the outline of anything, so that what the images share after it is more than chance has
+//! of unbent images. So [evidence](mod@crate::evidence) is taken three times: of the affine map that the deformation starts from, of the
+//! affine map that is nearest to all that was found, in which no bending helps, and of the deformed image.
+
+use crate::evidence::{Evidence, Seen};
+use crate::limits::DEFORMED;
+use nalgebra::{Matrix4, Matrix4x3};
+use serde::{Deserialize, Serialize};
+use voxalign_image::{Affine, Transform, Vector3};
+
+/// What images say of a deformation.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct DeformationEvidence {
+    /// Of the affine map that it starts from.
+    pub start: Evidence,
+    /// Of the affine map that is nearest to the whole over what is foreground in the fixed image.
+    pub straight: Evidence,
+    /// Of the deformed moving image, as it lies on the fixed one.
+    pub deformed: Evidence,
+    /// How far the whole is from that affine map: the root mean square over the foreground, as a part of its mean
+    /// distance from its middle.
+    pub bent: f64,
+}
+
+impl DeformationEvidence {
+    /// Of a transform from the fixed to the moving world that starts from an affine map.
+    #[must_use]
+    pub fn new(seen: &Seen, start: &Affine, whole: &Transform) -> Self {
+        let points = seen.foreground();
+        let (straight, left) = nearest(start, whole, &points);
+        let one = Affine::identity();
+        Self {
+            start: seen.evidence(start, &one),
+            straight: seen.evidence(&straight, &one),
+            deformed: seen.through(whole).evidence(&one, &one),
+            bent: left / seen.radius().max(f64::MIN_POSITIVE),
+        }
+    }
+
+    /// The [leads](Evidence::leads) of the deformed image, then the [agreement](Evidence::agreement) under the nearest affine
+    /// map, -10 to 10.
+    #[must_use]
+    pub fn leads(&self) -> [f64; 7] {
+        let [a, b, c, d, e, f] = self.deformed.leads();
+        [a, b, c, d, e, f, self.straight.agreement().clamp(-10.0, 10.0)]
+    }
+
+    /// The leads in one number: above 0 for deformations that are right, below for such as chance gives.
+    #[must_use]
+    pub fn agreement(&self) -> f64 {
+        let (weights, constant) = DEFORMED;
+        self.leads().iter().zip(weights).map(|(lead, weight)| lead * weight).sum::<f64>() + constant
+    }
+}
+
+/// How far the nearest map is drawn to the start, as a part of what the points tell: where they lie in a plane they say
+/// nothing of what is across it.
+const RIDGE: f64 = 1e-6;
+
+/// The affine map that is nearest to a transform at some points of the fixed world, and the root mean square of what is left, mm.
+fn nearest(start: &Affine, whole: &Transform, points: &[Vector3<f64>]) -> (Affine, f64) {
+    let n = points.len().max(1) as f64;
+    let centre = points.iter().sum::<Vector3<f64>>() / n;
+    let moved: Vec<[Vector3<f64>; 2]> =
+        points.iter().map(|p| [p - centre, whole.apply(*p) - start.apply(*p)]).collect();
+    let (mut own, mut other) = (Matrix4::<f64>::zeros(), Matrix4x3::<f64>::zeros());
+    for [p, by] in &moved {
+        let p = p.push(1.0);
+        own += p * p.transpose();
+        other += p * by.transpose();
+    }
+    own += Matrix4::identity() * (RIDGE * own.trace()).max(f64::MIN_POSITIVE);
+    let found = own.cholesky().map(|own| own.solve(&other).transpose());
+    let Some(found) = found else { return (*start, 0.0) };
+    let matrix = found.fixed_view::<3, 3>(0, 0).into_owned();
+    let offset = found.column(3).into_owned() - matrix * centre;
+    let left = moved.iter().map(|[p, by]| (by - found * p.push(1.0)).norm_squared()).sum::<f64>();
+    let map = Affine::new(start.matrix + matrix, start.offset + offset);
+    (map, (left / n).sqrt())
+}
