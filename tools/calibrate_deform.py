@@ -458,6 +458,107 @@ def deformed_leads(run, agreement):
     return [*leads(evidence["deformed"]), max(-10, min(10, straight))]
 
 
+NAME = "agreement of edges, information and tissue after"
+
+
+def others_pass(run):
+    """Whether all checks are met but that of the agreement after the deformation."""
+    return all(c["passed"] for c in run["checks"] if not c["name"].startswith(NAME))
+
+
+def bound(errors, of):
+    """The largest rate, per cent, at which so few errors are as rare as 5 in 100 (one-sided)."""
+    def at_most(p):
+        term, total = (1 - p) ** of, 0.0
+        for k in range(errors + 1):
+            total += term
+            term *= (of - k) / (k + 1) * p / (1 - p)
+        return total
+    low, high = 0.0, 1 - 1e-12
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at_most(middle) > 0.05 else (low, middle)
+    return 100 * high if errors < of else 100.0
+
+
+def fit(x, right, strength=3e-3):
+    """The weights, and last the constant, of a logistic regression by Newton's method, right and wrong counting alike."""
+    import numpy as np
+    x, right = np.array(x), np.array(right, float)
+    mean, spread = x.mean(0), x.std(0) + 1e-9
+    z = np.c_[(x - mean) / spread, np.ones(len(x))]
+    count = np.where(right > 0, 0.5 / right.sum(), 0.5 / (1 - right).sum())
+    held = strength * np.r_[np.ones(x.shape[1]), 0]
+    w = np.zeros(z.shape[1])
+    for _ in range(80):
+        p = 1 / (1 + np.exp(-np.clip(z @ w, -30, 30)))
+        curvature = (z * (count * p * (1 - p))[:, None]).T @ z + np.diag(held + 1e-9)
+        w -= np.linalg.solve(curvature, z.T @ (count * (p - right)) + held * w)
+    return [*(w[:-1] / spread), w[-1] - (w[:-1] * mean / spread).sum()]
+
+
+def print_fit(known, agreement):
+    """Weights with each kind left out, and of all; how many of that kind are on the wrong side by all checks."""
+    group = lambda r: "unrelated" if r["kind"] in UNRELATED else r["kind"]
+    judged = [r for r in known if r["way"] not in UNITS and "landmarks" not in r["way"]]
+    print("\n| left out | wrong ones called good | right ones called bad | weights and constant |\n|---|---|---|---|")
+    for out in [*dict.fromkeys(map(group, known)), None]:
+        train = [r for r in judged if group(r) != out]
+        w = fit([deformed_leads(r, agreement) for r in train], [r["label"] == "right" for r in train])
+        good = lambda r: dot(w, deformed_leads(r, agreement)) >= 0 and others_pass(r)
+        test = [r for r in known if out in (None, group(r))]
+        sides = {side: [good(r) for r in test if r["label"] == side] for side in ("wrong", "right")}
+        print(f"| {out or 'nothing'} | {sum(sides['wrong'])} of {len(sides['wrong'])} | "
+              f"{len(sides['right']) - sum(sides['right'])} of {len(sides['right'])} | {', '.join(f'{v:.3f}' for v in w)} |")
+
+
+def report(runs, show_fit):
+    """Prints the tables; whether the verdict is good enough."""
+    label(runs)
+    agreement, weights = source("AGREEMENT"), source("DEFORMED")
+    done = [r for r in runs if r.get("evidence")]
+    for r in done:
+        r["agreement"] = dot(weights, deformed_leads(r, agreement))
+        r["called"] = "good" if r["agreement"] >= 0 and others_pass(r) else "bad"
+    # No deformation starts from an affine part that failed far: there is nothing that could be called good.
+    for r in runs:
+        if not r.get("evidence"):
+            r["called"] = "refused"
+            r["label"] = r["label"] or ("wrong" if r["kind"] in UNRELATED or r["way"] in UNITS else None)
+    count = lambda label_, called=None, **of: sum(
+        r["label"] == label_ and called in (None, r["called"]) and all(r[k] in v for k, v in of.items()) for r in runs)
+
+    def table(heading, rows):
+        print(f"\n| {heading} | right | called bad | wrong | called good | neither | called good |\n|---|---|---|---|---|---|---|")
+        for name, of in rows:
+            cells = [count("right", **of), count("right", "bad", **of) + count("right", "refused", **of), count("wrong", **of),
+                     count("wrong", "good", **of), count(None, **of) + count("mirrored", **of),
+                     count(None, "good", **of) + count("mirrored", "good", **of)]
+            if sum(cells):
+                print(f"| {name} | {' | '.join(map(str, cells))} |")
+    names = lambda key: sorted({r[key] for r in runs})
+    table("kind of data", [(k, {"kind": [k]}) for k in [*PER_KIND, *UNRELATED]] + [("all", {})])
+    table("what was done", [(k, {"way": [k]}) for k in names("way")])
+    table("model and similarity", [(k, {"how": [k]}) for k in names("how")])
+    right, wrong = count("right"), count("wrong")
+    good, bad = count("wrong", "good"), right - count("right", "good")
+    if right and wrong:
+        print(f"\nAt most {bound(good, wrong):.2f} % of wrong ones are called good and {bound(bad, right):.2f} % of right ones "
+              "bad (one-sided 95 %, as if all runs were independent, which those of one pair are not).")
+    for words, label_, called in (("Wrong ones called good", "wrong", "good"), ("Right ones called bad", "right", "bad")):
+        print(f"\n{words}, with agreement and score:")
+        for r in (r for r in done if r["label"] == label_ and r["called"] == called):
+            failed = "; ".join(f"{c['name']} {c['value']}" for c in r["checks"] if not c["passed"])
+            print(f"- {r['pair']}, {r['way']}, {r['how']}: {r['agreement']:.2f}, {r['score']} {failed if called == 'bad' else ''}")
+    failed = [r for r in runs if "error" in r]
+    if failed:
+        print(f"\n{len(failed)} of {len(runs)} runs have no result, such as of {failed[0]['pair']}, {failed[0]['way']}: "
+              f"{failed[0]['error'][:200]}")
+    if show_fit:
+        print_fit([r for r in done if r["label"] in ("right", "wrong")], agreement)
+    return good == 0 and bad <= 0.02 * right
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", metavar="DATA", nargs="?")

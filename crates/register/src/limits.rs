@@ -90,6 +90,35 @@ impl Default for LandmarkLimits {
 pub const LANDMARKS: LandmarkLimits =
     LandmarkLimits { nearer: 0.5, voxels: 2.0, of_others: 0.3, exchanged: 0.1 };
 
+/// Bounds on an atlas.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AtlasLimits {
+    /// The least gain of the mean correlation of subjects with the template: what interpolation may take from such as are
+    /// alike already.
+    pub gain: f64,
+    /// The largest root mean square of the mean logarithm of volume changes.
+    pub bias: f64,
+    /// How many times the median distance from the median a correlation with the template must be below it to be
+    /// unlike the others (six are about four standard deviations), and by how much at least.
+    pub unlike: f64,
+    /// See there.
+    pub unlike_least: f64,
+    /// The part of the median correlation below which a subject lies elsewhere.
+    pub lost: f64,
+}
+
+/// Records of earlier programs lack them.
+impl Default for AtlasLimits {
+    fn default() -> Self {
+        ATLAS
+    }
+}
+
+/// The bounds on atlases.
+pub const ATLAS: AtlasLimits =
+    AtlasLimits { gain: -0.005, bias: 0.1, unlike: 6.0, unlike_least: 0.02, lost: 0.5 };
+
 /// The bounds on affine registrations.
 pub const AFFINE: AffineLimits = AffineLimits {
     overlap: 0.3,
@@ -146,6 +175,9 @@ pub struct Limits {
     /// Of corresponding points that pull.
     #[serde(default)]
     pub landmarks: LandmarkLimits,
+    /// Of atlases.
+    #[serde(default)]
+    pub atlas: AtlasLimits,
     /// The data that they were chosen on.
     pub chosen_on: String,
 }
@@ -158,6 +190,7 @@ impl Default for Limits {
             deformation: DEFORMATION,
             deformed: DEFORMED,
             landmarks: LANDMARKS,
+            atlas: ATLAS,
             chosen_on: CHOSEN_ON.to_owned(),
         }
     }

@@ -330,3 +330,52 @@ impl Distances {
         self.all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_image::{Affine, PointSet};
+
+    /// Twelve points in disorder, moved by 4 mm before; after, each is as far as it was times `left`.
+    fn judged(order: impl Fn(usize) -> usize, left: f64) -> Verdict {
+        let place = |i: usize| {
+            let [x, y, z] = [i * 37 % 101, i * 53 % 89, i * 71 % 97].map(|v| v as f64);
+            Vector3::new(x, y, z)
+        };
+        let set = |of: &dyn Fn(usize) -> Vector3<f64>| PointSet::new((0..12).map(of).collect());
+        let shift = Vector3::new(4.0, 0.0, 0.0);
+        let moving = set(&|i| place(order(i)) + shift);
+        let pairs = PointPairs::new(&set(&place), &moving).unwrap();
+        let before = Transform::Affine(Affine::identity());
+        let after = Transform::Affine(Affine::translation(shift * (1.0 - left)));
+        let grid = Grid::axis_aligned([100; 3], [1.0; 3]).unwrap();
+        let found = Distances::of(&pairs, &before, &after, &grid);
+        let near: Vec<LandmarkRecord> = found
+            .all
+            .iter()
+            .map(|l| LandmarkRecord { after_mm: l.before_mm * left, ..*l })
+            .collect();
+        let found = Distances { all: near, ..found };
+        found.judged(Verdict::new(Vec::new(), Vec::new()), &grid)
+    }
+
+    #[test]
+    fn landmarks_in_another_order_are_bad_however_far_they_were_pulled() {
+        let right = judged(|i| i, 0.3);
+        assert!(right.good && right.remarks.is_empty(), "{right:?}");
+        // Half of what they were apart, as a strong pull leaves: 30 mm and more.
+        let reversed = judged(|i| 11 - i, 0.45);
+        let failed: Vec<_> = reversed.checks.iter().filter(|c| !c.passed).collect();
+        assert_eq!(failed.len(), 2, "{}", reversed.summary());
+        assert!(failed[0].name.contains("partners of others") && failed[0].value > 20.0);
+        // Pulled onto each other they are still in the wrong order.
+        let strong = judged(|i| 11 - i, 0.01);
+        assert!(!strong.good && strong.summary().contains("each other's partners"));
+        assert!(strong.remarks.iter().any(|r| r.contains("1, 2, 3")), "{:?}", strong.remarks);
+        let cycle = judged(|i| (i + 5) % 12, 0.45);
+        assert!(!cycle.good, "{cycle:?}");
+        // One pair of twelve is said, and is more than a tenth of them.
+        let two = judged(|i| [7, 1, 2, 3, 4, 5, 6, 0, 8, 9, 10, 11][i], 0.3);
+        assert!(two.remarks.iter().any(|r| r.contains("landmarks 1, 8 are nearer")), "{two:?}");
+    }
+}

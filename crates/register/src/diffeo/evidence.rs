@@ -80,3 +80,62 @@ fn nearest(start: &Affine, whole: &Transform, points: &[Vector3<f64>]) -> (Affin
     let map = Affine::new(start.matrix + matrix, start.offset + offset);
     (map, (left / n).sqrt())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_image::{Displacement, Grid, Matrix3, VectorField, Volume};
+
+    const SIZE: usize = 40;
+
+    fn grid() -> Grid {
+        let to_world = Affine::new(Matrix3::identity() * 2.0, Vector3::repeat(1.0 - SIZE as f64));
+        Grid::new([SIZE; 3], to_world).unwrap()
+    }
+
+    /// A ball with blobs that another seed has elsewhere.
+    fn ball(seed: f64) -> Vec<f32> {
+        let image = Volume::from_fn(grid(), |x, y, z| {
+            let p = grid().index_to_world(Vector3::new(x as f64, y as f64, z as f64));
+            let inside = ((1.0 - p.norm() / 32.0) * 8.0).clamp(0.0, 1.0);
+            let q = p * (0.22 + 0.01 * seed) + Vector3::new(seed, 2.0 * seed, 3.0 * seed);
+            let blobs = q[0].sin() * (1.3 * q[1]).sin() + (0.8 * q[2]).sin() * (q[0] + q[1]).cos();
+            (inside * (0.6 + 0.2 * blobs)) as f32
+        });
+        image.into_parts().1
+    }
+
+    fn seen(seeds: [f64; 2]) -> Seen {
+        let [fixed, moving] = seeds.map(ball);
+        Seen::new((grid(), fixed, None), (grid(), moving, None))
+    }
+
+    fn shifted(by: Vector3<f64>) -> Transform {
+        let field = VectorField::from_world_fn(grid(), |_| by);
+        Transform::Displacement(Displacement::new(field))
+    }
+
+    #[test]
+    fn the_nearest_affine_map_is_that_of_a_shift_and_its_start_tells_that_it_is_wrong() {
+        let by = Vector3::new(9.0, -5.0, 0.0);
+        let start = Affine::translation(-by);
+        // The field takes the wrong start back.
+        let whole = Transform::Composite(vec![shifted(by), Transform::Affine(start)]);
+        let found = DeformationEvidence::new(&seen([1.0, 1.0]), &start, &whole);
+        assert!(found.bent < 0.05, "{}", found.bent);
+        assert!(found.start.agreement() < 0.0 && found.straight.agreement() > 1.0, "{found:?}");
+        assert!(found.agreement() > 0.0, "{} {found:?}", found.agreement());
+        // And one that stays where it was put.
+        let left = DeformationEvidence::new(&seen([1.0, 1.0]), &start, &Transform::Affine(start));
+        assert!(left.agreement() < 0.0, "{} {left:?}", left.agreement());
+    }
+
+    #[test]
+    fn what_has_another_inside_does_not_agree() {
+        let none = Affine::identity();
+        let of = |seeds| DeformationEvidence::new(&seen(seeds), &none, &Transform::identity());
+        let (same, other) = (of([1.0, 1.0]), of([1.0, 5.0]));
+        assert!(same.agreement() > 1.0 && other.agreement() < 0.0, "{same:?} {other:?}");
+        assert!(other.deformed.found.foreground > 0.9, "{other:?}");
+    }
+}
