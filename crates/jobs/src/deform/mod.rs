@@ -40,13 +40,12 @@ use voxalign_register::diffeo::{
     ChannelInput, DeformInput, DeformOptions, DeformResult, DeformationEvidence, Intensities,
     ShapeInput, check_start, object_of, register_deformable,
 };
-use voxalign_register::limits::DEFORMATION;
 use voxalign_register::linear::{AffineOptions, AffineResult, Init, register_affine, see};
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::resample::MovingImage;
 use voxalign_register::scores::{Resampled, Scores, Scoring, Tissue};
 use voxalign_register::similarity::Similarity;
-use voxalign_register::{Check, RegisterError, Remedy, Verdict};
+use voxalign_register::{RegisterError, Remedy, Verdict};
 
 /// Two images of a further channel.
 #[derive(Debug, Clone)]
@@ -252,12 +251,12 @@ impl Scored {
         };
         let energy = measures.harmonic_energy_of_object(voxels).filter(|_| images_pull);
         let earns = energy.and_then(|energy| after.scores.earns(energy));
-        let agreement = self.evidence.filter(|_| images_pull).map(|evidence| {
-            let name = "agreement of edges, information and tissue after the deformation";
-            Check::at_least(name, evidence.agreement(), DEFORMATION.agreement)
-                .or(Remedy::SameTissue)
-        });
-        let verdict = verdict.with(agreement).with(after.scores.worth(worse, remedy));
+        let agreement = self.evidence.filter(|_| images_pull);
+        let verdict = agreement
+            .into_iter()
+            .flat_map(|evidence| evidence.checks())
+            .fold(verdict, |verdict, check| verdict.with(Some(check)));
+        let verdict = verdict.with(after.scores.worth(worse, remedy));
         verdict.with(after.scores.agrees()).with(earns)
     }
 }

@@ -265,12 +265,14 @@ impl Distances {
     }
 
     /// A verdict with what the points say that pulled: they are at most half as far apart as before, or within two voxels and no
-    /// farther apart, or within one; far nearer to their own partners than to those of others; and not in another order.
+    /// farther apart, or within one, or next to nothing of how far they spread; far nearer to their own partners than to those
+    /// of others; and not in another order.
     pub(crate) fn judged(&self, verdict: Verdict, fixed: &Grid) -> Verdict {
         let [before, after] = self.means();
         let voxel = finest(fixed);
-        let LandmarkLimits { nearer, voxels, of_others, exchanged } = LANDMARKS;
+        let LandmarkLimits { nearer, voxels, of_others, near_others, exchanged, .. } = LANDMARKS;
         let most = (nearer * before).max(before.min(voxels * voxel)).max(voxel);
+        let most = most.max(near_others * self.others.unwrap_or_default());
         let near = Check::at_most("mean distance of the landmarks", after, most).in_unit("mm");
         let own = self.others.map(|others| {
             let name = "mean distance of the landmarks, against that to the partners of others";

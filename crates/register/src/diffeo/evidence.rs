@@ -5,7 +5,8 @@
 //! affine map that is nearest to all that was found, in which no bending helps, and of the deformed image.
 
 use crate::evidence::{Evidence, Seen};
-use crate::limits::DEFORMED;
+use crate::limits::DEFORMATION;
+use crate::verdict::{Check, Remedy};
 use nalgebra::{Matrix4, Matrix4x3};
 use serde::{Deserialize, Serialize};
 use voxalign_image::{Affine, Transform, Vector3};
@@ -39,19 +40,16 @@ impl DeformationEvidence {
         }
     }
 
-    /// The [leads](Evidence::leads) of the deformed image, then the [agreement](Evidence::agreement) under the nearest affine
-    /// map, -10 to 10.
+    /// Whether the images agree: as they lie after the deformation, and under the affine map that is nearest to it.
     #[must_use]
-    pub fn leads(&self) -> [f64; 7] {
-        let [a, b, c, d, e, f] = self.deformed.leads();
-        [a, b, c, d, e, f, self.straight.agreement().clamp(-10.0, 10.0)]
-    }
-
-    /// The leads in one number: above 0 for deformations that are right, below for such as chance gives.
-    #[must_use]
-    pub fn agreement(&self) -> f64 {
-        let (weights, constant) = DEFORMED;
-        self.leads().iter().zip(weights).map(|(lead, weight)| lead * weight).sum::<f64>() + constant
+    pub fn checks(&self) -> [Check; 2] {
+        let after = "agreement of edges, information and tissue after the deformation";
+        let straight = "agreement under the nearest affine map, in which no bending helps";
+        [
+            Check::at_least(after, self.deformed.agreement(), DEFORMATION.agreement),
+            Check::at_least(straight, self.straight.agreement(), DEFORMATION.straight),
+        ]
+        .map(|check| check.or(Remedy::SameTissue))
     }
 }
 
@@ -124,10 +122,10 @@ mod tests {
         let found = DeformationEvidence::new(&seen([1.0, 1.0]), &start, &whole);
         assert!(found.bent < 0.05, "{}", found.bent);
         assert!(found.start.agreement() < 0.0 && found.straight.agreement() > 1.0, "{found:?}");
-        assert!(found.agreement() > 0.0, "{} {found:?}", found.agreement());
+        assert!(found.checks().iter().all(|c| c.passed), "{:?}", found.checks());
         // And one that stays where it was put.
         let left = DeformationEvidence::new(&seen([1.0, 1.0]), &start, &Transform::Affine(start));
-        assert!(left.agreement() < 0.0, "{} {left:?}", left.agreement());
+        assert!(left.checks().iter().all(|c| !c.passed), "{:?}", left.checks());
     }
 
     #[test]
@@ -135,7 +133,8 @@ mod tests {
         let none = Affine::identity();
         let of = |seeds| DeformationEvidence::new(&seen(seeds), &none, &Transform::identity());
         let (same, other) = (of([1.0, 1.0]), of([1.0, 5.0]));
-        assert!(same.agreement() > 1.0 && other.agreement() < 0.0, "{same:?} {other:?}");
+        assert!(same.checks().iter().all(|c| c.passed), "{same:?}");
+        assert!(other.checks().iter().any(|c| !c.passed), "{:?}", other.checks());
         assert!(other.deformed.found.foreground > 0.9, "{other:?}");
     }
 }
