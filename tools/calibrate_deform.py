@@ -459,7 +459,8 @@ def dot(weights, values):
     return sum(w * v for w, v in zip(weights, values)) + weights[-1]
 
 
-OWN = ("agreement of edges, information and tissue after", "agreement under the nearest affine map")
+OWN = ("agreement of edges, information and tissue after", "agreement under the nearest affine map",
+       "information within the tissue under")
 
 
 def passes(run, deformation, landmarks):
@@ -539,6 +540,7 @@ def report(runs, show_fit):
     for r in done:
         r["deformed"], r["straight"] = (dot(weights, leads(r["evidence"][k])) for k in ("deformed", "straight"))
         r["rest"] = passes(r, deformation, landmarks)
+        r["rest"] = r["rest"] and r["evidence"]["straight"]["found"]["tissue"] >= deformation["tissue"]
         agrees = r["deformed"] >= deformation["agreement"] and r["straight"] >= deformation["straight"]
         r["called"] = "good" if agrees and r["rest"] else "bad"
     # No deformation starts from an affine part that failed far: there is nothing that could be called good.

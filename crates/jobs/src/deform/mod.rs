@@ -252,9 +252,10 @@ impl Scored {
         let energy = measures.harmonic_energy_of_object(voxels).filter(|_| images_pull);
         let earns = energy.and_then(|energy| after.scores.earns(energy));
         let agreement = self.evidence.filter(|_| images_pull);
+        let plain = after.scores.agreement.is_some_and(|a| a.plain);
         let verdict = agreement
             .into_iter()
-            .flat_map(|evidence| evidence.checks())
+            .flat_map(|evidence| evidence.checks(plain))
             .fold(verdict, |verdict, check| verdict.with(Some(check)));
         let verdict = verdict.with(after.scores.worth(worse, remedy));
         verdict.with(after.scores.agrees()).with(earns)

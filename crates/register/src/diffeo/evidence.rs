@@ -40,16 +40,22 @@ impl DeformationEvidence {
         }
     }
 
-    /// Whether the images agree: as they lie after the deformation, and under the affine map that is nearest to it.
+    /// Whether the images agree: as they lie after the deformation, and under the affine map that is nearest to it; there, where they
+    /// are not two `plain` shapes, also within their tissue.
     #[must_use]
-    pub fn checks(&self) -> [Check; 2] {
+    pub fn checks(&self, plain: bool) -> Vec<Check> {
         let after = "agreement of edges, information and tissue after the deformation";
         let straight = "agreement under the nearest affine map, in which no bending helps";
-        [
+        let tissue = "information within the tissue under the nearest affine map";
+        let mut all = vec![
             Check::at_least(after, self.deformed.agreement(), DEFORMATION.agreement),
             Check::at_least(straight, self.straight.agreement(), DEFORMATION.straight),
-        ]
-        .map(|check| check.or(Remedy::SameTissue))
+        ];
+        if !plain {
+            let value = self.straight.found.tissue;
+            all.push(Check::at_least(tissue, value, DEFORMATION.tissue).in_unit("nats"));
+        }
+        all.into_iter().map(|check| check.or(Remedy::SameTissue)).collect()
     }
 }
 
@@ -122,10 +128,10 @@ mod tests {
         let found = DeformationEvidence::new(&seen([1.0, 1.0]), &start, &whole);
         assert!(found.bent < 0.05, "{}", found.bent);
         assert!(found.start.agreement() < 0.0 && found.straight.agreement() > 1.0, "{found:?}");
-        assert!(found.checks().iter().all(|c| c.passed), "{:?}", found.checks());
+        assert!(found.checks(false).iter().all(|c| c.passed), "{:?}", found.checks(false));
         // And one that stays where it was put.
         let left = DeformationEvidence::new(&seen([1.0, 1.0]), &start, &Transform::Affine(start));
-        assert!(left.checks().iter().all(|c| !c.passed), "{:?}", left.checks());
+        assert!(left.checks(true).iter().all(|c| !c.passed), "{:?}", left.checks(true));
     }
 
     #[test]
@@ -133,8 +139,14 @@ mod tests {
         let none = Affine::identity();
         let of = |seeds| DeformationEvidence::new(&seen(seeds), &none, &Transform::identity());
         let (same, other) = (of([1.0, 1.0]), of([1.0, 5.0]));
-        assert!(same.checks().iter().all(|c| c.passed), "{same:?}");
-        assert!(other.checks().iter().any(|c| !c.passed), "{:?}", other.checks());
+        assert!(same.checks(false).iter().all(|c| c.passed), "{same:?}");
+        assert!(other.checks(false).iter().any(|c| !c.passed), "{:?}", other.checks(false));
         assert!(other.deformed.found.foreground > 0.9, "{other:?}");
+        // What bending alone brings within an outline.
+        let mut bent = same;
+        bent.straight.found.tissue = 0.01;
+        let failed: Vec<Check> = bent.checks(false).into_iter().filter(|c| !c.passed).collect();
+        assert!(failed.len() == 1 && failed[0].name.contains("tissue under"), "{failed:?}");
+        assert!(bent.checks(true).iter().all(|c| c.passed));
     }
 }
