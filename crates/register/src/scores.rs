@@ -6,7 +6,7 @@ use crate::compare::{
     CompareError, ImageScores, OverlapRule, OverlapScores, compare_images, compare_labels,
 };
 use crate::error::Result;
-use crate::limits::DEFORMATION;
+use crate::limits::{DEFORMATION, LANDMARKS};
 use crate::metric::range::robust_range;
 use crate::resample::{MovingImage, labels_onto};
 use crate::verdict::{Check, Remedy};
@@ -159,7 +159,7 @@ impl Scores {
         Some(check.or(Remedy::SameTissue))
     }
 
-    /// Whether the images tell no less of each other within their tissue than under an `affine` transform alone: where points
+    /// Whether the images tell hardly less of each other within their tissue than under an `affine` transform alone: where points
     /// pull as well, and do not belong where they are, images pay for it. `None` where one of the two is not known, and of two plain shapes.
     #[must_use]
     pub fn pays(&self, affine: &Scores) -> Option<Check> {
@@ -170,7 +170,7 @@ impl Scores {
         }
         let name =
             "information within the tissue, as a part of that under the affine transform alone";
-        Some(Check::at_least(name, after / before, 1.0).or(Remedy::Landmarks))
+        Some(Check::at_least(name, after / before, LANDMARKS.pays).or(Remedy::Landmarks))
     }
 
     /// Whether a deformation of an `energy` (the harmonic one, for each voxel of the object) is worth the

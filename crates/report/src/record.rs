@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
 use voxalign_register::Verdict;
-use voxalign_register::diffeo::PathRecord;
 use voxalign_register::diffeo::clip::IndexBox;
+use voxalign_register::diffeo::{DeformationEvidence, PathRecord};
 use voxalign_register::evidence::Evidence;
 use voxalign_register::limits::Limits;
 use voxalign_register::linear::Attempt;
@@ -225,6 +225,9 @@ pub struct DeformationRecord {
     pub mended: usize,
     /// The verdict on the affine registration, where it was part of the run.
     pub affine_verdict: Option<Verdict>,
+    /// What the images say of it, whatever similarity drove it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<DeformationEvidence>,
 }
 
 /// A pair of corresponding points.

@@ -283,7 +283,7 @@ impl Job {
         record.figures = record::figures(&result);
         if let Init::Landmarks(pairs) = &options.init {
             let found = Transform::Affine(result.transform);
-            let distances = Distances::of(pairs, &Transform::identity(), &found);
+            let distances = Distances::of(pairs, &Transform::identity(), &found, &grids[0]);
             record.verdict.remarks.extend(landmark_remarks(pairs, [&grids[0], &grids[1]]));
             record.landmarks = distances.note(&mut record.figures);
         }

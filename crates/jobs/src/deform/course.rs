@@ -227,7 +227,10 @@ impl Course<'_> {
             let of = (run.output, outside);
             let scored = Scored::of(device, &mut inputs.pair, &whole, (start, rival), of)?;
             let mut verdict = scored.judged(verdict, &measures, grids[0].len(), images_pull);
-            let views = scored.views;
+            let (views, evidence) = (scored.views, scored.evidence);
+            if let Some(deformation) = &mut record.deformation {
+                deformation.evidence = evidence;
+            }
             if has_points {
                 verdict = verdict.with(views.after.scores.pays(&views.before.scores));
             }

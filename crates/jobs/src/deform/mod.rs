@@ -37,10 +37,10 @@ use voxalign_image::{Affine, Grid, Transform, VectorField, Volume};
 use voxalign_register::attachment::Landmarks;
 use voxalign_register::diffeo::calibrate::foreground_threshold;
 use voxalign_register::diffeo::{
-    ChannelInput, DeformInput, DeformOptions, DeformResult, Intensities, ShapeInput, check_start,
-    object_of, register_deformable,
+    ChannelInput, DeformInput, DeformOptions, DeformResult, DeformationEvidence, Intensities,
+    ShapeInput, check_start, object_of, register_deformable,
 };
-use voxalign_register::linear::{AffineOptions, AffineResult, Init, register_affine};
+use voxalign_register::linear::{AffineOptions, AffineResult, Init, register_affine, see};
 use voxalign_register::measures::FieldMeasures;
 use voxalign_register::resample::MovingImage;
 use voxalign_register::scores::{Resampled, Scores, Scoring, Tissue};
@@ -92,6 +92,8 @@ pub struct Registered {
     pub deformation: DeformResult,
     /// The moving image on the fixed one by the affine part and by the result, with scores.
     pub views: Views,
+    /// What the images say of it, whatever similarity drove it; none where one of them is constant.
+    pub evidence: Option<DeformationEvidence>,
     /// Whether the result can be used, and why.
     pub verdict: Verdict,
 }
@@ -169,7 +171,7 @@ pub fn register(
     let verdict = with_affine_part(deformation.verdict.clone(), found.as_ref());
     let voxels = inputs.pair.fixed.grid().len();
     let mut verdict = scored.judged(verdict, &deformation.measures, voxels, images_pull);
-    let views = scored.views;
+    let (views, evidence) = (scored.views, scored.evidence);
     if has_points {
         verdict = verdict.with(views.after.scores.pays(&views.before.scores));
     }
@@ -179,7 +181,7 @@ pub fn register(
         verdict.remarks.extend(inputs.landmark_remarks(grids));
     }
     verdict.remarks.extend(inputs.pair.remarks(&views));
-    Ok(Registered { affine: found, deformation, views, verdict })
+    Ok(Registered { affine: found, deformation, views, evidence, verdict })
 }
 
 /// The verdict on a deformation after that on its affine part.
@@ -195,6 +197,8 @@ struct Scored {
     views: Views,
     /// By the best affine map, where that is not the start.
     rival: Option<Scores>,
+    /// What the images say, whatever similarity drove the deformation; none where one of them is constant.
+    evidence: Option<DeformationEvidence>,
 }
 
 impl Scored {
@@ -206,6 +210,11 @@ impl Scored {
         (start, rival): (Affine, Option<AffineResult>),
         (written, outside): (&OutputOptions, f32),
     ) -> Result<Self> {
+        let evidence = match see(device, &pair.as_affine_input()) {
+            Ok(seen) => Some(DeformationEvidence::new(&seen, &start, whole)),
+            Err(e) if e.is_of_images() => None,
+            Err(e) => return Err(e.into()),
+        };
         let moving = pair.take_moving()?;
         // A mask says by itself what counts.
         let masked = pair.fixed_mask.is_some();
@@ -223,7 +232,7 @@ impl Scored {
             let rival = Transform::Affine(rival.transform);
             Ok::<_, Error>(scoring.under(device, &moving, &rival)?.scores)
         });
-        Ok(Self { views: Views { before, after }, rival: rival.transpose()? })
+        Ok(Self { views: Views { before, after }, rival: rival.transpose()?, evidence })
     }
 
     /// The verdict with what the images say: `voxels` is the number of those of the fixed one.
@@ -242,6 +251,12 @@ impl Scored {
         };
         let energy = measures.harmonic_energy_of_object(voxels).filter(|_| images_pull);
         let earns = energy.and_then(|energy| after.scores.earns(energy));
+        let agreement = self.evidence.filter(|_| images_pull);
+        let plain = after.scores.agreement.is_some_and(|a| a.plain);
+        let verdict = agreement
+            .into_iter()
+            .flat_map(|evidence| evidence.checks(plain))
+            .fold(verdict, |verdict, check| verdict.with(Some(check)));
         let verdict = verdict.with(after.scores.worth(worse, remedy));
         verdict.with(after.scores.agrees()).with(earns)
     }
@@ -271,7 +286,8 @@ impl Inputs {
     /// How far landmarks are apart by the affine part and by the whole.
     fn distances(&self, start: Affine, whole: &Transform) -> Option<Distances> {
         let pairs = self.landmarks.as_ref()?.pairs();
-        Some(Distances::of(pairs, &Transform::Affine(start), whole))
+        let grid = self.pair.fixed.grid();
+        Some(Distances::of(pairs, &Transform::Affine(start), whole, grid))
     }
 
     /// What to say of where they lie on the images of these grids.

@@ -31,6 +31,7 @@ pub(super) fn record(
             clipped: result.clipped,
             mended: result.mended,
             affine_verdict: affine.map(|a| run.caller.worded(a.verdict.clone(), Speaker::Affine)),
+            evidence: None,
         }),
         ..run.record(machine, Vec::new())
     }

@@ -11,6 +11,7 @@ use voxalign_io::points::{self, PointInfo};
 use voxalign_register::Choice as _;
 use voxalign_register::attachment::images::finest;
 use voxalign_register::fit::{MapKind, PointPairs, fit_points};
+use voxalign_register::limits::{LANDMARKS, LandmarkLimits};
 use voxalign_register::{Check, Remedy, Verdict};
 use voxalign_report::{Figure, Figures, LandmarkRecord, When};
 
@@ -178,20 +179,61 @@ pub(crate) fn remarks(pairs: &PointPairs, grids: [&Grid; 2]) -> Vec<String> {
     (0..2).filter_map(of).chain(fitted.and_then(|fit| fit.doubts())).collect()
 }
 
-/// What is left of the distance of landmarks that belong together, and the sides of voxels that always may be.
-const NEARER: f64 = 0.5;
-const VOXELS: f64 = 2.0;
+/// More landmarks than these are not compared with each other.
+const MOST: usize = 4000;
+/// How much shorter the distances of two landmarks are with their partners exchanged, and by how many sides of a voxel at least,
+/// where they are in the wrong order. What moves neighbours alike never makes them so: the sum of distances of
+/// exchanged partners is at least twice a common displacement.
+const SHORTER: f64 = 0.5;
+const CLEARLY: f64 = 4.0;
+
+/// Which points are with another in the wrong order: exchanging their partners leaves far less.
+fn exchanged(places: &[[Vector3<f64>; 2]], clearly: f64) -> Vec<usize> {
+    let own: Vec<f64> = places.iter().map(|[p, q]| (p - q).norm()).collect();
+    let with = |i: usize| {
+        (0..places.len()).any(|j| {
+            let sum = own[i] + own[j];
+            i != j && sum > clearly && {
+                let other =
+                    (places[i][0] - places[j][1]).norm() + (places[j][0] - places[i][1]).norm();
+                other < SHORTER * sum && sum - other > clearly
+            }
+        })
+    };
+    (0..places.len()).filter(|&i| with(i)).collect()
+}
+
+/// The mean distance of points from the partners of others.
+fn mean_of_others(places: &[[Vector3<f64>; 2]]) -> Option<f64> {
+    let n = places.len();
+    let one = |i: usize| {
+        let to = |j: usize| if i == j { 0.0 } else { (places[i][0] - places[j][1]).norm() };
+        (0..n).map(to).sum::<f64>()
+    };
+    (n > 1).then(|| (0..n).map(one).sum::<f64>() / (n * (n - 1)) as f64)
+}
 
 /// How far apart pairs are before and after a registration.
 #[derive(Debug)]
 pub(crate) struct Distances {
     /// Of every pair.
     all: Vec<LandmarkRecord>,
+    /// The mean distance of mapped fixed points from the partners of others, mm; none of one.
+    others: Option<f64>,
+    /// Those that two by two are nearer to the partners of each other before the registration.
+    exchanged: Vec<usize>,
+    /// How many pull.
+    pulling: usize,
 }
 
 impl Distances {
     /// By the maps before and after.
-    pub(crate) fn of(pairs: &PointPairs, before: &Transform, after: &Transform) -> Self {
+    pub(crate) fn of(
+        pairs: &PointPairs,
+        before: &Transform,
+        after: &Transform,
+        fixed_grid: &Grid,
+    ) -> Self {
         let [fixed, moving] = pairs.points();
         let all = fixed.iter().zip(moving).enumerate();
         let record = |(i, (p, q)): (usize, (&Vector3<f64>, &Vector3<f64>))| LandmarkRecord {
@@ -201,7 +243,16 @@ impl Distances {
             before_mm: (before.apply(*p) - q).norm(),
             after_mm: (after.apply(*p) - q).norm(),
         };
-        Self { all: all.map(record).collect() }
+        let pulls: Vec<usize> =
+            (0..pairs.len()).filter(|&i| pairs.weight(i) > 0.0).take(MOST).collect();
+        let place = |map: &Transform| -> Vec<[Vector3<f64>; 2]> {
+            pulls.iter().map(|&i| [map.apply(fixed[i]), moving[i]]).collect()
+        };
+        let clearly = CLEARLY * finest(fixed_grid);
+        let exchanged = exchanged(&place(before), clearly).into_iter().map(|k| pulls[k]).collect();
+        let others = mean_of_others(&place(after));
+        let all = all.map(record).collect();
+        Self { all, others, exchanged, pulling: pulls.len() }
     }
 
     /// The weighted means before and after.
@@ -214,13 +265,39 @@ impl Distances {
     }
 
     /// A verdict with what the points say that pulled: they are at most half as far apart as before, or within two voxels and no
-    /// farther apart, or within one. What cannot be brought nearer together does not belong together.
+    /// farther apart, or within one, or next to nothing of how far they spread; far nearer to their own partners than to those
+    /// of others; and not in another order.
     pub(crate) fn judged(&self, verdict: Verdict, fixed: &Grid) -> Verdict {
         let [before, after] = self.means();
         let voxel = finest(fixed);
-        let most = (NEARER * before).max(before.min(VOXELS * voxel)).max(voxel);
-        let check = Check::at_most("mean distance of the landmarks", after, most).in_unit("mm");
-        let mut verdict = verdict.with(Some(check.or(Remedy::Landmarks)));
+        let LandmarkLimits { nearer, voxels, of_others, near_others, exchanged, .. } = LANDMARKS;
+        let most = (nearer * before).max(before.min(voxels * voxel)).max(voxel);
+        let most = most.max(near_others * self.others.unwrap_or_default());
+        let near = Check::at_most("mean distance of the landmarks", after, most).in_unit("mm");
+        let own = self.others.map(|others| {
+            let name = "mean distance of the landmarks, against that to the partners of others";
+            let most = (of_others * others).max(voxels * voxel);
+            Check::at_most(name, after, most).in_unit("mm").or(Remedy::Landmarks)
+        });
+        let part = self.exchanged.len() as f64 / self.pulling.max(1) as f64;
+        let order = Check::at_most(
+            "part of the landmarks that are nearer to each other's partners before the deformation",
+            part,
+            exchanged,
+        );
+        let mut verdict = verdict
+            .with(Some(near.or(Remedy::Landmarks)))
+            .with(own)
+            .with(Some(order.or(Remedy::Landmarks)));
+        if !self.exchanged.is_empty() {
+            let which: Vec<_> =
+                self.exchanged.iter().take(10).map(|i| (i + 1).to_string()).collect();
+            let more = if self.exchanged.len() > 10 { " and more" } else { "" };
+            verdict.remarks.push(format!(
+                "landmarks {}{more} are nearer to each other's partners than to their own: look at the order of both lists",
+                which.join(", ")
+            ));
+        }
         let (count, farther) = (self.all.len(), self.farther());
         if farther > 0 {
             let are = if farther == 1 { "is" } else { "are" };
@@ -253,5 +330,54 @@ impl Distances {
             figures.set_at(Figure::LandmarkLargest, when, sorted[n - 1]);
         }
         self.all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_image::{Affine, PointSet};
+
+    /// Twelve points in disorder, moved by 4 mm before; after, each is as far as it was times `left`.
+    fn judged(order: impl Fn(usize) -> usize, left: f64) -> Verdict {
+        let place = |i: usize| {
+            let [x, y, z] = [i * 37 % 101, i * 53 % 89, i * 71 % 97].map(|v| v as f64);
+            Vector3::new(x, y, z)
+        };
+        let set = |of: &dyn Fn(usize) -> Vector3<f64>| PointSet::new((0..12).map(of).collect());
+        let shift = Vector3::new(4.0, 0.0, 0.0);
+        let moving = set(&|i| place(order(i)) + shift);
+        let pairs = PointPairs::new(&set(&place), &moving).unwrap();
+        let before = Transform::Affine(Affine::identity());
+        let after = Transform::Affine(Affine::translation(shift * (1.0 - left)));
+        let grid = Grid::axis_aligned([100; 3], [1.0; 3]).unwrap();
+        let found = Distances::of(&pairs, &before, &after, &grid);
+        let near: Vec<LandmarkRecord> = found
+            .all
+            .iter()
+            .map(|l| LandmarkRecord { after_mm: l.before_mm * left, ..*l })
+            .collect();
+        let found = Distances { all: near, ..found };
+        found.judged(Verdict::new(Vec::new(), Vec::new()), &grid)
+    }
+
+    #[test]
+    fn landmarks_in_another_order_are_bad_however_far_they_were_pulled() {
+        let right = judged(|i| i, 0.3);
+        assert!(right.good && right.remarks.is_empty(), "{right:?}");
+        // Half of what they were apart, as a strong pull leaves: 30 mm and more.
+        let reversed = judged(|i| 11 - i, 0.45);
+        let failed: Vec<_> = reversed.checks.iter().filter(|c| !c.passed).collect();
+        assert_eq!(failed.len(), 2, "{}", reversed.summary());
+        assert!(failed[0].name.contains("partners of others") && failed[0].value > 20.0);
+        // Pulled onto each other they are still in the wrong order.
+        let strong = judged(|i| 11 - i, 0.01);
+        assert!(!strong.good && strong.summary().contains("each other's partners"));
+        assert!(strong.remarks.iter().any(|r| r.contains("1, 2, 3")), "{:?}", strong.remarks);
+        let cycle = judged(|i| (i + 5) % 12, 0.45);
+        assert!(!cycle.good, "{cycle:?}");
+        // One pair of twelve is said, and is more than a tenth of them.
+        let two = judged(|i| [7, 1, 2, 3, 4, 5, 6, 0, 8, 9, 10, 11][i], 0.3);
+        assert!(two.remarks.iter().any(|r| r.contains("landmarks 1, 8 are nearer")), "{two:?}");
     }
 }

@@ -1,9 +1,6 @@
 //! Subjects that are unlike the others.
 
-/// How many times the median distance from the median a correlation must be below it.
-const FAR: f64 = 6.0;
-/// And by how much at least.
-const LEAST: f64 = 0.02;
+use voxalign_register::limits::ATLAS;
 
 /// Fewer subjects have none that can be told to be unlike the others.
 pub(super) const FEWEST: usize = 4;
@@ -18,7 +15,10 @@ pub fn outlying(correlations: &[f64]) -> Vec<bool> {
     }
     let middle = median(correlations.to_vec());
     let spread = median(correlations.iter().map(|c| (c - middle).abs()).collect());
-    correlations.iter().map(|c| c.is_nan() || middle - c > (FAR * spread).max(LEAST)).collect()
+    correlations
+        .iter()
+        .map(|c| c.is_nan() || middle - c > (ATLAS.unlike * spread).max(ATLAS.unlike_least))
+        .collect()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -26,9 +26,6 @@ fn median(mut values: Vec<f64>) -> f64 {
     let n = values.len();
     if n.is_multiple_of(2) { 0.5 * (values[n / 2 - 1] + values[n / 2]) } else { values[n / 2] }
 }
-
-/// The part of the median correlation below which a subject is lost.
-const LOST: f64 = 0.5;
 
 /// Which of some subjects the alignment has lost, given how each correlates with the template: not only
 /// [unlike the others](outlying), but elsewhere than they are. Of fewer than three nobody can tell.
@@ -38,7 +35,7 @@ pub(super) fn lost(correlations: &[f64]) -> Vec<bool> {
     known.sort_by(f64::total_cmp);
     let median = known.get(known.len() / 2).copied().unwrap_or_default();
     let tells = correlations.len() > 2 && median > 0.0;
-    correlations.iter().map(|c| tells && !c.is_nan() && *c < LOST * median).collect()
+    correlations.iter().map(|c| tells && !c.is_nan() && *c < ATLAS.lost * median).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::build::Atlas;
 use super::outliers::{lost, outlying};
 use voxalign_image::Volume;
+use voxalign_register::limits::ATLAS;
 use voxalign_register::{Check, Remedy, Verdict};
 
 /// What is judged of a subject.
@@ -15,12 +16,6 @@ pub struct Judged<'a> {
     /// That on its affine registration to the mean, where there was one.
     pub affine: Option<&'a Verdict>,
 }
-
-/// The largest root mean square of the mean logarithm of volume changes of an atlas without bias.
-const BIAS: f64 = 0.1;
-
-/// What interpolation may take from the correlation of subjects that are alike already.
-const LOSS: f64 = -0.005;
 
 /// Whether an atlas can be used, and which of its subjects are [unlike the others](outlying);
 /// `subjects` in the order of the atlas.
@@ -37,24 +32,25 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
     let gained = Check::new(
         "gain of the mean correlation with the template",
         gain,
-        format!("above {LOSS}"),
-        gain > LOSS,
+        format!("above {}", ATLAS.gain),
+        gain > ATLAS.gain,
     );
-    let unbiased = Check::at_most("root mean square of the mean log Jacobian", bias, BIAS);
+    let unbiased = Check::at_most("root mean square of the mean log Jacobian", bias, ATLAS.bias);
     let usable = Check::none("subjects whose deformation cannot be used", bad.len() as u64);
     let after: Vec<f64> = atlas.correlations.iter().map(|c| c[1]).collect();
     let gone = lost(&after);
     let gone = subjects.iter().zip(gone).filter(|(_, gone)| *gone);
     let gone: Vec<String> = gone.map(|(s, _)| s.name.to_owned()).collect();
     let there = Check::none("subjects that lie elsewhere than the template", gone.len() as u64);
+    let (belong, unlike) = belonging(subjects, &after);
     let checks = vec![
+        belong,
         there.of(gone).or(Remedy::LookAtSubjects),
         gained.or(Remedy::MoreAlike),
         unbiased.or(Remedy::Centred),
         usable.of(bad).or(Remedy::LookAtSubjects),
     ];
-    let unlike = outlying(&after);
-    let mut remarks = Vec::new();
+    let mut remarks = copies(subjects, &atlas.correlations);
     for ((subject, correlation), _) in
         subjects.iter().zip(&atlas.correlations).zip(&unlike).filter(|(_, unlike)| **unlike)
     {
@@ -76,9 +72,66 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
     (Verdict::new(checks, remarks), unlike)
 }
 
+/// Whether all subjects belong to the others, given how each correlates with the template: none is unlike them, and the affine
+/// registration of each to the mean is good. And which are unlike.
+fn belonging(subjects: &[Judged<'_>], correlations: &[f64]) -> (Check, Vec<bool>) {
+    let unlike = outlying(correlations);
+    let strange = subjects
+        .iter()
+        .zip(&unlike)
+        .filter(|(s, unlike)| **unlike || s.affine.is_some_and(|v| !v.good));
+    let names: Vec<String> = strange.map(|(s, _)| s.name.to_owned()).collect();
+    let check = Check::none("subjects that do not belong to the others", names.len() as u64);
+    (check.of(names).or(Remedy::LookAtSubjects), unlike)
+}
+
+/// What to say of subjects that are one image: the same numbers give the same bits.
+fn copies(subjects: &[Judged<'_>], correlations: &[[f64; 2]]) -> Vec<String> {
+    let mut said = Vec::new();
+    for (i, (one, own)) in subjects.iter().zip(correlations).enumerate() {
+        let mut others = subjects.iter().zip(correlations).skip(i + 1);
+        let same = |c: &[f64; 2]| c == own && own[0] != own[1];
+        if let Some((other, _)) = others.find(|(_, c)| same(c)) {
+            said.push(format!(
+                "'{}' and '{}' are one image, which counts twice",
+                one.name, other.name
+            ));
+        }
+    }
+    said
+}
+
 /// The root of the mean square of an image.
 #[must_use]
 pub fn root_mean_square(image: &Volume<f32>) -> f64 {
     let sum: f64 = image.data().iter().map(|&v| f64::from(v).powi(2)).sum();
     (sum / image.data().len().max(1) as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_that_does_not_belong_is_named_and_copies_are() {
+        let good = Verdict::new(Vec::new(), Vec::new());
+        let bad = Verdict::new(vec![Check::at_least("agreement", -1.0, 0.0)], Vec::new());
+        let of = |name, affine| Judged { name, deformation: &good, affine: Some(affine) };
+        let named = |subjects: &[Judged<'_>], correlations: &[f64]| {
+            let (check, _) = belonging(subjects, correlations);
+            (check.passed, check.words())
+        };
+        let all = ["a", "b", "c", "d", "e"].map(|name| of(name, &good));
+        assert!(named(&all, &[0.99, 0.991, 0.992, 0.99, 0.985]).0);
+        let (passed, words) = named(&all, &[0.99, 0.991, 0.6, 0.99, 0.992]);
+        assert!(!passed && words.ends_with(": c"), "{words}");
+        // Of three none can be unlike the others, but one may not lie on their mean.
+        let three = [of("a", &good), of("noise", &bad), of("c", &good)];
+        let (passed, words) = named(&three, &[0.99, 0.8, 0.99]);
+        assert!(!passed && words.ends_with(": noise"), "{words}");
+        let said = copies(&three, &[[0.9, 0.95], [0.8, 0.85], [0.9, 0.95]]);
+        assert_eq!(said, ["'a' and 'c' are one image, which counts twice"]);
+        // Without a deformation nothing is known.
+        assert!(copies(&three, &[[1.0; 2]; 3]).is_empty());
+    }
 }

@@ -22,6 +22,7 @@
 
 pub mod calibrate;
 pub mod clip;
+mod evidence;
 mod input;
 mod pair;
 mod register;
@@ -29,6 +30,7 @@ mod result;
 mod verdict;
 
 pub use crate::model::{DeformModel, DeformOptions, PathRecord, StepRule};
+pub use evidence::DeformationEvidence;
 pub use input::{ChannelInput, DeformInput, Intensities, ShapeInput};
 pub use register::{
     Conclusion, TISSUE, as_it_is, calibrated, check_similarity, check_start, object_of,

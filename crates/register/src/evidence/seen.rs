@@ -5,7 +5,7 @@ use crate::limits::AGREEMENT;
 use crate::metric::range::robust_range;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use voxalign_image::{Affine, Grid, Index, Matrix3, Vector3};
+use voxalign_image::{Affine, Grid, Index, Matrix3, Transform, Vector3};
 
 /// Samples along the middle one of an image's extents.
 const ACROSS: f64 = 48.0;
@@ -107,6 +107,11 @@ impl Image {
         let centre = points().sum::<Vector3<f64>>() / n as f64;
         (centre, points().map(|p| (p - centre).norm()).sum::<f64>() / n as f64)
     }
+}
+
+/// The index of a voxel.
+fn place(i: usize, nx: usize, ny: usize) -> Vector3<f64> {
+    Vector3::new((i % nx) as f64, (i / nx % ny) as f64, (i / (nx * ny)) as f64)
 }
 
 /// The threshold with the largest variance between what is below and above (Otsu 1979).
@@ -274,6 +279,35 @@ impl Seen {
             mirrored: most(of(&self.mirrored())),
             headers: self.measures(headers),
         }
+    }
+
+    /// The mean distance of what is foreground in the fixed image from its middle, mm.
+    pub(crate) fn radius(&self) -> f64 {
+        self.radius
+    }
+
+    /// What is foreground in the fixed image and counts, world mm.
+    pub(crate) fn foreground(&self) -> Vec<Vector3<f64>> {
+        let Image { dims: [nx, ny, _], values, threshold, .. } = &self.fixed;
+        let inside = (0..values.len())
+            .filter(|&i| values[i] > *threshold && self.fixed.counts(i))
+            .map(|i| self.fixed.grid.index_to_world(place(i, *nx, *ny)));
+        inside.collect()
+    }
+
+    /// The same with the moving image brought onto the grid of the fixed one by a transform from the fixed to the moving
+    /// world; what lies outside of it does not count.
+    pub(crate) fn through(&self, transform: &Transform) -> Self {
+        let grid = self.fixed.grid.clone();
+        let [nx, ny, nz] = grid.dims();
+        let at = |i: usize| {
+            let p = transform.apply(grid.index_to_world(place(i, nx, ny)));
+            self.moving.at(self.moving.grid.world_to_index(p))
+        };
+        let found: Vec<Option<f32>> = (0..nx * ny * nz).into_par_iter().map(at).collect();
+        let values = found.iter().map(|v| v.unwrap_or_default()).collect();
+        let weight = found.iter().map(|v| f32::from(v.is_some())).collect();
+        Self { moving: Image::new(grid, values, Some(weight)), ..self.clone() }
     }
 
     fn axes(&self) -> impl Iterator<Item = (usize, Vector3<f64>)> + use<> {

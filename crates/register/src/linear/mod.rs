@@ -35,6 +35,7 @@ mod walk;
 
 pub use input::DeviceInput;
 pub use options::{AffineInput, AffineOptions, Init, Rescue, Search, SearchRange};
+pub use pyramid::see;
 pub use register::{register_affine, register_affine_on_device};
 pub use rescue::Attempt;
 pub use result::AffineResult;

@@ -1,6 +1,7 @@
 //! The images at the scales of a registration.
 
-use super::input::Source;
+use super::input::{DeviceInput, Source, Values};
+use super::options::AffineInput;
 use super::prepare::{fixed_weight, moving_mask, normalised};
 use crate::error::Result;
 use crate::evidence::Seen;
@@ -80,6 +81,26 @@ pub(super) fn build<D: Device>(
     let moving = one(device, finest, moving.background, levels, SIGMA_OF_SPACING)?;
     let seen = Seen::new(read_back(device, seen_fixed)?, read_back(device, seen_moving)?);
     Ok(Pyramid { levels: fixed.into_iter().zip(moving).collect(), seen })
+}
+
+/// Two images as evidence looks at them, without a registration.
+///
+/// # Errors
+/// Images that are constant or not finite, masks on other grids, memory that runs out.
+pub fn see<D: Device>(device: &D, input: &AffineInput<'_>) -> Result<Seen> {
+    let input = DeviceInput::upload(device, input)?;
+    let masks = [fixed_weight(device, &input)?, moving_mask(device, &input)?];
+    let at = [Seen::spacing(&input.fixed_grid, &input.moving_grid)];
+    let grids = [input.fixed_grid, input.moving_grid];
+    let one = |role, grid, values, weight: Option<D::Buffer<f32>>| {
+        let (values, _) = normalised(device, role, Values::Own(values), weight.as_ref(), None)?;
+        let (background, values) = (values.background, Arc::new(values.values));
+        let finest = Scaled { grid, values, weight: weight.map(Arc::new) };
+        read_back(device, one(device, finest, background, &at, SIGMA_OF_SPACING)?)
+    };
+    let ([fixed_weight, moving_weight], [fixed_grid, moving_grid]) = (masks, grids);
+    let fixed = one("fixed", fixed_grid, input.fixed, fixed_weight)?;
+    Ok(Seen::new(fixed, one("moving", moving_grid, input.moving, moving_weight)?))
 }
 
 /// The only scale of an image, on the host.

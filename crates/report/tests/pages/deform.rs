@@ -166,6 +166,7 @@ fn record(grid: &Grid, good: bool) -> RunRecord {
             clipped: IndexBox { start: [0; 3], size: grid.dims() },
             mended: 0,
             affine_verdict: None,
+            evidence: None,
         }),
         ..RunRecord::default()
     }

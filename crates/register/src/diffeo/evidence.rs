@@ -1,0 +1,152 @@
+//! What images say of a deformation, whatever similarity drove it.
+//!
+//! A deformation brings anything to the outline of anything, so that what the images share after it is more than chance has
+//! of unbent images. So [evidence](mod@crate::evidence) is taken three times: of the affine map that the deformation starts from, of the
+//! affine map that is nearest to all that was found, in which no bending helps, and of the deformed image.
+
+use crate::evidence::{Evidence, Seen};
+use crate::limits::DEFORMATION;
+use crate::verdict::{Check, Remedy};
+use nalgebra::{Matrix4, Matrix4x3};
+use serde::{Deserialize, Serialize};
+use voxalign_image::{Affine, Transform, Vector3};
+
+/// What images say of a deformation.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct DeformationEvidence {
+    /// Of the affine map that it starts from.
+    pub start: Evidence,
+    /// Of the affine map that is nearest to the whole over what is foreground in the fixed image.
+    pub straight: Evidence,
+    /// Of the deformed moving image, as it lies on the fixed one.
+    pub deformed: Evidence,
+    /// How far the whole is from that affine map: the root mean square over the foreground, as a part of its mean
+    /// distance from its middle.
+    pub bent: f64,
+}
+
+impl DeformationEvidence {
+    /// Of a transform from the fixed to the moving world that starts from an affine map.
+    #[must_use]
+    pub fn new(seen: &Seen, start: &Affine, whole: &Transform) -> Self {
+        let points = seen.foreground();
+        let (straight, left) = nearest(start, whole, &points);
+        let one = Affine::identity();
+        Self {
+            start: seen.evidence(start, &one),
+            straight: seen.evidence(&straight, &one),
+            deformed: seen.through(whole).evidence(&one, &one),
+            bent: left / seen.radius().max(f64::MIN_POSITIVE),
+        }
+    }
+
+    /// Whether the images agree: as they lie after the deformation, and under the affine map that is nearest to it; there, where they
+    /// are not two `plain` shapes, also within their tissue.
+    #[must_use]
+    pub fn checks(&self, plain: bool) -> Vec<Check> {
+        let after = "agreement of edges, information and tissue after the deformation";
+        let straight = "agreement under the nearest affine map, in which no bending helps";
+        let tissue = "information within the tissue under the nearest affine map";
+        let mut all = vec![
+            Check::at_least(after, self.deformed.agreement(), DEFORMATION.agreement),
+            Check::at_least(straight, self.straight.agreement(), DEFORMATION.straight),
+        ];
+        if !plain {
+            let value = self.straight.found.tissue;
+            all.push(Check::at_least(tissue, value, DEFORMATION.tissue).in_unit("nats"));
+        }
+        all.into_iter().map(|check| check.or(Remedy::SameTissue)).collect()
+    }
+}
+
+/// How far the nearest map is drawn to the start, as a part of what the points tell: where they lie in a plane they say
+/// nothing of what is across it.
+const RIDGE: f64 = 1e-6;
+
+/// The affine map that is nearest to a transform at some points of the fixed world, and the root mean square of what is left, mm.
+fn nearest(start: &Affine, whole: &Transform, points: &[Vector3<f64>]) -> (Affine, f64) {
+    let n = points.len().max(1) as f64;
+    let centre = points.iter().sum::<Vector3<f64>>() / n;
+    let moved: Vec<[Vector3<f64>; 2]> =
+        points.iter().map(|p| [p - centre, whole.apply(*p) - start.apply(*p)]).collect();
+    let (mut own, mut other) = (Matrix4::<f64>::zeros(), Matrix4x3::<f64>::zeros());
+    for [p, by] in &moved {
+        let p = p.push(1.0);
+        own += p * p.transpose();
+        other += p * by.transpose();
+    }
+    own += Matrix4::identity() * (RIDGE * own.trace()).max(f64::MIN_POSITIVE);
+    let found = own.cholesky().map(|own| own.solve(&other).transpose());
+    let Some(found) = found else { return (*start, 0.0) };
+    let matrix = found.fixed_view::<3, 3>(0, 0).into_owned();
+    let offset = found.column(3).into_owned() - matrix * centre;
+    let left = moved.iter().map(|[p, by]| (by - found * p.push(1.0)).norm_squared()).sum::<f64>();
+    let map = Affine::new(start.matrix + matrix, start.offset + offset);
+    (map, (left / n).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use voxalign_image::{Displacement, Grid, Matrix3, VectorField, Volume};
+
+    const SIZE: usize = 40;
+
+    fn grid() -> Grid {
+        let to_world = Affine::new(Matrix3::identity() * 2.0, Vector3::repeat(1.0 - SIZE as f64));
+        Grid::new([SIZE; 3], to_world).unwrap()
+    }
+
+    /// A ball with blobs that another seed has elsewhere.
+    fn ball(seed: f64) -> Vec<f32> {
+        let image = Volume::from_fn(grid(), |x, y, z| {
+            let p = grid().index_to_world(Vector3::new(x as f64, y as f64, z as f64));
+            let inside = ((1.0 - p.norm() / 32.0) * 8.0).clamp(0.0, 1.0);
+            let q = p * (0.22 + 0.01 * seed) + Vector3::new(seed, 2.0 * seed, 3.0 * seed);
+            let blobs = q[0].sin() * (1.3 * q[1]).sin() + (0.8 * q[2]).sin() * (q[0] + q[1]).cos();
+            (inside * (0.6 + 0.2 * blobs)) as f32
+        });
+        image.into_parts().1
+    }
+
+    fn seen(seeds: [f64; 2]) -> Seen {
+        let [fixed, moving] = seeds.map(ball);
+        Seen::new((grid(), fixed, None), (grid(), moving, None))
+    }
+
+    fn shifted(by: Vector3<f64>) -> Transform {
+        let field = VectorField::from_world_fn(grid(), |_| by);
+        Transform::Displacement(Displacement::new(field))
+    }
+
+    #[test]
+    fn the_nearest_affine_map_is_that_of_a_shift_and_its_start_tells_that_it_is_wrong() {
+        let by = Vector3::new(9.0, -5.0, 0.0);
+        let start = Affine::translation(-by);
+        // The field takes the wrong start back.
+        let whole = Transform::Composite(vec![shifted(by), Transform::Affine(start)]);
+        let found = DeformationEvidence::new(&seen([1.0, 1.0]), &start, &whole);
+        assert!(found.bent < 0.05, "{}", found.bent);
+        assert!(found.start.agreement() < 0.0 && found.straight.agreement() > 1.0, "{found:?}");
+        assert!(found.checks(false).iter().all(|c| c.passed), "{:?}", found.checks(false));
+        // And one that stays where it was put.
+        let left = DeformationEvidence::new(&seen([1.0, 1.0]), &start, &Transform::Affine(start));
+        assert!(left.checks(true).iter().all(|c| !c.passed), "{:?}", left.checks(true));
+    }
+
+    #[test]
+    fn what_has_another_inside_does_not_agree() {
+        let none = Affine::identity();
+        let of = |seeds| DeformationEvidence::new(&seen(seeds), &none, &Transform::identity());
+        let (same, other) = (of([1.0, 1.0]), of([1.0, 5.0]));
+        assert!(same.checks(false).iter().all(|c| c.passed), "{same:?}");
+        assert!(other.checks(false).iter().any(|c| !c.passed), "{:?}", other.checks(false));
+        assert!(other.deformed.found.foreground > 0.9, "{other:?}");
+        // What bending alone brings within an outline.
+        let mut bent = same;
+        bent.straight.found.tissue = 0.01;
+        let failed: Vec<Check> = bent.checks(false).into_iter().filter(|c| !c.passed).collect();
+        assert!(failed.len() == 1 && failed[0].name.contains("tissue under"), "{failed:?}");
+        assert!(bent.checks(true).iter().all(|c| c.passed));
+    }
+}
