@@ -39,6 +39,8 @@ pub struct Uncertainty {
 /// Columns and rows of blocks, in cells: of those sizes that have enough blocks the one counts that gives the largest deviations, by more
 /// than chance.
 const BLOCKS: [usize; 4] = [1, 2, 4, 8];
+/// The standard deviation of each number of a pose that is not in its blocks, in pixels: images of coarse pixels are simulated of coarse voxels.
+const FLOOR: f64 = 0.0125;
 /// How often the curvature is looked for over twice the distance.
 const WIDER: usize = 3;
 /// By how many of its standard deviations by chance a variance of larger blocks has to be larger to count.
@@ -70,7 +72,8 @@ pub(super) fn find<D: Device>(
         told.filter_map(|what| curved.step(*what, &refined, frames)).collect()
     });
     let to_numbers = numbers(model, best, centre);
-    let of_pose = |all: &DMatrix<f64>| all.fixed_view::<6, 6>(0, 0).into_owned();
+    let floor = Matrix6::identity() * (FLOOR * level.size).powi(2);
+    let of_pose = |all: &DMatrix<f64>| all.fixed_view::<6, 6>(0, 0) + floor;
     let found = all.as_ref().map(of_pose);
     let found = found.map(|variance| to_numbers * variance * to_numbers.transpose());
     let geometries = all.map_or_else(Vec::new, |all| {
