@@ -17,6 +17,8 @@ const ALONE: f64 = 0.12;
 const DEVIATIONS: f64 = 2.0;
 /// How far a pose may move where the geometry of the views is free: in pixels at the place of the CT, and in standard deviations.
 const MOVES: [f64; 2] = [1.0, 3.0];
+/// The standard deviation that a pose may have where a geometry was refined, in pixels at the place of the CT.
+const FREE: f64 = 1.0;
 /// By what part of the cost other images may fit better.
 const SUSPECT: f64 = 0.05;
 /// How far from the start a result may be, as a part of what was searched, unless it has this lead over all other rotations.
@@ -153,6 +155,14 @@ pub(super) fn judge(
             remarks.extend(evidence.misfits.iter().filter(|m| evidence.freed(m) > 1.0).map(freed));
         }
         checks.push(check);
+    }
+    if !result.geometry.is_empty() {
+        let sure = worst(&mut evidence.misfits.iter().map(|m| m.sure));
+        let sure = if sure.is_finite() { sure } else { f64::NAN };
+        let name = "standard deviation of the pose with the refined geometry";
+        checks.push(
+            Check::at_most(name, sure, FREE * evidence.size).in_unit("mm").or(Remedy::Geometry),
+        );
     }
     let known = result.uncertainty.covariance.is_some();
     let unknown = u64::from(!known);
