@@ -140,16 +140,16 @@ impl Job {
         self.material.check()?;
         self.method.options()?;
         self.start.check()?;
-        self.check_stream()?;
-        if self.is_sequence() && self.start.targets.is_some() {
-            return Err(Error::input(
-                "`targets` are for the pose of single images, not of a `stream`; leave one of them out",
-            ));
-        }
         if self.is_sequence() && self.method.refine.is_some() {
             return Err(Error::input(
                 "`refine` is for the pose of single images, not of a `stream`: give it with the images of one moment first, and the \
                  `views.toml` of that as `geometry`",
+            ));
+        }
+        self.check_stream()?;
+        if self.is_sequence() && self.start.targets.is_some() {
+            return Err(Error::input(
+                "`targets` are for the pose of single images, not of a `stream`; leave one of them out",
             ));
         }
         check_region(self.region)
