@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the verdict of `voxalign pose` says of right and of wrong poses, by kind, for the bounds of its checks.
 
-    calibrate_poses.py VOXALIGN DATA FOLDER [--seeds N] [--only TEXT] [--held-out]
+    calibrate_poses.py VOXALIGN DATA FOLDER [--seeds N] [--only TEXT] [--held-out] [--jobs N]
 
 DATA is the folder of test images (ct_head_invesalius, lung_4dct_plastimatch); FOLDER gets the runs, which stay
 and are not repeated. CTs of 4 to 5 mm are registered to images of 128 x 128 pixels that were simulated of finer ones, with the noise of
@@ -227,7 +227,14 @@ def bordered(image, value):
     return out
 
 
-RIGHTS = ["plain", "noise of 5000", "blurred", "plain, ncc", "metal", "border 0", "border bright", "scaled values"]
+# What is wrong with a geometry and refined together with the pose.
+REFINED = {
+    "distance +2 %, refined": "distance",
+    "distance +10 % in one, refined": "distance",
+    "detector shifted by 20 mm, refined": "principal-point",
+    "detector shifted up by 8 mm, refined": "principal-point",
+}
+RIGHTS = ["plain", "noise of 5000", "blurred", "plain, ncc", "metal", "saturated", "border 0", "border bright", "scaled values", *REFINED]
 WRONGS = [*GEOMETRIES, *IMAGES, "other body", "soft tissue by 4 mm", "start 70 degrees off"]
 SINGLES = ["one view", "one view, mirrored"]
 
@@ -283,13 +290,16 @@ class Study:
         true = [View(v.name, a, of.centre, wide / 128) for v, a in zip(views, (0, 90))] if of is not body else views
         parts = [(body.bone, [0.2, 0.2, 0.1]), (body.soft, [2.5, -2.5, 2.0])] if kind.startswith("soft") else None
         images = self.images(of, true, truth, run, 5000 if kind == "noise of 5000" else 1e5, seed, parts)
-        if kind in GEOMETRIES:
-            views = GEOMETRIES[kind]([v.copy() for v in views], body.centre)
+        geometry = GEOMETRIES.get(kind.removesuffix(", refined"))
+        if geometry:
+            views = geometry([v.copy() for v in views], body.centre)
         images = IMAGES.get(kind, lambda i: i)(images)
         if kind == "one view, mirrored":
             images = [images[0][:, ::-1]]
         if kind == "metal":
             images = [metal(i, random) for i in images]
+        if kind == "saturated":
+            images = [np.minimum(i, 0.7 * np.percentile(i, 99.5)) for i in images]
         if kind == "blurred":
             images = [blurred(i, 3) for i in images]
         if kind.startswith("border"):
@@ -304,6 +314,8 @@ class Study:
         command = [self.program, "pose", body.coarse, *paths, "--geometry", f"{run}/views.toml", "-o", f"{run}/found", "--units", "attenuation"]
         command += ["--init-rotation=" + ",".join(map(str, start[0])), "--init-translation=" + ",".join(map(str, start[1]))]
         command += ["--no-report", "--device", "cpu", "--threads", "1", "-q", "--seed", str(seed)]
+        if kind in REFINED:
+            command += ["--refine", REFINED[kind]]
         if kind.endswith("ncc"):
             command += ["--similarity", "ncc"]
         if kind.startswith("start") or seed % 4 >= 2:
@@ -323,6 +335,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="")
     parser.add_argument("--held-out", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time, of one thread each")
     args = parser.parse_args()
     study = Study(args.program, args.data, args.folder)
     first = 2 if args.held_out else 1
@@ -330,7 +343,7 @@ def main():
     kinds = [k for k in RIGHTS + SINGLES + WRONGS if args.only in k]
     jobs = [(name, kind, seed) for kind in kinds for name in CTS for seed in seeds]
     counts = collections.OrderedDict()
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for name, kind, seed, record, error in pool.map(lambda job: study.run(*job), jobs):
             right, good = error <= (RIGHT if kind not in SINGLES else 6.0), record["verdict"]["good"]
             count = counts.setdefault((name, kind), [0, 0, 0, 0])
@@ -340,6 +353,7 @@ def main():
                 f"{shown(v['correlation_of_blocks'][1])}/{shown(v['alone_mm'])}/{shown(v['deviation_mm'])}"
                 for v in record["views"]
             )
+            views += "".join(f" {f['what']} {shown(f['pose_moves_mm'])}/{shown(f['deviation_mm'])}" for f in record.get("geometry_freed", []))
             checks = " ".join(("" if c["passed"] else "!") + shown(c["value"]) for c in record["verdict"]["checks"])
             mark = "  " if right == good else "**"
             print(f"{mark} {name} {kind} {seed}: {error:.2f} mm, {'good' if good else 'bad'} | {views} | {checks}", flush=True)

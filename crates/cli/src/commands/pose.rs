@@ -35,6 +35,8 @@ Examples:
       all rotations, with the CT in the middle of what the views show: give a 'region' around a bone
   voxalign pose ct.nii.gz front.png --geometry views.toml -o out --similarity mi --sampling 0.05
       mutual information of a twentieth of the pixels
+  voxalign pose ct.nii.gz front.png side.png --geometry views.toml -o out --refine distance
+      distances from source to detector are not sure: they are refined with the pose, and out/views.toml has them
   voxalign pose ct.nii.gz --stream front/ --stream side/ --geometry views.toml -o out
       follow the CT over the images of two folders, one pose a line
   grabber | voxalign pose ct.nii.gz --stream - --geometry views.toml -o out --json
@@ -52,6 +54,7 @@ Written to DIR (older files with these names are replaced):
   affine.tfm       the pose: from the room (fixed) to the world of the CT (moving), for ITK and ANTs
   ct_to_room.tfm   its inverse: where in the room a point of the CT is
   drr_NAME.nii.gz  the simulated image of each view at the pose
+  views.toml       with --refine the views as they were refined, for --geometry of pose and drr
   result.json      verdict, pose, uncertainty, cost along each parameter, parameters, checksums
   report.html      X-ray and simulated images before and after, edges, costs; opens offline
 With --stream track.csv has the pose of each frame, affine.tfm the last one that is good, and there are no

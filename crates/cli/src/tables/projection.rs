@@ -8,7 +8,7 @@ use crate::progress::Talk;
 use std::path::Path;
 use voxalign_jobs::Done;
 use voxalign_report::drr::{DrrImageRecord, DrrRecord};
-use voxalign_report::pose::PoseRecord;
+use voxalign_report::pose::{PoseRecord, PoseViewRecord};
 use voxalign_report::track::{FrameRecord, TrackRecord};
 
 /// What was simulated.
@@ -80,6 +80,9 @@ pub(crate) fn pose(record: &PoseRecord, folder: &Path) {
     output::line(&record.expected());
     for target in record.expected_error.iter().skip(1) {
         output::line(&format!("{}: within {:.2} mm", target.name, target.within_mm));
+    }
+    for words in record.views.iter().filter_map(PoseViewRecord::refined_words) {
+        output::line(&words);
     }
     output::line(&format!(
         "cost: {} to {}; {} simulated images",

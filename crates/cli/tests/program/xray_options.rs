@@ -14,6 +14,42 @@ fn parameters(place: &Place, folder: &str) -> serde_json::Value {
     json(place, &format!("{folder}/result.json"))["parameters"].clone()
 }
 
+/// Views that are wrong are refined, and the table of the refined ones is read again.
+#[test]
+fn refined_views_are_read_again() {
+    let place = place();
+    place
+        .line("drr ct.nii.gz --view ap,lateral --size 48,40 --format nifti --no-report -o a --device cpu")
+        .expect(0);
+    let table = fs::read_to_string(place.path("a/views.toml")).unwrap();
+    let images = "a/ap.nii.gz a/lateral.nii.gz";
+    place.write("wrong.toml", &table.replace("image = ", "# image = "));
+    let line = format!("pose ct.nii.gz {images} --geometry wrong.toml {QUICK}");
+    assert!(place.line(&format!("{line} -o b --refine principal-point")).code < 2);
+    let record = json(&place, "b/result.json");
+    assert_eq!(record["parameters"]["refine"], "principal-point");
+    let refined = &record["views"][1]["refined"];
+    assert!(refined["shift"][0]["found_mm"].is_number() && refined["source_to_detector"].is_null());
+    assert_eq!(record["outputs"].as_array().unwrap().len(), 6, "{}", record["outputs"]);
+    // It names the images, and is where they were found to have been taken from.
+    assert!(place.line(&format!("pose ct.nii.gz --geometry b/views.toml {QUICK} -o c")).code < 2);
+    let again = json(&place, "c/result.json");
+    assert_eq!(again["views"][0]["view"], record["views"][0]["view"]);
+    place.line("drr ct.nii.gz --geometry b/views.toml --no-report -o d --device cpu").expect(0);
+    let single =
+        "drr ct.nii.gz --view ap --size 48,40 --format nifti --no-report -o f --device cpu";
+    place.line(single).expect(0);
+    place
+        .line(&format!("pose ct.nii.gz f {QUICK} --refine distance -o e"))
+        .expect(2)
+        .says(&["refine", "give another view"]);
+    place
+        .line("pose ct.nii.gz --stream a --geometry a/views.toml --refine distance -o e")
+        .expect(2)
+        .says(&["--refine", "--stream"]);
+    assert!(!place.path("e").exists());
+}
+
 /// A file of options says what a command line says; what is typed wins.
 #[test]
 fn options_from_a_file() {

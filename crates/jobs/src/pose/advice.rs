@@ -3,6 +3,7 @@
 use super::Job;
 use crate::Caller;
 use crate::remedy::{Speaker, words};
+use voxalign_register::projection::register::Refinement;
 use voxalign_register::projection::{PoseOptions, PoseSearch};
 use voxalign_register::{Remedy, Verdict};
 
@@ -18,6 +19,8 @@ pub(super) struct Used {
     similarity: bool,
     /// How many views there are.
     views: usize,
+    /// What of their geometry was refined.
+    refine: Option<Refinement>,
 }
 
 impl Used {
@@ -31,6 +34,7 @@ impl Used {
             region: regions.iter().all(Option::is_some),
             similarity: job.method.similarity.is_some(),
             views: regions.len(),
+            refine: options.refine,
         }
     }
 
@@ -74,6 +78,19 @@ impl Used {
                 "a pose of another rotation, such as a half turn, fits better; what helps may be",
                 &[(!self.full, all), (true, nearer)],
             ),
+            Remedy::Geometry => {
+                let usual = words(Remedy::Geometry, Speaker::Pose);
+                let ways = match self.refine {
+                    _ if self.views < 2 => return usual.to_owned(),
+                    None => {
+                        "`refine = distance` where distances are not sure, or `refine = principal-point` where the place of a \
+                         detector is not"
+                    }
+                    Some(Refinement::Distance) => "`refine = principal-point` instead",
+                    Some(Refinement::PrincipalPoint) => "`refine = distance` instead",
+                };
+                format!("{usual}; what helps may be {ways}")
+            }
             other => words(other, Speaker::Pose).to_owned(),
         }
     }
@@ -89,11 +106,19 @@ impl Used {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use voxalign_register::Choice;
 
     #[test]
     fn what_was_used_is_not_named() {
         let none = Used { views: 1, ..Used::default() };
-        let all = Used { full: true, start: true, region: true, similarity: true, views: 2 };
+        let all = Used {
+            full: true,
+            start: true,
+            region: true,
+            similarity: true,
+            views: 2,
+            refine: Some(Refinement::Distance),
+        };
         for remedy in [
             Remedy::OtherSimilarity,
             Remedy::NearerStart,
@@ -108,6 +133,16 @@ mod tests {
             }
             assert!(said.len() > 40 && !said.ends_with(": "), "{said}");
         }
+        let geometry = |views, refine| Used { views, refine, ..none }.words(Remedy::Geometry);
+        let said = geometry(2, None);
+        assert!(
+            said.contains("`refine = distance`") && said.contains("`refine = principal-point`")
+        );
+        for (used, other) in [("distance", "principal-point"), ("principal-point", "distance")] {
+            let said = geometry(3, Refinement::named(used));
+            assert!(said.ends_with(&format!("`refine = {other}` instead")), "{said}");
+        }
+        assert!(!geometry(1, None).contains("refine"));
         assert!(none.words(Remedy::OtherRotation).contains("`search = full`"));
     }
 }

@@ -32,7 +32,7 @@ use crate::listener::{Level, Listener};
 use crate::machine::Machine;
 use crate::options::{as_text, by_name, texts};
 use crate::plan::{self, Plan};
-use crate::projection::{Ct, CtOptions, Whole, behind, check_region, is_within, may_see};
+use crate::projection::{Ct, CtOptions, VIEWS, Whole, behind, check_region, is_within, may_see};
 use crate::run::{
     Caller, Clock, Done, Input, RECORD, REPORT, Role, TRANSFORM, check_outputs, check_written,
     conclude, inputs, written,
@@ -45,7 +45,7 @@ use std::path::PathBuf;
 use voxalign_compute::ops::raycast::{Along, Traversal};
 use voxalign_image::{Affine, Grid, Transform, Volume, XrayGeometry};
 use voxalign_io::transform::{self, Geometry};
-use voxalign_io::xray::{self, XrayToWrite};
+use voxalign_io::xray::{self, XrayToWrite, geometry};
 use voxalign_register::projection::objective::View;
 use voxalign_register::projection::{
     PoseOptions, PoseResult, PoseSearch, PreparedCt, Simulator, in_the_middle,
@@ -140,6 +140,12 @@ impl Job {
         self.material.check()?;
         self.method.options()?;
         self.start.check()?;
+        if self.is_sequence() && self.method.refine.is_some() {
+            return Err(Error::input(
+                "`refine` is for the pose of single images, not of a `stream`: give it with the images of one moment first, and the \
+                 `views.toml` of that as `geometry`",
+            ));
+        }
         self.check_stream()?;
         if self.is_sequence() && self.start.targets.is_some() {
             return Err(Error::input(
@@ -230,6 +236,9 @@ impl Job {
         let mut staged = Staged::new(&self.output, listener)?;
         let (found, options) = self.found(machine, &volume, (&views, start), options, listener)?;
         clock.lap("register");
+        for (view, refined) in views.iter_mut().zip(&found.geometry) {
+            view.geometry = refined.geometry;
+        }
         let poses = [found.start, found.transform];
         let geometries = views.iter().map(|v| &v.geometry);
         let simulated = simulated(machine, &volume, geometries, poses)?;
@@ -361,6 +370,7 @@ impl Job {
             "starts": options.starts,
             "levels_mm": options.levels,
             "restarts": options.restarts,
+            "refine": options.refine.map(Choice::name),
             "seed": options.seed,
             "centre_mm": options.centre.map(<[f64; 3]>::from),
             "pixels": input::stored_as(values),
@@ -377,7 +387,9 @@ impl Job {
     /// What is written for views of these names, with what it is.
     fn written<'a>(&self, views: impl Iterator<Item = &'a str>) -> Vec<(&'static str, String)> {
         let own = [("pose", TRANSFORM.to_owned()), ("inverse_pose", CT_TO_ROOM.to_owned())];
-        written(own.into_iter().chain(views.map(|v| ("simulated", drr(v)))), !self.no_report)
+        let table = self.method.refine.map(|_| ("views", VIEWS.to_owned()));
+        let own = own.into_iter().chain(table);
+        written(own.chain(views.map(|v| ("simulated", drr(v)))), !self.no_report)
     }
 
     fn write(
@@ -388,6 +400,10 @@ impl Job {
         simulated: &[[Vec<f32>; 2]],
     ) -> Result<()> {
         write_pose(staged, &found.transform)?;
+        if !found.geometry.is_empty() {
+            let tables: Vec<_> = views.iter().map(XrayInput::table).collect();
+            staged.write(VIEWS, |path| geometry::write(path, &tables))?;
+        }
         for (view, [_, after]) in views.iter().zip(simulated) {
             let image = XrayToWrite {
                 geometry: Some(view.geometry),
@@ -403,6 +419,15 @@ impl XrayInput {
     /// Its name, where it was taken from, and what of it counts.
     fn named(&self) -> (&str, XrayGeometry, Option<[usize; 4]>) {
         (&self.name, self.geometry, self.region)
+    }
+
+    /// A line of a table of views.
+    fn table(&self) -> geometry::View {
+        let mut table = geometry::View::new(self.geometry);
+        table.name = Some(self.name.clone());
+        table.image = Some(self.path.clone());
+        table.region = self.region;
+        table
     }
 
     fn view(&self) -> View<'_> {

@@ -6,7 +6,7 @@ use crate::projection::Numbers;
 use serde::{Deserialize, Serialize};
 use voxalign_register::choices;
 use voxalign_register::projection::XraySimilarity;
-use voxalign_register::projection::register::{PoseOptions, Range};
+use voxalign_register::projection::register::{PoseOptions, Range, Refinement};
 use voxalign_register::search::OptimiserKind;
 
 /// What the values of X-ray images are.
@@ -61,6 +61,10 @@ pub struct Method {
     #[cfg_attr(feature = "clap", arg(long, value_name = "MM,MM,..."))]
     #[serde(with = "as_text")]
     pub levels: Option<Levels>,
+    /// What of the geometry of each view is refined together with the pose; of two views or more [default: nothing]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT", value_parser = crate::options::choice::<Refinement>()))]
+    #[serde(with = "by_name")]
+    pub refine: Option<Refinement>,
     /// How often the result is found again from places near it, for its uncertainty [default: 4]
     #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
     pub restarts: Option<usize>,
@@ -92,6 +96,7 @@ impl Method {
             starts: self.starts.unwrap_or(usual.starts),
             levels: self.levels.as_ref().map(|l| l.0.clone()).unwrap_or_default(),
             restarts: self.restarts.unwrap_or(usual.restarts),
+            refine: self.refine,
             ..usual
         };
         options.check()?;

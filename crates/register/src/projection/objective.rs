@@ -222,6 +222,16 @@ impl<'a, D: Device> XrayObjective<'a, D> {
         self.views.iter().map(one).collect()
     }
 
+    /// How a view was taken.
+    pub(crate) fn geometry(&self, view: usize) -> &XrayGeometry {
+        &self.views[view].geometry
+    }
+
+    /// Has a view taken from elsewhere from now on.
+    pub(crate) fn take_from(&mut self, view: usize, geometry: &XrayGeometry) {
+        self.views[view].geometry = *geometry;
+    }
+
     /// Adds the costs of all views at poses, a batch that the device has room for.
     fn add(
         &self,

@@ -8,7 +8,7 @@ use voxalign_register::projection::{PoseOptions, pose_of};
 use voxalign_register::{Remedy, Silent};
 
 /// A view with its places changed.
-fn changed(
+pub(super) fn changed(
     view: &XrayGeometry,
     change: impl Fn([Vector3<f64>; 4]) -> [Vector3<f64>; 4],
 ) -> XrayGeometry {

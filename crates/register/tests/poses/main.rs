@@ -8,6 +8,7 @@
 mod common;
 mod deviations;
 mod evidence;
+mod geometry;
 mod others;
 mod starts;
 mod track;

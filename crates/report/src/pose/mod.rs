@@ -13,11 +13,11 @@ use crate::record::{GridRecord, OutputRecord, RunRecord};
 use crate::xray::ViewRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use voxalign_register::Verdict;
 use voxalign_register::numbers::null_is_nan;
-use voxalign_register::projection::register::PARAMETERS;
+use voxalign_register::projection::register::{PARAMETERS, Refined};
 use voxalign_register::projection::{PoseResult, motion_of};
 use voxalign_register::search::StageRecord;
+use voxalign_register::{Choice, Verdict};
 
 /// All that is worth keeping of the pose of a CT by X-ray images: what its `result.json` holds. Numbers that are not
 /// finite are written as `null`.
@@ -58,6 +58,9 @@ pub struct PoseRecord {
     pub expected_error: Vec<ExpectedErrorRecord>,
     /// How certain the pose is.
     pub uncertainty: PoseUncertaintyRecord,
+    /// How far the pose would move where a part of the geometry of the views were free; empty where the images do not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub geometry_freed: Vec<GeometryFreedRecord>,
     /// The cost along each of six parameters through the result.
     pub landscape: Vec<LandscapeRecord>,
     /// The scales, coarse to fine.
@@ -101,6 +104,87 @@ pub struct PoseViewRecord {
     /// The standard deviation of the image of the body in it, mm at the place of the CT.
     #[serde(default, deserialize_with = "null_is_nan")]
     pub deviation_mm: f64,
+    /// What of its geometry was refined, where that was asked for; `view` is the refined one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refined: Option<RefinedRecord>,
+}
+
+/// What of the geometry of a view was refined.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RefinedRecord {
+    /// The distance of the detector from the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_to_detector: Option<RefinedNumberRecord>,
+    /// How far the detector is shifted along its columns and along its rows from where it was given to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shift: Option<[RefinedNumberRecord; 2]>,
+}
+
+/// A number that was refined.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RefinedNumberRecord {
+    /// What was given, mm.
+    pub given_mm: f64,
+    /// What was found, mm.
+    pub found_mm: f64,
+    /// What the distance of the truth from that stays below in 95 of 100, mm; `null` where the images do not tell.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub within_mm: f64,
+}
+
+impl From<Refined> for RefinedNumberRecord {
+    fn from(number: Refined) -> Self {
+        Self { given_mm: number.given, found_mm: number.found, within_mm: number.within }
+    }
+}
+
+impl PoseViewRecord {
+    /// What of its geometry was refined, as a sentence; none where nothing was.
+    #[must_use]
+    pub fn refined_words(&self) -> Option<String> {
+        let refined = self.refined.as_ref()?;
+        let within = |n: &RefinedNumberRecord| match n.within_mm {
+            mm if mm.is_finite() => format!("within {mm:.2} mm"),
+            _ => "which the images do not tell".to_owned(),
+        };
+        let mut parts = Vec::new();
+        if let Some(n) = &refined.source_to_detector {
+            parts.push(format!(
+                "is {:.2} mm from the source ({}), not {:.2} mm",
+                n.found_mm,
+                within(n),
+                n.given_mm
+            ));
+        }
+        if let Some([u, v]) = &refined.shift {
+            parts.push(format!(
+                "is shifted along its columns by {:.2} mm ({}) and along its rows by {:.2} mm ({})",
+                u.found_mm,
+                within(u),
+                v.found_mm,
+                within(v)
+            ));
+        }
+        Some(format!("{}: the detector {}.", self.view.name, parts.join(", and ")))
+    }
+}
+
+/// How far the pose would move where a part of the geometry of the views were free: one step of Newton's method.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GeometryFreedRecord {
+    /// What of the geometry: `distance` or `principal-point`.
+    pub what: String,
+    /// How far: the root mean square over the body, mm.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub pose_moves_mm: f64,
+    /// The standard deviation of that.
+    #[serde(deserialize_with = "null_is_nan")]
+    pub deviation_mm: f64,
+    /// By what the geometry of each view would change, mm: the distance of the detector from the source, its shift along columns and along
+    /// rows.
+    pub views_mm: Vec<[f64; 3]>,
+    /// The standard deviations of these; 0 of those that are not free.
+    pub views_deviation_mm: Vec<[f64; 3]>,
 }
 
 /// How certain a pose is. All of six numbers: how far the centre is moved along the axes of the room, mm, and the CT turned about
@@ -199,6 +283,17 @@ impl PoseRecord {
             correlation_of_blocks: outlines(i).map_or([f64::NAN; 2], |o| [o.alike, o.chance]),
             alone_mm: result.evidence.alone.get(i).copied(),
             deviation_mm: result.evidence.sure.get(i).copied().unwrap_or(f64::NAN),
+            refined: result.geometry.get(i).map(|refined| RefinedRecord {
+                source_to_detector: refined.source_to_detector.map(Into::into),
+                shift: refined.shift.map(|both| both.map(Into::into)),
+            }),
+        });
+        let freed = result.evidence.misfits.iter().map(|misfit| GeometryFreedRecord {
+            what: misfit.what.name().to_owned(),
+            pose_moves_mm: misfit.moves,
+            deviation_mm: misfit.sure,
+            views_mm: misfit.by.iter().map(|view| view.map(|n| n[0])).collect(),
+            views_deviation_mm: misfit.by.iter().map(|view| view.map(|n| n[1])).collect(),
         });
         let landscape = PARAMETERS.iter().zip(&result.landscape).enumerate();
         let landscape = landscape.map(|(i, (name, along))| LandscapeRecord {
@@ -227,6 +322,7 @@ impl PoseRecord {
                 restarts: found.restarts.map(degrees),
                 restarts_apart_mm: found.apart,
             },
+            geometry_freed: freed.collect(),
             landscape: landscape.collect(),
             stages: result.stages.clone(),
             iterations: result.iterations,

@@ -1,7 +1,7 @@
 //! The report on a pose.
 
 use super::pictures::{self, PosePictures};
-use super::{PoseRecord, unit};
+use super::{PoseRecord, PoseViewRecord, unit};
 use crate::affine::search;
 use crate::drr::ct_name;
 use crate::error::Result;
@@ -163,6 +163,9 @@ fn pose(record: &PoseRecord) -> String {
         table("pose", &headings, &rows)
     );
     let _ = write!(out, "<p>{}</p>", escape(&record.expected()));
+    for words in record.views.iter().filter_map(PoseViewRecord::refined_words) {
+        let _ = write!(out, "<p>Refined: {}</p>", escape(&words));
+    }
     if record.expected_error.len() > 1 {
         let rows: Vec<Vec<String>> = record.expected_error[1..]
             .iter()

@@ -4,7 +4,9 @@ use crate::xray::XrayPicture;
 use crate::xray::tests::arm;
 use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
 use voxalign_register::Check;
-use voxalign_register::projection::register::{Evidence, Landscape, Uncertainty};
+use voxalign_register::projection::register::{
+    Evidence, Landscape, Refined, RefinedView, Uncertainty,
+};
 use voxalign_register::search::TracePoint;
 
 fn rigid(angle: f64, offset: [f64; 3]) -> Affine {
@@ -32,6 +34,35 @@ fn stage(cost_start: f64) -> StageRecord {
     }
 }
 
+/// Two views that were refined, one of them in vain.
+fn refined() -> Vec<RefinedView> {
+    let number = |found, within| Refined { given: 0.0, found, within };
+    let view = |angle| RefinedView {
+        geometry: arm(angle, [30, 20]),
+        source_to_detector: None,
+        shift: Some([number(-1.25, 0.5), number(2.0, 0.75)]),
+    };
+    let distance = Refined { given: 1000.0, found: 1020.0, within: f64::INFINITY };
+    vec![RefinedView { source_to_detector: Some(distance), shift: None, ..view(0.0) }, view(90.0)]
+}
+
+#[test]
+fn refined_geometries_are_said() {
+    let words: Vec<_> = record().views.iter().filter_map(|v| v.refined_words()).collect();
+    assert_eq!(
+        words,
+        [
+            "<AP>: the detector is 1020.00 mm from the source (which the images do not tell), not 1000.00 mm.",
+            "lateral: the detector is shifted along its columns by -1.25 mm (within 0.50 mm) and along its rows by 2.00 mm \
+             (within 0.75 mm)."
+        ]
+    );
+    let text = serde_json::to_string(&record()).unwrap();
+    assert!(text.contains("\"found_mm\":1020.0,\"within_mm\":null"), "{text}");
+    let back: PoseRecord = serde_json::from_str(&text).unwrap();
+    assert_eq!(back.views[1].refined, record().views[1].refined);
+}
+
 /// A result with numbers that are not finite.
 fn result() -> PoseResult {
     let reach = |i: usize| if i < 3 { 10.0 } else { 0.1 };
@@ -48,6 +79,7 @@ fn result() -> PoseResult {
         correlations: vec![0.8, f64::NAN],
         evidence: Evidence::default(),
         middle: Vector3::zeros(),
+        geometry: refined(),
         uncertainty: Uncertainty {
             curvature: [0.1, f64::INFINITY, 0.2, 0.01, 0.02, f64::NAN],
             restarts: Some([0.1, 0.2, 0.3, 0.01, 0.02, 0.03]),

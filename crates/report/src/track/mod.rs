@@ -183,6 +183,7 @@ impl TrackRecord {
             correlation_of_blocks: [f64::NAN; 2],
             alone_mm: None,
             deviation_mm: f64::NAN,
+            refined: None,
         });
         let views = views.collect();
         let followed = || frames.iter().filter(|f| f.status == "followed");

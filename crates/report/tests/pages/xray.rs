@@ -145,6 +145,7 @@ fn found(start: Affine, good: bool) -> PoseResult {
         correlations: vec![0.79, 0.71],
         evidence: Evidence::default(),
         middle: Vector3::zeros(),
+        geometry: Vec::new(),
         uncertainty: Uncertainty {
             curvature: [0.08, 0.21, 0.05, 0.002, f64::INFINITY, 0.001],
             restarts: Some([0.1, 0.2, 0.06, 0.003, 0.004, 0.001]),

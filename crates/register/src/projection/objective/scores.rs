@@ -4,37 +4,61 @@ use super::{Drawn, XrayObjective};
 use crate::error::Result;
 use crate::projection::similarity::Reference;
 use crate::projection::view::ray_view;
-use nalgebra::{Matrix6, Vector6};
+use nalgebra::{DMatrix, DVector};
 use voxalign_compute::Device;
 use voxalign_compute::ops::raycast::{self, Pixels};
-use voxalign_image::{Affine, memory};
+use voxalign_image::{Affine, XrayGeometry, memory};
 
 /// Columns and rows of a cell, pixels.
 pub(crate) const CELL: usize = 4;
 
-/// The derivative of the cost in six parameters, of each cell of a view.
+/// The places of a view and the maps on either side of those of a result along a parameter; none where it changes nothing in the view.
+pub(crate) type Ends = Option<[(XrayGeometry, Affine); 2]>;
+
+/// The derivative of the cost in parameters, of each cell of a view.
 #[derive(Debug, Clone)]
 pub(crate) struct Scores {
     /// Columns and rows of cells.
     dims: [usize; 2],
-    cells: Vec<Vector6<f64>>,
+    /// Numbers of a cell.
+    parameters: usize,
+    cells: Vec<f64>,
+    /// How alike what the parameters do to the image is: the curvature of the cost but for a factor, without what a cost is beside a
+    /// parabola (Gauss and Newton).
+    pub(crate) metric: DMatrix<f64>,
 }
 
+/// Patches that tell the metric.
+const TELLING: usize = 1 << 15;
+
 impl Scores {
+    /// The derivative of the cost.
+    pub(crate) fn slopes(&self) -> DVector<f64> {
+        let mut sum = DVector::zeros(self.parameters);
+        for cell in self.cells.chunks(self.parameters.max(1)) {
+            sum.iter_mut().zip(cell).for_each(|(sum, v)| *sum += v);
+        }
+        sum
+    }
+
     /// The sum of the squares `ψ ψᵀ` over blocks of `side x side` cells that say something, and their number.
-    pub(crate) fn squares(&self, side: usize) -> (Matrix6<f64>, usize) {
-        let (mut sum, mut count) = (Matrix6::zeros(), 0);
+    pub(crate) fn squares(&self, side: usize) -> (DMatrix<f64>, usize) {
+        let n = self.parameters;
+        let (mut sum, mut count) = (DMatrix::zeros(n, n), 0);
         let [w, h] = self.dims;
         for y in (0..h).step_by(side) {
             for x in (0..w).step_by(side) {
-                let mut block = Vector6::zeros();
+                let mut block = DVector::zeros(n);
                 for j in y..(y + side).min(h) {
                     for i in x..(x + side).min(w) {
-                        block += self.cells[j * w + i];
+                        let cell = &self.cells[(j * w + i) * n..][..n];
+                        block.iter_mut().zip(cell).for_each(|(sum, v)| *sum += v);
                     }
                 }
-                count += usize::from(block != Vector6::zeros());
-                sum += block * block.transpose();
+                if block.iter().any(|v| *v != 0.0) {
+                    count += 1;
+                    sum.ger(1.0, &block, &block, 1.0);
+                }
             }
         }
         (sum, count)
@@ -76,6 +100,29 @@ impl Patches {
         Pixels { first: [0, 0], dims: self.tile, tile: self.tile, drawn }
     }
 
+    /// What is compared of some patches of an image: the differences along columns and along rows within patches of four, else the values.
+    fn features(&self, values: &[f32]) -> Vec<f64> {
+        let patches = self.places.len() / self.length;
+        let some = (0..patches).step_by(patches.div_ceil(TELLING).max(1));
+        if self.tile != [2, 2] || self.length != 4 {
+            let at = |patch: usize| &self.places[patch * self.length..][..self.length];
+            return some.flat_map(at).map(|&place| f64::from(values[place])).collect();
+        }
+        let both = some.map(|patch| {
+            let [a, b, c, d] =
+                std::array::from_fn(|i| f64::from(values[self.places[4 * patch + i]]));
+            [b - a + d - c, c - a + d - b]
+        });
+        let (mut across, down): (Vec<f64>, Vec<f64>) = both.map(|[x, y]| (x, y)).unzip();
+        across.extend(down);
+        across
+    }
+
+    /// How many kinds of features there are.
+    fn kinds(&self) -> usize {
+        if self.tile == [2, 2] && self.length == 4 { 2 } else { 1 }
+    }
+
     /// The values there.
     fn of(&self, values: &[f32]) -> Result<Vec<f32>> {
         Ok(memory::collected(self.places.iter().map(|&place| values[place]))?)
@@ -83,46 +130,80 @@ impl Patches {
 }
 
 impl<D: Device> XrayObjective<'_, D> {
-    /// The scores of all views at a pose; `ends` are poses on either side along each of six parameters, `by` away. Their sums are the
+    /// The scores of a view at a pose; `ends` are on either side of it along each parameter, `by` away. The sums over all views are the
     /// derivative of the cost.
     pub(crate) fn scores(
         &self,
+        view: usize,
         map: &Affine,
-        ends: &[[Affine; 2]; 6],
+        ends: &[Ends],
         by: f64,
-    ) -> Result<Vec<Scores>> {
-        let part = 1.0 / self.views.len() as f64;
-        let mut all = Vec::with_capacity(self.views.len());
-        for view in &self.views {
-            let Drawn { pixels, reference } = &view.drawn;
-            let image = |map| self.images(&[ray_view(&view.geometry, map, &self.ct.grid)], pixels);
-            let patches = Patches::new(pixels, self.similarity.tile())?;
-            let patched = match patches.split {
-                true => Some(Reference::new(
-                    patches.of(reference.values())?,
-                    &patches.pixels(),
-                    view.most,
-                )),
-                false => None,
-            };
-            let mut weights = memory::zeroed::<f32>(patches.places.len())?;
-            let here = patches.of(&image(map)?)?;
-            let reference = patched.as_ref().unwrap_or(reference);
-            let _ = self.similarity.cost(reference, &here, Some(&mut weights));
-            let (first, dims) = view.counted;
-            let cells = dims.map(|n| n.div_ceil(CELL));
-            let mut found = memory::filled(cells[0] * cells[1], Vector6::zeros())?;
-            for (axis, [before, after]) in ends.iter().enumerate() {
-                let (before, after) = (image(before)?, image(after)?);
-                for (i, (&weight, &place)) in weights.iter().zip(&patches.places).enumerate() {
-                    let [x, y] = pixels.at(patches.places[i - i % patches.length]);
-                    let cell = (y - first[1]) / CELL * cells[0] + (x - first[0]) / CELL;
-                    let slope = f64::from(after[place]) - f64::from(before[place]);
-                    found[cell][axis] += part * f64::from(weight) * slope / (2.0 * by);
-                }
+    ) -> Result<Scores> {
+        let (part, n) = (1.0 / self.views.len() as f64, ends.len());
+        let view = &self.views[view];
+        let Drawn { pixels, reference } = &view.drawn;
+        let image = |(geometry, map): &(XrayGeometry, Affine)| {
+            self.images(&[ray_view(geometry, map, &self.ct.grid)], pixels)
+        };
+        let patches = Patches::new(pixels, self.similarity.tile())?;
+        let patched = match patches.split {
+            true => {
+                let values = patches.of(reference.values())?;
+                Some(Reference::new(values, &patches.pixels(), view.most))
             }
-            all.push(Scores { dims: cells, cells: found });
+            false => None,
+        };
+        let mut weights = memory::zeroed::<f32>(patches.places.len())?;
+        let image_here = image(&(view.geometry, *map))?;
+        let features = patches.features(&image_here);
+        let here = patches.of(&image_here)?;
+        let mut moves = Vec::with_capacity(n);
+        let reference = patched.as_ref().unwrap_or(reference);
+        let _ = self.similarity.cost(reference, &here, Some(&mut weights));
+        let (first, dims) = view.counted;
+        let cells = dims.map(|n| n.div_ceil(CELL));
+        let mut found = memory::zeroed::<f64>(cells[0] * cells[1] * n)?;
+        for (axis, ends) in ends.iter().enumerate() {
+            let Some([before, after]) = ends else {
+                moves.push(None);
+                continue;
+            };
+            let (before, after) = (image(before)?, image(after)?);
+            let both = patches.features(&after).into_iter().zip(patches.features(&before));
+            moves.push(Some(both.map(|(a, b)| (a - b) / (2.0 * by)).collect()));
+            for (i, (&weight, &place)) in weights.iter().zip(&patches.places).enumerate() {
+                let [x, y] = pixels.at(patches.places[i - i % patches.length]);
+                let cell = (y - first[1]) / CELL * cells[0] + (x - first[0]) / CELL;
+                let slope = f64::from(after[place]) - f64::from(before[place]);
+                found[cell * n + axis] += part * f64::from(weight) * slope / (2.0 * by);
+            }
         }
-        Ok(all)
+        let metric = metric(&features, moves, patches.kinds()) * part;
+        Ok(Scores { dims: cells, parameters: n, cells: found, metric })
     }
+}
+
+/// The products of what parameters do to features, of so many kinds one after the other, each of which a correlation compares: without
+/// what makes all larger or brighter.
+fn metric(features: &[f64], mut moves: Vec<Option<Vec<f64>>>, kinds: usize) -> DMatrix<f64> {
+    let n = moves.len();
+    let length = (features.len() / kinds).max(1);
+    for (kind, here) in features.chunks(length).enumerate() {
+        let mean = here.iter().sum::<f64>() / length as f64;
+        let size = here.iter().map(|v| (v - mean).powi(2)).sum::<f64>().sqrt();
+        for all in moves.iter_mut().flatten() {
+            let part = &mut all[kind * length..][..here.len()];
+            let middle = part.iter().sum::<f64>() / length as f64;
+            let along = part.iter().zip(here).map(|(m, v)| (m - middle) * (v - mean)).sum::<f64>();
+            for (m, v) in part.iter_mut().zip(here) {
+                let left = *m - middle - along * (v - mean) / (size * size);
+                *m = if size > 0.0 { left / size } else { 0.0 };
+            }
+        }
+    }
+    let product = |i: usize, j: usize| match (&moves[i], &moves[j]) {
+        (Some(a), Some(b)) => a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>() / kinds as f64,
+        _ => 0.0,
+    };
+    DMatrix::from_fn(n, n, product)
 }

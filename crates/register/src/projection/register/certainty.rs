@@ -1,15 +1,18 @@
 //! How certain a pose is: from the curvature of its cost, and from finding it again.
 
+use super::geometry::{Frame, NUMBERS, Refinement, one};
 use super::level::{Compared, Level, WORTH};
 use super::search::{Search, Tally};
+use crate::choice::Choice;
 use crate::error::Result;
 use crate::projection::numbers::between;
 use crate::projection::objective::XrayObjective;
+use crate::projection::objective::scores::{Ends, Scores};
 use crate::random::Random;
 use crate::search::pose::{Freedom, Model, Pose};
 use crate::search::refine::refine;
 use crate::search::{Evaluation, Objective, Steps};
-use nalgebra::{Matrix6, Vector6};
+use nalgebra::{DMatrix, DVector, Matrix6, Vector6};
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Vector3};
 
@@ -33,10 +36,15 @@ pub struct Uncertainty {
     pub covariance: Option<[[f64; 6]; 6]>,
 }
 
-/// Columns and rows of blocks, in cells: of those sizes that have enough blocks the one counts that gives the largest deviations.
+/// Columns and rows of blocks, in cells: of those sizes that have enough blocks the one counts that gives the largest deviations, by more
+/// than chance.
 const BLOCKS: [usize; 4] = [1, 2, 4, 8];
+/// The standard deviation of each number of a pose that is not in its blocks, in pixels: images of coarse pixels are simulated of coarse voxels.
+const FLOOR: f64 = 0.0125;
 /// How often the curvature is looked for over twice the distance.
 const WIDER: usize = 3;
+/// By how many of its standard deviations by chance a variance of larger blocks has to be larger to count.
+const CHANCE: f64 = 2.0;
 /// Blocks that a variance is estimated of at least.
 const FEWEST: f64 = 24.0;
 /// How many variances away most restarts have to end along a direction to count: chance gives less.
@@ -49,11 +57,29 @@ pub(super) fn find<D: Device>(
     objective: &XrayObjective<'_, D>,
     (model, best): (&Model, &Pose),
     centre: Vector3<f64>,
-) -> Result<Uncertainty> {
+    frames: &[Frame],
+) -> Result<Found> {
     let transform = model.affine(best);
-    let found = by_curvature(search, level.size, objective, (model, best))?;
+    let curved = Curved::new(search, level.size, objective, (model, best), frames)?;
+    let refined: Vec<usize> =
+        search.options.refine.iter().flat_map(|r| r.numbers()).copied().collect();
+    let all = curved.as_ref().and_then(|c| c.variance(&c.numbers(&refined)));
+    let misfits = curved.as_ref().map_or_else(Vec::new, |curved| {
+        let all = if frames.is_empty() { &[][..] } else { Refinement::ALL };
+        // What was refined has a step to go where it does not stand still. Both at once tell nothing.
+        let refine = search.options.refine;
+        let told = all.iter().filter(|what| refine.is_none_or(|r| r == **what));
+        told.filter_map(|what| curved.step(*what, &refined, frames)).collect()
+    });
     let to_numbers = numbers(model, best, centre);
+    let floor = Matrix6::identity() * (FLOOR * level.size).powi(2);
+    let of_pose = |all: &DMatrix<f64>| all.fixed_view::<6, 6>(0, 0) + floor;
+    let found = all.as_ref().map(of_pose);
     let found = found.map(|variance| to_numbers * variance * to_numbers.transpose());
+    let geometries = all.map_or_else(Vec::new, |all| {
+        let diagonal: Vec<f64> = all.diagonal().iter().skip(6).copied().collect();
+        diagonal.chunks(refined.len().max(1)).map(<[f64]>::to_vec).collect()
+    });
     let deviation =
         |variance: Matrix6<f64>| std::array::from_fn(|i| variance[(i, i)].max(0.0).sqrt());
     let curvature = found.map_or([f64::INFINITY; 6], deviation);
@@ -96,7 +122,17 @@ pub(super) fn find<D: Device>(
     });
     let by_blocks = found.map(Into::into);
     let covariance = found.map(|variance| widened(variance, &steps).into());
-    Ok(Uncertainty { curvature, restarts, apart, by_blocks, covariance })
+    let uncertainty = Uncertainty { curvature, restarts, apart, by_blocks, covariance };
+    Ok(Found { uncertainty, misfits, geometries })
+}
+
+/// What is known of a pose and of the geometries of its views.
+pub(super) struct Found {
+    pub(super) uncertainty: Uncertainty,
+    /// What the images say of what was not refined.
+    pub(super) misfits: Vec<Misfit>,
+    /// The variances of the refined numbers of each view, in the order of the options.
+    pub(super) geometries: Vec<Vec<f64>>,
 }
 
 /// A variance, wider along those directions in which most restarts ended much farther from the result than it lets expect.
@@ -212,60 +248,180 @@ fn beside(model: &Model, best: &Pose, by: f64) -> Vec<Pose> {
     (0..12).map(one).collect()
 }
 
-/// `H⁻¹ V H⁻¹` in the parameters of the model: with the curvature `H` of the cost and the variance `V` of its derivative, which is the sum
-/// over blocks of the squares of what they say (the sandwich estimator, P. J. Huber 1967; with blocks, as neighbours err together). Draws of
-/// pixels are in it, as blocks have only what was drawn. None where there is no minimum, or too few blocks.
-fn by_curvature<D: Device>(
-    search: &mut Search<'_, '_, D>,
-    size: f64,
+/// What a cost says of the numbers of a pose, and of those of the geometries of its views: its derivative, its curvature, and what blocks of
+/// pixels say of each.
+pub(super) struct Curved {
+    slopes: DVector<f64>,
+    /// The curvature in the pose alone.
+    in_pose: Matrix6<f64>,
+    bent: DMatrix<f64>,
+    scores: Vec<Scores>,
+}
+
+impl Curved {
+    /// At a pose; with the geometries of the views where there are frames. None where the cost has no minimum in the pose.
+    fn new<D: Device>(
+        search: &mut Search<'_, '_, D>,
+        size: f64,
+        objective: &XrayObjective<'_, D>,
+        (model, best): (&Model, &Pose),
+        frames: &[Frame],
+    ) -> Result<Option<Self>> {
+        let mut by = 0.25 * size;
+        let mut bent = curvature(objective, (model, best), by)?;
+        search.evaluations += 12;
+        for _ in 0..WIDER {
+            if bent.symmetric_eigenvalues().min() > 0.0 {
+                break;
+            }
+            // What is rough nearby may have a minimum all the same.
+            by *= 2.0;
+            bent = curvature(objective, (model, best), by)?;
+            search.evaluations += 12;
+        }
+        if bent.symmetric_eigenvalues().min() <= 0.0 {
+            return Ok(None);
+        }
+        let by = if frames.is_empty() { by } else { FINE * size };
+        let scores = scores(objective, (model, best), by, frames)?;
+        search.evaluations += OF_SCORES;
+        let (slopes, all) = self::bent(&scores, &bent);
+        Ok(Some(Self { slopes, in_pose: bent, bent: all, scores }))
+    }
+
+    /// The numbers of a pose and those of its geometries that are named.
+    fn numbers(&self, of: &[usize]) -> Vec<usize> {
+        numbers_of((self.slopes.len() - 6) / NUMBERS, of)
+    }
+
+    /// The curvature of some numbers, turned over; none where it has no minimum.
+    fn inverse(&self, numbers: &[usize]) -> Option<DMatrix<f64>> {
+        if numbers.len() == 6 {
+            return Some(DMatrix::from_iterator(6, 6, self.in_pose.try_inverse()?.iter().copied()));
+        }
+        let part = self.bent.select_rows(numbers).select_columns(numbers);
+        Some(part.cholesky()?.inverse())
+    }
+
+    /// `H⁻¹ V H⁻¹` of some numbers: with the curvature `H` of the cost and the variance `V` of its derivative, which is the sum over blocks of
+    /// the squares of what they say (the sandwich estimator, P. J. Huber 1967; with blocks, as neighbours err together). Draws of pixels
+    /// are in it, as blocks have only what was drawn. None where there is no minimum, or too few blocks.
+    fn variance(&self, numbers: &[usize]) -> Option<DMatrix<f64>> {
+        let inverse = self.inverse(numbers)?;
+        let n = numbers.len();
+        let (mut found, mut most, mut first) = (None, 0.0, None);
+        for side in BLOCKS {
+            let (mut sum, mut count) = (DMatrix::zeros(n, n), 0.0);
+            for (squares, blocks) in self.scores.iter().map(|s| s.squares(side)) {
+                sum += squares.select_rows(numbers).select_columns(numbers);
+                count += blocks as f64;
+            }
+            if count < FEWEST.max(2.0 * n as f64) {
+                continue;
+            }
+            // As many of them are spent on the numbers.
+            let variance = &inverse * sum * &inverse * (count / (count - n as f64));
+            let whiten = match &first {
+                Some(whiten) => whiten,
+                None => {
+                    let Some(whiten) = variance.clone().try_inverse() else { continue };
+                    &*first.insert(whiten)
+                }
+            };
+            let times = (whiten * &variance).trace() / n as f64;
+            // A few blocks differ by chance.
+            if times > most * (1.0 + CHANCE * (2.0 / count).sqrt()) {
+                (found, most) = (Some(variance), times);
+            }
+        }
+        found
+    }
+
+    /// What one step of the geometries would be worth beside those that were refined; none where the images do not tell.
+    fn step(&self, what: Refinement, refined: &[usize], frames: &[Frame]) -> Option<Misfit> {
+        let mut of = refined.to_vec();
+        of.extend(what.numbers().iter().filter(|i| !refined.contains(i)));
+        let numbers = self.numbers(&of);
+        let (inverse, variance) = (self.inverse(&numbers)?, self.variance(&numbers)?);
+        let slopes = DVector::from_iterator(numbers.len(), numbers.iter().map(|&i| self.slopes[i]));
+        let step = -(inverse * slopes);
+        let sure = (0..6).map(|i| variance[(i, i)].max(0.0)).sum::<f64>().sqrt();
+        let views = (numbers.len() - 6) / of.len();
+        let by = (0..views).zip(frames).map(|(view, frame)| {
+            let mut all = [[0.0; 2]; NUMBERS];
+            for (i, &number) in of.iter().enumerate() {
+                let (at, unit) = (6 + view * of.len() + i, frame.units()[number]);
+                all[number] = [step[at], variance[(at, at)].max(0.0).sqrt()].map(|v| v * unit);
+            }
+            all
+        });
+        Some(Misfit { what, moves: step.rows(0, 6).norm(), sure, by: by.collect() })
+    }
+}
+
+/// The numbers of a pose and those of the geometries of so many views that are named, among all.
+pub(super) fn numbers_of(views: usize, of: &[usize]) -> Vec<usize> {
+    let each = (0..views).flat_map(|view| of.iter().map(move |i| 6 + NUMBERS * view + i));
+    (0..6).chain(each).collect()
+}
+
+/// What each part of the images says of the numbers of a pose and of the geometries of all views.
+pub(super) fn scores<D: Device>(
     objective: &XrayObjective<'_, D>,
     (model, best): (&Model, &Pose),
-) -> Result<Option<Matrix6<f64>>> {
-    let mut by = 0.25 * size;
-    let mut bent = curvature(objective, (model, best), by)?;
-    search.evaluations += 12;
-    for _ in 0..WIDER {
-        if bent.symmetric_eigenvalues().min() > 0.0 {
-            break;
-        }
-        // What is rough nearby may have a minimum all the same.
-        by *= 2.0;
-        bent = curvature(objective, (model, best), by)?;
-        search.evaluations += 12;
-    }
-    if bent.symmetric_eigenvalues().min() <= 0.0 {
-        return Ok(None);
-    }
-    let poses = beside(model, best, by);
-    let map = |i: usize| model.affine(&poses[i]);
-    let ends = std::array::from_fn(|axis| [map(2 * axis), map(2 * axis + 1)]);
-    let scores = objective.scores(&model.affine(best), &ends, by)?;
-    search.evaluations += 13;
-    let Some(inverse) = bent.try_inverse() else { return Ok(None) };
-    let (mut found, mut most): (Option<Matrix6<f64>>, f64) = (None, 0.0);
-    let mut first = None;
-    for side in BLOCKS {
-        let (mut sum, mut count) = (Matrix6::zeros(), 0.0);
-        for (squares, blocks) in scores.iter().map(|s| s.squares(side)) {
-            sum += squares;
-            count += blocks as f64;
-        }
-        if count < FEWEST {
-            continue;
-        }
-        // Six of them are spent on the pose.
-        let variance = inverse * sum * inverse * (count / (count - 6.0));
-        let whiten = match first {
-            Some(whiten) => whiten,
-            None => {
-                let Some(whiten) = variance.try_inverse() else { continue };
-                *first.insert(whiten)
+    by: f64,
+    frames: &[Frame],
+) -> Result<Vec<Scores>> {
+    let (map, poses) = (model.affine(best), beside(model, best, by));
+    let mut all = Vec::with_capacity(objective.views());
+    for view in 0..objective.views() {
+        let geometry = *objective.geometry(view);
+        let place = |i: usize| (geometry, model.affine(&poses[i]));
+        let mut ends: Vec<Ends> =
+            (0..6).map(|axis| Some([place(2 * axis), place(2 * axis + 1)])).collect();
+        for (of, frame) in frames.iter().enumerate() {
+            for number in 0..NUMBERS {
+                let end = |by| frame.changed(&geometry, one(number, by));
+                ends.push(match of == view {
+                    true => Some([(end(-by)?, map), (end(by)?, map)]),
+                    false => None,
+                });
             }
-        };
-        let times = (whiten * variance).trace() / 6.0;
-        if times > most {
-            (found, most) = (Some(variance), times);
         }
+        all.push(objective.scores(view, &map, &ends, by)?);
     }
-    Ok(found)
+    Ok(all)
+}
+
+/// The derivative of the cost and its curvature, by that in the pose alone: what is not of a parabola would hide what a pose nearly makes up for,
+/// which is bent a thousandth as much as what it does not.
+pub(super) fn bent(scores: &[Scores], in_pose: &Matrix6<f64>) -> (DVector<f64>, DMatrix<f64>) {
+    let n = scores.first().map_or(6, |s| s.metric.nrows());
+    let (mut slopes, mut metric) = (DVector::zeros(n), DMatrix::zeros(n, n));
+    for one in scores {
+        slopes += one.slopes();
+        metric += &one.metric;
+    }
+    let of_pose: Matrix6<f64> = metric.fixed_view::<6, 6>(0, 0).into_owned();
+    let times = of_pose.try_inverse().map_or(1.0, |back| (back * in_pose).trace() / 6.0);
+    (slopes, metric * if times > 0.0 { times } else { 1.0 })
+}
+
+/// Evaluations of scores, of each view alike.
+pub(super) const OF_SCORES: usize = 1 + 12 + 2 * NUMBERS;
+/// The part of a pixel over which images differ where geometries are free.
+pub(super) const FINE: f64 = 0.05;
+
+/// What the images say of the geometry of their views beside the pose: one step of Newton's method in both.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Misfit {
+    /// What of the geometry.
+    pub what: Refinement,
+    /// How far the pose would move with it: the root mean square over the body, mm.
+    pub moves: f64,
+    /// The standard deviation of that.
+    pub sure: f64,
+    /// By how much the distance of each detector from its source and its shifts along columns and rows would change, mm, with their standard
+    /// deviations; 0 for what is not free.
+    pub by: Vec<[[f64; 2]; NUMBERS]>,
 }

@@ -1,10 +1,13 @@
 //! The result of a search, how certain it is, and its verdict.
 
+use super::certainty::Found;
+use super::geometry::{Change, Frame, NUMBERS};
 use super::level::{Compared, Level};
 use super::search::{Search, model};
 use super::verdict::{Asked, Evidence};
-use super::{PoseResult, certainty, landscape, rigid, verdict};
+use super::{PoseResult, RefinedView, certainty, geometry, landscape, rigid, verdict};
 use crate::error::Result;
+use crate::projection::objective::View;
 use crate::projection::similarity::XraySimilarity;
 use crate::search::Objective;
 use crate::search::pose::Model;
@@ -34,7 +37,7 @@ impl<D: Device> Search<'_, '_, D> {
         let objective = level.objective(compared, &transform)?;
         let gradients =
             Compared { similarity: XraySimilarity::GradientNcc, part: None, ..compared };
-        let (ends, by_view, correlations, evidence, uncertainty) =
+        let (ends, by_view, correlations, evidence, uncertainty, geometry) =
             self.part("uncertainty", |all| {
                 let ends = objective.evaluate(&[all.start, transform], false)?;
                 let by_view = objective.by_view(&transform)?;
@@ -43,18 +46,24 @@ impl<D: Device> Search<'_, '_, D> {
                 let correlations: Vec<f64> = shown.iter().map(|c| 1.0 - c).collect();
                 // Of the ends, the costs and the correlations of each view, and the part around the CT.
                 all.evaluations += 5;
-                let found = certainty::find(all, level, &objective, (&model, &pose), centre)?;
+                let told = asked.thorough && all.views.len() >= geometry::VIEWS;
+                let frames = if told { all.frames()? } else { Vec::new() };
+                let place = (&model, &pose);
+                let found = certainty::find(all, level, &objective, place, centre, &frames)?;
+                let Found { uncertainty, misfits, geometries } = found;
                 let outlines = usual.outlines(&transform)?;
                 let alone = match asked.thorough {
-                    true => all.alone(level, (&model, &pose))?,
+                    true => all.alone(level, place)?,
                     false => Vec::new(),
                 };
-                let sure = all.in_plane(found.by_blocks.as_ref(), (&model, &pose), centre)?;
+                let sure = all.in_plane(uncertainty.by_blocks.as_ref(), place, centre)?;
                 let beyond = all.beyond(&transform)?;
-                let evidence = Evidence { outlines, alone, sure, beyond, size: usual.size };
+                let size = usual.size;
+                let evidence = Evidence { outlines, alone, sure, beyond, misfits, size };
+                let refined = all.geometries(&frames, &geometries);
                 // Those of outlines.
                 all.evaluations += 1;
-                Ok((ends, by_view, correlations, evidence, found))
+                Ok((ends, by_view, correlations, evidence, uncertainty, refined))
             })?;
         let mut along = Vec::new();
         if options.landscape {
@@ -78,6 +87,7 @@ impl<D: Device> Search<'_, '_, D> {
             correlations,
             evidence,
             middle: self.ct.middle,
+            geometry,
             uncertainty,
             landscape: along,
             stages: self.stages,
@@ -88,5 +98,19 @@ impl<D: Device> Search<'_, '_, D> {
         result.verdict =
             verdict::judge(&result, ends[1].overlap, (self.lead, self.looked), level.size, asked);
         Ok(result)
+    }
+    /// The geometries that were refined, with the variances of their numbers.
+    fn geometries(&self, frames: &[Frame], variances: &[Vec<f64>]) -> Vec<RefinedView> {
+        let refine = self.options.refine;
+        let Some((_, changes)) = &self.refined else { return Vec::new() };
+        let one = |(i, (view, change)): (usize, (&View<'_>, &Change))| {
+            let mut variance = [f64::INFINITY; NUMBERS];
+            let places = refine.iter().flat_map(|r| r.numbers());
+            for (place, found) in places.zip(variances.get(i).into_iter().flatten()) {
+                variance[*place] = *found;
+            }
+            frames.get(i).map(|frame| frame.refined(view.geometry, *change, refine, variance))
+        };
+        self.views.iter().zip(changes).enumerate().filter_map(one).collect()
     }
 }

@@ -7,6 +7,7 @@ mod certainty;
 mod elsewhere;
 mod expected;
 mod finish;
+mod geometry;
 mod landscape;
 mod level;
 mod options;
@@ -17,8 +18,9 @@ mod verdict;
 
 pub use blocks::Outlines;
 pub use body::PreparedCt;
-pub use certainty::Uncertainty;
+pub use certainty::{Misfit, Uncertainty};
 pub use expected::ExpectedError;
+pub use geometry::{Refined, RefinedView, Refinement};
 pub use landscape::{Landscape, PARAMETERS};
 pub use options::{PoseOptions, PoseSearch, Range};
 pub use suspects::Suspect;
@@ -63,6 +65,8 @@ pub struct PoseResult {
     pub evidence: Evidence,
     /// The middle of what attenuates, in the world of the CT, mm.
     pub middle: Vector3<f64>,
+    /// The geometry of each view, where it was refined together with the pose; the views of the result are these then.
+    pub geometry: Vec<RefinedView>,
     /// How certain the pose is.
     pub uncertainty: Uncertainty,
     /// The cost along each of six parameters through the result; none where it was not asked for.
@@ -111,8 +115,25 @@ impl<D: Device> PreparedCt<'_, D> {
         let finer = self.finer(views, &start, options, &sizes)?;
         self.prepare(&sizes)?;
         self.prepare(&finer)?;
-        let search = search::Search::new(self, views, start, options, progress)?;
-        search.run(&sizes, &finer, verdict::Asked::default())
+        geometry::check(options.refine, views)?;
+        let mut search = search::Search::new(self, views, start, options, progress)?;
+        let asked = verdict::Asked::default();
+        if options.refine.is_none() {
+            return search.run(&sizes, &finer, asked);
+        }
+        search.expect(2 * (sizes.len() + finer.len()) + 1, asked);
+        let (levels, best) = search.stages(&sizes, &finer)?;
+        let (pose, numbers) =
+            search.part("geometry", |all| all.refine_geometry(&levels, &best.pose))?;
+        let frames = search.frames()?;
+        let all = || views.iter().zip(&frames).zip(&numbers);
+        let refined = all()
+            .map(|((view, frame), by)| frame.changed(view.geometry, *by))
+            .collect::<Result<Vec<_>>>()?;
+        let changes = all().map(|((view, frame), by)| frame.change(view.geometry, *by)).collect();
+        let views: Vec<_> =
+            views.iter().zip(&refined).map(|(view, geometry)| View { geometry, ..*view }).collect();
+        search.again(&views, pose, changes).run(&sizes, &finer, asked)
     }
 
     /// The sizes of pixels of scales beyond those of a search, at which a pose is refined until it stands still, mm; none where the scales

@@ -1,5 +1,6 @@
 //! How a pose is searched.
 
+use super::geometry::Refinement;
 use crate::choice::choices;
 use crate::error::{RegisterError, Result};
 use crate::projection::similarity::XraySimilarity;
@@ -70,6 +71,9 @@ pub struct PoseOptions {
     /// The point of the CT, in its own world, about which rotations are counted in the result, mm; the middle of its grid where there
     /// is none. The search does not depend on it.
     pub centre: Option<Vector3<f64>>,
+    /// What of the geometry of the views is refined together with the pose; of two views or more. A [`Tracker`](super::Tracker) refines
+    /// nothing.
+    pub refine: Option<Refinement>,
     /// Whether the cost along each parameter is wanted.
     pub landscape: bool,
 }
@@ -88,6 +92,7 @@ impl Default for PoseOptions {
             levels: Vec::new(),
             restarts: 4,
             centre: None,
+            refine: None,
             landscape: true,
         }
     }

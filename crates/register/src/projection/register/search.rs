@@ -1,6 +1,7 @@
 //! The search over poses from coarse to fine.
 
 use super::body::PreparedCt;
+use super::geometry::Change;
 use super::level::{Compared, Level, at_point};
 use super::options::{PoseOptions, PoseSearch, Range};
 use super::verdict::{Asked, Looked};
@@ -51,6 +52,8 @@ pub(super) struct Search<'a, 'd, D: Device> {
     pub(super) lead: Option<f64>,
     /// What else was looked at.
     pub(super) looked: Looked,
+    /// Where the search begins, and how the geometries of its views were changed, where these were refined.
+    pub(super) refined: Option<(Pose, Vec<Change>)>,
 }
 
 /// The model of poses near a map, with parameters along the axes of the room and rotations about the place there of the
@@ -87,40 +90,90 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
             parts: [0, 0],
             lead: None,
             looked: Looked::default(),
+            refined: None,
         })
     }
 
-    /// Searches at scales, coarse to fine, and then at finer ones until the pose stands still, all of which the CT is prepared for.
-    pub(super) fn run(mut self, sizes: &[f64], finer: &[f64], asked: Asked) -> Result<PoseResult> {
-        let start = Candidate { pose: self.model.pose_of(&self.start), cost: f64::INFINITY };
+    /// The same search by views whose geometry was refined, from the pose that was found with it.
+    pub(super) fn again<'b>(
+        self,
+        views: &'b [View<'b>],
+        pose: Pose,
+        changes: Vec<Change>,
+    ) -> Search<'b, 'd, D>
+    where
+        'a: 'b,
+    {
+        let Self { ct, start, options, progress, model, .. } = self;
+        let (evaluations, iterations) = (self.evaluations, self.iterations);
+        let (stages, parts) = (self.stages, self.parts);
+        Search {
+            ct,
+            views,
+            start,
+            options,
+            progress,
+            model,
+            evaluations,
+            iterations,
+            stages,
+            parts,
+            lead: None,
+            looked: Looked::default(),
+            refined: Some((pose, changes)),
+        }
+    }
+
+    /// Expects so many scales, and the parts beside them.
+    pub(super) fn expect(&mut self, scales: usize, asked: Asked) {
+        let landscape = usize::from(self.options.landscape);
+        self.parts = [0, scales + 2 + usize::from(asked.thorough) + landscape];
+    }
+
+    /// Searches at scales, coarse to fine, and then at finer ones until the pose stands still, all of which the CT is prepared for: the
+    /// scales that were looked at, and the best pose.
+    pub(super) fn stages(
+        &mut self,
+        sizes: &[f64],
+        finer: &[f64],
+    ) -> Result<(Vec<Level<'a, D>>, Candidate)> {
+        let start = self.refined.as_ref().map(|(pose, _)| *pose);
+        let start = start.unwrap_or_else(|| self.model.pose_of(&self.start));
+        let start = Candidate { pose: start, cost: f64::INFINITY };
         let (ct, mut candidates, mut levels) = (self.ct, vec![start], Vec::new());
-        let counts = [sizes.len(), sizes.len() + finer.len()];
-        self.parts =
-            [0, counts[1] + 2 + usize::from(asked.thorough) + usize::from(self.options.landscape)];
         for (index, &size) in sizes.iter().chain(finer).enumerate() {
             let level = Level::new(ct.at(size)?, self.views, size, self.model.centre)?;
             let before = candidates[0].pose;
-            candidates = self.stage(&level, index, counts[0], &candidates)?;
+            candidates = self.stage(&level, index, sizes.len(), &candidates)?;
             levels.push(level);
             let moved = self.distance(&before, &candidates[0].pose);
-            if index >= counts[0] && moved < SETTLED * size {
+            if index >= sizes.len() && moved < SETTLED * size {
                 break;
             }
         }
+        Ok((levels, candidates[0]))
+    }
+
+    /// Searches at scales, and looks at the result from all sides.
+    pub(super) fn run(mut self, sizes: &[f64], finer: &[f64], asked: Asked) -> Result<PoseResult> {
+        let usual = sizes.len();
+        if self.refined.is_none() {
+            self.expect(usual + finer.len(), asked);
+        }
+        let (levels, best) = self.stages(sizes, finer)?;
         let fine = levels.last().ok_or_else(|| nothing("levels"))?;
         // The finest scale tells little more.
-        let coarse = &levels[..(counts[0] - 1).max(1)];
-        let best = candidates[0].pose;
-        self.part("poses elsewhere", |all| all.elsewhere(coarse, &best))?;
+        let coarse = &levels[..(usual - 1).max(1)];
+        self.part("poses elsewhere", |all| all.elsewhere(coarse, &best.pose))?;
         if asked.thorough {
             self.part("other rotations and images", |all| {
-                all.looked.turned = all.turned(coarse, &best)?;
-                all.looked.suspect = all.suspect(coarse, &best)?;
+                all.looked.turned = all.turned(coarse, &best.pose)?;
+                all.looked.suspect = all.suspect(coarse, &best.pose)?;
                 Ok(())
             })?;
         }
-        let usual = &levels[counts[0].min(levels.len()) - 1];
-        self.finish([fine, usual], candidates[0], asked)
+        let usual = &levels[usual.min(levels.len()) - 1];
+        self.finish([fine, usual], best, asked)
     }
 
     /// Does a part of the work beside the scales, which listeners and the record hear of as of one of them.
@@ -236,6 +289,7 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         let objective = level.objective(compared, &self.model.affine(&before[0].pose))?;
         let mut tally = Tally::new(self.progress);
         let poses = match (index, before) {
+            (0, _) if self.refined.is_some() => vec![before[0].pose],
             (0, [start]) if full => self.everywhere(start.pose),
             (0, [start]) => self.around(start.pose, options.range, options.starts, options.seed),
             _ => before.iter().map(|c| c.pose).collect(),

@@ -46,6 +46,14 @@ impl TrackOptions {
         let wrong = |option, value: String, remedy: &str| {
             Err(RegisterError::Option { option, value, remedy: remedy.to_owned() })
         };
+        if let Some(refine) = self.pose.refine {
+            let value = crate::Choice::name(refine).to_owned();
+            return wrong(
+                "refine",
+                value,
+                "refine by the images of one moment, and follow by what that found",
+            );
+        }
         let Range { translation, rotation } = self.range;
         let within = |value: f64, most: f64| value > 0.0 && value <= most;
         if !within(translation, 1000.0) || !within(rotation, 3.2) {

@@ -2,6 +2,8 @@
 
 use super::PoseResult;
 use super::blocks::Outlines;
+use super::certainty::Misfit;
+use super::geometry::Refinement;
 use super::suspects::Suspect;
 use crate::verdict::{Check, Remedy, Verdict};
 
@@ -13,6 +15,10 @@ const OUTLINES: [f64; 2] = [0.15, 0.4];
 /// How far the pose of each view alone may be from that of all, in its image: in pixels, and in standard deviations.
 const ALONE: f64 = 0.12;
 const DEVIATIONS: f64 = 2.0;
+/// How far a pose may move where the geometry of the views is free: in pixels at the place of the CT, and in standard deviations.
+const MOVES: [f64; 2] = [1.0, 3.0];
+/// The standard deviation that a pose may have where a geometry was refined, in pixels at the place of the CT.
+const FREE: f64 = 1.0;
 /// By what part of the cost other images may fit better.
 const SUSPECT: f64 = 0.05;
 /// How far from the start a result may be, as a part of what was searched, unless it has this lead over all other rotations.
@@ -36,8 +42,19 @@ pub struct Evidence {
     pub sure: Vec<f64>,
     /// How far the result is from the start, as a part of what was searched; none where that has no bounds.
     pub beyond: Option<f64>,
+    /// What the images say of those parts of the geometry of their views that were not refined; none of a single view, and where they do
+    /// not tell.
+    pub misfits: Vec<Misfit>,
     /// The size of the pixels that outlines were compared by, at the place of the CT, mm.
     pub size: f64,
+}
+
+impl Evidence {
+    /// How far the pose moves where a part of the geometry of the views is free, as a part of what is allowed.
+    #[must_use]
+    pub fn freed(&self, misfit: &Misfit) -> f64 {
+        misfit.moves / (MOVES[0] * self.size).hypot(MOVES[1] * misfit.sure)
+    }
 }
 
 /// What else was looked at.
@@ -128,6 +145,25 @@ pub(super) fn judge(
             "distance of the pose by one view alone from that by all, as a part of what is allowed";
         checks.push(Check::at_most(name, times, 1.0).or(Remedy::Geometry));
     }
+    let mut remarks = Vec::new();
+    // One view does not tell, and views that contradict each other by far do not, either.
+    if !evidence.misfits.is_empty() {
+        let name = "movement of the pose where the geometry of the views is free, as a part of what is allowed";
+        let times = worst(&mut evidence.misfits.iter().map(|m| evidence.freed(m)));
+        let check = Check::at_most(name, times, 1.0).or(Remedy::Geometry);
+        if !check.passed {
+            remarks.extend(evidence.misfits.iter().filter(|m| evidence.freed(m) > 1.0).map(freed));
+        }
+        checks.push(check);
+    }
+    if !result.geometry.is_empty() {
+        let sure = worst(&mut evidence.misfits.iter().map(|m| m.sure));
+        let sure = if sure.is_finite() { sure } else { f64::NAN };
+        let name = "standard deviation of the pose with the refined geometry";
+        checks.push(
+            Check::at_most(name, sure, FREE * evidence.size).in_unit("mm").or(Remedy::Geometry),
+        );
+    }
     let known = result.uncertainty.covariance.is_some();
     let unknown = u64::from(!known);
     checks.push(Check::none("deviations that are not known", unknown).or(Remedy::SingleOut));
@@ -139,7 +175,6 @@ pub(super) fn judge(
     let check = Check::at_most(name, better, SUSPECT).or(Remedy::OtherImages);
     let which = looked.suspect.iter().map(|s| s.0.to_string()).collect();
     checks.push(if check.passed { check } else { check.of(which) });
-    let mut remarks = Vec::new();
     if let Some(beyond) = evidence.beyond {
         let name = "distance from the start, as a part of the range of the search";
         let check = Check::at_most(name, beyond, BEYOND);
@@ -151,6 +186,29 @@ pub(super) fn judge(
         }
     }
     Verdict::new(checks, remarks)
+}
+
+/// What would change where a part of the geometry of the views were free.
+fn freed(misfit: &Misfit) -> String {
+    let of = |[by, deviation]: [f64; 2]| format!("{by:+.1} mm (\u{b1} {:.1})", 1.96 * deviation);
+    let each = misfit.by.iter().enumerate().map(|(view, &[distance, u, v])| {
+        let by = match misfit.what {
+            Refinement::Distance => of(distance),
+            Refinement::PrincipalPoint => {
+                format!("{} along columns and {} along rows", of(u), of(v))
+            }
+        };
+        format!("view {}: {by}", view + 1)
+    });
+    let what = match misfit.what {
+        Refinement::Distance => "distances of the detectors from their sources are",
+        Refinement::PrincipalPoint => "places of the detectors in their planes are",
+    };
+    format!(
+        "the images fit better, and the pose moves by some {:.1} mm, where the {what} changed: {}",
+        misfit.moves,
+        each.collect::<Vec<_>>().join("; ")
+    )
 }
 
 /// A check with what helps: another one where its value was not measured.
