@@ -69,7 +69,7 @@ fn the_cost_follows_the_intensities() {
         Volume::new(fixed.grid().clone(), values).unwrap()
     };
     let near = AffineOptions { search: Search::Local, dof: 6, ..AffineOptions::default() };
-    let found = |moving: &Volume, options: &AffineOptions| {
+    let found = |moving: &Volume<f32>, options: &AffineOptions| {
         let found = register(&fixed, moving, options);
         let costs: Vec<String> = found.stages.iter().map(|s| s.cost.clone()).collect();
         let off = error_inside(&fixed, &found.transform, &Affine::identity()).0;
