@@ -40,7 +40,7 @@ pub struct Uncertainty {
 /// than chance.
 const BLOCKS: [usize; 4] = [1, 2, 4, 8];
 /// The standard deviation of each number of a pose that is not in its blocks, in pixels: images of coarse pixels are simulated of coarse voxels.
-const FLOOR: f64 = 0.0125;
+const FLOOR: f64 = 0.006;
 /// How often the curvature is looked for over twice the distance.
 const WIDER: usize = 3;
 /// By how many of its standard deviations by chance a variance of larger blocks has to be larger to count.

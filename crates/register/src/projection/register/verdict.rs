@@ -18,7 +18,7 @@ const DEVIATIONS: f64 = 2.0;
 /// How far a pose may move where the geometry of the views is free: in pixels at the place of the CT, and in standard deviations.
 const MOVES: [f64; 2] = [1.0, 3.0];
 /// The standard deviation that a pose may have where a geometry was refined, in pixels at the place of the CT.
-const FREE: f64 = 1.0;
+const FREE: f64 = 1.0 / 3.0;
 /// By what part of the cost other images may fit better.
 const SUSPECT: f64 = 0.05;
 /// How far from the start a result may be, as a part of what was searched, unless it has this lead over all other rotations.
