@@ -408,12 +408,12 @@ mod tests {
         let here = Affine::identity();
         let same = seen([7, 7], false).relation(&here).unwrap();
         assert!(same.line > 0.99 && same.linearity() > 0.99, "{same:?}");
-        // Falling intensities are no rising line, however much they explain.
+        // Falling intensities, some of them cut off, are no rising line, however much they explain.
         let inverted = seen([7, 7], true).relation(&here).unwrap();
-        assert!(inverted.line < 0.01 && inverted.any > 0.9, "{inverted:?}");
-        // Noise explains nothing, in bins either, and what is nothing is no line by chance.
+        assert!(inverted.line < 0.01 && inverted.any > 0.5, "{inverted:?}");
+        // Of other insides only the rim goes together, which is no line by chance.
         let other = seen([7, 8], false).relation(&here).unwrap();
-        assert!(other.any < 0.1, "{other:?}");
+        assert!(other.line < 0.05 && other.any < 0.2, "{other:?}");
         assert!(seen([7, 7], false).relation(&Affine::translation(Vector3::repeat(1e4))).is_none());
     }
 

@@ -3,6 +3,7 @@
 use crate::html::{escape, fixed, table};
 use crate::page::figure;
 use crate::record::RunRecord;
+use voxalign_register::diffeo::DeformationEvidence;
 use voxalign_register::evidence::{Evidence, Measures};
 
 /// The section.
@@ -25,29 +26,56 @@ pub(super) fn section(record: &RunRecord) -> String {
 }
 
 fn measures(evidence: &Evidence) -> String {
-    let row = |name: &str, of: fn(&Measures) -> f64| {
-        let all = [
-            &evidence.found,
-            &evidence.near,
-            &evidence.elsewhere,
-            &evidence.mirrored,
-            &evidence.headers,
-        ];
-        let mut cells = vec![escape(name)];
-        cells.extend(all.iter().map(|m| fixed(of(m), 3)));
-        cells
-    };
-    let rows = [
-        row("Edges", |m| m.edges),
-        row("Information", |m| m.information),
-        row("Tissue", |m| m.tissue),
-        row("Foreground, Dice", |m| m.foreground),
-    ];
+    let all =
+        [evidence.found, evidence.near, evidence.elsewhere, evidence.mirrored, evidence.headers];
     let headings = ["", "#Result", "#Shifted a little", "#Elsewhere", "#Mirrored", "#Headers"];
     format!(
         "<p>Agreement: <b>{}</b>.</p>{}",
         fixed(evidence.agreement(), 2),
-        table("", &headings, &rows)
+        table("", &headings, &rows(&all))
+    )
+}
+
+/// A row a measure, with a column an alignment.
+fn rows(all: &[Measures]) -> Vec<Vec<String>> {
+    let row = |name: &str, of: fn(&Measures) -> f64| {
+        let mut cells = vec![escape(name)];
+        cells.extend(all.iter().map(|m| fixed(of(m), 3)));
+        cells
+    };
+    vec![
+        row("Edges", |m| m.edges),
+        row("Information", |m| m.information),
+        row("Tissue", |m| m.tissue),
+        row("Foreground, Dice", |m| m.foreground),
+    ]
+}
+
+/// The section of a deformation.
+pub(crate) fn of_deformation(evidence: Option<&DeformationEvidence>) -> String {
+    let body = match evidence {
+        Some(e) => {
+            let of = [&e.start, &e.straight, &e.deformed];
+            let mut rows = rows(&of.map(|e| e.found));
+            rows.extend(self::rows(&of.map(|e| e.elsewhere)).into_iter().map(|mut row| {
+                row[0] += " elsewhere";
+                row
+            }));
+            let agreement = of.map(|e| fixed(e.agreement(), 2));
+            rows.push([vec!["Agreement".to_owned()], agreement.to_vec()].concat());
+            table("", &["", "#Affine start", "#Nearest affine map", "#Deformed"], &rows)
+        }
+        None => "<p>No evidence was recorded.</p>".to_owned(),
+    };
+    figure(
+        "evidence",
+        "Evidence",
+        &body,
+        "<b>How to read it:</b> what both images show together at one coarse scale, measured without the similarity that \
+         drove the deformation: where it started, under the affine map that is nearest to the whole transform, in which no \
+         bending helps, and as deformed. \u{201c}Elsewhere\u{201d} is the best of alignments that are wrong on purpose. Good: \
+         the agreement as deformed is above 0, that of the nearest affine map hardly below, and tissue is not next to nothing. \
+         What does not belong together can be bent to the same outline; it then agrees as deformed, but not unbent.",
     )
 }
 

@@ -1,6 +1,6 @@
 //! The report on an affine registration.
 
-mod evidence;
+pub(crate) mod evidence;
 mod stages;
 
 use crate::chart;

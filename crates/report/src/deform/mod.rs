@@ -3,6 +3,7 @@
 pub(crate) mod energy;
 pub(crate) mod field;
 
+use crate::affine::evidence::of_deformation;
 use crate::error::Result;
 use crate::figure::Figure;
 use crate::html::{escape, fixed, sentence, table, thousands};
@@ -101,7 +102,7 @@ pub(crate) fn scale_name(factor: usize, fixed: &Grid) -> String {
 }
 
 /// The sections that the page links to.
-const SECTIONS: [(&str, &str); 11] = [
+const SECTIONS: [(&str, &str); 12] = [
     ("verdict", "Verdict"),
     ("fig-compare", "Compare"),
     ("fig-slices", "Slices"),
@@ -111,6 +112,7 @@ const SECTIONS: [(&str, &str); 11] = [
     ("fig-difference", "Difference"),
     ("fig-edges", "Edges"),
     ("fig-energy", "Energy"),
+    ("evidence", "Evidence"),
     ("measures", "Measures"),
     ("details", "Details"),
 ];
@@ -221,6 +223,7 @@ pub(crate) fn render_with(
     }
     page += &more(&studio)?;
     page += &course(report.energies);
+    page += &of_deformation(record.deformation.as_ref().and_then(|d| d.evidence.as_ref()));
     page += &measures(record);
     page += &words::landmarks(record);
     page += &words::figures(record);

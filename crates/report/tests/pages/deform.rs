@@ -6,7 +6,9 @@ use voxalign_image::{
     VectorField, Volume,
 };
 use voxalign_register::Verdict;
+use voxalign_register::diffeo::DeformationEvidence;
 use voxalign_register::diffeo::clip::IndexBox;
+use voxalign_register::evidence::{Evidence, Measures};
 use voxalign_register::measures::FieldMeasures;
 use voxalign_report::deform::{self, DeformReport, EnergyCurve, EnergyScale};
 use voxalign_report::{DeformationRecord, Figure, Images, RunRecord, TransformRecord, When};
@@ -119,6 +121,14 @@ fn energies() -> Vec<EnergyScale> {
     ]
 }
 
+fn evidence() -> DeformationEvidence {
+    let of = |edges| Evidence {
+        found: Measures { edges, information: 0.4, tissue: 0.8, foreground: 0.9, overlap: 1.0 },
+        ..Evidence::default()
+    };
+    DeformationEvidence { start: of(0.31), straight: of(0.32), deformed: of(0.76), bent: 0.02 }
+}
+
 fn record(grid: &Grid, good: bool) -> RunRecord {
     let parts = AffineParameters {
         translation: Vector3::new(9.0, -6.0, 5.0),
@@ -166,7 +176,7 @@ fn record(grid: &Grid, good: bool) -> RunRecord {
             clipped: IndexBox { start: [0; 3], size: grid.dims() },
             mended: 0,
             affine_verdict: None,
-            evidence: None,
+            evidence: Some(evidence()),
         }),
         ..RunRecord::default()
     }
@@ -231,6 +241,17 @@ fn nothing_of_the_input_becomes_markup_and_nothing_is_loaded() {
     assert!(page.contains("The affine part"));
     assert!(page.len() < 3_000_000, "{}", page.len());
     assert!(report(&oblique(), false, true).contains("no voxel is folded"));
+}
+
+#[test]
+fn evidence_is_shown_of_what_is_bent_and_of_what_is_not() {
+    let page = report(&oblique(), false, true);
+    let section = page.split("id=\"evidence\"").nth(1).unwrap().split("</section>").next().unwrap();
+    for expected in
+        ["0.310", "0.320", "0.760", "Nearest affine map", "Edges elsewhere", "Agreement"]
+    {
+        assert!(section.contains(expected), "{expected} {section}");
+    }
 }
 
 #[test]
