@@ -151,8 +151,11 @@ fn records_come_back() {
     assert_eq!(value["format"], crate::RECORD_FORMAT);
     let back: PoseRecord = serde_json::from_str(&text).unwrap();
     assert_eq!(back.to_json(), text);
-    // What is no number is equal to nothing.
-    let shown = |record: &PoseRecord| format!("{:?} {:?}", record.provenance, record.views[0]);
+    // What is no number is equal to nothing, and what is not finite comes back as none.
+    let shown = |record: &PoseRecord| {
+        let view = format!("{:?}", record.views[0]).replace("inf", "NaN");
+        format!("{:?} {view}", record.provenance)
+    };
     assert_eq!(shown(&back), shown(&record));
     let uncertainty = &back.uncertainty;
     assert!(uncertainty.curvature[1].is_nan() && uncertainty.restarts_apart_mm[1].is_nan());
