@@ -2,7 +2,7 @@
 
 use super::seen::Image;
 use serde::{Deserialize, Serialize};
-use voxalign_image::{Affine, Index, Vector3};
+use voxalign_image::{Affine, Index};
 
 /// Bins of each image over the whole overlap, and within tissue.
 const BINS: [usize; 2] = [24, 16];
@@ -50,12 +50,8 @@ impl Measures {
 
 /// Values of the moving image at the voxels of the fixed one that count; not a number elsewhere.
 fn moved(fixed: &Image, moving: &Image, map: &Affine<Index, Index>) -> Vec<f32> {
-    let [nx, ny, nz] = fixed.dims;
-    let at = |i: usize| {
-        let index = Vector3::new((i % nx) as f64, (i / nx % ny) as f64, (i / (nx * ny)) as f64);
-        fixed.counts(i).then(|| moving.at(map.apply(index))).flatten()
-    };
-    (0..nx * ny * nz).map(|i| at(i).unwrap_or(f32::NAN)).collect()
+    let at = |i: usize| fixed.counts(i).then(|| moving.at(map.apply(fixed.index(i)))).flatten();
+    (0..fixed.values.len()).map(|i| at(i).unwrap_or(f32::NAN)).collect()
 }
 
 /// How the intensities of two images go together within what is foreground in both.

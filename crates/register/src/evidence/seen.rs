@@ -46,6 +46,12 @@ impl Image {
         Self { grid, dims, spacing, values, weight, counted, threshold }
     }
 
+    /// The index of a voxel.
+    pub(super) fn index(&self, i: usize) -> Vector3<f64> {
+        let [nx, ny, _] = self.dims;
+        Vector3::new((i % nx) as f64, (i / nx % ny) as f64, (i / (nx * ny)) as f64)
+    }
+
     pub(super) fn flat(&self) -> bool {
         self.dims[2] == 1
     }
@@ -89,13 +95,13 @@ impl Image {
 
     /// The middle of what is foreground, and its mean distance from there, world mm.
     fn object(&self) -> (Vector3<f64>, f64) {
-        let [nx, ny, _] = self.dims;
         let points = || {
             let inside = |&(i, v): &(usize, &f32)| *v > self.threshold && self.counts(i);
-            self.values.iter().enumerate().filter(inside).map(|(i, _)| {
-                let index = [i % nx, i / nx % ny, i / (nx * ny)].map(|k| k as f64);
-                self.grid.index_to_world(Vector3::from(index))
-            })
+            self.values
+                .iter()
+                .enumerate()
+                .filter(inside)
+                .map(|(i, _)| self.grid.index_to_world(self.index(i)))
         };
         let n = points().count();
         if n == 0 {
@@ -107,11 +113,6 @@ impl Image {
         let centre = points().sum::<Vector3<f64>>() / n as f64;
         (centre, points().map(|p| (p - centre).norm()).sum::<f64>() / n as f64)
     }
-}
-
-/// The index of a voxel.
-fn place(i: usize, nx: usize, ny: usize) -> Vector3<f64> {
-    Vector3::new((i % nx) as f64, (i / nx % ny) as f64, (i / (nx * ny)) as f64)
 }
 
 /// The threshold with the largest variance between what is below and above (Otsu 1979).
@@ -288,10 +289,10 @@ impl Seen {
 
     /// What is foreground in the fixed image and counts, world mm.
     pub(crate) fn foreground(&self) -> Vec<Vector3<f64>> {
-        let Image { dims: [nx, ny, _], values, threshold, .. } = &self.fixed;
+        let Image { values, threshold, .. } = &self.fixed;
         let inside = (0..values.len())
             .filter(|&i| values[i] > *threshold && self.fixed.counts(i))
-            .map(|i| self.fixed.grid.index_to_world(place(i, *nx, *ny)));
+            .map(|i| self.fixed.grid.index_to_world(self.fixed.index(i)));
         inside.collect()
     }
 
@@ -299,12 +300,12 @@ impl Seen {
     /// world; what lies outside of it does not count.
     pub(crate) fn through(&self, transform: &Transform) -> Self {
         let grid = self.fixed.grid.clone();
-        let [nx, ny, nz] = grid.dims();
         let at = |i: usize| {
-            let p = transform.apply(grid.index_to_world(place(i, nx, ny)));
+            let p = transform.apply(grid.index_to_world(self.fixed.index(i)));
             self.moving.at(self.moving.grid.world_to_index(p))
         };
-        let found: Vec<Option<f32>> = (0..nx * ny * nz).into_par_iter().map(at).collect();
+        let found: Vec<Option<f32>> =
+            (0..self.fixed.values.len()).into_par_iter().map(at).collect();
         let values = found.iter().map(|v| v.unwrap_or_default()).collect();
         let weight = found.iter().map(|v| f32::from(v.is_some())).collect();
         Self { moving: Image::new(grid, values, Some(weight)), ..self.clone() }

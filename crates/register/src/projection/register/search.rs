@@ -95,32 +95,13 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
     }
 
     /// The same search by views whose geometry was refined, from the pose that was found with it.
-    pub(super) fn again<'b>(
-        self,
-        views: &'b [View<'b>],
-        pose: Pose,
-        changes: Vec<Change>,
-    ) -> Search<'b, 'd, D>
-    where
-        'a: 'b,
-    {
-        let Self { ct, start, options, progress, model, .. } = self;
-        let (evaluations, iterations) = (self.evaluations, self.iterations);
-        let (stages, parts) = (self.stages, self.parts);
-        Search {
-            ct,
+    pub(super) fn again(self, views: &'a [View<'a>], pose: Pose, changes: Vec<Change>) -> Self {
+        Self {
             views,
-            start,
-            options,
-            progress,
-            model,
-            evaluations,
-            iterations,
-            stages,
-            parts,
             lead: None,
             looked: Looked::default(),
             refined: Some((pose, changes)),
+            ..self
         }
     }
 
