@@ -31,6 +31,10 @@ pub(crate) fn words(remedy: Remedy, speaker: Speaker) -> &'static str {
             "one of the images seems to be mirrored: check left and right in its header (`voxalign info`), and how it was \
              converted"
         }
+        (Remedy::WiderMask, Affine | Deform) => {
+            "what the masks keep fits, but the images as a whole do not: look at the pictures, and give a mask that keeps \
+             more of the object, or a start near the right alignment by `init`"
+        }
         (Remedy::SmallerSearch, Affine) => {
             "the search ended worse than it began: start nearer by `init`, or search less far by \
              `search_angles`"

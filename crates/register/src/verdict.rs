@@ -50,6 +50,8 @@ pub enum Remedy {
     BelongTogether,
     /// To check that what is within the outlines is the same.
     SameInside,
+    /// A mask that keeps more of the object.
+    WiderMask,
     /// To check which side is left.
     Handedness,
     /// To have measured what a verdict asks for.
@@ -98,6 +100,8 @@ choices! { Remedy:
         and start from landmarks, or give a mask where one image shows what the other does not",
     SameInside "same_inside" "the outlines fit, but within them the images have no more in common than anywhere: look at the \
         pictures, and check that both show the same part of the body",
+    WiderMask "wider_mask" "what the masks keep fits, but the images as a whole do not: look at the pictures, and give a mask \
+        that keeps more of the object, or a start near the right alignment",
     Handedness "handedness" "one of the images seems to be mirrored: check left and right in its header, and how it \
         was converted",
     Measured "measured" "what the verdict asks for was not measured: leave out the options that skip it",

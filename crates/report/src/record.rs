@@ -17,7 +17,7 @@ use voxalign_image::{Affine, AffineParameters, Grid, Vector3};
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::clip::IndexBox;
 use voxalign_register::diffeo::{DeformationEvidence, PathRecord};
-use voxalign_register::evidence::Evidence;
+use voxalign_register::evidence::{Evidence, Unmasked};
 use voxalign_register::limits::Limits;
 use voxalign_register::linear::Attempt;
 use voxalign_register::measures::FieldMeasures;
@@ -80,6 +80,9 @@ pub struct RunRecord {
     /// What the images say of the alignment, whatever cost found it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// What the whole images say of it, where masks keep some of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmasked: Option<Unmasked>,
     /// What else was tried, as the registration that was asked for had a bad result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
@@ -112,6 +115,7 @@ impl Default for RunRecord {
             peak_memory_bytes: None,
             outputs: Vec::new(),
             evidence: None,
+            unmasked: None,
             attempts: Vec::new(),
             verdict: Verdict::default(),
             limits: None,

@@ -24,6 +24,7 @@ pub(super) fn record(
         parameters: parameters(job, options, result, outside),
         stages: result.stages.clone(),
         evidence: Some(result.evidence),
+        unmasked: result.unmasked,
         attempts: result.attempts.clone(),
         verdict: run.caller.worded(result.verdict.clone(), Speaker::Affine),
         ..run.record(machine, Vec::new())

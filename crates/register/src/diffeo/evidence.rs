@@ -4,7 +4,7 @@
 //! of unbent images. So [evidence](mod@crate::evidence) is taken three times: of the affine map that the deformation starts from, of the
 //! affine map that is nearest to all that was found, in which no bending helps, and of the deformed image.
 
-use crate::evidence::{Evidence, Seen};
+use crate::evidence::{Evidence, Seen, Unmasked};
 use crate::limits::DEFORMATION;
 use crate::verdict::{Check, Remedy};
 use nalgebra::{Matrix4, Matrix4x3};
@@ -20,6 +20,9 @@ pub struct DeformationEvidence {
     pub straight: Evidence,
     /// Of the deformed moving image, as it lies on the fixed one.
     pub deformed: Evidence,
+    /// What the whole images say of that affine map, where masks keep some of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmasked: Option<Unmasked>,
     /// How far the whole is from that affine map: the root mean square over the foreground, as a part of its mean
     /// distance from its middle.
     pub bent: f64,
@@ -35,6 +38,7 @@ impl DeformationEvidence {
         Self {
             start: seen.evidence(start, &one),
             straight: seen.evidence(&straight, &one),
+            unmasked: seen.unmasked(&straight, &one),
             deformed: seen.through(whole).evidence(&one, &one),
             bent: left / seen.radius().max(f64::MIN_POSITIVE),
         }
@@ -51,11 +55,16 @@ impl DeformationEvidence {
             Check::at_least(after, self.deformed.agreement(), DEFORMATION.agreement),
             Check::at_least(straight, self.straight.agreement(), DEFORMATION.straight),
         ];
+        all.extend(self.unmasked.and_then(|whole| whole.check(DEFORMATION.unmasked)));
         if !plain {
             let value = self.straight.found.tissue;
             all.push(Check::at_least(tissue, value, DEFORMATION.tissue).in_unit("nats"));
         }
-        all.into_iter().map(|check| check.or(Remedy::SameTissue)).collect()
+        let remedy = |check: Check| match check.remedy_code {
+            Some(_) => check,
+            None => check.or(Remedy::SameTissue),
+        };
+        all.into_iter().map(remedy).collect()
     }
 }
 

@@ -17,5 +17,5 @@ mod measures;
 mod seen;
 
 pub use measures::{Measures, Relation};
-pub use seen::{Evidence, Seen};
+pub use seen::{Evidence, Seen, Unmasked};
 pub(crate) use seen::{LITTLE, middle_extent};

@@ -1,8 +1,9 @@
 //! Two images as evidence looks at them.
 
 use super::measures::{Measures, Relation, measure, relation};
-use crate::limits::AGREEMENT;
+use crate::limits::{AGREEMENT, KEPT};
 use crate::metric::range::robust_range;
+use crate::verdict::{Check, Remedy};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use voxalign_image::{Affine, Grid, Index, Matrix3, Transform, Vector3};
@@ -227,6 +228,27 @@ pub struct Seen {
     moving: Image,
     centre: Vector3<f64>,
     radius: f64,
+    /// The same without masks, where there are some.
+    whole: Option<Box<Seen>>,
+}
+
+/// The images of a masked registration as they are without the masks. A mask may keep what fits by chance, and nothing
+/// of what it leaves out pulls.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Unmasked {
+    /// The least part of an image's foreground that its mask keeps.
+    pub kept: f64,
+    /// What the whole images say.
+    pub evidence: Evidence,
+}
+
+impl Unmasked {
+    /// Whether the whole images agree, where masks keep so little of them that they have to.
+    pub(crate) fn check(&self, least: f64) -> Option<Check> {
+        let name = "agreement of the whole images, of which masks keep a small part";
+        let check = Check::at_least(name, self.evidence.agreement(), least).or(Remedy::WiderMask);
+        (self.kept < KEPT).then_some(check)
+    }
 }
 
 impl Seen {
@@ -245,7 +267,30 @@ impl Seen {
         let fixed = Image::new(fixed.0, fixed.1, fixed.2);
         let moving = Image::new(moving.0, moving.1, moving.2);
         let (centre, radius) = fixed.object();
-        Self { fixed, moving, centre, radius }
+        Self { fixed, moving, centre, radius, whole: None }
+    }
+
+    /// With the same images on the same grids without their masks.
+    #[must_use]
+    pub(crate) fn beside(self, whole: Seen) -> Self {
+        Self { whole: Some(Box::new(whole)), ..self }
+    }
+
+    /// What the whole images say where masks keep some of them, as [`evidence`](Self::evidence).
+    #[must_use]
+    pub fn unmasked(&self, map: &Affine, headers: &Affine) -> Option<Unmasked> {
+        let whole = self.whole.as_deref()?;
+        Some(Unmasked { kept: self.kept(whole), evidence: whole.evidence(map, headers) })
+    }
+
+    /// The least part of an image's foreground that its mask keeps.
+    fn kept(&self, whole: &Seen) -> f64 {
+        let part = |own: &Image, whole: &Image| {
+            let object = || (0..whole.values.len()).filter(|&i| whole.values[i] > whole.threshold);
+            let kept = object().filter(|&i| own.counts(i)).count();
+            kept as f64 / object().count().max(1) as f64
+        };
+        part(&self.fixed, &whole.fixed).min(part(&self.moving, &whole.moving))
     }
 
     /// The measures of one alignment, fixed world to moving world.
@@ -308,7 +353,8 @@ impl Seen {
             (0..self.fixed.values.len()).into_par_iter().map(at).collect();
         let values = found.iter().map(|v| v.unwrap_or_default()).collect();
         let weight = found.iter().map(|v| f32::from(v.is_some())).collect();
-        Self { moving: Image::new(grid, values, Some(weight)), ..self.clone() }
+        let whole = self.whole.as_ref().map(|whole| Box::new(whole.through(transform)));
+        Self { moving: Image::new(grid, values, Some(weight)), whole, ..self.clone() }
     }
 
     fn axes(&self) -> impl Iterator<Item = (usize, Vector3<f64>)> + use<> {

@@ -1,6 +1,7 @@
 //! The images of a registration in the memory of a device.
 
 use super::options::AffineInput;
+use super::prepare::{fixed_weight, moving_mask};
 use crate::error::{RegisterError, Result, check_grid};
 use voxalign_compute::error::check_len;
 use voxalign_compute::ops::elementwise::Expr;
@@ -72,13 +73,37 @@ impl<D: Device> DeviceInput<D> {
 pub(super) enum Source<'a, D: Device> {
     Own(Box<DeviceInput<D>>),
     Lent(&'a DeviceInput<D>),
+    /// Lent, and masks and weights are left out.
+    Unmasked(&'a DeviceInput<D>),
 }
 
 impl<'a, D: Device> Source<'a, D> {
     pub(super) fn input(&self) -> &DeviceInput<D> {
         match self {
             Self::Own(input) => input,
-            Self::Lent(input) => input,
+            Self::Lent(input) | Self::Unmasked(input) => input,
+        }
+    }
+
+    /// The same images, all of whose voxels count.
+    pub(super) fn without_masks(self) -> Self {
+        match self {
+            Self::Own(mut input) => {
+                (input.fixed_mask, input.fixed_weight, input.moving_mask) = (None, None, None);
+                Self::Own(input)
+            }
+            Self::Lent(input) | Self::Unmasked(input) => Self::Unmasked(input),
+        }
+    }
+
+    /// The weight of the fixed image and the mask of the moving one.
+    pub(super) fn masks(&self, device: &D) -> Result<[Option<D::Buffer<f32>>; 2]> {
+        match self {
+            Self::Own(_) | Self::Lent(_) => {
+                let input = self.input();
+                Ok([fixed_weight(device, input)?, moving_mask(device, input)?])
+            }
+            Self::Unmasked(_) => Ok([None, None]),
         }
     }
 
@@ -86,7 +111,9 @@ impl<'a, D: Device> Source<'a, D> {
     pub(super) fn values(self) -> [Values<'a, D>; 2] {
         match self {
             Self::Own(input) => [Values::Own(input.fixed), Values::Own(input.moving)],
-            Self::Lent(input) => [Values::Lent(&input.fixed), Values::Lent(&input.moving)],
+            Self::Lent(input) | Self::Unmasked(input) => {
+                [Values::Lent(&input.fixed), Values::Lent(&input.moving)]
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::input::{DeviceInput, Source, Values};
 use super::options::AffineInput;
 use super::prepare::{fixed_weight, moving_mask, normalised};
-use crate::error::Result;
+use crate::error::{RegisterError, Result};
 use crate::evidence::Seen;
 use crate::similarity::OfSums;
 use std::sync::Arc;
@@ -59,8 +59,7 @@ pub(super) fn build<D: Device>(
 ) -> Result<Pyramid<D>> {
     let input = source.input();
     input.check()?;
-    let weight = fixed_weight(device, input)?;
-    let mask = moving_mask(device, input)?;
+    let [weight, mask] = source.masks(device)?;
     let (fixed_grid, moving_grid) = (input.fixed_grid.clone(), input.moving_grid.clone());
     let [fixed, moving] = source.values();
     let (fixed, normal) = normalised(device, "fixed", fixed, weight.as_ref(), None)?;
@@ -73,14 +72,34 @@ pub(super) fn build<D: Device>(
     };
     let fixed_sigma = if similarity.smooths_fixed { SIGMA_OF_SPACING } else { 0.0 };
     let at = [Seen::spacing(&fixed_grid, &moving_grid)];
-    let finest = scaled(fixed_grid, fixed.values, weight);
-    let seen_fixed = one(device, finest.clone(), fixed.background, &at, SIGMA_OF_SPACING)?;
-    let fixed = one(device, finest, fixed.background, levels, fixed_sigma)?;
-    let finest = scaled(moving_grid, moving.values, mask);
-    let seen_moving = one(device, finest.clone(), moving.background, &at, SIGMA_OF_SPACING)?;
-    let moving = one(device, finest, moving.background, levels, SIGMA_OF_SPACING)?;
-    let seen = Seen::new(read_back(device, seen_fixed)?, read_back(device, seen_moving)?);
+    let finest =
+        [scaled(fixed_grid, fixed.values, weight), scaled(moving_grid, moving.values, mask)];
+    let backgrounds = [fixed.background, moving.background];
+    let seen = seen_at(device, &finest, backgrounds, &at)?;
+    let [fixed, moving] = finest;
+    let fixed = one(device, fixed, backgrounds[0], levels, fixed_sigma)?;
+    let moving = one(device, moving, backgrounds[1], levels, SIGMA_OF_SPACING)?;
     Ok(Pyramid { levels: fixed.into_iter().zip(moving).collect(), seen })
+}
+
+/// Two images as evidence looks at them, with their masks and, where there are some, without.
+fn seen_at<D: Device>(
+    device: &D,
+    images: &[Scaled<D>; 2],
+    backgrounds: [f32; 2],
+    at: &[f64],
+) -> Result<Seen> {
+    let of = |masks: bool| {
+        let image = |i: usize| {
+            let mut image = images[i].clone();
+            image.weight = image.weight.filter(|_| masks);
+            read_back(device, one(device, image, backgrounds[i], at, SIGMA_OF_SPACING)?)
+        };
+        Ok::<_, RegisterError>(Seen::new(image(0)?, image(1)?))
+    };
+    let seen = of(true)?;
+    let masked = images.iter().any(|image| image.weight.is_some());
+    Ok(if masked { seen.beside(of(false)?) } else { seen })
 }
 
 /// Two images as evidence looks at them, without a registration.
@@ -92,15 +111,15 @@ pub fn see<D: Device>(device: &D, input: &AffineInput<'_>) -> Result<Seen> {
     let masks = [fixed_weight(device, &input)?, moving_mask(device, &input)?];
     let at = [Seen::spacing(&input.fixed_grid, &input.moving_grid)];
     let grids = [input.fixed_grid, input.moving_grid];
-    let one = |role, grid, values, weight: Option<D::Buffer<f32>>| {
+    let normal = |role, grid, values, weight: Option<D::Buffer<f32>>| {
         let (values, _) = normalised(device, role, Values::Own(values), weight.as_ref(), None)?;
         let (background, values) = (values.background, Arc::new(values.values));
-        let finest = Scaled { grid, values, weight: weight.map(Arc::new) };
-        read_back(device, one(device, finest, background, &at, SIGMA_OF_SPACING)?)
+        Ok::<_, RegisterError>((Scaled { grid, values, weight: weight.map(Arc::new) }, background))
     };
     let ([fixed_weight, moving_weight], [fixed_grid, moving_grid]) = (masks, grids);
-    let fixed = one("fixed", fixed_grid, input.fixed, fixed_weight)?;
-    Ok(Seen::new(fixed, one("moving", moving_grid, input.moving, moving_weight)?))
+    let (fixed, of_fixed) = normal("fixed", fixed_grid, input.fixed, fixed_weight)?;
+    let (moving, of_moving) = normal("moving", moving_grid, input.moving, moving_weight)?;
+    seen_at(device, &[fixed, moving], [of_fixed, of_moving], &at)
 }
 
 /// The only scale of an image, on the host.

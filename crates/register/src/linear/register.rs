@@ -223,8 +223,10 @@ pub(super) fn search<D: Device>(
         evidence.mirrored =
             evidence.mirrored.or_more(problem.seen.measures(&model.affine(mirrored)));
     }
+    let unmasked = problem.seen.unmasked(&transform, &headers);
     let mut verdict = judge(&Findings {
         evidence,
+        unmasked,
         cost_before,
         cost_start,
         cost_after,
@@ -257,6 +259,7 @@ pub(super) fn search<D: Device>(
         scheme: similarity.takes_scheme().then(|| options.scheme.unwrap_or_default()),
         overlap,
         evidence,
+        unmasked,
         similarity,
         relation,
         flat: model.flat,

@@ -25,26 +25,67 @@ pub struct Attempt {
     pub kept: bool,
 }
 
+/// Another way to register.
+struct Way {
+    what: String,
+    options: AffineOptions,
+    /// What follows a registration of the images without their masks, where that comes first.
+    unmasked: Option<Search>,
+}
+
+impl Way {
+    fn new(what: impl Into<String>, options: AffineOptions) -> Self {
+        Self { what: what.into(), options, unmasked: None }
+    }
+
+    fn find<'a, D: Device + 'a>(
+        &self,
+        device: &D,
+        source: &dyn Fn() -> Result<Source<'a, D>>,
+        progress: &dyn Progress,
+    ) -> Result<AffineResult> {
+        let mut options = self.options.clone();
+        if let Some(then) = self.unmasked {
+            let problem = Problem::new(device, source()?.without_masks(), &options)?;
+            options.init = Init::Given(search(device, problem, &options, progress)?.transform);
+            options.search = then;
+        }
+        search(device, Problem::new(device, source()?, &options)?, &options, progress)
+    }
+}
+
 /// What can be tried, the most promising first.
-fn plans(options: &AffineOptions, flat: bool) -> Vec<(String, AffineOptions)> {
+fn plans(options: &AffineOptions, flat: bool, masked: bool) -> Vec<Way> {
     let used = options.first_similarity();
     let costs: [Similarity; 3] =
         [Nmi::default().into(), Ncc::default().into(), Cr::default().into()];
     let mut others = costs.into_iter().filter(|c| c.name() != used.name()).map(|other| {
         let similarity = Some(other);
-        (format!("the cost {}", other.name()), AffineOptions { similarity, ..options.clone() })
+        Way::new(
+            format!("the cost {}", other.name()),
+            AffineOptions { similarity, ..options.clone() },
+        )
     });
-    let mut all: Vec<_> = others.next().into_iter().collect();
+    let mut all = Vec::new();
+    if masked {
+        for (what, then) in [
+            ("the images without their masks first, then with them", Search::Local),
+            ("the images without their masks", Search::None),
+        ] {
+            all.push(Way { unmasked: Some(then), ..Way::new(what, options.clone()) });
+        }
+    }
+    all.extend(others.next());
     if options.init != Init::Header || options.search != Search::Local {
         let (init, search) = (Init::Header, Search::Local);
         let near = AffineOptions { init, search, ..options.clone() };
-        all.push(("a local search from the headers".to_owned(), near));
+        all.push(Way::new("a local search from the headers", near));
     }
     all.extend(others.next());
     let rigid = if flat { 3 } else { 6 };
     if options.dof > rigid {
         let fewer = AffineOptions { dof: rigid, ..options.clone() };
-        all.push((format!("{rigid} degrees of freedom"), fewer));
+        all.push(Way::new(format!("{rigid} degrees of freedom"), fewer));
     }
     all
 }
@@ -62,20 +103,19 @@ pub(super) fn rescued<'a, D: Device + 'a>(
     progress: &dyn Progress,
     first: AffineResult,
 ) -> Result<AffineResult> {
-    let flat = first.flat;
+    let (flat, masked) = (first.flat, first.unmasked.is_some());
     let asked = first.evidence.agreement();
     let mut best = first;
     let (mut attempts, mut kept) = (Vec::new(), None);
-    for (what, options) in plans(options, flat) {
-        let problem = Problem::new(device, source()?, &options)?;
-        let found = match search(device, problem, &options, progress) {
+    for way in plans(options, flat, masked) {
+        let found = match way.find(device, source, progress) {
             Ok(found) => found,
             // What cannot start so is none.
             Err(RegisterError::NoOverlap { .. }) => continue,
             Err(e) => return Err(e),
         };
         let (good, agreement) = rank(&found);
-        let attempt = Attempt { what, agreement, good, kept: false };
+        let attempt = Attempt { what: way.what, agreement, good, kept: false };
         let (best_good, best_agreement) = rank(&best);
         if (good && !best_good) || (good == best_good && agreement > best_agreement) {
             kept = Some(attempts.len());
@@ -106,7 +146,7 @@ mod tests {
     fn nothing_is_tried_that_was_used() {
         let options = AffineOptions::default();
         let names = |o: &AffineOptions, flat| -> Vec<String> {
-            plans(o, flat).into_iter().map(|p| p.0).collect()
+            plans(o, flat, false).into_iter().map(|way| way.what).collect()
         };
         let all = names(&options, false);
         assert_eq!(all.len(), 4);
@@ -120,6 +160,9 @@ mod tests {
         };
         assert_eq!(names(&near, false), ["the cost nmi", "the cost cr"]);
         let flat = AffineOptions { dof: 6, ..options };
+        let masked = plans(&flat, true, true);
+        let then: Vec<_> = masked.iter().map(|way| way.unmasked).collect();
+        assert_eq!(then[..3], [Some(Search::Local), Some(Search::None), None]);
         assert!(names(&flat, true).contains(&"3 degrees of freedom".to_owned()));
     }
 }

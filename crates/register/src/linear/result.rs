@@ -1,7 +1,7 @@
 //! What an affine registration gives.
 
 use super::rescue::Attempt;
-use crate::evidence::{Evidence, Relation};
+use crate::evidence::{Evidence, Relation, Unmasked};
 use crate::search::StageRecord;
 use crate::similarity::Similarity;
 use crate::verdict::Verdict;
@@ -36,6 +36,8 @@ pub struct AffineResult {
     pub overlap: f64,
     /// What the images say of the result, whatever cost found it.
     pub evidence: Evidence,
+    /// What the whole images say of it, where masks keep some of them.
+    pub unmasked: Option<Unmasked>,
     /// The similarity of the finest stage.
     pub similarity: Similarity,
     /// How the intensities go together, where the similarity was

@@ -1,6 +1,6 @@
 //! The verdict on an affine registration.
 
-use crate::evidence::{Evidence, LITTLE};
+use crate::evidence::{Evidence, LITTLE, Unmasked};
 use crate::limits::AFFINE;
 use crate::search::pose::Model;
 use crate::verdict::{Check, Remedy, Verdict};
@@ -10,6 +10,8 @@ use voxalign_image::{Affine, Transform, Vector3};
 pub(super) struct Findings {
     /// What the images say.
     pub(super) evidence: Evidence,
+    /// What the whole images say, where masks keep some of them.
+    pub(super) unmasked: Option<Unmasked>,
     pub(super) cost_before: f64,
     pub(super) cost_start: f64,
     pub(super) cost_after: f64,
@@ -49,6 +51,7 @@ pub(super) fn judge(f: &Findings) -> Verdict {
         let overlap = f.evidence.found.foreground;
         checks.push(Check::at_least(name, overlap, AFFINE.foreground).or(Remedy::NearerStart));
     }
+    checks.extend(f.unmasked.and_then(|whole| whole.check(AFFINE.unmasked)));
     if f.searched {
         for (from, before) in [("the headers", f.cost_before), ("the start", f.cost_start)] {
             let change = f.cost_after - before;

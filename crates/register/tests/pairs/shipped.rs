@@ -5,7 +5,7 @@ use voxalign_compute::cpu::{Cpu, Simd};
 use voxalign_compute::ops::resample::Interpolation;
 use voxalign_image::{Affine, Grid, ImageView, Matrix3, Vector3, Volume};
 use voxalign_register::linear::{
-    AffineOptions, DeviceInput, Init, Search, SearchRange, register_affine,
+    AffineOptions, DeviceInput, Init, Rescue, Search, SearchRange, register_affine,
     register_affine_on_device,
 };
 use voxalign_register::similarity::{Cr, Similarity};
@@ -219,6 +219,39 @@ fn masks_and_weights() {
     println!("error without masks {without:.2} mm, with {with:.2} mm");
     assert!(with < 2.0 && with < 0.5 * without, "{with} {without}");
     assert!((with - weighted).abs() < 1e-9);
+}
+
+/// A mask of the outermost slices, in which two brains fit anywhere, does not hide that the rest does not fit; the images
+/// without it find where they belong.
+#[test]
+fn a_mask_of_little_does_not_hide_the_rest() {
+    let (fixed, moving) = (shipped("icbm152_t1.nii.gz"), shipped("colin27_brain.nii.gz"));
+    let [_, _, nz] = fixed.dims();
+    let mask = Volume::from_fn(fixed.grid().clone(), |_, _, z| if z < nz / 8 { 1.0 } else { 0.0 });
+    let device = Cpu::new(None).unwrap();
+    let masked = voxalign_register::linear::AffineInput {
+        fixed_mask: Some((&mask).into()),
+        ..input(&fixed, &moving)
+    };
+    let clean = register(&fixed, &moving, &AffineOptions::default());
+    assert!(clean.unmasked.is_none());
+    let run = |rescue| {
+        let options = AffineOptions { rescue, ..AffineOptions::default() };
+        let found = register_affine(&device, &masked, &options, &Silent).unwrap();
+        let whole = found.unmasked.expect("there is a mask");
+        let off = error_inside(&fixed, &found.transform, &clean.transform).0;
+        let (own, all) = (found.evidence.agreement(), whole.evidence.agreement());
+        println!("{off:.2} mm, kept {:.2}, agreement {own:.2}, of the whole {all:.2}", whole.kept);
+        println!("{:?} {:?}", found.attempts, found.verdict.summary());
+        (off, whole, found)
+    };
+    let (off, whole, found) = run(Rescue::Off);
+    assert!(whole.kept < 0.2, "{}", whole.kept);
+    assert!(off > 10.0 && !found.verdict.good, "{off} {}", found.verdict.summary());
+    let (rescued, _, found) = run(Rescue::On);
+    let kept = found.attempts.iter().find(|a| a.kept).expect("another way is better");
+    assert!(kept.what.contains("without their masks") && kept.good, "{:?}", found.attempts);
+    assert!(rescued < 1e-6 && found.verdict.good, "{rescued} {}", found.verdict.summary());
 }
 
 /// Flat images: 3, 4 and 6 degrees of freedom, on flipped, transposed and tilted grids.

@@ -4,12 +4,15 @@ use crate::html::{escape, fixed, table};
 use crate::page::figure;
 use crate::record::RunRecord;
 use voxalign_register::diffeo::DeformationEvidence;
-use voxalign_register::evidence::{Evidence, Measures};
+use voxalign_register::evidence::{Evidence, Measures, Unmasked};
 
 /// The section.
 pub(super) fn section(record: &RunRecord) -> String {
     let body = match &record.evidence {
-        Some(evidence) => format!("{}{}", measures(evidence), attempts(record)),
+        Some(evidence) => {
+            let whole = record.unmasked.as_ref().map(unmasked).unwrap_or_default();
+            format!("{}{whole}{}", measures(evidence), attempts(record))
+        }
         None => "<p>No evidence was recorded.</p>".to_owned(),
     };
     figure(
@@ -33,6 +36,15 @@ fn measures(evidence: &Evidence) -> String {
         "<p>Agreement: <b>{}</b>.</p>{}",
         fixed(evidence.agreement(), 2),
         table("", &headings, &rows(&all))
+    )
+}
+
+/// What the images say without their masks.
+fn unmasked(whole: &Unmasked) -> String {
+    format!(
+        "<p>That is of what the masks keep, {:.0} % of the object. Agreement of the whole images: <b>{}</b>.</p>",
+        100.0 * whole.kept,
+        fixed(whole.evidence.agreement(), 2)
     )
 }
 
@@ -63,7 +75,17 @@ pub(crate) fn of_deformation(evidence: Option<&DeformationEvidence>) -> String {
             }));
             let agreement = of.map(|e| fixed(e.agreement(), 2));
             rows.push([vec!["Agreement".to_owned()], agreement.to_vec()].concat());
-            table("", &["", "#Affine start", "#Nearest affine map", "#Deformed"], &rows)
+            let whole = e.unmasked.as_ref().map(|whole| {
+                format!(
+                    "<p>That is of what the masks keep, {:.0} % of the object. Agreement of the whole images under the \
+                     nearest affine map: <b>{}</b>.</p>",
+                    100.0 * whole.kept,
+                    fixed(whole.evidence.agreement(), 2)
+                )
+            });
+            let table =
+                table("", &["", "#Affine start", "#Nearest affine map", "#Deformed"], &rows);
+            format!("{table}{}", whole.unwrap_or_default())
         }
         None => "<p>No evidence was recorded.</p>".to_owned(),
     };

@@ -8,7 +8,7 @@ use voxalign_image::{
 use voxalign_register::Verdict;
 use voxalign_register::diffeo::DeformationEvidence;
 use voxalign_register::diffeo::clip::IndexBox;
-use voxalign_register::evidence::{Evidence, Measures};
+use voxalign_register::evidence::{Evidence, Measures, Unmasked};
 use voxalign_register::measures::FieldMeasures;
 use voxalign_report::deform::{self, DeformReport, EnergyCurve, EnergyScale};
 use voxalign_report::{DeformationRecord, Figure, Images, RunRecord, TransformRecord, When};
@@ -126,7 +126,14 @@ fn evidence() -> DeformationEvidence {
         found: Measures { edges, information: 0.4, tissue: 0.8, foreground: 0.9, overlap: 1.0 },
         ..Evidence::default()
     };
-    DeformationEvidence { start: of(0.31), straight: of(0.32), deformed: of(0.76), bent: 0.02 }
+    let unmasked = Some(Unmasked { kept: 0.43, evidence: of(0.27) });
+    DeformationEvidence {
+        start: of(0.31),
+        straight: of(0.32),
+        unmasked,
+        deformed: of(0.76),
+        bent: 0.02,
+    }
 }
 
 fn record(grid: &Grid, good: bool) -> RunRecord {
