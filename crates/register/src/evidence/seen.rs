@@ -243,11 +243,15 @@ pub struct Unmasked {
 }
 
 impl Unmasked {
-    /// Whether the whole images agree, where masks keep so little of them that they have to.
+    /// The agreement of the whole images, where masks keep so little of them that it counts.
+    pub(crate) fn agreement(&self) -> Option<f64> {
+        (self.kept < KEPT).then(|| self.evidence.agreement())
+    }
+
+    /// Whether the whole images agree, where that counts.
     pub(crate) fn check(&self, least: f64) -> Option<Check> {
         let name = "agreement of the whole images, of which masks keep a small part";
-        let check = Check::at_least(name, self.evidence.agreement(), least).or(Remedy::WiderMask);
-        (self.kept < KEPT).then_some(check)
+        Some(Check::at_least(name, self.agreement()?, least).or(Remedy::WiderMask))
     }
 }
 

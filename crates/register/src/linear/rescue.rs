@@ -17,7 +17,7 @@ use voxalign_compute::Device;
 pub struct Attempt {
     /// What was different, such as `the cost ncc`.
     pub what: String,
-    /// Agreement of the images under its result.
+    /// Agreement of the images under its result; of the whole images where masks keep little of them.
     pub agreement: f64,
     /// Whether its verdict is good.
     pub good: bool,
@@ -90,9 +90,10 @@ fn plans(options: &AffineOptions, flat: bool, masked: bool) -> Vec<Way> {
     all
 }
 
-/// How good a result is: first by its verdict, then by the agreement of the images.
+/// How good a result is: first by its verdict, then by the agreement of the images; of the whole ones where masks keep little.
 fn rank(result: &AffineResult) -> (bool, f64) {
-    (result.verdict.good, result.evidence.agreement())
+    let whole = result.unmasked.and_then(|whole| whole.agreement());
+    (result.verdict.good, whole.unwrap_or_else(|| result.evidence.agreement()))
 }
 
 /// The first result, or a better one by another way.
@@ -104,7 +105,7 @@ pub(super) fn rescued<'a, D: Device + 'a>(
     first: AffineResult,
 ) -> Result<AffineResult> {
     let (flat, masked) = (first.flat, first.unmasked.is_some());
-    let asked = first.evidence.agreement();
+    let asked = rank(&first).1;
     let mut best = first;
     let (mut attempts, mut kept) = (Vec::new(), None);
     for way in plans(options, flat, masked) {
