@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct AffineLimits {
     /// The least part of the smaller field of view that overlaps the other.
     pub overlap: f64,
-    /// The least agreement of the whole images where masks keep a small part of them: of 33 wrong results it is -3.4 and
+    /// The least agreement of the whole images where masks keep a small part of them: of 32 wrong results it is -3.4 and
     /// less where nothing else tells, of 86 right ones -0.9 and more but for four that are right in the mask alone.
     pub unmasked: f64,
     /// The factors by which lengths may change.
