@@ -20,7 +20,7 @@ pub struct DeformationEvidence {
     pub straight: Evidence,
     /// Of the deformed moving image, as it lies on the fixed one.
     pub deformed: Evidence,
-    /// What the whole images say of that affine map, where masks keep some of them.
+    /// What the whole images say of the affine map that is nearest over all that is foreground, where masks keep some of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmasked: Option<Unmasked>,
     /// How far the whole is from that affine map: the root mean square over the foreground, as a part of its mean
@@ -34,11 +34,12 @@ impl DeformationEvidence {
     pub fn new(seen: &Seen, start: &Affine, whole: &Transform) -> Self {
         let points = seen.foreground();
         let (straight, left) = nearest(start, whole, &points);
+        let all = seen.whole().map(|seen| nearest(start, whole, &seen.foreground()).0);
         let one = Affine::identity();
         Self {
             start: seen.evidence(start, &one),
             straight: seen.evidence(&straight, &one),
-            unmasked: seen.unmasked(&straight, &one),
+            unmasked: all.and_then(|map| seen.unmasked(&map, &one)),
             deformed: seen.through(whole).evidence(&one, &one),
             bent: left / seen.radius().max(f64::MIN_POSITIVE),
         }
@@ -121,6 +122,31 @@ mod tests {
     fn seen(seeds: [f64; 2]) -> Seen {
         let [fixed, moving] = seeds.map(ball);
         Seen::new((grid(), fixed, None), (grid(), moving, None))
+    }
+
+    #[test]
+    fn a_mask_does_not_hide_the_whole() {
+        let ([fixed, moving], none) = ([1.0, 5.0].map(ball), Affine::identity());
+        // One slab in which they are the same.
+        let slab = |i: usize| (15..20).contains(&(i / (SIZE * SIZE)));
+        let mixed: Vec<f32> =
+            (0..fixed.len()).map(|i| if slab(i) { fixed[i] } else { moving[i] }).collect();
+        let mask: Vec<f32> = (0..fixed.len()).map(|i| f32::from(slab(i))).collect();
+        let images = |mask| Seen::new((grid(), fixed.clone(), mask), (grid(), mixed.clone(), None));
+        let seen = images(Some(mask)).beside(images(None));
+        let found = DeformationEvidence::new(&seen, &none, &Transform::identity());
+        let whole = found.unmasked.unwrap();
+        assert!(whole.kept < 0.3 && found.straight.agreement() > 1.0, "{found:?}");
+        assert!(whole.evidence.agreement() < found.straight.agreement() - 3.0, "{found:?}");
+        // As a whole it is turned over while the slab stays where it is.
+        let over = |p: Vector3<f64>| if p[2].abs() < 10.0 { Vector3::zeros() } else { p * -1.5 };
+        let bent =
+            Transform::Displacement(Displacement::new(VectorField::from_world_fn(grid(), over)));
+        let found = DeformationEvidence::new(&seen, &none, &bent);
+        let failed: Vec<Check> = found.checks(false).into_iter().filter(|c| !c.passed).collect();
+        assert!(failed.iter().any(|c| c.remedy_code == Some(Remedy::WiderMask)), "{failed:?}");
+        // Without a mask there is nothing to hide.
+        assert!(DeformationEvidence::new(&images(None), &none, &bent).unmasked.is_none());
     }
 
     fn shifted(by: Vector3<f64>) -> Transform {

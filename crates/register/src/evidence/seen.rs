@@ -280,10 +280,15 @@ impl Seen {
         Self { whole: Some(Box::new(whole)), ..self }
     }
 
+    /// The images without their masks, where there are some.
+    pub(crate) fn whole(&self) -> Option<&Seen> {
+        self.whole.as_deref()
+    }
+
     /// What the whole images say where masks keep some of them, as [`evidence`](Self::evidence).
     #[must_use]
     pub fn unmasked(&self, map: &Affine, headers: &Affine) -> Option<Unmasked> {
-        let whole = self.whole.as_deref()?;
+        let whole = self.whole()?;
         Some(Unmasked { kept: self.kept(whole), evidence: whole.evidence(map, headers) })
     }
 
