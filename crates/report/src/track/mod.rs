@@ -76,6 +76,9 @@ pub struct FrameRecord {
     /// The correlation of the gradients of each view with those of the simulated image.
     #[serde(deserialize_with = "null_is_nan")]
     pub correlations: Vec<f64>,
+    /// How far the pose that each view alone leads to is from that of all in its image, mm at the place of the CT; none of a single view.
+    #[serde(default, deserialize_with = "null_is_nan")]
+    pub alone_mm: Vec<f64>,
     /// What it took, ms.
     pub milliseconds: f64,
     /// Frames in a second so far, with the time that they were waited for, from the end of the first frame on; none for that one.
@@ -102,6 +105,7 @@ impl FrameRecord {
             rotation_degrees: moved.rotation.map(f64::to_degrees).into(),
             cost: found.cost,
             correlations: found.correlations.clone(),
+            alone_mm: found.alone.clone(),
             milliseconds: 1e3 * found.seconds,
             frames_per_second: None,
         }

@@ -14,11 +14,12 @@ use voxalign_image::{Affine, Vector3};
 
 impl<D: Device> Search<'_, '_, D> {
     /// How far the pose that each view alone leads to is from the result in the image of that view: the root mean square over the body,
-    /// mm at the place of the CT; none of a single view, which has nothing to agree with.
+    /// mm at the place of the CT; none of a single view, which has nothing to agree with. Each takes so many evaluations at most.
     pub(super) fn alone(
         &mut self,
         level: &Level<'_, D>,
         (model, best): (&Model, &Pose),
+        (compared, evaluations): (Compared, usize),
     ) -> Result<Vec<f64>> {
         let count = level.count();
         if count < 2 {
@@ -28,7 +29,6 @@ impl<D: Device> Search<'_, '_, D> {
         let here = model.affine(best);
         let mut all = Vec::with_capacity(count);
         for view in 0..count {
-            let compared = Compared { anew: false, ..Compared::by(options, options.seed) };
             let one = level.alone(view)?;
             let objective = one.objective(compared, &here)?;
             let steps = Steps {
@@ -36,7 +36,7 @@ impl<D: Device> Search<'_, '_, D> {
                 longest: 4.0 * level.size,
                 tolerance: 5e-3 * level.size,
                 improvement: 1e-8,
-                evaluations: 40,
+                evaluations,
             };
             let mut tally = Tally::new(self.progress);
             let rigid = Freedom::Rigid;

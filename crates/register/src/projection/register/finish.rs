@@ -17,6 +17,8 @@ use voxalign_compute::Device;
 
 /// The part of the pixels by which costs along parameters are shown.
 const LANDSCAPE: f64 = 0.05;
+/// Evaluations of a refinement by each view alone.
+const ALONE: usize = 40;
 
 impl<D: Device> Search<'_, '_, D> {
     /// The result, how certain it is, and the verdict.
@@ -53,7 +55,7 @@ impl<D: Device> Search<'_, '_, D> {
                 let Found { uncertainty, misfits, geometries } = found;
                 let outlines = usual.outlines(&transform)?;
                 let alone = match asked.thorough {
-                    true => all.alone(level, place)?,
+                    true => all.alone(level, place, (compared, ALONE))?,
                     false => Vec::new(),
                 };
                 let sure = all.in_plane(uncertainty.by_blocks.as_ref(), place, centre)?;
