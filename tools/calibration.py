@@ -93,11 +93,6 @@ def call(line, cwd=None):
         return json.load(file), None
 
 
-def failed(verdict):
-    """The checks that are not met, with their values and the names that they give."""
-    return [f"{c['name']} {c['value']}: {', '.join(c.get('of') or [])}".rstrip(": ") for c in verdict["checks"] if not c["passed"]]
-
-
 def bound(errors, of):
     """The largest rate, per cent, at which so few errors are as rare as 5 in 100 (one-sided)."""
     def at_most(p):
