@@ -219,6 +219,61 @@ def metal(image, random):
     return out
 
 
+def along(n, x, y, angle):
+    """Places of pixels along a direction and across it, from a point."""
+    j, i = np.mgrid[:n, :n]
+    return (i - x) * np.cos(angle) + (j - y) * np.sin(angle), (j - y) * np.cos(angle) - (i - x) * np.sin(angle)
+
+
+def screws(image, random):
+    """Some screws with threads and heads, about 3 % of the image, upon what is there."""
+    out, n = image.copy(), image.shape[0]
+    for _ in range(6):
+        u, v = along(n, *random.uniform(0.25 * n, 0.75 * n, 2), random.uniform(0, 2 * np.pi))
+        shaft = (np.abs(u) < 0.08 * n) & (np.abs(v) < 0.014 * n + 0.5 * np.sin(u * 2.1))
+        head = (np.abs(u - 0.08 * n) < 0.016 * n) & (np.abs(v) < 0.03 * n)
+        out[shaft | head] += 4.0
+    return out
+
+
+def wire(image, random):
+    """A wire of one or two pixels that winds through the image, about 1 % of it."""
+    out, n = image.copy(), image.shape[0]
+    t = np.linspace(0, 1, 40 * n)
+    phase = random.uniform(0, 2 * np.pi, 2)
+    x = n * (0.15 + 0.7 * t)
+    y = n * (0.5 + 0.15 * np.sin(7 * t + phase[0]) + 0.06 * np.sin(19 * t + phase[1]))
+    places = np.zeros(image.shape, bool)
+    places[np.round(y).astype(int).clip(0, n - 1), np.round(x).astype(int).clip(0, n - 1)] = True
+    out[places] += 3.0
+    return out
+
+
+def text(image, random):
+    """Letters as bright as the brightest pixel, and letters as dark as air, about 7 % of the image."""
+    out, n = image.copy(), image.shape[0]
+    size = max(1, n // 64)
+    for value, row, column in ((image.max(), 0.08, 0.08), (image.max(), 0.55, 0.3), (0.0, 0.8, 0.4)):
+        for letter in range(6):
+            bits = random.uniform(size=(7, 5)) < 0.5
+            y, x = int(row * n), int(column * n) + letter * 6 * size
+            part = out[y : y + 7 * size, x : x + 5 * size]
+            part[np.kron(bits, np.ones((size, size), bool))[: part.shape[0], : part.shape[1]]] = value
+    return out
+
+
+def plate(image, random):
+    """A plate with holes over about 5 % of the image, upon what is there."""
+    out, n = image.copy(), image.shape[0]
+    u, v = along(n, *random.uniform(0.4 * n, 0.6 * n, 2), random.uniform(0, np.pi))
+    holes = ((u + 0.3 * n) % (0.12 * n) - 0.06 * n) ** 2 + v**2 < (0.025 * n) ** 2
+    out[(np.abs(u) < 0.29 * n) & (np.abs(v) < 0.055 * n) & ~holes] += 5.0
+    return out
+
+
+METALS = {"metal": metal, "screws": screws, "wire": wire, "text": text, "plate": plate}
+
+
 def bordered(image, value):
     out = np.full_like(image, value)
     n = image.shape[0]
@@ -234,8 +289,11 @@ REFINED = {
     "detector shifted by 20 mm, refined": "principal-point",
     "detector shifted up by 8 mm, refined": "principal-point",
 }
-RIGHTS = ["plain", "noise of 5000", "blurred", "plain, ncc", "metal", "saturated", "border 0", "border bright", "scaled values", *REFINED]
+OTHERS = ["metal, ncc", "plate, mi", "screws, noise of 5000", "wire, scaled values"]
+RIGHTS = ["plain", "noise of 5000", "blurred", "plain, ncc", *METALS, *OTHERS, "saturated", "border 0", "border bright", "scaled values", *REFINED]
 WRONGS = [*GEOMETRIES, *IMAGES, "other body", "soft tissue by 4 mm", "start 70 degrees off"]
+WRONGS += ["metal, exchanged", "plate, first mirrored", "screws, both mirrored", "text, other body"]
+WRONGS += ["wire, distance +10 % in one", "metal, view turned by 3 degrees", "screws, pixels +10 % in one"]
 SINGLES = ["one view", "one view, mirrored"]
 
 
@@ -283,6 +341,9 @@ class Study:
         random = np.random.default_rng(seed + 1000)
         truth, start = self.truth(kind, seed)
         wide = 1.25 * FAR / NEAR * np.linalg.norm(body.rows[:, :3] @ (body.dims * [1, 1, 0])) / np.sqrt(2)
+        name, thing = kind, None
+        if kind.split(", ")[0] in METALS:
+            thing, _, kind = kind.partition(", ")
         views = [View(n, a, body.centre, wide / 128) for n, a in (("ap", 0), ("lateral", 90))]
         if kind in SINGLES:
             views = views[:1]
@@ -296,8 +357,8 @@ class Study:
         images = IMAGES.get(kind, lambda i: i)(images)
         if kind == "one view, mirrored":
             images = [images[0][:, ::-1]]
-        if kind == "metal":
-            images = [metal(i, random) for i in images]
+        if thing:
+            images = [METALS[thing](i, random) for i in images]
         if kind == "saturated":
             images = [np.minimum(i, 0.7 * np.percentile(i, 99.5)) for i in images]
         if kind == "blurred":
@@ -316,9 +377,9 @@ class Study:
         command += ["--no-report", "--device", "cpu", "--threads", "1", "-q", "--seed", str(seed)]
         if kind in REFINED:
             command += ["--refine", REFINED[kind]]
-        if kind.endswith("ncc"):
-            command += ["--similarity", "ncc"]
-        if kind.startswith("start") or seed % 4 >= 2:
+        if kind.split(", ")[-1] in ("ncc", "mi"):
+            command += ["--similarity", kind.split(", ")[-1]]
+        if name.startswith("start") or seed % 4 >= 2:
             command += ["--search", "local"]
         call(command)
 
@@ -333,14 +394,14 @@ def main():
     parser.add_argument("data")
     parser.add_argument("folder")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="kinds with this in their names; =KIND for one")
     parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time, of one thread each")
     args = parser.parse_args()
     study = Study(args.program, args.data, args.folder)
     first = 2 if args.held_out else 1
     seeds = [first + 2 * i for i in range(args.seeds)]
-    kinds = [k for k in RIGHTS + SINGLES + WRONGS if args.only in k]
+    kinds = [k for k in RIGHTS + SINGLES + WRONGS if (args.only[1:] == k if args.only.startswith("=") else args.only in k)]
     jobs = [(name, kind, seed) for kind in kinds for name in CTS for seed in seeds]
     counts = collections.OrderedDict()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:

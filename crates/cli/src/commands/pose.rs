@@ -48,6 +48,9 @@ Examples:
 The search begins with the CT in the room of the views as in its own world, or where --init puts it,
 looks at many poses within --range, and refines the best of them from coarse to fine pixels, until the
 pose stands still. Where the verdict would be bad, it looks at all rotations, unless --search says how far.
+What an image shows and the CT does not (metal, markers, text) is found by its values and left out, and values
+that are a bent function of attenuations are straightened, which a remark says: --metal keep and --response keep
+leave them alone.
 The numbers of a pose are those of voxalign drr: turned through --centre, then moved.
 
 Written to DIR (older files with these names are replaced):

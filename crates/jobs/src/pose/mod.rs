@@ -258,8 +258,14 @@ impl Job {
         let used = advice::Used::of(self, &options, &regions);
         record.verdict = used.worded(caller, record.verdict);
         conclude(staged, clock, record, (&self.output, &written), |record| {
-            let all = views.iter().zip(&simulated);
-            let pictures: Vec<_> = all.map(|(view, images)| view.pictures(images)).collect();
+            let all = views.iter().zip(&simulated).zip(&found.without);
+            let left_out = |without: &Vec<bool>| without.iter().map(|w| f32::from(*w)).collect();
+            let all: Vec<(_, Option<Vec<f32>>)> =
+                all.map(|(of, without)| (of, without.as_ref().map(left_out))).collect();
+            let pictures: Vec<_> = all
+                .iter()
+                .map(|((view, images), left_out)| view.pictures(images, left_out.as_deref()))
+                .collect();
             render(&PoseReport { record, pictures: &pictures })
         })
     }
@@ -371,6 +377,8 @@ impl Job {
             "levels_mm": options.levels,
             "restarts": options.restarts,
             "refine": options.refine.map(Choice::name),
+            "metal": options.metal.name(),
+            "response": options.response.name(),
             "seed": options.seed,
             "centre_mm": options.centre.map(<[f64; 3]>::from),
             "pixels": input::stored_as(values),
@@ -431,14 +439,23 @@ impl XrayInput {
     }
 
     fn view(&self) -> View<'_> {
-        View { geometry: &self.geometry, image: &self.values, region: self.region }
+        View { geometry: &self.geometry, image: &self.values, region: self.region, without: None }
     }
 
     /// The image with those that are simulated for the start and for the result.
-    fn pictures<'a>(&'a self, simulated: &'a [Vec<f32>; 2]) -> PosePictures<'a> {
+    fn pictures<'a>(
+        &'a self,
+        simulated: &'a [Vec<f32>; 2],
+        left_out: Option<&'a [f32]>,
+    ) -> PosePictures<'a> {
         let picture = |values: &'a [f32]| XrayPicture::new(self.geometry.dims(), values);
         let [before, after] = simulated;
-        PosePictures { xray: picture(&self.values), before: picture(before), after: picture(after) }
+        PosePictures {
+            xray: picture(&self.values),
+            before: picture(before),
+            after: picture(after),
+            left_out: left_out.map(picture),
+        }
     }
 }
 

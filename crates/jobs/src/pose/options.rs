@@ -6,7 +6,7 @@ use crate::projection::Numbers;
 use serde::{Deserialize, Serialize};
 use voxalign_register::choices;
 use voxalign_register::projection::XraySimilarity;
-use voxalign_register::projection::register::{PoseOptions, Range, Refinement};
+use voxalign_register::projection::register::{Metal, PoseOptions, Range, Refinement, Response};
 use voxalign_register::search::OptimiserKind;
 
 /// What the values of X-ray images are.
@@ -65,6 +65,14 @@ pub struct Method {
     #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT", value_parser = crate::options::choice::<Refinement>()))]
     #[serde(with = "by_name")]
     pub refine: Option<Refinement>,
+    /// What becomes of pixels that show what the CT does not: metal, markers, text [default: mask]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT", value_parser = crate::options::choice::<Metal>()))]
+    #[serde(with = "by_name")]
+    pub metal: Option<Metal>,
+    /// What becomes of values that are no attenuations, but rise and fall with them [default: straighten]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WHAT", value_parser = crate::options::choice::<Response>()))]
+    #[serde(with = "by_name")]
+    pub response: Option<Response>,
     /// How often the result is found again from places near it, for its uncertainty [default: 4]
     #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
     pub restarts: Option<usize>,
@@ -97,6 +105,8 @@ impl Method {
             levels: self.levels.as_ref().map(|l| l.0.clone()).unwrap_or_default(),
             restarts: self.restarts.unwrap_or(usual.restarts),
             refine: self.refine,
+            metal: self.metal.unwrap_or(usual.metal),
+            response: self.response.unwrap_or(usual.response),
             ..usual
         };
         options.check()?;

@@ -289,6 +289,7 @@ impl Job {
                         xray: picture(xray),
                         before: picture(before),
                         after: picture(after),
+                        left_out: None,
                     }
                 })
                 .collect();

@@ -22,6 +22,8 @@ pub struct View<'a> {
     pub image: &'a [f32],
     /// The first column and row and the numbers of columns and rows that count; all where there is none.
     pub region: Option<[usize; 4]>,
+    /// Whether each pixel is left out, row by row; those of no mask are not.
+    pub without: Option<&'a [bool]>,
 }
 
 impl View<'_> {
@@ -33,6 +35,13 @@ impl View<'_> {
         let dims = self.geometry.dims();
         let [x, y, width, height] = self.region.unwrap_or([0, 0, dims[0], dims[1]]);
         self.geometry.part([x, y], [width, height])?;
+        if let Some(without) = self.without.filter(|w| w.len() != dims[0] * dims[1]) {
+            return Err(RegisterError::Option {
+                option: "mask of an X-ray image",
+                value: format!("{} pixels", without.len()),
+                remedy: format!("its geometry has {} x {}", dims[0], dims[1]),
+            });
+        }
         Ok(([x, y], [width, height]))
     }
 }
@@ -58,6 +67,8 @@ struct Prepared<D: Device> {
     image: D::Buffer<f32>,
     /// The first column and row that count, and how many.
     counted: ([usize; 2], [usize; 2]),
+    /// Whether each pixel of the whole image is left out, where some are.
+    without: Option<Vec<bool>>,
     /// What simulated images have at most.
     most: f64,
     drawn: Drawn,
@@ -119,8 +130,10 @@ impl<'a, D: Device> XrayObjective<'a, D> {
             true => self.most(&geometry, counted, at)?,
             false => 0.0,
         };
-        let drawn = self.draw(&geometry, &image, counted, most, 0)?;
-        Ok(Prepared { geometry, image, counted, most, drawn })
+        let without = view.without.map(memory::copied).transpose()?;
+        let from = (&geometry, &image, without.as_deref());
+        let drawn = self.draw(from, counted, most, 0)?;
+        Ok(Prepared { geometry, image, counted, without, most, drawn })
     }
 
     /// What simulated images have at most: a little more than the image at a pose has, and the one where the CT is in the middle of
@@ -154,8 +167,7 @@ impl<'a, D: Device> XrayObjective<'a, D> {
     /// The pixels of a draw, and the X-ray image there.
     fn draw(
         &self,
-        geometry: &XrayGeometry,
-        image: &D::Buffer<f32>,
+        (geometry, image, without): (&XrayGeometry, &D::Buffer<f32>, Option<&[bool]>),
         (first, dims): ([usize; 2], [usize; 2]),
         most: f64,
         number: u64,
@@ -166,8 +178,22 @@ impl<'a, D: Device> XrayObjective<'a, D> {
         let mut picked = self.ct.device.alloc(pixels.len())?;
         self.ct.device.pick(image, geometry.dims(), &pixels, &mut picked)?;
         let values = self.ct.device.into_host(picked)?;
-        let reference = Reference::new(values, &pixels, most);
+        let mut reference = Reference::new(values, &pixels, most);
+        if let Some(without) = without {
+            let width = geometry.dims()[0];
+            let counts = |i: usize| {
+                let [x, y] = pixels.at(i);
+                !without[y * width + x]
+            };
+            reference = reference.counting(memory::collected((0..pixels.len()).map(counts))?);
+        }
         Ok(Drawn { pixels, reference })
+    }
+
+    /// Another draw of a view.
+    fn draw_of(&self, view: &Prepared<D>, number: u64) -> Result<Drawn> {
+        let from = (&view.geometry, &view.image, view.without.as_deref());
+        self.draw(from, view.counted, view.most, number)
     }
 
     fn images(&self, rays: &[RayView], pixels: &Pixels) -> Result<Vec<f32>> {
@@ -192,11 +218,8 @@ impl<'a, D: Device> XrayObjective<'a, D> {
     /// What fails on the device.
     pub fn redraw(&mut self) -> Result<()> {
         let number = self.draws.fetch_add(1, Ordering::Relaxed) + 1;
-        let drawn: Vec<Drawn> = self
-            .views
-            .iter()
-            .map(|v| self.draw(&v.geometry, &v.image, v.counted, v.most, number))
-            .collect::<Result<_>>()?;
+        let drawn: Vec<Drawn> =
+            self.views.iter().map(|v| self.draw_of(v, number)).collect::<Result<_>>()?;
         for (view, drawn) in self.views.iter_mut().zip(drawn) {
             view.drawn = drawn;
         }
@@ -345,7 +368,7 @@ impl<D: Device> Objective for XrayObjective<'_, D> {
         if self.sampling.is_some_and(|s| s.anew) {
             let number = self.draws.fetch_add(1, Ordering::Relaxed) + 1;
             for v in &self.views {
-                others.push(self.draw(&v.geometry, &v.image, v.counted, v.most, number)?);
+                others.push(self.draw_of(v, number)?);
             }
         }
         let drawn: Vec<&Drawn> = match others.is_empty() {
@@ -418,7 +441,12 @@ mod tests {
         let views: Vec<_> = geometries
             .iter()
             .zip(&images)
-            .map(|(geometry, image)| View { geometry, image, region: Some([4, 3, 50, 44]) })
+            .map(|(geometry, image)| View {
+                geometry,
+                image,
+                region: Some([4, 3, 50, 44]),
+                without: None,
+            })
             .collect();
         for &kind in XraySimilarity::ALL {
             for sampling in [None, Some(Sampling { fraction: 0.3, seed: 4, anew: false })] {
@@ -463,7 +491,7 @@ mod tests {
         let at = Affine::translation(Vector3::new(3.0, -2.0, 1.0));
         let how = Traversal::trilinear(1.0);
         let image = simulator.image(&geometry, &at, how, Along::Integral).unwrap();
-        let views = [View { geometry: &geometry, image: &image, region: None }];
+        let views = [View { geometry: &geometry, image: &image, region: None, without: None }];
         let costs = |anew, seed| {
             let sampling = Some(Sampling { fraction: 0.1, seed, anew });
             let kind = XraySimilarity::default();

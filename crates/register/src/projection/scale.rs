@@ -4,17 +4,30 @@ use crate::error::Result;
 use rayon::prelude::*;
 use voxalign_image::{Affine, Grid, Matrix3, Vector3, Volume, XrayGeometry, memory};
 
-/// An X-ray image with pixels that are the means of `factor x factor`, and its geometry.
+/// An X-ray image at a coarser scale.
+pub(super) struct Binned {
+    pub(super) geometry: XrayGeometry,
+    pub(super) image: Vec<f32>,
+    /// Whether each pixel is left out, where some are.
+    pub(super) without: Option<Vec<bool>>,
+}
+
+/// The part of a coarse pixel that may be left out without the rest of it being left out as well.
+const LEFT_OUT: usize = 4;
+
+/// An X-ray image with pixels that are the means of those of `factor x factor` that are not left out.
 ///
 /// # Errors
 /// A factor that leaves no pixel.
 pub(super) fn binned_image(
     geometry: &XrayGeometry,
     image: &[f32],
+    without: Option<&[bool]>,
     factor: usize,
-) -> Result<(XrayGeometry, Vec<f32>)> {
+) -> Result<Binned> {
     if factor <= 1 {
-        return Ok((*geometry, image.to_vec()));
+        let without = without.map(memory::copied).transpose()?;
+        return Ok(Binned { geometry: *geometry, image: memory::copied(image)?, without });
     }
     let coarse = geometry.binned(factor)?;
     let ([columns, rows], width) = (coarse.dims(), geometry.dims()[0]);
@@ -30,7 +43,26 @@ pub(super) fn binned_image(
             *out = (sum / area) as f32;
         }
     });
-    Ok((coarse, out))
+    let mut left = None;
+    if let Some(without) = without {
+        let left = left.insert(memory::filled(columns * rows, false)?);
+        for (i, (left, out)) in left.iter_mut().zip(&mut out).enumerate() {
+            let (row, column) = (i / columns, i % columns);
+            let (mut sum, mut count) = (0.0, 0);
+            for y in row * factor..(row + 1) * factor {
+                let part = y * width + column * factor..y * width + (column + 1) * factor;
+                for (&v, _) in image[part.clone()].iter().zip(&without[part]).filter(|p| !*p.1) {
+                    sum += f64::from(v);
+                    count += 1;
+                }
+            }
+            *left = LEFT_OUT * (factor * factor - count) > factor * factor;
+            if count > 0 {
+                *out = (sum / f64::from(u32::try_from(count).unwrap_or(u32::MAX))) as f32;
+            }
+        }
+    }
+    Ok(Binned { geometry: coarse, image: out, without: left })
 }
 
 /// A volume with voxels that are the means of `factors` along each axis; outside of it is 0.
@@ -107,8 +139,15 @@ mod tests {
         )
         .unwrap();
         let image: Vec<f32> = (0..20).map(|i| i as f32).collect();
-        let (coarse, found) = binned_image(&geometry, &image, 2).unwrap();
-        assert_eq!((coarse.dims(), found), ([2, 2], vec![3.0, 5.0, 13.0, 15.0]));
-        assert!(binned_image(&geometry, &image, 5).is_err());
+        let all = binned_image(&geometry, &image, None, 2).unwrap();
+        assert_eq!((all.geometry.dims(), all.image), ([2, 2], vec![3.0, 5.0, 13.0, 15.0]));
+        assert!(all.without.is_none() && binned_image(&geometry, &image, None, 5).is_err());
+        // A quarter of a pixel is left out, and the half of another one.
+        let without: Vec<bool> = (0..20).map(|i| [0, 12, 17].contains(&i)).collect();
+        let some = binned_image(&geometry, &image, Some(&without), 2).unwrap();
+        assert_eq!(some.image, [4.0, 5.0, 13.0, 15.5]);
+        assert_eq!(some.without, Some(vec![false, false, false, true]));
+        let same = binned_image(&geometry, &image, Some(&without), 1).unwrap();
+        assert_eq!((same.image, same.without), (image, Some(without)));
     }
 }

@@ -111,8 +111,9 @@ fn counted(
             .map(|(g, i)| noisy(i, g.dims()[0], noise, blurred, &mut random))
             .collect();
         let views = body.images.iter().zip(&taken);
-        let views: Vec<_> =
-            views.map(|((geometry, _), image)| View { geometry, image, region: None }).collect();
+        let views: Vec<_> = views
+            .map(|((geometry, _), image)| View { geometry, image, region: None, without: None })
+            .collect();
         let options = PoseOptions {
             similarity,
             starts: 1,

@@ -119,7 +119,7 @@ fn one_view_does_not_tell_its_geometry() {
     let truth = truth(&ct);
     let images = images(&ct, &device, &truth);
     let (geometry, image) = &images[0];
-    let views = [View { geometry, image, region: None }];
+    let views = [View { geometry, image, region: None, without: None }];
     let refine = Some(Refinement::Distance);
     let options = PoseOptions { refine, ..PoseOptions::default() };
     let mut ct = PreparedCt::new(&device, &ct).unwrap();

@@ -9,6 +9,7 @@ mod common;
 mod deviations;
 mod evidence;
 mod geometry;
+mod metal;
 mod others;
 mod starts;
 mod track;

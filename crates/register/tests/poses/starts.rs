@@ -63,7 +63,7 @@ impl Study<'_> {
                 .geometries
                 .iter()
                 .zip(&images)
-                .map(|(geometry, image)| View { geometry, image, region: None })
+                .map(|(geometry, image)| View { geometry, image, region: None, without: None })
                 .collect();
             let start = random_pose(&mut random, centre, self.off[0], self.off[1]);
             let began = Instant::now();
@@ -197,8 +197,9 @@ fn devices_find_the_same_poses() {
         for (views, sampling) in CASES {
             let mut most = [0.0f64; 2];
             let pairs = geometries.iter().zip(&images).take(views);
-            let all: Vec<_> =
-                pairs.map(|(geometry, image)| View { geometry, image, region: None }).collect();
+            let all: Vec<_> = pairs
+                .map(|(geometry, image)| View { geometry, image, region: None, without: None })
+                .collect();
             let options = PoseOptions { sampling, restarts: 0, ..PoseOptions::default() };
             for _ in 0..starts(1) {
                 let start = random_pose(&mut random, centre, OFF[0], OFF[1]);

@@ -49,8 +49,10 @@ pub(super) fn found(
     options: &PoseOptions,
     progress: &dyn Progress,
 ) -> PoseResult {
-    let views: Vec<_> =
-        images.iter().map(|(geometry, image)| View { geometry, image, region: None }).collect();
+    let views: Vec<_> = images
+        .iter()
+        .map(|(geometry, image)| View { geometry, image, region: None, without: None })
+        .collect();
     PreparedCt::new(device, ct).unwrap().register(&views, start, options, progress).unwrap()
 }
 

@@ -92,6 +92,12 @@ pub struct PoseViewRecord {
     pub correlation_of_gradients: f64,
     /// The first column and row and the numbers of columns and rows that counted; all where there is none.
     pub region: Option<[usize; 4]>,
+    /// The part of its pixels that was left out, as it shows what the CT does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<f64>,
+    /// Whether its values are a bent function of attenuations, and were straightened.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub straightened: bool,
     /// How far outlines are from those of the result, mm at the place of the CT: the median over blocks.
     #[serde(default, deserialize_with = "null_is_nan")]
     pub outlines_apart_mm: f64,
@@ -279,6 +285,8 @@ impl PoseRecord {
             cost: result.by_view.get(i).copied().unwrap_or(f64::NAN),
             correlation_of_gradients: result.correlations.get(i).copied().unwrap_or(f64::NAN),
             region,
+            left_out: result.left_out.get(i).copied().filter(|part| *part > 0.0),
+            straightened: result.straightened.get(i).copied().unwrap_or_default(),
             outlines_apart_mm: outlines(i).map_or(f64::NAN, |o| o.apart),
             correlation_of_blocks: outlines(i).map_or([f64::NAN; 2], |o| [o.alike, o.chance]),
             alone_mm: result.evidence.alone.get(i).copied(),

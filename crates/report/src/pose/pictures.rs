@@ -12,6 +12,8 @@ use std::fmt::Write as _;
 
 /// Colour of the edges of simulated images.
 const EDGE: [u8; 3] = [255, 170, 20];
+/// Colour of pixels that were left out.
+const LEFT_OUT: [u8; 3] = [170, 60, 200];
 /// The longest side of a picture with edges, pixels: lines of one pixel have to be seen.
 const PIXELS_EDGES: usize = 512;
 
@@ -24,6 +26,8 @@ pub struct PosePictures<'a> {
     pub before: XrayPicture<'a>,
     /// The image that is simulated for the result.
     pub after: XrayPicture<'a>,
+    /// 1 where the X-ray image shows what the CT does not and was left out, else 0; none where nothing was.
+    pub left_out: Option<XrayPicture<'a>>,
 }
 
 /// A view as it is drawn.
@@ -34,6 +38,8 @@ struct Drawn<'a> {
     /// The region that counted, upon pictures of the whole detector.
     region: Option<[usize; 4]>,
     images: [Reduced; 3],
+    /// The part of each pixel of the X-ray image that was left out, where some were.
+    left_out: Option<Reduced>,
     /// Of the X-ray image, and of both simulated ones.
     windows: [Window; 2],
 }
@@ -41,7 +47,7 @@ struct Drawn<'a> {
 impl<'a> Drawn<'a> {
     /// The whole detector.
     fn new(record: &'a PoseViewRecord, pictures: &PosePictures<'_>, most: usize) -> Result<Self> {
-        let PosePictures { xray, before, after } = pictures;
+        let PosePictures { xray, before, after, .. } = pictures;
         let (geometry, region) = (record.view.clone(), record.region);
         Self::of(record, geometry, region, &[*xray, *before, *after], most)
     }
@@ -52,19 +58,28 @@ impl<'a> Drawn<'a> {
         pictures: &PosePictures<'_>,
         most: usize,
     ) -> Result<Self> {
-        let PosePictures { xray, before, after } = pictures;
+        let PosePictures { xray, before, after, left_out } = pictures;
         let all = [xray, before, after];
+        let part = |picture: &XrayPicture<'_>, region| picture.part(region, record.view.size);
         let parts = record.region.and_then(|region| {
-            let part = |picture: &XrayPicture<'_>| picture.part(region, record.view.size);
+            let part = |picture| part(picture, region);
             Some((region, [part(xray)?, part(before)?, part(after)?]))
         });
-        match &parts {
+        let drawn = match &parts {
             Some((region, parts)) => {
                 let pictures = parts.each_ref().map(|part| part.picture());
                 Self::of(record, record.view.part(*region), None, &pictures, most)
             }
             None => Self::of(record, record.view.clone(), record.region, &all.map(|p| *p), most),
-        }
+        };
+        let left_out = match (left_out, &parts) {
+            (None, _) => None,
+            (Some(whole), None) => Some(whole.reduced(most)?),
+            (Some(whole), Some((region, _))) => {
+                part(whole, *region).map(|part| part.picture().reduced(most)).transpose()?
+            }
+        };
+        Ok(Self { left_out, ..drawn? })
     }
 
     fn of(
@@ -78,7 +93,7 @@ impl<'a> Drawn<'a> {
         let counted = |i: usize| images[i].counted(region, geometry.size);
         let simulated: Vec<f32> = counted(1).into_iter().chain(counted(2)).collect();
         let windows = [Window::robust(&counted(0)), Window::robust(&simulated)];
-        Ok(Self { record, geometry, region, images, windows })
+        Ok(Self { record, geometry, region, images, left_out: None, windows })
     }
 
     fn window(&self, image: usize) -> Window {
@@ -93,10 +108,16 @@ impl<'a> Drawn<'a> {
         if (simulated.width, simulated.height) != (xray.width, xray.height) {
             lines = vec![false; xray.values.len()];
         }
-        let pixels = xray.unit(self.window(0)).zip(lines);
-        let pixels =
-            pixels.map(|(v, edge)| if edge { 255 } else { grey_index(v * 0.85, 1) }).collect();
-        let palette = Some(grey_and(&[EDGE]));
+        let left_out = |i: usize| {
+            self.left_out.as_ref().and_then(|r| r.values.get(i)).is_some_and(|part| *part > 0.5)
+        };
+        let pixel = |(i, (v, edge))| match edge {
+            true => 255,
+            false if left_out(i) => 254,
+            false => grey_index(v * 0.85, 2),
+        };
+        let pixels = xray.unit(self.window(0)).zip(lines).enumerate().map(pixel).collect();
+        let palette = Some(grey_and(&[LEFT_OUT, EDGE]));
         Picture { width: xray.width, height: xray.height, pixels, palette }
     }
 }
@@ -194,9 +215,16 @@ pub(crate) fn overlays(
         None => String::new(),
     };
     let body = grid((&views, &[]), "edge", &headings, note, |view, row| view.overlay(row))?;
-    Ok(body
-        + "<div class=\"key\"><span class=\"line\" style=\"background:#ffaa14\"></span>edges of the \
-           simulated image</div>")
+    let left_out = match pictures.iter().any(|p| p.left_out.is_some()) {
+        true => {
+            " <span class=\"line\" style=\"background:#aa3cc8\"></span>what the CT does not show: left out"
+        }
+        false => "",
+    };
+    Ok(format!(
+        "{body}<div class=\"key\"><span class=\"line\" style=\"background:#ffaa14\"></span>edges of the simulated image\
+         {left_out}</div>"
+    ))
 }
 
 /// The widths of the columns in which views are compared.

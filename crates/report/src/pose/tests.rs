@@ -89,6 +89,9 @@ fn result() -> PoseResult {
         },
         landscape: (0..6).map(along).collect(),
         stages: vec![stage(f64::INFINITY)],
+        without: vec![None, Some(vec![true; 4])],
+        left_out: vec![0.0, 0.05],
+        straightened: vec![true, false],
         iterations: 77,
         renders: 12_345,
         verdict: Verdict::new(vec![Check::at_least("<gradients>", 0.3, 0.35)], Vec::new()),
@@ -176,7 +179,7 @@ fn the_page_is_whole_and_escaped() {
     };
     let values = [square(10), square(14), square(10)];
     let [xray, before, after] = [0, 1, 2].map(|i: usize| XrayPicture::new([30, 20], &values[i]));
-    let pictures = [PosePictures { xray, before, after }; 2];
+    let pictures = [PosePictures { xray, before, after, left_out: None }; 2];
     let page = render(&PoseReport { record: &record, pictures: &pictures }).unwrap();
     assert_eq!(page.matches("<img").count(), 2 * (3 + 1 + 2));
     // The pictures that are compared show the region alone, which is drawn upon the whole image beside them.
@@ -212,6 +215,22 @@ fn the_page_is_whole_and_escaped() {
         let opened = count(&format!("<{tag}>")) + count(&format!("<{tag} "));
         assert_eq!(opened, count(&format!("</{tag}>")), "{tag}");
     }
+    // What was left out is painted.
+    assert!(!page.contains("left out"));
+    let left_out: Vec<f32> = square(10);
+    let left_out = Some(XrayPicture::new([30, 20], &left_out));
+    let painted = pictures.map(|of| PosePictures { left_out, ..of });
+    let painted = render(&PoseReport { record: &record, pictures: &painted }).unwrap();
+    let picture = |page: &str, id: &str| {
+        let after = page.split(&format!("id=\"{id}\"")).nth(1).unwrap();
+        after.split("src=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    };
+    assert!(painted.contains("what the CT does not show: left out"));
+    for (id, same) in [("slice-0-v1", true), ("edge-2-v0", false), ("edge-2-v1", false)] {
+        assert_eq!(picture(&painted, id) == picture(&page, id), same, "{id}");
+    }
+    assert_eq!((record.views[0].left_out, record.views[1].left_out), (None, Some(0.05)));
+    assert_eq!((record.views[0].straightened, record.views[1].straightened), (true, false));
     // Without pictures all the rest is there.
     let page = render(&PoseReport { record: &record, pictures: &[] }).unwrap();
     assert!(!page.contains("<img") && !page.contains("#fig-slices\"") && page.contains("Verdict"));

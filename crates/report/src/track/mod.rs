@@ -79,6 +79,9 @@ pub struct FrameRecord {
     /// How far the pose that each view alone leads to is from that of all in its image, mm at the place of the CT; none of a single view.
     #[serde(default, deserialize_with = "null_is_nan")]
     pub alone_mm: Vec<f64>,
+    /// The part of the pixels of each view that was left out, as it shows what the CT does not; none where the frame was compared as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<f64>,
     /// What it took, ms.
     pub milliseconds: f64,
     /// Frames in a second so far, with the time that they were waited for, from the end of the first frame on; none for that one.
@@ -106,6 +109,7 @@ impl FrameRecord {
             cost: found.cost,
             correlations: found.correlations.clone(),
             alone_mm: found.alone.clone(),
+            left_out: found.left_out.clone(),
             milliseconds: 1e3 * found.seconds,
             frames_per_second: None,
         }
@@ -183,6 +187,8 @@ impl TrackRecord {
                 .copied()
                 .unwrap_or(f64::NAN),
             region,
+            left_out: None,
+            straightened: false,
             outlines_apart_mm: f64::NAN,
             correlation_of_blocks: [f64::NAN; 2],
             alone_mm: None,

@@ -157,6 +157,9 @@ fn found(start: Affine, good: bool) -> PoseResult {
             .map(|i| along(if i < 3 { 16.0 } else { 0.2 }, 0.2 + 0.1 * i as f64))
             .collect(),
         stages: vec![stage(4.0, 900), stage(2.0, 300), stage(1.0, 120)],
+        without: vec![None; 2],
+        left_out: vec![0.0; 2],
+        straightened: vec![false; 2],
         iterations: 310,
         renders: 4210,
         verdict: Verdict::new(
@@ -191,7 +194,7 @@ fn poses_draw_in_a_browser() {
         .map(|(view, values)| {
             let [xray, before, after] =
                 [0, 1, 2].map(|i: usize| XrayPicture::new(view.dims(), &values[i]));
-            PosePictures { xray, before, after }
+            PosePictures { xray, before, after, left_out: None }
         })
         .collect();
     let records = || {

@@ -74,24 +74,37 @@ struct Patches {
     places: Vec<usize>,
     /// Whether they are all patches of a region that is one tile.
     split: bool,
+    /// Whether each patch counts, where some do not.
+    counted: Option<Vec<bool>>,
 }
 
 impl Patches {
-    fn new(pixels: &Pixels, tile: [usize; 2]) -> Result<Self> {
+    fn new(pixels: &Pixels, tile: [usize; 2], reference: &Reference) -> Result<Self> {
+        let mut all = Self::all(pixels, tile)?;
+        if !reference.counts_all() {
+            let counts = |patch: &[usize]| patch.iter().all(|&place| reference.counts(place));
+            let each = all.places.chunks_exact(all.length).map(counts);
+            all.counted = Some(memory::collected(each)?);
+        }
+        Ok(all)
+    }
+
+    /// Of all pixels.
+    fn all(pixels: &Pixels, tile: [usize; 2]) -> Result<Self> {
         let [w, h] = pixels.dims;
         let split = pixels.drawn.is_none() && tile == [2, 2] && w > 1 && h > 1;
         if !split {
             let places = memory::collected(0..pixels.len())?;
             // The whole of a region is no patch.
             let length = if pixels.drawn.is_some() { tile[0] * tile[1] } else { 1 };
-            return Ok(Self { length, tile, places, split });
+            return Ok(Self { length, tile, places, split, counted: None });
         }
         let patch = |i: usize| {
             let at = i / (w - 1) * w + i % (w - 1);
             [at, at + 1, at + w, at + w + 1]
         };
         let places = memory::collected((0..(w - 1) * (h - 1)).flat_map(patch))?;
-        Ok(Self { length: 4, tile, places, split })
+        Ok(Self { length: 4, tile, places, split, counted: None })
     }
 
     /// What an image of so many patches is.
@@ -104,6 +117,7 @@ impl Patches {
     fn features(&self, values: &[f32]) -> Vec<f64> {
         let patches = self.places.len() / self.length;
         let some = (0..patches).step_by(patches.div_ceil(TELLING).max(1));
+        let some = some.filter(|&patch| self.counts(patch));
         if self.tile != [2, 2] || self.length != 4 {
             let at = |patch: usize| &self.places[patch * self.length..][..self.length];
             return some.flat_map(at).map(|&place| f64::from(values[place])).collect();
@@ -116,6 +130,11 @@ impl Patches {
         let (mut across, down): (Vec<f64>, Vec<f64>) = both.map(|[x, y]| (x, y)).unzip();
         across.extend(down);
         across
+    }
+
+    /// Whether a patch counts.
+    fn counts(&self, patch: usize) -> bool {
+        self.counted.as_ref().is_none_or(|counted| counted[patch])
     }
 
     /// How many kinds of features there are.
@@ -145,11 +164,14 @@ impl<D: Device> XrayObjective<'_, D> {
         let image = |(geometry, map): &(XrayGeometry, Affine)| {
             self.images(&[ray_view(geometry, map, &self.ct.grid)], pixels)
         };
-        let patches = Patches::new(pixels, self.similarity.tile())?;
+        let patches = Patches::new(pixels, self.similarity.tile(), reference)?;
         let patched = match patches.split {
             true => {
                 let values = patches.of(reference.values())?;
-                Some(Reference::new(values, &patches.pixels(), view.most))
+                let patched = Reference::new(values, &patches.pixels(), view.most);
+                let all = reference.counts_all();
+                let counts = patches.places.iter().map(|&place| reference.counts(place));
+                Some(if all { patched } else { patched.counting(memory::collected(counts)?) })
             }
             false => None,
         };

@@ -1,7 +1,7 @@
 //! Where outlines of an X-ray image are against those of the simulated one, block by block: what a similarity over the whole image
 //! hides, and what metal or a collimator in a part of it does not change.
 
-use super::level::Level;
+use super::level::{Level, Shown};
 use crate::error::Result;
 use nalgebra::{Matrix2, Vector2};
 use voxalign_compute::Device;
@@ -37,8 +37,8 @@ struct Gradients {
 }
 
 impl Gradients {
-    /// By differences over 3 x 3 pixels; 0 at the border.
-    fn new(dims: [usize; 2], image: &[f32]) -> Result<Self> {
+    /// By differences over 3 x 3 pixels; 0 at the border, and no numbers next to pixels that are left out.
+    fn new(dims: [usize; 2], image: &[f32], without: Option<&[bool]>) -> Result<Self> {
         let [w, h] = dims;
         let mut values = memory::filled(w * h, Vector2::zeros())?;
         for y in 1..h.saturating_sub(1) {
@@ -53,10 +53,17 @@ impl Gradients {
                     Vector2::new(along(column(0), column(2)), along(row(0), row(2)));
             }
         }
+        for i in (0..w * h).filter(|&i| without.is_some_and(|w| w[i])) {
+            let (x, y) = (i % w, i / w);
+            for y in y.saturating_sub(1)..(y + 2).min(h) {
+                let part = y * w + x.saturating_sub(1)..y * w + (x + 2).min(w);
+                values[part].fill(Vector2::repeat(f32::NAN));
+            }
+        }
         Ok(Self { dims, values })
     }
 
-    /// Linearly interpolated; none outside.
+    /// Linearly interpolated; none outside, and none where they are no numbers.
     fn at(&self, x: f64, y: f64) -> Option<Vector2<f64>> {
         let [w, h] = self.dims;
         if !(x >= 0.0 && y >= 0.0 && x <= (w - 1) as f64 && y <= (h - 1) as f64) {
@@ -66,7 +73,8 @@ impl Gradients {
         let (u, v) = (x - i as f64, y - j as f64);
         let value = |i: usize, j: usize| self.values[j * w + i].map(f64::from);
         let row = |j: usize| value(i, j) * (1.0 - u) + value(i + 1, j) * u;
-        Some(row(j) * (1.0 - v) + row(j + 1) * v)
+        let value = row(j) * (1.0 - v) + row(j + 1) * v;
+        (!value.x.is_nan()).then_some(value)
     }
 }
 
@@ -91,6 +99,9 @@ fn blocks(simulated: &Gradients, image: &[f32]) -> Vec<Block> {
             for j in y..y + SIDE {
                 for i in x..x + SIDE {
                     let g = simulated.values[j * w + i].map(f64::from);
+                    if g.x.is_nan() {
+                        continue;
+                    }
                     tensor += g * g.transpose();
                     seen += usize::from(image[j * w + i] > 0.0);
                 }
@@ -119,6 +130,9 @@ fn correlation(block: &Block, simulated: &Gradients, taken: &Gradients, by: f64)
     for j in y..y + SIDE {
         for i in x..x + SIDE {
             let s = simulated.values[j * w + i].map(f64::from);
+            if s.x.is_nan() {
+                continue;
+            }
             let place = Vector2::new(i as f64, j as f64) + block.across * by;
             let Some(t) = taken.at(place.x, place.y) else { continue };
             n += 1.0;
@@ -144,11 +158,12 @@ fn median(mut all: Vec<f64>) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Of an X-ray image and the simulated one, of equal sizes; `size` is that of a pixel, mm.
-fn outlines(dims: [usize; 2], taken: &[f32], simulated: &[f32], size: f64) -> Result<Outlines> {
-    let of_blocks = Gradients::new(dims, simulated)?;
-    let taken = Gradients::new(dims, taken)?;
-    let all = blocks(&of_blocks, simulated);
+/// Of an X-ray image and the simulated one; `size` is that of a pixel, mm.
+fn outlines(shown: &Shown, size: f64) -> Result<Outlines> {
+    let (dims, without) = (shown.dims, shown.without.as_deref());
+    let of_blocks = Gradients::new(dims, &shown.simulated, without)?;
+    let taken = Gradients::new(dims, &shown.taken, without)?;
+    let all = blocks(&of_blocks, &shown.simulated);
     let (mut apart, mut alike, mut chance) = (Vec::new(), Vec::new(), Vec::new());
     for block in &all {
         let ends = REACH * STEPS;
@@ -181,6 +196,6 @@ impl<D: Device> Level<'_, D> {
     /// How outlines lie on each other in each view at a pose.
     pub(super) fn outlines(&self, at: &Affine) -> Result<Vec<Outlines>> {
         let all = self.simulated(at)?;
-        all.iter().map(|s| outlines(s.dims, &s.taken, &s.simulated, self.size)).collect()
+        all.iter().map(|shown| outlines(shown, self.size)).collect()
     }
 }

@@ -3,7 +3,7 @@
 use super::suspects::Suspect;
 use crate::error::{RegisterError, Result};
 use crate::projection::objective::{Sampling, View, XrayObjective};
-use crate::projection::scale::binned_image;
+use crate::projection::scale::{Binned, binned_image};
 use crate::projection::similarity::XraySimilarity;
 use crate::projection::simulator::Simulator;
 use crate::projection::view::ray_view;
@@ -27,11 +27,22 @@ struct Coarse {
     geometry: XrayGeometry,
     image: Vec<f32>,
     region: Option<[usize; 4]>,
+    without: Option<Vec<bool>>,
+    /// Columns and rows of the image that one of its pixels has.
+    factor: usize,
 }
 
 impl Coarse {
     fn view(&self) -> View<'_> {
-        View { geometry: &self.geometry, image: &self.image, region: self.region }
+        let without = self.without.as_deref();
+        View { geometry: &self.geometry, image: &self.image, region: self.region, without }
+    }
+
+    /// The same.
+    fn copied(&self) -> Result<Self> {
+        let (geometry, region, factor) = (self.geometry, self.region, self.factor);
+        let without = self.without.as_deref().map(memory::copied).transpose()?;
+        Ok(Self { geometry, image: memory::copied(&self.image)?, region, without, factor })
     }
 }
 
@@ -48,6 +59,8 @@ pub(super) struct Shown {
     pub(super) dims: [usize; 2],
     pub(super) taken: Vec<f32>,
     pub(super) simulated: Vec<f32>,
+    /// Whether each pixel is left out, where some are.
+    pub(super) without: Option<Vec<bool>>,
 }
 
 /// What is compared at a scale.
@@ -140,9 +153,10 @@ impl<'c, D: Device> Level<'c, D> {
                     remedy: format!("give smaller ones: {FEWEST} x {FEWEST} pixels are needed"),
                 });
             }
-            let (geometry, image) = binned_image(view.geometry, view.image, factor)?;
+            let binned = binned_image(view.geometry, view.image, view.without, factor)?;
+            let Binned { geometry, image, without } = binned;
             let region = view.region.map(|_| [begin[0], begin[1], counts[0], counts[1]]);
-            Ok(Coarse { geometry, image, region })
+            Ok(Coarse { geometry, image, region, without, factor })
         };
         let views = views.iter().map(coarse).collect::<Result<_>>()?;
         Ok(Self { size, ct, views })
@@ -167,8 +181,8 @@ impl<'c, D: Device> Level<'c, D> {
             let seen = (0..2).all(|axis| high[axis] >= low[axis] + FEWEST);
             let part = [first[0] + low[0], first[1] + low[1]];
             let region = seen.then(|| [part[0], part[1], high[0] - low[0], high[1] - low[1]]);
-            let image = view.image.clone();
-            Ok(Coarse { geometry: view.geometry, image, region: region.or(view.region) })
+            let all = view.copied()?;
+            Ok(Coarse { region: region.or(view.region), ..all })
         };
         Ok(Self {
             size: self.size,
@@ -181,21 +195,20 @@ impl<'c, D: Device> Level<'c, D> {
     pub(super) fn suspected(&self, suspect: Suspect) -> Result<Option<Self>> {
         let mirrored = |view: &Coarse| -> Result<Coarse> {
             let columns = view.geometry.dims()[0];
-            let mut image = memory::copied(&view.image)?;
-            image.chunks_mut(columns).for_each(<[f32]>::reverse);
-            let region = view.region.map(|[x, y, w, h]| [columns - x - w, y, w, h]);
-            Ok(Coarse { geometry: view.geometry, image, region })
-        };
-        let same = |view: &Coarse| -> Result<Coarse> {
-            let image = memory::copied(&view.image)?;
-            Ok(Coarse { geometry: view.geometry, image, region: view.region })
+            let mut all = view.copied()?;
+            all.image.chunks_mut(columns).for_each(<[f32]>::reverse);
+            for line in all.without.iter_mut().flat_map(|w| w.chunks_mut(columns)) {
+                line.reverse();
+            }
+            all.region = view.region.map(|[x, y, w, h]| [columns - x - w, y, w, h]);
+            Ok(all)
         };
         let mut views: Vec<Coarse> = Vec::with_capacity(self.views.len());
         for (number, view) in self.views.iter().enumerate() {
             views.push(match suspect {
                 Suspect::AllMirrored => mirrored(view)?,
                 Suspect::Mirrored(one) if one == number => mirrored(view)?,
-                _ => same(view)?,
+                _ => view.copied()?,
             });
         }
         if let Suspect::Exchanged(a, b) = suspect {
@@ -204,6 +217,8 @@ impl<'c, D: Device> Level<'c, D> {
             }
             let image = std::mem::take(&mut views[a].image);
             views[a].image = std::mem::replace(&mut views[b].image, image);
+            let without = views[a].without.take();
+            views[a].without = std::mem::replace(&mut views[b].without, without);
             let region = views[a].region;
             views[a].region = std::mem::replace(&mut views[b].region, region);
         }
@@ -219,11 +234,38 @@ impl<'c, D: Device> Level<'c, D> {
             let how = Traversal::trilinear(self.step());
             let found = self.ct.images(&[rays], &pixels, how, Along::Integral)?;
             let width = view.geometry.dims()[0];
-            let rows = first[1]..first[1] + dims[1];
-            let taken = rows.flat_map(|y| &view.image[y * width + first[0]..][..dims[0]]);
-            Ok(Shown { dims, taken: taken.copied().collect(), simulated: found })
+            let rows = || (first[1]..first[1] + dims[1]).map(|y| y * width + first[0]);
+            let taken = rows().flat_map(|row| &view.image[row..][..dims[0]]);
+            let taken = memory::collected(taken.copied())?;
+            let left = |without: &Vec<bool>| {
+                memory::collected(rows().flat_map(|row| &without[row..][..dims[0]]).copied())
+            };
+            let without = view.without.as_ref().map(left).transpose()?;
+            Ok(Shown { dims, taken, simulated: found, without })
         };
         self.views.iter().map(one).collect()
+    }
+
+    /// Pixels of the part of a view that counts, of these columns and rows, as those of the whole image, of that size.
+    pub(super) fn whole(
+        &self,
+        view: usize,
+        dims: [usize; 2],
+        part: &[bool],
+        [w, h]: [usize; 2],
+    ) -> Result<Vec<bool>> {
+        let view = &self.views[view];
+        let [x, y] = view.view().counted()?.0;
+        let one = |i: usize| {
+            let at = [i % w / view.factor, i / w / view.factor];
+            let (column, row) = (at[0].checked_sub(x), at[1].checked_sub(y));
+            let inside = |at: Option<usize>, n: usize| at.filter(|at| *at < n);
+            match (inside(column, dims[0]), inside(row, dims[1])) {
+                (Some(column), Some(row)) => part[row * dims[0] + column],
+                _ => false,
+            }
+        };
+        Ok(memory::collected((0..w * h).map(one))?)
     }
 
     /// How many views there are.
@@ -233,9 +275,7 @@ impl<'c, D: Device> Level<'c, D> {
 
     /// One of its views alone.
     pub(super) fn alone(&self, view: usize) -> Result<Self> {
-        let Coarse { geometry, image, region } = &self.views[view];
-        let alone = Coarse { geometry: *geometry, image: memory::copied(image)?, region: *region };
-        Ok(Self { size: self.size, ct: self.ct, views: vec![alone] })
+        Ok(Self { size: self.size, ct: self.ct, views: vec![self.views[view].copied()?] })
     }
 
     /// How far samples along rays are apart: as voxels are where they are next to each other, at most as pixels, and a few in front of

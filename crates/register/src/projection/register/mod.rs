@@ -10,7 +10,9 @@ mod finish;
 mod geometry;
 mod landscape;
 mod level;
+mod metal;
 mod options;
+mod relation;
 mod search;
 mod suspects;
 mod track;
@@ -22,7 +24,9 @@ pub use certainty::{Misfit, Uncertainty};
 pub use expected::ExpectedError;
 pub use geometry::{Refined, RefinedView, Refinement};
 pub use landscape::{Landscape, PARAMETERS};
+pub use metal::Metal;
 pub use options::{PoseOptions, PoseSearch, Range};
+pub use relation::Response;
 pub use suspects::Suspect;
 pub use track::{Loss, TrackOptions, TrackStatus, TrackView, Tracked, Tracker};
 pub use verdict::Evidence;
@@ -31,6 +35,7 @@ use super::objective::View;
 use crate::error::{RegisterError, Result};
 use crate::progress::Progress;
 use crate::search::StageRecord;
+use crate::search::refine::Candidate;
 use crate::verdict::Verdict;
 use voxalign_compute::Device;
 use voxalign_image::{Affine, Matrix3, Rotation3, Vector3, Volume};
@@ -77,6 +82,12 @@ pub struct PoseResult {
     pub iterations: usize,
     /// Simulated images of one view.
     pub renders: usize,
+    /// Whether each pixel of a view shows what the CT does not, and was left out; none of a view that shows nothing of that kind.
+    pub without: Vec<Option<Vec<bool>>>,
+    /// The part of the pixels of each view that this is.
+    pub left_out: Vec<f64>,
+    /// Whether the values of a view are a bent function of attenuations, and were straightened.
+    pub straightened: Vec<bool>,
     /// The verdict.
     pub verdict: Verdict,
 }
@@ -116,15 +127,51 @@ impl<D: Device> PreparedCt<'_, D> {
         self.prepare(&sizes)?;
         self.prepare(&finer)?;
         geometry::check(options.refine, views)?;
-        let mut search = search::Search::new(self, views, start, options, progress)?;
-        let asked = verdict::Asked::default();
-        if options.refine.is_none() {
-            return search.run(&sizes, &finer, asked);
+        let mut adapted = vec![metal::Adapted::default(); views.len()];
+        let mut before = search::Work::default();
+        for round in 0.. {
+            let compared: Vec<_> =
+                adapted.iter().zip(views).map(|(a, view)| a.view(view)).collect();
+            let mut search =
+                search::Search::new(self, &compared, start, options, progress)?.after(before);
+            search.expect(sizes.len() + finer.len(), verdict::Asked::default());
+            let (levels, best) = search.stages(&sizes, &finer)?;
+            if round < metal::ROUNDS && options.adapts() {
+                let size = levels.last().map_or(f64::NAN, |level| level.size);
+                let now = search.adapted(views, size, &search.model.affine(&best.pose))?;
+                if now.iter().zip(&adapted).any(|(now, before)| now.differs(before)) {
+                    before = search.work();
+                    adapted = now;
+                    continue;
+                }
+            }
+            let mut result = self.conclude(search, (&levels, best), (&sizes, &finer))?;
+            for (number, (adapted, view)) in adapted.into_iter().zip(views).enumerate() {
+                result.verdict.remarks.extend(adapted.remarks(number, view));
+                result.left_out[number] = adapted.left_out(view);
+                result.without[number] = adapted.without;
+                result.straightened[number] = adapted.image.is_some();
+            }
+            return Ok(result);
         }
-        search.expect(2 * (sizes.len() + finer.len()) + 1, asked);
-        let (levels, best) = search.stages(&sizes, &finer)?;
+        Err(nothing("rounds"))
+    }
+
+    /// What a search found by its stages, with the geometry refined where that is asked for, and looked at from all sides.
+    fn conclude<'a>(
+        &self,
+        mut search: search::Search<'a, '_, D>,
+        (levels, best): (&[level::Level<'a, D>], Candidate),
+        (sizes, finer): (&[f64], &[f64]),
+    ) -> Result<PoseResult> {
+        let asked = verdict::Asked::default();
+        let (views, options) = (search.views, search.options);
+        if options.refine.is_none() {
+            return search.look(levels, best, sizes.len(), asked);
+        }
+        search.expect(sizes.len() + finer.len() + 1, asked);
         let (pose, numbers) =
-            search.part("geometry", |all| all.refine_geometry(&levels, &best.pose))?;
+            search.part("geometry", |all| all.refine_geometry(levels, &best.pose))?;
         let frames = search.frames()?;
         let all = || views.iter().zip(&frames).zip(&numbers);
         let refined = all()
@@ -133,7 +180,7 @@ impl<D: Device> PreparedCt<'_, D> {
         let changes = all().map(|((view, frame), by)| frame.change(view.geometry, *by)).collect();
         let views: Vec<_> =
             views.iter().zip(&refined).map(|(view, geometry)| View { geometry, ..*view }).collect();
-        search.again(&views, pose, changes).run(&sizes, &finer, asked)
+        search.again(&views, pose, changes).run(sizes, finer, asked)
     }
 
     /// The sizes of pixels of scales beyond those of a search, at which a pose is refined until it stands still, mm; none where the scales
@@ -208,8 +255,17 @@ fn check_views(views: &[View<'_>]) -> Result<()> {
         if odd > 0 {
             return Err(RegisterError::NotFinite { role: "X-ray", count: odd });
         }
-        let first = view.image[y * columns + x];
-        if lines().all(|l| l.iter().all(|&v| v == first)) {
+        let places = (y..y + h).flat_map(|r| r * columns + x..r * columns + x + w);
+        let counts = |i: &usize| view.without.is_none_or(|without| !without[*i]);
+        let mut values = places.filter(counts).map(|i| view.image[i]);
+        let Some(first) = values.next() else {
+            return Err(RegisterError::Option {
+                option: "mask of an X-ray image",
+                value: "all pixels".to_owned(),
+                remedy: "leave fewer of them out".to_owned(),
+            });
+        };
+        if values.all(|v| v == first) {
             return Err(RegisterError::Constant { role: "X-ray", value: first, within: "" });
         }
     }

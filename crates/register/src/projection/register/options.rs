@@ -1,6 +1,8 @@
 //! How a pose is searched.
 
 use super::geometry::Refinement;
+use super::metal::Metal;
+use super::relation::Response;
 use crate::choice::choices;
 use crate::error::{RegisterError, Result};
 use crate::projection::similarity::XraySimilarity;
@@ -74,6 +76,10 @@ pub struct PoseOptions {
     /// What of the geometry of the views is refined together with the pose; of two views or more. A [`Tracker`](super::Tracker) refines
     /// nothing.
     pub refine: Option<Refinement>,
+    /// What becomes of pixels that show what the CT does not. A [`Tracker`](super::Tracker) looks for them in frames that would be lost.
+    pub metal: Metal,
+    /// What becomes of values that are no attenuations. A [`Tracker`](super::Tracker) straightens those of frames that would be lost.
+    pub response: Response,
     /// Whether the cost along each parameter is wanted.
     pub landscape: bool,
 }
@@ -93,12 +99,19 @@ impl Default for PoseOptions {
             restarts: 4,
             centre: None,
             refine: None,
+            metal: Metal::default(),
+            response: Response::default(),
             landscape: true,
         }
     }
 }
 
 impl PoseOptions {
+    /// Whether views are compared other than as they are, where that helps.
+    pub(super) fn adapts(&self) -> bool {
+        self.metal == Metal::Mask || self.response == Response::Straighten
+    }
+
     /// Checks the values.
     ///
     /// # Errors

@@ -56,6 +56,16 @@ pub(super) struct Search<'a, 'd, D: Device> {
     pub(super) refined: Option<(Pose, Vec<Change>)>,
 }
 
+/// The work of a search.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    evaluations: usize,
+    iterations: usize,
+    stages: Vec<StageRecord>,
+    /// Parts that were begun.
+    begun: usize,
+}
+
 /// The model of poses near a map, with parameters along the axes of the room and rotations about the place there of the
 /// middle of the CT.
 pub(super) fn model<D: Device>(ct: &PreparedCt<'_, D>, near: &Affine) -> Result<Model> {
@@ -105,10 +115,22 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
         }
     }
 
+    /// A search after another one, whose work counts.
+    pub(super) fn after(self, before: Work) -> Self {
+        let Work { evaluations, iterations, stages, begun } = before;
+        Self { evaluations, iterations, stages, parts: [begun, begun], ..self }
+    }
+
+    /// What was done.
+    pub(super) fn work(self) -> Work {
+        let Self { evaluations, iterations, stages, parts: [begun, _], .. } = self;
+        Work { evaluations, iterations, stages, begun }
+    }
+
     /// Expects so many scales, and the parts beside them.
     pub(super) fn expect(&mut self, scales: usize, asked: Asked) {
         let landscape = usize::from(self.options.landscape);
-        self.parts = [0, scales + 2 + usize::from(asked.thorough) + landscape];
+        self.parts[1] = self.parts[0] + scales + 2 + usize::from(asked.thorough) + landscape;
     }
 
     /// Searches at scales, coarse to fine, and then at finer ones until the pose stands still, all of which the CT is prepared for: the
@@ -137,11 +159,21 @@ impl<'a, 'd, D: Device> Search<'a, 'd, D> {
 
     /// Searches at scales, and looks at the result from all sides.
     pub(super) fn run(mut self, sizes: &[f64], finer: &[f64], asked: Asked) -> Result<PoseResult> {
-        let usual = sizes.len();
         if self.refined.is_none() {
-            self.expect(usual + finer.len(), asked);
+            self.expect(sizes.len() + finer.len(), asked);
         }
         let (levels, best) = self.stages(sizes, finer)?;
+        self.look(&levels, best, sizes.len(), asked)
+    }
+
+    /// Looks at the result of scales from all sides, of which there are so many usual ones.
+    pub(super) fn look(
+        mut self,
+        levels: &[Level<'a, D>],
+        best: Candidate,
+        usual: usize,
+        asked: Asked,
+    ) -> Result<PoseResult> {
         let fine = levels.last().ok_or_else(|| nothing("levels"))?;
         // The finest scale tells little more.
         let coarse = &levels[..(usual - 1).max(1)];

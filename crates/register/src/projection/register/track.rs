@@ -2,6 +2,7 @@
 
 use super::body::PreparedCt;
 use super::level::{Compared, Level};
+use super::metal::Adapted;
 use super::options::{PoseOptions, PoseSearch, Range};
 use super::{PoseResult, check_views, rigid, search, verdict};
 use crate::error::{RegisterError, Result};
@@ -147,6 +148,8 @@ pub struct Tracked {
     pub iterations: usize,
     /// Simulated images of one view.
     pub renders: usize,
+    /// The part of the pixels of each view that was left out, as it shows what the CT does not; none where the frame was compared as it is.
+    pub left_out: Vec<f64>,
     /// What it took, seconds.
     pub seconds: f64,
     /// Of the first frame, and of those that were searched far around: all that was found.
@@ -238,12 +241,16 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         let all: Vec<View<'_>> = views
             .iter()
             .zip(images)
-            .map(|(v, image)| View { geometry: &v.geometry, image, region: v.region })
+            .map(|(v, image)| View {
+                geometry: &v.geometry,
+                image,
+                region: v.region,
+                without: None,
+            })
             .collect();
         let mut found = match blank(&all)? {
             Some(view) => self.nothing(Loss::Blank(view)),
-            None if self.last.is_empty() => self.search(&all, progress)?,
-            None => self.follow(&all, progress)?,
+            None => self.one(&all, progress)?,
         };
         found.seconds = began.elapsed().as_secs_f64();
         found.frame = self.frames;
@@ -264,6 +271,54 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         Ok(found)
     }
 
+    /// The pose of a frame; where it would be lost, by what of its images can be of the CT.
+    fn one(&mut self, views: &[View<'_>], progress: &dyn Progress) -> Result<Tracked> {
+        let (found, tried) = self.attempt(views, progress)?;
+        let good = |found: &Tracked| {
+            let certain = found.search.as_ref().is_none_or(|search| search.verdict.good);
+            found.status.is_good() && certain
+        };
+        let Some((at, size)) = tried.filter(|_| !good(&found) && self.options.pose.adapts()) else {
+            return Ok(found);
+        };
+        let mut search = search::Search::new(self.ct, views, at, &self.options.pose, progress)?;
+        let adapted = search.adapted(views, size, &at)?;
+        if !adapted.iter().any(Adapted::is_other) {
+            return Ok(Tracked { renders: found.renders + views.len(), ..found });
+        }
+        let others: Vec<View<'_>> =
+            adapted.iter().zip(views).map(|(a, view)| a.view(view)).collect();
+        let (mut again, _) = self.attempt(&others, progress)?;
+        let (iterations, renders) = (found.iterations, found.renders + views.len());
+        if !good(&again) {
+            let (iterations, renders) = (iterations + again.iterations, renders + again.renders);
+            return Ok(Tracked { iterations, renders, ..found });
+        }
+        if let Some(search) = &mut again.search {
+            let all = adapted.iter().zip(views).enumerate();
+            search.verdict.remarks.extend(all.flat_map(|(i, (a, view))| a.remarks(i, view)));
+        }
+        again.left_out = adapted.iter().zip(views).map(|(a, view)| a.left_out(view)).collect();
+        Ok(Tracked {
+            iterations: iterations + again.iterations,
+            renders: renders + again.renders,
+            ..again
+        })
+    }
+
+    /// The pose of a frame, followed or searched, and the pose that was looked at with the size of the pixels; none where none was.
+    fn attempt(
+        &mut self,
+        views: &[View<'_>],
+        progress: &dyn Progress,
+    ) -> Result<(Tracked, Option<(Affine, f64)>)> {
+        if self.last.is_empty() {
+            self.search(views, progress)
+        } else {
+            self.follow(views, progress)
+        }
+    }
+
     /// A frame without a pose: the last good one stays.
     fn nothing(&self, loss: Loss) -> Tracked {
         Tracked {
@@ -275,6 +330,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
             alone: Vec::new(),
             iterations: 0,
             renders: 0,
+            left_out: Vec::new(),
             seconds: 0.0,
             search: None,
         }
@@ -300,7 +356,11 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
     }
 
     /// Searches far around the last good pose, or the start.
-    fn search(&mut self, views: &[View<'_>], progress: &dyn Progress) -> Result<Tracked> {
+    fn search(
+        &mut self,
+        views: &[View<'_>],
+        progress: &dyn Progress,
+    ) -> Result<(Tracked, Option<(Affine, f64)>)> {
         let first = self.usual.is_empty();
         let mut options = self.options.pose.clone();
         if !first {
@@ -315,7 +375,9 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         let search = search::Search::new(self.ct, views, self.start, &options, progress)?;
         let found = match search.run(&sizes, &[], asked) {
             Ok(found) => found,
-            Err(RegisterError::NothingSeen) if !first => return Ok(self.nothing(Loss::Unseen)),
+            Err(RegisterError::NothingSeen) if !first => {
+                return Ok((self.nothing(Loss::Unseen), None));
+            }
             Err(other) => return Err(other),
         };
         // As of frames that are followed.
@@ -343,7 +405,8 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         if first {
             self.sure.clone_from(&found.evidence.sure);
         }
-        Ok(Tracked {
+        let tried = (found.transform, size);
+        let tracked = Tracked {
             frame: 0,
             transform: if status.is_good() { found.transform } else { self.start },
             status,
@@ -352,9 +415,11 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
             alone,
             iterations: found.iterations,
             renders: found.renders + renders,
+            left_out: Vec::new(),
             seconds: 0.0,
             search: Some(Box::new(found)),
-        })
+        };
+        Ok((tracked, Some(tried)))
     }
 
     /// How far the pose that each view alone leads to is from that of all in its image, mm, and how many images that took.
@@ -373,7 +438,11 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
     }
 
     /// Searches near the pose before, and near that to which a steady motion leads.
-    fn follow(&mut self, views: &[View<'_>], progress: &dyn Progress) -> Result<Tracked> {
+    fn follow(
+        &mut self,
+        views: &[View<'_>],
+        progress: &dyn Progress,
+    ) -> Result<(Tracked, Option<(Affine, f64)>)> {
         let options = &self.options;
         let mut sizes = self.ct.sizes(views, &self.start, &options.pose)?;
         sizes.drain(..sizes.len().saturating_sub(options.scales));
@@ -435,6 +504,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
             }
         }
         let found = model.affine(&best.pose);
+        let found = rigid(&found, found.inverse()?.apply(self.ct.middle));
         let size = sizes.last().copied().unwrap_or(f64::INFINITY);
         let loss = match self.unlike(&correlations) {
             Some(view) => Some(Loss::Unlike(view)),
@@ -442,21 +512,20 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
             None if !within(options.range, [&before, &found], self.ct.middle)? => Some(Loss::Far),
             None => self.contradicting(&alone, size).map(Loss::Contradicting),
         };
-        Ok(Tracked {
+        let tracked = Tracked {
             frame: 0,
-            transform: match loss {
-                None => rigid(&found, found.inverse()?.apply(self.ct.middle)),
-                Some(_) => before,
-            },
+            transform: if loss.is_none() { found } else { before },
             status: loss.map_or(TrackStatus::Followed, TrackStatus::Lost),
             cost: best.cost,
             correlations,
             alone,
             iterations,
             renders: evaluations * views.len() + renders,
+            left_out: Vec::new(),
             seconds: 0.0,
             search: None,
-        })
+        };
+        Ok((tracked, best.cost.is_finite().then_some((found, size))))
     }
 }
 

@@ -1,7 +1,5 @@
 //! Mutual information by joint histograms with continuous windows along the simulated image.
 
-use super::Reference;
-
 /// Bins along each axis.
 const BINS: usize = 32;
 /// Bins beyond those of values that a window reaches at either end.
@@ -36,15 +34,17 @@ fn plogp(p: f64) -> f64 {
     if p > 0.0 { p * p.ln() } else { 0.0 }
 }
 
-/// `−I(x, i)`, or where `normalised` `1 − (H(x) + H(i)) / (2 H(x, i))`; the least is that of images that tell all of each other.
+/// `−I(x, i)`, or where `normalised` `1 − (H(x) + H(i)) / (2 H(x, i))`, of the values of an X-ray image and simulated ones that are expected
+/// to have `most` at most; the least is that of images that tell all of each other.
 pub(super) fn cost(
-    reference: &Reference,
+    values: &[f32],
+    most: f64,
     image: &[f32],
     slope: Option<&mut [f32]>,
     normalised: bool,
 ) -> f64 {
-    let rows = rows(&reference.values);
-    let scale = if reference.most > 0.0 { (BINS - 1) as f64 / reference.most } else { 0.0 };
+    let rows = rows(values);
+    let scale = if most > 0.0 { (BINS - 1) as f64 / most } else { 0.0 };
     // A place among bins, and whether it moves with the value.
     let place = |i: f32| {
         let at = f64::from(i) * scale;

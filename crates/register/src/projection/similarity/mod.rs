@@ -67,6 +67,43 @@ pub struct Reference {
     most: f64,
     /// Its gradients, where they were asked for.
     gradients: OnceLock<[Known; 2]>,
+    /// What counts, where not every pixel does.
+    counted: Option<Counted>,
+}
+
+/// The pixels that count, of some.
+#[derive(Debug, Clone)]
+struct Counted {
+    /// Whether each pixel does.
+    each: Vec<bool>,
+    /// The numbers of those that do, and the values of the X-ray image there.
+    places: Vec<usize>,
+    values: Vec<f32>,
+}
+
+impl Counted {
+    /// The values of another image there.
+    fn of(&self, image: &[f32]) -> Vec<f32> {
+        self.places.iter().map(|&place| image[place]).collect()
+    }
+
+    /// A cost of an image by those pixels alone: what does not count has a derivative of 0.
+    fn cost(
+        &self,
+        image: &[f32],
+        slope: Option<&mut [f32]>,
+        cost: impl Fn(&[f32], &[f32], Option<&mut [f32]>) -> f64,
+    ) -> f64 {
+        let image = self.of(image);
+        let Some(slope) = slope else { return cost(&self.values, &image, None) };
+        let mut part = vec![0.0; image.len()];
+        let found = cost(&self.values, &image, Some(&mut part));
+        slope.fill(0.0);
+        for (&place, &s) in self.places.iter().zip(&part) {
+            slope[place] = s;
+        }
+        found
+    }
 }
 
 /// Values whose mean and variance are known.
@@ -83,7 +120,30 @@ impl Reference {
     #[must_use]
     pub fn new(values: Vec<f32>, pixels: &Pixels, most: f64) -> Self {
         let [width, height] = pixels.tile;
-        Self { values, tiles: Tiles { width, height }, most, gradients: OnceLock::new() }
+        let (tiles, gradients) = (Tiles { width, height }, OnceLock::new());
+        Self { values, tiles, most, gradients, counted: None }
+    }
+
+    /// The same where only those pixels count for which `counts` has `true`; it is as long as the values.
+    #[must_use]
+    pub fn counting(self, counts: Vec<bool>) -> Self {
+        if counts.iter().all(|counts| *counts) {
+            return Self { counted: None, gradients: OnceLock::new(), ..self };
+        }
+        let places: Vec<usize> = (0..self.values.len()).filter(|&i| counts[i]).collect();
+        let values = places.iter().map(|&i| self.values[i]).collect();
+        let counted = Some(Counted { each: counts, places, values });
+        Self { counted, gradients: OnceLock::new(), ..self }
+    }
+
+    /// Whether every pixel counts.
+    pub(crate) fn counts_all(&self) -> bool {
+        self.counted.is_none()
+    }
+
+    /// Whether a pixel counts.
+    pub(crate) fn counts(&self, pixel: usize) -> bool {
+        self.counted.as_ref().is_none_or(|counted| counted.each[pixel])
     }
 
     /// The values.
@@ -113,15 +173,20 @@ impl XraySimilarity {
     /// Both images have the same length.
     #[must_use]
     pub fn cost(self, reference: &Reference, image: &[f32], slope: Option<&mut [f32]>) -> f64 {
-        match self {
-            Self::Ncc => ncc::cost(&reference.values, image, slope),
+        let by_pixel = |values: &[f32], image: &[f32], slope: Option<&mut [f32]>| match self {
+            Self::Ncc => ncc::cost(values, image, slope),
             Self::GradientNcc => ncc::of_gradients(reference, image, slope),
-            Self::Mi => information::cost(reference, image, slope, false),
-            Self::Nmi => information::cost(reference, image, slope, true),
-            Self::Ssd => norms::squares(&reference.values, image, slope),
-            Self::L1 => norms::magnitudes(&reference.values, image, slope),
+            Self::Mi => information::cost(values, reference.most, image, slope, false),
+            Self::Nmi => information::cost(values, reference.most, image, slope, true),
+            Self::Ssd => norms::squares(values, image, slope),
+            Self::L1 => norms::magnitudes(values, image, slope),
             Self::PatternIntensity => pattern_intensity::cost(reference, image, slope),
-            Self::KullbackLeibler => kullback_leibler::cost(&reference.values, image, slope),
+            Self::KullbackLeibler => kullback_leibler::cost(values, image, slope),
+        };
+        let among_neighbours = matches!(self, Self::GradientNcc | Self::PatternIntensity);
+        match reference.counted.as_ref().filter(|_| !among_neighbours) {
+            Some(counted) => counted.cost(image, slope, by_pixel),
+            None => by_pixel(&reference.values, image, slope),
         }
     }
 }

@@ -53,6 +53,26 @@ fn differences([a, b]: [f32; 2], [c, d]: [f32; 2]) -> [f32; 2] {
     [0.5 * ((b - a) + (d - c)), 0.5 * ((c - a) + (d - b))]
 }
 
+/// Whether each corner of a tile counts: where all four pixels around it do.
+fn corners(counts: &[bool], tiles: Tiles) -> Vec<bool> {
+    let Tiles { width, height } = tiles;
+    let mut out = Vec::new();
+    for tile in counts.chunks_exact(width * height) {
+        for rows in tile.windows(2 * width).step_by(width) {
+            let (upper, lower) = rows.split_at(width);
+            let pairs = upper.windows(2).zip(lower.windows(2));
+            out.extend(pairs.map(|(u, l)| u[0] && u[1] && l[0] && l[1]));
+        }
+    }
+    out
+}
+
+/// The values of corners that count.
+fn of_corners(values: &mut Vec<f32>, counts: &[bool]) {
+    let mut each = counts.iter();
+    values.retain(|_| each.next().is_some_and(|counts| *counts));
+}
+
 /// Differences along columns and rows between the four pixels around each corner of a tile.
 fn gradients(values: &[f32], tiles: Tiles) -> [Vec<f32>; 2] {
     let Tiles { width, height } = tiles;
@@ -123,13 +143,20 @@ pub(super) fn of_gradients(reference: &Reference, image: &[f32], slope: Option<&
         }
         return 1.0;
     }
+    let counts = reference.counted.as_ref().map(|counted| corners(&counted.each, tiles));
     let known = reference.gradients.get_or_init(|| {
-        gradients(&reference.values, tiles).map(|values| {
+        gradients(&reference.values, tiles).map(|mut values| {
+            if let Some(counts) = &counts {
+                of_corners(&mut values, counts);
+            }
             let (mean, variance) = moments(&values);
             Known { values, mean, variance }
         })
     });
-    let of_i = gradients(image, tiles);
+    let mut of_i = gradients(image, tiles);
+    if let Some(counts) = &counts {
+        of_i.iter_mut().for_each(|values| of_corners(values, counts));
+    }
     let both = [0, 1].map(|a| {
         let Known { values, mean, variance } = &known[a];
         correlation(values, (*mean, *variance), &of_i[a])
@@ -140,7 +167,17 @@ pub(super) fn of_gradients(reference: &Reference, image: &[f32], slope: Option<&
             let of = &both[a];
             pairs.map(move |(&x, &i)| -0.5 * of.slope(x, i))
         };
-        from_gradients(along(0).zip(along(1)), tiles, slope);
+        let mut slopes = along(0).zip(along(1));
+        match &counts {
+            None => from_gradients(slopes, tiles, slope),
+            Some(counts) => {
+                let each = |counts: &bool| match counts {
+                    true => slopes.next().unwrap_or_default(),
+                    false => (0.0, 0.0),
+                };
+                from_gradients(counts.iter().map(each), tiles, slope);
+            }
+        }
     }
     1.0 - 0.5 * (both[0].value + both[1].value)
 }

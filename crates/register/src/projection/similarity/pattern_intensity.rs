@@ -19,8 +19,10 @@ fn offsets() -> Vec<(usize, isize)> {
 /// `1 − mean over pairs of neighbours of σ² / (σ² + (dₖ − dₗ)²)`, where `d` is the difference of both images, each less its mean and
 /// divided by its standard deviation (Weese et al. 1997).
 pub(super) fn cost(reference: &Reference, image: &[f32], slope: Option<&mut [f32]>) -> f64 {
-    let (mean_x, var_x) = moments(&reference.values);
-    let (mean_i, var_i) = moments(image);
+    let ((mean_x, var_x), (mean_i, var_i)) = match &reference.counted {
+        None => (moments(&reference.values), moments(image)),
+        Some(counted) => (moments(&counted.values), moments(&counted.of(image))),
+    };
     let floor = 1e-12 * (mean_i * mean_i).max(f64::MIN_POSITIVE);
     let (width, height) = (reference.tiles.width, reference.tiles.height);
     let offsets = offsets();
@@ -46,6 +48,9 @@ pub(super) fn cost(reference: &Reference, image: &[f32], slope: Option<&mut [f32
                     let a = first + y * width + x;
                     let b = a + dy * width;
                     let Some(b) = b.checked_add_signed(dx) else { continue };
+                    if !(reference.counts(a) && reference.counts(b)) {
+                        continue;
+                    }
                     let off = d[a] - d[b];
                     let part = square / (square + off * off);
                     sum += part;
@@ -63,12 +68,12 @@ pub(super) fn cost(reference: &Reference, image: &[f32], slope: Option<&mut [f32
     let count = count.max(1) as f64;
     if let Some(slope) = slope {
         // Through the mean and the standard deviation of the image.
-        let n = d.len() as f64;
+        let n = reference.counted.as_ref().map_or(d.len(), |c| c.places.len()) as f64;
         let mean_s = of_d.iter().sum::<f64>() / n;
         let along = of_d.iter().zip(image).map(|(s, &i)| s * standard(i)).sum::<f64>() / n;
-        for ((out, s), &i) in slope.iter_mut().zip(&of_d).zip(image) {
+        for (place, ((out, s), &i)) in slope.iter_mut().zip(&of_d).zip(image).enumerate() {
             let of_image = (s - mean_s - standard(i) * along) / sd_i;
-            *out = (-of_image / count) as f32;
+            *out = if reference.counts(place) { (-of_image / count) as f32 } else { 0.0 };
         }
     }
     1.0 - sum / count

@@ -31,12 +31,18 @@ fn selections(kind: XraySimilarity) -> [Pixels; 3] {
     ]
 }
 
+/// All pixels, and most of them.
+fn counts(n: usize) -> [Vec<bool>; 2] {
+    [vec![true; n], (0..n).map(|i| i % 11 != 3 && !(90..140).contains(&i)).collect()]
+}
+
 #[test]
 fn slopes_are_derivatives() {
     for &kind in XraySimilarity::ALL {
-        for pixels in selections(kind) {
+        for (pixels, some) in selections(kind).into_iter().flat_map(|p| [(p, 0), (p, 1)]) {
             let (x, image) = pair(&pixels, 5);
-            let reference = Reference::new(x, &pixels, 5.0);
+            let counted = counts(x.len())[some].clone();
+            let reference = Reference::new(x, &pixels, 5.0).counting(counted.clone());
             let mut slope = vec![0.0; image.len()];
             let cost = kind.cost(&reference, &image, Some(&mut slope));
             assert_eq!(cost.to_bits(), kind.cost(&reference, &image, None).to_bits());
@@ -57,6 +63,7 @@ fn slopes_are_derivatives() {
             let name = kind.name();
             assert!((found - expected).abs() < tolerance * size, "{name}: {found} {expected}");
             assert!(size > 0.0, "{name}");
+            assert!(slope.iter().zip(&counted).all(|(s, counts)| *counts || *s == 0.0), "{name}");
         }
     }
 }
@@ -92,6 +99,30 @@ fn what_does_not_count() {
         same(kind, &with(&|i| 1.7 * i + 0.8));
     }
     same(X::KullbackLeibler, &with(&|i| 1.7 * i));
+}
+
+#[test]
+fn pixels_that_are_left_out_say_nothing() {
+    for &kind in XraySimilarity::ALL {
+        for pixels in selections(kind) {
+            let (mut x, mut image) = pair(&pixels, 45);
+            let [all, some] = counts(x.len());
+            let whole = Reference::new(x.clone(), &pixels, 5.0);
+            let plain = kind.cost(&whole, &image, None);
+            let same = kind.cost(&whole.counting(all), &image, None);
+            assert_eq!(plain.to_bits(), same.to_bits());
+            let cost = |x: &[f32], image: &[f32]| {
+                let reference = Reference::new(x.to_vec(), &pixels, 5.0).counting(some.clone());
+                kind.cost(&reference, image, None)
+            };
+            let before = cost(&x, &image);
+            for i in (0..x.len()).filter(|i| !some[*i]) {
+                (x[i], image[i]) = (1e4 + i as f32, -3e3);
+            }
+            assert_eq!(cost(&x, &image).to_bits(), before.to_bits(), "{}", kind.name());
+            assert!((plain - before).abs() > 1e-9, "{}", kind.name());
+        }
+    }
 }
 
 #[test]
