@@ -9,7 +9,7 @@ import os
 import random
 import subprocess
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 
 def arguments(doc, workers="--workers", data="?"):
@@ -73,7 +73,9 @@ def run_all(args, jobs, run):
     end = time.monotonic() + args.limit
     keep = open(args.keep, "a") if args.keep else None
     with ThreadPoolExecutor(args.workers) as pool:
-        for record in pool.map(lambda job: run(job) if time.monotonic() < end else None, left):
+        begun = [pool.submit(lambda job: run(job) if time.monotonic() < end else None, job) for job in left]
+        for done in as_completed(begun):
+            record = done.result()
             if record:
                 found.append(record)
                 if keep:

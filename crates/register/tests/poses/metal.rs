@@ -2,10 +2,12 @@
 
 use super::verdicts::{found, head, images, truth};
 use super::{device, error, photographed, targets};
-use voxalign_image::{Affine, XrayGeometry};
+use voxalign_image::{Affine, Vector3, Volume, XrayGeometry};
 use voxalign_register::choice::Choice;
 use voxalign_register::projection::objective::View;
-use voxalign_register::projection::register::{Metal, PoseResult, Response};
+use voxalign_register::projection::register::{
+    Metal, PoseResult, Response, TrackOptions, TrackView, Tracker,
+};
 use voxalign_register::projection::{PoseOptions, PreparedCt, XraySimilarity};
 use voxalign_register::random::Random;
 use voxalign_register::{RegisterError, Silent};
@@ -25,7 +27,7 @@ fn rods(side: usize, angle: f64) -> Vec<f32> {
 
 /// The head, its images with noise, and the pose at which they were taken.
 struct Case {
-    ct: voxalign_image::Volume<f32>,
+    ct: Volume<f32>,
     truth: Affine,
     images: Vec<(XrayGeometry, Vec<f32>)>,
 }
@@ -154,4 +156,36 @@ fn a_mask_has_the_size_of_its_image() {
     let views = [View { without: Some(&all), ..views[0] }];
     let found = ct.register(&views, &Affine::identity(), &PoseOptions::default(), &Silent);
     assert!(matches!(found, Err(RegisterError::Option { option: "mask of an X-ray image", .. })));
+}
+
+/// The CT moves by a few millimetres a frame; two frames show metal.
+#[test]
+fn frames_with_metal_are_followed() {
+    let (device, ct, mut random) = (device(), head([4.0; 3]), Random::new(11));
+    let poses: Vec<Affine> = (0..4)
+        .map(|i| Affine::translation(Vector3::new(f64::from(i), -2.0, 0.5)).then(&truth(&ct)))
+        .collect();
+    let views: Vec<_> = images(&ct, &device, &poses[0]).into_iter().map(|(view, _)| view).collect();
+    let of = views.iter().map(|view| TrackView { geometry: *view, region: None }).collect();
+    let pose = PoseOptions { starts: 32, landscape: false, ..PoseOptions::default() };
+    let mut prepared = PreparedCt::new(&device, &ct).unwrap();
+    let options = TrackOptions { pose, ..TrackOptions::default() };
+    let mut tracker = Tracker::new(&mut prepared, of, &Affine::identity(), options).unwrap();
+    for (frame, at) in poses.iter().enumerate() {
+        let metal = frame % 2 == 1;
+        let taken = images(&ct, &device, at).into_iter().zip([0.5, 2.2]);
+        let shown: Vec<Vec<f32>> = taken
+            .map(|((view, image), angle)| {
+                let rods = rods(view.dims()[0], angle);
+                let noisy = photographed(&image, 1e5, &mut random);
+                noisy.iter().zip(rods).map(|(v, m)| if metal { v + m } else { *v }).collect()
+            })
+            .collect();
+        let shown: Vec<_> = shown.iter().map(Vec::as_slice).collect();
+        let found = tracker.next(&shown, &Silent).unwrap();
+        let off = error(&found.transform, at, &targets(&ct), None);
+        println!("frame {frame}: {:?}, {off:.3} mm, {:?}", found.status, found.left_out);
+        assert!(found.status.is_good() && off < 0.5, "{frame}: {:?}", found.status);
+        assert_eq!(found.left_out.iter().any(|part| *part > 0.0), metal, "{frame}");
+    }
 }
