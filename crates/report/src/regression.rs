@@ -329,6 +329,7 @@ mod tests {
             covariates: BTreeMap::new(),
             affine: [[0.0; 4]; 4],
             correlation: [0.9, 0.95],
+            information: Some([0.8, 0.9]),
             measures: FieldMeasures::default(),
             mended: 0,
             outlying: false,

@@ -260,8 +260,9 @@ impl One<'_> {
         record.subjects = subjects;
         record.geometry = template.iter().map(|t| t.record.clone()).collect();
         record.figures = figures(atlas, overlap);
-        for (subject, correlation) in record.subjects.iter_mut().zip(&atlas.correlations) {
-            subject.correlation = *correlation;
+        let told = atlas.correlations.iter().zip(&atlas.information);
+        for (subject, (correlation, information)) in record.subjects.iter_mut().zip(told) {
+            (subject.correlation, subject.information) = (*correlation, Some(*information));
         }
         let mut verdict = self.study.caller.worded(verdict, Speaker::Atlas);
         verdict.remarks.extend(prepared.remarks);

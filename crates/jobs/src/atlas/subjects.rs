@@ -151,6 +151,7 @@ pub(super) fn subject(
         covariates: entry.covariates.clone(),
         affine: [rows[0], rows[1], rows[2], [0.0, 0.0, 0.0, 1.0]],
         correlation: [0.0; 2],
+        information: None,
         measures: found.measures,
         mended: found.mended,
         outlying: false,

@@ -1,7 +1,7 @@
 //! Subjects in a common space: their affine maps, without a preferred subject, and the grid of the
 //! atlas.
 
-use super::measures::correlation;
+use super::measures::correlation_with_others;
 use super::outliers::{FEWEST, outlying};
 use super::outline::{first, grid_around, outlines};
 use super::prepare::{onto, prepared};
@@ -131,7 +131,7 @@ pub fn align<D: Device>(
     }
 }
 
-/// The correlation of each subject's first channel with the mean of all, after their affine alignment.
+/// The correlation of each subject's first channel with the mean of the others, after their affine alignment.
 fn likeness<D: Device>(team: &Team<D>, source: &dyn Source, aligned: &Aligned) -> Result<Vec<f64>> {
     let mut placed = Placed { subjects: source.subjects().to_vec(), from: source };
     for (subject, affine) in placed.subjects.iter_mut().zip(&aligned.affines) {
@@ -139,6 +139,7 @@ fn likeness<D: Device>(team: &Team<D>, source: &dyn Source, aligned: &Aligned) -
     }
     let grid = &aligned.grid;
     let mean = affine_mean(team, grid, &placed)?;
+    let parts = &super::cohort::parts(&placed.subjects);
     let shared = &placed;
     let rows = team.each(&mut vec![(); team.devices().len()], |own, ()| {
         let device = own.device;
@@ -147,7 +148,7 @@ fn likeness<D: Device>(team: &Team<D>, source: &dyn Source, aligned: &Aligned) -
         let mut rows = Vec::new();
         for index in own.share(shared.subjects.len()) {
             let image = started(device, shared, index, grid, &zero)?;
-            rows.push(correlation(device, &image, &mean)?);
+            rows.push(correlation_with_others(device, &image, &mean, parts[index])?);
         }
         Ok::<_, PopulationError>(rows)
     });

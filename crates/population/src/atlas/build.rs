@@ -38,9 +38,12 @@ pub struct Atlas {
     /// The weighted mean over the subjects of the natural logarithm of the Jacobian determinants: 0
     /// everywhere for an atlas without bias.
     pub log_jacobian: Volume<f32>,
-    /// For each subject the correlation of its first channel with the affine mean, after its affine map,
-    /// and with the template, after its deformation.
+    /// For each subject the correlation of its first channel, after its affine map and after its deformation, with the mean of the
+    /// others there.
     pub correlations: Vec<[f64; 2]>,
+    /// For each subject the information that its first channel, after its affine map and after its deformation, and the mean of the others
+    /// there have of each other within the tissue of that mean, nats.
+    pub information: Vec<[f64; 2]>,
     /// How sharp the template was before each iteration, and after the last one of each scale.
     pub sharpness: Vec<Sharpness>,
     /// Entropy and gradient energy of the mean after affine alignment, and of the template.

@@ -4,7 +4,7 @@ use super::build::{Atlas, ENTROPY_BINS, Found, Sink, Times};
 use super::cohort::{Cohort, Stop};
 use super::crew::{Changes, Member, Visit};
 use super::geometry::{CarriedGeometry, TemplateGeometry};
-use super::measures::{correlation, entropy, gradient_energy};
+use super::measures::{correlation_with_others, entropy, gradient_energy, information_of_others};
 use super::options::Sharpness;
 use super::prepare::{onto, whole};
 use super::shared::{Core, UNIT, missing};
@@ -99,6 +99,7 @@ pub(super) fn conclude<D: Device, M: Model<D>>(
             log_jacobian: host(&log)?,
             geometry: geometry.to_vec(),
             correlations: spread.correlations,
+            information: spread.information,
             ends: [sharpness(core, &before[0])?, sharpness(core, &template[0])?],
             sharpness: cohort.sharpness,
             snapshots: cohort.snapshots,
@@ -241,13 +242,15 @@ struct Spread<D: Device> {
     variance: D::Buffer<f32>,
     entropy: D::Buffer<f32>,
     correlations: Vec<[f64; 2]>,
+    information: Vec<[f64; 2]>,
 }
 
 /// Sums over the subjects of a device for some bins, and for the variance at the first of them.
 struct Counts<D: Device> {
     bins: Vec<D::Buffer<i64>>,
     squares: Option<D::Buffer<i64>>,
-    correlations: Vec<[f64; 3]>,
+    /// The number of a subject, its correlations before and after, and its information then.
+    told: Vec<[f64; 5]>,
 }
 
 fn spread<D: Device, M: Model<D>>(
@@ -263,7 +266,7 @@ fn spread<D: Device, M: Model<D>>(
     let mut most = [team.devices().iter().map(room).fold(f64::MAX, f64::min)];
     team.ranks().all_reduce_min(&mut most)?;
     let most = most[0] as usize;
-    let (mut variance, mut correlations, mut total) = (None, Vec::new(), None);
+    let (mut variance, mut told, mut total) = (None, Vec::new(), None);
     for first in (0..ENTROPY_BINS).step_by(most) {
         let bins = first..(first + most).min(ENTROPY_BINS);
         let found = cohort.each(|crew| {
@@ -272,7 +275,7 @@ fn spread<D: Device, M: Model<D>>(
                 Ok(Counts::<D> {
                     bins: bins.clone().map(|_| zeros()).collect::<Result<_>>()?,
                     squares: if first == 0 { Some(zeros()?) } else { None },
-                    correlations: Vec::new(),
+                    told: Vec::new(),
                 })
             })?;
             let visit = Visit { load: false, changes: Changes::Nothing };
@@ -285,7 +288,7 @@ fn spread<D: Device, M: Model<D>>(
         let mut by_bin: Vec<Vec<D::Buffer<i64>>> = bins.clone().map(|_| Vec::new()).collect();
         for counts in found {
             squares.extend(counts.squares);
-            rows.push(counts.correlations);
+            rows.push(counts.told);
             for (bin, sums) in by_bin.iter_mut().zip(counts.bins) {
                 bin.push(sums);
             }
@@ -294,9 +297,8 @@ fn spread<D: Device, M: Model<D>>(
             let sums = cohort.all_reduced(squares)?;
             let Some(crew) = cohort.crews.first_mut() else { return Err(no_device()) };
             variance = Some(crew.turn(|core| mean(core, &sums[0]))?);
-            let mut rows = cohort.gathered(rows)?;
-            rows.sort_by(|a, b| a[0].total_cmp(&b[0]));
-            correlations = rows.iter().map(|r| [r[1], r[2]]).collect();
+            told = cohort.gathered(rows)?;
+            told.sort_by(|a, b| a[0].total_cmp(&b[0]));
         }
         for bin in by_bin {
             let sums = cohort.all_reduced(bin)?;
@@ -315,7 +317,12 @@ fn spread<D: Device, M: Model<D>>(
         }
     }
     match (variance, total) {
-        (Some(variance), Some(entropy)) => Ok(Spread { variance, entropy, correlations }),
+        (Some(variance), Some(entropy)) => Ok(Spread {
+            variance,
+            entropy,
+            correlations: told.iter().map(|row| [row[1], row[2]]).collect(),
+            information: told.iter().map(|row| [row[3], row[4]]).collect(),
+        }),
         _ => Err(no_device()),
     }
 }
@@ -339,8 +346,14 @@ fn count<D: Device, M: Model<D>>(
         let squared = difference.clone() * difference;
         device.eval(&squared, &[warped, template], &[], None, &mut one)?;
         device.add_fixed(&one, member.weight * UNIT, squares)?;
-        let both = [correlation(device, start, before)?, correlation(device, warped, template)?];
-        counts.correlations.push([member.index as f64, both[0], both[1]]);
+        let part = member.weight;
+        let [was, is] = [(start, before), (warped, template)]
+            .map(|(own, mean)| correlation_with_others(device, own, mean, part));
+        let [told, tells] = [(start, before), (warped, template)].map(|(own, mean)| {
+            let [own, mean] = [device.download(own)?, device.download(mean)?];
+            information_of_others(&own, &mean, part, TISSUE)
+        });
+        counts.told.push([member.index as f64, was?, is?, told?, tells?]);
     }
     for (bin, sums) in bins.zip(&mut counts.bins) {
         // The first and the last bin have all that is beyond.

@@ -21,9 +21,25 @@ pub fn outlying(correlations: &[f64]) -> Vec<bool> {
         .collect()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// Which values are below a part of the median of the others. Of fewer than three nobody can tell.
+#[must_use]
+pub(super) fn below(part: f64, values: &[f64]) -> Vec<bool> {
+    let told = |i: usize| {
+        let rest = values.iter().enumerate().filter(|(j, v)| *j != i && v.is_finite());
+        let rest: Vec<f64> = rest.map(|(_, v)| *v).collect();
+        // What is no number is below all.
+        rest.len() > 1 && (values[i].is_nan() || values[i] < part * median(rest))
+    };
+    (0..values.len()).map(told).collect()
+}
+
+/// The median; no number where there are none.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let n = values.len();
+    if n == 0 {
+        return f64::NAN;
+    }
     if n.is_multiple_of(2) { 0.5 * (values[n / 2 - 1] + values[n / 2]) } else { values[n / 2] }
 }
 
@@ -41,6 +57,16 @@ pub(super) fn lost(correlations: &[f64]) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_that_tells_nothing_of_the_others_is_told() {
+        let below = |values: &[f64]| super::below(0.7, values);
+        assert_eq!(below(&[1.1, 0.9, 1.0, 0.4]), [false, false, false, true]);
+        assert_eq!(below(&[1.1, 0.3, 1.0]), [false, true, false]);
+        assert_eq!(below(&[1.1, f64::NAN, 1.0]), [false, true, false]);
+        assert_eq!(below(&[1.1, 0.3]), [false; 2]);
+        assert_eq!(below(&[0.9, 0.9, 1.3, 1.2]), [false; 4]);
+    }
 
     #[test]
     fn one_that_does_not_belong_is_told() {

@@ -1,10 +1,13 @@
 //! The verdict on an atlas.
 
 use super::build::Atlas;
-use super::outliers::{lost, outlying};
+use super::outliers::{below, lost, median, outlying};
 use voxalign_image::Volume;
 use voxalign_register::limits::ATLAS;
 use voxalign_register::{Check, Remedy, Verdict};
+
+/// Images that have less information of each other within the tissue have none there, nats.
+const TELLS: f64 = 0.05;
 
 /// What is judged of a subject.
 #[derive(Debug, Clone, Copy)]
@@ -21,28 +24,33 @@ pub struct Judged<'a> {
 /// `subjects` in the order of the atlas.
 #[must_use]
 pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
-    let mean = |when: usize| {
-        let sum: f64 = atlas.correlations.iter().map(|c| c[when]).sum();
-        sum / atlas.correlations.len().max(1) as f64
+    let mean = |of: &[[f64; 2]], when: usize| {
+        of.iter().map(|c| c[when]).sum::<f64>() / of.len().max(1) as f64
     };
-    let gain = mean(1) - mean(0);
     let bias = root_mean_square(&atlas.log_jacobian);
     let bad = subjects.iter().filter(|s| !s.deformation.good).map(|s| s.name.to_owned());
     let bad: Vec<String> = bad.collect();
-    let gained = Check::new(
-        "gain of the mean correlation with the template",
-        gain,
-        format!("above {}", ATLAS.gain),
-        gain > ATLAS.gain,
-    );
+    // Crops and noise may correlate less where their tissue tells more of each other, and what is alike already may tell less.
+    let gain = mean(&atlas.correlations, 1) - mean(&atlas.correlations, 0);
+    let [told, tells] = [0, 1].map(|when| mean(&atlas.information, when));
+    let gained = if gain > ATLAS.gain_of_correlation || told < TELLS {
+        let asked = format!("above {}", ATLAS.gain_of_correlation);
+        let name = "gain of the mean correlation of each with the others";
+        Check::new(name, gain, asked, gain > ATLAS.gain_of_correlation)
+    } else {
+        let name =
+            "information of the others within the tissue, as a part of that after affine alignment";
+        Check::at_least(name, tells / told, ATLAS.gain)
+    };
     let unbiased = Check::at_most("root mean square of the mean log Jacobian", bias, ATLAS.bias);
     let usable = Check::none("subjects whose deformation cannot be used", bad.len() as u64);
     let after: Vec<f64> = atlas.correlations.iter().map(|c| c[1]).collect();
+    let information: Vec<f64> = atlas.information.iter().map(|nats| nats[1]).collect();
     let gone = lost(&after);
     let gone = subjects.iter().zip(gone).filter(|(_, gone)| *gone);
     let gone: Vec<String> = gone.map(|(s, _)| s.name.to_owned()).collect();
     let there = Check::none("subjects that lie elsewhere than the template", gone.len() as u64);
-    let (belong, unlike) = belonging(subjects, &after);
+    let (belong, unlike) = belonging(subjects, &after, &information);
     let checks = vec![
         belong,
         there.of(gone).or(Remedy::LookAtSubjects),
@@ -51,13 +59,17 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
         usable.of(bad).or(Remedy::LookAtSubjects),
     ];
     let mut remarks = copies(subjects, &atlas.correlations);
-    for ((subject, correlation), _) in
-        subjects.iter().zip(&atlas.correlations).zip(&unlike).filter(|(_, unlike)| **unlike)
+    let told = atlas.correlations.iter().zip(&information);
+    for ((subject, (correlation, nats)), _) in
+        subjects.iter().zip(told).zip(&unlike).filter(|(_, unlike)| **unlike)
     {
         remarks.push(format!(
-            "'{}' is unlike the others: its correlation with the template is {:.3}; look at it, and leave it \
-             out if it does not belong there",
-            subject.name, correlation[1]
+            "'{}' is unlike the others: its correlation with their mean is {:.3}, and within the tissue it has {:.2} nats of \
+             information of it (median {:.2}); look at it, and leave it out if it does not belong there",
+            subject.name,
+            correlation[1],
+            nats,
+            median(information.clone())
         ));
     }
     for subject in subjects {
@@ -72,14 +84,23 @@ pub fn judge(atlas: &Atlas, subjects: &[Judged<'_>]) -> (Verdict, Vec<bool>) {
     (Verdict::new(checks, remarks), unlike)
 }
 
-/// Whether all subjects belong to the others, given how each correlates with the template: none is unlike them, and the affine
-/// registration of each to the mean is good. And which are unlike.
-fn belonging(subjects: &[Judged<'_>], correlations: &[f64]) -> (Check, Vec<bool>) {
-    let unlike = outlying(correlations);
+/// Whether all subjects belong to the others, given how each correlates with them and what information it has of them: none tells little of
+/// them, and the affine registration of each to the mean is good. And which are unlike, which may be for what is cut off.
+fn belonging(
+    subjects: &[Judged<'_>],
+    correlations: &[f64],
+    information: &[f64],
+) -> (Check, Vec<bool>) {
+    let outlying = outlying(correlations);
+    let less = [ATLAS.informed, ATLAS.informed_outlying].map(|part| below(part, information));
+    let silent = median(information.to_vec()) < TELLS;
+    let apart = |i: usize| less[0][i] || (outlying[i] && (less[1][i] || silent));
+    let apart: Vec<bool> = (0..subjects.len()).map(apart).collect();
+    let unlike: Vec<bool> = apart.iter().zip(&outlying).map(|(apart, o)| *apart || *o).collect();
     let strange = subjects
         .iter()
-        .zip(&unlike)
-        .filter(|(s, unlike)| **unlike || s.affine.is_some_and(|v| !v.good));
+        .zip(&apart)
+        .filter(|(s, apart)| **apart || s.affine.is_some_and(|v| !v.good));
     let names: Vec<String> = strange.map(|(s, _)| s.name.to_owned()).collect();
     let check = Check::none("subjects that do not belong to the others", names.len() as u64);
     (check.of(names).or(Remedy::LookAtSubjects), unlike)
@@ -117,14 +138,26 @@ mod tests {
         let good = Verdict::new(Vec::new(), Vec::new());
         let bad = Verdict::new(vec![Check::at_least("agreement", -1.0, 0.0)], Vec::new());
         let of = |name, affine| Judged { name, deformation: &good, affine: Some(affine) };
-        let named = |subjects: &[Judged<'_>], correlations: &[f64]| {
-            let (check, _) = belonging(subjects, correlations);
+        let told = |subjects: &[Judged<'_>], correlations: &[f64], information: &[f64]| {
+            let (check, _) = belonging(subjects, correlations, information);
             (check.passed, check.words())
+        };
+        let named = |subjects: &[Judged<'_>], correlations: &[f64]| {
+            told(subjects, correlations, &vec![1.0; subjects.len()])
         };
         let all = ["a", "b", "c", "d", "e"].map(|name| of(name, &good));
         assert!(named(&all, &[0.99, 0.991, 0.992, 0.99, 0.985]).0);
-        let (passed, words) = named(&all, &[0.99, 0.991, 0.6, 0.99, 0.992]);
+        // What is unlike in all but its tissue is cut off, or uneven.
+        let correlations = [0.99, 0.991, 0.6, 0.99, 0.992];
+        let some = [1.0, 1.0, 0.75, 1.0, 1.0];
+        let (passed, words) = told(&all, &correlations, &some);
         assert!(!passed && words.ends_with(": c"), "{words}");
+        assert!(named(&all, &correlations).0 && told(&all, &[0.99; 5], &some).0);
+        assert!(belonging(&all, &correlations, &[1.0; 5]).1[2]);
+        // Masks have nothing within.
+        assert!(!told(&all, &correlations, &[0.0; 5]).0);
+        let (passed, words) = told(&all, &[0.99; 5], &[1.1, 0.9, 1.0, 0.6, 1.2]);
+        assert!(!passed && words.ends_with(": d"), "{words}");
         // Of three none can be unlike the others, but one may not lie on their mean.
         let three = [of("a", &good), of("noise", &bad), of("c", &good)];
         let (passed, words) = named(&three, &[0.99, 0.8, 0.99]);

@@ -131,7 +131,7 @@ pub(super) fn measure(fixed: &Image, moving: &Image, map: &Affine<Index, Index>)
     };
     let smaller = (fixed.counted as f64).min(moving_in_fixed).max(1.0);
     let pairs = || fixed.values.iter().zip(&moved).filter(|(_, m)| !m.is_nan());
-    let [_, information] = common(pairs().map(|(&f, &m)| (f, m)), BINS[0]);
+    let [_, information] = self::information(pairs().map(|(&f, &m)| (f, m)), BINS[0]);
     let (mut both, mut either) = (0u64, 0u64);
     for (&f, &m) in pairs() {
         let (f, m) = (f > fixed.threshold, m > moving.threshold);
@@ -141,7 +141,7 @@ pub(super) fn measure(fixed: &Image, moving: &Image, map: &Affine<Index, Index>)
     let tissue = pairs()
         .filter(|&(&f, &m)| f > fixed.threshold && m > moving.threshold)
         .map(|(&f, &m)| (f, m));
-    let tissue = if both as usize >= FEWEST { common(tissue, BINS[1])[0] } else { 0.0 };
+    let tissue = if both as usize >= FEWEST { self::information(tissue, BINS[1])[0] } else { 0.0 };
     Measures {
         edges: edges(fixed, &moved),
         information,
@@ -151,8 +151,10 @@ pub(super) fn measure(fixed: &Image, moving: &Image, map: &Affine<Index, Index>)
     }
 }
 
-/// The information of pairs of values from 0 to 1, nats, and as a part of the smaller entropy.
-fn common(pairs: impl Iterator<Item = (f32, f32)>, bins: usize) -> [f64; 2] {
+/// The information that values from 0 to 1 have of each other, nats, and as a part of the smaller entropy: of a joint histogram with so many
+/// bins along each axis, less what so few pairs have by chance.
+#[must_use]
+pub fn information(pairs: impl Iterator<Item = (f32, f32)>, bins: usize) -> [f64; 2] {
     let mut joint = vec![0u32; bins * bins];
     let bin = |v: f32| ((f64::from(v) * bins as f64) as usize).min(bins - 1);
     let mut n = 0u32;

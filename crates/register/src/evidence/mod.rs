@@ -16,6 +16,6 @@
 mod measures;
 mod seen;
 
-pub use measures::{Measures, Relation};
+pub use measures::{Measures, Relation, information};
 pub use seen::{Evidence, Seen, Unmasked};
 pub(crate) use seen::{LITTLE, middle_extent};

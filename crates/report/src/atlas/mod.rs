@@ -83,9 +83,12 @@ pub struct SubjectRecord {
     pub covariates: BTreeMap<String, f64>,
     /// Rows of the 4x4 matrix from the world of the atlas to its own (RAS+ mm).
     pub affine: [[f64; 4]; 4],
-    /// The correlation of its image with the mean after affine alignment, and with the template.
+    /// The correlation of its image with the mean of the others after affine alignment, and after the deformations.
     #[serde(deserialize_with = "null_is_nan")]
     pub correlation: [f64; 2],
+    /// The information that its image and the mean of the others have of each other within the tissue, then, nats; none of earlier programs.
+    #[serde(default)]
+    pub information: Option<[f64; 2]>,
     /// Numbers of its displacement field.
     pub measures: FieldMeasures,
     /// Voxels near extreme changes of volume that were smoothed at the end, summed over rounds.

@@ -295,8 +295,9 @@ fn subjects(record: &AtlasRecord) -> String {
     format!(
         "<section id=\"subjects\"><h2>Subjects</h2>{body}<p class=\"note\">Those that need a \
          look come first. The \
-         correlations are those of a subject\u{2019}s image with the mean after affine alignment, by its affine \
-         map alone, and with the atlas, as deformed; displacements and Jacobian determinants are \
+         correlations are those of a subject\u{2019}s image with the mean of the others after affine alignment, \
+         by its affine map alone, and with that of the deformed ones, as deformed; the information is what both tell of each \
+         other within the tissue there; displacements and Jacobian determinants are \
          those of its deformation, without the affine map.</p></section>"
     )
 }

@@ -17,7 +17,7 @@ const BOTTOM: f64 = 250.0;
 const RADII: [f64; 2] = [4.0, 1.8];
 
 /// The subjects in the order of the page: those that cannot be used first, then those unlike the
-/// others, then by their correlation with the atlas, the lowest first.
+/// others, then by their correlation with those, the lowest first.
 pub(super) fn worst_first(subjects: &[SubjectRecord]) -> Vec<&SubjectRecord> {
     let mut sorted: Vec<&SubjectRecord> = subjects.iter().collect();
     let rank = |s: &SubjectRecord| if !s.verdict.good { 0 } else { 2 - i32::from(s.outlying) };
@@ -25,7 +25,7 @@ pub(super) fn worst_first(subjects: &[SubjectRecord]) -> Vec<&SubjectRecord> {
     sorted
 }
 
-/// By the correlation with the atlas; what is not a number is the lowest.
+/// By the correlation with the others; what is not a number is the lowest.
 fn lower(a: &SubjectRecord, b: &SubjectRecord) -> Ordering {
     let [a, b] = [a, b].map(|s| s.correlation[1]);
     b.is_nan().cmp(&a.is_nan()).then(a.total_cmp(&b))
@@ -40,6 +40,7 @@ pub(super) fn rows(subjects: &[SubjectRecord]) -> String {
     headings.extend([
         "#Correlation before",
         "#Correlation after",
+        "#Information within the tissue, nats",
         "#Mean displacement, mm",
         "#Largest, mm",
         "#Smallest Jacobian",
@@ -54,6 +55,7 @@ pub(super) fn rows(subjects: &[SubjectRecord]) -> String {
         cells.extend([
             fixed(s.correlation[0], 4),
             fixed(s.correlation[1], 4),
+            s.information.map_or_else(|| "\u{2013}".to_owned(), |nats| fixed(nats[1], 2)),
             fixed(m.mean_displacement, 2),
             fixed(m.largest_displacement, 2),
             fixed(m.smallest_jacobian, 3),
@@ -118,7 +120,7 @@ pub(super) fn chart(subjects: &[SubjectRecord]) -> Option<String> {
          <text class=\"label\" x=\"14\" y=\"{middle}\" text-anchor=\"middle\" \
          transform=\"rotate(-90 14 {middle})\">correlation</text>\
          <text class=\"label\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">subjects, by their \
-         correlation with the atlas</text>\
+         correlation with the others</text>\
          <g class=\"stage s1\"><circle class=\"dot\" cx=\"{LEFT}\" cy=\"12\" r=\"4\"/></g>\
          <text x=\"{:.1}\" y=\"16\">with the mean after affine alignment</text>\
          <g class=\"stage s0\"><circle class=\"dot\" cx=\"{:.1}\" cy=\"12\" r=\"4\"/></g>\

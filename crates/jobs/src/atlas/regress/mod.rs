@@ -291,10 +291,12 @@ impl<'a> Regression<'a> {
         let (verdict, unlike) = prepared.judge(&atlas, subjects);
         let verdict = study.caller.worded(verdict, Speaker::Atlas);
         let mut subjects = gathered.subjects;
-        for ((subject, correlation), unlike) in
-            subjects.iter_mut().zip(&atlas.correlations).zip(unlike)
+        let told = atlas.correlations.iter().zip(&atlas.information);
+        for ((subject, (correlation, information)), unlike) in
+            subjects.iter_mut().zip(told).zip(unlike)
         {
             (subject.correlation, subject.outlying) = (*correlation, unlike);
+            subject.information = Some(*information);
         }
         let record = ValueRecord {
             at: at.value,
