@@ -58,16 +58,20 @@ class Study:
             files = [f for f in sorted(glob.glob(os.path.join(self.data, pattern))) if not any(a in f for a in AGAIN) and "labels" not in f]
             if files:
                 # Every other one is set aside.
-                self.sets[name] = files[int(args.held_out)::2]
+                self.sets[name] = [self.unpacked(f) for f in files[int(args.held_out)::2]]
+
+    def unpacked(self, path):
+        """The file as NIfTI."""
+        if not path.endswith(".nrrd.gz"):
+            return path
+        name = f"{self.folder}/{os.path.basename(path)[:-8]}"
+        if not os.path.exists(f"{name}.nii"):
+            with gzip.open(path) as packed, open(f"{name}.nrrd", "wb") as file:
+                shutil.copyfileobj(packed, file)
+            subprocess.run([self.program, "convert", f"{name}.nrrd", f"{name}.nii"], check=True, capture_output=True)
+        return f"{name}.nii"
 
     def read(self, path):
-        if path.endswith(".nrrd.gz"):
-            name = f"{self.folder}/{os.path.basename(path)[:-8]}"
-            if not os.path.exists(f"{name}.nii"):
-                with gzip.open(path) as packed, open(f"{name}.nrrd", "wb") as file:
-                    shutil.copyfileobj(packed, file)
-                subprocess.run([self.program, "convert", f"{name}.nrrd", f"{name}.nii"], check=True, capture_output=True)
-            path = f"{name}.nii"
         data, rows = poses.read(path)
         if data.ndim == 4:
             data = data[0]
@@ -147,7 +151,7 @@ class Study:
         if result:
             record["checks"] = result["verdict"]["checks"]
             record["remarks"] = result["verdict"]["remarks"]
-            record["correlations"] = {s["name"]: s["correlation"] for s in result["subjects"]}
+            record["told"] = {s["name"]: [*s["correlation"], *s["information"]] for s in result["subjects"]}
         return record
 
 

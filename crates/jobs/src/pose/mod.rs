@@ -191,9 +191,11 @@ impl Job {
         let rays = self.method.rays(most, views.len() as u64);
         let voxels = plan.voxels(Role::Ct.name());
         // X-ray images as they are read; then, beside their copies and what is simulated of them, the volume as it goes to
-        // the device, or there with the derivatives of rays.
+        // the device, or there with the derivatives of rays, or with what is looked at for metal: all images with those that are
+        // simulated, and what is made of the largest one.
         let read = 4 * (all + stored);
-        let searched = 16 * all + (16 * voxels).max(8 * voxels + 36 * rays);
+        let looked = if self.method.adapts() { 13 * all + 54 * most } else { 0 };
+        let searched = 16 * all + (16 * voxels).max(8 * voxels + looked.max(36 * rays));
         Ok(plan.taking(plan::BASE + read.max(searched)))
     }
 

@@ -113,6 +113,11 @@ impl Method {
         Ok(options)
     }
 
+    /// Whether images are looked at for metal and bent values.
+    pub(super) fn adapts(&self) -> bool {
+        self.metal != Some(Metal::Keep) || self.response != Some(Response::Keep)
+    }
+
     /// The rays whose derivatives are held at a time, at most, for views of so many pixels.
     pub(super) fn rays(&self, pixels: u64, views: u64) -> u64 {
         let part = |of: f64| (of * pixels as f64).ceil() as u64;

@@ -21,16 +21,17 @@ pub fn outlying(correlations: &[f64]) -> Vec<bool> {
         .collect()
 }
 
-/// Which values are below a part of the median of the others. Of fewer than three nobody can tell.
+/// Values as parts of the median of the others; no numbers where there are fewer than two of these.
 #[must_use]
-pub(super) fn below(part: f64, values: &[f64]) -> Vec<bool> {
-    let told = |i: usize| {
+pub(super) fn beside_others(values: &[f64]) -> Vec<f64> {
+    let one = |i: usize| {
         let rest = values.iter().enumerate().filter(|(j, v)| *j != i && v.is_finite());
         let rest: Vec<f64> = rest.map(|(_, v)| *v).collect();
-        // What is no number is below all.
-        rest.len() > 1 && (values[i].is_nan() || values[i] < part * median(rest))
+        // What is no number is nothing.
+        let own = if values[i].is_nan() { 0.0 } else { values[i] };
+        if rest.len() > 1 { own / median(rest) } else { f64::NAN }
     };
-    (0..values.len()).map(told).collect()
+    (0..values.len()).map(one).collect()
 }
 
 /// The median; no number where there are none.
@@ -59,13 +60,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_tells_nothing_of_the_others_is_told() {
-        let below = |values: &[f64]| super::below(0.7, values);
-        assert_eq!(below(&[1.1, 0.9, 1.0, 0.4]), [false, false, false, true]);
-        assert_eq!(below(&[1.1, 0.3, 1.0]), [false, true, false]);
-        assert_eq!(below(&[1.1, f64::NAN, 1.0]), [false, true, false]);
-        assert_eq!(below(&[1.1, 0.3]), [false; 2]);
-        assert_eq!(below(&[0.9, 0.9, 1.3, 1.2]), [false; 4]);
+    fn values_are_told_by_those_of_others() {
+        assert_eq!(beside_others(&[2.0, 1.0, 2.0, 0.5]), [2.0, 0.5, 2.0, 0.25]);
+        assert_eq!(beside_others(&[1.5, f64::NAN, 3.0, 3.0]), [0.5, 0.0, 4.0 / 3.0, 4.0 / 3.0]);
+        assert!(beside_others(&[1.0, 3.0]).iter().all(|v| v.is_nan()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The verdict on an atlas.
 
 use super::build::Atlas;
-use super::outliers::{below, lost, median, outlying};
+use super::outliers::{beside_others, lost, median, outlying};
 use voxalign_image::Volume;
 use voxalign_register::limits::ATLAS;
 use voxalign_register::{Check, Remedy, Verdict};
@@ -92,9 +92,16 @@ fn belonging(
     information: &[f64],
 ) -> (Check, Vec<bool>) {
     let outlying = outlying(correlations);
-    let less = [ATLAS.informed, ATLAS.informed_outlying].map(|part| below(part, information));
+    let tells = beside_others(information);
+    let off: Vec<f64> = correlations.iter().map(|c| 1.0 - c).collect();
+    let off = beside_others(&off);
     let silent = median(information.to_vec()) < TELLS;
-    let apart = |i: usize| less[0][i] || (outlying[i] && (less[1][i] || silent));
+    let apart = |i: usize| match silent {
+        true => outlying[i],
+        false => {
+            tells[i] < ATLAS.informed || (tells[i] < ATLAS.informed_apart && off[i] > ATLAS.apart)
+        }
+    };
     let apart: Vec<bool> = (0..subjects.len()).map(apart).collect();
     let unlike: Vec<bool> = apart.iter().zip(&outlying).map(|(apart, o)| *apart || *o).collect();
     let strange = subjects
@@ -149,7 +156,7 @@ mod tests {
         assert!(named(&all, &[0.99, 0.991, 0.992, 0.99, 0.985]).0);
         // What is unlike in all but its tissue is cut off, or uneven.
         let correlations = [0.99, 0.991, 0.6, 0.99, 0.992];
-        let some = [1.0, 1.0, 0.75, 1.0, 1.0];
+        let some = [1.0, 1.0, 0.7, 1.0, 1.0];
         let (passed, words) = told(&all, &correlations, &some);
         assert!(!passed && words.ends_with(": c"), "{words}");
         assert!(named(&all, &correlations).0 && told(&all, &[0.99; 5], &some).0);
