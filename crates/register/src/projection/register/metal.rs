@@ -246,12 +246,11 @@ impl Adapted {
 impl<D: Device> Search<'_, '_, D> {
     /// What of each view is to be compared, by a pose that was searched with pixels of a size that the CT is prepared for.
     pub(super) fn adapted(
-        &mut self,
+        &self,
         views: &[View<'_>],
         size: f64,
         at: &Affine,
     ) -> Result<Vec<Adapted>> {
-        self.evaluations += 1;
         // The level as it was searched may lack pixels and have other values.
         let level = Level::new(self.ct.at(size)?, views, size, self.model.centre)?;
         let shown = level.simulated(at)?;

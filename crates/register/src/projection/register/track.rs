@@ -281,7 +281,7 @@ impl<'a, 'd, D: Device> Tracker<'a, 'd, D> {
         let Some((at, size)) = tried.filter(|_| !good(&found) && self.options.pose.adapts()) else {
             return Ok(found);
         };
-        let mut search = search::Search::new(self.ct, views, at, &self.options.pose, progress)?;
+        let search = search::Search::new(self.ct, views, at, &self.options.pose, progress)?;
         let adapted = search.adapted(views, size, &at)?;
         if !adapted.iter().any(Adapted::is_other) {
             return Ok(Tracked { renders: found.renders + views.len(), ..found });
