@@ -1,0 +1,115 @@
+//! Declared options as arguments of a command line.
+
+use crate::given::{Declared, Values};
+use crate::{Choice, Chosen, Given, Parameters, UseOf};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::{Error, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+/// A name as it is typed.
+fn typed(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+/// The argument of a parameter.
+fn argument(Declared { parameter: p, help }: Declared, heading: &'static str) -> Arg {
+    let name = p.name;
+    let long = match p.switch {
+        Some(true) => format!("no-{}", typed(name)),
+        _ => typed(name),
+    };
+    let arg = Arg::new(name).long(long);
+    let arg = match [heading, p.heading].into_iter().find(|h| !h.is_empty()) {
+        Some(heading) => arg.help_heading(heading),
+        None => arg,
+    };
+    if p.switch.is_some() {
+        return arg.help(help).action(ArgAction::SetTrue);
+    }
+    let arg = arg.help(format!("{help} [default: {}]", p.default));
+    if !p.alternatives.is_empty() {
+        let known = p.alternatives.iter().map(|(name, is)| PossibleValue::new(name).help(is));
+        return arg.value_name(p.unit).value_parser(PossibleValuesParser::new(known));
+    }
+    let parse = p.parse;
+    let arg = arg.value_name(p.unit).value_parser(move |text: &str| parse(text));
+    if p.hyphens { arg.allow_hyphen_values(true) } else { arg.allow_negative_numbers(true) }
+}
+
+/// The values that were typed.
+fn values(declared: Vec<Declared>, matches: &ArgMatches) -> Values {
+    let given = |Declared { parameter: p, .. }: Declared| {
+        if let Some(default) = p.switch {
+            let turned = matches.try_get_one::<bool>(p.name).ok().flatten();
+            return turned.filter(|turned| **turned).map(|_| (p.name, (!default).to_string()));
+        }
+        let text = matches.try_get_one::<String>(p.name).ok().flatten();
+        text.map(|text| (p.name, text.clone()))
+    };
+    declared.into_iter().filter_map(given).collect()
+}
+
+impl<P: Parameters, U: UseOf<P>> Args for Given<P, U> {
+    fn augment_args(command: Command) -> Command {
+        command.args(Self::declared().into_iter().map(|d| argument(d, U::HEADING)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<P: Parameters, U: UseOf<P>> FromArgMatches for Given<P, U> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        Ok(Self::new(values(Self::declared(), matches)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<K: Choice, U: UseOf<K>> Args for Chosen<K, U> {
+    fn augment_args(command: Command) -> Command {
+        let heading = if U::HEADING.is_empty() { K::HEADING } else { U::HEADING };
+        let help = if U::HELP.is_empty() { K::HELP } else { U::HELP };
+        let default = match (U::DEFAULT, U::usual()) {
+            ("", Some(usual)) => format!(" [default: {}]", usual.name()),
+            ("", None) => String::new(),
+            (words, _) => format!(" [default: {words}]"),
+        };
+        let known = Self::kinds().map(|k| PossibleValue::new(k.name()).help(k.summary()));
+        let parse = |name: String| K::named(&name).ok_or_else(|| format!("'{name}' is not known"));
+        let mut kind = Arg::new(Self::option())
+            .long(typed(Self::option()))
+            .help(format!("{help}{default}"))
+            .value_name(Self::option().to_uppercase())
+            .value_parser(PossibleValuesParser::new(known).try_map(parse));
+        if !U::ALIAS.is_empty() {
+            kind = kind.visible_alias(U::ALIAS);
+        }
+        if !heading.is_empty() {
+            kind = kind.help_heading(heading);
+        }
+        let parameters = Self::declared().into_iter().map(|d| argument(d, heading));
+        command.arg(kind).args(parameters)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<K: Choice, U: UseOf<K>> FromArgMatches for Chosen<K, U> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let kind = matches.try_get_one::<K>(Self::option());
+        let kind = kind.map_err(|e| Error::raw(ErrorKind::InvalidValue, e.to_string()))?.copied();
+        Ok(Self::new(kind, values(Self::declared(), matches)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

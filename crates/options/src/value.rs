@@ -1,0 +1,126 @@
+//! Values of parameters, and the texts that stand for them.
+
+use serde_json::Value as Json;
+
+/// A type that a parameter can have.
+pub trait Value: Sized {
+    /// What stands for a value in help where nothing else is said, such as `N`; empty for alternatives.
+    const UNIT: &'static str;
+
+    /// Whether a text of a value may begin with a hyphen and be no number.
+    const HYPHENS: bool = false;
+
+    /// Reads a value as it is typed.
+    ///
+    /// # Errors
+    /// What it should be.
+    fn parse(text: &str) -> Result<Self, String>;
+
+    /// The value as it is typed.
+    fn text(&self) -> String;
+
+    /// The value as data.
+    fn json(&self) -> Json {
+        Json::String(self.text())
+    }
+
+    /// The names and summaries of all values, where there are few.
+    #[must_use]
+    fn alternatives() -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
+}
+
+macro_rules! integers {
+    ($($type:ty),+) => {$(
+        impl Value for $type {
+            const UNIT: &'static str = "N";
+
+            fn parse(text: &str) -> Result<Self, String> {
+                text.trim().parse().map_err(|e| format!("'{text}' is not a whole number: {e}"))
+            }
+
+            fn text(&self) -> String {
+                self.to_string()
+            }
+
+            fn json(&self) -> Json {
+                (*self).into()
+            }
+        }
+    )+};
+}
+
+integers!(usize, u64);
+
+impl Value for f64 {
+    const UNIT: &'static str = "X";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let value = text.trim().parse::<f64>().ok().filter(|v| v.is_finite());
+        value.ok_or_else(|| format!("'{text}' is not a number"))
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+
+    fn json(&self) -> Json {
+        (*self).into()
+    }
+}
+
+impl Value for bool {
+    const UNIT: &'static str = "";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| format!("'{text}' is not true or false"))
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+
+    fn json(&self) -> Json {
+        (*self).into()
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    const UNIT: &'static str = T::UNIT;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        T::parse(text).map(Some)
+    }
+
+    fn text(&self) -> String {
+        self.as_ref().map_or_else(String::new, T::text)
+    }
+
+    fn json(&self) -> Json {
+        self.as_ref().map_or(Json::Null, T::json)
+    }
+
+    fn alternatives() -> Vec<(&'static str, &'static str)> {
+        T::alternatives()
+    }
+}
+
+/// [`Value`] for types that are read and written as texts.
+#[macro_export]
+macro_rules! text_value {
+    ($type:ty, $unit:literal) => {
+        impl $crate::Value for $type {
+            const UNIT: &'static str = $unit;
+            const HYPHENS: bool = true;
+
+            fn parse(text: &str) -> Result<Self, String> {
+                text.parse()
+            }
+
+            fn text(&self) -> String {
+                self.to_string()
+            }
+        }
+    };
+}
